@@ -1,0 +1,13 @@
+-- The packed records that more than one script reads or writes. Little endian, fixed length.
+-- The readers outside Lua are src/redis/records.ts; change both together (test/scripts.test.ts holds them together).
+--
+-- GAME     next outcome index u48, end of the queue u48, current block from u48, its end u48, ready blocks u32
+-- PARTNER  spin window's minute u32, its count u32, API window's minute u32, its count u32,
+--          net paid to players i64 (payouts - wagers, micro-USD)
+-- CORE     ledger entry id as low u32 and high u32, outcome code u16, balance after i64 (micro-USD)
+-- PLAYER   CORE of the newest entry, number of entries u32, created at u48 (ms since the epoch)
+-- BOUND    CORE of the spin that a requestId is bound to, fingerprint of its request (10 bytes)
+local GAME_FORMAT = '<I6I6I6I6I4'
+local PARTNER_FORMAT = '<I4I4I4I4i8'
+local CORE_FORMAT = '<I4I4I2i8'
+local CORE_BYTES = 18

@@ -1,0 +1,38 @@
+--[[
+Appends a sealed block to a game's queue. Done once: a block that is there already is left as it is.
+
+KEYS[1]  {cN}:cell                    hash, for the epoch
+KEYS[2]  {cN}:games                   hash, game id -> GAME
+KEYS[3]  {cN}:block:<game id>:<from>  string, the packed outcomes
+
+ARGV[1]  epoch that the caller believes in
+ARGV[2]  game id
+ARGV[3]  index of the block's first outcome
+ARGV[4]  packed outcomes, u16 each
+
+Reply    1 loaded now, 0 loaded before
+Errors   EPOCH <epoch>: the cell is at another epoch, or none; nothing was done.
+         GAP <end>: the queue ends at another index than the block begins; nothing was done.
+]]
+-- include: records
+local epoch = redis.call('HGET', KEYS[1], 'epoch')
+if epoch ~= ARGV[1] then
+  return redis.error_reply('EPOCH ' .. (epoch or 'none'))
+end
+local from = tonumber(ARGV[3])
+local count = #ARGV[4] / 2
+local record = redis.call('HGET', KEYS[2], ARGV[2])
+local nextIndex, queueEnd, blockFrom, blockEnd, readyBlocks = from, from, from, from, 0
+if record then
+  nextIndex, queueEnd, blockFrom, blockEnd, readyBlocks = struct.unpack(GAME_FORMAT, record)
+end
+if queueEnd >= from + count then
+  return 0
+end
+if queueEnd ~= from then
+  return redis.error_reply('GAP ' .. string.format('%.0f', queueEnd))
+end
+redis.call('SET', KEYS[3], ARGV[4])
+redis.call('HSET', KEYS[2], ARGV[2],
+  struct.pack(GAME_FORMAT, nextIndex, from + count, blockFrom, blockEnd, readyBlocks + 1))
+return 1

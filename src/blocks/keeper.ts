@@ -1,0 +1,288 @@
+/**
+ * Keeps the outcome queues of the owned cells filled.
+ *
+ * A game has at least `minReadyBlocks` + 1 blocks, and outcomes for the next seconds at the pace at which it was lately
+ * consumed; the size of a block follows that pace. The pace is read off the outbox: each entry tells which index was
+ * dealt, so the spin path reports low water without a word of its own.
+ *
+ *   make (piscina: draw, check, seal) ──> lease (Postgres, fenced) ──> load (Redis) ──> dealt, booked ──> unlinked
+ *
+ * A block is leased before it is loaded. Whatever fails, the game is read again from both stores before its next block:
+ * one that was leased and not loaded is loaded then, none is ever drawn again.
+ */
+import type { Piscina } from 'piscina';
+import type { ParSheet } from '../domain/par.js';
+import { blocksFrom, blocksMade, leaseBlock, leaseEnds } from '../postgres/blocks.js';
+import type { CellLease } from '../postgres/cells.js';
+import type { Sql } from '../postgres/client.js';
+import { sheetsOf } from '../postgres/directory.js';
+import type { RedisClient } from '../redis/client.js';
+import { blockKey, gamesKey } from '../redis/keys.js';
+import { readGame } from '../redis/records.js';
+import type { Scripts } from '../redis/scripts.js';
+
+/** What piscina is asked for, and what it gives (workers/makeBlock.ts). */
+export interface BlockOrder {
+  readonly sheetId: number;
+  readonly sheet: ParSheet;
+  readonly gameId: number;
+  readonly fromIndex: number;
+  readonly count: number;
+}
+export interface MadeBlock {
+  readonly seed: Uint8Array;
+  readonly nonce: Uint8Array;
+  readonly outcomes: Uint8Array;
+  readonly commitment: Uint8Array;
+  readonly elapsedMs: number;
+}
+
+export interface KeptGame {
+  readonly gameId: number;
+  readonly partnerId: number;
+  readonly cell: number;
+  readonly parSheetId: number | null;
+  readonly gameType: 'slot' | 'raffle';
+  readonly blocksRequested: number;
+}
+
+export interface KeeperOptions {
+  readonly gamesOfCell: (cell: number) => readonly KeptGame[];
+  readonly minReadyBlocks: (partnerId: number) => number;
+  readonly onMade: (block: { gameId: number; outcomes: number; makeSeconds: number; totalSeconds: number }) => void;
+  readonly onError: (error: unknown, gameId: number) => void;
+}
+
+/** Outcomes in a block of an idle game: 4 KB of Redis. */
+const BLOCK_OUTCOMES_MIN = 2048;
+const BLOCK_OUTCOMES_MAX = 262_144;
+/** A block lasts about this long at the present pace; twice that is kept ready. */
+const BLOCK_SECONDS = 2;
+/** The pace that is planned for halves in this time once a game slows down. */
+const PACE_HALF_LIFE_SECONDS = 10;
+const TURN_MS = 200;
+const RETRY_MS = 250;
+const MAKING_MAX = 64;
+
+interface Queue {
+  readonly gameId: number;
+  readonly partnerId: number;
+  readonly lease: CellLease;
+  readonly sheetId: number;
+  /** Blocks that are loaded and not wholly booked, oldest first. */
+  blocks: { fromIndex: number; toIndex: number }[];
+  nextIndex: number;
+  /** End of the newest lease; undefined: to be read again from the stores. */
+  leaseEnd: number | undefined;
+  requested: number;
+  making: boolean;
+  notBefore: number;
+  pace: number;
+  seenAt: number;
+}
+
+export class BlockKeeper {
+  readonly #sql: Sql;
+  readonly #redis: RedisClient;
+  readonly #scripts: Scripts;
+  readonly #pool: Piscina;
+  readonly #options: KeeperOptions;
+  readonly #leases = new Map<number, CellLease>();
+  readonly #queues = new Map<number, Queue>();
+  readonly #sheets = new Map<number, Promise<ParSheet>>();
+  readonly #running = new Set<Promise<void>>();
+  #timer: NodeJS.Timeout | undefined;
+  #stopped = false;
+
+  constructor(sql: Sql, redis: RedisClient, scripts: Scripts, pool: Piscina, options: KeeperOptions) {
+    this.#sql = sql;
+    this.#redis = redis;
+    this.#scripts = scripts;
+    this.#pool = pool;
+    this.#options = options;
+  }
+
+  start(): void {
+    const turn = (): void => {
+      for (const queue of this.#queues.values()) this.#consider(queue);
+      if (!this.#stopped) this.#timer = setTimeout(turn, TURN_MS);
+    };
+    turn();
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    clearTimeout(this.#timer);
+    await Promise.all(this.#running);
+  }
+
+  own(lease: CellLease): void {
+    this.#leases.set(lease.cell, lease);
+    this.learn(this.#options.gamesOfCell(lease.cell));
+  }
+
+  disown(cell: number): void {
+    this.#leases.delete(cell);
+    for (const queue of this.#queues.values()) {
+      if (queue.lease.cell === cell) this.#queues.delete(queue.gameId);
+    }
+  }
+
+  /** Games that are new or changed. */
+  learn(games: readonly KeptGame[]): void {
+    for (const game of games) {
+      const lease = this.#leases.get(game.cell);
+      if (lease === undefined || game.gameType !== 'slot' || game.parSheetId === null) continue;
+      let queue = this.#queues.get(game.gameId);
+      if (queue === undefined) {
+        queue = {
+          gameId: game.gameId,
+          partnerId: game.partnerId,
+          lease,
+          sheetId: game.parSheetId,
+          blocks: [],
+          nextIndex: 0,
+          leaseEnd: undefined,
+          requested: 0,
+          making: false,
+          notBefore: 0,
+          pace: 0,
+          seenAt: performance.now(),
+        };
+        this.#queues.set(game.gameId, queue);
+      }
+      queue.requested = game.blocksRequested;
+      this.#consider(queue);
+    }
+  }
+
+  /** The ledger has booked a game up to an index. */
+  consumed(cell: number, games: readonly { gameId: number; nextIndex: number; count: number }[]): void {
+    const now = performance.now();
+    for (const { gameId, nextIndex, count } of games) {
+      const queue = this.#queues.get(gameId);
+      if (queue === undefined) continue;
+      const seconds = Math.max(0.05, (now - queue.seenAt) / 1000);
+      queue.pace = Math.max(count / seconds, queue.pace * 0.5 ** (seconds / PACE_HALF_LIFE_SECONDS));
+      queue.seenAt = now;
+      queue.nextIndex = Math.max(queue.nextIndex, nextIndex);
+      while (queue.blocks.length > 0 && queue.blocks[0]!.toIndex <= queue.nextIndex) {
+        const { fromIndex } = queue.blocks.shift()!;
+        this.#redis.unlink(blockKey(cell, gameId, fromIndex)).catch((error) => this.#options.onError(error, gameId));
+      }
+      this.#consider(queue);
+    }
+  }
+
+  /** Queue depth by game. */
+  depths(): { gameId: number; outcomes: number; blocks: number }[] {
+    return [...this.#queues.values()].map((queue) => ({
+      gameId: queue.gameId,
+      outcomes: Math.max(0, (queue.leaseEnd ?? queue.nextIndex) - queue.nextIndex),
+      blocks: queue.blocks.length,
+    }));
+  }
+
+  #consider(queue: Queue): void {
+    if (this.#stopped || queue.making || this.#running.size >= MAKING_MAX || performance.now() < queue.notBefore) return;
+    if (queue.leaseEnd !== undefined && !this.#isLow(queue)) return;
+    queue.making = true;
+    const work = this.#fill(queue)
+      .catch((error: unknown) => {
+        // What is known of the queue may be wrong now: it is read again before the next block.
+        queue.leaseEnd = undefined;
+        queue.notBefore = performance.now() + RETRY_MS;
+        this.#options.onError(error, queue.gameId);
+      })
+      .finally(() => {
+        queue.making = false;
+        this.#running.delete(work);
+      });
+    this.#running.add(work);
+  }
+
+  #isLow(queue: Queue): boolean {
+    const ready = (queue.leaseEnd ?? 0) - queue.nextIndex;
+    return (
+      queue.requested > 0 ||
+      queue.blocks.length <= this.#options.minReadyBlocks(queue.partnerId) ||
+      ready < 2 * BLOCK_SECONDS * queue.pace
+    );
+  }
+
+  async #fill(queue: Queue): Promise<void> {
+    if (queue.leaseEnd === undefined) await this.#read(queue);
+    while (!this.#stopped && this.#queues.get(queue.gameId) === queue && this.#isLow(queue)) {
+      await this.#make(queue);
+    }
+  }
+
+  /** Reads a queue from both stores, and loads what is leased and not loaded. */
+  async #read(queue: Queue): Promise<void> {
+    const { cell, epoch } = queue.lease;
+    const [record, ends] = await Promise.all([
+      this.#redis.hgetBuffer(gamesKey(cell), String(queue.gameId)),
+      leaseEnds(this.#sql, [queue.gameId]),
+    ]);
+    const game = record === null ? undefined : readGame(record);
+    const loadedEnd = game?.queueEnd ?? 0;
+    queue.nextIndex = game?.nextIndex ?? 0;
+    const blocks = await blocksFrom(this.#sql, queue.gameId, game?.blockFrom ?? 0);
+    queue.blocks = [];
+    for (const { fromIndex, toIndex, outcomes } of blocks) {
+      if (fromIndex >= loadedEnd) {
+        await this.#scripts.loadBlock(cell, epoch.toString(), queue.gameId, fromIndex, outcomes);
+      }
+      if (toIndex > queue.nextIndex) queue.blocks.push({ fromIndex, toIndex });
+    }
+    queue.leaseEnd = ends.get(queue.gameId) ?? 0;
+  }
+
+  async #make(queue: Queue): Promise<void> {
+    const started = performance.now();
+    const { lease, gameId } = queue;
+    const fromIndex = queue.leaseEnd!;
+    const count = Math.min(
+      BLOCK_OUTCOMES_MAX,
+      Math.max(BLOCK_OUTCOMES_MIN, 2 ** Math.ceil(Math.log2(Math.max(1, queue.pace * BLOCK_SECONDS)))),
+    );
+    const order: BlockOrder = {
+      sheetId: queue.sheetId,
+      sheet: await this.#sheet(queue.sheetId),
+      gameId,
+      fromIndex,
+      count,
+    };
+    const block: MadeBlock = await this.#pool.run(order);
+    const toIndex = fromIndex + count;
+    await leaseBlock(this.#sql, lease, { gameId, fromIndex, toIndex, ...block });
+    const outcomes = Buffer.from(block.outcomes.buffer, block.outcomes.byteOffset, block.outcomes.byteLength);
+    await this.#scripts.loadBlock(lease.cell, lease.epoch.toString(), gameId, fromIndex, outcomes);
+    queue.leaseEnd = toIndex;
+    queue.blocks.push({ fromIndex, toIndex });
+    if (queue.requested > 0) {
+      queue.requested -= 1;
+      await blocksMade(this.#sql, gameId, 1);
+    }
+    this.#options.onMade({
+      gameId,
+      outcomes: count,
+      makeSeconds: block.elapsedMs / 1000,
+      totalSeconds: (performance.now() - started) / 1000,
+    });
+  }
+
+  #sheet(sheetId: number): Promise<ParSheet> {
+    let sheet = this.#sheets.get(sheetId);
+    if (sheet === undefined) {
+      sheet = sheetsOf(this.#sql, [sheetId]).then((sheets) => {
+        const found = sheets.get(sheetId);
+        if (found === undefined) throw new Error(`PAR sheet ${sheetId} is not in the database`);
+        return found;
+      });
+      sheet.catch(() => this.#sheets.delete(sheetId));
+      this.#sheets.set(sheetId, sheet);
+    }
+    return sheet;
+  }
+}

@@ -1,0 +1,119 @@
+/** The only reader of process.env: checks it and gives one frozen object. */
+import { dirname, join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { envSchema } from 'env-schema';
+import { type Static, Type } from 'typebox';
+
+const milliseconds = (fallback: number, description: string, minimum = 1) =>
+  Type.Integer({ minimum, maximum: 86_400_000, default: fallback, description });
+
+/** Every setting, with its default and meaning; the table in README.md says the same, and a test compares them. */
+export const Environment = Type.Object({
+  HOST: Type.String({ default: '127.0.0.1', description: 'Address to listen on' }),
+  PORT: Type.Integer({ minimum: 0, maximum: 65_535, default: 8080, description: 'Port of the API' }),
+  METRICS_PORT: Type.Integer({
+    minimum: 0,
+    maximum: 65_535,
+    default: 9464,
+    description: 'Port of GET /metrics (Prometheus)',
+  }),
+  REDIS_URL: Type.Optional(Type.String({ description: 'Redis 7.0 or later; absent: an embedded server is started' })),
+  DATABASE_URL: Type.Optional(
+    Type.String({ description: 'Postgres 15 or later; absent: an embedded server is started' }),
+  ),
+  DATA_DIR: Type.String({ default: '.data', description: 'Where the embedded stores and the operator key are kept' }),
+  OPERATOR_API_KEY: Type.Optional(
+    Type.String({
+      minLength: 16,
+      description: 'Key of the operator API; absent: made at the first start, printed once, kept under DATA_DIR',
+    }),
+  ),
+  ROLES: Type.String({
+    default: 'http,worker',
+    pattern: '^(http|worker)(,(http|worker))?$',
+    description: '`http` serves; `worker` flushes the ledger and makes blocks',
+  }),
+  BRAND: Type.String({
+    default: 'Spindle',
+    pattern: '^[A-Za-z][A-Za-z0-9]{0,31}$',
+    description: 'Name of the service, as /version and header names show it',
+  }),
+  IDEMPOTENCY_TTL_S: Type.Integer({
+    minimum: 60,
+    maximum: 2_592_000,
+    default: 86_400,
+    description: 'How long a requestId binds at least, seconds; fixed at the first start of a database',
+  }),
+  CELLS: Type.Integer({
+    minimum: 1,
+    maximum: 256,
+    default: 16,
+    description: 'Number of cells that partners are spread over; fixed at the first start of a database',
+  }),
+  AUTH_FAILURE_LIMIT: Type.Integer({
+    minimum: 1,
+    maximum: 1_000_000,
+    default: 60,
+    description: 'Failed authentications in a minute from one address before KS-4293',
+  }),
+  SPIN_DEADLINE_MS: milliseconds(3000, 'How long Redis is waited for before a spin is answered without it'),
+  BATCH_MAX: Type.Integer({
+    minimum: 1,
+    maximum: 512,
+    default: 128,
+    description: 'Spins in one script call at the most',
+  }),
+  FLUSH_INTERVAL_MS: milliseconds(40, 'Least time from one ledger flush of a cell to its next', 0),
+  DIRECTORY_POLL_MS: milliseconds(250, 'How often each process looks for changed partners, keys and games'),
+  BLOCK_WORKERS: Type.Integer({ minimum: 1, maximum: 64, default: 1, description: 'Threads that make outcome blocks' }),
+  ALLOW_VOLATILE_REDIS: Type.Union([Type.Literal('0'), Type.Literal('1')], {
+    default: '0',
+    description: '`1` serves from a Redis that may lose or evict data (never for real money)',
+  }),
+  LOG_LEVEL: Type.Union(
+    ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'].map((level) => Type.Literal(level)),
+    { default: 'info', description: 'Least level of the log lines' },
+  ),
+});
+
+type Variables = Static<typeof Environment>;
+
+export interface Config extends Readonly<Omit<Variables, 'ROLES' | 'ALLOW_VOLATILE_REDIS'>> {
+  readonly roles: { readonly http: boolean; readonly worker: boolean };
+  readonly allowVolatileRedis: boolean;
+  /** Absolute. */
+  readonly dataDir: string;
+  /** Where downloaded servers are kept, absolute. */
+  readonly cacheDir: string;
+  readonly luaDir: string;
+  readonly migrationsDir: string;
+  /** Built JavaScript of workers/. */
+  readonly workersDir: string;
+}
+
+/** The folder of package.json: two above this file when built (dist/src), one above otherwise. */
+function projectRoot(): string {
+  const here = dirname(fileURLToPath(import.meta.url));
+  return here.endsWith(join('dist', 'src')) ? dirname(dirname(here)) : dirname(here);
+}
+
+/**
+ * Reads the settings.
+ * @throws Error with one line that names the setting, where one is not valid.
+ */
+export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config {
+  const variables = envSchema<Variables>({ schema: Environment, data: environment, env: false, dotenv: false });
+  const { ROLES, ALLOW_VOLATILE_REDIS, ...rest } = variables;
+  const root = projectRoot();
+  const roles = ROLES.split(',');
+  return Object.freeze({
+    ...rest,
+    roles: Object.freeze({ http: roles.includes('http'), worker: roles.includes('worker') }),
+    allowVolatileRedis: ALLOW_VOLATILE_REDIS === '1',
+    dataDir: resolve(rest.DATA_DIR),
+    cacheDir: join(root, '.cache'),
+    luaDir: join(root, 'lua'),
+    migrationsDir: join(root, 'src', 'postgres', 'migrations'),
+    workersDir: join(root, 'dist', 'workers'),
+  });
+}

@@ -1,0 +1,91 @@
+/** What a first start on embedded stores makes, so that the service can be tried at once: a sandbox partner and a game. */
+import { checkParSheet, type ParSheet } from './domain/par.js';
+import { apiKeyHash, initialSettings, newApiKey } from './http/partners.js';
+import type { Store } from './postgres/store.js';
+
+const SLUG = 'demo';
+const ACTOR = 'first start';
+
+const symbols = { SEVEN: '7', BAR: 'BAR', BELL: 'BELL', CHERRY: 'CH', WILD: 'W', BLANK: '-' };
+const display = (names: readonly string[]): string =>
+  names.map((name) => symbols[name as keyof typeof symbols]).join('|');
+const combination = (tierId: number, payMultiplier: number, comboProbability: number, ...reelSymbols: string[]) => ({
+  reelSymbols,
+  comboString: display(reelSymbols),
+  payMultiplier,
+  comboProbability,
+  tierId,
+  displayWeight: 1,
+});
+
+/** Three reels at 0.25 USD, RTP 0.94. */
+const SHEET = {
+  gameTitle: 'Demo Sevens',
+  manufacturer: 'Spindle',
+  numReels: 3,
+  virtualStopsPerReel: [32, 32, 32],
+  certifiedRtp: 0.94,
+  denominationUsd: 0.25,
+  symbols: Object.entries(symbols).map(([name, text]) => ({ name, display: text })),
+  tiers: [
+    { tierId: 0, name: 'No win', probability: 0.785, payMultiplier: 0 },
+    { tierId: 1, name: 'Cherries', probability: 0.15, payMultiplier: 2 },
+    { tierId: 2, name: 'Bells', probability: 0.05, payMultiplier: 5 },
+    { tierId: 3, name: 'Bars', probability: 0.012, payMultiplier: 15 },
+    { tierId: 5, name: 'Sevens', probability: 0.003, payMultiplier: 70 },
+  ],
+  combinations: [
+    combination(0, 0, 0.4, 'CHERRY', 'BLANK', 'BELL'),
+    combination(0, 0, 0.3, 'BAR', 'BELL', 'BLANK'),
+    combination(0, 0, 0.085, 'SEVEN', 'SEVEN', 'BLANK'),
+    combination(1, 2, 0.1, 'CHERRY', 'CHERRY', 'CHERRY'),
+    combination(1, 2, 0.05, 'CHERRY', 'WILD', 'CHERRY'),
+    combination(2, 5, 0.05, 'BELL', 'BELL', 'BELL'),
+    combination(3, 15, 0.012, 'BAR', 'BAR', 'BAR'),
+    combination(5, 70, 0.003, 'SEVEN', 'SEVEN', 'SEVEN'),
+  ],
+};
+
+export interface Demo {
+  readonly gameId: number;
+  readonly wagerUsd: number;
+}
+
+/**
+ * Makes the demo partner with its game, where it is not there, and lets the key in.
+ * @param apiKey the demo partner's key, kept by the caller from start to start.
+ */
+export async function seedDemo(store: Store, apiKey: string): Promise<Demo> {
+  const partners = await store.listPartners();
+  const partner =
+    partners.find(({ slug }) => slug === SLUG) ??
+    (await store.createPartner(ACTOR, {
+      slug: SLUG,
+      name: 'Demo partner',
+      environment: 'sandbox',
+      ...initialSettings('sandbox'),
+    }));
+  if (partner === undefined) throw new Error('The demo partner was made by another process just now');
+  const { partnerId } = partner;
+  if ((await store.listKeys(partnerId)).length === 0) {
+    await store.issueKey(ACTOR, { partnerId, hash: apiKeyHash(apiKey), name: 'demo', expiresAt: null });
+  }
+  let game = (await store.listGames(partnerId))[0];
+  if (game === undefined) {
+    const checked = checkParSheet(SHEET);
+    if ('faults' in checked) throw new Error(`The demo PAR sheet is wrong: ${JSON.stringify(checked.faults)}`);
+    const parSheetId = await store.storeParSheet(partnerId, checked.sheet);
+    const made = await store.registerGame({
+      partnerId,
+      parSheetId,
+      configName: 'DEMO_SEVENS',
+      displayName: 'Demo Sevens',
+    });
+    if (typeof made === 'string') throw new Error(`The demo game was refused: ${made}`);
+    game = made;
+  }
+  const sheet: ParSheet | undefined = (await store.findParSheet(game.parSheetId!))?.sheet;
+  return { gameId: game.gameId, wagerUsd: sheet?.denominationUsd ?? SHEET.denominationUsd };
+}
+
+export { newApiKey };

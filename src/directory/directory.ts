@@ -1,0 +1,153 @@
+/**
+ * Partners, keys and games in memory, so that a spin is judged without a question to Postgres.
+ *
+ * Read whole at the start; after that a poll asks for the number of the newest change and reads what came after the
+ * last one it saw, so a change made anywhere holds here within one poll. What is not found is asked for at once
+ * (`refresh`), since it may have been made a moment ago by another process. While Postgres is away what is known stays
+ * known: nothing can be changed then either.
+ */
+import type { ApiKey, Game, Partner } from '../domain/game.js';
+import { payoutTable, renderSheet } from '../domain/presentation.js';
+import { cellEpochs } from '../postgres/cells.js';
+import type { Sql } from '../postgres/client.js';
+import {
+  changesAfter,
+  type DirectoryGame,
+  type DirectoryPartner,
+  newestChange,
+  sheetsOf,
+} from '../postgres/directory.js';
+
+/** A game as the block keeper needs it. */
+export type KnownGame = DirectoryGame;
+
+type RenderedSheet = Pick<Game, 'wagerMicros' | 'maxPayoutMicros' | 'payoutTable' | 'payoutMicros' | 'fragments'>;
+
+export interface DirectoryOptions {
+  readonly pollMs: number;
+  readonly onGames: (games: readonly KnownGame[]) => void;
+  readonly onError: (error: unknown) => void;
+}
+
+export class Directory {
+  readonly #sql: Sql;
+  readonly #options: DirectoryOptions;
+  #newest = 0n;
+  #partners = new Map<number, DirectoryPartner>();
+  #keys = new Map<string, ApiKey>();
+  #games = new Map<number, Game>();
+  #knownGames = new Map<number, KnownGame>();
+  #sheets = new Map<number, RenderedSheet>();
+  #epochs = new Map<number, string>();
+  #timer: NodeJS.Timeout | undefined;
+  #refreshing: Promise<void> | undefined;
+
+  constructor(sql: Sql, options: DirectoryOptions) {
+    this.#sql = sql;
+    this.#options = options;
+  }
+
+  /** Reads everything and begins to poll. */
+  async start(): Promise<void> {
+    await this.refresh();
+    const poll = async (): Promise<void> => {
+      try {
+        await this.refresh();
+      } catch (error) {
+        this.#options.onError(error);
+      }
+      if (this.#timer !== undefined) this.#timer = setTimeout(poll, this.#options.pollMs);
+    };
+    this.#timer = setTimeout(poll, this.#options.pollMs);
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
+
+  /** A key by the SHA-256 of its text, as a latin1 string of 32 characters. */
+  keyByHash(hash: string): ApiKey | undefined {
+    return this.#keys.get(hash);
+  }
+
+  partner(partnerId: number): Partner | undefined {
+    return this.#partners.get(partnerId);
+  }
+
+  minReadyBlocks(partnerId: number): number {
+    return this.#partners.get(partnerId)?.minReadyBlocks ?? 0;
+  }
+
+  game(gameId: number): Game | undefined {
+    return this.#games.get(gameId);
+  }
+
+  gamesOfCell(cell: number): KnownGame[] {
+    return [...this.#knownGames.values()].filter((game) => game.cell === cell);
+  }
+
+  /** The epoch that Redis must be at for this cell; undefined where there is no such cell. */
+  epochOf(cell: number): string | undefined {
+    return this.#epochs.get(cell);
+  }
+
+  /**
+   * Reads what changed. Calls that come while one is under way share the next one: each caller gets an answer that
+   * was read after it asked.
+   */
+  refresh(): Promise<void> {
+    if (this.#refreshing === undefined) {
+      this.#refreshing = this.#read().finally(() => {
+        this.#refreshing = undefined;
+      });
+      return this.#refreshing;
+    }
+    const running = this.#refreshing;
+    this.#next ??= running
+      .catch(() => {})
+      .then(() => {
+        this.#next = undefined;
+        return this.refresh();
+      });
+    return this.#next;
+  }
+
+  #next: Promise<void> | undefined;
+
+  async #read(): Promise<void> {
+    const [newest, epochs] = await Promise.all([newestChange(this.#sql), cellEpochs(this.#sql)]);
+    this.#epochs = new Map([...epochs].map(([cell, epoch]) => [cell, epoch.toString()]));
+    if (newest === this.#newest) return;
+    const changes = await changesAfter(this.#sql, this.#newest);
+    const unknown = changes.games
+      .map((game) => game.parSheetId)
+      .filter((id): id is number => id !== null && !this.#sheets.has(id));
+    for (const [id, sheet] of await sheetsOf(this.#sql, [...new Set(unknown)])) {
+      const rendered = renderSheet(sheet);
+      this.#sheets.set(id, {
+        wagerMicros: rendered.wagerMicros,
+        maxPayoutMicros: rendered.maxPayoutMicros,
+        payoutTable: payoutTable(rendered),
+        payoutMicros: rendered.combinations.map((combination) => combination.payoutMicros),
+        fragments: rendered.combinations.map((combination) => combination.json),
+      });
+    }
+    for (const partner of changes.partners) this.#partners.set(partner.partnerId, partner);
+    for (const { hash, ...key } of changes.keys) this.#keys.set(hash, key);
+    for (const known of changes.games) {
+      this.#knownGames.set(known.gameId, known);
+      const sheet = known.parSheetId === null ? undefined : this.#sheets.get(known.parSheetId);
+      if (sheet === undefined) continue;
+      this.#games.set(known.gameId, {
+        gameId: known.gameId,
+        partnerId: known.partnerId,
+        gameType: known.gameType,
+        status: known.status,
+        ...sheet,
+      });
+    }
+    this.#newest = changes.newest;
+    if (changes.games.length > 0) this.#options.onGames(changes.games);
+  }
+}

@@ -1,0 +1,161 @@
+/**
+ * The catalogue of every error a caller can get: code, HTTP status, retry class, message.
+ * The only place where an error code is spelled; everything else names an entry of it.
+ * Source of the codes and statuses: specification 7; of the retry classes: its "Retry semantics".
+ */
+
+/**
+ * What a caller should do next.
+ * - `never`: the same request will fail again.
+ * - `later`: try again after a wait (`Retry-After` where it is sent).
+ * - `same-request-id`: try again later with the same requestId, to read the original result.
+ * - `new-request-id`: the spin did not happen; try again with a new requestId.
+ */
+export type RetryClass = 'never' | 'later' | 'same-request-id' | 'new-request-id';
+
+export interface ErrorEntry {
+  readonly code: string;
+  readonly status: number;
+  readonly retry: RetryClass;
+  readonly message: string;
+  /** A code of the specification whose operation this service does not offer; it is never sent. */
+  readonly reserved?: true;
+}
+
+const entry = (code: string, status: number, retry: RetryClass, message: string): ErrorEntry =>
+  Object.freeze({ code, status, retry, message });
+const reserved = (code: string, status: number, message: string): ErrorEntry =>
+  Object.freeze({ code, status, retry: status >= 500 ? 'later' : 'never', message, reserved: true });
+
+export const ERRORS = {
+  missingApiKey: entry('KS-4001', 401, 'never', 'The X-API-Key header is missing'),
+  invalidApiKey: entry('KS-4002', 401, 'never', 'The API key is not valid'),
+  revokedApiKey: entry('KS-4003', 401, 'never', 'The API key is revoked or inactive'),
+  expiredApiKey: entry('KS-4004', 401, 'never', 'The API key has expired'),
+  partnerDeactivated: entry('KS-4005', 401, 'never', 'The partner account is deactivated'),
+  gameNotRegistered: entry(
+    'KS-4006',
+    403,
+    'never',
+    'The game is not found or not registered to this partner',
+  ),
+  validationFailed: entry('KS-4101', 400, 'never', 'The request is not valid'),
+  fieldMissing: entry('KS-4102', 400, 'never', 'A required field is missing'),
+  wagerMismatch: entry('KS-4103', 400, 'never', "The wager must equal the game's fixed wager"),
+  invalidParSheet: entry('KS-4104', 400, 'never', 'The PAR sheet is not valid'),
+  invalidDate: entry('KS-4105', 400, 'never', 'The date is not valid; use YYYY-MM-DD'),
+  invalidWebhookUrl: entry('KS-4106', 400, 'never', 'The webhook URL is not valid'),
+  invalidWebhookEvents: entry('KS-4107', 400, 'never', 'The webhook event types are not valid'),
+  configNameTaken: entry('KS-4108', 409, 'never', 'A game with this configName exists already'),
+  deprecated4109: reserved('KS-4109', 400, 'Deprecated, no longer returned'),
+  spinInProgress: entry('KS-4110', 409, 'same-request-id', 'A spin with this requestId is in progress'),
+  requestIdReused: entry('KS-4111', 409, 'never', 'The requestId was used for a different spin request'),
+  unsupportedInterfaceVersion: entry(
+    'KS-4112',
+    426,
+    'never',
+    'The interface_version is not supported; send a semver version with major 1',
+  ),
+  gameNotFound: entry('KS-4201', 404, 'never', 'The game is not found'),
+  gameNotActive: entry('KS-4202', 400, 'never', 'The game is not active'),
+  queueExhausted: entry('KS-4203', 503, 'later', 'The outcome queue of the game is exhausted for the moment'),
+  playerNotFound: entry('KS-4204', 404, 'never', 'The player is not found'),
+  parSheetNotFound: entry('KS-4205', 404, 'never', 'The PAR sheet is not found'),
+  webhookNotFound: entry('KS-4206', 404, 'never', 'The webhook is not found'),
+  webhookForeign: entry('KS-4207', 403, 'never', 'The webhook does not belong to this partner'),
+  parSheetNotActive: entry('KS-4208', 400, 'never', 'The PAR sheet is not active'),
+  partnerNotFound: entry('KS-4209', 404, 'never', 'The partner is not found'),
+  partnerIsDeactivated: entry('KS-4210', 403, 'never', 'The partner is deactivated'),
+  slugTaken: entry('KS-4211', 409, 'never', 'A partner with this slug exists already'),
+  keyNotFound: entry('KS-4212', 404, 'never', 'The API key is not found'),
+  keyForeign: entry('KS-4213', 403, 'never', 'The API key does not belong to this partner'),
+  noGames: entry('KS-4214', 404, 'never', 'The partner has no games'),
+  notFound: entry('KS-4215', 404, 'never', 'The resource is not found'),
+  gameTypeUnsupported: entry('KS-4216', 400, 'never', 'The game type is not supported in the partner API'),
+  webhookDestinationDisallowed: entry(
+    'KS-4217',
+    400,
+    'never',
+    'The webhook URL targets a disallowed destination',
+  ),
+  raffleClosed: entry('KS-4218', 410, 'never', 'The raffle is closed; all tickets are sold'),
+  blackjackOnly: reserved('KS-4220', 400, 'The game is played through the blackjack round endpoints'),
+  roundNotFound: reserved('KS-4221', 404, 'The round is not found'),
+  roundOpen: reserved('KS-4222', 409, 'An open round exists already for this game'),
+  actionIllegal: reserved('KS-4223', 409, 'The action is not legal in the state of the round'),
+  actionStale: reserved('KS-4224', 409, 'The action sequence number is stale or out of order'),
+  insufficientBalance: entry('KS-4225', 400, 'never', 'The balance is too low for this action'),
+  spinRateExceeded: entry('KS-4291', 429, 'later', 'The spin rate limit is exceeded'),
+  apiRateExceeded: entry('KS-4292', 429, 'later', 'The API rate limit is exceeded'),
+  tooManyFailedLogins: entry('KS-4293', 429, 'later', 'Too many failed authentications from this address'),
+  reportNotFound: entry('KS-4301', 404, 'never', 'The settlement report is not found'),
+  reportAcknowledged: entry('KS-4302', 409, 'never', 'The settlement report is acknowledged already'),
+  reportDisputed: entry('KS-4303', 409, 'never', 'The settlement report is disputed already'),
+  reportStatus: entry(
+    'KS-4304',
+    409,
+    'never',
+    'The status of the settlement report does not allow this action',
+  ),
+  progressiveNotConfigured: reserved('KS-4601', 404, 'No communal progressive is configured for this game'),
+  progressiveDisabled: reserved('KS-4602', 409, 'The communal progressive is disabled for this game'),
+  progressiveExhausted: reserved(
+    'KS-4603',
+    409,
+    'The promotional budget of the communal progressive is exhausted',
+  ),
+  progressiveSplit: reserved('KS-4604', 400, 'triggerSplitPct and communitySplitPct must sum to 100'),
+  progressiveInterval: reserved('KS-4605', 400, 'triggerAtSpins must be a multiple of triggerInterval'),
+  progressiveFailed: reserved('KS-4606', 500, 'The communal progressive could not be advanced'),
+  internal: entry('KS-5001', 500, 'later', 'Internal server error'),
+  unavailable: entry('KS-5002', 503, 'later', 'The service is unavailable for the moment'),
+  spinFailed: entry('KS-5003', 500, 'new-request-id', 'The spin failed; the wager was not deducted'),
+  authenticationFailed: entry('KS-5004', 500, 'later', 'The API key could not be checked'),
+  gameRegistrationFailed: entry('KS-5005', 500, 'later', 'The game could not be registered'),
+  parUploadFailed: entry('KS-5006', 500, 'later', 'The PAR sheet could not be stored'),
+  partnerCreationFailed: entry('KS-5007', 500, 'later', 'The partner could not be created'),
+  keyIssueFailed: entry('KS-5008', 500, 'later', 'The API key could not be issued'),
+  reportFailed: entry('KS-5009', 500, 'later', 'The settlement report could not be generated'),
+  playerResolutionFailed: entry('KS-5010', 500, 'later', 'The player could not be resolved'),
+  fundingUnavailable: entry(
+    'KS-5011',
+    503,
+    'new-request-id',
+    'Funding is unavailable for the moment; the spin did not happen',
+  ),
+  noBlockServable: entry(
+    'KS-5012',
+    503,
+    'new-request-id',
+    'No outcome block is servable; the spin did not happen',
+  ),
+} as const satisfies Record<string, ErrorEntry>;
+
+export type ErrorName = keyof typeof ERRORS;
+
+/** One fault of a refused request; `path` is a JSON Pointer (RFC 6901) into what was sent. */
+export interface Fault {
+  readonly path: string;
+  readonly message: string;
+}
+
+/** A refusal with an entry of the catalogue: an answer to the caller, not a defect of the service. */
+export class ApiError extends Error {
+  readonly entry: ErrorEntry;
+  readonly details: readonly Fault[] | undefined;
+  /** Seconds for `Retry-After`, where a wait helps. */
+  readonly retryAfterSeconds: number | undefined;
+
+  constructor(
+    entry: ErrorEntry,
+    options: { details?: readonly Fault[]; retryAfterSeconds?: number; cause?: unknown } = {},
+  ) {
+    super(
+      `${entry.code} ${entry.message}`,
+      options.cause === undefined ? undefined : { cause: options.cause },
+    );
+    this.entry = entry;
+    this.details = options.details;
+    this.retryAfterSeconds = options.retryAfterSeconds;
+  }
+}

@@ -1,0 +1,45 @@
+/** A registered game and its partner, as the front end holds them in memory to judge and answer spins. */
+
+export type GameStatus = 'ACTIVE' | 'SUSPENDED';
+export type BalanceMode = 'track' | 'enforce';
+export type Environment = 'sandbox' | 'production';
+
+export interface Partner {
+  readonly partnerId: number;
+  readonly slug: string;
+  readonly name: string;
+  readonly environment: Environment;
+  readonly isActive: boolean;
+  /** The cell whose keys in Redis hold this partner, 0..255. */
+  readonly cell: number;
+  /** Requests per epoch minute. */
+  readonly spinRateLimit: number;
+  readonly apiRateLimit: number;
+  readonly openingBalanceMicros: number;
+  readonly balanceMode: BalanceMode;
+  /** What the operator covers for this partner; null: no bound. */
+  readonly fundingMicros: number | null;
+}
+
+export interface ApiKey {
+  readonly keyId: number;
+  readonly partnerId: number;
+  /** Milliseconds since the epoch; null: never. */
+  readonly expiresAtMs: number | null;
+  readonly isRevoked: boolean;
+}
+
+export interface Game {
+  readonly gameId: number;
+  readonly partnerId: number;
+  readonly gameType: 'slot' | 'raffle';
+  readonly status: GameStatus;
+  readonly wagerMicros: number;
+  readonly maxPayoutMicros: number;
+  /** Micro-USD paid by each outcome code: signed 64-bit little-endian integers, as lua/spin.lua reads them. */
+  readonly payoutTable: Buffer;
+  /** The same as numbers. */
+  readonly payoutMicros: readonly number[];
+  /** JSON text of the members `outcome` and `presentation` for each outcome code. */
+  readonly fragments: readonly string[];
+}

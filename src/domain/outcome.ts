@@ -1,0 +1,233 @@
+/**
+ * The outcomes of a slot game: their exact distribution, how they are drawn from a keystream, how a block of them is
+ * packed, and the commitment that seals it. An outcome is the index of a combination of the PAR sheet.
+ *
+ * The financial class of an outcome is its (tierId, payMultiplier), drawn by the sum of its combinations'
+ * probabilities; which combination of the class is shown is drawn by displayWeight. One draw from the product of the
+ * two does both, so a combination's probability is
+ *
+ *     (class sum ÷ sum of all) × (weight ÷ class weight sum)
+ *
+ * a ratio of the sheet's own decimals. All of them get one common denominator N: combination i owns the interval
+ * [cumulative[i−1], cumulative[i]) of N.
+ *
+ * A draw has no bias at all. It reads the binary digits of a uniform real number in [0, 1), 16 of them first. They say
+ * that the number lies in an interval of width 2^−16. If one combination's interval holds all of it, the outcome is
+ * settled, which a table of 65,536 entries tells. Otherwise 64 more digits are read, and so on until it is settled.
+ * The digits that extend a draw come from a stream of their own, so that each first word has its fixed place.
+ */
+
+import { createHash } from 'node:crypto';
+import { endianness } from 'node:os';
+import { decimalOf, toCommonExponent } from './decimal.js';
+import { MAX_COMBINATIONS, type ParSheet } from './par.js';
+
+const FAST_BITS = 16;
+const FAST_VALUES = 1 << FAST_BITS;
+const SLOW_BITS = 64n;
+/** Random words leave a draw undecided that long with a probability below 2^-6000. */
+const MAX_EXTENSIONS = 100;
+
+/** The table's entry for a first word that doesn't settle the outcome. */
+export const AMBIGUOUS = 0xffff;
+
+export const COMMITMENT_DOMAIN = 'spindle block v1\n';
+const NONCE_BYTES = 32;
+const OUTCOME_BYTES = 2;
+
+const IS_LITTLE_ENDIAN = endianness() === 'LE';
+
+/** An exact distribution over the combinations of a sheet. Plain data. */
+export interface Distribution {
+  /** N. Combination i has the probability `(cumulative[i] − cumulative[i−1]) / total`. */
+  readonly total: bigint;
+  readonly cumulative: readonly bigint[];
+  /** By the first 16 bits: the combination they settle, or {@link AMBIGUOUS}. */
+  readonly table: Uint16Array;
+}
+
+/**
+ * The sheet's own numbers, normalised to 1.
+ * @throws RangeError if the sheet has too many combinations, or none of a probability above 0
+ */
+export function compileDistribution(sheet: ParSheet): Distribution {
+  if (sheet.combinations.length > MAX_COMBINATIONS) throw new RangeError('too many combinations');
+  const masses = combinationMasses(sheet);
+  const cumulative: bigint[] = [];
+  let total = 0n;
+  for (const mass of masses) {
+    total += mass;
+    cumulative.push(total);
+  }
+  if (total === 0n) throw new RangeError('no combination has a probability above 0');
+  return { total, cumulative, table: tableOf(cumulative, total) };
+}
+
+/**
+ * Draws one outcome for each word of `fast` into `out`.
+ * @param fast uniform random words
+ * @param nextSlowWord the next of a stream of uniform random 64-bit words, independent of `fast`
+ * @param out as long as `fast`, or longer
+ */
+export function drawOutcomes(
+  distribution: Distribution,
+  fast: Uint16Array,
+  nextSlowWord: () => bigint,
+  out: Uint16Array,
+): void {
+  if (out.length < fast.length) throw new RangeError('no room for the outcomes');
+  const { table } = distribution;
+  for (let i = 0; i < fast.length; i++) {
+    const word = fast[i]!;
+    const code = table[word]!;
+    out[i] = code === AMBIGUOUS ? settleSlowly(distribution, word, nextSlowWord) : code;
+  }
+}
+
+/** Reads on until the dyadic interval [bits, bits + 1) ÷ 2^width lies within one combination's interval. */
+function settleSlowly(distribution: Distribution, word: number, nextSlowWord: () => bigint): number {
+  const { cumulative, total } = distribution;
+  let bits = BigInt(word);
+  let width = BigInt(FAST_BITS);
+  for (let extensions = 0; extensions < MAX_EXTENSIONS; extensions++) {
+    bits = (bits << SLOW_BITS) | nextSlowWord();
+    width += SLOW_BITS;
+    const low = bits * total;
+    const index = ownerOf(cumulative, low >> width);
+    // low ÷ 2^width lies in the interval of index; so does the rest if its end isn't beyond it.
+    if (low + total <= cumulative[index]! << width) return index;
+  }
+  throw new Error('a draw stayed undecided: the words are not random');
+}
+
+/** The first combination whose interval ends above the point. Empty intervals end where they start: never theirs. */
+function ownerOf(cumulative: readonly bigint[], point: bigint): number {
+  let low = 0;
+  let high = cumulative.length - 1;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (cumulative[middle]! > point) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+function tableOf(cumulative: readonly bigint[], total: bigint): Uint16Array {
+  const table = new Uint16Array(FAST_VALUES).fill(AMBIGUOUS);
+  const values = BigInt(FAST_VALUES);
+  let start = 0n;
+  cumulative.forEach((end, index) => {
+    const firstWhole = (start * values + total - 1n) / total;
+    const afterWhole = (end * values) / total;
+    if (firstWhole < afterWhole) table.fill(index, Number(firstWhole), Number(afterWhole));
+    start = end;
+  });
+  return table;
+}
+
+/** Each combination's probability as a whole number of shares of one common denominator. */
+function combinationMasses(sheet: ParSheet): bigint[] {
+  const probabilities = toCommonExponent(sheet.combinations.map((each) => decimalOf(each.comboProbability)));
+  const weights = toCommonExponent(sheet.combinations.map((each) => decimalOf(each.displayWeight)));
+  const masses = new Array<bigint>(sheet.combinations.length).fill(0n);
+  const classes: { sum: bigint; weightSum: bigint; weightOf: Map<number, bigint> }[] = [];
+  let denominator = 1n;
+  for (const members of financialClasses(sheet)) {
+    const sum = sumOf(members, probabilities.digits);
+    if (sum === 0n) continue;
+    const given = sumOf(members, weights.digits) > 0n ? weights.digits : probabilities.digits;
+    const divisor = members.reduce((gcd, index) => greatestCommonDivisor(gcd, given[index]!), 0n);
+    const weightOf = new Map(members.map((index) => [index, given[index]! / divisor]));
+    const weightSum = sumOf(members, given) / divisor;
+    classes.push({ sum, weightSum, weightOf });
+    denominator *= weightSum / greatestCommonDivisor(denominator, weightSum);
+  }
+  for (const { sum, weightSum, weightOf } of classes) {
+    const share = sum * (denominator / weightSum);
+    for (const [index, weight] of weightOf) masses[index] = share * weight;
+  }
+  const divisor = masses.reduce(greatestCommonDivisor, 0n);
+  return divisor > 1n ? masses.map((mass) => mass / divisor) : masses;
+}
+
+/** The indexes of the combinations of each (tierId, payMultiplier). */
+function financialClasses(sheet: ParSheet): Iterable<number[]> {
+  const classes = new Map<string, number[]>();
+  sheet.combinations.forEach(({ tierId, payMultiplier }, index) => {
+    const key = `${tierId}/${payMultiplier}`;
+    const members = classes.get(key);
+    if (members === undefined) classes.set(key, [index]);
+    else members.push(index);
+  });
+  return classes.values();
+}
+
+function sumOf(indexes: readonly number[], values: readonly bigint[]): bigint {
+  return indexes.reduce((sum, index) => sum + values[index]!, 0n);
+}
+
+function greatestCommonDivisor(a: bigint, b: bigint): bigint {
+  while (b !== 0n) [a, b] = [b, a % b];
+  return a;
+}
+
+// Packing -----------------------------------------------------------------------------------------------------------
+
+/** Outcomes as 16-bit little-endian codes. On a little-endian machine the bytes are the outcomes' own memory. */
+export function packOutcomes(outcomes: Uint16Array): Uint8Array {
+  const bytes = new Uint8Array(outcomes.buffer, outcomes.byteOffset, outcomes.byteLength);
+  return IS_LITTLE_ENDIAN ? bytes : swapBytes(bytes);
+}
+
+/**
+ * The inverse of {@link packOutcomes}. Aligned bytes on a little-endian machine are read in place, not copied.
+ * @throws RangeError if the number of bytes is odd
+ */
+export function unpackOutcomes(bytes: Uint8Array): Uint16Array {
+  if (bytes.byteLength % OUTCOME_BYTES !== 0) throw new RangeError('half an outcome');
+  let source = bytes;
+  if (!IS_LITTLE_ENDIAN) source = swapBytes(bytes);
+  else if (bytes.byteOffset % OUTCOME_BYTES !== 0) source = Uint8Array.from(bytes);
+  return new Uint16Array(source.buffer, source.byteOffset, source.byteLength / OUTCOME_BYTES);
+}
+
+function swapBytes(bytes: Uint8Array): Uint8Array {
+  const swapped = new Uint8Array(bytes.length);
+  for (let i = 0; i < bytes.length; i++) swapped[i] = bytes[i ^ 1]!;
+  return swapped;
+}
+
+// Sealing -----------------------------------------------------------------------------------------------------------
+
+export interface SealedContent {
+  /** 32 random bytes, kept until the block is opened: without them the outcomes could be guessed and tried. */
+  readonly nonce: Uint8Array;
+  readonly gameId: number;
+  /** The position in the game's outcome sequence of the block's first outcome. */
+  readonly fromIndex: number;
+  /** Packed. */
+  readonly outcomes: Uint8Array;
+}
+
+/**
+ * SHA-256 over the domain line, nonce, gameId (u32, big-endian), fromIndex (u64, big-endian), the number of outcomes
+ * (u32, big-endian) and the packed outcomes. Every field but the last is of fixed length, so no two contents share
+ * one text.
+ * @throws RangeError for a nonce of another length, half an outcome, or numbers out of range
+ */
+export function blockCommitment({ nonce, gameId, fromIndex, outcomes }: SealedContent): Buffer {
+  if (nonce.byteLength !== NONCE_BYTES) throw new RangeError('the nonce must be 32 bytes');
+  if (outcomes.byteLength % OUTCOME_BYTES !== 0) throw new RangeError('half an outcome');
+  if (!Number.isInteger(gameId)) throw new RangeError('gameId must be an integer');
+  if (!Number.isSafeInteger(fromIndex)) throw new RangeError('fromIndex must be a safe integer');
+  const position = Buffer.alloc(16);
+  position.writeUInt32BE(gameId, 0);
+  position.writeBigUInt64BE(BigInt(fromIndex), 4);
+  position.writeUInt32BE(outcomes.byteLength / OUTCOME_BYTES, 12);
+  return createHash('sha256')
+    .update(COMMITMENT_DOMAIN)
+    .update(nonce)
+    .update(position)
+    .update(outcomes)
+    .digest();
+}

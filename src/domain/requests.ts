@@ -1,0 +1,261 @@
+/**
+ * What callers send and get, as schemas: they validate, they serialise, and the OpenAPI documents are made of them.
+ * PAR sheets have their own file (par.ts). Source: specification 2 and 4.
+ */
+import { type Static, Type } from 'typebox';
+import { MAX_MICROS, usdToMicros } from './money.js';
+
+/** 1 to 128 Unicode characters, neither control characters nor lone surrogates; opaque, nothing is folded. */
+const OPAQUE_PATTERN = '^[^\\p{Cc}\\p{Cs}]{1,128}$';
+const CONFIG_NAME_PATTERN = '^[A-Z0-9_]{1,64}$';
+const SLUG_PATTERN = '^[a-z0-9-]{1,64}$';
+const EMAIL_PATTERN = '^[^\\s@\\p{Cc}\\p{Cs}]{1,64}@[^\\s@\\p{Cc}\\p{Cs}]{1,190}$';
+
+/** The patterns' rules in words, for faults. */
+export const PATTERN_MESSAGES: Readonly<Record<string, string>> = {
+  [OPAQUE_PATTERN]: 'must have 1 to 128 Unicode characters, without control characters or lone surrogates',
+  [CONFIG_NAME_PATTERN]: 'must have 1 to 64 uppercase letters, digits and underscores',
+  [SLUG_PATTERN]: 'must have 1 to 64 lowercase letters, digits and hyphens',
+  [EMAIL_PATTERN]: 'must be an e-mail address',
+};
+
+const opaque = (description: string) => Type.String({ pattern: OPAQUE_PATTERN, description });
+const usd = (description: string) => Type.Number({ description });
+const timestamp = () => Type.String({ format: 'date-time' });
+const id = (description: string) => Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, description });
+const nullable = <T extends Type.TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
+
+// Partner API --------------------------------------------------------------------------------------------------------
+
+export const SpinBody = Type.Object({
+  gameId: id('Game configuration id'),
+  playerId: opaque("The partner's own identifier of the player"),
+  // Checked by its decimal value: a number that a double can't hold (1e400) is a number still, and no game's wager.
+  wagerUsd: Type.Unsafe<number>({ type: 'number', description: "The game's fixed wager" }),
+  requestId: Type.Optional(opaque('Idempotency key; binds for 24 hours at least')),
+});
+
+const CELEBRATION = Type.Union(
+  ['none', 'small', 'medium', 'large', 'jackpot'].map((tier) => Type.Literal(tier)),
+  { description: 'How loudly the win is shown' },
+);
+
+export const SlotPresentation = Type.Object({
+  type: Type.Literal('slot'),
+  comboString: Type.String({ description: 'Symbol displays joined by |' }),
+  reelSymbols: Type.Array(Type.Object({ name: Type.String(), display: Type.String(), isWild: Type.Boolean() })),
+  reelStops: Type.Array(Type.Integer()),
+  animationHints: Type.Object({
+    celebrationTier: CELEBRATION,
+    isNearMiss: Type.Boolean(),
+    isBonusTrigger: Type.Boolean(),
+  }),
+});
+
+export const RafflePresentation = Type.Object({
+  type: Type.Literal('raffle'),
+  prizeName: Type.String(),
+  prizeTier: Type.Integer({ minimum: 0, maximum: 6 }),
+  celebrationTier: CELEBRATION,
+});
+
+const spinMembers = {
+  spinId: Type.String(),
+  outcome: Type.Object({
+    prizeTier: Type.Integer({ minimum: 0, maximum: 6, description: '0 = no win' }),
+    payoutUsd: usd('Win, the authoritative financial result'),
+    isBonusTrigger: Type.Boolean(),
+  }),
+  presentation: Type.Union([SlotPresentation, RafflePresentation]),
+  balance: Type.Object({ balanceUsd: usd('Balance of the player after wager and payout') }),
+  communityBonus: Type.Null({ description: 'Null where none was triggered' }),
+  requestId: Type.Optional(Type.String({ description: 'As sent' })),
+};
+
+export const SpinResponse = Type.Object(spinMembers);
+export const SpinRecord = Type.Object({
+  ...spinMembers,
+  createdAt: timestamp(),
+  gameId: Type.Integer(),
+  playerId: Type.String(),
+});
+export const PlayerSpin = Type.Object({ ...spinMembers, createdAt: timestamp(), gameId: Type.Integer() });
+
+export const GameBody = Type.Object({
+  parSheetId: id('The PAR sheet, which must be active'),
+  displayName: opaque('Name shown to players'),
+  configName: Type.String({
+    pattern: CONFIG_NAME_PATTERN,
+    description: "System identifier, unique across the partner's games",
+  }),
+  gameType: Type.Optional(Type.String({ description: '`slot`; raffles are made by the operator' })),
+  minWagerUsd: Type.Optional(usd('If sent, the denomination of the sheet')),
+  maxWagerUsd: Type.Optional(usd('If sent, the denomination of the sheet')),
+  wagerIncrementUsd: Type.Optional(usd('If sent, the denomination of the sheet')),
+});
+
+export const GameResponse = Type.Object({
+  gameConfigId: Type.Integer({ description: 'The gameId of spins' }),
+  displayName: Type.String(),
+  configName: Type.String(),
+  gameType: Type.String(),
+  status: Type.String({ description: 'ACTIVE or SUSPENDED; may get further values' }),
+  parSheetId: nullable(Type.Integer()),
+  minWagerUsd: usd('Equal to the fixed wager'),
+  maxWagerUsd: usd('Equal to the fixed wager'),
+  wagerIncrementUsd: usd('Equal to the fixed wager'),
+});
+export const GameList = Type.Object({ games: Type.Array(GameResponse) });
+
+export const ParSheetResponse = Type.Object({
+  parSheetId: Type.Integer(),
+  gameTitle: Type.String(),
+  numReels: Type.Integer(),
+  certifiedRtp: Type.Number(),
+  symbolCount: Type.Integer(),
+  tierCount: Type.Integer(),
+  combinationCount: Type.Integer(),
+});
+export const ParSheetList = Type.Object({ parSheets: Type.Array(ParSheetResponse) });
+
+export const PlayerResponse = Type.Object({
+  userId: Type.String({ description: 'Internal id of the player' }),
+  playerId: Type.String(),
+  createdAt: timestamp(),
+  balanceUsd: usd('Balance now'),
+});
+
+export const Page = Type.Object({
+  page: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000_000, default: 1 })),
+  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: 20 })),
+});
+const pageMembers = { page: Type.Integer(), limit: Type.Integer(), total: Type.Integer() };
+
+export const PlayerSpins = Type.Object({ spins: Type.Array(PlayerSpin), ...pageMembers });
+
+export const VersionResponse = Type.Object({
+  version: Type.String(),
+  apiVersion: Type.String(),
+  service: Type.String(),
+});
+
+export const ErrorResponse = Type.Object({
+  status: Type.Literal('error'),
+  errorCode: Type.String({ pattern: '^KS-[0-9]{4}$' }),
+  message: Type.String(),
+  retryAfter: Type.Optional(Type.Integer({ description: 'Seconds; on 429' })),
+  details: Type.Optional(
+    Type.Array(Type.Object({ path: Type.String({ description: 'JSON Pointer' }), message: Type.String() })),
+  ),
+});
+
+// Operator API -------------------------------------------------------------------------------------------------------
+
+const RATE_LIMIT = { minimum: 1, maximum: 1_000_000_000 };
+
+const settings = {
+  spinRateLimit: Type.Integer({ ...RATE_LIMIT, description: 'Spins in a minute' }),
+  apiRateLimit: Type.Integer({ ...RATE_LIMIT, description: 'Other requests in a minute' }),
+  openingBalanceUsd: Type.Number({ minimum: 0, description: "A player's first balance" }),
+  balanceMode: Type.Union([Type.Literal('track'), Type.Literal('enforce')]),
+  fundingUsd: nullable(Type.Number({ minimum: 0, description: 'What the operator covers; null: no bound' })),
+  largeWinThresholdUsd: Type.Number({ minimum: 0 }),
+  minReadyBlocks: Type.Integer({ minimum: 1, maximum: 100 }),
+  contactEmail: nullable(Type.String({ pattern: EMAIL_PATTERN })),
+};
+
+const PARTNER_NAME = opaque('Name of the partner');
+const ENVIRONMENT = Type.Union([Type.Literal('sandbox'), Type.Literal('production')]);
+
+export const PartnerBody = Type.Object({
+  slug: Type.String({ pattern: SLUG_PATTERN }),
+  name: PARTNER_NAME,
+  environment: ENVIRONMENT,
+  ...Type.Partial(Type.Object(settings)).properties,
+});
+export const PartnerPatch = Type.Partial(
+  Type.Object({ name: PARTNER_NAME, isActive: Type.Boolean(), ...settings }),
+);
+export const PartnerResponse = Type.Object({
+  partnerId: Type.Integer(),
+  slug: Type.String(),
+  name: Type.String(),
+  environment: ENVIRONMENT,
+  isActive: Type.Boolean(),
+  createdAt: timestamp(),
+  ...settings,
+});
+export const PartnerList = Type.Object({ partners: Type.Array(PartnerResponse) });
+
+export const KeyBody = Type.Object({
+  name: Type.Optional(opaque('What the key is for')),
+  expiresAt: Type.Optional(nullable(Type.String({ description: 'RFC 3339 time in the future; null: never' }))),
+});
+const keyMembers = {
+  keyId: Type.Integer(),
+  name: nullable(Type.String()),
+  createdAt: timestamp(),
+  expiresAt: nullable(timestamp()),
+};
+export const IssuedKey = Type.Object({ ...keyMembers, apiKey: Type.String({ description: 'Shown this once' }) });
+export const KeyList = Type.Object({
+  keys: Type.Array(
+    Type.Object({
+      ...keyMembers,
+      status: Type.Union([Type.Literal('active'), Type.Literal('revoked'), Type.Literal('expired')]),
+      lastUsedAt: nullable(timestamp()),
+    }),
+  ),
+});
+
+export const GamePatch = Type.Object({ status: Type.Union([Type.Literal('ACTIVE'), Type.Literal('SUSPENDED')]) });
+export const OperatorGame = Type.Object({
+  ...GameResponse.properties,
+  partnerId: Type.Integer(),
+  queue: Type.Object({
+    readyBlocks: Type.Integer(),
+    outcomesReady: Type.Integer(),
+    consumed: Type.Integer(),
+  }),
+  totals: Type.Object({
+    spins: Type.Integer(),
+    wageredUsd: usd('Sum of wagers in the ledger'),
+    paidOutUsd: usd('Sum of payouts in the ledger'),
+    actualRtp: nullable(Type.Number({ description: 'Null before the first spin' })),
+  }),
+});
+export const BlocksBody = Type.Object({ count: Type.Integer({ minimum: 1, maximum: 100 }) });
+export const BlocksAccepted = Type.Object({ gameConfigId: Type.Integer(), requested: Type.Integer() });
+export const ParSheetPatch = Type.Object({ status: Type.Literal('RETIRED') });
+export const OperatorParSheet = Type.Object({
+  ...ParSheetResponse.properties,
+  partnerId: Type.Integer(),
+  status: Type.String(),
+});
+
+export const AuditLog = Type.Object({
+  entries: Type.Array(
+    Type.Object({
+      auditId: Type.Integer(),
+      at: timestamp(),
+      actor: Type.String(),
+      action: Type.String(),
+      subject: Type.String(),
+      before: Type.Unknown(),
+      after: Type.Unknown(),
+    }),
+  ),
+  ...pageMembers,
+});
+
+export type SpinBody = Static<typeof SpinBody>;
+export type GameBody = Static<typeof GameBody>;
+export type PartnerBody = Static<typeof PartnerBody>;
+export type PartnerPatch = Static<typeof PartnerPatch>;
+export type KeyBody = Static<typeof KeyBody>;
+
+/** An amount of a request in micro-USD; undefined where it is finer than that, or beyond ±{@link MAX_MICROS}. */
+export function amountMicros(usdAmount: number): number | undefined {
+  const micros = usdToMicros(usdAmount);
+  return micros === undefined || Math.abs(micros) > MAX_MICROS ? undefined : micros;
+}

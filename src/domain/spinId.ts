@@ -1,0 +1,46 @@
+/**
+ * Spin ids: the ledger entry's id and its partner, enciphered as one AES block and written in hexadecimal.
+ * A partner can tell neither order nor volume from them, and can't make one up: the spare bytes must be zero.
+ */
+import { createCipheriv, createDecipheriv } from 'node:crypto';
+
+const BLOCK_BYTES = 16;
+export const SPIN_ID_CHARACTERS = 32;
+
+export class SpinIds {
+  readonly #key: Buffer;
+
+  /** @param key 16 secret bytes, the same for the life of the ledger. */
+  constructor(key: Buffer) {
+    if (key.length !== BLOCK_BYTES) throw new RangeError('The spin id key must have 16 bytes');
+    this.#key = key;
+  }
+
+  /**
+   * The ids of a whole batch in one call, {@link SPIN_ID_CHARACTERS} characters each, in the order of the blocks.
+   * @param blocks 16 bytes a spin: entry id u64, partner id u32 (little endian), four zeros.
+   */
+  encode(blocks: Buffer): string {
+    const cipher = createCipheriv('aes-128-ecb', this.#key, null);
+    cipher.setAutoPadding(false);
+    return cipher.update(blocks).toString('hex');
+  }
+
+  /** The id of one spin. */
+  encodeOne(entryId: bigint, partnerId: number): string {
+    const block = Buffer.alloc(BLOCK_BYTES);
+    block.writeBigUInt64LE(entryId, 0);
+    block.writeUInt32LE(partnerId, 8);
+    return this.encode(block);
+  }
+
+  /** What a spin id stands for; undefined where this service never made it. */
+  decode(spinId: string): { entryId: bigint; partnerId: number } | undefined {
+    if (!/^[0-9a-f]{32}$/.test(spinId)) return undefined;
+    const decipher = createDecipheriv('aes-128-ecb', this.#key, null);
+    decipher.setAutoPadding(false);
+    const block = decipher.update(Buffer.from(spinId, 'hex'));
+    if (block.readUInt32LE(12) !== 0) return undefined;
+    return { entryId: block.readBigUInt64LE(0), partnerId: block.readUInt32LE(8) };
+  }
+}

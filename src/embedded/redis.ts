@@ -1,0 +1,111 @@
+/**
+ * A real Redis (or Valkey) on a loopback port, with its log in the data folder: every answered write is on disk
+ * (`appendfsync always`) and nothing is ever evicted.
+ */
+import { mkdir } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { keptPort, newPassword, readOrCreateSecret, writeFileAtomic } from './dataDir.js';
+import { endOrphans } from './orphans.js';
+import { findRedisProgram, REDIS_PROGRAM_NAMES, redisEnvironment } from './redisServer.js';
+import type { EmbeddedOptions, EmbeddedStore } from './store.js';
+import { supervise } from './supervisor.js';
+
+const STOP_SIGNALS = ['SIGTERM'] as const;
+const STOP_DEADLINE_MS = 15_000;
+const PING_TIMEOUT_MS = 2_000;
+
+/**
+ * Starts the server on the data in `<dataDir>/redis`; resolves when it has loaded its log and answers.
+ * The caller holds the data folder's lock. Throws SetupError where there is no server program to be had.
+ */
+export async function startEmbeddedRedis(options: EmbeddedOptions): Promise<EmbeddedStore> {
+  const { dataDir, cacheDir, progress, onEvent } = options;
+  const program = await findRedisProgram(cacheDir, progress);
+  const folder = join(dataDir, 'redis');
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  const password = await readOrCreateSecret(join(folder, 'password'), newPassword);
+  const configFile = join(folder, 'redis.conf');
+  const mark = { programs: REDIS_PROGRAM_NAMES, argument: configFile };
+  const stopping = { stopSignals: STOP_SIGNALS, stopDeadlineMs: STOP_DEADLINE_MS, onEvent };
+
+  progress('Starting Redis …');
+  let port = 0;
+  let answered = false;
+  const supervisor = await supervise({
+    name: 'redis',
+    logFile: join(folder, 'redis.log'),
+    ...stopping,
+    launch: async () => {
+      await endOrphans({ mark, ...stopping });
+      // Once the URL is given out the port is fixed; before, a port that somebody took a moment ago is given up.
+      if (!answered) port = await keptPort(join(folder, 'port'));
+      await writeFileAtomic(configFile, configuration({ folder, port, password }));
+      return { file: program.file, args: [configFile], env: redisEnvironment(program), cwd: folder };
+    },
+    isReady: async () => {
+      const ready = await answersPing(port, password);
+      answered ||= ready;
+      return ready;
+    },
+  });
+  return {
+    url: `redis://:${password}@127.0.0.1:${port}/0`,
+    pid: () => supervisor.pid(),
+    stop: () => supervisor.stop(),
+  };
+}
+
+/** The password stands in this file and not among the arguments, which every user of the machine can read. */
+function configuration({
+  folder,
+  port,
+  password,
+}: {
+  folder: string;
+  port: number;
+  password: string;
+}): string {
+  return `# Written anew at each start.
+bind 127.0.0.1
+port ${port}
+protected-mode yes
+requirepass ${password}
+daemonize no
+# The command line stays as it was given: a later start knows a server of this folder by it.
+set-proc-title no
+
+dir ${JSON.stringify(folder)}
+appendonly yes
+appendfsync always
+no-appendfsync-on-rewrite no
+aof-use-rdb-preamble yes
+aof-load-truncated yes
+auto-aof-rewrite-percentage 100
+auto-aof-rewrite-min-size 64mb
+save ""
+maxmemory-policy noeviction
+`;
+}
+
+/** Whether our own server answers there, which only it can with this password, and has finished loading. */
+function answersPing(port: number, password: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    let reply = '';
+    const socket = connect({ host: '127.0.0.1', port });
+    const finish = (ready: boolean) => {
+      socket.destroy();
+      resolve(ready);
+    };
+    socket.setTimeout(PING_TIMEOUT_MS, () => finish(false));
+    socket.setEncoding('latin1');
+    socket.on('connect', () => socket.write(`AUTH ${password}\r\nPING\r\n`));
+    socket.on('data', (text: string) => {
+      reply += text;
+      if (reply.startsWith('+OK\r\n+PONG\r\n')) finish(true);
+      else if (reply.startsWith('-') || reply.split('\r\n').length > 2) finish(false);
+    });
+    socket.on('error', () => finish(false));
+    socket.on('close', () => finish(false));
+  });
+}

@@ -1,0 +1,123 @@
+/** Who may ask, and how often: API keys (specification 5), windows (specification 8), failed authentications. */
+import { hash, timingSafeEqual } from 'node:crypto';
+import { ERRORS, type ErrorEntry } from '../domain/errors.js';
+import type { ApiKey, Partner } from '../domain/game.js';
+import type { Exchange } from './exchange.js';
+import type { Replies, Window } from './reply.js';
+
+/** What authentication asks of the rest of the program. */
+export interface AccessServices {
+  keyByHash(hash: string): ApiKey | undefined;
+  partner(partnerId: number): Partner | undefined;
+  /** Reads what changed; rejects where keys can't be checked. */
+  refresh(): Promise<void>;
+  /** Counts a failed authentication of an address. */
+  countFailure(address: string, limit: number): Promise<{ count: number; timeMs: number }>;
+  onKeyUsed(keyId: number): void;
+  onError(exchange: Exchange, error: unknown): void;
+}
+
+/** A key that names a partner, and what stands against using it. */
+type Found = { partner: Partner; refused: ErrorEntry | undefined };
+
+export class Access {
+  readonly #services: AccessServices;
+  readonly #replies: Replies;
+  readonly #failureLimit: number;
+  readonly #operatorKeyHash: Buffer;
+
+  constructor(services: AccessServices, replies: Replies, options: { failureLimit: number; operatorKey: string }) {
+    this.#services = services;
+    this.#replies = replies;
+    this.#failureLimit = options.failureLimit;
+    this.#operatorKeyHash = Buffer.from(hash('sha256', options.operatorKey, 'hex'), 'hex');
+  }
+
+  /**
+   * Finds the partner of a request. `onPartner` is called at once for a key that is known; else after a look for keys
+   * that were issued a moment ago. Where there is none, the request is answered here.
+   */
+  partner(exchange: Exchange, onPartner: (partner: Partner) => void): void {
+    const { apiKey } = exchange.head;
+    if (apiKey === '') {
+      this.#refuse(exchange, ERRORS.missingApiKey, exchange.remoteAddress());
+      return;
+    }
+    const keyHash = hash('sha256', apiKey, 'binary');
+    const found = this.#find(keyHash);
+    if (found !== undefined && found.refused === undefined) {
+      onPartner(found.partner);
+      return;
+    }
+    const address = exchange.remoteAddress();
+    // Not known, or refused by what may be old news: look once more before saying no.
+    this.#services.refresh().then(
+      () => {
+        const again = this.#find(keyHash);
+        if (again === undefined) this.#refuse(exchange, ERRORS.invalidApiKey, address);
+        else if (again.refused !== undefined) this.#refuse(exchange, again.refused, address);
+        else onPartner(again.partner);
+      },
+      (error: unknown) => {
+        this.#services.onError(exchange, error);
+        this.#replies.error(exchange, ERRORS.authenticationFailed, this.#ownWindow());
+      },
+    );
+  }
+
+  /** Lets a request of the operator's through; answers any other. */
+  operator(exchange: Exchange, onOperator: () => void): void {
+    const { apiKey, interfaceVersion } = exchange.head;
+    if (apiKey === '') {
+      this.#refuse(exchange, ERRORS.missingApiKey, exchange.remoteAddress());
+    } else if (!timingSafeEqual(Buffer.from(hash('sha256', apiKey, 'hex'), 'hex'), this.#operatorKeyHash)) {
+      this.#refuse(exchange, ERRORS.invalidApiKey, exchange.remoteAddress());
+    } else if (interfaceVersion !== '' && !isSupportedInterface(interfaceVersion)) {
+      this.#replies.error(exchange, ERRORS.unsupportedInterfaceVersion);
+    } else {
+      onOperator();
+    }
+  }
+
+  #find(keyHash: string): Found | undefined {
+    const key = this.#services.keyByHash(keyHash);
+    const partner = key === undefined ? undefined : this.#services.partner(key.partnerId);
+    if (key === undefined || partner === undefined) return undefined;
+    let refused: ErrorEntry | undefined;
+    if (key.isRevoked) refused = ERRORS.revokedApiKey;
+    else if (key.expiresAtMs !== null && key.expiresAtMs <= Date.now()) refused = ERRORS.expiredApiKey;
+    else if (!partner.isActive) refused = ERRORS.partnerDeactivated;
+    else this.#services.onKeyUsed(key.keyId);
+    return { partner, refused };
+  }
+
+  /** Answers a failed authentication with the window of its address; past the limit with KS-4293. */
+  #refuse(exchange: Exchange, entry: ErrorEntry, address: string): void {
+    const limit = this.#failureLimit;
+    this.#services.countFailure(address, limit).then(
+      ({ count, timeMs }) => {
+        const window: Window = { policy: 'auth', limit, remaining: Math.max(0, limit - count), nowMs: timeMs };
+        this.#replies.error(exchange, count > limit ? ERRORS.tooManyFailedLogins : entry, window);
+      },
+      (error: unknown) => {
+        // The store that counts is away; the key is wrong all the same.
+        this.#services.onError(exchange, error);
+        this.#replies.error(exchange, entry, this.#ownWindow());
+      },
+    );
+  }
+
+  /** Where the store can't tell: the limit, by this process's clock. */
+  #ownWindow(): Window {
+    return { policy: 'auth', limit: this.#failureLimit, remaining: this.#failureLimit, nowMs: Date.now() };
+  }
+}
+
+/** A semver version (semver.org, 2.0.0) with major 1. */
+function isSupportedInterface(version: string): boolean {
+  const number = '(0|[1-9]\\d*)';
+  const match = new RegExp(
+    `^${number}\\.${number}\\.${number}(-[0-9A-Za-z-]+(\\.[0-9A-Za-z-]+)*)?(\\+[0-9A-Za-z-]+(\\.[0-9A-Za-z-]+)*)?$`,
+  ).exec(version);
+  return match?.[1] === '1';
+}

@@ -1,0 +1,44 @@
+/** Reads request bodies: UTF-8, JSON, an object; and checks them against the schema of their route. */
+import { isUtf8 } from 'node:buffer';
+import type { TSchema } from 'typebox';
+import { Compile, type Validator } from 'typebox/compile';
+import { ApiError, ERRORS } from '../domain/errors.js';
+import { PATTERN_MESSAGES } from '../domain/requests.js';
+import { schemaFaults } from '../domain/validation.js';
+
+export type JsonObject = Record<string, unknown>;
+
+/** @throws ApiError (KS-4101) where the body is not a JSON object in UTF-8. */
+export function parseObject(body: Buffer): JsonObject {
+  if (!isUtf8(body)) throw notJson('The body is not UTF-8');
+  let value: unknown;
+  try {
+    value = JSON.parse(body.toString('utf8'));
+  } catch {
+    throw notJson('The body is not JSON (RFC 8259)');
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw notJson('The body must be a JSON object');
+  }
+  return value as JsonObject;
+}
+
+const notJson = (message: string): ApiError =>
+  new ApiError(ERRORS.validationFailed, { details: [{ path: '', message }] });
+
+const validators = new WeakMap<TSchema, Validator>();
+
+/**
+ * Checks a value against a schema.
+ * @throws ApiError: KS-4102 where a required field is missing, KS-4101 for any other fault; `details` has them all.
+ */
+export function check(schema: TSchema, value: unknown): void {
+  let validator = validators.get(schema);
+  if (validator === undefined) {
+    validator = Compile(schema) as Validator;
+    validators.set(schema, validator);
+  }
+  const found = schemaFaults(validator, value, PATTERN_MESSAGES);
+  if (found === undefined) return;
+  throw new ApiError(found.isMissing ? ERRORS.fieldMissing : ERRORS.validationFailed, { details: found.faults });
+}

@@ -1,0 +1,67 @@
+/** One request and the way to answer it. What a handler needs is read off the connection before its first await. */
+
+/** What is used of the connection's response object; src/http/server.ts gives it. */
+export interface RawResponse {
+  cork(callback: () => void): unknown;
+  writeStatus(status: string): unknown;
+  writeHeader(name: string, value: string): unknown;
+  end(body: string, closeConnection?: boolean): unknown;
+  endWithoutBody(length: number, closeConnection?: boolean): unknown;
+  getRemoteAddressAsText(): ArrayBuffer;
+}
+
+export interface RequestHead {
+  /** Lower case. */
+  readonly method: string;
+  /** Undecoded, without the query. */
+  readonly path: string;
+  readonly query: string;
+  /** Value of X-API-Key; empty where it was not sent. Likewise the next two. */
+  readonly apiKey: string;
+  readonly interfaceVersion: string;
+  readonly accept: string;
+}
+
+export class Exchange {
+  readonly raw: RawResponse;
+  readonly head: RequestHead;
+  /** Of this request; in the answer's X-Request-Id and in every log line about it. */
+  readonly id: string;
+  /** What it asks for, as the metrics name it. */
+  readonly operation: string;
+  readonly startedMs = performance.now();
+  /** The whole body, which holds until the handler's first await; undefined where it was over the limit. */
+  body: Buffer | undefined;
+  /** The client has gone: nothing may be written any more. */
+  aborted = false;
+  /** Answered, or not to be answered any more. */
+  settled = false;
+  readonly #onSettled: () => void;
+
+  constructor(raw: RawResponse, head: RequestHead, id: string, operation: string, onSettled: () => void) {
+    this.raw = raw;
+    this.head = head;
+    this.id = id;
+    this.operation = operation;
+    this.#onSettled = onSettled;
+  }
+
+  /** Marks it as answered or gone; the first call only counts. */
+  settle(): void {
+    if (this.settled) return;
+    this.settled = true;
+    this.#onSettled();
+  }
+
+  abort(): void {
+    this.aborted = true;
+    this.settle();
+  }
+
+  /** Address of the client; an IPv4 address in IPv6 form is given as IPv4. To be asked before the first await. */
+  remoteAddress(): string {
+    if (this.aborted) return '';
+    const text = Buffer.from(this.raw.getRemoteAddressAsText()).toString('latin1');
+    return text.replace(/^0000:0000:0000:0000:0000:ffff:|^::ffff:/, '');
+  }
+}

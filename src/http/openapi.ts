@@ -1,0 +1,146 @@
+/** The OpenAPI 3.1 documents, made of the route table: the schemas that validate are the ones that are shown. */
+import type { TSchema } from 'typebox';
+import { ERRORS, type ErrorEntry } from '../domain/errors.js';
+import { ErrorResponse, SpinBody } from '../domain/requests.js';
+import { BODY_LIMIT, OPERATOR_BASE, PARTNER_BASE, type Route } from './route.js';
+
+/** What any request of a scope can be answered with. */
+const COMMON: Readonly<Record<Route['scope'], readonly ErrorEntry[]>> = {
+  partner: [
+    ERRORS.missingApiKey,
+    ERRORS.invalidApiKey,
+    ERRORS.revokedApiKey,
+    ERRORS.expiredApiKey,
+    ERRORS.partnerDeactivated,
+    ERRORS.tooManyFailedLogins,
+    ERRORS.authenticationFailed,
+    ERRORS.unavailable,
+  ],
+  operator: [
+    ERRORS.missingApiKey,
+    ERRORS.invalidApiKey,
+    ERRORS.unsupportedInterfaceVersion,
+    ERRORS.tooManyFailedLogins,
+  ],
+};
+
+/** Every error that a route can answer with. */
+export function errorsOf(route: Route): ErrorEntry[] {
+  const errors = new Set<ErrorEntry>([...COMMON[route.scope], ...route.errors, route.failure]);
+  if (route.scope === 'partner') {
+    errors.add(route.body === SpinBody ? ERRORS.spinRateExceeded : ERRORS.apiRateExceeded);
+  }
+  if (route.body !== undefined || route.query !== undefined) errors.add(ERRORS.validationFailed);
+  if (route.body !== undefined && route.ownCheck !== true) errors.add(ERRORS.fieldMissing);
+  return [...errors].sort((a, b) => (a.code < b.code ? -1 : 1));
+}
+
+const RATE_HEADERS = {
+  'X-RateLimit-Limit': 'Requests in the window at the most',
+  'X-RateLimit-Remaining': 'Requests left in the window',
+  'X-RateLimit-Reset': 'Unix time at which the window ends',
+};
+
+function headersOf(route: Route, status: number): Record<string, object> {
+  const headers: Record<string, object> = {
+    'X-Request-Id': { description: 'Id of this request in the logs', schema: { type: 'string' } },
+  };
+  if (route.scope === 'partner') {
+    for (const [name, description] of Object.entries(RATE_HEADERS)) {
+      headers[name] = { description, schema: { type: 'integer' } };
+    }
+  }
+  if (status === 429 || status === 503) {
+    headers['Retry-After'] = { description: 'Seconds to wait', schema: { type: 'integer' } };
+  }
+  if (route.body === SpinBody && status === 200) {
+    headers['Idempotent-Replayed'] = {
+      description: '`true` where the original answer of this requestId is given again',
+      schema: { type: 'string' },
+    };
+  }
+  return headers;
+}
+
+const json = (schema: object) => ({ 'application/json': { schema } });
+
+function responsesOf(route: Route): Record<string, object> {
+  const responses: Record<string, object> = {
+    [route.status]: {
+      description: route.summary,
+      headers: headersOf(route, route.status),
+      ...(route.response === undefined ? {} : { content: json(route.response) }),
+    },
+  };
+  const byStatus = new Map<number, ErrorEntry[]>();
+  const add = (status: number, entry: ErrorEntry): void => {
+    byStatus.set(status, [...(byStatus.get(status) ?? []), entry]);
+  };
+  for (const entry of errorsOf(route)) add(entry.status, entry);
+  if (route.body !== undefined) add(413, ERRORS.validationFailed);
+  for (const [status, entries] of byStatus) {
+    responses[status] = {
+      description: entries.map((entry) => `${entry.code}: ${entry.message}`).join('\n\n'),
+      headers: headersOf(route, status),
+      content: json({
+        allOf: [
+          { $ref: '#/components/schemas/Error' },
+          { type: 'object', properties: { errorCode: { enum: entries.map((entry) => entry.code) } } },
+        ],
+      }),
+    };
+  }
+  return responses;
+}
+
+function parametersOf(route: Route): object[] {
+  const inPath = [...route.path.matchAll(/\{(\w+)\}/g)].map((match) => ({
+    name: match[1],
+    in: 'path',
+    required: true,
+    schema: { type: 'string' },
+  }));
+  const properties = (route.query as (TSchema & { properties: Record<string, TSchema> }) | undefined)?.properties ?? {};
+  const inQuery = Object.entries(properties).map(([name, schema]) => ({ name, in: 'query', schema }));
+  return [...inPath, ...inQuery];
+}
+
+/** @param version semver of the API */
+export function openApiDocument(
+  scope: Route['scope'],
+  routes: readonly Route[],
+  service: { name: string; version: string },
+): object {
+  const paths: Record<string, Record<string, object>> = {};
+  for (const route of routes) {
+    if (route.scope !== scope) continue;
+    const path = paths[route.path] ?? {};
+    paths[route.path] = path;
+    path[route.method] = {
+      operationId: route.operationId,
+      summary: route.summary,
+      parameters: parametersOf(route),
+      ...(route.body === undefined
+        ? {}
+        : {
+            requestBody: {
+              required: true,
+              description: `At most ${route.bodyLimit ?? BODY_LIMIT} bytes`,
+              content: json(route.body),
+            },
+          }),
+      responses: responsesOf(route),
+    };
+  }
+  return {
+    openapi: '3.1.0',
+    info: { title: `${service.name} ${scope} API`, version: service.version, license: { name: 'Apache-2.0' } },
+    servers: [{ url: scope === 'partner' ? PARTNER_BASE : OPERATOR_BASE }],
+    security: [{ apiKey: [] }],
+    paths,
+    components: {
+      securitySchemes: { apiKey: { type: 'apiKey', in: 'header', name: 'X-API-Key' } },
+      schemas: { Error: ErrorResponse },
+    },
+  };
+}

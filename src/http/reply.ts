@@ -1,0 +1,123 @@
+/** The only writer of responses: status line, headers, body. */
+import { type ApiError, ERRORS, type ErrorEntry, type Fault } from '../domain/errors.js';
+import type { Exchange } from './exchange.js';
+
+/** A fixed window that a request counts against (specification 8). */
+export interface Window {
+  /** `spin`, `api` or `auth`: the name of the policy in the IETF fields. */
+  readonly policy: string;
+  readonly limit: number;
+  readonly remaining: number;
+  /** By the store's clock, milliseconds since the epoch. */
+  readonly nowMs: number;
+}
+
+export const WINDOW_SECONDS = 60;
+/** What `Retry-After` says where no window tells: stores come back within seconds. */
+export const RETRY_AFTER_SECONDS = 2;
+
+/** Told of every answer that goes out. */
+export type ReplyObserver = (exchange: Exchange, status: number, errorCode: string | undefined) => void;
+
+const STATUS_TEXT: Readonly<Record<number, string>> = {
+  200: '200 OK',
+  201: '201 Created',
+  202: '202 Accepted',
+  204: '204 No Content',
+  400: '400 Bad Request',
+  401: '401 Unauthorized',
+  403: '403 Forbidden',
+  404: '404 Not Found',
+  409: '409 Conflict',
+  410: '410 Gone',
+  413: '413 Content Too Large',
+  426: '426 Upgrade Required',
+  429: '429 Too Many Requests',
+  500: '500 Internal Server Error',
+  503: '503 Service Unavailable',
+};
+
+/** Seconds from `nowMs` to the end of its window, at least 1. */
+const secondsLeft = (nowMs: number): number => WINDOW_SECONDS - (Math.floor(nowMs / 1000) % WINDOW_SECONDS);
+
+export class Replies {
+  readonly #observe: ReplyObserver;
+  #closing = false;
+
+  constructor(observe: ReplyObserver) {
+    this.#observe = observe;
+  }
+
+  /** From now on each answer closes its connection. */
+  closeConnections(): void {
+    this.#closing = true;
+  }
+
+  /** @param headers header lines of the service's own making, each ended by CRLF except the last; never a caller's text */
+  json(
+    exchange: Exchange,
+    status: number,
+    body: string,
+    window?: Window,
+    headers = '',
+    errorCode?: string,
+    contentType = 'application/json',
+  ): void {
+    if (exchange.settled) return;
+    exchange.settle();
+    this.#observe(exchange, status, errorCode);
+    const { raw } = exchange;
+    raw.cork(() => {
+      raw.writeStatus(STATUS_TEXT[status] ?? String(status));
+      // One call in place of one for each header: a value may hold the lines that follow, and these are all our own.
+      raw.writeHeader(
+        'Content-Type',
+        `${contentType}\r\nX-Request-Id: ${exchange.id}${window === undefined ? '' : windowLines(window)}${
+          headers === '' ? '' : `\r\n${headers}`
+        }`,
+      );
+      if (exchange.head.method === 'head') raw.endWithoutBody(Buffer.byteLength(body), this.#closing);
+      else if (status === 204) raw.endWithoutBody(0, this.#closing);
+      else raw.end(body, this.#closing);
+    });
+  }
+
+  /** An error of the catalogue. `Retry-After` is sent where a wait helps. */
+  error(
+    exchange: Exchange,
+    entry: ErrorEntry,
+    window?: Window,
+    options: { details?: readonly Fault[] | undefined; retryAfterSeconds?: number | undefined; status?: number } = {},
+  ): void {
+    const status = options.status ?? entry.status;
+    let retryAfter = options.retryAfterSeconds;
+    if (status === 429 && window !== undefined) retryAfter = secondsLeft(window.nowMs);
+    else if (status === 503 || entry === ERRORS.spinInProgress) retryAfter ??= RETRY_AFTER_SECONDS;
+    const body = JSON.stringify({
+      status: 'error',
+      errorCode: entry.code,
+      message: entry.message,
+      ...(status === 429 ? { retryAfter } : {}),
+      ...(options.details === undefined || options.details.length === 0 ? {} : { details: options.details }),
+    });
+    const headers = retryAfter === undefined ? '' : `Retry-After: ${retryAfter}`;
+    this.json(exchange, status, body, window, headers, entry.code);
+  }
+
+  failure(exchange: Exchange, error: ApiError, window?: Window): void {
+    this.error(exchange, error.entry, window, {
+      details: error.details,
+      retryAfterSeconds: error.retryAfterSeconds,
+    });
+  }
+}
+
+/** The three X-RateLimit headers of specification 8, and the fields of the IETF draft "RateLimit header fields". */
+function windowLines({ policy, limit, remaining, nowMs }: Window): string {
+  const left = secondsLeft(nowMs);
+  const reset = Math.floor(nowMs / 1000) + left;
+  return (
+    `\r\nX-RateLimit-Limit: ${limit}\r\nX-RateLimit-Remaining: ${remaining}\r\nX-RateLimit-Reset: ${reset}` +
+    `\r\nRateLimit-Policy: "${policy}";q=${limit};w=${WINDOW_SECONDS}\r\nRateLimit: "${policy}";r=${remaining};t=${left}`
+  );
+}

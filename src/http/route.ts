@@ -1,0 +1,159 @@
+/** What a route is, and how one runs: access, window, body, handler, answer. The spin has a path of its own (spin.ts). */
+import fastJson from 'fast-json-stringify';
+import type { TSchema } from 'typebox';
+import { ApiError, ERRORS, type ErrorEntry } from '../domain/errors.js';
+import type { Partner } from '../domain/game.js';
+import { KIND } from '../spins/batchCodec.js';
+import type { SpinJob } from '../spins/batcher.js';
+import type { Access } from './access.js';
+import { check, type JsonObject, parseObject } from './body.js';
+import type { Exchange } from './exchange.js';
+import type { Replies, Window } from './reply.js';
+import type { Handle } from './server.js';
+import { CountedJob } from './spin.js';
+
+export const PARTNER_BASE = '/api/partner/v1';
+export const OPERATOR_BASE = '/api/operator/v1';
+
+export interface RouteRequest {
+  /** The partner whose key it is; on operator routes never looked at. */
+  readonly partner: Partner;
+  /** Decoded parts of the path, by name. */
+  readonly params: Readonly<Record<string, string>>;
+  /** Checked against the route's query schema, with its defaults. */
+  readonly query: Readonly<Record<string, number>>;
+  /** Checked against the route's body schema, where it has one. */
+  readonly body: JsonObject;
+}
+
+export interface Route {
+  readonly method: 'get' | 'post' | 'patch' | 'delete';
+  /** Below the base, with `{name}` for a part. */
+  readonly path: string;
+  readonly operationId: string;
+  readonly summary: string;
+  readonly scope: 'partner' | 'operator';
+  readonly bodyLimit?: number;
+  readonly body?: TSchema;
+  /** The handler checks the body by itself; the schema is for the document only. */
+  readonly ownCheck?: boolean;
+  readonly query?: TSchema;
+  readonly status: number;
+  /** Absent: no body (204). */
+  readonly response?: TSchema;
+  /** Further errors of this operation, beside those that every route of its scope has. */
+  readonly errors: readonly ErrorEntry[];
+  /** What a fault of ours is called here. */
+  readonly failure: ErrorEntry;
+  /** Absent: answered elsewhere (the spin). */
+  readonly handle?: (request: RouteRequest) => Promise<unknown> | unknown;
+}
+
+export const BODY_LIMIT = 65_536;
+
+export interface RouteServices {
+  submit(job: SpinJob): void;
+  onFault(exchange: Exchange, route: Route, error: unknown): void;
+}
+
+/** Makes the function that serves a route. */
+export function serve(route: Route, access: Access, replies: Replies, services: RouteServices): Handle {
+  const serialize =
+    route.response === undefined ? undefined : fastJson(route.response as Parameters<typeof fastJson>[0]);
+  const names = [...route.path.matchAll(/\{(\w+)\}/g)].map((match) => match[1]!);
+  const base = route.scope === 'partner' ? PARTNER_BASE : OPERATOR_BASE;
+
+  const run = async (exchange: Exchange, request: () => RouteRequest, window: Window | undefined): Promise<void> => {
+    try {
+      const result = await route.handle!(request());
+      const text = serialize === undefined ? '' : serialize(result);
+      replies.json(exchange, route.status, text, window);
+    } catch (error) {
+      if (error instanceof ApiError) {
+        const status = exchange.body === undefined ? 413 : error.entry.status;
+        replies.error(exchange, error.entry, window, { details: error.details, status });
+        return;
+      }
+      services.onFault(exchange, route, error);
+      replies.error(exchange, route.failure, window);
+    }
+  };
+
+  return (exchange) => {
+    // Read now: the body holds only until this call returns.
+    let read: RouteRequest | ApiError;
+    try {
+      read = readRequest(route, names, base, exchange);
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      read = error;
+    }
+    const request = (partner: Partner): (() => RouteRequest) => {
+      return () => {
+        if (read instanceof ApiError) throw read;
+        return { ...read, partner };
+      };
+    };
+    if (route.scope === 'operator') {
+      access.operator(exchange, () => void run(exchange, request(NO_PARTNER), undefined));
+      return;
+    }
+    access.partner(exchange, (partner) => {
+      const counted = (window: Window): void => void run(exchange, request(partner), window);
+      services.submit(new CountedJob(exchange, partner, replies, KIND.countApi, counted));
+    });
+  };
+}
+
+const NO_PARTNER = Object.freeze({}) as Partner;
+
+function readRequest(route: Route, names: readonly string[], base: string, exchange: Exchange): RouteRequest {
+  const parts = exchange.head.path.slice(base.length).split('/');
+  const params: Record<string, string> = {};
+  route.path.split('/').forEach((part, place) => {
+    if (part.startsWith('{')) params[part.slice(1, -1)] = decodePart(parts[place] ?? '');
+  });
+  if (names.length > 0 && Object.keys(params).length !== names.length) throw new ApiError(ERRORS.notFound);
+  const query = route.query === undefined ? {} : readQuery(route.query, exchange.head.query);
+  let body: JsonObject = {};
+  if (route.body !== undefined) {
+    if (exchange.body === undefined) {
+      throw new ApiError(ERRORS.validationFailed, {
+        details: [{ path: '', message: `The body is over the limit of ${route.bodyLimit ?? BODY_LIMIT} bytes` }],
+      });
+    }
+    body = parseObject(exchange.body);
+    if (route.ownCheck !== true) check(route.body, body);
+  }
+  return { partner: NO_PARTNER, params, query, body };
+}
+
+/** Percent-encoded UTF-8. @throws ApiError (KS-4101) where it is not. */
+function decodePart(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    throw new ApiError(ERRORS.validationFailed, {
+      details: [{ path: '', message: `The path part «${part}» is not percent-encoded UTF-8` }],
+    });
+  }
+}
+
+/** Whole numbers only: what the routes' queries have. */
+function readQuery(schema: TSchema, text: string): Record<string, number> {
+  const properties = (schema as TSchema & { properties: Record<string, { default: number }> }).properties;
+  const given = new URLSearchParams(text);
+  const query: Record<string, number> = {};
+  for (const name of Object.keys(properties)) {
+    const value = given.get(name);
+    query[name] =
+      value === null ? properties[name]!.default : /^\d{1,10}$/.test(value) ? Number(value) : Number.NaN;
+  }
+  check(schema, query);
+  return query;
+}
+
+/** A number in a path that names a record; undefined where it can name none. */
+export function pathId(text: string): number | undefined {
+  return /^[1-9]\d{0,9}$/.test(text) && Number(text) <= 2_147_483_647 ? Number(text) : undefined;
+}

@@ -1,0 +1,154 @@
+/** The one table of routes, and how it becomes what the server listens for. */
+import type { Logger } from 'pino';
+import { ApiError, ERRORS } from '../domain/errors.js';
+import type { Partner } from '../domain/game.js';
+import { SpinBody, SpinResponse, VersionResponse } from '../domain/requests.js';
+import { KIND } from '../spins/batchCodec.js';
+import type { SpinJob } from '../spins/batcher.js';
+import type { Access } from './access.js';
+import type { Exchange } from './exchange.js';
+import { type GameServices, gameRoutes } from './games.js';
+import { openApiDocument } from './openapi.js';
+import { parSheetRoutes } from './parSheets.js';
+import { partnerRoutes } from './partners.js';
+import { type PlayerServices, playerRoutes } from './players.js';
+import type { Replies } from './reply.js';
+import { BODY_LIMIT, OPERATOR_BASE, PARTNER_BASE, type Route, serve } from './route.js';
+import type { ServerRoute } from './server.js';
+import { CountedJob, SpinEndpoint, type SpinServices } from './spin.js';
+
+const SPIN_BODY_LIMIT = 4096;
+export const API_VERSION = '1.0.0';
+
+export interface Services extends GameServices, PlayerServices, SpinServices {
+  /** What is missing before this process can serve; empty once it can. */
+  missing(): Promise<string[]>;
+  onFault(exchange: Exchange, operation: string, error: unknown): void;
+}
+
+const spinRoute: Route = {
+  method: 'post',
+  path: '/spin',
+  operationId: 'spin',
+  summary: "Spin a game once for a player: the next outcome of the game's queue is dealt",
+  scope: 'partner',
+  bodyLimit: SPIN_BODY_LIMIT,
+  body: SpinBody,
+  status: 200,
+  response: SpinResponse,
+  errors: [
+    ERRORS.gameNotRegistered,
+    ERRORS.gameNotActive,
+    ERRORS.wagerMismatch,
+    ERRORS.spinInProgress,
+    ERRORS.requestIdReused,
+    ERRORS.queueExhausted,
+    ERRORS.raffleClosed,
+    ERRORS.insufficientBalance,
+    ERRORS.fundingUnavailable,
+    ERRORS.noBlockServable,
+  ],
+  failure: ERRORS.spinFailed,
+};
+
+/** All routes of both APIs. */
+export function allRoutes(services: Services, brand: string): Route[] {
+  const routes: Route[] = [
+    spinRoute,
+    ...parSheetRoutes(services.store),
+    ...gameRoutes(services),
+    ...playerRoutes(services),
+    ...partnerRoutes(services.store, () => services.refresh()),
+    {
+      method: 'get',
+      path: '/version',
+      operationId: 'getVersion',
+      summary: 'Version of the API',
+      scope: 'partner',
+      status: 200,
+      response: VersionResponse,
+      errors: [],
+      failure: ERRORS.internal,
+      handle: () => ({ version: API_VERSION, apiVersion: 'v1', service: brand.toLowerCase() }),
+    },
+  ];
+  return routes;
+}
+
+/** What the server listens for: the table, the documents, health, and 404 for everything else. */
+export function serverRoutes(
+  services: Services,
+  access: Access,
+  replies: Replies,
+  options: { brand: string; log: Logger },
+): ServerRoute[] {
+  const routes = allRoutes(services, options.brand);
+  const spin = new SpinEndpoint(access, replies, services);
+  const routeServices = {
+    submit: (job: SpinJob) => services.submit(job),
+    onFault: (exchange: Exchange, route: Route, error: unknown) =>
+      services.onFault(exchange, route.operationId, error),
+  };
+  const served = routes.map((route): ServerRoute => {
+    const base = route.scope === 'partner' ? PARTNER_BASE : OPERATOR_BASE;
+    return {
+      method: route.method === 'delete' ? 'del' : route.method,
+      pattern: base + route.path.replace(/\{(\w+)\}/g, ':$1'),
+      operation: route.operationId,
+      bodyLimit: route.body === undefined ? 0 : (route.bodyLimit ?? BODY_LIMIT),
+      handle: route.handle === undefined ? spin.handle : serve(route, access, replies, routeServices),
+    };
+  });
+  const notFound = new ApiError(ERRORS.notFound);
+  const service = { name: options.brand, version: API_VERSION };
+  const documents = (['partner', 'operator'] as const).map((scope): ServerRoute => {
+    const text = JSON.stringify(openApiDocument(scope, routes, service));
+    return {
+      method: 'get',
+      pattern: `${scope === 'partner' ? PARTNER_BASE : OPERATOR_BASE}/openapi.json`,
+      operation: 'getOpenApi',
+      bodyLimit: 0,
+      handle: (exchange) => replies.json(exchange, 200, text),
+    };
+  });
+  const countedNotFound = (exchange: Exchange, partner: Partner): void =>
+    services.submit(new CountedJob(exchange, partner, replies, KIND.countApi, notFound));
+  return [
+    ...served,
+    ...documents,
+    {
+      method: 'get',
+      pattern: '/healthz',
+      operation: 'healthz',
+      bodyLimit: 0,
+      handle: (exchange) => replies.json(exchange, 200, '{"status":"ok"}'),
+    },
+    {
+      method: 'get',
+      pattern: '/readyz',
+      operation: 'readyz',
+      bodyLimit: 0,
+      handle: (exchange) => {
+        services.missing().then((missing) => {
+          const body = JSON.stringify({ status: missing.length === 0 ? 'ready' : 'not ready', missing });
+          replies.json(exchange, missing.length === 0 ? 200 : 503, body);
+        });
+      },
+    },
+    {
+      method: 'any',
+      pattern: `${PARTNER_BASE}/*`,
+      operation: 'notFound',
+      bodyLimit: 0,
+      handle: (exchange) => access.partner(exchange, (partner) => countedNotFound(exchange, partner)),
+    },
+    {
+      method: 'any',
+      pattern: `${OPERATOR_BASE}/*`,
+      operation: 'notFound',
+      bodyLimit: 0,
+      handle: (exchange) => access.operator(exchange, () => replies.error(exchange, ERRORS.notFound)),
+    },
+    { method: 'any', pattern: '/*', operation: 'notFound', bodyLimit: 0, handle: (exchange) => replies.error(exchange, ERRORS.notFound) },
+  ];
+}

@@ -1,0 +1,160 @@
+/** The HTTP server: the only importer of uWebSockets.js. Reads requests whole and hands them on as exchanges. */
+import { randomBytes } from 'node:crypto';
+import {
+  App,
+  type HttpRequest,
+  type HttpResponse,
+  type us_listen_socket,
+  us_listen_socket_close,
+  us_socket_local_port,
+} from 'uWebSockets.js';
+import { Exchange } from './exchange.js';
+
+/** What a route takes; the exchange's body is whole, or undefined where it is over the route's limit. */
+export type Handle = (exchange: Exchange) => void;
+
+export interface ServerRoute {
+  readonly method: 'get' | 'post' | 'patch' | 'del' | 'any';
+  readonly pattern: string;
+  /** What it is called in the metrics. */
+  readonly operation: string;
+  /** Bytes; a longer body is not kept. 0: the route takes none. */
+  readonly bodyLimit: number;
+  readonly handle: Handle;
+}
+
+/** A body over its limit is read on to this many bytes, so that the client can still read the answer; then cut. */
+const DRAIN_BYTES_MAX = 1_048_576;
+
+const EMPTY = Buffer.alloc(0);
+
+export class HttpServer {
+  readonly #app = App();
+  readonly #idPrefix = randomBytes(5).toString('hex');
+  #socket: us_listen_socket | undefined;
+  #requests = 0;
+  #open = 0;
+
+  constructor(routes: readonly ServerRoute[]) {
+    for (const route of routes) {
+      this.#app[route.method](route.pattern, (raw, request) => this.#accept(route, raw, request));
+    }
+  }
+
+  /** Requests that are not answered yet. */
+  get open(): number {
+    return this.#open;
+  }
+
+  /**
+   * Listens. Several processes of this service may share a port (SO_REUSEPORT).
+   * @returns the port. @throws where it can't be had.
+   */
+  listen(host: string, port: number): Promise<number> {
+    return new Promise((resolve, reject) => {
+      this.#app.listen(host, port, (socket: us_listen_socket | false) => {
+        if (socket === false) {
+          reject(new Error(`Port ${port} of ${host} is in use or can't be listened on`));
+          return;
+        }
+        this.#socket = socket;
+        resolve(us_socket_local_port(socket));
+      });
+    });
+  }
+
+  /** Accepts no more connections; what is open goes on. */
+  stopListening(): void {
+    if (this.#socket !== undefined) us_listen_socket_close(this.#socket);
+    this.#socket = undefined;
+  }
+
+  /** Closes every connection. */
+  close(): void {
+    this.#app.close();
+  }
+
+  #accept(route: ServerRoute, raw: HttpResponse, request: HttpRequest): void {
+    let apiKey = '';
+    let interfaceVersion = '';
+    let accept = '';
+    let lengths = 0;
+    let hosts = 0;
+    let isChunked = false;
+    request.forEach((name, value) => {
+      switch (name) {
+        case 'x-api-key':
+          apiKey = value;
+          break;
+        case 'content-length':
+          lengths++;
+          break;
+        case 'host':
+          hosts++;
+          break;
+        case 'transfer-encoding':
+          isChunked = true;
+          break;
+        case 'accept':
+          accept = value;
+          break;
+        case 'interface_version':
+          interfaceVersion = value;
+          break;
+      }
+    });
+    // Two lengths, or a length and chunks, are read differently by different servers: a proxy in front may see another
+    // request begin in the middle of this one (RFC 9112, 6.3). There is no answer that is safe but to hang up.
+    if (lengths > 1 || hosts > 1 || (isChunked && lengths > 0)) {
+      raw.close();
+      return;
+    }
+    this.#open++;
+    const exchange = new Exchange(
+      raw,
+      {
+        method: request.getMethod(),
+        path: request.getUrl(),
+        query: request.getQuery() ?? '',
+        apiKey,
+        interfaceVersion,
+        accept,
+      },
+      `${this.#idPrefix}-${(++this.#requests).toString(36)}`,
+      route.operation,
+      this.#settled,
+    );
+    raw.onAborted(() => exchange.abort());
+    if (route.bodyLimit === 0) {
+      exchange.body = EMPTY;
+      route.handle(exchange);
+      return;
+    }
+    const chunks: Buffer[] = [];
+    let received = 0;
+    raw.onData((chunk, isLast) => {
+      received += chunk.byteLength;
+      if (received <= route.bodyLimit) {
+        if (isLast && chunks.length === 0) {
+          // Not copied: the bytes hold until this callback returns, and handlers parse before their first await.
+          exchange.body = Buffer.from(chunk);
+          route.handle(exchange);
+          return;
+        }
+        chunks.push(Buffer.from(chunk.slice(0)));
+        if (!isLast) return;
+        exchange.body = Buffer.concat(chunks);
+        route.handle(exchange);
+      } else if (isLast) {
+        route.handle(exchange);
+      } else {
+        chunks.length = 0;
+        if (received > DRAIN_BYTES_MAX) raw.close();
+      }
+    });
+  }
+
+  readonly #settled = (): void => {
+    this.#open--;
+  };
+}

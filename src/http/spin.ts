@@ -1,0 +1,261 @@
+/**
+ * POST /spin: judges a request, has it dealt, answers.
+ *
+ *   key ─> window ─> body ─> request id ─> game ─> wager ─> balance, funding ─> queue      (specification 4, choices 2)
+ *   here   script    here    script        here    here     script              script
+ *
+ * What is found wrong here is not answered yet: it goes with the batch as a reason to deny, because the window comes
+ * before it and a request id that is bound answers whatever became of the game since.
+ */
+import { ApiError, ERRORS, type ErrorEntry } from '../domain/errors.js';
+import type { Game, Partner } from '../domain/game.js';
+import { decimalTextToMicros, microsToUsdText, usdToMicros } from '../domain/money.js';
+import { SpinBody } from '../domain/requests.js';
+import { SPIN_STATUS } from '../redis/records.js';
+import { KIND } from '../spins/batchCodec.js';
+import type { SpinFailure, SpinJob, SpinResult } from '../spins/batcher.js';
+import type { Access } from './access.js';
+import { check, type JsonObject, parseObject } from './body.js';
+import type { Exchange } from './exchange.js';
+import type { Replies, Window } from './reply.js';
+
+export interface SpinServices {
+  game(gameId: number): Game | undefined;
+  /** Reads what changed; a game may have been registered a moment ago. */
+  refresh(): Promise<void>;
+  submit(job: SpinJob): void;
+  /** Told of every spin that was dealt. */
+  onDealt(game: Game, payoutMicros: number): void;
+}
+
+export class SpinEndpoint {
+  readonly #access: Access;
+  readonly #replies: Replies;
+  readonly #services: SpinServices;
+
+  constructor(access: Access, replies: Replies, services: SpinServices) {
+    this.#access = access;
+    this.#replies = replies;
+    this.#services = services;
+  }
+
+  readonly handle = (exchange: Exchange): void => {
+    // The body holds only until this call returns, and the key may take longer to find: it is read first.
+    let request: JsonObject | ApiError;
+    let exactWager: number | undefined;
+    try {
+      if (exchange.body === undefined) throw tooLarge();
+      request = parseObject(exchange.body);
+      check(SpinBody, request);
+      exactWager = wagerMicros(request.wagerUsd as number, exchange.body);
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      request = error;
+    }
+    this.#access.partner(exchange, (partner) => {
+      if (request instanceof ApiError) {
+        this.#submit(new CountedJob(exchange, partner, this.#replies, KIND.countSpin, request));
+        return;
+      }
+      const body = request as unknown as SpinBody;
+      const game = this.#services.game(body.gameId);
+      if (game !== undefined) {
+        this.#spin(exchange, partner, body, exactWager, game);
+        return;
+      }
+      this.#services.refresh().then(
+        () => this.#spin(exchange, partner, body, exactWager, this.#services.game(body.gameId)),
+        () => this.#spin(exchange, partner, body, exactWager, undefined),
+      );
+    });
+  };
+
+  #spin(exchange: Exchange, partner: Partner, body: SpinBody, wager: number | undefined, found: Game | undefined): void {
+    const game = found !== undefined && found.partnerId === partner.partnerId ? found : undefined;
+    let denial: ErrorEntry | undefined;
+    if (game === undefined) denial = ERRORS.gameNotRegistered;
+    else if (game.status !== 'ACTIVE') denial = ERRORS.gameNotActive;
+    else if (wager !== game.wagerMicros) denial = ERRORS.wagerMismatch;
+    this.#submit(
+      new DealJob(exchange, partner, this.#replies, this.#services, game, body, denial, wager === game?.wagerMicros),
+    );
+  }
+
+  #submit(job: SpinJob): void {
+    this.#services.submit(job);
+  }
+}
+
+const tooLarge = (): ApiError =>
+  new ApiError(ERRORS.validationFailed, { details: [{ path: '', message: 'The body is over the limit' }] });
+
+/**
+ * The wager's exact decimal value in micro-USD; undefined where it is not a whole number of them.
+ * A double tells decimals of up to 15 digits apart; only where the body has a longer number is its text looked at.
+ */
+function wagerMicros(wagerUsd: number, body: Buffer): number | undefined {
+  const micros = Number.isFinite(wagerUsd) ? usdToMicros(wagerUsd) : undefined;
+  if (micros === undefined) return undefined;
+  const text = body.toString('latin1');
+  if (!/[\d.]{16}/.test(text)) return micros;
+  let last: string | undefined;
+  for (const match of text.matchAll(/(?<!\\)"wagerUsd"\s*:\s*(-?[\d.eE+-]+)/g)) last = match[1];
+  return last === undefined ? micros : decimalTextToMicros(last);
+}
+
+/** A request that counts against a window and does nothing else in Redis. */
+export class CountedJob implements SpinJob {
+  readonly deny = 0;
+  readonly game = undefined;
+  readonly gameId = 0;
+  readonly playerId = '';
+  readonly requestId = undefined;
+  readonly mayEqual = false;
+  partnerPlace = 0;
+  readonly kind: number;
+  readonly partner: Partner;
+  readonly #exchange: Exchange;
+  readonly #replies: Replies;
+  readonly #then: ApiError | ((window: Window) => void);
+
+  /** @param then what to answer once counted: an error, or whatever the function does with the window. */
+  constructor(
+    exchange: Exchange,
+    partner: Partner,
+    replies: Replies,
+    kind: number,
+    then: ApiError | ((window: Window) => void),
+  ) {
+    this.#exchange = exchange;
+    this.partner = partner;
+    this.#replies = replies;
+    this.kind = kind;
+    this.#then = then;
+  }
+
+  settle(result: SpinResult): void {
+    const isSpin = this.kind === KIND.countSpin;
+    const window = windowOf(this.partner, isSpin, result);
+    if (result.status === SPIN_STATUS.limited) {
+      this.#replies.error(this.#exchange, isSpin ? ERRORS.spinRateExceeded : ERRORS.apiRateExceeded, window);
+    } else if (typeof this.#then === 'function') {
+      this.#then(window);
+    } else {
+      const status = this.#exchange.body === undefined ? 413 : this.#then.entry.status;
+      this.#replies.error(this.#exchange, this.#then.entry, window, { details: this.#then.details, status });
+    }
+  }
+
+  fail(_failure: SpinFailure): void {
+    const isSpin = this.kind === KIND.countSpin;
+    this.#replies.error(this.#exchange, ERRORS.unavailable, ownWindow(this.partner, isSpin));
+  }
+}
+
+class DealJob implements SpinJob {
+  readonly kind = KIND.deal;
+  readonly deny: number;
+  readonly gameId: number;
+  readonly playerId: string;
+  readonly requestId: string | undefined;
+  partnerPlace = 0;
+  readonly #exchange: Exchange;
+  readonly #replies: Replies;
+  readonly #services: SpinServices;
+  readonly #denial: ErrorEntry | undefined;
+
+  constructor(
+    exchange: Exchange,
+    readonly partner: Partner,
+    replies: Replies,
+    services: SpinServices,
+    readonly game: Game | undefined,
+    body: SpinBody,
+    denial: ErrorEntry | undefined,
+    readonly mayEqual: boolean,
+  ) {
+    this.#exchange = exchange;
+    this.#replies = replies;
+    this.#services = services;
+    this.#denial = denial;
+    this.deny = denial === undefined ? 0 : 1;
+    this.gameId = body.gameId;
+    this.playerId = body.playerId;
+    this.requestId = body.requestId;
+  }
+
+  settle(result: SpinResult): void {
+    const window = windowOf(this.partner, true, result);
+    switch (result.status) {
+      case SPIN_STATUS.dealt:
+        this.#services.onDealt(this.game!, this.#answer(result, window, ''));
+        return;
+      case SPIN_STATUS.replay:
+        this.#answer(result, window, 'Idempotent-Replayed: true');
+        return;
+      default:
+        this.#replies.error(this.#exchange, this.#refusal(result.status), window);
+    }
+  }
+
+  fail(failure: SpinFailure): void {
+    const entry = failure === 'unknown' && this.requestId !== undefined ? ERRORS.spinInProgress : ERRORS.unavailable;
+    this.#replies.error(this.#exchange, entry, ownWindow(this.partner, true));
+  }
+
+  /** @returns the payout, micro-USD */
+  #answer(result: SpinResult, window: Window, headers: string): number {
+    const game = this.game!;
+    const body = spinText(result.spinId, game.fragments[result.outcomeCode]!, result.balanceMicros, this.requestId);
+    this.#replies.json(this.#exchange, 200, `${body}}`, window, headers);
+    return game.payoutMicros[result.outcomeCode]!;
+  }
+
+  #refusal(status: number): ErrorEntry {
+    switch (status) {
+      case SPIN_STATUS.limited:
+        return ERRORS.spinRateExceeded;
+      case SPIN_STATUS.conflict:
+        return ERRORS.requestIdReused;
+      case SPIN_STATUS.denied:
+        return this.#denial ?? ERRORS.internal;
+      case SPIN_STATUS.insufficientBalance:
+        return ERRORS.insufficientBalance;
+      case SPIN_STATUS.fundingUnavailable:
+        return ERRORS.fundingUnavailable;
+      case SPIN_STATUS.queueExhausted:
+        return ERRORS.queueExhausted;
+      case SPIN_STATUS.noBlock:
+        return ERRORS.noBlockServable;
+      default:
+        return ERRORS.spinFailed;
+    }
+  }
+}
+
+/** A spin response (specification 2.4) as JSON text, without its closing brace. */
+export function spinText(
+  spinId: string,
+  fragment: string,
+  balanceMicros: number,
+  requestId: string | undefined | null,
+): string {
+  return `{"spinId":"${spinId}",${fragment},"balance":{"balanceUsd":${microsToUsdText(balanceMicros)}},"communityBonus":null${
+    requestId === undefined || requestId === null ? '' : `,"requestId":${JSON.stringify(requestId)}`
+  }`;
+}
+
+function windowOf(partner: Partner, isSpin: boolean, result: SpinResult): Window {
+  return {
+    policy: isSpin ? 'spin' : 'api',
+    limit: isSpin ? partner.spinRateLimit : partner.apiRateLimit,
+    remaining: result.remaining,
+    nowMs: result.timeMs,
+  };
+}
+
+/** What can be said of a window while the store that counts is away. */
+function ownWindow(partner: Partner, isSpin: boolean): Window {
+  const limit = isSpin ? partner.spinRateLimit : partner.apiRateLimit;
+  return { policy: isSpin ? 'spin' : 'api', limit, remaining: limit, nowMs: Date.now() };
+}

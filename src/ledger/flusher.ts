@@ -1,0 +1,261 @@
+/**
+ * Moves the outboxes of the cells that this worker owns into the ledger.
+ *
+ *   leased ──read after cursor──> entries ──one transaction: cursor, rows, totals──> committed ──> trim ──> read …
+ *      │                                            │ failed, or unknown whether it committed
+ *      │                                            └──> read fence and cursor again from Postgres, then go on
+ *      ├── another owner has a higher fence ──> given up
+ *      └── an entry is there already, or an index was skipped or dealt twice ──> halted, with an alarm
+ *
+ * Nothing is trimmed that is not committed; what is read again after a crash begins after the committed cursor.
+ */
+import { type CellLease, FencedError, haltCell } from '../postgres/cells.js';
+import { isUniqueViolation, type Sql } from '../postgres/client.js';
+import { bookEntries, CopyWriter, ensurePartition, type FlushTotals, ProgressError } from '../postgres/ledger.js';
+import type { RedisClient } from '../redis/client.js';
+import { outboxKey } from '../redis/keys.js';
+import { entryTimeMs, firstIdAt, type OutboxRecord, readOutbox } from '../redis/records.js';
+
+/** What a flush saw of a game: it is now at `nextIndex`. */
+export interface Consumption {
+  readonly gameId: number;
+  readonly nextIndex: number;
+  readonly count: number;
+}
+
+export interface FlusherOptions {
+  readonly intervalMs: number;
+  readonly onFlushed: (flush: { cell: number; entries: number; seconds: number; lagSeconds: number }) => void;
+  readonly onConsumed: (cell: number, games: readonly Consumption[]) => void;
+  readonly onHalted: (cell: number, reason: string) => void;
+  readonly onError: (error: unknown, cell: number) => void;
+}
+
+const STREAM_ENTRIES_MAX = 128;
+const BLOCK_MS = 200;
+const DAY_MS = 86_400_000;
+const SEQUENCE_MASK = 16_383n;
+
+interface OwnedCell {
+  readonly lease: CellLease;
+  cursor: bigint;
+}
+
+export class Flusher {
+  readonly #sql: Sql;
+  readonly #redis: RedisClient;
+  /** A connection of its own: its reads block. */
+  readonly #reader: RedisClient;
+  readonly #options: FlusherOptions;
+  readonly #owned = new Map<number, OwnedCell>();
+  readonly #copy = new CopyWriter();
+  readonly #partitions = new Set<string>();
+  #stopping = false;
+  #running: Promise<void> | undefined;
+
+  constructor(sql: Sql, redis: RedisClient, reader: RedisClient, options: FlusherOptions) {
+    this.#sql = sql;
+    this.#redis = redis;
+    this.#reader = reader;
+    this.#options = options;
+  }
+
+  start(): void {
+    this.#running = this.#loop();
+  }
+
+  /** Takes a cell over; the lease's cursor is where it goes on. */
+  own(lease: CellLease): void {
+    if (lease.halted !== null) {
+      this.#options.onHalted(lease.cell, lease.halted);
+      return;
+    }
+    this.#owned.set(lease.cell, { lease, cursor: lease.cursorId });
+  }
+
+  /** Writes no more for a cell. */
+  disown(cell: number): void {
+    this.#owned.delete(cell);
+  }
+
+  /** Flushes until the outboxes of all owned cells are empty, then ends; gives up at the deadline. */
+  async stop(deadlineMs: number): Promise<void> {
+    const deadline = performance.now() + deadlineMs;
+    this.#stopping = true;
+    await this.#running;
+    while (performance.now() < deadline) {
+      let entries = 0;
+      try {
+        entries = await this.#round(false);
+      } catch {
+        return;
+      }
+      if (entries === 0) return;
+    }
+  }
+
+  async #loop(): Promise<void> {
+    while (!this.#stopping) {
+      const started = performance.now();
+      try {
+        await this.#round(true);
+      } catch (error) {
+        this.#options.onError(error, -1);
+        await pause(200);
+      }
+      const rest = this.#options.intervalMs - (performance.now() - started);
+      if (rest > 0 && !this.#stopping) await pause(rest);
+    }
+  }
+
+  /** Reads and books what there is, once; gives the number of entries booked. */
+  async #round(block: boolean): Promise<number> {
+    const cells = [...this.#owned.values()];
+    if (cells.length === 0) {
+      await pause(20);
+      return 0;
+    }
+    const keys = cells.map((owned) => outboxKey(owned.lease.cell));
+    const after = cells.map((owned) => streamId(owned.cursor));
+    const answer = (await this.#reader.callBuffer(
+      'XREAD',
+      'COUNT',
+      STREAM_ENTRIES_MAX,
+      ...(block ? ['BLOCK', BLOCK_MS] : []),
+      'STREAMS',
+      ...keys,
+      ...after,
+    )) as [Buffer, [Buffer, Buffer[]][]][] | null;
+    let entries = 0;
+    for (const [key, streamEntries] of answer ?? []) {
+      const owned = cells[keys.indexOf(key.toString())]!;
+      const records: OutboxRecord[] = [];
+      for (const [, fields] of streamEntries) records.push(...readOutbox(fields[1]!));
+      entries += await this.#book(owned, records);
+    }
+    return entries;
+  }
+
+  async #book(owned: OwnedCell, records: OutboxRecord[]): Promise<number> {
+    const { lease } = owned;
+    const newest = records.at(-1);
+    if (newest === undefined || this.#owned.get(lease.cell) !== owned) return 0;
+    const started = performance.now();
+    try {
+      const totals = sumUp(records);
+      for (const day of new Set(records.map((record) => dayOf(record.id)))) await this.#partition(day);
+      this.#copy.reset();
+      for (const record of records) this.#copy.add(record);
+      await bookEntries(this.#sql, lease, { from: owned.cursor, to: newest.id }, this.#copy.finish(), totals);
+      owned.cursor = newest.id;
+      await this.#redis.call('XTRIM', outboxKey(lease.cell), 'MINID', streamIdAfter(newest.id));
+      this.#options.onFlushed({
+        cell: lease.cell,
+        entries: records.length,
+        seconds: (performance.now() - started) / 1000,
+        lagSeconds: Math.max(0, Date.now() - entryTimeMs(records[0]!.id)) / 1000,
+      });
+      this.#options.onConsumed(
+        lease.cell,
+        totals.progress.map((game) => ({
+          gameId: game.gameId,
+          nextIndex: game.toIndex,
+          count: game.toIndex - game.fromIndex,
+        })),
+      );
+      return records.length;
+    } catch (error) {
+      await this.#failed(owned, error);
+      return 0;
+    }
+  }
+
+  async #failed(owned: OwnedCell, error: unknown): Promise<void> {
+    const { cell } = owned.lease;
+    if (error instanceof ProgressError || isUniqueViolation(error)) {
+      this.#owned.delete(cell);
+      const reason = error instanceof Error ? error.message : String(error);
+      this.#options.onHalted(cell, reason);
+      await haltCell(this.#sql, cell, reason).catch((again: unknown) => this.#options.onError(again, cell));
+      return;
+    }
+    if (error instanceof FencedError) {
+      // Either another worker has the cell, or a commit of ours whose answer was lost moved the cursor.
+      await this.#readAgain(owned, error);
+      return;
+    }
+    this.#options.onError(error, cell);
+    await pause(200);
+  }
+
+  async #readAgain(owned: OwnedCell, cause: unknown): Promise<void> {
+    const { cell, fence } = owned.lease;
+    const [row] = await this.#sql<{ fence: bigint; cursor_id: bigint }[]>`
+      SELECT fence, cursor_id FROM cells WHERE cell = ${cell}`;
+    if (row !== undefined && row.fence === fence && row.cursor_id > owned.cursor) {
+      owned.cursor = row.cursor_id;
+    } else {
+      this.#options.onError(cause, cell);
+      this.#owned.delete(cell);
+    }
+  }
+
+  async #partition(day: string): Promise<void> {
+    if (this.#partitions.has(day)) return;
+    const fromMs = Date.parse(`${day}T00:00:00Z`);
+    await ensurePartition(this.#sql, day, { from: firstIdAt(fromMs), to: firstIdAt(fromMs + DAY_MS) });
+    this.#partitions.add(day);
+  }
+}
+
+/** The stream entry that ends with this ledger entry, or would. */
+const streamId = (id: bigint): string => `${id >> 22n}-${id & SEQUENCE_MASK}`;
+
+/** The smallest stream id that is not to be trimmed once this entry is booked. */
+const streamIdAfter = (id: bigint): string => `${id >> 22n}-${(id & SEQUENCE_MASK) + 1n}`;
+
+const dayOf = (id: bigint): string => new Date(entryTimeMs(id)).toISOString().slice(0, 10);
+
+/** Adds up the other side of the entries. @throws ProgressError where a game's indices do not follow each other. */
+function sumUp(records: readonly OutboxRecord[]): FlushTotals {
+  const games = new Map<string, FlushTotals['games'][number]>();
+  const openings = new Map<string, FlushTotals['openings'][number]>();
+  const progress = new Map<number, FlushTotals['progress'][number]>();
+  for (const record of records) {
+    const day = dayOf(record.id);
+    if (record.kind === 'opening') {
+      const key = `${record.partnerId}:${day}`;
+      const sum = openings.get(key) ?? { partnerId: record.partnerId, day, players: 0, openedMicros: 0n };
+      sum.players += 1;
+      sum.openedMicros += BigInt(record.creditMicros);
+      openings.set(key, sum);
+      continue;
+    }
+    const { gameId, outcomeIndex } = record;
+    const key = `${gameId}:${day}`;
+    const sum = games.get(key) ?? {
+      gameId,
+      partnerId: record.partnerId,
+      day,
+      spins: 0,
+      wageredMicros: 0n,
+      paidMicros: 0n,
+    };
+    sum.spins += 1;
+    sum.wageredMicros += BigInt(record.wagerMicros);
+    sum.paidMicros += BigInt(record.creditMicros);
+    games.set(key, sum);
+    const at = progress.get(gameId);
+    if (at === undefined) {
+      progress.set(gameId, { gameId, fromIndex: outcomeIndex, toIndex: outcomeIndex + 1 });
+    } else {
+      if (outcomeIndex !== at.toIndex) {
+        throw new ProgressError(`game ${gameId}: index ${outcomeIndex} follows ${at.toIndex - 1} in the outbox`);
+      }
+      at.toIndex += 1;
+    }
+  }
+  return { games: [...games.values()], openings: [...openings.values()], progress: [...progress.values()] };
+}
+
+const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));

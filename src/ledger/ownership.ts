@@ -1,0 +1,74 @@
+/**
+ * Which cells this worker writes. One loop renews the leases it has and takes those that nobody holds; a cell is
+ * prepared (its Redis is what the ledger expects) before it is handed on.
+ */
+import { randomUUID } from 'node:crypto';
+import { acquireCells, type CellLease, releaseCells, renewCells } from '../postgres/cells.js';
+import type { Sql } from '../postgres/client.js';
+
+export interface OwnershipOptions {
+  /** Called once a cell is ours; it is written only after this resolves. */
+  readonly onAcquired: (lease: CellLease) => Promise<void>;
+  readonly onLost: (cell: number) => void;
+  readonly onError: (error: unknown) => void;
+}
+
+/** A worker that stops is taken over after this at the latest, plus one turn of the loop. */
+const LEASE_MS = 3000;
+const TURN_MS = 750;
+
+export class Ownership {
+  readonly owner = randomUUID();
+  readonly #sql: Sql;
+  readonly #options: OwnershipOptions;
+  readonly #held = new Set<number>();
+  #timer: NodeJS.Timeout | undefined;
+  #turn: Promise<void> = Promise.resolve();
+  #stopped = false;
+
+  constructor(sql: Sql, options: OwnershipOptions) {
+    this.#sql = sql;
+    this.#options = options;
+  }
+
+  /** Takes what is free, once, and goes on in the background. */
+  async start(): Promise<void> {
+    await this.#once();
+    this.#schedule();
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    clearTimeout(this.#timer);
+    await this.#turn;
+    await releaseCells(this.#sql, this.owner).catch(this.#options.onError);
+  }
+
+  get cells(): readonly number[] {
+    return [...this.#held];
+  }
+
+  #schedule(): void {
+    if (this.#stopped) return;
+    this.#timer = setTimeout(() => {
+      this.#turn = this.#once().finally(() => this.#schedule());
+    }, TURN_MS);
+  }
+
+  async #once(): Promise<void> {
+    try {
+      const kept = new Set(await renewCells(this.#sql, this.owner, LEASE_MS));
+      for (const cell of this.#held) {
+        if (kept.has(cell)) continue;
+        this.#held.delete(cell);
+        this.#options.onLost(cell);
+      }
+      for (const lease of await acquireCells(this.#sql, this.owner, LEASE_MS)) {
+        this.#held.add(lease.cell);
+        await this.#options.onAcquired(lease);
+      }
+    } catch (error) {
+      this.#options.onError(error);
+    }
+  }
+}

@@ -1,0 +1,85 @@
+/** API keys: only their SHA-256 is stored (specification 5.3). */
+import { audit, withChange } from './changes.js';
+import type { Sql } from './client.js';
+
+export interface ApiKeyRow {
+  keyId: number;
+  partnerId: number;
+  name: string | null;
+  createdAt: Date;
+  expiresAt: Date | null;
+  revokedAt: Date | null;
+  lastUsedAt: Date | null;
+}
+
+interface Row {
+  key_id: number;
+  partner_id: number;
+  name: string | null;
+  created_at: Date;
+  expires_at: Date | null;
+  revoked_at: Date | null;
+  last_used_at: Date | null;
+}
+
+const fromRow = (row: Row): ApiKeyRow => ({
+  keyId: row.key_id,
+  partnerId: row.partner_id,
+  name: row.name,
+  createdAt: row.created_at,
+  expiresAt: row.expires_at,
+  revokedAt: row.revoked_at,
+  lastUsedAt: row.last_used_at,
+});
+
+export async function issueKey(
+  sql: Sql,
+  actor: string,
+  key: { partnerId: number; hash: Buffer; name: string | null; expiresAt: Date | null },
+): Promise<ApiKeyRow> {
+  return withChange(sql, async (tx, changed) => {
+    const [row] = await tx<Row[]>`
+      INSERT INTO api_keys (partner_id, key_hash, name, expires_at, changed)
+      VALUES (${key.partnerId}, ${key.hash}, ${key.name}, ${key.expiresAt}, ${changed})
+      RETURNING key_id, partner_id, name, created_at, expires_at, revoked_at, last_used_at`;
+    const issued = fromRow(row!);
+    await audit(tx, { actor, action: 'key.issue', subject: `key:${issued.keyId}`, after: issued });
+    return issued;
+  });
+}
+
+export async function listKeys(sql: Sql, partnerId: number): Promise<ApiKeyRow[]> {
+  const rows = await sql<Row[]>`
+    SELECT key_id, partner_id, name, created_at, expires_at, revoked_at, last_used_at
+    FROM api_keys WHERE partner_id = ${partnerId} ORDER BY key_id`;
+  return rows.map(fromRow);
+}
+
+/** Revokes a key; a second time changes nothing. */
+export async function revokeKey(
+  sql: Sql,
+  actor: string,
+  partnerId: number,
+  keyId: number,
+): Promise<'revoked' | 'missing' | 'foreign'> {
+  return withChange(sql, async (tx, changed) => {
+    const [row] = await tx<{ partner_id: number; revoked_at: Date | null }[]>`
+      SELECT partner_id, revoked_at FROM api_keys WHERE key_id = ${keyId} FOR UPDATE`;
+    if (row === undefined) return 'missing';
+    if (row.partner_id !== partnerId) return 'foreign';
+    if (row.revoked_at === null) {
+      await tx`UPDATE api_keys SET revoked_at = now(), changed = ${changed} WHERE key_id = ${keyId}`;
+      await audit(tx, { actor, action: 'key.revoke', subject: `key:${keyId}` });
+    }
+    return 'revoked';
+  });
+}
+
+/** Writes down when keys were last used; a time never goes back. */
+export async function touchKeys(sql: Sql, used: ReadonlyMap<number, Date>): Promise<void> {
+  if (used.size === 0) return;
+  await sql`
+    UPDATE api_keys k SET last_used_at = greatest(k.last_used_at, u.at)
+    FROM unnest(${[...used.keys()]}::int[], ${[...used.values()].map((at) => at.toISOString())}::timestamptz[]) AS u(key_id, at)
+    WHERE k.key_id = u.key_id`;
+}

@@ -1,0 +1,59 @@
+/** Sealed outcome blocks: the lease of every index that Redis may serve. */
+import { assertOwner } from './cells.js';
+import { type Sql, safe } from './client.js';
+
+export interface SealedBlock {
+  gameId: number;
+  fromIndex: number;
+  toIndex: number;
+  outcomes: Uint8Array;
+  seed: Uint8Array;
+  nonce: Uint8Array;
+  commitment: Uint8Array;
+}
+
+/** Writes a sealed block down, before it is loaded anywhere. @throws FencedError where the cell has another owner. */
+export async function leaseBlock(
+  sql: Sql,
+  lease: { cell: number; fence: bigint; epoch: bigint },
+  block: SealedBlock,
+): Promise<void> {
+  await sql.begin(async (tx) => {
+    await assertOwner(tx, lease);
+    await tx`
+      INSERT INTO blocks (game_id, from_index, to_index, outcomes, seed, nonce, commitment, epoch)
+      VALUES (${block.gameId}, ${block.fromIndex}, ${block.toIndex}, ${block.outcomes as Buffer}, ${block.seed as Buffer},
+              ${block.nonce as Buffer}, ${block.commitment as Buffer}, ${lease.epoch})`;
+  });
+}
+
+export interface LeasedBlock {
+  fromIndex: number;
+  toIndex: number;
+  outcomes: Buffer;
+}
+
+/** Blocks of a game that begin at an index or after it, oldest first. */
+export async function blocksFrom(sql: Sql, gameId: number, fromIndex: number): Promise<LeasedBlock[]> {
+  const rows = await sql<{ from_index: bigint; to_index: bigint; outcomes: Buffer }[]>`
+    SELECT from_index, to_index, outcomes FROM blocks
+    WHERE game_id = ${gameId} AND from_index >= ${fromIndex} ORDER BY from_index`;
+  return rows.map((row) => ({
+    fromIndex: safe(row.from_index),
+    toIndex: safe(row.to_index),
+    outcomes: row.outcomes,
+  }));
+}
+
+/** Where the leases of some games end; a game without blocks is at 0. */
+export async function leaseEnds(sql: Sql, gameIds: readonly number[]): Promise<Map<number, number>> {
+  const rows = await sql<{ game_id: number; to_index: bigint }[]>`
+    SELECT game_id, max(to_index) AS to_index FROM blocks
+    WHERE game_id = ANY(${gameIds as number[]}) GROUP BY game_id`;
+  return new Map(rows.map((row) => [row.game_id, safe(row.to_index)]));
+}
+
+/** Takes note that the blocks an operator asked for are made. */
+export async function blocksMade(sql: Sql, gameId: number, count: number): Promise<void> {
+  await sql`UPDATE games SET blocks_requested = greatest(blocks_requested - ${count}, 0) WHERE game_id = ${gameId}`;
+}

@@ -1,0 +1,95 @@
+/**
+ * Ownership of the cells. A worker leases a cell for a few seconds at a time; each new owner gets a higher fence, and
+ * every write that an owner makes for its cell checks the fence in the same transaction. So a worker that was stopped
+ * and comes back after its lease ended can write nothing.
+ */
+import type { Sql, Transaction } from './client.js';
+
+export interface CellLease {
+  readonly cell: number;
+  readonly fence: bigint;
+  readonly epoch: bigint;
+  /** Id of the newest booked ledger entry. */
+  readonly cursorId: bigint;
+  readonly halted: string | null;
+}
+
+interface Row {
+  cell: number;
+  fence: bigint;
+  epoch: bigint;
+  cursor_id: bigint;
+  halted: string | null;
+}
+
+const fromRow = (row: Row): CellLease => ({
+  cell: row.cell,
+  fence: row.fence,
+  epoch: row.epoch,
+  cursorId: row.cursor_id,
+  halted: row.halted,
+});
+
+/** Leases every cell that nobody holds (or whose lease has ended), and says which. */
+export async function acquireCells(sql: Sql, owner: string, leaseMs: number): Promise<CellLease[]> {
+  const rows = await sql<Row[]>`
+    UPDATE cells SET owner = ${owner}, fence = fence + 1, lease_until = now() + ${leaseMs} * interval '1 millisecond'
+    WHERE cell IN (SELECT cell FROM cells WHERE lease_until < now() ORDER BY cell FOR UPDATE SKIP LOCKED)
+    RETURNING cell, fence, epoch, cursor_id, halted`;
+  return rows.map(fromRow);
+}
+
+/** Prolongs the leases that the owner still has; gives the cells that it holds on to. */
+export async function renewCells(sql: Sql, owner: string, leaseMs: number): Promise<number[]> {
+  const rows = await sql<{ cell: number }[]>`
+    UPDATE cells SET lease_until = now() + ${leaseMs} * interval '1 millisecond'
+    WHERE owner = ${owner} AND lease_until >= now() RETURNING cell`;
+  return rows.map((row) => row.cell);
+}
+
+/** Gives the cells back, so that another worker need not wait for the leases to end. */
+export async function releaseCells(sql: Sql, owner: string): Promise<void> {
+  await sql`UPDATE cells SET lease_until = '-infinity', owner = NULL WHERE owner = ${owner}`;
+}
+
+/** The cell's lease was lost to another owner; nothing was written. */
+export class FencedError extends Error {}
+
+/**
+ * Takes the cell's row for this transaction and moves its cursor.
+ * @throws FencedError where another owner came, or the cursor is not where it was believed to be.
+ */
+export async function moveCursor(
+  tx: Transaction,
+  lease: { cell: number; fence: bigint },
+  from: bigint,
+  to: bigint,
+): Promise<void> {
+  const rows = await tx`
+    UPDATE cells SET cursor_id = ${to}
+    WHERE cell = ${lease.cell} AND fence = ${lease.fence} AND cursor_id = ${from} RETURNING cell`;
+  if (rows.length !== 1) throw new FencedError(`Cell ${lease.cell} is no longer written by fence ${lease.fence}`);
+}
+
+/** Holds the cell's row for this transaction. @throws FencedError where another owner came. */
+export async function assertOwner(tx: Transaction, lease: { cell: number; fence: bigint }): Promise<void> {
+  const rows = await tx`SELECT 1 FROM cells WHERE cell = ${lease.cell} AND fence = ${lease.fence} FOR UPDATE`;
+  if (rows.length !== 1) throw new FencedError(`Cell ${lease.cell} is no longer written by fence ${lease.fence}`);
+}
+
+/** Stops the flushing of a cell, with the reason, until an engineer has looked. */
+export async function haltCell(sql: Sql, cell: number, reason: string): Promise<void> {
+  await sql`UPDATE cells SET halted = ${reason} WHERE cell = ${cell} AND halted IS NULL`;
+}
+
+/** Epochs of all cells: Redis may be dealt from only where it is at the same. */
+export async function cellEpochs(sql: Sql): Promise<Map<number, bigint>> {
+  const rows = await sql<{ cell: number; epoch: bigint }[]>`SELECT cell, epoch FROM cells`;
+  return new Map(rows.map((row) => [row.cell, row.epoch]));
+}
+
+/** Id of the newest booked ledger entry of a cell. */
+export async function cellCursor(sql: Sql, cell: number): Promise<bigint> {
+  const [row] = await sql<{ cursor_id: bigint }[]>`SELECT cursor_id FROM cells WHERE cell = ${cell}`;
+  return row?.cursor_id ?? 0n;
+}

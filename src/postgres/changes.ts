@@ -1,0 +1,66 @@
+/**
+ * Changes of what the front ends hold in memory (partners, keys, games). Each gets the next number of `change_number`
+ * under one advisory lock, so that numbers become visible in their order and a reader that asks for everything after
+ * the highest number it has seen misses nothing.
+ */
+import type { Sql, Transaction } from './client.js';
+
+const CHANGE_LOCK = 7_310_001;
+
+/** Runs the writes in one transaction; `changed` goes into the rows that they touch. */
+export async function withChange<T>(sql: Sql, write: (tx: Transaction, changed: bigint) => Promise<T>): Promise<T> {
+  return (await sql.begin(async (tx) => {
+    await tx`SELECT pg_advisory_xact_lock(${CHANGE_LOCK})`;
+    const [row] = await tx<{ changed: bigint }[]>`SELECT nextval('change_number') AS changed`;
+    return write(tx, row!.changed);
+  })) as T;
+}
+
+export interface AuditEntry {
+  /** Who did it, such as `operator`. */
+  readonly actor: string;
+  /** What was done, such as `partner.create`. */
+  readonly action: string;
+  /** What it was done to, such as `partner:7`. */
+  readonly subject: string;
+  readonly before?: unknown;
+  readonly after?: unknown;
+}
+
+/** Writes down a change of the operator's, in the transaction that makes it. */
+export async function audit(tx: Transaction, entry: AuditEntry): Promise<void> {
+  const json = (value: unknown) => (value === undefined ? null : tx.json(value as never));
+  await tx`
+    INSERT INTO audit_log (actor, action, subject, before, after)
+    VALUES (${entry.actor}, ${entry.action}, ${entry.subject}, ${json(entry.before)}, ${json(entry.after)})`;
+}
+
+export interface AuditRow {
+  auditId: number;
+  at: string;
+  actor: string;
+  action: string;
+  subject: string;
+  before: unknown;
+  after: unknown;
+}
+
+/** A page of the audit log, newest first, and how many entries there are. */
+export async function auditPage(sql: Sql, page: number, limit: number): Promise<{ entries: AuditRow[]; total: number }> {
+  const rows = await sql<{ audit_id: bigint; at: Date; actor: string; action: string; subject: string; before: unknown; after: unknown }[]>`
+    SELECT audit_id, at, actor, action, subject, before, after FROM audit_log
+    ORDER BY audit_id DESC LIMIT ${limit} OFFSET ${(page - 1) * limit}`;
+  const [count] = await sql<{ total: bigint }[]>`SELECT count(*) AS total FROM audit_log`;
+  return {
+    entries: rows.map((row) => ({
+      auditId: Number(row.audit_id),
+      at: row.at.toISOString(),
+      actor: row.actor,
+      action: row.action,
+      subject: row.subject,
+      before: row.before,
+      after: row.after,
+    })),
+    total: Number(count!.total),
+  };
+}

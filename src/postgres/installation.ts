@@ -1,0 +1,38 @@
+/** What holds for the life of a database: its identity, its secrets, how partners are spread. */
+import { randomBytes } from 'node:crypto';
+import type { Sql } from './client.js';
+
+export interface Installation {
+  readonly datasetId: string;
+  /** 16 bytes: key of the spin ids. */
+  readonly spinIdKey: Buffer;
+  /** 32 bytes: key of the user ids. */
+  readonly playerIdKey: Buffer;
+  readonly cells: number;
+  readonly idempotencyTtlSeconds: number;
+}
+
+/** Reads the installation; makes it at the first start, when `cells` and the TTL become fixed. */
+export async function installation(
+  sql: Sql,
+  first: { cells: number; idempotencyTtlSeconds: number },
+): Promise<Installation> {
+  await sql.begin(async (tx) => {
+    await tx`
+      INSERT INTO installation (spin_id_key, player_id_key, cells, idempotency_ttl_s)
+      VALUES (${randomBytes(16)}, ${randomBytes(32)}, ${first.cells}, ${first.idempotencyTtlSeconds})
+      ON CONFLICT DO NOTHING`;
+    await tx`
+      INSERT INTO cells (cell) SELECT generate_series(0, cells - 1) FROM installation ON CONFLICT DO NOTHING`;
+  });
+  const [row] = await sql<
+    { dataset_id: string; spin_id_key: Buffer; player_id_key: Buffer; cells: number; idempotency_ttl_s: number }[]
+  >`SELECT dataset_id, spin_id_key, player_id_key, cells, idempotency_ttl_s FROM installation`;
+  return {
+    datasetId: row!.dataset_id,
+    spinIdKey: row!.spin_id_key,
+    playerIdKey: row!.player_id_key,
+    cells: row!.cells,
+    idempotencyTtlSeconds: row!.idempotency_ttl_s,
+  };
+}

@@ -1,0 +1,275 @@
+/**
+ * The ledger: written by COPY in one transaction with the cell's cursor, and read back by entry id or along a player.
+ *
+ * A player's entries are numbered 1, 2, 3, … and each names the one before. Only each 64th has an index entry, so that
+ * booking a spin costs one index; a page of history starts at the indexed entry at or after it (or at the player's
+ * newest) and follows `previous_id`, at most 63 steps beyond what the page itself shows.
+ */
+import { pipeline } from 'node:stream/promises';
+import { Readable } from 'node:stream';
+import { moveCursor } from './cells.js';
+import { type Sql, safe, type Transaction } from './client.js';
+
+const SPIN = 1;
+const OPENING = 2;
+
+export interface LedgerEntry {
+  kind: 'spin' | 'opening';
+  id: bigint;
+  previousId: bigint;
+  partnerId: number;
+  playerId: string;
+  entryNumber: number;
+  gameId: number;
+  outcomeIndex: number;
+  outcomeCode: number;
+  wagerMicros: number;
+  creditMicros: number;
+  balanceMicros: number;
+  requestId: string | null;
+}
+
+/** What a flush adds to the other side of the books. */
+export interface FlushTotals {
+  /** `<game id>:<day>` → spins, wagered, paid. */
+  games: { gameId: number; partnerId: number; day: string; spins: number; wageredMicros: bigint; paidMicros: bigint }[];
+  openings: { partnerId: number; day: string; players: number; openedMicros: bigint }[];
+  /** Per game: the first index of this flush, and the one after its last. */
+  progress: { gameId: number; fromIndex: number; toIndex: number }[];
+}
+
+/** The ledger and the counter of a game disagree: an outcome was dealt twice, or one was skipped. Nothing was written. */
+export class ProgressError extends Error {}
+
+/**
+ * Books entries, totals and cursor in one transaction.
+ * @throws FencedError where the cell has another owner; ProgressError; a unique violation where an entry is there
+ *   already. Nothing is written then.
+ */
+export async function bookEntries(
+  sql: Sql,
+  lease: { cell: number; fence: bigint },
+  cursor: { from: bigint; to: bigint },
+  entries: Buffer,
+  totals: FlushTotals,
+): Promise<void> {
+  await sql.begin(async (tx) => {
+    await moveCursor(tx, lease, cursor.from, cursor.to);
+    const copy = await tx`
+      COPY ledger (entry_id, previous_id, wager_micros, credit_micros, balance_micros, outcome_index, partner_id,
+                   game_id, entry_number, outcome_code, kind, player_id, request_id)
+      FROM STDIN (FORMAT binary)`.writable();
+    await pipeline(Readable.from([entries]), copy);
+    await addTotals(tx, totals);
+  });
+}
+
+async function addTotals(tx: Transaction, totals: FlushTotals): Promise<void> {
+  const { games, openings, progress } = totals;
+  if (games.length > 0) {
+    await tx`
+      INSERT INTO game_days AS t (game_id, day, partner_id, spins, wagered_micros, paid_micros)
+      SELECT * FROM unnest(${games.map((g) => g.gameId)}::int[], ${games.map((g) => g.day)}::date[],
+        ${games.map((g) => g.partnerId)}::int[], ${games.map((g) => g.spins)}::bigint[],
+        ${games.map((g) => g.wageredMicros.toString())}::bigint[], ${games.map((g) => g.paidMicros.toString())}::bigint[])
+      ON CONFLICT (game_id, day) DO UPDATE SET spins = t.spins + excluded.spins,
+        wagered_micros = t.wagered_micros + excluded.wagered_micros, paid_micros = t.paid_micros + excluded.paid_micros`;
+    const rows = await tx<{ game_id: number }[]>`
+      INSERT INTO game_progress AS t (game_id, next_index)
+      SELECT u.game_id, u.to_index FROM unnest(${progress.map((g) => g.gameId)}::int[],
+        ${progress.map((g) => g.fromIndex)}::bigint[], ${progress.map((g) => g.toIndex)}::bigint[]) AS u(game_id, from_index, to_index)
+      WHERE u.from_index = coalesce((SELECT p.next_index FROM game_progress p WHERE p.game_id = u.game_id), 0)
+      ON CONFLICT (game_id) DO UPDATE SET next_index = excluded.next_index
+      RETURNING game_id`;
+    if (rows.length !== progress.length) {
+      const booked = new Set(rows.map((row) => row.game_id));
+      const wrong = progress.filter((g) => !booked.has(g.gameId));
+      throw new ProgressError(
+        wrong.map((g) => `game ${g.gameId}: index ${g.fromIndex} is not the next one of the ledger`).join('; '),
+      );
+    }
+  }
+  if (openings.length > 0) {
+    await tx`
+      INSERT INTO opening_days AS t (partner_id, day, players, opened_micros)
+      SELECT * FROM unnest(${openings.map((o) => o.partnerId)}::int[], ${openings.map((o) => o.day)}::date[],
+        ${openings.map((o) => o.players)}::bigint[], ${openings.map((o) => o.openedMicros.toString())}::bigint[])
+      ON CONFLICT (partner_id, day) DO UPDATE SET players = t.players + excluded.players,
+        opened_micros = t.opened_micros + excluded.opened_micros`;
+  }
+}
+
+/**
+ * Makes the partition of the day that begins at `dayMs` (UTC midnight, ms since the epoch), where there is none.
+ * @param range the entry ids of that day: from (with) and to (without).
+ */
+export async function ensurePartition(sql: Sql, day: string, range: { from: bigint; to: bigint }): Promise<void> {
+  const name = `ledger_${day.replaceAll('-', '')}`;
+  await sql.begin(async (tx) => {
+    await tx`SELECT pg_advisory_xact_lock(7310002)`;
+    const [found] = await tx`SELECT 1 FROM pg_class WHERE relname = ${name} AND relnamespace = 'public'::regnamespace`;
+    if (found !== undefined) return;
+    await tx.unsafe(
+      `CREATE TABLE ${name} PARTITION OF ledger FOR VALUES FROM (${range.from}) TO (${range.to})
+       WITH (autovacuum_vacuum_insert_scale_factor = 0.2)`,
+    );
+  });
+}
+
+interface EntryRow {
+  entry_id: bigint;
+  previous_id: bigint;
+  wager_micros: bigint;
+  credit_micros: bigint;
+  balance_micros: bigint;
+  outcome_index: bigint;
+  partner_id: number;
+  game_id: number;
+  entry_number: number;
+  outcome_code: number;
+  kind: number;
+  player_id: string;
+  request_id: string | null;
+}
+
+const fromRow = (row: EntryRow): LedgerEntry => ({
+  kind: row.kind === SPIN ? 'spin' : 'opening',
+  id: row.entry_id,
+  previousId: row.previous_id,
+  partnerId: row.partner_id,
+  playerId: row.player_id,
+  entryNumber: row.entry_number,
+  gameId: row.game_id,
+  outcomeIndex: safe(row.outcome_index),
+  outcomeCode: row.outcome_code,
+  wagerMicros: safe(row.wager_micros),
+  creditMicros: safe(row.credit_micros),
+  balanceMicros: safe(row.balance_micros),
+  requestId: row.request_id,
+});
+
+export async function findEntry(sql: Sql, entryId: bigint): Promise<LedgerEntry | undefined> {
+  const [row] = await sql<EntryRow[]>`SELECT * FROM ledger WHERE entry_id = ${entryId}`;
+  return row === undefined ? undefined : fromRow(row);
+}
+
+/**
+ * Entries of a player from a number downwards, newest first.
+ * @param newest the player's newest entry, from which the walk starts where no indexed one is nearer.
+ */
+export async function entriesDown(
+  sql: Sql,
+  player: { partnerId: number; playerId: string; newest: { id: bigint; entryNumber: number } },
+  fromNumber: number,
+  count: number,
+): Promise<LedgerEntry[]> {
+  const { partnerId, playerId, newest } = player;
+  const rows = await sql<EntryRow[]>`
+    WITH RECURSIVE start AS (
+      SELECT entry_id FROM ledger
+      WHERE partner_id = ${partnerId} AND player_id = ${playerId} AND entry_number % 64 = 0
+        AND entry_number >= ${fromNumber} AND entry_number < ${fromNumber + 64}
+      UNION ALL
+      SELECT ${newest.id}::bigint WHERE ${newest.entryNumber}::int < ${fromNumber + 64}
+      LIMIT 1
+    ), walk AS (
+      SELECT l.* FROM ledger l WHERE l.entry_id = (SELECT entry_id FROM start)
+      UNION ALL
+      SELECT l.* FROM walk w JOIN ledger l ON l.entry_id = w.previous_id
+      WHERE w.entry_number > ${fromNumber - count + 1}
+    )
+    SELECT * FROM walk WHERE entry_number <= ${fromNumber} ORDER BY entry_number DESC`;
+  return rows.map(fromRow);
+}
+
+/** Writes entries as COPY's binary format (PostgreSQL documentation, "COPY", File Formats). */
+export class CopyWriter {
+  #buffer = Buffer.allocUnsafe(262_144);
+  #at = 0;
+  #count = 0;
+
+  constructor() {
+    this.reset();
+  }
+
+  get count(): number {
+    return this.#count;
+  }
+
+  reset(): void {
+    this.#buffer.write('PGCOPY\n\xff\r\n\0', 0, 'latin1');
+    this.#buffer.fill(0, 11, 19);
+    this.#at = 19;
+    this.#count = 0;
+  }
+
+  add(entry: LedgerEntry): void {
+    const textMax = 4 * (entry.playerId.length + (entry.requestId?.length ?? 0));
+    this.#reserve(200 + textMax);
+    const buffer = this.#buffer;
+    let at = this.#at;
+    buffer.writeUInt16BE(13, at);
+    at += 2;
+    at = bigintField(buffer, entry.id, at);
+    at = bigintField(buffer, entry.previousId, at);
+    at = int64Field(buffer, entry.wagerMicros, at);
+    at = int64Field(buffer, entry.creditMicros, at);
+    at = int64Field(buffer, entry.balanceMicros, at);
+    at = int64Field(buffer, entry.outcomeIndex, at);
+    at = int32Field(buffer, entry.partnerId, at);
+    at = int32Field(buffer, entry.gameId, at);
+    at = int32Field(buffer, entry.entryNumber, at);
+    at = int32Field(buffer, entry.outcomeCode, at);
+    buffer.writeInt32BE(2, at);
+    buffer.writeInt16BE(entry.kind === 'spin' ? SPIN : OPENING, at + 4);
+    at = textField(buffer, entry.playerId, at + 6);
+    if (entry.requestId === null) {
+      buffer.writeInt32BE(-1, at);
+      at += 4;
+    } else {
+      at = textField(buffer, entry.requestId, at);
+    }
+    this.#at = at;
+    this.#count++;
+  }
+
+  /** The whole file; a view that holds until the next `reset`. */
+  finish(): Buffer {
+    this.#reserve(2);
+    this.#buffer.writeInt16BE(-1, this.#at);
+    return this.#buffer.subarray(0, this.#at + 2);
+  }
+
+  #reserve(bytes: number): void {
+    if (this.#at + bytes <= this.#buffer.length) return;
+    const larger = Buffer.allocUnsafe(Math.max(this.#buffer.length * 2, this.#at + bytes));
+    this.#buffer.copy(larger, 0, 0, this.#at);
+    this.#buffer = larger;
+  }
+}
+
+function bigintField(buffer: Buffer, value: bigint, at: number): number {
+  buffer.writeInt32BE(8, at);
+  buffer.writeBigInt64BE(value, at + 4);
+  return at + 12;
+}
+
+function int64Field(buffer: Buffer, value: number, at: number): number {
+  buffer.writeInt32BE(8, at);
+  const high = Math.floor(value / 4_294_967_296);
+  buffer.writeInt32BE(high, at + 4);
+  buffer.writeUInt32BE(value - high * 4_294_967_296, at + 8);
+  return at + 12;
+}
+
+function int32Field(buffer: Buffer, value: number, at: number): number {
+  buffer.writeInt32BE(4, at);
+  buffer.writeInt32BE(value, at + 4);
+  return at + 8;
+}
+
+function textField(buffer: Buffer, value: string, at: number): number {
+  const bytes = buffer.write(value, at + 4);
+  buffer.writeInt32BE(bytes, at);
+  return at + 4 + bytes;
+}

@@ -1,0 +1,153 @@
+/** Partners and their settings. */
+import type { BalanceMode, Environment } from '../domain/game.js';
+import { audit, withChange } from './changes.js';
+import { isUniqueViolation, type Sql, safe, type Transaction } from './client.js';
+
+export interface PartnerSettings {
+  spinRateLimit: number;
+  apiRateLimit: number;
+  openingBalanceMicros: number;
+  balanceMode: BalanceMode;
+  fundingMicros: number | null;
+  largeWinThresholdMicros: number;
+  minReadyBlocks: number;
+  contactEmail: string | null;
+}
+
+export interface PartnerRow extends PartnerSettings {
+  partnerId: number;
+  slug: string;
+  name: string;
+  environment: Environment;
+  isActive: boolean;
+  cell: number;
+  createdAt: Date;
+}
+
+interface Row {
+  partner_id: number;
+  slug: string;
+  name: string;
+  environment: Environment;
+  is_active: boolean;
+  cell: number;
+  spin_rate_limit: number;
+  api_rate_limit: number;
+  opening_balance_micros: bigint;
+  balance_mode: BalanceMode;
+  funding_micros: bigint | null;
+  large_win_threshold_micros: bigint;
+  min_ready_blocks: number;
+  contact_email: string | null;
+  created_at: Date;
+}
+
+const COLUMNS = [
+  'partner_id',
+  'slug',
+  'name',
+  'environment',
+  'is_active',
+  'cell',
+  'spin_rate_limit',
+  'api_rate_limit',
+  'opening_balance_micros',
+  'balance_mode',
+  'funding_micros',
+  'large_win_threshold_micros',
+  'min_ready_blocks',
+  'contact_email',
+  'created_at',
+] as const;
+
+const fromRow = (row: Row): PartnerRow => ({
+  partnerId: row.partner_id,
+  slug: row.slug,
+  name: row.name,
+  environment: row.environment,
+  isActive: row.is_active,
+  cell: row.cell,
+  spinRateLimit: row.spin_rate_limit,
+  apiRateLimit: row.api_rate_limit,
+  openingBalanceMicros: safe(row.opening_balance_micros),
+  balanceMode: row.balance_mode,
+  fundingMicros: row.funding_micros === null ? null : safe(row.funding_micros),
+  largeWinThresholdMicros: safe(row.large_win_threshold_micros),
+  minReadyBlocks: row.min_ready_blocks,
+  contactEmail: row.contact_email,
+  createdAt: row.created_at,
+});
+
+const settingColumns = (settings: PartnerSettings) => ({
+  spin_rate_limit: settings.spinRateLimit,
+  api_rate_limit: settings.apiRateLimit,
+  opening_balance_micros: settings.openingBalanceMicros,
+  balance_mode: settings.balanceMode,
+  funding_micros: settings.fundingMicros,
+  large_win_threshold_micros: settings.largeWinThresholdMicros,
+  min_ready_blocks: settings.minReadyBlocks,
+  contact_email: settings.contactEmail,
+});
+
+/** Makes a partner in the cell that has the fewest; undefined where the slug is taken. */
+export async function createPartner(
+  sql: Sql,
+  actor: string,
+  partner: { slug: string; name: string; environment: Environment } & PartnerSettings,
+): Promise<PartnerRow | undefined> {
+  try {
+    return await withChange(sql, async (tx, changed) => {
+      const values = {
+        slug: partner.slug,
+        name: partner.name,
+        environment: partner.environment,
+        ...settingColumns(partner),
+        changed,
+      };
+      const [cell] = await tx<{ cell: number }[]>`
+        SELECT c.cell FROM cells c LEFT JOIN partners p USING (cell)
+        GROUP BY c.cell ORDER BY count(p.partner_id), c.cell LIMIT 1`;
+      const [row] = await tx<Row[]>`
+        INSERT INTO partners ${tx({ ...values, cell: cell!.cell } as never)} RETURNING ${tx(COLUMNS as never)}`;
+      const made = fromRow(row!);
+      await audit(tx, { actor, action: 'partner.create', subject: `partner:${made.partnerId}`, after: made });
+      return made;
+    });
+  } catch (error) {
+    if (isUniqueViolation(error)) return undefined;
+    throw error;
+  }
+}
+
+export async function listPartners(sql: Sql): Promise<PartnerRow[]> {
+  const rows = await sql<Row[]>`SELECT ${sql(COLUMNS as never)} FROM partners ORDER BY partner_id`;
+  return rows.map(fromRow);
+}
+
+export async function findPartner(sql: Sql | Transaction, partnerId: number): Promise<PartnerRow | undefined> {
+  const [row] = await sql<Row[]>`SELECT ${sql(COLUMNS as never)} FROM partners WHERE partner_id = ${partnerId}`;
+  return row === undefined ? undefined : fromRow(row);
+}
+
+/** Changes settings or the account's state; undefined where there is no such partner. */
+export async function updatePartner(
+  sql: Sql,
+  actor: string,
+  partnerId: number,
+  change: Partial<PartnerSettings> & { isActive?: boolean; name?: string },
+): Promise<PartnerRow | undefined> {
+  return withChange(sql, async (tx, changed) => {
+    const before = await findPartner(tx, partnerId);
+    if (before === undefined) return undefined;
+    const after = { ...before, ...change };
+    await tx`
+      UPDATE partners SET ${tx({
+        name: after.name,
+        is_active: after.isActive,
+        ...settingColumns(after),
+        changed,
+      } as never)} WHERE partner_id = ${partnerId}`;
+    await audit(tx, { actor, action: 'partner.update', subject: `partner:${partnerId}`, before, after });
+    return after;
+  });
+}

@@ -1,0 +1,60 @@
+/** The functions of this folder that others call, bound to a connection: nobody outside holds the client itself. */
+import { issueKey, listKeys, revokeKey, touchKeys } from './apiKeys.js';
+import { cellCursor } from './cells.js';
+import { auditPage } from './changes.js';
+import type { Sql } from './client.js';
+import { findGame, gameTotals, listGames, registerGame, requestBlocks, setGameStatus } from './games.js';
+import { entriesDown, findEntry } from './ledger.js';
+import { findParSheet, listActiveParSheets, setParSheetStatus, storeParSheet } from './parSheets.js';
+import { createPartner, findPartner, listPartners, updatePartner } from './partners.js';
+
+const FUNCTIONS = {
+  auditPage,
+  cellCursor,
+  createPartner,
+  entriesDown,
+  findEntry,
+  findGame,
+  findParSheet,
+  findPartner,
+  gameTotals,
+  issueKey,
+  listActiveParSheets,
+  listGames,
+  listKeys,
+  listPartners,
+  registerGame,
+  requestBlocks,
+  revokeKey,
+  setGameStatus,
+  setParSheetStatus,
+  storeParSheet,
+  touchKeys,
+  updatePartner,
+};
+
+type Functions = typeof FUNCTIONS;
+export type Store = {
+  [Name in keyof Functions]: Functions[Name] extends (sql: Sql, ...rest: infer Rest) => infer Result
+    ? (...rest: Rest) => Result
+    : never;
+};
+
+/** Rejections of a store that does not answer come after this. */
+const DEADLINE_MS = 8000;
+
+/** Every function rejects where the database does not answer within the deadline. */
+export function openStore(sql: Sql): Store {
+  const bound: Record<string, (...rest: never[]) => Promise<unknown>> = {};
+  for (const [name, run] of Object.entries(FUNCTIONS)) {
+    bound[name] = (...rest) => withDeadline((run as (sql: Sql, ...rest: never[]) => Promise<unknown>)(sql, ...rest));
+  }
+  return bound as Store;
+}
+
+function withDeadline<T>(promise: Promise<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Error('Postgres did not answer within the deadline')), DEADLINE_MS);
+    promise.then(resolve, reject).finally(() => clearTimeout(timer));
+  });
+}

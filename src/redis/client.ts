@@ -1,0 +1,51 @@
+/** The connections to Redis: made here only. They never queue while offline and never resend by themselves. */
+import { Redis } from 'ioredis';
+
+export type RedisClient = Redis;
+
+/** The oldest server whose scripts behave as lua/ expects (effects replication only, streams with explicit ids). */
+export const REDIS_MAJOR_MIN = 7;
+
+export function connectRedis(url: string, onError: (error: Error) => void): RedisClient {
+  const client = new Redis(url, {
+    lazyConnect: true,
+    // A call fails at once while the server is away; whoever calls decides whether to call again.
+    enableOfflineQueue: false,
+    // An unanswered command is never sent twice behind the caller's back: a batch would be dealt twice.
+    autoResendUnfulfilledCommands: false,
+    maxRetriesPerRequest: 0,
+    connectTimeout: 2000,
+    retryStrategy: (attempt) => Math.min(50 * attempt, 500),
+    keepAlive: 10_000,
+    noDelay: true,
+  });
+  client.on('error', onError);
+  return client;
+}
+
+export interface RedisFacts {
+  version: string;
+  major: number;
+  appendOnly: boolean;
+  appendFsync: string;
+  evictionPolicy: string;
+}
+
+/** What the server says of its version and of what it may lose or evict. */
+export async function redisFacts(client: RedisClient): Promise<RedisFacts> {
+  const info = await client.info('server');
+  const version = /^redis_version:(.+)$/m.exec(info)?.[1]?.trim() ?? '0';
+  // Valkey reports the Redis version that it is compatible with, too.
+  const settings = new Map<string, string>();
+  for (const name of ['appendonly', 'appendfsync', 'maxmemory-policy']) {
+    const answer = (await client.config('GET', name)) as string[];
+    settings.set(name, answer[1] ?? 'unknown');
+  }
+  return {
+    version,
+    major: Number.parseInt(version, 10),
+    appendOnly: settings.get('appendonly') === 'yes',
+    appendFsync: settings.get('appendfsync') ?? 'unknown',
+    evictionPolicy: settings.get('maxmemory-policy') ?? 'unknown',
+  };
+}

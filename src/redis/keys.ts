@@ -1,0 +1,25 @@
+/**
+ * Every key in Redis, its type, who writes it. All keys of a cell bear its hash tag, so that one script call
+ * touches one slot of a Redis Cluster.
+ */
+
+/** hash: epoch, the newest ledger entry id, the newest batch of each front end. Written by spin.lua and the cell's start. */
+export const cellKey = (cell: number): string => `{c${cell}}:cell`;
+/** hash: partner id → windows and net. Written by spin.lua. */
+export const partnersKey = (cell: number): string => `{c${cell}}:partners`;
+/** hash: `<partner id>:<playerId>` → balance, newest entry. Written by spin.lua. */
+export const playersKey = (cell: number): string => `{c${cell}}:players`;
+/** hash: game id → counter and queue. Written by spin.lua and loadBlock.lua. */
+export const gamesKey = (cell: number): string => `{c${cell}}:games`;
+/** stream: ledger entries that are not in Postgres yet. Written by spin.lua, trimmed by the flusher. */
+export const outboxKey = (cell: number): string => `{c${cell}}:outbox`;
+/** string: packed outcomes of a block. Written by loadBlock.lua, deleted by the block keeper once all are booked. */
+export const blockKey = (cell: number, gameId: number, fromIndex: number): string =>
+  `{c${cell}}:block:${gameId}:${fromIndex}`;
+/** hash: requestId hash → the spin it is bound to. Written by spin.lua, deleted by the cell's owner after two periods. */
+export const idempotencyKey = (cell: number, period: number): string => `{c${cell}}:idem:${period}`;
+/** string with expiry: failed authentications of a client address. Written by countFailure.lua. */
+export const authFailuresKey = (address: string): string => `{auth}:${address}`;
+
+/** The field of a player in {@link playersKey}, and how the outbox names a player. */
+export const playerField = (partnerId: number, playerId: string): string => `${partnerId}:${playerId}`;

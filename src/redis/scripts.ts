@@ -1,0 +1,127 @@
+/**
+ * The Lua scripts, as one typed function each. Loads lua/*.lua with their includes, calls them by SHA-1, and turns
+ * their error replies into the errors below. Nothing else calls EVALSHA.
+ */
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { RedisClient } from './client.js';
+import { authFailuresKey, blockKey, cellKey, gamesKey, outboxKey, partnersKey, playersKey } from './keys.js';
+
+/** The cell is at another epoch than the caller believes, or Redis has lost it. Nothing was done. */
+export class EpochError extends Error {}
+/** A block was to be loaded that does not begin where the queue ends. Nothing was done. */
+export class GapError extends Error {
+  readonly queueEnd: number;
+  constructor(queueEnd: number) {
+    super(`The queue ends at ${queueEnd}`);
+    this.queueEnd = queueEnd;
+  }
+}
+/** Redis refused the script before it ran (out of memory, loading, read only, …). Nothing was done. */
+export class RefusedError extends Error {}
+
+interface Script {
+  readonly source: string;
+  readonly sha: string;
+}
+
+/** The text of a script, with its `-- include: name` lines replaced by lua/include/name.lua. */
+export function loadScript(luaDir: string, name: string): Script {
+  const source = readFileSync(join(luaDir, `${name}.lua`), 'utf8').replace(
+    /^-- include: (\w+)$/gm,
+    (_line, include: string) => readFileSync(join(luaDir, 'include', `${include}.lua`), 'utf8'),
+  );
+  return { source, sha: createHash('sha1').update(source).digest('hex') };
+}
+
+/** Error replies that Redis gives before it runs anything of a script. */
+const REFUSED = /^(OOM|LOADING|READONLY|MISCONF|MASTERDOWN|BUSY|NOREPLICAS|NOPERM|NOAUTH|WRONGPASS|CLUSTERDOWN)/;
+
+export interface SpinCall {
+  readonly cell: number;
+  readonly epoch: string;
+  /** Field of this front end's newest batch, `op:<front end>`. */
+  readonly operationField: string;
+  /** 8 bytes, unlike those of any batch before. */
+  readonly operationId: Buffer;
+  readonly batch: Buffer;
+}
+
+export class Scripts {
+  readonly #client: RedisClient;
+  readonly #idempotencyPeriodSeconds: number;
+  readonly #spin: Script;
+  readonly #loadBlock: Script;
+  readonly #countFailure: Script;
+
+  constructor(client: RedisClient, luaDir: string, idempotencyPeriodSeconds: number) {
+    this.#client = client;
+    this.#idempotencyPeriodSeconds = idempotencyPeriodSeconds;
+    this.#spin = loadScript(luaDir, 'spin');
+    this.#loadBlock = loadScript(luaDir, 'loadBlock');
+    this.#countFailure = loadScript(luaDir, 'countFailure');
+  }
+
+  /**
+   * Deals a batch (lua/spin.lua); gives its binary reply.
+   * @throws EpochError, RefusedError: nothing was done. Any other error: it may have been done.
+   */
+  spin(call: SpinCall): Promise<Buffer> {
+    const { cell } = call;
+    return this.#call(this.#spin, [cellKey(cell), partnersKey(cell), playersKey(cell), gamesKey(cell), outboxKey(cell)], [
+      call.epoch,
+      cell,
+      this.#idempotencyPeriodSeconds,
+      call.operationField,
+      call.operationId,
+      call.batch,
+    ]) as Promise<Buffer>;
+  }
+
+  /**
+   * Appends a sealed block to a game's queue (lua/loadBlock.lua); repeatable.
+   * @throws EpochError, GapError, RefusedError: nothing was done.
+   */
+  async loadBlock(cell: number, epoch: string, gameId: number, fromIndex: number, outcomes: Buffer): Promise<void> {
+    await this.#call(
+      this.#loadBlock,
+      [cellKey(cell), gamesKey(cell), blockKey(cell, gameId, fromIndex)],
+      [epoch, gameId, fromIndex, outcomes],
+    );
+  }
+
+  /** Counts a failed authentication of a client address; the count never goes further than one over the limit. */
+  async countFailure(address: string, limit: number): Promise<{ count: number; timeMs: number }> {
+    const [count, second] = (await this.#call(this.#countFailure, [authFailuresKey(address)], [limit])) as [
+      number,
+      number,
+    ];
+    return { count, timeMs: second * 1000 };
+  }
+
+  async #call(script: Script, keys: string[], args: (string | number | Buffer)[]): Promise<unknown> {
+    try {
+      return await this.#client.callBuffer('EVALSHA', script.sha, keys.length, ...keys, ...args);
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error);
+      // The server doesn't know the script yet: it has not run, so it may be sent whole.
+      if (message.startsWith('NOSCRIPT')) {
+        try {
+          return await this.#client.callBuffer('EVAL', script.source, keys.length, ...keys, ...args);
+        } catch (again) {
+          throw asScriptError(again);
+        }
+      }
+      throw asScriptError(error);
+    }
+  }
+}
+
+function asScriptError(error: unknown): unknown {
+  const message = error instanceof Error ? error.message : String(error);
+  if (message.startsWith('EPOCH')) return new EpochError(`The cell is at epoch ${message.slice(6)}`);
+  if (message.startsWith('GAP')) return new GapError(Number(message.slice(4)));
+  if (REFUSED.test(message)) return new RefusedError(message, { cause: error });
+  return error;
+}

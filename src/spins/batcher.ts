@@ -1,0 +1,232 @@
+/**
+ * Sends spins to Redis: all that wait for a cell go in one script call, one call of a cell at a time.
+ *
+ *   submit ──> waiting ──(end of this event-loop turn, no call under way)──> one script call ──> settle each
+ *
+ * No timer delays a lone spin; while a call is under way the next batch gathers by itself. A call whose answer did not
+ * come is made again with the same operation id, which the script answers from its store, until the deadline; what is
+ * unknown then is said to be unknown (`unknown`), never that nothing happened (`refused`).
+ */
+import { randomBytes } from 'node:crypto';
+import type { Partner } from '../domain/game.js';
+import type { SpinIds } from '../domain/spinId.js';
+import { readSafeInt64, SPIN_STATUS } from '../redis/records.js';
+import { EpochError, RefusedError, type SpinCall } from '../redis/scripts.js';
+import { BatchEncoder, type BatchItem, BatchReply, KIND } from './batchCodec.js';
+
+/** What became of one request of a batch. Money in micro-USD. */
+export interface SpinResult {
+  readonly status: number;
+  readonly outcomeCode: number;
+  readonly balanceMicros: number;
+  /** Empty where nothing was dealt. */
+  readonly spinId: string;
+  /** Left of the window that the request counts against. */
+  readonly remaining: number;
+  /** The store's clock, milliseconds since the epoch. */
+  readonly timeMs: number;
+}
+
+/** `refused`: nothing was done. `unknown`: it may have been done. */
+export type SpinFailure = 'refused' | 'unknown';
+
+export interface SpinJob extends BatchItem {
+  settle(result: SpinResult): void;
+  fail(failure: SpinFailure): void;
+}
+
+export interface BatcherOptions {
+  readonly call: (call: SpinCall) => Promise<Buffer>;
+  /** The store can be reached now. */
+  readonly isReady: () => boolean;
+  /** Resolves once the store can be reached, or after the milliseconds. */
+  readonly whenReady: (timeoutMs: number) => Promise<void>;
+  /** The epoch of a cell; undefined while the cell may not be dealt from. */
+  readonly epochOf: (cell: number) => string | undefined;
+  readonly spinIds: SpinIds;
+  /** How long an answer of the store is waited for, all tries together. */
+  readonly deadlineMs: number;
+  readonly batchMax: number;
+  /** Requests that may wait for one cell; more are refused. */
+  readonly waitingMax: number;
+  readonly onBatch: (size: number, seconds: number) => void;
+  readonly onError: (error: unknown, cell: number, size: number) => void;
+}
+
+export class SpinBatcher {
+  readonly #cells = new Map<number, CellQueue>();
+  readonly #options: BatcherOptions;
+  readonly #operationField = `op:${randomBytes(9).toString('base64url')}`;
+
+  constructor(options: BatcherOptions) {
+    this.#options = options;
+  }
+
+  /** Queues a request; exactly one of its `settle` and `fail` is called, later. */
+  submit(job: SpinJob): void {
+    const number = job.partner.cell;
+    let cell = this.#cells.get(number);
+    if (cell === undefined) {
+      cell = new CellQueue(number, this.#operationField, this.#options);
+      this.#cells.set(number, cell);
+    }
+    cell.submit(job);
+  }
+
+  /** Requests that wait or are under way. */
+  get pending(): number {
+    let count = 0;
+    for (const cell of this.#cells.values()) count += cell.pending;
+    return count;
+  }
+}
+
+class CellQueue {
+  readonly #cell: number;
+  readonly #operationField: string;
+  readonly #options: BatcherOptions;
+  readonly #encoder = new BatchEncoder();
+  #waiting: SpinJob[] = [];
+  #underWay: SpinJob[] = [];
+  #scheduled = false;
+  #operations = 0n;
+  #idBlocks = Buffer.alloc(4096);
+
+  constructor(cell: number, operationField: string, options: BatcherOptions) {
+    this.#cell = cell;
+    this.#operationField = operationField;
+    this.#options = options;
+  }
+
+  get pending(): number {
+    return this.#waiting.length + this.#underWay.length;
+  }
+
+  submit(job: SpinJob): void {
+    if (this.#waiting.length >= this.#options.waitingMax) {
+      job.fail('refused');
+      return;
+    }
+    this.#waiting.push(job);
+    this.#schedule();
+  }
+
+  #schedule(): void {
+    if (this.#scheduled || this.#underWay.length > 0 || this.#waiting.length === 0) return;
+    this.#scheduled = true;
+    setImmediate(this.#flush);
+  }
+
+  readonly #flush = (): void => {
+    this.#scheduled = false;
+    const { batchMax } = this.#options;
+    const jobs = this.#waiting.length <= batchMax ? this.#waiting : this.#waiting.slice(0, batchMax);
+    this.#waiting = this.#waiting.length <= batchMax ? [] : this.#waiting.slice(batchMax);
+    this.#underWay = jobs;
+    this.#send(jobs).finally(() => {
+      this.#underWay = [];
+      this.#schedule();
+    });
+  };
+
+  async #send(jobs: SpinJob[]): Promise<void> {
+    const { call, isReady, whenReady, epochOf, deadlineMs, onBatch, onError } = this.#options;
+    const epoch = epochOf(this.#cell);
+    if (epoch === undefined || !isReady()) {
+      for (const job of jobs) job.fail('refused');
+      return;
+    }
+    const started = performance.now();
+    const partners: Partner[] = [];
+    const operationId = Buffer.allocUnsafe(8);
+    this.#operations += 1n;
+    operationId.writeBigUInt64LE(this.#operations);
+    const request: SpinCall = {
+      cell: this.#cell,
+      epoch,
+      operationField: this.#operationField,
+      operationId,
+      batch: this.#encoder.encode(jobs, partners),
+    };
+    let mayHaveRun = false;
+    let answer: Buffer | undefined;
+    while (answer === undefined) {
+      const leftMs = deadlineMs - (performance.now() - started);
+      if (leftMs <= 0) break;
+      try {
+        if (isReady()) answer = await within(call(request), leftMs);
+        else await whenReady(leftMs);
+      } catch (error) {
+        onError(error, this.#cell, jobs.length);
+        // These say that this try did nothing; of an earlier try they say nothing.
+        if (error instanceof RefusedError || error instanceof EpochError) break;
+        mayHaveRun = true;
+      }
+    }
+    if (answer === undefined) {
+      for (const job of jobs) job.fail(mayHaveRun ? 'unknown' : 'refused');
+      return;
+    }
+    onBatch(jobs.length, (performance.now() - started) / 1000);
+    this.#settle(jobs, partners, new BatchReply(answer, partners.length, jobs.length));
+  }
+
+  #settle(jobs: SpinJob[], partners: Partner[], reply: BatchReply): void {
+    const { buffer, timeMs } = reply;
+    const spinsUsed = partners.map((_, place) => reply.spinsUsed(place));
+    const apiUsed = partners.map((_, place) => reply.apiUsed(place));
+    const ids = this.#spinIds(jobs, reply);
+    for (let i = 0; i < jobs.length; i++) {
+      const job = jobs[i]!;
+      const status = reply.status(i);
+      const place = job.partnerPlace;
+      const isApi = job.kind === KIND.countApi;
+      const used = isApi ? apiUsed : spinsUsed;
+      if (status !== SPIN_STATUS.limited) used[place]!++;
+      const limit = isApi ? job.partner.apiRateLimit : job.partner.spinRateLimit;
+      const hasCore = status === SPIN_STATUS.dealt || status === SPIN_STATUS.replay;
+      const at = reply.coreAt(i);
+      job.settle({
+        status,
+        outcomeCode: hasCore ? buffer.readUInt16LE(at + 8) : 0,
+        balanceMicros: hasCore ? readSafeInt64(buffer, at + 10) : 0,
+        spinId: hasCore ? ids.slice(i * 32, i * 32 + 32) : '',
+        remaining: Math.max(0, limit - used[place]!),
+        timeMs,
+      });
+    }
+  }
+
+  /** The spin ids of the whole batch, enciphered in one call. */
+  #spinIds(jobs: SpinJob[], reply: BatchReply): string {
+    const bytes = jobs.length * 16;
+    if (this.#idBlocks.length < bytes) this.#idBlocks = Buffer.alloc(bytes);
+    const blocks = this.#idBlocks;
+    for (let i = 0; i < jobs.length; i++) {
+      const at = reply.coreAt(i);
+      reply.buffer.copy(blocks, i * 16, at, at + 8);
+      blocks.writeUInt32LE(jobs[i]!.partner.partnerId, i * 16 + 8);
+    }
+    return this.#options.spinIds.encode(blocks.subarray(0, bytes));
+  }
+}
+
+export class DeadlineError extends Error {}
+
+/** The promise's value, or a DeadlineError after the milliseconds; a late answer is let go. */
+function within<T>(promise: Promise<T>, timeoutMs: number): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(new DeadlineError('No answer within the deadline')), timeoutMs);
+    promise.then(
+      (value) => {
+        clearTimeout(timer);
+        resolve(value);
+      },
+      (error: unknown) => {
+        clearTimeout(timer);
+        reject(error);
+      },
+    );
+  });
+}
+
