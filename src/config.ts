@@ -17,15 +17,21 @@ export const Environment = Type.Object({
     default: 9464,
     description: 'Port of GET /metrics (Prometheus)',
   }),
-  REDIS_URL: Type.Optional(Type.String({ description: 'Redis 7.0 or later; absent: an embedded server is started' })),
+  REDIS_URL: Type.Optional(
+    Type.String({ description: 'Redis 7.0 or later; absent: an embedded server is started' }),
+  ),
   DATABASE_URL: Type.Optional(
     Type.String({ description: 'Postgres 15 or later; absent: an embedded server is started' }),
   ),
-  DATA_DIR: Type.String({ default: '.data', description: 'Where the embedded stores and the operator key are kept' }),
+  DATA_DIR: Type.String({
+    default: '.data',
+    description: 'Where the embedded stores and the operator key are kept',
+  }),
   OPERATOR_API_KEY: Type.Optional(
     Type.String({
       minLength: 16,
-      description: 'Key of the operator API; absent: made at the first start, printed once, kept under DATA_DIR',
+      description:
+        'Key of the operator API; absent: made at the first start, printed once, kept under DATA_DIR',
     }),
   ),
   ROLES: Type.String({
@@ -65,7 +71,12 @@ export const Environment = Type.Object({
   }),
   FLUSH_INTERVAL_MS: milliseconds(40, 'Least time from one ledger flush of a cell to its next', 0),
   DIRECTORY_POLL_MS: milliseconds(250, 'How often each process looks for changed partners, keys and games'),
-  BLOCK_WORKERS: Type.Integer({ minimum: 1, maximum: 64, default: 1, description: 'Threads that make outcome blocks' }),
+  BLOCK_WORKERS: Type.Integer({
+    minimum: 1,
+    maximum: 64,
+    default: 1,
+    description: 'Threads that make outcome blocks',
+  }),
   ALLOW_VOLATILE_REDIS: Type.Union([Type.Literal('0'), Type.Literal('1')], {
     default: '0',
     description: '`1` serves from a Redis that may lose or evict data (never for real money)',
@@ -102,7 +113,12 @@ function projectRoot(): string {
  * @throws Error with one line that names the setting, where one is not valid.
  */
 export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config {
-  const variables = envSchema<Variables>({ schema: Environment, data: environment, env: false, dotenv: false });
+  const variables = envSchema<Variables>({
+    schema: Environment,
+    data: environment,
+    env: false,
+    dotenv: false,
+  });
   const { ROLES, ALLOW_VOLATILE_REDIS, ...rest } = variables;
   const root = projectRoot();
   const roles = ROLES.split(',');

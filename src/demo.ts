@@ -9,7 +9,12 @@ const ACTOR = 'first start';
 const symbols = { SEVEN: '7', BAR: 'BAR', BELL: 'BELL', CHERRY: 'CH', WILD: 'W', BLANK: '-' };
 const display = (names: readonly string[]): string =>
   names.map((name) => symbols[name as keyof typeof symbols]).join('|');
-const combination = (tierId: number, payMultiplier: number, comboProbability: number, ...reelSymbols: string[]) => ({
+const combination = (
+  tierId: number,
+  payMultiplier: number,
+  comboProbability: number,
+  ...reelSymbols: string[]
+) => ({
   reelSymbols,
   comboString: display(reelSymbols),
   payMultiplier,
@@ -73,7 +78,8 @@ export async function seedDemo(store: Store, apiKey: string): Promise<Demo> {
   let game = (await store.listGames(partnerId))[0];
   if (game === undefined) {
     const checked = checkParSheet(SHEET);
-    if ('faults' in checked) throw new Error(`The demo PAR sheet is wrong: ${JSON.stringify(checked.faults)}`);
+    if ('faults' in checked)
+      throw new Error(`The demo PAR sheet is wrong: ${JSON.stringify(checked.faults)}`);
     const parSheetId = await store.storeParSheet(partnerId, checked.sheet);
     const made = await store.registerGame({
       partnerId,

@@ -2,8 +2,8 @@
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import closeWithGrace from 'close-with-grace';
-import { Piscina } from 'piscina';
 import { type Logger, pino } from 'pino';
+import { Piscina } from 'piscina';
 import { BlockKeeper } from './blocks/keeper.js';
 import { type Config, readConfig } from './config.js';
 import { newApiKey, seedDemo } from './demo.js';
@@ -105,7 +105,8 @@ async function assemble(
   });
   checkFixed(config, installed);
   const operatorKey =
-    config.OPERATOR_API_KEY ?? (await readOrCreateSecret(join(config.dataDir, 'operator-api-key'), newApiKey));
+    config.OPERATOR_API_KEY ??
+    (await readOrCreateSecret(join(config.dataDir, 'operator-api-key'), newApiKey));
 
   const store = openStore(sql);
   const scripts = new Scripts(redis, config.luaDir, installed.idempotencyTtlSeconds);
@@ -125,9 +126,11 @@ async function assemble(
     progress('Taking over ledger and blocks …');
     keeper = await startWorker({ config, log, undo, sql, redis, redisUrl, scripts, directory, metrics });
   }
-  const metricsServer = await serveMetrics(metrics, config.HOST, config.METRICS_PORT).catch((error: Error) => {
-    throw new SetupError(error.message);
-  });
+  const metricsServer = await serveMetrics(metrics, config.HOST, config.METRICS_PORT).catch(
+    (error: Error) => {
+      throw new SetupError(error.message);
+    },
+  );
   undo.add(() => new Promise((resolve) => metricsServer.close(resolve)));
 
   let demo: Running['demo'];
@@ -138,7 +141,18 @@ async function assemble(
     await directory.refresh();
   }
   const port = config.roles.http
-    ? await startHttp({ config, log, undo, redis, scripts, directory, metrics, installed, operatorKey, store })
+    ? await startHttp({
+        config,
+        log,
+        undo,
+        redis,
+        scripts,
+        directory,
+        metrics,
+        installed,
+        operatorKey,
+        store,
+      })
     : undefined;
   const address = metricsServer.address();
   return {
@@ -160,7 +174,8 @@ async function stores(
   undo: Undo,
 ): Promise<{ redisUrl: string; databaseUrl: string }> {
   const { REDIS_URL, DATABASE_URL } = config;
-  if (REDIS_URL !== undefined && DATABASE_URL !== undefined) return { redisUrl: REDIS_URL, databaseUrl: DATABASE_URL };
+  if (REDIS_URL !== undefined && DATABASE_URL !== undefined)
+    return { redisUrl: REDIS_URL, databaseUrl: DATABASE_URL };
   const lock = await lockDataDir(config.dataDir);
   undo.add(() => lock.release());
   const options = {
@@ -193,7 +208,9 @@ async function openRedis(url: string, config: Config, log: Logger, undo: Undo): 
   }
   const facts = await redisFacts(redis);
   if (facts.major < REDIS_MAJOR_MIN) {
-    throw new SetupError(`Redis at ${withoutSecrets(url)} is ${facts.version}; ${REDIS_MAJOR_MIN}.0 or later is needed`);
+    throw new SetupError(
+      `Redis at ${withoutSecrets(url)} is ${facts.version}; ${REDIS_MAJOR_MIN}.0 or later is needed`,
+    );
   }
   const volatile: string[] = [];
   if (!facts.appendOnly || facts.appendFsync !== 'always') {
@@ -220,7 +237,9 @@ async function openPostgres(url: string, config: Config, undo: Undo): Promise<Sq
     throw new SetupError(`Postgres at ${withoutSecrets(url)} can't be reached: ${lastLine(error)}`);
   }
   if (major < POSTGRES_MAJOR_MIN) {
-    throw new SetupError(`Postgres at ${withoutSecrets(url)} is ${major}; ${POSTGRES_MAJOR_MIN} or later is needed`);
+    throw new SetupError(
+      `Postgres at ${withoutSecrets(url)} is ${major}; ${POSTGRES_MAJOR_MIN} or later is needed`,
+    );
   }
   return sql;
 }
@@ -296,7 +315,10 @@ async function startWorker(parts: WorkerParts): Promise<BlockKeeper> {
     onAcquired: async (lease: CellLease) => {
       const state = await handshake(sql, redis, lease);
       if (state === 'lost') {
-        log.fatal({ cell: lease.cell }, 'Redis does not hold what the ledger has booked: this cell is not served');
+        log.fatal(
+          { cell: lease.cell },
+          'Redis does not hold what the ledger has booked: this cell is not served',
+        );
         return;
       }
       flusher.own(lease);
@@ -319,13 +341,19 @@ async function startWorker(parts: WorkerParts): Promise<BlockKeeper> {
     keeper.depths().map(({ gameId, blocks }) => [String(gameId), blocks]),
   );
   const lookups = openLookups(redis);
-  metrics.gaugeBy('spindle_outbox_lag_seconds', 'Age of the oldest entry not in the ledger, by cell', 'cell', () =>
-    Promise.all(
-      ownership.cells.map(async (cell): Promise<[string, number]> => [
-        String(cell),
-        await lookups.outboxAgeSeconds(cell).catch(() => Number.NaN),
-      ]),
-    ),
+  metrics.gaugeBy(
+    'spindle_outbox_lag_seconds',
+    'Age of the oldest entry not in the ledger, by cell',
+    'cell',
+    () =>
+      Promise.all(
+        ownership.cells.map(
+          async (cell): Promise<[string, number]> => [
+            String(cell),
+            await lookups.outboxAgeSeconds(cell).catch(() => Number.NaN),
+          ],
+        ),
+      ),
   );
   metrics.gauge('spindle_cells_owned', 'Cells that this process writes', () => ownership.cells.length);
   metrics.gauge('spindle_block_pool_queue', 'Blocks that wait for a thread', () => pool.queueSize);
@@ -455,11 +483,18 @@ async function missing(
       () => 'Postgres does not answer',
     ),
     soon(
-      Promise.all(Array.from({ length: cells }, async (_, cell) => (await lookups.epoch(cell)) === directory.epochOf(cell))),
+      Promise.all(
+        Array.from(
+          { length: cells },
+          async (_, cell) => (await lookups.epoch(cell)) === directory.epochOf(cell),
+        ),
+      ),
     ).then(
       (same) => {
         const lost = same.flatMap((isSame, cell) => (isSame ? [] : [cell]));
-        return lost.length === 0 ? undefined : `Redis is not what the ledger knows in cells ${lost.join(', ')}`;
+        return lost.length === 0
+          ? undefined
+          : `Redis is not what the ledger knows in cells ${lost.join(', ')}`;
       },
       () => 'Redis does not answer',
     ),
@@ -520,10 +555,13 @@ async function main(): Promise<void> {
     stopping ??= running?.stop() ?? Promise.resolve();
     return stopping;
   };
-  closeWithGrace({ delay: 10_000, logger: { error: (error: unknown) => log.fatal({ err: error }) } }, async ({ err }) => {
-    if (err) log.fatal({ err }, 'an error that nobody caught');
-    await stop();
-  });
+  closeWithGrace(
+    { delay: 10_000, logger: { error: (error: unknown) => log.fatal({ err: error }) } },
+    async ({ err }) => {
+      if (err) log.fatal({ err }, 'an error that nobody caught');
+      await stop();
+    },
+  );
   try {
     running = await start(config, log, progress);
   } catch (error) {
@@ -539,7 +577,8 @@ function announce(config: Config, running: Running): void {
   const { port, demo, metricsPort } = running;
   if (port !== undefined) lines.push(`  API      http://${config.HOST}:${port}/api/partner/v1`);
   lines.push(`  metrics  http://${config.HOST}:${metricsPort}/metrics`);
-  if (config.OPERATOR_API_KEY === undefined) lines.push(`  operator key kept in ${join(config.DATA_DIR, 'operator-api-key')}`);
+  if (config.OPERATOR_API_KEY === undefined)
+    lines.push(`  operator key kept in ${join(config.DATA_DIR, 'operator-api-key')}`);
   if (demo !== undefined && port !== undefined) {
     const body = `{"gameId":${demo.gameId},"playerId":"alice","wagerUsd":${demo.wagerUsd}}`;
     lines.push(

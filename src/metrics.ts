@@ -3,7 +3,7 @@
  * nanoseconds, and handed to prom-client when it is scraped; everything else uses prom-client directly.
  */
 import { createServer, type Server } from 'node:http';
-import { collectDefaultMetrics, Counter, Gauge, Histogram, type Metric, Registry } from 'prom-client';
+import { Counter, collectDefaultMetrics, Gauge, Histogram, type Metric, Registry } from 'prom-client';
 
 const LATENCY_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 const BATCH_BUCKETS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
@@ -48,9 +48,17 @@ class FastHistogram {
       let cumulated = 0;
       this.buckets.forEach((bucket, i) => {
         cumulated += series.counts[i]!;
-        values.push({ labels: { ...labels, le: bucket }, metricName: `${this.name}_bucket`, value: cumulated });
+        values.push({
+          labels: { ...labels, le: bucket },
+          metricName: `${this.name}_bucket`,
+          value: cumulated,
+        });
       });
-      values.push({ labels: { ...labels, le: '+Inf' }, metricName: `${this.name}_bucket`, value: series.count });
+      values.push({
+        labels: { ...labels, le: '+Inf' },
+        metricName: `${this.name}_bucket`,
+        value: series.count,
+      });
       values.push({ labels, metricName: `${this.name}_sum`, value: series.sum });
       values.push({ labels, metricName: `${this.name}_count`, value: series.count });
     }
@@ -85,7 +93,12 @@ export class Metrics {
       'operation',
       LATENCY_BUCKETS,
     );
-    this.#batchSize = new FastHistogram('spindle_batch_size', 'Requests in a script call', 'script', BATCH_BUCKETS);
+    this.#batchSize = new FastHistogram(
+      'spindle_batch_size',
+      'Requests in a script call',
+      'script',
+      BATCH_BUCKETS,
+    );
     this.#batchSeconds = new FastHistogram(
       'spindle_batch_seconds',
       'Time from sending a script call to its answer, by script',
@@ -147,13 +160,22 @@ export class Metrics {
       registers,
     });
     this.#counter('spindle_spins_total', 'Spins dealt', () => this.#dealt);
-    this.#counter('spindle_wagered_usd_total', 'Sum of wagers dealt', () => Number(this.#wageredMicros) / 1e6);
+    this.#counter(
+      'spindle_wagered_usd_total',
+      'Sum of wagers dealt',
+      () => Number(this.#wageredMicros) / 1e6,
+    );
     this.#counter('spindle_paid_usd_total', 'Sum of payouts dealt', () => Number(this.#paidMicros) / 1e6);
   }
 
   /** A gauge whose value is asked for at each scrape. */
   gauge(name: string, help: string, read: () => number): void {
-    const gauge: Gauge = new Gauge({ name, help, registers: [this.registry], collect: () => gauge.set(read()) });
+    const gauge: Gauge = new Gauge({
+      name,
+      help,
+      registers: [this.registry],
+      collect: () => gauge.set(read()),
+    });
   }
 
   /** A gauge with one label, whose series are asked for at each scrape. */
@@ -213,7 +235,9 @@ export function serveMetrics(metrics: Metrics, host: string, port: number): Prom
     );
   });
   return new Promise((resolve, reject) => {
-    server.once('error', () => reject(new Error(`Port ${port} of ${host} (METRICS_PORT) is in use or can't be listened on`)));
+    server.once('error', () =>
+      reject(new Error(`Port ${port} of ${host} (METRICS_PORT) is in use or can't be listened on`)),
+    );
     server.listen(port, host, () => resolve(server));
   });
 }

@@ -49,7 +49,12 @@ export interface KeptGame {
 export interface KeeperOptions {
   readonly gamesOfCell: (cell: number) => readonly KeptGame[];
   readonly minReadyBlocks: (partnerId: number) => number;
-  readonly onMade: (block: { gameId: number; outcomes: number; makeSeconds: number; totalSeconds: number }) => void;
+  readonly onMade: (block: {
+    gameId: number;
+    outcomes: number;
+    makeSeconds: number;
+    totalSeconds: number;
+  }) => void;
   readonly onError: (error: unknown, gameId: number) => void;
 }
 
@@ -168,7 +173,9 @@ export class BlockKeeper {
       queue.nextIndex = Math.max(queue.nextIndex, nextIndex);
       while (queue.blocks.length > 0 && queue.blocks[0]!.toIndex <= queue.nextIndex) {
         const { fromIndex } = queue.blocks.shift()!;
-        this.#redis.unlink(blockKey(cell, gameId, fromIndex)).catch((error) => this.#options.onError(error, gameId));
+        this.#redis
+          .unlink(blockKey(cell, gameId, fromIndex))
+          .catch((error) => this.#options.onError(error, gameId));
       }
       this.#consider(queue);
     }
@@ -184,7 +191,13 @@ export class BlockKeeper {
   }
 
   #consider(queue: Queue): void {
-    if (this.#stopped || queue.making || this.#running.size >= MAKING_MAX || performance.now() < queue.notBefore) return;
+    if (
+      this.#stopped ||
+      queue.making ||
+      this.#running.size >= MAKING_MAX ||
+      performance.now() < queue.notBefore
+    )
+      return;
     if (queue.leaseEnd !== undefined && !this.#isLow(queue)) return;
     queue.making = true;
     const work = this.#fill(queue)

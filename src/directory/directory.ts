@@ -21,7 +21,10 @@ import {
 /** A game as the block keeper needs it. */
 export type KnownGame = DirectoryGame;
 
-type RenderedSheet = Pick<Game, 'wagerMicros' | 'maxPayoutMicros' | 'payoutTable' | 'payoutMicros' | 'fragments'>;
+type RenderedSheet = Pick<
+  Game,
+  'wagerMicros' | 'maxPayoutMicros' | 'payoutTable' | 'payoutMicros' | 'fragments'
+>;
 
 export interface DirectoryOptions {
   readonly pollMs: number;

@@ -22,7 +22,8 @@ export const PATTERN_MESSAGES: Readonly<Record<string, string>> = {
 const opaque = (description: string) => Type.String({ pattern: OPAQUE_PATTERN, description });
 const usd = (description: string) => Type.Number({ description });
 const timestamp = () => Type.String({ format: 'date-time' });
-const id = (description: string) => Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, description });
+const id = (description: string) =>
+  Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, description });
 const nullable = <T extends Type.TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
 
 // Partner API --------------------------------------------------------------------------------------------------------
@@ -43,7 +44,9 @@ const CELEBRATION = Type.Union(
 export const SlotPresentation = Type.Object({
   type: Type.Literal('slot'),
   comboString: Type.String({ description: 'Symbol displays joined by |' }),
-  reelSymbols: Type.Array(Type.Object({ name: Type.String(), display: Type.String(), isWild: Type.Boolean() })),
+  reelSymbols: Type.Array(
+    Type.Object({ name: Type.String(), display: Type.String(), isWild: Type.Boolean() }),
+  ),
   reelStops: Type.Array(Type.Integer()),
   animationHints: Type.Object({
     celebrationTier: CELEBRATION,
@@ -189,7 +192,9 @@ export const PartnerList = Type.Object({ partners: Type.Array(PartnerResponse) }
 
 export const KeyBody = Type.Object({
   name: Type.Optional(opaque('What the key is for')),
-  expiresAt: Type.Optional(nullable(Type.String({ description: 'RFC 3339 time in the future; null: never' }))),
+  expiresAt: Type.Optional(
+    nullable(Type.String({ description: 'RFC 3339 time in the future; null: never' })),
+  ),
 });
 const keyMembers = {
   keyId: Type.Integer(),
@@ -197,7 +202,10 @@ const keyMembers = {
   createdAt: timestamp(),
   expiresAt: nullable(timestamp()),
 };
-export const IssuedKey = Type.Object({ ...keyMembers, apiKey: Type.String({ description: 'Shown this once' }) });
+export const IssuedKey = Type.Object({
+  ...keyMembers,
+  apiKey: Type.String({ description: 'Shown this once' }),
+});
 export const KeyList = Type.Object({
   keys: Type.Array(
     Type.Object({
@@ -208,7 +216,9 @@ export const KeyList = Type.Object({
   ),
 });
 
-export const GamePatch = Type.Object({ status: Type.Union([Type.Literal('ACTIVE'), Type.Literal('SUSPENDED')]) });
+export const GamePatch = Type.Object({
+  status: Type.Union([Type.Literal('ACTIVE'), Type.Literal('SUSPENDED')]),
+});
 export const OperatorGame = Type.Object({
   ...GameResponse.properties,
   partnerId: Type.Integer(),

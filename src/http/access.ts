@@ -26,7 +26,11 @@ export class Access {
   readonly #failureLimit: number;
   readonly #operatorKeyHash: Buffer;
 
-  constructor(services: AccessServices, replies: Replies, options: { failureLimit: number; operatorKey: string }) {
+  constructor(
+    services: AccessServices,
+    replies: Replies,
+    options: { failureLimit: number; operatorKey: string },
+  ) {
     this.#services = services;
     this.#replies = replies;
     this.#failureLimit = options.failureLimit;
@@ -96,7 +100,12 @@ export class Access {
     const limit = this.#failureLimit;
     this.#services.countFailure(address, limit).then(
       ({ count, timeMs }) => {
-        const window: Window = { policy: 'auth', limit, remaining: Math.max(0, limit - count), nowMs: timeMs };
+        const window: Window = {
+          policy: 'auth',
+          limit,
+          remaining: Math.max(0, limit - count),
+          nowMs: timeMs,
+        };
         this.#replies.error(exchange, count > limit ? ERRORS.tooManyFailedLogins : entry, window);
       },
       (error: unknown) => {

@@ -40,5 +40,7 @@ export function check(schema: TSchema, value: unknown): void {
   }
   const found = schemaFaults(validator, value, PATTERN_MESSAGES);
   if (found === undefined) return;
-  throw new ApiError(found.isMissing ? ERRORS.fieldMissing : ERRORS.validationFailed, { details: found.faults });
+  throw new ApiError(found.isMissing ? ERRORS.fieldMissing : ERRORS.validationFailed, {
+    details: found.faults,
+  });
 }

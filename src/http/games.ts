@@ -97,15 +97,20 @@ export const gameRoutes = (services: GameServices): Route[] => [
     failure: ERRORS.gameRegistrationFailed,
     async handle({ partner, body }) {
       const wanted = body as unknown as GameBody;
-      if (wanted.gameType !== undefined && wanted.gameType !== 'slot') throw new ApiError(ERRORS.gameTypeUnsupported);
+      if (wanted.gameType !== undefined && wanted.gameType !== 'slot')
+        throw new ApiError(ERRORS.gameTypeUnsupported);
       const sheet = await services.store.findParSheet(wanted.parSheetId);
-      if (sheet === undefined || sheet.partnerId !== partner.partnerId) throw new ApiError(ERRORS.parSheetNotFound);
+      if (sheet === undefined || sheet.partnerId !== partner.partnerId)
+        throw new ApiError(ERRORS.parSheetNotFound);
       if (sheet.status !== 'ACTIVE') throw new ApiError(ERRORS.parSheetNotActive);
       const { denominationMicros, denominationUsd } = sheet.sheet;
       const faults: Fault[] = WAGER_FIELDS.filter((name) => {
         const value = wanted[name];
         return value !== undefined && usdToMicros(value) !== denominationMicros;
-      }).map((name) => ({ path: `/${name}`, message: `must equal the sheet's denominationUsd, ${denominationUsd}` }));
+      }).map((name) => ({
+        path: `/${name}`,
+        message: `must equal the sheet's denominationUsd, ${denominationUsd}`,
+      }));
       if (faults.length > 0) throw new ApiError(ERRORS.wagerMismatch, { details: faults });
       const { parSheetId, configName, displayName } = wanted;
       const game = await services.store.registerGame({

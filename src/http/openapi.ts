@@ -100,7 +100,8 @@ function parametersOf(route: Route): object[] {
     required: true,
     schema: { type: 'string' },
   }));
-  const properties = (route.query as (TSchema & { properties: Record<string, TSchema> }) | undefined)?.properties ?? {};
+  const properties =
+    (route.query as (TSchema & { properties: Record<string, TSchema> }) | undefined)?.properties ?? {};
   const inQuery = Object.entries(properties).map(([name, schema]) => ({ name, in: 'query', schema }));
   return [...inPath, ...inQuery];
 }
@@ -134,7 +135,11 @@ export function openApiDocument(
   }
   return {
     openapi: '3.1.0',
-    info: { title: `${service.name} ${scope} API`, version: service.version, license: { name: 'Apache-2.0' } },
+    info: {
+      title: `${service.name} ${scope} API`,
+      version: service.version,
+      license: { name: 'Apache-2.0' },
+    },
     servers: [{ url: scope === 'partner' ? PARTNER_BASE : OPERATOR_BASE }],
     security: [{ apiKey: [] }],
     paths,

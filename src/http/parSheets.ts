@@ -66,7 +66,9 @@ export const parSheetRoutes = (store: Store): Route[] => [
     async handle({ params }) {
       const parSheetId = pathId(params['id']!);
       const row =
-        parSheetId === undefined ? undefined : await store.setParSheetStatus('operator', parSheetId, 'RETIRED');
+        parSheetId === undefined
+          ? undefined
+          : await store.setParSheetStatus('operator', parSheetId, 'RETIRED');
       if (row === undefined) throw new ApiError(ERRORS.parSheetNotFound);
       return { ...summaryOf(row.parSheetId, row.sheet), partnerId: row.partnerId, status: row.status };
     },

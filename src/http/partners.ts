@@ -263,7 +263,8 @@ export const partnerRoutes = (store: Store, refresh: () => Promise<void>): Route
       async handle({ params }) {
         const partner = await found(params['id']!);
         const keyId = pathId(params['keyId']!);
-        const result = keyId === undefined ? 'missing' : await store.revokeKey(ACTOR, partner.partnerId, keyId);
+        const result =
+          keyId === undefined ? 'missing' : await store.revokeKey(ACTOR, partner.partnerId, keyId);
         if (result === 'missing') throw new ApiError(ERRORS.keyNotFound);
         if (result === 'foreign') throw new ApiError(ERRORS.keyForeign);
         await refresh();

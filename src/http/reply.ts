@@ -87,7 +87,11 @@ export class Replies {
     exchange: Exchange,
     entry: ErrorEntry,
     window?: Window,
-    options: { details?: readonly Fault[] | undefined; retryAfterSeconds?: number | undefined; status?: number } = {},
+    options: {
+      details?: readonly Fault[] | undefined;
+      retryAfterSeconds?: number | undefined;
+      status?: number;
+    } = {},
   ): void {
     const status = options.status ?? entry.status;
     let retryAfter = options.retryAfterSeconds;

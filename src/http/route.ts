@@ -63,7 +63,11 @@ export function serve(route: Route, access: Access, replies: Replies, services: 
   const names = [...route.path.matchAll(/\{(\w+)\}/g)].map((match) => match[1]!);
   const base = route.scope === 'partner' ? PARTNER_BASE : OPERATOR_BASE;
 
-  const run = async (exchange: Exchange, request: () => RouteRequest, window: Window | undefined): Promise<void> => {
+  const run = async (
+    exchange: Exchange,
+    request: () => RouteRequest,
+    window: Window | undefined,
+  ): Promise<void> => {
     try {
       const result = await route.handle!(request());
       const text = serialize === undefined ? '' : serialize(result);
@@ -119,7 +123,9 @@ function readRequest(route: Route, names: readonly string[], base: string, excha
   if (route.body !== undefined) {
     if (exchange.body === undefined) {
       throw new ApiError(ERRORS.validationFailed, {
-        details: [{ path: '', message: `The body is over the limit of ${route.bodyLimit ?? BODY_LIMIT} bytes` }],
+        details: [
+          { path: '', message: `The body is over the limit of ${route.bodyLimit ?? BODY_LIMIT} bytes` },
+        ],
       });
     }
     body = parseObject(exchange.body);

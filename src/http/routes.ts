@@ -149,6 +149,12 @@ export function serverRoutes(
       bodyLimit: 0,
       handle: (exchange) => access.operator(exchange, () => replies.error(exchange, ERRORS.notFound)),
     },
-    { method: 'any', pattern: '/*', operation: 'notFound', bodyLimit: 0, handle: (exchange) => replies.error(exchange, ERRORS.notFound) },
+    {
+      method: 'any',
+      pattern: '/*',
+      operation: 'notFound',
+      bodyLimit: 0,
+      handle: (exchange) => replies.error(exchange, ERRORS.notFound),
+    },
   ];
 }

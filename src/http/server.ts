@@ -1,5 +1,5 @@
 /** The HTTP server: the only importer of uWebSockets.js. Reads requests whole and hands them on as exchanges. */
-import { randomBytes } from 'node:crypto';
+
 import {
   App,
   type HttpRequest,
@@ -8,6 +8,7 @@ import {
   us_listen_socket_close,
   us_socket_local_port,
 } from 'uWebSockets.js';
+import { randomBytes } from 'node:crypto';
 import { Exchange } from './exchange.js';
 
 /** What a route takes; the exchange's body is whole, or undefined where it is over the route's limit. */

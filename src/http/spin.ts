@@ -70,14 +70,29 @@ export class SpinEndpoint {
     });
   };
 
-  #spin(exchange: Exchange, partner: Partner, body: SpinBody, wager: number | undefined, found: Game | undefined): void {
+  #spin(
+    exchange: Exchange,
+    partner: Partner,
+    body: SpinBody,
+    wager: number | undefined,
+    found: Game | undefined,
+  ): void {
     const game = found !== undefined && found.partnerId === partner.partnerId ? found : undefined;
     let denial: ErrorEntry | undefined;
     if (game === undefined) denial = ERRORS.gameNotRegistered;
     else if (game.status !== 'ACTIVE') denial = ERRORS.gameNotActive;
     else if (wager !== game.wagerMicros) denial = ERRORS.wagerMismatch;
     this.#submit(
-      new DealJob(exchange, partner, this.#replies, this.#services, game, body, denial, wager === game?.wagerMicros),
+      new DealJob(
+        exchange,
+        partner,
+        this.#replies,
+        this.#services,
+        game,
+        body,
+        denial,
+        wager === game?.wagerMicros,
+      ),
     );
   }
 
@@ -199,14 +214,20 @@ class DealJob implements SpinJob {
   }
 
   fail(failure: SpinFailure): void {
-    const entry = failure === 'unknown' && this.requestId !== undefined ? ERRORS.spinInProgress : ERRORS.unavailable;
+    const entry =
+      failure === 'unknown' && this.requestId !== undefined ? ERRORS.spinInProgress : ERRORS.unavailable;
     this.#replies.error(this.#exchange, entry, ownWindow(this.partner, true));
   }
 
   /** @returns the payout, micro-USD */
   #answer(result: SpinResult, window: Window, headers: string): number {
     const game = this.game!;
-    const body = spinText(result.spinId, game.fragments[result.outcomeCode]!, result.balanceMicros, this.requestId);
+    const body = spinText(
+      result.spinId,
+      game.fragments[result.outcomeCode]!,
+      result.balanceMicros,
+      this.requestId,
+    );
     this.#replies.json(this.#exchange, 200, `${body}}`, window, headers);
     return game.payoutMicros[result.outcomeCode]!;
   }

@@ -11,7 +11,13 @@
  */
 import { type CellLease, FencedError, haltCell } from '../postgres/cells.js';
 import { isUniqueViolation, type Sql } from '../postgres/client.js';
-import { bookEntries, CopyWriter, ensurePartition, type FlushTotals, ProgressError } from '../postgres/ledger.js';
+import {
+  bookEntries,
+  CopyWriter,
+  ensurePartition,
+  type FlushTotals,
+  ProgressError,
+} from '../postgres/ledger.js';
 import type { RedisClient } from '../redis/client.js';
 import { outboxKey } from '../redis/keys.js';
 import { entryTimeMs, firstIdAt, type OutboxRecord, readOutbox } from '../redis/records.js';
@@ -250,7 +256,9 @@ function sumUp(records: readonly OutboxRecord[]): FlushTotals {
       progress.set(gameId, { gameId, fromIndex: outcomeIndex, toIndex: outcomeIndex + 1 });
     } else {
       if (outcomeIndex !== at.toIndex) {
-        throw new ProgressError(`game ${gameId}: index ${outcomeIndex} follows ${at.toIndex - 1} in the outbox`);
+        throw new ProgressError(
+          `game ${gameId}: index ${outcomeIndex} follows ${at.toIndex - 1} in the outbox`,
+        );
       }
       at.toIndex += 1;
     }

@@ -68,13 +68,15 @@ export async function moveCursor(
   const rows = await tx`
     UPDATE cells SET cursor_id = ${to}
     WHERE cell = ${lease.cell} AND fence = ${lease.fence} AND cursor_id = ${from} RETURNING cell`;
-  if (rows.length !== 1) throw new FencedError(`Cell ${lease.cell} is no longer written by fence ${lease.fence}`);
+  if (rows.length !== 1)
+    throw new FencedError(`Cell ${lease.cell} is no longer written by fence ${lease.fence}`);
 }
 
 /** Holds the cell's row for this transaction. @throws FencedError where another owner came. */
 export async function assertOwner(tx: Transaction, lease: { cell: number; fence: bigint }): Promise<void> {
   const rows = await tx`SELECT 1 FROM cells WHERE cell = ${lease.cell} AND fence = ${lease.fence} FOR UPDATE`;
-  if (rows.length !== 1) throw new FencedError(`Cell ${lease.cell} is no longer written by fence ${lease.fence}`);
+  if (rows.length !== 1)
+    throw new FencedError(`Cell ${lease.cell} is no longer written by fence ${lease.fence}`);
 }
 
 /** Stops the flushing of a cell, with the reason, until an engineer has looked. */

@@ -8,7 +8,10 @@ import type { Sql, Transaction } from './client.js';
 const CHANGE_LOCK = 7_310_001;
 
 /** Runs the writes in one transaction; `changed` goes into the rows that they touch. */
-export async function withChange<T>(sql: Sql, write: (tx: Transaction, changed: bigint) => Promise<T>): Promise<T> {
+export async function withChange<T>(
+  sql: Sql,
+  write: (tx: Transaction, changed: bigint) => Promise<T>,
+): Promise<T> {
   return (await sql.begin(async (tx) => {
     await tx`SELECT pg_advisory_xact_lock(${CHANGE_LOCK})`;
     const [row] = await tx<{ changed: bigint }[]>`SELECT nextval('change_number') AS changed`;
@@ -46,8 +49,22 @@ export interface AuditRow {
 }
 
 /** A page of the audit log, newest first, and how many entries there are. */
-export async function auditPage(sql: Sql, page: number, limit: number): Promise<{ entries: AuditRow[]; total: number }> {
-  const rows = await sql<{ audit_id: bigint; at: Date; actor: string; action: string; subject: string; before: unknown; after: unknown }[]>`
+export async function auditPage(
+  sql: Sql,
+  page: number,
+  limit: number,
+): Promise<{ entries: AuditRow[]; total: number }> {
+  const rows = await sql<
+    {
+      audit_id: bigint;
+      at: Date;
+      actor: string;
+      action: string;
+      subject: string;
+      before: unknown;
+      after: unknown;
+    }[]
+  >`
     SELECT audit_id, at, actor, action, subject, before, after FROM audit_log
     ORDER BY audit_id DESC LIMIT ${limit} OFFSET ${(page - 1) * limit}`;
   const [count] = await sql<{ total: bigint }[]>`SELECT count(*) AS total FROM audit_log`;

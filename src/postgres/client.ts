@@ -31,7 +31,11 @@ export async function postgresMajor(sql: Sql): Promise<number> {
 }
 
 /** Brings the schema up to date; of several processes that start at once, one does it and the others wait. */
-export async function migrate(url: string, migrationsDir: string, log: (line: string) => void): Promise<void> {
+export async function migrate(
+  url: string,
+  migrationsDir: string,
+  log: (line: string) => void,
+): Promise<void> {
   await runner({
     databaseUrl: url,
     dir: migrationsDir,
@@ -53,4 +57,3 @@ export function safe(value: bigint): number {
   if (!Number.isSafeInteger(number)) throw new RangeError(`${value} is not a safe integer`);
   return number;
 }
-

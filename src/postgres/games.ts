@@ -85,7 +85,9 @@ export async function setGameStatus(
   status: GameStatus,
 ): Promise<GameRow | undefined> {
   return withChange(sql, async (tx, changed) => {
-    const [before] = await tx<{ status: GameStatus }[]>`SELECT status FROM games WHERE game_id = ${gameId} FOR UPDATE`;
+    const [before] = await tx<
+      { status: GameStatus }[]
+    >`SELECT status FROM games WHERE game_id = ${gameId} FOR UPDATE`;
     if (before === undefined) return undefined;
     const [row] = await tx<Row[]>`
       UPDATE games SET status = ${status}, changed = ${changed} WHERE game_id = ${gameId}
@@ -96,7 +98,12 @@ export async function setGameStatus(
 }
 
 /** Asks for blocks to be made beyond what demand calls for; false where there is no such game. */
-export async function requestBlocks(sql: Sql, actor: string, gameId: number, count: number): Promise<boolean> {
+export async function requestBlocks(
+  sql: Sql,
+  actor: string,
+  gameId: number,
+  count: number,
+): Promise<boolean> {
   return withChange(sql, async (tx, changed) => {
     const rows = await tx`
       UPDATE games SET blocks_requested = least(blocks_requested + ${count}, 1000), changed = ${changed}

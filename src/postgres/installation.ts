@@ -26,7 +26,13 @@ export async function installation(
       INSERT INTO cells (cell) SELECT generate_series(0, cells - 1) FROM installation ON CONFLICT DO NOTHING`;
   });
   const [row] = await sql<
-    { dataset_id: string; spin_id_key: Buffer; player_id_key: Buffer; cells: number; idempotency_ttl_s: number }[]
+    {
+      dataset_id: string;
+      spin_id_key: Buffer;
+      player_id_key: Buffer;
+      cells: number;
+      idempotency_ttl_s: number;
+    }[]
   >`SELECT dataset_id, spin_id_key, player_id_key, cells, idempotency_ttl_s FROM installation`;
   return {
     datasetId: row!.dataset_id,

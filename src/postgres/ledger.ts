@@ -5,8 +5,9 @@
  * booking a spin costs one index; a page of history starts at the indexed entry at or after it (or at the player's
  * newest) and follows `previous_id`, at most 63 steps beyond what the page itself shows.
  */
-import { pipeline } from 'node:stream/promises';
+
 import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
 import { moveCursor } from './cells.js';
 import { type Sql, safe, type Transaction } from './client.js';
 
@@ -32,7 +33,14 @@ export interface LedgerEntry {
 /** What a flush adds to the other side of the books. */
 export interface FlushTotals {
   /** `<game id>:<day>` → spins, wagered, paid. */
-  games: { gameId: number; partnerId: number; day: string; spins: number; wageredMicros: bigint; paidMicros: bigint }[];
+  games: {
+    gameId: number;
+    partnerId: number;
+    day: string;
+    spins: number;
+    wageredMicros: bigint;
+    paidMicros: bigint;
+  }[];
   openings: { partnerId: number; day: string; players: number; openedMicros: bigint }[];
   /** Per game: the first index of this flush, and the one after its last. */
   progress: { gameId: number; fromIndex: number; toIndex: number }[];
@@ -85,7 +93,9 @@ async function addTotals(tx: Transaction, totals: FlushTotals): Promise<void> {
       const booked = new Set(rows.map((row) => row.game_id));
       const wrong = progress.filter((g) => !booked.has(g.gameId));
       throw new ProgressError(
-        wrong.map((g) => `game ${g.gameId}: index ${g.fromIndex} is not the next one of the ledger`).join('; '),
+        wrong
+          .map((g) => `game ${g.gameId}: index ${g.fromIndex} is not the next one of the ledger`)
+          .join('; '),
       );
     }
   }
@@ -103,11 +113,16 @@ async function addTotals(tx: Transaction, totals: FlushTotals): Promise<void> {
  * Makes the partition of the day that begins at `dayMs` (UTC midnight, ms since the epoch), where there is none.
  * @param range the entry ids of that day: from (with) and to (without).
  */
-export async function ensurePartition(sql: Sql, day: string, range: { from: bigint; to: bigint }): Promise<void> {
+export async function ensurePartition(
+  sql: Sql,
+  day: string,
+  range: { from: bigint; to: bigint },
+): Promise<void> {
   const name = `ledger_${day.replaceAll('-', '')}`;
   await sql.begin(async (tx) => {
     await tx`SELECT pg_advisory_xact_lock(7310002)`;
-    const [found] = await tx`SELECT 1 FROM pg_class WHERE relname = ${name} AND relnamespace = 'public'::regnamespace`;
+    const [found] =
+      await tx`SELECT 1 FROM pg_class WHERE relname = ${name} AND relnamespace = 'public'::regnamespace`;
     if (found !== undefined) return;
     await tx.unsafe(
       `CREATE TABLE ${name} PARTITION OF ledger FOR VALUES FROM (${range.from}) TO (${range.to})

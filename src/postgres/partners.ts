@@ -124,8 +124,13 @@ export async function listPartners(sql: Sql): Promise<PartnerRow[]> {
   return rows.map(fromRow);
 }
 
-export async function findPartner(sql: Sql | Transaction, partnerId: number): Promise<PartnerRow | undefined> {
-  const [row] = await sql<Row[]>`SELECT ${sql(COLUMNS as never)} FROM partners WHERE partner_id = ${partnerId}`;
+export async function findPartner(
+  sql: Sql | Transaction,
+  partnerId: number,
+): Promise<PartnerRow | undefined> {
+  const [row] = await sql<
+    Row[]
+  >`SELECT ${sql(COLUMNS as never)} FROM partners WHERE partner_id = ${partnerId}`;
   return row === undefined ? undefined : fromRow(row);
 }
 

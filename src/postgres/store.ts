@@ -47,14 +47,18 @@ const DEADLINE_MS = 8000;
 export function openStore(sql: Sql): Store {
   const bound: Record<string, (...rest: never[]) => Promise<unknown>> = {};
   for (const [name, run] of Object.entries(FUNCTIONS)) {
-    bound[name] = (...rest) => withDeadline((run as (sql: Sql, ...rest: never[]) => Promise<unknown>)(sql, ...rest));
+    bound[name] = (...rest) =>
+      withDeadline((run as (sql: Sql, ...rest: never[]) => Promise<unknown>)(sql, ...rest));
   }
   return bound as Store;
 }
 
 function withDeadline<T>(promise: Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Error('Postgres did not answer within the deadline')), DEADLINE_MS);
+    const timer = setTimeout(
+      () => reject(new Error('Postgres did not answer within the deadline')),
+      DEADLINE_MS,
+    );
     promise.then(resolve, reject).finally(() => clearTimeout(timer));
   });
 }

@@ -9,6 +9,8 @@ export const REDIS_MAJOR_MIN = 7;
 export function connectRedis(url: string, onError: (error: Error) => void): RedisClient {
   const client = new Redis(url, {
     lazyConnect: true,
+    // The replies that the code reads (streams above all) have one shape on every server then.
+    protocol: 2,
     // A call fails at once while the server is away; whoever calls decides whether to call again.
     enableOfflineQueue: false,
     // An unanswered command is never sent twice behind the caller's back: a batch would be dealt twice.

@@ -36,7 +36,8 @@ export function loadScript(luaDir: string, name: string): Script {
 }
 
 /** Error replies that Redis gives before it runs anything of a script. */
-const REFUSED = /^(OOM|LOADING|READONLY|MISCONF|MASTERDOWN|BUSY|NOREPLICAS|NOPERM|NOAUTH|WRONGPASS|CLUSTERDOWN)/;
+const REFUSED =
+  /^(OOM|LOADING|READONLY|MISCONF|MASTERDOWN|BUSY|NOREPLICAS|NOPERM|NOAUTH|WRONGPASS|CLUSTERDOWN)/;
 
 export interface SpinCall {
   readonly cell: number;
@@ -69,21 +70,24 @@ export class Scripts {
    */
   spin(call: SpinCall): Promise<Buffer> {
     const { cell } = call;
-    return this.#call(this.#spin, [cellKey(cell), partnersKey(cell), playersKey(cell), gamesKey(cell), outboxKey(cell)], [
-      call.epoch,
-      cell,
-      this.#idempotencyPeriodSeconds,
-      call.operationField,
-      call.operationId,
-      call.batch,
-    ]) as Promise<Buffer>;
+    return this.#call(
+      this.#spin,
+      [cellKey(cell), partnersKey(cell), playersKey(cell), gamesKey(cell), outboxKey(cell)],
+      [call.epoch, cell, this.#idempotencyPeriodSeconds, call.operationField, call.operationId, call.batch],
+    ) as Promise<Buffer>;
   }
 
   /**
    * Appends a sealed block to a game's queue (lua/loadBlock.lua); repeatable.
    * @throws EpochError, GapError, RefusedError: nothing was done.
    */
-  async loadBlock(cell: number, epoch: string, gameId: number, fromIndex: number, outcomes: Buffer): Promise<void> {
+  async loadBlock(
+    cell: number,
+    epoch: string,
+    gameId: number,
+    fromIndex: number,
+    outcomes: Buffer,
+  ): Promise<void> {
     await this.#call(
       this.#loadBlock,
       [cellKey(cell), gamesKey(cell), blockKey(cell, gameId, fromIndex)],

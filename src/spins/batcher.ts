@@ -229,4 +229,3 @@ function within<T>(promise: Promise<T>, timeoutMs: number): Promise<T> {
     );
   });
 }
-
