@@ -14,7 +14,7 @@ module.exports = {
       comment: 'node:crypto is there for hashes and ciphers only; a test looks that randomness is not drawn',
       severity: 'error',
       from: { path: '^src/domain/' },
-      to: { dependencyTypes: ['core'], pathNot: '^(node:)?(crypto|buffer)$' },
+      to: { dependencyTypes: ['core'], pathNot: '^(node:)?(crypto|buffer|os)$' },
     },
     {
       name: 'one-http-server',
@@ -31,7 +31,7 @@ module.exports = {
     {
       name: 'postgres-client-in-one-place',
       severity: 'error',
-      from: { path: '^(src|workers)/', pathNot: '^src/postgres/' },
+      from: { path: '^(src|workers)/', pathNot: '^src/(postgres|embedded)/' },
       to: { path: 'node_modules/(postgres|pg|node-pg-migrate)/' },
     },
     {

@@ -54,7 +54,7 @@ describe('a spin', () => {
     for (const other of [{ playerId: 'bob' }, { wagerUsd: 1 }, { gameId: gameId + 1000 }]) {
       const answer = await client.spin(partner.key, body({ requestId: 'r-3', ...other }));
       expect(answer.status).toBe(409);
-      expect(answer.body['errorCode']).toBe('KS-4111');
+      expect(answer.body.errorCode).toBe('KS-4111');
     }
   });
 
@@ -80,12 +80,12 @@ describe('a spin', () => {
       const expected = [...answers].reverse().slice((page - 1) * limit, page * limit);
       expect(list.body.spins.map(({ createdAt, gameId: game, ...spin }) => spin)).toEqual(expected);
     }
-    const one = await client.partner('GET', `/spins/${answers[7]!['spinId']}`, partner.key);
+    const one = await client.partner('GET', `/spins/${answers[7]!.spinId}`, partner.key);
     expect(one.body).toEqual({ ...answers[7], createdAt: expect.any(String), gameId, playerId: 'carol' });
     const player = await client.partner('GET', '/players/carol', partner.key);
     expect(player.body).toMatchObject({
       playerId: 'carol',
-      balanceUsd: (answers.at(-1)!['balance'] as { balanceUsd: number }).balanceUsd,
+      balanceUsd: (answers.at(-1)!.balance as { balanceUsd: number }).balanceUsd,
     });
   });
 });

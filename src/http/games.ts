@@ -152,7 +152,7 @@ export const gameRoutes = (services: GameServices): Route[] => [
     errors: [ERRORS.gameNotFound],
     failure: ERRORS.internal,
     async handle({ params }) {
-      const gameId = pathId(params['id']!);
+      const gameId = pathId(params.id!);
       const row = gameId === undefined ? undefined : await services.store.findGame(gameId);
       if (row === undefined) throw new ApiError(ERRORS.gameNotFound);
       return operatorGame(services, row);
@@ -170,8 +170,8 @@ export const gameRoutes = (services: GameServices): Route[] => [
     errors: [ERRORS.gameNotFound],
     failure: ERRORS.internal,
     async handle({ params, body }) {
-      const gameId = pathId(params['id']!);
-      const status = body['status'] as GameRow['status'];
+      const gameId = pathId(params.id!);
+      const status = body.status as GameRow['status'];
       const row =
         gameId === undefined ? undefined : await services.store.setGameStatus('operator', gameId, status);
       if (row === undefined) throw new ApiError(ERRORS.gameNotFound);
@@ -191,8 +191,8 @@ export const gameRoutes = (services: GameServices): Route[] => [
     errors: [ERRORS.gameNotFound],
     failure: ERRORS.internal,
     async handle({ params, body }) {
-      const gameId = pathId(params['id']!);
-      const count = body['count'] as number;
+      const gameId = pathId(params.id!);
+      const count = body.count as number;
       if (gameId === undefined || !(await services.store.requestBlocks('operator', gameId, count))) {
         throw new ApiError(ERRORS.gameNotFound);
       }

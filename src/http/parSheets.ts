@@ -64,7 +64,7 @@ export const parSheetRoutes = (store: Store): Route[] => [
     errors: [ERRORS.parSheetNotFound],
     failure: ERRORS.internal,
     async handle({ params }) {
-      const parSheetId = pathId(params['id']!);
+      const parSheetId = pathId(params.id!);
       const row =
         parSheetId === undefined
           ? undefined

@@ -173,7 +173,7 @@ export const partnerRoutes = (store: Store, refresh: () => Promise<void>): Route
       errors: [ERRORS.partnerNotFound],
       failure: ERRORS.internal,
       async handle({ params }) {
-        return partnerOf(await found(params['id']!));
+        return partnerOf(await found(params.id!));
       },
     },
     {
@@ -195,7 +195,7 @@ export const partnerRoutes = (store: Store, refresh: () => Promise<void>): Route
           ...(name === undefined ? {} : { name }),
           ...(isActive === undefined ? {} : { isActive }),
         };
-        const partnerId = pathId(params['id']!);
+        const partnerId = pathId(params.id!);
         const row = partnerId === undefined ? undefined : await store.updatePartner(ACTOR, partnerId, change);
         if (row === undefined) throw new ApiError(ERRORS.partnerNotFound);
         await refresh();
@@ -216,7 +216,7 @@ export const partnerRoutes = (store: Store, refresh: () => Promise<void>): Route
       async handle({ params, body }) {
         const { name, expiresAt } = body as KeyBody;
         const expiry = expiryOf(expiresAt);
-        const partner = await found(params['id']!);
+        const partner = await found(params.id!);
         if (!partner.isActive) throw new ApiError(ERRORS.partnerIsDeactivated);
         const apiKey = newApiKey();
         const row = await store.issueKey(ACTOR, {
@@ -240,7 +240,7 @@ export const partnerRoutes = (store: Store, refresh: () => Promise<void>): Route
       errors: [ERRORS.partnerNotFound],
       failure: ERRORS.internal,
       async handle({ params }) {
-        const partner = await found(params['id']!);
+        const partner = await found(params.id!);
         const keys = await store.listKeys(partner.partnerId);
         return {
           keys: keys.map((key) => ({
@@ -261,8 +261,8 @@ export const partnerRoutes = (store: Store, refresh: () => Promise<void>): Route
       errors: [ERRORS.partnerNotFound, ERRORS.keyNotFound, ERRORS.keyForeign],
       failure: ERRORS.internal,
       async handle({ params }) {
-        const partner = await found(params['id']!);
-        const keyId = pathId(params['keyId']!);
+        const partner = await found(params.id!);
+        const keyId = pathId(params.keyId!);
         const result =
           keyId === undefined ? 'missing' : await store.revokeKey(ACTOR, partner.partnerId, keyId);
         if (result === 'missing') throw new ApiError(ERRORS.keyNotFound);
@@ -283,8 +283,8 @@ export const partnerRoutes = (store: Store, refresh: () => Promise<void>): Route
       errors: [],
       failure: ERRORS.internal,
       async handle({ query }) {
-        const page = query['page']!;
-        const limit = query['limit']!;
+        const page = query.page!;
+        const limit = query.limit!;
         return { ...(await store.auditPage(page, limit)), page, limit };
       },
     },

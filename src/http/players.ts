@@ -72,7 +72,7 @@ export const playerRoutes = (services: PlayerServices): Route[] => {
       errors: [ERRORS.playerNotFound],
       failure: ERRORS.playerResolutionFailed,
       async handle({ partner, params }) {
-        const playerId = params['playerId']!;
+        const playerId = params.playerId!;
         const player = await found(partner, playerId);
         return {
           userId: userIdOf(services.playerIdKey, partner.partnerId, playerId),
@@ -94,10 +94,10 @@ export const playerRoutes = (services: PlayerServices): Route[] => {
       errors: [ERRORS.playerNotFound],
       failure: ERRORS.playerResolutionFailed,
       async handle({ partner, params, query }) {
-        const playerId = params['playerId']!;
+        const playerId = params.playerId!;
         const player = await found(partner, playerId);
-        const page = query['page']!;
-        const limit = query['limit']!;
+        const page = query.page!;
+        const limit = query.limit!;
         // Entry 1 is the opening; every other one is a spin.
         const total = player.entries - 1;
         const fromNumber = player.entries - (page - 1) * limit;
@@ -121,7 +121,7 @@ export const playerRoutes = (services: PlayerServices): Route[] => {
       errors: [ERRORS.notFound],
       failure: ERRORS.internal,
       async handle({ partner, params }) {
-        const meant = services.spinIds.decode(params['spinId']!);
+        const meant = services.spinIds.decode(params.spinId!);
         if (meant === undefined || meant.partnerId !== partner.partnerId) throw new ApiError(ERRORS.notFound);
         await booked(store, partner.cell, meant.entryId);
         const entry = await store.findEntry(meant.entryId);

@@ -23,7 +23,7 @@ export interface TestStores {
 /** An empty Redis database (one of the server's 16, by worker) and an empty Postgres database. */
 export async function freshStores(): Promise<TestStores> {
   const redisUrl = new URL(inject('redisUrl'));
-  redisUrl.pathname = `/${Number(process.env['VITEST_POOL_ID'] ?? 1) % 16}`;
+  redisUrl.pathname = `/${Number(process.env.VITEST_POOL_ID ?? 1) % 16}`;
   const redis = new Redis(redisUrl.href, { protocol: 2 });
   await redis.flushdb();
   redis.disconnect();
@@ -83,7 +83,7 @@ export interface ServiceProcess {
 /** The service as a process of its own, from the build; resolves once it says that it is ready. */
 export async function spawnService(env: NodeJS.ProcessEnv, args: string[] = []): Promise<ServiceProcess> {
   const child = spawn(process.execPath, [join(ROOT, 'dist', 'src', 'main.js'), ...args], {
-    env: { PATH: process.env['PATH'], HOME: process.env['HOME'], ...env },
+    env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let output = '';
