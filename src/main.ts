@@ -24,6 +24,7 @@ import { type Services, serverRoutes } from './http/routes.js';
 import { HttpServer } from './http/server.js';
 import { Flusher } from './ledger/flusher.js';
 import { handshake } from './ledger/handshake.js';
+import { Housekeeping } from './ledger/housekeeping.js';
 import { Ownership } from './ledger/ownership.js';
 import { Metrics, serveMetrics } from './metrics.js';
 import type { CellLease } from './postgres/cells.js';
@@ -46,6 +47,8 @@ export interface Running {
   readonly port: number | undefined;
   readonly metricsPort: number;
   readonly operatorKey: string;
+  /** It was made just now. */
+  readonly isNewOperatorKey: boolean;
   readonly redisUrl: string;
   readonly databaseUrl: string;
   readonly demo: { apiKey: string; gameId: number; wagerUsd: number } | undefined;
@@ -104,9 +107,14 @@ async function assemble(
     idempotencyTtlSeconds: config.IDEMPOTENCY_TTL_S,
   });
   checkFixed(config, installed);
+  let isNewOperatorKey = false;
+  const makeOperatorKey = (): string => {
+    isNewOperatorKey = true;
+    return newApiKey();
+  };
   const operatorKey =
     config.OPERATOR_API_KEY ??
-    (await readOrCreateSecret(join(config.dataDir, 'operator-api-key'), newApiKey));
+    (await readOrCreateSecret(join(config.dataDir, 'operator-api-key'), makeOperatorKey));
 
   const store = openStore(sql);
   const scripts = new Scripts(redis, config.luaDir, installed.idempotencyTtlSeconds);
@@ -124,7 +132,19 @@ async function assemble(
 
   if (config.roles.worker) {
     progress('Taking over ledger and blocks …');
-    keeper = await startWorker({ config, log, undo, sql, redis, redisUrl, scripts, directory, metrics });
+    const { idempotencyTtlSeconds } = installed;
+    keeper = await startWorker({
+      config,
+      log,
+      undo,
+      sql,
+      redis,
+      redisUrl,
+      idempotencyTtlSeconds,
+      scripts,
+      directory,
+      metrics,
+    });
   }
   const metricsServer = await serveMetrics(metrics, config.HOST, config.METRICS_PORT).catch(
     (error: Error) => {
@@ -159,6 +179,7 @@ async function assemble(
     port,
     metricsPort: typeof address === 'object' && address !== null ? address.port : config.METRICS_PORT,
     operatorKey,
+    isNewOperatorKey,
     redisUrl,
     databaseUrl,
     demo,
@@ -264,6 +285,7 @@ interface WorkerParts {
   sql: Sql;
   redis: RedisClient;
   redisUrl: string;
+  idempotencyTtlSeconds: number;
   scripts: Scripts;
   directory: Directory;
   metrics: Metrics;
@@ -311,9 +333,19 @@ async function startWorker(parts: WorkerParts): Promise<BlockKeeper> {
       log.warn({ err: error, cell }, 'a flush failed; trying again');
     },
   });
+  const housekeeping = new Housekeeping(
+    redis,
+    parts.idempotencyTtlSeconds,
+    () => ownership.cells,
+    (error) => {
+      metrics.storeErrors.inc({ store: 'redis' });
+      log.warn({ err: error }, 'housekeeping failed; it comes again');
+    },
+  );
   const ownership = new Ownership(sql, {
     onAcquired: async (lease: CellLease) => {
       const state = await handshake(sql, redis, lease);
+      await housekeeping.tidy(lease.cell);
       if (state === 'lost') {
         log.fatal(
           { cell: lease.cell },
@@ -360,7 +392,9 @@ async function startWorker(parts: WorkerParts): Promise<BlockKeeper> {
   await ownership.start();
   flusher.start();
   keeper.start();
+  housekeeping.start();
   undo.add(async () => {
+    housekeeping.stop();
     await keeper.stop();
     await flusher.stop(FLUSH_AT_STOP_MS);
     await ownership.stop();
@@ -577,8 +611,10 @@ function announce(config: Config, running: Running): void {
   const { port, demo, metricsPort } = running;
   if (port !== undefined) lines.push(`  API      http://${config.HOST}:${port}/api/partner/v1`);
   lines.push(`  metrics  http://${config.HOST}:${metricsPort}/metrics`);
-  if (config.OPERATOR_API_KEY === undefined)
-    lines.push(`  operator key kept in ${join(config.DATA_DIR, 'operator-api-key')}`);
+  if (running.isNewOperatorKey) lines.push(`  operator key (shown this once) ${running.operatorKey}`);
+  if (config.OPERATOR_API_KEY === undefined) {
+    lines.push(`  operator key is kept in ${join(config.DATA_DIR, 'operator-api-key')}`);
+  }
   if (demo !== undefined && port !== undefined) {
     const body = `{"gameId":${demo.gameId},"playerId":"alice","wagerUsd":${demo.wagerUsd}}`;
     lines.push(

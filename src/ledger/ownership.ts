@@ -3,7 +3,7 @@
  * prepared (its Redis is what the ledger expects) before it is handed on.
  */
 import { randomUUID } from 'node:crypto';
-import { acquireCells, type CellLease, releaseCells, renewCells } from '../postgres/cells.js';
+import { acquireCells, type CellLease, releaseCell, releaseCells, renewCells } from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
 
 export interface OwnershipOptions {
@@ -63,12 +63,20 @@ export class Ownership {
         this.#held.delete(cell);
         this.#options.onLost(cell);
       }
-      for (const lease of await acquireCells(this.#sql, this.owner, LEASE_MS)) {
-        this.#held.add(lease.cell);
-        await this.#options.onAcquired(lease);
-      }
+      for (const lease of await acquireCells(this.#sql, this.owner, LEASE_MS)) await this.#take(lease);
     } catch (error) {
       this.#options.onError(error);
+    }
+  }
+  /** A cell that can't be prepared is given back at once, to be taken again at a later turn. */
+  async #take(lease: CellLease): Promise<void> {
+    try {
+      await this.#options.onAcquired(lease);
+      this.#held.add(lease.cell);
+    } catch (error) {
+      this.#options.onError(error);
+      this.#options.onLost(lease.cell);
+      await releaseCell(this.#sql, lease);
     }
   }
 }

@@ -52,6 +52,12 @@ export async function releaseCells(sql: Sql, owner: string): Promise<void> {
   await sql`UPDATE cells SET lease_until = '-infinity', owner = NULL WHERE owner = ${owner}`;
 }
 
+/** Gives one cell back, where it is still ours. */
+export async function releaseCell(sql: Sql, lease: { cell: number; fence: bigint }): Promise<void> {
+  await sql`
+    UPDATE cells SET lease_until = '-infinity', owner = NULL WHERE cell = ${lease.cell} AND fence = ${lease.fence}`;
+}
+
 /** The cell's lease was lost to another owner; nothing was written. */
 export class FencedError extends Error {}
 
