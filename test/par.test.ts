@@ -2,7 +2,8 @@ import { readFileSync } from 'node:fs';
 import { Ajv } from 'ajv';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { checkParSheet, type Fault, MAX_FAULTS, type ParSheet, ParSheetBody } from '../src/domain/par.js';
+import type { Fault } from '../src/domain/errors.js';
+import { checkParSheet, MAX_FAULTS, type ParSheet, ParSheetBody } from '../src/domain/par.js';
 
 // biome-ignore lint/suspicious/noExplicitAny: a body to be broken in every way
 type Body = any;

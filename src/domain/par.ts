@@ -8,7 +8,6 @@
 
 import { type Static, Type } from 'typebox';
 import { Compile } from 'typebox/compile';
-import { Settings } from 'typebox/system';
 import {
   type Decimal,
   decimalOf,
@@ -17,7 +16,9 @@ import {
   multiplyDecimals,
   sumDecimals,
 } from './decimal.js';
+import type { Fault } from './errors.js';
 import { payoutMicros, usdToMicros } from './money.js';
+import { schemaFaults } from './validation.js';
 
 export const MAX_REELS = 10;
 export const MAX_TIER_ID = 6;
@@ -33,12 +34,12 @@ export const MAX_TEXT_LENGTH = 200;
 export const MAX_FAULTS = 100;
 
 const MAX_COMBO_STRING_LENGTH = MAX_REELS * (MAX_TEXT_LENGTH + 1);
-const MAX_SCHEMA_FAULTS = 10_000;
 const TOLERANCE: Decimal = { digits: 1n, exponent: -6 };
 const ONE: Decimal = { digits: 1n, exponent: 0 };
 
 // Neither control characters nor lone surrogates: the text has to survive every store and every encoding.
 const PLAIN_TEXT = '^[^\\p{Cc}\\p{Cs}]*$';
+const PATTERN_MESSAGES = { [PLAIN_TEXT]: 'must not contain control characters or lone surrogates' };
 
 const text = (description: string, minLength = 0, maxLength = MAX_TEXT_LENGTH) =>
   Type.String({ description, minLength, maxLength, pattern: PLAIN_TEXT });
@@ -118,17 +119,11 @@ export interface ParSheet {
   readonly combinations: readonly ParCombination[];
 }
 
-/** What is wrong, and where: `path` is a JSON Pointer (RFC 6901) into the body, empty for the body itself. */
-export interface Fault {
-  readonly path: string;
-  readonly message: string;
-}
-
 const validator = Compile(ParSheetBody);
 
 /** Checks an upload against the schema and every rule. `body` may be anything that JSON.parse gives. */
 export function checkParSheet(body: unknown): { sheet: ParSheet } | { faults: Fault[] } {
-  const faults = schemaFaults(body);
+  const faults = schemaFaults(validator, body, PATTERN_MESSAGES)?.faults ?? [];
   const faultyPaths = new Set(faults.map((fault) => fault.path));
   const draft = readDraft(body);
   const report: Report = (path, message) => {
@@ -176,44 +171,6 @@ function sheetOf(body: Static<typeof ParSheetBody>): ParSheet {
 // JSON has a -0, and it doesn't survive being stored.
 function unsignedZero(value: number): number {
   return value === 0 ? 0 : value;
-}
-
-// The schema's faults -----------------------------------------------------------------------------------------------
-
-function schemaFaults(body: unknown): Fault[] {
-  const faults: Fault[] = [];
-  for (const error of schemaErrors(body)) {
-    if (error.keyword === 'required') {
-      for (const name of error.params.requiredProperties) {
-        faults.push({ path: `${error.instancePath}/${name}`, message: 'is required' });
-      }
-    } else if (error.keyword === 'pattern') {
-      const message = 'must not contain control characters or lone surrogates';
-      faults.push({ path: error.instancePath, message });
-    } else if (error.keyword === 'type') {
-      faults.push({ path: error.instancePath, message: typeMessage(error.params.type) });
-    } else {
-      faults.push({ path: error.instancePath, message: error.message });
-    }
-  }
-  return faults;
-}
-
-function typeMessage(type: string | string[]): string {
-  if (type === 'number') return 'must be a finite number';
-  if (type === 'integer' || type === 'object' || type === 'array') return `must be an ${type}`;
-  return `must be a ${type}`;
-}
-
-function schemaErrors(body: unknown) {
-  // The library stops at eight errors unless told, and can be told for the whole process only.
-  const { maxErrors } = Settings.Get();
-  Settings.Set({ maxErrors: MAX_SCHEMA_FAULTS });
-  try {
-    return validator.Errors(body);
-  } finally {
-    Settings.Set({ maxErrors });
-  }
 }
 
 // The rules ---------------------------------------------------------------------------------------------------------

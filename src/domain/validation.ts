@@ -18,22 +18,51 @@ export function schemaFaults(
   messages: Readonly<Record<string, string>> = {},
 ): SchemaFaults | undefined {
   if (validator.Check(value)) return undefined;
+  const errors = allErrors(validator, value);
   const faults: Fault[] = [];
   let isMissing = false;
-  for (const error of allErrors(validator, value)) {
+  for (const error of errors) {
+    const path = error.instancePath;
     if (error.keyword === 'required') {
       isMissing = true;
       for (const name of error.params.requiredProperties) {
-        faults.push({ path: `${error.instancePath}/${name}`, message: 'is required' });
+        faults.push({ path: `${path}/${name}`, message: 'is required' });
       }
-    } else if (error.keyword === 'pattern') {
-      const pattern = String(error.params.pattern);
-      faults.push({ path: error.instancePath, message: messages[pattern] ?? `must match ${pattern}` });
-    } else if (error.keyword !== 'anyOf') {
-      faults.push({ path: error.instancePath, message: error.message });
+    } else if (error.keyword === 'anyOf') {
+      // Its alternatives' errors came before it, one by one: they are one fault.
+      const isAlternative = (fault: Fault): boolean => fault.path === path;
+      const alternatives = faults.filter(isAlternative).map((fault) => fault.message);
+      while (faults.some(isAlternative)) faults.splice(faults.findIndex(isAlternative), 1);
+      faults.push({ path, message: alternatives.join(' or ') });
+    } else {
+      faults.push({ path, message: messageOf(error, messages) });
     }
   }
   return { faults, isMissing };
+}
+
+type SchemaError = ReturnType<Validator['Errors']>[number];
+
+function messageOf(error: SchemaError, messages: Readonly<Record<string, string>>): string {
+  switch (error.keyword) {
+    case 'pattern': {
+      const pattern = String(error.params.pattern);
+      return messages[pattern] ?? `must match ${pattern}`;
+    }
+    case 'type':
+      return typeMessage(error.params.type);
+    case 'const':
+      return `must be ${JSON.stringify(error.params.allowedValue)}`;
+    default:
+      return error.message;
+  }
+}
+
+function typeMessage(type: string | string[]): string {
+  // JSON has no other way to an infinite number than one that no double holds.
+  if (type === 'number') return 'must be a finite number';
+  if (type === 'integer' || type === 'object' || type === 'array') return `must be an ${type}`;
+  return `must be a ${type}`;
 }
 
 // typebox stops at 8 errors unless told otherwise, by a setting for the whole process.

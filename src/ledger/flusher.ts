@@ -20,7 +20,7 @@ import {
 } from '../postgres/ledger.js';
 import type { RedisClient } from '../redis/client.js';
 import { outboxKey } from '../redis/keys.js';
-import { entryTimeMs, firstIdAt, type OutboxRecord, readOutbox } from '../redis/records.js';
+import { firstIdAt, type OutboxRecord, readOutbox } from '../redis/records.js';
 
 /** What a flush saw of a game: it is now at `nextIndex`. */
 export interface Consumption {
@@ -149,7 +149,7 @@ export class Flusher {
     const started = performance.now();
     try {
       const totals = sumUp(records);
-      for (const day of new Set(records.map((record) => dayOf(record.id)))) await this.#partition(day);
+      for (const game of [...totals.games, ...totals.openings]) await this.#partition(game.day);
       this.#copy.reset();
       for (const record of records) this.#copy.add(record);
       await bookEntries(this.#sql, lease, { from: owned.cursor, to: newest.id }, this.#copy.finish(), totals);
@@ -159,7 +159,7 @@ export class Flusher {
         cell: lease.cell,
         entries: records.length,
         seconds: (performance.now() - started) / 1000,
-        lagSeconds: Math.max(0, Date.now() - entryTimeMs(records[0]!.id)) / 1000,
+        lagSeconds: Math.max(0, Date.now() - records[0]!.timeMs) / 1000,
       });
       this.#options.onConsumed(
         lease.cell,
@@ -220,15 +220,20 @@ const streamId = (id: bigint): string => `${id >> 22n}-${id & SEQUENCE_MASK}`;
 /** The smallest stream id that is not to be trimmed once this entry is booked. */
 const streamIdAfter = (id: bigint): string => `${id >> 22n}-${(id & SEQUENCE_MASK) + 1n}`;
 
-const dayOf = (id: bigint): string => new Date(entryTimeMs(id)).toISOString().slice(0, 10);
+const dayOf = (timeMs: number): string => new Date(timeMs).toISOString().slice(0, 10);
 
 /** Adds up the other side of the entries. @throws ProgressError where a game's indices do not follow each other. */
 function sumUp(records: readonly OutboxRecord[]): FlushTotals {
   const games = new Map<string, FlushTotals['games'][number]>();
   const openings = new Map<string, FlushTotals['openings'][number]>();
   const progress = new Map<number, FlushTotals['progress'][number]>();
+  let dayNumber = -1;
+  let day = '';
   for (const record of records) {
-    const day = dayOf(record.id);
+    if (Math.floor(record.timeMs / DAY_MS) !== dayNumber) {
+      dayNumber = Math.floor(record.timeMs / DAY_MS);
+      day = dayOf(record.timeMs);
+    }
     if (record.kind === 'opening') {
       const key = `${record.partnerId}:${day}`;
       const sum = openings.get(key) ?? { partnerId: record.partnerId, day, players: 0, openedMicros: 0n };

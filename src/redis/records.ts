@@ -76,6 +76,8 @@ export function readPlayer(record: Buffer): PlayerRecord {
 export interface OutboxRecord {
   kind: 'spin' | 'opening';
   id: bigint;
+  /** When it was made, milliseconds since the epoch; also in the id. */
+  timeMs: number;
   partnerId: number;
   playerId: string;
   /** 0 where the entry is not a spin; likewise the next three. */
@@ -112,6 +114,8 @@ export function readOutbox(batch: Buffer): OutboxRecord[] {
       outcomeIndex: batch.readUIntLE(at + 13, 6),
       creditMicros: readSafeInt64(batch, at + 19),
       id: readId(batch, at + 27),
+      // The upper 41 bits of the id, taken without a BigInt.
+      timeMs: batch.readUInt32LE(at + 31) * 1024 + (batch.readUInt32LE(at + 27) >>> 22),
       outcomeCode: batch.readUInt16LE(at + 35),
       balanceMicros: readSafeInt64(batch, at + 37),
       previousId: readId(batch, at + 45),
