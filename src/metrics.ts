@@ -81,8 +81,9 @@ export class Metrics {
   readonly blockOutcomes: Counter;
   readonly storeErrors: Counter;
   #dealt = 0;
-  #wageredMicros = 0n;
-  #paidMicros = 0n;
+  // Sums for a graph, which is drawn in doubles: the books are the ledger.
+  #wageredMicros = 0;
+  #paidMicros = 0;
 
   constructor() {
     const registers = [this.registry];
@@ -163,9 +164,9 @@ export class Metrics {
     this.#counter(
       'spindle_wagered_usd_total',
       'Sum of wagers dealt',
-      () => Number(this.#wageredMicros) / 1e6,
+      () => this.#wageredMicros / 1e6,
     );
-    this.#counter('spindle_paid_usd_total', 'Sum of payouts dealt', () => Number(this.#paidMicros) / 1e6);
+    this.#counter('spindle_paid_usd_total', 'Sum of payouts dealt', () => this.#paidMicros / 1e6);
   }
 
   /** A gauge whose value is asked for at each scrape. */
@@ -205,8 +206,8 @@ export class Metrics {
 
   dealt(wagerMicros: number, payoutMicros: number): void {
     this.#dealt++;
-    this.#wageredMicros += BigInt(wagerMicros);
-    this.#paidMicros += BigInt(payoutMicros);
+    this.#wageredMicros += wagerMicros;
+    this.#paidMicros += payoutMicros;
   }
 
   #counter(name: string, help: string, read: () => number): void {

@@ -6,7 +6,7 @@ export interface RawResponse {
   writeStatus(status: string): unknown;
   writeHeader(name: string, value: string): unknown;
   end(body: string, closeConnection?: boolean): unknown;
-  endWithoutBody(length: number, closeConnection?: boolean): unknown;
+  endWithoutBody(length?: number, closeConnection?: boolean): unknown;
   getRemoteAddressAsText(): ArrayBuffer;
 }
 
@@ -32,6 +32,8 @@ export class Exchange {
   readonly startedMs = performance.now();
   /** The whole body, which holds until the handler's first await; undefined where it was over the limit. */
   body: Buffer | undefined;
+  /** The answer ends the connection: the rest of the request is not read. */
+  closesConnection = false;
   /** The client has gone: nothing may be written any more. */
   aborted = false;
   /** Answered, or not to be answered any more. */

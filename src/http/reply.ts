@@ -67,6 +67,8 @@ export class Replies {
     exchange.settle();
     this.#observe(exchange, status, errorCode);
     const { raw } = exchange;
+    const isHead = exchange.head.method === 'head';
+    const closes = this.#closing || exchange.closesConnection;
     raw.cork(() => {
       raw.writeStatus(STATUS_TEXT[status] ?? String(status));
       // One call in place of one for each header: a value may hold the lines that follow, and these are all our own.
@@ -74,11 +76,11 @@ export class Replies {
         'Content-Type',
         `${contentType}\r\nX-Request-Id: ${exchange.id}${window === undefined ? '' : windowLines(window)}${
           headers === '' ? '' : `\r\n${headers}`
-        }`,
+        }${isHead ? `\r\nContent-Length: ${Buffer.byteLength(body)}` : ''}`,
       );
-      if (exchange.head.method === 'head') raw.endWithoutBody(Buffer.byteLength(body), this.#closing);
-      else if (status === 204) raw.endWithoutBody(0, this.#closing);
-      else raw.end(body, this.#closing);
+      // A length given to endWithoutBody would be waited for: the connection took no further request.
+      if (isHead || status === 204) raw.endWithoutBody(undefined, closes);
+      else raw.end(body, closes);
     });
   }
 

@@ -19,12 +19,15 @@ export interface ServerRoute {
   readonly pattern: string;
   /** What it is called in the metrics. */
   readonly operation: string;
-  /** Bytes; a longer body is not kept. 0: the route takes none. */
+  /** Bytes; a longer body is not kept. 0: the route takes none, and one that is sent is not looked at. */
   readonly bodyLimit: number;
   readonly handle: Handle;
 }
 
-/** A body over its limit is read on to this many bytes, so that the client can still read the answer; then cut. */
+/**
+ * A body over its limit is read on to this many bytes, so that the client has sent all and reads the answer; one that
+ * goes on is answered then and cut.
+ */
 const DRAIN_BYTES_MAX = 1_048_576;
 
 const EMPTY = Buffer.alloc(0);
@@ -81,7 +84,8 @@ export class HttpServer {
     let accept = '';
     let lengths = 0;
     let hosts = 0;
-    let isChunked = false;
+    let encodings = 0;
+    let isFramed = true;
     request.forEach((name, value) => {
       switch (name) {
         case 'x-api-key':
@@ -94,7 +98,8 @@ export class HttpServer {
           hosts++;
           break;
         case 'transfer-encoding':
-          isChunked = true;
+          encodings++;
+          isFramed = value.toLowerCase() === 'chunked';
           break;
         case 'accept':
           accept = value;
@@ -104,9 +109,10 @@ export class HttpServer {
           break;
       }
     });
-    // Two lengths, or a length and chunks, are read differently by different servers: a proxy in front may see another
-    // request begin in the middle of this one (RFC 9112, 6.3). There is no answer that is safe but to hang up.
-    if (lengths > 1 || hosts > 1 || (isChunked && lengths > 0)) {
+    // Two lengths, a length and chunks, or a coding that isn't chunks are read differently by different servers: a proxy
+    // in front may see another request begin in the middle of this one (RFC 9112, 6.3). There is no answer that is safe
+    // but to hang up.
+    if (lengths > 1 || hosts > 1 || encodings + lengths > 1 || !isFramed) {
       raw.close();
       return;
     }
@@ -126,16 +132,12 @@ export class HttpServer {
       this.#settled,
     );
     raw.onAborted(() => exchange.abort());
-    if (route.bodyLimit === 0) {
-      exchange.body = EMPTY;
-      route.handle(exchange);
-      return;
-    }
     const chunks: Buffer[] = [];
     let received = 0;
     raw.onData((chunk, isLast) => {
+      if (exchange.closesConnection) return;
       received += chunk.byteLength;
-      if (received <= route.bodyLimit) {
+      if (route.bodyLimit > 0 && received <= route.bodyLimit) {
         if (isLast && chunks.length === 0) {
           // Not copied: the bytes hold until this callback returns, and handlers parse before their first await.
           exchange.body = Buffer.from(chunk);
@@ -146,12 +148,13 @@ export class HttpServer {
         if (!isLast) return;
         exchange.body = Buffer.concat(chunks);
         route.handle(exchange);
-      } else if (isLast) {
-        route.handle(exchange);
-      } else {
-        chunks.length = 0;
-        if (received > DRAIN_BYTES_MAX) raw.close();
+        return;
       }
+      chunks.length = 0;
+      exchange.closesConnection = received > DRAIN_BYTES_MAX;
+      if (!isLast && !exchange.closesConnection) return;
+      if (route.bodyLimit === 0) exchange.body = EMPTY;
+      route.handle(exchange);
     });
   }
 

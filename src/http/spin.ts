@@ -65,7 +65,8 @@ export class SpinEndpoint {
       }
       this.#services.refresh().then(
         () => this.#spin(exchange, partner, body, exactWager, this.#services.game(body.gameId)),
-        () => this.#spin(exchange, partner, body, exactWager, undefined),
+        // Whether there is such a game can't be told now.
+        () => this.#replies.error(exchange, ERRORS.unavailable, ownWindow(partner, true)),
       );
     });
   };
