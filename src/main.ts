@@ -1,4 +1,5 @@
 /** The only place that constructs and wires: stores, roles, server, and their orderly end. */
+import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import closeWithGrace from 'close-with-grace';
@@ -35,6 +36,7 @@ import { connectRedis, REDIS_MAJOR_MIN, type RedisClient, redisFacts } from './r
 import { openLookups } from './redis/lookups.js';
 import { Scripts } from './redis/scripts.js';
 import { SpinBatcher } from './spins/batcher.js';
+import { STORES_FILE } from './storesFile.js';
 
 /** Requests that may wait for one cell: half a second at full speed. */
 const WAITING_MAX = 10_000;
@@ -216,7 +218,11 @@ async function stores(
   ]);
   if (redis.status === 'rejected') throw redis.reason;
   if (postgres.status === 'rejected') throw postgres.reason;
-  return { redisUrl: redis.value, databaseUrl: postgres.value };
+  const urls = { redisUrl: redis.value, databaseUrl: postgres.value };
+  const file = join(lock.dataDir, STORES_FILE);
+  await writeFile(file, JSON.stringify(urls), { mode: 0o600 });
+  undo.add(() => rm(file, { force: true }));
+  return urls;
 }
 
 async function openRedis(url: string, config: Config, log: Logger, undo: Undo): Promise<RedisClient> {

@@ -161,11 +161,7 @@ export class Metrics {
       registers,
     });
     this.#counter('spindle_spins_total', 'Spins dealt', () => this.#dealt);
-    this.#counter(
-      'spindle_wagered_usd_total',
-      'Sum of wagers dealt',
-      () => this.#wageredMicros / 1e6,
-    );
+    this.#counter('spindle_wagered_usd_total', 'Sum of wagers dealt', () => this.#wageredMicros / 1e6);
     this.#counter('spindle_paid_usd_total', 'Sum of payouts dealt', () => this.#paidMicros / 1e6);
   }
 

@@ -26,6 +26,28 @@ export function parseObject(body: Buffer): JsonObject {
 const notJson = (message: string): ApiError =>
   new ApiError(ERRORS.validationFailed, { details: [{ path: '', message }] });
 
+const JSON_TOKEN = /"(?:[^"\\]+|\\.)*"|[{}[\]:,]|[^\s{}[\]:,"]+/g;
+
+/**
+ * The text of an object's own member as it was sent, where that is no object or array: what JSON.parse takes for its
+ * value, so the last of several of that name.
+ * @param json the text of an object that JSON.parse takes
+ */
+export function memberText(json: string, name: string): string | undefined {
+  let depth = 0;
+  let key: string | undefined;
+  let before = '';
+  let found: string | undefined;
+  for (const [token] of json.matchAll(JSON_TOKEN)) {
+    if (token === '{' || token === '[') depth++;
+    else if (token === '}' || token === ']') depth--;
+    else if (depth === 1 && token === ':') key = before;
+    else if (depth === 1 && before === ':' && JSON.parse(key!) === name) found = token;
+    before = token;
+  }
+  return found;
+}
+
 const validators = new WeakMap<TSchema, Validator>();
 
 /**

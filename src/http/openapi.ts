@@ -30,7 +30,10 @@ export function errorsOf(route: Route): ErrorEntry[] {
   if (route.scope === 'partner') {
     errors.add(route.body === SpinBody ? ERRORS.spinRateExceeded : ERRORS.apiRateExceeded);
   }
-  if (route.body !== undefined || route.query !== undefined) errors.add(ERRORS.validationFailed);
+  // A part of the path may be no percent-encoded UTF-8.
+  if (route.body !== undefined || route.query !== undefined || route.path.includes('{')) {
+    errors.add(ERRORS.validationFailed);
+  }
   if (route.body !== undefined && route.ownCheck !== true) errors.add(ERRORS.fieldMissing);
   return [...errors].sort((a, b) => (a.code < b.code ? -1 : 1));
 }

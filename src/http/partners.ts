@@ -1,7 +1,7 @@
 /** The operator's partners and keys, and the audit log (the operator's API). */
 import { hash, randomBytes } from 'node:crypto';
 import { ApiError, ERRORS, type Fault } from '../domain/errors.js';
-import { microsToUsdText } from '../domain/money.js';
+import { MAX_MICROS, microsToUsdText } from '../domain/money.js';
 import {
   AuditLog,
   amountMicros,
@@ -52,12 +52,14 @@ const partnerOf = (row: PartnerRow) => ({
   contactEmail: row.contactEmail,
 });
 
-/** The settings that a body has, as the store keeps them. @throws ApiError (KS-4101) where an amount is too fine. */
+/** The settings that a body has, as the store keeps them. @throws ApiError (KS-4101) where an amount is too fine or too large. */
 function settingsOf(body: PartnerPatch): Partial<PartnerSettings> {
   const faults: Fault[] = [];
   const amount = (name: string, value: number): number => {
     const micros = amountMicros(value);
-    if (micros === undefined) faults.push({ path: `/${name}`, message: 'must have at most 6 decimals' });
+    if (micros === undefined) {
+      faults.push({ path: `/${name}`, message: `must be at most ${usd(MAX_MICROS)}, with at most 6 decimals` });
+    }
     return micros ?? 0;
   };
   const { spinRateLimit, apiRateLimit, balanceMode, minReadyBlocks, contactEmail } = body;
@@ -94,14 +96,20 @@ const keyOf = (row: ApiKeyRow) => ({
 });
 
 /** RFC 3339, section 5.6. */
-const RFC_3339 = /^\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(\.\d{1,9})?([Zz]|[+-]\d{2}:\d{2})$/;
+const RFC_3339 = /^(\d{4}-\d{2}-(\d{2}))[Tt]([01]\d|2[0-3]):\d{2}:\d{2}(\.\d{1,9})?([Zz]|[+-]\d{2}:\d{2})$/;
+
+function isRfc3339(text: string): boolean {
+  const match = RFC_3339.exec(text);
+  // Date makes the 2nd of March of a 30th of February.
+  return match !== null && new Date(match[1]!).getUTCDate() === Number(match[2]);
+}
 
 /** @throws ApiError (KS-4101) where it is not a time in the future. */
 function expiryOf(text: string | null | undefined): Date | null {
   if (text === null || text === undefined) return null;
   const expiresAt = new Date(text);
   let message: string | undefined;
-  if (!RFC_3339.test(text) || Number.isNaN(expiresAt.getTime())) message = 'must be an RFC 3339 time';
+  if (!isRfc3339(text) || Number.isNaN(expiresAt.getTime())) message = 'must be an RFC 3339 time';
   else if (expiresAt.getTime() <= Date.now()) message = 'must be in the future';
   if (message !== undefined) {
     throw new ApiError(ERRORS.validationFailed, { details: [{ path: '/expiresAt', message }] });

@@ -76,11 +76,12 @@ export class Replies {
         'Content-Type',
         `${contentType}\r\nX-Request-Id: ${exchange.id}${window === undefined ? '' : windowLines(window)}${
           headers === '' ? '' : `\r\n${headers}`
-        }${isHead ? `\r\nContent-Length: ${Buffer.byteLength(body)}` : ''}`,
+        }${isHead && !closes ? `\r\nContent-Length: ${Buffer.byteLength(body)}` : ''}`,
       );
-      // A length given to endWithoutBody would be waited for: the connection took no further request.
-      if (isHead || status === 204) raw.endWithoutBody(undefined, closes);
-      else raw.end(body, closes);
+      if (!isHead && status !== 204) raw.end(body, closes);
+      // A length other than 0 given to endWithoutBody is waited for, and the connection takes no further request.
+      else if (closes) raw.endWithoutBody(0, true);
+      else raw.endWithoutBody();
     });
   }
 

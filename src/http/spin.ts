@@ -15,7 +15,7 @@ import { SPIN_STATUS } from '../redis/records.js';
 import { KIND } from '../spins/batchCodec.js';
 import type { SpinFailure, SpinJob, SpinResult } from '../spins/batcher.js';
 import type { Access } from './access.js';
-import { check, type JsonObject, parseObject } from './body.js';
+import { check, type JsonObject, memberText, parseObject } from './body.js';
 import type { Exchange } from './exchange.js';
 import type { Replies, Window } from './reply.js';
 
@@ -114,9 +114,8 @@ function wagerMicros(wagerUsd: number, body: Buffer): number | undefined {
   if (micros === undefined) return undefined;
   const text = body.toString('latin1');
   if (!/[\d.]{16}/.test(text)) return micros;
-  let last: string | undefined;
-  for (const match of text.matchAll(/(?<!\\)"wagerUsd"\s*:\s*(-?[\d.eE+-]+)/g)) last = match[1];
-  return last === undefined ? micros : decimalTextToMicros(last);
+  const written = memberText(text, 'wagerUsd');
+  return written === undefined ? undefined : decimalTextToMicros(written);
 }
 
 /** A request that counts against a window and does nothing else in Redis. */

@@ -101,3 +101,16 @@ export async function cellCursor(sql: Sql, cell: number): Promise<bigint> {
   const [row] = await sql<{ cursor_id: bigint }[]>`SELECT cursor_id FROM cells WHERE cell = ${cell}`;
   return row?.cursor_id ?? 0n;
 }
+
+/** The cell that a partner lives in; undefined where there is no such partner. */
+export async function cellOfPartner(sql: Sql, partnerId: number): Promise<number | undefined> {
+  const [row] = await sql<{ cell: number }[]>`SELECT cell FROM partners WHERE partner_id = ${partnerId}`;
+  return row?.cell;
+}
+
+/** The cell that a game lives in: its partner's. */
+export async function cellOfGame(sql: Sql, gameId: number): Promise<number | undefined> {
+  const [row] = await sql<{ cell: number }[]>`
+    SELECT cell FROM partners JOIN games USING (partner_id) WHERE game_id = ${gameId}`;
+  return row?.cell;
+}

@@ -1,0 +1,2 @@
+/** Where a service with embedded stores writes down their addresses (mode 0600), for the CLI and further processes. */
+export const STORES_FILE = 'stores.json';
