@@ -83,7 +83,8 @@ function run(order: LoadOrder): Promise<LoadResult> {
         sampleInt: SAMPLE_MS,
         setupClient: (client) => {
           const connection = client as unknown as Connection;
-          if (typeof connection.getRequestBuffer !== 'function') throw new Error('Not the autocannon expected');
+          if (typeof connection.getRequestBuffer !== 'function')
+            throw new Error('Not the autocannon expected');
           connection.getRequestBuffer = nextRequest;
           connections.push(connection);
         },

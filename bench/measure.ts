@@ -25,9 +25,13 @@ export function requireProc(): void {
   }
 }
 
+const MICROS_PER_TICK =
+  process.platform === 'linux'
+    ? 1_000_000 / Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }))
+    : Number.NaN;
+
 export class CpuMeter {
   readonly #processes: Processes;
-  readonly #microsPerTick = 1_000_000 / Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }));
 
   constructor(processes: Processes) {
     this.#processes = processes;
@@ -39,7 +43,7 @@ export class CpuMeter {
     return Object.fromEntries(
       Object.entries(this.#processes).map(([name, pid]) => [
         name,
-        ticksWithChildren(everything, pid) * this.#microsPerTick,
+        ticksWithChildren(everything, pid) * MICROS_PER_TICK,
       ]),
     );
   }
@@ -48,6 +52,35 @@ export class CpuMeter {
 /** What was used between two samples. */
 export const cpuBetween = (start: CpuTimes, end: CpuTimes): CpuTimes =>
   Object.fromEntries(Object.entries(end).map(([name, micros]) => [name, micros - start[name]!]));
+
+/** CPU time of the whole machine, microseconds. */
+export interface MachineTimes {
+  readonly busy: number;
+  /** Taken by other machines of the same host. */
+  readonly stolen: number;
+  /** Busy, idle and stolen. */
+  readonly all: number;
+}
+
+/** The first line of /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal, … (proc(5)). */
+export function machineTimes(): MachineTimes {
+  const line = readFileSync('/proc/stat', 'utf8').split('\n')[0]!;
+  const [user, nice, system, idle, ioWait, irq, softIrq, stolen] = line
+    .split(/\s+/)
+    .slice(1, 9)
+    .map((ticks) => Number(ticks) * MICROS_PER_TICK) as [
+    number,
+    number,
+    number,
+    number,
+    number,
+    number,
+    number,
+    number,
+  ];
+  const busy = user + nice + system + irq + softIrq;
+  return { busy, stolen, all: busy + idle + ioWait + stolen };
+}
 
 interface Stat {
   readonly parent: number;

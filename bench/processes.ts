@@ -62,12 +62,13 @@ export async function startServerProcess(
     };
     child.stdout.on('data', read);
     child.stderr.on('data', read);
-    child.stderr.pipe(process.stderr);
     child.once('exit', (code, signal) => {
       clearTimeout(deadline);
       reject(new Error(`The server ended with ${code ?? signal}: ${output}`));
     });
   });
+  // What it says of its start matters only where that fails; what it says afterwards is a warning.
+  child.stderr.pipe(process.stderr);
   return { pid: child.pid!, base };
 }
 

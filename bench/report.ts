@@ -27,7 +27,12 @@ export interface Run {
   readonly blockMaking: Readonly<Record<string, number>>;
   readonly faults: readonly string[];
   readonly measurements: readonly Measurement[];
+  /** Turns that were taken again, the machine being busy with something else. Their faults count all the same. */
+  readonly discarded: readonly Measurement[];
 }
+
+/** Share of the machine that may go to others before a turn is called disturbed. */
+const DISTURBED_FROM = 0.1;
 
 const CPU_COLUMNS = ['server', 'redis', 'postgres', 'total', 'generator'];
 
@@ -36,6 +41,10 @@ export function median(values: readonly number[]): number {
   const middle = sorted.length >> 1;
   return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
 }
+
+/** Whether so much of the machine went to others that the numbers say little. */
+export const isDisturbed = ({ shares }: Measurement): boolean =>
+  shares.others + shares.stolen >= DISTURBED_FROM;
 
 export function summarise(measurements: readonly Measurement[]): Summary[] {
   const names = [...new Set(measurements.map(({ server }) => server))];
@@ -77,7 +86,11 @@ function ratio(
     const other = measurements.find((m) => m.server === under && m.round === measurement.round);
     return other === undefined ? [] : [value(measurement) / value(other)];
   });
-  return { of: `${over} / ${under}, ${what}`, rounds, median: rounds.length === 0 ? Number.NaN : median(rounds) };
+  return {
+    of: `${over} / ${under}, ${what}`,
+    rounds,
+    median: rounds.length === 0 ? Number.NaN : median(rounds),
+  };
 }
 
 /** What is printed of a run. */
@@ -104,10 +117,17 @@ export function render(run: Run): string {
   }
   const blocks = Object.entries(run.blockMaking).map(([name, rate]) => `${name} ${(rate / 1e6).toFixed(1)}`);
   lines.push('', `Block making, million outcomes/s on one core: ${blocks.join(', ')}`);
-  const checked = run.measurements.filter(({ books }) => books !== undefined);
+  const checked = [...run.measurements, ...run.discarded].filter(({ books }) => books !== undefined);
   if (checked.length > 0 && run.faults.length === 0) {
     const spins = checked.reduce((sum, { books }) => sum + books!.spins, 0);
     lines.push(`Ledgers: ${spins} spins were answered with 2xx, as many are booked, the outboxes are empty`);
+  }
+  for (const measurement of run.measurements.filter(isDisturbed)) {
+    const { server, round, shares } = measurement;
+    const lost = shares.others + shares.stolen;
+    lines.push(
+      `DISTURBED: ${server}, round ${round}: ${Math.round(lost * 100)} % of the machine went to others`,
+    );
   }
   for (const fault of run.faults) lines.push(`VOID: ${fault}`);
   return lines.join('\n');

@@ -1,5 +1,6 @@
 /**
- * `npm run bench -- [--seconds 10] [--warm-up 3] [--rounds 3] [--only a,b,c] [--connections 64] [--json FILE] [--profile DIR]`
+ * `npm run bench -- [--seconds 10] [--warm-up 3] [--rounds 3] [--retries 2] [--only a,b,c] [--connections 64]
+ *                   [--json FILE] [--profile DIR]`
  *
  * Measures three servers with the same load, in turn, one under load at a time:
  *   a  echo     a bare uWebSockets.js server that answers with the same bytes: the lower bound (peers/echo.ts)
@@ -15,8 +16,8 @@ import { parseArgs, promisify } from 'node:util';
 import { describeMachine } from './machine.js';
 import { requireProc } from './measure.js';
 import { Cleanup, ROOT } from './processes.js';
-import { compare, type Run, render, summarise } from './report.js';
-import { PAR_SHEET, type ServerLetter, SERVERS } from './servers.js';
+import { compare, isDisturbed, type Run, render, summarise } from './report.js';
+import { PAR_SHEET, SERVERS, type ServerLetter } from './servers.js';
 import { type LoadSettings, type Measurement, takeTurn } from './turn.js';
 
 const PLAYERS = 1000;
@@ -25,6 +26,8 @@ const BLOCK_SECONDS = 1;
 
 interface Options extends LoadSettings {
   readonly rounds: number;
+  /** How often a turn is taken again because the machine was busy with something else. */
+  readonly retries: number;
   readonly letters: readonly ServerLetter[];
   readonly jsonFile: string;
   readonly profileDir: string | undefined;
@@ -36,15 +39,17 @@ function readOptions(): Options {
       seconds: { type: 'string', default: '10' },
       'warm-up': { type: 'string', default: '3' },
       rounds: { type: 'string', default: '3' },
+      retries: { type: 'string', default: '2' },
       connections: { type: 'string', default: '64' },
       only: { type: 'string', default: Object.keys(SERVERS).join(',') },
       json: { type: 'string', default: join(ROOT, 'bench', 'results', 'runs.jsonl') },
       profile: { type: 'string' },
     },
   });
-  const number = (name: 'seconds' | 'warm-up' | 'rounds' | 'connections'): number => {
+  const number = (name: 'seconds' | 'warm-up' | 'rounds' | 'connections' | 'retries', least = 1): number => {
     const value = Number(values[name]);
-    if (!Number.isInteger(value) || value < 1) throw new Error(`--${name} must be a whole number, 1 or more`);
+    if (!Number.isInteger(value) || value < least)
+      throw new Error(`--${name} must be a whole number, ${least} or more`);
     return value;
   };
   const letters = values.only.split(',').map((letter) => {
@@ -55,6 +60,7 @@ function readOptions(): Options {
     seconds: number('seconds'),
     warmUpSeconds: number('warm-up'),
     rounds: number('rounds'),
+    retries: number('retries', 0),
     connections: number('connections'),
     players: PLAYERS,
     letters,
@@ -63,32 +69,49 @@ function readOptions(): Options {
   };
 }
 
-async function measureAll(options: Options): Promise<Measurement[]> {
-  const measurements: Measurement[] = [];
+/**
+ * The servers in turn, so that what drifts hits all of them. A turn in which the machine was busy with something else
+ * is taken again, a few times; whether it is depends on that alone, never on what was measured.
+ */
+async function measureAll(options: Options): Promise<{ taken: Measurement[]; discarded: Measurement[] }> {
+  const taken: Measurement[] = [];
+  const discarded: Measurement[] = [];
   for (let round = 1; round <= options.rounds; round++) {
     for (const letter of options.letters) {
-      const cleanup = new Cleanup();
-      const interrupted = (): void => {
-        cleanup.run().finally(() => process.exit(130));
-      };
-      process.once('SIGINT', interrupted).once('SIGTERM', interrupted);
-      try {
-        const measurement = await takeTurn(letter, round, options, cleanup, options.profileDir);
-        measurements.push(measurement);
-        console.log(progressLine(measurement));
-      } finally {
-        await cleanup.run();
-        process.off('SIGINT', interrupted).off('SIGTERM', interrupted);
+      for (let retriesLeft = options.retries; ; retriesLeft--) {
+        const measurement = await measure(letter, round, options);
+        const isLast = !isDisturbed(measurement) || retriesLeft === 0;
+        console.log(progressLine(measurement) + (isLast ? '' : '; taken again'));
+        (isLast ? taken : discarded).push(measurement);
+        if (isLast) break;
       }
     }
   }
-  return measurements;
+  return { taken, discarded };
 }
 
-function progressLine({ round, server, spinsPerSecond, load, cpuPerSpin, drainSeconds }: Measurement): string {
+/** One turn; what it started is ended, an interrupt by the user included. */
+async function measure(letter: ServerLetter, round: number, options: Options): Promise<Measurement> {
+  const cleanup = new Cleanup();
+  const interrupted = (): void => {
+    cleanup.run().finally(() => process.exit(130));
+  };
+  process.once('SIGINT', interrupted).once('SIGTERM', interrupted);
+  try {
+    return await takeTurn(letter, round, options, cleanup, options.profileDir);
+  } finally {
+    await cleanup.run();
+    process.off('SIGINT', interrupted).off('SIGTERM', interrupted);
+  }
+}
+
+function progressLine(measurement: Measurement): string {
+  const { round, server, spinsPerSecond, load, cpuPerSpin, shares, drainSeconds } = measurement;
+  const percent = (share: number): string => `${Math.round(share * 100)} %`;
   return (
     `round ${round}  ${server.padEnd(8)} ${spinsPerSecond.toFixed(0).padStart(6)} spins/s, p99 ${load.p99Ms.toFixed(1)} ms, ` +
-    `${cpuPerSpin.total!.toFixed(1)} µs CPU per spin, drained in ${drainSeconds.toFixed(2)} s`
+    `${cpuPerSpin.total!.toFixed(1)} µs CPU per spin, drained in ${drainSeconds.toFixed(2)} s; of the machine ` +
+    `${percent(shares.idle)} idle, ${percent(shares.others)} used by others, ${percent(shares.stolen)} stolen`
   );
 }
 
@@ -104,20 +127,21 @@ async function main(): Promise<void> {
   requireProc();
   const options = readOptions();
   const machine = describeMachine();
-  const measurements = await measureAll(options);
+  const { taken, discarded } = await measureAll(options);
   const { seconds, warmUpSeconds, rounds, connections, players } = options;
   const run: Run = {
     at: new Date().toISOString(),
     machine,
-    versions: measurements.find(({ versions }) => versions !== undefined)?.versions,
+    versions: taken.find(({ versions }) => versions !== undefined)?.versions,
     settings: { seconds, warmUpSeconds, rounds, connections, players, parSheet: PAR_SHEET },
-    summaries: summarise(measurements),
-    ratios: compare(measurements),
+    summaries: summarise(taken),
+    ratios: compare(taken),
     blockMaking: await measureBlockMaking(),
-    faults: measurements.flatMap(({ server, round, faults }) =>
+    faults: [...taken, ...discarded].flatMap(({ server, round, faults }) =>
       faults.map((fault) => `${server}, round ${round}: ${fault}`),
     ),
-    measurements,
+    measurements: taken,
+    discarded,
   };
   await mkdir(dirname(options.jsonFile), { recursive: true });
   await appendFile(options.jsonFile, `${JSON.stringify(run)}\n`);

@@ -8,7 +8,7 @@ import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { lockDataDir, startEmbeddedPostgres, startEmbeddedRedis } from '../src/embedded/index.js';
-import { connectPostgres } from '../src/postgres/client.js';
+import { connectPostgres, raw } from '../src/postgres/client.js';
 import { connectRedis, type RedisClient } from '../src/redis/client.js';
 import { outboxKey } from '../src/redis/keys.js';
 import type { Processes } from './measure.js';
@@ -138,7 +138,12 @@ async function makePartnerAndGame(
     operatorKey,
     {},
   );
-  const { parSheetId } = await call<{ parSheetId: number }>('POST', `${partnerApi}/par-sheets`, apiKey, sheet);
+  const { parSheetId } = await call<{ parSheetId: number }>(
+    'POST',
+    `${partnerApi}/par-sheets`,
+    apiKey,
+    sheet,
+  );
   const { gameConfigId } = await call<{ gameConfigId: number }>('POST', `${partnerApi}/games`, apiKey, {
     parSheetId,
     displayName: 'Bench',
@@ -210,9 +215,9 @@ function booksOf(stores: Stores, outboxes: readonly string[], countRows: string)
   const { redis, databaseUrl } = stores;
   // Connected for each question only: a connection of ours is no part of what is measured.
   const ask = async <T>(query: string): Promise<T> => {
-    const sql = connectPostgres(databaseUrl, { max: 1, name: 'bench' });
+    const sql = connectPostgres(databaseUrl, { max: 1, name: 'bench', onError: () => {} });
     try {
-      const [row] = await sql.unsafe(query);
+      const [row] = await sql<object[]>`${raw(query)}`;
       return row as T;
     } finally {
       await sql.end();
@@ -225,7 +230,9 @@ function booksOf(stores: Stores, outboxes: readonly string[], countRows: string)
     versions: async () => {
       const info = await redis.info('server');
       const valkey = /^valkey_version:(\S+)/m.exec(info)?.[1];
-      const { version } = await ask<{ version: string }>("SELECT current_setting('server_version') AS version");
+      const { version } = await ask<{ version: string }>(
+        "SELECT current_setting('server_version') AS version",
+      );
       return {
         redis: valkey === undefined ? (/^redis_version:(\S+)/m.exec(info)?.[1] ?? '?') : `Valkey ${valkey}`,
         postgres: version,

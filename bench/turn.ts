@@ -11,9 +11,17 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import type { LoadOrder, LoadResult } from './load.js';
-import { CpuMeter, cpuBetween } from './measure.js';
+import { CpuMeter, type CpuTimes, cpuBetween, type MachineTimes, machineTimes } from './measure.js';
 import { type Cleanup, endProcess, ROOT } from './processes.js';
-import { type Books, pause, type RunningServer, type ServerLetter, SERVERS, SPIN_PATH, startServer } from './servers.js';
+import {
+  type Books,
+  pause,
+  type RunningServer,
+  SERVERS,
+  type ServerLetter,
+  SPIN_PATH,
+  startServer,
+} from './servers.js';
 
 export interface LoadSettings {
   readonly seconds: number;
@@ -30,9 +38,16 @@ export interface Measurement {
   readonly warmUp: LoadResult;
   /** Microseconds; `total` is that of the server and its stores, without the load generator. */
   readonly cpuPerSpin: Readonly<Record<string, number>>;
+  /**
+   * Shares of the machine's CPU time while the spins were counted: left idle; used by what is no part of the bench;
+   * stolen by other machines of the host. Where the last two are not small, the numbers are of a disturbed machine.
+   */
+  readonly shares: { readonly idle: number; readonly others: number; readonly stolen: number };
   /** From the last answer until the outbox was empty. */
   readonly drainSeconds: number;
-  readonly books: { readonly spins: number; readonly ledgerRows: number; readonly outboxEntries: number } | undefined;
+  readonly books:
+    | { readonly spins: number; readonly ledgerRows: number; readonly outboxEntries: number }
+    | undefined;
   readonly versions: { readonly redis: string; readonly postgres: string } | undefined;
   /** What makes the numbers void; empty where nothing does. */
   readonly faults: readonly string[];
@@ -58,9 +73,11 @@ export async function takeTurn(
   const warmUp = await generator.load(settings.warmUpSeconds);
   await drained(books);
   const start = meter.sample();
+  const machineStart = machineTimes();
   const load = await generator.load(settings.seconds);
   const drainSeconds = await drained(books);
   const cpu = cpuBetween(start, meter.sample());
+  const shares = sharesOf(machineStart, machineTimes(), cpu);
 
   const { generator: generatorMicros, ...own } = cpu;
   const totalMicros = Object.values(own).reduce((sum, micros) => sum + micros, 0);
@@ -80,6 +97,7 @@ export async function takeTurn(
     load,
     warmUp,
     cpuPerSpin: Object.fromEntries(perSpin),
+    shares,
     drainSeconds,
     books: found,
     versions: await books?.versions(),
@@ -87,10 +105,19 @@ export async function takeTurn(
   };
 }
 
+function sharesOf(start: MachineTimes, end: MachineTimes, cpu: CpuTimes): Measurement['shares'] {
+  const all = end.all - start.all;
+  const busy = end.busy - start.busy;
+  const stolen = end.stolen - start.stolen;
+  const ours = Object.values(cpu).reduce((sum, micros) => sum + micros, 0);
+  return { idle: (all - busy - stolen) / all, others: Math.max(0, busy - ours) / all, stolen: stolen / all };
+}
+
 function faultsOf(load: LoadResult, warmUp: LoadResult, books: Measurement['books']): string[] {
   const faults: string[] = [];
   for (const [when, { non2xx, errors, statuses }] of Object.entries({ counted: load, 'warm-up': warmUp })) {
-    if (non2xx > 0) faults.push(`${non2xx} answers of the ${when} period were not 2xx: ${JSON.stringify(statuses)}`);
+    if (non2xx > 0)
+      faults.push(`${non2xx} answers of the ${when} period were not 2xx: ${JSON.stringify(statuses)}`);
     if (errors > 0) faults.push(`${errors} requests of the ${when} period failed`);
   }
   if (load.spins === 0) faults.push('not one spin was dealt');

@@ -53,7 +53,7 @@ function whole(text: string | undefined, name: string): number {
 async function show(words: readonly string[], limit: number): Promise<Line[]> {
   const { redisUrl, databaseUrl } = storeUrls();
   const redis = connectRedis(redisUrl, () => {});
-  const sql = connectPostgres(databaseUrl, { max: 1, name: 'spindle-cli' });
+  const sql = connectPostgres(databaseUrl, { max: 1, name: 'spindle-cli', onError: () => {} });
   try {
     await redis.connect();
     const lookups = openLookups(redis);
@@ -101,7 +101,7 @@ async function show(words: readonly string[], limit: number): Promise<Line[]> {
     throw new UsageError(`«${what ?? ''}» can't be shown`);
   } finally {
     redis.disconnect();
-    await sql.end({ timeout: 1 });
+    await sql.end();
   }
 }
 

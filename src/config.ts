@@ -18,10 +18,16 @@ export const Environment = Type.Object({
     description: 'Port of GET /metrics (Prometheus)',
   }),
   REDIS_URL: Type.Optional(
-    Type.String({ description: 'Redis 7.0 or later; absent: an embedded server is started' }),
+    Type.String({
+      pattern: '^rediss?://.',
+      description: 'Redis 7.0 or later; absent: an embedded server is started',
+    }),
   ),
   DATABASE_URL: Type.Optional(
-    Type.String({ description: 'Postgres 15 or later; absent: an embedded server is started' }),
+    Type.String({
+      pattern: '^postgres(ql)?://.',
+      description: 'Postgres 15 or later; absent: an embedded server is started',
+    }),
   ),
   DATA_DIR: Type.String({
     default: '.data',

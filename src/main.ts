@@ -101,7 +101,7 @@ async function assemble(
 
   progress('Checking Redis and Postgres …');
   const redis = await openRedis(redisUrl, config, log, undo);
-  const sql = await openPostgres(databaseUrl, config, undo);
+  const sql = await openPostgres(databaseUrl, config, log, undo);
   progress('Bringing the schema up to date …');
   await migrate(databaseUrl, config.migrationsDir, (line) => log.debug(line));
   const installed = await installation(sql, {
@@ -254,9 +254,13 @@ async function openRedis(url: string, config: Config, log: Logger, undo: Undo): 
   return redis;
 }
 
-async function openPostgres(url: string, config: Config, undo: Undo): Promise<Sql> {
-  const sql = connectPostgres(url, { max: config.roles.worker ? 10 : 6, name: 'spindle' });
-  undo.add(() => sql.end({ timeout: 2 }));
+async function openPostgres(url: string, config: Config, log: Logger, undo: Undo): Promise<Sql> {
+  const sql = connectPostgres(url, {
+    max: config.roles.worker ? 10 : 6,
+    name: 'spindle',
+    onError: (error) => log.warn({ err: error.message }, 'postgres'),
+  });
+  undo.add(() => sql.end());
   let major: number;
   try {
     major = await postgresMajor(sql);
@@ -440,8 +444,14 @@ async function startHttp(parts: HttpParts): Promise<number> {
       log.warn({ err: error, cell, size }, 'a batch of spins had no answer');
     },
   });
-  const replies = new Replies((exchange, _status, errorCode) => {
+  const replies = new Replies((exchange, status, errorCode) => {
     metrics.request(exchange.operation, (performance.now() - exchange.startedMs) / 1000, errorCode);
+    if (status >= 500 && errorCode !== undefined) {
+      log.warn(
+        { requestId: exchange.id, operation: exchange.operation, errorCode },
+        'answered with an error',
+      );
+    }
   });
   const onFault = (exchange: Exchange, operation: string, error: unknown): void => {
     metrics.faults.inc({ operation });

@@ -13,9 +13,9 @@ import Fastify, { type FastifyReply } from 'fastify';
 import { Redis, type Result } from 'ioredis';
 import postgres from 'postgres';
 import { microsToUsdText } from '../../src/domain/money.js';
+import { unpackOutcomes } from '../../src/domain/outcome.js';
 import { checkParSheet } from '../../src/domain/par.js';
 import { renderSheet } from '../../src/domain/presentation.js';
-import { unpackOutcomes } from '../../src/domain/outcome.js';
 import { makeBlock } from '../../workers/makeBlock.js';
 import { createLedger, flushForever } from './fastifyLedger.js';
 import { spinBodySchema, spinResponseSchema } from './fastifySchemas.js';
@@ -58,8 +58,12 @@ const wagerUsd = Number(microsToUsdText(sheet.denominationMicros));
 const rendered = combinations.map(({ json }) => JSON.parse(`{${json}}`) as Record<string, unknown>);
 const apiKeyHash = Buffer.from(hash('sha256', API_KEY!, 'hex'), 'hex');
 
-const redis = new Redis(REDIS_URL!, { protocol: 2, enableAutoPipelining: process.env.AUTO_PIPELINING === '1' });
-redis.defineCommand('spin', { numberOfKeys: 5, lua: readFileSync(join(LUA_DIR!, 'fastifySpin.lua'), 'utf8') });
+// The calls of one event-loop turn go out in one write.
+const redis = new Redis(REDIS_URL!, { protocol: 2, enableAutoPipelining: true });
+redis.defineCommand('spin', {
+  numberOfKeys: 5,
+  lua: readFileSync(join(LUA_DIR!, 'fastifySpin.lua'), 'utf8'),
+});
 const sql = postgres(DATABASE_URL!, { max: 2, onnotice: () => {} });
 
 /** Keeps the list of outcomes long. */
@@ -68,7 +72,10 @@ async function refill(): Promise<void> {
   while (ready < READY_MIN) {
     const block = makeBlock({ sheet, gameId: GAME_ID, fromIndex: 0, count: PUSHED_AT_ONCE });
     const codes = Array.from(unpackOutcomes(block.outcomes));
-    ready = await redis.rpush('outcomes', ...codes.map((code) => `${code} ${combinations[code]!.payoutMicros}`));
+    ready = await redis.rpush(
+      'outcomes',
+      ...codes.map((code) => `${code} ${combinations[code]!.payoutMicros}`),
+    );
   }
 }
 
@@ -108,7 +115,8 @@ app.post<{ Body: SpinBody }>(
   async (request, reply) => {
     const { gameId, playerId, wagerUsd: wager, requestId } = request.body;
     if (gameId !== GAME_ID) return reply.code(403).send({ message: 'The game is not found' });
-    if (wager !== wagerUsd) return reply.code(400).send({ message: "The wager must equal the game's fixed wager" });
+    if (wager !== wagerUsd)
+      return reply.code(400).send({ message: "The wager must equal the game's fixed wager" });
     const answer = await redis.spin(
       `window:${Math.floor(Date.now() / 1000 / WINDOW_SECONDS)}`,
       `request:${requestId ?? ''}`,

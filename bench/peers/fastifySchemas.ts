@@ -9,7 +9,12 @@ const integer = { type: 'integer' } as const;
 export const spinBodySchema = {
   type: 'object',
   required: ['gameId', 'playerId', 'wagerUsd'],
-  properties: { gameId: { type: 'integer', minimum: 1 }, playerId: opaque, wagerUsd: number, requestId: opaque },
+  properties: {
+    gameId: { type: 'integer', minimum: 1 },
+    playerId: opaque,
+    wagerUsd: number,
+    requestId: opaque,
+  },
 } as const;
 
 export const spinResponseSchema = {

@@ -31,8 +31,7 @@ const nullable = <T extends Type.TSchema>(schema: T) => Type.Union([schema, Type
 export const SpinBody = Type.Object({
   gameId: id('Game configuration id'),
   playerId: opaque("The partner's own identifier of the player"),
-  // Checked by its decimal value: a number that a double can't hold (1e400) is a number still, and no game's wager.
-  wagerUsd: Type.Unsafe<number>({ type: 'number', description: "The game's fixed wager" }),
+  wagerUsd: usd("The game's fixed wager"),
   requestId: Type.Optional(opaque('Idempotency key; binds for 24 hours at least')),
 });
 

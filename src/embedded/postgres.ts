@@ -5,7 +5,7 @@
 import { randomBytes } from 'node:crypto';
 import { chown, mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { basename, isAbsolute, join } from 'node:path';
-import postgres from 'postgres';
+import { Client } from 'pg';
 import { keptPort, newPassword, readOrCreateSecret, readText, syncFolder } from './dataDir.js';
 import { commandLine, endOrphans } from './orphans.js';
 import { findPostgresPrograms, type PostgresPrograms } from './postgresPrograms.js';
@@ -190,39 +190,38 @@ function exists(pid: number): boolean {
   }
 }
 
-function connectOnce({ port, password }: Place) {
-  return postgres({
+/** A connection that is there for one question. @throws where there is no answer. */
+async function ask<T>({ port, password }: Place, question: (client: Client) => Promise<T>): Promise<T> {
+  const client = new Client({
     host: '127.0.0.1',
     port,
     user: ROLE,
     password,
     database: 'postgres',
-    max: 1,
-    connect_timeout: CONNECT_TIMEOUT_S,
-    fetch_types: false,
-    onnotice: () => {},
+    connectionTimeoutMillis: CONNECT_TIMEOUT_S * 1000,
   });
+  client.on('error', () => {});
+  await client.connect();
+  try {
+    return await question(client);
+  } finally {
+    await client.end();
+  }
 }
 
 /** Whether our own server answers there: both sides prove to the other that they know the password (SCRAM). */
 async function answers(place: Place): Promise<boolean> {
-  const sql = connectOnce(place);
   try {
-    await sql`select 1`;
+    await ask(place, (client) => client.query('select 1'));
     return true;
   } catch {
     return false;
-  } finally {
-    await sql.end({ timeout: 1 });
   }
 }
 
 async function makeDatabase(place: Place): Promise<void> {
-  const sql = connectOnce(place);
-  try {
-    const found = await sql`select 1 from pg_database where datname = ${DATABASE}`;
-    if (found.length === 0) await sql.unsafe(`create database ${DATABASE}`);
-  } finally {
-    await sql.end({ timeout: 1 });
-  }
+  await ask(place, async (client) => {
+    const found = await client.query('select 1 from pg_database where datname = $1', [DATABASE]);
+    if (found.rowCount === 0) await client.query(`create database ${DATABASE}`);
+  });
 }

@@ -14,7 +14,7 @@ import {
 import type { GameRow } from '../postgres/games.js';
 import type { Store } from '../postgres/store.js';
 import type { Lookups } from '../redis/lookups.js';
-import { pathId, type Route } from './route.js';
+import { ID_MAX, pathId, type Route } from './route.js';
 
 const WAGER_FIELDS = ['minWagerUsd', 'maxWagerUsd', 'wagerIncrementUsd'] as const;
 
@@ -42,21 +42,25 @@ function gameOf(row: GameRow, wagerMicros: number) {
   };
 }
 
-/** The wager of a game that this process may not have heard of yet. */
-async function wagerOf(services: GameServices, row: GameRow): Promise<number> {
-  const known = services.game(row.gameId);
-  if (known !== undefined) return known.wagerMicros;
+/** A game that is in the database, and that this process may not have heard of yet. */
+export async function knownGame(
+  services: Pick<GameServices, 'game' | 'refresh'>,
+  gameId: number,
+): Promise<Game> {
+  const known = services.game(gameId);
+  if (known !== undefined) return known;
   await services.refresh();
-  const game = services.game(row.gameId);
-  if (game === undefined) throw new Error(`Game ${row.gameId} is in the database and not in the directory`);
-  return game.wagerMicros;
+  const game = services.game(gameId);
+  if (game === undefined) throw new Error(`Game ${gameId} is in the database and not in the directory`);
+  return game;
 }
 
 async function operatorGame(services: GameServices, row: GameRow) {
+  const { wagerMicros } = await knownGame(services, row.gameId);
+  // Who knows the game knows its partner: a game is made later.
   const partner = services.partner(row.partnerId);
   if (partner === undefined) throw new Error(`Partner ${row.partnerId} is not in the directory`);
-  const [wagerMicros, record, totals] = await Promise.all([
-    wagerOf(services, row),
+  const [record, totals] = await Promise.all([
     services.lookups.findGame(partner.cell, row.gameId),
     services.store.gameTotals(row.gameId),
   ]);
@@ -99,7 +103,8 @@ export const gameRoutes = (services: GameServices): Route[] => [
       const wanted = body as unknown as GameBody;
       if (wanted.gameType !== undefined && wanted.gameType !== 'slot')
         throw new ApiError(ERRORS.gameTypeUnsupported);
-      const sheet = await services.store.findParSheet(wanted.parSheetId);
+      const sheet =
+        wanted.parSheetId > ID_MAX ? undefined : await services.store.findParSheet(wanted.parSheetId);
       if (sheet === undefined || sheet.partnerId !== partner.partnerId)
         throw new ApiError(ERRORS.parSheetNotFound);
       if (sheet.status !== 'ACTIVE') throw new ApiError(ERRORS.parSheetNotActive);
@@ -138,7 +143,8 @@ export const gameRoutes = (services: GameServices): Route[] => [
     failure: ERRORS.internal,
     async handle({ partner }) {
       const rows = await services.store.listGames(partner.partnerId);
-      return { games: await Promise.all(rows.map(async (row) => gameOf(row, await wagerOf(services, row)))) };
+      const games = rows.map(async (row) => gameOf(row, (await knownGame(services, row.gameId)).wagerMicros));
+      return { games: await Promise.all(games) };
     },
   },
   {

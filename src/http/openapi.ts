@@ -34,7 +34,8 @@ export function errorsOf(route: Route): ErrorEntry[] {
   if (route.body !== undefined || route.query !== undefined || route.path.includes('{')) {
     errors.add(ERRORS.validationFailed);
   }
-  if (route.body !== undefined && route.ownCheck !== true) errors.add(ERRORS.fieldMissing);
+  const required = (route.body as { required?: readonly string[] } | undefined)?.required ?? [];
+  if (required.length > 0 && route.ownCheck !== true) errors.add(ERRORS.fieldMissing);
   return [...errors].sort((a, b) => (a.code < b.code ? -1 : 1));
 }
 

@@ -58,7 +58,10 @@ function settingsOf(body: PartnerPatch): Partial<PartnerSettings> {
   const amount = (name: string, value: number): number => {
     const micros = amountMicros(value);
     if (micros === undefined) {
-      faults.push({ path: `/${name}`, message: `must be at most ${usd(MAX_MICROS)}, with at most 6 decimals` });
+      faults.push({
+        path: `/${name}`,
+        message: `must be at most ${usd(MAX_MICROS)}, with at most 6 decimals`,
+      });
     }
     return micros ?? 0;
   };

@@ -9,6 +9,7 @@ import type { LedgerEntry } from '../postgres/ledger.js';
 import type { Store } from '../postgres/store.js';
 import type { Lookups } from '../redis/lookups.js';
 import { entryTimeMs } from '../redis/records.js';
+import { knownGame } from './games.js';
 import type { Route } from './route.js';
 import { spinText } from './spin.js';
 
@@ -19,6 +20,8 @@ export interface PlayerServices {
   /** Key of the user ids, 32 bytes. */
   readonly playerIdKey: Buffer;
   game(gameId: number): Game | undefined;
+  /** Reads what changed; a game may have been registered a moment ago. */
+  refresh(): Promise<void>;
 }
 
 /** How long an entry that Redis has acknowledged is waited for in the ledger. */
@@ -40,9 +43,13 @@ async function booked(store: Store, cell: number, entryId: bigint): Promise<void
 }
 
 /** A booked spin as its response was, with further members put behind. */
-function spinRecord(services: PlayerServices, partner: Partner, entry: LedgerEntry, further: object): object {
-  const game = services.game(entry.gameId);
-  if (game === undefined) throw new Error(`Game ${entry.gameId} is in the ledger and not in the directory`);
+async function spinRecord(
+  services: PlayerServices,
+  partner: Partner,
+  entry: LedgerEntry,
+  further: object,
+): Promise<object> {
+  const game = await knownGame(services, entry.gameId);
   const spinId = services.spinIds.encodeOne(entry.id, partner.partnerId);
   const text = spinText(spinId, game.fragments[entry.outcomeCode]!, entry.balanceMicros, entry.requestId);
   return {
@@ -107,7 +114,8 @@ export const playerRoutes = (services: PlayerServices): Route[] => {
         const { partnerId } = partner;
         const entries = await store.entriesDown({ partnerId, playerId, newest }, fromNumber, limit);
         const spins = entries.filter((entry) => entry.kind === 'spin');
-        return { spins: spins.map((entry) => spinRecord(services, partner, entry, {})), page, limit, total };
+        const records = spins.map((entry) => spinRecord(services, partner, entry, {}));
+        return { spins: await Promise.all(records), page, limit, total };
       },
     },
     {

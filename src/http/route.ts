@@ -159,7 +159,10 @@ function readQuery(schema: TSchema, text: string): Record<string, number> {
   return query;
 }
 
+/** The largest number that names a partner, key, sheet or game: the database's integer. */
+export const ID_MAX = 2_147_483_647;
+
 /** A number in a path that names a record; undefined where it can name none. */
 export function pathId(text: string): number | undefined {
-  return /^[1-9]\d{0,9}$/.test(text) && Number(text) <= 2_147_483_647 ? Number(text) : undefined;
+  return /^[1-9]\d{0,9}$/.test(text) && Number(text) <= ID_MAX ? Number(text) : undefined;
 }

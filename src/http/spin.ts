@@ -92,7 +92,7 @@ export class SpinEndpoint {
         game,
         body,
         denial,
-        wager === game?.wagerMicros,
+        game !== undefined && wager === game.wagerMicros,
       ),
     );
   }

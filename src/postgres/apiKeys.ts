@@ -1,6 +1,6 @@
 /** API keys: only their SHA-256 is stored (specification 5.3). */
 import { audit, withChange } from './changes.js';
-import type { Sql } from './client.js';
+import { arrayOf, type Sql } from './client.js';
 
 export interface ApiKeyRow {
   keyId: number;
@@ -68,8 +68,15 @@ export async function revokeKey(
     if (row === undefined) return 'missing';
     if (row.partner_id !== partnerId) return 'foreign';
     if (row.revoked_at === null) {
-      await tx`UPDATE api_keys SET revoked_at = now(), changed = ${changed} WHERE key_id = ${keyId}`;
-      await audit(tx, { actor, action: 'key.revoke', subject: `key:${keyId}` });
+      const [revoked] = await tx<{ revoked_at: Date }[]>`
+        UPDATE api_keys SET revoked_at = now(), changed = ${changed} WHERE key_id = ${keyId} RETURNING revoked_at`;
+      await audit(tx, {
+        actor,
+        action: 'key.revoke',
+        subject: `key:${keyId}`,
+        before: { revokedAt: null },
+        after: { revokedAt: revoked!.revoked_at },
+      });
     }
     return 'revoked';
   });
@@ -80,6 +87,6 @@ export async function touchKeys(sql: Sql, used: ReadonlyMap<number, Date>): Prom
   if (used.size === 0) return;
   await sql`
     UPDATE api_keys k SET last_used_at = greatest(k.last_used_at, u.at)
-    FROM unnest(${[...used.keys()]}::int[], ${[...used.values()].map((at) => at.toISOString())}::timestamptz[]) AS u(key_id, at)
+    FROM unnest(${arrayOf([...used.keys()])}::int[], ${arrayOf([...used.values()].map((at) => at.toISOString()))}::timestamptz[]) AS u(key_id, at)
     WHERE k.key_id = u.key_id`;
 }

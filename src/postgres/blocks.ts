@@ -1,6 +1,6 @@
 /** Sealed outcome blocks: the lease of every index that Redis may serve. */
 import { assertOwner } from './cells.js';
-import { type Sql, safe } from './client.js';
+import { arrayOf, type Sql, safe } from './client.js';
 
 export interface SealedBlock {
   gameId: number;
@@ -49,7 +49,7 @@ export async function blocksFrom(sql: Sql, gameId: number, fromIndex: number): P
 export async function leaseEnds(sql: Sql, gameIds: readonly number[]): Promise<Map<number, number>> {
   const rows = await sql<{ game_id: number; to_index: bigint }[]>`
     SELECT game_id, max(to_index) AS to_index FROM blocks
-    WHERE game_id = ANY(${gameIds as number[]}) GROUP BY game_id`;
+    WHERE game_id = ANY(${arrayOf(gameIds)}::int[]) GROUP BY game_id`;
   return new Map(rows.map((row) => [row.game_id, safe(row.to_index)]));
 }
 

@@ -12,11 +12,11 @@ export async function withChange<T>(
   sql: Sql,
   write: (tx: Transaction, changed: bigint) => Promise<T>,
 ): Promise<T> {
-  return (await sql.begin(async (tx) => {
+  return sql.begin(async (tx) => {
     await tx`SELECT pg_advisory_xact_lock(${CHANGE_LOCK})`;
     const [row] = await tx<{ changed: bigint }[]>`SELECT nextval('change_number') AS changed`;
     return write(tx, row!.changed);
-  })) as T;
+  });
 }
 
 export interface AuditEntry {
@@ -32,7 +32,7 @@ export interface AuditEntry {
 
 /** Writes down a change of the operator's, in the transaction that makes it. */
 export async function audit(tx: Transaction, entry: AuditEntry): Promise<void> {
-  const json = (value: unknown) => (value === undefined ? null : tx.json(value as never));
+  const json = (value: unknown) => (value === undefined ? null : JSON.stringify(value));
   await tx`
     INSERT INTO audit_log (actor, action, subject, before, after)
     VALUES (${entry.actor}, ${entry.action}, ${entry.subject}, ${json(entry.before)}, ${json(entry.after)})`;

@@ -1,27 +1,121 @@
-/** The connections to Postgres: made here only. */
-import { runner } from 'node-pg-migrate';
-import postgres from 'postgres';
+/**
+ * The connections to Postgres: made here only.
+ *
+ * Statements are written as tagged templates (`sql\`SELECT … ${value}\``): what stands in `${}` is a parameter, never
+ * text, unless it is made by {@link raw}.
+ */
 
-/** All 8-byte integers are read as BigInt; callers turn money into safe integers with {@link safe}. */
-export type Sql = postgres.Sql<{ bigint: bigint }>;
-export type Transaction = postgres.TransactionSql<{ bigint: bigint }>;
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { runner } from 'node-pg-migrate';
+import { DatabaseError, Pool, type PoolClient, types } from 'pg';
+import { from as copyFrom } from 'pg-copy-streams';
+
+/** Runs one statement and gives its rows. 8-byte integers are read as BigInt; {@link safe} makes numbers of them. */
+type Run = <Rows extends readonly object[]>(
+  text: TemplateStringsArray,
+  ...values: unknown[]
+) => Promise<Rows>;
+
+export interface Transaction extends Run {
+  /** Runs COPY … FROM STDIN with these bytes. */
+  copy(statement: string, bytes: Buffer): Promise<void>;
+}
+
+export interface Sql extends Run {
+  /** Runs the writes in one transaction, on a connection of its own; whatever they throw undoes it. */
+  begin<T>(run: (tx: Transaction) => Promise<T>, mode?: string): Promise<T>;
+  /** Connections in the pool, and how many of them do nothing. */
+  readonly pool: { readonly total: number; readonly idle: number; readonly waiting: number };
+  end(): Promise<void>;
+}
 
 /** The oldest server that the schema is tested for. */
 export const POSTGRES_MAJOR_MIN = 15;
 
 /** SQLSTATE of a unique constraint that refused a row. */
 const UNIQUE_VIOLATION = '23505';
+const CONNECT_WITHIN_MS = 3000;
 
-export function connectPostgres(url: string, options: { max: number; name: string }): Sql {
-  return postgres(url, {
+class Raw {
+  constructor(readonly text: string) {}
+}
+
+/** A part of a statement that is text, such as a list of columns. Never for what a caller sent. */
+export const raw = (text: string): unknown => new Raw(text);
+
+/** @param onError told of connections that break while nothing runs on them; the pool makes new ones. */
+export function connectPostgres(
+  url: string,
+  options: { max: number; name: string; onError: (error: Error) => void },
+): Sql {
+  const pool = new Pool({
+    connectionString: url,
     max: options.max,
-    connect_timeout: 3,
-    idle_timeout: 0,
-    backoff: (attempt) => Math.min(0.05 * attempt, 0.5),
-    connection: { application_name: options.name },
-    types: { bigint: postgres.BigInt },
-    onnotice: () => {},
+    application_name: options.name,
+    connectionTimeoutMillis: CONNECT_WITHIN_MS,
+    idleTimeoutMillis: 0,
+    keepAlive: true,
+    types: {
+      getTypeParser: ((oid: number, format: never) =>
+        oid === types.builtins.INT8
+          ? BigInt
+          : types.getTypeParser(oid, format)) as typeof types.getTypeParser,
+    },
   });
+  // Without listeners a connection that breaks would end the process.
+  pool.on('error', options.onError);
+  pool.on('connect', (client) => client.on('error', options.onError));
+  return Object.assign(runOn(pool), {
+    begin: <T>(run: (tx: Transaction) => Promise<T>, mode = '') => transaction(pool, run, mode),
+    pool: {
+      get total() {
+        return pool.totalCount;
+      },
+      get idle() {
+        return pool.idleCount;
+      },
+      get waiting() {
+        return pool.waitingCount;
+      },
+    },
+    end: () => pool.end(),
+  });
+}
+
+function runOn(client: Pick<PoolClient, 'query'> | Pool): Run {
+  return async (strings, ...values) => {
+    let text = strings[0]!;
+    const parameters: unknown[] = [];
+    values.forEach((value, i) => {
+      if (value instanceof Raw) text += value.text;
+      else text += `$${parameters.push(value)}`;
+      text += strings[i + 1];
+    });
+    const result = await client.query(text, parameters);
+    return result.rows as never;
+  };
+}
+
+async function transaction<T>(pool: Pool, run: (tx: Transaction) => Promise<T>, mode: string): Promise<T> {
+  const client = await pool.connect();
+  let broken: Error | undefined;
+  try {
+    await client.query(`BEGIN ${mode}`);
+    const copy = async (statement: string, bytes: Buffer): Promise<void> => {
+      await pipeline(Readable.from([bytes], { objectMode: false }), client.query(copyFrom(statement)));
+    };
+    const result = await run(Object.assign(runOn(client), { copy }));
+    await client.query('COMMIT');
+    return result;
+  } catch (error) {
+    await client.query('ROLLBACK').catch((again: Error) => {
+      broken = again;
+    });
+    throw error;
+  } finally {
+    client.release(broken);
+  }
 }
 
 /** Major version of the server, such as 15. */
@@ -47,8 +141,11 @@ export async function migrate(
   });
 }
 
+/** Numbers, or texts without special characters, as an array literal; to be cast where it is used. */
+export const arrayOf = (values: readonly (number | bigint | string)[]): string => `{${values.join(',')}}`;
+
 export function isUniqueViolation(error: unknown): boolean {
-  return error instanceof postgres.PostgresError && error.code === UNIQUE_VIOLATION;
+  return error instanceof DatabaseError && error.code === UNIQUE_VIOLATION;
 }
 
 /** A database integer as a JS number. @throws RangeError where a double can't hold it exactly. */

@@ -1,7 +1,7 @@
 /** What the processes hold in memory: read whole at the start, then whatever changed since. */
 import type { ApiKey, GameStatus, Partner } from '../domain/game.js';
 import type { ParSheet } from '../domain/par.js';
-import { type Sql, safe } from './client.js';
+import { arrayOf, type Sql, safe } from './client.js';
 
 export interface DirectoryGame {
   gameId: number;
@@ -33,7 +33,7 @@ export async function newestChange(sql: Sql): Promise<bigint> {
 
 /** All partners, keys and games that changed after a change; after 0, all there are. */
 export async function changesAfter(sql: Sql, after: bigint): Promise<DirectoryChanges> {
-  return (await sql.begin('ISOLATION LEVEL REPEATABLE READ READ ONLY', async (tx) => {
+  return sql.begin(async (tx) => {
     const partners = await tx<
       {
         partner_id: number;
@@ -111,13 +111,13 @@ export async function changesAfter(sql: Sql, after: bigint): Promise<DirectoryCh
         blocksRequested: row.blocks_requested,
       })),
     };
-  })) as DirectoryChanges;
+  }, 'ISOLATION LEVEL REPEATABLE READ READ ONLY');
 }
 
 /** The sheets with these numbers. */
 export async function sheetsOf(sql: Sql, ids: readonly number[]): Promise<Map<number, ParSheet>> {
   if (ids.length === 0) return new Map();
   const rows = await sql<{ par_sheet_id: number; sheet: ParSheet }[]>`
-    SELECT par_sheet_id, sheet FROM par_sheets WHERE par_sheet_id = ANY(${ids as number[]})`;
+    SELECT par_sheet_id, sheet FROM par_sheets WHERE par_sheet_id = ANY(${arrayOf(ids)}::int[])`;
   return new Map(rows.map((row) => [row.par_sheet_id, row.sheet]));
 }

@@ -6,11 +6,13 @@
  * newest) and follows `previous_id`, at most 63 steps beyond what the page itself shows.
  */
 
-import { Readable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
 import { moveCursor } from './cells.js';
-import { type Sql, safe, type Transaction } from './client.js';
+import { arrayOf, raw, type Sql, safe, type Transaction } from './client.js';
 
+const COPY = `
+  COPY ledger (entry_id, previous_id, wager_micros, credit_micros, balance_micros, outcome_index, partner_id, game_id,
+               entry_number, outcome_code, kind, player_id, request_id)
+  FROM STDIN (FORMAT binary)`;
 const SPIN = 1;
 const OPENING = 2;
 
@@ -63,11 +65,7 @@ export async function bookEntries(
 ): Promise<void> {
   await sql.begin(async (tx) => {
     await moveCursor(tx, lease, cursor.from, cursor.to);
-    const copy = await tx`
-      COPY ledger (entry_id, previous_id, wager_micros, credit_micros, balance_micros, outcome_index, partner_id,
-                   game_id, entry_number, outcome_code, kind, player_id, request_id)
-      FROM STDIN (FORMAT binary)`.writable();
-    await pipeline(Readable.from([entries]), copy);
+    await tx.copy(COPY, entries);
     await addTotals(tx, totals);
   });
 }
@@ -77,15 +75,15 @@ async function addTotals(tx: Transaction, totals: FlushTotals): Promise<void> {
   if (games.length > 0) {
     await tx`
       INSERT INTO game_days AS t (game_id, day, partner_id, spins, wagered_micros, paid_micros)
-      SELECT * FROM unnest(${games.map((g) => g.gameId)}::int[], ${games.map((g) => g.day)}::date[],
-        ${games.map((g) => g.partnerId)}::int[], ${games.map((g) => g.spins)}::bigint[],
-        ${games.map((g) => g.wageredMicros.toString())}::bigint[], ${games.map((g) => g.paidMicros.toString())}::bigint[])
+      SELECT * FROM unnest(${arrayOf(games.map((g) => g.gameId))}::int[], ${arrayOf(games.map((g) => g.day))}::date[],
+        ${arrayOf(games.map((g) => g.partnerId))}::int[], ${arrayOf(games.map((g) => g.spins))}::bigint[],
+        ${arrayOf(games.map((g) => g.wageredMicros))}::bigint[], ${arrayOf(games.map((g) => g.paidMicros))}::bigint[])
       ON CONFLICT (game_id, day) DO UPDATE SET spins = t.spins + excluded.spins,
         wagered_micros = t.wagered_micros + excluded.wagered_micros, paid_micros = t.paid_micros + excluded.paid_micros`;
     const rows = await tx<{ game_id: number }[]>`
       INSERT INTO game_progress AS t (game_id, next_index)
-      SELECT u.game_id, u.to_index FROM unnest(${progress.map((g) => g.gameId)}::int[],
-        ${progress.map((g) => g.fromIndex)}::bigint[], ${progress.map((g) => g.toIndex)}::bigint[]) AS u(game_id, from_index, to_index)
+      SELECT u.game_id, u.to_index FROM unnest(${arrayOf(progress.map((g) => g.gameId))}::int[],
+        ${arrayOf(progress.map((g) => g.fromIndex))}::bigint[], ${arrayOf(progress.map((g) => g.toIndex))}::bigint[]) AS u(game_id, from_index, to_index)
       WHERE u.from_index = coalesce((SELECT p.next_index FROM game_progress p WHERE p.game_id = u.game_id), 0)
       ON CONFLICT (game_id) DO UPDATE SET next_index = excluded.next_index
       RETURNING game_id`;
@@ -102,8 +100,8 @@ async function addTotals(tx: Transaction, totals: FlushTotals): Promise<void> {
   if (openings.length > 0) {
     await tx`
       INSERT INTO opening_days AS t (partner_id, day, players, opened_micros)
-      SELECT * FROM unnest(${openings.map((o) => o.partnerId)}::int[], ${openings.map((o) => o.day)}::date[],
-        ${openings.map((o) => o.players)}::bigint[], ${openings.map((o) => o.openedMicros.toString())}::bigint[])
+      SELECT * FROM unnest(${arrayOf(openings.map((o) => o.partnerId))}::int[], ${arrayOf(openings.map((o) => o.day))}::date[],
+        ${arrayOf(openings.map((o) => o.players))}::bigint[], ${arrayOf(openings.map((o) => o.openedMicros))}::bigint[])
       ON CONFLICT (partner_id, day) DO UPDATE SET players = t.players + excluded.players,
         opened_micros = t.opened_micros + excluded.opened_micros`;
   }
@@ -124,10 +122,8 @@ export async function ensurePartition(
     const [found] =
       await tx`SELECT 1 FROM pg_class WHERE relname = ${name} AND relnamespace = 'public'::regnamespace`;
     if (found !== undefined) return;
-    await tx.unsafe(
-      `CREATE TABLE ${name} PARTITION OF ledger FOR VALUES FROM (${range.from}) TO (${range.to})
-       WITH (autovacuum_vacuum_insert_scale_factor = 0.2)`,
-    );
+    await tx`
+      CREATE TABLE ${raw(name)} PARTITION OF ledger FOR VALUES FROM (${raw(String(range.from))}) TO (${raw(String(range.to))})`;
   });
 }
 

@@ -31,7 +31,7 @@ const fromRow = (row: Row): ParSheetRow => ({
 
 export async function storeParSheet(sql: Sql, partnerId: number, sheet: ParSheet): Promise<number> {
   const [row] = await sql<{ par_sheet_id: number }[]>`
-    INSERT INTO par_sheets (partner_id, sheet) VALUES (${partnerId}, ${sql.json(sheet as never)})
+    INSERT INTO par_sheets (partner_id, sheet) VALUES (${partnerId}, ${JSON.stringify(sheet)})
     RETURNING par_sheet_id`;
   return row!.par_sheet_id;
 }

@@ -1,7 +1,7 @@
 /** Partners and their settings. */
 import type { BalanceMode, Environment } from '../domain/game.js';
 import { audit, withChange } from './changes.js';
-import { isUniqueViolation, type Sql, safe, type Transaction } from './client.js';
+import { isUniqueViolation, raw, type Sql, safe, type Transaction } from './client.js';
 
 export interface PartnerSettings {
   spinRateLimit: number;
@@ -42,23 +42,10 @@ interface Row {
   created_at: Date;
 }
 
-const COLUMNS = [
-  'partner_id',
-  'slug',
-  'name',
-  'environment',
-  'is_active',
-  'cell',
-  'spin_rate_limit',
-  'api_rate_limit',
-  'opening_balance_micros',
-  'balance_mode',
-  'funding_micros',
-  'large_win_threshold_micros',
-  'min_ready_blocks',
-  'contact_email',
-  'created_at',
-] as const;
+const COLUMNS = raw(
+  `partner_id, slug, name, environment, is_active, cell, spin_rate_limit, api_rate_limit, opening_balance_micros,
+   balance_mode, funding_micros, large_win_threshold_micros, min_ready_blocks, contact_email, created_at`,
+);
 
 const fromRow = (row: Row): PartnerRow => ({
   partnerId: row.partner_id,
@@ -78,17 +65,6 @@ const fromRow = (row: Row): PartnerRow => ({
   createdAt: row.created_at,
 });
 
-const settingColumns = (settings: PartnerSettings) => ({
-  spin_rate_limit: settings.spinRateLimit,
-  api_rate_limit: settings.apiRateLimit,
-  opening_balance_micros: settings.openingBalanceMicros,
-  balance_mode: settings.balanceMode,
-  funding_micros: settings.fundingMicros,
-  large_win_threshold_micros: settings.largeWinThresholdMicros,
-  min_ready_blocks: settings.minReadyBlocks,
-  contact_email: settings.contactEmail,
-});
-
 /** Makes a partner in the cell that has the fewest; undefined where the slug is taken. */
 export async function createPartner(
   sql: Sql,
@@ -97,18 +73,16 @@ export async function createPartner(
 ): Promise<PartnerRow | undefined> {
   try {
     return await withChange(sql, async (tx, changed) => {
-      const values = {
-        slug: partner.slug,
-        name: partner.name,
-        environment: partner.environment,
-        ...settingColumns(partner),
-        changed,
-      };
       const [cell] = await tx<{ cell: number }[]>`
         SELECT c.cell FROM cells c LEFT JOIN partners p USING (cell)
         GROUP BY c.cell ORDER BY count(p.partner_id), c.cell LIMIT 1`;
       const [row] = await tx<Row[]>`
-        INSERT INTO partners ${tx({ ...values, cell: cell!.cell } as never)} RETURNING ${tx(COLUMNS as never)}`;
+        INSERT INTO partners (slug, name, environment, cell, spin_rate_limit, api_rate_limit, opening_balance_micros,
+          balance_mode, funding_micros, large_win_threshold_micros, min_ready_blocks, contact_email, changed)
+        VALUES (${partner.slug}, ${partner.name}, ${partner.environment}, ${cell!.cell}, ${partner.spinRateLimit},
+          ${partner.apiRateLimit}, ${partner.openingBalanceMicros}, ${partner.balanceMode}, ${partner.fundingMicros},
+          ${partner.largeWinThresholdMicros}, ${partner.minReadyBlocks}, ${partner.contactEmail}, ${changed})
+        RETURNING ${COLUMNS}`;
       const made = fromRow(row!);
       await audit(tx, { actor, action: 'partner.create', subject: `partner:${made.partnerId}`, after: made });
       return made;
@@ -120,7 +94,7 @@ export async function createPartner(
 }
 
 export async function listPartners(sql: Sql): Promise<PartnerRow[]> {
-  const rows = await sql<Row[]>`SELECT ${sql(COLUMNS as never)} FROM partners ORDER BY partner_id`;
+  const rows = await sql<Row[]>`SELECT ${COLUMNS} FROM partners ORDER BY partner_id`;
   return rows.map(fromRow);
 }
 
@@ -128,9 +102,7 @@ export async function findPartner(
   sql: Sql | Transaction,
   partnerId: number,
 ): Promise<PartnerRow | undefined> {
-  const [row] = await sql<
-    Row[]
-  >`SELECT ${sql(COLUMNS as never)} FROM partners WHERE partner_id = ${partnerId}`;
+  const [row] = await sql<Row[]>`SELECT ${COLUMNS} FROM partners WHERE partner_id = ${partnerId}`;
   return row === undefined ? undefined : fromRow(row);
 }
 
@@ -146,12 +118,12 @@ export async function updatePartner(
     if (before === undefined) return undefined;
     const after = { ...before, ...change };
     await tx`
-      UPDATE partners SET ${tx({
-        name: after.name,
-        is_active: after.isActive,
-        ...settingColumns(after),
-        changed,
-      } as never)} WHERE partner_id = ${partnerId}`;
+      UPDATE partners SET name = ${after.name}, is_active = ${after.isActive}, spin_rate_limit = ${after.spinRateLimit},
+        api_rate_limit = ${after.apiRateLimit}, opening_balance_micros = ${after.openingBalanceMicros},
+        balance_mode = ${after.balanceMode}, funding_micros = ${after.fundingMicros},
+        large_win_threshold_micros = ${after.largeWinThresholdMicros}, min_ready_blocks = ${after.minReadyBlocks},
+        contact_email = ${after.contactEmail}, changed = ${changed}
+      WHERE partner_id = ${partnerId}`;
     await audit(tx, { actor, action: 'partner.update', subject: `partner:${partnerId}`, before, after });
     return after;
   });

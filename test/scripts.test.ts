@@ -1,0 +1,318 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Redis } from 'ioredis';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { Game, Partner } from '../src/domain/game.js';
+import { blockKey, cellKey, gamesKey, outboxKey, partnersKey, playersKey } from '../src/redis/keys.js';
+import { CORE_BYTES, readGame, readOutbox, readPlayer, SPIN_STATUS } from '../src/redis/records.js';
+import { EpochError, GapError, RefusedError, Scripts } from '../src/redis/scripts.js';
+import { BatchEncoder, type BatchItem, BatchReply, KIND } from '../src/spins/batchCodec.js';
+import { ownStores } from './support/faults.js';
+import { freshStores, ROOT, type TestStores } from './support/service.js';
+
+const LUA = join(ROOT, 'lua');
+const CELL = 3;
+const GAME_ID = 9;
+
+let stores: TestStores;
+let redis: Redis;
+let scripts: Scripts;
+let operations = 0;
+
+const partner: Partner = {
+  partnerId: 7,
+  slug: 'p',
+  name: 'P',
+  environment: 'sandbox',
+  isActive: true,
+  cell: CELL,
+  spinRateLimit: 1000,
+  apiRateLimit: 1000,
+  openingBalanceMicros: 1_000_000,
+  balanceMode: 'track',
+  fundingMicros: null,
+};
+const PAYOUTS = [0, 2_500_000, 77_000];
+const table = Buffer.alloc(PAYOUTS.length * 8);
+PAYOUTS.forEach((payout, code) => {
+  table.writeBigInt64LE(BigInt(payout), code * 8);
+});
+const game: Game = {
+  gameId: GAME_ID,
+  partnerId: 7,
+  gameType: 'slot',
+  status: 'ACTIVE',
+  wagerMicros: 250_000,
+  maxPayoutMicros: 2_500_000,
+  payoutTable: table,
+  payoutMicros: PAYOUTS,
+  fragments: [],
+};
+
+const item = (more: Partial<BatchItem> = {}): BatchItem => ({
+  kind: KIND.deal,
+  deny: 0,
+  partner,
+  game,
+  gameId: GAME_ID,
+  playerId: 'alice',
+  requestId: undefined,
+  mayEqual: true,
+  partnerPlace: 0,
+  ...more,
+});
+
+async function run(items: BatchItem[], options: { operation?: number; epoch?: string } = {}) {
+  const partners: Partner[] = [];
+  const operationId = Buffer.alloc(8);
+  operationId.writeUInt32LE(options.operation ?? ++operations);
+  const buffer = await scripts.spin({
+    cell: CELL,
+    epoch: options.epoch ?? '1',
+    operationField: 'op:test',
+    operationId,
+    batch: new BatchEncoder().encode(items, partners),
+  });
+  const reply = new BatchReply(buffer, partners.length, items.length);
+  return {
+    buffer,
+    reply,
+    statuses: items.map((_, place) => reply.status(place)),
+    cores: items.map((_, place) => buffer.subarray(reply.coreAt(place), reply.coreAt(place) + CORE_BYTES)),
+  };
+}
+
+const outcomes = (...codes: number[]): Buffer => Buffer.from(Uint16Array.from(codes).buffer);
+const load = (from: number, ...codes: number[]) =>
+  scripts.loadBlock(CELL, '1', GAME_ID, from, outcomes(...codes));
+const outbox = async () => {
+  const batches = (await redis.xrangeBuffer(outboxKey(CELL), '-', '+')) as [Buffer, Buffer[]][];
+  return batches.flatMap(([, fields]) => readOutbox(fields[1]!));
+};
+const everything = async () => {
+  const state: Record<string, unknown> = {};
+  for (const key of (await redis.keys('*')).sort())
+    state[key] = (await redis.dumpBuffer(key)).toString('hex');
+  return state;
+};
+
+beforeAll(async () => {
+  stores = await freshStores();
+  redis = new Redis(stores.redisUrl, { protocol: 2 });
+  scripts = new Scripts(redis, LUA, 86_400);
+});
+beforeEach(async () => {
+  await redis.flushdb();
+  await redis.hset(cellKey(CELL), 'epoch', '1');
+});
+afterAll(async () => {
+  redis.disconnect();
+  await stores.drop();
+});
+
+describe('the spin script', () => {
+  test('deals the outcomes of the blocks in their order, over the end of a block', async () => {
+    await load(0, 0, 1);
+    await load(2, 2, 0, 1);
+    const { statuses, cores } = await run([item(), item(), item()]);
+    expect(statuses).toEqual([SPIN_STATUS.dealt, SPIN_STATUS.dealt, SPIN_STATUS.dealt]);
+    expect(cores.map((core) => core.readUInt16LE(8))).toEqual([0, 1, 2]);
+    const record = readGame((await redis.hgetBuffer(gamesKey(CELL), String(GAME_ID)))!);
+    expect(record).toEqual({ nextIndex: 3, queueEnd: 5, blockFrom: 2, blockEnd: 5, readyBlocks: 1 });
+    expect((await run([item(), item(), item()])).statuses).toEqual([
+      SPIN_STATUS.dealt,
+      SPIN_STATUS.dealt,
+      SPIN_STATUS.queueExhausted,
+    ]);
+  });
+
+  test('books an opening and each spin, numbered, chained and exact', async () => {
+    await load(0, 1, 2, 0);
+    await run([item({ requestId: 'r1' }), item(), item({ playerId: 'bob' })]);
+    const entries = await outbox();
+    expect(
+      entries.map(
+        ({ kind, playerId, entryNumber, creditMicros, wagerMicros, balanceMicros, outcomeIndex }) => [
+          kind,
+          playerId,
+          entryNumber,
+          creditMicros,
+          wagerMicros,
+          balanceMicros,
+          outcomeIndex,
+        ],
+      ),
+    ).toEqual([
+      ['opening', 'alice', 1, 1_000_000, 0, 1_000_000, 0],
+      ['spin', 'alice', 2, 2_500_000, 250_000, 3_250_000, 0],
+      ['spin', 'alice', 3, 77_000, 250_000, 3_077_000, 1],
+      ['opening', 'bob', 1, 1_000_000, 0, 1_000_000, 0],
+      ['spin', 'bob', 2, 0, 250_000, 750_000, 2],
+    ]);
+    expect(entries[1]!.previousId).toBe(entries[0]!.id);
+    expect(entries[2]!.previousId).toBe(entries[1]!.id);
+    expect(entries[1]!.requestId).toBe('r1');
+    const ids = entries.map((entry) => entry.id);
+    expect([...ids].sort((a, b) => (a < b ? -1 : 1))).toEqual(ids);
+    const alice = readPlayer((await redis.hgetBuffer(playersKey(CELL), '7:alice'))!);
+    expect(alice).toMatchObject({ balanceMicros: 3_077_000, entries: 3, newestEntryId: entries[2]!.id });
+  });
+
+  test('answers a repeated operation with the stored reply and changes nothing', async () => {
+    await load(0, 1, 2, 0);
+    const first = await run([item(), item({ requestId: 'x' })], { operation: 77 });
+    const before = await everything();
+    const again = await run([item(), item({ requestId: 'x' })], { operation: 77 });
+    expect(again.buffer).toEqual(first.buffer);
+    expect(await everything()).toEqual(before);
+  });
+
+  test('repeats within a batch see each other', async () => {
+    await load(0, 1, 2, 0, 1);
+    const { statuses, cores } = await run([
+      item({ requestId: 'same' }),
+      item({ requestId: 'same' }),
+      item({ requestId: 'same', playerId: 'bob' }),
+      item(),
+    ]);
+    expect(statuses).toEqual([
+      SPIN_STATUS.dealt,
+      SPIN_STATUS.replay,
+      SPIN_STATUS.conflict,
+      SPIN_STATUS.dealt,
+    ]);
+    expect(cores[1]).toEqual(cores[0]);
+    expect(cores[3]!.readUInt16LE(8)).toBe(2);
+  });
+
+  test('two versions of a game in one batch are one queue', async () => {
+    await load(0, 0, 1, 2);
+    const { cores } = await run([item(), item({ game: { ...game } }), item({ partner: { ...partner } })]);
+    expect(cores.map((core) => core.readUInt16LE(8))).toEqual([0, 1, 2]);
+  });
+
+  test('a denied request is answered from its binding, and only then', async () => {
+    await load(0, 1, 2);
+    await run([item({ requestId: 'bound' })]);
+    const { statuses } = await run([
+      item({ requestId: 'bound', deny: 1 }),
+      item({ requestId: 'bound', deny: 1, mayEqual: false }),
+      item({ requestId: 'free', deny: 1 }),
+      item({ deny: 1 }),
+    ]);
+    expect(statuses).toEqual([
+      SPIN_STATUS.replay,
+      SPIN_STATUS.conflict,
+      SPIN_STATUS.denied,
+      SPIN_STATUS.denied,
+    ]);
+  });
+
+  test('a refused spin binds nothing and makes no player', async () => {
+    const { statuses } = await run([item({ requestId: 'r' })]);
+    expect(statuses).toEqual([SPIN_STATUS.noBlock]);
+    expect(await redis.exists(playersKey(CELL), outboxKey(CELL))).toBe(0);
+    await load(0, 1);
+    expect((await run([item({ requestId: 'r' })])).statuses).toEqual([SPIN_STATUS.dealt]);
+  });
+
+  test('windows count spins and other requests apart, and nothing over the limit', async () => {
+    const limited = { ...partner, spinRateLimit: 3, apiRateLimit: 2 };
+    const count = (kind: number) => item({ kind, partner: limited, game: undefined });
+    const { statuses, reply } = await run([
+      ...Array.from({ length: 4 }, () => count(KIND.countSpin)),
+      ...Array.from({ length: 3 }, () => count(KIND.countApi)),
+    ]);
+    expect(statuses).toEqual([9, 9, 9, 3, 9, 9, 3]);
+    const minute = Math.floor(reply.timeMs / 60_000);
+    const record = (await redis.hgetBuffer(partnersKey(CELL), '7'))!;
+    expect([record.readUInt32LE(0), record.readUInt32LE(4), record.readUInt32LE(12)]).toEqual([minute, 3, 2]);
+  });
+
+  test('balance, funding and the bound of money refuse before anything is dealt', async () => {
+    await load(0, 1, 1, 1);
+    const poor = { ...partner, partnerId: 8, balanceMode: 'enforce' as const, openingBalanceMicros: 249_999 };
+    const bare = { ...partner, partnerId: 9, fundingMicros: 2_499_999 };
+    const rich = { ...partner, partnerId: 10, openingBalanceMicros: 9_000_000_000_000_000 };
+    const { statuses } = await run([poor, bare, rich].map((p) => item({ partner: p })));
+    expect(statuses).toEqual([
+      SPIN_STATUS.insufficientBalance,
+      SPIN_STATUS.fundingUnavailable,
+      SPIN_STATUS.overflow,
+    ]);
+    expect(readGame((await redis.hgetBuffer(gamesKey(CELL), String(GAME_ID)))!).nextIndex).toBe(0);
+  });
+
+  test('a cell at another epoch does nothing', async () => {
+    await load(0, 1);
+    const before = await everything();
+    await expect(run([item()], { epoch: '2' })).rejects.toThrow(EpochError);
+    expect(await everything()).toEqual(before);
+  });
+
+  test('a server without memory refuses, and nothing is half written', async () => {
+    const own = await ownStores();
+    const before = { redis, scripts };
+    try {
+      redis = new Redis(own.redisUrl, { protocol: 2 });
+      scripts = new Scripts(redis, LUA, 86_400);
+      await redis.hset(cellKey(CELL), 'epoch', '1');
+      await load(0, 1, 2);
+      await run([item()]);
+      const state = await everything();
+      await redis.config('SET', 'maxmemory', '1');
+      await expect(run([item({ requestId: 'r' })])).rejects.toThrow(RefusedError);
+      expect(await everything()).toEqual(state);
+    } finally {
+      redis.disconnect();
+      ({ redis, scripts } = before);
+      await own.drop();
+    }
+  });
+
+  test('entry ids never go back, even where the clock does', async () => {
+    await load(0, 0, 0, 0, 0);
+    await run([item()]);
+    const last = Buffer.alloc(8);
+    const ahead = Date.now() + 3_600_000;
+    last.writeUIntLE(ahead, 0, 6);
+    last.writeUInt16LE(16_383, 6);
+    await redis.hset(cellKey(CELL), 'last', last);
+    await run([item(), item()]);
+    const entries = await outbox();
+    expect(entries.slice(-2).map((entry) => entry.timeMs)).toEqual([ahead + 1, ahead + 1]);
+  });
+});
+
+describe('loading a block', () => {
+  test('is done once, and only where the queue ends', async () => {
+    await load(0, 0, 1);
+    const before = await everything();
+    await load(0, 0, 1);
+    expect(await everything()).toEqual(before);
+    await expect(load(3, 1)).rejects.toThrow(GapError);
+    expect(await everything()).toEqual(before);
+    await load(2, 1);
+    expect(await redis.strlen(blockKey(CELL, GAME_ID, 2))).toBe(2);
+  });
+});
+
+describe('every script', () => {
+  const files = readdirSync(LUA).filter((name) => name.endsWith('.lua'));
+  const WRITE = /call\('(SET|HSET|XADD|XTRIM|DEL|UNLINK|HDEL|INCRBY|HINCRBY|EXPIRE|EXPIREAT)'/;
+  const READ = /call\('(GET|HGET|HMGET|GETRANGE|STRLEN|TIME|XLEN|EXISTS|HGETALL)'/;
+
+  test.each(files)('%s does all its reads before its first write', (name) => {
+    const lines = readFileSync(join(LUA, name), 'utf8').split('\n');
+    const firstWrite = lines.findIndex((line) => WRITE.test(line));
+    const lastRead = lines.findLastIndex((line) => READ.test(line));
+    expect(firstWrite).toBeGreaterThan(-1);
+    expect(lastRead).toBeGreaterThan(-1);
+    expect(lastRead).toBeLessThan(firstWrite);
+  });
+
+  test.each(files)('%s says its keys, arguments and replies at its top', (name) => {
+    const head = readFileSync(join(LUA, name), 'utf8').split(']]')[0]!;
+    for (const word of ['KEYS[1]', 'ARGV[1]', 'Reply']) expect(head).toContain(word);
+  });
+});
