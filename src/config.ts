@@ -3,6 +3,7 @@ import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { envSchema } from 'env-schema';
 import { type Static, Type } from 'typebox';
+import { ERRORS } from './domain/errors.js';
 
 const milliseconds = (fallback: number, description: string, minimum = 1) =>
   Type.Integer({ minimum, maximum: 86_400_000, default: fallback, description });
@@ -66,7 +67,7 @@ export const Environment = Type.Object({
     minimum: 1,
     maximum: 1_000_000,
     default: 60,
-    description: 'Failed authentications in a minute from one address before KS-4293',
+    description: `Failed authentications in a minute from one address before ${ERRORS.tooManyFailedLogins.code}`,
   }),
   SPIN_DEADLINE_MS: milliseconds(3000, 'How long Redis is waited for before a spin is answered without it'),
   BATCH_MAX: Type.Integer({

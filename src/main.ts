@@ -33,7 +33,7 @@ import { connectPostgres, migrate, POSTGRES_MAJOR_MIN, postgresMajor, type Sql }
 import { type Installation, installation } from './postgres/installation.js';
 import { openStore } from './postgres/store.js';
 import { connectRedis, REDIS_MAJOR_MIN, type RedisClient, redisFacts } from './redis/client.js';
-import { openLookups } from './redis/lookups.js';
+import { type Lookups, openLookups } from './redis/lookups.js';
 import { Scripts } from './redis/scripts.js';
 import { SpinBatcher } from './spins/batcher.js';
 import { STORES_FILE } from './storesFile.js';
@@ -43,6 +43,7 @@ const WAITING_MAX = 10_000;
 const KEY_TOUCH_MS = 10_000;
 const DRAIN_MS = 5000;
 const FLUSH_AT_STOP_MS = 3000;
+const PLAYABLE_WITHIN_MS = 5000;
 
 export interface Running {
   /** Undefined without the http role. */
@@ -161,6 +162,7 @@ async function assemble(
     const apiKey = await readOrCreateSecret(join(config.dataDir, 'demo-api-key'), newApiKey);
     demo = { apiKey, ...(await seedDemo(store, apiKey)) };
     await directory.refresh();
+    await playable(openLookups(redis), demo.gameId, directory);
   }
   const port = config.roles.http
     ? await startHttp({
@@ -187,6 +189,17 @@ async function assemble(
     demo,
     stop: () => undo.run(),
   };
+}
+
+/** Waits for the first block of a game, so that what is printed for it works; a slow machine may print sooner. */
+async function playable(lookups: Lookups, gameId: number, directory: Directory): Promise<void> {
+  const game = directory.game(gameId);
+  const cell = game === undefined ? undefined : directory.partner(game.partnerId)?.cell;
+  const deadline = performance.now() + PLAYABLE_WITHIN_MS;
+  while (cell !== undefined && performance.now() < deadline) {
+    if (((await lookups.findGame(cell, gameId))?.queueEnd ?? 0) > 0) return;
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
 }
 
 /** The addresses of the stores; those that are not given are started. */
