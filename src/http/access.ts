@@ -17,6 +17,8 @@ export interface AccessServices {
   onError(exchange: Exchange, error: unknown): void;
 }
 
+const HASHES_MAX = 4096;
+
 /** A key that names a partner, and what stands against using it. */
 type Found = { partner: Partner; refused: ErrorEntry | undefined };
 
@@ -25,6 +27,7 @@ export class Access {
   readonly #replies: Replies;
   readonly #failureLimit: number;
   readonly #operatorKeyHash: Buffer;
+  readonly #hashes = new Map<string, string>();
 
   constructor(
     services: AccessServices,
@@ -47,7 +50,7 @@ export class Access {
       this.#refuse(exchange, ERRORS.missingApiKey, exchange.remoteAddress());
       return;
     }
-    const keyHash = hash('sha256', apiKey, 'binary');
+    const keyHash = this.#hashOf(apiKey);
     const found = this.#find(keyHash);
     if (found !== undefined && found.refused === undefined) {
       onPartner(found.partner);
@@ -81,6 +84,17 @@ export class Access {
     } else {
       onOperator();
     }
+  }
+
+  /** The SHA-256 of a key; of those that came lately it is kept. */
+  #hashOf(apiKey: string): string {
+    let keyHash = this.#hashes.get(apiKey);
+    if (keyHash === undefined) {
+      if (this.#hashes.size >= HASHES_MAX) this.#hashes.clear();
+      keyHash = hash('sha256', apiKey, 'binary');
+      this.#hashes.set(apiKey, keyHash);
+    }
+    return keyHash;
   }
 
   #find(keyHash: string): Found | undefined {

@@ -8,12 +8,17 @@ import { schemaFaults } from '../domain/validation.js';
 
 export type JsonObject = Record<string, unknown>;
 
-/** @throws ApiError (KS-4101) where the body is not a JSON object in UTF-8. */
-export function parseObject(body: Buffer): JsonObject {
+/** The text of a body. @throws ApiError (KS-4101) where it is not UTF-8. */
+export function bodyText(body: Buffer): string {
   if (!isUtf8(body)) throw notJson('The body is not UTF-8');
+  return body.toString('utf8');
+}
+
+/** @throws ApiError (KS-4101) where the text is not a JSON object. */
+export function parseObject(text: string): JsonObject {
   let value: unknown;
   try {
-    value = JSON.parse(body.toString('utf8'));
+    value = JSON.parse(text);
   } catch {
     throw notJson('The body is not JSON (RFC 8259)');
   }

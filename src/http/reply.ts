@@ -70,7 +70,8 @@ export class Replies {
     const isHead = exchange.head.method === 'head';
     const closes = this.#closing || exchange.closesConnection;
     raw.cork(() => {
-      raw.writeStatus(STATUS_TEXT[status] ?? String(status));
+      // 200 OK is what the server writes by itself.
+      if (status !== 200) raw.writeStatus(STATUS_TEXT[status] ?? String(status));
       // One call in place of one for each header: a value may hold the lines that follow, and these are all our own.
       raw.writeHeader(
         'Content-Type',
@@ -119,12 +120,20 @@ export class Replies {
   }
 }
 
+/** What the lines of a window have in common within a second: all but the number of requests left. */
+const common = { policy: '', limit: -1, second: -1, limitLine: '', resetLines: '', end: '' };
+
 /** The three X-RateLimit headers of specification 8, and the fields of the IETF draft "RateLimit header fields". */
 function windowLines({ policy, limit, remaining, nowMs }: Window): string {
-  const left = secondsLeft(nowMs);
-  const reset = Math.floor(nowMs / 1000) + left;
-  return (
-    `\r\nX-RateLimit-Limit: ${limit}\r\nX-RateLimit-Remaining: ${remaining}\r\nX-RateLimit-Reset: ${reset}` +
-    `\r\nRateLimit-Policy: "${policy}";q=${limit};w=${WINDOW_SECONDS}\r\nRateLimit: "${policy}";r=${remaining};t=${left}`
-  );
+  const second = Math.floor(nowMs / 1000);
+  if (second !== common.second || limit !== common.limit || policy !== common.policy) {
+    const left = secondsLeft(nowMs);
+    Object.assign(common, { policy, limit, second });
+    common.limitLine = `\r\nX-RateLimit-Limit: ${limit}\r\nX-RateLimit-Remaining: `;
+    common.resetLines =
+      `\r\nX-RateLimit-Reset: ${second + left}` +
+      `\r\nRateLimit-Policy: "${policy}";q=${limit};w=${WINDOW_SECONDS}\r\nRateLimit: "${policy}";r=`;
+    common.end = `;t=${left}`;
+  }
+  return common.limitLine + remaining + common.resetLines + remaining + common.end;
 }

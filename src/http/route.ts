@@ -6,7 +6,7 @@ import type { Partner } from '../domain/game.js';
 import { KIND } from '../spins/batchCodec.js';
 import type { SpinJob } from '../spins/batcher.js';
 import type { Access } from './access.js';
-import { check, type JsonObject, parseObject } from './body.js';
+import { bodyText, check, type JsonObject, parseObject } from './body.js';
 import type { Exchange } from './exchange.js';
 import type { Replies, Window } from './reply.js';
 import type { Handle } from './server.js';
@@ -128,7 +128,7 @@ function readRequest(route: Route, names: readonly string[], base: string, excha
         ],
       });
     }
-    body = parseObject(exchange.body);
+    body = parseObject(bodyText(exchange.body));
     if (route.ownCheck !== true) check(route.body, body);
   }
   return { partner: NO_PARTNER, params, query, body };

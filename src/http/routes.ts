@@ -95,6 +95,7 @@ export function serverRoutes(
       method: route.method === 'delete' ? 'del' : route.method,
       pattern: base + route.path.replace(/\{(\w+)\}/g, ':$1'),
       operation: route.operationId,
+      hasQuery: route.query !== undefined,
       bodyLimit: route.body === undefined ? 0 : (route.bodyLimit ?? BODY_LIMIT),
       handle: route.handle === undefined ? spin.handle : serve(route, access, replies, routeServices),
     };

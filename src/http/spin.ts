@@ -9,13 +9,13 @@
  */
 import { ApiError, ERRORS, type ErrorEntry } from '../domain/errors.js';
 import type { Game, Partner } from '../domain/game.js';
-import { decimalTextToMicros, microsToUsdText, usdToMicros } from '../domain/money.js';
+import { decimalTextToMicros, microsToUsdText } from '../domain/money.js';
 import { SpinBody } from '../domain/requests.js';
 import { SPIN_STATUS } from '../redis/records.js';
 import { KIND } from '../spins/batchCodec.js';
 import type { SpinFailure, SpinJob, SpinResult } from '../spins/batcher.js';
 import type { Access } from './access.js';
-import { check, type JsonObject, memberText, parseObject } from './body.js';
+import { bodyText, check, type JsonObject, memberText, parseObject } from './body.js';
 import type { Exchange } from './exchange.js';
 import type { Replies, Window } from './reply.js';
 
@@ -41,81 +41,87 @@ export class SpinEndpoint {
 
   readonly handle = (exchange: Exchange): void => {
     // The body holds only until this call returns, and the key may take longer to find: it is read first.
-    let request: JsonObject | ApiError;
-    let exactWager: number | undefined;
-    try {
-      if (exchange.body === undefined) throw tooLarge();
-      request = parseObject(exchange.body);
-      check(SpinBody, request);
-      exactWager = wagerMicros(request.wagerUsd as number, exchange.body);
-    } catch (error) {
-      if (!(error instanceof ApiError)) throw error;
-      request = error;
-    }
+    const read = readBody(exchange.body);
     this.#access.partner(exchange, (partner) => {
-      if (request instanceof ApiError) {
-        this.#submit(new CountedJob(exchange, partner, this.#replies, KIND.countSpin, request));
+      if (read instanceof ApiError) {
+        this.#services.submit(new CountedJob(exchange, partner, this.#replies, KIND.countSpin, read));
         return;
       }
-      const body = request as unknown as SpinBody;
-      const game = this.#services.game(body.gameId);
+      const { gameId } = read.body;
+      const game = this.#services.game(gameId);
       if (game !== undefined) {
-        this.#spin(exchange, partner, body, exactWager, game);
+        this.#spin(exchange, partner, read, game);
         return;
       }
       this.#services.refresh().then(
-        () => this.#spin(exchange, partner, body, exactWager, this.#services.game(body.gameId)),
+        () => this.#spin(exchange, partner, read, this.#services.game(gameId)),
         // Whether there is such a game can't be told now.
         () => this.#replies.error(exchange, ERRORS.unavailable, ownWindow(partner, true)),
       );
     });
   };
 
-  #spin(
-    exchange: Exchange,
-    partner: Partner,
-    body: SpinBody,
-    wager: number | undefined,
-    found: Game | undefined,
-  ): void {
+  #spin(exchange: Exchange, partner: Partner, { body, text }: ReadBody, found: Game | undefined): void {
     const game = found !== undefined && found.partnerId === partner.partnerId ? found : undefined;
+    const isWager = game !== undefined && isExactly(game.wagerMicros, body.wagerUsd, text);
     let denial: ErrorEntry | undefined;
     if (game === undefined) denial = ERRORS.gameNotRegistered;
     else if (game.status !== 'ACTIVE') denial = ERRORS.gameNotActive;
-    else if (wager !== game.wagerMicros) denial = ERRORS.wagerMismatch;
-    this.#submit(
-      new DealJob(
-        exchange,
-        partner,
-        this.#replies,
-        this.#services,
-        game,
-        body,
-        denial,
-        game !== undefined && wager === game.wagerMicros,
-      ),
+    else if (!isWager) denial = ERRORS.wagerMismatch;
+    this.#services.submit(
+      new DealJob(exchange, partner, this.#replies, this.#services, game, body, denial, isWager),
     );
   }
+}
 
-  #submit(job: SpinJob): void {
-    this.#services.submit(job);
+interface ReadBody {
+  readonly body: SpinBody;
+  readonly text: string;
+}
+
+function readBody(bytes: Buffer | undefined): ReadBody | ApiError {
+  try {
+    if (bytes === undefined) throw tooLarge();
+    const text = bodyText(bytes);
+    const body = parseObject(text);
+    if (!isPlainly(body)) check(SpinBody, body);
+    return { body: body as unknown as SpinBody, text };
+  } catch (error) {
+    if (error instanceof ApiError) return error;
+    throw error;
   }
 }
 
 const tooLarge = (): ApiError =>
   new ApiError(ERRORS.validationFailed, { details: [{ path: '', message: 'The body is over the limit' }] });
 
+const PLAIN = /^[ -~]{1,128}$/;
+
 /**
- * The wager's exact decimal value in micro-USD; undefined where it is not a whole number of them.
- * A double tells decimals of up to 15 digits apart; only where the body has a longer number is its text looked at.
+ * Most bodies: every member of its type, texts in printable ASCII. Such a body fits the schema, whose Unicode patterns
+ * cost several times this; any other is left to the schema to judge.
  */
-function wagerMicros(wagerUsd: number, body: Buffer): number | undefined {
-  const micros = Number.isFinite(wagerUsd) ? usdToMicros(wagerUsd) : undefined;
-  if (micros === undefined) return undefined;
-  const text = body.toString('latin1');
-  if (!/[\d.]{16}/.test(text)) return micros;
+function isPlainly({ gameId, playerId, wagerUsd, requestId }: JsonObject): boolean {
+  return (
+    Number.isSafeInteger(gameId) &&
+    (gameId as number) > 0 &&
+    typeof wagerUsd === 'number' &&
+    typeof playerId === 'string' &&
+    PLAIN.test(playerId) &&
+    (requestId === undefined || (typeof requestId === 'string' && PLAIN.test(requestId)))
+  );
+}
+
+/**
+ * Whether a wager has exactly the decimal value of an amount. A double tells decimals of up to 15 digits apart; only
+ * where the body has a longer number is its text looked at.
+ */
+function isExactly(micros: number, wagerUsd: number, text: string): boolean {
+  // The nearest double of a decimal: what JSON.parse makes of every way to write it.
+  if (wagerUsd !== micros / 1_000_000) return false;
+  if (!/[\d.]{16}/.test(text)) return true;
   const written = memberText(text, 'wagerUsd');
-  return written === undefined ? undefined : decimalTextToMicros(written);
+  return written !== undefined && decimalTextToMicros(written) === micros;
 }
 
 /** A request that counts against a window and does nothing else in Redis. */

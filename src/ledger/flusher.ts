@@ -20,7 +20,8 @@ import {
 } from '../postgres/ledger.js';
 import type { RedisClient } from '../redis/client.js';
 import { outboxKey } from '../redis/keys.js';
-import { firstIdAt, type OutboxRecord, readOutbox } from '../redis/records.js';
+import { firstIdAt } from '../redis/records.js';
+import { Transcoder } from './transcoder.js';
 
 /** What a flush saw of a game: it is now at `nextIndex`. */
 export interface Consumption {
@@ -54,7 +55,7 @@ export class Flusher {
   readonly #reader: RedisClient;
   readonly #options: FlusherOptions;
   readonly #owned = new Map<number, OwnedCell>();
-  readonly #copy = new CopyWriter();
+  readonly #records = new Transcoder();
   readonly #partitions = new Set<string>();
   #stopping = false;
   #running: Promise<void> | undefined;
@@ -135,31 +136,30 @@ export class Flusher {
     let entries = 0;
     for (const [key, streamEntries] of answer ?? []) {
       const owned = cells[keys.indexOf(key.toString())]!;
-      const records: OutboxRecord[] = [];
-      for (const [, fields] of streamEntries) records.push(...readOutbox(fields[1]!));
-      entries += await this.#book(owned, records);
+      entries += await this.#book(owned, streamEntries);
     }
     return entries;
   }
 
-  async #book(owned: OwnedCell, records: OutboxRecord[]): Promise<number> {
+  async #book(owned: OwnedCell, streamEntries: readonly [Buffer, Buffer[]][]): Promise<number> {
     const { lease } = owned;
-    const newest = records.at(-1);
-    if (newest === undefined || this.#owned.get(lease.cell) !== owned) return 0;
+    const records = this.#records;
+    if (streamEntries.length === 0 || this.#owned.get(lease.cell) !== owned) return 0;
     const started = performance.now();
     try {
-      const totals = sumUp(records);
-      for (const game of [...totals.games, ...totals.openings]) await this.#partition(game.day);
-      this.#copy.reset();
-      for (const record of records) this.#copy.add(record);
-      await bookEntries(this.#sql, lease, { from: owned.cursor, to: newest.id }, this.#copy.finish(), totals);
-      owned.cursor = newest.id;
-      await this.#redis.call('XTRIM', outboxKey(lease.cell), 'MINID', streamIdAfter(newest.id));
+      records.reset();
+      for (const [, fields] of streamEntries) records.add(fields[1]!);
+      const { entries, newestId, oldestMs } = records;
+      const totals = records.totals();
+      for (const { day } of [...totals.games, ...totals.openings]) await this.#partition(day);
+      await bookEntries(this.#sql, lease, { from: owned.cursor, to: newestId }, records.rows(), totals);
+      owned.cursor = newestId;
+      await this.#redis.call('XTRIM', outboxKey(lease.cell), 'MINID', streamIdAfter(newestId));
       this.#options.onFlushed({
         cell: lease.cell,
-        entries: records.length,
+        entries,
         seconds: (performance.now() - started) / 1000,
-        lagSeconds: Math.max(0, Date.now() - records[0]!.timeMs) / 1000,
+        lagSeconds: Math.max(0, Date.now() - oldestMs) / 1000,
       });
       this.#options.onConsumed(
         lease.cell,
@@ -169,7 +169,7 @@ export class Flusher {
           count: game.toIndex - game.fromIndex,
         })),
       );
-      return records.length;
+      return entries;
     } catch (error) {
       await this.#failed(owned, error);
       return 0;
@@ -219,56 +219,5 @@ const streamId = (id: bigint): string => `${id >> 22n}-${id & SEQUENCE_MASK}`;
 
 /** The smallest stream id that is not to be trimmed once this entry is booked. */
 const streamIdAfter = (id: bigint): string => `${id >> 22n}-${(id & SEQUENCE_MASK) + 1n}`;
-
-const dayOf = (timeMs: number): string => new Date(timeMs).toISOString().slice(0, 10);
-
-/** Adds up the other side of the entries. @throws ProgressError where a game's indices do not follow each other. */
-function sumUp(records: readonly OutboxRecord[]): FlushTotals {
-  const games = new Map<string, FlushTotals['games'][number]>();
-  const openings = new Map<string, FlushTotals['openings'][number]>();
-  const progress = new Map<number, FlushTotals['progress'][number]>();
-  let dayNumber = -1;
-  let day = '';
-  for (const record of records) {
-    if (Math.floor(record.timeMs / DAY_MS) !== dayNumber) {
-      dayNumber = Math.floor(record.timeMs / DAY_MS);
-      day = dayOf(record.timeMs);
-    }
-    if (record.kind === 'opening') {
-      const key = `${record.partnerId}:${day}`;
-      const sum = openings.get(key) ?? { partnerId: record.partnerId, day, players: 0, openedMicros: 0n };
-      sum.players += 1;
-      sum.openedMicros += BigInt(record.creditMicros);
-      openings.set(key, sum);
-      continue;
-    }
-    const { gameId, outcomeIndex } = record;
-    const key = `${gameId}:${day}`;
-    const sum = games.get(key) ?? {
-      gameId,
-      partnerId: record.partnerId,
-      day,
-      spins: 0,
-      wageredMicros: 0n,
-      paidMicros: 0n,
-    };
-    sum.spins += 1;
-    sum.wageredMicros += BigInt(record.wagerMicros);
-    sum.paidMicros += BigInt(record.creditMicros);
-    games.set(key, sum);
-    const at = progress.get(gameId);
-    if (at === undefined) {
-      progress.set(gameId, { gameId, fromIndex: outcomeIndex, toIndex: outcomeIndex + 1 });
-    } else {
-      if (outcomeIndex !== at.toIndex) {
-        throw new ProgressError(
-          `game ${gameId}: index ${outcomeIndex} follows ${at.toIndex - 1} in the outbox`,
-        );
-      }
-      at.toIndex += 1;
-    }
-  }
-  return { games: [...games.values()], openings: [...openings.values()], progress: [...progress.values()] };
-}
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));

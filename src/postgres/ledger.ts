@@ -14,7 +14,6 @@ const COPY = `
                entry_number, outcome_code, kind, player_id, request_id)
   FROM STDIN (FORMAT binary)`;
 const SPIN = 1;
-const OPENING = 2;
 
 export interface LedgerEntry {
   kind: 'spin' | 'opening';
@@ -193,94 +192,78 @@ export async function entriesDown(
   return rows.map(fromRow);
 }
 
-/** Writes entries as COPY's binary format (PostgreSQL documentation, "COPY", File Formats). */
+/** Where the members of a row are, from its first byte, in COPY's binary format; big endian. */
+export const ROW = {
+  entryId: 6,
+  previousId: 18,
+  wager: 30,
+  credit: 42,
+  balance: 54,
+  outcomeIndex: 66,
+  partnerId: 78,
+  gameId: 86,
+  entryNumber: 94,
+  outcomeCode: 102,
+  kind: 110,
+} as const;
+const ROW_FIXED_BYTES = 112;
+const COPY_HEAD_BYTES = 19;
+const LENGTH_BYTES = 4;
+/** PostgreSQL documentation, "COPY", File Formats: signature, no flags, no extension. */
+const COPY_HEAD = Buffer.concat([Buffer.from('PGCOPY\n\xff\r\n\0', 'latin1'), Buffer.alloc(8)]);
+/** A row with the number of its fields and the length of each that has a fixed one, all values 0. */
+const ROW_TEMPLATE = ((): Buffer => {
+  const row = Buffer.alloc(ROW_FIXED_BYTES);
+  row.writeInt16BE(13, 0);
+  const bytesOf = { kind: 2, partnerId: 4, gameId: 4, entryNumber: 4, outcomeCode: 4 } as Record<
+    string,
+    number
+  >;
+  for (const [name, at] of Object.entries(ROW)) row.writeInt32BE(bytesOf[name] ?? 8, at - LENGTH_BYTES);
+  return row;
+})();
+
+/** Makes the bytes that {@link bookEntries} copies: rows are begun, their members written in place, their texts ended. */
 export class CopyWriter {
-  #buffer = Buffer.allocUnsafe(262_144);
+  buffer = Buffer.allocUnsafe(262_144);
   #at = 0;
-  #count = 0;
 
   constructor() {
     this.reset();
   }
 
-  get count(): number {
-    return this.#count;
-  }
-
   reset(): void {
-    this.#buffer.write('PGCOPY\n\xff\r\n\0', 0, 'latin1');
-    this.#buffer.fill(0, 11, 19);
-    this.#at = 19;
-    this.#count = 0;
+    COPY_HEAD.copy(this.buffer, 0);
+    this.#at = COPY_HEAD_BYTES;
   }
 
-  add(entry: LedgerEntry): void {
-    const textMax = 4 * (entry.playerId.length + (entry.requestId?.length ?? 0));
-    this.#reserve(200 + textMax);
-    const buffer = this.#buffer;
-    let at = this.#at;
-    buffer.writeUInt16BE(13, at);
-    at += 2;
-    at = bigintField(buffer, entry.id, at);
-    at = bigintField(buffer, entry.previousId, at);
-    at = int64Field(buffer, entry.wagerMicros, at);
-    at = int64Field(buffer, entry.creditMicros, at);
-    at = int64Field(buffer, entry.balanceMicros, at);
-    at = int64Field(buffer, entry.outcomeIndex, at);
-    at = int32Field(buffer, entry.partnerId, at);
-    at = int32Field(buffer, entry.gameId, at);
-    at = int32Field(buffer, entry.entryNumber, at);
-    at = int32Field(buffer, entry.outcomeCode, at);
-    buffer.writeInt32BE(2, at);
-    buffer.writeInt16BE(entry.kind === 'spin' ? SPIN : OPENING, at + 4);
-    at = textField(buffer, entry.playerId, at + 6);
-    if (entry.requestId === null) {
-      buffer.writeInt32BE(-1, at);
-      at += 4;
-    } else {
-      at = textField(buffer, entry.requestId, at);
-    }
-    this.#at = at;
-    this.#count++;
+  /** Begins a row with room for texts of so many bytes; gives its place in {@link buffer}, for {@link ROW}. */
+  begin(textBytes: number): number {
+    this.#reserve(ROW_FIXED_BYTES + 2 * LENGTH_BYTES + textBytes);
+    const row = this.#at;
+    ROW_TEMPLATE.copy(this.buffer, row);
+    this.#at += ROW_FIXED_BYTES;
+    return row;
   }
 
-  /** The whole file; a view that holds until the next `reset`. */
+  /** The row's next text: the bytes of a source from `start` up to `end`, or null. */
+  text(source: Buffer, start: number, end: number, isNull: boolean): void {
+    this.buffer.writeInt32BE(isNull ? -1 : end - start, this.#at);
+    this.#at += LENGTH_BYTES;
+    if (!isNull) this.#at += source.copy(this.buffer, this.#at, start, end);
+  }
+
+  /** The whole; a view that holds until the next `reset`. */
   finish(): Buffer {
     this.#reserve(2);
-    this.#buffer.writeInt16BE(-1, this.#at);
-    return this.#buffer.subarray(0, this.#at + 2);
+    this.buffer.writeInt16BE(-1, this.#at);
+    return this.buffer.subarray(0, this.#at + 2);
   }
 
   #reserve(bytes: number): void {
-    if (this.#at + bytes <= this.#buffer.length) return;
-    const larger = Buffer.allocUnsafe(Math.max(this.#buffer.length * 2, this.#at + bytes));
-    this.#buffer.copy(larger, 0, 0, this.#at);
-    this.#buffer = larger;
+    if (this.#at + bytes <= this.buffer.length) return;
+    const larger = Buffer.allocUnsafe(Math.max(this.buffer.length * 2, this.#at + bytes));
+    this.buffer.copy(larger, 0, 0, this.#at);
+    this.buffer = larger;
   }
-}
-
-function bigintField(buffer: Buffer, value: bigint, at: number): number {
-  buffer.writeInt32BE(8, at);
-  buffer.writeBigInt64BE(value, at + 4);
-  return at + 12;
-}
-
-function int64Field(buffer: Buffer, value: number, at: number): number {
-  buffer.writeInt32BE(8, at);
-  const high = Math.floor(value / 4_294_967_296);
-  buffer.writeInt32BE(high, at + 4);
-  buffer.writeUInt32BE(value - high * 4_294_967_296, at + 8);
-  return at + 12;
-}
-
-function int32Field(buffer: Buffer, value: number, at: number): number {
-  buffer.writeInt32BE(4, at);
-  buffer.writeInt32BE(value, at + 4);
-  return at + 8;
-}
-
-function textField(buffer: Buffer, value: string, at: number): number {
-  const bytes = buffer.write(value, at + 4);
-  buffer.writeInt32BE(bytes, at);
-  return at + 4 + bytes;
 }

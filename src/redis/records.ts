@@ -95,36 +95,69 @@ export interface OutboxRecord {
   requestId: string | null;
 }
 
-/** Reads all entries of one outbox stream entry, oldest first. */
+/** Where the members of an outbox record are, from its first byte; little endian. lua/spin.lua writes it. */
+export const OUTBOX = {
+  /** u8: 1 spin, 2 opening. */
+  kind: 0,
+  /** u32 */
+  gameId: 1,
+  /** i64 */
+  wager: 5,
+  /** u48 */
+  outcomeIndex: 13,
+  /** i64 */
+  credit: 19,
+  /** u64, as low u32 and high u32 */
+  id: 27,
+  /** u16 */
+  outcomeCode: 35,
+  /** i64 */
+  balance: 37,
+  /** u64 */
+  previousId: 45,
+  /** u32 */
+  entryNumber: 53,
+  /** u16: bytes of `<partner id>:<playerId>` */
+  playerLength: 57,
+  /** u16: bytes of the requestId, which follows the player */
+  requestLength: 59,
+  player: 61,
+} as const;
+
+export const OUTBOX_SPIN = 1;
+export const OUTBOX_OPENING = 2;
+
+/** When the entry of the record at `at` was made: the upper 41 bits of its id, taken without a BigInt. */
+export const outboxTimeMs = (batch: Buffer, at: number): number =>
+  batch.readUInt32LE(at + OUTBOX.id + 4) * 1024 + (batch.readUInt32LE(at + OUTBOX.id) >>> 22);
+
+/** Reads all entries of one outbox stream entry, oldest first: for people and tests; the flusher has its own way. */
 export function readOutbox(batch: Buffer): OutboxRecord[] {
   const records: OutboxRecord[] = [];
   let at = 0;
   while (at < batch.length) {
-    const kind = batch[at];
-    if (kind !== 1 && kind !== 2) throw new Error(`Outbox record of unknown kind ${kind} at byte ${at}`);
-    const playerLength = batch.readUInt16LE(at + 57);
-    const requestLength = batch.readUInt16LE(at + 59);
-    const playerAt = at + 61;
-    const requestAt = playerAt + playerLength;
+    const kind = batch[at + OUTBOX.kind];
+    const playerAt = at + OUTBOX.player;
+    const requestAt = playerAt + batch.readUInt16LE(at + OUTBOX.playerLength);
+    const end = requestAt + batch.readUInt16LE(at + OUTBOX.requestLength);
     const colon = batch.indexOf(0x3a, playerAt);
     records.push({
-      kind: kind === 1 ? 'spin' : 'opening',
-      gameId: batch.readUInt32LE(at + 1),
-      wagerMicros: readSafeInt64(batch, at + 5),
-      outcomeIndex: batch.readUIntLE(at + 13, 6),
-      creditMicros: readSafeInt64(batch, at + 19),
-      id: readId(batch, at + 27),
-      // The upper 41 bits of the id, taken without a BigInt.
-      timeMs: batch.readUInt32LE(at + 31) * 1024 + (batch.readUInt32LE(at + 27) >>> 22),
-      outcomeCode: batch.readUInt16LE(at + 35),
-      balanceMicros: readSafeInt64(batch, at + 37),
-      previousId: readId(batch, at + 45),
-      entryNumber: batch.readUInt32LE(at + 53),
+      kind: kind === OUTBOX_SPIN ? 'spin' : 'opening',
+      gameId: batch.readUInt32LE(at + OUTBOX.gameId),
+      wagerMicros: readSafeInt64(batch, at + OUTBOX.wager),
+      outcomeIndex: batch.readUIntLE(at + OUTBOX.outcomeIndex, 6),
+      creditMicros: readSafeInt64(batch, at + OUTBOX.credit),
+      id: readId(batch, at + OUTBOX.id),
+      timeMs: outboxTimeMs(batch, at),
+      outcomeCode: batch.readUInt16LE(at + OUTBOX.outcomeCode),
+      balanceMicros: readSafeInt64(batch, at + OUTBOX.balance),
+      previousId: readId(batch, at + OUTBOX.previousId),
+      entryNumber: batch.readUInt32LE(at + OUTBOX.entryNumber),
       partnerId: Number(batch.toString('latin1', playerAt, colon)),
       playerId: batch.toString('utf8', colon + 1, requestAt),
-      requestId: requestLength === 0 ? null : batch.toString('utf8', requestAt, requestAt + requestLength),
+      requestId: requestAt === end ? null : batch.toString('utf8', requestAt, end),
     });
-    at = requestAt + requestLength;
+    at = end;
   }
   return records;
 }

@@ -1,0 +1,207 @@
+/**
+ * Turns outbox records into ledger rows and sums, byte by byte: no text, no number and no object is made of what is only
+ * carried from the one to the other. Both sides' layouts are theirs (redis/records.ts, postgres/ledger.ts).
+ */
+import { CopyWriter, type FlushTotals, ProgressError, ROW } from '../postgres/ledger.js';
+import {
+  OUTBOX,
+  OUTBOX_OPENING,
+  OUTBOX_SPIN,
+  outboxTimeMs,
+  readId,
+  readSafeInt64,
+} from '../redis/records.js';
+
+const COLON = 0x3a;
+const ZERO = 0x30;
+const DAY_MS = 86_400_000;
+/** A sum is moved into a BigInt before one more amount could take it out of the safe range. */
+const SUM_MAX = 4_000_000_000_000_000;
+
+interface Sum {
+  readonly id: number;
+  readonly partnerId: number;
+  readonly day: string;
+  count: number;
+  wagered: number;
+  credited: number;
+  wageredBefore: bigint;
+  creditedBefore: bigint;
+}
+
+export class Transcoder {
+  readonly #copy = new CopyWriter();
+  #games = new Map<number, Sum>();
+  #openings = new Map<number, Sum>();
+  #done: { games: Sum[]; openings: Sum[] } = { games: [], openings: [] };
+  #progress = new Map<number, FlushTotals['progress'][number]>();
+  #dayNumber = -1;
+  #day = '';
+  /** Entries since the last reset. */
+  entries = 0;
+  /** Id of the newest of them; 0 where there is none. */
+  newestId = 0n;
+  /** When the oldest of them was made, milliseconds since the epoch. */
+  oldestMs = 0;
+
+  reset(): void {
+    this.#copy.reset();
+    this.#games.clear();
+    this.#openings.clear();
+    this.#done = { games: [], openings: [] };
+    this.#progress = new Map();
+    this.#dayNumber = -1;
+    this.entries = 0;
+    this.newestId = 0n;
+    this.oldestMs = 0;
+  }
+
+  /**
+   * Takes the records of one stream entry.
+   * @throws ProgressError where a game's indices do not follow each other; Error where a record is of an unknown kind.
+   */
+  add(batch: Buffer): void {
+    let at = 0;
+    let last = 0;
+    while (at < batch.length) {
+      const timeMs = outboxTimeMs(batch, at);
+      if (this.entries === 0) this.oldestMs = timeMs;
+      this.#enterDay(timeMs);
+      last = at;
+      at = this.#record(batch, at);
+      this.entries++;
+    }
+    this.newestId = readId(batch, last + OUTBOX.id);
+  }
+
+  /** The rows, for {@link bookEntries}; a view that holds until the next `reset`. */
+  rows(): Buffer {
+    return this.#copy.finish();
+  }
+
+  totals(): FlushTotals {
+    this.#closeDay();
+    return {
+      games: this.#done.games.map((sum) => ({
+        gameId: sum.id,
+        partnerId: sum.partnerId,
+        day: sum.day,
+        spins: sum.count,
+        wageredMicros: sum.wageredBefore + BigInt(sum.wagered),
+        paidMicros: sum.creditedBefore + BigInt(sum.credited),
+      })),
+      openings: this.#done.openings.map((sum) => ({
+        partnerId: sum.id,
+        day: sum.day,
+        players: sum.count,
+        openedMicros: sum.creditedBefore + BigInt(sum.credited),
+      })),
+      progress: [...this.#progress.values()],
+    };
+  }
+
+  /** Writes the row and adds to the sums; gives the place of the next record. */
+  #record(batch: Buffer, at: number): number {
+    const kind = batch[at + OUTBOX.kind]!;
+    if (kind !== OUTBOX_SPIN && kind !== OUTBOX_OPENING)
+      throw new Error(`Outbox record of unknown kind ${kind}`);
+    const playerAt = at + OUTBOX.player;
+    const requestAt = playerAt + batch.readUInt16LE(at + OUTBOX.playerLength);
+    const end = requestAt + batch.readUInt16LE(at + OUTBOX.requestLength);
+    let partnerId = 0;
+    let idAt = playerAt;
+    for (; batch[idAt] !== COLON; idAt++) partnerId = partnerId * 10 + batch[idAt]! - ZERO;
+
+    const row = this.#copy.begin(end - idAt);
+    const out = this.#copy.buffer;
+    reverse8(batch, at + OUTBOX.id, out, row + ROW.entryId);
+    reverse8(batch, at + OUTBOX.previousId, out, row + ROW.previousId);
+    reverse8(batch, at + OUTBOX.wager, out, row + ROW.wager);
+    reverse8(batch, at + OUTBOX.credit, out, row + ROW.credit);
+    reverse8(batch, at + OUTBOX.balance, out, row + ROW.balance);
+    const index = batch.readUIntLE(at + OUTBOX.outcomeIndex, 6);
+    out.writeUIntBE(index, row + ROW.outcomeIndex + 2, 6);
+    const gameId = batch.readUInt32LE(at + OUTBOX.gameId);
+    out.writeInt32BE(partnerId, row + ROW.partnerId);
+    out.writeInt32BE(gameId, row + ROW.gameId);
+    out.writeInt32BE(batch.readUInt32LE(at + OUTBOX.entryNumber), row + ROW.entryNumber);
+    out.writeInt32BE(batch.readUInt16LE(at + OUTBOX.outcomeCode), row + ROW.outcomeCode);
+    out[row + ROW.kind + 1] = kind;
+    this.#copy.text(batch, idAt + 1, requestAt, false);
+    this.#copy.text(batch, requestAt, end, requestAt === end);
+
+    const credit = readSafeInt64(batch, at + OUTBOX.credit);
+    if (kind === OUTBOX_OPENING) {
+      this.#add(this.#openings, partnerId, partnerId, 0, credit);
+    } else {
+      this.#add(this.#games, gameId, partnerId, readSafeInt64(batch, at + OUTBOX.wager), credit);
+      this.#advance(gameId, index);
+    }
+    return end;
+  }
+
+  #add(sums: Map<number, Sum>, id: number, partnerId: number, wager: number, credit: number): void {
+    let sum = sums.get(id);
+    if (sum === undefined) {
+      sum = {
+        id,
+        partnerId,
+        day: this.#day,
+        count: 0,
+        wagered: 0,
+        credited: 0,
+        wageredBefore: 0n,
+        creditedBefore: 0n,
+      };
+      sums.set(id, sum);
+    }
+    sum.count++;
+    sum.wagered += wager;
+    sum.credited += credit;
+    if (sum.wagered > SUM_MAX || sum.credited > SUM_MAX) {
+      sum.wageredBefore += BigInt(sum.wagered);
+      sum.creditedBefore += BigInt(sum.credited);
+      sum.wagered = 0;
+      sum.credited = 0;
+    }
+  }
+
+  #advance(gameId: number, index: number): void {
+    const progress = this.#progress.get(gameId);
+    if (progress === undefined) {
+      this.#progress.set(gameId, { gameId, fromIndex: index, toIndex: index + 1 });
+      return;
+    }
+    if (index !== progress.toIndex) {
+      throw new ProgressError(`game ${gameId}: index ${index} follows ${progress.toIndex - 1} in the outbox`);
+    }
+    progress.toIndex++;
+  }
+
+  #enterDay(timeMs: number): void {
+    const dayNumber = Math.floor(timeMs / DAY_MS);
+    if (dayNumber === this.#dayNumber) return;
+    this.#closeDay();
+    this.#dayNumber = dayNumber;
+    this.#day = new Date(timeMs).toISOString().slice(0, 10);
+  }
+
+  #closeDay(): void {
+    this.#done.games.push(...this.#games.values());
+    this.#done.openings.push(...this.#openings.values());
+    this.#games.clear();
+    this.#openings.clear();
+  }
+}
+
+/** Copies 8 bytes the other way round: little endian to big endian. */
+function reverse8(from: Buffer, at: number, to: Buffer, toAt: number): void {
+  to[toAt] = from[at + 7]!;
+  to[toAt + 1] = from[at + 6]!;
+  to[toAt + 2] = from[at + 5]!;
+  to[toAt + 3] = from[at + 4]!;
+  to[toAt + 4] = from[at + 3]!;
+  to[toAt + 5] = from[at + 2]!;
+  to[toAt + 6] = from[at + 1]!;
+  to[toAt + 7] = from[at]!;
+}
