@@ -492,9 +492,10 @@ async function startHttp(parts: HttpParts): Promise<number> {
     await store.touchKeys(batch);
   };
   const toucher = setInterval(() => touch().catch(() => {}), KEY_TOUCH_MS);
-  undo.add(() => {
+  undo.add(async () => {
     clearInterval(clock);
     clearInterval(toucher);
+    await touch();
   });
   const services: Services = {
     store,

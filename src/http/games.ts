@@ -14,7 +14,7 @@ import {
 import type { GameRow } from '../postgres/games.js';
 import type { Store } from '../postgres/store.js';
 import type { Lookups } from '../redis/lookups.js';
-import { ID_MAX, pathId, type Route } from './route.js';
+import { ID_MAX, learn, pathId, type Route } from './route.js';
 
 const WAGER_FIELDS = ['minWagerUsd', 'maxWagerUsd', 'wagerIncrementUsd'] as const;
 
@@ -127,7 +127,7 @@ export const gameRoutes = (services: GameServices): Route[] => [
       if (game === 'name-taken') throw new ApiError(ERRORS.configNameTaken);
       if (game === 'sheet-missing') throw new ApiError(ERRORS.parSheetNotFound);
       if (game === 'sheet-not-active') throw new ApiError(ERRORS.parSheetNotActive);
-      await services.refresh();
+      await learn(services);
       return gameOf(game, denominationMicros);
     },
   },
@@ -181,7 +181,7 @@ export const gameRoutes = (services: GameServices): Route[] => [
       const row =
         gameId === undefined ? undefined : await services.store.setGameStatus('operator', gameId, status);
       if (row === undefined) throw new ApiError(ERRORS.gameNotFound);
-      await services.refresh();
+      await learn(services);
       return operatorGame(services, row);
     },
   },

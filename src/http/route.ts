@@ -166,3 +166,10 @@ export const ID_MAX = 2_147_483_647;
 export function pathId(text: string): number | undefined {
   return /^[1-9]\d{0,9}$/.test(text) && Number(text) <= ID_MAX ? Number(text) : undefined;
 }
+
+/**
+ * Makes what was just written known in this process. What was written stands, and is answered, whether or not it can be
+ * read back now: the poll reads it later.
+ */
+export const learn = (services: { refresh(): Promise<void> }): Promise<void> =>
+  services.refresh().catch(() => {});

@@ -13,7 +13,7 @@ import { parSheetRoutes } from './parSheets.js';
 import { partnerRoutes } from './partners.js';
 import { type PlayerServices, playerRoutes } from './players.js';
 import type { Replies } from './reply.js';
-import { BODY_LIMIT, OPERATOR_BASE, PARTNER_BASE, type Route, serve } from './route.js';
+import { BODY_LIMIT, learn, OPERATOR_BASE, PARTNER_BASE, type Route, serve } from './route.js';
 import type { ServerRoute } from './server.js';
 import { CountedJob, SpinEndpoint, type SpinServices } from './spin.js';
 
@@ -58,7 +58,7 @@ export function allRoutes(services: Services, brand: string): Route[] {
     ...parSheetRoutes(services.store),
     ...gameRoutes(services),
     ...playerRoutes(services),
-    ...partnerRoutes(services.store, () => services.refresh()),
+    ...partnerRoutes(services.store, () => learn(services)),
     {
       method: 'get',
       path: '/version',

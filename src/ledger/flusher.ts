@@ -11,13 +11,7 @@
  */
 import { type CellLease, FencedError, haltCell } from '../postgres/cells.js';
 import { isUniqueViolation, type Sql } from '../postgres/client.js';
-import {
-  bookEntries,
-  CopyWriter,
-  ensurePartition,
-  type FlushTotals,
-  ProgressError,
-} from '../postgres/ledger.js';
+import { bookEntries, ensurePartition, ProgressError } from '../postgres/ledger.js';
 import type { RedisClient } from '../redis/client.js';
 import { outboxKey } from '../redis/keys.js';
 import { firstIdAt } from '../redis/records.js';

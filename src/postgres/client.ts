@@ -36,6 +36,8 @@ export const POSTGRES_MAJOR_MIN = 15;
 /** SQLSTATE of a unique constraint that refused a row. */
 const UNIQUE_VIOLATION = '23505';
 const CONNECT_WITHIN_MS = 3000;
+/** A statement that is not answered by then fails, and its connection is given up. */
+const ANSWER_WITHIN_MS = 8000;
 
 class Raw {
   constructor(readonly text: string) {}
@@ -54,6 +56,7 @@ export function connectPostgres(
     max: options.max,
     application_name: options.name,
     connectionTimeoutMillis: CONNECT_WITHIN_MS,
+    query_timeout: ANSWER_WITHIN_MS,
     idleTimeoutMillis: 0,
     keepAlive: true,
     types: {

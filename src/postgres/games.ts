@@ -3,6 +3,9 @@ import type { GameStatus } from '../domain/game.js';
 import { audit, withChange } from './changes.js';
 import { isUniqueViolation, type Sql, safe } from './client.js';
 
+/** Requested and not made yet, at the most. */
+const BLOCKS_REQUESTED_MAX = 1000;
+
 export interface GameRow {
   gameId: number;
   partnerId: number;
@@ -105,11 +108,19 @@ export async function requestBlocks(
   count: number,
 ): Promise<boolean> {
   return withChange(sql, async (tx, changed) => {
-    const rows = await tx`
-      UPDATE games SET blocks_requested = least(blocks_requested + ${count}, 1000), changed = ${changed}
-      WHERE game_id = ${gameId} RETURNING game_id`;
-    if (rows.length === 0) return false;
-    await audit(tx, { actor, action: 'game.blocks', subject: `game:${gameId}`, after: { count } });
+    const [before] = await tx<{ blocks_requested: number }[]>`
+      SELECT blocks_requested FROM games WHERE game_id = ${gameId} FOR UPDATE`;
+    if (before === undefined) return false;
+    const blocksRequested = Math.min(before.blocks_requested + count, BLOCKS_REQUESTED_MAX);
+    await tx`
+      UPDATE games SET blocks_requested = ${blocksRequested}, changed = ${changed} WHERE game_id = ${gameId}`;
+    await audit(tx, {
+      actor,
+      action: 'game.blocks',
+      subject: `game:${gameId}`,
+      before: { blocksRequested: before.blocks_requested },
+      after: { blocksRequested },
+    });
     return true;
   });
 }

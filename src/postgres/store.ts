@@ -40,25 +40,11 @@ export type Store = {
     : never;
 };
 
-/** Rejections of a store that does not answer come after this. */
-const DEADLINE_MS = 8000;
-
-/** Every function rejects where the database does not answer within the deadline. */
+/** Every function rejects where the database does not answer within its deadline (client.ts). */
 export function openStore(sql: Sql): Store {
   const bound: Record<string, (...rest: never[]) => Promise<unknown>> = {};
   for (const [name, run] of Object.entries(FUNCTIONS)) {
-    bound[name] = (...rest) =>
-      withDeadline((run as (sql: Sql, ...rest: never[]) => Promise<unknown>)(sql, ...rest));
+    bound[name] = (...rest) => (run as (sql: Sql, ...rest: never[]) => Promise<unknown>)(sql, ...rest);
   }
   return bound as Store;
-}
-
-function withDeadline<T>(promise: Promise<T>): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(
-      () => reject(new Error('Postgres did not answer within the deadline')),
-      DEADLINE_MS,
-    );
-    promise.then(resolve, reject).finally(() => clearTimeout(timer));
-  });
 }

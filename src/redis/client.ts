@@ -17,6 +17,8 @@ export function connectRedis(url: string, onError: (error: Error) => void): Redi
     autoResendUnfulfilledCommands: false,
     maxRetriesPerRequest: 0,
     connectTimeout: 2000,
+    // A server that hangs is a server that is away; spins have a deadline of their own besides.
+    commandTimeout: 3000,
     retryStrategy: (attempt) => Math.min(50 * attempt, 500),
     keepAlive: 10_000,
     noDelay: true,

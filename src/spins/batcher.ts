@@ -186,14 +186,21 @@ class CellQueue {
       const limit = isApi ? job.partner.apiRateLimit : job.partner.spinRateLimit;
       const hasCore = status === SPIN_STATUS.dealt || status === SPIN_STATUS.replay;
       const at = reply.coreAt(i);
-      job.settle({
+      const result: SpinResult = {
         status,
         outcomeCode: hasCore ? buffer.readUInt16LE(at + 8) : 0,
         balanceMicros: hasCore ? readSafeInt64(buffer, at + 10) : 0,
         spinId: hasCore ? ids.slice(i * 32, i * 32 + 32) : '',
         remaining: Math.max(0, limit - used[place]!),
         timeMs,
-      });
+      };
+      try {
+        job.settle(result);
+      } catch (error) {
+        // A defect in answering one request must not leave the rest of the batch without answers.
+        this.#options.onError(error, this.#cell, 1);
+        job.fail('unknown');
+      }
     }
   }
 
