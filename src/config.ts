@@ -76,7 +76,7 @@ export const Environment = Type.Object({
     default: 128,
     description: 'Spins in one script call at the most',
   }),
-  FLUSH_INTERVAL_MS: milliseconds(40, 'Least time from one ledger flush of a cell to its next', 0),
+  FLUSH_INTERVAL_MS: milliseconds(100, 'Least time from one ledger flush of a cell to its next', 0),
   DIRECTORY_POLL_MS: milliseconds(250, 'How often each process looks for changed partners, keys and games'),
   BLOCK_WORKERS: Type.Integer({
     minimum: 1,

@@ -156,7 +156,11 @@ export class HttpServer {
         return;
       }
       chunks = undefined;
-      exchange.closesConnection = received > DRAIN_BYTES_MAX;
+      if (received > DRAIN_BYTES_MAX) {
+        exchange.closesConnection = true;
+        // No more is read while the answer is made: the sender has to wait.
+        raw.pause();
+      }
       if (!isLast && !exchange.closesConnection) return;
       if (route.bodyLimit === 0) exchange.body = EMPTY;
       route.handle(exchange);

@@ -105,7 +105,7 @@ function isPlainly({ gameId, playerId, wagerUsd, requestId }: JsonObject): boole
   return (
     Number.isSafeInteger(gameId) &&
     (gameId as number) > 0 &&
-    typeof wagerUsd === 'number' &&
+    Number.isFinite(wagerUsd) &&
     typeof playerId === 'string' &&
     PLAIN.test(playerId) &&
     (requestId === undefined || (typeof requestId === 'string' && PLAIN.test(requestId)))

@@ -21,5 +21,8 @@ export const idempotencyKey = (cell: number, period: number): string => `{c${cel
 /** string with expiry: failed authentications of a client address. Written by countFailure.lua. */
 export const authFailuresKey = (address: string): string => `{auth}:${address}`;
 
+/** What the field of a player begins with; its playerId follows. */
+export const playerPrefix = (partnerId: number): string => `${partnerId}:`;
 /** The field of a player in {@link playersKey}, and how the outbox names a player. */
-export const playerField = (partnerId: number, playerId: string): string => `${partnerId}:${playerId}`;
+export const playerField = (partnerId: number, playerId: string): string =>
+  playerPrefix(partnerId) + playerId;

@@ -4,7 +4,7 @@
  */
 import { hash } from 'node:crypto';
 import type { Game, Partner } from '../domain/game.js';
-import { playerField } from '../redis/keys.js';
+import { playerPrefix } from '../redis/keys.js';
 import { CORE_BYTES } from '../redis/records.js';
 
 export const KIND = { deal: 1, countSpin: 2, countApi: 3 } as const;
@@ -104,13 +104,14 @@ export class BatchEncoder {
       writeUInt16(buffer, isDeal(item) ? gamePlaces.get(item.gameId)! : 0, at + 4);
       let textAt = at + SPIN_BYTES;
       if (item.kind === KIND.deal) {
-        const playerBytes = buffer.write(playerField(partnerId, item.playerId), textAt);
-        textAt += playerBytes;
-        writeUInt16(buffer, playerBytes, at + 32);
+        textAt += writeText(buffer, playerPrefix(partnerId), textAt);
+        textAt += writeText(buffer, item.playerId, textAt);
+        writeUInt16(buffer, textAt - at - SPIN_BYTES, at + 32);
         if (item.requestId !== undefined) {
-          buffer.write(hash('sha256', `${partnerId}:${item.requestId}`, 'binary'), at + 6, 16, 'latin1');
+          const key = hash('sha256', `${partnerId}:${item.requestId}`, 'binary');
+          for (let i = 0; i < 16; i++) buffer[at + 6 + i] = key.charCodeAt(i);
           writeFingerprint(buffer, item, at + 22);
-          const requestBytes = buffer.write(item.requestId, textAt);
+          const requestBytes = writeText(buffer, item.requestId, textAt);
           textAt += requestBytes;
           writeUInt16(buffer, requestBytes, at + 34);
         } else {
@@ -197,6 +198,16 @@ function writeSafeInt64(buffer: Buffer, value: number, at: number): void {
   const high = Math.floor(value / 4_294_967_296);
   buffer.writeUInt32LE(value - high * 4_294_967_296, at);
   buffer.writeInt32LE(high, at + 4);
+}
+
+/** Writes a text as UTF-8 and gives its bytes; short ASCII, the rule here, is written without a call out of JavaScript. */
+function writeText(buffer: Buffer, text: string, at: number): number {
+  for (let i = 0; i < text.length; i++) {
+    const unit = text.charCodeAt(i);
+    if (unit > 0x7f) return buffer.write(text, at);
+    buffer[at + i] = unit;
+  }
+  return text.length;
 }
 
 function writeUInt16(buffer: Buffer, value: number, at: number): void {
