@@ -1,0 +1,23 @@
+/** Public test corpora that lie beside the project; a clone that stands alone has none. */
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { ROOT } from './service.js';
+
+const CORPORA = join(ROOT, '..', 'shared', 'data', 'corpora');
+
+/** Why tests that need the corpora are skipped; undefined where they are there. */
+export const corporaMissing: string | undefined = existsSync(CORPORA)
+  ? undefined
+  : 'the public corpora (JSONTestSuite, Big List of Naughty Strings) are not beside this clone';
+
+/** JSONTestSuite: `y_` must be taken as JSON, `n_` must be refused, `i_` is left to the parser. */
+export function jsonParsingFiles(): { name: string; bytes: Buffer }[] {
+  const folder = join(CORPORA, 'json-parsing', 'test_parsing');
+  return readdirSync(folder).map((name) => ({ name, bytes: readFileSync(join(folder, name)) }));
+}
+
+/** The Big List of Naughty Strings, each once. */
+export function naughtyStrings(): string[] {
+  const text = readFileSync(join(CORPORA, 'naughty-strings', 'blns.json'), 'utf8');
+  return [...new Set(JSON.parse(text) as string[])];
+}
