@@ -2,7 +2,7 @@ import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { gamesKey } from '../src/redis/keys.js';
 import { readGame } from '../src/redis/records.js';
-import { type Proxy, proxy } from './support/proxy.js';
+import { type Cable, proxy } from './support/proxy.js';
 import {
   type Client,
   freshStores,
@@ -15,7 +15,7 @@ import {
 
 let stores: TestStores;
 let worker: Awaited<ReturnType<typeof startService>>;
-let cable: Proxy;
+let cable: Cable;
 let front: Awaited<ReturnType<typeof startService>>;
 let client: Client;
 let partner: TestPartner;
@@ -101,7 +101,7 @@ describe('a connection to Redis that is cut', () => {
     );
     cable.onRequest = () => {};
     const unsure = answers.flatMap(({ status }, i) => (status === 200 ? [] : [i]));
-    for (const i of unsure) expect(['KS-4110', 'KS-5002']).toContain(answers[i]!.body['errorCode']);
+    for (const i of unsure) expect(['KS-4110', 'KS-5002']).toContain(answers[i]!.body.errorCode);
     for (const i of unsure) {
       const again = await client.spin(partner.key, spin({ playerId: `p${i % 7}`, requestId: `many-${i}` }));
       expect(again.status).toBe(200);
@@ -118,8 +118,8 @@ describe('a store whose answers do not come', () => {
       client.spin(partner.key, spin({ requestId: 'unknown-1' })),
       client.spin(partner.key, spin({ playerId: 'bob' })),
     ]);
-    expect([named.status, named.body['errorCode']]).toEqual([409, 'KS-4110']);
-    expect([nameless.status, nameless.body['errorCode']]).toEqual([503, 'KS-5002']);
+    expect([named.status, named.body.errorCode]).toEqual([409, 'KS-4110']);
+    expect([nameless.status, nameless.body.errorCode]).toEqual([503, 'KS-5002']);
     for (const answer of [named, nameless])
       expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0);
     cable.answers = true;

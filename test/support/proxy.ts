@@ -1,7 +1,7 @@
 /** A TCP proxy of the test's own: it can hold back or cut what goes either way. */
 import { connect, createServer, type Socket } from 'node:net';
 
-export interface Proxy {
+export interface Cable {
   /** The given URL, through the proxy. */
   readonly url: string;
   /** Forwards answers of the store; false: they are swallowed. */
@@ -13,7 +13,7 @@ export interface Proxy {
   close(): Promise<void>;
 }
 
-export async function proxy(target: string): Promise<Proxy> {
+export async function proxy(target: string): Promise<Cable> {
   const url = new URL(target);
   const open = new Set<Socket>();
   const server = createServer((client) => {
@@ -39,7 +39,7 @@ export async function proxy(target: string): Promise<Proxy> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const through = new URL(target);
   through.port = String((server.address() as { port: number }).port);
-  const made: Proxy = {
+  const made: Cable = {
     url: through.href,
     answers: true,
     onRequest: () => {},
