@@ -68,9 +68,9 @@ for i = 1, partnerCount do
   id, spinLimit[i], apiLimit[i], opening[i], funding[i], enforce[i], offset = unpackStruct('<I4I4I4i8i8B', batch, offset)
   partnerIds[i] = id
 end
-local gameIds, wager, gameMaxPayout, payoutsAt, gameWagerRaw = {}, {}, {}, {}, {}
+local gameIds, wager, gameMaxPayout, payoutsAt, spinHead = {}, {}, {}, {}, {}
 for i = 1, gameCount do
-  gameWagerRaw[i] = sub(batch, offset, offset + 11)
+  spinHead[i] = '\1' .. sub(batch, offset, offset + 11)
   gameIds[i], wager[i], gameMaxPayout[i], payoutsAt[i], offset = unpackStruct('<I4i8i8I4', batch, offset)
 end
 
@@ -266,15 +266,9 @@ for i = 1, spinCount do
             local after = before - wager[game] + payout
             resultCore = pack(CORE_FORMAT, nextLow(), idHigh, code, after)
             local count = entries[player] + 1
-            records[recordCount + 1] = '\1'
-            records[recordCount + 2] = gameWagerRaw[game]
-            records[recordCount + 3] = pack('<I6', index)
-            records[recordCount + 4] = sub(batch, payoutAt, payoutAt + 7)
-            records[recordCount + 5] = resultCore
-            records[recordCount + 6] = previousId[player]
-            records[recordCount + 7] = pack('<I4', count)
-            records[recordCount + 8] = sub(batch, tailAt[i], tailEnd[i])
-            recordCount = recordCount + 8
+            recordCount = recordCount + 1
+            records[recordCount] = spinHead[game] .. pack('<I6', index) .. sub(batch, payoutAt, payoutAt + 7) .. resultCore
+              .. previousId[player] .. pack('<I4', count) .. sub(batch, tailAt[i], tailEnd[i])
             if not playerCore[player] then
               touchedCount = touchedCount + 1
               touched[touchedCount] = player
