@@ -127,8 +127,9 @@ async function assemble(
     onGames: (games: readonly KnownGame[]) => keeper?.learn(games),
     onError: (error) => {
       metrics.storeErrors.inc({ store: 'postgres' });
-      log.warn({ err: error }, 'the directory could not be read');
+      log.warn({ err: error }, 'the directory cannot be read: what is known is kept');
     },
+    onBack: () => log.warn('the directory is read again'),
   });
   await directory.start();
   undo.add(() => directory.stop());

@@ -1,4 +1,5 @@
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { mkdtemp, realpath, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -74,6 +75,23 @@ describe('one command', () => {
     expect(again.output()).not.toContain('shown this once');
     expect((await spin(again, 'kept')).text).toBe(first.text);
     expect((await spin(again, 'new')).status).toBe(200);
+  });
+
+  test('a signal to npm reaches the service, and nothing is left running', async () => {
+    const npm = spawn('npm', ['start', '--silent'], {
+      cwd: ROOT,
+      env: { ...process.env, ...environment() },
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
+    const ended = once(npm, 'exit');
+    await new Promise<void>((resolve) => {
+      npm.stdout.on('data', (chunk: Buffer) => {
+        if (chunk.includes('is ready')) resolve();
+      });
+    });
+    npm.kill('SIGTERM');
+    await ended;
+    await until(async () => (await servers()).length === 0, 'the stores have ended');
   });
 
   test('a second service on the same data folder is refused in one line', async () => {

@@ -29,7 +29,10 @@ type RenderedSheet = Pick<
 export interface DirectoryOptions {
   readonly pollMs: number;
   readonly onGames: (games: readonly KnownGame[]) => void;
+  /** The polls fail from now on; what is known stays known. */
   readonly onError: (error: unknown) => void;
+  /** They succeed again. */
+  readonly onBack: () => void;
 }
 
 export class Directory {
@@ -43,6 +46,7 @@ export class Directory {
   #sheets = new Map<number, RenderedSheet>();
   #epochs = new Map<number, string>();
   #timer: NodeJS.Timeout | undefined;
+  #isStale = false;
   #refreshing: Promise<void> | undefined;
 
   constructor(sql: Sql, options: DirectoryOptions) {
@@ -56,8 +60,12 @@ export class Directory {
     const poll = async (): Promise<void> => {
       try {
         await this.refresh();
+        if (this.#isStale) this.#options.onBack();
+        this.#isStale = false;
       } catch (error) {
-        this.#options.onError(error);
+        // Once for each time that Postgres goes away, not once for each poll.
+        if (!this.#isStale) this.#options.onError(error);
+        this.#isStale = true;
       }
       if (this.#timer !== undefined) this.#timer = setTimeout(poll, this.#options.pollMs);
     };
