@@ -32,11 +32,13 @@ import type { CellLease } from './postgres/cells.js';
 import { connectPostgres, migrate, POSTGRES_MAJOR_MIN, postgresMajor, type Sql } from './postgres/client.js';
 import { type Installation, installation } from './postgres/installation.js';
 import { openStore } from './postgres/store.js';
-import { connectRedis, REDIS_MAJOR_MIN, type RedisClient, redisFacts } from './redis/client.js';
+import { missing } from './readiness.js';
+import { connectRedis, REDIS_MAJOR_MIN, type RedisClient, redisFacts, whenReady } from './redis/client.js';
 import { type Lookups, openLookups } from './redis/lookups.js';
 import { Scripts } from './redis/scripts.js';
 import { SpinBatcher } from './spins/batcher.js';
 import { STORES_FILE } from './storesFile.js';
+import { Undo } from './undo.js';
 
 /** Requests that may wait for one cell: half a second at full speed. */
 const WAITING_MAX = 10_000;
@@ -56,24 +58,6 @@ export interface Running {
   readonly databaseUrl: string;
   readonly demo: { apiKey: string; gameId: number; wagerUsd: number } | undefined;
   stop(): Promise<void>;
-}
-
-/** Undone in reverse order; each step is tried even where one fails. */
-class Undo {
-  readonly #steps: (() => Promise<unknown> | unknown)[] = [];
-  constructor(readonly log: Logger) {}
-  add(step: () => Promise<unknown> | unknown): void {
-    this.#steps.push(step);
-  }
-  async run(): Promise<void> {
-    for (const step of this.#steps.splice(0).reverse()) {
-      try {
-        await step();
-      } catch (error) {
-        this.log.error({ err: error }, 'a step of the shutdown failed');
-      }
-    }
-  }
 }
 
 /**
@@ -498,9 +482,10 @@ async function startHttp(parts: HttpParts): Promise<number> {
     clearInterval(toucher);
     await touch();
   });
+  const lookups = openLookups(redis);
   const services: Services = {
     store,
-    lookups: openLookups(redis),
+    lookups,
     spinIds,
     playerIdKey: installed.playerIdKey,
     partner: (partnerId) => directory.partner(partnerId),
@@ -509,7 +494,7 @@ async function startHttp(parts: HttpParts): Promise<number> {
     submit: (job) => batcher.submit(job),
     onDealt: (game, payoutMicros) => metrics.dealt(game.wagerMicros, payoutMicros),
     onFault,
-    missing: () => missing(redis, store, directory, installed.cells),
+    missing: () => missing(lookups, store, directory, installed.cells),
   };
   metrics.gauge('spindle_http_open_requests', 'Requests that are not answered yet', () => server.open);
   metrics.gauge('spindle_batch_pending', 'Spins that wait or are under way', () => batcher.pending);
@@ -534,60 +519,6 @@ async function startHttp(parts: HttpParts): Promise<number> {
 
 /** The time to the second, for what needs no better. */
 const NOW = { date: new Date() };
-
-async function missing(
-  redis: RedisClient,
-  store: ReturnType<typeof openStore>,
-  directory: Directory,
-  cells: number,
-): Promise<string[]> {
-  const lookups = openLookups(redis);
-  const answers = await Promise.all([
-    soon(store.cellCursor(0)).then(
-      () => undefined,
-      () => 'Postgres does not answer',
-    ),
-    soon(
-      Promise.all(
-        Array.from(
-          { length: cells },
-          async (_, cell) => (await lookups.epoch(cell)) === directory.epochOf(cell),
-        ),
-      ),
-    ).then(
-      (same) => {
-        const lost = same.flatMap((isSame, cell) => (isSame ? [] : [cell]));
-        return lost.length === 0
-          ? undefined
-          : `Redis is not what the ledger knows in cells ${lost.join(', ')}`;
-      },
-      () => 'Redis does not answer',
-    ),
-  ]);
-  return answers.filter((answer) => answer !== undefined);
-}
-
-const READY_WITHIN_MS = 2000;
-
-function soon<T>(promise: Promise<T>): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Error('No answer in time')), READY_WITHIN_MS);
-    promise.then(resolve, reject).finally(() => clearTimeout(timer));
-  });
-}
-
-function whenReady(redis: RedisClient, timeoutMs: number): Promise<void> {
-  return new Promise((resolve) => {
-    const done = (): void => {
-      clearTimeout(timer);
-      redis.off('ready', done);
-      resolve();
-    };
-    const timer = setTimeout(done, timeoutMs);
-    redis.once('ready', done);
-    if (redis.status === 'ready') done();
-  });
-}
 
 const withoutSecrets = (url: string): string => {
   try {

@@ -10,13 +10,8 @@ import type { ApiKey, Game, Partner } from '../domain/game.js';
 import { payoutTable, renderSheet } from '../domain/presentation.js';
 import { cellEpochs } from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
-import {
-  changesAfter,
-  type DirectoryGame,
-  type DirectoryPartner,
-  newestChange,
-  sheetsOf,
-} from '../postgres/directory.js';
+import { changesAfter, type DirectoryGame, newestChange, sheetsOf } from '../postgres/directory.js';
+import type { PartnerRow } from '../postgres/partners.js';
 
 /** A game as the block keeper needs it. */
 export type KnownGame = DirectoryGame;
@@ -39,7 +34,7 @@ export class Directory {
   readonly #sql: Sql;
   readonly #options: DirectoryOptions;
   #newest = 0n;
-  #partners = new Map<number, DirectoryPartner>();
+  #partners = new Map<number, PartnerRow>();
   #keys = new Map<string, ApiKey>();
   #games = new Map<number, Game>();
   #knownGames = new Map<number, KnownGame>();

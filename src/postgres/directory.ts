@@ -1,7 +1,8 @@
 /** What the processes hold in memory: read whole at the start, then whatever changed since. */
-import type { ApiKey, GameStatus, Partner } from '../domain/game.js';
+import type { ApiKey, GameStatus } from '../domain/game.js';
 import type { ParSheet } from '../domain/par.js';
-import { arrayOf, type Sql, safe } from './client.js';
+import { arrayOf, type Sql } from './client.js';
+import { PARTNER_COLUMNS, type PartnerRow, type PartnerTableRow, partnerOf } from './partners.js';
 
 export interface DirectoryGame {
   gameId: number;
@@ -13,14 +14,10 @@ export interface DirectoryGame {
   blocksRequested: number;
 }
 
-export interface DirectoryPartner extends Partner {
-  readonly minReadyBlocks: number;
-}
-
 export interface DirectoryChanges {
   /** Number of the newest change in here; ask with it the next time. */
   newest: bigint;
-  partners: DirectoryPartner[];
+  partners: PartnerRow[];
   keys: (ApiKey & { hash: string })[];
   games: DirectoryGame[];
 }
@@ -34,25 +31,8 @@ export async function newestChange(sql: Sql): Promise<bigint> {
 /** All partners, keys and games that changed after a change; after 0, all there are. */
 export async function changesAfter(sql: Sql, after: bigint): Promise<DirectoryChanges> {
   return sql.begin(async (tx) => {
-    const partners = await tx<
-      {
-        partner_id: number;
-        slug: string;
-        name: string;
-        environment: 'sandbox' | 'production';
-        is_active: boolean;
-        cell: number;
-        spin_rate_limit: number;
-        api_rate_limit: number;
-        opening_balance_micros: bigint;
-        balance_mode: 'track' | 'enforce';
-        funding_micros: bigint | null;
-        min_ready_blocks: number;
-        changed: bigint;
-      }[]
-    >`SELECT partner_id, slug, name, environment, is_active, cell, spin_rate_limit, api_rate_limit,
-             opening_balance_micros, balance_mode, funding_micros, min_ready_blocks, changed
-      FROM partners WHERE changed > ${after}`;
+    const partners = await tx<(PartnerTableRow & { changed: bigint })[]>`
+      SELECT ${PARTNER_COLUMNS}, changed FROM partners WHERE changed > ${after}`;
     const keys = await tx<
       {
         key_id: number;
@@ -80,20 +60,7 @@ export async function changesAfter(sql: Sql, after: bigint): Promise<DirectoryCh
     for (const row of [...partners, ...keys, ...games]) if (row.changed > newest) newest = row.changed;
     return {
       newest,
-      partners: partners.map((row) => ({
-        partnerId: row.partner_id,
-        slug: row.slug,
-        name: row.name,
-        environment: row.environment,
-        isActive: row.is_active,
-        cell: row.cell,
-        spinRateLimit: row.spin_rate_limit,
-        apiRateLimit: row.api_rate_limit,
-        openingBalanceMicros: safe(row.opening_balance_micros),
-        balanceMode: row.balance_mode,
-        fundingMicros: row.funding_micros === null ? null : safe(row.funding_micros),
-        minReadyBlocks: row.min_ready_blocks,
-      })),
+      partners: partners.map(partnerOf),
       keys: keys.map((row) => ({
         keyId: row.key_id,
         partnerId: row.partner_id,

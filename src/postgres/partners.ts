@@ -24,7 +24,7 @@ export interface PartnerRow extends PartnerSettings {
   createdAt: Date;
 }
 
-interface Row {
+export interface PartnerTableRow {
   partner_id: number;
   slug: string;
   name: string;
@@ -42,12 +42,13 @@ interface Row {
   created_at: Date;
 }
 
-const COLUMNS = raw(
+/** The columns that {@link partnerOf} reads. */
+export const PARTNER_COLUMNS = raw(
   `partner_id, slug, name, environment, is_active, cell, spin_rate_limit, api_rate_limit, opening_balance_micros,
    balance_mode, funding_micros, large_win_threshold_micros, min_ready_blocks, contact_email, created_at`,
 );
 
-const fromRow = (row: Row): PartnerRow => ({
+export const partnerOf = (row: PartnerTableRow): PartnerRow => ({
   partnerId: row.partner_id,
   slug: row.slug,
   name: row.name,
@@ -76,14 +77,14 @@ export async function createPartner(
       const [cell] = await tx<{ cell: number }[]>`
         SELECT c.cell FROM cells c LEFT JOIN partners p USING (cell)
         GROUP BY c.cell ORDER BY count(p.partner_id), c.cell LIMIT 1`;
-      const [row] = await tx<Row[]>`
+      const [row] = await tx<PartnerTableRow[]>`
         INSERT INTO partners (slug, name, environment, cell, spin_rate_limit, api_rate_limit, opening_balance_micros,
           balance_mode, funding_micros, large_win_threshold_micros, min_ready_blocks, contact_email, changed)
         VALUES (${partner.slug}, ${partner.name}, ${partner.environment}, ${cell!.cell}, ${partner.spinRateLimit},
           ${partner.apiRateLimit}, ${partner.openingBalanceMicros}, ${partner.balanceMode}, ${partner.fundingMicros},
           ${partner.largeWinThresholdMicros}, ${partner.minReadyBlocks}, ${partner.contactEmail}, ${changed})
-        RETURNING ${COLUMNS}`;
-      const made = fromRow(row!);
+        RETURNING ${PARTNER_COLUMNS}`;
+      const made = partnerOf(row!);
       await audit(tx, { actor, action: 'partner.create', subject: `partner:${made.partnerId}`, after: made });
       return made;
     });
@@ -94,16 +95,18 @@ export async function createPartner(
 }
 
 export async function listPartners(sql: Sql): Promise<PartnerRow[]> {
-  const rows = await sql<Row[]>`SELECT ${COLUMNS} FROM partners ORDER BY partner_id`;
-  return rows.map(fromRow);
+  const rows = await sql<PartnerTableRow[]>`SELECT ${PARTNER_COLUMNS} FROM partners ORDER BY partner_id`;
+  return rows.map(partnerOf);
 }
 
 export async function findPartner(
   sql: Sql | Transaction,
   partnerId: number,
 ): Promise<PartnerRow | undefined> {
-  const [row] = await sql<Row[]>`SELECT ${COLUMNS} FROM partners WHERE partner_id = ${partnerId}`;
-  return row === undefined ? undefined : fromRow(row);
+  const [row] = await sql<
+    PartnerTableRow[]
+  >`SELECT ${PARTNER_COLUMNS} FROM partners WHERE partner_id = ${partnerId}`;
+  return row === undefined ? undefined : partnerOf(row);
 }
 
 /** Changes settings or the account's state; undefined where there is no such partner. */

@@ -53,3 +53,17 @@ export async function redisFacts(client: RedisClient): Promise<RedisFacts> {
     evictionPolicy: settings.get('maxmemory-policy') ?? 'unknown',
   };
 }
+
+/** Resolves once the server can be reached, or after the milliseconds. */
+export function whenReady(client: RedisClient, timeoutMs: number): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      clearTimeout(timer);
+      client.off('ready', done);
+      resolve();
+    };
+    const timer = setTimeout(done, timeoutMs);
+    client.once('ready', done);
+    if (client.status === 'ready') done();
+  });
+}
