@@ -9,6 +9,7 @@ import { BlockKeeper } from './blocks/keeper.js';
 import { type Config, readConfig } from './config.js';
 import { newApiKey, seedDemo } from './demo.js';
 import { Directory, type KnownGame } from './directory/directory.js';
+import { ERRORS } from './domain/errors.js';
 import { SpinIds } from './domain/spinId.js';
 import {
   type EmbeddedStore,
@@ -312,6 +313,10 @@ async function startWorker(parts: WorkerParts): Promise<BlockKeeper> {
     maxQueue: 1024,
   });
   undo.add(() => pool.destroy());
+  // Every game tries again by itself: while a store is away one line a second is enough.
+  const logBlockError = onceASecond((fields, unsaid) =>
+    log.warn({ ...fields, unsaid }, 'a block could not be made or loaded; trying again'),
+  );
   const keeper = new BlockKeeper(sql, redis, scripts, pool, {
     gamesOfCell: (cell) => directory.gamesOfCell(cell),
     minReadyBlocks: (partnerId) => directory.minReadyBlocks(partnerId),
@@ -321,7 +326,7 @@ async function startWorker(parts: WorkerParts): Promise<BlockKeeper> {
     },
     onError: (error, gameId) => {
       metrics.storeErrors.inc({ store: 'blocks' });
-      log.warn({ err: error, gameId }, 'a block could not be made or loaded; trying again');
+      logBlockError({ err: error, gameId });
     },
   });
   const flusher = new Flusher(sql, redis, reader, {
@@ -498,7 +503,11 @@ async function startHttp(parts: HttpParts): Promise<number> {
   };
   metrics.gauge('spindle_http_open_requests', 'Requests that are not answered yet', () => server.open);
   metrics.gauge('spindle_batch_pending', 'Spins that wait or are under way', () => batcher.pending);
-  const server = new HttpServer(serverRoutes(services, access, replies, { brand: config.BRAND, log }));
+  const routes = serverRoutes(services, access, replies, { brand: config.BRAND, log });
+  const server = new HttpServer(routes, (exchange, error) => {
+    onFault(exchange, exchange.operation, error);
+    replies.error(exchange, ERRORS.internal);
+  });
   let port: number;
   try {
     port = await server.listen(config.HOST, config.PORT);
@@ -515,6 +524,21 @@ async function startHttp(parts: HttpParts): Promise<number> {
     server.close();
   });
   return port;
+}
+
+/** Hands on what it is called with at most once a second, with the number of calls that were left out in between. */
+function onceASecond(say: (fields: object, unsaid: number) => void): (fields: object) => void {
+  let saidAt = Number.NEGATIVE_INFINITY;
+  let unsaid = 0;
+  return (fields) => {
+    if (performance.now() - saidAt < 1000) {
+      unsaid++;
+      return;
+    }
+    say(fields, unsaid);
+    saidAt = performance.now();
+    unsaid = 0;
+  };
 }
 
 /** The time to the second, for what needs no better. */

@@ -58,18 +58,25 @@ export class Access {
     }
     const address = exchange.remoteAddress();
     // Not known, or refused by what may be old news: look once more before saying no.
-    this.#services.refresh().then(
-      () => {
-        const again = this.#find(keyHash);
-        if (again === undefined) this.#refuse(exchange, ERRORS.invalidApiKey, address);
-        else if (again.refused !== undefined) this.#refuse(exchange, again.refused, address);
-        else onPartner(again.partner);
-      },
-      (error: unknown) => {
+    this.#services
+      .refresh()
+      .then(
+        () => {
+          const again = this.#find(keyHash);
+          if (again === undefined) this.#refuse(exchange, ERRORS.invalidApiKey, address);
+          else if (again.refused !== undefined) this.#refuse(exchange, again.refused, address);
+          else onPartner(again.partner);
+        },
+        (error: unknown) => {
+          this.#services.onError(exchange, error);
+          this.#replies.error(exchange, ERRORS.authenticationFailed, this.#ownWindow());
+        },
+      )
+      .catch((error: unknown) => {
+        // A defect of ours in what came after.
         this.#services.onError(exchange, error);
-        this.#replies.error(exchange, ERRORS.authenticationFailed, this.#ownWindow());
-      },
-    );
+        this.#replies.error(exchange, ERRORS.internal, this.#ownWindow());
+      });
   }
 
   /** Lets a request of the operator's through; answers any other. */

@@ -41,7 +41,11 @@ export class HttpServer {
   #requests = 0;
   #open = 0;
 
-  constructor(routes: readonly ServerRoute[]) {
+  readonly #onDefect: (exchange: Exchange, error: unknown) => void;
+
+  /** @param onDefect answers a request whose handler threw: a defect of ours, which must not end the process. */
+  constructor(routes: readonly ServerRoute[], onDefect: (exchange: Exchange, error: unknown) => void) {
+    this.#onDefect = onDefect;
     for (const route of routes) {
       const isExact = !/[:*]/.test(route.pattern);
       this.#app[route.method](route.pattern, (raw, request) => this.#accept(route, isExact, raw, request));
@@ -145,14 +149,14 @@ export class HttpServer {
         if (isLast && chunks === undefined) {
           // Not copied: the bytes hold until this callback returns, and handlers parse before their first await.
           exchange.body = Buffer.from(chunk);
-          route.handle(exchange);
+          this.#handle(route, exchange);
           return;
         }
         chunks ??= [];
         chunks.push(Buffer.from(chunk.slice(0)));
         if (!isLast) return;
         exchange.body = Buffer.concat(chunks);
-        route.handle(exchange);
+        this.#handle(route, exchange);
         return;
       }
       chunks = undefined;
@@ -163,8 +167,16 @@ export class HttpServer {
       }
       if (!isLast && !exchange.closesConnection) return;
       if (route.bodyLimit === 0) exchange.body = EMPTY;
-      route.handle(exchange);
+      this.#handle(route, exchange);
     });
+  }
+
+  #handle(route: ServerRoute, exchange: Exchange): void {
+    try {
+      route.handle(exchange);
+    } catch (error) {
+      this.#onDefect(exchange, error);
+    }
   }
 
   readonly #settled = (): void => {

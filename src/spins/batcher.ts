@@ -126,10 +126,16 @@ class CellQueue {
     const jobs = this.#waiting.length <= batchMax ? this.#waiting : this.#waiting.slice(0, batchMax);
     this.#waiting = this.#waiting.length <= batchMax ? [] : this.#waiting.slice(batchMax);
     this.#underWay = jobs;
-    this.#send(jobs).finally(() => {
-      this.#underWay = [];
-      this.#schedule();
-    });
+    this.#send(jobs)
+      .catch((error: unknown) => {
+        // A defect of ours, in writing the batch or reading its reply: it may have been dealt.
+        this.#options.onError(error, this.#cell, jobs.length);
+        for (const job of jobs) job.fail('unknown');
+      })
+      .finally(() => {
+        this.#underWay = [];
+        this.#schedule();
+      });
   };
 
   async #send(jobs: SpinJob[]): Promise<void> {
