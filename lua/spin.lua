@@ -16,12 +16,13 @@ ARGV[1]  epoch that the caller believes in
 ARGV[2]  cell number, 0..255
 ARGV[3]  length of an idempotency period, seconds
 ARGV[4]  field of the caller's newest batch in KEYS[1], "op:<front end>"
-ARGV[5]  operation id of this batch, 8 bytes; the same id again is answered with the stored reply and changes nothing
+ARGV[5]  operation id of this batch, u64: greater than those before; the same again is answered with the stored reply
+         and changes nothing
 ARGV[6]  the batch (little endian):
            partners u16, games u16, spins u16, offset of the first spin u32
            each partner: id u32, spin limit u32, API limit u32, opening balance i64, funding i64 (-1: none),
                          enforce the balance u8
-           each game:    id u32, wager i64, largest payout i64, offset of its payouts u32
+           each game:    id u32, wager i64, largest payout i64, offset of its payouts u32, number of its payouts u16
            payouts:      i64 per outcome code (micro-USD)
            each spin:    kind u8 (1 deal, 2 count a spin request, 3 count an API request),
                          deny u8 (0 none; else the spin is refused unless its requestId is bound),
@@ -31,6 +32,7 @@ ARGV[6]  the batch (little endian):
 Reply    time ms u48; per partner: spin count u32 and API count u32 of the window before this batch; per spin:
          status u8 and CORE (zeros where nothing was dealt). Statuses: src/redis/records.ts, SPIN_STATUS.
 Errors   EPOCH <epoch>: the cell is at another epoch, or none; nothing was done.
+         STALE: a batch with a greater operation id is known; nothing was done now.
 ]]
 -- include: records
 local floor, byte, sub, char = math.floor, string.byte, string.sub, string.char
@@ -48,8 +50,14 @@ if cell[1] ~= ARGV[1] then
   return redis.error_reply('EPOCH ' .. (cell[1] or 'none'))
 end
 local opId = ARGV[5]
-if cell[3] and sub(cell[3], 1, 8) == opId then
-  return sub(cell[3], 9)
+if cell[3] then
+  local newest, this = unpackStruct('<I8', cell[3]), unpackStruct('<I8', opId)
+  if this == newest then
+    return sub(cell[3], 9)
+  end
+  if this < newest then
+    return redis.error_reply('STALE a newer operation of this front end is known')
+  end
 end
 
 local time = call('TIME')
@@ -68,10 +76,11 @@ for i = 1, partnerCount do
   id, spinLimit[i], apiLimit[i], opening[i], funding[i], enforce[i], offset = unpackStruct('<I4I4I4i8i8B', batch, offset)
   partnerIds[i] = id
 end
-local gameIds, wager, gameMaxPayout, payoutsAt, spinHead = {}, {}, {}, {}, {}
+local gameIds, wager, gameMaxPayout, payoutsAt, payoutCount, spinHead = {}, {}, {}, {}, {}, {}
 for i = 1, gameCount do
   spinHead[i] = '\1' .. sub(batch, offset, offset + 11)
-  gameIds[i], wager[i], gameMaxPayout[i], payoutsAt[i], offset = unpackStruct('<I4i8i8I4', batch, offset)
+  gameIds[i], wager[i], gameMaxPayout[i], payoutsAt[i], payoutCount[i], offset =
+    unpackStruct('<I4i8i8I4I2', batch, offset)
 end
 
 -- Parse the spins; collect what must be read.
@@ -248,10 +257,10 @@ for i = 1, spinCount do
             at = 1
           end
           local low, high = byte(chunk[game], at, at + 1)
-          if not high then
+          local code = high and low + high * 256
+          if not code or code >= payoutCount[game] then
             result = NO_BLOCK
           else
-            local code = low + high * 256
             local payoutAt = payoutsAt[game] + code * 8 + 1
             local payout = unpackStruct('<i8', batch, payoutAt)
             if isNew then

@@ -25,7 +25,7 @@ import { Replies } from './http/reply.js';
 import { type Services, serverRoutes } from './http/routes.js';
 import { HttpServer } from './http/server.js';
 import { Flusher } from './ledger/flusher.js';
-import { handshake } from './ledger/handshake.js';
+import { handshake, LostError } from './ledger/handshake.js';
 import { Housekeeping } from './ledger/housekeeping.js';
 import { Ownership } from './ledger/ownership.js';
 import { Metrics, serveMetrics } from './metrics.js';
@@ -34,7 +34,14 @@ import { connectPostgres, migrate, POSTGRES_MAJOR_MIN, postgresMajor, type Sql }
 import { type Installation, installation } from './postgres/installation.js';
 import { openStore } from './postgres/store.js';
 import { missing } from './readiness.js';
-import { connectRedis, REDIS_MAJOR_MIN, type RedisClient, redisFacts, whenReady } from './redis/client.js';
+import {
+  connectRedis,
+  isReady,
+  REDIS_MAJOR_MIN,
+  type RedisClient,
+  redisFacts,
+  whenReady,
+} from './redis/client.js';
 import { type Lookups, openLookups } from './redis/lookups.js';
 import { Scripts } from './redis/scripts.js';
 import { SpinBatcher } from './spins/batcher.js';
@@ -242,11 +249,14 @@ async function openRedis(url: string, config: Config, log: Logger, undo: Undo): 
   if (!facts.appendOnly || facts.appendFsync !== 'always') {
     volatile.push(`appendonly ${facts.appendOnly ? 'yes' : 'no'}, appendfsync ${facts.appendFsync}`);
   }
+  if (!facts.syncsDuringRewrite) volatile.push('no-appendfsync-on-rewrite yes');
   if (facts.evictionPolicy !== 'noeviction') volatile.push(`maxmemory-policy ${facts.evictionPolicy}`);
   if (volatile.length > 0) {
     const what = `Redis may lose or evict what it acknowledged (${volatile.join('; ')})`;
     if (!config.allowVolatileRedis) {
-      throw new SetupError(`${what}; set appendonly yes, appendfsync always, maxmemory-policy noeviction`);
+      throw new SetupError(
+        `${what}; set appendonly yes, appendfsync always, no-appendfsync-on-rewrite no, maxmemory-policy noeviction`,
+      );
     }
     log.error(`${what}; served all the same: ALLOW_VOLATILE_REDIS=1`);
   }
@@ -337,6 +347,8 @@ async function startWorker(parts: WorkerParts): Promise<BlockKeeper> {
       metrics.flushLagSeconds.set(lagSeconds);
     },
     onConsumed: (cell, games) => keeper.consumed(cell, games),
+    onUncertain: (cell) => keeper.readAgain(cell),
+    onGivenUp: (cell) => ownership.giveUp(cell),
     onHalted: (cell, reason) => {
       metrics.cellHalted.set({ cell: String(cell) }, 1);
       log.fatal({ cell, reason }, 'the ledger of a cell is halted');
@@ -355,24 +367,30 @@ async function startWorker(parts: WorkerParts): Promise<BlockKeeper> {
       log.warn({ err: error }, 'housekeeping failed; it comes again');
     },
   );
+  const refused = new Set<number>();
   const ownership = new Ownership(sql, {
     onAcquired: async (lease: CellLease) => {
-      const state = await handshake(sql, redis, lease);
-      await housekeeping.tidy(lease.cell);
-      if (state === 'lost') {
-        log.fatal(
-          { cell: lease.cell },
-          'Redis does not hold what the ledger has booked: this cell is not served',
-        );
-        return;
+      const { cell, halted } = lease;
+      if (halted !== null) throw new LostError(`The ledger of cell ${cell} is halted: ${halted}`);
+      if ((await handshake(sql, redis, lease)) === 'lost') {
+        throw new LostError(`Redis does not hold what the ledger has booked: cell ${cell} is not served`);
       }
+      await housekeeping.tidy(cell);
+      if (refused.delete(cell)) log.warn({ cell }, 'a cell that was refused is served again');
+      metrics.cellHalted.set({ cell: String(cell) }, 0);
       flusher.own(lease);
       keeper.own(lease);
     },
     onLost: (cell) => {
       flusher.disown(cell);
       keeper.disown(cell);
-      log.warn({ cell }, 'a cell was lost to another worker');
+      log.info({ cell }, 'a cell is written by this worker no more');
+    },
+    onRefused: (cell, error) => {
+      // It is tried again at every turn, and said once.
+      if (!refused.has(cell)) log.fatal({ cell, reason: error.message }, 'a cell is not served');
+      refused.add(cell);
+      metrics.cellHalted.set({ cell: String(cell) }, 1);
     },
     onError: (error) => {
       metrics.storeErrors.inc({ store: 'ledger' });
@@ -403,6 +421,9 @@ async function startWorker(parts: WorkerParts): Promise<BlockKeeper> {
   metrics.gauge('spindle_cells_owned', 'Cells that this process writes', () => ownership.cells.length);
   metrics.gauge('spindle_block_pool_queue', 'Blocks that wait for a thread', () => pool.queueSize);
   await ownership.start();
+  const again = (): void => ownership.prepareAgain();
+  redis.on('ready', again);
+  undo.add(() => redis.off('ready', again));
   flusher.start();
   keeper.start();
   housekeeping.start();
@@ -434,7 +455,7 @@ async function startHttp(parts: HttpParts): Promise<number> {
   const spinIds = new SpinIds(installed.spinIdKey);
   const batcher = new SpinBatcher({
     call: (call) => scripts.spin(call),
-    isReady: () => redis.status === 'ready',
+    isReady: () => isReady(redis),
     whenReady: (timeoutMs) => whenReady(redis, timeoutMs),
     epochOf: (cell) => directory.epochOf(cell),
     spinIds,

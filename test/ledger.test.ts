@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { cellKey, outboxKey } from '../src/redis/keys.js';
+import { cellKey, gamesKey, outboxKey } from '../src/redis/keys.js';
 import {
   environment,
   freshStores,
@@ -157,5 +157,47 @@ describe('the ledger', () => {
       SELECT count(*) AS wrong FROM (SELECT entry_number - lag(entry_number) OVER (PARTITION BY player_id ORDER BY entry_id) AS step
       FROM ledger) s WHERE step <> 1`) as unknown as [{ wrong: string }];
     expect(Number(wrong)).toBe(0);
+  });
+
+  test("a Redis that another database filled, or that is an older copy, is not dealt from until it is the ledger's", async () => {
+    const first = await service();
+    await spinMany(first.running, first.partner, first.gameId, 20);
+    await until(async () => (await booked()) === 20, 'the first spins are booked');
+    const record = (await redis.hgetBuffer(gamesKey(0), String(first.gameId)))!;
+    const epoch = (await redis.hget(cellKey(0), 'epoch'))!;
+    await first.running.stop();
+
+    for (const spoil of [
+      () => redis.hset(cellKey(0), 'epoch', `00000000-0000-0000-0000-000000000000:1`),
+      () =>
+        redis.hset(gamesKey(0), String(first.gameId), Buffer.concat([Buffer.alloc(6), record.subarray(6)])),
+    ]) {
+      await spoil();
+      const again = await startService(stores, { SPIN_DEADLINE_MS: '500' });
+      try {
+        const owner = async () =>
+          (await sql`SELECT owner FROM cells WHERE cell = 0`)[0]!.owner as string | null;
+        await until(async () => (await owner()) === null, 'the cell is refused');
+        const metrics = await (await fetch(`http://127.0.0.1:${again.running.metricsPort}/metrics`)).text();
+        expect(metrics).toContain('spindle_cell_halted{cell="0"} 1');
+        const spin = { gameId: first.gameId, playerId: 'p0', wagerUsd: 0.25 };
+        const refused = await again.spin(first.partner.key, spin);
+        expect([refused.status, refused.body.errorCode]).toEqual([503, 'KS-5002']);
+        expect((await again.request('GET', '/readyz')).status).toBe(503);
+        await redis.hset(cellKey(0), 'epoch', epoch);
+        await redis.hset(gamesKey(0), String(first.gameId), record);
+        const more = await booked();
+        await until(
+          async () =>
+            (await again.spin(first.partner.key, { gameId: first.gameId, playerId: 'p0', wagerUsd: 0.25 }))
+              .status === 200,
+          'the cell deals again',
+        );
+        await until(async () => (await booked()) > more, 'the cell is written again');
+        record.writeUIntLE(await booked(), 0, 6);
+      } finally {
+        await again.stop();
+      }
+    }
   });
 });

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { Game, Partner } from '../src/domain/game.js';
 import { blockKey, cellKey, gamesKey, outboxKey, partnersKey, playersKey } from '../src/redis/keys.js';
 import { CORE_BYTES, readGame, readOutbox, readPlayer, SPIN_STATUS } from '../src/redis/records.js';
-import { EpochError, GapError, RefusedError, Scripts } from '../src/redis/scripts.js';
+import { EpochError, GapError, RefusedError, Scripts, StaleError } from '../src/redis/scripts.js';
 import { BatchEncoder, type BatchItem, BatchReply, KIND } from '../src/spins/batchCodec.js';
 import { ownStores } from './support/faults.js';
 import { freshStores, ROOT, type TestStores } from './support/service.js';
@@ -165,6 +165,21 @@ describe('the spin script', () => {
     const again = await run([item(), item({ requestId: 'x' })], { operation: 77 });
     expect(again.buffer).toEqual(first.buffer);
     expect(await everything()).toEqual(before);
+  });
+
+  test('an operation older than the newest does nothing', async () => {
+    await load(0, 1, 2, 0);
+    await run([item()], { operation: 77 });
+    await run([item()], { operation: 78 });
+    const before = await everything();
+    await expect(run([item()], { operation: 77 })).rejects.toThrow(StaleError);
+    expect(await everything()).toEqual(before);
+  });
+
+  test('an outcome that the sheet does not have is not dealt', async () => {
+    await load(0, PAYOUTS.length);
+    expect((await run([item()])).statuses).toEqual([SPIN_STATUS.noBlock]);
+    expect(await redis.exists(playersKey(CELL), outboxKey(CELL))).toBe(0);
   });
 
   test('repeats within a batch see each other', async () => {

@@ -12,7 +12,7 @@
  */
 import type { Piscina } from 'piscina';
 import type { ParSheet } from '../domain/par.js';
-import { blocksFrom, blocksMade, leaseBlock, leaseEnds } from '../postgres/blocks.js';
+import { blocksMade, leaseBlock, leaseEnds, openBlocks } from '../postgres/blocks.js';
 import type { CellLease } from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
 import { sheetsOf } from '../postgres/directory.js';
@@ -181,6 +181,13 @@ export class BlockKeeper {
     }
   }
 
+  /** What is known of a cell's queues may be wrong: they are read again from the stores. */
+  readAgain(cell: number): void {
+    for (const queue of this.#queues.values()) {
+      if (queue.lease.cell === cell) queue.leaseEnd = undefined;
+    }
+  }
+
   /** Queue depth by game. */
   depths(): { gameId: number; outcomes: number; blocks: number }[] {
     return [...this.#queues.values()].map((queue) => ({
@@ -232,7 +239,7 @@ export class BlockKeeper {
 
   /** Reads a queue from both stores, and loads what is leased and not loaded. */
   async #read(queue: Queue): Promise<void> {
-    const { cell, epoch } = queue.lease;
+    const { cell, token } = queue.lease;
     const [record, ends] = await Promise.all([
       this.#redis.hgetBuffer(gamesKey(cell), String(queue.gameId)),
       leaseEnds(this.#sql, [queue.gameId]),
@@ -240,13 +247,13 @@ export class BlockKeeper {
     const game = record === null ? undefined : readGame(record);
     const loadedEnd = game?.queueEnd ?? 0;
     queue.nextIndex = game?.nextIndex ?? 0;
-    const blocks = await blocksFrom(this.#sql, queue.gameId, game?.blockFrom ?? 0);
+    const blocks = await openBlocks(this.#sql, queue.gameId);
     queue.blocks = [];
     for (const { fromIndex, toIndex, outcomes } of blocks) {
       if (fromIndex >= loadedEnd) {
-        await this.#scripts.loadBlock(cell, epoch.toString(), queue.gameId, fromIndex, outcomes);
+        await this.#scripts.loadBlock(cell, token, queue.gameId, fromIndex, outcomes);
       }
-      if (toIndex > queue.nextIndex) queue.blocks.push({ fromIndex, toIndex });
+      queue.blocks.push({ fromIndex, toIndex });
     }
     queue.leaseEnd = ends.get(queue.gameId) ?? 0;
   }
@@ -270,7 +277,7 @@ export class BlockKeeper {
     const toIndex = fromIndex + count;
     await leaseBlock(this.#sql, lease, { gameId, fromIndex, toIndex, ...block });
     const outcomes = Buffer.from(block.outcomes.buffer, block.outcomes.byteOffset, block.outcomes.byteLength);
-    await this.#scripts.loadBlock(lease.cell, lease.epoch.toString(), gameId, fromIndex, outcomes);
+    await this.#scripts.loadBlock(lease.cell, lease.token, gameId, fromIndex, outcomes);
     queue.leaseEnd = toIndex;
     queue.blocks.push({ fromIndex, toIndex });
     if (queue.requested > 0) {

@@ -123,7 +123,7 @@ export class Directory {
 
   async #read(): Promise<void> {
     const [newest, epochs] = await Promise.all([newestChange(this.#sql), cellEpochs(this.#sql)]);
-    this.#epochs = new Map([...epochs].map(([cell, epoch]) => [cell, epoch.toString()]));
+    this.#epochs = epochs;
     if (newest === this.#newest) return;
     const changes = await changesAfter(this.#sql, this.#newest);
     const unknown = changes.games

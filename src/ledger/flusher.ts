@@ -29,6 +29,10 @@ export interface FlusherOptions {
   readonly onFlushed: (flush: { cell: number; entries: number; seconds: number; lagSeconds: number }) => void;
   readonly onConsumed: (cell: number, games: readonly Consumption[]) => void;
   readonly onHalted: (cell: number, reason: string) => void;
+  /** A cell is not written any more, for another reason than that it was disowned. */
+  readonly onGivenUp: (cell: number) => void;
+  /** Something was booked whose particulars are not known here: who counts consumption must read it again. */
+  readonly onUncertain: (cell: number) => void;
   readonly onError: (error: unknown, cell: number) => void;
 }
 
@@ -67,10 +71,6 @@ export class Flusher {
 
   /** Takes a cell over; the lease's cursor is where it goes on. */
   own(lease: CellLease): void {
-    if (lease.halted !== null) {
-      this.#options.onHalted(lease.cell, lease.halted);
-      return;
-    }
     this.#owned.set(lease.cell, { lease, cursor: lease.cursorId });
   }
 
@@ -148,7 +148,6 @@ export class Flusher {
       for (const { day } of [...totals.games, ...totals.openings]) await this.#partition(day);
       await bookEntries(this.#sql, lease, { from: owned.cursor, to: newestId }, records.rows(), totals);
       owned.cursor = newestId;
-      await this.#redis.call('XTRIM', outboxKey(lease.cell), 'MINID', streamIdAfter(newestId));
       this.#options.onFlushed({
         cell: lease.cell,
         entries,
@@ -163,6 +162,8 @@ export class Flusher {
           count: game.toIndex - game.fromIndex,
         })),
       );
+      // What is committed only: a trim that fails is made up for by the next one.
+      await this.#redis.call('XTRIM', outboxKey(lease.cell), 'MINID', streamIdAfter(newestId));
       return entries;
     } catch (error) {
       await this.#failed(owned, error);
@@ -173,7 +174,7 @@ export class Flusher {
   async #failed(owned: OwnedCell, error: unknown): Promise<void> {
     const { cell } = owned.lease;
     if (error instanceof ProgressError || isUniqueViolation(error)) {
-      this.#owned.delete(cell);
+      this.#giveUp(owned);
       const reason = error instanceof Error ? error.message : String(error);
       this.#options.onHalted(cell, reason);
       await haltCell(this.#sql, cell, reason).catch((again: unknown) => this.#options.onError(again, cell));
@@ -194,17 +195,30 @@ export class Flusher {
       SELECT fence, cursor_id FROM cells WHERE cell = ${cell}`;
     if (row !== undefined && row.fence === fence && row.cursor_id > owned.cursor) {
       owned.cursor = row.cursor_id;
+      this.#options.onUncertain(cell);
     } else {
       this.#options.onError(cause, cell);
-      this.#owned.delete(cell);
+      this.#giveUp(owned);
     }
   }
 
+  /** Writes no more under this lease; under a newer one that came meanwhile it goes on. */
+  #giveUp(owned: OwnedCell): void {
+    const { cell } = owned.lease;
+    if (this.#owned.get(cell) !== owned) return;
+    this.#owned.delete(cell);
+    this.#options.onGivenUp(cell);
+  }
+
+  /** Makes the partition of a day, and of the next one ahead of its time. */
   async #partition(day: string): Promise<void> {
-    if (this.#partitions.has(day)) return;
     const fromMs = Date.parse(`${day}T00:00:00Z`);
-    await ensurePartition(this.#sql, day, { from: firstIdAt(fromMs), to: firstIdAt(fromMs + DAY_MS) });
-    this.#partitions.add(day);
+    for (const beginMs of [fromMs, fromMs + DAY_MS]) {
+      const name = new Date(beginMs).toISOString().slice(0, 10);
+      if (this.#partitions.has(name)) continue;
+      await ensurePartition(this.#sql, name, { from: firstIdAt(beginMs), to: firstIdAt(beginMs + DAY_MS) });
+      this.#partitions.add(name);
+    }
   }
 }
 

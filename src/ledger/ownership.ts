@@ -5,11 +5,14 @@
 import { randomUUID } from 'node:crypto';
 import { acquireCells, type CellLease, releaseCell, releaseCells, renewCells } from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
+import { LostError } from './handshake.js';
 
 export interface OwnershipOptions {
   /** Called once a cell is ours; it is written only after this resolves. */
   readonly onAcquired: (lease: CellLease) => Promise<void>;
   readonly onLost: (cell: number) => void;
+  /** A cell may not be served as things are; it is tried again at every turn. */
+  readonly onRefused: (cell: number, error: LostError) => void;
   readonly onError: (error: unknown) => void;
 }
 
@@ -25,6 +28,7 @@ export class Ownership {
   #timer: NodeJS.Timeout | undefined;
   #turn: Promise<void> = Promise.resolve();
   #stopped = false;
+  #isToPrepare = false;
 
   constructor(sql: Sql, options: OwnershipOptions) {
     this.#sql = sql;
@@ -48,6 +52,16 @@ export class Ownership {
     return [...this.#held];
   }
 
+  /** Lets a cell go that its writer has given up: its lease ends, and it is taken anew, here or elsewhere. */
+  giveUp(cell: number): void {
+    if (this.#held.delete(cell)) this.#options.onLost(cell);
+  }
+
+  /** Redis may be another one than before: at the next turn every cell is given back, and prepared anew when taken. */
+  prepareAgain(): void {
+    this.#isToPrepare = true;
+  }
+
   #schedule(): void {
     if (this.#stopped) return;
     this.#timer = setTimeout(() => {
@@ -57,7 +71,13 @@ export class Ownership {
 
   async #once(): Promise<void> {
     try {
-      const kept = new Set(await renewCells(this.#sql, this.owner, LEASE_MS));
+      if (this.#isToPrepare) {
+        for (const cell of this.#held) this.#options.onLost(cell);
+        this.#held.clear();
+        await releaseCells(this.#sql, this.owner);
+        this.#isToPrepare = false;
+      }
+      const kept = new Set(await renewCells(this.#sql, this.owner, this.cells, LEASE_MS));
       for (const cell of this.#held) {
         if (kept.has(cell)) continue;
         this.#held.delete(cell);
@@ -74,9 +94,10 @@ export class Ownership {
       await this.#options.onAcquired(lease);
       this.#held.add(lease.cell);
     } catch (error) {
-      this.#options.onError(error);
-      this.#options.onLost(lease.cell);
-      await releaseCell(this.#sql, lease);
+      if (error instanceof LostError) this.#options.onRefused(lease.cell, error);
+      else this.#options.onError(error);
+      // Where this fails, the lease ends by itself: only cells that are held are prolonged.
+      await releaseCell(this.#sql, lease).catch(this.#options.onError);
     }
   }
 }

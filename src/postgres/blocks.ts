@@ -1,5 +1,6 @@
 /** Sealed outcome blocks: the lease of every index that Redis may serve. */
 import { assertOwner } from './cells.js';
+import { withChange } from './changes.js';
 import { arrayOf, type Sql, safe } from './client.js';
 
 export interface SealedBlock {
@@ -33,11 +34,12 @@ export interface LeasedBlock {
   outcomes: Buffer;
 }
 
-/** Blocks of a game that begin at an index or after it, oldest first. */
-export async function blocksFrom(sql: Sql, gameId: number, fromIndex: number): Promise<LeasedBlock[]> {
+/** Blocks of a game that are not wholly booked yet, oldest first. */
+export async function openBlocks(sql: Sql, gameId: number): Promise<LeasedBlock[]> {
   const rows = await sql<{ from_index: bigint; to_index: bigint; outcomes: Buffer }[]>`
     SELECT from_index, to_index, outcomes FROM blocks
-    WHERE game_id = ${gameId} AND from_index >= ${fromIndex} ORDER BY from_index`;
+    WHERE game_id = ${gameId} AND to_index > coalesce((SELECT next_index FROM game_progress p WHERE p.game_id = ${gameId}), 0)
+    ORDER BY from_index`;
   return rows.map((row) => ({
     fromIndex: safe(row.from_index),
     toIndex: safe(row.to_index),
@@ -53,7 +55,11 @@ export async function leaseEnds(sql: Sql, gameIds: readonly number[]): Promise<M
   return new Map(rows.map((row) => [row.game_id, safe(row.to_index)]));
 }
 
-/** Takes note that the blocks an operator asked for are made. */
+/** Takes note that blocks which an operator asked for are made; the change is seen by all. */
 export async function blocksMade(sql: Sql, gameId: number, count: number): Promise<void> {
-  await sql`UPDATE games SET blocks_requested = greatest(blocks_requested - ${count}, 0) WHERE game_id = ${gameId}`;
+  await withChange(sql, async (tx, changed) => {
+    await tx`
+      UPDATE games SET blocks_requested = greatest(blocks_requested - ${count}, 0), changed = ${changed}
+      WHERE game_id = ${gameId}`;
+  });
 }

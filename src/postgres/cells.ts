@@ -3,21 +3,27 @@
  * every write that an owner makes for its cell checks the fence in the same transaction. So a worker that was stopped
  * and comes back after its lease ended can write nothing.
  */
-import type { Sql, Transaction } from './client.js';
+import { arrayOf, raw, type Sql, type Transaction } from './client.js';
 
 export interface CellLease {
   readonly cell: number;
   readonly fence: bigint;
   readonly epoch: bigint;
+  /** What Redis must hold as its epoch: this database's identity and the number. */
+  readonly token: string;
   /** Id of the newest booked ledger entry. */
   readonly cursorId: bigint;
   readonly halted: string | null;
 }
 
+// Of another installation's Redis the number alone would be the same.
+const TOKEN = raw(`(SELECT dataset_id FROM installation) || ':' || epoch`);
+
 interface Row {
   cell: number;
   fence: bigint;
   epoch: bigint;
+  token: string;
   cursor_id: bigint;
   halted: string | null;
 }
@@ -26,6 +32,7 @@ const fromRow = (row: Row): CellLease => ({
   cell: row.cell,
   fence: row.fence,
   epoch: row.epoch,
+  token: row.token,
   cursorId: row.cursor_id,
   halted: row.halted,
 });
@@ -35,15 +42,23 @@ export async function acquireCells(sql: Sql, owner: string, leaseMs: number): Pr
   const rows = await sql<Row[]>`
     UPDATE cells SET owner = ${owner}, fence = fence + 1, lease_until = now() + ${leaseMs} * interval '1 millisecond'
     WHERE cell IN (SELECT cell FROM cells WHERE lease_until < now() ORDER BY cell FOR UPDATE SKIP LOCKED)
-    RETURNING cell, fence, epoch, cursor_id, halted`;
+    RETURNING cell, fence, epoch, ${TOKEN} AS token, cursor_id, halted`;
   return rows.map(fromRow);
 }
 
-/** Prolongs the leases that the owner still has; gives the cells that it holds on to. */
-export async function renewCells(sql: Sql, owner: string, leaseMs: number): Promise<number[]> {
+/**
+ * Prolongs the leases of these cells that the owner still has; gives the cells that it holds on to. A lease that the
+ * owner does not know of (the answer to its acquisition was lost) is not among them: it ends, and is taken anew.
+ */
+export async function renewCells(
+  sql: Sql,
+  owner: string,
+  cells: readonly number[],
+  leaseMs: number,
+): Promise<number[]> {
   const rows = await sql<{ cell: number }[]>`
     UPDATE cells SET lease_until = now() + ${leaseMs} * interval '1 millisecond'
-    WHERE owner = ${owner} AND lease_until >= now() RETURNING cell`;
+    WHERE owner = ${owner} AND cell = ANY(${arrayOf(cells)}::int[]) AND lease_until >= now() RETURNING cell`;
   return rows.map((row) => row.cell);
 }
 
@@ -91,9 +106,9 @@ export async function haltCell(sql: Sql, cell: number, reason: string): Promise<
 }
 
 /** Epochs of all cells: Redis may be dealt from only where it is at the same. */
-export async function cellEpochs(sql: Sql): Promise<Map<number, bigint>> {
-  const rows = await sql<{ cell: number; epoch: bigint }[]>`SELECT cell, epoch FROM cells`;
-  return new Map(rows.map((row) => [row.cell, row.epoch]));
+export async function cellEpochs(sql: Sql): Promise<Map<number, string>> {
+  const rows = await sql<{ cell: number; token: string }[]>`SELECT cell, ${TOKEN} AS token FROM cells`;
+  return new Map(rows.map((row) => [row.cell, row.token]));
 }
 
 /** Id of the newest booked ledger entry of a cell. */

@@ -38,6 +38,7 @@ const UNIQUE_VIOLATION = '23505';
 const CONNECT_WITHIN_MS = 3000;
 /** A statement that is not answered by then fails, and its connection is given up. */
 const ANSWER_WITHIN_MS = 8000;
+const IDLE_IN_TRANSACTION_MS = 2500;
 
 class Raw {
   constructor(readonly text: string) {}
@@ -57,6 +58,9 @@ export function connectPostgres(
     application_name: options.name,
     connectionTimeoutMillis: CONNECT_WITHIN_MS,
     query_timeout: ANSWER_WITHIN_MS,
+    // On the server too: the row lock of a worker that stops in the middle of a transaction must not outlive its lease.
+    statement_timeout: ANSWER_WITHIN_MS,
+    idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
     idleTimeoutMillis: 0,
     keepAlive: true,
     types: {

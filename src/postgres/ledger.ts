@@ -121,8 +121,11 @@ export async function ensurePartition(
     const [found] =
       await tx`SELECT 1 FROM pg_class WHERE relname = ${name} AND relnamespace = 'public'::regnamespace`;
     if (found !== undefined) return;
+    // Attached, not created as a partition: that would wait for every reader of the ledger, and every writer behind it.
+    await tx`CREATE TABLE ${raw(name)} (LIKE ledger INCLUDING ALL)`;
     await tx`
-      CREATE TABLE ${raw(name)} PARTITION OF ledger FOR VALUES FROM (${raw(String(range.from))}) TO (${raw(String(range.to))})`;
+      ALTER TABLE ledger ATTACH PARTITION ${raw(name)}
+      FOR VALUES FROM (${raw(String(range.from))}) TO (${raw(String(range.to))})`;
   });
 }
 

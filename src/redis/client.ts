@@ -19,6 +19,8 @@ export function connectRedis(url: string, onError: (error: Error) => void): Redi
     connectTimeout: 2000,
     // A server that hangs is a server that is away; spins have a deadline of their own besides.
     commandTimeout: 3000,
+    // And a connection that brings nothing back is given up, for a new one to be tried.
+    socketTimeout: 4000,
     retryStrategy: (attempt) => Math.min(50 * attempt, 500),
     keepAlive: 10_000,
     noDelay: true,
@@ -32,6 +34,8 @@ export interface RedisFacts {
   major: number;
   appendOnly: boolean;
   appendFsync: string;
+  /** What is acknowledged while the append-only file is rewritten is on disk, too. */
+  syncsDuringRewrite: boolean;
   evictionPolicy: string;
 }
 
@@ -41,7 +45,7 @@ export async function redisFacts(client: RedisClient): Promise<RedisFacts> {
   const version = /^redis_version:(.+)$/m.exec(info)?.[1]?.trim() ?? '0';
   // Valkey reports the Redis version that it is compatible with, too.
   const settings = new Map<string, string>();
-  for (const name of ['appendonly', 'appendfsync', 'maxmemory-policy']) {
+  for (const name of ['appendonly', 'appendfsync', 'no-appendfsync-on-rewrite', 'maxmemory-policy']) {
     const answer = (await client.config('GET', name)) as string[];
     settings.set(name, answer[1] ?? 'unknown');
   }
@@ -50,9 +54,14 @@ export async function redisFacts(client: RedisClient): Promise<RedisFacts> {
     major: Number.parseInt(version, 10),
     appendOnly: settings.get('appendonly') === 'yes',
     appendFsync: settings.get('appendfsync') ?? 'unknown',
+    syncsDuringRewrite: settings.get('no-appendfsync-on-rewrite') === 'no',
     evictionPolicy: settings.get('maxmemory-policy') ?? 'unknown',
   };
 }
+
+/** The server can be reached: the connection is up, and not about to close. */
+export const isReady = (client: RedisClient): boolean =>
+  client.status === 'ready' && client.stream?.writable === true;
 
 /** Resolves once the server can be reached, or after the milliseconds. */
 export function whenReady(client: RedisClient, timeoutMs: number): Promise<void> {

@@ -34,6 +34,10 @@ export const entryTimeMs = (id: bigint): number => Number(id >> 22n);
 /** The smallest entry id of a moment; ids of that moment and later are not below it. */
 export const firstIdAt = (timeMs: number): bigint => BigInt(timeMs) << 22n;
 
+/** The id of a cell's newest ledger entry, from the field `last` of its hash: ms u48, sequence u16. */
+export const newestEntryId = (last: Buffer, cell: number): bigint =>
+  (BigInt(last.readUIntLE(0, 6)) << 22n) | (BigInt(cell) << 14n) | BigInt(last.readUInt16LE(6));
+
 export interface GameRecord {
   /** Index of the next outcome to deal. */
   nextIndex: number;

@@ -18,6 +18,10 @@ export class GapError extends Error {
     this.queueEnd = queueEnd;
   }
 }
+/** The connection took nothing: the call never left this process. */
+export class NotSentError extends Error {}
+/** The store has a newer batch of the same front end; nothing was done now. Whether it was done before can't be told. */
+export class StaleError extends Error {}
 /** Redis refused the script before it ran (out of memory, loading, read only, …). Nothing was done. */
 export class RefusedError extends Error {}
 
@@ -39,12 +43,15 @@ export function loadScript(luaDir: string, name: string): Script {
 const REFUSED =
   /^(OOM|LOADING|READONLY|MISCONF|MASTERDOWN|BUSY|NOREPLICAS|NOPERM|NOAUTH|WRONGPASS|CLUSTERDOWN)/;
 
+/** What the client library says of a call that it did not write. */
+const NOT_SENT = /^Stream isn't writeable/;
+
 export interface SpinCall {
   readonly cell: number;
   readonly epoch: string;
   /** Field of this front end's newest batch, `op:<front end>`. */
   readonly operationField: string;
-  /** 8 bytes, unlike those of any batch before. */
+  /** 8 bytes, a number (little endian) greater than that of any batch before. */
   readonly operationId: Buffer;
   readonly batch: Buffer;
 }
@@ -125,6 +132,8 @@ export class Scripts {
 function asScriptError(error: unknown): unknown {
   const message = error instanceof Error ? error.message : String(error);
   if (message.startsWith('EPOCH')) return new EpochError(`The cell is at epoch ${message.slice(6)}`);
+  if (message.startsWith('STALE')) return new StaleError('A newer batch of this front end is known');
+  if (NOT_SENT.test(message)) return new NotSentError(message, { cause: error });
   if (message.startsWith('GAP')) return new GapError(Number(message.slice(4)));
   if (REFUSED.test(message)) return new RefusedError(message, { cause: error });
   return error;

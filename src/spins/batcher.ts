@@ -12,7 +12,7 @@ import { randomBytes } from 'node:crypto';
 import type { Partner } from '../domain/game.js';
 import type { SpinIds } from '../domain/spinId.js';
 import { readSafeInt64, SPIN_STATUS } from '../redis/records.js';
-import { EpochError, RefusedError, type SpinCall } from '../redis/scripts.js';
+import { EpochError, NotSentError, RefusedError, type SpinCall, StaleError } from '../redis/scripts.js';
 import { BatchEncoder, type BatchItem, BatchReply, KIND } from './batchCodec.js';
 
 /** What became of one request of a batch. Money in micro-USD. */
@@ -169,7 +169,11 @@ class CellQueue {
         onError(error, this.#cell, jobs.length);
         // These say that this try did nothing; of an earlier try they say nothing.
         if (error instanceof RefusedError || error instanceof EpochError) break;
-        mayHaveRun = true;
+        if (!(error instanceof NotSentError)) mayHaveRun = true;
+        // A later batch of ours is known to the store: whether this one ran before it can't be told any more.
+        if (error instanceof StaleError) break;
+        // The loop lets the rest of the process run: a connection that is closing is found closed in a later turn.
+        await pause(RETRY_MS);
       }
     }
     if (answer === undefined) {
@@ -226,6 +230,10 @@ class CellQueue {
     return this.#options.spinIds.encode(blocks.subarray(0, bytes));
   }
 }
+
+const RETRY_MS = 20;
+
+const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 export class DeadlineError extends Error {}
 
