@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { Environment } from '../src/config.js';
-import { ROOT, type ServiceProcess, spawnService, until } from './support/service.js';
+import { freshStores, ROOT, type ServiceProcess, spawnService, until } from './support/service.js';
 
 const run = promisify(execFile);
 let dataDir: string;
@@ -92,6 +92,36 @@ describe('one command', () => {
     npm.kill('SIGTERM');
     await ended;
     await until(async () => (await servers()).length === 0, 'the stores have ended');
+  });
+
+  test('on given stores, without an operator key or a data folder: a key is made, nothing is seeded', async () => {
+    const stores = await freshStores();
+    try {
+      const given = { REDIS_URL: stores.redisUrl, DATABASE_URL: stores.databaseUrl };
+      const service = await spawnService({
+        ...environment(),
+        ...given,
+        DATA_DIR: join(dataDir, 'not', 'there'),
+      });
+      started.push(service);
+      const operatorKey = /shown this once\) (ks_[\w-]{43})/.exec(service.output())![1]!;
+      const { body } = await service.client.request<{ partners: unknown[] }>(
+        'GET',
+        '/api/operator/v1/partners',
+        {
+          key: operatorKey,
+        },
+      );
+      expect(body.partners).toEqual([]);
+      expect(await service.end()).toBe(0);
+
+      const demo = await spawnService({ ...environment(), ...given }, ['--demo']);
+      started.push(demo);
+      expect((await spin(demo, 'demo')).status).toBe(200);
+      await demo.end();
+    } finally {
+      await stores.drop();
+    }
   });
 
   test('a second service on the same data folder is refused in one line', async () => {

@@ -9,7 +9,7 @@ import { constants } from 'node:fs';
 import { access, chmod, link, mkdir, open, readFile, realpath, rename, rm } from 'node:fs/promises';
 import { connect, createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { SetupError } from './setupError.js';
 
 export interface DataDirLock {
@@ -117,6 +117,7 @@ export function newPassword(): string {
 
 /** What the file holds; where there is none, what `make` returns, written whole with mode 0600 or not at all. */
 export async function readOrCreateSecret(path: string, make: () => string): Promise<string> {
+  await mkdir(dirname(path), { recursive: true });
   const kept = await readText(path);
   if (kept !== undefined && kept !== '') {
     await chmod(path, 0o600);
