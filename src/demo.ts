@@ -1,6 +1,6 @@
 /** What a first start on embedded stores makes, so that the service can be tried at once: a sandbox partner and a game. */
 import { checkParSheet, type ParSheet } from './domain/par.js';
-import { apiKeyHash, initialSettings, newApiKey } from './http/partners.js';
+import { apiKeyHash, initialSettings } from './http/partners.js';
 import type { Store } from './postgres/store.js';
 
 const SLUG = 'demo';
@@ -93,5 +93,3 @@ export async function seedDemo(store: Store, apiKey: string): Promise<Demo> {
   const sheet: ParSheet | undefined = (await store.findParSheet(game.parSheetId!))?.sheet;
   return { gameId: game.gameId, wagerUsd: sheet?.denominationUsd ?? SHEET.denominationUsd };
 }
-
-export { newApiKey };

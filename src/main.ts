@@ -7,7 +7,7 @@ import { type Logger, pino } from 'pino';
 import { Piscina } from 'piscina';
 import { BlockKeeper } from './blocks/keeper.js';
 import { type Config, readConfig } from './config.js';
-import { newApiKey, seedDemo } from './demo.js';
+import { seedDemo } from './demo.js';
 import { Directory, type KnownGame } from './directory/directory.js';
 import { ERRORS } from './domain/errors.js';
 import { SpinIds } from './domain/spinId.js';
@@ -21,6 +21,7 @@ import {
 } from './embedded/index.js';
 import { Access } from './http/access.js';
 import type { Exchange } from './http/exchange.js';
+import { newApiKey } from './http/partners.js';
 import { Replies } from './http/reply.js';
 import { type Services, serverRoutes } from './http/routes.js';
 import { HttpServer } from './http/server.js';
@@ -524,7 +525,7 @@ async function startHttp(parts: HttpParts): Promise<number> {
   };
   metrics.gauge('spindle_http_open_requests', 'Requests that are not answered yet', () => server.open);
   metrics.gauge('spindle_batch_pending', 'Spins that wait or are under way', () => batcher.pending);
-  const routes = serverRoutes(services, access, replies, { brand: config.BRAND, log });
+  const routes = serverRoutes(services, access, replies, { brand: config.BRAND });
   const server = new HttpServer(routes, (exchange, error) => {
     onFault(exchange, exchange.operation, error);
     replies.error(exchange, ERRORS.internal);

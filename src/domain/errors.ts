@@ -131,8 +131,6 @@ export const ERRORS = {
   ),
 } as const satisfies Record<string, ErrorEntry>;
 
-export type ErrorName = keyof typeof ERRORS;
-
 /** One fault of a refused request; `path` is a JSON Pointer (RFC 6901) into what was sent. */
 export interface Fault {
   readonly path: string;

@@ -1,5 +1,4 @@
 /** The one table of routes, and how it becomes what the server listens for. */
-import type { Logger } from 'pino';
 import { ApiError, ERRORS } from '../domain/errors.js';
 import type { Partner } from '../domain/game.js';
 import { SpinBody, SpinResponse, VersionResponse } from '../domain/requests.js';
@@ -80,7 +79,7 @@ export function serverRoutes(
   services: Services,
   access: Access,
   replies: Replies,
-  options: { brand: string; log: Logger },
+  options: { brand: string },
 ): ServerRoute[] {
   const routes = allRoutes(services, options.brand);
   const spin = new SpinEndpoint(access, replies, services);
