@@ -2,12 +2,12 @@
 Deals a batch of spins of one cell, and counts requests against their windows. Atomic; all reads and checks come
 before the first write, and no write after the first can fail.
 
-KEYS[1]  {cN}:cell      hash    epoch; last: ms u48 and seq u16 of the newest ledger entry; op:<front end>: the newest
-                                batch of each front end and its reply
+KEYS[1]  {cN}:cell      hash    epoch; last: LAST; booked: BOOKED; op:<front end>: the newest batch of each front end
+                                and its reply
 KEYS[2]  {cN}:partners  hash    partner id -> PARTNER
 KEYS[3]  {cN}:players   hash    "<partner id>:<playerId>" -> PLAYER
 KEYS[4]  {cN}:games     hash    game id -> GAME
-KEYS[5]  {cN}:outbox    stream  one entry a batch, field b: the ledger entries of the batch, in order
+KEYS[5]  {cN}:outbox    stream  one entry a batch; b: the ledger entries of the batch, in order; t: TOTALS before it
 computed {cN}:idem:<period>           hash, 16-byte hash of partner and requestId -> BOUND; the current period's is
                                       written, the current and the one before are read
 computed {cN}:block:<game id>:<from>  string, packed outcomes (u16 each) of the block that starts at index <from>
@@ -18,7 +18,9 @@ ARGV[3]  length of an idempotency period, seconds
 ARGV[4]  field of the caller's newest batch in KEYS[1], "op:<front end>"
 ARGV[5]  operation id of this batch, u64: greater than those before; the same again is answered with the stored reply
          and changes nothing
-ARGV[6]  the batch (little endian):
+ARGV[6]  ledger entries that may wait in the outbox, and
+ARGV[7]  their bytes: while it holds as much, nothing is dealt (a batch that begins below may end above)
+ARGV[8]  the batch (little endian):
            partners u16, games u16, spins u16, offset of the first spin u32
            each partner: id u32, spin limit u32, API limit u32, opening balance i64, funding i64 (-1: none),
                          enforce the balance u8
@@ -41,19 +43,20 @@ local call = redis.call
 
 local DEALT, REPLAY, CONFLICT, LIMITED, DENIED = '\0', '\1', '\2', '\3', '\4'
 local INSUFFICIENT, FUNDING, EXHAUSTED, NO_BLOCK, COUNTED, OVERFLOW = '\5', '\6', '\7', '\8', '\9', '\10'
+local OUTBOX_FULL = '\11'
 local NO_CORE = string.rep('\0', CORE_BYTES)
 local MONEY_MAX = 9e15
 local SEQ_MAX = 16383
 
-local cell = call('HMGET', KEYS[1], 'epoch', 'last', ARGV[4])
+local cell = call('HMGET', KEYS[1], 'epoch', 'last', 'booked', ARGV[4])
 if cell[1] ~= ARGV[1] then
   return redis.error_reply('EPOCH ' .. (cell[1] or 'none'))
 end
 local opId = ARGV[5]
-if cell[3] then
-  local newest, this = unpackStruct('<I8', cell[3]), unpackStruct('<I8', opId)
+if cell[4] then
+  local newest, this = unpackStruct('<I8', cell[4]), unpackStruct('<I8', opId)
   if this == newest then
-    return sub(cell[3], 9)
+    return sub(cell[4], 9)
   end
   if this < newest then
     return redis.error_reply('STALE a newer operation of this front end is known')
@@ -64,7 +67,7 @@ local time = call('TIME')
 local second = tonumber(time[1])
 local nowMs = second * 1000 + floor(tonumber(time[2]) / 1000)
 local minute = floor(second / 60)
-local batch = ARGV[6]
+local batch = ARGV[8]
 local partnerCount, gameCount, spinCount, position = unpackStruct('<I2I2I2I4', batch)
 position = position + 1
 
@@ -165,13 +168,19 @@ for i = 1, partnerCount do
 end
 
 -- Ids of ledger entries: ms (41 bits), cell (8), seq (14), never going back even where the clock does.
-local idMs, seq = nowMs, -1
+local idMs, seq, totalEntries, totalBytes = nowMs, -1, 0, 0
 if cell[2] then
-  local lastMs, lastSeq = unpackStruct('<I6I2', cell[2])
+  local lastMs, lastSeq
+  lastMs, lastSeq, totalEntries, totalBytes = unpackStruct(LAST_FORMAT, cell[2])
   if lastMs >= nowMs then
     idMs, seq = lastMs, lastSeq
   end
 end
+local bookedEntries, bookedBytes = 0, 0
+if cell[3] then
+  bookedEntries, bookedBytes = unpackStruct(TOTALS_FORMAT, cell[3], 9)
+end
+local isFull = totalEntries - bookedEntries >= tonumber(ARGV[6]) or totalBytes - bookedBytes >= tonumber(ARGV[7])
 local cellBits = tonumber(ARGV[2]) * 16384
 local idHigh, idLow = floor(idMs / 1024), (idMs % 1024) * 4194304 + cellBits
 local function nextLow()
@@ -217,6 +226,8 @@ for i = 1, spinCount do
       end
     elseif deny[i] ~= 0 then
       result = DENIED
+    elseif isFull then
+      result = OUTBOX_FULL
     else
       local game, player = gameOf[i] + 1, playerOf[i]
       local isNew = false
@@ -310,7 +321,9 @@ end
 
 -- Write. The stream comes first: it is the only write that Redis itself could refuse (an id that is not the newest).
 if recordCount > 0 then
-  call('XADD', KEYS[5], string.format('%.0f-%d', idMs, seq), 'b', concat(records))
+  local entry = concat(records)
+  call('XADD', KEYS[5], string.format('%.0f-%d', idMs, seq), 'b', entry, 't', pack(TOTALS_FORMAT, totalEntries, totalBytes))
+  totalEntries, totalBytes = totalEntries + recordCount, totalBytes + #entry
 end
 local values = {}
 for i = 1, partnerCount do
@@ -345,7 +358,7 @@ if recordCount > 0 then
   if newlyBoundCount > 0 then
     call('HSET', idemKey, unpack(newlyBound))
   end
-  call('HSET', KEYS[1], 'last', pack('<I6I2', idMs, seq), ARGV[4], opId .. reply)
+  call('HSET', KEYS[1], 'last', pack(LAST_FORMAT, idMs, seq, totalEntries, totalBytes), ARGV[4], opId .. reply)
 else
   call('HSET', KEYS[1], ARGV[4], opId .. reply)
 end

@@ -70,6 +70,23 @@ export const Environment = Type.Object({
     description: `Failed authentications in a minute from one address before ${ERRORS.tooManyFailedLogins.code}`,
   }),
   SPIN_DEADLINE_MS: milliseconds(3000, 'How long Redis is waited for before a spin is answered without it'),
+  ACK: Type.Union([Type.Literal('redis'), Type.Literal('ledger')], {
+    default: 'redis',
+    description:
+      'When a slot spin is answered: once it is on the disk of Redis, or only once it is committed in Postgres',
+  }),
+  OUTBOX_MAX_ENTRIES: Type.Integer({
+    minimum: 1,
+    maximum: 1_000_000_000,
+    default: 1_000_000,
+    description: `Ledger entries of a cell that may wait for Postgres; at this bound spins get ${ERRORS.unavailable.code}`,
+  }),
+  OUTBOX_MAX_MB: Type.Integer({
+    minimum: 1,
+    maximum: 1_000_000,
+    default: 256,
+    description: 'The same in megabytes',
+  }),
   BATCH_MAX: Type.Integer({
     minimum: 1,
     maximum: 512,
@@ -88,6 +105,12 @@ export const Environment = Type.Object({
     default: '0',
     description: '`1` serves from a Redis that may lose or evict data (never for real money)',
   }),
+  KILL_AT: Type.Optional(
+    Type.String({
+      pattern: '^[a-z.-]+(:[1-9][0-9]*)?$',
+      description: 'For tests: the step (src/steps.ts), and the n-th time, at which the process kills itself',
+    }),
+  ),
   LOG_LEVEL: Type.Union(
     ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'].map((level) => Type.Literal(level)),
     { default: 'info', description: 'Least level of the log lines' },

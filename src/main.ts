@@ -1,60 +1,29 @@
 /** The only place that constructs and wires: stores, roles, server, and their orderly end. */
-import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import closeWithGrace from 'close-with-grace';
 import { type Logger, pino } from 'pino';
-import { Piscina } from 'piscina';
-import { BlockKeeper } from './blocks/keeper.js';
+import type { BlockKeeper } from './blocks/keeper.js';
 import { type Config, readConfig } from './config.js';
 import { seedDemo } from './demo.js';
 import { Directory, type KnownGame } from './directory/directory.js';
-import { ERRORS } from './domain/errors.js';
-import { SpinIds } from './domain/spinId.js';
-import {
-  type EmbeddedStore,
-  lockDataDir,
-  readOrCreateSecret,
-  SetupError,
-  startEmbeddedPostgres,
-  startEmbeddedRedis,
-} from './embedded/index.js';
-import { Access } from './http/access.js';
-import type { Exchange } from './http/exchange.js';
+import { readOrCreateSecret, SetupError } from './embedded/index.js';
 import { newApiKey } from './http/partners.js';
-import { Replies } from './http/reply.js';
-import { type Services, serverRoutes } from './http/routes.js';
-import { HttpServer } from './http/server.js';
-import { Flusher } from './ledger/flusher.js';
-import { handshake, LostError } from './ledger/handshake.js';
-import { Housekeeping } from './ledger/housekeeping.js';
-import { Ownership } from './ledger/ownership.js';
+import { lineOf } from './log.js';
 import { Metrics, serveMetrics } from './metrics.js';
-import type { CellLease } from './postgres/cells.js';
-import { connectPostgres, migrate, POSTGRES_MAJOR_MIN, postgresMajor, type Sql } from './postgres/client.js';
+import { migrate } from './postgres/client.js';
 import { type Installation, installation } from './postgres/installation.js';
 import { openStore } from './postgres/store.js';
-import { missing } from './readiness.js';
-import {
-  connectRedis,
-  isReady,
-  REDIS_MAJOR_MIN,
-  type RedisClient,
-  redisFacts,
-  whenReady,
-} from './redis/client.js';
 import { type Lookups, openLookups } from './redis/lookups.js';
 import { Scripts } from './redis/scripts.js';
-import { SpinBatcher } from './spins/batcher.js';
-import { STORES_FILE } from './storesFile.js';
+import { startFrontEnd } from './roles/frontEnd.js';
+import { startWorker } from './roles/worker.js';
+import { stepper } from './steps.js';
+import { openPostgres, openRedis, storeAddresses } from './stores.js';
 import { Undo } from './undo.js';
 
-/** Requests that may wait for one cell: half a second at full speed. */
-const WAITING_MAX = 10_000;
-const KEY_TOUCH_MS = 10_000;
-const DRAIN_MS = 5000;
-const FLUSH_AT_STOP_MS = 3000;
 const PLAYABLE_WITHIN_MS = 5000;
+const SERVED_WITHIN_MS = 6000;
 
 export interface Running {
   /** Undefined without the http role. */
@@ -91,7 +60,7 @@ async function assemble(
   undo: Undo,
 ): Promise<Running> {
   const metrics = new Metrics();
-  const { redisUrl, databaseUrl } = await stores(config, log, progress, undo);
+  const { redisUrl, databaseUrl } = await storeAddresses(config, log, progress, undo);
 
   progress('Checking Redis and Postgres …');
   const redis = await openRedis(redisUrl, config, log, undo);
@@ -113,7 +82,11 @@ async function assemble(
     (await readOrCreateSecret(join(config.dataDir, 'operator-api-key'), makeOperatorKey));
 
   const store = openStore(sql);
-  const scripts = new Scripts(redis, config.luaDir, installed.idempotencyTtlSeconds);
+  const scripts = new Scripts(redis, {
+    luaDir: config.luaDir,
+    idempotencyPeriodSeconds: installed.idempotencyTtlSeconds,
+    outboxMax: { entries: config.OUTBOX_MAX_ENTRIES, bytes: config.OUTBOX_MAX_MB * 1e6 },
+  });
   let keeper: BlockKeeper | undefined;
   const directory = new Directory(sql, {
     pollMs: config.DIRECTORY_POLL_MS,
@@ -141,7 +114,9 @@ async function assemble(
       scripts,
       directory,
       metrics,
+      onStep: stepper(config.KILL_AT),
     });
+    await isServed(openLookups(redis), directory);
   }
   const metricsServer = await serveMetrics(metrics, config.HOST, config.METRICS_PORT).catch(
     (error: Error) => {
@@ -159,11 +134,12 @@ async function assemble(
     await playable(openLookups(redis), demo.gameId, directory);
   }
   const port = config.roles.http
-    ? await startHttp({
+    ? await startFrontEnd({
         config,
         log,
         undo,
         redis,
+        redisUrl,
         scripts,
         directory,
         metrics,
@@ -185,6 +161,19 @@ async function assemble(
   };
 }
 
+/**
+ * Waits until every cell can be dealt from: those of a worker that was killed are leased for some seconds more. What
+ * must be rebuilt may take longer; then the start goes on, and /readyz tells.
+ */
+async function isServed(lookups: Lookups, directory: Directory): Promise<void> {
+  const deadline = performance.now() + SERVED_WITHIN_MS;
+  while (performance.now() < deadline) {
+    await directory.refresh();
+    if ((await lookups.closed(directory.epochs)).length === 0) return;
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
 /** Waits for the first block of a game, so that what is printed for it works; a slow machine may print sooner. */
 async function playable(lookups: Lookups, gameId: number, directory: Directory): Promise<void> {
   const game = directory.game(gameId);
@@ -194,95 +183,6 @@ async function playable(lookups: Lookups, gameId: number, directory: Directory):
     if (((await lookups.findGame(cell, gameId))?.queueEnd ?? 0) > 0) return;
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
-}
-
-/** The addresses of the stores; those that are not given are started. */
-async function stores(
-  config: Config,
-  log: Logger,
-  progress: (line: string) => void,
-  undo: Undo,
-): Promise<{ redisUrl: string; databaseUrl: string }> {
-  const { REDIS_URL, DATABASE_URL } = config;
-  if (REDIS_URL !== undefined && DATABASE_URL !== undefined)
-    return { redisUrl: REDIS_URL, databaseUrl: DATABASE_URL };
-  const lock = await lockDataDir(config.dataDir);
-  undo.add(() => lock.release());
-  const options = {
-    dataDir: lock.dataDir,
-    cacheDir: config.cacheDir,
-    progress,
-    onEvent: (line: string) => log.warn(line),
-  };
-  const embed = async (start: (o: typeof options) => Promise<EmbeddedStore>): Promise<string> => {
-    const embedded = await start(options);
-    undo.add(() => embedded.stop());
-    return embedded.url;
-  };
-  const [redis, postgres] = await Promise.allSettled([
-    REDIS_URL ?? embed(startEmbeddedRedis),
-    DATABASE_URL ?? embed(startEmbeddedPostgres),
-  ]);
-  if (redis.status === 'rejected') throw redis.reason;
-  if (postgres.status === 'rejected') throw postgres.reason;
-  const urls = { redisUrl: redis.value, databaseUrl: postgres.value };
-  const file = join(lock.dataDir, STORES_FILE);
-  await writeFile(file, JSON.stringify(urls), { mode: 0o600 });
-  undo.add(() => rm(file, { force: true }));
-  return urls;
-}
-
-async function openRedis(url: string, config: Config, log: Logger, undo: Undo): Promise<RedisClient> {
-  const redis = connectRedis(url, (error) => log.warn({ err: error.message }, 'redis'));
-  undo.add(() => redis.disconnect());
-  try {
-    await redis.connect();
-  } catch (error) {
-    throw new SetupError(`Redis at ${withoutSecrets(url)} can't be reached: ${lastLine(error)}`);
-  }
-  const facts = await redisFacts(redis);
-  if (facts.major < REDIS_MAJOR_MIN) {
-    throw new SetupError(
-      `Redis at ${withoutSecrets(url)} is ${facts.version}; ${REDIS_MAJOR_MIN}.0 or later is needed`,
-    );
-  }
-  const volatile: string[] = [];
-  if (!facts.appendOnly || facts.appendFsync !== 'always') {
-    volatile.push(`appendonly ${facts.appendOnly ? 'yes' : 'no'}, appendfsync ${facts.appendFsync}`);
-  }
-  if (!facts.syncsDuringRewrite) volatile.push('no-appendfsync-on-rewrite yes');
-  if (facts.evictionPolicy !== 'noeviction') volatile.push(`maxmemory-policy ${facts.evictionPolicy}`);
-  if (volatile.length > 0) {
-    const what = `Redis may lose or evict what it acknowledged (${volatile.join('; ')})`;
-    if (!config.allowVolatileRedis) {
-      throw new SetupError(
-        `${what}; set appendonly yes, appendfsync always, no-appendfsync-on-rewrite no, maxmemory-policy noeviction`,
-      );
-    }
-    log.error(`${what}; served all the same: ALLOW_VOLATILE_REDIS=1`);
-  }
-  return redis;
-}
-
-async function openPostgres(url: string, config: Config, log: Logger, undo: Undo): Promise<Sql> {
-  const sql = connectPostgres(url, {
-    max: config.roles.worker ? 10 : 6,
-    name: 'spindle',
-    onError: (error) => log.warn({ err: error.message }, 'postgres'),
-  });
-  undo.add(() => sql.end());
-  let major: number;
-  try {
-    major = await postgresMajor(sql);
-  } catch (error) {
-    throw new SetupError(`Postgres at ${withoutSecrets(url)} can't be reached: ${lastLine(error)}`);
-  }
-  if (major < POSTGRES_MAJOR_MIN) {
-    throw new SetupError(
-      `Postgres at ${withoutSecrets(url)} is ${major}; ${POSTGRES_MAJOR_MIN} or later is needed`,
-    );
-  }
-  return sql;
 }
 
 function checkFixed(config: Config, installed: Installation): void {
@@ -298,295 +198,13 @@ function checkFixed(config: Config, installed: Installation): void {
   }
 }
 
-interface WorkerParts {
-  config: Config;
-  log: Logger;
-  undo: Undo;
-  sql: Sql;
-  redis: RedisClient;
-  redisUrl: string;
-  idempotencyTtlSeconds: number;
-  scripts: Scripts;
-  directory: Directory;
-  metrics: Metrics;
-}
-
-/** Flushes the ledger and keeps the queues filled, for the cells that this process comes to own. */
-async function startWorker(parts: WorkerParts): Promise<BlockKeeper> {
-  const { config, log, undo, sql, redis, scripts, directory, metrics } = parts;
-  const reader = connectRedis(parts.redisUrl, () => metrics.storeErrors.inc({ store: 'redis' }));
-  undo.add(() => reader.disconnect());
-  await reader.connect();
-  const pool = new Piscina({
-    filename: join(config.workersDir, 'makeBlock.js'),
-    minThreads: 1,
-    maxThreads: config.BLOCK_WORKERS,
-    maxQueue: 1024,
-  });
-  undo.add(() => pool.destroy());
-  // Every game tries again by itself: while a store is away one line a second is enough.
-  const logBlockError = onceASecond((fields, unsaid) =>
-    log.warn({ ...fields, unsaid }, 'a block could not be made or loaded; trying again'),
-  );
-  const keeper = new BlockKeeper(sql, redis, scripts, pool, {
-    gamesOfCell: (cell) => directory.gamesOfCell(cell),
-    minReadyBlocks: (partnerId) => directory.minReadyBlocks(partnerId),
-    onMade: ({ outcomes, totalSeconds }) => {
-      metrics.blockOutcomes.inc(outcomes);
-      metrics.blockMakeSeconds.observe(totalSeconds);
-    },
-    onError: (error, gameId) => {
-      metrics.storeErrors.inc({ store: 'blocks' });
-      logBlockError({ err: error, gameId });
-    },
-  });
-  const flusher = new Flusher(sql, redis, reader, {
-    intervalMs: config.FLUSH_INTERVAL_MS,
-    onFlushed: ({ entries, seconds, lagSeconds }) => {
-      metrics.flushEntries.inc(entries);
-      metrics.flushSeconds.observe(seconds);
-      metrics.flushLagSeconds.set(lagSeconds);
-    },
-    onConsumed: (cell, games) => keeper.consumed(cell, games),
-    onUncertain: (cell) => keeper.readAgain(cell),
-    onGivenUp: (cell) => ownership.giveUp(cell),
-    onHalted: (cell, reason) => {
-      metrics.cellHalted.set({ cell: String(cell) }, 1);
-      log.fatal({ cell, reason }, 'the ledger of a cell is halted');
-    },
-    onError: (error, cell) => {
-      metrics.storeErrors.inc({ store: 'ledger' });
-      log.warn({ err: error, cell }, 'a flush failed; trying again');
-    },
-  });
-  const housekeeping = new Housekeeping(
-    redis,
-    parts.idempotencyTtlSeconds,
-    () => ownership.cells,
-    (error) => {
-      metrics.storeErrors.inc({ store: 'redis' });
-      log.warn({ err: error }, 'housekeeping failed; it comes again');
-    },
-  );
-  const refused = new Set<number>();
-  const ownership = new Ownership(sql, {
-    onAcquired: async (lease: CellLease) => {
-      const { cell, halted } = lease;
-      if (halted !== null) throw new LostError(`The ledger of cell ${cell} is halted: ${halted}`);
-      if ((await handshake(sql, redis, lease)) === 'lost') {
-        throw new LostError(`Redis does not hold what the ledger has booked: cell ${cell} is not served`);
-      }
-      await housekeeping.tidy(cell);
-      if (refused.delete(cell)) log.warn({ cell }, 'a cell that was refused is served again');
-      metrics.cellHalted.set({ cell: String(cell) }, 0);
-      flusher.own(lease);
-      keeper.own(lease);
-    },
-    onLost: (cell) => {
-      flusher.disown(cell);
-      keeper.disown(cell);
-      log.info({ cell }, 'a cell is written by this worker no more');
-    },
-    onRefused: (cell, error) => {
-      // It is tried again at every turn, and said once.
-      if (!refused.has(cell)) log.fatal({ cell, reason: error.message }, 'a cell is not served');
-      refused.add(cell);
-      metrics.cellHalted.set({ cell: String(cell) }, 1);
-    },
-    onError: (error) => {
-      metrics.storeErrors.inc({ store: 'ledger' });
-      log.warn({ err: error }, 'the leases of the cells could not be renewed');
-    },
-  });
-  metrics.gaugeBy('spindle_queue_outcomes', 'Outcomes ready to be dealt, by game', 'game', async () =>
-    keeper.depths().map(({ gameId, outcomes }) => [String(gameId), outcomes]),
-  );
-  metrics.gaugeBy('spindle_queue_blocks', 'Blocks with outcomes left, by game', 'game', async () =>
-    keeper.depths().map(({ gameId, blocks }) => [String(gameId), blocks]),
-  );
-  const lookups = openLookups(redis);
-  metrics.gaugeBy(
-    'spindle_outbox_lag_seconds',
-    'Age of the oldest entry not in the ledger, by cell',
-    'cell',
-    () =>
-      Promise.all(
-        ownership.cells.map(
-          async (cell): Promise<[string, number]> => [
-            String(cell),
-            await lookups.outboxAgeSeconds(cell).catch(() => Number.NaN),
-          ],
-        ),
-      ),
-  );
-  metrics.gauge('spindle_cells_owned', 'Cells that this process writes', () => ownership.cells.length);
-  metrics.gauge('spindle_block_pool_queue', 'Blocks that wait for a thread', () => pool.queueSize);
-  await ownership.start();
-  const again = (): void => ownership.prepareAgain();
-  redis.on('ready', again);
-  undo.add(() => redis.off('ready', again));
-  flusher.start();
-  keeper.start();
-  housekeeping.start();
-  undo.add(async () => {
-    housekeeping.stop();
-    await keeper.stop();
-    await flusher.stop(FLUSH_AT_STOP_MS);
-    await ownership.stop();
-  });
-  return keeper;
-}
-
-interface HttpParts {
-  config: Config;
-  log: Logger;
-  undo: Undo;
-  redis: RedisClient;
-  scripts: Scripts;
-  directory: Directory;
-  metrics: Metrics;
-  installed: Installation;
-  operatorKey: string;
-  store: ReturnType<typeof openStore>;
-}
-
-/** Serves both APIs. @returns the port. */
-async function startHttp(parts: HttpParts): Promise<number> {
-  const { config, log, undo, redis, scripts, directory, metrics, installed, store } = parts;
-  const spinIds = new SpinIds(installed.spinIdKey);
-  const batcher = new SpinBatcher({
-    call: (call) => scripts.spin(call),
-    isReady: () => isReady(redis),
-    whenReady: (timeoutMs) => whenReady(redis, timeoutMs),
-    epochOf: (cell) => directory.epochOf(cell),
-    spinIds,
-    deadlineMs: config.SPIN_DEADLINE_MS,
-    batchMax: config.BATCH_MAX,
-    waitingMax: WAITING_MAX,
-    onBatch: (size, seconds) => metrics.batch(size, seconds),
-    onError: (error, cell, size) => {
-      metrics.storeErrors.inc({ store: 'redis' });
-      log.warn({ err: error, cell, size }, 'a batch of spins had no answer');
-    },
-  });
-  const replies = new Replies((exchange, status, errorCode) => {
-    metrics.request(exchange.operation, (performance.now() - exchange.startedMs) / 1000, errorCode);
-    if (status >= 500 && errorCode !== undefined) {
-      log.warn(
-        { requestId: exchange.id, operation: exchange.operation, errorCode },
-        'answered with an error',
-      );
-    }
-  });
-  const onFault = (exchange: Exchange, operation: string, error: unknown): void => {
-    metrics.faults.inc({ operation });
-    log.error({ err: error, requestId: exchange.id, operation }, 'a request failed');
-  };
-  const used = new Map<number, Date>();
-  const access = new Access(
-    {
-      keyByHash: (hash) => directory.keyByHash(hash),
-      partner: (partnerId) => directory.partner(partnerId),
-      refresh: () => directory.refresh(),
-      countFailure: (address, limit) => scripts.countFailure(address, limit),
-      onKeyUsed: (keyId) => used.set(keyId, NOW.date),
-      onError: (exchange, error) => onFault(exchange, 'authenticate', error),
-    },
-    replies,
-    { failureLimit: config.AUTH_FAILURE_LIMIT, operatorKey: parts.operatorKey },
-  );
-  const clock = setInterval(() => {
-    NOW.date = new Date();
-  }, 1000);
-  const touch = async (): Promise<void> => {
-    const batch = new Map(used);
-    used.clear();
-    await store.touchKeys(batch);
-  };
-  const toucher = setInterval(() => touch().catch(() => {}), KEY_TOUCH_MS);
-  undo.add(async () => {
-    clearInterval(clock);
-    clearInterval(toucher);
-    await touch();
-  });
-  const lookups = openLookups(redis);
-  const services: Services = {
-    store,
-    lookups,
-    spinIds,
-    playerIdKey: installed.playerIdKey,
-    partner: (partnerId) => directory.partner(partnerId),
-    game: (gameId) => directory.game(gameId),
-    refresh: () => directory.refresh(),
-    submit: (job) => batcher.submit(job),
-    onDealt: (game, payoutMicros) => metrics.dealt(game.wagerMicros, payoutMicros),
-    onFault,
-    missing: () => missing(lookups, store, directory, installed.cells),
-  };
-  metrics.gauge('spindle_http_open_requests', 'Requests that are not answered yet', () => server.open);
-  metrics.gauge('spindle_batch_pending', 'Spins that wait or are under way', () => batcher.pending);
-  const routes = serverRoutes(services, access, replies, { brand: config.BRAND });
-  const server = new HttpServer(routes, (exchange, error) => {
-    onFault(exchange, exchange.operation, error);
-    replies.error(exchange, ERRORS.internal);
-  });
-  let port: number;
-  try {
-    port = await server.listen(config.HOST, config.PORT);
-  } catch (error) {
-    throw new SetupError(`${lastLine(error)} (HOST, PORT)`);
-  }
-  undo.add(async () => {
-    server.stopListening();
-    replies.closeConnections();
-    const deadline = performance.now() + DRAIN_MS;
-    // What has arrived is answered, and each answer closes its connection.
-    do await new Promise((resolve) => setTimeout(resolve, 20));
-    while ((server.open > 0 || batcher.pending > 0) && performance.now() < deadline);
-    server.close();
-  });
-  return port;
-}
-
-/** Hands on what it is called with at most once a second, with the number of calls that were left out in between. */
-function onceASecond(say: (fields: object, unsaid: number) => void): (fields: object) => void {
-  let saidAt = Number.NEGATIVE_INFINITY;
-  let unsaid = 0;
-  return (fields) => {
-    if (performance.now() - saidAt < 1000) {
-      unsaid++;
-      return;
-    }
-    say(fields, unsaid);
-    saidAt = performance.now();
-    unsaid = 0;
-  };
-}
-
-/** The time to the second, for what needs no better. */
-const NOW = { date: new Date() };
-
-const withoutSecrets = (url: string): string => {
-  try {
-    const { protocol, host, pathname } = new URL(url);
-    return `${protocol}//${host}${pathname}`;
-  } catch {
-    return 'the given URL';
-  }
-};
-
-const lastLine = (error: unknown): string => {
-  if (error instanceof AggregateError && error.errors.length > 0) return lastLine(error.errors[0]);
-  return (error instanceof Error ? error.message : String(error)).split('\n')[0] ?? 'unknown';
-};
-
 /** The program: `node dist/src/main.js [--demo]`. */
 async function main(): Promise<void> {
   let config: Config;
   try {
     config = readConfig();
   } catch (error) {
-    process.stderr.write(`spindle: ${lastLine(error)}\n`);
+    process.stderr.write(`spindle: ${lineOf(error)}\n`);
     process.exit(1);
   }
   const log = pino({ level: config.LOG_LEVEL, base: { service: 'spindle', pid: process.pid } });
@@ -608,7 +226,7 @@ async function main(): Promise<void> {
     running = await start(config, log, progress);
   } catch (error) {
     if (!(error instanceof SetupError)) log.fatal({ err: error }, 'the start failed');
-    process.stderr.write(`spindle: ${lastLine(error)}\n`);
+    process.stderr.write(`spindle: ${lineOf(error)}\n`);
     process.exit(1);
   }
   announce(config, running);

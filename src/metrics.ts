@@ -80,6 +80,11 @@ export class Metrics {
   readonly blockMakeSeconds: Histogram;
   readonly blockOutcomes: Counter;
   readonly storeErrors: Counter;
+  readonly recoveriesUnderWay: Gauge;
+  readonly recoverySeconds: Histogram;
+  readonly outcomesVoided: Counter;
+  readonly ackSeconds: Histogram;
+  readonly redisVolatile: Gauge;
   #dealt = 0;
   // Sums for a graph, which is drawn in doubles: the books are the ledger.
   #wageredMicros = 0;
@@ -158,6 +163,33 @@ export class Metrics {
     this.blockOutcomes = new Counter({
       name: 'spindle_block_outcomes_total',
       help: 'Outcomes made',
+      registers,
+    });
+    this.recoveriesUnderWay = new Gauge({
+      name: 'spindle_recoveries_under_way',
+      help: 'Cells that this process is rebuilding from the ledger',
+      registers,
+    });
+    this.recoverySeconds = new Histogram({
+      name: 'spindle_recovery_seconds',
+      help: 'Time to rebuild a cell of Redis from the ledger',
+      buckets: [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900],
+      registers,
+    });
+    this.outcomesVoided = new Counter({
+      name: 'spindle_outcomes_voided_total',
+      help: 'Outcomes given up because Redis lost what it held',
+      registers,
+    });
+    this.ackSeconds = new Histogram({
+      name: 'spindle_ledger_ack_seconds',
+      help: 'Time for which dealt spins waited for the ledger before they were answered, by batch',
+      buckets: LATENCY_BUCKETS,
+      registers,
+    });
+    this.redisVolatile = new Gauge({
+      name: 'spindle_redis_volatile',
+      help: '1 while Redis may lose or evict what it acknowledged',
       registers,
     });
     this.#counter('spindle_spins_total', 'Spins dealt', () => this.#dealt);

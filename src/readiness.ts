@@ -3,36 +3,43 @@ import type { Directory } from './directory/directory.js';
 import type { Store } from './postgres/store.js';
 import type { Lookups } from './redis/lookups.js';
 
-/** @returns a line for each thing; none where all is there. */
+/**
+ * @param volatile settings of Redis that let it lose data, where it may not be served from for that.
+ * @returns a line for each thing; none where all is there.
+ */
 export async function missing(
   lookups: Lookups,
   store: Store,
   directory: Directory,
-  cells: number,
+  volatile: readonly string[],
 ): Promise<string[]> {
-  const answers = await Promise.all([
-    soon(store.cellCursor(0)).then(
-      () => undefined,
-      () => 'Postgres does not answer',
-    ),
-    soon(
-      Promise.all(
-        Array.from(
-          { length: cells },
-          async (_, cell) => (await lookups.epoch(cell)) === directory.epochOf(cell),
-        ),
-      ),
-    ).then(
-      (same) => {
-        const lost = same.flatMap((isSame, cell) => (isSame ? [] : [cell]));
-        return lost.length === 0
-          ? undefined
-          : `Redis is not what the ledger knows in cells ${lost.join(', ')}`;
-      },
-      () => 'Redis does not answer',
-    ),
+  const lines: string[] = [];
+  const [recoveries, closed] = await Promise.allSettled([
+    soon(store.openRecoveries()),
+    soon(lookups.closed(directory.epochs)),
   ]);
-  return answers.filter((answer) => answer !== undefined);
+  const rebuilding = new Set<number>();
+  if (recoveries.status === 'rejected') {
+    lines.push('Postgres does not answer');
+  } else {
+    for (const { cell, step, players, requests, startedAt } of recoveries.value) {
+      rebuilding.add(cell);
+      lines.push(
+        `Cell ${cell} is being rebuilt from the ledger since ${startedAt.toISOString()}: ` +
+          `${step} (${players} players, ${requests} requests so far)`,
+      );
+    }
+  }
+  if (closed.status === 'rejected') {
+    lines.push('Redis does not answer');
+  } else {
+    const others = closed.value.filter((cell) => !rebuilding.has(cell));
+    if (others.length > 0) {
+      lines.push(`Redis is not yet, or not any more, what the ledger knows in cells ${others.join(', ')}`);
+    }
+  }
+  if (volatile.length > 0) lines.push(`Redis may lose what it acknowledges: ${volatile.join('; ')}`);
+  return lines;
 }
 
 const READY_WITHIN_MS = 2000;

@@ -1,11 +1,29 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Game, Partner } from '../src/domain/game.js';
+import { connectRedis, openRedisClient, type RedisClient } from '../src/redis/client.js';
 import { blockKey, cellKey, gamesKey, outboxKey, partnersKey, playersKey } from '../src/redis/keys.js';
-import { CORE_BYTES, readGame, readOutbox, readPlayer, SPIN_STATUS } from '../src/redis/records.js';
-import { EpochError, GapError, RefusedError, Scripts, StaleError } from '../src/redis/scripts.js';
+import {
+  CORE_BYTES,
+  readGame,
+  readOutbox,
+  readPlayer,
+  readTotals,
+  SPIN_STATUS,
+  totalsOfLast,
+  writeBooked,
+} from '../src/redis/records.js';
+import {
+  cellToken,
+  EpochError,
+  GapError,
+  NotSentError,
+  OutrunError,
+  RefusedError,
+  Scripts,
+  StaleError,
+} from '../src/redis/scripts.js';
 import { BatchEncoder, type BatchItem, BatchReply, KIND } from '../src/spins/batchCodec.js';
 import { ownStores } from './support/faults.js';
 import { freshStores, ROOT, type TestStores } from './support/service.js';
@@ -15,7 +33,7 @@ const CELL = 3;
 const GAME_ID = 9;
 
 let stores: TestStores;
-let redis: Redis;
+let redis: RedisClient;
 let scripts: Scripts;
 let operations = 0;
 
@@ -96,14 +114,20 @@ const everything = async () => {
   return state;
 };
 
+async function open(url: string): Promise<void> {
+  redis = connectRedis(url, () => {});
+  await openRedisClient(redis);
+  const outboxMax = { entries: 500, bytes: 1_000_000 };
+  scripts = new Scripts(redis, { luaDir: LUA, idempotencyPeriodSeconds: 86_400, outboxMax });
+}
+
 beforeAll(async () => {
   stores = await freshStores();
-  redis = new Redis(stores.redisUrl, { protocol: 2 });
-  scripts = new Scripts(redis, LUA, 86_400);
+  await open(stores.redisUrl);
 });
 beforeEach(async () => {
   await redis.flushdb();
-  await redis.hset(cellKey(CELL), 'epoch', '1');
+  await redis.hset(cellKey(CELL), 'epoch', cellToken('1', redis.serverId!));
 });
 afterAll(async () => {
   redis.disconnect();
@@ -269,9 +293,8 @@ describe('the spin script', () => {
     const own = await ownStores();
     const before = { redis, scripts };
     try {
-      redis = new Redis(own.redisUrl, { protocol: 2 });
-      scripts = new Scripts(redis, LUA, 86_400);
-      await redis.hset(cellKey(CELL), 'epoch', '1');
+      await open(own.redisUrl);
+      await redis.hset(cellKey(CELL), 'epoch', cellToken('1', redis.serverId!));
       await load(0, 1, 2);
       await run([item()]);
       const state = await everything();
@@ -285,10 +308,42 @@ describe('the spin script', () => {
     }
   });
 
+  test('deals nothing while as much waits in the outbox as may wait, and replays all the same', async () => {
+    await load(0, ...Array.from({ length: 1000 }, () => 0));
+    const first = await run([item({ requestId: 'first' })]);
+    for (let left = 498; left > 0; left -= 250) {
+      const { statuses } = await run(Array.from({ length: Math.min(250, left) }, () => item()));
+      expect(new Set(statuses)).toEqual(new Set([SPIN_STATUS.dealt]));
+    }
+    const last = (await redis.hgetBuffer(cellKey(CELL), 'last'))!;
+    // The opening of the one player is an entry, too.
+    expect(totalsOfLast(last).entries).toBe(500);
+    const before = await outbox();
+    const full = await run([item(), item({ requestId: 'first' }), item({ requestId: 'second' })]);
+    expect(full.statuses).toEqual([SPIN_STATUS.outboxFull, SPIN_STATUS.replay, SPIN_STATUS.outboxFull]);
+    expect(full.cores[1]).toEqual(first.cores[0]);
+    expect(await outbox()).toEqual(before);
+    const booked = writeBooked({ id: 1n, totals: { ...totalsOfLast(last), entries: 499 } });
+    await redis.hset(cellKey(CELL), 'booked', booked);
+    expect((await run([item({ requestId: 'second' })])).statuses).toEqual([SPIN_STATUS.dealt]);
+  });
+
+  test('each outbox entry says what was there before it', async () => {
+    await load(0, 0, 0, 0, 0);
+    await run([item(), item()]);
+    await run([item()]);
+    const [one, two] = (await redis.xrangeBuffer(outboxKey(CELL), '-', '+')) as [Buffer, Buffer[]][];
+    expect(readTotals(one![1][3]!)).toEqual({ entries: 0, bytes: 0 });
+    expect(readTotals(two![1][3]!)).toEqual({ entries: 3, bytes: one![1][1]!.length });
+    const last = (await redis.hgetBuffer(cellKey(CELL), 'last'))!;
+    const bytes = one![1][1]!.length + two![1][1]!.length;
+    expect(totalsOfLast(last)).toEqual({ entries: 4, bytes });
+  });
+
   test('entry ids never go back, even where the clock does', async () => {
     await load(0, 0, 0, 0, 0);
     await run([item()]);
-    const last = Buffer.alloc(8);
+    const last = Buffer.alloc(20);
     const ahead = Date.now() + 3_600_000;
     last.writeUIntLE(ahead, 0, 6);
     last.writeUInt16LE(16_383, 6);
@@ -309,6 +364,41 @@ describe('loading a block', () => {
     expect(await everything()).toEqual(before);
     await load(2, 1);
     expect(await redis.strlen(blockKey(CELL, GAME_ID, 2))).toBe(2);
+  });
+});
+
+describe('what the owner of a cell writes', () => {
+  const owner = (fence: bigint) => ({ cell: CELL, fence, serverId: redis.serverId! });
+
+  test('is refused before the claim, after that of a later owner, and where Redis lost it', async () => {
+    const set = (fence: bigint, value: string) => scripts.fencedSet(owner(fence), 'h', ['f', value]);
+    await expect(set(1n, 'early')).rejects.toThrow(OutrunError);
+    await scripts.claimCell(owner(2n));
+    await set(2n, 'two');
+    await scripts.claimCell(owner(3n));
+    await expect(set(2n, 'late')).rejects.toThrow(OutrunError);
+    await expect(scripts.claimCell(owner(2n))).rejects.toThrow(OutrunError);
+    await expect(scripts.claimCell(owner(2n), ['h'])).rejects.toThrow(OutrunError);
+    expect(await redis.hget('h', 'f')).toBe('two');
+    await redis.flushdb();
+    await expect(set(3n, 'lost')).rejects.toThrow(OutrunError);
+    expect(await redis.exists('h')).toBe(0);
+  });
+
+  test('goes to the run of the server that was looked at, or nowhere', async () => {
+    await expect(scripts.claimCell({ ...owner(1n), serverId: 'another' })).rejects.toThrow(NotSentError);
+    expect(await redis.hexists(cellKey(CELL), 'fence')).toBe(0);
+  });
+
+  test('emptying leaves nothing but the claim', async () => {
+    await load(0, 0, 1);
+    await run([item({ requestId: 'r' })]);
+    const keys = (await redis.keys('*')).filter((key) => key !== cellKey(CELL));
+    expect(keys.length).toBeGreaterThan(4);
+    await scripts.claimCell(owner(7n), keys);
+    expect(await redis.keys('*')).toEqual([cellKey(CELL)]);
+    expect(await redis.hgetall(cellKey(CELL))).toEqual({ fence: '7' });
+    await expect(run([item()])).rejects.toThrow(EpochError);
   });
 });
 

@@ -20,6 +20,7 @@ import type { RedisClient } from '../redis/client.js';
 import { blockKey, gamesKey } from '../redis/keys.js';
 import { readGame } from '../redis/records.js';
 import type { Scripts } from '../redis/scripts.js';
+import type { OnStep } from '../steps.js';
 
 /** What piscina is asked for, and what it gives (workers/makeBlock.ts). */
 export interface BlockOrder {
@@ -56,6 +57,7 @@ export interface KeeperOptions {
     totalSeconds: number;
   }) => void;
   readonly onError: (error: unknown, gameId: number) => void;
+  readonly onStep: OnStep;
 }
 
 /** Outcomes in a block of an idle game: 4 KB of Redis. */
@@ -273,11 +275,15 @@ export class BlockKeeper {
       fromIndex,
       count,
     };
+    const { onStep } = this.#options;
     const block: MadeBlock = await this.#pool.run(order);
+    onStep('block.made');
     const toIndex = fromIndex + count;
     await leaseBlock(this.#sql, lease, { gameId, fromIndex, toIndex, ...block });
+    onStep('block.leased');
     const outcomes = Buffer.from(block.outcomes.buffer, block.outcomes.byteOffset, block.outcomes.byteLength);
     await this.#scripts.loadBlock(lease.cell, lease.token, gameId, fromIndex, outcomes);
+    onStep('block.loaded');
     queue.leaseEnd = toIndex;
     queue.blocks.push({ fromIndex, toIndex });
     if (queue.requested > 0) {

@@ -98,6 +98,11 @@ export class Directory {
     return this.#epochs.get(cell);
   }
 
+  /** The same of all cells. */
+  get epochs(): ReadonlyMap<number, string> {
+    return this.#epochs;
+  }
+
   /**
    * Reads what changed. Calls that come while one is under way share the next one: each caller gets an answer that
    * was read after it asked.

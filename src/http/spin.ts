@@ -24,6 +24,8 @@ export interface SpinServices {
   /** Reads what changed; a game may have been registered a moment ago. */
   refresh(): Promise<void>;
   submit(job: SpinJob): void;
+  /** A spin of the game is answered only once the ledger has it. */
+  waitsForLedger(game: Game | undefined): boolean;
   /** Told of every spin that was dealt. */
   onDealt(game: Game, payoutMicros: number): void;
 }
@@ -126,6 +128,7 @@ function isExactly(micros: number, wagerUsd: number, text: string): boolean {
 
 /** A request that counts against a window and does nothing else in Redis. */
 export class CountedJob implements SpinJob {
+  readonly waitsForLedger = false;
   readonly deny = 0;
   readonly game = undefined;
   readonly gameId = 0;
@@ -175,6 +178,7 @@ export class CountedJob implements SpinJob {
 
 class DealJob implements SpinJob {
   readonly kind = KIND.deal;
+  readonly waitsForLedger: boolean;
   readonly deny: number;
   readonly gameId: number;
   readonly playerId: string;
@@ -199,6 +203,7 @@ class DealJob implements SpinJob {
     this.#replies = replies;
     this.#services = services;
     this.#denial = denial;
+    this.waitsForLedger = services.waitsForLedger(game);
     this.deny = denial === undefined ? 0 : 1;
     this.gameId = body.gameId;
     this.playerId = body.playerId;
@@ -254,6 +259,8 @@ class DealJob implements SpinJob {
         return ERRORS.queueExhausted;
       case SPIN_STATUS.noBlock:
         return ERRORS.noBlockServable;
+      case SPIN_STATUS.outboxFull:
+        return ERRORS.unavailable;
       default:
         return ERRORS.spinFailed;
     }

@@ -14,7 +14,10 @@ import { isUniqueViolation, type Sql } from '../postgres/client.js';
 import { bookEntries, ensurePartition, ProgressError } from '../postgres/ledger.js';
 import type { RedisClient } from '../redis/client.js';
 import { outboxKey } from '../redis/keys.js';
-import { firstIdAt } from '../redis/records.js';
+import { firstIdAt, readTotals, streamIdOf, type Totals } from '../redis/records.js';
+import { OutrunError, type Scripts } from '../redis/scripts.js';
+import type { OnStep } from '../steps.js';
+import { markBooked, totalsAt, trimOutbox } from './outbox.js';
 import { Transcoder } from './transcoder.js';
 
 /** What a flush saw of a game: it is now at `nextIndex`. */
@@ -28,39 +31,48 @@ export interface FlusherOptions {
   readonly intervalMs: number;
   readonly onFlushed: (flush: { cell: number; entries: number; seconds: number; lagSeconds: number }) => void;
   readonly onConsumed: (cell: number, games: readonly Consumption[]) => void;
+  /** Every entry of the cell up to this one is in the ledger. */
+  readonly onBooked: (lease: CellLease, cursor: bigint) => void;
   readonly onHalted: (cell: number, reason: string) => void;
   /** A cell is not written any more, for another reason than that it was disowned. */
   readonly onGivenUp: (cell: number) => void;
   /** Something was booked whose particulars are not known here: who counts consumption must read it again. */
   readonly onUncertain: (cell: number) => void;
   readonly onError: (error: unknown, cell: number) => void;
+  readonly onStep: OnStep;
 }
 
-const STREAM_ENTRIES_MAX = 128;
+/** Of one cell, in one transaction: at most 64 Ki spins of full batches. */
+const STREAM_ENTRIES_MAX = 512;
 const BLOCK_MS = 200;
+const RETRY_MS = 200;
 const DAY_MS = 86_400_000;
-const SEQUENCE_MASK = 16_383n;
 
 interface OwnedCell {
   readonly lease: CellLease;
+  readonly records: Transcoder;
   cursor: bigint;
+  /** What is booked is not trimmed and noted yet; `true`: nor is it known how much that is. */
+  unsettled: Totals | true | undefined;
+  notBefore: number;
 }
 
 export class Flusher {
   readonly #sql: Sql;
   readonly #redis: RedisClient;
+  readonly #scripts: Scripts;
   /** A connection of its own: its reads block. */
   readonly #reader: RedisClient;
   readonly #options: FlusherOptions;
   readonly #owned = new Map<number, OwnedCell>();
-  readonly #records = new Transcoder();
   readonly #partitions = new Set<string>();
   #stopping = false;
   #running: Promise<void> | undefined;
 
-  constructor(sql: Sql, redis: RedisClient, reader: RedisClient, options: FlusherOptions) {
+  constructor(sql: Sql, redis: RedisClient, reader: RedisClient, scripts: Scripts, options: FlusherOptions) {
     this.#sql = sql;
     this.#redis = redis;
+    this.#scripts = scripts;
     this.#reader = reader;
     this.#options = options;
   }
@@ -71,7 +83,13 @@ export class Flusher {
 
   /** Takes a cell over; the lease's cursor is where it goes on. */
   own(lease: CellLease): void {
-    this.#owned.set(lease.cell, { lease, cursor: lease.cursorId });
+    this.#owned.set(lease.cell, {
+      lease,
+      records: new Transcoder(),
+      cursor: lease.cursorId,
+      unsettled: undefined,
+      notBefore: 0,
+    });
   }
 
   /** Writes no more for a cell. */
@@ -85,39 +103,41 @@ export class Flusher {
     this.#stopping = true;
     await this.#running;
     while (performance.now() < deadline) {
-      let entries = 0;
       try {
-        entries = await this.#round(false);
+        if ((await this.#round(false)) === 0) return;
       } catch {
         return;
       }
-      if (entries === 0) return;
     }
   }
 
   async #loop(): Promise<void> {
     while (!this.#stopping) {
       const started = performance.now();
+      let most = 0;
       try {
-        await this.#round(true);
+        most = await this.#round(true);
       } catch (error) {
         this.#options.onError(error, -1);
-        await pause(200);
+        await pause(RETRY_MS);
       }
       const rest = this.#options.intervalMs - (performance.now() - started);
-      if (rest > 0 && !this.#stopping) await pause(rest);
+      // No rest while there is more than one read takes: after an outage the backlog must shrink.
+      if (rest > 0 && most < STREAM_ENTRIES_MAX && !this.#stopping) await pause(rest);
     }
   }
 
-  /** Reads and books what there is, once; gives the number of entries booked. */
+  /** Reads and books what there is, once, all cells side by side; gives the most outbox entries that a cell had. */
   async #round(block: boolean): Promise<number> {
-    const cells = [...this.#owned.values()];
+    const now = performance.now();
+    const cells = [...this.#owned.values()].filter((owned) => owned.notBefore <= now);
     if (cells.length === 0) {
       await pause(20);
       return 0;
     }
+    await Promise.all(cells.map((owned) => this.#settle(owned)));
     const keys = cells.map((owned) => outboxKey(owned.lease.cell));
-    const after = cells.map((owned) => streamId(owned.cursor));
+    const after = cells.map((owned) => streamIdOf(owned.cursor));
     const answer = (await this.#reader.callBuffer(
       'XREAD',
       'COUNT',
@@ -127,34 +147,49 @@ export class Flusher {
       ...keys,
       ...after,
     )) as [Buffer, [Buffer, Buffer[]][]][] | null;
-    let entries = 0;
-    for (const [key, streamEntries] of answer ?? []) {
-      const owned = cells[keys.indexOf(key.toString())]!;
-      entries += await this.#book(owned, streamEntries);
-    }
-    return entries;
+    const counts = await Promise.all(
+      (answer ?? []).map(async ([key, streamEntries]) => {
+        await this.#book(cells[keys.indexOf(key.toString())]!, streamEntries);
+        return streamEntries.length;
+      }),
+    );
+    return Math.max(0, ...counts);
   }
 
-  async #book(owned: OwnedCell, streamEntries: readonly [Buffer, Buffer[]][]): Promise<number> {
-    const { lease } = owned;
-    const records = this.#records;
-    if (streamEntries.length === 0 || this.#owned.get(lease.cell) !== owned) return 0;
+  async #book(owned: OwnedCell, streamEntries: readonly [Buffer, Buffer[]][]): Promise<void> {
+    const { lease, records } = owned;
+    if (streamEntries.length === 0 || this.#owned.get(lease.cell) !== owned) return;
+    const { onStep, onFlushed, onConsumed } = this.#options;
     const started = performance.now();
     try {
+      onStep('flush.read');
       records.reset();
-      for (const [, fields] of streamEntries) records.add(fields[1]!);
+      let entriesBefore = 0;
+      for (const [, fields] of streamEntries) {
+        entriesBefore = records.entries;
+        records.add(fields[1]!);
+      }
       const { entries, newestId, oldestMs } = records;
+      const [, newest] = streamEntries.at(-1)!;
+      const before = readTotals(newest[3]!);
       const totals = records.totals();
       for (const { day } of [...totals.games, ...totals.openings]) await this.#partition(day);
-      await bookEntries(this.#sql, lease, { from: owned.cursor, to: newestId }, records.rows(), totals);
+      const cursor = { from: owned.cursor, to: newestId };
+      await bookEntries(this.#sql, lease, cursor, records.rows(), totals, onStep);
+      onStep('flush.committed');
       owned.cursor = newestId;
-      this.#options.onFlushed({
+      owned.unsettled = {
+        entries: before.entries + entries - entriesBefore,
+        bytes: before.bytes + newest[1]!.length,
+      };
+      this.#options.onBooked(lease, newestId);
+      onFlushed({
         cell: lease.cell,
         entries,
         seconds: (performance.now() - started) / 1000,
         lagSeconds: Math.max(0, Date.now() - oldestMs) / 1000,
       });
-      this.#options.onConsumed(
+      onConsumed(
         lease.cell,
         totals.progress.map((game) => ({
           gameId: game.gameId,
@@ -162,12 +197,29 @@ export class Flusher {
           count: game.toIndex - game.fromIndex,
         })),
       );
-      // What is committed only: a trim that fails is made up for by the next one.
-      await this.#redis.call('XTRIM', outboxKey(lease.cell), 'MINID', streamIdAfter(newestId));
-      return entries;
     } catch (error) {
       await this.#failed(owned, error);
-      return 0;
+      return;
+    }
+    await this.#settle(owned);
+  }
+
+  /** Trims what is committed, and nothing else, and notes how far that is. Where it fails it comes again. */
+  async #settle(owned: OwnedCell): Promise<void> {
+    const { lease, cursor, unsettled } = owned;
+    if (unsettled === undefined) return;
+    const { onStep } = this.#options;
+    try {
+      // The trim first: a Redis without memory takes nothing else until something is gone.
+      await trimOutbox(this.#redis, lease.cell, cursor);
+      onStep('flush.trimmed');
+      const totals = unsettled === true ? await totalsAt(this.#redis, lease.cell, cursor) : unsettled;
+      await markBooked(this.#scripts, lease, cursor, totals);
+      onStep('flush.marked');
+      if (owned.unsettled === unsettled) owned.unsettled = undefined;
+    } catch (error) {
+      if (error instanceof OutrunError) this.#giveUp(owned);
+      this.#options.onError(error, lease.cell);
     }
   }
 
@@ -182,11 +234,11 @@ export class Flusher {
     }
     if (error instanceof FencedError) {
       // Either another worker has the cell, or a commit of ours whose answer was lost moved the cursor.
-      await this.#readAgain(owned, error);
+      await this.#readAgain(owned, error).catch((again: unknown) => this.#options.onError(again, cell));
       return;
     }
     this.#options.onError(error, cell);
-    await pause(200);
+    owned.notBefore = performance.now() + RETRY_MS;
   }
 
   async #readAgain(owned: OwnedCell, cause: unknown): Promise<void> {
@@ -195,6 +247,8 @@ export class Flusher {
       SELECT fence, cursor_id FROM cells WHERE cell = ${cell}`;
     if (row !== undefined && row.fence === fence && row.cursor_id > owned.cursor) {
       owned.cursor = row.cursor_id;
+      owned.unsettled = true;
+      this.#options.onBooked(owned.lease, owned.cursor);
       this.#options.onUncertain(cell);
     } else {
       this.#options.onError(cause, cell);
@@ -221,11 +275,5 @@ export class Flusher {
     }
   }
 }
-
-/** The stream entry that ends with this ledger entry, or would. */
-const streamId = (id: bigint): string => `${id >> 22n}-${id & SEQUENCE_MASK}`;
-
-/** The smallest stream id that is not to be trimmed once this entry is booked. */
-const streamIdAfter = (id: bigint): string => `${id >> 22n}-${(id & SEQUENCE_MASK) + 1n}`;
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));

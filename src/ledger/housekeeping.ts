@@ -38,6 +38,11 @@ export class Housekeeping {
     clearInterval(this.#timer);
   }
 
+  /** Of a cell that was just taken over. */
+  tidySoon(cell: number): void {
+    this.tidy(cell).catch(this.#onError);
+  }
+
   /** Unlinks the idempotency periods that bind no longer, and forgets front ends that are gone. */
   async tidy(cell: number): Promise<void> {
     const [seconds] = await this.#redis.time();

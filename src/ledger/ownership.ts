@@ -1,103 +1,152 @@
 /**
- * Which cells this worker writes. One loop renews the leases it has and takes those that nobody holds; a cell is
- * prepared (its Redis is what the ledger expects) before it is handed on.
+ * Which cells this worker writes.
+ *
+ *   free ──leased──> preparing (Redis is made what the ledger knows) ──> written ──┐
+ *     ^                  │ refused, or a store failed                              │ given up, or Redis is not what
+ *     └──────────────────┴─────────────────────────────────────────────────────────┘ it was any more
+ *
+ * One loop renews the leases, takes what nobody holds, and looks whether Redis still has each cell as it was prepared.
+ * Preparing may take long (a rebuild); its lease is renewed meanwhile.
  */
 import { randomUUID } from 'node:crypto';
 import { acquireCells, type CellLease, releaseCell, releaseCells, renewCells } from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
-import { LostError } from './handshake.js';
 
 export interface OwnershipOptions {
-  /** Called once a cell is ours; it is written only after this resolves. */
-  readonly onAcquired: (lease: CellLease) => Promise<void>;
+  /** Makes a leased cell ready; gives the lease as it is then. */
+  readonly prepare: (lease: CellLease) => Promise<CellLease>;
+  /** A cell is ready: it may be written. */
+  readonly onAcquired: (lease: CellLease) => void;
   readonly onLost: (cell: number) => void;
-  /** A cell may not be served as things are; it is tried again at every turn. */
-  readonly onRefused: (cell: number, error: LostError) => void;
+  /** A cell could not be made ready; it is tried again at every turn. */
+  readonly onRefused: (cell: number, error: unknown) => void;
   readonly onError: (error: unknown) => void;
+  /** Of the given cells, those that Redis does not have as they were prepared. */
+  readonly changed: (leases: readonly CellLease[]) => Promise<readonly number[]>;
 }
 
 /** A worker that stops is taken over after this at the latest, plus one turn of the loop. */
 const LEASE_MS = 3000;
 const TURN_MS = 750;
+const PREPARED_WITHIN_MS = 3000;
+
+interface Held {
+  readonly lease: CellLease;
+  isReady: boolean;
+}
 
 export class Ownership {
   readonly owner = randomUUID();
   readonly #sql: Sql;
   readonly #options: OwnershipOptions;
-  readonly #held = new Set<number>();
+  readonly #held = new Map<number, Held>();
+  readonly #preparing = new Set<Promise<void>>();
   #timer: NodeJS.Timeout | undefined;
   #turn: Promise<void> = Promise.resolve();
   #stopped = false;
-  #isToPrepare = false;
 
   constructor(sql: Sql, options: OwnershipOptions) {
     this.#sql = sql;
     this.#options = options;
   }
 
-  /** Takes what is free, once, and goes on in the background. */
+  /** Takes what is free, and goes on in the background; what takes long to prepare may not be ready yet. */
   async start(): Promise<void> {
     await this.#once();
-    this.#schedule();
+    this.#schedule(TURN_MS);
+    await this.#prepared();
   }
 
   async stop(): Promise<void> {
     this.#stopped = true;
     clearTimeout(this.#timer);
     await this.#turn;
+    await this.#prepared();
     await releaseCells(this.#sql, this.owner).catch(this.#options.onError);
   }
 
+  /** The cells that this worker writes. */
   get cells(): readonly number[] {
-    return [...this.#held];
+    return [...this.#held.values()].filter(({ isReady }) => isReady).map(({ lease }) => lease.cell);
   }
 
-  /** Lets a cell go that its writer has given up: its lease ends, and it is taken anew, here or elsewhere. */
+  /** Lets a cell go that its writer has given up: it is taken anew, here or elsewhere. */
   giveUp(cell: number): void {
-    if (this.#held.delete(cell)) this.#options.onLost(cell);
+    const held = this.#held.get(cell);
+    if (held !== undefined) void this.#release(held);
   }
 
-  /** Redis may be another one than before: at the next turn every cell is given back, and prepared anew when taken. */
-  prepareAgain(): void {
-    this.#isToPrepare = true;
+  /** Redis may be another one than before: the next turn, which looks, comes at once. */
+  lookNow(): void {
+    this.#schedule(0);
   }
 
-  #schedule(): void {
+  /** Waits for what is being prepared, for a while: whoever comes next begins it anew. */
+  async #prepared(): Promise<void> {
+    let timer: NodeJS.Timeout | undefined;
+    const enough = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, PREPARED_WITHIN_MS);
+    });
+    await Promise.race([Promise.all(this.#preparing), enough]);
+    clearTimeout(timer);
+  }
+
+  #schedule(delayMs: number): void {
     if (this.#stopped) return;
+    clearTimeout(this.#timer);
     this.#timer = setTimeout(() => {
-      this.#turn = this.#once().finally(() => this.#schedule());
-    }, TURN_MS);
+      this.#turn = this.#turn.then(() => this.#once()).finally(() => this.#schedule(TURN_MS));
+    }, delayMs);
   }
 
   async #once(): Promise<void> {
     try {
-      if (this.#isToPrepare) {
-        for (const cell of this.#held) this.#options.onLost(cell);
-        this.#held.clear();
-        await releaseCells(this.#sql, this.owner);
-        this.#isToPrepare = false;
+      const kept = new Set(await renewCells(this.#sql, this.owner, [...this.#held.keys()], LEASE_MS));
+      for (const held of [...this.#held.values()]) if (!kept.has(held.lease.cell)) this.#drop(held);
+      await this.#look();
+      if (this.#stopped) return;
+      for (const lease of await acquireCells(this.#sql, this.owner, LEASE_MS)) {
+        const held: Held = { lease, isReady: false };
+        this.#held.set(lease.cell, held);
+        const work = this.#prepare(held).finally(() => this.#preparing.delete(work));
+        this.#preparing.add(work);
       }
-      const kept = new Set(await renewCells(this.#sql, this.owner, this.cells, LEASE_MS));
-      for (const cell of this.#held) {
-        if (kept.has(cell)) continue;
-        this.#held.delete(cell);
-        this.#options.onLost(cell);
-      }
-      for (const lease of await acquireCells(this.#sql, this.owner, LEASE_MS)) await this.#take(lease);
     } catch (error) {
       this.#options.onError(error);
     }
   }
-  /** A cell that can't be prepared is given back at once, to be taken again at a later turn. */
-  async #take(lease: CellLease): Promise<void> {
+
+  async #look(): Promise<void> {
+    const ready = [...this.#held.values()].filter(({ isReady }) => isReady);
+    const changed = new Set(await this.#options.changed(ready.map(({ lease }) => lease)));
+    await Promise.all(
+      ready.filter(({ lease }) => changed.has(lease.cell)).map((held) => this.#release(held)),
+    );
+  }
+
+  async #prepare(held: Held): Promise<void> {
     try {
-      await this.#options.onAcquired(lease);
-      this.#held.add(lease.cell);
+      const lease = await this.#options.prepare(held.lease);
+      if (this.#held.get(lease.cell) !== held) return;
+      const ready: Held = { lease, isReady: true };
+      this.#held.set(lease.cell, ready);
+      this.#options.onAcquired(lease);
     } catch (error) {
-      if (error instanceof LostError) this.#options.onRefused(lease.cell, error);
-      else this.#options.onError(error);
-      // Where this fails, the lease ends by itself: only cells that are held are prolonged.
-      await releaseCell(this.#sql, lease).catch(this.#options.onError);
+      this.#options.onRefused(held.lease.cell, error);
+      await this.#release(held);
     }
+  }
+
+  #drop(held: Held): void {
+    const { cell } = held.lease;
+    if (this.#held.get(cell) !== held) return;
+    this.#held.delete(cell);
+    if (held.isReady) this.#options.onLost(cell);
+  }
+
+  /** Gives a cell back at once. Where that fails, the lease ends by itself: only cells that are held are prolonged. */
+  async #release(held: Held): Promise<void> {
+    this.#drop(held);
+    await releaseCell(this.#sql, held.lease).catch(this.#options.onError);
   }
 }

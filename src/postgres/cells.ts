@@ -111,6 +111,13 @@ export async function cellEpochs(sql: Sql): Promise<Map<number, string>> {
   return new Map(rows.map((row) => [row.cell, row.token]));
 }
 
+/** How far each cell is booked, and under which epoch. */
+export async function cellCursors(sql: Sql): Promise<{ cell: number; epoch: string; cursor: bigint }[]> {
+  const rows = await sql<{ cell: number; token: string; cursor_id: bigint }[]>`
+    SELECT cell, ${TOKEN} AS token, cursor_id FROM cells`;
+  return rows.map((row) => ({ cell: row.cell, epoch: row.token, cursor: row.cursor_id }));
+}
+
 /** Id of the newest booked ledger entry of a cell. */
 export async function cellCursor(sql: Sql, cell: number): Promise<bigint> {
   const [row] = await sql<{ cursor_id: bigint }[]>`SELECT cursor_id FROM cells WHERE cell = ${cell}`;

@@ -9,7 +9,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { runner } from 'node-pg-migrate';
 import { DatabaseError, Pool, type PoolClient, types } from 'pg';
-import { from as copyFrom } from 'pg-copy-streams';
+import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
 
 /** Runs one statement and gives its rows. 8-byte integers are read as BigInt; {@link safe} makes numbers of them. */
 type Run = <Rows extends readonly object[]>(
@@ -20,6 +20,8 @@ type Run = <Rows extends readonly object[]>(
 export interface Transaction extends Run {
   /** Runs COPY … FROM STDIN with these bytes. */
   copy(statement: string, bytes: Buffer): Promise<void>;
+  /** Runs COPY … TO STDOUT, for as long as it takes, and gives its bytes piece by piece, as fast as they are taken. */
+  read(statement: string): AsyncIterable<Buffer>;
 }
 
 export interface Sql extends Run {
@@ -39,6 +41,9 @@ const CONNECT_WITHIN_MS = 3000;
 /** A statement that is not answered by then fails, and its connection is given up. */
 const ANSWER_WITHIN_MS = 8000;
 const IDLE_IN_TRANSACTION_MS = 2500;
+
+/** The longest that a timer can be set to. */
+const TIMER_MAX_MS = 2 ** 31 - 1;
 
 class Raw {
   constructor(readonly text: string) {}
@@ -112,7 +117,8 @@ async function transaction<T>(pool: Pool, run: (tx: Transaction) => Promise<T>, 
     const copy = async (statement: string, bytes: Buffer): Promise<void> => {
       await pipeline(Readable.from([bytes], { objectMode: false }), client.query(copyFrom(statement)));
     };
-    const result = await run(Object.assign(runOn(client), { copy }));
+    const read = (statement: string) => readCopy(client, statement);
+    const result = await run(Object.assign(runOn(client), { copy, read }));
     await client.query('COMMIT');
     return result;
   } catch (error) {
@@ -122,6 +128,17 @@ async function transaction<T>(pool: Pool, run: (tx: Transaction) => Promise<T>, 
     throw error;
   } finally {
     client.release(broken);
+  }
+}
+
+async function* readCopy(client: PoolClient, statement: string): AsyncIterable<Buffer> {
+  await client.query('SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0');
+  const query = client.query(Object.assign(copyTo(statement), { query_timeout: TIMER_MAX_MS }));
+  try {
+    yield* query as AsyncIterable<Buffer>;
+  } finally {
+    // The driver ends its timer here, and this kind of query does not call it.
+    (query as { callback?: () => void }).callback?.();
   }
 }
 

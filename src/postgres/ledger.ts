@@ -61,11 +61,15 @@ export async function bookEntries(
   cursor: { from: bigint; to: bigint },
   entries: Buffer,
   totals: FlushTotals,
+  onStep: (step: 'flush.cursor-moved' | 'flush.rows-copied' | 'flush.totals-added') => void,
 ): Promise<void> {
   await sql.begin(async (tx) => {
     await moveCursor(tx, lease, cursor.from, cursor.to);
+    onStep('flush.cursor-moved');
     await tx.copy(COPY, entries);
+    onStep('flush.rows-copied');
     await addTotals(tx, totals);
+    onStep('flush.totals-added');
   });
 }
 
@@ -228,7 +232,7 @@ const ROW_TEMPLATE = ((): Buffer => {
 
 /** Makes the bytes that {@link bookEntries} copies: rows are begun, their members written in place, their texts ended. */
 export class CopyWriter {
-  buffer = Buffer.allocUnsafe(262_144);
+  buffer = Buffer.allocUnsafe(16_384);
   #at = 0;
 
   constructor() {

@@ -1,16 +1,18 @@
 /** The functions of this folder that others call, bound to a connection: nobody outside holds the client itself. */
 import { issueKey, listKeys, revokeKey, touchKeys } from './apiKeys.js';
-import { cellCursor } from './cells.js';
+import { cellCursor, cellCursors } from './cells.js';
 import { auditPage } from './changes.js';
 import type { Sql } from './client.js';
 import { findGame, gameTotals, listGames, registerGame, requestBlocks, setGameStatus } from './games.js';
 import { entriesDown, findEntry } from './ledger.js';
 import { findParSheet, listActiveParSheets, setParSheetStatus, storeParSheet } from './parSheets.js';
 import { createPartner, findPartner, listPartners, updatePartner } from './partners.js';
+import { openRecoveries } from './recoveries.js';
 
 const FUNCTIONS = {
   auditPage,
   cellCursor,
+  cellCursors,
   createPartner,
   entriesDown,
   findEntry,
@@ -23,6 +25,7 @@ const FUNCTIONS = {
   listGames,
   listKeys,
   listPartners,
+  openRecoveries,
   registerGame,
   requestBlocks,
   revokeKey,

@@ -1,42 +1,89 @@
 /** The connections to Redis: made here only. They never queue while offline and never resend by themselves. */
-import { Redis } from 'ioredis';
+import { Redis, type RedisOptions } from 'ioredis';
 
-export type RedisClient = Redis;
+const OPTIONS = {
+  lazyConnect: true,
+  // The replies that the code reads (streams above all) have one shape on every server then.
+  protocol: 2 as const,
+  // A call fails at once while the server is away; whoever calls decides whether to call again.
+  enableOfflineQueue: false,
+  // An unanswered command is never sent twice behind the caller's back: a batch would be dealt twice.
+  autoResendUnfulfilledCommands: false,
+  maxRetriesPerRequest: 0,
+  connectTimeout: 2000,
+  // A server that hangs is a server that is away; spins have a deadline of their own besides.
+  commandTimeout: 3000,
+  // And a connection that brings nothing back is given up, for a new one to be tried.
+  socketTimeout: 4000,
+  retryStrategy: (attempt: number) => Math.min(50 * attempt, 500),
+  keepAlive: 10_000,
+  noDelay: true,
+} satisfies RedisOptions;
+
+/** A connection that knows which run of a server it leads to. */
+export class RedisClient extends Redis {
+  /**
+   * `run_id` of the server's process; undefined while that is not known. A server that was started again has another
+   * one: what it holds may be older than what it held before, whatever it says of itself.
+   */
+  serverId: string | undefined;
+
+  constructor(url: string) {
+    super(url, OPTIONS);
+    this.on('ready', () => this.#identify());
+    this.on('close', () => {
+      this.serverId = undefined;
+    });
+  }
+
+  #identify(): void {
+    const { stream } = this;
+    this.info('server').then(
+      (info) => {
+        if (stream !== this.stream) return;
+        this.serverId = /^run_id:(\w+)/m.exec(info)?.[1];
+        this.emit('identified');
+      },
+      // A connection on which this can't be asked is of no use: a new one is made.
+      () => {
+        if (stream === this.stream) this.disconnect(true);
+      },
+    );
+  }
+}
 
 /** The oldest server whose scripts behave as lua/ expects (effects replication only, streams with explicit ids). */
 export const REDIS_MAJOR_MIN = 7;
 
+/** @returns a client that is not connected yet: {@link openRedisClient} connects it. */
 export function connectRedis(url: string, onError: (error: Error) => void): RedisClient {
-  const client = new Redis(url, {
-    lazyConnect: true,
-    // The replies that the code reads (streams above all) have one shape on every server then.
-    protocol: 2,
-    // A call fails at once while the server is away; whoever calls decides whether to call again.
-    enableOfflineQueue: false,
-    // An unanswered command is never sent twice behind the caller's back: a batch would be dealt twice.
-    autoResendUnfulfilledCommands: false,
-    maxRetriesPerRequest: 0,
-    connectTimeout: 2000,
-    // A server that hangs is a server that is away; spins have a deadline of their own besides.
-    commandTimeout: 3000,
-    // And a connection that brings nothing back is given up, for a new one to be tried.
-    socketTimeout: 4000,
-    retryStrategy: (attempt) => Math.min(50 * attempt, 500),
-    keepAlive: 10_000,
-    noDelay: true,
-  });
+  const client = new RedisClient(url);
   client.on('error', onError);
   return client;
 }
 
+/** A connection that only listens. @throws where the server can't be reached. */
+export async function openSubscriber(url: string, onError: (error: Error) => void): Promise<Redis> {
+  const client = new Redis(url, OPTIONS);
+  client.on('error', onError);
+  await client.connect();
+  return client;
+}
+
+/** Connects, and waits until the server is known. @throws where it can't be reached. */
+export async function openRedisClient(client: RedisClient): Promise<void> {
+  await client.connect();
+  await whenReady(client, IDENTIFIED_WITHIN_MS);
+  if (client.serverId === undefined) throw new Error('Redis does not say who it is (INFO server)');
+}
+
+const IDENTIFIED_WITHIN_MS = 5000;
+
 export interface RedisFacts {
   version: string;
   major: number;
-  appendOnly: boolean;
-  appendFsync: string;
-  /** What is acknowledged while the append-only file is rewritten is on disk, too. */
-  syncsDuringRewrite: boolean;
-  evictionPolicy: string;
+  /** Settings that let it lose or evict what it acknowledged. */
+  volatile: string[];
 }
 
 /** What the server says of its version and of what it may lose or evict. */
@@ -44,35 +91,39 @@ export async function redisFacts(client: RedisClient): Promise<RedisFacts> {
   const info = await client.info('server');
   const version = /^redis_version:(.+)$/m.exec(info)?.[1]?.trim() ?? '0';
   // Valkey reports the Redis version that it is compatible with, too.
-  const settings = new Map<string, string>();
-  for (const name of ['appendonly', 'appendfsync', 'no-appendfsync-on-rewrite', 'maxmemory-policy']) {
-    const answer = (await client.config('GET', name)) as string[];
-    settings.set(name, answer[1] ?? 'unknown');
-  }
-  return {
-    version,
-    major: Number.parseInt(version, 10),
-    appendOnly: settings.get('appendonly') === 'yes',
-    appendFsync: settings.get('appendfsync') ?? 'unknown',
-    syncsDuringRewrite: settings.get('no-appendfsync-on-rewrite') === 'no',
-    evictionPolicy: settings.get('maxmemory-policy') ?? 'unknown',
-  };
+  return { version, major: Number.parseInt(version, 10), volatile: await volatility(client) };
 }
 
-/** The server can be reached: the connection is up, and not about to close. */
+/** What the server may lose or evict of what it acknowledged: the settings that let it; none where it keeps all. */
+export async function volatility(client: RedisClient): Promise<string[]> {
+  const wanted = {
+    appendonly: 'yes',
+    appendfsync: 'always',
+    'no-appendfsync-on-rewrite': 'no',
+    'maxmemory-policy': 'noeviction',
+  };
+  const answer = (await client.config('GET', ...Object.keys(wanted))) as string[];
+  const settings = new Map<string, string>();
+  for (let i = 0; i + 1 < answer.length; i += 2) settings.set(answer[i]!, answer[i + 1]!);
+  return Object.entries(wanted).flatMap(([name, value]) =>
+    settings.get(name) === value ? [] : [`${name} ${settings.get(name) ?? 'unknown'}`],
+  );
+}
+
+/** The server can be reached: the connection is up, not about to close, and it is known where it leads. */
 export const isReady = (client: RedisClient): boolean =>
-  client.status === 'ready' && client.stream?.writable === true;
+  client.serverId !== undefined && client.status === 'ready' && client.stream?.writable === true;
 
 /** Resolves once the server can be reached, or after the milliseconds. */
 export function whenReady(client: RedisClient, timeoutMs: number): Promise<void> {
   return new Promise((resolve) => {
     const done = (): void => {
       clearTimeout(timer);
-      client.off('ready', done);
+      client.off('identified', done);
       resolve();
     };
     const timer = setTimeout(done, timeoutMs);
-    client.once('ready', done);
-    if (client.status === 'ready') done();
+    client.once('identified', done);
+    if (isReady(client)) done();
   });
 }

@@ -3,9 +3,12 @@
  * touches one slot of a Redis Cluster.
  */
 
-/** hash: epoch, the newest ledger entry id, the newest batch of each front end. Written by spin.lua and the cell's start. */
+/**
+ * hash: epoch, fence, newest ledger entry and totals, how far the outbox is booked, the newest batch of each front end.
+ * Written by spin.lua and, through fencedSet.lua, by the cell's owner.
+ */
 export const cellKey = (cell: number): string => `{c${cell}}:cell`;
-/** hash: partner id → windows and net. Written by spin.lua. */
+/** hash: partner id → windows and net. Written by spin.lua; by a rebuild, like the others. */
 export const partnersKey = (cell: number): string => `{c${cell}}:partners`;
 /** hash: `<partner id>:<playerId>` → balance, newest entry. Written by spin.lua. */
 export const playersKey = (cell: number): string => `{c${cell}}:players`;
@@ -18,6 +21,8 @@ export const blockKey = (cell: number, gameId: number, fromIndex: number): strin
   `{c${cell}}:block:${gameId}:${fromIndex}`;
 /** hash: requestId hash → the spin it is bound to. Written by spin.lua, deleted by the cell's owner after two periods. */
 export const idempotencyKey = (cell: number, period: number): string => `{c${cell}}:idem:${period}`;
+/** All keys of a cell, as SCAN matches them. */
+export const cellKeysPattern = (cell: number): string => `{c${cell}}:*`;
 /** string with expiry: failed authentications of a client address. Written by countFailure.lua. */
 export const authFailuresKey = (address: string): string => `{auth}:${address}`;
 

@@ -5,22 +5,32 @@ import {
   type GameRecord,
   type OutboxRecord,
   type PlayerRecord,
+  readBooked,
   readGame,
   readOutbox,
   readPlayer,
+  totalsOfLast,
 } from './records.js';
+import { cellToken } from './scripts.js';
 
 export interface Lookups {
   /** A player as of the last spin; undefined where it never spun. */
   findPlayer(cell: number, partnerId: number, playerId: string): Promise<PlayerRecord | undefined>;
   /** A game's counter and queue; undefined before its first block. */
   findGame(cell: number, gameId: number): Promise<GameRecord | undefined>;
-  /** The epoch that Redis is at in a cell; undefined where it holds none. */
-  epoch(cell: number): Promise<string | undefined>;
+  /** The cells that can't be dealt from at the given epochs. */
+  closed(epochs: ReadonlyMap<number, string>): Promise<number[]>;
   /** The oldest ledger entries of a cell that are not trimmed from the outbox yet. */
   outbox(cell: number, limit: number): Promise<OutboxRecord[]>;
+  /** Ledger entries of a cell that are not known to be in the ledger. */
+  outboxEntries(cell: number): Promise<number>;
   /** Age of the oldest outbox entry of a cell; 0 where there is none. */
   outboxAgeSeconds(cell: number): Promise<number>;
+}
+
+/** The field `epoch` of some cells (scripts.ts, cellToken); null where there is none. */
+export async function cellTokens(redis: RedisClient, cells: readonly number[]): Promise<(string | null)[]> {
+  return Promise.all(cells.map((cell) => redis.hget(cellKey(cell), 'epoch')));
 }
 
 export function openLookups(redis: RedisClient): Lookups {
@@ -33,8 +43,12 @@ export function openLookups(redis: RedisClient): Lookups {
       const record = await redis.hgetBuffer(gamesKey(cell), String(gameId));
       return record === null ? undefined : readGame(record);
     },
-    async epoch(cell) {
-      return (await redis.hget(cellKey(cell), 'epoch')) ?? undefined;
+    async closed(epochs) {
+      const { serverId } = redis;
+      if (serverId === undefined) throw new Error('Redis is not connected');
+      const cells = [...epochs.keys()];
+      const tokens = await cellTokens(redis, cells);
+      return cells.filter((cell, i) => tokens[i] !== cellToken(epochs.get(cell)!, serverId));
     },
     async outbox(cell, limit) {
       const batches = (await redis.xrangeBuffer(outboxKey(cell), '-', '+', 'COUNT', limit)) as [
@@ -42,6 +56,11 @@ export function openLookups(redis: RedisClient): Lookups {
         Buffer[],
       ][];
       return batches.flatMap(([, fields]) => readOutbox(fields[1]!)).slice(0, limit);
+    },
+    async outboxEntries(cell) {
+      const [last, booked] = await redis.hmgetBuffer(cellKey(cell), 'last', 'booked');
+      if (!last) return 0;
+      return totalsOfLast(last).entries - (booked ? readBooked(booked).totals.entries : 0);
     },
     async outboxAgeSeconds(cell) {
       const [oldest] = await redis.xrange(outboxKey(cell), '-', '+', 'COUNT', 1);

@@ -16,6 +16,7 @@ export const SPIN_STATUS = {
   noBlock: 8,
   counted: 9,
   overflow: 10,
+  outboxFull: 11,
 } as const;
 
 export const CORE_BYTES = 18;
@@ -34,9 +35,59 @@ export const entryTimeMs = (id: bigint): number => Number(id >> 22n);
 /** The smallest entry id of a moment; ids of that moment and later are not below it. */
 export const firstIdAt = (timeMs: number): bigint => BigInt(timeMs) << 22n;
 
-/** The id of a cell's newest ledger entry, from the field `last` of its hash: ms u48, sequence u16. */
+/** The id of a cell's newest ledger entry, from the field `last` of its hash. */
 export const newestEntryId = (last: Buffer, cell: number): bigint =>
   (BigInt(last.readUIntLE(0, 6)) << 22n) | (BigInt(cell) << 14n) | BigInt(last.readUInt16LE(6));
+
+const SEQUENCE_MASK = 16_383n;
+
+/** The outbox entry that ends with this ledger entry, or would. */
+export const streamIdOf = (id: bigint): string => `${id >> 22n}-${id & SEQUENCE_MASK}`;
+
+/** Ledger entries, and their bytes in the outbox, summed since the cell's epoch began. */
+export interface Totals {
+  readonly entries: number;
+  readonly bytes: number;
+}
+export const NO_TOTALS: Totals = { entries: 0, bytes: 0 };
+const TOTALS_BYTES = 12;
+
+export const readTotals = (buffer: Buffer, offset = 0): Totals => ({
+  entries: buffer.readUIntLE(offset, 6),
+  bytes: buffer.readUIntLE(offset + 6, 6),
+});
+
+/** TOTALS of the field `last`. */
+export const totalsOfLast = (last: Buffer): Totals => readTotals(last, 8);
+
+/** The field `booked` of a cell's hash. */
+export interface Booked {
+  /** The newest entry that is known to be in the ledger. */
+  readonly id: bigint;
+  /** Up to that entry. */
+  readonly totals: Totals;
+}
+
+export const readBooked = (buffer: Buffer): Booked => ({
+  id: readId(buffer, 0),
+  totals: readTotals(buffer, 8),
+});
+
+export function writeBooked({ id, totals }: Booked): Buffer {
+  const buffer = Buffer.alloc(8 + TOTALS_BYTES);
+  buffer.writeBigUInt64LE(id, 0);
+  buffer.writeUIntLE(totals.entries, 8, 6);
+  buffer.writeUIntLE(totals.bytes, 14, 6);
+  return buffer;
+}
+
+/** The field `last` of a cell that begins: its next entry comes after this moment. */
+export function writeLast(timeMs: number): Buffer {
+  const buffer = Buffer.alloc(8 + TOTALS_BYTES);
+  buffer.writeUIntLE(timeMs, 0, 6);
+  buffer.writeUInt16LE(Number(SEQUENCE_MASK), 6);
+  return buffer;
+}
 
 export interface GameRecord {
   /** Index of the next outcome to deal. */
@@ -164,4 +215,54 @@ export function readOutbox(batch: Buffer): OutboxRecord[] {
     at = end;
   }
   return records;
+}
+
+// Writers, for a rebuild ---------------------------------------------------------------------------------------------
+
+function writeCore(buffer: Buffer, at: number, id: bigint, outcomeCode: number, balanceMicros: number): void {
+  buffer.writeBigUInt64LE(id, at);
+  buffer.writeUInt16LE(outcomeCode, at + 8);
+  buffer.writeBigInt64LE(BigInt(balanceMicros), at + 10);
+}
+
+/** PLAYER. */
+export function writePlayer(player: {
+  entryId: bigint;
+  outcomeCode: number;
+  balanceMicros: number;
+  entryNumber: number;
+  firstId: bigint;
+}): Buffer {
+  const buffer = Buffer.alloc(28);
+  writeCore(buffer, 0, player.entryId, player.outcomeCode, player.balanceMicros);
+  buffer.writeUInt32LE(player.entryNumber, 18);
+  buffer.writeUIntLE(entryTimeMs(player.firstId), 22, 6);
+  return buffer;
+}
+
+/** BOUND. */
+export function writeBound(
+  id: bigint,
+  outcomeCode: number,
+  balanceMicros: number,
+  fingerprint: Buffer,
+): Buffer {
+  const buffer = Buffer.alloc(CORE_BYTES + fingerprint.length);
+  writeCore(buffer, 0, id, outcomeCode, balanceMicros);
+  fingerprint.copy(buffer, CORE_BYTES);
+  return buffer;
+}
+
+/** PARTNER whose windows begin anew. @param netMicros payouts − wagers */
+export function writePartner(netMicros: number): Buffer {
+  const buffer = Buffer.alloc(24);
+  buffer.writeBigInt64LE(BigInt(netMicros), 16);
+  return buffer;
+}
+
+/** GAME that goes on at an index, with an empty queue. */
+export function writeGame(nextIndex: number): Buffer {
+  const buffer = Buffer.alloc(28);
+  for (const at of [0, 6, 12, 18]) buffer.writeUIntLE(nextIndex, at, 6);
+  return buffer;
 }

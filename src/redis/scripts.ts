@@ -22,8 +22,16 @@ export class GapError extends Error {
 export class NotSentError extends Error {}
 /** The store has a newer batch of the same front end; nothing was done now. Whether it was done before can't be told. */
 export class StaleError extends Error {}
+/** A later owner of the cell has written to it. Nothing was done. */
+export class OutrunError extends Error {}
 /** Redis refused the script before it ran (out of memory, loading, read only, …). Nothing was done. */
 export class RefusedError extends Error {}
+
+/**
+ * The field `epoch` of a cell's hash: the epoch, and the run of the server for which a worker has found that the cell
+ * holds what the ledger knows. A server that was started again on an older copy can't have it.
+ */
+export const cellToken = (epoch: string, serverId: string): string => `${epoch}:${serverId}`;
 
 interface Script {
   readonly source: string;
@@ -48,6 +56,7 @@ const NOT_SENT = /^Stream isn't writeable/;
 
 export interface SpinCall {
   readonly cell: number;
+  /** Dataset and number of the epoch that the caller believes in. */
   readonly epoch: string;
   /** Field of this front end's newest batch, `op:<front end>`. */
   readonly operationField: string;
@@ -56,31 +65,64 @@ export interface SpinCall {
   readonly batch: Buffer;
 }
 
+export interface ScriptOptions {
+  readonly luaDir: string;
+  readonly idempotencyPeriodSeconds: number;
+  /** What may wait in a cell's outbox before nothing more is dealt. */
+  readonly outboxMax: { readonly entries: number; readonly bytes: number };
+}
+
+/** Who writes a cell besides the spin script. */
+export interface CellOwner {
+  readonly cell: number;
+  readonly fence: bigint;
+  /** Only this run of the server is to be written; undefined: whichever there is. */
+  readonly serverId?: string;
+}
+
+/** Fields of a hash, names and values by turns. */
+export type Fields = readonly (string | Buffer)[];
+
 export class Scripts {
   readonly #client: RedisClient;
-  readonly #idempotencyPeriodSeconds: number;
+  readonly #options: ScriptOptions;
   readonly #spin: Script;
   readonly #loadBlock: Script;
   readonly #countFailure: Script;
+  readonly #fencedSet: Script;
+  readonly #claimCell: Script;
 
-  constructor(client: RedisClient, luaDir: string, idempotencyPeriodSeconds: number) {
+  constructor(client: RedisClient, options: ScriptOptions) {
     this.#client = client;
-    this.#idempotencyPeriodSeconds = idempotencyPeriodSeconds;
-    this.#spin = loadScript(luaDir, 'spin');
-    this.#loadBlock = loadScript(luaDir, 'loadBlock');
-    this.#countFailure = loadScript(luaDir, 'countFailure');
+    this.#options = options;
+    const load = (name: string): Script => loadScript(options.luaDir, name);
+    this.#spin = load('spin');
+    this.#loadBlock = load('loadBlock');
+    this.#countFailure = load('countFailure');
+    this.#fencedSet = load('fencedSet');
+    this.#claimCell = load('claimCell');
   }
 
   /**
    * Deals a batch (lua/spin.lua); gives its binary reply.
    * @throws EpochError, RefusedError: nothing was done. Any other error: it may have been done.
    */
-  spin(call: SpinCall): Promise<Buffer> {
+  async spin(call: SpinCall): Promise<Buffer> {
     const { cell } = call;
+    const { idempotencyPeriodSeconds, outboxMax } = this.#options;
     return this.#call(
       this.#spin,
       [cellKey(cell), partnersKey(cell), playersKey(cell), gamesKey(cell), outboxKey(cell)],
-      [call.epoch, cell, this.#idempotencyPeriodSeconds, call.operationField, call.operationId, call.batch],
+      [
+        this.#token(call.epoch),
+        cell,
+        idempotencyPeriodSeconds,
+        call.operationField,
+        call.operationId,
+        outboxMax.entries,
+        outboxMax.bytes,
+        call.batch,
+      ],
     ) as Promise<Buffer>;
   }
 
@@ -98,7 +140,7 @@ export class Scripts {
     await this.#call(
       this.#loadBlock,
       [cellKey(cell), gamesKey(cell), blockKey(cell, gameId, fromIndex)],
-      [epoch, gameId, fromIndex, outcomes],
+      [this.#token(epoch), gameId, fromIndex, outcomes],
     );
   }
 
@@ -109,6 +151,38 @@ export class Scripts {
       number,
     ];
     return { count, timeMs: second * 1000 };
+  }
+
+  /**
+   * Claims a cell for its owner (lua/claimCell.lua); with `keys`, empties it: `{cN}:cell` and these.
+   * @throws OutrunError, RefusedError, NotSentError: nothing was done.
+   */
+  async claimCell(owner: CellOwner, keys?: readonly string[]): Promise<void> {
+    this.#assertServer(owner);
+    const args = [String(owner.fence), keys === undefined ? 0 : 1];
+    await this.#call(this.#claimCell, [cellKey(owner.cell), ...(keys ?? [])], args);
+  }
+
+  /**
+   * Writes fields of a hash of a cell that its owner has claimed (lua/fencedSet.lua).
+   * @throws OutrunError, RefusedError, NotSentError: nothing was done.
+   */
+  async fencedSet(owner: CellOwner, key: string, fields: Fields): Promise<void> {
+    this.#assertServer(owner);
+    await this.#call(this.#fencedSet, [cellKey(owner.cell), key], [String(owner.fence), ...fields]);
+  }
+
+  #assertServer({ serverId }: CellOwner): void {
+    if (serverId !== undefined && serverId !== this.#client.serverId) {
+      throw new NotSentError('Redis is not connected, or was started again');
+    }
+  }
+
+  /** What a cell's hash must have as its epoch to be written over this connection. */
+  #token(epoch: string): string {
+    const { serverId } = this.#client;
+    if (serverId === undefined) throw new NotSentError('Redis is not connected');
+    return cellToken(epoch, serverId);
   }
 
   async #call(script: Script, keys: string[], args: (string | number | Buffer)[]): Promise<unknown> {
@@ -133,6 +207,7 @@ function asScriptError(error: unknown): unknown {
   const message = error instanceof Error ? error.message : String(error);
   if (message.startsWith('EPOCH')) return new EpochError(`The cell is at epoch ${message.slice(6)}`);
   if (message.startsWith('STALE')) return new StaleError('A newer batch of this front end is known');
+  if (message.startsWith('FENCED')) return new OutrunError('A later owner of the cell has written to it');
   if (NOT_SENT.test(message)) return new NotSentError(message, { cause: error });
   if (message.startsWith('GAP')) return new GapError(Number(message.slice(4)));
   if (REFUSED.test(message)) return new RefusedError(message, { cause: error });

@@ -109,9 +109,9 @@ export class BatchEncoder {
         textAt += writeText(buffer, item.playerId, textAt);
         writeUInt16(buffer, textAt - at - SPIN_BYTES, at + 32);
         if (item.requestId !== undefined) {
-          const key = hash('sha256', `${partnerId}:${item.requestId}`, 'binary');
-          for (let i = 0; i < 16; i++) buffer[at + 6 + i] = key.charCodeAt(i);
-          writeFingerprint(buffer, item, at + 22);
+          writeRequestKey(buffer, at + 6, partnerId, item.requestId);
+          if (item.mayEqual) writeFingerprint(buffer, at + 22, item.gameId, item.playerId);
+          else buffer.fill(0xff, at + 22, at + 22 + FINGERPRINT_BYTES);
           const requestBytes = writeText(buffer, item.requestId, textAt);
           textAt += requestBytes;
           writeUInt16(buffer, requestBytes, at + 34);
@@ -130,18 +130,22 @@ export class BatchEncoder {
 
 const isDeal = (item: BatchItem): boolean => item.kind === KIND.deal && item.deny === 0;
 
+/** How Redis names a partner's requestId: the first 16 bytes of a SHA-256. */
+export const REQUEST_KEY_BYTES = 16;
+export function writeRequestKey(buffer: Buffer, at: number, partnerId: number, requestId: string): void {
+  const key = hash('sha256', `${partnerId}:${requestId}`, 'binary');
+  for (let i = 0; i < REQUEST_KEY_BYTES; i++) buffer[at + i] = key.charCodeAt(i);
+}
+
 /**
  * What a requestId is bound to: the game (4 bytes) and a hash of the player (6 bytes). The wager needs no place in it:
  * one that is not the game's marks the fingerprint as like no other. The hash is not cryptographic: a partner that
  * searched for two of its own players that collide would only get its own answer again.
  */
-function writeFingerprint(buffer: Buffer, item: BatchItem, at: number): void {
-  if (!item.mayEqual) {
-    buffer.fill(0xff, at, at + 10);
-    return;
-  }
-  buffer.writeUInt32LE(item.gameId >>> 0, at);
-  const text = item.playerId;
+export const FINGERPRINT_BYTES = 10;
+export function writeFingerprint(buffer: Buffer, at: number, gameId: number, playerId: string): void {
+  buffer.writeUInt32LE(gameId >>> 0, at);
+  const text = playerId;
   let a = 0xdeadbeef;
   let b = 0x41c6ce57;
   for (let i = 0; i < text.length; i++) {

@@ -11,7 +11,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Partner } from '../domain/game.js';
 import type { SpinIds } from '../domain/spinId.js';
-import { readSafeInt64, SPIN_STATUS } from '../redis/records.js';
+import { readId, readSafeInt64, SPIN_STATUS } from '../redis/records.js';
 import { EpochError, NotSentError, RefusedError, type SpinCall, StaleError } from '../redis/scripts.js';
 import { BatchEncoder, type BatchItem, BatchReply, KIND } from './batchCodec.js';
 
@@ -32,6 +32,8 @@ export interface SpinResult {
 export type SpinFailure = 'refused' | 'unknown';
 
 export interface SpinJob extends BatchItem {
+  /** Is answered only once the ledger has the spin. */
+  readonly waitsForLedger: boolean;
   settle(result: SpinResult): void;
   fail(failure: SpinFailure): void;
 }
@@ -45,6 +47,13 @@ export interface BatcherOptions {
   /** The epoch of a cell; undefined while the cell may not be dealt from. */
   readonly epochOf: (cell: number) => string | undefined;
   readonly spinIds: SpinIds;
+  /**
+   * Resolves once the ledger has every entry of a cell up to one: true; false where that did not come to be known
+   * within the deadline.
+   */
+  readonly booked: (cell: number, epoch: string, id: bigint) => Promise<boolean>;
+  /** The ledger of a cell does not move: what would wait for it is refused. */
+  readonly isStalled: (cell: number) => boolean;
   /** How long an answer of the store is waited for, all tries together. */
   readonly deadlineMs: number;
   readonly batchMax: number;
@@ -52,6 +61,8 @@ export interface BatcherOptions {
   readonly waitingMax: number;
   readonly onBatch: (size: number, seconds: number) => void;
   readonly onError: (error: unknown, cell: number, size: number) => void;
+  /** The cell is at another epoch than this process believes. */
+  readonly onEpoch: (cell: number) => void;
 }
 
 export class SpinBatcher {
@@ -89,6 +100,8 @@ class CellQueue {
   readonly #encoder = new BatchEncoder();
   #waiting: SpinJob[] = [];
   #underWay: SpinJob[] = [];
+  /** Dealt; the ledger has them not yet. */
+  #parked = 0;
   #scheduled = false;
   #operations = 0n;
   #idBlocks = Buffer.alloc(4096);
@@ -100,11 +113,12 @@ class CellQueue {
   }
 
   get pending(): number {
-    return this.#waiting.length + this.#underWay.length;
+    return this.#waiting.length + this.#underWay.length + this.#parked;
   }
 
   submit(job: SpinJob): void {
-    if (this.#waiting.length >= this.#options.waitingMax) {
+    const { waitingMax, isStalled } = this.#options;
+    if (this.#waiting.length >= waitingMax || (job.waitsForLedger && isStalled(this.#cell))) {
       job.fail('refused');
       return;
     }
@@ -139,7 +153,7 @@ class CellQueue {
   };
 
   async #send(jobs: SpinJob[]): Promise<void> {
-    const { call, isReady, whenReady, epochOf, deadlineMs, onBatch, onError } = this.#options;
+    const { call, isReady, whenReady, epochOf, deadlineMs, onBatch, onError, onEpoch } = this.#options;
     const epoch = epochOf(this.#cell);
     if (epoch === undefined || !isReady()) {
       for (const job of jobs) job.fail('refused');
@@ -167,9 +181,12 @@ class CellQueue {
         else await whenReady(leftMs);
       } catch (error) {
         onError(error, this.#cell, jobs.length);
+        if (error instanceof EpochError) onEpoch(this.#cell);
         // These say that this try did nothing; of an earlier try they say nothing.
-        if (error instanceof RefusedError || error instanceof EpochError) break;
-        if (!(error instanceof NotSentError)) mayHaveRun = true;
+        if (!mayHaveRun && (error instanceof RefusedError || error instanceof EpochError)) break;
+        // What was begun under an epoch that has ended is not told any more.
+        if (error instanceof EpochError && epochOf(this.#cell) !== epoch) break;
+        if (!SAYS_NOT_DONE.some((type) => error instanceof type)) mayHaveRun = true;
         // A later batch of ours is known to the store: whether this one ran before it can't be told any more.
         if (error instanceof StaleError) break;
         // The loop lets the rest of the process run: a connection that is closing is found closed in a later turn.
@@ -181,14 +198,16 @@ class CellQueue {
       return;
     }
     onBatch(jobs.length, (performance.now() - started) / 1000);
-    this.#settle(jobs, partners, new BatchReply(answer, partners.length, jobs.length));
+    this.#settle(jobs, partners, epoch, new BatchReply(answer, partners.length, jobs.length));
   }
 
-  #settle(jobs: SpinJob[], partners: Partner[], reply: BatchReply): void {
+  #settle(jobs: SpinJob[], partners: Partner[], epoch: string, reply: BatchReply): void {
     const { buffer, timeMs } = reply;
     const spinsUsed = partners.map((_, place) => reply.spinsUsed(place));
     const apiUsed = partners.map((_, place) => reply.apiUsed(place));
     const ids = this.#spinIds(jobs, reply);
+    const parked: { job: SpinJob; result: SpinResult }[] = [];
+    let newestId = 0n;
     for (let i = 0; i < jobs.length; i++) {
       const job = jobs[i]!;
       const status = reply.status(i);
@@ -207,14 +226,40 @@ class CellQueue {
         remaining: Math.max(0, limit - used[place]!),
         timeMs,
       };
-      try {
-        job.settle(result);
-      } catch (error) {
-        // A defect in answering one request must not leave the rest of the batch without answers.
-        this.#options.onError(error, this.#cell, 1);
-        job.fail('unknown');
+      if (hasCore && job.waitsForLedger) {
+        parked.push({ job, result });
+        const id = readId(buffer, at);
+        if (id > newestId) newestId = id;
+      } else {
+        this.#answer(job, result);
       }
     }
+    if (parked.length > 0) this.#park(parked, epoch, newestId);
+  }
+
+  #answer(job: SpinJob, result: SpinResult): void {
+    try {
+      job.settle(result);
+    } catch (error) {
+      // A defect in answering one request must not leave the rest of the batch without answers.
+      this.#options.onError(error, this.#cell, 1);
+      job.fail('unknown');
+    }
+  }
+
+  /** Answers these once the ledger has the newest of them, and so all; the next batch goes out meanwhile. */
+  #park(parked: { job: SpinJob; result: SpinResult }[], epoch: string, newestId: bigint): void {
+    this.#parked += parked.length;
+    this.#options
+      .booked(this.#cell, epoch, newestId)
+      .catch(() => false)
+      .then((isBooked) => {
+        this.#parked -= parked.length;
+        for (const { job, result } of parked) {
+          if (isBooked) this.#answer(job, result);
+          else job.fail('unknown');
+        }
+      });
   }
 
   /** The spin ids of the whole batch, enciphered in one call. */
@@ -232,6 +277,7 @@ class CellQueue {
 }
 
 const RETRY_MS = 20;
+const SAYS_NOT_DONE = [NotSentError, RefusedError, EpochError];
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 

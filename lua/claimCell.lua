@@ -1,0 +1,21 @@
+--[[
+Claims a cell for its owner, unless a later one has claimed it before; where asked to, empties it, to be rebuilt.
+
+KEYS[1]  {cN}:cell  hash   fence: that of the owner that has claimed the cell; epoch: emptied of it, nobody can deal
+KEYS[2…] the other keys of the cell, to be removed; none: what the cell holds is kept
+
+ARGV[1]  fence of the caller: greater than that of every owner before
+ARGV[2]  1: empty the cell
+
+Reply    OK
+Errors   FENCED <fence>: a later owner has claimed it; nothing was done.
+]]
+local known = tonumber(redis.call('HGET', KEYS[1], 'fence') or '0')
+if tonumber(ARGV[1]) < known then
+  return redis.error_reply('FENCED ' .. string.format('%.0f', known))
+end
+if ARGV[2] == '1' then
+  redis.call('UNLINK', unpack(KEYS))
+end
+redis.call('HSET', KEYS[1], 'fence', ARGV[1])
+return redis.status_reply('OK')

@@ -1,0 +1,101 @@
+/**
+ * Reads what COPY … TO STDOUT (FORMAT binary) gives, row by row, without an object for each row or field
+ * (PostgreSQL documentation, "COPY", File Formats).
+ */
+
+const HEAD_BYTES = 19;
+const FIELDS_MAX = 64;
+
+/** The row that was read last; holds until the next one. Fields are numbered from 0. */
+export class CopyRow {
+  #bytes: Buffer = Buffer.alloc(0);
+  readonly #starts = new Int32Array(FIELDS_MAX);
+  readonly #lengths = new Int32Array(FIELDS_MAX);
+
+  /** Finds the fields of the row at `at`; gives the place after it, or -1 where the bytes end before it does. */
+  take(bytes: Buffer, at: number): number {
+    this.#bytes = bytes;
+    const fields = bytes.readInt16BE(at);
+    let next = at + 2;
+    for (let field = 0; field < fields; field++) {
+      if (next + 4 > bytes.length) return -1;
+      const length = bytes.readInt32BE(next);
+      this.#starts[field] = next + 4;
+      this.#lengths[field] = length;
+      next += 4 + Math.max(0, length);
+    }
+    return next > bytes.length ? -1 : next;
+  }
+
+  isNull(field: number): boolean {
+    return this.#lengths[field]! < 0;
+  }
+
+  /** An `integer` or `smallint`. */
+  int(field: number): number {
+    const at = this.#starts[field]!;
+    return this.#lengths[field] === 2 ? this.#bytes.readInt16BE(at) : this.#bytes.readInt32BE(at);
+  }
+
+  /** A `bigint`. */
+  big(field: number): bigint {
+    return this.#bytes.readBigInt64BE(this.#starts[field]!);
+  }
+
+  /** A `bigint` that is known to be within the safe range. */
+  safe(field: number): number {
+    const at = this.#starts[field]!;
+    return this.#bytes.readInt32BE(at) * 4_294_967_296 + this.#bytes.readUInt32BE(at + 4);
+  }
+
+  text(field: number): string {
+    const at = this.#starts[field]!;
+    return this.#bytes.toString('utf8', at, at + this.#lengths[field]!);
+  }
+
+  /** A view of the field's bytes. */
+  bytes(field: number): Buffer {
+    const at = this.#starts[field]!;
+    return this.#bytes.subarray(at, at + this.#lengths[field]!);
+  }
+}
+
+/**
+ * Calls `onRow` for each row. After each piece that came, `onPause` is waited for: whoever passes rows on does it there.
+ * @throws Error where the bytes are not what COPY gives.
+ */
+export async function readRows(
+  pieces: AsyncIterable<Buffer>,
+  onRow: (row: CopyRow) => void,
+  onPause: () => Promise<void> = async () => {},
+): Promise<void> {
+  const row = new CopyRow();
+  let rest: Buffer = Buffer.alloc(0);
+  let isHead = true;
+  for await (const piece of pieces) {
+    const bytes = rest.length === 0 ? piece : Buffer.concat([rest, piece]);
+    let at = 0;
+    if (isHead) {
+      if (bytes.length < HEAD_BYTES) {
+        rest = bytes;
+        continue;
+      }
+      at = HEAD_BYTES;
+      isHead = false;
+    }
+    while (at + 2 <= bytes.length) {
+      // -1 in place of the number of fields: the end.
+      if (bytes.readInt16BE(at) === -1) {
+        at = bytes.length;
+        break;
+      }
+      const next = row.take(bytes, at);
+      if (next < 0) break;
+      onRow(row);
+      at = next;
+    }
+    rest = Buffer.from(bytes.subarray(at));
+    await onPause();
+  }
+  if (isHead || rest.length > 0) throw new Error('COPY ended in the middle of a row');
+}

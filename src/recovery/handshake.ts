@@ -1,0 +1,79 @@
+/**
+ * Is the Redis that we reach the one that the ledger knows? Asked for each cell before its owner writes anything of it.
+ *
+ *   its epoch is ours, and it is not behind the ledger ──> ready: the mark for this run of the server is written
+ *   no epoch, nothing booked, nothing leased ──> new
+ *   no epoch; an earlier epoch of ours; ours, but behind the ledger ──> lost: to be rebuilt from the ledger
+ *   another database's; a later epoch of ours; ours, but the ledger has lost what it had ──> foreign: for people to judge
+ *
+ * A cell that can't be dealt from has no epoch in Redis that any front end could present, so the scripts refuse.
+ */
+import type { CellLease } from '../postgres/cells.js';
+import type { Sql } from '../postgres/client.js';
+import { bookedIndices, hasBlocks } from '../postgres/recoveries.js';
+import type { RedisClient } from '../redis/client.js';
+import { cellKey, gamesKey } from '../redis/keys.js';
+import { newestEntryId, readBooked, readGame } from '../redis/records.js';
+
+export type Finding = { readonly state: 'ready' | 'new' } | Unfit;
+export interface Unfit {
+  readonly state: 'lost' | 'foreign';
+  readonly reason: string;
+  /** Dataset and number of the epoch that Redis is at, where it is at one of our own database. */
+  readonly token: string | undefined;
+}
+
+/** Redis and the ledger differ in a way that no machine should mend: the cell is not served. */
+export class ForeignError extends Error {}
+
+/** Looks, and changes nothing. */
+export async function examine(sql: Sql, redis: RedisClient, lease: CellLease): Promise<Finding> {
+  const { cell, cursorId } = lease;
+  const [token, last, booked] = await redis.hmgetBuffer(cellKey(cell), 'epoch', 'last', 'booked');
+  const ours = lease.token.split(':');
+  if (!token) {
+    if (cursorId === 0n && !last && !(await hasBlocks(sql, cell))) return { state: 'new' };
+    return lost('Redis holds nothing of this cell, or its rebuilding was interrupted');
+  }
+  const [dataset, number] = token.toString().split(':');
+  if (dataset !== ours[0]) {
+    return foreign(
+      'Redis holds the data of another database; empty it, or run `spindle recover --replace`',
+      undefined,
+    );
+  }
+  const epoch = `${dataset}:${number}`;
+  if (BigInt(number ?? 0) > BigInt(ours[1]!)) {
+    return foreign(
+      'Redis is at a later epoch than Postgres: Postgres was restored from an older copy',
+      epoch,
+    );
+  }
+  if (BigInt(number ?? 0) < BigInt(ours[1]!))
+    return lost('Redis holds a copy from before an earlier rebuild');
+  if (booked && readBooked(booked).id > cursorId) {
+    return foreign(
+      `Redis was told that the ledger has entries up to ${readBooked(booked).id}, which it has not: ` +
+        'Postgres was restored from an older copy',
+      epoch,
+    );
+  }
+  if (cursorId > 0n && (!last || newestEntryId(last, cell) < cursorId)) {
+    return lost('Redis lacks ledger entries: it was restored from an older copy');
+  }
+  const indices = await bookedIndices(sql, cell);
+  if (indices.length > 0) {
+    const records = await redis.hmgetBuffer(gamesKey(cell), ...indices.map(({ gameId }) => String(gameId)));
+    const behind = indices.find(({ nextIndex }, i) => {
+      const record = records[i];
+      return !record || BigInt(readGame(record).nextIndex) < nextIndex;
+    });
+    if (behind !== undefined) {
+      return lost(`Redis would deal outcomes of game ${behind.gameId} that are booked: it is an older copy`);
+    }
+  }
+  return { state: 'ready' };
+}
+
+const lost = (reason: string): Finding => ({ state: 'lost', reason, token: undefined });
+const foreign = (reason: string, token: string | undefined): Finding => ({ state: 'foreign', reason, token });

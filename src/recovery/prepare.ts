@@ -1,0 +1,77 @@
+/**
+ * Makes a cell ready for its new owner: looks whether Redis holds what the ledger knows, rebuilds it where it does not,
+ * and lets the front ends deal. Every part can be repeated, by this worker or another.
+ */
+import { markOf, trimOutbox } from '../ledger/outbox.js';
+import type { CellLease } from '../postgres/cells.js';
+import type { Sql } from '../postgres/client.js';
+import { finishRecovery } from '../postgres/recoveries.js';
+import type { RedisClient } from '../redis/client.js';
+import { cellKey } from '../redis/keys.js';
+import { type CellOwner, cellToken, NotSentError, type Scripts } from '../redis/scripts.js';
+import { examine, ForeignError } from './handshake.js';
+import { type RebuildOptions, type Rebuilt, rebuild } from './rebuild.js';
+
+export interface PrepareParts extends RebuildOptions {
+  readonly sql: Sql;
+  readonly redis: RedisClient;
+  readonly scripts: Scripts;
+  /** Told when a cell has to be rebuilt, and when that has ended; undefined: it failed. */
+  readonly onLost: (cell: number, reason: string) => void;
+  readonly onRebuilt: (cell: number, rebuilt: Rebuilt | undefined) => void;
+  /** Rebuild also what is another database's, or newer than Postgres: it is given up. */
+  readonly isToReplace?: boolean;
+}
+
+/**
+ * @returns the lease as it is now: a rebuild begins a new epoch.
+ * @throws ForeignError where people must decide; the cell can't be dealt from then. OutrunError, FencedError where
+ *   another owner came. Any other error: a store failed.
+ */
+export async function prepareCell(parts: PrepareParts, lease: CellLease): Promise<CellLease> {
+  const { sql, redis, scripts } = parts;
+  const { serverId } = redis;
+  if (serverId === undefined) throw new NotSentError('Redis is not connected');
+  // Whatever is written from here on goes to the server that was looked at, or nowhere.
+  const owner: CellOwner = { cell: lease.cell, fence: lease.fence, serverId };
+  /** The front ends must not go on with it. What the cell says of itself is kept. */
+  const close = async (epoch: string): Promise<void> => {
+    await scripts.claimCell(owner);
+    await scripts.fencedSet(owner, cellKey(lease.cell), ['epoch', cellToken(epoch, 'none')]);
+  };
+  if (lease.halted !== null) {
+    await close(lease.token);
+    throw new ForeignError(`The ledger of the cell is halted: ${lease.halted}`);
+  }
+  const finding = await examine(sql, redis, lease);
+  switch (finding.state) {
+    case 'new':
+      await scripts.claimCell(owner);
+      await scripts.fencedSet(owner, cellKey(lease.cell), ['epoch', cellToken(lease.token, serverId)]);
+      return lease;
+    case 'ready': {
+      await scripts.claimCell(owner);
+      // What a former owner booked and could not trim any more.
+      await trimOutbox(redis, lease.cell, lease.cursorId);
+      const booked = await markOf(redis, lease.cell, lease.cursorId);
+      const fields = ['booked', booked, 'epoch', cellToken(lease.token, serverId)];
+      await scripts.fencedSet(owner, cellKey(lease.cell), fields);
+      await finishRecovery(sql, lease);
+      return lease;
+    }
+    case 'foreign':
+      if (parts.isToReplace !== true) {
+        if (finding.token !== undefined) await close(finding.token);
+        throw new ForeignError(finding.reason);
+      }
+  }
+  parts.onLost(lease.cell, finding.reason);
+  let rebuilt: Rebuilt | undefined;
+  try {
+    parts.onStep('recovery.detected');
+    rebuilt = await rebuild(parts, lease, owner, finding);
+    return rebuilt.lease;
+  } finally {
+    parts.onRebuilt(lease.cell, rebuilt);
+  }
+}

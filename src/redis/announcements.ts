@@ -1,0 +1,29 @@
+/** What the workers tell the front ends over Redis. A message may be lost: nothing depends on one. */
+import type { Redis } from 'ioredis';
+import type { RedisClient } from './client.js';
+
+/** Every ledger entry of the cell, under this epoch, up to the cursor is committed. */
+export interface BookedAnnouncement {
+  readonly cell: number;
+  /** Dataset and number: channels are shared by all databases of a server. */
+  readonly epoch: string;
+  readonly cursor: bigint;
+}
+
+const CHANNEL = 'spindle:booked';
+
+export function announceBooked(redis: RedisClient, { cell, epoch, cursor }: BookedAnnouncement): void {
+  redis.publish(CHANNEL, `${cell} ${epoch} ${cursor}`).catch(() => {});
+}
+
+/** @param subscriber a connection of its own; it subscribes again by itself when it was lost. */
+export async function listenBooked(
+  subscriber: Redis,
+  onBooked: (announcement: BookedAnnouncement) => void,
+): Promise<void> {
+  subscriber.on('message', (_channel: string, message: string) => {
+    const [cell, epoch, cursor] = message.split(' ');
+    onBooked({ cell: Number(cell), epoch: epoch!, cursor: BigInt(cursor!) });
+  });
+  await subscriber.subscribe(CHANNEL);
+}

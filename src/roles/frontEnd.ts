@@ -1,0 +1,183 @@
+/** The http role: serves both APIs. */
+import type { Logger } from 'pino';
+import type { Config } from '../config.js';
+import type { Directory } from '../directory/directory.js';
+import { ERRORS } from '../domain/errors.js';
+import { SpinIds } from '../domain/spinId.js';
+import { SetupError } from '../embedded/index.js';
+import { Access } from '../http/access.js';
+import type { Exchange } from '../http/exchange.js';
+import { Replies } from '../http/reply.js';
+import { type Services, serverRoutes } from '../http/routes.js';
+import { HttpServer } from '../http/server.js';
+import { lineOf, onceASecond } from '../log.js';
+import type { Metrics } from '../metrics.js';
+import type { Installation } from '../postgres/installation.js';
+import type { Store } from '../postgres/store.js';
+import { missing } from '../readiness.js';
+import { listenBooked } from '../redis/announcements.js';
+import { isReady, openSubscriber, type RedisClient, whenReady } from '../redis/client.js';
+import { Durability } from '../redis/durability.js';
+import { openLookups } from '../redis/lookups.js';
+import type { Scripts } from '../redis/scripts.js';
+import { Acknowledgements } from '../spins/acknowledgements.js';
+import { SpinBatcher } from '../spins/batcher.js';
+import type { Undo } from '../undo.js';
+
+/** Requests that may wait for one cell: half a second at full speed. */
+const WAITING_MAX = 10_000;
+const KEY_TOUCH_MS = 10_000;
+const DRAIN_MS = 5000;
+
+export interface FrontEndParts {
+  config: Config;
+  log: Logger;
+  undo: Undo;
+  redis: RedisClient;
+  redisUrl: string;
+  scripts: Scripts;
+  directory: Directory;
+  metrics: Metrics;
+  installed: Installation;
+  operatorKey: string;
+  store: Store;
+}
+
+/** Serves both APIs. @returns the port. */
+export async function startFrontEnd(parts: FrontEndParts): Promise<number> {
+  const { config, log, undo, redis, scripts, directory, metrics, installed, store } = parts;
+  const spinIds = new SpinIds(installed.spinIdKey);
+  const durability = new Durability(redis, (volatile) => {
+    metrics.redisVolatile.set(volatile.length > 0 ? 1 : 0);
+    if (volatile.length === 0) log.warn('Redis keeps what it acknowledges again');
+    else log.error({ volatile, isServed: config.allowVolatileRedis }, 'Redis may lose what it acknowledges');
+  });
+  const isVolatile = (): boolean => durability.volatile.length > 0 && !config.allowVolatileRedis;
+  await durability.look();
+  durability.start();
+  undo.add(() => durability.stop());
+  const logAckError = onceASecond((fields, unsaid) =>
+    log.warn({ ...fields, unsaid }, 'spins wait for the ledger, which does not answer'),
+  );
+  const acknowledgements = new Acknowledgements({
+    read: store.cellCursors,
+    deadlineMs: config.SPIN_DEADLINE_MS,
+    onBooked: (seconds) => metrics.ackSeconds.observe(seconds),
+    onError: (error) => {
+      metrics.storeErrors.inc({ store: 'postgres' });
+      logAckError({ err: error });
+    },
+  });
+  if (config.ACK === 'ledger') {
+    const subscriber = await openSubscriber(parts.redisUrl, () =>
+      metrics.storeErrors.inc({ store: 'redis' }),
+    );
+    undo.add(() => subscriber.disconnect());
+    await listenBooked(subscriber, ({ cell, epoch, cursor }) =>
+      acknowledgements.advance(cell, epoch, cursor),
+    );
+  }
+  const logBatchError = onceASecond((fields, unsaid) =>
+    log.warn({ ...fields, unsaid }, 'a batch of spins had no answer'),
+  );
+  const batcher = new SpinBatcher({
+    call: (call) => scripts.spin(call),
+    isReady: () => isReady(redis),
+    whenReady: (timeoutMs) => whenReady(redis, timeoutMs),
+    epochOf: (cell) => (isVolatile() ? undefined : directory.epochOf(cell)),
+    spinIds,
+    booked: (cell, epoch, id) => acknowledgements.booked(cell, epoch, id),
+    isStalled: (cell) => acknowledgements.isStalled(cell),
+    deadlineMs: config.SPIN_DEADLINE_MS,
+    batchMax: config.BATCH_MAX,
+    waitingMax: WAITING_MAX,
+    onBatch: (size, seconds) => metrics.batch(size, seconds),
+    onError: (error, cell, size) => {
+      metrics.storeErrors.inc({ store: 'redis' });
+      logBatchError({ err: error, cell, size });
+    },
+    // A rebuilt cell has another epoch: the sooner it is known here, the sooner the cell deals again.
+    onEpoch: () => void directory.refresh().catch(() => {}),
+  });
+  const replies = new Replies((exchange, status, errorCode) => {
+    metrics.request(exchange.operation, (performance.now() - exchange.startedMs) / 1000, errorCode);
+    if (status >= 500 && errorCode !== undefined) {
+      log.warn(
+        { requestId: exchange.id, operation: exchange.operation, errorCode },
+        'answered with an error',
+      );
+    }
+  });
+  const onFault = (exchange: Exchange, operation: string, error: unknown): void => {
+    metrics.faults.inc({ operation });
+    log.error({ err: error, requestId: exchange.id, operation }, 'a request failed');
+  };
+  const used = new Map<number, Date>();
+  const access = new Access(
+    {
+      keyByHash: (hash) => directory.keyByHash(hash),
+      partner: (partnerId) => directory.partner(partnerId),
+      refresh: () => directory.refresh(),
+      countFailure: (address, limit) => scripts.countFailure(address, limit),
+      onKeyUsed: (keyId) => used.set(keyId, NOW.date),
+      onError: (exchange, error) => onFault(exchange, 'authenticate', error),
+    },
+    replies,
+    { failureLimit: config.AUTH_FAILURE_LIMIT, operatorKey: parts.operatorKey },
+  );
+  const clock = setInterval(() => {
+    NOW.date = new Date();
+  }, 1000);
+  const touch = async (): Promise<void> => {
+    const batch = new Map(used);
+    used.clear();
+    await store.touchKeys(batch);
+  };
+  const toucher = setInterval(() => touch().catch(() => {}), KEY_TOUCH_MS);
+  undo.add(async () => {
+    clearInterval(clock);
+    clearInterval(toucher);
+    await touch();
+  });
+  const lookups = openLookups(redis);
+  const services: Services = {
+    store,
+    lookups,
+    spinIds,
+    playerIdKey: installed.playerIdKey,
+    partner: (partnerId) => directory.partner(partnerId),
+    game: (gameId) => directory.game(gameId),
+    refresh: () => directory.refresh(),
+    submit: (job) => batcher.submit(job),
+    waitsForLedger: () => config.ACK === 'ledger',
+    onDealt: (game, payoutMicros) => metrics.dealt(game.wagerMicros, payoutMicros),
+    onFault,
+    missing: () => missing(lookups, store, directory, isVolatile() ? durability.volatile : []),
+  };
+  metrics.gauge('spindle_http_open_requests', 'Requests that are not answered yet', () => server.open);
+  metrics.gauge('spindle_batch_pending', 'Spins that wait or are under way', () => batcher.pending);
+  const routes = serverRoutes(services, access, replies, { brand: config.BRAND });
+  const server = new HttpServer(routes, (exchange, error) => {
+    onFault(exchange, exchange.operation, error);
+    replies.error(exchange, ERRORS.internal);
+  });
+  let port: number;
+  try {
+    port = await server.listen(config.HOST, config.PORT);
+  } catch (error) {
+    throw new SetupError(`${lineOf(error)} (HOST, PORT)`);
+  }
+  undo.add(async () => {
+    server.stopListening();
+    replies.closeConnections();
+    const deadline = performance.now() + DRAIN_MS;
+    // What has arrived is answered, and each answer closes its connection.
+    do await new Promise((resolve) => setTimeout(resolve, 20));
+    while ((server.open > 0 || batcher.pending > 0) && performance.now() < deadline);
+    server.close();
+  });
+  return port;
+}
+
+/** The time to the second, for what needs no better. */
+const NOW = { date: new Date() };

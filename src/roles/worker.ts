@@ -1,0 +1,222 @@
+/** The worker role: flushes the ledger and keeps the queues filled, for the cells that this process comes to own. */
+import { join } from 'node:path';
+import type { Logger } from 'pino';
+import { Piscina } from 'piscina';
+import { BlockKeeper } from '../blocks/keeper.js';
+import type { Config } from '../config.js';
+import type { Directory } from '../directory/directory.js';
+import { Flusher } from '../ledger/flusher.js';
+import { Housekeeping } from '../ledger/housekeeping.js';
+import { Ownership } from '../ledger/ownership.js';
+import { onceASecond } from '../log.js';
+import type { Metrics } from '../metrics.js';
+import type { CellLease } from '../postgres/cells.js';
+import type { Sql } from '../postgres/client.js';
+import { ForeignError } from '../recovery/handshake.js';
+import { prepareCell } from '../recovery/prepare.js';
+import { announceBooked } from '../redis/announcements.js';
+import { connectRedis, isReady, openRedisClient, type RedisClient } from '../redis/client.js';
+import { cellTokens, openLookups } from '../redis/lookups.js';
+import { cellToken, type Scripts } from '../redis/scripts.js';
+import type { OnStep } from '../steps.js';
+import type { Undo } from '../undo.js';
+
+const FLUSH_AT_STOP_MS = 3000;
+
+export interface WorkerParts {
+  config: Config;
+  log: Logger;
+  undo: Undo;
+  sql: Sql;
+  redis: RedisClient;
+  redisUrl: string;
+  idempotencyTtlSeconds: number;
+  scripts: Scripts;
+  directory: Directory;
+  metrics: Metrics;
+  onStep: OnStep;
+}
+
+export async function startWorker(parts: WorkerParts): Promise<BlockKeeper> {
+  const { config, log, undo, sql, redis, scripts, directory, metrics, onStep } = parts;
+  const reader = connectRedis(parts.redisUrl, () => metrics.storeErrors.inc({ store: 'redis' }));
+  undo.add(() => reader.disconnect());
+  await openRedisClient(reader);
+  const pool = new Piscina({
+    filename: join(config.workersDir, 'makeBlock.js'),
+    minThreads: 1,
+    maxThreads: config.BLOCK_WORKERS,
+    maxQueue: 1024,
+  });
+  undo.add(() => pool.destroy());
+  // Every game tries again by itself: while a store is away one line a second is enough.
+  const logBlockError = onceASecond((fields, unsaid) =>
+    log.warn({ ...fields, unsaid }, 'a block could not be made or loaded; trying again'),
+  );
+  const keeper = new BlockKeeper(sql, redis, scripts, pool, {
+    gamesOfCell: (cell) => directory.gamesOfCell(cell),
+    minReadyBlocks: (partnerId) => directory.minReadyBlocks(partnerId),
+    onMade: ({ outcomes, totalSeconds }) => {
+      metrics.blockOutcomes.inc(outcomes);
+      metrics.blockMakeSeconds.observe(totalSeconds);
+    },
+    onError: (error, gameId) => {
+      metrics.storeErrors.inc({ store: 'blocks' });
+      logBlockError({ err: error, gameId });
+    },
+    onStep,
+  });
+  const logFlushError = onceASecond((fields, unsaid) =>
+    log.warn({ ...fields, unsaid }, 'a flush failed; trying again'),
+  );
+  const flusher = new Flusher(sql, redis, reader, scripts, {
+    // Somebody waits for each commit: the next one begins as soon as there is something to write.
+    intervalMs: config.ACK === 'ledger' ? 0 : config.FLUSH_INTERVAL_MS,
+    onFlushed: ({ entries, seconds, lagSeconds }) => {
+      metrics.flushEntries.inc(entries);
+      metrics.flushSeconds.observe(seconds);
+      metrics.flushLagSeconds.set(lagSeconds);
+    },
+    onBooked: ({ cell, token }, cursor) => announceBooked(redis, { cell, epoch: token, cursor }),
+    onConsumed: (cell, games) => keeper.consumed(cell, games),
+    onUncertain: (cell) => keeper.readAgain(cell),
+    onGivenUp: (cell) => ownership.giveUp(cell),
+    onHalted: (cell, reason) => {
+      metrics.cellHalted.set({ cell: String(cell) }, 1);
+      log.fatal({ cell, reason }, 'the ledger of a cell is halted');
+    },
+    onError: (error, cell) => {
+      metrics.storeErrors.inc({ store: 'ledger' });
+      logFlushError({ err: error, cell });
+    },
+    onStep,
+  });
+  const housekeeping = new Housekeeping(
+    redis,
+    parts.idempotencyTtlSeconds,
+    () => ownership.cells,
+    (error) => {
+      metrics.storeErrors.inc({ store: 'redis' });
+      log.warn({ err: error }, 'housekeeping failed; it comes again');
+    },
+  );
+  const refused = new Set<number>();
+  const logUnprepared = onceASecond((fields, unsaid) =>
+    log.warn({ ...fields, unsaid }, 'a cell could not be prepared; trying again'),
+  );
+  const ownership = new Ownership(sql, {
+    prepare: (lease: CellLease) =>
+      prepareCell(
+        {
+          sql,
+          redis,
+          scripts,
+          idempotencyPeriodSeconds: parts.idempotencyTtlSeconds,
+          onStep,
+          onLost: (cell, reason) => {
+            metrics.recoveriesUnderWay.inc();
+            log.error(
+              { cell, reason },
+              'Redis has lost what it held of a cell: rebuilding it from the ledger',
+            );
+          },
+          onRebuilt: (cell, rebuilt) => {
+            metrics.recoveriesUnderWay.dec();
+            if (rebuilt === undefined) return;
+            const { voided, players, requests, seconds } = rebuilt;
+            metrics.recoverySeconds.observe(seconds);
+            metrics.outcomesVoided.inc(voided);
+            log.error({ cell, voided, players, requests, seconds }, 'a cell is rebuilt');
+          },
+        },
+        lease,
+      ),
+    onAcquired: (lease: CellLease) => {
+      const { cell } = lease;
+      if (refused.delete(cell)) log.warn({ cell }, 'a cell that was refused is served again');
+      metrics.cellHalted.set({ cell: String(cell) }, 0);
+      flusher.own(lease);
+      keeper.own(lease);
+      housekeeping.tidySoon(cell);
+    },
+    onLost: (cell) => {
+      flusher.disown(cell);
+      keeper.disown(cell);
+      log.info({ cell }, 'a cell is written by this worker no more');
+    },
+    onRefused: (cell, error) => {
+      if (!(error instanceof ForeignError)) {
+        metrics.storeErrors.inc({ store: 'ledger' });
+        logUnprepared({ err: error, cell });
+        return;
+      }
+      // It is tried again at every turn, and said once.
+      if (!refused.has(cell)) log.fatal({ cell, reason: error.message }, 'a cell is not served');
+      refused.add(cell);
+      metrics.cellHalted.set({ cell: String(cell) }, 1);
+    },
+    onError: (error) => {
+      metrics.storeErrors.inc({ store: 'ledger' });
+      logUnprepared({ err: error });
+    },
+    changed: async (leases) => {
+      const { serverId } = redis;
+      // A server that does not answer holds what it holds: it is looked at once it does.
+      if (serverId === undefined || !isReady(redis)) return [];
+      const tokens = await cellTokens(
+        redis,
+        leases.map(({ cell }) => cell),
+      );
+      return leases
+        .filter(({ token }, i) => tokens[i] !== cellToken(token, serverId))
+        .map(({ cell }) => cell);
+    },
+  });
+  metrics.gaugeBy('spindle_queue_outcomes', 'Outcomes ready to be dealt, by game', 'game', async () =>
+    keeper.depths().map(({ gameId, outcomes }) => [String(gameId), outcomes]),
+  );
+  metrics.gaugeBy('spindle_queue_blocks', 'Blocks with outcomes left, by game', 'game', async () =>
+    keeper.depths().map(({ gameId, blocks }) => [String(gameId), blocks]),
+  );
+  const lookups = openLookups(redis);
+  metrics.gaugeBy(
+    'spindle_outbox_lag_seconds',
+    'Age of the oldest entry not in the ledger, by cell',
+    'cell',
+    () =>
+      Promise.all(
+        ownership.cells.map(
+          async (cell): Promise<[string, number]> => [
+            String(cell),
+            await lookups.outboxAgeSeconds(cell).catch(() => Number.NaN),
+          ],
+        ),
+      ),
+  );
+  metrics.gaugeBy('spindle_outbox_entries', 'Entries not in the ledger, by cell', 'cell', () =>
+    Promise.all(
+      ownership.cells.map(
+        async (cell): Promise<[string, number]> => [
+          String(cell),
+          await lookups.outboxEntries(cell).catch(() => Number.NaN),
+        ],
+      ),
+    ),
+  );
+  metrics.gauge('spindle_cells_owned', 'Cells that this process writes', () => ownership.cells.length);
+  metrics.gauge('spindle_block_pool_queue', 'Blocks that wait for a thread', () => pool.queueSize);
+  await ownership.start();
+  const look = (): void => ownership.lookNow();
+  redis.on('identified', look);
+  undo.add(() => redis.off('identified', look));
+  flusher.start();
+  keeper.start();
+  housekeeping.start();
+  undo.add(async () => {
+    housekeeping.stop();
+    await keeper.stop();
+    await flusher.stop(FLUSH_AT_STOP_MS);
+    await ownership.stop();
+  });
+  return keeper;
+}

@@ -1,0 +1,114 @@
+/**
+ * Tells when the ledger has a spin: for those that are answered only then.
+ *
+ * The flusher announces each commit over Redis. An announcement that is lost is made up for by asking Postgres, as long
+ * as somebody waits. What is announced of one epoch says nothing of another: a rebuilt cell goes on with higher ids,
+ * and what its Redis lost is not in the ledger for that.
+ */
+
+export interface AcknowledgementsOptions {
+  /** How far each cell is booked, as Postgres says. */
+  readonly read: () => Promise<readonly { cell: number; epoch: string; cursor: bigint }[]>;
+  /** How long somebody waits at the most. */
+  readonly deadlineMs: number;
+  readonly onError: (error: unknown) => void;
+  /** Seconds that somebody waited. */
+  readonly onBooked: (seconds: number) => void;
+}
+
+interface Waiting {
+  readonly epoch: string;
+  readonly id: bigint;
+  readonly since: number;
+  readonly resolve: (isBooked: boolean) => void;
+}
+
+interface Cell {
+  epoch: string;
+  cursor: bigint;
+  /** In the order in which they came: that of their ids, but for replays. */
+  waiting: Waiting[];
+}
+
+/** Who waits longer than this has Postgres asked. */
+const ASK_AFTER_MS = 250;
+const TURN_MS = 100;
+/** While somebody waits longer than this, nothing more is dealt that would have to wait, too. */
+const STALLED_AFTER_MS = 1000;
+
+export class Acknowledgements {
+  readonly #options: AcknowledgementsOptions;
+  readonly #cells = new Map<number, Cell>();
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(options: AcknowledgementsOptions) {
+    this.#options = options;
+  }
+
+  /** True once the ledger has every entry of the cell up to this one; false where that is not known in time. */
+  booked(cell: number, epoch: string, id: bigint): Promise<boolean> {
+    const known = this.#cell(cell);
+    if (known.epoch === epoch && known.cursor >= id) return Promise.resolve(true);
+    return new Promise((resolve) => {
+      known.waiting.push({ epoch, id, since: performance.now(), resolve });
+      this.#timer ??= setTimeout(this.#turn, TURN_MS);
+    });
+  }
+
+  /** The ledger of a cell has not moved for so long that what is dealt now would hardly be answered in time. */
+  isStalled(cell: number): boolean {
+    const oldest = this.#cells.get(cell)?.waiting[0];
+    return oldest !== undefined && performance.now() - oldest.since > STALLED_AFTER_MS;
+  }
+
+  /** The ledger has every entry of the cell up to the cursor. */
+  advance(cell: number, epoch: string, cursor: bigint): void {
+    const known = this.#cell(cell);
+    if (known.epoch === epoch && known.cursor >= cursor) return;
+    known.epoch = epoch;
+    known.cursor = cursor;
+    if (known.waiting.length === 0) return;
+    const now = performance.now();
+    const left: Waiting[] = [];
+    for (const each of known.waiting) {
+      if (each.epoch === epoch && each.id <= cursor) {
+        this.#options.onBooked((now - each.since) / 1000);
+        each.resolve(true);
+      } else {
+        left.push(each);
+      }
+    }
+    known.waiting = left;
+  }
+
+  #cell(cell: number): Cell {
+    let known = this.#cells.get(cell);
+    if (known === undefined) {
+      known = { epoch: '', cursor: 0n, waiting: [] };
+      this.#cells.set(cell, known);
+    }
+    return known;
+  }
+
+  readonly #turn = async (): Promise<void> => {
+    const now = performance.now();
+    let oldest = now;
+    for (const cell of this.#cells.values()) {
+      const isLate = ({ since }: Waiting): boolean => now - since > this.#options.deadlineMs;
+      for (const each of cell.waiting) if (isLate(each)) each.resolve(false);
+      cell.waiting = cell.waiting.filter((each) => !isLate(each));
+      oldest = Math.min(oldest, ...cell.waiting.map(({ since }) => since));
+    }
+    if (now - oldest > ASK_AFTER_MS) {
+      try {
+        for (const { cell, epoch, cursor } of await this.#options.read()) {
+          if ((this.#cells.get(cell)?.waiting.length ?? 0) > 0) this.advance(cell, epoch, cursor);
+        }
+      } catch (error) {
+        this.#options.onError(error);
+      }
+    }
+    const isAwaited = [...this.#cells.values()].some(({ waiting }) => waiting.length > 0);
+    this.#timer = isAwaited ? setTimeout(this.#turn, TURN_MS) : undefined;
+  };
+}

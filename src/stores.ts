@@ -1,0 +1,109 @@
+/** Opens the stores: those that are given by their addresses, the others as embedded servers. */
+import { rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Logger } from 'pino';
+import type { Config } from './config.js';
+import {
+  type EmbeddedStore,
+  lockDataDir,
+  SetupError,
+  startEmbeddedPostgres,
+  startEmbeddedRedis,
+} from './embedded/index.js';
+import { lineOf, withoutSecrets } from './log.js';
+import { connectPostgres, POSTGRES_MAJOR_MIN, postgresMajor, type Sql } from './postgres/client.js';
+import {
+  connectRedis,
+  openRedisClient,
+  REDIS_MAJOR_MIN,
+  type RedisClient,
+  redisFacts,
+} from './redis/client.js';
+import { STORES_FILE } from './storesFile.js';
+import type { Undo } from './undo.js';
+
+/** The addresses of the stores; those that are not given are started. */
+export async function storeAddresses(
+  config: Config,
+  log: Logger,
+  progress: (line: string) => void,
+  undo: Undo,
+): Promise<{ redisUrl: string; databaseUrl: string }> {
+  const { REDIS_URL, DATABASE_URL } = config;
+  if (REDIS_URL !== undefined && DATABASE_URL !== undefined)
+    return { redisUrl: REDIS_URL, databaseUrl: DATABASE_URL };
+  const lock = await lockDataDir(config.dataDir);
+  undo.add(() => lock.release());
+  const options = {
+    dataDir: lock.dataDir,
+    cacheDir: config.cacheDir,
+    progress,
+    onEvent: (line: string) => log.warn(line),
+  };
+  const embed = async (start: (o: typeof options) => Promise<EmbeddedStore>): Promise<string> => {
+    const embedded = await start(options);
+    undo.add(() => embedded.stop());
+    return embedded.url;
+  };
+  const [redis, postgres] = await Promise.allSettled([
+    REDIS_URL ?? embed(startEmbeddedRedis),
+    DATABASE_URL ?? embed(startEmbeddedPostgres),
+  ]);
+  if (redis.status === 'rejected') throw redis.reason;
+  if (postgres.status === 'rejected') throw postgres.reason;
+  const urls = { redisUrl: redis.value, databaseUrl: postgres.value };
+  const file = join(lock.dataDir, STORES_FILE);
+  await writeFile(file, JSON.stringify(urls), { mode: 0o600 });
+  undo.add(() => rm(file, { force: true }));
+  return urls;
+}
+
+/** @throws SetupError where it can't be reached, is too old, or may lose what it acknowledges. */
+export async function openRedis(url: string, config: Config, log: Logger, undo: Undo): Promise<RedisClient> {
+  const redis = connectRedis(url, (error) => log.warn({ err: error.message }, 'redis'));
+  undo.add(() => redis.disconnect());
+  try {
+    await openRedisClient(redis);
+  } catch (error) {
+    throw new SetupError(`Redis at ${withoutSecrets(url)} can't be reached: ${lineOf(error)}`);
+  }
+  const facts = await redisFacts(redis);
+  if (facts.major < REDIS_MAJOR_MIN) {
+    throw new SetupError(
+      `Redis at ${withoutSecrets(url)} is ${facts.version}; ${REDIS_MAJOR_MIN}.0 or later is needed`,
+    );
+  }
+  const { volatile } = facts;
+  if (volatile.length > 0) {
+    const what = `Redis may lose or evict what it acknowledged (${volatile.join('; ')})`;
+    if (!config.allowVolatileRedis) {
+      throw new SetupError(
+        `${what}; set appendonly yes, appendfsync always, no-appendfsync-on-rewrite no, maxmemory-policy noeviction`,
+      );
+    }
+    log.error(`${what}; served all the same: ALLOW_VOLATILE_REDIS=1`);
+  }
+  return redis;
+}
+
+/** @throws SetupError where it can't be reached or is too old. */
+export async function openPostgres(url: string, config: Config, log: Logger, undo: Undo): Promise<Sql> {
+  const sql = connectPostgres(url, {
+    max: config.roles.worker ? 10 : 6,
+    name: 'spindle',
+    onError: (error) => log.warn({ err: error.message }, 'postgres'),
+  });
+  undo.add(() => sql.end());
+  let major: number;
+  try {
+    major = await postgresMajor(sql);
+  } catch (error) {
+    throw new SetupError(`Postgres at ${withoutSecrets(url)} can't be reached: ${lineOf(error)}`);
+  }
+  if (major < POSTGRES_MAJOR_MIN) {
+    throw new SetupError(
+      `Postgres at ${withoutSecrets(url)} is ${major}; ${POSTGRES_MAJOR_MIN} or later is needed`,
+    );
+  }
+  return sql;
+}
