@@ -31,6 +31,8 @@ export interface Outage {
 export interface OwnStores extends Pick<TestStores, 'redisUrl' | 'databaseUrl' | 'drop'> {
   readonly redis: Outage;
   readonly postgres: Outage;
+  /** Where both keep their data. */
+  readonly dataDir: string;
 }
 
 /** A Redis and a Postgres of the test's own. */
@@ -60,6 +62,7 @@ export async function ownStores(): Promise<OwnStores> {
     databaseUrl: postgres.url,
     redis,
     postgres,
+    dataDir,
     async drop() {
       await Promise.all([redis.stop(), postgres.stop()]);
       await lock.release();
