@@ -5,6 +5,7 @@ import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { cellKey, gamesKey } from '../src/redis/keys.js';
+import { booksHold } from './support/books.js';
 import { type OwnStores, ownStores } from './support/faults.js';
 import {
   type Answer,
@@ -106,30 +107,6 @@ async function replaysHold(spun: readonly Spun[], all: number): Promise<void> {
   expect(await sql`SELECT count(*) AS count FROM ledger`).toEqual(before);
 }
 
-/** Each index of each game once in the ledger or in a void; each player's chain and balances right. */
-async function booksHold(): Promise<void> {
-  const broken = await sql`
-    SELECT * FROM (
-      SELECT game_id, from_index, to_index, lag(to_index, 1, 0::bigint) OVER (PARTITION BY game_id ORDER BY from_index) AS expected
-      FROM (SELECT game_id, outcome_index AS from_index, outcome_index + 1 AS to_index FROM ledger WHERE kind = 1
-            UNION ALL SELECT game_id, from_index, to_index FROM voids) AS used
-    ) AS checked WHERE from_index <> expected`;
-  expect([...broken]).toEqual([]);
-  const chains = await sql`
-    SELECT * FROM (
-      SELECT entry_id, previous_id, entry_number, balance_micros, credit_micros, wager_micros,
-             row_number() OVER player AS number, lag(entry_id, 1, 0::bigint) OVER player AS before_id,
-             lag(balance_micros, 1, 0::bigint) OVER player AS before_micros
-      FROM ledger WINDOW player AS (PARTITION BY partner_id, player_id ORDER BY entry_id)
-    ) AS chain
-    WHERE entry_number <> number OR previous_id <> before_id
-       OR balance_micros <> before_micros - wager_micros + credit_micros`;
-  expect([...chains]).toEqual([]);
-  const repeated = await sql`
-    SELECT partner_id, request_id FROM ledger WHERE request_id IS NOT NULL GROUP BY 1, 2 HAVING count(*) > 1`;
-  expect([...repeated]).toEqual([]);
-}
-
 const micros = (usd: unknown): bigint => BigInt(Math.round((usd as number) * 1e6));
 const balanceOf = (text: string): bigint => micros(JSON.parse(text).balance.balanceUsd);
 const payoutOf = (text: string): bigint => micros(JSON.parse(text).outcome.payoutUsd);
@@ -176,7 +153,7 @@ describe('a Redis that is emptied', () => {
     ]);
     expect((await sql`SELECT max(outcome_index) AS max FROM ledger`)[0]!.max).toBe(leaseEnd);
     await replaysHold(spun, 51);
-    await booksHold();
+    await booksHold(sql);
     const recoveries = await sql`SELECT cell, epoch, voided, players, requests, finished_at FROM recoveries`;
     expect([...recoveries]).toEqual([
       {
@@ -205,7 +182,7 @@ describe('a Redis that is emptied', () => {
     service = await startService(stores);
     await dealtAgain('after');
     await replaysHold(spun, 31);
-    await booksHold();
+    await booksHold(sql);
   });
 
   test('again and again voids each time what was leased, and nothing twice', async () => {
@@ -218,7 +195,7 @@ describe('a Redis that is emptied', () => {
       await until(async () => (await booked()) === (round + 1) * 11, 'the new spin is booked');
     }
     await replaysHold(spun, 44);
-    await booksHold();
+    await booksHold(sql);
     expect((await sql`SELECT count(*)::int AS count FROM voids`)[0]!.count).toBe(4);
   });
 
@@ -226,7 +203,7 @@ describe('a Redis that is emptied', () => {
     await redis.flushdb();
     await dealtAgain('first');
     await until(async () => (await booked()) === 1, 'the spin is booked');
-    await booksHold();
+    await booksHold(sql);
     expect([...(await sql`SELECT outcome_index AS at FROM ledger WHERE kind = 1`)]).toEqual([
       ...(await sql`SELECT to_index AS at FROM voids WHERE from_index = 0 AND to_index > 0`),
     ]);
@@ -284,7 +261,7 @@ describe('a Redis that is restored from an older copy', () => {
       await own.redis.start();
       await dealtAgain(`again-${round}`);
       await replaysHold(spun, 51 + round);
-      await booksHold();
+      await booksHold(sql);
       const [recovery] =
         await sql`SELECT epoch, reason, finished_at FROM recoveries ORDER BY epoch DESC LIMIT 1`;
       expect(recovery).toEqual({
@@ -358,6 +335,6 @@ describe('what no machine should mend', () => {
     await sql`UPDATE cells SET cursor_id = ${newest[0]!.cursor_id} WHERE cell = 0`;
     await dealtAgain('after');
     await until(async () => (await booked()) === 21, 'the new spin is booked');
-    await booksHold();
+    await booksHold(sql);
   });
 });

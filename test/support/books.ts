@@ -1,0 +1,27 @@
+/** What must hold of the books at any moment, read by an independent driver. */
+import type postgres from 'postgres';
+import { expect } from 'vitest';
+
+/** Each index of each game once in the ledger or in a void; each player's chain and balances right. */
+export async function booksHold(sql: postgres.Sql<{ bigint: bigint }>): Promise<void> {
+  const broken = await sql`
+    SELECT * FROM (
+      SELECT game_id, from_index, to_index, lag(to_index, 1, 0::bigint) OVER (PARTITION BY game_id ORDER BY from_index) AS expected
+      FROM (SELECT game_id, outcome_index AS from_index, outcome_index + 1 AS to_index FROM ledger WHERE kind = 1
+            UNION ALL SELECT game_id, from_index, to_index FROM voids) AS used
+    ) AS checked WHERE from_index <> expected`;
+  expect([...broken]).toEqual([]);
+  const chains = await sql`
+    SELECT * FROM (
+      SELECT entry_id, previous_id, entry_number, balance_micros, credit_micros, wager_micros,
+             row_number() OVER player AS number, lag(entry_id, 1, 0::bigint) OVER player AS before_id,
+             lag(balance_micros, 1, 0::bigint) OVER player AS before_micros
+      FROM ledger WINDOW player AS (PARTITION BY partner_id, player_id ORDER BY entry_id)
+    ) AS chain
+    WHERE entry_number <> number OR previous_id <> before_id
+       OR balance_micros <> before_micros - wager_micros + credit_micros`;
+  expect([...chains]).toEqual([]);
+  const repeated = await sql`
+    SELECT partner_id, request_id FROM ledger WHERE request_id IS NOT NULL GROUP BY 1, 2 HAVING count(*) > 1`;
+  expect([...repeated]).toEqual([]);
+}
