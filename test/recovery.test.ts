@@ -4,6 +4,8 @@ import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { connectPostgres } from '../src/postgres/client.js';
+import { checkpointPlayers } from '../src/postgres/recoveries.js';
 import { cellKey, gamesKey } from '../src/redis/keys.js';
 import { booksHold } from './support/books.js';
 import { type OwnStores, ownStores } from './support/faults.js';
@@ -197,6 +199,33 @@ describe('a Redis that is emptied', () => {
     await replaysHold(spun, 44);
     await booksHold(sql);
     expect((await sql`SELECT count(*)::int AS count FROM voids`)[0]!.count).toBe(4);
+  });
+
+  test('is rebuilt from the checkpoint of its players and what was booked since', async () => {
+    const service = connectPostgres(stores.databaseUrl, { max: 2, name: 'test', onError: () => {} });
+    ends.push(() => service.end());
+    const first = await spinAndBook('first', 20);
+    expect(await checkpointPlayers(service, 0)).toBe(5);
+    const second = await spinAndBook('second', 3);
+    const checkpoint = () => sql`
+      SELECT entry_id, entry_number, outcome_code, balance_micros, first_id FROM player_checkpoints ORDER BY player_id`;
+    const newest = (isAll: boolean) => sql`
+      SELECT DISTINCT ON (player_id) entry_id, entry_number, outcome_code, balance_micros,
+        min(entry_id) OVER (PARTITION BY player_id) AS first_id
+      FROM ledger WHERE ${isAll} OR request_id IS NULL OR request_id LIKE 'first-%' ORDER BY player_id, entry_number DESC`;
+    expect([...(await checkpoint())]).toEqual([...(await newest(false))]);
+    await redis.flushdb();
+    await dealtAgain('after');
+    await replaysHold([...first, ...second], 24);
+    await booksHold(sql);
+    expect(await checkpointPlayers(service, 0)).toBe(3);
+    expect([...(await checkpoint())]).toEqual([...(await newest(true))]);
+    expect(await checkpointPlayers(service, 0)).toBeUndefined();
+    // Now the ledger is not read for the players at all.
+    await redis.flushdb();
+    await dealtAgain('last');
+    await until(async () => (await booked()) === 25, 'the new spin is booked');
+    await booksHold(sql);
   });
 
   test('before anything was booked begins anew at the end of what was leased', async () => {

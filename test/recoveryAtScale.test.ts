@@ -86,7 +86,9 @@ async function fillLedger(): Promise<void> {
     INSERT INTO blocks (game_id, from_index, to_index, outcomes, seed, nonce, commitment, epoch)
     SELECT game_id, 0, ${spinsOfGame + 500}, '', '', '', '', 1 FROM games`;
   await sql`INSERT INTO game_progress SELECT game_id, ${spinsOfGame} FROM games`;
-  await sql.unsafe(`UPDATE cells SET cursor_id = ${id(String(ROWS - 1))} WHERE cell = 0`);
+  await sql.unsafe(
+    `UPDATE cells SET cursor_id = ${id(String(ROWS - 1))}, unchecked_from = ${id('0')} WHERE cell = 0`,
+  );
 }
 
 test(`${ROWS.toLocaleString('en')} rows and ${GAMES} games are ready again in under 30 s`, async () => {

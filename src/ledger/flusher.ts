@@ -169,12 +169,12 @@ export class Flusher {
         entriesBefore = records.entries;
         records.add(fields[1]!);
       }
-      const { entries, newestId, oldestMs } = records;
+      const { entries, oldestId, newestId, oldestMs } = records;
       const [, newest] = streamEntries.at(-1)!;
       const before = readTotals(newest[3]!);
       const totals = records.totals();
       for (const { day } of [...totals.games, ...totals.openings]) await this.#partition(day);
-      const cursor = { from: owned.cursor, to: newestId };
+      const cursor = { from: owned.cursor, first: oldestId, to: newestId };
       await bookEntries(this.#sql, lease, cursor, records.rows(), totals, onStep);
       onStep('flush.committed');
       owned.cursor = newestId;

@@ -39,6 +39,8 @@ export class Transcoder {
   #day = '';
   /** Entries since the last reset. */
   entries = 0;
+  /** Id of the oldest of them; 0 where there is none. */
+  oldestId = 0n;
   /** Id of the newest of them; 0 where there is none. */
   newestId = 0n;
   /** When the oldest of them was made, milliseconds since the epoch. */
@@ -52,6 +54,7 @@ export class Transcoder {
     this.#progress = new Map();
     this.#dayNumber = -1;
     this.entries = 0;
+    this.oldestId = 0n;
     this.newestId = 0n;
     this.oldestMs = 0;
   }
@@ -65,7 +68,10 @@ export class Transcoder {
     let last = 0;
     while (at < batch.length) {
       const timeMs = outboxTimeMs(batch, at);
-      if (this.entries === 0) this.oldestMs = timeMs;
+      if (this.entries === 0) {
+        this.oldestMs = timeMs;
+        this.oldestId = readId(batch, at + OUTBOX.id);
+      }
       this.#enterDay(timeMs);
       last = at;
       at = this.#record(batch, at);

@@ -73,21 +73,26 @@ export async function releaseCell(sql: Sql, lease: { cell: number; fence: bigint
     UPDATE cells SET lease_until = '-infinity', owner = NULL WHERE cell = ${lease.cell} AND fence = ${lease.fence}`;
 }
 
+export interface CursorMove {
+  readonly from: bigint;
+  readonly first: bigint;
+  readonly to: bigint;
+}
+
 /** The cell's lease was lost to another owner; nothing was written. */
 export class FencedError extends Error {}
 
 /**
- * Takes the cell's row for this transaction and moves its cursor.
+ * Takes the cell's row for this transaction and moves its cursor over entries, of which `first` is the oldest.
  * @throws FencedError where another owner came, or the cursor is not where it was believed to be.
  */
 export async function moveCursor(
   tx: Transaction,
   lease: { cell: number; fence: bigint },
-  from: bigint,
-  to: bigint,
+  { from, first, to }: CursorMove,
 ): Promise<void> {
   const rows = await tx`
-    UPDATE cells SET cursor_id = ${to}
+    UPDATE cells SET cursor_id = ${to}, unchecked_from = coalesce(unchecked_from, ${first}::bigint)
     WHERE cell = ${lease.cell} AND fence = ${lease.fence} AND cursor_id = ${from} RETURNING cell`;
   if (rows.length !== 1)
     throw new FencedError(`Cell ${lease.cell} is no longer written by fence ${lease.fence}`);

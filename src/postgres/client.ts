@@ -8,7 +8,7 @@
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { runner } from 'node-pg-migrate';
-import { DatabaseError, Pool, type PoolClient, types } from 'pg';
+import { DatabaseError, Pool, type PoolClient, type QueryConfig, types } from 'pg';
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
 
 /** Runs one statement and gives its rows. 8-byte integers are read as BigInt; {@link safe} makes numbers of them. */
@@ -20,6 +20,8 @@ type Run = <Rows extends readonly object[]>(
 export interface Transaction extends Run {
   /** Runs COPY … FROM STDIN with these bytes. */
   copy(statement: string, bytes: Buffer): Promise<void>;
+  /** From here on the statements of the transaction may take as long as they take. */
+  patiently(): Promise<void>;
   /** Runs COPY … TO STDOUT, for as long as it takes, and gives its bytes piece by piece, as fast as they are taken. */
   read(statement: string): AsyncIterable<Buffer>;
 }
@@ -95,7 +97,7 @@ export function connectPostgres(
   });
 }
 
-function runOn(client: Pick<PoolClient, 'query'> | Pool): Run {
+function runOn(client: Pick<PoolClient, 'query'> | Pool, limits = { queryMs: ANSWER_WITHIN_MS }): Run {
   return async (strings, ...values) => {
     let text = strings[0]!;
     const parameters: unknown[] = [];
@@ -104,7 +106,11 @@ function runOn(client: Pick<PoolClient, 'query'> | Pool): Run {
       else text += `$${parameters.push(value)}`;
       text += strings[i + 1];
     });
-    const result = await client.query(text, parameters);
+    const result = await client.query({
+      text,
+      values: parameters,
+      query_timeout: limits.queryMs,
+    } as QueryConfig);
     return result.rows as never;
   };
 }
@@ -117,8 +123,18 @@ async function transaction<T>(pool: Pool, run: (tx: Transaction) => Promise<T>, 
     const copy = async (statement: string, bytes: Buffer): Promise<void> => {
       await pipeline(Readable.from([bytes], { objectMode: false }), client.query(copyFrom(statement)));
     };
-    const read = (statement: string) => readCopy(client, statement);
-    const result = await run(Object.assign(runOn(client), { copy, read }));
+    const limits = { queryMs: ANSWER_WITHIN_MS };
+    const patiently = async (): Promise<void> => {
+      limits.queryMs = TIMER_MAX_MS;
+      await client.query(
+        'SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0',
+      );
+    };
+    async function* read(statement: string): AsyncIterable<Buffer> {
+      await patiently();
+      yield* readCopy(client, statement);
+    }
+    const result = await run(Object.assign(runOn(client, limits), { copy, patiently, read }));
     await client.query('COMMIT');
     return result;
   } catch (error) {
@@ -132,7 +148,6 @@ async function transaction<T>(pool: Pool, run: (tx: Transaction) => Promise<T>, 
 }
 
 async function* readCopy(client: PoolClient, statement: string): AsyncIterable<Buffer> {
-  await client.query('SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0');
   const query = client.query(Object.assign(copyTo(statement), { query_timeout: TIMER_MAX_MS }));
   try {
     yield* query as AsyncIterable<Buffer>;

@@ -6,7 +6,7 @@
  * newest) and follows `previous_id`, at most 63 steps beyond what the page itself shows.
  */
 
-import { moveCursor } from './cells.js';
+import { type CursorMove, moveCursor } from './cells.js';
 import { arrayOf, raw, type Sql, safe, type Transaction } from './client.js';
 
 const COPY = `
@@ -58,13 +58,13 @@ export class ProgressError extends Error {}
 export async function bookEntries(
   sql: Sql,
   lease: { cell: number; fence: bigint },
-  cursor: { from: bigint; to: bigint },
+  cursor: CursorMove,
   entries: Buffer,
   totals: FlushTotals,
   onStep: (step: 'flush.cursor-moved' | 'flush.rows-copied' | 'flush.totals-added') => void,
 ): Promise<void> {
   await sql.begin(async (tx) => {
-    await moveCursor(tx, lease, cursor.from, cursor.to);
+    await moveCursor(tx, lease, cursor);
     onStep('flush.cursor-moved');
     await tx.copy(COPY, entries);
     onStep('flush.rows-copied');

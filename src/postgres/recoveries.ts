@@ -1,7 +1,7 @@
 /** What a rebuild of Redis reads and writes down: outcomes voided, recoveries, and the checkpoints of players. */
 import { assertOwner, type CellLease } from './cells.js';
 import { audit } from './changes.js';
-import { type Sql, safe, type Transaction } from './client.js';
+import { arrayOf, type Sql, safe, type Transaction } from './client.js';
 import { type CopyRow, readRows } from './copyReader.js';
 
 /** The next index of each game of a cell, as the ledger has it; games of which nothing is booked or voided are left out. */
@@ -162,11 +162,66 @@ export interface PlayerState {
   readonly firstId: bigint | undefined;
 }
 
-/** The entry up to which {@link readCheckpoint} is complete. */
-export async function checkpointId(sql: Sql): Promise<bigint> {
-  const [row] = await sql<{ entry_id: bigint }[]>`SELECT entry_id FROM checkpoint`;
-  return row!.entry_id;
+/** The cell's entries from this id on are not accounted for in {@link readCheckpoint}; undefined: all are. */
+export async function uncheckedFrom(sql: Sql, cell: number): Promise<bigint | undefined> {
+  const [row] = await sql<{ unchecked_from: bigint | null }[]>`
+    SELECT unchecked_from FROM cells WHERE cell = ${cell}`;
+  return row?.unchecked_from ?? undefined;
 }
+
+const CHECKPOINT_LOCK = 7_310_003;
+
+/**
+ * Brings player_checkpoints nearer to what is booked, in all cells, by entries of two minutes at the most, unless another
+ * worker is about it, or less than `minAgeMs` is to be accounted for.
+ * @returns the number of players that were brought up to date; undefined: it was not for us to do now.
+ */
+export async function checkpointPlayers(sql: Sql, minAgeMs: number): Promise<number | undefined> {
+  return sql.begin(async (tx) => {
+    const [lock] = await tx<
+      { ours: boolean }[]
+    >`SELECT pg_try_advisory_xact_lock(${CHECKPOINT_LOCK}) AS ours`;
+    if (lock?.ours !== true) return undefined;
+    const cells = await tx<{ cell: number; unchecked_from: bigint; cursor_id: bigint }[]>`
+      SELECT cell, unchecked_from, cursor_id FROM cells WHERE unchecked_from IS NOT NULL`;
+    const oldest = cells.reduce((id, each) => (each.unchecked_from < id ? each.unchecked_from : id), MAX_ID);
+    let newest = cells.reduce((id, each) => (each.cursor_id > id ? each.cursor_id : id), 0n);
+    if (cells.length === 0 || Number((newest - oldest) >> 22n) < minAgeMs) return undefined;
+    const end = oldest + CHECKPOINT_SLICE;
+    if (newest > end) newest = end;
+    await tx.patiently();
+    const due = cells.filter((each) => each.unchecked_from <= newest);
+    const ranges = [
+      arrayOf(due.map((each) => each.cell)),
+      arrayOf(due.map((each) => each.unchecked_from)),
+      arrayOf(due.map((each) => (each.cursor_id < newest ? each.cursor_id : newest))),
+    ] as const;
+    const players = await tx`
+      INSERT INTO player_checkpoints AS t
+        (partner_id, player_id, entry_id, entry_number, outcome_code, balance_micros, first_id)
+      SELECT l.partner_id, l.player_id, l.entry_id, l.entry_number, l.outcome_code, l.balance_micros, n.first_id
+      FROM (
+        SELECT max(entry_id) AS entry_id, min(entry_id) AS first_id
+        FROM ledger JOIN unnest(${ranges[0]}::int[], ${ranges[1]}::bigint[], ${ranges[2]}::bigint[]) AS c(cell, from_id, to_id)
+          ON (entry_id >> 14) & 255 = c.cell AND entry_id BETWEEN c.from_id AND c.to_id
+        WHERE entry_id BETWEEN ${oldest} AND ${newest}
+        GROUP BY partner_id, player_id
+      ) AS n JOIN ledger l USING (entry_id)
+      ON CONFLICT (partner_id, player_id) DO UPDATE SET entry_id = excluded.entry_id,
+        entry_number = excluded.entry_number, outcome_code = excluded.outcome_code,
+        balance_micros = excluded.balance_micros
+      WHERE excluded.entry_number > t.entry_number
+      RETURNING 1`;
+    await tx`
+      UPDATE cells SET unchecked_from = CASE WHEN cursor_id > c.to_id THEN c.to_id + 1 END
+      FROM unnest(${ranges[0]}::int[], ${ranges[2]}::bigint[]) AS c(cell, to_id) WHERE cells.cell = c.cell`;
+    return players.length;
+  });
+}
+
+const MAX_ID = 2n ** 63n - 1n;
+/** Two minutes, as entry ids count: a statement of a second or two where much is spun. */
+const CHECKPOINT_SLICE = 120_000n << 22n;
 
 /** Players of a cell as of the checkpoint. */
 export async function readCheckpoint(
@@ -198,20 +253,20 @@ export async function readCheckpoint(
 }
 
 /**
- * Entries of a cell after an id, in no order. The row's fields: entry id (bigint), partner id, player id, entry number,
+ * Entries of a cell from an id on, in no order. The row's fields: entry id (bigint), partner id, player id, entry number,
  * outcome code, balance (bigint), game id, request id (or null).
  */
-export async function readEntriesAfter(
+export async function readEntriesFrom(
   sql: Sql,
   cell: number,
-  afterId: bigint,
+  fromId: bigint,
   onRow: (row: CopyRow) => void,
   onPause: () => Promise<void>,
 ): Promise<void> {
   await sql.begin(async (tx) => {
     const rows = tx.read(`
       COPY (SELECT entry_id, partner_id, player_id, entry_number, outcome_code, balance_micros, game_id, request_id
-            FROM ledger WHERE entry_id > ${afterId} AND (entry_id >> 14) & 255 = ${cell})
+            FROM ledger WHERE entry_id >= ${fromId} AND (entry_id >> 14) & 255 = ${cell})
       TO STDOUT (FORMAT binary)`);
     await readRows(rows, onRow, onPause);
   });

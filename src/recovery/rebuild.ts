@@ -11,13 +11,13 @@ import type { CellLease } from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
 import {
   beginRecovery,
-  checkpointId,
   leaseEndsOf,
   type PlayerState,
   partnerNets,
   readCheckpoint,
-  readEntriesAfter,
+  readEntriesFrom,
   recordRecovery,
+  uncheckedFrom,
 } from '../postgres/recoveries.js';
 import type { RedisClient } from '../redis/client.js';
 import {
@@ -93,7 +93,12 @@ export async function rebuild(
   await fillPartners(parts, owner);
   onStep('recovery.partners');
   await record('players and requests');
-  Object.assign(filled, await fillPlayersAndRequests(parts, owner));
+  const progress = setInterval(() => record('players and requests').catch(() => {}), PROGRESS_MS);
+  try {
+    await fillPlayersAndRequests(parts, owner, filled);
+  } finally {
+    clearInterval(progress);
+  }
   await record('games');
   await fillGames(parts, owner);
   onStep('recovery.games');
@@ -144,28 +149,27 @@ async function fillGames({ sql, scripts }: Parts, owner: CellOwner): Promise<voi
 async function fillPlayersAndRequests(
   { sql, redis, scripts, idempotencyPeriodSeconds, onStep }: Parts,
   owner: CellOwner,
-): Promise<{ players: number; requests: number }> {
+  filled: { players: number; requests: number },
+): Promise<void> {
   const { cell } = owner;
   const filler = new Filler(scripts, owner);
   const [seconds] = await redis.time();
   const period = Math.floor(Number(seconds) / idempotencyPeriodSeconds);
   const boundFrom = firstIdAt((period - 1) * idempotencyPeriodSeconds * 1000);
-  const checkpoint = await checkpointId(sql);
+  const unchecked = await uncheckedFrom(sql, cell);
   const players = new Map<string, PlayerState>();
-  let playerCount = 0;
-  let requestCount = 0;
   const pause = (): Promise<void> => filler.pause();
 
-  // One pass over what neither the checkpoint holds nor has ceased to bind.
-  await readEntriesAfter(
+  // One pass over what no checkpoint holds and what binds.
+  await readEntriesFrom(
     sql,
     cell,
-    (boundFrom < checkpoint ? boundFrom : checkpoint + 1n) - 1n,
+    unchecked === undefined || boundFrom < unchecked ? boundFrom : unchecked,
     (row) => {
       const entryId = row.big(0);
       const partnerId = row.int(1);
       const playerId = row.text(2);
-      if (entryId > checkpoint) {
+      if (unchecked !== undefined && entryId >= unchecked) {
         const field = playerField(partnerId, playerId);
         const known = players.get(field);
         const entryNumber = row.int(3);
@@ -192,7 +196,7 @@ async function fillPlayersAndRequests(
         const entryPeriod = Math.floor(entryTimeMs(entryId) / 1000 / idempotencyPeriodSeconds);
         const bound = writeBound(entryId, row.int(4), row.safe(5), fingerprint);
         filler.set(idempotencyKey(cell, entryPeriod), key, bound);
-        requestCount++;
+        filled.requests++;
       }
     },
     pause,
@@ -205,7 +209,7 @@ async function fillPlayersAndRequests(
     if (firstId === undefined)
       throw new Error(`Player ${partnerId}:${playerId} has no first entry in the ledger`);
     filler.set(playersKey(cell), playerField(partnerId, playerId), writePlayer({ ...player, firstId }));
-    playerCount++;
+    filled.players++;
   };
   await readCheckpoint(
     sql,
@@ -224,8 +228,10 @@ async function fillPlayersAndRequests(
   }
   await filler.finish();
   onStep('recovery.players');
-  return { players: playerCount, requests: requestCount };
 }
+
+/** How often it is written down how far a long rebuild is. */
+const PROGRESS_MS = 1000;
 
 const FIELDS_A_CALL = 500;
 const CALLS_MAX = 16;

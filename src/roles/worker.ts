@@ -12,6 +12,7 @@ import { onceASecond } from '../log.js';
 import type { Metrics } from '../metrics.js';
 import type { CellLease } from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
+import { Checkpoints } from '../recovery/checkpoints.js';
 import { ForeignError } from '../recovery/handshake.js';
 import { prepareCell } from '../recovery/prepare.js';
 import { announceBooked } from '../redis/announcements.js';
@@ -22,6 +23,8 @@ import type { OnStep } from '../steps.js';
 import type { Undo } from '../undo.js';
 
 const FLUSH_AT_STOP_MS = 3000;
+/** What a rebuild reads of the ledger for the players is not much older than this. */
+const CHECKPOINT_EVERY_MS = 60_000;
 
 export interface WorkerParts {
   config: Config;
@@ -100,6 +103,14 @@ export async function startWorker(parts: WorkerParts): Promise<BlockKeeper> {
       log.warn({ err: error }, 'housekeeping failed; it comes again');
     },
   );
+  const checkpoints = new Checkpoints(sql, {
+    everyMs: CHECKPOINT_EVERY_MS,
+    onMade: (players, seconds) => log.debug({ players, seconds }, 'players are accounted for up to now'),
+    onError: (error) => {
+      metrics.storeErrors.inc({ store: 'postgres' });
+      log.warn({ err: error }, 'the checkpoint of the players failed; it comes again');
+    },
+  });
   const refused = new Set<number>();
   const logUnprepared = onceASecond((fields, unsaid) =>
     log.warn({ ...fields, unsaid }, 'a cell could not be prepared; trying again'),
@@ -212,8 +223,10 @@ export async function startWorker(parts: WorkerParts): Promise<BlockKeeper> {
   flusher.start();
   keeper.start();
   housekeeping.start();
+  checkpoints.start();
   undo.add(async () => {
     housekeeping.stop();
+    await checkpoints.stop();
     await keeper.stop();
     await flusher.stop(FLUSH_AT_STOP_MS);
     await ownership.stop();

@@ -28,7 +28,7 @@ CREATE TABLE recoveries (
   PRIMARY KEY (cell, epoch)
 );
 
--- The newest entry of each player as of checkpoint.entry_id, so that a rebuild reads the ledger from there on only.
+-- The newest entry of each player, from time to time, so that a rebuild need not read the whole ledger.
 CREATE TABLE player_checkpoints (
   partner_id integer NOT NULL,
   player_id text COLLATE "C" NOT NULL,
@@ -40,9 +40,6 @@ CREATE TABLE player_checkpoints (
   first_id bigint NOT NULL,
   PRIMARY KEY (partner_id, player_id)
 );
-CREATE TABLE checkpoint (
-  only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
-  -- Every entry up to this one (with) is accounted for in player_checkpoints.
-  entry_id bigint NOT NULL
-);
-INSERT INTO checkpoint (entry_id) VALUES (0);
+-- The cell's entries from this id on are not accounted for in player_checkpoints; null: all are.
+ALTER TABLE cells ADD COLUMN unchecked_from bigint;
+UPDATE cells SET unchecked_from = (SELECT min(entry_id) FROM ledger) WHERE cursor_id > 0;
