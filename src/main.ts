@@ -12,7 +12,7 @@ import { newApiKey } from './http/partners.js';
 import { lineOf } from './log.js';
 import { Metrics, serveMetrics } from './metrics.js';
 import { migrate } from './postgres/client.js';
-import { type Installation, installation } from './postgres/installation.js';
+import { type Installation, install, installation } from './postgres/installation.js';
 import { openStore } from './postgres/store.js';
 import { type Lookups, openLookups } from './redis/lookups.js';
 import { Scripts } from './redis/scripts.js';
@@ -67,10 +67,8 @@ async function assemble(
   const sql = await openPostgres(databaseUrl, config, log, undo);
   progress('Bringing the schema up to date …');
   await migrate(databaseUrl, config.migrationsDir, (line) => log.debug(line));
-  const installed = await installation(sql, {
-    cells: config.CELLS,
-    idempotencyTtlSeconds: config.IDEMPOTENCY_TTL_S,
-  });
+  await install(sql, { cells: config.CELLS, idempotencyTtlSeconds: config.IDEMPOTENCY_TTL_S });
+  const installed = await installation(sql);
   checkFixed(config, installed);
   let isNewOperatorKey = false;
   const makeOperatorKey = (): string => {

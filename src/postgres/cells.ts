@@ -3,6 +3,7 @@
  * every write that an owner makes for its cell checks the fence in the same transaction. So a worker that was stopped
  * and comes back after its lease ended can write nothing.
  */
+import { audit } from './changes.js';
 import { arrayOf, raw, type Sql, type Transaction } from './client.js';
 
 export interface CellLease {
@@ -108,6 +109,24 @@ export async function assertOwner(tx: Transaction, lease: { cell: number; fence:
 /** Stops the flushing of a cell, with the reason, until an engineer has looked. */
 export async function haltCell(sql: Sql, cell: number, reason: string): Promise<void> {
   await sql`UPDATE cells SET halted = ${reason} WHERE cell = ${cell} AND halted IS NULL`;
+}
+
+/** A halted cell goes on: an engineer has looked. */
+export async function clearHalt(sql: Sql, cell: number): Promise<void> {
+  await sql.begin(async (tx) => {
+    const [before] = await tx<{ halted: string | null }[]>`
+      SELECT halted FROM cells WHERE cell = ${cell} FOR UPDATE`;
+    if (before === undefined || before.halted === null) return;
+    await tx`UPDATE cells SET halted = NULL WHERE cell = ${cell}`;
+    await audit(tx, { actor: 'cli', action: 'cell.resume', subject: `cell:${cell}`, before });
+  });
+}
+
+/** Every cell as it is, without taking it: to look, not to write. */
+export async function cellLeases(sql: Sql): Promise<CellLease[]> {
+  const rows = await sql<Row[]>`
+    SELECT cell, fence, epoch, ${TOKEN} AS token, cursor_id, halted FROM cells ORDER BY cell`;
+  return rows.map(fromRow);
 }
 
 /** Epochs of all cells: Redis may be dealt from only where it is at the same. */

@@ -12,11 +12,11 @@ export interface Installation {
   readonly idempotencyTtlSeconds: number;
 }
 
-/** Reads the installation; makes it at the first start, when `cells` and the TTL become fixed. */
-export async function installation(
+/** Makes the installation at the first start, when `cells` and the TTL become fixed. */
+export async function install(
   sql: Sql,
   first: { cells: number; idempotencyTtlSeconds: number },
-): Promise<Installation> {
+): Promise<void> {
   await sql.begin(async (tx) => {
     await tx`
       INSERT INTO installation (spin_id_key, player_id_key, cells, idempotency_ttl_s)
@@ -25,6 +25,10 @@ export async function installation(
     await tx`
       INSERT INTO cells (cell) SELECT generate_series(0, cells - 1) FROM installation ON CONFLICT DO NOTHING`;
   });
+}
+
+/** @throws where the service was never started on this database. */
+export async function installation(sql: Sql): Promise<Installation> {
   const [row] = await sql<
     {
       dataset_id: string;
@@ -34,11 +38,12 @@ export async function installation(
       idempotency_ttl_s: number;
     }[]
   >`SELECT dataset_id, spin_id_key, player_id_key, cells, idempotency_ttl_s FROM installation`;
+  if (row === undefined) throw new Error('The service was never started on this database');
   return {
-    datasetId: row!.dataset_id,
-    spinIdKey: row!.spin_id_key,
-    playerIdKey: row!.player_id_key,
-    cells: row!.cells,
-    idempotencyTtlSeconds: row!.idempotency_ttl_s,
+    datasetId: row.dataset_id,
+    spinIdKey: row.spin_id_key,
+    playerIdKey: row.player_id_key,
+    cells: row.cells,
+    idempotencyTtlSeconds: row.idempotency_ttl_s,
   };
 }

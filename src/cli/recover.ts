@@ -1,0 +1,111 @@
+/** `spindle recover`: looks whether Redis is what the ledger knows, cell by cell, and rebuilds what is not. */
+import { randomUUID } from 'node:crypto';
+import { lineOf } from '../log.js';
+import { acquireCells, cellLeases, clearHalt, releaseCells, renewCells } from '../postgres/cells.js';
+import type { Sql } from '../postgres/client.js';
+import { installation } from '../postgres/installation.js';
+import { examine } from '../recovery/handshake.js';
+import { prepareCell } from '../recovery/prepare.js';
+import type { RedisClient } from '../redis/client.js';
+import { Scripts } from '../redis/scripts.js';
+
+export interface RecoverOptions {
+  readonly luaDir: string;
+  /** Look only. */
+  readonly isCheck: boolean;
+  /** Rebuild also what no machine should mend: what Redis holds of it is given up. */
+  readonly isToReplace: boolean;
+  /** Halted cells that were looked into, and are to go on. */
+  readonly resume: readonly number[];
+  /** Told what is being done, a line at a time. */
+  readonly progress: (line: string) => void;
+}
+
+export interface CellState {
+  readonly cell: number;
+  /** `ready`, `new` (never used), `rebuilt`, `lost`, `foreign`, `halted`, `held` (by a running worker) or `failed`. */
+  readonly state: string;
+  readonly note: string;
+}
+
+const LEASE_MS = 5000;
+/** A running worker that can't serve a cell gives it back between its tries: it is got hold of within this. */
+const PATIENCE_MS = 8000;
+
+/** Each cell as it is, or as it is afterwards. @throws where a store does not answer. */
+export async function recover(sql: Sql, redis: RedisClient, options: RecoverOptions): Promise<CellState[]> {
+  if (options.isCheck) {
+    const states: CellState[] = [];
+    for (const lease of await cellLeases(sql)) {
+      const finding = await examine(sql, redis, lease);
+      const { cell, halted } = lease;
+      if (halted !== null) states.push({ cell, state: 'halted', note: halted });
+      else states.push({ cell, state: finding.state, note: 'reason' in finding ? finding.reason : '' });
+    }
+    return states;
+  }
+  for (const cell of options.resume) await clearHalt(sql, cell);
+  const installed = await installation(sql);
+  const scripts = new Scripts(redis, {
+    luaDir: options.luaDir,
+    idempotencyPeriodSeconds: installed.idempotencyTtlSeconds,
+    // Nothing is dealt here.
+    outboxMax: { entries: 0, bytes: 0 },
+  });
+  const owner = randomUUID();
+  const held = new Set<number>();
+  const renewal = setInterval(() => {
+    renewCells(sql, owner, [...held], LEASE_MS).catch(() => {});
+  }, LEASE_MS / 4);
+  const states = new Map<number, CellState>();
+  const set = (cell: number, state: string, note = ''): void => void states.set(cell, { cell, state, note });
+  const deadline = performance.now() + PATIENCE_MS;
+  try {
+    for (;;) {
+      for (const lease of await acquireCells(sql, owner, LEASE_MS)) {
+        const { cell } = lease;
+        held.add(cell);
+        set(cell, 'ready');
+        await prepareCell(
+          {
+            sql,
+            redis,
+            scripts,
+            idempotencyPeriodSeconds: installed.idempotencyTtlSeconds,
+            isToReplace: options.isToReplace,
+            onStep: () => {},
+            onLost: (_, reason) =>
+              options.progress(`cell ${cell}: ${reason}: rebuilding it from the ledger …`),
+            onRebuilt: (_, rebuilt) => {
+              if (rebuilt === undefined) return;
+              const { players, requests, voided, seconds } = rebuilt;
+              const note = `${players} players, ${requests} requests, ${voided} outcomes voided, ${seconds.toFixed(1)} s`;
+              set(cell, 'rebuilt', note);
+            },
+          },
+          lease,
+        ).catch((error: unknown) => set(cell, lease.halted === null ? 'failed' : 'halted', lineOf(error)));
+      }
+      // Of the others, those that a running worker serves are well.
+      const waiting: number[] = [];
+      for (const lease of await cellLeases(sql)) {
+        if (states.has(lease.cell) && states.get(lease.cell)!.state !== 'held') continue;
+        const finding = await examine(sql, redis, lease);
+        const note =
+          'reason' in finding ? finding.reason : 'by a running worker, which recovers it by itself';
+        set(lease.cell, 'held', note);
+        if ('reason' in finding) waiting.push(lease.cell);
+      }
+      if (waiting.length === 0 || performance.now() > deadline) break;
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+  } finally {
+    clearInterval(renewal);
+    await releaseCells(sql, owner);
+  }
+  return [...states.values()].sort((a, b) => a.cell - b.cell);
+}
+
+/** The state leaves nothing to be done. */
+export const isWell = ({ state, note }: CellState): boolean =>
+  ['ready', 'new', 'rebuilt'].includes(state) || (state === 'held' && note.startsWith('by a running worker'));
