@@ -1,4 +1,4 @@
-/** A TCP proxy of the test's own: it can hold back or cut what goes either way. */
+/** A TCP proxy of the test's own: it can hold back, tear or cut what goes either way. */
 import { connect, createServer, type Socket } from 'node:net';
 
 export interface Cable {
@@ -6,34 +6,52 @@ export interface Cable {
   readonly url: string;
   /** Forwards answers of the store; false: they are swallowed. */
   answers: boolean;
+  /** Milliseconds by which the next chunk, either way, is held back; chunks of a connection stay in order. */
+  delayMs: () => number;
   /** Called with each chunk of requests that was forwarded; may cut. */
   onRequest: (chunk: Buffer) => void;
   /** Cuts every connection; new ones are made as before. */
   cut(): void;
+  /** Cuts each connection that is open in the middle of its next chunk. */
+  tear(): void;
   close(): Promise<void>;
 }
 
 export async function proxy(target: string): Promise<Cable> {
   const url = new URL(target);
   const open = new Set<Socket>();
+  const torn = new WeakSet<Socket>();
   const server = createServer((client) => {
     const store = connect(Number(url.port), url.hostname);
+    const end = (): void => {
+      client.destroy();
+      store.destroy();
+    };
     for (const socket of [client, store]) {
       socket.setNoDelay(true);
       open.add(socket);
       socket.on('error', () => {});
       socket.on('close', () => {
         open.delete(socket);
-        client.destroy();
-        store.destroy();
+        end();
       });
     }
+    const lane = (to: Socket): ((chunk: Buffer) => void) =>
+      held(
+        () => made.delayMs(),
+        (chunk) => {
+          if (torn.has(client)) to.write(chunk.subarray(0, Math.floor(chunk.length / 2)), end);
+          else to.write(chunk);
+        },
+      );
+    const toStore = lane(store);
+    const toClient = lane(client);
     client.on('data', (chunk: Buffer) => {
-      store.write(chunk);
+      toStore(chunk);
       made.onRequest(chunk);
     });
     store.on('data', (chunk: Buffer) => {
-      if (made.answers) client.write(chunk);
+      if (made.answers) toClient(chunk);
     });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -42,9 +60,13 @@ export async function proxy(target: string): Promise<Cable> {
   const made: Cable = {
     url: through.href,
     answers: true,
+    delayMs: () => 0,
     onRequest: () => {},
     cut() {
       for (const socket of open) socket.destroy();
+    },
+    tear() {
+      for (const socket of open) torn.add(socket);
     },
     async close() {
       made.cut();
@@ -52,4 +74,29 @@ export async function proxy(target: string): Promise<Cable> {
     },
   };
   return made;
+}
+
+/** Hands chunks on in their order, each once its delay is over; at once where there is none and nothing waits. */
+function held(delayMs: () => number, hand: (chunk: Buffer) => void): (chunk: Buffer) => void {
+  const waiting: { chunk: Buffer; dueMs: number }[] = [];
+  const release = (): void => {
+    for (let first = waiting[0]; first !== undefined; first = waiting[0]) {
+      const restMs = first.dueMs - performance.now();
+      if (restMs > 0) {
+        setTimeout(release, Math.ceil(restMs));
+        return;
+      }
+      waiting.shift();
+      hand(first.chunk);
+    }
+  };
+  return (chunk) => {
+    const ms = delayMs();
+    if (ms <= 0 && waiting.length === 0) {
+      hand(chunk);
+      return;
+    }
+    waiting.push({ chunk, dueMs: performance.now() + ms });
+    if (waiting.length === 1) setTimeout(release, ms);
+  };
 }

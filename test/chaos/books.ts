@@ -1,0 +1,287 @@
+/**
+ * What the ledger has, read past the service and with another driver than its own, and held against what the clients
+ * were told.
+ */
+import postgres from 'postgres';
+import { SpinIds } from '../../src/domain/spinId.js';
+import { nameOf, type SpinRecord } from './records.js';
+
+interface LedgerRow {
+  readonly entry_id: string;
+  readonly previous_id: string;
+  readonly wager_micros: string;
+  readonly credit_micros: string;
+  readonly balance_micros: string;
+  readonly outcome_index: string;
+  readonly partner_id: number;
+  readonly game_id: number;
+  readonly entry_number: number;
+  readonly kind: number;
+  readonly player_id: string;
+  readonly request_id: string | null;
+}
+
+interface VoidRow {
+  readonly game_id: number;
+  readonly from_index: string;
+  readonly to_index: string;
+}
+
+/** A booked spin. */
+interface Booked {
+  readonly entryId: bigint;
+  readonly partnerId: number;
+  readonly gameId: number;
+  readonly playerId: string;
+  readonly payoutMicros: number;
+  readonly balanceMicros: number;
+}
+
+/** What was found wrong, by the promise that it breaks. */
+export interface Findings {
+  /** Spins that were answered 200 and that the ledger does not have so. */
+  lost: string[];
+  /** Outcomes dealt twice, and requestIds with more than one row. */
+  twice: string[];
+  /** Outcome indices that are neither booked nor voided. */
+  missing: string[];
+  /** Anything else. */
+  other: string[];
+  /** Spins whose fate was not known, and that the ledger has 0, 1 or more times. */
+  unknowns: [none: number, one: number, more: number];
+}
+
+interface PlayerChain {
+  number: number;
+  id: bigint;
+  balance: bigint;
+}
+
+const SPIN = 1;
+const MAX_ID = 2n ** 63n - 1n;
+/** An entry's id: 41 bits of time, 8 of cell, 14 of sequence. */
+const cellOf = (entryId: bigint): number => Number((entryId >> 14n) & 255n);
+const placeOf = (spin: { partnerId: number; gameId: number; playerId: string }): string =>
+  `${spin.partnerId}:${spin.gameId}:${spin.playerId}`;
+const keyOf = (partnerId: number, id: string): string => `${partnerId}:${id}`;
+
+/** Reads the ledger from where it read last, so that a round costs what the round wrote. */
+export class Books {
+  readonly #url: string;
+  #spinIds: SpinIds | undefined;
+  /** The newest entry that was read, by cell: their ids are in order within a cell only. */
+  readonly #newest = new Map<number, bigint>();
+  #rows = 0;
+  readonly #players = new Map<string, PlayerChain>();
+  readonly #nextIndex = new Map<number, bigint>();
+  readonly #voided = new Set<string>();
+  readonly #byRequest = new Map<string, Booked>();
+  readonly #repeated = new Set<string>();
+  /** Spins without a requestId that no record was found for yet. */
+  readonly #anonymous = new Map<bigint, Booked>();
+
+  constructor(url: string) {
+    this.#url = url;
+  }
+
+  /**
+   * Reads what is new and judges the records by all that is booked. The ledger must be at rest.
+   * Records whose fate was not known know it afterwards.
+   */
+  async reconcile(records: readonly SpinRecord[]): Promise<Findings> {
+    const findings: Findings = { lost: [], twice: [], missing: [], other: [], unknowns: [0, 0, 0] };
+    await this.#read(findings);
+    for (const record of records) {
+      if (record.requestId === undefined) this.#judgeAnonymous(record, findings);
+      else this.#judge(record, record.requestId, findings);
+    }
+    this.#settleAnonymous(records, findings);
+    return findings;
+  }
+
+  /** Rows without a requestId that no answer told of: each must be one of the spins whose fate was not known. */
+  #settleAnonymous(records: readonly SpinRecord[], findings: Findings): void {
+    const left = new Map<string, number>();
+    for (const booked of this.#anonymous.values())
+      left.set(placeOf(booked), (left.get(placeOf(booked)) ?? 0) + 1);
+    for (const record of records) {
+      if (record.requestId !== undefined || record.dealt !== undefined || !record.isUnknown) continue;
+      const rows = left.get(placeOf(record)) ?? 0;
+      findings.unknowns[rows > 0 ? 1 : 0]++;
+      if (rows > 0) left.set(placeOf(record), rows - 1);
+    }
+    for (const [place, rows] of left) {
+      if (rows > 0) findings.other.push(`${rows} rows without requestId that nobody asked for: ${place}`);
+    }
+    this.#anonymous.clear();
+  }
+
+  async #read(findings: Findings): Promise<void> {
+    const sql = postgres(this.#url, { max: 1, onnotice: () => {}, connect_timeout: 10 });
+    try {
+      this.#spinIds ??= await spinIdsOf(sql);
+      const [cells] = await sql<{ used: string }[]>`SELECT count(*) AS used FROM cells WHERE cursor_id > 0`;
+      const isEachKnown = this.#newest.size === Number(cells!.used);
+      const oldest = isEachKnown ? [...this.#newest.values()].reduce((a, b) => (a < b ? a : b), MAX_ID) : 0n;
+      const candidates = await sql<LedgerRow[]>`
+        SELECT entry_id, previous_id, wager_micros, credit_micros, balance_micros, outcome_index, partner_id, game_id,
+               entry_number, kind, player_id, request_id
+        FROM ledger WHERE entry_id > ${String(oldest)} ORDER BY entry_id`;
+      const rows = candidates.filter(({ entry_id }) => {
+        const id = BigInt(entry_id);
+        return id > (this.#newest.get(cellOf(id)) ?? 0n);
+      });
+      const voids = await sql<VoidRow[]>`SELECT game_id, from_index, to_index FROM voids`;
+      const [counted] = await sql<{ rows: string }[]>`SELECT count(*) AS rows FROM ledger`;
+      const ranges = new Map<number, [from: bigint, to: bigint][]>();
+      const add = (gameId: number, from: bigint, to: bigint): void => {
+        const list = ranges.get(gameId);
+        if (list === undefined) ranges.set(gameId, [[from, to]]);
+        else list.push([from, to]);
+      };
+      for (const row of rows) {
+        this.#enter(row, findings);
+        if (row.kind === SPIN) add(row.game_id, BigInt(row.outcome_index), BigInt(row.outcome_index) + 1n);
+      }
+      for (const { game_id, from_index, to_index } of voids) {
+        const name = `${game_id}:${from_index}:${to_index}`;
+        if (this.#voided.has(name)) continue;
+        this.#voided.add(name);
+        add(game_id, BigInt(from_index), BigInt(to_index));
+      }
+      for (const [gameId, list] of ranges) this.#follow(gameId, list, findings);
+      this.#rows += rows.length;
+      if (Number(counted!.rows) !== this.#rows) {
+        findings.other.push(
+          `the ledger has ${counted!.rows} rows; one after the other ${this.#rows} were read`,
+        );
+        this.#rows = Number(counted!.rows);
+      }
+    } finally {
+      await sql.end();
+    }
+  }
+
+  /** A row: the chain of its player, and what it is found by. */
+  #enter(row: LedgerRow, findings: Findings): void {
+    const entryId = BigInt(row.entry_id);
+    this.#newest.set(cellOf(entryId), entryId);
+    const player = keyOf(row.partner_id, row.player_id);
+    const before = this.#players.get(player) ?? { number: 0, id: 0n, balance: 0n };
+    const isSpin = row.kind === SPIN;
+    const balance = before.balance - (isSpin ? BigInt(row.wager_micros) : 0n) + BigInt(row.credit_micros);
+    if (
+      row.entry_number !== before.number + 1 ||
+      BigInt(row.previous_id) !== before.id ||
+      BigInt(row.balance_micros) !== balance ||
+      isSpin === (before.number === 0)
+    ) {
+      findings.other.push(
+        `the chain of player ${player} breaks at entry ${row.entry_id}: number ${row.entry_number} after ` +
+          `${before.number}, previous ${row.previous_id} where ${before.id} is, balance ${row.balance_micros} where ` +
+          `${balance} is expected`,
+      );
+    }
+    this.#players.set(player, { number: row.entry_number, id: entryId, balance: BigInt(row.balance_micros) });
+    if (!isSpin) return;
+    const booked: Booked = {
+      entryId,
+      partnerId: row.partner_id,
+      gameId: row.game_id,
+      playerId: row.player_id,
+      payoutMicros: Number(row.credit_micros),
+      balanceMicros: Number(row.balance_micros),
+    };
+    if (row.request_id === null) {
+      this.#anonymous.set(entryId, booked);
+      return;
+    }
+    const request = keyOf(row.partner_id, row.request_id);
+    const first = this.#byRequest.get(request);
+    if (first === undefined) this.#byRequest.set(request, booked);
+    else {
+      this.#repeated.add(request);
+      findings.twice.push(`requestId ${request} is booked as entry ${first.entryId} and as ${entryId}`);
+    }
+  }
+
+  /** The indices of a game, booked or voided, follow each other without a gap, each once. */
+  #follow(gameId: number, ranges: [from: bigint, to: bigint][], findings: Findings): void {
+    let next = this.#nextIndex.get(gameId) ?? 0n;
+    for (const [from, to] of ranges.sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0))) {
+      if (from < next)
+        findings.twice.push(`game ${gameId}: indices ${from} to ${to} after ${next} was reached`);
+      if (from > next) findings.missing.push(`game ${gameId}: indices ${next} to ${from}`);
+      if (to > next) next = to;
+    }
+    this.#nextIndex.set(gameId, next);
+  }
+
+  #judge(record: SpinRecord, requestId: string, findings: Findings): void {
+    const booked = this.#byRequest.get(keyOf(record.partnerId, requestId));
+    if (booked !== undefined && !isFor(booked, record)) {
+      findings.other.push(`entry ${booked.entryId} is of another game or player than ${nameOf(record)}`);
+    }
+    if (record.isUnknown && !record.isCounted) {
+      record.isCounted = true;
+      findings.unknowns[this.#effectsOf(record, requestId, booked)]++;
+    }
+    const { dealt } = record;
+    if (dealt !== undefined) {
+      if (booked === undefined || !this.#isSame(booked, record)) {
+        findings.lost.push(`${nameOf(record)}: answered ${JSON.stringify(dealt)}, booked ${show(booked)}`);
+      }
+    } else if (booked !== undefined && !record.isUnknown) {
+      findings.other.push(`${nameOf(record)} was refused, and booked as ${show(booked)}`);
+    } else if (booked !== undefined) {
+      const spinId = this.#spinIds!.encodeOne(booked.entryId, booked.partnerId);
+      const { payoutMicros, balanceMicros } = booked;
+      record.dealt = { spinId, payoutMicros, balanceMicros, digest: undefined };
+    } else {
+      // Nothing of it is under way any more: from here on it is known.
+      record.isUnknown = false;
+      record.isCounted = false;
+    }
+  }
+
+  /** How often the requests had an effect whose answers were lost: a repeat that was dealt afresh says that none had. */
+  #effectsOf(record: SpinRecord, requestId: string, booked: Booked | undefined): 0 | 1 | 2 {
+    if (this.#repeated.has(keyOf(record.partnerId, requestId))) return 2;
+    return booked === undefined || record.fresh > 0 ? 0 : 1;
+  }
+
+  #judgeAnonymous(record: SpinRecord, findings: Findings): void {
+    if (record.dealt === undefined) return;
+    const meant = this.#spinIds!.decode(record.dealt.spinId);
+    const booked = meant === undefined ? undefined : this.#anonymous.get(meant.entryId);
+    if (booked === undefined || !isFor(booked, record) || !this.#isSame(booked, record)) {
+      findings.lost.push(
+        `${nameOf(record)}: answered ${JSON.stringify(record.dealt)}, booked ${show(booked)}`,
+      );
+      return;
+    }
+    this.#anonymous.delete(booked.entryId);
+  }
+
+  #isSame(booked: Booked, { dealt }: SpinRecord): boolean {
+    return (
+      dealt !== undefined &&
+      this.#spinIds!.encodeOne(booked.entryId, booked.partnerId) === dealt.spinId &&
+      booked.payoutMicros === dealt.payoutMicros &&
+      booked.balanceMicros === dealt.balanceMicros
+    );
+  }
+}
+
+const isFor = (booked: Booked, { partnerId, gameId, playerId }: SpinRecord): boolean =>
+  booked.partnerId === partnerId && booked.gameId === gameId && booked.playerId === playerId;
+
+const show = (booked: Booked | undefined): string =>
+  booked === undefined
+    ? 'nothing'
+    : `entry ${booked.entryId}, payout ${booked.payoutMicros}, balance ${booked.balanceMicros}`;
+
+async function spinIdsOf(sql: postgres.Sql): Promise<SpinIds> {
+  const [row] = await sql<{ spin_id_key: Buffer }[]>`SELECT spin_id_key FROM installation`;
+  return new SpinIds(row!.spin_id_key);
+}

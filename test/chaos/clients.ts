@@ -1,0 +1,214 @@
+/** The partners' clients of a chaos run: connections that spin at a bounded rate and write down what they were told. */
+import { ConnectionEnded, spinRequest, Wire, type WireAnswer } from '../support/load.js';
+import type { Random } from './random.js';
+import { judge, newRecord, type SpinRecord, type Target, type Verdict } from './records.js';
+import { askOnce, pause, until } from './wait.js';
+
+export interface ClientSettings {
+  readonly port: number;
+  readonly targets: readonly Target[];
+  readonly connections: number;
+  /** Spins a second of all connections together. */
+  readonly rate: number;
+  /** Begins every requestId of this run. */
+  readonly prefix: string;
+}
+
+/** Longer than the service waits for a store (SPIN_DEADLINE_MS), so that most answers are heard. */
+const PATIENCE_MS = 3600;
+/** Some clients give up early: their spins go on without them. */
+const IMPATIENCE_MS = 300;
+const IMPATIENT_SHARE = 0.1;
+const REPLAY_SHARE = 0.08;
+const WITHOUT_ID_SHARE = 0.06;
+/** Of the replays, those of a requestId of an earlier round. */
+const OLD_REPLAY_SHARE = 0.4;
+/** A connection is given up after so many requests, so that a process that came back gets its share. */
+const REQUESTS_PER_CONNECTION = [40, 160] as const;
+const CONNECT_AGAIN_MS = 60;
+const RETRIES_AT_ONCE = 16;
+
+export type Counts = Record<Verdict, number>;
+
+export class Clients {
+  readonly #settings: ClientSettings;
+  readonly #all: SpinRecord[] = [];
+  /** Those with a requestId: they can be repeated. */
+  readonly #kept: SpinRecord[] = [];
+  /** What was sent in this round: the records that it touched, repeats of older ones included. */
+  #touched = new Set<SpinRecord>();
+  #running: Promise<unknown> | undefined;
+  #isStopping = false;
+  #requests = 0;
+  #nextMs = 0;
+  #round = 0;
+  counts: Counts = { ok: 0, failed: 0, unknown: 0 };
+  readonly breaches: string[] = [];
+
+  constructor(settings: ClientSettings) {
+    this.#settings = settings;
+  }
+
+  /** Requests of this round that were answered. */
+  get answered(): number {
+    return this.counts.ok + this.counts.failed;
+  }
+
+  get touched(): readonly SpinRecord[] {
+    return [...this.#touched];
+  }
+
+  /** Every spin of the run. */
+  get all(): readonly SpinRecord[] {
+    return this.#all;
+  }
+
+  beginRound(round: number): void {
+    this.#round = round;
+    this.#touched = new Set();
+    this.counts = { ok: 0, failed: 0, unknown: 0 };
+    this.breaches.length = 0;
+  }
+
+  start(random: Random): void {
+    this.#isStopping = false;
+    const { connections } = this.#settings;
+    this.#running = Promise.all(Array.from({ length: connections }, () => this.#connection(random)));
+  }
+
+  /** Sends nothing more and waits for the answers to what was sent. */
+  async stop(): Promise<void> {
+    this.#isStopping = true;
+    await this.#running;
+    this.#running = undefined;
+  }
+
+  /** Waits until so many more requests were answered. */
+  async more(count: number, timeoutMs: number): Promise<void> {
+    const goal = this.answered + count;
+    await until(() => this.answered >= goal, `${count} further spins are answered`, timeoutMs);
+  }
+
+  /** A spin in each partner, on connections of their own. @returns whether every one was answered 200. */
+  async probe(random: Random, timeoutMs: number): Promise<boolean> {
+    const answers = await Promise.all(
+      this.#settings.targets.map((target) => this.#sendAlone(this.#fresh(target, random), timeoutMs)),
+    );
+    return answers.every((answer) => answer?.status === 200);
+  }
+
+  /**
+   * Asks again for the spins with a requestId whose fate is not known, until each was dealt or the time is over.
+   * @returns those that still were not.
+   */
+  async resolve(records: readonly SpinRecord[], timeoutMs: number): Promise<SpinRecord[]> {
+    const deadline = performance.now() + timeoutMs;
+    const left = [...records];
+    const failed: SpinRecord[] = [];
+    const worker = async (): Promise<void> => {
+      for (let record = left.pop(); record !== undefined; record = left.pop()) {
+        while (record.dealt === undefined) {
+          if (performance.now() > deadline) {
+            failed.push(record);
+            break;
+          }
+          await this.#sendAlone(record, PATIENCE_MS);
+          if (record.dealt === undefined) await pause(150);
+        }
+      }
+    };
+    await Promise.all(Array.from({ length: RETRIES_AT_ONCE }, worker));
+    return failed;
+  }
+
+  async #sendAlone(record: SpinRecord, timeoutMs: number): Promise<WireAnswer | undefined> {
+    const wasDealt = this.#begin(record);
+    const answer = await askOnce(this.#settings.port, spinRequest(record.key, record.body), timeoutMs);
+    this.#end(record, answer, wasDealt);
+    return answer;
+  }
+
+  async #connection(random: Random): Promise<void> {
+    const { port } = this.#settings;
+    while (!this.#isStopping) {
+      let wire: Wire;
+      try {
+        wire = await Wire.open(port);
+      } catch {
+        // Nothing was sent.
+        await pause(CONNECT_AGAIN_MS);
+        continue;
+      }
+      const patienceMs = random.chance(IMPATIENT_SHARE) ? IMPATIENCE_MS : PATIENCE_MS;
+      let requests = random.whole(...REQUESTS_PER_CONNECTION);
+      while (!this.#isStopping && !wire.hasEnded && requests > 0) {
+        requests--;
+        await this.#pace();
+        if (this.#isStopping || wire.hasEnded) break;
+        const record = this.#choose(random);
+        const wasDealt = this.#begin(record);
+        const answer = await answerWithin(wire, spinRequest(record.key, record.body), patienceMs);
+        this.#end(record, answer, wasDealt);
+        if (answer === undefined) break;
+      }
+      wire.close();
+    }
+  }
+
+  /** Waits for this request's turn: the rate is of all connections together, and what was missed is not made up for. */
+  async #pace(): Promise<void> {
+    const now = performance.now();
+    this.#nextMs = Math.max(this.#nextMs + 1000 / this.#settings.rate, now);
+    if (this.#nextMs - now >= 1) await pause(this.#nextMs - now);
+  }
+
+  #choose(random: Random): SpinRecord {
+    if (random.chance(REPLAY_SHARE) && this.#kept.length > 0) {
+      const all = this.#kept;
+      // Of this round the newest ones, so that some are still under way.
+      return random.chance(OLD_REPLAY_SHARE)
+        ? random.pick(all)
+        : all[Math.max(0, all.length - 1 - random.whole(0, 400))]!;
+    }
+    return this.#fresh(random.pick(this.#settings.targets), random);
+  }
+
+  #fresh(target: Target, random: Random): SpinRecord {
+    const game = random.pick(target.games);
+    const player = random.pick(target.players);
+    const requestId = random.chance(WITHOUT_ID_SHARE)
+      ? undefined
+      : `${this.#settings.prefix}-${this.#round}-${++this.#requests}`;
+    const record = newRecord(target, game, player, requestId, this.#round);
+    this.#all.push(record);
+    if (requestId !== undefined) this.#kept.push(record);
+    return record;
+  }
+
+  /** @returns whether the record was known to be dealt before this request. */
+  #begin(record: SpinRecord): boolean {
+    record.open++;
+    this.#touched.add(record);
+    return record.dealt !== undefined;
+  }
+
+  #end(record: SpinRecord, answer: WireAnswer | undefined, wasDealt: boolean): void {
+    record.open--;
+    const { verdict, breach } = judge(record, answer, wasDealt);
+    this.counts[verdict]++;
+    if (breach !== undefined) this.breaches.push(breach);
+  }
+}
+
+/** The answer; undefined, with the connection closed, where it did not come in time or the connection ended. */
+async function answerWithin(wire: Wire, bytes: Buffer, timeoutMs: number): Promise<WireAnswer | undefined> {
+  const timer = setTimeout(() => wire.close(), timeoutMs);
+  try {
+    return await wire.ask(bytes);
+  } catch (error) {
+    if (error instanceof ConnectionEnded) return undefined;
+    throw error;
+  } finally {
+    clearTimeout(timer);
+  }
+}

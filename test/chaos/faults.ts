@@ -1,0 +1,235 @@
+/** What a chaos run does to its processes, stores and cables. Each fault heals itself before it resolves. */
+import { connectRedis, type RedisClient } from '../../src/redis/client.js';
+import type { Cable } from '../support/proxy.js';
+import type { Random } from './random.js';
+import type { Fleet } from './services.js';
+import type { ChaosStores } from './stores.js';
+import { pause } from './wait.js';
+
+export interface Arena {
+  readonly stores: ChaosStores;
+  readonly fleet: Fleet;
+}
+
+/** What a fault is done to: two faults at a time are done to different things. */
+type Subject = 'service' | 'redis' | 'postgres' | 'redis-cable' | 'postgres-cable';
+
+export interface FaultKind {
+  readonly subject: Subject;
+  /** It takes what Redis has on its disk: what is acknowledged with ACK=redis and not booked yet may be lost then. */
+  readonly destroys?: true;
+  /** It needs a disk that can be filled. */
+  readonly needsDisk?: true;
+  /** Done before the round's first spin. */
+  prepare?(arena: Arena): Promise<void>;
+  /** Makes the fault, keeps it up for a while, heals it. */
+  run(arena: Arena, random: Random): Promise<void>;
+}
+
+/** A fault that a process is stopped by lasts this long; a worker's lease, 3 s, is within it. */
+const STOP_MS = [1000, 6000] as const;
+/** Longer than a worker's lease. */
+const STOP_WORKER_MS = [3600, 5200] as const;
+const STORE_STOP_MS = [800, 4500] as const;
+const AWAY_MS = [1500, 4000] as const;
+const HOLD_MS = [600, 2500] as const;
+const SWALLOW_MS = [300, 3800] as const;
+const CUTS = [3, 8] as const;
+const CUT_EVERY_MS = [20, 350] as const;
+const DELAY_MS = [5, 300] as const;
+const SPARE_MEMORY_BYTES = 65_536;
+/** So that the disk fills while the store is written to. */
+const DISK_FULL_MS = [300, 1200] as const;
+
+export const FAULTS = {
+  'kill-service': {
+    subject: 'service',
+    async run({ fleet }, random) {
+      random.pick(fleet.fronts).kill();
+    },
+  },
+  'stop-service': {
+    subject: 'service',
+    async run({ fleet }, random) {
+      const front = random.pick(fleet.fronts);
+      front.freeze();
+      await pause(random.whole(...STOP_MS));
+      front.thaw();
+    },
+  },
+  // The worker that matters is the one that writes the ledger now, whichever process it is in.
+  'kill-worker': {
+    subject: 'service',
+    async run({ fleet }) {
+      (await fleet.owner()).kill();
+    },
+  },
+  'stop-worker': {
+    subject: 'service',
+    async run({ fleet }, random) {
+      const owner = await fleet.owner();
+      owner.freeze();
+      await pause(random.whole(...STOP_WORKER_MS));
+      owner.thaw();
+    },
+  },
+  'kill-redis': {
+    subject: 'redis',
+    async run({ stores }) {
+      await stores.redis.kill();
+    },
+  },
+  'stop-redis': {
+    subject: 'redis',
+    async run({ stores }, random) {
+      await stores.redis.freeze();
+      await pause(random.whole(...STORE_STOP_MS));
+      stores.redis.thaw();
+    },
+  },
+  'kill-postgres': {
+    subject: 'postgres',
+    async run({ stores }) {
+      await stores.postgres.kill();
+    },
+  },
+  'stop-postgres': {
+    subject: 'postgres',
+    async run({ stores }, random) {
+      await stores.postgres.freeze();
+      await pause(random.whole(...STORE_STOP_MS));
+      stores.postgres.thaw();
+    },
+  },
+  'postgres-away': {
+    subject: 'postgres',
+    async run({ stores }, random) {
+      await stores.postgres.stop();
+      await pause(random.whole(...AWAY_MS));
+      await stores.postgres.start();
+    },
+  },
+  'cut-redis': {
+    subject: 'redis-cable',
+    run: (arena, random) => cut(cables(arena, random, 'redis'), random),
+  },
+  'cut-postgres': {
+    subject: 'postgres-cable',
+    run: (arena, random) => cut(cables(arena, random, 'postgres'), random),
+  },
+  'slow-redis': {
+    subject: 'redis-cable',
+    run: (arena, random) => slow(cables(arena, random, 'redis'), random),
+  },
+  'slow-postgres': {
+    subject: 'postgres-cable',
+    run: (arena, random) => slow(cables(arena, random, 'postgres'), random),
+  },
+  'swallow-redis': {
+    subject: 'redis-cable',
+    run: (arena, random) => swallow(cables(arena, random, 'redis'), random),
+  },
+  'swallow-postgres': {
+    subject: 'postgres-cable',
+    run: (arena, random) => swallow(cables(arena, random, 'postgres'), random),
+  },
+  'disk-full': {
+    subject: 'redis',
+    needsDisk: true,
+    async run({ stores }, random) {
+      await stores.fillDisk();
+      await pause(random.whole(...DISK_FULL_MS));
+      await stores.emptyDisk();
+    },
+  },
+  'memory-full': {
+    subject: 'redis',
+    async run({ stores }, random) {
+      await withRedis(stores, async (redis) => {
+        const used = /^used_memory:(\d+)/m.exec(await redis.info('memory'))?.[1];
+        await redis.config('SET', 'maxmemory', String(Number(used) + SPARE_MEMORY_BYTES));
+        await pause(random.whole(...HOLD_MS));
+        await redis.config('SET', 'maxmemory', '0');
+      });
+    },
+  },
+  'wipe-redis': {
+    subject: 'redis',
+    destroys: true,
+    async run({ stores }) {
+      await stores.redis.stop();
+      await stores.wipeRedis();
+      await stores.redis.start();
+    },
+  },
+  'stale-redis': {
+    subject: 'redis',
+    destroys: true,
+    prepare: ({ stores }) => stores.copyRedis(),
+    async run({ stores }) {
+      await stores.redis.stop();
+      await stores.restoreRedis();
+      await stores.redis.start();
+    },
+  },
+  flushall: {
+    subject: 'redis',
+    destroys: true,
+    async run({ stores }) {
+      await withRedis(stores, (redis) => redis.flushall());
+    },
+  },
+} as const satisfies Record<string, FaultKind>;
+
+export type FaultName = keyof typeof FAULTS;
+export const FAULT_NAMES = Object.keys(FAULTS) as FaultName[];
+export const faultKind = (name: FaultName): FaultKind => FAULTS[name];
+
+/** A connection to Redis that no proxy is on. */
+export async function withRedis<T>(
+  { redis: { url } }: Pick<ChaosStores, 'redis'>,
+  use: (redis: RedisClient) => Promise<T>,
+): Promise<T> {
+  const redis = connectRedis(url, () => {});
+  try {
+    await redis.connect();
+    return await use(redis);
+  } finally {
+    redis.disconnect();
+  }
+}
+
+/** Those of all processes, or those of one. */
+function cables({ fleet }: Arena, random: Random, store: 'redis' | 'postgres'): Cable[] {
+  const services = random.chance(0.5) ? fleet.services : [random.pick(fleet.services)];
+  return services.map((service) => service[store]);
+}
+
+async function cut(chosen: readonly Cable[], random: Random): Promise<void> {
+  for (let left = random.whole(...CUTS); left > 0; left--) {
+    const isTorn = random.chance(0.5);
+    for (const cable of chosen) {
+      if (isTorn) cable.tear();
+      else cable.cut();
+    }
+    await pause(random.whole(...CUT_EVERY_MS));
+  }
+  // Connections that were to be torn and had nothing to say.
+  for (const cable of chosen) cable.cut();
+}
+
+async function slow(chosen: readonly Cable[], random: Random): Promise<void> {
+  for (const cable of chosen) cable.delayMs = () => random.whole(...DELAY_MS);
+  await pause(random.whole(...HOLD_MS));
+  for (const cable of chosen) cable.delayMs = () => 0;
+}
+
+async function swallow(chosen: readonly Cable[], random: Random): Promise<void> {
+  for (const cable of chosen) cable.answers = false;
+  await pause(random.whole(...SWALLOW_MS));
+  for (const cable of chosen) {
+    cable.answers = true;
+    // What comes now would be taken for the answers that are missing.
+    cable.cut();
+  }
+}

@@ -1,0 +1,52 @@
+/**
+ * `node guard.js FOLDER`: a process that outlives a chaos run which was killed, and ends what that run had started.
+ *
+ * Its standard input is a pipe of the run's: it ends when the run does, in whatever way. An orderly end leaves nothing
+ * to find. The servers of a run work in its folder, and the service processes are told of it in their environment.
+ */
+import { readdir, readFile, readlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { FOLDER_VARIABLE } from './services.js';
+import { unmountDisk } from './stores.js';
+import { pause } from './wait.js';
+
+const SERVERS = /^(postgres|redis-server|valkey-server)$/;
+
+async function main(folder: string): Promise<void> {
+  // Ctrl-C is for the run, which ends this process by ending.
+  process.on('SIGINT', () => {}).on('SIGTERM', () => {});
+  for await (const _ of process.stdin);
+  const ours = await processesOf(folder);
+  for (const pid of ours) {
+    try {
+      process.kill(pid, 'SIGKILL');
+    } catch {
+      // It is gone.
+    }
+  }
+  if (ours.length > 0) await pause(500);
+  const mounts = await readFile('/proc/mounts', 'utf8').catch(() => '');
+  for (const path of mounts.split('\n').map((line) => line.split(' ')[1])) {
+    if (path?.startsWith(`${folder}/`) === true) await unmountDisk(path);
+  }
+}
+
+async function processesOf(folder: string): Promise<number[]> {
+  const pids = (await readdir('/proc').catch(() => [])).filter((name) => /^\d+$/.test(name));
+  const found = await Promise.all(
+    pids.map(async (pid) => ((await isOurs(pid, folder)) ? [Number(pid)] : [])),
+  );
+  return found.flat();
+}
+
+async function isOurs(pid: string, folder: string): Promise<boolean> {
+  const place = join('/proc', pid);
+  const read = (name: string): Promise<string> => readFile(join(place, name), 'utf8').catch(() => '');
+  if ((await read('environ')).split('\0').includes(`${FOLDER_VARIABLE}=${folder}`)) return true;
+  const workingFolder = await readlink(join(place, 'cwd')).catch(() => '');
+  return workingFolder.startsWith(`${folder}/`) && SERVERS.test((await read('comm')).trim());
+}
+
+const [folder] = process.argv.slice(2);
+if (folder === undefined) throw new Error('The folder is missing');
+await main(folder);

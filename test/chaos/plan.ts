@@ -1,0 +1,68 @@
+/** What each round of a chaos run does: settled by the run's seed and the round's number alone. */
+import { FAULT_NAMES, type FaultName, faultKind } from './faults.js';
+import { Random } from './random.js';
+import type { Acknowledgement } from './services.js';
+
+export interface PlannedFault {
+  readonly name: FaultName;
+  /** From the moment that the faults of the round begin. */
+  readonly afterMs: number;
+}
+
+export interface RoundPlan {
+  readonly round: number;
+  readonly acknowledgement: Acknowledgement;
+  readonly faults: readonly PlannedFault[];
+  /** Some fault takes what is acknowledged and not booked: the spins pause for it. */
+  readonly isQuiet: boolean;
+  /** Spins that are answered before the faults, and after all is ready again. */
+  readonly spinsBefore: number;
+  readonly spinsAfter: number;
+}
+
+export interface PlanSettings {
+  readonly seed: string;
+  readonly names: readonly FaultName[];
+  /** Undefined: by turns. */
+  readonly acknowledgement: Acknowledgement | undefined;
+}
+
+/** Rounds with one kind of acknowledgement, before the service is started with the other. */
+const BLOCK_ROUNDS = 5;
+const SECOND_FAULT = 0.3;
+const OFFSET_MS = 700;
+const SPINS_BEFORE = [500, 2400] as const;
+const SPINS_AFTER = [400, 1600] as const;
+
+/** Kinds are dealt from shuffled packs, so that a long run has each about as often. */
+export function planRound(round: number, { seed, names, acknowledgement }: PlanSettings): RoundPlan {
+  const pack = Math.floor((round - 1) / names.length);
+  const first = new Random(seed, 'pack', pack).shuffled(names)[(round - 1) % names.length]!;
+  const random = new Random(seed, 'plan', round);
+  const promised: Acknowledgement =
+    acknowledgement ?? (Math.floor((round - 1) / BLOCK_ROUNDS) % 2 === 0 ? 'redis' : 'ledger');
+  const spinsBefore = random.whole(...SPINS_BEFORE);
+  const spinsAfter = random.whole(...SPINS_AFTER);
+  const isQuiet = promised === 'redis' && faultKind(first).destroys === true;
+  const faults: PlannedFault[] = [{ name: first, afterMs: random.whole(0, OFFSET_MS) }];
+  const others = names.filter(
+    (name) =>
+      faultKind(name).subject !== faultKind(first).subject &&
+      !(promised === 'redis' && faultKind(name).destroys === true),
+  );
+  if (!isQuiet && others.length > 0 && random.chance(SECOND_FAULT)) {
+    faults.push({ name: random.pick(others), afterMs: random.whole(0, OFFSET_MS) });
+  }
+  return { round, acknowledgement: promised, faults, isQuiet, spinsBefore, spinsAfter };
+}
+
+/** @throws Error that names the kinds, where one is not known. */
+export function namesOf(only: string | undefined): FaultName[] {
+  if (only === undefined) return [...FAULT_NAMES];
+  return only.split(',').map((name) => {
+    if (!FAULT_NAMES.includes(name as FaultName)) {
+      throw new Error(`«${name}» is no kind of fault; there are ${FAULT_NAMES.join(', ')}`);
+    }
+    return name as FaultName;
+  });
+}

@@ -1,0 +1,172 @@
+/**
+ * What the clients of a chaos run know of each spin, and what they may conclude from it.
+ *
+ * A requestId may be sent several times. What is known of it is the strongest of what its answers said: dealt (a 200),
+ * else unknown (an answer that may have been lost), else refused (every answer said that nothing happened).
+ */
+import { createHash } from 'node:crypto';
+import { usdToMicros } from '../../src/domain/money.js';
+import type { WireAnswer } from '../support/load.js';
+
+export interface Target {
+  readonly partnerId: number;
+  readonly key: string;
+  readonly games: readonly { readonly gameId: number; readonly wagerUsd: number }[];
+  readonly players: readonly string[];
+}
+
+/** A spin as it was answered. */
+export interface Dealt {
+  readonly spinId: string;
+  readonly payoutMicros: number;
+  readonly balanceMicros: number;
+  /** Of the answer's body; undefined where only the ledger told of the spin. */
+  digest: string | undefined;
+}
+
+/** One spin that was asked for: a requestId, or a single request without one. */
+export interface SpinRecord {
+  readonly partnerId: number;
+  readonly key: string;
+  readonly gameId: number;
+  readonly playerId: string;
+  readonly requestId: string | undefined;
+  readonly body: string;
+  /** The round in which it was first sent. */
+  readonly round: number;
+  /** Requests that are not answered yet. */
+  open: number;
+  dealt: Dealt | undefined;
+  /** 200s that did not say that they were a replay. */
+  fresh: number;
+  /** 200s that did. */
+  replayed: number;
+  /** Some request of it may have had an effect that no answer told of. */
+  isUnknown: boolean;
+  /** What became of it is counted. */
+  isCounted: boolean;
+}
+
+/** How the answer to one request is counted. */
+export type Verdict = 'ok' | 'failed' | 'unknown';
+
+export interface Judgement {
+  readonly verdict: Verdict;
+  /** What the answer breaks; undefined where it is one that may be given. */
+  readonly breach: string | undefined;
+}
+
+/** Codes that say that the spin did not happen, and that an outage may bring. */
+const OUTAGE_REFUSALS = new Set(['KS-5002', 'KS-5004', 'KS-4203', 'KS-5012']);
+/** Of these, the ones that only a requestId which is not bound can get. */
+const NOT_BOUND = new Set(['KS-4203', 'KS-5012']);
+
+export function newRecord(
+  target: Target,
+  game: Target['games'][number],
+  playerId: string,
+  requestId: string | undefined,
+  round: number,
+): SpinRecord {
+  const { partnerId, key } = target;
+  const { gameId, wagerUsd } = game;
+  return {
+    partnerId,
+    key,
+    gameId,
+    playerId,
+    requestId,
+    body: JSON.stringify({ gameId, playerId, wagerUsd, ...(requestId === undefined ? {} : { requestId }) }),
+    round,
+    open: 0,
+    dealt: undefined,
+    fresh: 0,
+    replayed: 0,
+    isUnknown: false,
+    isCounted: false,
+  };
+}
+
+/**
+ * Enters an answer; undefined: none came, or not in time.
+ * @param wasDealt the record was known to be dealt when the request was sent.
+ */
+export function judge(record: SpinRecord, answer: WireAnswer | undefined, wasDealt: boolean): Judgement {
+  if (answer === undefined) {
+    record.isUnknown ||= !wasDealt;
+    return { verdict: 'unknown', breach: undefined };
+  }
+  if (answer.status === 200) return { verdict: 'ok', breach: enterDealt(record, answer, wasDealt) };
+  const code = codeOf(answer.text);
+  const named = `${code ?? answer.text} for ${nameOf(record)}`;
+  if (code === 'KS-4110' && record.requestId !== undefined) {
+    record.isUnknown ||= !wasDealt;
+    return { verdict: 'unknown', breach: undefined };
+  }
+  if (code === 'KS-5002' && record.requestId === undefined) {
+    record.isUnknown = true;
+    return { verdict: 'unknown', breach: undefined };
+  }
+  if (code === undefined || !OUTAGE_REFUSALS.has(code)) {
+    return { verdict: 'failed', breach: `no outage explains ${named} (${answer.status})` };
+  }
+  return {
+    verdict: 'failed',
+    breach: wasDealt && NOT_BOUND.has(code) ? `a bound requestId was refused: ${named}` : undefined,
+  };
+}
+
+function enterDealt(
+  record: SpinRecord,
+  { text, headers }: WireAnswer,
+  wasDealt: boolean,
+): string | undefined {
+  const isReplay = headers.get('idempotent-replayed') === 'true';
+  if (isReplay) record.replayed++;
+  else record.fresh++;
+  const body = JSON.parse(text) as {
+    spinId: string;
+    outcome: { payoutUsd: number };
+    balance: { balanceUsd: number };
+  };
+  const payoutMicros = usdToMicros(body.outcome.payoutUsd);
+  const balanceMicros = usdToMicros(body.balance.balanceUsd);
+  if (payoutMicros === undefined || balanceMicros === undefined) return `no whole micro-USD in ${text}`;
+  const digest = createHash('sha256').update(text).digest('base64url').slice(0, 22);
+  const { dealt } = record;
+  if (dealt === undefined) {
+    record.dealt = { spinId: body.spinId, payoutMicros, balanceMicros, digest };
+    return undefined;
+  }
+  if (
+    dealt.spinId !== body.spinId ||
+    dealt.payoutMicros !== payoutMicros ||
+    dealt.balanceMicros !== balanceMicros ||
+    (dealt.digest !== undefined && dealt.digest !== digest)
+  ) {
+    return `another answer to ${nameOf(record)}: ${text}, before ${JSON.stringify(dealt)}`;
+  }
+  dealt.digest = digest;
+  return wasDealt && !isReplay ? `a repeat was not said to be a replay: ${nameOf(record)}` : undefined;
+}
+
+/** What the answers to a record contradict each other in, once none is awaited; undefined where in nothing. */
+export function contradiction(record: SpinRecord): string | undefined {
+  if (record.requestId === undefined) return undefined;
+  if (record.fresh > 1) return `${nameOf(record)} was dealt ${record.fresh} times by its answers`;
+  if (record.fresh === 0 && record.replayed > 0 && !record.isUnknown) {
+    return `${nameOf(record)} had happened, though every answer before had said that nothing did`;
+  }
+  return undefined;
+}
+
+export const nameOf = ({ requestId, partnerId, gameId, playerId }: SpinRecord): string =>
+  `${requestId ?? 'a spin without requestId'} (partner ${partnerId}, game ${gameId}, player ${playerId})`;
+
+function codeOf(text: string): string | undefined {
+  try {
+    return (JSON.parse(text) as { errorCode?: string }).errorCode;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,309 @@
+/**
+ * `npm run chaos -- [--rounds 20] [--seed S] [--only kind,kind] [--seconds s] [--ack redis|ledger] [--round n]
+ *                   [--rate 1200] [--connections 32] [--no-audit] [--keep-going] [--keep]`
+ *
+ * Breaks the service in seeded ways under load and proves after each round, from what its clients were answered and
+ * from the ledger, that it kept its promises: no acknowledged spin lost, no outcome dealt twice or missing, every
+ * balance exact, every unknown spin done once or not at all.
+ *
+ * Two processes that serve and work share a port, a third works only; each has TCP proxies to a Redis on a small disk
+ * in memory and to a Postgres, both the run's own. The seed and a round's number settle what the round does (--round
+ * runs that one alone; the timing within it is the machine's). The run ends at the first broken round, or with
+ * --keep-going goes on with fresh stores. Data and logs of a broken round are left, with --keep those of any run. Exit status 0 only if every promise held. Linux only (/proc, SO_REUSEPORT).
+ */
+import { spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { appendFileSync, readFileSync } from 'node:fs';
+import { mkdtemp, realpath, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { Cleanup, ROOT } from '../../bench/processes.js';
+import { Books } from './books.js';
+import { Clients } from './clients.js';
+import { faultKind } from './faults.js';
+import { namesOf, type PlanSettings, planRound } from './plan.js';
+import type { Target } from './records.js';
+import { findingLines, isHeld, roundLine, summary } from './report.js';
+import { type RoundResult, runRound } from './round.js';
+import { type Acknowledgement, Fleet, OPERATOR_KEY } from './services.js';
+import { type ChaosStores, startStores } from './stores.js';
+import { until } from './wait.js';
+
+const PARTNERS = 3;
+const PLAYERS_PER_PARTNER = 67;
+const SHEETS = ['penny-sub-cent', 'classic-3-reel'] as const;
+const NO_LIMIT = 1_000_000_000;
+const FIRST_BLOCK_WITHIN_MS = 30_000;
+
+interface Options extends PlanSettings {
+  readonly rounds: readonly number[];
+  readonly seconds: number;
+  readonly rate: number;
+  readonly connections: number;
+  readonly audit: boolean;
+  readonly keepGoing: boolean;
+  readonly keep: boolean;
+}
+
+function readOptions(): Options {
+  const { values } = parseArgs({
+    options: {
+      rounds: { type: 'string', default: '20' },
+      round: { type: 'string' },
+      seed: { type: 'string', default: randomBytes(4).toString('hex') },
+      only: { type: 'string' },
+      seconds: { type: 'string', default: '86400' },
+      ack: { type: 'string' },
+      rate: { type: 'string', default: '1200' },
+      connections: { type: 'string', default: '32' },
+      'no-audit': { type: 'boolean', default: false },
+      'keep-going': { type: 'boolean', default: false },
+      keep: { type: 'boolean', default: false },
+    },
+  });
+  const whole = (name: 'rounds' | 'round' | 'seconds' | 'rate' | 'connections'): number => {
+    const value = Number(values[name]);
+    if (!Number.isInteger(value) || value < 1) throw new Error(`--${name} must be a whole number, 1 or more`);
+    return value;
+  };
+  if (values.ack !== undefined && values.ack !== 'redis' && values.ack !== 'ledger') {
+    throw new Error('--ack takes redis or ledger');
+  }
+  return {
+    seed: values.seed,
+    names: namesOf(values.only),
+    acknowledgement: values.ack,
+    rounds:
+      values.round === undefined
+        ? Array.from({ length: whole('rounds') }, (_, i) => i + 1)
+        : [whole('round')],
+    seconds: whole('seconds'),
+    rate: whole('rate'),
+    connections: whole('connections'),
+    audit: !values['no-audit'],
+    keepGoing: values['keep-going'],
+    keep: values.keep,
+  };
+}
+
+/** The newest stage's making: what is being started can be ended only once it has. */
+let settingStage: Promise<unknown> = Promise.resolve();
+
+/** Stores, service processes and clients that rounds are played on. */
+interface Stage {
+  readonly stores: ChaosStores;
+  readonly fleet: Fleet;
+  readonly clients: Clients;
+  readonly books: Books;
+  readonly folder: string;
+  /** Service processes that ended by themselves since this was last emptied. */
+  readonly crashes: string[];
+  acknowledgement: Acknowledgement;
+  /** Ends everything. @param keep leaves the folder. */
+  close(keep: boolean): Promise<void>;
+}
+
+async function setStage(
+  options: Options,
+  acknowledgement: Acknowledgement,
+  cleanup: Cleanup,
+): Promise<Stage> {
+  const folder = await realpath(await mkdtemp(join(tmpdir(), 'spindle-chaos-')));
+  let isKept = false;
+  const mine = new Cleanup();
+  let closed: Promise<void> | undefined;
+  const close = (keep: boolean): Promise<void> => {
+    isKept = keep;
+    closed ??= mine.run();
+    return closed;
+  };
+  cleanup.add(() => close(false));
+  mine.add(() => (isKept ? undefined : rm(folder, { recursive: true, force: true })));
+  const guard = spawn(process.execPath, [join(import.meta.dirname, 'guard.js'), folder], {
+    stdio: ['pipe', 'ignore', 'inherit'],
+    detached: true,
+  });
+  mine.add(async () => {
+    const ended = once(guard, 'exit');
+    guard.stdin.end();
+    await ended;
+  });
+  const stores = await startStores(folder);
+  mine.add(() => stores.close(isKept));
+  const crashes: string[] = [];
+  const fleet = await Fleet.make(stores, folder, (line) => crashes.push(line));
+  mine.add(() => fleet.close());
+  await fleet.start(acknowledgement);
+  const targets = await makeTargets(`http://127.0.0.1:${fleet.port}`);
+  const clients = new Clients({
+    port: fleet.port,
+    targets,
+    connections: options.connections,
+    rate: options.rate,
+    prefix: options.seed,
+  });
+  const books = new Books(stores.postgres.url);
+  return { stores, fleet, clients, books, folder, crashes, acknowledgement, close };
+}
+
+/** Partners in different cells, each with its games ready. */
+async function makeTargets(base: string): Promise<Target[]> {
+  const ask = async <T>(method: string, path: string, key: string, body?: unknown): Promise<T> => {
+    const response = await fetch(`${base}/api/${path}`, {
+      method,
+      headers: { 'X-API-Key': key, 'Content-Type': 'application/json' },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`);
+    return JSON.parse(text) as T;
+  };
+  const makeGame = async (key: string, name: string): Promise<Target['games'][number]> => {
+    const sheet = JSON.parse(readFileSync(join(ROOT, 'test', 'par-sheets', `${name}.json`), 'utf8')) as {
+      denominationUsd: number;
+    };
+    const { parSheetId } = await ask<{ parSheetId: number }>('POST', 'partner/v1/par-sheets', key, sheet);
+    const { gameConfigId } = await ask<{ gameConfigId: number }>('POST', 'partner/v1/games', key, {
+      parSheetId,
+      displayName: name,
+      configName: name.toUpperCase().replaceAll('-', '_'),
+    });
+    await until(
+      async () => {
+        const { queue } = await ask<{ queue: { readyBlocks: number } }>(
+          'GET',
+          `operator/v1/games/${gameConfigId}`,
+          OPERATOR_KEY,
+        );
+        return queue.readyBlocks > 0;
+      },
+      `${name} has its first block`,
+      FIRST_BLOCK_WITHIN_MS,
+    );
+    return { gameId: gameConfigId, wagerUsd: sheet.denominationUsd };
+  };
+  const targets: Target[] = [];
+  for (let i = 1; i <= PARTNERS; i++) {
+    const { partnerId } = await ask<{ partnerId: number }>('POST', 'operator/v1/partners', OPERATOR_KEY, {
+      slug: `chaos-${i}`,
+      name: `Chaos ${i}`,
+      environment: 'sandbox',
+      spinRateLimit: NO_LIMIT,
+      apiRateLimit: NO_LIMIT,
+    });
+    const { apiKey } = await ask<{ apiKey: string }>(
+      'POST',
+      `operator/v1/partners/${partnerId}/keys`,
+      OPERATOR_KEY,
+      {},
+    );
+    const games = [];
+    for (const name of SHEETS) games.push(await makeGame(apiKey, name));
+    const players = Array.from({ length: PLAYERS_PER_PARTNER }, (_, n) => `player-${n + 1}`);
+    targets.push({ partnerId, key: apiKey, games, players });
+  }
+  return targets;
+}
+
+async function playRound(stage: Stage, round: number, options: Options): Promise<RoundResult> {
+  const plan = planRound(round, options);
+  stage.crashes.length = 0;
+  if (plan.acknowledgement !== stage.acknowledgement) {
+    await stage.fleet.stop();
+    await stage.fleet.start(plan.acknowledgement);
+    stage.acknowledgement = plan.acknowledgement;
+  }
+  const result = await runRound(stage, stage.clients, stage.books, plan, options);
+  result.findings.other.push(...stage.crashes);
+  return result;
+}
+
+/** The whole ledger again, from its first row, against everything that was ever answered. */
+async function reconcileWhole({ stores, clients }: Stage): Promise<string[]> {
+  const { lost, twice, missing, other } = await new Books(stores.postgres.url).reconcile(clients.all);
+  return [...lost, ...twice, ...missing, ...other];
+}
+
+async function play(options: Options, cleanup: Cleanup): Promise<boolean> {
+  const results: RoundResult[] = [];
+  const deadline = performance.now() + options.seconds * 1000;
+  let stage: Stage | undefined;
+  let isHolding = true;
+  let names = options.names;
+  for (const round of options.rounds) {
+    if (performance.now() > deadline) break;
+    if (stage === undefined) {
+      const setting = setStage(options, planRound(round, { ...options, names }).acknowledgement, cleanup);
+      settingStage = setting;
+      stage = await setting;
+      const { noDisk } = stage.stores;
+      if (noDisk !== undefined) {
+        console.log(`Redis has no disk of its own (${noDisk}): faults that fill it are left out`);
+        names = names.filter((name) => faultKind(name).needsDisk !== true);
+        if (names.length === 0) break;
+      }
+    }
+    const result = await playRound(stage, round, { ...options, names });
+    results.push(result);
+    console.log(roundLine(result));
+    appendFileSync(
+      join(stage.folder, 'rounds.log'),
+      `ended ${new Date().toISOString()} ${roundLine(result)}\n`,
+    );
+    if (isHeld(result)) continue;
+    isHolding = false;
+    for (const line of findingLines(result)) console.log(line);
+    await stage.close(true);
+    console.log(`  data and logs are in ${stage.folder}; again: ${replayOf(round, options)}`);
+    stage = undefined;
+    if (!options.keepGoing) break;
+  }
+  if (stage !== undefined) {
+    const wrong = await reconcileWhole(stage);
+    for (const line of wrong.slice(0, 20)) console.log(`the whole ledger: ${line}`);
+    if (wrong.length > 0) isHolding = false;
+    await stage.fleet.stop();
+    for (const line of stage.crashes) console.log(line);
+    if (stage.crashes.length > 0) isHolding = false;
+    const isKept = wrong.length > 0 || stage.crashes.length > 0 || options.keep;
+    await stage.close(isKept);
+    if (isKept) console.log(`data and logs are in ${stage.folder}`);
+  }
+  console.log(`\n${summary(results)}`);
+  return isHolding && results.length > 0;
+}
+
+function replayOf(round: number, { seed, names, acknowledgement }: Options): string {
+  const only = names.length < namesOf(undefined).length ? ` --only ${names.join(',')}` : '';
+  const ack = acknowledgement === undefined ? '' : ` --ack ${acknowledgement}`;
+  return `npm run chaos -- --seed ${seed} --round ${round}${only}${ack}`;
+}
+
+async function main(): Promise<void> {
+  const options = readOptions();
+  console.log(`seed ${options.seed}`);
+  const cleanup = new Cleanup();
+  let isInterrupted = false;
+  const interrupted = (signal: NodeJS.Signals): void => {
+    if (isInterrupted) return;
+    isInterrupted = true;
+    console.log(`${signal}: ending what was started`);
+    Promise.allSettled([settingStage])
+      .then(() => cleanup.run())
+      .finally(() => process.exit(130));
+  };
+  process.on('SIGINT', interrupted).on('SIGTERM', interrupted);
+  let isHolding = false;
+  try {
+    isHolding = await play(options, cleanup);
+  } catch (error) {
+    if (!isInterrupted) console.error(error);
+  }
+  if (isInterrupted) return;
+  await cleanup.run();
+  process.exit(isHolding ? 0 : 1);
+}
+
+await main();
