@@ -1,37 +1,44 @@
 #!/usr/bin/env node
-/** `spindle`: looks into the stores of a running service. What Redis holds packed can be read here by a person. */
+/** `spindle`: looks into the stores of a running service, and checks them. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { audit } from './cli/audit.js';
+import { type StoreUrls, UsageError } from './cli/command.js';
+import { recoverCells } from './cli/recover.js';
+import { show } from './cli/show.js';
 import { readConfig } from './config.js';
-import { microsToUsdText } from './domain/money.js';
-import { cellOfGame, cellOfPartner } from './postgres/cells.js';
-import { connectPostgres } from './postgres/client.js';
-import { connectRedis } from './redis/client.js';
-import { openLookups } from './redis/lookups.js';
-import { entryTimeMs } from './redis/records.js';
 import { STORES_FILE } from './storesFile.js';
 
-const HELP = `spindle: looks into the stores of a running service
+const HELP = `spindle: looks into the stores of a running service, and checks them
 
   spindle show player PARTNER_ID PLAYER_ID   balance and newest ledger entry of a player, as Redis has them now
   spindle show game GAME_ID                  counter and queue of a game, as Redis has them now
   spindle show outbox CELL [--limit N]       ledger entries of a cell that are not in Postgres yet, oldest first
+  spindle audit [--redraw] [--limit N]       checks balances, indices, outcomes, blocks, totals, requestIds and cursors of
+                                             both stores against each other; reads only, and may run beside the service
+  spindle recover [--check] [--replace] [--resume CELL]
+                                             makes Redis what the ledger knows, in every cell that no running worker serves;
+                                             --check looks only
 
-  --json    one JSON value instead of lines
-  --help    this text
+  --limit N   show: entries at the most (20); audit: violations listed of each check (100)
+  --redraw    audit: draws every block again from its seed, too
+  --replace   recover: rebuilds also what no machine should decide about (another database's Redis; a Postgres that lacks
+              what it had): what Redis holds of it is given up
+  --resume    recover: a halted cell that was looked into goes on
+  --json      one JSON value instead of lines
+  --help      this text
 
 The stores are those of REDIS_URL and DATABASE_URL, or the embedded ones of DATA_DIR.
-Examples: spindle show player 1 alice      spindle show outbox 0 --limit 5 --json
-Exit status: 0 found, 1 not found or a store does not answer, 2 wrong usage.
+Examples: spindle show player 1 alice      spindle show outbox 0 --limit 5 --json      spindle audit --redraw
+          spindle recover --check    spindle recover --resume 3
+Exit status: 0 found, clean, or all cells served; 1 not found, violations (NOT CLEAN), cells that are not served, or a
+store that does not answer (NOT FINISHED); 2 wrong usage.
 `;
 
-class UsageError extends Error {}
-class NotFoundError extends Error {}
+const EXIT_WITHIN_MS = 1000;
 
-type Line = Record<string, string | number | boolean | null>;
-
-function storeUrls(): { redisUrl: string; databaseUrl: string } {
+function storeUrls(): StoreUrls {
   const config = readConfig();
   const { REDIS_URL, DATABASE_URL } = config;
   if (REDIS_URL !== undefined && DATABASE_URL !== undefined)
@@ -45,86 +52,42 @@ function storeUrls(): { redisUrl: string; databaseUrl: string } {
   }
 }
 
-function whole(text: string | undefined, name: string): number {
-  if (text === undefined || !/^\d{1,10}$/.test(text)) throw new UsageError(`${name} must be a whole number`);
-  return Number(text);
-}
-
-async function show(words: readonly string[], limit: number): Promise<Line[]> {
-  const { redisUrl, databaseUrl } = storeUrls();
-  const redis = connectRedis(redisUrl, () => {});
-  const sql = connectPostgres(databaseUrl, { max: 1, name: 'spindle-cli', onError: () => {} });
-  try {
-    await redis.connect();
-    const lookups = openLookups(redis);
-    const [what, first, second] = words;
-    if (what === 'player') {
-      const partnerId = whole(first, 'PARTNER_ID');
-      if (second === undefined) throw new UsageError('PLAYER_ID is missing');
-      const cell = await cellOfPartner(sql, partnerId);
-      const player = cell === undefined ? undefined : await lookups.findPlayer(cell, partnerId, second);
-      if (player === undefined) throw new NotFoundError('No such player');
-      return [
-        {
-          partnerId,
-          playerId: second,
-          cell: cell!,
-          balanceUsd: microsToUsdText(player.balanceMicros),
-          entries: player.entries,
-          newestEntryId: player.newestEntryId.toString(),
-          newestEntryAt: new Date(entryTimeMs(player.newestEntryId)).toISOString(),
-          createdAt: new Date(player.createdAtMs).toISOString(),
-        },
-      ];
-    }
-    if (what === 'game') {
-      const gameId = whole(first, 'GAME_ID');
-      const cell = await cellOfGame(sql, gameId);
-      const game = cell === undefined ? undefined : await lookups.findGame(cell, gameId);
-      if (game === undefined) throw new NotFoundError('No such game, or it has no block yet');
-      return [{ gameId, cell: cell!, ...game, outcomesReady: game.queueEnd - game.nextIndex }];
-    }
-    if (what === 'outbox') {
-      const records = await lookups.outbox(whole(first, 'CELL'), limit);
-      return records.map(
-        ({ wagerMicros, creditMicros, balanceMicros, timeMs, id, previousId, ...record }) => ({
-          id: id.toString(),
-          at: new Date(timeMs).toISOString(),
-          ...record,
-          wagerUsd: microsToUsdText(wagerMicros),
-          creditUsd: microsToUsdText(creditMicros),
-          balanceUsd: microsToUsdText(balanceMicros),
-          previousId: previousId.toString(),
-        }),
-      );
-    }
-    throw new UsageError(`«${what ?? ''}» can't be shown`);
-  } finally {
-    redis.disconnect();
-    await sql.end();
-  }
-}
-
 async function main(): Promise<number> {
   try {
     const { values, positionals } = parseArgs({
       allowPositionals: true,
       options: {
-        json: { type: 'boolean' },
-        help: { type: 'boolean' },
-        limit: { type: 'string', default: '20' },
+        json: { type: 'boolean', default: false },
+        help: { type: 'boolean', default: false },
+        redraw: { type: 'boolean', default: false },
+        check: { type: 'boolean', default: false },
+        replace: { type: 'boolean', default: false },
+        resume: { type: 'string', multiple: true, default: [] },
+        limit: { type: 'string' },
       },
     });
+    const { json, help, redraw, limit, check, replace, resume } = values;
     const [command, ...words] = positionals;
-    if (values.help === true || command === undefined) {
+    if (help || command === undefined) {
       process.stdout.write(HELP);
-      return values.help === true ? 0 : 2;
+      return help ? 0 : 2;
     }
-    if (command !== 'show') throw new UsageError(`«${command}» is no command`);
-    const lines = await show(words, whole(values.limit, '--limit'));
-    if (values.json === true) process.stdout.write(`${JSON.stringify(lines)}\n`);
-    else for (const line of lines) process.stdout.write(`${plain(line)}\n`);
-    return 0;
+    if (redraw && command !== 'audit') throw new UsageError('--redraw is for audit');
+    if ((check || replace || resume.length > 0) && command !== 'recover') {
+      throw new UsageError('--check, --replace and --resume are for recover');
+    }
+    if (command === 'show') return await show(storeUrls(), words, { limit, json });
+    if (command === 'audit') return await audit(storeUrls(), words, { limit, json, redraw });
+    if (command === 'recover') {
+      return await recoverCells(storeUrls(), words, {
+        luaDir: readConfig().luaDir,
+        check,
+        replace,
+        resume,
+        json,
+      });
+    }
+    throw new UsageError(`«${command}» is no command`);
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
     process.stderr.write(`spindle: ${message}\n`);
@@ -134,9 +97,6 @@ async function main(): Promise<number> {
   }
 }
 
-const plain = (line: Line): string =>
-  Object.entries(line)
-    .map(([name, value]) => `${name.padEnd(16)} ${value ?? '-'}`)
-    .join('\n');
-
 process.exitCode = await main();
+// What is printed is printed by then; a connection to a store that hangs would keep the program.
+setTimeout(() => process.exit(), EXIT_WITHIN_MS).unref();

@@ -12,7 +12,7 @@
  */
 import type { Piscina } from 'piscina';
 import type { ParSheet } from '../domain/par.js';
-import { blocksMade, leaseBlock, leaseEnds, openBlocks } from '../postgres/blocks.js';
+import { blocksMade, bookedBlocks, leaseBlock, leaseEnds, openBlocks } from '../postgres/blocks.js';
 import type { CellLease } from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
 import { sheetsOf } from '../postgres/directory.js';
@@ -70,6 +70,7 @@ const PACE_HALF_LIFE_SECONDS = 10;
 const TURN_MS = 200;
 const RETRY_MS = 250;
 const MAKING_MAX = 64;
+const UNLINKED_ANEW = 64;
 
 interface Queue {
   readonly gameId: number;
@@ -258,6 +259,11 @@ export class BlockKeeper {
       queue.blocks.push({ fromIndex, toIndex });
     }
     queue.leaseEnd = ends.get(queue.gameId) ?? 0;
+    // Of what a worker before this one booked it may not have removed the last any more.
+    const done = await bookedBlocks(this.#sql, queue.gameId, UNLINKED_ANEW);
+    if (done.length > 0) {
+      await this.#redis.unlink(...done.map((fromIndex) => blockKey(cell, queue.gameId, fromIndex)));
+    }
   }
 
   async #make(queue: Queue): Promise<void> {

@@ -2,12 +2,13 @@
 import { randomUUID } from 'node:crypto';
 import { lineOf } from '../log.js';
 import { acquireCells, cellLeases, clearHalt, releaseCells, renewCells } from '../postgres/cells.js';
-import type { Sql } from '../postgres/client.js';
+import { connectPostgres, type Sql } from '../postgres/client.js';
 import { installation } from '../postgres/installation.js';
 import { examine } from '../recovery/handshake.js';
 import { prepareCell } from '../recovery/prepare.js';
-import type { RedisClient } from '../redis/client.js';
+import { connectRedis, openRedisClient, type RedisClient } from '../redis/client.js';
 import { Scripts } from '../redis/scripts.js';
+import { type StoreUrls, UsageError, whole } from './command.js';
 
 export interface RecoverOptions {
   readonly luaDir: string;
@@ -109,3 +110,41 @@ export async function recover(sql: Sql, redis: RedisClient, options: RecoverOpti
 /** The state leaves nothing to be done. */
 export const isWell = ({ state, note }: CellState): boolean =>
   ['ready', 'new', 'rebuilt'].includes(state) || (state === 'held' && note.startsWith('by a running worker'));
+
+/** The command. @returns the exit status: 0 every cell can be dealt from, 1 some can't. */
+export async function recoverCells(
+  { redisUrl, databaseUrl }: StoreUrls,
+  words: readonly string[],
+  options: {
+    readonly luaDir: string;
+    readonly check: boolean;
+    readonly replace: boolean;
+    readonly resume: readonly string[];
+    readonly json: boolean;
+  },
+): Promise<number> {
+  if (words.length > 0) throw new UsageError(`«${words[0]}» is too much: recover looks at every cell`);
+  if (options.check && (options.replace || options.resume.length > 0)) {
+    throw new UsageError('--check changes nothing: --replace and --resume do');
+  }
+  const resume = options.resume.map((cell) => whole(cell, '--resume'));
+  const redis = connectRedis(redisUrl, () => {});
+  const sql = connectPostgres(databaseUrl, { max: 4, name: 'spindle-recover', onError: () => {} });
+  try {
+    await openRedisClient(redis);
+    const states = await recover(sql, redis, {
+      luaDir: options.luaDir,
+      isCheck: options.check,
+      isToReplace: options.replace,
+      resume,
+      progress: (line) => void process.stderr.write(`${line}\n`),
+    });
+    const line = ({ cell, state, note }: CellState): string =>
+      `cell ${String(cell).padStart(3)}  ${state.padEnd(8)} ${note}`.trimEnd();
+    process.stdout.write(options.json ? `${JSON.stringify(states)}\n` : `${states.map(line).join('\n')}\n`);
+    return states.every(isWell) ? 0 : 1;
+  } finally {
+    redis.disconnect();
+    await sql.end();
+  }
+}

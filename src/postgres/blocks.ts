@@ -47,6 +47,15 @@ export async function openBlocks(sql: Sql, gameId: number): Promise<LeasedBlock[
   }));
 }
 
+/** Where the newest blocks of a game begin that are wholly booked: Redis needs them no more. */
+export async function bookedBlocks(sql: Sql, gameId: number, count: number): Promise<number[]> {
+  const rows = await sql<{ from_index: bigint }[]>`
+    SELECT from_index FROM blocks
+    WHERE game_id = ${gameId} AND to_index <= (SELECT next_index FROM game_progress p WHERE p.game_id = ${gameId})
+    ORDER BY from_index DESC LIMIT ${count}`;
+  return rows.map((row) => safe(row.from_index));
+}
+
 /** Where the leases of some games end; a game without blocks is at 0. */
 export async function leaseEnds(sql: Sql, gameIds: readonly number[]): Promise<Map<number, number>> {
   const rows = await sql<{ game_id: number; to_index: bigint }[]>`

@@ -132,15 +132,20 @@ async function transaction<T>(pool: Pool, run: (tx: Transaction) => Promise<T>, 
     };
     async function* read(statement: string): AsyncIterable<Buffer> {
       await patiently();
+      // A connection whose answer is not read to its end can do nothing else.
+      broken = new Error('A COPY was not read to its end');
       yield* readCopy(client, statement);
+      broken = undefined;
     }
     const result = await run(Object.assign(runOn(client, limits), { copy, patiently, read }));
     await client.query('COMMIT');
     return result;
   } catch (error) {
-    await client.query('ROLLBACK').catch((again: Error) => {
-      broken = again;
-    });
+    if (broken === undefined) {
+      await client.query('ROLLBACK').catch((again: Error) => {
+        broken = again;
+      });
+    }
     throw error;
   } finally {
     client.release(broken);

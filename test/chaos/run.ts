@@ -278,7 +278,8 @@ async function play(options: Options, cleanup: Cleanup): Promise<boolean> {
 function replayOf(round: number, { seed, names, acknowledgement }: Options): string {
   const only = names.length < namesOf(undefined).length ? ` --only ${names.join(',')}` : '';
   const ack = acknowledgement === undefined ? '' : ` --ack ${acknowledgement}`;
-  return `npm run chaos -- --seed ${seed} --round ${round}${only}${ack}`;
+  const command = `npm run chaos -- --seed ${seed}${only}${ack}`;
+  return `${command} --round ${round} (or --rounds ${round}, with those before it)`;
 }
 
 async function main(): Promise<void> {

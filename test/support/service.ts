@@ -80,9 +80,16 @@ export interface ServiceProcess {
   end(signal?: NodeJS.Signals): Promise<number | string>;
 }
 
-/** The service as a process of its own, from the build; resolves once it says that it is ready. */
-export async function spawnService(env: NodeJS.ProcessEnv, args: string[] = []): Promise<ServiceProcess> {
-  const child = spawn(process.execPath, [join(ROOT, 'dist', 'src', 'main.js'), ...args], {
+/**
+ * The service as a process of its own, from the build; resolves once it says that it is ready.
+ * @param root where the build is
+ */
+export async function spawnService(
+  env: NodeJS.ProcessEnv,
+  args: string[] = [],
+  root = ROOT,
+): Promise<ServiceProcess> {
+  const child = spawn(process.execPath, [join(root, 'dist', 'src', 'main.js'), ...args], {
     env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });

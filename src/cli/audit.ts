@@ -1,0 +1,102 @@
+/** `spindle audit`: runs the checks of src/recovery/audit.ts, shows how far they are, and prints what they found. */
+import { connectPostgres } from '../postgres/client.js';
+import { audit as runAudit } from '../recovery/audit.js';
+import type { AuditReport, Check, Violation } from '../recovery/auditReport.js';
+import { connectRedis, openRedisClient } from '../redis/client.js';
+import { type StoreUrls, UsageError, whole } from './command.js';
+import { Progress } from './progress.js';
+
+const LIMIT = 100;
+/** A store that hangs never says goodbye. */
+const END_WITHIN_MS = 1000;
+
+/** @returns the exit status: 0 clean, 1 violations, or a store that does not answer. */
+export async function audit(
+  { redisUrl, databaseUrl }: StoreUrls,
+  words: readonly string[],
+  options: { readonly limit: string | undefined; readonly json: boolean; readonly redraw: boolean },
+): Promise<number> {
+  if (words.length > 0) throw new UsageError(`«${words[0]}» is too much: audit checks everything`);
+  const limit = options.limit === undefined ? LIMIT : whole(options.limit, '--limit');
+  // Only here: it brings the library of worker threads with it.
+  const redraw = options.redraw ? (await import('../../workers/makeBlock.js')).drawBlock : undefined;
+  const redis = connectRedis(redisUrl, () => {});
+  const sql = connectPostgres(databaseUrl, { max: 2, name: 'spindle-audit', onError: () => {} });
+  const progress = new Progress(process.stderr);
+  try {
+    await openRedisClient(redis).catch((error: Error) => {
+      throw new Error(`The audit was not made: Redis does not answer: ${error.message}`);
+    });
+    const report = await runAudit(sql, redis, {
+      limit,
+      redraw,
+      onProgress: (phase, done, total) => progress.show(phase, done, total),
+    });
+    progress.end();
+    process.stdout.write(options.json ? `${JSON.stringify(report)}\n` : plain(report));
+    return report.violations === 0 && report.interrupted === undefined ? 0 : 1;
+  } finally {
+    progress.end();
+    redis.disconnect();
+    await endWithin(sql.end());
+  }
+}
+
+async function endWithin(ending: Promise<void>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, END_WITHIN_MS);
+  });
+  await Promise.race([ending, late]);
+  clearTimeout(timer);
+}
+
+const thousands = (count: number): string => Math.round(count).toLocaleString('en');
+const counted = (count: number, what: string): string =>
+  `${thousands(count)} ${what}${count === 1 ? '' : 's'}`;
+
+function plain(report: AuditReport): string {
+  const lines = report.checks.map((check) => checkLine(check, report.interrupted !== undefined));
+  for (const check of report.checks) {
+    if (check.violations === 0) continue;
+    lines.push('', `${check.name}: ${counted(check.violations, 'violation')}`);
+    for (const violation of check.listed) lines.push(...violationLines(violation));
+    const more = check.violations - check.listed.length;
+    if (more > 0) lines.push(`  … and ${thousands(more)} more`);
+  }
+  lines.push('', verdict(report), '');
+  return lines.join('\n');
+}
+
+function checkLine({ name, title, looked, violations }: Check, isInterrupted: boolean): string {
+  const mark = violations > 0 ? 'WRONG' : isInterrupted ? '?' : 'ok';
+  const what = Object.entries(looked).map(([noun, count]) => `${thousands(count)} ${noun}`);
+  const lookedAt = what.length === 0 ? 'not looked at' : what.join(', ');
+  return [
+    `${mark.padEnd(6)} ${name.padEnd(13)} ${title}`,
+    `${' '.repeat(21)}${lookedAt}: ${counted(violations, 'violation')}`,
+  ].join('\n');
+}
+
+function violationLines({ problem, at, expected, found }: Violation): string[] {
+  // What a partner named is quoted: it may hold anything.
+  const place = Object.entries(at).map(([name, value]) =>
+    name === 'player' || name === 'request' || name === 'field'
+      ? `${name} ${JSON.stringify(value)}`
+      : `${name} ${value}`,
+  );
+  const lines = [`  ${problem}`];
+  if (place.length > 0) lines.push(`    ${place.join('  ')}`);
+  if (expected !== undefined || found !== undefined) {
+    lines.push(`    expected ${expected ?? 'nothing'}, found ${found ?? 'nothing'}`);
+  }
+  return lines;
+}
+
+function verdict({ violations, interrupted, rows, seconds, rowsPerSecond }: AuditReport): string {
+  const work = `${thousands(rows)} ledger rows (${thousands(rowsPerSecond)}/s), ${seconds.toFixed(1)} s`;
+  if (interrupted !== undefined) {
+    return `NOT FINISHED: ${interrupted}. ${counted(violations, 'violation')} until then; that says nothing about the rest. ${work}`;
+  }
+  return violations === 0 ? `CLEAN: ${work}` : `NOT CLEAN: ${counted(violations, 'violation')}. ${work}`;
+}

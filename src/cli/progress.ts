@@ -1,0 +1,53 @@
+/** How far a long command is: a bar that is drawn over itself on a terminal, else a line now and then. */
+import type { WriteStream } from 'node:tty';
+
+const BAR_CHARACTERS = 30;
+const TERMINAL_MS = 100;
+const LINES_MS = 5000;
+const CLEAR_LINE = '\r\x1b[K';
+
+export class Progress {
+  readonly #stream: NodeJS.WritableStream & Partial<Pick<WriteStream, 'isTTY'>>;
+  readonly #isTerminal: boolean;
+  #phase = '';
+  #phaseStarted = 0;
+  #shownAt = performance.now();
+  #isDrawn = false;
+
+  constructor(stream: NodeJS.WritableStream & Partial<Pick<WriteStream, 'isTTY'>>) {
+    this.#stream = stream;
+    this.#isTerminal = stream.isTTY === true;
+  }
+
+  /** @param total 0 where it is not known */
+  show(phase: string, done: number, total: number): void {
+    const now = performance.now();
+    if (phase !== this.#phase) {
+      this.#phase = phase;
+      this.#phaseStarted = now;
+      if (this.#isTerminal) this.#shownAt = 0;
+    }
+    if (now - this.#shownAt < (this.#isTerminal ? TERMINAL_MS : LINES_MS)) return;
+    this.#shownAt = now;
+    const line = progressLine(phase, done, total, (now - this.#phaseStarted) / 1000);
+    this.#stream.write(this.#isTerminal ? `${CLEAR_LINE}${line}` : `${line}\n`);
+    this.#isDrawn = this.#isTerminal;
+  }
+
+  /** Takes the bar away. */
+  end(): void {
+    if (this.#isDrawn) this.#stream.write(CLEAR_LINE);
+    this.#isDrawn = false;
+  }
+}
+
+export function progressLine(phase: string, done: number, total: number, seconds: number): string {
+  const count = done.toLocaleString('en');
+  const pace = seconds > 0.5 && done > 0 ? `  ${Math.round(done / seconds).toLocaleString('en')}/s` : '';
+  if (total === 0) return `${phase.padEnd(14)} ${done === 0 ? '…' : count}${pace}`;
+  const share = Math.min(1, done / total);
+  const filled = Math.round(share * BAR_CHARACTERS);
+  const bar = '█'.repeat(filled) + '░'.repeat(BAR_CHARACTERS - filled);
+  const percent = `${Math.floor(share * 100)} %`.padStart(5);
+  return `${phase.padEnd(14)} ${bar} ${percent}  ${count} of ${total.toLocaleString('en')}${pace}`;
+}

@@ -1,0 +1,86 @@
+/** `spindle show`: what Redis holds packed, as a person can read it. */
+import { microsToUsdText } from '../domain/money.js';
+import { cellOfGame, cellOfPartner } from '../postgres/cells.js';
+import { connectPostgres } from '../postgres/client.js';
+import { connectRedis, openRedisClient } from '../redis/client.js';
+import { openLookups } from '../redis/lookups.js';
+import { entryTimeMs } from '../redis/records.js';
+import { type Line, NotFoundError, type StoreUrls, UsageError, whole } from './command.js';
+
+const LIMIT = 20;
+
+export async function show(
+  { redisUrl, databaseUrl }: StoreUrls,
+  words: readonly string[],
+  options: { readonly limit: string | undefined; readonly json: boolean },
+): Promise<number> {
+  const limit = options.limit === undefined ? LIMIT : whole(options.limit, '--limit');
+  const lines = await find(redisUrl, databaseUrl, words, limit);
+  if (options.json) process.stdout.write(`${JSON.stringify(lines)}\n`);
+  else for (const line of lines) process.stdout.write(`${plain(line)}\n`);
+  return 0;
+}
+
+async function find(
+  redisUrl: string,
+  databaseUrl: string,
+  words: readonly string[],
+  limit: number,
+): Promise<Line[]> {
+  const redis = connectRedis(redisUrl, () => {});
+  const sql = connectPostgres(databaseUrl, { max: 1, name: 'spindle-cli', onError: () => {} });
+  try {
+    await openRedisClient(redis);
+    const lookups = openLookups(redis);
+    const [what, first, second] = words;
+    if (what === 'player') {
+      const partnerId = whole(first, 'PARTNER_ID');
+      if (second === undefined) throw new UsageError('PLAYER_ID is missing');
+      const cell = await cellOfPartner(sql, partnerId);
+      const player = cell === undefined ? undefined : await lookups.findPlayer(cell, partnerId, second);
+      if (player === undefined) throw new NotFoundError('No such player');
+      return [
+        {
+          partnerId,
+          playerId: second,
+          cell: cell!,
+          balanceUsd: microsToUsdText(player.balanceMicros),
+          entries: player.entries,
+          newestEntryId: player.newestEntryId.toString(),
+          newestEntryAt: new Date(entryTimeMs(player.newestEntryId)).toISOString(),
+          createdAt: new Date(player.createdAtMs).toISOString(),
+        },
+      ];
+    }
+    if (what === 'game') {
+      const gameId = whole(first, 'GAME_ID');
+      const cell = await cellOfGame(sql, gameId);
+      const game = cell === undefined ? undefined : await lookups.findGame(cell, gameId);
+      if (game === undefined) throw new NotFoundError('No such game, or it has no block yet');
+      return [{ gameId, cell: cell!, ...game, outcomesReady: game.queueEnd - game.nextIndex }];
+    }
+    if (what === 'outbox') {
+      const records = await lookups.outbox(whole(first, 'CELL'), limit);
+      return records.map(
+        ({ wagerMicros, creditMicros, balanceMicros, timeMs, id, previousId, ...record }) => ({
+          id: id.toString(),
+          at: new Date(timeMs).toISOString(),
+          ...record,
+          wagerUsd: microsToUsdText(wagerMicros),
+          creditUsd: microsToUsdText(creditMicros),
+          balanceUsd: microsToUsdText(balanceMicros),
+          previousId: previousId.toString(),
+        }),
+      );
+    }
+    throw new UsageError(`«${what ?? ''}» can't be shown`);
+  } finally {
+    redis.disconnect();
+    await sql.end();
+  }
+}
+
+const plain = (line: Line): string =>
+  Object.entries(line)
+    .map(([name, value]) => `${name.padEnd(16)} ${value ?? '-'}`)
+    .join('\n');

@@ -1,0 +1,354 @@
+/**
+ * What the audit reads of Postgres. Most of it comes from one snapshot, so that rows, totals and cursors fit each other
+ * however much is booked meanwhile; the rest is asked for as it is at the moment. Nothing is written or locked.
+ */
+import { arrayOf, raw, type Sql, safe, type Transaction } from './client.js';
+import { type CopyRow, readRows } from './copyReader.js';
+
+/** Fields of the rows of {@link Snapshot.ledger}. */
+export const LEDGER = {
+  entryId: 0,
+  previousId: 1,
+  wager: 2,
+  credit: 3,
+  balance: 4,
+  outcomeIndex: 5,
+  partnerId: 6,
+  gameId: 7,
+  entryNumber: 8,
+  outcomeCode: 9,
+  kind: 10,
+  playerId: 11,
+  requestId: 12,
+} as const;
+const LEDGER_COLUMNS = `entry_id, previous_id, wager_micros, credit_micros, balance_micros, outcome_index, partner_id, game_id,
+  entry_number, outcome_code, kind, player_id, request_id`;
+
+/** Fields of the rows of {@link Snapshot.blocks}. */
+export const BLOCKS = {
+  gameId: 0,
+  fromIndex: 1,
+  toIndex: 2,
+  nonce: 3,
+  seed: 4,
+  commitment: 5,
+  outcomes: 6,
+} as const;
+const BLOCK_COLUMNS = 'game_id, from_index, to_index, nonce, seed, commitment, outcomes';
+
+/** How often it is looked whether the server is still there, while it works on one long statement. */
+const LOOK_MS = 5000;
+
+export interface AuditedGame {
+  readonly gameId: number;
+  readonly partnerId: number;
+  readonly cell: number;
+  readonly parSheetId: number | null;
+}
+
+/** A PAR sheet's amounts as the decimal text that was certified. */
+export interface SheetTexts {
+  /** USD. */
+  readonly denomination: string;
+  /** By combination. */
+  readonly multipliers: readonly string[];
+}
+
+export interface AuditedCell {
+  readonly cell: number;
+  /** What Redis's epoch begins with: this database's identity and the number. */
+  readonly token: string;
+  readonly cursorId: bigint;
+  readonly halted: string | null;
+  /** When a recovery began that has not ended; null: there is none. */
+  readonly recoveringSince: Date | null;
+}
+
+export interface Facts {
+  readonly spinIdKey: Buffer;
+  readonly cells: number;
+  readonly idempotencyTtlSeconds: number;
+  readonly partnerCells: ReadonlyMap<number, number>;
+  readonly games: readonly AuditedGame[];
+  readonly sheets: ReadonlyMap<number, SheetTexts>;
+  /** By cell: id of the newest entry that is booked. */
+  readonly cursors: ReadonlyMap<number, bigint>;
+  /** By game: the next index that the ledger expects. */
+  readonly progress: ReadonlyMap<number, number>;
+  /** By game and index. */
+  readonly voids: readonly { gameId: number; fromIndex: number; toIndex: number }[];
+  readonly gameDays: readonly {
+    gameId: number;
+    day: string;
+    partnerId: number;
+    spins: bigint;
+    wageredMicros: bigint;
+    paidMicros: bigint;
+  }[];
+  readonly openingDays: readonly {
+    partnerId: number;
+    day: string;
+    players: bigint;
+    openedMicros: bigint;
+  }[];
+}
+
+/** @param onPause waited for from time to time: after each piece that the network brings. */
+type ReadAll = (onRow: (row: CopyRow) => void, onPause: () => Promise<void>) => Promise<void>;
+
+export interface Snapshot {
+  readonly facts: Facts;
+  /** All rows by entry id; fields as in {@link LEDGER}. */
+  readonly ledger: ReadAll;
+  /** All blocks by game and index; fields as in {@link BLOCKS}. */
+  readonly blocks: ReadAll;
+  /** Entries whose postings do not sum to zero, or are not two: id, sum of micro-USD as text, number of postings. */
+  readonly unbalancedPostings: ReadAll;
+}
+
+/** Some sealed outcomes, packed. */
+export interface Sealed {
+  /** Index of the first. */
+  readonly fromIndex: number;
+  readonly outcomes: Buffer;
+}
+
+export interface AuditedEntry {
+  readonly id: bigint;
+  readonly partnerId: number;
+  readonly playerId: string;
+  readonly gameId: number;
+  readonly entryNumber: number;
+  readonly outcomeCode: number;
+  readonly balanceMicros: number;
+  readonly requestId: string | null;
+}
+
+export interface BlockRange {
+  readonly gameId: number;
+  readonly fromIndex: number;
+  readonly toIndex: number;
+}
+
+export interface AuditReads {
+  /** Runs with one snapshot of everything, which ends with it. */
+  snapshot<T>(run: (snapshot: Snapshot) => Promise<T>): Promise<T>;
+  /** Sealed outcomes of a game from an index on: at least so many where there are, in the pieces that the blocks make. */
+  sealed(gameId: number, index: number, count: number): Promise<Sealed[]>;
+  /** Those of these entries that are booked now. */
+  entries(ids: readonly bigint[]): Promise<AuditedEntry[]>;
+  /** As it is now. */
+  cell(cell: number): Promise<AuditedCell>;
+  cursor(cell: number): Promise<bigint>;
+  /** Cursor, and by game the next index that the ledger expects, of one moment. */
+  cellProgress(cell: number): Promise<{ cursorId: bigint; next: Map<number, number> }>;
+  /** The blocks of a game with outcomes at or after an index, oldest first. */
+  blocksFrom(gameId: number, index: number): Promise<BlockRange[]>;
+  /** Outcomes of single blocks, in the order of the places; undefined: not sealed. */
+  outcomes(places: readonly { gameId: number; fromIndex: number }[]): Promise<(Buffer | undefined)[]>;
+}
+
+/** @param sql with two connections at least */
+export function openAuditReads(sql: Sql): AuditReads {
+  return {
+    snapshot: (run) => inSnapshot(sql, run),
+    async sealed(gameId, index, count) {
+      const rows = await sql<{ from_index: bigint; outcomes: Buffer }[]>`
+        SELECT greatest(from_index, ${index}) AS from_index,
+          substring(outcomes FROM greatest(${index} - from_index, 0)::int * 2 + 1 FOR ${count * 2}::int) AS outcomes
+        FROM blocks WHERE game_id = ${gameId} AND to_index > ${index} AND from_index < ${index + count}`;
+      return rows.map((row) => ({ fromIndex: safe(row.from_index), outcomes: row.outcomes }));
+    },
+    async entries(ids) {
+      const rows = await sql<EntryRow[]>`
+        SELECT entry_id, partner_id, player_id, game_id, entry_number, outcome_code, balance_micros, request_id
+        FROM ledger WHERE entry_id = ANY(${arrayOf(ids)}::bigint[])`;
+      return rows.map((row) => ({
+        id: row.entry_id,
+        partnerId: row.partner_id,
+        playerId: row.player_id,
+        gameId: row.game_id,
+        entryNumber: row.entry_number,
+        outcomeCode: row.outcome_code,
+        balanceMicros: Number(row.balance_micros),
+        requestId: row.request_id,
+      }));
+    },
+    async cell(cell) {
+      const [row] = await sql<
+        { token: string; cursor_id: bigint; halted: string | null; recovering_since: Date | null }[]
+      >`
+        SELECT (SELECT dataset_id FROM installation) || ':' || epoch AS token, cursor_id, halted,
+          (SELECT started_at FROM recoveries r
+           WHERE r.cell = c.cell AND r.epoch = c.epoch AND finished_at IS NULL) AS recovering_since
+        FROM cells c WHERE cell = ${cell}`;
+      return {
+        cell,
+        token: row!.token,
+        cursorId: row!.cursor_id,
+        halted: row!.halted,
+        recoveringSince: row!.recovering_since,
+      };
+    },
+    async cursor(cell) {
+      const [row] = await sql<{ cursor_id: bigint }[]>`SELECT cursor_id FROM cells WHERE cell = ${cell}`;
+      return row!.cursor_id;
+    },
+    async cellProgress(cell) {
+      const rows = await sql<{ cursor_id: bigint; game_id: number | null; next_index: bigint | null }[]>`
+        SELECT cursor_id, p.game_id, p.next_index FROM cells c
+        LEFT JOIN (game_progress p JOIN games USING (game_id) JOIN partners s USING (partner_id)) ON s.cell = c.cell
+        WHERE c.cell = ${cell}`;
+      const next = new Map<number, number>();
+      for (const row of rows) if (row.game_id !== null) next.set(row.game_id, safe(row.next_index!));
+      return { cursorId: rows[0]!.cursor_id, next };
+    },
+    async blocksFrom(gameId, index) {
+      const rows = await sql<{ from_index: bigint; to_index: bigint }[]>`
+        SELECT from_index, to_index FROM blocks WHERE game_id = ${gameId} AND to_index > ${index} ORDER BY from_index`;
+      return rows.map((row) => ({ gameId, fromIndex: safe(row.from_index), toIndex: safe(row.to_index) }));
+    },
+    async outcomes(places) {
+      const rows = await sql<{ place: number; outcomes: Buffer }[]>`
+        SELECT u.place::int, outcomes FROM unnest(${arrayOf(places.map((p) => p.gameId))}::int[],
+          ${arrayOf(places.map((p) => p.fromIndex))}::bigint[]) WITH ORDINALITY AS u(game_id, from_index, place)
+        JOIN blocks USING (game_id, from_index)`;
+      const found: (Buffer | undefined)[] = places.map(() => undefined);
+      for (const row of rows) found[row.place - 1] = row.outcomes;
+      return found;
+    },
+  };
+}
+
+interface EntryRow {
+  entry_id: bigint;
+  partner_id: number;
+  player_id: string;
+  game_id: number;
+  entry_number: number;
+  outcome_code: number;
+  balance_micros: bigint;
+  request_id: string | null;
+}
+
+async function inSnapshot<T>(sql: Sql, run: (snapshot: Snapshot) => Promise<T>): Promise<T> {
+  // A statement without a time limit would wait for ever for a server that hangs: another connection looks after it.
+  let fail: (error: Error) => void = () => {};
+  const gone = new Promise<never>((_, reject) => {
+    fail = reject;
+  });
+  gone.catch(() => {});
+  const look = setInterval(() => {
+    sql`SELECT 1`.catch(fail);
+  }, LOOK_MS);
+  try {
+    return await sql.begin(async (tx) => {
+      // The rows are wanted in the order of an index that is there: to sort them all would take their size in disk.
+      await tx`SET LOCAL enable_sort = off`;
+      await tx`SET LOCAL enable_hashagg = off`;
+      const all =
+        (select: string): ReadAll =>
+        (onRow, onPause) =>
+          readRows(orGone(tx.read(`COPY (${select}) TO STDOUT (FORMAT binary)`), gone), onRow, onPause);
+      const known = await facts(tx);
+      await tx.patiently();
+      return run({
+        facts: known,
+        ledger: all(`SELECT ${LEDGER_COLUMNS} FROM ledger ORDER BY entry_id`),
+        blocks: all(`SELECT ${BLOCK_COLUMNS} FROM blocks ORDER BY game_id, from_index`),
+        unbalancedPostings: all(
+          `SELECT entry_id, sum(amount_micros)::text, count(*) FROM postings
+           GROUP BY entry_id HAVING sum(amount_micros) <> 0 OR count(*) <> 2`,
+        ),
+      });
+    }, 'ISOLATION LEVEL REPEATABLE READ READ ONLY');
+  } finally {
+    clearInterval(look);
+  }
+}
+
+/** The pieces as they come, until `gone` rejects: whoever would bring the next one is not waited for then. */
+async function* orGone(pieces: AsyncIterable<Buffer>, gone: Promise<never>): AsyncGenerator<Buffer> {
+  const iterator = pieces[Symbol.asyncIterator]();
+  let isWaiting = false;
+  try {
+    for (;;) {
+      isWaiting = true;
+      const next = await Promise.race([iterator.next(), gone]);
+      isWaiting = false;
+      if (next.done === true) return;
+      yield next.value;
+    }
+  } finally {
+    if (!isWaiting) await iterator.return?.();
+  }
+}
+
+const DAY = raw(`to_char(day, 'YYYY-MM-DD')`);
+
+async function facts(tx: Transaction): Promise<Facts> {
+  const [installed] = await tx<{ spin_id_key: Buffer; cells: number; idempotency_ttl_s: number }[]>`
+    SELECT spin_id_key, cells, idempotency_ttl_s FROM installation`;
+  const partners = await tx<{ partner_id: number; cell: number }[]>`SELECT partner_id, cell FROM partners`;
+  const games = await tx<
+    { game_id: number; partner_id: number; cell: number; par_sheet_id: number | null }[]
+  >`SELECT game_id, partner_id, cell, par_sheet_id FROM games JOIN partners USING (partner_id)`;
+  // Taken out by the database: a number that JSON.parse made would not be the text that was certified.
+  const sheets = await tx<{ par_sheet_id: number; denomination: string; multipliers: string[] }[]>`
+    SELECT par_sheet_id, sheet->>'denominationUsd' AS denomination,
+      ARRAY(SELECT c.value->>'payMultiplier'
+            FROM json_array_elements(sheet->'combinations') WITH ORDINALITY AS c(value, place) ORDER BY place) AS multipliers
+    FROM par_sheets WHERE par_sheet_id IN (SELECT par_sheet_id FROM games)`;
+  const cells = await tx<{ cell: number; cursor_id: bigint }[]>`SELECT cell, cursor_id FROM cells`;
+  const progress = await tx<{ game_id: number; next_index: bigint }[]>`
+    SELECT game_id, next_index FROM game_progress`;
+  const voids = await tx<{ game_id: number; from_index: bigint; to_index: bigint }[]>`
+    SELECT game_id, from_index, to_index FROM voids ORDER BY game_id, from_index`;
+  const gameDays = await tx<
+    {
+      game_id: number;
+      day: string;
+      partner_id: number;
+      spins: bigint;
+      wagered_micros: bigint;
+      paid_micros: bigint;
+    }[]
+  >`SELECT game_id, ${DAY} AS day, partner_id, spins, wagered_micros, paid_micros FROM game_days`;
+  const openingDays = await tx<
+    { partner_id: number; day: string; players: bigint; opened_micros: bigint }[]
+  >`SELECT partner_id, ${DAY} AS day, players, opened_micros FROM opening_days`;
+  return {
+    spinIdKey: installed!.spin_id_key,
+    cells: installed!.cells,
+    idempotencyTtlSeconds: installed!.idempotency_ttl_s,
+    partnerCells: new Map(partners.map((row) => [row.partner_id, row.cell])),
+    games: games.map((row) => ({
+      gameId: row.game_id,
+      partnerId: row.partner_id,
+      cell: row.cell,
+      parSheetId: row.par_sheet_id,
+    })),
+    sheets: new Map(sheets.map((row) => [row.par_sheet_id, row])),
+    cursors: new Map(cells.map((row) => [row.cell, row.cursor_id])),
+    progress: new Map(progress.map((row) => [row.game_id, safe(row.next_index)])),
+    voids: voids.map((row) => ({
+      gameId: row.game_id,
+      fromIndex: safe(row.from_index),
+      toIndex: safe(row.to_index),
+    })),
+    gameDays: gameDays.map((row) => ({
+      gameId: row.game_id,
+      day: row.day,
+      partnerId: row.partner_id,
+      spins: row.spins,
+      wageredMicros: row.wagered_micros,
+      paidMicros: row.paid_micros,
+    })),
+    openingDays: openingDays.map((row) => ({
+      partnerId: row.partner_id,
+      day: row.day,
+      players: row.players,
+      openedMicros: row.opened_micros,
+    })),
+  };
+}

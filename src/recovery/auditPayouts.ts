@@ -1,0 +1,59 @@
+/**
+ * What a PAR sheet's combinations pay, by arithmetic of the audit's own: whole numbers and the sheet's decimal text, and
+ * none of the code that the service pays by.
+ */
+
+const MICRO_DIGITS = 6;
+/** An exponent beyond it is no number that a certified sheet bears; it would only fill memory with zeros. */
+const EXPONENT_MAX = 400;
+
+/** `digits × 10^-scale` */
+interface Exact {
+  readonly digits: bigint;
+  readonly scale: number;
+}
+
+/** @throws RangeError where the text is no decimal number */
+function exactOf(text: string): Exact {
+  const [mantissa = '', exponentText = '0', ...rest] = text.toLowerCase().split('e');
+  const [whole = '', fraction = '', ...more] = mantissa.split('.');
+  const exponent = Number(exponentText);
+  const isNumber = /^-?\d+$/.test(whole) && /^\d*$/.test(fraction) && /^[+-]?\d+$/.test(exponentText);
+  if (!isNumber || rest.length + more.length > 0 || Math.abs(exponent) > EXPONENT_MAX) {
+    throw new RangeError(`«${text}» is no decimal number`);
+  }
+  return { digits: BigInt(whole + fraction), scale: fraction.length - exponent };
+}
+
+/** In whole micro-USD; undefined where it is not. */
+function micros({ digits, scale }: Exact): bigint | undefined {
+  const zeros = MICRO_DIGITS - scale;
+  if (zeros >= 0) return digits * 10n ** BigInt(zeros);
+  const divisor = 10n ** BigInt(-zeros);
+  return digits % divisor === 0n ? digits / divisor : undefined;
+}
+
+export interface Payouts {
+  /** Micro-USD; NaN where the sheet states none that is whole. */
+  readonly wager: number;
+  /** By outcome code. */
+  readonly paid: Float64Array;
+}
+
+/**
+ * @param denomination USD, as the sheet has it
+ * @param multipliers of the combinations, in their order
+ */
+export function payoutsOf(denomination: string, multipliers: readonly string[]): Payouts {
+  const wager = exactOf(denomination);
+  const number = (amount: bigint | undefined): number => (amount === undefined ? Number.NaN : Number(amount));
+  return {
+    wager: number(micros(wager)),
+    paid: Float64Array.from(multipliers, (text) => {
+      const multiplier = exactOf(text);
+      return number(
+        micros({ digits: wager.digits * multiplier.digits, scale: wager.scale + multiplier.scale }),
+      );
+    }),
+  };
+}

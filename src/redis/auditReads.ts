@@ -1,0 +1,179 @@
+/** What the audit reads of Redis: a bounded piece at a time, and nothing that writes. */
+import type { RedisClient } from './client.js';
+import { blockKey, cellKey, gamesKey, idempotencyKey, outboxKey, playersKey } from './keys.js';
+import {
+  type Booked,
+  type GameRecord,
+  newestEntryId,
+  type OutboxRecord,
+  readBooked,
+  readGame,
+  readOutbox,
+  readTotals,
+  streamIdOf,
+  type Totals,
+  totalsOfLast,
+} from './records.js';
+
+/** A field of a hash and what it holds. */
+export type Field = readonly [field: Buffer, value: Buffer];
+
+export interface CellRecord {
+  /** Undefined: none is installed. */
+  readonly epoch: string | undefined;
+  readonly newestEntryId: bigint | undefined;
+  /** What was added up to the newest entry. */
+  readonly added: Totals | undefined;
+  /** How far it is known to be booked. */
+  readonly booked: Booked | undefined;
+}
+
+/** One entry of the outbox: a batch. */
+export interface OutboxPage {
+  readonly streamId: string;
+  /** Undefined: it can't be read. */
+  readonly records: readonly OutboxRecord[] | undefined;
+  /** Bytes of the records. */
+  readonly bytes: number;
+  /** What was added before it; undefined: it can't be read. */
+  readonly before: Totals | undefined;
+}
+
+export interface LoadedBlock {
+  readonly cell: number;
+  readonly gameId: number;
+  readonly fromIndex: number;
+}
+
+export interface RedisAuditReads {
+  timeMs(): Promise<number>;
+  /** `run_id` of the server's process. */
+  serverId(): Promise<string>;
+  cell(cell: number): Promise<CellRecord>;
+  game(cell: number, gameId: number): Promise<GameRecord | undefined>;
+  /** Fields whose value is not a game's record have undefined. */
+  games(cell: number): AsyncIterable<readonly [gameId: string, game: GameRecord | undefined]>;
+  /** How many players, and how many requestIds of a period. */
+  counts(cell: number, period: number): Promise<{ players: number; bound: number }>;
+  players(cell: number): AsyncIterable<readonly Field[]>;
+  bound(cell: number, period: number): AsyncIterable<readonly Field[]>;
+  loadedBlocks(): AsyncIterable<readonly LoadedBlock[]>;
+  /** Null where there is none. */
+  block(cell: number, gameId: number, fromIndex: number): Promise<Buffer | null>;
+  /** Stream id of the newest outbox entry; undefined where there is none. */
+  outboxEnd(cell: number): Promise<string | undefined>;
+  /** Entries of the outbox after a stream id and up to another, oldest first; none: there are no more. */
+  outbox(cell: number, after: string, end: string): Promise<OutboxPage[]>;
+}
+
+const SCAN_COUNT = 500;
+const SCAN_KEYS_COUNT = 1000;
+/** Of up to 512 spins each. */
+const OUTBOX_ENTRIES = 32;
+const GAME_BYTES = 28;
+const LAST_BYTES = 20;
+const BOOKED_BYTES = 20;
+const TOTALS_BYTES = 12;
+const SEQUENCE_MAX = 16_383n;
+const BLOCK_KEY = /^\{c(\d+)\}:block:(\d+):(\d+)$/;
+
+/** A stream id after which the first entry of the stream is the one that this ledger entry is in. */
+export function streamIdBefore(entryId: bigint): string {
+  const hasOneBefore = (entryId & SEQUENCE_MAX) > 0n;
+  return hasOneBefore ? streamIdOf(entryId - 1n) : `${(entryId >> 22n) - 1n}-${SEQUENCE_MAX}`;
+}
+
+export function openRedisAuditReads(redis: RedisClient): RedisAuditReads {
+  async function* fields(key: string): AsyncGenerator<Field[]> {
+    let cursor = '0';
+    do {
+      const [next, found] = await redis.hscanBuffer(key, cursor, 'COUNT', SCAN_COUNT);
+      const page: Field[] = [];
+      for (let i = 0; i < found.length; i += 2) page.push([found[i]!, found[i + 1]!]);
+      if (page.length > 0) yield page;
+      cursor = next.toString();
+    } while (cursor !== '0');
+  }
+  return {
+    async timeMs() {
+      const [seconds, micros] = await redis.time();
+      return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000);
+    },
+    async serverId() {
+      return redis.serverId ?? 'unknown';
+    },
+    async cell(cell) {
+      const [epoch, last, booked] = await redis.hmgetBuffer(cellKey(cell), 'epoch', 'last', 'booked');
+      return {
+        epoch: epoch?.toString(),
+        newestEntryId: last ? newestEntryId(last, cell) : undefined,
+        added: last?.length === LAST_BYTES ? totalsOfLast(last) : undefined,
+        booked: booked?.length === BOOKED_BYTES ? readBooked(booked) : undefined,
+      };
+    },
+    async game(cell, gameId) {
+      const record = await redis.hgetBuffer(gamesKey(cell), String(gameId));
+      return record?.length === GAME_BYTES ? readGame(record) : undefined;
+    },
+    async *games(cell) {
+      for await (const page of fields(gamesKey(cell))) {
+        for (const [field, value] of page) {
+          yield [field.toString(), value.length === GAME_BYTES ? readGame(value) : undefined];
+        }
+      }
+    },
+    async counts(cell, period) {
+      const [players, bound] = await Promise.all([
+        redis.hlen(playersKey(cell)),
+        redis.hlen(idempotencyKey(cell, period)),
+      ]);
+      return { players, bound };
+    },
+    players: (cell) => fields(playersKey(cell)),
+    bound: (cell, period) => fields(idempotencyKey(cell, period)),
+    async *loadedBlocks() {
+      let cursor = '0';
+      do {
+        const [next, keys] = await redis.scan(cursor, 'MATCH', '{c*}:block:*', 'COUNT', SCAN_KEYS_COUNT);
+        yield keys
+          .map((key) => BLOCK_KEY.exec(key))
+          .filter((match) => match !== null)
+          .map(([, cell, gameId, fromIndex]) => ({
+            cell: Number(cell),
+            gameId: Number(gameId),
+            fromIndex: Number(fromIndex),
+          }));
+        cursor = next;
+      } while (cursor !== '0');
+    },
+    block: (cell, gameId, fromIndex) => redis.getBuffer(blockKey(cell, gameId, fromIndex)),
+    async outboxEnd(cell) {
+      const [newest] = await redis.xrevrange(outboxKey(cell), '+', '-', 'COUNT', 1);
+      return newest?.[0];
+    },
+    async outbox(cell, after, end) {
+      const found = (await redis.xrangeBuffer(
+        outboxKey(cell),
+        `(${after}`,
+        end,
+        'COUNT',
+        OUTBOX_ENTRIES,
+      )) as [Buffer, Buffer[]][];
+      return found.map(([id, [, records, , totals]]) => ({
+        streamId: id.toString(),
+        records: recordsOf(records),
+        bytes: records?.length ?? 0,
+        before: totals?.length === TOTALS_BYTES ? readTotals(totals) : undefined,
+      }));
+    },
+  };
+}
+
+function recordsOf(batch: Buffer | undefined): OutboxRecord[] | undefined {
+  if (batch === undefined || batch.length === 0) return undefined;
+  try {
+    return readOutbox(batch);
+  } catch {
+    return undefined;
+  }
+}
