@@ -103,7 +103,8 @@ describe('spindle recover', () => {
   test("leaves another database's data alone, until it is told to replace it", async () => {
     await service.stop();
     const foreign = '00000000-0000-0000-0000-000000000000:4:x';
-    await redis.hset(cellKey(0), 'epoch', foreign);
+    // That database's workers have come further with their fences.
+    await redis.hset(cellKey(0), 'epoch', foreign, 'fence', '1000');
     const refused = await recover();
     expect(refused.status).toBe(1);
     expect(refused.cells[0]).toMatchObject({

@@ -106,6 +106,17 @@ export async function assertOwner(tx: Transaction, lease: { cell: number; fence:
     throw new FencedError(`Cell ${lease.cell} is no longer written by fence ${lease.fence}`);
 }
 
+/**
+ * Raises the fence of a cell that is ours above one that Redis knows: Postgres was put back, or Redis is another's.
+ * @throws FencedError where another owner came.
+ */
+export async function raiseFence(sql: Sql, lease: CellLease, above: bigint): Promise<CellLease> {
+  const [row] = await sql<{ fence: bigint }[]>`
+    UPDATE cells SET fence = ${above + 1n} WHERE cell = ${lease.cell} AND fence = ${lease.fence} RETURNING fence`;
+  if (row === undefined) throw new FencedError(`Cell ${lease.cell} has another owner`);
+  return { ...lease, fence: row.fence };
+}
+
 /** Stops the flushing of a cell, with the reason, until an engineer has looked. */
 export async function haltCell(sql: Sql, cell: number, reason: string): Promise<void> {
   await sql`UPDATE cells SET halted = ${reason} WHERE cell = ${cell} AND halted IS NULL`;

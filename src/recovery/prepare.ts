@@ -3,7 +3,7 @@
  * and lets the front ends deal. Every part can be repeated, by this worker or another.
  */
 import { markOf, trimOutbox } from '../ledger/outbox.js';
-import type { CellLease } from '../postgres/cells.js';
+import { type CellLease, raiseFence } from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
 import { finishRecovery } from '../postgres/recoveries.js';
 import type { RedisClient } from '../redis/client.js';
@@ -28,10 +28,12 @@ export interface PrepareParts extends RebuildOptions {
  * @throws ForeignError where people must decide; the cell can't be dealt from then. OutrunError, FencedError where
  *   another owner came. Any other error: a store failed.
  */
-export async function prepareCell(parts: PrepareParts, lease: CellLease): Promise<CellLease> {
+export async function prepareCell(parts: PrepareParts, leased: CellLease): Promise<CellLease> {
   const { sql, redis, scripts } = parts;
   const { serverId } = redis;
   if (serverId === undefined) throw new NotSentError('Redis is not connected');
+  const claimed = BigInt((await redis.hget(cellKey(leased.cell), 'fence')) ?? 0);
+  const lease = claimed > leased.fence ? await raiseFence(sql, leased, claimed) : leased;
   // Whatever is written from here on goes to the server that was looked at, or nowhere.
   const owner: CellOwner = { cell: lease.cell, fence: lease.fence, serverId };
   /** The front ends must not go on with it. What the cell says of itself is kept. */

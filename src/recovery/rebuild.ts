@@ -104,9 +104,10 @@ export async function rebuild(
   onStep('recovery.games');
 
   const { cursorId } = begun.lease;
-  const [seconds] = await redis.time();
-  // After everything that was acknowledged, also by a clock that went ahead a little.
-  const last = writeLast(Math.max(entryTimeMs(cursorId), Number(seconds) * 1000 + 1000));
+  const [seconds, microseconds] = await redis.time();
+  // Ids go on after all that is booked, and after all that was acknowledged and is lost.
+  const nowMs = Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000);
+  const last = writeLast(Math.max(entryTimeMs(cursorId), nowMs));
   const booked = writeBooked({ id: cursorId, totals: NO_TOTALS });
   const epoch = cellToken(begun.lease.token, owner.serverId!);
   await scripts.fencedSet(owner, cellKey(cell), ['last', last, 'booked', booked, 'epoch', epoch]);

@@ -16,6 +16,8 @@ const OPTIONS = {
   // And a connection that brings nothing back is given up, for a new one to be tried.
   socketTimeout: 4000,
   retryStrategy: (attempt: number) => Math.min(50 * attempt, 500),
+  // A server that loads its log is asked again soon: by itself the client believes the server's guess, up to 10 s.
+  maxLoadingRetryTime: 200,
   keepAlive: 10_000,
   noDelay: true,
 } satisfies RedisOptions;
