@@ -159,13 +159,8 @@ const PLANTED: readonly Planted[] = [
     faults: [
       built(
         'postgres/recoveries.js',
-        'RETURNING game_id, from_index, to_index`;',
-        'AND false RETURNING game_id, from_index, to_index`;',
-      ),
-      built(
-        'postgres/recoveries.js',
-        'SELECT game_id, to_index FROM voids JOIN games USING (game_id) JOIN partners USING (partner_id)\n      WHERE partners.cell = ${lease.cell} AND voids.epoch = ${epoch}',
-        'SELECT game_id, max(to_index) FROM blocks WHERE ${lease.cell}::int >= 0 AND ${epoch}::bigint > 0 GROUP BY game_id',
+        'const voided = voids.reduce(',
+        'await tx`DELETE FROM voids`; const voided = voids.reduce(',
       ),
     ],
     found: ['indices'],

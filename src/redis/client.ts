@@ -112,6 +112,14 @@ export async function volatility(client: RedisClient): Promise<string[]> {
   );
 }
 
+/** A rewrite of the append-only file is neither under way nor due nor has the last one failed. */
+export async function isLogWhole(client: RedisClient): Promise<boolean> {
+  const info = await client.info('persistence');
+  return ['aof_rewrite_in_progress:0', 'aof_rewrite_scheduled:0', 'aof_last_bgrewrite_status:ok'].every(
+    (line) => info.includes(line),
+  );
+}
+
 /** The server can be reached: the connection is up, not about to close, and it is known where it leads. */
 export const isReady = (client: RedisClient): boolean =>
   client.serverId !== undefined && client.status === 'ready' && client.stream?.writable === true;

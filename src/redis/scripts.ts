@@ -38,12 +38,16 @@ interface Script {
   readonly sha: string;
 }
 
-/** The text of a script, with its `-- include: name` lines replaced by lua/include/name.lua. */
-export function loadScript(luaDir: string, name: string): Script {
-  const source = readFileSync(join(luaDir, `${name}.lua`), 'utf8').replace(
+/**
+ * The text of a script, with its `-- include: name` lines replaced by lua/include/name.lua.
+ * @param flags as Redis reads them in the first line of a script.
+ */
+export function loadScript(luaDir: string, name: string, flags?: string): Script {
+  const text = readFileSync(join(luaDir, `${name}.lua`), 'utf8').replace(
     /^-- include: (\w+)$/gm,
     (_line, include: string) => readFileSync(join(luaDir, 'include', `${include}.lua`), 'utf8'),
   );
+  const source = flags === undefined ? text : `#!lua flags=${flags}\n${text}`;
   return { source, sha: createHash('sha1').update(source).digest('hex') };
 }
 
@@ -90,17 +94,20 @@ export class Scripts {
   readonly #loadBlock: Script;
   readonly #countFailure: Script;
   readonly #fencedSet: Script;
+  readonly #fencedMark: Script;
   readonly #claimCell: Script;
 
   constructor(client: RedisClient, options: ScriptOptions) {
     this.#client = client;
     this.#options = options;
-    const load = (name: string): Script => loadScript(options.luaDir, name);
+    const load = (name: string, flags?: string): Script => loadScript(options.luaDir, name, flags);
     this.#spin = load('spin');
     this.#loadBlock = load('loadBlock');
     this.#countFailure = load('countFailure');
     this.#fencedSet = load('fencedSet');
-    this.#claimCell = load('claimCell');
+    // Few bytes, on which it depends that memory becomes free again: taken also where there is none.
+    this.#fencedMark = load('fencedSet', 'allow-oom');
+    this.#claimCell = load('claimCell', 'allow-oom');
   }
 
   /**
@@ -169,7 +176,8 @@ export class Scripts {
    */
   async fencedSet(owner: CellOwner, key: string, fields: Fields): Promise<void> {
     this.#assertServer(owner);
-    await this.#call(this.#fencedSet, [cellKey(owner.cell), key], [String(owner.fence), ...fields]);
+    const script = key === cellKey(owner.cell) ? this.#fencedMark : this.#fencedSet;
+    await this.#call(script, [cellKey(owner.cell), key], [String(owner.fence), ...fields]);
   }
 
   #assertServer({ serverId }: CellOwner): void {

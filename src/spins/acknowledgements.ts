@@ -28,6 +28,8 @@ interface Cell {
   cursor: bigint;
   /** In the order in which they came: that of their ids, but for replays. */
   waiting: Waiting[];
+  /** The newest that was given up and is not known to be booked. */
+  owed: { readonly epoch: string; readonly id: bigint } | undefined;
 }
 
 /** Who waits longer than this has Postgres asked. */
@@ -40,6 +42,7 @@ export class Acknowledgements {
   readonly #options: AcknowledgementsOptions;
   readonly #cells = new Map<number, Cell>();
   #timer: NodeJS.Timeout | undefined;
+  #isAsking = false;
 
   constructor(options: AcknowledgementsOptions) {
     this.#options = options;
@@ -57,13 +60,20 @@ export class Acknowledgements {
 
   /** The ledger of a cell has not moved for so long that what is dealt now would hardly be answered in time. */
   isStalled(cell: number): boolean {
-    const oldest = this.#cells.get(cell)?.waiting[0];
-    return oldest !== undefined && performance.now() - oldest.since > STALLED_AFTER_MS;
+    const known = this.#cells.get(cell);
+    if (known === undefined) return false;
+    const [oldest] = known.waiting;
+    return (
+      known.owed !== undefined ||
+      (oldest !== undefined && performance.now() - oldest.since > STALLED_AFTER_MS)
+    );
   }
 
   /** The ledger has every entry of the cell up to the cursor. */
   advance(cell: number, epoch: string, cursor: bigint): void {
     const known = this.#cell(cell);
+    if (known.owed !== undefined && (known.owed.epoch !== epoch || known.owed.id <= cursor))
+      known.owed = undefined;
     if (known.epoch === epoch && known.cursor >= cursor) return;
     known.epoch = epoch;
     known.cursor = cursor;
@@ -84,31 +94,44 @@ export class Acknowledgements {
   #cell(cell: number): Cell {
     let known = this.#cells.get(cell);
     if (known === undefined) {
-      known = { epoch: '', cursor: 0n, waiting: [] };
+      known = { epoch: '', cursor: 0n, waiting: [], owed: undefined };
       this.#cells.set(cell, known);
     }
     return known;
   }
 
-  readonly #turn = async (): Promise<void> => {
+  readonly #turn = (): void => {
     const now = performance.now();
     let oldest = now;
     for (const cell of this.#cells.values()) {
       const isLate = ({ since }: Waiting): boolean => now - since > this.#options.deadlineMs;
-      for (const each of cell.waiting) if (isLate(each)) each.resolve(false);
+      for (const each of cell.waiting) {
+        if (!isLate(each)) continue;
+        each.resolve(false);
+        if (cell.owed === undefined || each.id > cell.owed.id) cell.owed = each;
+      }
       cell.waiting = cell.waiting.filter((each) => !isLate(each));
       oldest = Math.min(oldest, ...cell.waiting.map(({ since }) => since));
     }
-    if (now - oldest > ASK_AFTER_MS) {
-      try {
-        for (const { cell, epoch, cursor } of await this.#options.read()) {
-          if ((this.#cells.get(cell)?.waiting.length ?? 0) > 0) this.advance(cell, epoch, cursor);
-        }
-      } catch (error) {
-        this.#options.onError(error);
-      }
-    }
-    const isAwaited = [...this.#cells.values()].some(({ waiting }) => waiting.length > 0);
+    const isOwed = [...this.#cells.values()].some(({ owed }) => owed !== undefined);
+    // Not waited for: a Postgres that hangs must not hold up the deadlines.
+    if ((isOwed || now - oldest > ASK_AFTER_MS) && !this.#isAsking) void this.#ask();
+    const isAwaited = isOwed || [...this.#cells.values()].some(({ waiting }) => waiting.length > 0);
     this.#timer = isAwaited ? setTimeout(this.#turn, TURN_MS) : undefined;
   };
+
+  async #ask(): Promise<void> {
+    this.#isAsking = true;
+    try {
+      for (const { cell, epoch, cursor } of await this.#options.read()) {
+        const known = this.#cells.get(cell);
+        if (known !== undefined && (known.waiting.length > 0 || known.owed !== undefined))
+          this.advance(cell, epoch, cursor);
+      }
+    } catch (error) {
+      this.#options.onError(error);
+    } finally {
+      this.#isAsking = false;
+    }
+  }
 }

@@ -1,5 +1,7 @@
 /** What goes wrong, for tests: stores that can be taken away, requests that no client library sends, PAR sheets with one fault each. */
-import { mkdtemp, readFile, realpath, rm } from 'node:fs/promises';
+import { spawn, spawnSync } from 'node:child_process';
+import { mkdtempSync, rmdirSync } from 'node:fs';
+import { mkdir, mkdtemp, readFile, realpath, rm } from 'node:fs/promises';
 import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -26,6 +28,10 @@ export interface Outage {
   /** Stops all its processes where they are: connections stay open and nothing is answered. */
   freeze(): Promise<void>;
   thaw(): Promise<void>;
+  /** Ends the server and its children as by kill -9; its supervisor starts it again. */
+  kill(): Promise<void>;
+  /** The server's process; undefined while it is down. */
+  pid(): number | undefined;
 }
 
 export interface OwnStores extends Pick<TestStores, 'redisUrl' | 'databaseUrl' | 'drop'> {
@@ -35,9 +41,15 @@ export interface OwnStores extends Pick<TestStores, 'redisUrl' | 'databaseUrl' |
   readonly dataDir: string;
 }
 
-/** A Redis and a Postgres of the test's own. */
-export async function ownStores(): Promise<OwnStores> {
+/**
+ * A Redis and a Postgres of the test's own.
+ * @param prepare makes the data folder ready before anything is in it; gives what undoes that once all has ended.
+ */
+export async function ownStores(
+  prepare: (dataDir: string) => Promise<() => Promise<void>> = async () => async () => {},
+): Promise<OwnStores> {
   const dataDir = await realpath(await mkdtemp(join(tmpdir(), 'spindle-faults-')));
+  const undo = await prepare(dataDir);
   const lock = await lockDataDir(dataDir);
   const options = { dataDir, cacheDir: join(ROOT, '.cache'), progress: () => {}, onEvent: () => {} };
   const outage = async (begin: () => Promise<EmbeddedStore>): Promise<Outage & { url: string }> => {
@@ -53,6 +65,8 @@ export async function ownStores(): Promise<OwnStores> {
       },
       freeze: () => signal('SIGSTOP'),
       thaw: () => signal('SIGCONT'),
+      kill: () => signal('SIGKILL'),
+      pid: () => store.pid(),
     };
   };
   const redis = await outage(() => startEmbeddedRedis(options));
@@ -66,8 +80,43 @@ export async function ownStores(): Promise<OwnStores> {
     async drop() {
       await Promise.all([redis.stop(), postgres.stop()]);
       await lock.release();
+      await undo();
       await rm(dataDir, { recursive: true, force: true });
     },
+  };
+}
+
+/** Why {@link smallDisk} can't be used; undefined where it can. */
+export function smallDiskMissing(): string | undefined {
+  if (process.platform !== 'linux' || process.getuid?.() !== 0) return 'only root can mount a small disk';
+  const folder = mkdtempSync(join(tmpdir(), 'spindle-mount-'));
+  try {
+    if (spawnSync('mount', ['-t', 'tmpfs', 'tmpfs', folder]).status !== 0)
+      return 'mounting is not allowed here';
+    spawnSync('umount', [folder]);
+    return undefined;
+  } finally {
+    rmdirSync(folder);
+  }
+}
+
+/** Makes a folder a disk of its own, of that size, readable by its owner. @returns what takes it away. */
+export async function smallDisk(folder: string, megabytes: number): Promise<() => Promise<void>> {
+  await mkdir(folder, { mode: 0o700 });
+  const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${megabytes}m,mode=0700`, 'tmpfs', folder]);
+  if (mounted.status !== 0) throw new Error(`No disk: ${mounted.stderr}`);
+  const quoted = `'${folder}'`;
+  // Whatever becomes of the test run, the mount does not outlive it.
+  const guard = spawn(
+    'sh',
+    ['-c', `while kill -0 ${process.pid}; do sleep 1; done; umount --lazy ${quoted}; rm -rf ${quoted}`],
+    { detached: true, stdio: 'ignore' },
+  );
+  guard.unref();
+  return async () => {
+    guard.kill();
+    const unmounted = spawnSync('umount', ['--lazy', folder]);
+    if (unmounted.status !== 0) throw new Error(`The disk stays: ${unmounted.stderr}`);
   };
 }
 

@@ -1,6 +1,9 @@
 /** A TCP proxy of the test's own: it can hold back, tear or cut what goes either way. */
 import { connect, createServer, type Socket } from 'node:net';
 
+/** Which way bytes go: to the store, or from it. */
+export type Way = 'requests' | 'answers';
+
 export interface Cable {
   /** The given URL, through the proxy. */
   readonly url: string;
@@ -8,19 +11,62 @@ export interface Cable {
   answers: boolean;
   /** Milliseconds by which the next chunk, either way, is held back; chunks of a connection stay in order. */
   delayMs: () => number;
+  /** Called with each chunk of requests before it is forwarded. */
+  beforeRequest: (chunk: Buffer) => void;
   /** Called with each chunk of requests that was forwarded; may cut. */
   onRequest: (chunk: Buffer) => void;
   /** Cuts every connection; new ones are made as before. */
   cut(): void;
   /** Cuts each connection that is open in the middle of its next chunk. */
   tear(): void;
+  /**
+   * Cuts every connection once exactly so many bytes, counted from now, have gone one way: those are delivered, and
+   * nothing of either way after them. Resolves when it has come to that.
+   * @param byReset with RST, which takes from either side also what it has not read yet; else with FIN.
+   */
+  cutAfter(way: Way, bytes: number, byReset?: boolean): Promise<void>;
+  /** Takes back a cut that has not come yet. */
+  disarm(): void;
+  /** Keeps what the store answers until {@link release}, in order. */
+  hold(): void;
+  release(): void;
   close(): Promise<void>;
+}
+
+interface Armed {
+  readonly way: Way;
+  left: number;
+  readonly byReset: boolean;
+  readonly done: () => void;
 }
 
 export async function proxy(target: string): Promise<Cable> {
   const url = new URL(target);
   const open = new Set<Socket>();
   const torn = new WeakSet<Socket>();
+  let armed: Armed | undefined;
+  let kept: (() => void)[] | undefined;
+
+  /** Forwards a chunk; where the cut comes within it or at its end, what is before the cut, and cuts. */
+  const forward = (chunk: Buffer, to: Socket, way: Way): void => {
+    if (armed?.way !== way || armed.left > chunk.length) {
+      if (armed?.way === way) armed.left -= chunk.length;
+      to.write(chunk);
+      return;
+    }
+    const { left, byReset, done } = armed;
+    armed = undefined;
+    const end = (): void => {
+      for (const socket of open) {
+        if (byReset) socket.resetAndDestroy();
+        else socket.destroy();
+      }
+      done();
+    };
+    for (const socket of open) socket.pause();
+    if (left === 0) end();
+    else to.write(chunk.subarray(0, left), end);
+  };
   const server = createServer((client) => {
     const store = connect(Number(url.port), url.hostname);
     const end = (): void => {
@@ -36,22 +82,25 @@ export async function proxy(target: string): Promise<Cable> {
         end();
       });
     }
-    const lane = (to: Socket): ((chunk: Buffer) => void) =>
+    const lane = (to: Socket, way: Way): ((chunk: Buffer) => void) =>
       held(
         () => made.delayMs(),
         (chunk) => {
           if (torn.has(client)) to.write(chunk.subarray(0, Math.floor(chunk.length / 2)), end);
-          else to.write(chunk);
+          else forward(chunk, to, way);
         },
       );
-    const toStore = lane(store);
-    const toClient = lane(client);
+    const toStore = lane(store, 'requests');
+    const toClient = lane(client, 'answers');
     client.on('data', (chunk: Buffer) => {
+      made.beforeRequest(chunk);
       toStore(chunk);
       made.onRequest(chunk);
     });
     store.on('data', (chunk: Buffer) => {
-      if (made.answers) toClient(chunk);
+      if (!made.answers) return;
+      if (kept === undefined) toClient(chunk);
+      else kept.push(() => toClient(chunk));
     });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -61,12 +110,29 @@ export async function proxy(target: string): Promise<Cable> {
     url: through.href,
     answers: true,
     delayMs: () => 0,
+    beforeRequest: () => {},
     onRequest: () => {},
     cut() {
       for (const socket of open) socket.destroy();
     },
     tear() {
       for (const socket of open) torn.add(socket);
+    },
+    cutAfter(way, bytes, byReset = false) {
+      return new Promise((resolve) => {
+        armed = { way, left: bytes, byReset, done: resolve };
+      });
+    },
+    disarm() {
+      armed = undefined;
+    },
+    hold() {
+      kept ??= [];
+    },
+    release() {
+      const chunks = kept ?? [];
+      kept = undefined;
+      for (const send of chunks) send();
     },
     async close() {
       made.cut();
