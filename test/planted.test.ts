@@ -1,15 +1,17 @@
-/** Faults put into copies of the build, one at a time: the audit must find each. What finds nothing proves nothing. */
+/** Faults put into copies of the build, one at a time: the audit or the model must find each. What finds nothing proves nothing. */
 import { Redis } from 'ioredis';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { connectPostgres, type Sql } from '../src/postgres/client.js';
 import { audit } from '../src/recovery/audit.js';
 import type { AuditReport, CheckName } from '../src/recovery/auditReport.js';
 import { connectRedis, openRedisClient, type RedisClient } from '../src/redis/client.js';
+import { ModelFailure, runModel } from './model/run.js';
 import { each, load, portOf, spinRequest } from './support/load.js';
 import { brokenBuild, type Fault } from './support/planted.js';
 import {
   environment,
   freshStores,
+  OPERATOR_KEY,
   parSheet,
   ROOT,
   spawnService,
@@ -252,6 +254,60 @@ describe.each(PLANTED)('$name', ({ faults, found, isWiped = false }) => {
       const report = await auditAfterSpins(broken.root, isWiped);
       expect(guilty(report)).toEqual(expect.arrayContaining([...found]));
     } finally {
+      await broken.remove();
+    }
+  });
+});
+
+const FOUND_BY_THE_MODEL: readonly { name: string; fault: Fault }[] = [
+  {
+    name: 'a replay spins again',
+    fault: spin('bound[idems[i]] = current[i] or earlier[i] or nil', 'bound[idems[i]] = nil'),
+  },
+  {
+    name: 'a payout is off by one micro-USD',
+    fault: spin(
+      "local payout = unpackStruct('<i8', batch, payoutAt)",
+      "local payout = unpackStruct('<i8', batch, payoutAt); if payout > 0 then payout = payout + 1 end",
+    ),
+  },
+  {
+    name: 'a window lets one more through',
+    fault: spin(
+      'elseif spinUsed[partner] >= spinLimit[partner] then',
+      'elseif spinUsed[partner] > spinLimit[partner] then',
+    ),
+  },
+  {
+    name: 'a conflict is answered as a replay',
+    fault: spin('if sub(boundTo, CORE_BYTES + 1) == fingerprintOf[i] then', 'if boundTo then'),
+  },
+  {
+    name: 'a low balance is not refused',
+    fault: spin('if enforce[partner] == 1 and before < wager[game] then', 'if enforce[partner] == 2 then'),
+  },
+];
+
+describe('the model', () => {
+  beforeEach(open);
+  afterEach(close);
+
+  test.each(FOUND_BY_THE_MODEL)('finds that $name', async ({ fault }) => {
+    const broken = await brokenBuild([fault]);
+    const service = await spawnService(environment(stores), [], broken.root);
+    try {
+      const found = runModel({
+        bases: [service.client.base],
+        operatorKey: OPERATOR_KEY,
+        databaseUrl: stores.databaseUrl,
+        redisUrl: stores.redisUrl,
+        runs: 40,
+        seed: 1,
+        shrinkMs: 0,
+      });
+      await expect(found).rejects.toThrow(ModelFailure);
+    } finally {
+      await service.end('SIGKILL');
       await broken.remove();
     }
   });

@@ -1,0 +1,65 @@
+/** Exact decimals of the model's own: JSON numbers by their text, money as whole micro-USD in BigInt. */
+
+/** The value `digits / 10^places`. */
+export interface Decimal {
+  readonly digits: bigint;
+  readonly places: number;
+}
+
+export type Json = null | boolean | number | string | readonly Json[] | { readonly [name: string]: Json };
+
+const TOKEN = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
+
+/** The exact value of a JSON number's text. */
+export function decimal(token: string): Decimal {
+  const match = TOKEN.exec(token);
+  if (match === null) throw new RangeError(`Not a number: ${token}`);
+  const [, sign, whole = '', fraction = '', exponent = '0'] = match;
+  const digits = BigInt(`${sign}${whole}${fraction}`);
+  const places = fraction.length - Number(exponent);
+  return places < 0 ? { digits: digits * 10n ** BigInt(-places), places: 0 } : { digits, places };
+}
+
+export const product = (a: Decimal, b: Decimal): Decimal => ({
+  digits: a.digits * b.digits,
+  places: a.places + b.places,
+});
+
+export const isSame = (a: Decimal, b: Decimal): boolean =>
+  a.digits * 10n ** BigInt(b.places) === b.digits * 10n ** BigInt(a.places);
+
+/** The value in micro-USD; undefined where it is finer than that. */
+export function micros({ digits, places }: Decimal): bigint | undefined {
+  if (places <= 6) return digits * 10n ** BigInt(6 - places);
+  const unit = 10n ** BigInt(places - 6);
+  return digits % unit === 0n ? digits / unit : undefined;
+}
+
+/** The micro-USD of an amount that a {@link numbersAsText} made text; undefined where it is no amount. */
+export const amount = (value: Json | undefined): bigint | undefined =>
+  typeof value === 'string' && TOKEN.test(value) ? micros(decimal(value)) : undefined;
+
+/** Micro-USD as people read them. */
+export function usd(value: bigint): string {
+  const digits = (value < 0n ? -value : value).toString().padStart(7, '0');
+  return `${value < 0n ? '-' : ''}${digits.slice(0, -6)}.${digits.slice(-6)}`;
+}
+
+/** A JSON text with each number as the text it was written as, so that no amount ever is a double. */
+export function numbersAsText(json: string): Json {
+  return JSON.parse(
+    json.replace(/("(?:[^"\\]|\\.)*")|-?\d[\d.eE+-]*/g, (token, text: string | undefined) =>
+      text === undefined ? `"${token}"` : text,
+    ),
+  ) as Json;
+}
+
+/** A member of nested objects; undefined where there is none. */
+export function at(json: Json | undefined, ...names: readonly (string | number)[]): Json | undefined {
+  let value: Json | undefined = json;
+  for (const name of names) {
+    if (typeof value !== 'object' || value === null) return undefined;
+    value = (value as { readonly [name: string]: Json })[name];
+  }
+  return value;
+}

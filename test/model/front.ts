@@ -1,0 +1,85 @@
+/** Requests of the model's runs, as bytes on connections that can be cut. */
+import { ConnectionEnded, portOf, Wire } from '../support/load.js';
+import type { Answer } from './exchange.js';
+
+export interface HttpRequest {
+  readonly method: string;
+  readonly path: string;
+  readonly key: string | undefined;
+  readonly body?: string;
+}
+
+export function bytesOf({ method, path, key, body }: HttpRequest): Buffer {
+  const content = Buffer.from(body ?? '');
+  const lines = [
+    `${method} ${path} HTTP/1.1`,
+    'Host: localhost',
+    ...(key === undefined ? [] : [`X-API-Key: ${key}`]),
+    ...(body === undefined ? [] : ['Content-Type: application/json', `Content-Length: ${content.length}`]),
+  ];
+  return Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`), content]);
+}
+
+/** A path part as percent-encoded UTF-8; dots too, as `..` means something else to some. */
+export const pathPart = (text: string): string =>
+  Buffer.from(text).reduce(
+    (path, byte) =>
+      path +
+      (/[0-9A-Za-z]/.test(String.fromCharCode(byte))
+        ? String.fromCharCode(byte)
+        : `%${byte.toString(16).padStart(2, '0')}`),
+    '',
+  );
+
+const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+/** Resolves after so many microseconds, which timers can't tell apart: it is a moment to cut at, not a wait for anything. */
+export async function afterMicroseconds(us: number): Promise<void> {
+  const end = performance.now() + us / 1000;
+  do await nextTurn();
+  while (performance.now() < end);
+}
+
+/** One front end of the service. Each request has a connection of its own: one that is kept may end while it is idle. */
+export class Front {
+  readonly #port: number;
+
+  constructor(base: string) {
+    this.#port = portOf(base);
+  }
+
+  async ask(request: HttpRequest): Promise<Answer> {
+    const wire = await Wire.open(this.#port);
+    try {
+      return await wire.ask(bytesOf(request));
+    } finally {
+      wire.close();
+    }
+  }
+
+  /** Sends the first bytes of a request, and cuts. */
+  async askInPart(request: HttpRequest, bytes: number): Promise<void> {
+    const wire = await Wire.open(this.#port);
+    const whole = bytesOf(request);
+    await wire.send(whole.subarray(0, Math.min(bytes, whole.length - 1)));
+    wire.reset();
+  }
+
+  /** Sends a request and cuts after a while; undefined: before the answer was there. */
+  async askAndCut(
+    request: HttpRequest,
+    afterUs: number,
+    how: 'reset' | 'close',
+  ): Promise<Answer | undefined> {
+    const wire = await Wire.open(this.#port);
+    const answer = wire.answer().catch((error: unknown) => {
+      if (!(error instanceof ConnectionEnded)) throw error;
+      return undefined;
+    });
+    await wire.send(bytesOf(request));
+    await afterMicroseconds(afterUs);
+    if (how === 'reset') wire.reset();
+    else wire.close();
+    return answer;
+  }
+}

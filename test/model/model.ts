@@ -1,0 +1,609 @@
+/**
+ * The reference: what a partner may be answered, from what it was answered so far. Plain rules of the specification, no
+ * input or output, nothing of the service's own code.
+ *
+ * What can't be known from outside is held as a set of possible states: a spin whose connection was cut may have been
+ * dealt or not, with any payout of its sheet, at once or later. Each answer leaves those that explain it; where none is
+ * left the service is wrong. Requests that were under way together must be explained by some order of them.
+ */
+import { isDeepStrictEqual } from 'node:util';
+import { type Changing, Violation, type WindowKind, type WindowSeen, Windows } from './changing.js';
+import { amount, at, decimal, isSame, type Json, usd } from './decimal.js';
+import {
+  type Answer,
+  type AuthFailures,
+  CLOCK_SLACK_S,
+  describe,
+  type Exchange,
+  fail,
+  isReplayed,
+  judgeError,
+  type Key,
+  outcomeOf,
+  parsed,
+  type Request,
+  type SpinRequest,
+  windowOf,
+} from './exchange.js';
+import {
+  type Bound,
+  dealt,
+  denialsOf,
+  type Game,
+  type Lost,
+  type LostDeal,
+  refusals,
+  type Settings,
+  type State,
+  union,
+} from './state.js';
+
+/** A spin that was dealt, as its answers say. */
+interface SpinRecord {
+  readonly spinId: string;
+  readonly gameId: number;
+  readonly playerId: string;
+  readonly requestId: string | undefined;
+  readonly payout: bigint;
+  readonly after: bigint;
+  readonly json: Json;
+  /** The response's bytes, once POST /spin has given them. */
+  text?: string;
+  createdAt?: string;
+  /** When its request was sent and answered, where that one request dealt it. */
+  during?: { readonly sentAt: number; readonly receivedAt: number };
+}
+
+/** One row of the ledger as a state expects it. */
+export interface ExpectedRow {
+  readonly playerId: string;
+  readonly gameId: number;
+  readonly requestId: string | null;
+  readonly wager: bigint;
+  readonly credit: bigint;
+  readonly balance: bigint;
+}
+
+/** Who waits for longer may be told that a store did not answer in time. */
+const PATIENCE_MS = 2000;
+/** How many states are followed at the most. */
+const STATES_MAX = 20_000;
+
+/** An exchange that was let through its window, with what may have been in force. */
+interface Served {
+  readonly exchange: Exchange;
+  readonly answer: Answer;
+  readonly settings: readonly Settings[];
+  /** The spin that a 200 of POST /spin shows. */
+  readonly record: SpinRecord | undefined;
+}
+
+/** What a state makes of an answer: the states after it, or what it would have expected. */
+type Step = readonly State[] | string;
+
+export class PartnerModel {
+  readonly keys: Key[] = [];
+  readonly games: Game[] = [];
+  readonly #windows = { spin: new Windows('spin'), API: new Windows('API') };
+  readonly #records = new Map<string, SpinRecord>();
+  readonly #lost: Lost[] = [];
+  /** What stays the same of a player: userId and createdAt. */
+  readonly #faces = new Map<string, string>();
+  #states: State[] = [{ players: new Map(), bound: new Map(), lostDeals: new Map(), net: 0n }];
+
+  /** @param clock seconds since the epoch by the store's clock, at a time of performance.now() */
+  constructor(
+    readonly partnerId: number,
+    readonly settings: Changing<Settings>,
+    readonly clock: (time: number) => number,
+    readonly auth: AuthFailures,
+  ) {}
+
+  /** The ids of the spins that are known, oldest first. */
+  get spinIds(): string[] {
+    return [...this.#records.keys()];
+  }
+
+  /** The players that have spun in some state. */
+  get players(): string[] {
+    return [...new Set(this.#states.flatMap((state) => [...state.players.keys()]))];
+  }
+
+  /** What may be the case now, with lost spins that may have been dealt since. */
+  get states(): readonly State[] {
+    return this.#landed(this.#states);
+  }
+
+  /** How many lost spins there are of which it is not known yet whether they were dealt, and with what. */
+  get undecided(): number {
+    return this.#lost.filter((_, place) => !this.#isDecided(place)).length;
+  }
+
+  /** Those of them that can be asked for again. */
+  get unresolved(): SpinRequest[] {
+    return this.#lost
+      .filter(({ request }, place) => request.requestId !== undefined && !this.#isDecided(place))
+      .map(({ request }) => request);
+  }
+
+  /**
+   * Takes exchanges that were under way together; they may have taken effect in any order.
+   * @throws Violation where nothing explains the answers
+   */
+  take(exchanges: readonly Exchange[]): void {
+    // What was lost may have been dealt before any of the others was.
+    for (const exchange of exchanges) if (exchange.answer === undefined) this.#lose(exchange);
+    // All are judged by what was known before; what they showed is learnt after.
+    const learnt: (() => void)[] = [];
+    const seen: Record<WindowKind, WindowSeen[]> = { spin: [], API: [] };
+    const served: Served[] = [];
+    for (const exchange of exchanges) {
+      const { answer } = exchange;
+      if (answer === undefined) continue;
+      if (answer.status >= 400) judgeError(exchange, answer);
+      if (this.#isUnheard(exchange, answer, exchanges)) continue;
+      if (!this.#authenticates(exchange, answer, learnt)) continue;
+      const counted = this.#count(exchange, answer, seen, learnt);
+      if (counted !== undefined) served.push(counted);
+    }
+    this.#windows.spin.take(seen.spin);
+    this.#windows.API.take(seen.API);
+    for (const each of served) this.#judgeAlone(each, learnt);
+    this.#states = this.#explain(served.filter((each) => touchesState(each.exchange.request)));
+    for (const learn of learnt) learn();
+  }
+
+  // What was lost ------------------------------------------------------------------------------------------------------
+
+  #lose({ request, sentAt, isPartial }: Exchange): void {
+    if (isPartial || request.kind !== 'spin') return;
+    this.#windows.spin.addStray();
+    this.#lost.push({ request, sentAt });
+  }
+
+  #isDecided(place: number): boolean {
+    const { requestId } = this.#lost[place]!.request;
+    return this.#states.every((state) => {
+      const deal = state.lostDeals.get(place);
+      if (deal !== undefined) return deal.spinId !== undefined;
+      // Its requestId is bound to another.
+      return requestId !== undefined && state.bound.has(requestId);
+    });
+  }
+
+  /** Takes answers that leave open what became of the request: one to ask again later, and those without a store. */
+  #isUnheard(exchange: Exchange, answer: Answer, together: readonly Exchange[]): boolean {
+    const { request, sentAt, receivedAt } = exchange;
+    const isTroubled = exchange.isTroubled || receivedAt - sentAt > PATIENCE_MS;
+    const outcome = outcomeOf(answer);
+    if (request.kind === 'spin') {
+      const { requestId } = request;
+      const isTwin = (other: Exchange | Lost): boolean =>
+        other !== exchange && other.request.kind === 'spin' && other.request.requestId === requestId;
+      if (outcome === '409 KS-4110' && requestId !== undefined && [...together, ...this.#lost].some(isTwin)) {
+        // The other is in progress; this one may have been counted.
+        this.#windows.spin.addStray();
+        return true;
+      }
+      if (!isTroubled) return false;
+      if (outcome === (requestId === undefined ? '503 KS-5002' : '409 KS-4110')) {
+        this.#lose(exchange);
+        return true;
+      }
+      // Nothing happened.
+      if (outcome !== '503 KS-5002' && outcome !== '500 KS-5004') return false;
+    } else if (!isTroubled || answer.status < 500) return false;
+    this.#windows[windowKindOf(request)].addStray();
+    return true;
+  }
+
+  /** The states, and those in which further lost spins were dealt. */
+  #landed(states: readonly State[]): State[] {
+    if (this.#lost.length === 0) return [...states];
+    const all = [...states];
+    let newest: readonly State[] = states;
+    while (newest.length > 0) {
+      newest = union(newest.flatMap((state) => this.#lost.flatMap((_, place) => this.#land(state, place))));
+      all.push(...newest);
+      if (all.length > STATES_MAX)
+        throw new Error('Too many spins are unknown at once for the model to follow');
+    }
+    return union(all);
+  }
+
+  #land(state: State, place: number): State[] {
+    const { request, sentAt } = this.#lost[place]!;
+    if (state.lostDeals.has(place)) return [];
+    if (request.requestId !== undefined && state.bound.has(request.requestId)) return [];
+    const game = this.#game(request.gameId);
+    if (game === undefined || !isSame(decimal(request.wager), game.sheet.denomination)) return [];
+    if (game.isSuspended.since(sentAt).every((isSuspended) => isSuspended)) return [];
+    const openings = new Set<bigint>();
+    for (const settings of this.settings.since(sentAt)) {
+      if (settings.isActive && refusals(state, settings, game, request.playerId).length === 0) {
+        openings.add(settings.opening);
+      }
+    }
+    // The opening balance matters to the first spin only.
+    const distinct = state.players.has(request.playerId) ? [...openings].slice(0, 1) : [...openings];
+    return distinct.flatMap((opening) =>
+      game.sheet.payouts.map((payout) => {
+        const next = dealt(state, place, request, game.sheet.wager, payout, opening);
+        const { balance } = next.players.get(request.playerId)!;
+        return { ...next, lostDeals: new Map(state.lostDeals).set(place, { payout, after: balance }) };
+      }),
+    );
+  }
+
+  // What an answer says by itself ----------------------------------------------------------------------------------------
+
+  /** Whether the key was let in. */
+  #authenticates(exchange: Exchange, answer: Answer, learnt: (() => void)[]): boolean {
+    const { key, front, sentAt } = exchange;
+    const revoked = key.isRevoked.possible(front, sentAt);
+    const settings = this.settings.possible(front, sentAt);
+    const allowed = [
+      ...(revoked.includes(true) ? ['401 KS-4003'] : []),
+      ...(settings.some((each) => !each.isActive) ? ['401 KS-4005'] : []),
+    ];
+    const outcome = outcomeOf(answer);
+    if (outcome.startsWith('401') || outcome === '429 KS-4293') {
+      this.auth.take(exchange, answer, allowed, this.clock);
+      if (outcome === '401 KS-4003') learnt.push(() => key.isRevoked.showed(front, sentAt, [true]));
+      if (outcome === '401 KS-4005') {
+        const inactive = settings.filter((each) => !each.isActive);
+        learnt.push(() => this.settings.showed(front, sentAt, inactive));
+      }
+      return false;
+    }
+    if (!revoked.includes(false)) fail(exchange, 'The key is revoked: expected 401 KS-4003');
+    if (!settings.some((each) => each.isActive))
+      fail(exchange, 'The partner is deactivated: expected 401 KS-4005');
+    return true;
+  }
+
+  /** Takes what an answer says of its window; undefined where the request got no further. */
+  #count(
+    exchange: Exchange,
+    answer: Answer,
+    seen: Record<WindowKind, WindowSeen[]>,
+    learnt: (() => void)[],
+  ): Served | undefined {
+    const { request, front, sentAt, receivedAt } = exchange;
+    const kind = windowKindOf(request);
+    const window = windowOf(answer, this.clock(sentAt), this.clock(receivedAt));
+    if (typeof window === 'string') fail(exchange, window);
+    const limitOf = (each: Settings) => (kind === 'spin' ? each.spinRateLimit : each.apiRateLimit);
+    const possible = this.settings.possible(front, sentAt).filter((each) => each.isActive);
+    const settings = possible.filter((each) => limitOf(each) === window.limit);
+    if (settings.length === 0) fail(exchange, `The limit should be ${possible.map(limitOf).join(' or ')}`);
+    learnt.push(() => this.settings.showed(front, sentAt, settings));
+    const isLimited = outcomeOf(answer) === (kind === 'spin' ? '429 KS-4291' : '429 KS-4292');
+    seen[kind].push({ ...window, isLimited });
+    if (isLimited) return undefined;
+    const isSpun = request.kind === 'spin' && answer.status === 200;
+    return {
+      exchange,
+      answer,
+      settings,
+      record: isSpun ? this.#recordOf(exchange, request, answer) : undefined,
+    };
+  }
+
+  #game(gameId: number): Game | undefined {
+    return this.games.find((game) => game.gameId === gameId);
+  }
+
+  /** The spin of a 200: it fits its sheet, echoes its request, and is what was said of it before. */
+  #recordOf(exchange: Exchange, request: SpinRequest, answer: Answer): SpinRecord {
+    const isReplay = isReplayed(answer);
+    const json = parsed(answer.text);
+    const game = this.#game(request.gameId);
+    if (game === undefined) fail(exchange, 'The game is not of this partner');
+    const record = this.#learn(exchange, json, game, request);
+    if (record.text !== undefined && record.text !== answer.text) {
+      fail(exchange, `Its bytes were ${record.text}`);
+    }
+    if (!isReplay && record.during !== undefined)
+      fail(exchange, 'The same spin was answered as fresh before');
+    record.text = answer.text;
+    if (!isReplay) record.during = { sentAt: exchange.sentAt, receivedAt: exchange.receivedAt };
+    return record;
+  }
+
+  #learn(
+    exchange: Exchange,
+    json: Json | undefined,
+    game: Game,
+    { playerId, requestId }: Pick<SpinRequest, 'playerId' | 'requestId'>,
+  ): SpinRecord {
+    const spinId = at(json, 'spinId');
+    if (json === undefined || typeof spinId !== 'string') fail(exchange, 'There is no spinId');
+    const payout = game.sheet.judge(json, game.strip);
+    if (typeof payout === 'string') fail(exchange, payout);
+    const after = amount(at(json, 'balance', 'balanceUsd'));
+    if (after === undefined) fail(exchange, 'The balance is no amount');
+    if (at(json, 'requestId') !== requestId) fail(exchange, `The requestId should be ${requestId}`);
+    const known = this.#records.get(spinId);
+    if (known === undefined) {
+      const record = { spinId, gameId: game.gameId, playerId, requestId, payout, after, json };
+      this.#records.set(spinId, record);
+      return record;
+    }
+    const isKnown = known.gameId === game.gameId && known.playerId === playerId;
+    if (!isKnown || !isDeepStrictEqual(known.json, json)) {
+      fail(exchange, `Spin ${spinId} was ${JSON.stringify(known.json)}`);
+    }
+    return known;
+  }
+
+  #judgeAlone({ exchange, answer }: Served, learnt: (() => void)[]): void {
+    const { request, front, sentAt } = exchange;
+    const outcome = outcomeOf(answer);
+    switch (request.kind) {
+      case 'spin': {
+        const status = this.#game(request.gameId)?.isSuspended;
+        if (outcome === '400 KS-4202') learnt.push(() => status?.showed(front, sentAt, [true]));
+        else if (isReplayed(answer) || outcome === '409 KS-4111') return;
+        else learnt.push(() => status?.showed(front, sentAt, [false]));
+        return;
+      }
+      case 'fixed':
+        if (!request.allowed.includes(outcome)) fail(exchange, `Expected ${request.allowed.join(' or ')}`);
+        return;
+      case 'lookup': {
+        const record = this.#records.get(request.spinId);
+        if (record === undefined) {
+          if (outcome !== '404 KS-4215') fail(exchange, 'Expected 404 KS-4215');
+          return;
+        }
+        if (outcome !== '200') fail(exchange, 'Expected 200');
+        const json = parsed(answer.text);
+        this.#judgeCopy(exchange, json, record);
+        if (at(json, 'playerId') !== record.playerId)
+          fail(exchange, `The player should be ${record.playerId}`);
+        return;
+      }
+      case 'games': {
+        if (outcome !== '200') fail(exchange, 'Expected 200');
+        const games = at(parsed(answer.text), 'games');
+        const list = Array.isArray(games) ? (games as Json[]) : [];
+        if (list.length !== this.games.length) fail(exchange, `There are ${this.games.length} games`);
+        for (const { gameId, sheet, isSuspended } of this.games) {
+          const json = list.find((each) => at(each, 'gameConfigId') === String(gameId));
+          const statuses = isSuspended.possible(front, sentAt).map((each) => (each ? 'SUSPENDED' : 'ACTIVE'));
+          const wagers = ['minWagerUsd', 'maxWagerUsd', 'wagerIncrementUsd'].map((name) =>
+            amount(at(json, name)),
+          );
+          if (
+            !statuses.includes(at(json, 'status') as 'ACTIVE') ||
+            wagers.some((wager) => wager !== sheet.wager)
+          ) {
+            fail(exchange, `Game ${gameId} is ${statuses.join(' or ')} at ${usd(sheet.wager)}`);
+          }
+        }
+        return;
+      }
+      default:
+        return;
+    }
+  }
+
+  /** A spin as GET shows it: as it was answered, with its time and game. */
+  #judgeCopy(exchange: Exchange, json: Json | undefined, record: SpinRecord): void {
+    const { createdAt, gameId, playerId: _, ...spin } = (json ?? {}) as { [name: string]: Json };
+    if (!isDeepStrictEqual(spin, record.json)) {
+      fail(exchange, `Spin ${record.spinId} was answered as ${JSON.stringify(record.json)}`);
+    }
+    if (gameId !== String(record.gameId)) fail(exchange, `Spin ${record.spinId} is of game ${record.gameId}`);
+    if (typeof createdAt !== 'string' || Number.isNaN(Date.parse(createdAt))) fail(exchange, 'No createdAt');
+    if (createdAt !== (record.createdAt ?? createdAt)) fail(exchange, `It was made at ${record.createdAt}`);
+    record.createdAt = createdAt;
+    if (record.during === undefined) return;
+    const seconds = Date.parse(createdAt) / 1000;
+    const { sentAt, receivedAt } = record.during;
+    if (seconds < this.clock(sentAt) - CLOCK_SLACK_S || seconds > this.clock(receivedAt) + CLOCK_SLACK_S) {
+      fail(exchange, `Spin ${record.spinId} was not made at ${createdAt}`);
+    }
+  }
+
+  // What some order must explain ---------------------------------------------------------------------------------------
+
+  /** The states that are left after all of these, over all orders of them. */
+  #explain(served: readonly Served[]): State[] {
+    const whole = (1 << served.length) - 1;
+    const reached: (State[] | undefined)[] = [this.#states];
+    let furthest = 0;
+    let reasons: string[] = [];
+    for (let done = 0; done < whole; done++) {
+      if (reached[done] === undefined) continue;
+      const states = this.#landed(reached[done]!);
+      const expected: string[] = [];
+      for (const [place, each] of served.entries()) {
+        if ((done & (1 << place)) !== 0) continue;
+        const wanted = new Set<string>();
+        const after: State[] = [];
+        for (const state of states) {
+          const step = this.#step(state, each);
+          if (typeof step === 'string') wanted.add(step);
+          else after.push(...step);
+        }
+        if (after.length === 0)
+          expected.push(`${describe(each.exchange)}\n    expected ${[...wanted].slice(0, 5).join(', or ')}`);
+        else reached[done | (1 << place)] = union([...(reached[done | (1 << place)] ?? []), ...after]);
+      }
+      if (ones(done) >= furthest && expected.length === served.length - ones(done)) {
+        furthest = ones(done);
+        reasons = expected;
+      }
+    }
+    const left = reached[whole];
+    if (left !== undefined) return left;
+    const order = served.length > 1 ? ` in any order (${furthest} of ${served.length} can be)` : '';
+    throw new Violation(`Can't be explained${order}:\n  ${reasons.join('\n  ')}`);
+  }
+
+  #step(state: State, served: Served): Step {
+    const { request } = served.exchange;
+    switch (request.kind) {
+      case 'spin':
+        return this.#spin(state, request, served);
+      case 'player':
+        return this.#player(state, request.playerId, served);
+      case 'page':
+        return this.#page(state, request.playerId, request.page, request.limit, served);
+      default:
+        return [state];
+    }
+  }
+
+  #spin(state: State, request: SpinRequest, { exchange, answer, settings, record }: Served): Step {
+    const outcome = outcomeOf(answer);
+    const bound = request.requestId === undefined ? undefined : state.bound.get(request.requestId);
+    if (bound !== undefined) return this.#replay(state, request, bound, answer, record);
+
+    const game = this.#game(request.gameId);
+    const states: State[] = [];
+    const expected = new Set<string>();
+    const isFresh = outcome === '200' && !isReplayed(answer);
+    for (const each of settings) {
+      for (const isSuspended of game?.isSuspended.possible(exchange.front, exchange.sentAt) ?? [false]) {
+        const denials = denialsOf(state, each, game, isSuspended, request);
+        if (denials.includes(outcome)) states.push(state);
+        if (denials.length > 0) {
+          for (const denial of denials) expected.add(denial);
+          continue;
+        }
+        const before = state.players.get(request.playerId)?.balance ?? each.opening;
+        expected.add(`200, fresh, from a balance of ${usd(before)}`);
+        if (!isFresh || record === undefined) continue;
+        const { sheet } = game!;
+        if (record.after !== before - sheet.wager + record.payout) continue;
+        states.push(dealt(state, record.spinId, request, sheet.wager, record.payout, each.opening));
+      }
+    }
+    if (states.length === 0) return [...expected].join(' or ');
+    return states;
+  }
+
+  #replay(
+    state: State,
+    request: SpinRequest,
+    bound: Bound,
+    answer: Answer,
+    record: SpinRecord | undefined,
+  ): Step {
+    const first = bound.request;
+    const isSameRequest =
+      first.gameId === request.gameId &&
+      first.playerId === request.playerId &&
+      isSame(decimal(first.wager), decimal(request.wager));
+    if (!isSameRequest) return outcomeOf(answer) === '409 KS-4111' ? [state] : '409 KS-4111';
+    const { spin } = bound;
+    const expected = `200, a replay of ${typeof spin === 'string' ? `spin ${spin}` : 'the lost spin'}`;
+    if (record === undefined || !isReplayed(answer)) return expected;
+    if (typeof spin === 'string') return record.spinId === spin ? [state] : expected;
+    const told = this.#tell(state, spin, record);
+    return told === undefined ? `${expected} ${lostText(state.lostDeals.get(spin)!)}` : [told];
+  }
+
+  /** The state with a lost spin found to be that of a record; undefined where it can't be. */
+  #tell(state: State, place: number, record: SpinRecord): State | undefined {
+    const deal = state.lostDeals.get(place)!;
+    const { gameId, requestId } = this.#lost[place]!.request;
+    if (deal.spinId !== undefined) return deal.spinId === record.spinId ? state : undefined;
+    if (record.gameId !== gameId || record.requestId !== requestId) return undefined;
+    if (record.payout !== deal.payout || record.after !== deal.after) return undefined;
+    for (const { spins } of state.players.values()) if (spins.includes(record.spinId)) return undefined;
+    for (const other of state.lostDeals.values()) if (other.spinId === record.spinId) return undefined;
+    return { ...state, lostDeals: new Map(state.lostDeals).set(place, { ...deal, spinId: record.spinId }) };
+  }
+
+  #player(state: State, playerId: string, { exchange, answer }: Served): Step {
+    const player = state.players.get(playerId);
+    if (player === undefined) return outcomeOf(answer) === '404 KS-4204' ? [state] : '404 KS-4204';
+    const json = parsed(answer.text);
+    const isRight =
+      answer.status === 200 &&
+      at(json, 'playerId') === playerId &&
+      amount(at(json, 'balanceUsd')) === player.balance;
+    if (!isRight) return `200 with a balance of ${usd(player.balance)}`;
+    const face = JSON.stringify([at(json, 'userId'), at(json, 'createdAt')]);
+    const before = this.#faces.get(playerId) ?? face;
+    if (before !== face) fail(exchange, `userId and createdAt were ${before}`);
+    this.#faces.set(playerId, face);
+    return [state];
+  }
+
+  #page(state: State, playerId: string, page: number, limit: number, { exchange, answer }: Served): Step {
+    const player = state.players.get(playerId);
+    if (player === undefined) return outcomeOf(answer) === '404 KS-4204' ? [state] : '404 KS-4204';
+    const json = parsed(answer.text);
+    const newestFirst = player.spins.toReversed().slice((page - 1) * limit, page * limit);
+    const items = at(json, 'spins');
+    const head = ['page', 'limit', 'total'].map((name) => at(json, name)).join();
+    if (answer.status !== 200 || !Array.isArray(items) || items.length !== newestFirst.length) {
+      return `200 with ${newestFirst.length} spins`;
+    }
+    if (head !== [page, limit, player.spins.length].join())
+      return `page, limit, total ${page}, ${limit}, ${player.spins.length}`;
+    let next = state;
+    for (const [place, spin] of newestFirst.entries()) {
+      const item = items[place] as Json;
+      const { createdAt: _, gameId, ...rest } = item as { [name: string]: Json };
+      const game = this.#game(Number(gameId));
+      if (game === undefined) fail(exchange, `There is no game ${gameId}`);
+      const requestId = at(rest, 'requestId') as string | undefined;
+      const record = this.#learn(exchange, rest, game, { playerId, requestId });
+      this.#judgeCopy(exchange, item, record);
+      const told =
+        typeof spin === 'number' ? this.#tell(next, spin, record) : record.spinId === spin ? next : undefined;
+      if (told === undefined)
+        return `its place ${place} to be ${typeof spin === 'number' ? 'a lost spin' : spin}`;
+      next = told;
+    }
+    return [next];
+  }
+
+  /** The ledger rows of a player that a state expects after the opening, oldest first. */
+  rowsOf(state: State, playerId: string): ExpectedRow[] {
+    return state.players.get(playerId)!.spins.map((spin) => {
+      const lost = typeof spin === 'number' ? this.#lost[spin]!.request : undefined;
+      const { payout, after } =
+        typeof spin === 'number' ? state.lostDeals.get(spin)! : this.#records.get(spin)!;
+      const { gameId, requestId } = lost ?? this.#records.get(spin as string)!;
+      return {
+        playerId,
+        gameId,
+        requestId: requestId ?? null,
+        wager: this.#game(gameId)!.sheet.wager,
+        credit: payout,
+        balance: after,
+      };
+    });
+  }
+
+  /** What is wrong with the order in which a state has a player's spins: one was answered before the other was sent. */
+  orderFault(state: State, playerId: string): string | undefined {
+    const spins = state.players.get(playerId)!.spins.filter((spin) => typeof spin === 'string');
+    let latest = { sentAt: Number.NEGATIVE_INFINITY, spinId: '' };
+    for (const spinId of spins) {
+      const { during } = this.#records.get(spinId)!;
+      if (during === undefined) continue;
+      if (during.receivedAt < latest.sentAt) return `${spinId} was answered before ${latest.spinId} was sent`;
+      if (during.sentAt > latest.sentAt) latest = { sentAt: during.sentAt, spinId };
+    }
+    return undefined;
+  }
+}
+
+const lostText = ({ payout, after }: LostDeal): string => `that paid ${usd(payout)} and left ${usd(after)}`;
+const windowKindOf = (request: Request): WindowKind =>
+  request.kind === 'spin' ? 'spin' : request.kind === 'fixed' ? request.window : 'API';
+const touchesState = ({ kind }: Request): boolean => kind === 'spin' || kind === 'player' || kind === 'page';
+
+function ones(mask: number): number {
+  let count = 0;
+  for (let left = mask; left > 0; left >>= 1) count += left & 1;
+  return count;
+}

@@ -1,0 +1,359 @@
+/** What a run is made of: partners, and operations on them, as fast-check draws and shrinks them. */
+import fc from 'fast-check';
+import { SHEET_NAMES, type SheetName } from './sheet.js';
+
+/** Fresh partners, and what is done to them. */
+export interface Scenario {
+  readonly partners: readonly PartnerChoice[];
+  readonly operations: readonly Operation[];
+}
+
+export interface PartnerChoice {
+  readonly environment: 'sandbox' | 'production';
+  /** Null: far more than a run has requests. A small API limit is added to what making the partner takes. */
+  readonly spinLimit: number | null;
+  readonly apiLimit: number | null;
+  /** Undefined: the default of the environment. */
+  readonly opening: string | undefined;
+  readonly balanceMode: 'track' | 'enforce';
+  readonly funding: string | null;
+  readonly sheets: readonly SheetName[];
+}
+
+/** Who asks where. Numbers choose among what there is, modulo its number. */
+export interface By {
+  readonly partner: number;
+  readonly front: number;
+  readonly key: number | 'revoked' | 'unknown' | 'none';
+}
+
+export interface SpinChoice {
+  /** Of the partner's own games; `foreign` is one of the other partner's, `huge` is beyond any. */
+  readonly game: number | 'foreign' | 'unknown' | 'huge';
+  readonly player: number;
+  readonly wager: Wager;
+  readonly requestId: number | undefined;
+}
+
+/** How the wager is written: the right amount in several ways, and wrong ones that are near. */
+export const WAGERS = [
+  'plain',
+  'padded',
+  'exponent',
+  'double',
+  'plus-micro',
+  'plus-tiny',
+  'negative',
+  'zero',
+] as const;
+export type Wager = (typeof WAGERS)[number];
+
+export type ReadChoice =
+  | { readonly what: 'player'; readonly player: number }
+  | { readonly what: 'page'; readonly player: number; readonly page: number; readonly limit: number }
+  | { readonly what: 'spin'; readonly spin: number; readonly of: 'own' | 'foreign' | 'nobody' }
+  | { readonly what: 'games' | 'version' | 'unknown-path' | 'bad-page' };
+
+/** A request of a partner's. */
+export type Ask =
+  | { readonly op: 'spin'; readonly by: By; readonly spin: SpinChoice }
+  /** An earlier spin again, with one thing changed or none. */
+  | { readonly op: 'again'; readonly by: By; readonly which: number; readonly change: Change }
+  | { readonly op: 'bad'; readonly by: By; readonly body: BadBody }
+  | { readonly op: 'read'; readonly by: By; readonly read: ReadChoice };
+
+export const CHANGES = ['none', 'spelling', 'player', 'game', 'wager', 'unknown-game'] as const;
+export type Change = (typeof CHANGES)[number];
+
+export type Operation =
+  | Ask
+  | { readonly op: 'together'; readonly asks: readonly Ask[] }
+  | { readonly op: 'copies'; readonly by: By; readonly spin: SpinChoice; readonly copies: number }
+  | { readonly op: 'cut'; readonly by: By; readonly spin: SpinChoice; readonly cut: Cut }
+  | {
+      readonly op: 'settings';
+      readonly partner: number;
+      readonly front: number;
+      readonly wait: boolean;
+      readonly change: SettingsChange;
+    }
+  | { readonly op: 'issue'; readonly partner: number; readonly front: number }
+  | {
+      readonly op: 'revoke';
+      readonly partner: number;
+      readonly front: number;
+      readonly key: number;
+      readonly wait: boolean;
+    }
+  | {
+      readonly op: 'suspend' | 'resume';
+      readonly partner: number;
+      readonly front: number;
+      readonly game: number;
+      readonly wait: boolean;
+    }
+  /** Everything waits until the store's clock is in its next minute. */
+  | { readonly op: 'minute' }
+  /** The service's connections to Redis are cut while these are under way. */
+  | { readonly op: 'store-cut'; readonly asks: readonly Ask[]; readonly afterUs: number };
+
+/** When a connection is cut: after so many bytes of the request, or so many microseconds after all of it. */
+export type Cut = { readonly bytes: number } | { readonly afterUs: number; readonly how: 'reset' | 'close' };
+
+export interface SettingsChange {
+  readonly isActive?: boolean;
+  readonly spinLimit?: number | null;
+  readonly apiLimit?: number | null;
+  readonly opening?: string;
+  readonly balanceMode?: 'track' | 'enforce';
+  readonly funding?: string | null;
+}
+
+/** Players whose identifiers have been mistaken for something else somewhere. */
+export const PLAYERS: readonly string[] = [
+  'p',
+  'P',
+  'p ',
+  ' p',
+  '0',
+  '1:p',
+  'a/b',
+  '..',
+  '%2F%00',
+  '?x=1#y',
+  '"\\',
+  'ä',
+  'a\u0308',
+  '玩家',
+  '\u{1f3b0}'.repeat(128),
+  'null',
+  '\u200b',
+  '{c0}:cell',
+];
+
+export const REQUEST_IDS: readonly string[] = [
+  'r',
+  'R',
+  'r ',
+  '0',
+  'é',
+  'e\u0301',
+  '\u{1f3b0}',
+  'x'.repeat(128),
+  '"\\/',
+  '1:p',
+  'undefined',
+  'ﬁ',
+];
+
+/** Bodies that are no spin request, with the answers that fit. `%g` and `%w` stand for a game that there is and its wager. */
+const BAD_BODIES = {
+  'no-json': ['{"gameId":%g', '400 KS-4101'],
+  array: ['[%g]', '400 KS-4101'],
+  text: ['"spin"', '400 KS-4101'],
+  empty: ['', '400 KS-4101'],
+  'without-game': ['{"playerId":"p","wagerUsd":%w}', '400 KS-4102'],
+  'without-player': ['{"gameId":%g,"wagerUsd":%w,"requestId":"r"}', '400 KS-4102'],
+  'without-wager': ['{"gameId":%g,"playerId":"p","requestId":"r"}', '400 KS-4102'],
+  'text-game': ['{"gameId":"%g","playerId":"p","wagerUsd":%w}', '400 KS-4101'],
+  'fractional-game': ['{"gameId":%g.5,"playerId":"p","wagerUsd":%w}', '400 KS-4101'],
+  'text-wager': ['{"gameId":%g,"playerId":"p","wagerUsd":"%w"}', '400 KS-4101'],
+  'number-player': ['{"gameId":%g,"playerId":7,"wagerUsd":%w}', '400 KS-4101'],
+  'empty-player': ['{"gameId":%g,"playerId":"","wagerUsd":%w}', '400 KS-4101'],
+  'long-player': [`{"gameId":%g,"playerId":"${'x'.repeat(129)}","wagerUsd":%w}`, '400 KS-4101'],
+  'control-player': ['{"gameId":%g,"playerId":"a\\u0007b","wagerUsd":%w}', '400 KS-4101'],
+  'surrogate-player': ['{"gameId":%g,"playerId":"\\ud83c","wagerUsd":%w}', '400 KS-4101'],
+  'empty-request': ['{"gameId":%g,"playerId":"p","wagerUsd":%w,"requestId":""}', '400 KS-4101'],
+  'null-request': ['{"gameId":%g,"playerId":"p","wagerUsd":%w,"requestId":null}', '400 KS-4101'],
+  'number-request': ['{"gameId":%g,"playerId":"p","wagerUsd":%w,"requestId":1}', '400 KS-4101'],
+  'over-4-KB': [`{"gameId":%g,"playerId":"p","wagerUsd":%w,"x":"${'x'.repeat(4096)}"}`, '413 KS-4101'],
+} as const;
+export type BadBody = keyof typeof BAD_BODIES;
+
+export function badBody(name: BadBody, gameId: number, wager: string): { body: string; allowed: string } {
+  const [template, allowed] = BAD_BODIES[name];
+  return { body: template.replace('%g', String(gameId)).replace('%w', wager), allowed };
+}
+
+// Arbitraries --------------------------------------------------------------------------------------------------------
+
+const few = (max: number) => fc.integer({ min: 0, max });
+/** One of these, each so often. */
+const weighted = <T>(...choices: readonly (readonly [weight: number, arbitrary: fc.Arbitrary<T>])[]) =>
+  fc.oneof(...choices.map(([weight, arbitrary]) => ({ weight, arbitrary })));
+
+const small = fc.integer({ min: 1, max: 12 });
+const limit = weighted<number | null>([3, fc.constant(null)], [1, small]);
+const openings = fc.constantFrom('0', '0.5', '0.25', '12.345678', '1000000.000001', '7');
+/** Each sheet's largest payout and a little beside it among them: that is where funding ends. */
+const fundings = fc.constantFrom('0', '0.08', '0.077', '0.076999', '9.625', '10.5', '500', '1000', '1000000');
+
+const partners = (limits: fc.Arbitrary<number | null>): fc.Arbitrary<PartnerChoice> =>
+  fc.record({
+    environment: fc.constantFrom('sandbox', 'production'),
+    spinLimit: limits,
+    apiLimit: limits,
+    opening: weighted<string | undefined>([1, fc.constant(undefined)], [2, openings]),
+    balanceMode: weighted<'track' | 'enforce'>([3, fc.constant('track')], [1, fc.constant('enforce')]),
+    funding: weighted<string | null>([4, fc.constant(null)], [1, fundings]),
+    sheets: fc.array(fc.constantFrom(...SHEET_NAMES), { minLength: 1, maxLength: 2 }),
+  });
+
+const front = few(1);
+const by: fc.Arbitrary<By> = fc.record({
+  partner: few(1),
+  front,
+  key: weighted<By['key']>(
+    [60, few(2)],
+    [2, fc.constant('revoked')],
+    [1, fc.constant('unknown')],
+    [1, fc.constant('none')],
+  ),
+});
+/** Few players in a run, so that they meet again; which ones differs from run to run. */
+const player = weighted([4, few(2)], [1, few(PLAYERS.length - 1)]);
+const requestId = few(REQUEST_IDS.length - 1);
+const wager = weighted<Wager>([12, fc.constant('plain')], [3, fc.constantFrom(...WAGERS)]);
+const game = weighted<SpinChoice['game']>([16, few(1)], [1, fc.constantFrom('foreign', 'unknown', 'huge')]);
+const spinChoice: fc.Arbitrary<SpinChoice> = fc.record({
+  game,
+  player,
+  wager,
+  requestId: fc.option(requestId, { nil: undefined, freq: 3 }),
+});
+/** One that should be dealt, so that its fate is worth knowing. */
+const goodSpin: fc.Arbitrary<SpinChoice> = fc.record({
+  game: few(1),
+  player,
+  wager: fc.constant('plain'),
+  requestId: fc.option(requestId, { nil: undefined, freq: 6 }),
+});
+
+const read: fc.Arbitrary<ReadChoice> = weighted<ReadChoice>(
+  [4, fc.record({ what: fc.constant('player'), player })],
+  [
+    3,
+    fc.record({
+      what: fc.constant('page'),
+      player,
+      page: fc.integer({ min: 1, max: 3 }),
+      limit: fc.constantFrom(1, 2, 5, 100),
+    }),
+  ],
+  [
+    2,
+    fc.record({
+      what: fc.constant('spin'),
+      spin: few(50),
+      of: weighted<'own' | 'foreign' | 'nobody'>(
+        [4, fc.constant('own')],
+        [1, fc.constantFrom('foreign', 'nobody')],
+      ),
+    }),
+  ],
+  [1, fc.record({ what: fc.constantFrom('games', 'version', 'unknown-path', 'bad-page') })],
+);
+
+const spin: fc.Arbitrary<Ask> = fc.record({ op: fc.constant('spin'), by, spin: spinChoice });
+const again: fc.Arbitrary<Ask> = fc.record({
+  op: fc.constant('again'),
+  by,
+  which: few(30),
+  change: weighted<Change>([4, fc.constant('none')], [3, fc.constantFrom(...CHANGES)]),
+});
+const bad: fc.Arbitrary<Ask> = fc.record({
+  op: fc.constant('bad'),
+  by,
+  body: fc.constantFrom(...(Object.keys(BAD_BODIES) as BadBody[])),
+});
+const ask: fc.Arbitrary<Ask> = weighted<Ask>(
+  [10, spin],
+  [5, again],
+  [1, bad],
+  [3, fc.record({ op: fc.constant('read'), by, read })],
+);
+const asks = fc.array(ask, { minLength: 2, maxLength: 6 });
+
+const cut: fc.Arbitrary<Cut> = weighted<Cut>(
+  [1, fc.record({ bytes: fc.integer({ min: 1, max: 400 }) })],
+  [5, fc.record({ afterUs: few(4000), how: fc.constantFrom('reset', 'close') })],
+);
+
+const settingsChange: fc.Arbitrary<SettingsChange> = weighted<SettingsChange>(
+  [2, fc.record({ spinLimit: limit, apiLimit: limit })],
+  [1, fc.record({ isActive: fc.boolean() })],
+  [
+    2,
+    fc.record(
+      {
+        isActive: fc.constant(true),
+        spinLimit: limit,
+        opening: openings,
+        balanceMode: fc.constantFrom('track', 'enforce'),
+        funding: fc.option(fundings),
+      },
+      { requiredKeys: [] },
+    ),
+  ],
+);
+
+const change: fc.Arbitrary<Operation> = weighted<Operation>(
+  [
+    5,
+    fc.record({
+      op: fc.constant('settings'),
+      partner: few(1),
+      front,
+      wait: fc.boolean(),
+      change: settingsChange,
+    }),
+  ],
+  [2, fc.record({ op: fc.constant('issue'), partner: few(1), front })],
+  [2, fc.record({ op: fc.constant('revoke'), partner: few(1), front, key: few(2), wait: fc.boolean() })],
+  [
+    3,
+    fc.record({
+      op: fc.constantFrom('suspend', 'resume'),
+      partner: few(1),
+      front,
+      game: few(1),
+      wait: fc.boolean(),
+    }),
+  ],
+);
+
+const operation: fc.Arbitrary<Operation> = weighted<Operation>(
+  [16, ask],
+  [4, fc.record({ op: fc.constant('together'), asks })],
+  [2, fc.record({ op: fc.constant('copies'), by, spin: goodSpin, copies: fc.integer({ min: 2, max: 6 }) })],
+  [2, fc.record({ op: fc.constant('cut'), by, spin: goodSpin, cut })],
+  [3, change],
+);
+
+const storeCut: fc.Arbitrary<Operation> = fc.record({
+  op: fc.constant('store-cut'),
+  asks,
+  afterUs: few(4000),
+});
+
+/** How runs differ. */
+export interface ScenarioOptions {
+  /** Operations of a run at the most. */
+  readonly operations: number;
+  /** Connections to Redis can be cut. */
+  readonly hasCable: boolean;
+  /** Each run goes on into the next minute, once. */
+  readonly crossesMinute: boolean;
+}
+
+export function scenarios({ operations, hasCable, crossesMinute }: ScenarioOptions): fc.Arbitrary<Scenario> {
+  const any = hasCable ? weighted<Operation>([12, operation], [1, storeCut]) : operation;
+  const some = fc.array(any, { minLength: crossesMinute ? 20 : 1, maxLength: operations, size: 'max' });
+  return fc.record({
+    // Limits that can be used up before the minute is over, to see them used up again in the next.
+    partners: fc.array(partners(crossesMinute ? small : limit), { minLength: 1, maxLength: 2 }),
+    operations: crossesMinute
+      ? fc.tuple(some, some).map(([before, after]) => [...before, { op: 'minute' } as const, ...after])
+      : some,
+  });
+}

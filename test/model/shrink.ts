@@ -1,0 +1,61 @@
+/** Makes a scenario that failed smaller, as long as it fails. */
+import type { Operation, Scenario } from './operations.js';
+
+/** How a scenario failed. */
+export interface Failure {
+  readonly error: unknown;
+  /** Up to the operation that failed. */
+  readonly scenario: Scenario;
+  readonly trace: readonly string[];
+}
+
+/** A scenario that may fail or not, as what its spins win differs, is tried so often. */
+const TRIES = 2;
+
+/**
+ * Leaves out operations, many at first and single ones in the end, then partners, then requests of those that are sent
+ * together.
+ * @param forMs when to be content with what there is
+ */
+export async function shrink(
+  first: Failure,
+  play: (scenario: Scenario) => Promise<Failure | undefined>,
+  forMs: number,
+): Promise<{ failure: Failure; tried: number }> {
+  const deadline = performance.now() + forMs;
+  let failure = first;
+  let tried = 0;
+  const fails = async (change: Partial<Scenario>): Promise<boolean> => {
+    for (let i = 0; i < TRIES && performance.now() < deadline; i++) {
+      tried++;
+      const smaller = await play({ ...failure.scenario, ...change });
+      if (smaller === undefined) continue;
+      failure = smaller;
+      return true;
+    }
+    return false;
+  };
+  const operations = (): readonly Operation[] => failure.scenario.operations;
+  let length = Math.ceil(operations().length / 2);
+  while (length > 0) {
+    // From the end: what was set up first is needed longest.
+    for (let from = operations().length - length; from > -length; from -= length) {
+      const start = Math.max(0, from);
+      await fails({ operations: operations().toSpliced(start, from + length - start) });
+    }
+    length = length === 1 ? 0 : Math.ceil(length / 2);
+  }
+  for (const place of [1, 0]) {
+    const { partners } = failure.scenario;
+    if (partners.length > 1) await fails({ partners: partners.toSpliced(place, 1) });
+  }
+  for (let place = operations().length - 1; place >= 0; place--) {
+    let ask = 0;
+    for (let each = operations()[place]; ; each = operations()[place]) {
+      if (each === undefined || !('asks' in each) || ask >= each.asks.length) break;
+      const fewer = { ...each, asks: each.asks.toSpliced(ask, 1) };
+      if (!(await fails({ operations: operations().with(place, fewer) }))) ask++;
+    }
+  }
+  return { failure, tried };
+}
