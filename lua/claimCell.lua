@@ -15,7 +15,10 @@ if tonumber(ARGV[1]) < known then
   return redis.error_reply('FENCED ' .. string.format('%.0f', known))
 end
 if ARGV[2] == '1' then
-  redis.call('UNLINK', unpack(KEYS))
+  -- In parts: only so many values fit on Lua's stack.
+  for first = 1, #KEYS, 1000 do
+    redis.call('UNLINK', unpack(KEYS, first, math.min(first + 999, #KEYS)))
+  end
 end
 redis.call('HSET', KEYS[1], 'fence', ARGV[1])
 return redis.status_reply('OK')

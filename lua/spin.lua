@@ -125,7 +125,9 @@ end
 -- Read.
 local partnerRecords = call('HMGET', KEYS[2], unpack(partnerIds))
 local prefix = sub(KEYS[1], 1, -5)
-local period = floor(second / tonumber(ARGV[3]))
+-- By the newest entry where the clock went back: what was bound in a later period must be found.
+local newestSecond = cell[2] and floor(unpackStruct('<I6', cell[2]) / 1000) or 0
+local period = floor((second > newestSecond and second or newestSecond) / tonumber(ARGV[3]))
 local idemKey = prefix .. 'idem:' .. period
 local bound = {}
 if idemCount > 0 then

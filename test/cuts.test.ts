@@ -31,7 +31,7 @@ const WHOLE_BYTES = ANSWER_BYTES - 1;
 /** Long enough for a connection to be made again; and too short for it: the first reconnect comes after 50 ms. */
 const PATIENT_MS = 8000;
 const IMPATIENT_MS = 40;
-const CUTS_OF_WORKER = 20;
+const CUTS_OF_WORKER = 8;
 
 let stores: TestStores;
 /** Serves and writes, over connections that nobody cuts. */

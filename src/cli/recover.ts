@@ -1,13 +1,21 @@
 /** `spindle recover`: looks whether Redis is what the ledger knows, cell by cell, and rebuilds what is not. */
 import { randomUUID } from 'node:crypto';
 import { lineOf } from '../log.js';
-import { acquireCells, cellLeases, clearHalt, releaseCells, renewCells } from '../postgres/cells.js';
+import {
+  acquireCells,
+  type CellLease,
+  cellLeases,
+  clearHalt,
+  releaseCells,
+  renewCells,
+} from '../postgres/cells.js';
 import { connectPostgres, type Sql } from '../postgres/client.js';
 import { installation } from '../postgres/installation.js';
-import { examine } from '../recovery/handshake.js';
+import { examine, type Finding } from '../recovery/handshake.js';
 import { prepareCell } from '../recovery/prepare.js';
 import { connectRedis, openRedisClient, type RedisClient } from '../redis/client.js';
 import { Scripts } from '../redis/scripts.js';
+import { Turns } from '../turns.js';
 import { type StoreUrls, UsageError, whole } from './command.js';
 
 export interface RecoverOptions {
@@ -33,12 +41,21 @@ const LEASE_MS = 5000;
 /** A running worker that can't serve a cell gives it back between its tries: it is got hold of within this. */
 const PATIENCE_MS = 8000;
 
+/** Beside a running worker: what was booked between the two looks is no difference. */
+async function examineLive(sql: Sql, redis: RedisClient, lease: CellLease): Promise<Finding> {
+  const finding = await examine(sql, redis, lease);
+  if (!('reason' in finding)) return finding;
+  const now = (await cellLeases(sql)).find(({ cell }) => cell === lease.cell);
+  if (now === undefined || (now.cursorId === lease.cursorId && now.epoch === lease.epoch)) return finding;
+  return examineLive(sql, redis, now);
+}
+
 /** Each cell as it is, or as it is afterwards. @throws where a store does not answer. */
 export async function recover(sql: Sql, redis: RedisClient, options: RecoverOptions): Promise<CellState[]> {
   if (options.isCheck) {
     const states: CellState[] = [];
     for (const lease of await cellLeases(sql)) {
-      const finding = await examine(sql, redis, lease);
+      const finding = await examineLive(sql, redis, lease);
       const { cell, halted } = lease;
       if (halted !== null) states.push({ cell, state: 'halted', note: halted });
       else states.push({ cell, state: finding.state, note: 'reason' in finding ? finding.reason : '' });
@@ -74,6 +91,7 @@ export async function recover(sql: Sql, redis: RedisClient, options: RecoverOpti
             scripts,
             idempotencyPeriodSeconds: installed.idempotencyTtlSeconds,
             isToReplace: options.isToReplace,
+            turn: new Turns(1),
             onStep: () => {},
             onLost: (_, reason) =>
               options.progress(`cell ${cell}: ${reason}: rebuilding it from the ledger …`),
@@ -91,7 +109,7 @@ export async function recover(sql: Sql, redis: RedisClient, options: RecoverOpti
       const waiting: number[] = [];
       for (const lease of await cellLeases(sql)) {
         if (states.has(lease.cell) && states.get(lease.cell)!.state !== 'held') continue;
-        const finding = await examine(sql, redis, lease);
+        const finding = await examineLive(sql, redis, lease);
         const note =
           'reason' in finding ? finding.reason : 'by a running worker, which recovers it by itself';
         set(lease.cell, 'held', note);

@@ -42,8 +42,9 @@ export interface FlusherOptions {
   readonly onStep: OnStep;
 }
 
-/** Of one cell, in one transaction: at most 64 Ki spins of full batches. */
+/** Read of one cell at a time, and booked of it in one transaction, which must be done well within its deadline. */
 const STREAM_ENTRIES_MAX = 512;
+const LEDGER_ENTRIES_MAX = 20_000;
 const BLOCK_MS = 200;
 const RETRY_MS = 200;
 const DAY_MS = 86_400_000;
@@ -131,7 +132,8 @@ export class Flusher {
   async #round(block: boolean): Promise<number> {
     const now = performance.now();
     const cells = [...this.#owned.values()].filter((owned) => owned.notBefore <= now);
-    if (cells.length === 0) {
+    // After a restart the two connections may lead to different servers for a moment.
+    if (cells.length === 0 || this.#reader.serverId !== this.#redis.serverId) {
       await pause(20);
       return 0;
     }
@@ -149,28 +151,33 @@ export class Flusher {
     )) as [Buffer, [Buffer, Buffer[]][]][] | null;
     const counts = await Promise.all(
       (answer ?? []).map(async ([key, streamEntries]) => {
-        await this.#book(cells[keys.indexOf(key.toString())]!, streamEntries);
-        return streamEntries.length;
+        const booked = await this.#book(cells[keys.indexOf(key.toString())]!, streamEntries);
+        // What was left over is read again at once.
+        return booked < streamEntries.length ? STREAM_ENTRIES_MAX : booked;
       }),
     );
     return Math.max(0, ...counts);
   }
 
-  async #book(owned: OwnedCell, streamEntries: readonly [Buffer, Buffer[]][]): Promise<void> {
+  /** Books them, or the first of them; gives how many, also where that failed and is tried again later. */
+  async #book(owned: OwnedCell, streamEntries: readonly [Buffer, Buffer[]][]): Promise<number> {
     const { lease, records } = owned;
-    if (streamEntries.length === 0 || this.#owned.get(lease.cell) !== owned) return;
+    if (this.#owned.get(lease.cell) !== owned) return streamEntries.length;
     const { onStep, onFlushed, onConsumed } = this.#options;
     const started = performance.now();
     try {
       onStep('flush.read');
       records.reset();
       let entriesBefore = 0;
+      let taken = 0;
       for (const [, fields] of streamEntries) {
+        if (records.entries >= LEDGER_ENTRIES_MAX) break;
         entriesBefore = records.entries;
         records.add(fields[1]!);
+        taken++;
       }
       const { entries, oldestId, newestId, oldestMs } = records;
-      const [, newest] = streamEntries.at(-1)!;
+      const [, newest] = streamEntries[taken - 1]!;
       const before = readTotals(newest[3]!);
       const totals = records.totals();
       for (const { day } of [...totals.games, ...totals.openings]) await this.#partition(day);
@@ -197,11 +204,12 @@ export class Flusher {
           count: game.toIndex - game.fromIndex,
         })),
       );
+      await this.#settle(owned);
+      return taken;
     } catch (error) {
       await this.#failed(owned, error);
-      return;
+      return streamEntries.length;
     }
-    await this.#settle(owned);
   }
 
   /** Trims what is committed, and nothing else, and notes how far that is. Where it fails it comes again. */
@@ -237,6 +245,8 @@ export class Flusher {
       await this.#readAgain(owned, error).catch((again: unknown) => this.#options.onError(again, cell));
       return;
     }
+    // A Postgres that was put back may lack them.
+    this.#partitions.clear();
     this.#options.onError(error, cell);
     owned.notBefore = performance.now() + RETRY_MS;
   }

@@ -21,6 +21,8 @@ export interface OwnershipOptions {
   /** A cell could not be made ready; it is tried again at every turn. */
   readonly onRefused: (cell: number, error: unknown) => void;
   readonly onError: (error: unknown) => void;
+  /** This process can write cells now: Redis is reached. */
+  readonly isAble: () => boolean;
   /** Of the given cells, those that Redis does not have as they were prepared. */
   readonly changed: (leases: readonly CellLease[]) => Promise<readonly number[]>;
 }
@@ -44,6 +46,7 @@ export class Ownership {
   #timer: NodeJS.Timeout | undefined;
   #turn: Promise<void> = Promise.resolve();
   #stopped = false;
+  #unableSince: number | undefined;
 
   constructor(sql: Sql, options: OwnershipOptions) {
     this.#sql = sql;
@@ -104,8 +107,11 @@ export class Ownership {
       const kept = new Set(await renewCells(this.#sql, this.owner, [...this.#held.keys()], LEASE_MS));
       for (const held of [...this.#held.values()]) if (!kept.has(held.lease.cell)) this.#drop(held);
       await this.#look();
-      if (this.#stopped) return;
+      if (this.#stopped || !this.#options.isAble()) return;
       for (const lease of await acquireCells(this.#sql, this.owner, LEASE_MS)) {
+        // Ours until its lease ended: what was known of it holds no more.
+        const before = this.#held.get(lease.cell);
+        if (before !== undefined) this.#drop(before);
         const held: Held = { lease, isReady: false };
         this.#held.set(lease.cell, held);
         const work = this.#prepare(held).finally(() => this.#preparing.delete(work));
@@ -118,6 +124,15 @@ export class Ownership {
 
   async #look(): Promise<void> {
     const ready = [...this.#held.values()].filter(({ isReady }) => isReady);
+    if (this.#options.isAble()) this.#unableSince = undefined;
+    else this.#unableSince ??= performance.now();
+    if (this.#unableSince !== undefined) {
+      // Another worker may be better off.
+      if (performance.now() - this.#unableSince > LEASE_MS) {
+        await Promise.all(ready.map((held) => this.#release(held)));
+      }
+      return;
+    }
     const changed = new Set(await this.#options.changed(ready.map(({ lease }) => lease)));
     await Promise.all(
       ready.filter(({ lease }) => changed.has(lease.cell)).map((held) => this.#release(held)),

@@ -5,7 +5,7 @@
  * text, unless it is made by {@link raw}.
  */
 
-import { Readable } from 'node:stream';
+import { type Duplex, Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { runner } from 'node-pg-migrate';
 import { DatabaseError, Pool, type PoolClient, type QueryConfig, types } from 'pg';
@@ -70,6 +70,7 @@ export function connectPostgres(
     idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
     idleTimeoutMillis: 0,
     keepAlive: true,
+    keepAliveInitialDelayMillis: 10_000,
     types: {
       getTypeParser: ((oid: number, format: never) =>
         oid === types.builtins.INT8
@@ -121,7 +122,18 @@ async function transaction<T>(pool: Pool, run: (tx: Transaction) => Promise<T>, 
   try {
     await client.query(`BEGIN ${mode}`);
     const copy = async (statement: string, bytes: Buffer): Promise<void> => {
-      await pipeline(Readable.from([bytes], { objectMode: false }), client.query(copyFrom(statement)));
+      // The driver's own time limit would leave a stream behind on which a late answer of the server is an error that
+      // nobody can catch: here the connection is ended.
+      const query = client.query(Object.assign(copyFrom(statement), { query_timeout: TIMER_MAX_MS }));
+      const timer = setTimeout(() => {
+        broken = new Error('COPY was not answered in time');
+        (client as unknown as { connection: { stream: Duplex } }).connection.stream.destroy(broken);
+      }, ANSWER_WITHIN_MS);
+      try {
+        await pipeline(Readable.from([bytes], { objectMode: false }), query);
+      } finally {
+        clearTimeout(timer);
+      }
     };
     const limits = { queryMs: ANSWER_WITHIN_MS };
     const patiently = async (): Promise<void> => {

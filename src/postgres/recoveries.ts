@@ -87,7 +87,7 @@ export async function recordRecovery(
     await tx`
       UPDATE recoveries SET step = ${now.step}, players = ${now.players}, requests = ${now.requests},
         finished_at = CASE WHEN ${now.isFinished === true}::boolean THEN now() END
-      WHERE cell = ${lease.cell} AND epoch = ${lease.epoch}`;
+      WHERE cell = ${lease.cell} AND epoch = ${lease.epoch} AND finished_at IS NULL`;
   });
 }
 

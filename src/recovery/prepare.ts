@@ -9,6 +9,7 @@ import { finishRecovery } from '../postgres/recoveries.js';
 import type { RedisClient } from '../redis/client.js';
 import { cellKey } from '../redis/keys.js';
 import { type CellOwner, cellToken, NotSentError, type Scripts } from '../redis/scripts.js';
+import type { Turns } from '../turns.js';
 import { examine, ForeignError } from './handshake.js';
 import { type RebuildOptions, type Rebuilt, rebuild } from './rebuild.js';
 
@@ -16,6 +17,8 @@ export interface PrepareParts extends RebuildOptions {
   readonly sql: Sql;
   readonly redis: RedisClient;
   readonly scripts: Scripts;
+  /** Rebuilds take turns. */
+  readonly turn: Turns;
   /** Told when a cell has to be rebuilt, and when that has ended; undefined: it failed. */
   readonly onLost: (cell: number, reason: string) => void;
   readonly onRebuilt: (cell: number, rebuilt: Rebuilt | undefined) => void;
@@ -33,7 +36,7 @@ export async function prepareCell(parts: PrepareParts, leased: CellLease): Promi
   const { serverId } = redis;
   if (serverId === undefined) throw new NotSentError('Redis is not connected');
   const claimed = BigInt((await redis.hget(cellKey(leased.cell), 'fence')) ?? 0);
-  const lease = claimed > leased.fence ? await raiseFence(sql, leased, claimed) : leased;
+  const lease = claimed >= leased.fence ? await raiseFence(sql, leased, claimed) : leased;
   // Whatever is written from here on goes to the server that was looked at, or nowhere.
   const owner: CellOwner = { cell: lease.cell, fence: lease.fence, serverId };
   /** The front ends must not go on with it. What the cell says of itself is kept. */
@@ -42,7 +45,8 @@ export async function prepareCell(parts: PrepareParts, leased: CellLease): Promi
     await scripts.fencedSet(owner, cellKey(lease.cell), ['epoch', cellToken(epoch, 'none')]);
   };
   if (lease.halted !== null) {
-    await close(lease.token);
+    const [dataset, number] = ((await redis.hget(cellKey(lease.cell), 'epoch')) ?? '').split(':');
+    if (dataset === lease.token.split(':')[0]) await close(`${dataset}:${number}`);
     throw new ForeignError(`The ledger of the cell is halted: ${lease.halted}`);
   }
   const finding = await examine(sql, redis, lease);
@@ -67,11 +71,15 @@ export async function prepareCell(parts: PrepareParts, leased: CellLease): Promi
         throw new ForeignError(finding.reason);
       }
   }
+  await scripts.claimCell(owner);
+  // A former owner may have finished what it was about in the very last moment before the claim.
+  const again = await examine(sql, redis, lease);
+  if (!('reason' in again)) throw new Error(`Cell ${lease.cell} was made ready meanwhile`);
   parts.onLost(lease.cell, finding.reason);
   let rebuilt: Rebuilt | undefined;
   try {
     parts.onStep('recovery.detected');
-    rebuilt = await rebuild(parts, lease, owner, finding);
+    rebuilt = await parts.turn.run(() => rebuild(parts, lease, owner, finding));
     return rebuilt.lease;
   } finally {
     parts.onRebuilt(lease.cell, rebuilt);

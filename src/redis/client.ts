@@ -32,6 +32,8 @@ export class RedisClient extends Redis {
 
   constructor(url: string) {
     super(url, OPTIONS);
+    // Every cell that waits for the server listens.
+    this.setMaxListeners(0);
     this.on('ready', () => this.#identify());
     this.on('close', () => {
       this.serverId = undefined;

@@ -92,7 +92,12 @@ export async function startFrontEnd(parts: FrontEndParts): Promise<number> {
     whenReady: (timeoutMs) => whenReady(redis, timeoutMs),
     epochOf: (cell) => (isVolatile() ? undefined : directory.epochOf(cell)),
     spinIds,
-    booked: (cell, epoch, id) => acknowledgements.booked(cell, epoch, id),
+    serverOf: () => redis.serverId,
+    booked: async (cell, { epoch, serverId }, id) => {
+      if (!(await acknowledgements.booked(cell, epoch, id))) return false;
+      // A Redis that came back may lack what was dealt before: then the ledger has later entries, and not this one.
+      return redis.serverId === serverId || (await store.findEntry(id)) !== undefined;
+    },
     isStalled: (cell) => acknowledgements.isStalled(cell),
     deadlineMs: config.SPIN_DEADLINE_MS,
     batchMax: config.BATCH_MAX,
@@ -143,7 +148,8 @@ export async function startFrontEnd(parts: FrontEndParts): Promise<number> {
   undo.add(async () => {
     clearInterval(clock);
     clearInterval(toucher);
-    await touch();
+    // When a key was used last is not worth a wait.
+    await Promise.race([touch().catch(() => {}), new Promise((resolve) => setTimeout(resolve, 500))]);
   });
   const lookups = openLookups(redis);
   const services: Services = {

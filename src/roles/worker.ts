@@ -20,9 +20,12 @@ import { connectRedis, isReady, openRedisClient, type RedisClient } from '../red
 import { cellTokens, openLookups } from '../redis/lookups.js';
 import { cellToken, type Scripts } from '../redis/scripts.js';
 import type { OnStep } from '../steps.js';
+import { Turns } from '../turns.js';
 import type { Undo } from '../undo.js';
 
 const FLUSH_AT_STOP_MS = 3000;
+/** Each holds a connection to Postgres for as long as it takes. */
+const REBUILDS_AT_ONCE = 3;
 /** What a rebuild reads of the ledger for the players is not much older than this. */
 const CHECKPOINT_EVERY_MS = 60_000;
 
@@ -111,6 +114,7 @@ export async function startWorker(parts: WorkerParts): Promise<BlockKeeper> {
       log.warn({ err: error }, 'the checkpoint of the players failed; it comes again');
     },
   });
+  const rebuilds = new Turns(REBUILDS_AT_ONCE);
   const refused = new Set<number>();
   const logUnprepared = onceASecond((fields, unsaid) =>
     log.warn({ ...fields, unsaid }, 'a cell could not be prepared; trying again'),
@@ -123,6 +127,7 @@ export async function startWorker(parts: WorkerParts): Promise<BlockKeeper> {
           redis,
           scripts,
           idempotencyPeriodSeconds: parts.idempotencyTtlSeconds,
+          turn: rebuilds,
           onStep,
           onLost: (cell, reason) => {
             metrics.recoveriesUnderWay.inc();
@@ -170,10 +175,10 @@ export async function startWorker(parts: WorkerParts): Promise<BlockKeeper> {
       metrics.storeErrors.inc({ store: 'ledger' });
       logUnprepared({ err: error });
     },
+    isAble: () => isReady(redis),
     changed: async (leases) => {
       const { serverId } = redis;
-      // A server that does not answer holds what it holds: it is looked at once it does.
-      if (serverId === undefined || !isReady(redis)) return [];
+      if (serverId === undefined) return [];
       const tokens = await cellTokens(
         redis,
         leases.map(({ cell }) => cell),
@@ -226,10 +231,11 @@ export async function startWorker(parts: WorkerParts): Promise<BlockKeeper> {
   checkpoints.start();
   undo.add(async () => {
     housekeeping.stop();
-    await checkpoints.stop();
+    const checkpointed = checkpoints.stop();
     await keeper.stop();
     await flusher.stop(FLUSH_AT_STOP_MS);
     await ownership.stop();
+    await checkpointed;
   });
   return keeper;
 }

@@ -38,6 +38,12 @@ export interface SpinJob extends BatchItem {
   fail(failure: SpinFailure): void;
 }
 
+/** Under which epoch, and by which run of the store's server, something was dealt. */
+export interface Dealt {
+  readonly epoch: string;
+  readonly serverId: string | undefined;
+}
+
 export interface BatcherOptions {
   readonly call: (call: SpinCall) => Promise<Buffer>;
   /** The store can be reached now. */
@@ -51,7 +57,9 @@ export interface BatcherOptions {
    * Resolves once the ledger has every entry of a cell up to one: true; false where that did not come to be known
    * within the deadline.
    */
-  readonly booked: (cell: number, epoch: string, id: bigint) => Promise<boolean>;
+  readonly booked: (cell: number, dealt: Dealt, id: bigint) => Promise<boolean>;
+  /** Which run of the store's server is reached now. */
+  readonly serverOf: () => string | undefined;
   /** The ledger of a cell does not move: what would wait for it is refused. */
   readonly isStalled: (cell: number) => boolean;
   /** How long an answer of the store is waited for, all tries together. */
@@ -97,7 +105,7 @@ class CellQueue {
   readonly #cell: number;
   readonly #operationField: string;
   readonly #options: BatcherOptions;
-  readonly #encoder = new BatchEncoder();
+  #encoder = new BatchEncoder();
   #waiting: SpinJob[] = [];
   #underWay: SpinJob[] = [];
   /** Dealt; the ledger has them not yet. */
@@ -153,13 +161,15 @@ class CellQueue {
   };
 
   async #send(jobs: SpinJob[]): Promise<void> {
-    const { call, isReady, whenReady, epochOf, deadlineMs, onBatch, onError, onEpoch } = this.#options;
+    const { call, isReady, whenReady, epochOf, deadlineMs, onBatch, onError, onEpoch, serverOf } =
+      this.#options;
     const epoch = epochOf(this.#cell);
     if (epoch === undefined || !isReady()) {
       for (const job of jobs) job.fail('refused');
       return;
     }
     const started = performance.now();
+    const serverId = serverOf();
     const partners: Partner[] = [];
     const operationId = Buffer.allocUnsafe(8);
     this.#operations += 1n;
@@ -194,14 +204,17 @@ class CellQueue {
       }
     }
     if (answer === undefined) {
+      // A call that was given up may still be under way, and send what its buffer holds.
+      this.#encoder = new BatchEncoder();
       for (const job of jobs) job.fail(mayHaveRun ? 'unknown' : 'refused');
       return;
     }
     onBatch(jobs.length, (performance.now() - started) / 1000);
-    this.#settle(jobs, partners, epoch, new BatchReply(answer, partners.length, jobs.length));
+    const dealt = { epoch, serverId };
+    this.#settle(jobs, partners, dealt, new BatchReply(answer, partners.length, jobs.length));
   }
 
-  #settle(jobs: SpinJob[], partners: Partner[], epoch: string, reply: BatchReply): void {
+  #settle(jobs: SpinJob[], partners: Partner[], dealt: Dealt, reply: BatchReply): void {
     const { buffer, timeMs } = reply;
     const spinsUsed = partners.map((_, place) => reply.spinsUsed(place));
     const apiUsed = partners.map((_, place) => reply.apiUsed(place));
@@ -234,7 +247,7 @@ class CellQueue {
         this.#answer(job, result);
       }
     }
-    if (parked.length > 0) this.#park(parked, epoch, newestId);
+    if (parked.length > 0) this.#park(parked, dealt, newestId);
   }
 
   #answer(job: SpinJob, result: SpinResult): void {
@@ -248,10 +261,10 @@ class CellQueue {
   }
 
   /** Answers these once the ledger has the newest of them, and so all; the next batch goes out meanwhile. */
-  #park(parked: { job: SpinJob; result: SpinResult }[], epoch: string, newestId: bigint): void {
+  #park(parked: { job: SpinJob; result: SpinResult }[], dealt: Dealt, newestId: bigint): void {
     this.#parked += parked.length;
     this.#options
-      .booked(this.#cell, epoch, newestId)
+      .booked(this.#cell, dealt, newestId)
       .catch(() => false)
       .then((isBooked) => {
         this.#parked -= parked.length;
