@@ -154,6 +154,18 @@ describe('spindle recover', () => {
     await until(async () => (await spin('second')).status === 200, 'spins are dealt');
   });
 
+  test("does not take another database's cell for a halted one of ours", async () => {
+    await service.stop();
+    await sql`UPDATE cells SET halted = 'a test' WHERE cell = 0`;
+    const foreign = '00000000-0000-0000-0000-000000000000:4:x';
+    await redis.hset(cellKey(0), 'epoch', foreign);
+    expect((await recover()).cells[0]).toMatchObject({ state: 'halted' });
+    expect(await redis.hget(cellKey(0), 'epoch')).toBe(foreign);
+    await redis.flushdb();
+    expect((await recover()).cells[0]).toMatchObject({ state: 'halted' });
+    expect(await redis.hget(cellKey(0), 'epoch')).toBeNull();
+  });
+
   test('says what is wrong usage', async () => {
     for (const words of [['extra'], ['--check', '--replace'], ['--resume', 'x'], ['--bogus']]) {
       expect([words, (await recover(...words)).status]).toEqual([words, 2]);

@@ -352,6 +352,18 @@ describe('the spin script', () => {
     const entries = await outbox();
     expect(entries.slice(-2).map((entry) => entry.timeMs)).toEqual([ahead + 1, ahead + 1]);
   });
+
+  test('a requestId that was bound by a clock that then goes back is found', async () => {
+    await load(0, 0, 0);
+    await run([item()]);
+    const last = (await redis.hgetBuffer(cellKey(CELL), 'last'))!;
+    // The newest entry was made two periods from now, by the clock as it was then.
+    last.writeUIntLE(Date.now() + 2 * 86_400_000, 0, 6);
+    await redis.hset(cellKey(CELL), 'last', last);
+    const [first] = (await run([item({ requestId: 'ahead' })])).cores;
+    const again = await run([item({ requestId: 'ahead' })]);
+    expect([again.statuses, again.cores]).toEqual([[SPIN_STATUS.replay], [first]]);
+  });
 });
 
 describe('loading a block', () => {
@@ -388,6 +400,13 @@ describe('what the owner of a cell writes', () => {
   test('goes to the run of the server that was looked at, or nowhere', async () => {
     await expect(scripts.claimCell({ ...owner(1n), serverId: 'another' })).rejects.toThrow(NotSentError);
     expect(await redis.hexists(cellKey(CELL), 'fence')).toBe(0);
+  });
+
+  test('emptying takes any number of keys', async () => {
+    const keys = Array.from({ length: 20_000 }, (_, i) => blockKey(CELL, GAME_ID, i));
+    await redis.mset(...keys.flatMap((key) => [key, 'x']));
+    await scripts.claimCell(owner(1n), keys);
+    expect(await redis.keys('*')).toEqual([cellKey(CELL)]);
   });
 
   test('emptying leaves nothing but the claim', async () => {
