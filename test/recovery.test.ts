@@ -177,6 +177,30 @@ describe('a Redis that is emptied', () => {
     expect(await metrics()).toMatch(/^spindle_recovery_seconds_count 1$/m);
   });
 
+  test('in every cell at once is rebuilt, some cells at a time', async () => {
+    const others = await Promise.all(
+      Array.from({ length: 20 }, async () => {
+        const other = await service.newPartner({ openingBalanceUsd: 5 });
+        const game = await service.newGame(other.key, parSheet('classic-3-reel'));
+        const body = { gameId: game, playerId: 'p', wagerUsd: WAGER, requestId: 'r' };
+        const { status, text } = await service.spin(other.key, body);
+        expect(status).toBe(200);
+        return { key: other.key, body, text };
+      }),
+    );
+    await until(async () => (await booked()) === others.length, 'all is booked');
+    expect((await sql`SELECT DISTINCT cell FROM partners JOIN ledger USING (partner_id)`).length).toBe(16);
+    await redis.flushdb();
+    await until(async () => !(await isReady()), 'the loss is noticed');
+    await until(isReady, 'the service is ready');
+    expect((await sql`SELECT 1 FROM recoveries WHERE finished_at IS NOT NULL`).length).toBe(16);
+    for (const { key, body, text } of others) {
+      await until(async () => (await service.spin(key, body)).text === text, 'the replay is answered');
+    }
+    expect(await booked()).toBe(others.length);
+    await booksHold(sql);
+  });
+
   test('while the service is down is rebuilt at its start', async () => {
     const spun = await spinAndBook('one', 30);
     await service.stop();
