@@ -6,6 +6,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { playerField, playersKey } from '../src/redis/keys.js';
 import { type LoggedService, type OwnStores, ownStores, startLogged } from './support/faults.js';
 import { load, portOf, spinRequest } from './support/load.js';
+import { proxy } from './support/proxy.js';
 import {
   environment,
   freshStores,
@@ -223,6 +224,27 @@ describe('two front ends that answer once the ledger has it, one that answers on
       expect(ms).toBeLessThan(1500);
     } finally {
       await late.running.stop();
+    }
+  });
+
+  test('a subscription that is cut while it is made anew ends nothing', async () => {
+    const cable = await proxy(stores.redisUrl);
+    const { databaseUrl } = stores;
+    const behind = await startLogged({ redisUrl: cable.url, databaseUrl }, { ...LEDGER, ROLES: 'http' });
+    try {
+      let cuts = 0;
+      cable.beforeRequest = (chunk) => {
+        if (cuts >= 5 || !/subscribe/i.test(chunk.toString('latin1'))) return;
+        cuts++;
+        cable.cut();
+      };
+      cable.cut();
+      await until(() => cuts === 5, 'five subscriptions were cut');
+      await until(async () => (await redis.pubsub('NUMSUB', 'spindle:booked'))[1] === 3, 'it listens again');
+      await until(async () => codeOf(await witness.spin(behind, true)) === '200', 'it answers spins');
+    } finally {
+      await behind.running.stop();
+      await cable.close();
     }
   });
 

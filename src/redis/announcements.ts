@@ -16,14 +16,14 @@ export function announceBooked(redis: RedisClient, { cell, epoch, cursor }: Book
   redis.publish(CHANNEL, `${cell} ${epoch} ${cursor}`).catch(() => {});
 }
 
-/** @param subscriber a connection of its own; it subscribes again by itself when it was lost. */
-export async function listenBooked(
-  subscriber: Redis,
-  onBooked: (announcement: BookedAnnouncement) => void,
-): Promise<void> {
+/** @param subscriber a connection of its own; it subscribes again whenever it is made anew. */
+export function listenBooked(subscriber: Redis, onBooked: (announcement: BookedAnnouncement) => void): void {
   subscriber.on('message', (_channel: string, message: string) => {
     const [cell, epoch, cursor] = message.split(' ');
     onBooked({ cell: Number(cell), epoch: epoch!, cursor: BigInt(cursor!) });
   });
-  await subscriber.subscribe(CHANNEL);
+  // Where it fails the connection is lost, and the next one subscribes; meanwhile Postgres is asked.
+  const subscribe = (): void => void subscriber.subscribe(CHANNEL).catch(() => {});
+  subscriber.on('ready', subscribe);
+  subscribe();
 }

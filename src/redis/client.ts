@@ -66,9 +66,10 @@ export function connectRedis(url: string, onError: (error: Error) => void): Redi
   return client;
 }
 
-/** A connection that only listens. @throws where the server can't be reached. */
+/** A connection that only listens; after each 'ready' it must subscribe anew. @throws where the server can't be reached. */
 export async function openSubscriber(url: string, onError: (error: Error) => void): Promise<Redis> {
-  const client = new Redis(url, OPTIONS);
+  // By itself the library would subscribe again without listening whether that fails, which ends the process.
+  const client = new Redis(url, { ...OPTIONS, autoResubscribe: false });
   client.on('error', onError);
   await client.connect();
   return client;

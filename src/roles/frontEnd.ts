@@ -79,9 +79,7 @@ export async function startFrontEnd(parts: FrontEndParts): Promise<number> {
       metrics.storeErrors.inc({ store: 'redis' }),
     );
     undo.add(() => subscriber.disconnect());
-    await listenBooked(subscriber, ({ cell, epoch, cursor }) =>
-      acknowledgements.advance(cell, epoch, cursor),
-    );
+    listenBooked(subscriber, ({ cell, epoch, cursor }) => acknowledgements.advance(cell, epoch, cursor));
   }
   const logBatchError = onceASecond((fields, unsaid) =>
     log.warn({ ...fields, unsaid }, 'a batch of spins had no answer'),
