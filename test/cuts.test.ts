@@ -29,7 +29,7 @@ const ANSWER_BYTES = 5 + 33 + 2;
 /** The client library has the answer without the last byte of its CRLF. */
 const WHOLE_BYTES = ANSWER_BYTES - 1;
 /** Long enough for a connection to be made again; and too short for it: the first reconnect comes after 50 ms. */
-const PATIENT_MS = 8000;
+const PATIENT_MS = 15_000;
 const IMPATIENT_MS = 40;
 const CUTS_OF_WORKER = 8;
 
