@@ -55,13 +55,7 @@ export async function startFrontEnd(parts: FrontEndParts): Promise<number> {
   const isVolatile = (): boolean => durability.volatile.length > 0 && !config.allowVolatileRedis;
   await durability.look();
   durability.start();
-  // A server that was started again may have other settings.
-  const look = (): void => void durability.look();
-  redis.on('identified', look);
-  undo.add(() => {
-    redis.off('identified', look);
-    durability.stop();
-  });
+  undo.add(() => durability.stop());
   const logAckError = onceASecond((fields, unsaid) =>
     log.warn({ ...fields, unsaid }, 'spins wait for the ledger, which does not answer'),
   );

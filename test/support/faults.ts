@@ -55,7 +55,14 @@ export async function ownStores(
   const outage = async (begin: () => Promise<EmbeddedStore>): Promise<Outage & { url: string }> => {
     let store = await begin();
     const signal = async (name: NodeJS.Signals): Promise<void> => {
-      for (const pid of await family(store.pid()!)) process.kill(pid, name);
+      for (const pid of await family(store.pid()!)) {
+        try {
+          process.kill(pid, name);
+        } catch (error) {
+          // A child may have ended by itself meanwhile.
+          if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+        }
+      }
     };
     return {
       url: store.url,
