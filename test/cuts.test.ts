@@ -67,6 +67,7 @@ beforeAll(async () => {
 });
 
 beforeEach(() => {
+  disturbed = 0;
   witness = new Witness(stores, partner, gameId);
   return () => witness.close();
 });
@@ -100,13 +101,18 @@ interface Round {
 }
 
 /** Spins while the connection is cut; gives the calls that were seen, and how many of them were cut. */
-async function cutting(lane: Lane, round: Round): Promise<{ calls: number; cuts: number }> {
+async function cutting(
+  lane: Lane,
+  round: Round,
+): Promise<{ calls: number; cuts: number; isDisturbed: boolean }> {
   const { way, bytes, isNamed, spins = 1, times = 1, after = 0 } = round;
   const { cable } = lane;
   await dealsAgain(lane);
   let calls = 0;
   let cuts = 0;
+  let isDisturbed = false;
   cable.beforeRequest = (chunk) => {
+    if (/config/i.test(chunk.toString('latin1'))) isDisturbed = true;
     if (isSpinCall(chunk) && ++calls <= times) {
       void cable.cutAfter(way, bytes, bytes % 2 === 1).then(() => {
         cuts++;
@@ -119,17 +125,22 @@ async function cutting(lane: Lane, round: Round): Promise<{ calls: number; cuts:
   if (spins === 1) await until(() => cuts === times, `the connection is cut after ${bytes} bytes of ${way}`);
   cable.beforeRequest = () => {};
   cable.disarm();
-  return { calls, cuts };
+  return { calls, cuts, isDisturbed };
 }
 
-/** Runs the rounds, the lanes side by side. */
+/** Rounds in which the front end also asked for Redis's settings: the cut may have come in those bytes. */
+let disturbed = 0;
+
+/** Runs the rounds, the lanes side by side; gives those in which only the call was under way. */
 async function cuttingAll(lanes: readonly Lane[], rounds: readonly Round[]) {
   const left = [...rounds];
   const done: (Round & { calls: number; cuts: number })[] = [];
   await Promise.all(
     lanes.map(async (lane) => {
       for (let round = left.shift(); round !== undefined; round = left.shift()) {
-        done.push({ ...round, ...(await cutting(lane, round)) });
+        const { isDisturbed, ...seen } = await cutting(lane, round);
+        if (isDisturbed) disturbed++;
+        else done.push({ ...round, ...seen });
       }
     }),
   );
@@ -209,7 +220,9 @@ test('cut in the answer, without time to send it again: in doubt, it is said', a
   expect(answers['KS-5002']).toBeGreaterThan(ANSWER_BYTES / 2);
   expect(answers['200']).toBeGreaterThanOrEqual(beyond.length);
   // Redis had each call whole.
-  expect(happened).toBe(answers['KS-4110']! + answers['KS-5002']!);
+  const inDoubt = answers['KS-4110']! + answers['KS-5002']!;
+  expect(happened).toBeLessThanOrEqual(inDoubt);
+  expect(happened).toBeGreaterThanOrEqual(inDoubt - disturbed);
 });
 
 test('the repetitions of a call are cut, too', async () => {
