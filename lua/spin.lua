@@ -24,7 +24,8 @@ ARGV[8]  the batch (little endian):
            partners u16, games u16, spins u16, offset of the first spin u32
            each partner: id u32, spin limit u32, API limit u32, opening balance i64, funding i64 (-1: none),
                          enforce the balance u8
-           each game:    id u32, wager i64, largest payout i64, offset of its payouts u32, number of its payouts u16
+           each game:    id u32, wager i64, largest payout i64, offset of its payouts u32, number of its payouts u16,
+                         tickets of its pool u32 (a raffle; 0: a slot game, whose queue has no end)
            payouts:      i64 per outcome code (micro-USD)
            each spin:    kind u8 (1 deal, 2 count a spin request, 3 count an API request),
                          deny u8 (0 none; else the spin is refused unless its requestId is bound),
@@ -43,7 +44,7 @@ local call = redis.call
 
 local DEALT, REPLAY, CONFLICT, LIMITED, DENIED = '\0', '\1', '\2', '\3', '\4'
 local INSUFFICIENT, FUNDING, EXHAUSTED, NO_BLOCK, COUNTED, OVERFLOW = '\5', '\6', '\7', '\8', '\9', '\10'
-local OUTBOX_FULL = '\11'
+local OUTBOX_FULL, CLOSED = '\11', '\12'
 local NO_CORE = string.rep('\0', CORE_BYTES)
 local MONEY_MAX = 9e15
 local SEQ_MAX = 16383
@@ -79,11 +80,11 @@ for i = 1, partnerCount do
   id, spinLimit[i], apiLimit[i], opening[i], funding[i], enforce[i], offset = unpackStruct('<I4I4I4i8i8B', batch, offset)
   partnerIds[i] = id
 end
-local gameIds, wager, gameMaxPayout, payoutsAt, payoutCount, spinHead = {}, {}, {}, {}, {}, {}
+local gameIds, wager, gameMaxPayout, payoutsAt, payoutCount, poolSize, spinHead = {}, {}, {}, {}, {}, {}, {}
 for i = 1, gameCount do
   spinHead[i] = '\1' .. sub(batch, offset, offset + 11)
-  gameIds[i], wager[i], gameMaxPayout[i], payoutsAt[i], payoutCount[i], offset =
-    unpackStruct('<I4i8i8I4I2', batch, offset)
+  gameIds[i], wager[i], gameMaxPayout[i], payoutsAt[i], payoutCount[i], poolSize[i], offset =
+    unpackStruct('<I4i8i8I4I2I4', batch, offset)
 end
 
 -- Parse the spins; collect what must be read.
@@ -228,6 +229,8 @@ for i = 1, spinCount do
       end
     elseif deny[i] ~= 0 then
       result = DENIED
+    elseif poolSize[gameOf[i] + 1] > 0 and nextIndex[gameOf[i] + 1] >= poolSize[gameOf[i] + 1] then
+      result = CLOSED
     elseif isFull then
       result = OUTBOX_FULL
     else
@@ -253,7 +256,7 @@ for i = 1, spinCount do
       else
         local index = nextIndex[game]
         if index >= queueEnd[game] then
-          result = queueEnd[game] == 0 and NO_BLOCK or EXHAUSTED
+          result = (queueEnd[game] == 0 or poolSize[game] > 0) and NO_BLOCK or EXHAUSTED
         else
           -- The outcome at the game's counter; the wanted stretch of the block is read once.
           local at = chunk[game] and (index - chunkFrom[game]) * 2 + 1

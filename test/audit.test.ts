@@ -539,7 +539,7 @@ describe('outcomes', () => {
     const paid = await audited();
     expect(problems(paid)).toEqual({
       balances: ['the balance does not follow from the one before'],
-      outcomes: ['the credit is not what the PAR sheet pays'],
+      outcomes: ['the credit is not what the PAR sheet or prize table pays'],
       'double-entry': ['game_days.paid_micros is not their sum in the ledger'],
     });
     expect(firstOf(paid, 'outcomes')).toMatchObject({
@@ -549,7 +549,7 @@ describe('outcomes', () => {
     });
     await sql`UPDATE ledger SET credit_micros = credit_micros - 1, wager_micros = wager_micros - 1
       WHERE entry_id = ${id}`;
-    expect(problems(await audited()).outcomes).toEqual(["the wager is not the PAR sheet's denomination"]);
+    expect(problems(await audited()).outcomes).toEqual(["the wager is not the sheet's denomination or the ticket price"]);
   });
 
   test('a row of a game that is not the partner’s, and of one that there is not', async () => {
@@ -569,7 +569,7 @@ describe('outcomes', () => {
       SELECT count(*)::int AS dealt FROM ledger WHERE game_id = ${gameId} AND kind = 1 AND outcome_code = 0`) as unknown as [
       { dealt: number },
     ];
-    expect(found).toEqual(dealt === 0 ? {} : { outcomes: ['the credit is not what the PAR sheet pays'] });
+    expect(found).toEqual(dealt === 0 ? {} : { outcomes: ['the credit is not what the PAR sheet or prize table pays'] });
   });
 
   test('are computed from decimal text, exactly', () => {
@@ -952,7 +952,7 @@ describe('spindle audit', () => {
     expect(status).toBe(1);
     expect(out).toContain('WRONG  outcomes');
     expect(out).toMatch(/\n {2}… and [\d,]+ more\n/);
-    expect(out.match(/the credit is not what the PAR sheet pays/g)).toHaveLength(3);
+    expect(out.match(/the credit is not what the PAR sheet or prize table pays/g)).toHaveLength(3);
     expect(out).toMatch(
       /\n {4}entry \d+ {2}at \S+ {2}spin [0-9a-f]{32} {2}partner \d+ {2}player "[^\n]+" {2}number \d+ {2}game \d+ {2}index \d+/,
     );

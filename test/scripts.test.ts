@@ -62,6 +62,7 @@ const game: Game = {
   status: 'ACTIVE',
   wagerMicros: 250_000,
   maxPayoutMicros: 2_500_000,
+  poolSize: 0,
   payoutTable: table,
   payoutMicros: PAYOUTS,
   fragments: [],

@@ -1,5 +1,5 @@
 /**
- * Keeps the outcome queues of the owned cells filled.
+ * Keeps the outcome queues of the owned cells filled, and seals the pools of raffles: a pool is the one block of its game.
  *
  * A game has at least `minReadyBlocks` + 1 blocks, and outcomes for the next seconds at the pace at which it was lately
  * consumed; the size of a block follows that pace. The pace is read off the outbox: each entry tells which index was
@@ -11,24 +11,31 @@
  * one that was leased and not loaded is loaded then, none is ever drawn again.
  */
 import type { Piscina } from 'piscina';
+import type { GameStatus } from '../domain/game.js';
 import type { ParSheet } from '../domain/par.js';
+import type { PrizeTableUsd } from '../domain/raffle.js';
 import { blocksMade, bookedBlocks, leaseBlock, leaseEnds, openBlocks } from '../postgres/blocks.js';
 import type { CellLease } from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
 import { sheetsOf } from '../postgres/directory.js';
+import { openRaffle } from '../postgres/raffles.js';
 import type { RedisClient } from '../redis/client.js';
 import { blockKey, gamesKey } from '../redis/keys.js';
 import { readGame } from '../redis/records.js';
 import type { Scripts } from '../redis/scripts.js';
 import type { OnStep } from '../steps.js';
 
-/** What piscina is asked for, and what it gives (workers/makeBlock.ts). */
+/** What piscina is asked for, and what it gives (workers/makeBlock.ts, workers/sealRaffle.ts). */
 export interface BlockOrder {
   readonly sheetId: number;
   readonly sheet: ParSheet;
   readonly gameId: number;
   readonly fromIndex: number;
   readonly count: number;
+}
+export interface PoolOrder {
+  readonly gameId: number;
+  readonly table: PrizeTableUsd;
 }
 export interface MadeBlock {
   readonly seed: Uint8Array;
@@ -42,14 +49,19 @@ export interface KeptGame {
   readonly gameId: number;
   readonly partnerId: number;
   readonly cell: number;
+  /** Of a slot game. */
   readonly parSheetId: number | null;
-  readonly gameType: 'slot' | 'raffle';
+  /** Of a raffle. */
+  readonly prizeTable: PrizeTableUsd | null;
+  readonly status: GameStatus;
   readonly blocksRequested: number;
 }
 
 export interface KeeperOptions {
   readonly gamesOfCell: (cell: number) => readonly KeptGame[];
   readonly minReadyBlocks: (partnerId: number) => number;
+  /** The worker of the thread pool that seals a raffle. */
+  readonly sealer: string;
   readonly onMade: (block: {
     gameId: number;
     outcomes: number;
@@ -60,6 +72,7 @@ export interface KeeperOptions {
   readonly onStep: OnStep;
 }
 
+const OUTCOME_BYTES = 2;
 /** Outcomes in a block of an idle game: 4 KB of Redis. */
 const BLOCK_OUTCOMES_MIN = 2048;
 const BLOCK_OUTCOMES_MAX = 262_144;
@@ -76,7 +89,10 @@ interface Queue {
   readonly gameId: number;
   readonly partnerId: number;
   readonly lease: CellLease;
-  readonly sheetId: number;
+  /** What its outcomes are made of. */
+  readonly source: { readonly sheetId: number } | { readonly raffle: PrizeTableUsd };
+  /** A raffle whose pool is not known to be open to spins. */
+  isSealing: boolean;
   /** Blocks that are loaded and not wholly booked, oldest first. */
   blocks: { fromIndex: number; toIndex: number }[];
   nextIndex: number;
@@ -140,14 +156,16 @@ export class BlockKeeper {
   learn(games: readonly KeptGame[]): void {
     for (const game of games) {
       const lease = this.#leases.get(game.cell);
-      if (lease === undefined || game.gameType !== 'slot' || game.parSheetId === null) continue;
+      const { parSheetId, prizeTable } = game;
+      if (lease === undefined) continue;
       let queue = this.#queues.get(game.gameId);
       if (queue === undefined) {
         queue = {
           gameId: game.gameId,
           partnerId: game.partnerId,
           lease,
-          sheetId: game.parSheetId,
+          source: prizeTable === null ? { sheetId: parSheetId! } : { raffle: prizeTable },
+          isSealing: prizeTable !== null,
           blocks: [],
           nextIndex: 0,
           leaseEnd: undefined,
@@ -225,6 +243,7 @@ export class BlockKeeper {
   }
 
   #isLow(queue: Queue): boolean {
+    if ('raffle' in queue.source) return queue.leaseEnd === 0;
     const ready = (queue.leaseEnd ?? 0) - queue.nextIndex;
     return (
       queue.requested > 0 ||
@@ -259,6 +278,7 @@ export class BlockKeeper {
       queue.blocks.push({ fromIndex, toIndex });
     }
     queue.leaseEnd = ends.get(queue.gameId) ?? 0;
+    if (queue.leaseEnd > 0) await this.#open(queue);
     // Of what a worker before this one booked it may not have removed the last any more.
     const done = await bookedBlocks(this.#sql, queue.gameId, UNLINKED_ANEW);
     if (done.length > 0) {
@@ -266,24 +286,40 @@ export class BlockKeeper {
     }
   }
 
+  /** Draws the next block of a slot game, or seals the whole pool of a raffle. */
+  async #draw({ source, gameId, pace }: Queue, fromIndex: number): Promise<MadeBlock> {
+    if ('raffle' in source) {
+      const order: PoolOrder = { gameId, table: source.raffle };
+      return this.#pool.run(order, { filename: this.#options.sealer });
+    }
+    const order: BlockOrder = {
+      sheetId: source.sheetId,
+      sheet: await this.#sheet(source.sheetId),
+      gameId,
+      fromIndex,
+      count: Math.min(
+        BLOCK_OUTCOMES_MAX,
+        Math.max(BLOCK_OUTCOMES_MIN, 2 ** Math.ceil(Math.log2(Math.max(1, pace * BLOCK_SECONDS)))),
+      ),
+    };
+    return this.#pool.run(order);
+  }
+
+  /** Notes that the pool of a raffle can be dealt from. */
+  async #open(queue: Queue): Promise<void> {
+    if (!queue.isSealing) return;
+    await openRaffle(this.#sql, queue.gameId);
+    queue.isSealing = false;
+  }
+
   async #make(queue: Queue): Promise<void> {
     const started = performance.now();
     const { lease, gameId } = queue;
     const fromIndex = queue.leaseEnd!;
-    const count = Math.min(
-      BLOCK_OUTCOMES_MAX,
-      Math.max(BLOCK_OUTCOMES_MIN, 2 ** Math.ceil(Math.log2(Math.max(1, queue.pace * BLOCK_SECONDS)))),
-    );
-    const order: BlockOrder = {
-      sheetId: queue.sheetId,
-      sheet: await this.#sheet(queue.sheetId),
-      gameId,
-      fromIndex,
-      count,
-    };
     const { onStep } = this.#options;
-    const block: MadeBlock = await this.#pool.run(order);
+    const block = await this.#draw(queue, fromIndex);
     onStep('block.made');
+    const count = block.outcomes.byteLength / OUTCOME_BYTES;
     const toIndex = fromIndex + count;
     await leaseBlock(this.#sql, lease, { gameId, fromIndex, toIndex, ...block });
     onStep('block.leased');
@@ -292,6 +328,7 @@ export class BlockKeeper {
     onStep('block.loaded');
     queue.leaseEnd = toIndex;
     queue.blocks.push({ fromIndex, toIndex });
+    await this.#open(queue);
     if (queue.requested > 0) {
       queue.requested -= 1;
       await blocksMade(this.#sql, gameId, 1);

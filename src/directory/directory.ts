@@ -7,7 +7,8 @@
  * known: nothing can be changed then either.
  */
 import type { ApiKey, Game, Partner } from '../domain/game.js';
-import { payoutTable, renderSheet } from '../domain/presentation.js';
+import { payoutTable, type RenderedSheet, renderSheet } from '../domain/presentation.js';
+import { readPrizeTable, renderPrizeTable } from '../domain/raffle.js';
 import { cellEpochs } from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
 import { changesAfter, type DirectoryGame, newestChange, sheetsOf } from '../postgres/directory.js';
@@ -16,10 +17,19 @@ import type { PartnerRow } from '../postgres/partners.js';
 /** A game as the block keeper needs it. */
 export type KnownGame = DirectoryGame;
 
-type RenderedSheet = Pick<
+/** What a sheet or a prize table makes of every game on it. */
+type Mathematics = Pick<
   Game,
   'wagerMicros' | 'maxPayoutMicros' | 'payoutTable' | 'payoutMicros' | 'fragments'
 >;
+
+const mathematicsOf = (rendered: RenderedSheet): Mathematics => ({
+  wagerMicros: rendered.wagerMicros,
+  maxPayoutMicros: rendered.maxPayoutMicros,
+  payoutTable: payoutTable(rendered),
+  payoutMicros: rendered.combinations.map((combination) => combination.payoutMicros),
+  fragments: rendered.combinations.map((combination) => combination.json),
+});
 
 export interface DirectoryOptions {
   readonly pollMs: number;
@@ -38,7 +48,10 @@ export class Directory {
   #keys = new Map<string, ApiKey>();
   #games = new Map<number, Game>();
   #knownGames = new Map<number, KnownGame>();
-  #sheets = new Map<number, RenderedSheet>();
+  /** By sheet. */
+  #sheets = new Map<number, Mathematics>();
+  /** By raffle: its prize table never changes. */
+  #raffles = new Map<number, Mathematics>();
   #epochs = new Map<number, string>();
   #timer: NodeJS.Timeout | undefined;
   #isStale = false;
@@ -135,30 +148,34 @@ export class Directory {
       .map((game) => game.parSheetId)
       .filter((id): id is number => id !== null && !this.#sheets.has(id));
     for (const [id, sheet] of await sheetsOf(this.#sql, [...new Set(unknown)])) {
-      const rendered = renderSheet(sheet);
-      this.#sheets.set(id, {
-        wagerMicros: rendered.wagerMicros,
-        maxPayoutMicros: rendered.maxPayoutMicros,
-        payoutTable: payoutTable(rendered),
-        payoutMicros: rendered.combinations.map((combination) => combination.payoutMicros),
-        fragments: rendered.combinations.map((combination) => combination.json),
-      });
+      this.#sheets.set(id, mathematicsOf(renderSheet(sheet)));
     }
     for (const partner of changes.partners) this.#partners.set(partner.partnerId, partner);
     for (const { hash, ...key } of changes.keys) this.#keys.set(hash, key);
     for (const known of changes.games) {
       this.#knownGames.set(known.gameId, known);
-      const sheet = known.parSheetId === null ? undefined : this.#sheets.get(known.parSheetId);
-      if (sheet === undefined) continue;
+      const mathematics =
+        known.parSheetId === null ? this.#raffle(known) : this.#sheets.get(known.parSheetId);
+      if (mathematics === undefined) continue;
       this.#games.set(known.gameId, {
         gameId: known.gameId,
         partnerId: known.partnerId,
         gameType: known.gameType,
         status: known.status,
-        ...sheet,
+        poolSize: known.prizeTable?.poolSize ?? 0,
+        ...mathematics,
       });
     }
     this.#newest = changes.newest;
     if (changes.games.length > 0) this.#options.onGames(changes.games);
+  }
+
+  #raffle({ gameId, prizeTable }: KnownGame): Mathematics | undefined {
+    let mathematics = this.#raffles.get(gameId);
+    if (mathematics === undefined && prizeTable !== null) {
+      mathematics = mathematicsOf(renderPrizeTable(readPrizeTable(prizeTable)));
+      this.#raffles.set(gameId, mathematics);
+    }
+    return mathematics;
   }
 }

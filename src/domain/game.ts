@@ -1,6 +1,8 @@
 /** A registered game and its partner, as the front end holds them in memory to judge and answer spins. */
 
-export type GameStatus = 'ACTIVE' | 'SUSPENDED';
+/** `SEALING` (its pool is not there yet) and `CLOSED` (all tickets are sold, for ever) are of raffles only. */
+export type GameStatus = 'ACTIVE' | 'SUSPENDED' | 'SEALING' | 'CLOSED';
+export type GameType = 'slot' | 'raffle';
 export type BalanceMode = 'track' | 'enforce';
 export type Environment = 'sandbox' | 'production';
 
@@ -32,8 +34,10 @@ export interface ApiKey {
 export interface Game {
   readonly gameId: number;
   readonly partnerId: number;
-  readonly gameType: 'slot' | 'raffle';
+  readonly gameType: GameType;
   readonly status: GameStatus;
+  /** Tickets of a raffle's pool; 0: a slot game. */
+  readonly poolSize: number;
   readonly wagerMicros: number;
   readonly maxPayoutMicros: number;
   /** Micro-USD paid by each outcome code: signed 64-bit little-endian integers, as lua/spin.lua reads them. */

@@ -4,6 +4,7 @@
  */
 import { type Static, Type } from 'typebox';
 import { MAX_MICROS, usdToMicros } from './money.js';
+import { MAX_POOL_SIZE } from './raffle.js';
 
 /** 1 to 128 Unicode characters, neither control characters nor lone surrogates; opaque, nothing is folded. */
 const OPAQUE_PATTERN = '^[^\\p{Cc}\\p{Cs}]{1,128}$';
@@ -101,11 +102,17 @@ export const GameResponse = Type.Object({
   displayName: Type.String(),
   configName: Type.String(),
   gameType: Type.String(),
-  status: Type.String({ description: 'ACTIVE or SUSPENDED; may get further values' }),
+  status: Type.String({
+    description: 'ACTIVE or SUSPENDED; a raffle may be SEALING or CLOSED, too; may get further values',
+  }),
   parSheetId: nullable(Type.Integer()),
   minWagerUsd: usd('Equal to the fixed wager'),
   maxWagerUsd: usd('Equal to the fixed wager'),
   wagerIncrementUsd: usd('Equal to the fixed wager'),
+  poolSize: Type.Optional(Type.Integer({ description: 'Of a raffle: tickets in all' })),
+  poolCommitment: Type.Optional(
+    nullable(Type.String({ description: 'Of a raffle: seals its pool; null until it is sealed' })),
+  ),
 });
 export const GameList = Type.Object({ games: Type.Array(GameResponse) });
 
@@ -221,6 +228,9 @@ export const GamePatch = Type.Object({
 export const OperatorGame = Type.Object({
   ...GameResponse.properties,
   partnerId: Type.Integer(),
+  ticketsRemaining: Type.Optional(
+    Type.Integer({ description: 'Of a raffle: tickets that are not booked as sold' }),
+  ),
   queue: Type.Object({
     readyBlocks: Type.Integer(),
     outcomesReady: Type.Integer(),
@@ -233,6 +243,73 @@ export const OperatorGame = Type.Object({
     actualRtp: nullable(Type.Number({ description: 'Null before the first spin' })),
   }),
 });
+const PRIZES_MAX = 1000;
+
+export const RaffleBody = Type.Object({
+  displayName: opaque('Name shown to players'),
+  configName: Type.String({
+    pattern: CONFIG_NAME_PATTERN,
+    description: "System identifier, unique across the partner's games",
+  }),
+  ticketPriceUsd: usd('What a ticket costs: above 0, with at most 6 decimals'),
+  poolSize: Type.Integer({ minimum: 1, maximum: MAX_POOL_SIZE, description: 'Tickets in all' }),
+  prizes: Type.Array(
+    Type.Object({
+      prizeName: opaque('What it is called in the response of a spin; not «No Win»'),
+      prizeTier: Type.Integer({ minimum: 1, maximum: 6 }),
+      valueUsd: usd('What it pays: above 0, with at most 6 decimals'),
+      count: Type.Integer({ minimum: 1, maximum: MAX_POOL_SIZE, description: 'Tickets that win it' }),
+    }),
+    {
+      minItems: 1,
+      maxItems: PRIZES_MAX,
+      description:
+        'The certified prize table; its counts sum to poolSize at the most, no-win tickets fill up',
+    },
+  ),
+});
+export const RaffleResponse = Type.Object({
+  ...GameResponse.properties,
+  partnerId: Type.Integer(),
+  ticketPriceUsd: usd('What a ticket costs'),
+  ticketsRemaining: Type.Integer(),
+});
+
+export const PoolResponse = Type.Object({
+  gameConfigId: Type.Integer(),
+  displayName: Type.String(),
+  configName: Type.String(),
+  status: Type.String(),
+  ticketPriceUsd: Type.Number(),
+  poolSize: Type.Integer(),
+  prizes: Type.Array(
+    Type.Object({
+      prizeName: Type.String(),
+      prizeTier: Type.Integer(),
+      valueUsd: Type.Number(),
+      count: Type.Integer(),
+    }),
+    { description: 'The prize table; the ticket code of the n-th prize is n, that of no win 0' },
+  ),
+  poolCommitment: nullable(
+    Type.String({ description: 'Hexadecimal; null until the pool is sealed. Never changes after that' }),
+  ),
+  sealedAt: nullable(timestamp()),
+  closedAt: nullable(timestamp()),
+  reveal: nullable(
+    Type.Object(
+      {
+        seed: Type.String({ description: 'Hexadecimal, 32 bytes: the key of the shuffle' }),
+        nonce: Type.String({ description: 'Hexadecimal, 32 bytes' }),
+        order: Type.String({
+          description: 'Base64: the ticket codes as they were dealt, 16 bits each, little endian',
+        }),
+      },
+      { description: 'Null until the last ticket is sold' },
+    ),
+  ),
+});
+
 export const BlocksBody = Type.Object({ count: Type.Integer({ minimum: 1, maximum: 100 }) });
 export const BlocksAccepted = Type.Object({ gameConfigId: Type.Integer(), requested: Type.Integer() });
 export const ParSheetPatch = Type.Object({ status: Type.Literal('RETIRED') });
@@ -259,6 +336,8 @@ export const AuditLog = Type.Object({
 
 export type SpinBody = Static<typeof SpinBody>;
 export type GameBody = Static<typeof GameBody>;
+export type GamePatch = Static<typeof GamePatch>;
+export type RaffleBody = Static<typeof RaffleBody>;
 export type PartnerBody = Static<typeof PartnerBody>;
 export type PartnerPatch = Static<typeof PartnerPatch>;
 export type KeyBody = Static<typeof KeyBody>;

@@ -27,7 +27,7 @@ export interface GameServices {
   refresh(): Promise<void>;
 }
 
-function gameOf(row: GameRow, wagerMicros: number) {
+export function gameOf(row: GameRow, wagerMicros: number) {
   const wagerUsd = Number(microsToUsdText(wagerMicros));
   return {
     gameConfigId: row.gameId,
@@ -39,6 +39,9 @@ function gameOf(row: GameRow, wagerMicros: number) {
     minWagerUsd: wagerUsd,
     maxWagerUsd: wagerUsd,
     wagerIncrementUsd: wagerUsd,
+    ...(row.raffle === undefined
+      ? {}
+      : { poolSize: row.raffle.table.poolSize, poolCommitment: row.raffle.commitment }),
   };
 }
 
@@ -67,6 +70,7 @@ async function operatorGame(services: GameServices, row: GameRow) {
   return {
     ...gameOf(row, wagerMicros),
     partnerId: row.partnerId,
+    ...(row.raffle === undefined ? {} : { ticketsRemaining: row.raffle.ticketsRemaining }),
     queue: {
       readyBlocks: record?.readyBlocks ?? 0,
       outcomesReady: record === undefined ? 0 : record.queueEnd - record.nextIndex,
@@ -173,14 +177,15 @@ export const gameRoutes = (services: GameServices): Route[] => [
     body: GamePatch,
     status: 200,
     response: OperatorGame,
-    errors: [ERRORS.gameNotFound],
+    errors: [ERRORS.gameNotFound, ERRORS.raffleClosed],
     failure: ERRORS.internal,
     async handle({ params, body }) {
       const gameId = pathId(params.id!);
-      const status = body.status as GameRow['status'];
+      const status = body.status as GamePatch['status'];
       const row =
         gameId === undefined ? undefined : await services.store.setGameStatus('operator', gameId, status);
       if (row === undefined) throw new ApiError(ERRORS.gameNotFound);
+      if (row === 'closed') throw new ApiError(ERRORS.raffleClosed);
       await learn(services);
       return operatorGame(services, row);
     },
@@ -199,10 +204,14 @@ export const gameRoutes = (services: GameServices): Route[] => [
     async handle({ params, body }) {
       const gameId = pathId(params.id!);
       const count = body.count as number;
-      if (gameId === undefined || !(await services.store.requestBlocks('operator', gameId, count))) {
-        throw new ApiError(ERRORS.gameNotFound);
+      const row = gameId === undefined ? undefined : await services.store.findGame(gameId);
+      if (row === undefined) throw new ApiError(ERRORS.gameNotFound);
+      if (row.raffle !== undefined) {
+        const message = 'is a raffle: its outcomes are one sealed pool';
+        throw new ApiError(ERRORS.validationFailed, { details: [{ path: '/id', message }] });
       }
-      return { gameConfigId: gameId, requested: count };
+      await services.store.requestBlocks('operator', row.gameId, count);
+      return { gameConfigId: row.gameId, requested: count };
     },
   },
 ];

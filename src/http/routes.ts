@@ -11,6 +11,7 @@ import { openApiDocument } from './openapi.js';
 import { parSheetRoutes } from './parSheets.js';
 import { partnerRoutes } from './partners.js';
 import { type PlayerServices, playerRoutes } from './players.js';
+import { raffleRoutes } from './raffles.js';
 import type { Replies } from './reply.js';
 import { BODY_LIMIT, learn, OPERATOR_BASE, PARTNER_BASE, type Route, serve } from './route.js';
 import type { ServerRoute } from './server.js';
@@ -56,6 +57,7 @@ export function allRoutes(services: Services, brand: string): Route[] {
     spinRoute,
     ...parSheetRoutes(services.store),
     ...gameRoutes(services),
+    ...raffleRoutes(services),
     ...playerRoutes(services),
     ...partnerRoutes(services.store, () => learn(services)),
     {

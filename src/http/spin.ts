@@ -68,7 +68,8 @@ export class SpinEndpoint {
     const isWager = game !== undefined && isExactly(game.wagerMicros, body.wagerUsd, text);
     let denial: ErrorEntry | undefined;
     if (game === undefined) denial = ERRORS.gameNotRegistered;
-    else if (game.status !== 'ACTIVE') denial = ERRORS.gameNotActive;
+    else if (game.status === 'CLOSED') denial = ERRORS.raffleClosed;
+    else if (game.status === 'SUSPENDED') denial = ERRORS.gameNotActive;
     else if (!isWager) denial = ERRORS.wagerMismatch;
     this.#services.submit(
       new DealJob(exchange, partner, this.#replies, this.#services, game, body, denial, isWager),
@@ -261,6 +262,8 @@ class DealJob implements SpinJob {
         return ERRORS.noBlockServable;
       case SPIN_STATUS.outboxFull:
         return ERRORS.unavailable;
+      case SPIN_STATUS.raffleClosed:
+        return ERRORS.raffleClosed;
       default:
         return ERRORS.spinFailed;
     }

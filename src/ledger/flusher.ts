@@ -29,6 +29,8 @@ export interface Consumption {
 
 export interface FlusherOptions {
   readonly intervalMs: number;
+  /** Spins of the game are answered only once they are booked. */
+  readonly isAwaited: (gameId: number) => boolean;
   readonly onFlushed: (flush: { cell: number; entries: number; seconds: number; lagSeconds: number }) => void;
   readonly onConsumed: (cell: number, games: readonly Consumption[]) => void;
   /** Every entry of the cell up to this one is in the ledger. */
@@ -68,6 +70,8 @@ export class Flusher {
   readonly #owned = new Map<number, OwnedCell>();
   readonly #partitions = new Set<string>();
   #stopping = false;
+  /** Somebody waits for what is booked: the next flush follows at once. */
+  #isAwaited = false;
   #running: Promise<void> | undefined;
 
   constructor(sql: Sql, redis: RedisClient, reader: RedisClient, scripts: Scripts, options: FlusherOptions) {
@@ -116,6 +120,7 @@ export class Flusher {
     while (!this.#stopping) {
       const started = performance.now();
       let most = 0;
+      this.#isAwaited = false;
       try {
         most = await this.#round(true);
       } catch (error) {
@@ -124,7 +129,7 @@ export class Flusher {
       }
       const rest = this.#options.intervalMs - (performance.now() - started);
       // No rest while there is more than one read takes: after an outage the backlog must shrink.
-      if (rest > 0 && most < STREAM_ENTRIES_MAX && !this.#stopping) await pause(rest);
+      if (rest > 0 && most < STREAM_ENTRIES_MAX && !this.#isAwaited && !this.#stopping) await pause(rest);
     }
   }
 
@@ -163,7 +168,7 @@ export class Flusher {
   async #book(owned: OwnedCell, streamEntries: readonly [Buffer, Buffer[]][]): Promise<number> {
     const { lease, records } = owned;
     if (this.#owned.get(lease.cell) !== owned) return streamEntries.length;
-    const { onStep, onFlushed, onConsumed } = this.#options;
+    const { onStep, onFlushed, onConsumed, isAwaited } = this.#options;
     const started = performance.now();
     try {
       onStep('flush.read');
@@ -180,6 +185,7 @@ export class Flusher {
       const [, newest] = streamEntries[taken - 1]!;
       const before = readTotals(newest[3]!);
       const totals = records.totals();
+      this.#isAwaited ||= totals.progress.some(({ gameId }) => isAwaited(gameId));
       for (const { day } of [...totals.games, ...totals.openings]) await this.#partition(day);
       const cursor = { from: owned.cursor, first: oldestId, to: newestId };
       await bookEntries(this.#sql, lease, cursor, records.rows(), totals, onStep);

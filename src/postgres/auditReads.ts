@@ -54,6 +54,20 @@ export interface SheetTexts {
   readonly multipliers: readonly string[];
 }
 
+/** A raffle's prize table, its amounts as the decimal text that was certified. */
+export interface AuditedRaffle {
+  /** The whole table as it was sealed. */
+  readonly text: string;
+  readonly poolSize: number;
+  /** USD. */
+  readonly ticketPrice: string;
+  /** By prize: USD. */
+  readonly values: readonly string[];
+  /** By prize: tickets that win it. */
+  readonly counts: readonly number[];
+  readonly isClosed: boolean;
+}
+
 export interface AuditedCell {
   readonly cell: number;
   /** What Redis's epoch begins with: this database's identity and the number. */
@@ -71,6 +85,8 @@ export interface Facts {
   readonly partnerCells: ReadonlyMap<number, number>;
   readonly games: readonly AuditedGame[];
   readonly sheets: ReadonlyMap<number, SheetTexts>;
+  /** By game. */
+  readonly raffles: ReadonlyMap<number, AuditedRaffle>;
   /** By cell: id of the newest entry that is booked. */
   readonly cursors: ReadonlyMap<number, bigint>;
   /** By game: the next index that the ledger expects. */
@@ -299,6 +315,22 @@ async function facts(tx: Transaction): Promise<Facts> {
       ARRAY(SELECT c.value->>'payMultiplier'
             FROM json_array_elements(sheet->'combinations') WITH ORDINALITY AS c(value, place) ORDER BY place) AS multipliers
     FROM par_sheets WHERE par_sheet_id IN (SELECT par_sheet_id FROM games)`;
+  const prizes = (member: string): unknown =>
+    raw(`ARRAY(SELECT p.value->>'${member}'
+               FROM json_array_elements(prize_table->'prizes') WITH ORDINALITY AS p(value, place) ORDER BY place)`);
+  const raffles = await tx<
+    {
+      game_id: number;
+      text: string;
+      pool_size: number;
+      ticket_price: string;
+      amounts: string[];
+      counts: string[];
+      is_closed: boolean;
+    }[]
+  >`
+    SELECT game_id, prize_table::text AS text, pool_size, prize_table->>'ticketPriceUsd' AS ticket_price,
+      ${prizes('valueUsd')} AS amounts, ${prizes('count')} AS counts, closed_at IS NOT NULL AS is_closed FROM raffles`;
   const cells = await tx<{ cell: number; cursor_id: bigint }[]>`SELECT cell, cursor_id FROM cells`;
   const progress = await tx<{ game_id: number; next_index: bigint }[]>`
     SELECT game_id, next_index FROM game_progress`;
@@ -329,6 +361,19 @@ async function facts(tx: Transaction): Promise<Facts> {
       parSheetId: row.par_sheet_id,
     })),
     sheets: new Map(sheets.map((row) => [row.par_sheet_id, row])),
+    raffles: new Map(
+      raffles.map((row) => [
+        row.game_id,
+        {
+          text: row.text,
+          poolSize: row.pool_size,
+          ticketPrice: row.ticket_price,
+          values: row.amounts,
+          counts: row.counts.map(Number),
+          isClosed: row.is_closed,
+        },
+      ]),
+    ),
     cursors: new Map(cells.map((row) => [row.cell, row.cursor_id])),
     progress: new Map(progress.map((row) => [row.game_id, safe(row.next_index)])),
     voids: voids.map((row) => ({

@@ -12,11 +12,14 @@ export async function withChange<T>(
   sql: Sql,
   write: (tx: Transaction, changed: bigint) => Promise<T>,
 ): Promise<T> {
-  return sql.begin(async (tx) => {
-    await tx`SELECT pg_advisory_xact_lock(${CHANGE_LOCK})`;
-    const [row] = await tx<{ changed: bigint }[]>`SELECT nextval('change_number') AS changed`;
-    return write(tx, row!.changed);
-  });
+  return sql.begin(async (tx) => write(tx, await nextChange(tx)));
+}
+
+/** The number for what a transaction changes; others that change something wait from here on until it ends. */
+export async function nextChange(tx: Transaction): Promise<bigint> {
+  await tx`SELECT pg_advisory_xact_lock(${CHANGE_LOCK})`;
+  const [row] = await tx<{ changed: bigint }[]>`SELECT nextval('change_number') AS changed`;
+  return row!.changed;
 }
 
 export interface AuditEntry {

@@ -1,7 +1,9 @@
 /** What the processes hold in memory: read whole at the start, then whatever changed since. */
-import type { ApiKey, GameStatus } from '../domain/game.js';
+import type { ApiKey, GameStatus, GameType } from '../domain/game.js';
 import type { ParSheet } from '../domain/par.js';
+import type { PrizeTableUsd } from '../domain/raffle.js';
 import { arrayOf, type Sql } from './client.js';
+import { GAME_STATUS } from './games.js';
 import { PARTNER_COLUMNS, type PartnerRow, type PartnerTableRow, partnerOf } from './partners.js';
 
 export interface DirectoryGame {
@@ -9,7 +11,9 @@ export interface DirectoryGame {
   partnerId: number;
   cell: number;
   parSheetId: number | null;
-  gameType: 'slot' | 'raffle';
+  /** Of a raffle. */
+  prizeTable: PrizeTableUsd | null;
+  gameType: GameType;
   status: GameStatus;
   blocksRequested: number;
 }
@@ -49,13 +53,15 @@ export async function changesAfter(sql: Sql, after: bigint): Promise<DirectoryCh
         partner_id: number;
         cell: number;
         par_sheet_id: number | null;
-        game_type: 'slot' | 'raffle';
+        prize_table: PrizeTableUsd | null;
+        game_type: GameType;
         status: GameStatus;
         blocks_requested: number;
         changed: bigint;
       }[]
-    >`SELECT g.game_id, g.partner_id, p.cell, g.par_sheet_id, g.game_type, g.status, g.blocks_requested, g.changed
-      FROM games g JOIN partners p USING (partner_id) WHERE g.changed > ${after}`;
+    >`SELECT game_id, partner_id, cell, par_sheet_id, prize_table, game_type, ${GAME_STATUS} AS status, blocks_requested,
+        games.changed
+      FROM games JOIN partners USING (partner_id) LEFT JOIN raffles USING (game_id) WHERE games.changed > ${after}`;
     let newest = after;
     for (const row of [...partners, ...keys, ...games]) if (row.changed > newest) newest = row.changed;
     return {
@@ -73,6 +79,7 @@ export async function changesAfter(sql: Sql, after: bigint): Promise<DirectoryCh
         partnerId: row.partner_id,
         cell: row.cell,
         parSheetId: row.par_sheet_id,
+        prizeTable: row.prize_table,
         gameType: row.game_type,
         status: row.status,
         blocksRequested: row.blocks_requested,

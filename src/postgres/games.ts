@@ -1,32 +1,64 @@
 /** Registered games. */
-import type { GameStatus } from '../domain/game.js';
+import type { GameStatus, GameType } from '../domain/game.js';
+import type { PrizeTableUsd } from '../domain/raffle.js';
 import { audit, withChange } from './changes.js';
-import { isUniqueViolation, type Sql, safe } from './client.js';
+import { isUniqueViolation, raw, type Sql, safe, type Transaction } from './client.js';
 
 /** Requested and not made yet, at the most. */
 const BLOCKS_REQUESTED_MAX = 1000;
+
+/** What a raffle has beside what every game has. */
+export interface RaffleRow {
+  table: PrizeTableUsd;
+  /** Hexadecimal; null until the pool is sealed. */
+  commitment: string | null;
+  /** Tickets that are not booked as sold. */
+  ticketsRemaining: number;
+  sealedAt: Date | null;
+  closedAt: Date | null;
+}
 
 export interface GameRow {
   gameId: number;
   partnerId: number;
   parSheetId: number | null;
-  gameType: 'slot' | 'raffle';
+  gameType: GameType;
   configName: string;
   displayName: string;
   status: GameStatus;
   createdAt: Date;
+  /** Undefined: a slot game. */
+  raffle: RaffleRow | undefined;
 }
 
 interface Row {
   game_id: number;
   partner_id: number;
   par_sheet_id: number | null;
-  game_type: 'slot' | 'raffle';
+  game_type: GameType;
   config_name: string;
   display_name: string;
   status: GameStatus;
   created_at: Date;
+  prize_table: PrizeTableUsd | null;
+  commitment: string | null;
+  sold: bigint;
+  sealed_at: Date | null;
+  closed_at: Date | null;
 }
+
+/** The state that is shown, of a row of games with that of raffles. */
+const STATUS_TEXT = `
+  CASE WHEN closed_at IS NOT NULL THEN 'CLOSED' WHEN status = 'SUSPENDED' THEN status
+       WHEN pool_size IS NOT NULL AND sealed_at IS NULL THEN 'SEALING' ELSE status END`;
+export const GAME_STATUS = raw(STATUS_TEXT);
+
+const SELECT = raw(`
+  SELECT game_id, partner_id, par_sheet_id, game_type, config_name, display_name, ${STATUS_TEXT} AS status, created_at,
+    prize_table, sealed_at, closed_at, coalesce(next_index, 0) AS sold,
+    (SELECT encode(commitment, 'hex') FROM blocks b
+     WHERE pool_size IS NOT NULL AND b.game_id = games.game_id AND from_index = 0) AS commitment
+  FROM games LEFT JOIN raffles USING (game_id) LEFT JOIN game_progress USING (game_id)`);
 
 const fromRow = (row: Row): GameRow => ({
   gameId: row.game_id,
@@ -37,6 +69,16 @@ const fromRow = (row: Row): GameRow => ({
   displayName: row.display_name,
   status: row.status,
   createdAt: row.created_at,
+  raffle:
+    row.prize_table === null
+      ? undefined
+      : {
+          table: row.prize_table,
+          commitment: row.commitment,
+          ticketsRemaining: row.prize_table.poolSize - safe(row.sold),
+          sealedAt: row.sealed_at,
+          closedAt: row.closed_at,
+        },
 });
 
 export type Registration = GameRow | 'name-taken' | 'sheet-missing' | 'sheet-not-active';
@@ -54,11 +96,11 @@ export async function registerGame(
         WHERE par_sheet_id = ${game.parSheetId} AND partner_id = ${game.partnerId} FOR SHARE`;
       if (sheet === undefined) return 'sheet-missing';
       if (sheet.status !== 'ACTIVE') return 'sheet-not-active';
-      const [row] = await tx<Row[]>`
+      const [row] = await tx<{ game_id: number }[]>`
         INSERT INTO games (partner_id, par_sheet_id, game_type, config_name, display_name, changed)
         VALUES (${game.partnerId}, ${game.parSheetId}, 'slot', ${game.configName}, ${game.displayName}, ${changed})
-        RETURNING game_id, partner_id, par_sheet_id, game_type, config_name, display_name, status, created_at`;
-      return fromRow(row!);
+        RETURNING game_id`;
+      return (await findGame(tx, row!.game_id))!;
     });
   } catch (error) {
     if (isUniqueViolation(error)) return 'name-taken';
@@ -67,40 +109,39 @@ export async function registerGame(
 }
 
 export async function listGames(sql: Sql, partnerId: number): Promise<GameRow[]> {
-  const rows = await sql<Row[]>`
-    SELECT game_id, partner_id, par_sheet_id, game_type, config_name, display_name, status, created_at
-    FROM games WHERE partner_id = ${partnerId} ORDER BY game_id`;
+  const rows = await sql<Row[]>`${SELECT} WHERE partner_id = ${partnerId} ORDER BY game_id`;
   return rows.map(fromRow);
 }
 
-export async function findGame(sql: Sql, gameId: number): Promise<GameRow | undefined> {
-  const [row] = await sql<Row[]>`
-    SELECT game_id, partner_id, par_sheet_id, game_type, config_name, display_name, status, created_at
-    FROM games WHERE game_id = ${gameId}`;
+export async function findGame(sql: Sql | Transaction, gameId: number): Promise<GameRow | undefined> {
+  const [row] = await sql<Row[]>`${SELECT} WHERE game_id = ${gameId}`;
   return row === undefined ? undefined : fromRow(row);
 }
 
-/** Sets the status of a game; undefined where there is none. */
+/** Suspends a game or lets it go on; undefined where there is none. */
 export async function setGameStatus(
   sql: Sql,
   actor: string,
   gameId: number,
-  status: GameStatus,
-): Promise<GameRow | undefined> {
+  status: 'ACTIVE' | 'SUSPENDED',
+): Promise<GameRow | 'closed' | undefined> {
   return withChange(sql, async (tx, changed) => {
-    const [before] = await tx<
-      { status: GameStatus }[]
-    >`SELECT status FROM games WHERE game_id = ${gameId} FOR UPDATE`;
+    const before = await findGame(tx, gameId);
     if (before === undefined) return undefined;
-    const [row] = await tx<Row[]>`
-      UPDATE games SET status = ${status}, changed = ${changed} WHERE game_id = ${gameId}
-      RETURNING game_id, partner_id, par_sheet_id, game_type, config_name, display_name, status, created_at`;
-    await audit(tx, { actor, action: 'game.update', subject: `game:${gameId}`, before, after: { status } });
-    return fromRow(row!);
+    if (before.status === 'CLOSED') return 'closed';
+    await tx`UPDATE games SET status = ${status}, changed = ${changed} WHERE game_id = ${gameId}`;
+    await audit(tx, {
+      actor,
+      action: 'game.update',
+      subject: `game:${gameId}`,
+      before: { status: before.status },
+      after: { status },
+    });
+    return findGame(tx, gameId);
   });
 }
 
-/** Asks for blocks to be made beyond what demand calls for; false where there is no such game. */
+/** Asks for blocks of a slot game to be made beyond what demand calls for; false where there is no such game. */
 export async function requestBlocks(
   sql: Sql,
   actor: string,
@@ -109,7 +150,7 @@ export async function requestBlocks(
 ): Promise<boolean> {
   return withChange(sql, async (tx, changed) => {
     const [before] = await tx<{ blocks_requested: number }[]>`
-      SELECT blocks_requested FROM games WHERE game_id = ${gameId} FOR UPDATE`;
+      SELECT blocks_requested FROM games WHERE game_id = ${gameId} AND game_type = 'slot' FOR UPDATE`;
     if (before === undefined) return false;
     const blocksRequested = Math.min(before.blocks_requested + count, BLOCKS_REQUESTED_MAX);
     await tx`

@@ -7,7 +7,9 @@
  */
 
 import { type CursorMove, moveCursor } from './cells.js';
+import { nextChange } from './changes.js';
 import { arrayOf, raw, type Sql, safe, type Transaction } from './client.js';
+import { closeRaffles } from './raffles.js';
 
 const COPY = `
   COPY ledger (entry_id, previous_id, wager_micros, credit_micros, balance_micros, outcome_index, partner_id, game_id,
@@ -83,13 +85,14 @@ async function addTotals(tx: Transaction, totals: FlushTotals): Promise<void> {
         ${arrayOf(games.map((g) => g.wageredMicros))}::bigint[], ${arrayOf(games.map((g) => g.paidMicros))}::bigint[])
       ON CONFLICT (game_id, day) DO UPDATE SET spins = t.spins + excluded.spins,
         wagered_micros = t.wagered_micros + excluded.wagered_micros, paid_micros = t.paid_micros + excluded.paid_micros`;
-    const rows = await tx<{ game_id: number }[]>`
+    const rows = await tx<{ game_id: number; is_sold_out: boolean }[]>`
       INSERT INTO game_progress AS t (game_id, next_index)
       SELECT u.game_id, u.to_index FROM unnest(${arrayOf(progress.map((g) => g.gameId))}::int[],
         ${arrayOf(progress.map((g) => g.fromIndex))}::bigint[], ${arrayOf(progress.map((g) => g.toIndex))}::bigint[]) AS u(game_id, from_index, to_index)
       WHERE u.from_index = coalesce((SELECT p.next_index FROM game_progress p WHERE p.game_id = u.game_id), 0)
       ON CONFLICT (game_id) DO UPDATE SET next_index = excluded.next_index
-      RETURNING game_id`;
+      RETURNING game_id,
+        EXISTS (SELECT 1 FROM raffles r WHERE r.game_id = t.game_id AND r.pool_size = t.next_index) AS is_sold_out`;
     if (rows.length !== progress.length) {
       const booked = new Set(rows.map((row) => row.game_id));
       const wrong = progress.filter((g) => !booked.has(g.gameId));
@@ -99,6 +102,8 @@ async function addTotals(tx: Transaction, totals: FlushTotals): Promise<void> {
           .join('; '),
       );
     }
+    const soldOut = rows.filter((row) => row.is_sold_out).map((row) => row.game_id);
+    if (soldOut.length > 0) await closeRaffles(tx, await nextChange(tx), soldOut);
   }
   if (openings.length > 0) {
     await tx`

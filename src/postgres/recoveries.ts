@@ -24,8 +24,9 @@ export async function hasBlocks(sql: Sql, cell: number): Promise<boolean> {
 }
 
 /**
- * Begins a recovery: the cell's epoch becomes the next one, so that nobody who believes in the old one deals; what is
- * leased and not booked is voided, in writing. One transaction.
+ * Begins a recovery: the cell's epoch becomes the next one, so that nobody who believes in the old one deals; what slot
+ * games have leased and not booked is voided, in writing. A raffle's tickets are not: whoever was told of one was told after
+ * it was booked, and all others are still to be sold. One transaction.
  * @param aboveEpoch the new epoch's number is above this one, too.
  * @returns the lease at the new epoch, and how many outcomes were voided.
  * @throws FencedError where the cell has another owner.
@@ -47,7 +48,7 @@ export async function beginRecovery(
       SELECT b.game_id, coalesce(p.next_index, 0), b.to_index, ${epoch}, ${reason}
       FROM (SELECT game_id, max(to_index) AS to_index FROM blocks GROUP BY game_id) b
         JOIN games USING (game_id) JOIN partners USING (partner_id) LEFT JOIN game_progress p USING (game_id)
-      WHERE partners.cell = ${lease.cell} AND b.to_index > coalesce(p.next_index, 0)
+      WHERE partners.cell = ${lease.cell} AND games.game_type = 'slot' AND b.to_index > coalesce(p.next_index, 0)
       RETURNING game_id, from_index, to_index`;
     await tx`
       INSERT INTO game_progress (game_id, next_index)
@@ -142,12 +143,24 @@ export async function partnerNets(
   return rows.map((row) => ({ partnerId: row.partner_id, netMicros: safe(row.net) }));
 }
 
-/** Where the leases of a cell's games end; games without blocks are left out. */
-export async function leaseEndsOf(sql: Sql, cell: number): Promise<{ gameId: number; end: number }[]> {
-  const rows = await sql<{ game_id: number; to_index: bigint }[]>`
-    SELECT game_id, max(to_index) AS to_index FROM blocks JOIN games USING (game_id) JOIN partners USING (partner_id)
-    WHERE partners.cell = ${cell} GROUP BY game_id`;
-  return rows.map((row) => ({ gameId: row.game_id, end: safe(row.to_index) }));
+/**
+ * Where a cell's games go on after a rebuild, and where the block begins that is loaded next; games without blocks are left
+ * out. A raffle's pool is loaded whole again: only its tickets that are booked are gone.
+ */
+export async function resumptionsOf(
+  sql: Sql,
+  cell: number,
+): Promise<{ gameId: number; nextIndex: number; queueEnd: number }[]> {
+  const rows = await sql<{ game_id: number; game_type: string; to_index: bigint; next_index: bigint }[]>`
+    SELECT game_id, game_type, max(to_index) AS to_index, coalesce(max(next_index), 0) AS next_index
+    FROM blocks JOIN games USING (game_id) JOIN partners USING (partner_id) LEFT JOIN game_progress USING (game_id)
+    WHERE partners.cell = ${cell} GROUP BY game_id, game_type`;
+  return rows.map((row) => {
+    const end = safe(row.to_index);
+    return row.game_type === 'raffle'
+      ? { gameId: row.game_id, nextIndex: safe(row.next_index), queueEnd: 0 }
+      : { gameId: row.game_id, nextIndex: end, queueEnd: end };
+  });
 }
 
 /** The newest entry of a player, as far as a rebuild needs it. */

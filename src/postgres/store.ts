@@ -7,13 +7,16 @@ import { findGame, gameTotals, listGames, registerGame, requestBlocks, setGameSt
 import { entriesDown, findEntry } from './ledger.js';
 import { findParSheet, listActiveParSheets, setParSheetStatus, storeParSheet } from './parSheets.js';
 import { createPartner, findPartner, listPartners, updatePartner } from './partners.js';
+import { closedPool, createRaffle } from './raffles.js';
 import { openRecoveries } from './recoveries.js';
 
 const FUNCTIONS = {
   auditPage,
   cellCursor,
   cellCursors,
+  closedPool,
   createPartner,
+  createRaffle,
   entriesDown,
   findEntry,
   findGame,

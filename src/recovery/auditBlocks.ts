@@ -1,11 +1,18 @@
-/** Sealed blocks: their commitments, that they leave no gap, that Redis holds the same bytes; on request their drawing. */
+/** Sealed blocks and pools: their commitments, that they leave no gap, that Redis holds the same bytes; on request their drawing. */
 import { createHash } from 'node:crypto';
 import type { ParSheet } from '../domain/par.js';
-import { type AuditReads, BLOCKS, type Facts, type Snapshot } from '../postgres/auditReads.js';
+import { shufflePool } from '../domain/raffle.js';
+import {
+  type AuditedRaffle,
+  type AuditReads,
+  BLOCKS,
+  type Facts,
+  type Snapshot,
+} from '../postgres/auditReads.js';
 import type { CopyRow } from '../postgres/copyReader.js';
 import type { LoadedBlock, RedisAuditReads } from '../redis/auditReads.js';
 import type { GameRecord } from '../redis/records.js';
-import type { Findings } from './auditReport.js';
+import type { Findings, Place } from './auditReport.js';
 
 const OUTCOME_BYTES = 2;
 /** Blocks read from Postgres at a time: some megabytes at the most. */
@@ -49,13 +56,26 @@ export async function auditSealed(
       findings.found('blocks', 'the block has another length in bytes', at, bytes, outcomes.length);
     }
     const commitment = row.bytes(BLOCKS.commitment).toString('hex');
-    const sealed = commitmentOf(row.bytes(BLOCKS.nonce), gameId, fromIndex, outcomes);
+    const raffle = facts.raffles.get(gameId);
+    const sealed =
+      raffle === undefined
+        ? commitmentOf(row.bytes(BLOCKS.nonce), gameId, fromIndex, outcomes)
+        : poolCommitmentOf(row.bytes(BLOCKS.nonce), row.bytes(BLOCKS.seed), gameId, raffle.text, outcomes);
     if (sealed !== commitment) {
       findings.found('blocks', 'the commitment is not that of the block', at, sealed, commitment);
     }
+    if (raffle !== undefined) judgePool(raffle, outcomes, findings, at);
     if (redraw !== undefined) {
       const sheet = redraw.sheets.get(sheetIds.get(gameId) ?? -1);
-      const problem = drawnDifference(redraw.draw, sheet, row.bytes(BLOCKS.seed), outcomes);
+      const draw = (): Uint16Array => {
+        const seed = row.bytes(BLOCKS.seed);
+        if (raffle !== undefined) {
+          return shufflePool({ ...raffle, prizes: raffle.counts.map((count) => ({ count })) }, seed);
+        }
+        if (sheet === undefined) throw new Error("the game's PAR sheet is not there");
+        return redraw.draw(sheet, seed, Math.floor(outcomes.length / OUTCOME_BYTES));
+      };
+      const problem = drawnDifference(draw, outcomes);
       if (problem !== undefined) findings.found('blocks', problem, at);
     }
     count++;
@@ -80,17 +100,58 @@ function commitmentOf(nonce: Buffer, gameId: number, fromIndex: number, outcomes
     .digest('hex');
 }
 
-/** What is wrong where a block is not what its seed gives; undefined where it is. */
-function drawnDifference(
-  draw: Redraw,
-  sheet: ParSheet | undefined,
+/** As src/domain/raffle.ts documents it, computed here again. */
+function poolCommitmentOf(
+  nonce: Buffer,
   seed: Buffer,
+  gameId: number,
+  table: string,
   outcomes: Buffer,
-): string | undefined {
-  if (sheet === undefined) return "the game's PAR sheet is not there to draw the block again";
+): string {
+  const number = Buffer.alloc(4);
+  number.writeUInt32BE(gameId, 0);
+  const tableHash = createHash('sha256').update(table, 'utf8').digest();
+  return createHash('sha256')
+    .update(Buffer.concat([Buffer.from('spindle pool v1\n'), nonce, seed, number, tableHash, outcomes]))
+    .digest('hex');
+}
+
+/** A pool has as many tickets as the table, and each prize on exactly as many as the table says. */
+function judgePool(
+  { poolSize, counts }: AuditedRaffle,
+  outcomes: Buffer,
+  findings: Findings,
+  at: Place,
+): void {
+  const tickets = Math.floor(outcomes.length / OUTCOME_BYTES);
+  if (tickets !== poolSize) {
+    findings.found('blocks', 'the pool has another number of tickets than the table', at, poolSize, tickets);
+  }
+  const found = new Map<number, number>();
+  for (let i = 0; i < tickets; i++) {
+    const code = outcomes.readUInt16LE(i * OUTCOME_BYTES);
+    found.set(code, (found.get(code) ?? 0) + 1);
+  }
+  const winning = counts.reduce((sum, count) => sum + count, 0);
+  for (const [code, count] of [poolSize - winning, ...counts].entries()) {
+    const on = found.get(code) ?? 0;
+    if (on !== count) {
+      findings.found(
+        'blocks',
+        `prize ${code} is on another number of tickets than advertised`,
+        at,
+        count,
+        on,
+      );
+    }
+  }
+}
+
+/** What is wrong where a block is not what its seed gives; undefined where it is. */
+function drawnDifference(draw: () => Uint16Array, outcomes: Buffer): string | undefined {
   let drawn: Uint16Array;
   try {
-    drawn = draw(sheet, seed, Math.floor(outcomes.length / OUTCOME_BYTES));
+    drawn = draw();
   } catch (error) {
     return `the block can't be drawn again: ${(error as Error).message}`;
   }

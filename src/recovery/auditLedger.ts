@@ -6,7 +6,7 @@ import { hash } from 'node:crypto';
 import { SpinIds } from '../domain/spinId.js';
 import { type AuditReads, type Facts, LEDGER, type Snapshot } from '../postgres/auditReads.js';
 import type { CopyRow } from '../postgres/copyReader.js';
-import { type Payouts, payoutsOf } from './auditPayouts.js';
+import { type Payouts, payoutsOf, prizesOf } from './auditPayouts.js';
 import type { CheckName, Findings, Place } from './auditReport.js';
 import {
   idOf,
@@ -109,11 +109,19 @@ export class LedgerPass {
         findings.found('outcomes', `PAR sheet: ${(error as Error).message}`, { sheet: sheetId });
       }
     }
+    const prizes = new Map<number, Payouts>();
+    for (const [gameId, raffle] of facts.raffles) {
+      try {
+        prizes.set(gameId, prizesOf(raffle.ticketPrice, raffle.values));
+      } catch (error) {
+        findings.found('outcomes', `prize table: ${(error as Error).message}`, { game: gameId });
+      }
+    }
     for (const { gameId, partnerId, parSheetId } of facts.games) {
       this.#games.set(gameId, {
         gameId,
         partnerId,
-        payouts: payouts.get(parSheetId ?? -1),
+        payouts: parSheetId === null ? prizes.get(gameId) : payouts.get(parSheetId),
         next: 0,
         voids: [],
         voidAt: 0,
@@ -304,15 +312,21 @@ export class LedgerPass {
     else if (sealed !== code) this.#judge(sealed, code, () => this.#place(row));
     const { payouts } = game;
     if (payouts === undefined) {
-      this.#report('outcomes', row, 'the game has no PAR sheet that can be read');
+      this.#report('outcomes', row, 'the game has no PAR sheet or prize table that can be read');
       return;
     }
     const paid = payouts.paid[code];
     if (credit !== paid) {
-      this.#report('outcomes', row, 'the credit is not what the PAR sheet pays', paid, credit);
+      this.#report('outcomes', row, 'the credit is not what the PAR sheet or prize table pays', paid, credit);
     }
     if (wager !== payouts.wager) {
-      this.#report('outcomes', row, "the wager is not the PAR sheet's denomination", payouts.wager, wager);
+      this.#report(
+        'outcomes',
+        row,
+        "the wager is not the sheet's denomination or the ticket price",
+        payouts.wager,
+        wager,
+      );
     }
   }
 
@@ -527,6 +541,11 @@ export class LedgerPass {
       this.#passVoids(game, Number.POSITIVE_INFINITY);
       for (const range of game.voids) voided += range.toIndex - range.fromIndex;
       const booked = progress.get(game.gameId) ?? 0;
+      const raffle = this.#facts.raffles.get(game.gameId);
+      if (raffle !== undefined && (game.next === raffle.poolSize) !== raffle.isClosed) {
+        const problem = 'a raffle must be closed once all its tickets are in the ledger, and not before';
+        findings.found('indices', problem, { game: game.gameId }, raffle.poolSize, game.next);
+      }
       if (booked !== game.next) {
         findings.found(
           'indices',
@@ -553,6 +572,7 @@ export class LedgerPass {
     findings.looked('indices', 'outcomes voided', voided);
     findings.looked('outcomes', 'spins', this.#spins);
     findings.looked('outcomes', 'PAR sheets', this.#facts.sheets.size);
+    findings.looked('outcomes', 'prize tables', this.#facts.raffles.size);
     findings.looked('double-entry', 'days of games', gameDays.length);
     findings.looked('double-entry', 'days of openings', openingDays.length);
     findings.looked('requests', 'requestIds in the ledger', this.#requestCount);

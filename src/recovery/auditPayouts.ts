@@ -1,5 +1,5 @@
 /**
- * What a PAR sheet's combinations pay, by arithmetic of the audit's own: whole numbers and the sheet's decimal text, and
+ * What a PAR sheet's combinations and a raffle's prizes pay, by arithmetic of the audit's own: whole numbers and the sheet's decimal text, and
  * none of the code that the service pays by.
  */
 
@@ -40,13 +40,14 @@ export interface Payouts {
   readonly paid: Float64Array;
 }
 
+const number = (amount: bigint | undefined): number => (amount === undefined ? Number.NaN : Number(amount));
+
 /**
  * @param denomination USD, as the sheet has it
  * @param multipliers of the combinations, in their order
  */
 export function payoutsOf(denomination: string, multipliers: readonly string[]): Payouts {
   const wager = exactOf(denomination);
-  const number = (amount: bigint | undefined): number => (amount === undefined ? Number.NaN : Number(amount));
   return {
     wager: number(micros(wager)),
     paid: Float64Array.from(multipliers, (text) => {
@@ -55,5 +56,16 @@ export function payoutsOf(denomination: string, multipliers: readonly string[]):
         micros({ digits: wager.digits * multiplier.digits, scale: wager.scale + multiplier.scale }),
       );
     }),
+  };
+}
+
+/**
+ * @param ticketPrice USD, as the prize table has it; likewise the values
+ * @param values of the prizes, in their order
+ */
+export function prizesOf(ticketPrice: string, values: readonly string[]): Payouts {
+  return {
+    wager: number(micros(exactOf(ticketPrice))),
+    paid: Float64Array.from([0, ...values.map((text) => number(micros(exactOf(text))))]),
   };
 }

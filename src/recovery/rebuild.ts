@@ -11,12 +11,12 @@ import type { CellLease } from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
 import {
   beginRecovery,
-  leaseEndsOf,
   type PlayerState,
   partnerNets,
   readCheckpoint,
   readEntriesFrom,
   recordRecovery,
+  resumptionsOf,
   uncheckedFrom,
 } from '../postgres/recoveries.js';
 import type { RedisClient } from '../redis/client.js';
@@ -138,11 +138,14 @@ async function fillPartners({ sql, scripts }: Parts, owner: CellOwner): Promise<
   await filler.finish();
 }
 
-/** A game goes on after all that was ever leased, with an empty queue: the block keeper fills it. */
+/**
+ * A slot game goes on after all that was ever leased, a raffle at the ticket after the last one that is booked; with an empty
+ * queue: the block keeper fills it.
+ */
 async function fillGames({ sql, scripts }: Parts, owner: CellOwner): Promise<void> {
   const filler = new Filler(scripts, owner);
-  for (const { gameId, end } of await leaseEndsOf(sql, owner.cell)) {
-    filler.set(gamesKey(owner.cell), String(gameId), writeGame(end));
+  for (const { gameId, nextIndex, queueEnd } of await resumptionsOf(sql, owner.cell)) {
+    filler.set(gamesKey(owner.cell), String(gameId), writeGame(nextIndex, queueEnd));
   }
   await filler.finish();
 }

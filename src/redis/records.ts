@@ -17,6 +17,7 @@ export const SPIN_STATUS = {
   counted: 9,
   overflow: 10,
   outboxFull: 11,
+  raffleClosed: 12,
 } as const;
 
 export const CORE_BYTES = 18;
@@ -260,9 +261,13 @@ export function writePartner(netMicros: number): Buffer {
   return buffer;
 }
 
-/** GAME that goes on at an index, with an empty queue. */
-export function writeGame(nextIndex: number): Buffer {
+/**
+ * GAME that goes on at an index, with an empty queue.
+ * @param queueEnd where the block that is loaded next begins
+ */
+export function writeGame(nextIndex: number, queueEnd: number): Buffer {
   const buffer = Buffer.alloc(28);
-  for (const at of [0, 6, 12, 18]) buffer.writeUIntLE(nextIndex, at, 6);
+  buffer.writeUIntLE(nextIndex, 0, 6);
+  for (const at of [6, 12, 18]) buffer.writeUIntLE(queueEnd, at, 6);
   return buffer;
 }

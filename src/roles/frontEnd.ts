@@ -68,13 +68,9 @@ export async function startFrontEnd(parts: FrontEndParts): Promise<number> {
       logAckError({ err: error });
     },
   });
-  if (config.ACK === 'ledger') {
-    const subscriber = await openSubscriber(parts.redisUrl, () =>
-      metrics.storeErrors.inc({ store: 'redis' }),
-    );
-    undo.add(() => subscriber.disconnect());
-    listenBooked(subscriber, ({ cell, epoch, cursor }) => acknowledgements.advance(cell, epoch, cursor));
-  }
+  const subscriber = await openSubscriber(parts.redisUrl, () => metrics.storeErrors.inc({ store: 'redis' }));
+  undo.add(() => subscriber.disconnect());
+  listenBooked(subscriber, ({ cell, epoch, cursor }) => acknowledgements.advance(cell, epoch, cursor));
   const logBatchError = onceASecond((fields, unsaid) =>
     log.warn({ ...fields, unsaid }, 'a batch of spins had no answer'),
   );
@@ -153,7 +149,8 @@ export async function startFrontEnd(parts: FrontEndParts): Promise<number> {
     game: (gameId) => directory.game(gameId),
     refresh: () => directory.refresh(),
     submit: (job) => batcher.submit(job),
-    waitsForLedger: () => config.ACK === 'ledger',
+    // A ticket is sold once it is booked: what a rebuild finds not booked is still to be sold.
+    waitsForLedger: (game) => config.ACK === 'ledger' || game?.gameType === 'raffle',
     onDealt: (game, payoutMicros) => metrics.dealt(game.wagerMicros, payoutMicros),
     onFault,
     missing: () => missing(lookups, store, directory, isVolatile() ? durability.volatile : []),

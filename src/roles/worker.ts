@@ -62,6 +62,7 @@ export async function startWorker(parts: WorkerParts): Promise<BlockKeeper> {
   const keeper = new BlockKeeper(sql, redis, scripts, pool, {
     gamesOfCell: (cell) => directory.gamesOfCell(cell),
     minReadyBlocks: (partnerId) => directory.minReadyBlocks(partnerId),
+    sealer: join(config.workersDir, 'sealRaffle.js'),
     onMade: ({ outcomes, totalSeconds }) => {
       metrics.blockOutcomes.inc(outcomes);
       metrics.blockMakeSeconds.observe(totalSeconds);
@@ -85,6 +86,7 @@ export async function startWorker(parts: WorkerParts): Promise<BlockKeeper> {
     },
     onBooked: ({ cell, token }, cursor) => announceBooked(redis, { cell, epoch: token, cursor }),
     onConsumed: (cell, games) => keeper.consumed(cell, games),
+    isAwaited: (gameId) => directory.game(gameId)?.gameType === 'raffle',
     onUncertain: (cell) => keeper.readAgain(cell),
     onGivenUp: (cell) => ownership.giveUp(cell),
     onHalted: (cell, reason) => {

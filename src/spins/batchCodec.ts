@@ -28,7 +28,7 @@ export interface BatchItem {
 
 const HEADER_BYTES = 10;
 const PARTNER_BYTES = 29;
-const GAME_BYTES = 26;
+const GAME_BYTES = 30;
 const SPIN_BYTES = 36;
 /** UTF-8 bytes of 128 characters, and of a partner's number with its colon. */
 const TEXT_BYTES_MAX = 128 * 4 * 2 + 11;
@@ -88,6 +88,7 @@ export class BatchEncoder {
       writeSafeInt64(buffer, game.maxPayoutMicros, at + 12);
       buffer.writeUInt32LE(tableAt, at + 20);
       buffer.writeUInt16LE(game.payoutTable.length / 8, at + 24);
+      buffer.writeUInt32LE(game.poolSize, at + 26);
       game.payoutTable.copy(buffer, tableAt);
       tableAt += game.payoutTable.length;
       at += GAME_BYTES;
