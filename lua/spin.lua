@@ -173,8 +173,10 @@ end
 -- Ids of ledger entries: ms (41 bits), cell (8), seq (14), never going back even where the clock does.
 local idMs, seq, totalEntries, totalBytes = nowMs, -1, 0, 0
 if cell[2] then
-  local lastMs, lastSeq
-  lastMs, lastSeq, totalEntries, totalBytes = unpackStruct(LAST_FORMAT, cell[2])
+  local lastMs, lastSeq = unpackStruct('<I6I2', cell[2])
+  if #cell[2] > 8 then
+    totalEntries, totalBytes = unpackStruct(TOTALS_FORMAT, cell[2], 9)
+  end
   if lastMs >= nowMs then
     idMs, seq = lastMs, lastSeq
   end

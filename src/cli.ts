@@ -79,8 +79,10 @@ async function main(): Promise<number> {
     if (command === 'show') return await show(storeUrls(), words, { limit, json });
     if (command === 'audit') return await audit(storeUrls(), words, { limit, json, redraw });
     if (command === 'recover') {
+      const { luaDir, allowVolatileRedis } = readConfig();
       return await recoverCells(storeUrls(), words, {
-        luaDir: readConfig().luaDir,
+        luaDir,
+        allowVolatile: allowVolatileRedis,
         check,
         replace,
         resume,

@@ -15,7 +15,7 @@ export const STEPS = [
   'block.made',
   'block.leased',
   'block.loaded',
-  // A recovery (recovery/rebuild.ts).
+  // A recovery (recovery/prepare.ts, recovery/rebuild.ts).
   'recovery.detected',
   'recovery.fenced',
   'recovery.voided',

@@ -549,7 +549,9 @@ describe('outcomes', () => {
     });
     await sql`UPDATE ledger SET credit_micros = credit_micros - 1, wager_micros = wager_micros - 1
       WHERE entry_id = ${id}`;
-    expect(problems(await audited()).outcomes).toEqual(["the wager is not the sheet's denomination or the ticket price"]);
+    expect(problems(await audited()).outcomes).toEqual([
+      "the wager is not the sheet's denomination or the ticket price",
+    ]);
   });
 
   test('a row of a game that is not the partner’s, and of one that there is not', async () => {
@@ -569,7 +571,9 @@ describe('outcomes', () => {
       SELECT count(*)::int AS dealt FROM ledger WHERE game_id = ${gameId} AND kind = 1 AND outcome_code = 0`) as unknown as [
       { dealt: number },
     ];
-    expect(found).toEqual(dealt === 0 ? {} : { outcomes: ['the credit is not what the PAR sheet or prize table pays'] });
+    expect(found).toEqual(
+      dealt === 0 ? {} : { outcomes: ['the credit is not what the PAR sheet or prize table pays'] },
+    );
   });
 
   test('are computed from decimal text, exactly', () => {

@@ -12,6 +12,7 @@ import {
   smallDisk,
   smallDiskMissing,
   startLogged,
+  startRedisWith,
 } from './support/faults.js';
 import { type Client, parSheet, type TestPartner, until } from './support/service.js';
 import { codeOf, Witness } from './support/witness.js';
@@ -264,6 +265,37 @@ describe('at a bound', () => {
       await until(async () => codeOf(await witness.spin(service, true)) === '200', 'spins go on');
       await until(() => ready(service), 'the service is ready');
     });
+  });
+
+  describe('Redis that is started again with other settings', () => {
+    serve({});
+
+    test.each([
+      ['appendonly', 'no'],
+      ['appendfsync', 'everysec'],
+      ['maxmemory-policy', 'allkeys-lru'],
+    ])(
+      '%s %s: not one spin is dealt, and nothing rebuilt, until it is started as before',
+      async (name, value) => {
+        await witness.keepSpinning(service, 4, () => counted('200') >= 20);
+        const dealt = counted('200');
+        await stores.redis.stop();
+        const end = await startRedisWith(stores, [`--${name}`, value]);
+        try {
+          const since = performance.now();
+          await witness.keepSpinning(service, 4, () => performance.now() - since > 3000);
+          expect(counted('200')).toBe(dealt);
+          expect(refusals()).toBeGreaterThan(0);
+          expect((await service.request('GET', '/readyz')).text).toContain(`${name} ${value}`);
+        } finally {
+          await end();
+          await stores.redis.start();
+        }
+        await until(async () => codeOf(await witness.spin(service, true)) === '200', 'spins go on');
+        await until(() => ready(service), 'the service is ready');
+        expect(service.lines.filter(({ msg }) => msg === 'a cell is rebuilt')).toEqual([]);
+      },
+    );
   });
 
   describe('Redis that is killed', () => {

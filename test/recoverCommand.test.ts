@@ -5,6 +5,9 @@ import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { recover as recoverStores } from '../src/cli/recover.js';
+import { connectPostgres } from '../src/postgres/client.js';
+import { connectRedis, openRedisClient } from '../src/redis/client.js';
 import { cellKey } from '../src/redis/keys.js';
 import { freshStores, parSheet, ROOT, startService, type TestStores, until } from './support/service.js';
 
@@ -164,6 +167,32 @@ describe('spindle recover', () => {
     await redis.flushdb();
     expect((await recover()).cells[0]).toMatchObject({ state: 'halted' });
     expect(await redis.hget(cellKey(0), 'epoch')).toBeNull();
+  });
+
+  test('does not look for ever at a cell whose ledger goes on all the time', async () => {
+    await service.stop();
+    const epoch = (await redis.hget(cellKey(0), 'epoch'))!;
+    await redis.hset(cellKey(0), 'epoch', epoch.replace(/:1:/, ':9:'));
+    const own = connectPostgres(stores.databaseUrl, { max: 2, name: 'test', onError: () => {} });
+    const client = connectRedis(stores.redisUrl, () => {});
+    try {
+      await openRedisClient(client);
+      const read = client.hmgetBuffer.bind(client) as (...args: string[]) => Promise<(Buffer | null)[]>;
+      let looks = 0;
+      client.hmgetBuffer = (async (...args: string[]) => {
+        looks++;
+        await sql`UPDATE cells SET cursor_id = cursor_id + 1 WHERE cell = 0`;
+        return read(...args);
+      }) as never;
+      const options = { luaDir: '', isCheck: true, isToReplace: false, isVolatileAllowed: false, resume: [] };
+      await expect(recoverStores(own, client, { ...options, progress: () => {} })).rejects.toThrow(
+        /^Cell 0 .* run the command again/,
+      );
+      expect(looks).toBe(20);
+    } finally {
+      client.disconnect();
+      await own.end();
+    }
   });
 
   test('says what is wrong usage', async () => {

@@ -8,7 +8,7 @@
 -- PLAYER   CORE of the newest entry, number of entries u32, created at u48 (ms since the epoch)
 -- BOUND    CORE of the spin that a requestId is bound to, fingerprint of its request (10 bytes)
 -- TOTALS   ledger entries u48 and their bytes u48, summed since the cell's epoch began
--- LAST     ms u48 and sequence u16 of the newest ledger entry, TOTALS up to it
+-- LAST     ms u48 and sequence u16 of the newest ledger entry, TOTALS up to it (version 1.0.0 ended before them: zeros)
 -- BOOKED   id u64 of the newest entry that is known to be in the ledger, TOTALS up to it
 local GAME_FORMAT = '<I6I6I6I6I4'
 local PARTNER_FORMAT = '<I4I4I4I4i8'

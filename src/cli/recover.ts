@@ -13,7 +13,7 @@ import { connectPostgres, type Sql } from '../postgres/client.js';
 import { installation } from '../postgres/installation.js';
 import { examine, type Finding } from '../recovery/handshake.js';
 import { prepareCell } from '../recovery/prepare.js';
-import { connectRedis, openRedisClient, type RedisClient } from '../redis/client.js';
+import { connectRedis, openRedisClient, type RedisClient, volatility } from '../redis/client.js';
 import { Scripts } from '../redis/scripts.js';
 import { Turns } from '../turns.js';
 import { type StoreUrls, UsageError, whole } from './command.js';
@@ -24,6 +24,8 @@ export interface RecoverOptions {
   readonly isCheck: boolean;
   /** Rebuild also what no machine should mend: what Redis holds of it is given up. */
   readonly isToReplace: boolean;
+  /** Make ready also a Redis that may lose what it acknowledges. */
+  readonly isVolatileAllowed: boolean;
   /** Halted cells that were looked into, and are to go on. */
   readonly resume: readonly number[];
   /** Told what is being done, a line at a time. */
@@ -40,17 +42,26 @@ export interface CellState {
 const LEASE_MS = 5000;
 /** A running worker that can't serve a cell gives it back between its tries: it is got hold of within this. */
 const PATIENCE_MS = 8000;
+/** Of one cell, while what was found differs and its worker goes on booking. */
+const LOOKS_MAX = 20;
 
 /** Beside a running worker: what was booked between the two looks is no difference. */
 async function examineLive(sql: Sql, redis: RedisClient, lease: CellLease): Promise<Finding> {
-  const finding = await examine(sql, redis, lease);
-  if (!('reason' in finding)) return finding;
-  const now = (await cellLeases(sql)).find(({ cell }) => cell === lease.cell);
-  if (now === undefined || (now.cursorId === lease.cursorId && now.epoch === lease.epoch)) return finding;
-  return examineLive(sql, redis, now);
+  let looked = lease;
+  for (let look = 0; look < LOOKS_MAX; look++) {
+    const finding = await examine(sql, redis, looked);
+    if (!('reason' in finding)) return finding;
+    const now = (await cellLeases(sql)).find(({ cell }) => cell === lease.cell);
+    if (now === undefined || (now.cursorId === looked.cursorId && now.epoch === looked.epoch)) return finding;
+    looked = now;
+  }
+  throw new Error(
+    `Cell ${lease.cell} was booked on during each of ${LOOKS_MAX} looks, so it can't be told whether it is well: ` +
+      'run the command again when less is spun, or with the workers stopped',
+  );
 }
 
-/** Each cell as it is, or as it is afterwards. @throws where a store does not answer. */
+/** Each cell as it is, or as it is afterwards. @throws where a store does not answer, or a cell can't be judged. */
 export async function recover(sql: Sql, redis: RedisClient, options: RecoverOptions): Promise<CellState[]> {
   if (options.isCheck) {
     const states: CellState[] = [];
@@ -91,6 +102,7 @@ export async function recover(sql: Sql, redis: RedisClient, options: RecoverOpti
             scripts,
             idempotencyPeriodSeconds: installed.idempotencyTtlSeconds,
             isToReplace: options.isToReplace,
+            volatile: async () => (options.isVolatileAllowed ? [] : volatility(redis)),
             turn: new Turns(1),
             onStep: () => {},
             onLost: (_, reason) =>
@@ -137,6 +149,7 @@ export async function recoverCells(
     readonly luaDir: string;
     readonly check: boolean;
     readonly replace: boolean;
+    readonly allowVolatile: boolean;
     readonly resume: readonly string[];
     readonly json: boolean;
   },
@@ -154,6 +167,7 @@ export async function recoverCells(
       luaDir: options.luaDir,
       isCheck: options.check,
       isToReplace: options.replace,
+      isVolatileAllowed: options.allowVolatile,
       resume,
       progress: (line) => void process.stderr.write(`${line}\n`),
     });

@@ -14,7 +14,7 @@ import { isUniqueViolation, type Sql } from '../postgres/client.js';
 import { bookEntries, ensurePartition, ProgressError } from '../postgres/ledger.js';
 import type { RedisClient } from '../redis/client.js';
 import { outboxKey } from '../redis/keys.js';
-import { firstIdAt, readTotals, streamIdOf, type Totals } from '../redis/records.js';
+import { firstIdAt, NO_TOTALS, streamIdOf, type Totals, totalsBefore } from '../redis/records.js';
 import { OutrunError, type Scripts } from '../redis/scripts.js';
 import type { OnStep } from '../steps.js';
 import { markBooked, totalsAt, trimOutbox } from './outbox.js';
@@ -183,7 +183,7 @@ export class Flusher {
       }
       const { entries, oldestId, newestId, oldestMs } = records;
       const [, newest] = streamEntries[taken - 1]!;
-      const before = readTotals(newest[3]!);
+      const before = totalsBefore(newest);
       const totals = records.totals();
       this.#isAwaited ||= totals.progress.some(({ gameId }) => isAwaited(gameId));
       for (const { day } of [...totals.games, ...totals.openings]) await this.#partition(day);
@@ -191,10 +191,13 @@ export class Flusher {
       await bookEntries(this.#sql, lease, cursor, records.rows(), totals, onStep);
       onStep('flush.committed');
       owned.cursor = newestId;
-      owned.unsettled = {
-        entries: before.entries + entries - entriesBefore,
-        bytes: before.bytes + newest[1]!.length,
-      };
+      owned.unsettled =
+        before === undefined
+          ? NO_TOTALS
+          : {
+              entries: before.entries + entries - entriesBefore,
+              bytes: before.bytes + newest[1]!.length,
+            };
       this.#options.onBooked(lease, newestId);
       onFlushed({
         cell: lease.cell,

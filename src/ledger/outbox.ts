@@ -3,9 +3,9 @@ import type { RedisClient } from '../redis/client.js';
 import { cellKey, outboxKey } from '../redis/keys.js';
 import {
   NO_TOTALS,
-  readTotals,
   streamIdOf,
   type Totals,
+  totalsBefore,
   totalsOfLast,
   writeBooked,
 } from '../redis/records.js';
@@ -38,7 +38,7 @@ export async function totalsAt(redis: RedisClient, cell: number, cursor: bigint)
     Buffer,
     Buffer[],
   ][];
-  if (next !== undefined) return readTotals(next[1][3]!);
+  if (next !== undefined) return totalsBefore(next[1]) ?? NO_TOTALS;
   return last === null ? NO_TOTALS : totalsOfLast(last);
 }
 

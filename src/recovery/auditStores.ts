@@ -641,7 +641,7 @@ class OutboxWalk {
     }
   }
 
-  #batch({ streamId, records, bytes, before }: OutboxPage): void {
+  #batch({ streamId, records, bytes, before, isCounted }: OutboxPage): void {
     const at = { cell: this.#cell, streamId };
     if (records === undefined || before === undefined) {
       this.#found("an outbox entry can't be read", at);
@@ -652,7 +652,9 @@ class OutboxWalk {
       const problem = 'the totals of an outbox entry do not follow from what comes before it';
       this.#found(problem, at, totalsText(this.#totals), totalsText(before));
     }
-    this.#totals = { entries: before.entries + records.length, bytes: before.bytes + bytes };
+    this.#totals = isCounted
+      ? { entries: before.entries + records.length, bytes: before.bytes + bytes }
+      : before;
     for (const record of records) this.#record(record, at);
     const last = streamIdOf(records.at(-1)!.id);
     if (last !== streamId) {

@@ -17,6 +17,8 @@ export interface PrepareParts extends RebuildOptions {
   readonly sql: Sql;
   readonly redis: RedisClient;
   readonly scripts: Scripts;
+  /** Settings of Redis that let it lose what it acknowledged. While there are any, nothing of it is touched. */
+  readonly volatile: () => Promise<readonly string[]>;
   /** Rebuilds take turns. */
   readonly turn: Turns;
   /** Told when a cell has to be rebuilt, and when that has ended; undefined: it failed. */
@@ -35,6 +37,10 @@ export async function prepareCell(parts: PrepareParts, leased: CellLease): Promi
   const { sql, redis, scripts } = parts;
   const { serverId } = redis;
   if (serverId === undefined) throw new NotSentError('Redis is not connected');
+  // Asked before the front ends learn that this run of the server is dealt from; and what a server lacks that was
+  // started without its log may still be in that log, so it is not rebuilt either.
+  const volatile = await parts.volatile();
+  if (volatile.length > 0) throw new Error(`Redis may lose what it acknowledges: ${volatile.join('; ')}`);
   const claimed = BigInt((await redis.hget(cellKey(leased.cell), 'fence')) ?? 0);
   const lease = claimed >= leased.fence ? await raiseFence(sql, leased, claimed) : leased;
   // Whatever is written from here on goes to the server that was looked at, or nowhere.
@@ -71,15 +77,20 @@ export async function prepareCell(parts: PrepareParts, leased: CellLease): Promi
         throw new ForeignError(finding.reason);
       }
   }
-  await scripts.claimCell(owner);
-  // A former owner may have finished what it was about in the very last moment before the claim.
-  const again = await examine(sql, redis, lease);
-  if (!('reason' in again)) throw new Error(`Cell ${lease.cell} was made ready meanwhile`);
   parts.onLost(lease.cell, finding.reason);
   let rebuilt: Rebuilt | undefined;
   try {
     parts.onStep('recovery.detected');
-    rebuilt = await parts.turn.run(() => rebuild(parts, lease, owner, finding));
+    rebuilt = await parts.turn.run(async () => {
+      await scripts.claimCell(owner);
+      parts.onStep('recovery.fenced');
+      // Before the claim a former owner may have finished what it was about: what was found then may hold no more.
+      const again = await examine(sql, redis, lease);
+      if (!('reason' in again) || again.state !== finding.state) {
+        throw new Error(`Cell ${lease.cell} was found ${finding.state}, and ${again.state} at a second look`);
+      }
+      return rebuild(parts, lease, owner, again);
+    });
     return rebuilt.lease;
   } finally {
     parts.onRebuilt(lease.cell, rebuilt);

@@ -1,5 +1,5 @@
 /**
- * Rebuilds a cell of Redis from the ledger.
+ * Rebuilds a cell of Redis, claimed before (prepare.ts), from the ledger.
  *
  *   fenced ──> voided (Postgres: next epoch; leased and not booked outcomes are given up, in writing) ──> cleared
  *     ──> partners ──> players ──> requests ──> games ──> installed (the epoch, last of all) ──> recorded
@@ -80,8 +80,6 @@ export async function rebuild(
   const { sql, redis, scripts, onStep } = parts;
   const { cell } = lease;
   const started = performance.now();
-  await scripts.claimCell(owner);
-  onStep('recovery.fenced');
   const begun = await beginRecovery(sql, lease, reason, BigInt(token?.split(':')[1] ?? 0));
   onStep('recovery.voided');
   await scripts.claimCell(owner, await keysOf(redis, cell));

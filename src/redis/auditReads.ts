@@ -4,6 +4,7 @@ import { blockKey, cellKey, gamesKey, idempotencyKey, outboxKey, playersKey } fr
 import {
   type Booked,
   type GameRecord,
+  NO_TOTALS,
   newestEntryId,
   type OutboxRecord,
   readBooked,
@@ -37,6 +38,8 @@ export interface OutboxPage {
   readonly bytes: number;
   /** What was added before it; undefined: it can't be read. */
   readonly before: Totals | undefined;
+  /** What was added after it has its records; not so where version 1.0.0 wrote it. */
+  readonly isCounted: boolean;
 }
 
 export interface LoadedBlock {
@@ -71,7 +74,8 @@ const SCAN_KEYS_COUNT = 1000;
 /** Of up to 512 spins each. */
 const OUTBOX_ENTRIES = 32;
 const GAME_BYTES = 28;
-const LAST_BYTES = 20;
+/** In version 1.0.0, and now. */
+const LAST_BYTES = [8, 20];
 const BOOKED_BYTES = 20;
 const TOTALS_BYTES = 12;
 const SEQUENCE_MAX = 16_383n;
@@ -107,7 +111,7 @@ export function openRedisAuditReads(redis: RedisClient): RedisAuditReads {
       return {
         epoch: epoch?.toString(),
         newestEntryId: last ? newestEntryId(last, cell) : undefined,
-        added: last?.length === LAST_BYTES ? totalsOfLast(last) : undefined,
+        added: last && LAST_BYTES.includes(last.length) ? totalsOfLast(last) : undefined,
         booked: booked?.length === BOOKED_BYTES ? readBooked(booked) : undefined,
       };
     },
@@ -163,10 +167,16 @@ export function openRedisAuditReads(redis: RedisClient): RedisAuditReads {
         streamId: id.toString(),
         records: recordsOf(records),
         bytes: records?.length ?? 0,
-        before: totals?.length === TOTALS_BYTES ? readTotals(totals) : undefined,
+        before: totalsOf(totals),
+        isCounted: totals !== undefined,
       }));
     },
   };
+}
+
+function totalsOf(totals: Buffer | undefined): Totals | undefined {
+  if (totals === undefined) return NO_TOTALS;
+  return totals.length === TOTALS_BYTES ? readTotals(totals) : undefined;
 }
 
 function recordsOf(batch: Buffer | undefined): OutboxRecord[] | undefined {

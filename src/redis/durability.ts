@@ -39,7 +39,7 @@ export class Durability {
   async look(): Promise<void> {
     let found: readonly string[];
     try {
-      found = await this.#find();
+      found = await this.find();
     } catch {
       return;
     }
@@ -48,7 +48,8 @@ export class Durability {
     if (hasChanged) this.#onChange(found);
   }
 
-  async #find(): Promise<readonly string[]> {
+  /** The settings that let it lose data, as they are now. @throws where the server does not answer. */
+  async find(): Promise<readonly string[]> {
     const { serverId } = this.#client;
     const found = await volatility(this.#client);
     if (found.some((setting) => setting.startsWith('appendonly '))) {

@@ -58,8 +58,14 @@ export const readTotals = (buffer: Buffer, offset = 0): Totals => ({
   bytes: buffer.readUIntLE(offset + 6, 6),
 });
 
-/** TOTALS of the field `last`. */
-export const totalsOfLast = (last: Buffer): Totals => readTotals(last, 8);
+const LAST_BYTES_1_0 = 8;
+/** TOTALS of the field `last`. Version 1.0.0 wrote none: what it dealt is not counted. */
+export const totalsOfLast = (last: Buffer): Totals =>
+  last.length === LAST_BYTES_1_0 ? NO_TOTALS : readTotals(last, LAST_BYTES_1_0);
+
+/** TOTALS before an outbox entry, from its fields; undefined: version 1.0.0 wrote it, and it is not counted. */
+export const totalsBefore = ([, , , totals]: readonly Buffer[]): Totals | undefined =>
+  totals === undefined ? undefined : readTotals(totals);
 
 /** The field `booked` of a cell's hash. */
 export interface Booked {

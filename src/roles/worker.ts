@@ -17,6 +17,7 @@ import { ForeignError } from '../recovery/handshake.js';
 import { prepareCell } from '../recovery/prepare.js';
 import { announceBooked } from '../redis/announcements.js';
 import { connectRedis, isReady, openRedisClient, type RedisClient } from '../redis/client.js';
+import { Durability } from '../redis/durability.js';
 import { cellTokens, openLookups } from '../redis/lookups.js';
 import { cellToken, type Scripts } from '../redis/scripts.js';
 import type { OnStep } from '../steps.js';
@@ -116,6 +117,7 @@ export async function startWorker(parts: WorkerParts): Promise<BlockKeeper> {
       log.warn({ err: error }, 'the checkpoint of the players failed; it comes again');
     },
   });
+  const durability = new Durability(redis, () => {});
   const rebuilds = new Turns(REBUILDS_AT_ONCE);
   const refused = new Set<number>();
   const logUnprepared = onceASecond((fields, unsaid) =>
@@ -129,6 +131,7 @@ export async function startWorker(parts: WorkerParts): Promise<BlockKeeper> {
           redis,
           scripts,
           idempotencyPeriodSeconds: parts.idempotencyTtlSeconds,
+          volatile: async () => (config.allowVolatileRedis ? [] : durability.find()),
           turn: rebuilds,
           onStep,
           onLost: (cell, reason) => {

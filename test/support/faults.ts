@@ -1,5 +1,6 @@
 /** What goes wrong, for tests: stores that can be taken away, requests that no client library sends, PAR sheets with one fault each. */
 import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, rmdirSync } from 'node:fs';
 import { mkdir, mkdtemp, readFile, realpath, rm } from 'node:fs/promises';
 import { connect, createServer } from 'node:net';
@@ -14,6 +15,7 @@ import {
   startEmbeddedPostgres,
   startEmbeddedRedis,
 } from '../../src/embedded/index.js';
+import { findRedisProgram, redisEnvironment } from '../../src/embedded/redisServer.js';
 import { type Running, start } from '../../src/main.js';
 import { Client, environment, parSheet, ROOT, type TestStores, until } from './service.js';
 
@@ -90,6 +92,29 @@ export async function ownStores(
       await undo();
       await rm(dataDir, { recursive: true, force: true });
     },
+  };
+}
+
+/** Starts the Redis of {@link ownStores}, stopped before, with other settings. @returns what ends it. */
+export async function startRedisWith(
+  { dataDir, redisUrl }: OwnStores,
+  settings: readonly string[],
+): Promise<() => Promise<void>> {
+  const program = await findRedisProgram(join(ROOT, '.cache'), () => {});
+  const folder = join(dataDir, 'redis');
+  const child = spawn(program.file, [join(folder, 'redis.conf'), ...settings], {
+    cwd: folder,
+    env: redisEnvironment(program),
+    stdio: 'ignore',
+  });
+  const ended = once(child, 'exit');
+  const redis = new Redis(redisUrl, { protocol: 2, retryStrategy: () => 20, maxRetriesPerRequest: null });
+  redis.on('error', () => {});
+  await redis.ping();
+  redis.disconnect();
+  return async () => {
+    child.kill();
+    await ended;
   };
 }
 
