@@ -13,11 +13,16 @@
  */
 import { createCipheriv, createHash } from 'node:crypto';
 import type { Fault } from './errors.js';
-import { MAX_MICROS, microsToUsdText, usdToMicros } from './money.js';
+import { microsToUsdText, usdToMicros } from './money.js';
 import { unpackOutcomes } from './outcome.js';
 import { celebrationTierOf, type RenderedSheet } from './presentation.js';
 
 export const MAX_POOL_SIZE = 1_000_000;
+/**
+ * All tickets together cost, and all prizes together pay, at most this, micro-USD: a thousand million USD. Up to there a JSON
+ * number tells each micro-USD from the next, and the sums of many raffles stay within the ledger's integers.
+ */
+export const MAX_FUND_MICROS = 1_000_000_000_000_000;
 export const SEED_BYTES = 32;
 export const NONCE_BYTES = 32;
 export const NO_WIN = 'No Win';
@@ -54,8 +59,8 @@ export function checkPrizeTable(sent: PrizeTableUsd): { table: PrizeTable } | { 
   const faults: Fault[] = [];
   const amount = (path: string, usd: number): number => {
     const micros = usdToMicros(usd);
-    if (micros !== undefined && micros > 0) return micros;
-    const message = `must be above 0 and at most ${microsToUsdText(MAX_MICROS)}, with at most 6 decimals`;
+    if (micros !== undefined && micros > 0 && micros <= MAX_FUND_MICROS) return micros;
+    const message = `must be above 0 and at most ${microsToUsdText(MAX_FUND_MICROS)}, with at most 6 decimals`;
     faults.push({ path, message });
     return 0;
   };
@@ -69,6 +74,12 @@ export function checkPrizeTable(sent: PrizeTableUsd): { table: PrizeTable } | { 
     }
     return { prizeName, prizeTier, valueMicros: amount(`/prizes/${place}/valueUsd`, valueUsd), count };
   });
+  const limit = `must be at most ${microsToUsdText(MAX_FUND_MICROS)} USD`;
+  const paid = prizes.reduce((sum, { valueMicros, count }) => sum + BigInt(valueMicros) * BigInt(count), 0n);
+  if (paid > MAX_FUND_MICROS) faults.push({ path: '/prizes', message: `all together ${limit}` });
+  if (BigInt(ticketPriceMicros) * BigInt(poolSize) > MAX_FUND_MICROS) {
+    faults.push({ path: '/ticketPriceUsd', message: `of all tickets together ${limit}` });
+  }
   if (winning > poolSize) {
     faults.push({
       path: '/prizes',
