@@ -20,6 +20,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { Cleanup, ROOT } from '../../bench/processes.js';
+import { Api } from './api.js';
 import { Books } from './books.js';
 import { Clients } from './clients.js';
 import { faultKind } from './faults.js';
@@ -27,15 +28,21 @@ import { namesOf, type PlanSettings, planRound } from './plan.js';
 import type { Target } from './records.js';
 import { findingLines, isHeld, roundLine, summary } from './report.js';
 import { type RoundResult, runRound } from './round.js';
-import { type Acknowledgement, Fleet, OPERATOR_KEY } from './services.js';
+import { type Acknowledgement, Fleet } from './services.js';
 import { type ChaosStores, startStores } from './stores.js';
-import { until } from './wait.js';
 
 const PARTNERS = 3;
 const PLAYERS_PER_PARTNER = 67;
 const SHEETS = ['penny-sub-cent', 'classic-3-reel'] as const;
-const NO_LIMIT = 1_000_000_000;
-const FIRST_BLOCK_WITHIN_MS = 30_000;
+const RAFFLE = {
+  name: 'RAFFLE',
+  ticketPriceUsd: 0.5,
+  poolSize: 1_000_000,
+  prizes: [
+    { prizeName: 'Car', prizeTier: 6, valueUsd: 5000, count: 5 },
+    { prizeName: 'Mug', prizeTier: 1, valueUsd: 1.25, count: 250_000 },
+  ],
+};
 
 interface Options extends PlanSettings {
   readonly rounds: readonly number[];
@@ -136,7 +143,7 @@ async function setStage(
   const fleet = await Fleet.make(stores, folder, (line) => crashes.push(line));
   mine.add(() => fleet.close());
   await fleet.start(acknowledgement);
-  const targets = await makeTargets(`http://127.0.0.1:${fleet.port}`);
+  const targets = await makeTargets(fleet.port);
   const clients = new Clients({
     port: fleet.port,
     targets,
@@ -148,61 +155,22 @@ async function setStage(
   return { stores, fleet, clients, books, folder, crashes, acknowledgement, close };
 }
 
-/** Partners in different cells, each with its games ready. */
-async function makeTargets(base: string): Promise<Target[]> {
-  const ask = async <T>(method: string, path: string, key: string, body?: unknown): Promise<T> => {
-    const response = await fetch(`${base}/api/${path}`, {
-      method,
-      headers: { 'X-API-Key': key, 'Content-Type': 'application/json' },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    });
-    const text = await response.text();
-    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`);
-    return JSON.parse(text) as T;
-  };
-  const makeGame = async (key: string, name: string): Promise<Target['games'][number]> => {
-    const sheet = JSON.parse(readFileSync(join(ROOT, 'test', 'par-sheets', `${name}.json`), 'utf8')) as {
-      denominationUsd: number;
-    };
-    const { parSheetId } = await ask<{ parSheetId: number }>('POST', 'partner/v1/par-sheets', key, sheet);
-    const { gameConfigId } = await ask<{ gameConfigId: number }>('POST', 'partner/v1/games', key, {
-      parSheetId,
-      displayName: name,
-      configName: name.toUpperCase().replaceAll('-', '_'),
-    });
-    await until(
-      async () => {
-        const { queue } = await ask<{ queue: { readyBlocks: number } }>(
-          'GET',
-          `operator/v1/games/${gameConfigId}`,
-          OPERATOR_KEY,
-        );
-        return queue.readyBlocks > 0;
-      },
-      `${name} has its first block`,
-      FIRST_BLOCK_WITHIN_MS,
-    );
-    return { gameId: gameConfigId, wagerUsd: sheet.denominationUsd };
-  };
+/** Partners in different cells, each with slot games and a raffle that no run sells out. */
+async function makeTargets(port: number): Promise<Target[]> {
+  const api = new Api(port);
   const targets: Target[] = [];
   for (let i = 1; i <= PARTNERS; i++) {
-    const { partnerId } = await ask<{ partnerId: number }>('POST', 'operator/v1/partners', OPERATOR_KEY, {
-      slug: `chaos-${i}`,
-      name: `Chaos ${i}`,
-      environment: 'sandbox',
-      spinRateLimit: NO_LIMIT,
-      apiRateLimit: NO_LIMIT,
-    });
-    const { apiKey } = await ask<{ apiKey: string }>(
-      'POST',
-      `operator/v1/partners/${partnerId}/keys`,
-      OPERATOR_KEY,
-      {},
-    );
-    const games = [];
-    for (const name of SHEETS) games.push(await makeGame(apiKey, name));
+    const { partnerId, key } = await api.newPartner(`chaos-${i}`);
+    const games: Target['games'][number][] = [];
+    for (const name of SHEETS) {
+      const sheet = JSON.parse(readFileSync(join(ROOT, 'test', 'par-sheets', `${name}.json`), 'utf8')) as {
+        denominationUsd: number;
+      };
+      games.push({ gameId: await api.newGame(key, name, sheet), wagerUsd: sheet.denominationUsd });
+    }
+    games.push({ gameId: await api.newRaffle(partnerId, RAFFLE), wagerUsd: RAFFLE.ticketPriceUsd });
     const players = Array.from({ length: PLAYERS_PER_PARTNER }, (_, n) => `player-${n + 1}`);
-    targets.push({ partnerId, key: apiKey, games, players });
+    targets.push({ partnerId, key, games, players });
   }
   return targets;
 }

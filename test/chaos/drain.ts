@@ -1,0 +1,362 @@
+/**
+ * `npm run drain -- [--sizes 1,2,10,1000] [--kills SIZE] [--wipes SIZE] [--races N] [--connections 64] [--seed S] [--keep]`
+ *
+ * Sells raffles to their last ticket over HTTP and proves that each prize was awarded exactly its count: plainly (--sizes),
+ * with a SIGKILL of a service process, Redis and Postgres again and again until it is sold out (--kills), with Redis wiped
+ * in the middle of it (--wipes), and with two spins that race for the last ticket (--races).
+ *
+ * A client sends a spin whose fate it does not know again, with its requestId, until it is told. The processes and stores
+ * are those of `npm run chaos`. Exit status 0 only if every raffle was exact.
+ */
+import { execFile, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtemp, realpath, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs, promisify } from 'node:util';
+import postgres from 'postgres';
+import { Cleanup, ROOT } from '../../bench/processes.js';
+import { poolFaults, type RevealedPool } from '../../src/domain/raffle.js';
+import { ConnectionEnded, spinRequest, Wire, type WireAnswer } from '../support/load.js';
+import { Api, type Prize } from './api.js';
+import { type FaultName, faultKind } from './faults.js';
+import { Random } from './random.js';
+import { Fleet } from './services.js';
+import { type ChaosStores, startStores } from './stores.js';
+import { pause, until } from './wait.js';
+
+const PRICE_USD = 0.5;
+const PLAYERS = 500;
+const PATIENCE_MS = 5000;
+const ASK_AGAIN_MS = 100;
+const KILLS: readonly FaultName[] = ['kill-service', 'kill-worker', 'kill-redis', 'kill-postgres'];
+const KILL_EVERY_MS = [1500, 6000] as const;
+const READY_WITHIN_MS = 60_000;
+/** Of the tickets that were sold, those whose requestId is asked for again after the raffle is closed. */
+const REPLAYS = 500;
+
+interface Options {
+  readonly sizes: readonly number[];
+  readonly kills: readonly number[];
+  readonly wipes: readonly number[];
+  readonly races: number;
+  readonly connections: number;
+  readonly seed: string;
+  readonly keep: boolean;
+}
+
+function readOptions(): Options {
+  const { values } = parseArgs({
+    options: {
+      sizes: { type: 'string', default: '1,2,10,1000' },
+      kills: { type: 'string', default: '' },
+      wipes: { type: 'string', default: '' },
+      races: { type: 'string', default: '0' },
+      connections: { type: 'string', default: '64' },
+      seed: { type: 'string', default: randomBytes(4).toString('hex') },
+      keep: { type: 'boolean', default: false },
+    },
+  });
+  const numbers = (text: string): number[] => text.split(',').filter(Boolean).map(Number);
+  return {
+    sizes: numbers(values.sizes),
+    kills: numbers(values.kills),
+    wipes: numbers(values.wipes),
+    races: Number(values.races),
+    connections: Number(values.connections),
+    seed: values.seed,
+    keep: values.keep,
+  };
+}
+
+/** A tenth of the tickets win something; a raffle of one ticket is its prize. */
+function prizesOf(poolSize: number): Prize[] {
+  const prize = (prizeName: string, prizeTier: number, valueUsd: number, count: number): Prize => ({
+    prizeName,
+    prizeTier,
+    valueUsd,
+    count,
+  });
+  const prizes = [prize('Car', 6, 5000, 1)];
+  if (poolSize >= 10) prizes.push(prize('Mug', 1, 1.25, Math.floor(poolSize / 10) - 1 || 1));
+  if (poolSize >= 1000) prizes.push(prize('Cap', 1, 0.005, 7));
+  return prizes;
+}
+
+interface Stage {
+  readonly stores: ChaosStores;
+  readonly fleet: Fleet;
+  readonly api: Api;
+  readonly owner: { partnerId: number; key: string };
+  readonly options: Options;
+  readonly crashes: string[];
+}
+
+/** What the buyers of a raffle were told. */
+interface Sale {
+  /** requestId → the answer's text. */
+  readonly won: Map<string, string>;
+  readonly byPrize: Map<string, number>;
+  readonly wrong: string[];
+  /** Answers that told nothing, and spins that had to be sent again. */
+  unknown: number;
+  closed: number;
+  attempts: number;
+}
+
+const bodyOf = (gameId: number, attempt: number): string =>
+  JSON.stringify({
+    gameId,
+    playerId: `player-${attempt % PLAYERS}`,
+    wagerUsd: PRICE_USD,
+    requestId: `${gameId}-${attempt}`,
+  });
+
+/** Buys on one connection until it is told that the raffle is closed. */
+async function buy({ fleet, owner }: Stage, gameId: number, sale: Sale): Promise<void> {
+  let wire: Wire | undefined;
+  const ask = async (bytes: Buffer): Promise<WireAnswer | undefined> => {
+    let timer: NodeJS.Timeout | undefined;
+    try {
+      if (wire === undefined || wire.hasEnded) wire = await Wire.open(fleet.port);
+      timer = setTimeout(() => wire?.close(), PATIENCE_MS);
+      return await wire.ask(bytes);
+    } catch (error) {
+      if (error instanceof ConnectionEnded || (error as NodeJS.ErrnoException).code !== undefined) {
+        wire?.close();
+        wire = undefined;
+        return undefined;
+      }
+      throw error;
+    } finally {
+      clearTimeout(timer);
+    }
+  };
+  for (;;) {
+    const attempt = sale.attempts++;
+    const bytes = spinRequest(owner.key, bodyOf(gameId, attempt));
+    for (;;) {
+      const answer = await ask(bytes);
+      const body = answer === undefined ? {} : (JSON.parse(answer.text) as Record<string, unknown>);
+      if (answer?.status === 200) {
+        const { prizeName } = body.presentation as { prizeName: string };
+        sale.won.set(`${gameId}-${attempt}`, answer.text);
+        sale.byPrize.set(prizeName, (sale.byPrize.get(prizeName) ?? 0) + 1);
+        break;
+      }
+      if (answer?.status === 410) {
+        if (body.errorCode !== 'KS-4218') sale.wrong.push(`410 with ${answer.text}`);
+        sale.closed++;
+        wire?.close();
+        return;
+      }
+      const code = String(body.errorCode ?? 'no answer');
+      const isKnown = ['no answer', 'KS-4110', 'KS-5002', 'KS-5012', 'KS-5004'].includes(code);
+      if (!isKnown) sale.wrong.push(`no outage explains ${answer!.text}`);
+      sale.unknown++;
+      await pause(ASK_AGAIN_MS);
+    }
+  }
+}
+
+type Trouble = (stage: Stage, isSoldOut: () => boolean, sale: Sale) => Promise<string>;
+
+/** Kills something every few seconds until all is sold. */
+const killing =
+  (poolSize: number): Trouble =>
+  async (stage, isSoldOut) => {
+    const random = new Random(stage.options.seed, 'kills', poolSize);
+    const done: Record<string, number> = {};
+    while (!isSoldOut()) {
+      await pause(random.whole(...KILL_EVERY_MS));
+      if (isSoldOut()) break;
+      const name = random.pick(KILLS);
+      await faultKind(name).run(stage, random);
+      done[name] = (done[name] ?? 0) + 1;
+    }
+    return Object.entries(done)
+      .map(([name, times]) => `${name} ${times}`)
+      .join(', ');
+  };
+
+/** Loses all that Redis has, twice: by FLUSHALL, and with its files. */
+const wiping =
+  (poolSize: number): Trouble =>
+  async (stage, isSoldOut, sale) => {
+    const random = new Random(stage.options.seed, 'wipes', poolSize);
+    for (const [name, share] of [
+      ['flushall', 0.3],
+      ['wipe-redis', 0.6],
+    ] as const) {
+      while (sale.won.size < poolSize * share && !isSoldOut()) await pause(20);
+      await faultKind(name).run(stage, random);
+    }
+    return 'flushall 1, wipe-redis 1';
+  };
+
+/** Sells a raffle out. @returns whether it was exact. */
+async function drain(stage: Stage, poolSize: number, what: string, trouble?: Trouble): Promise<boolean> {
+  const { api, owner, options } = stage;
+  const prizes = prizesOf(poolSize);
+  const name = `${what.toUpperCase()}_${poolSize}_${randomBytes(3).toString('hex').toUpperCase()}`;
+  const sealing = performance.now();
+  const gameId = await api.newRaffle(owner.partnerId, { name, ticketPriceUsd: PRICE_USD, poolSize, prizes });
+  const sealedMs = performance.now() - sealing;
+  const sale: Sale = { won: new Map(), byPrize: new Map(), wrong: [], unknown: 0, closed: 0, attempts: 0 };
+  const started = performance.now();
+  let isSoldOut = false;
+  const faults = trouble?.(stage, () => isSoldOut, sale);
+  await Promise.all(Array.from({ length: options.connections }, () => buy(stage, gameId, sale)));
+  isSoldOut = true;
+  const seconds = (performance.now() - started) / 1000;
+  const troubles = (await faults) ?? 'no trouble';
+  await until(() => stage.fleet.isReady(), 'every process is ready', READY_WITHIN_MS);
+  const wrong = [...sale.wrong, ...(await judge(stage, gameId, poolSize, prizes, sale)), ...stage.crashes];
+  console.log(
+    `${what} ${poolSize.toLocaleString('en')} tickets: ${wrong.length === 0 ? 'exact' : 'WRONG'}; playable after ` +
+      `${sealedMs.toFixed(0)} ms; sold in ${seconds.toFixed(1)} s (${Math.round(poolSize / seconds)}/s); ${sale.won.size} sold, ` +
+      `${sale.closed} told that it is closed, ${sale.unknown} asked again; ${troubles}`,
+  );
+  for (const line of wrong.slice(0, 20)) console.log(`  ${line}`);
+  return wrong.length === 0;
+}
+
+async function judge(
+  stage: Stage,
+  gameId: number,
+  poolSize: number,
+  prizes: readonly Prize[],
+  sale: Sale,
+): Promise<string[]> {
+  const { api, owner, stores, options } = stage;
+  const wrong: string[] = [];
+  const differ = (what: string, expected: unknown, found: unknown): void => {
+    if (expected !== found) wrong.push(`${what}: expected ${expected}, found ${found}`);
+  };
+  differ('tickets sold', poolSize, sale.won.size);
+  differ('connections told that it is closed', options.connections, sale.closed);
+  const winning = prizes.reduce((sum, { count }) => sum + count, 0);
+  for (const { prizeName, count } of [...prizes, { prizeName: 'No Win', count: poolSize - winning }]) {
+    differ(prizeName, count, sale.byPrize.get(prizeName) ?? 0);
+  }
+  const sql = postgres(stores.postgres.url, { max: 1, onnotice: () => {} });
+  try {
+    const [row] = await sql<{ rows: string; indices: string; newest: string; requests: string }[]>`
+      SELECT count(*) AS rows, count(DISTINCT outcome_index) AS indices, max(outcome_index) AS newest,
+        count(DISTINCT request_id) AS requests FROM ledger WHERE game_id = ${gameId}`;
+    differ('ledger rows', String(poolSize), row!.rows);
+    differ('indices', String(poolSize), row!.indices);
+    differ('newest index', String(poolSize - 1), row!.newest);
+    differ('requestIds', String(poolSize), row!.requests);
+    const codes = await sql<{ outcome_code: number; tickets: string }[]>`
+      SELECT outcome_code, count(*) AS tickets FROM ledger WHERE game_id = ${gameId} GROUP BY 1`;
+    for (const { outcome_code, tickets } of codes) {
+      const count = outcome_code === 0 ? poolSize - winning : prizes[outcome_code - 1]?.count;
+      differ(`ledger rows of code ${outcome_code}`, String(count), tickets);
+    }
+    const voids = await sql`SELECT 1 FROM voids WHERE game_id = ${gameId}`;
+    differ('voids', 0, voids.length);
+  } finally {
+    await sql.end();
+  }
+  const pool = await api.ask<RevealedPool>('GET', `partner/v1/games/${gameId}/pool`, owner.key);
+  wrong.push(...poolFaults(pool));
+  const sold = [...sale.won];
+  const step = Math.max(1, Math.floor(sold.length / REPLAYS));
+  const wire = await Wire.open(stage.fleet.port);
+  for (let i = 0; i < sold.length; i += step) {
+    const [requestId, text] = sold[i]!;
+    const answer = await wire.ask(spinRequest(owner.key, bodyOf(gameId, Number(requestId.split('-')[1]))));
+    if (answer.text !== text) wrong.push(`the replay of ${requestId} is ${answer.text}, it was ${text}`);
+  }
+  const late = await wire.ask(spinRequest(owner.key, bodyOf(gameId, sale.attempts + 1)));
+  differ('a later spin', 410, late.status);
+  wire.close();
+  return wrong;
+}
+
+/** Two spins race for the last ticket, again and again. */
+async function race({ api, owner, fleet, options }: Stage): Promise<boolean> {
+  const wires = await Promise.all([Wire.open(fleet.port), Wire.open(fleet.port)]);
+  const results: Record<string, number> = {};
+  for (let n = 1; n <= options.races; n++) {
+    const gameId = await api.newRaffle(owner.partnerId, {
+      name: `RACE_${n}`,
+      ticketPriceUsd: PRICE_USD,
+      poolSize: 1,
+      prizes: prizesOf(1),
+    });
+    const answers = await Promise.all(
+      wires.map((wire, i) => wire.ask(spinRequest(owner.key, bodyOf(gameId, i)))),
+    );
+    const statuses = answers.map(({ status }) => status).sort();
+    results[statuses.join(' and ')] = (results[statuses.join(' and ')] ?? 0) + 1;
+  }
+  for (const wire of wires) wire.close();
+  console.log(`${options.races} races for the last ticket: ${JSON.stringify(results)}`);
+  return results['200 and 410'] === options.races;
+}
+
+async function audit({ stores }: Stage): Promise<boolean> {
+  const { stdout } = await promisify(execFile)(
+    process.execPath,
+    [join(ROOT, 'dist', 'src', 'cli.js'), 'audit', '--redraw'],
+    {
+      env: {
+        PATH: process.env.PATH,
+        HOME: process.env.HOME,
+        REDIS_URL: stores.redis.url,
+        DATABASE_URL: stores.postgres.url,
+      },
+      maxBuffer: 64 << 20,
+    },
+  ).catch((error: Error & { stdout?: string }) => ({ stdout: `${error.message}\n${error.stdout}` }));
+  console.log(stdout.trim().split('\n').at(-1));
+  const isClean = stdout.includes('\nCLEAN');
+  if (!isClean) console.log(stdout);
+  return isClean;
+}
+
+async function play(options: Options, cleanup: Cleanup): Promise<boolean> {
+  const folder = await realpath(await mkdtemp(join(tmpdir(), 'spindle-chaos-')));
+  cleanup.add(() => (options.keep ? undefined : rm(folder, { recursive: true, force: true })));
+  const guard = spawn(process.execPath, [join(import.meta.dirname, 'guard.js'), folder], {
+    stdio: ['pipe', 'ignore', 'inherit'],
+    detached: true,
+  });
+  cleanup.add(async () => {
+    const ended = once(guard, 'exit');
+    guard.stdin.end();
+    await ended;
+  });
+  const stores = await startStores(folder);
+  cleanup.add(() => stores.close(options.keep));
+  const crashes: string[] = [];
+  const fleet = await Fleet.make(stores, folder, (line) => crashes.push(line));
+  cleanup.add(() => fleet.close());
+  await fleet.start('redis');
+  const api = new Api(fleet.port);
+  const owner = await api.newPartner('drain');
+  const stage: Stage = { stores, fleet, api, owner, options, crashes };
+  let isExact = true;
+  for (const size of options.sizes) isExact = (await drain(stage, size, 'plain')) && isExact;
+  if (options.races > 0) isExact = (await race(stage)) && isExact;
+  for (const size of options.kills) isExact = (await drain(stage, size, 'killed', killing(size))) && isExact;
+  for (const size of options.wipes) isExact = (await drain(stage, size, 'wiped', wiping(size))) && isExact;
+  isExact = (await audit(stage)) && isExact;
+  await fleet.stop();
+  return isExact && crashes.length === 0;
+}
+
+const cleanup = new Cleanup();
+const end = (): void => void cleanup.run().finally(() => process.exit(130));
+process.on('SIGINT', end).on('SIGTERM', end);
+const options = readOptions();
+console.log(`seed ${options.seed}`);
+const isExact = await play(options, cleanup).catch((error: unknown) => {
+  console.error(error);
+  return false;
+});
+await cleanup.run();
+process.exit(isExact ? 0 : 1);
