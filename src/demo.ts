@@ -1,4 +1,4 @@
-/** What a first start on embedded stores makes, so that the service can be tried at once: a sandbox partner and a game. */
+/** What a first start on embedded stores makes, so that the service can be tried at once: a sandbox partner and its games. */
 import { checkParSheet, type ParSheet } from './domain/par.js';
 import { apiKeyHash, initialSettings } from './http/partners.js';
 import type { Store } from './postgres/store.js';
@@ -51,13 +51,32 @@ const SHEET = {
   ],
 };
 
+/** 1,000 tickets at 1 USD, which pay 0.9 of what they cost. */
+const RAFFLE = {
+  displayName: 'Demo Raffle',
+  configName: 'DEMO_RAFFLE',
+  table: {
+    ticketPriceUsd: 1,
+    poolSize: 1000,
+    prizes: [
+      { prizeName: 'Weekend in the mountains', prizeTier: 6, valueUsd: 300, count: 1 },
+      { prizeName: 'Dinner for two', prizeTier: 4, valueUsd: 50, count: 4 },
+      { prizeName: 'Cinema ticket', prizeTier: 2, valueUsd: 10, count: 20 },
+      { prizeName: 'A ticket and a half', prizeTier: 1, valueUsd: 1.5, count: 133 },
+      { prizeName: 'Half a ticket', prizeTier: 1, valueUsd: 0.5, count: 1 },
+    ],
+  },
+};
+
 export interface Demo {
   readonly gameId: number;
   readonly wagerUsd: number;
+  readonly raffleId: number;
+  readonly ticketPriceUsd: number;
 }
 
 /**
- * Makes the demo partner with its game, where it is not there, and lets the key in.
+ * Makes the demo partner with its games, where they are not there, and lets the key in.
  * @param apiKey the demo partner's key, kept by the caller from start to start.
  */
 export async function seedDemo(store: Store, apiKey: string): Promise<Demo> {
@@ -75,7 +94,8 @@ export async function seedDemo(store: Store, apiKey: string): Promise<Demo> {
   if ((await store.listKeys(partnerId)).length === 0) {
     await store.issueKey(ACTOR, { partnerId, hash: apiKeyHash(apiKey), name: 'demo', expiresAt: null });
   }
-  let game = (await store.listGames(partnerId))[0];
+  const games = await store.listGames(partnerId);
+  let game = games.find(({ gameType }) => gameType === 'slot');
   if (game === undefined) {
     const checked = checkParSheet(SHEET);
     if ('faults' in checked)
@@ -90,6 +110,15 @@ export async function seedDemo(store: Store, apiKey: string): Promise<Demo> {
     if (typeof made === 'string') throw new Error(`The demo game was refused: ${made}`);
     game = made;
   }
+  const raffle =
+    games.find(({ gameType }) => gameType === 'raffle') ??
+    (await store.createRaffle(ACTOR, { partnerId, ...RAFFLE }));
+  if (raffle === 'name-taken') throw new Error('The demo raffle was made by another process just now');
   const sheet: ParSheet | undefined = (await store.findParSheet(game.parSheetId!))?.sheet;
-  return { gameId: game.gameId, wagerUsd: sheet?.denominationUsd ?? SHEET.denominationUsd };
+  return {
+    gameId: game.gameId,
+    wagerUsd: sheet?.denominationUsd ?? SHEET.denominationUsd,
+    raffleId: raffle.gameId,
+    ticketPriceUsd: raffle.raffle?.table.ticketPriceUsd ?? RAFFLE.table.ticketPriceUsd,
+  };
 }

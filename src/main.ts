@@ -5,7 +5,7 @@ import closeWithGrace from 'close-with-grace';
 import { type Logger, pino } from 'pino';
 import type { BlockKeeper } from './blocks/keeper.js';
 import { type Config, readConfig } from './config.js';
-import { seedDemo } from './demo.js';
+import { type Demo, seedDemo } from './demo.js';
 import { Directory, type KnownGame } from './directory/directory.js';
 import { readOrCreateSecret, SetupError } from './embedded/index.js';
 import { newApiKey } from './http/partners.js';
@@ -34,7 +34,7 @@ export interface Running {
   readonly isNewOperatorKey: boolean;
   readonly redisUrl: string;
   readonly databaseUrl: string;
-  readonly demo: { apiKey: string; gameId: number; wagerUsd: number } | undefined;
+  readonly demo: (Demo & { readonly apiKey: string }) | undefined;
   stop(): Promise<void>;
 }
 
@@ -129,7 +129,7 @@ async function assemble(
     const apiKey = await readOrCreateSecret(join(config.dataDir, 'demo-api-key'), newApiKey);
     demo = { apiKey, ...(await seedDemo(store, apiKey)) };
     await directory.refresh();
-    await playable(openLookups(redis), demo.gameId, directory);
+    for (const gameId of [demo.gameId, demo.raffleId]) await playable(openLookups(redis), gameId, directory);
   }
   const port = config.roles.http
     ? await startFrontEnd({
@@ -240,12 +240,17 @@ function announce(config: Config, running: Running): void {
     lines.push(`  operator key is kept in ${join(config.DATA_DIR, 'operator-api-key')}`);
   }
   if (demo !== undefined && port !== undefined) {
-    const body = `{"gameId":${demo.gameId},"playerId":"alice","wagerUsd":${demo.wagerUsd}}`;
+    const spin = (gameId: number, wagerUsd: number): string => {
+      const body = `{"gameId":${gameId},"playerId":"alice","wagerUsd":${wagerUsd}}`;
+      return `  curl -s http://${config.HOST}:${port}/api/partner/v1/spin -H 'X-API-Key: ${demo.apiKey}' -H 'Content-Type: application/json' -d '${body}'`;
+    };
     lines.push(
       `  demo key ${demo.apiKey}`,
       '',
       'Spin:',
-      `  curl -s http://${config.HOST}:${port}/api/partner/v1/spin -H 'X-API-Key: ${demo.apiKey}' -H 'Content-Type: application/json' -d '${body}'`,
+      spin(demo.gameId, demo.wagerUsd),
+      'A ticket of the raffle:',
+      spin(demo.raffleId, demo.ticketPriceUsd),
     );
   }
   process.stdout.write(`${lines.join('\n')}\n\n`);

@@ -315,6 +315,30 @@ describe('a raffle', () => {
     expect(await buy(gameId)).toMatchObject(failed(410, 'KS-4218'));
   });
 
+  test('tells what a requestId bought, however long ago', async () => {
+    const gameId = await newRaffle(4);
+    const first = await buy(gameId, 'old-1');
+    const second = await buy(gameId, 'old-2');
+    // As it is after two idempotency periods: Redis has let the requestIds go.
+    await redis.del(...(await redis.keys('{c0}:idem:*')));
+    await sql`UPDATE raffles SET sealed_at = sealed_at - interval '3 days' WHERE game_id = ${gameId}`;
+    await service.operator('PATCH', `/games/${gameId}`, { status: 'SUSPENDED' });
+    await service.operator('PATCH', `/games/${gameId}`, { status: 'ACTIVE' });
+    const ask = (requestId: string, more?: object) => buy(gameId, requestId, service, more);
+    const replay = await ask('old-1');
+    expect(replay.headers.get('idempotent-replayed')).toBe('true');
+    expect(replay.text).toBe(first.text);
+    expect(replay.headers.get('x-ratelimit-remaining')).not.toBeNull();
+    expect(await ask('old-1', { playerId: 'bob' })).toMatchObject(failed(409, 'KS-4111'));
+    expect(await ask('old-1', { wagerUsd: 0.25 })).toMatchObject(failed(409, 'KS-4111'));
+    expect((await sql`SELECT 1 FROM ledger WHERE game_id = ${gameId}`).length).toBe(2);
+    // A new one buys the next ticket, and all of them are told once it is closed, too.
+    expect((await ask('old-3')).status).toBe(200);
+    expect((await ask('old-4')).status).toBe(200);
+    expect(await ask('old-5')).toMatchObject(failed(410, 'KS-4218'));
+    expect((await ask('old-2')).text).toBe(second.text);
+  });
+
   test('has one last ticket, however many race for it', async () => {
     const races = 60;
     const games = await Promise.all(Array.from({ length: races }, () => newRaffle(1)));

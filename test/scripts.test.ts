@@ -66,6 +66,7 @@ const game: Game = {
   wagerMicros: 250_000,
   maxPayoutMicros: 2_500_000,
   poolSize: 0,
+  sealedAtMs: undefined,
   payoutTable: table,
   payoutMicros: PAYOUTS,
   fragments: [],

@@ -156,3 +156,94 @@ describe('a worker that is killed', () => {
     await allIsWell('recovery.games');
   });
 });
+
+describe('a raffle, whose worker is killed', () => {
+  const body = (configName: string) => ({
+    displayName: 'A raffle',
+    configName,
+    ticketPriceUsd: 0.5,
+    poolSize: 6,
+    prizes: [{ prizeName: 'Car', prizeTier: 6, valueUsd: 5, count: 2 }],
+  });
+  const newRaffle = async (configName: string): Promise<number> => {
+    const path = `/partners/${partner.partnerId}/raffles`;
+    const made = await front.operator<{ gameConfigId: number }>('POST', path, body(configName));
+    expect(made.status, made.text).toBe(201);
+    return made.body.gameConfigId;
+  };
+  const pool = (raffleId: number) =>
+    front.partner<{ status: string; poolCommitment: string | null }>(
+      'GET',
+      `/games/${raffleId}/pool`,
+      partner.key,
+    );
+  /** One ticket: sent again until it is told what became of it. */
+  const ticket = async (raffleId: number, requestId: string) => {
+    const buy = () =>
+      front.spin<{ errorCode?: string; presentation: { prizeName: string } }>(partner.key, {
+        gameId: raffleId,
+        playerId: requestId,
+        wagerUsd: 0.5,
+        requestId,
+      });
+    let answer = await buy();
+    await until(async () => {
+      if (answer.status < 500 && answer.body.errorCode !== 'KS-4110') return true;
+      answer = await buy();
+      return false;
+    }, `${requestId} is told`);
+    return answer;
+  };
+  const isSoldExactly = async (raffleId: number, name: string): Promise<void> => {
+    const answers = [];
+    for (let i = 0; i < 8; i++) answers.push(await ticket(raffleId, `${name}-${i}`));
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200, 200, 410, 410]);
+    const names = answers.slice(0, 6).map(({ body }) => body.presentation.prizeName);
+    expect(names.filter((prizeName) => prizeName === 'Car').length).toBe(2);
+    expect((await pool(raffleId)).body.status).toBe('CLOSED');
+    await booksHold(sql);
+  };
+
+  test.each(of('block'))('at %s of sealing it, is sealed once', async (step) => {
+    const name = `SEAL_${step.slice(6).toUpperCase()}`;
+    let raffleId = 0;
+    await killedAt(step, async () => {
+      raffleId = await newRaffle(name);
+    });
+    const before = await sql<
+      { commitment: Buffer }[]
+    >`SELECT commitment FROM blocks WHERE game_id = ${raffleId}`;
+    expect(before.length).toBe(step === 'block.made' ? 0 : 1);
+    const next = await worker();
+    try {
+      await until(async () => (await pool(raffleId)).body.status === 'ACTIVE', 'it is open');
+      const { poolCommitment } = (await pool(raffleId)).body;
+      if (before[0] !== undefined) expect(poolCommitment).toBe(before[0].commitment.toString('hex'));
+      await isSoldExactly(raffleId, name);
+    } finally {
+      await next.stop();
+    }
+  });
+
+  // Before and after the transaction that closes it.
+  test.each(['flush.totals-added', 'flush.committed'] as const)(
+    'at %s of its last ticket, is closed exactly then',
+    async (step) => {
+      const name = `CLOSE_${step.slice(6).replace('-', '_').toUpperCase()}`;
+      const first = await worker();
+      const raffleId = await newRaffle(name);
+      await until(async () => (await pool(raffleId)).body.status === 'ACTIVE', 'it is open');
+      for (let i = 0; i < 5; i++) expect((await ticket(raffleId, `${name}-${i}`)).status).toBe(200);
+      await first.stop();
+      const last = ticket(raffleId, `${name}-5`);
+      await killedAt(step, async () => {});
+      const next = await worker();
+      try {
+        expect((await last).status).toBe(200);
+        await isSoldExactly(raffleId, name);
+      } finally {
+        await next.stop();
+      }
+    },
+  );
+});

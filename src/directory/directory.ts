@@ -163,6 +163,7 @@ export class Directory {
         gameType: known.gameType,
         status: known.status,
         poolSize: known.prizeTable?.poolSize ?? 0,
+        sealedAtMs: known.sealedAt?.getTime(),
         ...mathematics,
       });
     }

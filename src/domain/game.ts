@@ -38,6 +38,8 @@ export interface Game {
   readonly status: GameStatus;
   /** Tickets of a raffle's pool; 0: a slot game. */
   readonly poolSize: number;
+  /** When a raffle's pool was sealed, ms since the epoch; no ticket of it was sold before. */
+  readonly sealedAtMs: number | undefined;
   readonly wagerMicros: number;
   readonly maxPayoutMicros: number;
   /** Micro-USD paid by each outcome code: signed 64-bit little-endian integers, as lua/spin.lua reads them. */

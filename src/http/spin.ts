@@ -26,8 +26,23 @@ export interface SpinServices {
   submit(job: SpinJob): void;
   /** A spin of the game is answered only once the ledger has it. */
   waitsForLedger(game: Game | undefined): boolean;
+  /**
+   * The ticket of a raffle that was sold under a requestId, where the store may have let that go; undefined: none was.
+   * Rejects where that can't be told.
+   */
+  soldBefore(game: Game, partner: Partner, requestId: string): Promise<SoldTicket | undefined> | undefined;
   /** Told of every spin that was dealt. */
   onDealt(game: Game, payoutMicros: number): void;
+}
+
+/** A ticket as it was sold. */
+export interface SoldTicket {
+  readonly gameId: number;
+  readonly playerId: string;
+  readonly spinId: string;
+  readonly outcomeCode: number;
+  /** Micro-USD after it. */
+  readonly balanceMicros: number;
 }
 
 export class SpinEndpoint {
@@ -71,11 +86,53 @@ export class SpinEndpoint {
     else if (game.status === 'CLOSED') denial = ERRORS.raffleClosed;
     else if (game.status === 'SUSPENDED') denial = ERRORS.gameNotActive;
     else if (!isWager) denial = ERRORS.wagerMismatch;
-    this.#services.submit(
-      new DealJob(exchange, partner, this.#replies, this.#services, game, body, denial, isWager),
+    const deal = (): void =>
+      this.#services.submit(
+        new DealJob(exchange, partner, this.#replies, this.#services, game, body, denial, isWager),
+      );
+    const { requestId } = body;
+    const sold =
+      game === undefined || requestId === undefined
+        ? undefined
+        : this.#services.soldBefore(game, partner, requestId);
+    if (sold === undefined) {
+      deal();
+      return;
+    }
+    sold.then(
+      (ticket) => {
+        if (ticket === undefined) deal();
+        else this.#tellSold(exchange, partner, ticket, body, game!, isWager);
+      },
+      () => this.#replies.error(exchange, ERRORS.unavailable, ownWindow(partner, true)),
     );
   }
+
+  /** Answers a requestId that a ticket was sold under long ago, once the window has counted it. */
+  #tellSold(
+    exchange: Exchange,
+    partner: Partner,
+    ticket: SoldTicket,
+    body: SpinBody,
+    game: Game,
+    isWager: boolean,
+  ): void {
+    const isSame = ticket.gameId === body.gameId && ticket.playerId === body.playerId && isWager;
+    const tell = (window: Window): void => {
+      const text = spinText(
+        ticket.spinId,
+        game.fragments[ticket.outcomeCode]!,
+        ticket.balanceMicros,
+        body.requestId,
+      );
+      this.#replies.json(exchange, 200, `${text}}`, window, REPLAYED);
+    };
+    const then = isSame ? tell : new ApiError(ERRORS.requestIdReused);
+    this.#services.submit(new CountedJob(exchange, partner, this.#replies, KIND.countSpin, then));
+  }
 }
+
+const REPLAYED = 'Idempotent-Replayed: true';
 
 interface ReadBody {
   readonly body: SpinBody;
@@ -218,7 +275,7 @@ class DealJob implements SpinJob {
         this.#services.onDealt(this.game!, this.#answer(result, window, ''));
         return;
       case SPIN_STATUS.replay:
-        this.#answer(result, window, 'Idempotent-Replayed: true');
+        this.#answer(result, window, REPLAYED);
         return;
       default:
         this.#replies.error(this.#exchange, this.#refusal(result.status), window);

@@ -29,8 +29,8 @@ export interface Consumption {
 
 export interface FlusherOptions {
   readonly intervalMs: number;
-  /** Spins of the game are answered only once they are booked. */
-  readonly isAwaited: (gameId: number) => boolean;
+  /** A raffle's spins are answered only once they are booked. */
+  readonly isRaffle: (gameId: number) => boolean;
   readonly onFlushed: (flush: { cell: number; entries: number; seconds: number; lagSeconds: number }) => void;
   readonly onConsumed: (cell: number, games: readonly Consumption[]) => void;
   /** Every entry of the cell up to this one is in the ledger. */
@@ -168,7 +168,7 @@ export class Flusher {
   async #book(owned: OwnedCell, streamEntries: readonly [Buffer, Buffer[]][]): Promise<number> {
     const { lease, records } = owned;
     if (this.#owned.get(lease.cell) !== owned) return streamEntries.length;
-    const { onStep, onFlushed, onConsumed, isAwaited } = this.#options;
+    const { onStep, onFlushed, onConsumed, isRaffle } = this.#options;
     const started = performance.now();
     try {
       onStep('flush.read');
@@ -185,10 +185,11 @@ export class Flusher {
       const [, newest] = streamEntries[taken - 1]!;
       const before = totalsBefore(newest);
       const totals = records.totals();
-      this.#isAwaited ||= totals.progress.some(({ gameId }) => isAwaited(gameId));
+      const raffles = totals.progress.map(({ gameId }) => gameId).filter(isRaffle);
+      this.#isAwaited ||= raffles.length > 0;
       for (const { day } of [...totals.games, ...totals.openings]) await this.#partition(day);
       const cursor = { from: owned.cursor, first: oldestId, to: newestId };
-      await bookEntries(this.#sql, lease, cursor, records.rows(), totals, onStep);
+      await bookEntries(this.#sql, lease, cursor, records.rows(), totals, raffles, onStep);
       onStep('flush.committed');
       owned.cursor = newestId;
       owned.unsettled =

@@ -13,6 +13,8 @@ export interface DirectoryGame {
   parSheetId: number | null;
   /** Of a raffle. */
   prizeTable: PrizeTableUsd | null;
+  /** Of a raffle that is sealed. */
+  sealedAt: Date | null;
   gameType: GameType;
   status: GameStatus;
   blocksRequested: number;
@@ -54,12 +56,13 @@ export async function changesAfter(sql: Sql, after: bigint): Promise<DirectoryCh
         cell: number;
         par_sheet_id: number | null;
         prize_table: PrizeTableUsd | null;
+        sealed_at: Date | null;
         game_type: GameType;
         status: GameStatus;
         blocks_requested: number;
         changed: bigint;
       }[]
-    >`SELECT game_id, partner_id, cell, par_sheet_id, prize_table, game_type, ${GAME_STATUS} AS status, blocks_requested,
+    >`SELECT game_id, partner_id, cell, par_sheet_id, prize_table, sealed_at, game_type, ${GAME_STATUS} AS status, blocks_requested,
         games.changed
       FROM games JOIN partners USING (partner_id) LEFT JOIN raffles USING (game_id) WHERE games.changed > ${after}`;
     let newest = after;
@@ -80,6 +83,7 @@ export async function changesAfter(sql: Sql, after: bigint): Promise<DirectoryCh
         cell: row.cell,
         parSheetId: row.par_sheet_id,
         prizeTable: row.prize_table,
+        sealedAt: row.sealed_at,
         gameType: row.game_type,
         status: row.status,
         blocksRequested: row.blocks_requested,

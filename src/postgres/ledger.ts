@@ -9,7 +9,7 @@
 import { type CursorMove, moveCursor } from './cells.js';
 import { nextChange } from './changes.js';
 import { arrayOf, raw, type Sql, safe, type Transaction } from './client.js';
-import { closeRaffles } from './raffles.js';
+import { closeRaffles, noteTickets } from './raffles.js';
 
 const COPY = `
   COPY ledger (entry_id, previous_id, wager_micros, credit_micros, balance_micros, outcome_index, partner_id, game_id,
@@ -54,6 +54,7 @@ export class ProgressError extends Error {}
 
 /**
  * Books entries, totals and cursor in one transaction.
+ * @param raffles of the games that the entries are of
  * @throws FencedError where the cell has another owner; ProgressError; a unique violation where an entry is there
  *   already. Nothing is written then.
  */
@@ -63,6 +64,7 @@ export async function bookEntries(
   cursor: CursorMove,
   entries: Buffer,
   totals: FlushTotals,
+  raffles: readonly number[],
   onStep: (step: 'flush.cursor-moved' | 'flush.rows-copied' | 'flush.totals-added') => void,
 ): Promise<void> {
   await sql.begin(async (tx) => {
@@ -71,6 +73,7 @@ export async function bookEntries(
     await tx.copy(COPY, entries);
     onStep('flush.rows-copied');
     await addTotals(tx, totals);
+    if (raffles.length > 0) await noteTickets(tx, lease.cell, cursor, raffles);
     onStep('flush.totals-added');
   });
 }
@@ -172,6 +175,18 @@ const fromRow = (row: EntryRow): LedgerEntry => ({
 
 export async function findEntry(sql: Sql, entryId: bigint): Promise<LedgerEntry | undefined> {
   const [row] = await sql<EntryRow[]>`SELECT * FROM ledger WHERE entry_id = ${entryId}`;
+  return row === undefined ? undefined : fromRow(row);
+}
+
+/** The entry of the ticket that was sold under a requestId; undefined: none was. */
+export async function findTicket(
+  sql: Sql,
+  partnerId: number,
+  requestId: string,
+): Promise<LedgerEntry | undefined> {
+  const [row] = await sql<EntryRow[]>`
+    SELECT * FROM ledger WHERE entry_id =
+      (SELECT entry_id FROM ticket_requests WHERE partner_id = ${partnerId} AND request_id = ${requestId})`;
   return row === undefined ? undefined : fromRow(row);
 }
 

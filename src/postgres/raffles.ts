@@ -59,6 +59,24 @@ export async function closeRaffles(
   }
 }
 
+/**
+ * Notes the requestIds of the tickets among the entries that this transaction books. One that was sold before under the same
+ * requestId, which Redis had let go, stays what it was.
+ */
+export async function noteTickets(
+  tx: Transaction,
+  cell: number,
+  booked: { first: bigint; to: bigint },
+  gameIds: readonly number[],
+): Promise<void> {
+  await tx`
+    INSERT INTO ticket_requests (partner_id, request_id, entry_id)
+    SELECT partner_id, request_id, entry_id FROM ledger
+    WHERE entry_id BETWEEN ${booked.first} AND ${booked.to} AND (entry_id >> 14) & 255 = ${cell}
+      AND game_id = ANY(${arrayOf(gameIds)}::int[]) AND request_id IS NOT NULL
+    ORDER BY entry_id ON CONFLICT DO NOTHING`;
+}
+
 export interface PoolRow {
   seed: Buffer;
   nonce: Buffer;

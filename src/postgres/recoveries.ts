@@ -157,9 +157,8 @@ export async function resumptionsOf(
     WHERE partners.cell = ${cell} GROUP BY game_id, game_type`;
   return rows.map((row) => {
     const end = safe(row.to_index);
-    return row.game_type === 'raffle'
-      ? { gameId: row.game_id, nextIndex: safe(row.next_index), queueEnd: 0 }
-      : { gameId: row.game_id, nextIndex: end, queueEnd: end };
+    const nextIndex = row.game_type === 'raffle' ? safe(row.next_index) : end;
+    return { gameId: row.game_id, nextIndex, queueEnd: nextIndex < end ? 0 : end };
   });
 }
 

@@ -4,7 +4,7 @@ import { cellCursor, cellCursors } from './cells.js';
 import { auditPage } from './changes.js';
 import type { Sql } from './client.js';
 import { findGame, gameTotals, listGames, registerGame, requestBlocks, setGameStatus } from './games.js';
-import { entriesDown, findEntry } from './ledger.js';
+import { entriesDown, findEntry, findTicket } from './ledger.js';
 import { findParSheet, listActiveParSheets, setParSheetStatus, storeParSheet } from './parSheets.js';
 import { createPartner, findPartner, listPartners, updatePartner } from './partners.js';
 import { closedPool, createRaffle } from './raffles.js';
@@ -22,6 +22,7 @@ const FUNCTIONS = {
   findGame,
   findParSheet,
   findPartner,
+  findTicket,
   gameTotals,
   issueKey,
   listActiveParSheets,

@@ -192,7 +192,10 @@ export async function auditLoaded(
   }
   await compare();
   findings.looked('blocks', 'blocks in Redis', seen.size);
-  for (const { gameId, cell } of facts.games) await auditQueue(cell, gameId, seen, findings, postgres, redis);
+  for (const { gameId, cell } of facts.games) {
+    const isRaffle = facts.raffles.has(gameId);
+    await auditQueue({ cell, gameId, isRaffle }, seen, findings, postgres, redis);
+  }
 }
 
 async function compareBlocks(
@@ -227,15 +230,15 @@ async function compareBlocks(
 
 /** The queue of a game in Redis: sealed blocks, all of them there as far as they are not dealt. */
 async function auditQueue(
-  cell: number,
-  gameId: number,
+  { cell, gameId, isRaffle }: { cell: number; gameId: number; isRaffle: boolean },
   seen: ReadonlySet<string>,
   findings: Findings,
   postgres: AuditReads,
   redis: RedisAuditReads,
 ): Promise<void> {
   const game = await redis.game(cell, gameId);
-  if (game === undefined) return;
+  // A raffle that is rebuilt goes on where it was, and its pool is loaded a moment later.
+  if (game === undefined || (isRaffle && game.queueEnd === 0)) return;
   const at = { cell, game: gameId };
   const open = await postgres.blocksFrom(gameId, game.nextIndex);
   const queued = open.filter((block) => block.toIndex <= game.queueEnd);

@@ -151,6 +151,16 @@ export async function startFrontEnd(parts: FrontEndParts): Promise<number> {
     submit: (job) => batcher.submit(job),
     // A ticket is sold once it is booked: what a rebuild finds not booked is still to be sold.
     waitsForLedger: (game) => config.ACK === 'ledger' || game?.gameType === 'raffle',
+    soldBefore: (game, partner, requestId) => {
+      const isBound =
+        game.sealedAtMs === undefined ||
+        NOW.date.getTime() - game.sealedAtMs < installed.idempotencyTtlSeconds * 1000;
+      if (isBound) return undefined;
+      return store.findTicket(partner.partnerId, requestId).then((entry) => {
+        if (entry === undefined) return undefined;
+        return { ...entry, spinId: spinIds.encodeOne(entry.id, partner.partnerId) };
+      });
+    },
     onDealt: (game, payoutMicros) => metrics.dealt(game.wagerMicros, payoutMicros),
     onFault,
     missing: () => missing(lookups, store, directory, isVolatile() ? durability.volatile : []),

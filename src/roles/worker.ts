@@ -87,7 +87,7 @@ export async function startWorker(parts: WorkerParts): Promise<BlockKeeper> {
     },
     onBooked: ({ cell, token }, cursor) => announceBooked(redis, { cell, epoch: token, cursor }),
     onConsumed: (cell, games) => keeper.consumed(cell, games),
-    isAwaited: (gameId) => directory.game(gameId)?.gameType === 'raffle',
+    isRaffle: (gameId) => directory.game(gameId)?.gameType === 'raffle',
     onUncertain: (cell) => keeper.readAgain(cell),
     onGivenUp: (cell) => ownership.giveUp(cell),
     onHalted: (cell, reason) => {

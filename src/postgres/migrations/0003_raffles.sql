@@ -11,3 +11,11 @@ CREATE TABLE raffles (
   -- Set in the transaction that books the last ticket, and never taken back.
   closed_at timestamptz CHECK (closed_at IS NULL OR sealed_at IS NOT NULL)
 );
+
+-- The requestIds of tickets: what a ticket was is told for ever, also when Redis has let its requestId go.
+CREATE TABLE ticket_requests (
+  partner_id integer NOT NULL,
+  request_id text COLLATE "C" NOT NULL,
+  entry_id bigint NOT NULL,
+  PRIMARY KEY (partner_id, request_id)
+);
