@@ -3,7 +3,11 @@ import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { poolFaults, type RevealedPool } from '../src/domain/raffle.js';
+import { connectPostgres } from '../src/postgres/client.js';
+import { audit } from '../src/recovery/audit.js';
+import { connectRedis, openRedisClient } from '../src/redis/client.js';
 import { cellKey } from '../src/redis/keys.js';
+import { drawBlock } from '../workers/makeBlock.js';
 import { booksHold } from './support/books.js';
 import { each, load, portOf, spinRequest } from './support/load.js';
 import {
@@ -497,4 +501,105 @@ test('after Redis is wiped a raffle goes on at the ticket after the last one tha
   expect((await sql`SELECT * FROM voids WHERE game_id IN (${open}, ${closed}, ${untouched})`).length).toBe(0);
   await until(async () => (await buy(untouched)).status === 200, 'the untouched one is sold, too');
   await booksHold(sql);
+});
+
+describe('the audit of a raffle', () => {
+  let gameId: number;
+
+  const problems = async (): Promise<string[]> => {
+    const client = connectRedis(stores.redisUrl, () => {});
+    const own = connectPostgres(stores.databaseUrl, { max: 2, name: 'audit-test', onError: () => {} });
+    try {
+      await openRedisClient(client);
+      const report = await audit(own, client, { limit: 100, redraw: drawBlock, onProgress: () => {} });
+      expect(report.interrupted).toBeUndefined();
+      const found = report.checks.flatMap(({ name, listed }) =>
+        listed.map(({ problem }) => `${name}: ${problem}`),
+      );
+      return [...new Set(found)].sort();
+    } finally {
+      client.disconnect();
+      await own.end();
+    }
+  };
+
+  beforeAll(async () => {
+    gameId = await newRaffle(12, [
+      { prizeName: 'Car', prizeTier: 6, valueUsd: 50, count: 2 },
+      { prizeName: 'Mug', prizeTier: 1, valueUsd: 0.75, count: 3 },
+    ]);
+    for (let i = 0; i < 12; i++) expect((await buy(gameId, `audit-${i}`)).status).toBe(200);
+    await until(async () => (await redis.xlen('{c0}:outbox')) === 0, 'the outbox is trimmed');
+    await sql`CREATE TABLE kept AS
+      SELECT game_id, commitment, seed, outcomes, prize_table FROM blocks JOIN raffles USING (game_id)`;
+  });
+
+  test('is clean where nothing was touched', async () => {
+    expect(await problems()).toEqual([]);
+  });
+
+  /** Changes the stores, and what the audit is to find of it. */
+  const TAMPERINGS: [
+    what: string,
+    change: () => Promise<unknown>,
+    undo: () => Promise<unknown>,
+    found: RegExp[],
+  ][] = [
+    [
+      'a commitment that was changed',
+      () => sql`UPDATE blocks SET commitment = sha256(commitment) WHERE game_id = ${gameId}`,
+      () => sql`UPDATE blocks SET commitment = kept.commitment FROM kept WHERE blocks.game_id = kept.game_id`,
+      [/^blocks: the commitment is not that of the block/],
+    ],
+    [
+      'another seed',
+      () => sql`UPDATE blocks SET seed = sha256(seed) WHERE game_id = ${gameId}`,
+      () => sql`UPDATE blocks SET seed = kept.seed FROM kept WHERE blocks.game_id = kept.game_id`,
+      [/^blocks: the block is not what its seed gives/, /^blocks: the commitment is not that of the block/],
+    ],
+    [
+      'a ticket that was another one',
+      () =>
+        sql`UPDATE blocks SET outcomes = set_byte(outcomes, 0, CASE get_byte(outcomes, 0) WHEN 1 THEN 2 ELSE 1 END)
+            WHERE game_id = ${gameId}`,
+      () => sql`UPDATE blocks SET outcomes = kept.outcomes FROM kept WHERE blocks.game_id = kept.game_id`,
+      [
+        /^blocks: a prize is on another number of tickets than advertised/,
+        /^blocks: the block is not what its seed gives/,
+        /^blocks: the commitment is not that of the block/,
+        /^outcomes: the outcome is not the sealed one/,
+      ],
+    ],
+    [
+      'a prize of another value',
+      () =>
+        sql`UPDATE raffles SET prize_table = replace(prize_table::text, '"valueUsd":50', '"valueUsd":51')::json
+            WHERE game_id = ${gameId}`,
+      () =>
+        sql`UPDATE raffles SET prize_table = kept.prize_table FROM kept WHERE raffles.game_id = kept.game_id`,
+      [
+        /^blocks: the commitment is not that of the block/,
+        /^outcomes: the credit is not what the PAR sheet or prize table pays/,
+      ],
+    ],
+    [
+      'a raffle that was opened again',
+      () => sql`UPDATE raffles SET closed_at = NULL WHERE game_id = ${gameId}`,
+      () => sql`UPDATE raffles SET closed_at = now() WHERE game_id = ${gameId}`,
+      [/^indices: a raffle must be closed once all its tickets are in the ledger/],
+    ],
+  ];
+
+  test.each(TAMPERINGS)('finds %s', async (_what, change, undo, found) => {
+    await change();
+    try {
+      const listed = await problems();
+      for (const problem of found)
+        expect(listed).toEqual(expect.arrayContaining([expect.stringMatching(problem)]));
+      expect(listed.length).toBe(found.length);
+    } finally {
+      await undo();
+    }
+    expect(await problems()).toEqual([]);
+  });
 });

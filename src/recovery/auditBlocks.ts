@@ -138,8 +138,8 @@ function judgePool(
     if (on !== count) {
       findings.found(
         'blocks',
-        `prize ${code} is on another number of tickets than advertised`,
-        at,
+        'a prize is on another number of tickets than advertised',
+        { ...at, code },
         count,
         on,
       );
