@@ -7,6 +7,8 @@
 -- CORE     ledger entry id as low u32 and high u32, outcome code u16, balance after i64 (micro-USD)
 -- PLAYER   CORE of the newest entry, number of entries u32, created at u48 (ms since the epoch)
 -- BOUND    CORE of the spin that a requestId is bound to, fingerprint of its request (10 bytes)
+--          (of an adjustment, likewise; src/redis/records.ts has its fingerprint)
+-- REFUSED  in the place of BOUND: why an adjustment was refused u8, number of its intent u48
 -- TOTALS   ledger entries u48 and their bytes u48, summed since the cell's epoch began
 -- LAST     ms u48 and sequence u16 of the newest ledger entry, TOTALS up to it (version 1.0.0 ended before them: zeros)
 -- BOOKED   id u64 of the newest entry that is known to be in the ledger, TOTALS up to it
@@ -14,5 +16,7 @@ local GAME_FORMAT = '<I6I6I6I6I4'
 local PARTNER_FORMAT = '<I4I4I4I4i8'
 local CORE_FORMAT = '<I4I4I2i8'
 local CORE_BYTES = 18
+local REFUSED_FORMAT = '<BI6'
+local REFUSED_BYTES = 7
 local TOTALS_FORMAT = '<I6I6'
 local LAST_FORMAT = '<I6I2I6I6'

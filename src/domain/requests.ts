@@ -8,6 +8,8 @@ import { MAX_POOL_SIZE } from './raffle.js';
 
 /** 1 to 128 Unicode characters, neither control characters nor lone surrogates; opaque, nothing is folded. */
 const OPAQUE_PATTERN = '^[^\\p{Cc}\\p{Cs}]{1,128}$';
+/** 1 to 2,000 Unicode characters; of the control characters newline and tab only, no lone surrogates. */
+const REASON_PATTERN = '^(?:[^\\p{Cc}\\p{Cs}]|[\\n\\t]){1,2000}$';
 const CONFIG_NAME_PATTERN = '^[A-Z0-9_]{1,64}$';
 const SLUG_PATTERN = '^[a-z0-9-]{1,64}$';
 const EMAIL_PATTERN = '^[^\\s@\\p{Cc}\\p{Cs}]{1,64}@[^\\s@\\p{Cc}\\p{Cs}]{1,190}$';
@@ -15,6 +17,8 @@ const EMAIL_PATTERN = '^[^\\s@\\p{Cc}\\p{Cs}]{1,64}@[^\\s@\\p{Cc}\\p{Cs}]{1,190}
 /** The patterns' rules in words, for faults. */
 export const PATTERN_MESSAGES: Readonly<Record<string, string>> = {
   [OPAQUE_PATTERN]: 'must have 1 to 128 Unicode characters, without control characters or lone surrogates',
+  [REASON_PATTERN]:
+    'must have 1 to 2,000 Unicode characters, without lone surrogates and control characters but newline and tab',
   [CONFIG_NAME_PATTERN]: 'must have 1 to 64 uppercase letters, digits and underscores',
   [SLUG_PATTERN]: 'must have 1 to 64 lowercase letters, digits and hyphens',
   [EMAIL_PATTERN]: 'must be an e-mail address',
@@ -319,6 +323,19 @@ export const OperatorParSheet = Type.Object({
   status: Type.String(),
 });
 
+export const AdjustmentBody = Type.Object({
+  amountUsd: usd('Added to the balance; not 0, at most 6 decimals, negative to take away'),
+  reason: Type.String({ pattern: REASON_PATTERN, description: 'Kept with the adjustment' }),
+  requestId: opaque('Idempotency key; binds for ever'),
+});
+/** With what the path says. */
+export const AdjustmentOrder = Type.Object({ playerId: opaque(''), ...AdjustmentBody.properties });
+export const AdjustmentResponse = Type.Object({
+  playerId: Type.String(),
+  balanceUsd: usd('Balance of the player after the adjustment'),
+  adjustmentId: Type.String(),
+});
+
 export const AuditLog = Type.Object({
   entries: Type.Array(
     Type.Object({
@@ -340,6 +357,7 @@ export type GamePatch = Static<typeof GamePatch>;
 export type RaffleBody = Static<typeof RaffleBody>;
 export type PartnerBody = Static<typeof PartnerBody>;
 export type PartnerPatch = Static<typeof PartnerPatch>;
+export type AdjustmentBody = Static<typeof AdjustmentBody>;
 export type KeyBody = Static<typeof KeyBody>;
 
 /** An amount of a request in micro-USD; undefined where it is finer than that, or beyond ±{@link MAX_MICROS}. */

@@ -24,6 +24,8 @@ export interface RouteRequest {
   readonly query: Readonly<Record<string, number>>;
   /** Checked against the route's body schema, where it has one. */
   readonly body: JsonObject;
+  /** The body as it was sent; empty where the route takes none. */
+  readonly text: string;
 }
 
 export interface Route {
@@ -120,6 +122,7 @@ function readRequest(route: Route, names: readonly string[], base: string, excha
   if (names.length > 0 && Object.keys(params).length !== names.length) throw new ApiError(ERRORS.notFound);
   const query = route.query === undefined ? {} : readQuery(route.query, exchange.head.query);
   let body: JsonObject = {};
+  let text = '';
   if (route.body !== undefined) {
     if (exchange.body === undefined) {
       throw new ApiError(ERRORS.validationFailed, {
@@ -128,10 +131,11 @@ function readRequest(route: Route, names: readonly string[], base: string, excha
         ],
       });
     }
-    body = parseObject(bodyText(exchange.body));
+    text = bodyText(exchange.body);
+    body = parseObject(text);
     if (route.ownCheck !== true) check(route.body, body);
   }
-  return { partner: NO_PARTNER, params, query, body };
+  return { partner: NO_PARTNER, params, query, body, text };
 }
 
 /** Percent-encoded UTF-8. @throws ApiError (KS-4101) where it is not. */

@@ -2,9 +2,11 @@
 import { ApiError, ERRORS } from '../domain/errors.js';
 import type { Partner } from '../domain/game.js';
 import { SpinBody, SpinResponse, VersionResponse } from '../domain/requests.js';
+import type { Store } from '../postgres/store.js';
 import { KIND } from '../spins/batchCodec.js';
 import type { SpinJob } from '../spins/batcher.js';
 import type { Access } from './access.js';
+import { type AdjustmentServices, adjustmentRoutes } from './adjustments.js';
 import type { Exchange } from './exchange.js';
 import { type GameServices, gameRoutes } from './games.js';
 import { openApiDocument } from './openapi.js';
@@ -20,7 +22,8 @@ import { CountedJob, SpinEndpoint, type SpinServices } from './spin.js';
 const SPIN_BODY_LIMIT = 4096;
 export const API_VERSION = '1.0.0';
 
-export interface Services extends GameServices, PlayerServices, SpinServices {
+export interface Services extends AdjustmentServices, GameServices, PlayerServices, SpinServices {
+  readonly store: Store;
   /** What is missing before this process can serve; empty once it can. */
   missing(): Promise<string[]>;
   onFault(exchange: Exchange, operation: string, error: unknown): void;
@@ -60,6 +63,7 @@ export function allRoutes(services: Services, brand: string): Route[] {
     ...raffleRoutes(services),
     ...playerRoutes(services),
     ...partnerRoutes(services.store, () => learn(services)),
+    ...adjustmentRoutes(services),
     {
       method: 'get',
       path: '/version',

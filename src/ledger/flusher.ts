@@ -187,7 +187,8 @@ export class Flusher {
       const totals = records.totals();
       const raffles = totals.progress.map(({ gameId }) => gameId).filter(isRaffle);
       this.#isAwaited ||= raffles.length > 0;
-      for (const { day } of [...totals.games, ...totals.openings]) await this.#partition(day);
+      for (const { day } of [...totals.games, ...totals.openings, ...totals.adjustments])
+        await this.#partition(day);
       const cursor = { from: owned.cursor, first: oldestId, to: newestId };
       await bookEntries(this.#sql, lease, cursor, records.rows(), totals, raffles, onStep);
       onStep('flush.committed');

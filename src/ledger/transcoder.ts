@@ -5,6 +5,7 @@
 import { CopyWriter, type FlushTotals, ProgressError, ROW } from '../postgres/ledger.js';
 import {
   OUTBOX,
+  OUTBOX_ADJUSTMENT,
   OUTBOX_OPENING,
   OUTBOX_SPIN,
   outboxTimeMs,
@@ -33,6 +34,7 @@ export class Transcoder {
   readonly #copy = new CopyWriter();
   #games = new Map<number, Sum>();
   #openings = new Map<number, Sum>();
+  #adjustments: FlushTotals['adjustments'] = [];
   #done: { games: Sum[]; openings: Sum[] } = { games: [], openings: [] };
   #progress = new Map<number, FlushTotals['progress'][number]>();
   #dayNumber = -1;
@@ -50,6 +52,7 @@ export class Transcoder {
     this.#copy.reset();
     this.#games.clear();
     this.#openings.clear();
+    this.#adjustments = [];
     this.#done = { games: [], openings: [] };
     this.#progress = new Map();
     this.#dayNumber = -1;
@@ -102,6 +105,7 @@ export class Transcoder {
         players: sum.count,
         openedMicros: sum.creditedBefore + BigInt(sum.credited),
       })),
+      adjustments: this.#adjustments,
       progress: [...this.#progress.values()],
     };
   }
@@ -109,7 +113,7 @@ export class Transcoder {
   /** Writes the row and adds to the sums; gives the place of the next record. */
   #record(batch: Buffer, at: number): number {
     const kind = batch[at + OUTBOX.kind]!;
-    if (kind !== OUTBOX_SPIN && kind !== OUTBOX_OPENING)
+    if (kind !== OUTBOX_SPIN && kind !== OUTBOX_OPENING && kind !== OUTBOX_ADJUSTMENT)
       throw new Error(`Outbox record of unknown kind ${kind}`);
     const playerAt = at + OUTBOX.player;
     const requestAt = playerAt + batch.readUInt16LE(at + OUTBOX.playerLength);
@@ -139,6 +143,8 @@ export class Transcoder {
     const credit = readSafeInt64(batch, at + OUTBOX.credit);
     if (kind === OUTBOX_OPENING) {
       this.#add(this.#openings, partnerId, partnerId, 0, credit);
+    } else if (kind === OUTBOX_ADJUSTMENT) {
+      this.#adjusted(partnerId, credit);
     } else {
       this.#add(this.#games, gameId, partnerId, readSafeInt64(batch, at + OUTBOX.wager), credit);
       this.#advance(gameId, index);
@@ -170,6 +176,17 @@ export class Transcoder {
       sum.wagered = 0;
       sum.credited = 0;
     }
+  }
+
+  /** Adds to the sum of a partner's adjustments of the day: there are few, and a single one may be all of the safe range. */
+  #adjusted(partnerId: number, amount: number): void {
+    const sum = this.#adjustments.find((each) => each.partnerId === partnerId && each.day === this.#day);
+    if (sum === undefined) {
+      this.#adjustments.push({ partnerId, day: this.#day, adjustments: 1, amountMicros: BigInt(amount) });
+      return;
+    }
+    sum.adjustments++;
+    sum.amountMicros += BigInt(amount);
   }
 
   #advance(gameId: number, index: number): void {

@@ -1,9 +1,9 @@
 /**
  * The ledger: written by COPY in one transaction with the cell's cursor, and read back by entry id or along a player.
  *
- * A player's entries are numbered 1, 2, 3, … and each names the one before. Only each 64th has an index entry, so that
- * booking a spin costs one index; a page of history starts at the indexed entry at or after it (or at the player's
- * newest) and follows `previous_id`, at most 63 steps beyond what the page itself shows.
+ * A player's opening and spins are numbered 1, 2, 3, … and each entry names the one before; an adjustment among them has
+ * the number of the entry before it. Only each 64th has an index entry, so that booking a spin costs one index; a page of history starts at the indexed entry at or after it (or at the player's
+ * newest) and follows `previous_id`, at most 63 spins (and the adjustments among them) beyond what the page itself shows.
  */
 
 import { type CursorMove, moveCursor } from './cells.js';
@@ -16,9 +16,15 @@ const COPY = `
                entry_number, outcome_code, kind, player_id, request_id)
   FROM STDIN (FORMAT binary)`;
 const SPIN = 1;
+const ADJUSTMENT = 3;
+const KINDS: Readonly<Record<number, LedgerEntry['kind']>> = {
+  [SPIN]: 'spin',
+  2: 'opening',
+  [ADJUSTMENT]: 'adjustment',
+};
 
 export interface LedgerEntry {
-  kind: 'spin' | 'opening';
+  kind: 'spin' | 'opening' | 'adjustment';
   id: bigint;
   previousId: bigint;
   partnerId: number;
@@ -45,6 +51,7 @@ export interface FlushTotals {
     paidMicros: bigint;
   }[];
   openings: { partnerId: number; day: string; players: number; openedMicros: bigint }[];
+  adjustments: { partnerId: number; day: string; adjustments: number; amountMicros: bigint }[];
   /** Per game: the first index of this flush, and the one after its last. */
   progress: { gameId: number; fromIndex: number; toIndex: number }[];
 }
@@ -79,7 +86,7 @@ export async function bookEntries(
 }
 
 async function addTotals(tx: Transaction, totals: FlushTotals): Promise<void> {
-  const { games, openings, progress } = totals;
+  const { games, openings, adjustments, progress } = totals;
   if (games.length > 0) {
     await tx`
       INSERT INTO game_days AS t (game_id, day, partner_id, spins, wagered_micros, paid_micros)
@@ -115,6 +122,15 @@ async function addTotals(tx: Transaction, totals: FlushTotals): Promise<void> {
         ${arrayOf(openings.map((o) => o.players))}::bigint[], ${arrayOf(openings.map((o) => o.openedMicros))}::bigint[])
       ON CONFLICT (partner_id, day) DO UPDATE SET players = t.players + excluded.players,
         opened_micros = t.opened_micros + excluded.opened_micros`;
+  }
+  if (adjustments.length > 0) {
+    await tx`
+      INSERT INTO adjustment_days AS t (partner_id, day, adjustments, amount_micros)
+      SELECT * FROM unnest(${arrayOf(adjustments.map((a) => a.partnerId))}::int[],
+        ${arrayOf(adjustments.map((a) => a.day))}::date[], ${arrayOf(adjustments.map((a) => a.adjustments))}::bigint[],
+        ${arrayOf(adjustments.map((a) => a.amountMicros))}::bigint[])
+      ON CONFLICT (partner_id, day) DO UPDATE SET adjustments = t.adjustments + excluded.adjustments,
+        amount_micros = t.amount_micros + excluded.amount_micros`;
   }
 }
 
@@ -158,7 +174,7 @@ interface EntryRow {
 }
 
 const fromRow = (row: EntryRow): LedgerEntry => ({
-  kind: row.kind === SPIN ? 'spin' : 'opening',
+  kind: KINDS[row.kind]!,
   id: row.entry_id,
   previousId: row.previous_id,
   partnerId: row.partner_id,
@@ -190,8 +206,20 @@ export async function findTicket(
   return row === undefined ? undefined : fromRow(row);
 }
 
+/** The adjustment that a partner's requestId stands for, where it is booked. */
+export async function findAdjustment(
+  sql: Sql,
+  partnerId: number,
+  requestId: string,
+): Promise<LedgerEntry | undefined> {
+  const [row] = await sql<EntryRow[]>`
+    SELECT * FROM ledger WHERE kind = ${raw(String(ADJUSTMENT))} AND partner_id = ${partnerId}
+      AND request_id = ${requestId}`;
+  return row === undefined ? undefined : fromRow(row);
+}
+
 /**
- * Entries of a player from a number downwards, newest first.
+ * Spins (and, as number 1, the opening) of a player from a number downwards, newest first.
  * @param newest the player's newest entry, from which the walk starts where no indexed one is nearer.
  */
 export async function entriesDown(
@@ -214,8 +242,10 @@ export async function entriesDown(
       UNION ALL
       SELECT l.* FROM walk w JOIN ledger l ON l.entry_id = w.previous_id
       WHERE w.entry_number > ${fromNumber - count + 1}
+         OR (w.entry_number = ${fromNumber - count + 1} AND w.kind = ${raw(String(ADJUSTMENT))})
     )
-    SELECT * FROM walk WHERE entry_number <= ${fromNumber} ORDER BY entry_number DESC`;
+    SELECT * FROM walk WHERE entry_number <= ${fromNumber} AND kind <> ${raw(String(ADJUSTMENT))}
+    ORDER BY entry_number DESC`;
   return rows.map(fromRow);
 }
 

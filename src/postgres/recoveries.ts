@@ -222,7 +222,7 @@ export async function checkpointPlayers(sql: Sql, minAgeMs: number): Promise<num
       ON CONFLICT (partner_id, player_id) DO UPDATE SET entry_id = excluded.entry_id,
         entry_number = excluded.entry_number, outcome_code = excluded.outcome_code,
         balance_micros = excluded.balance_micros
-      WHERE excluded.entry_number > t.entry_number
+      WHERE excluded.entry_id > t.entry_id
       RETURNING 1`;
     await tx`
       UPDATE cells SET unchecked_from = CASE WHEN cursor_id > c.to_id THEN c.to_id + 1 END
@@ -266,7 +266,7 @@ export async function readCheckpoint(
 
 /**
  * Entries of a cell from an id on, in no order. The row's fields: entry id (bigint), partner id, player id, entry number,
- * outcome code, balance (bigint), game id, request id (or null).
+ * outcome code, balance (bigint), game id, request id (or null), kind, credit (bigint).
  */
 export async function readEntriesFrom(
   sql: Sql,
@@ -277,7 +277,8 @@ export async function readEntriesFrom(
 ): Promise<void> {
   await sql.begin(async (tx) => {
     const rows = tx.read(`
-      COPY (SELECT entry_id, partner_id, player_id, entry_number, outcome_code, balance_micros, game_id, request_id
+      COPY (SELECT entry_id, partner_id, player_id, entry_number, outcome_code, balance_micros, game_id, request_id,
+              kind, credit_micros
             FROM ledger WHERE entry_id >= ${fromId} AND (entry_id >> 14) & 255 = ${cell})
       TO STDOUT (FORMAT binary)`);
     await readRows(rows, onRow, onPause);

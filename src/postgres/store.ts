@@ -1,10 +1,11 @@
 /** The functions of this folder that others call, bound to a connection: nobody outside holds the client itself. */
+import { recordAdjustment, withdrawAdjustment } from './adjustments.js';
 import { issueKey, listKeys, revokeKey, touchKeys } from './apiKeys.js';
 import { cellCursor, cellCursors } from './cells.js';
 import { auditPage } from './changes.js';
 import type { Sql } from './client.js';
 import { findGame, gameTotals, listGames, registerGame, requestBlocks, setGameStatus } from './games.js';
-import { entriesDown, findEntry, findTicket } from './ledger.js';
+import { entriesDown, findAdjustment, findEntry, findTicket } from './ledger.js';
 import { findParSheet, listActiveParSheets, setParSheetStatus, storeParSheet } from './parSheets.js';
 import { createPartner, findPartner, listPartners, updatePartner } from './partners.js';
 import { closedPool, createRaffle } from './raffles.js';
@@ -18,6 +19,7 @@ const FUNCTIONS = {
   createPartner,
   createRaffle,
   entriesDown,
+  findAdjustment,
   findEntry,
   findGame,
   findParSheet,
@@ -30,6 +32,7 @@ const FUNCTIONS = {
   listKeys,
   listPartners,
   openRecoveries,
+  recordAdjustment,
   registerGame,
   requestBlocks,
   revokeKey,
@@ -38,6 +41,7 @@ const FUNCTIONS = {
   storeParSheet,
   touchKeys,
   updatePartner,
+  withdrawAdjustment,
 };
 
 type Functions = typeof FUNCTIONS;

@@ -30,6 +30,8 @@ import {
   playersKey,
 } from '../redis/keys.js';
 import {
+  adjustmentFingerprint,
+  adjustmentKey,
   entryTimeMs,
   firstIdAt,
   NO_TOTALS,
@@ -175,8 +177,8 @@ async function fillPlayersAndRequests(
         const field = playerField(partnerId, playerId);
         const known = players.get(field);
         const entryNumber = row.int(3);
-        const firstId = entryNumber === 1 ? entryId : known?.firstId;
-        if (known === undefined || known.entryNumber < entryNumber) {
+        const firstId = row.int(8) === OPENING ? entryId : known?.firstId;
+        if (known === undefined || known.entryId < entryId) {
           players.set(field, {
             partnerId,
             playerId,
@@ -191,10 +193,10 @@ async function fillPlayersAndRequests(
         }
       }
       if (entryId >= boundFrom && !row.isNull(7)) {
-        const key = Buffer.allocUnsafe(REQUEST_KEY_BYTES);
-        writeRequestKey(key, 0, partnerId, row.text(7));
-        const fingerprint = Buffer.allocUnsafe(FINGERPRINT_BYTES);
-        writeFingerprint(fingerprint, 0, row.int(6), playerId);
+        const [key, fingerprint] =
+          row.int(8) === ADJUSTMENT
+            ? [adjustmentKey(partnerId, row.text(7)), adjustmentFingerprint(playerId, row.safe(9))]
+            : spinBinding(partnerId, row.text(7), row.int(6), playerId);
         const entryPeriod = Math.floor(entryTimeMs(entryId) / 1000 / idempotencyPeriodSeconds);
         const bound = writeBound(entryId, row.int(4), row.safe(5), fingerprint);
         filler.set(idempotencyKey(cell, entryPeriod), key, bound);
@@ -231,6 +233,24 @@ async function fillPlayersAndRequests(
   await filler.finish();
   onStep('recovery.players');
 }
+
+/** How the requestId of a spin is named, and what it binds to beside its entry. */
+function spinBinding(
+  partnerId: number,
+  requestId: string,
+  gameId: number,
+  playerId: string,
+): [key: Buffer, fingerprint: Buffer] {
+  const key = Buffer.allocUnsafe(REQUEST_KEY_BYTES);
+  writeRequestKey(key, 0, partnerId, requestId);
+  const fingerprint = Buffer.allocUnsafe(FINGERPRINT_BYTES);
+  writeFingerprint(fingerprint, 0, gameId, playerId);
+  return [key, fingerprint];
+}
+
+/** Kinds of ledger entries. */
+const OPENING = 2;
+const ADJUSTMENT = 3;
 
 /** How often it is written down how far a long rebuild is. */
 const PROGRESS_MS = 1000;

@@ -3,6 +3,7 @@ import type { RedisClient } from './client.js';
 import { cellKey, gamesKey, outboxKey, playerField, playersKey } from './keys.js';
 import {
   type GameRecord,
+  newestEntryId,
   type OutboxRecord,
   type PlayerRecord,
   readBooked,
@@ -18,6 +19,8 @@ export interface Lookups {
   findPlayer(cell: number, partnerId: number, playerId: string): Promise<PlayerRecord | undefined>;
   /** A game's counter and queue; undefined before its first block. */
   findGame(cell: number, gameId: number): Promise<GameRecord | undefined>;
+  /** Id of a cell's newest ledger entry; 0 where it has none. */
+  newestEntry(cell: number): Promise<bigint>;
   /** The cells that can't be dealt from at the given epochs. */
   closed(epochs: ReadonlyMap<number, string>): Promise<number[]>;
   /** The oldest ledger entries of a cell that are not trimmed from the outbox yet. */
@@ -42,6 +45,10 @@ export function openLookups(redis: RedisClient): Lookups {
     async findGame(cell, gameId) {
       const record = await redis.hgetBuffer(gamesKey(cell), String(gameId));
       return record === null ? undefined : readGame(record);
+    },
+    async newestEntry(cell) {
+      const last = await redis.hgetBuffer(cellKey(cell), 'last');
+      return last === null ? 0n : newestEntryId(last, cell);
     },
     async closed(epochs) {
       const { serverId } = redis;

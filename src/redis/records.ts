@@ -2,6 +2,7 @@
  * Readers of the packed records that the scripts keep (lua/include/records.lua), and of the outbox.
  * Money is read as a JS safe integer: the scripts hold balances within ±9e15 micro-USD.
  */
+import { createHash } from 'node:crypto';
 
 /** What a spin came to, in the order of the codes in lua/spin.lua. */
 export const SPIN_STATUS = {
@@ -136,7 +137,7 @@ export function readPlayer(record: Buffer): PlayerRecord {
 
 /** One entry of the ledger as the outbox carries it; the byte strings are views into the stream entry. */
 export interface OutboxRecord {
-  kind: 'spin' | 'opening';
+  kind: 'spin' | 'opening' | 'adjustment';
   id: bigint;
   /** When it was made, milliseconds since the epoch; also in the id. */
   timeMs: number;
@@ -147,19 +148,19 @@ export interface OutboxRecord {
   wagerMicros: number;
   outcomeIndex: number;
   outcomeCode: number;
-  /** What the player got: the payout of a spin, the amount of an opening. */
+  /** What the player got: the payout of a spin, the amount of an opening or (of either sign) of an adjustment. */
   creditMicros: number;
   balanceMicros: number;
   /** The player's entry before, 0 for the first. */
   previousId: bigint;
-  /** 1 for the player's first entry, then 2, 3, … */
+  /** 1 for the player's opening, then 2, 3, … for its spins; an adjustment has that of the entry before it. */
   entryNumber: number;
   requestId: string | null;
 }
 
-/** Where the members of an outbox record are, from its first byte; little endian. lua/spin.lua writes it. */
+/** Where the members of an outbox record are, from its first byte; little endian. lua/spin.lua and adjust.lua write it. */
 export const OUTBOX = {
-  /** u8: 1 spin, 2 opening. */
+  /** u8: 1 spin, 2 opening, 3 adjustment. */
   kind: 0,
   /** u32 */
   gameId: 1,
@@ -188,23 +189,33 @@ export const OUTBOX = {
 
 export const OUTBOX_SPIN = 1;
 export const OUTBOX_OPENING = 2;
+export const OUTBOX_ADJUSTMENT = 3;
+const KINDS: Readonly<Record<number, OutboxRecord['kind']>> = {
+  [OUTBOX_SPIN]: 'spin',
+  [OUTBOX_OPENING]: 'opening',
+  [OUTBOX_ADJUSTMENT]: 'adjustment',
+};
 
 /** When the entry of the record at `at` was made: the upper 41 bits of its id, taken without a BigInt. */
 export const outboxTimeMs = (batch: Buffer, at: number): number =>
   batch.readUInt32LE(at + OUTBOX.id + 4) * 1024 + (batch.readUInt32LE(at + OUTBOX.id) >>> 22);
 
-/** Reads all entries of one outbox stream entry, oldest first: for people and tests; the flusher has its own way. */
+/**
+ * Reads all entries of one outbox stream entry, oldest first: for people and tests; the flusher has its own way.
+ * @throws Error where one is of an unknown kind.
+ */
 export function readOutbox(batch: Buffer): OutboxRecord[] {
   const records: OutboxRecord[] = [];
   let at = 0;
   while (at < batch.length) {
-    const kind = batch[at + OUTBOX.kind];
+    const kind = KINDS[batch[at + OUTBOX.kind]!];
+    if (kind === undefined) throw new Error(`Outbox record of unknown kind ${batch[at + OUTBOX.kind]}`);
     const playerAt = at + OUTBOX.player;
     const requestAt = playerAt + batch.readUInt16LE(at + OUTBOX.playerLength);
     const end = requestAt + batch.readUInt16LE(at + OUTBOX.requestLength);
     const colon = batch.indexOf(0x3a, playerAt);
     records.push({
-      kind: kind === OUTBOX_SPIN ? 'spin' : 'opening',
+      kind,
       gameId: batch.readUInt32LE(at + OUTBOX.gameId),
       wagerMicros: readSafeInt64(batch, at + OUTBOX.wager),
       outcomeIndex: batch.readUIntLE(at + OUTBOX.outcomeIndex, 6),
@@ -223,6 +234,25 @@ export function readOutbox(batch: Buffer): OutboxRecord[] {
   }
   return records;
 }
+
+// Adjustments ------------------------------------------------------------------------------------------------------
+
+/** Bytes of REFUSED, which stands in the place of BOUND for an adjustment that was refused. */
+export const REFUSED_BYTES = 7;
+
+const digest = (text: string, bytes: number): Buffer =>
+  createHash('sha256').update(text).digest().subarray(0, bytes);
+
+/**
+ * How Redis names the requestId of an adjustment: the first 16 bytes of a SHA-256. A spin's is of a text with a colon
+ * after the partner's number: the two never meet.
+ */
+export const adjustmentKey = (partnerId: number, requestId: string): Buffer =>
+  digest(`${partnerId}+${requestId}`, 16);
+
+/** What a requestId of an adjustment is bound to, beside its entry: 10 bytes of a SHA-256. */
+export const adjustmentFingerprint = (playerId: string, amountMicros: number): Buffer =>
+  digest(`${amountMicros}:${playerId}`, 10);
 
 // Writers, for a rebuild ---------------------------------------------------------------------------------------------
 

@@ -6,7 +6,17 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { RedisClient } from './client.js';
-import { authFailuresKey, blockKey, cellKey, gamesKey, outboxKey, partnersKey, playersKey } from './keys.js';
+import {
+  authFailuresKey,
+  blockKey,
+  cellKey,
+  gamesKey,
+  outboxKey,
+  partnersKey,
+  playerField,
+  playersKey,
+} from './keys.js';
+import { adjustmentFingerprint, adjustmentKey, readId, readSafeInt64 } from './records.js';
 
 /** The cell is at another epoch than the caller believes, or Redis has lost it. Nothing was done. */
 export class EpochError extends Error {}
@@ -69,6 +79,33 @@ export interface SpinCall {
   readonly batch: Buffer;
 }
 
+export interface AdjustCall {
+  readonly cell: number;
+  /** Dataset and number of the epoch that the intent was read under. */
+  readonly epoch: string;
+  /** Greater than that of every intent before with this requestId. */
+  readonly intentId: number;
+  readonly partnerId: number;
+  readonly playerId: string;
+  readonly requestId: string;
+  /** Of either sign, within ±9e15. */
+  readonly amountMicros: number;
+  readonly openingBalanceMicros: number;
+  /** A debit below zero is refused. */
+  readonly enforcesBalance: boolean;
+}
+
+export interface AdjustReply {
+  /** SPIN_STATUS: dealt (it is done), conflict, insufficientBalance, overflow, outboxFull. */
+  readonly status: number;
+  /** An earlier call decided it. */
+  readonly isEarlier: boolean;
+  /** Of the adjustment; 0 where nothing was booked. */
+  readonly entryId: bigint;
+  /** After it. */
+  readonly balanceMicros: number;
+}
+
 export interface ScriptOptions {
   readonly luaDir: string;
   readonly idempotencyPeriodSeconds: number;
@@ -91,6 +128,7 @@ export class Scripts {
   readonly #client: RedisClient;
   readonly #options: ScriptOptions;
   readonly #spin: Script;
+  readonly #adjust: Script;
   readonly #loadBlock: Script;
   readonly #countFailure: Script;
   readonly #fencedSet: Script;
@@ -102,6 +140,7 @@ export class Scripts {
     this.#options = options;
     const load = (name: string, flags?: string): Script => loadScript(options.luaDir, name, flags);
     this.#spin = load('spin');
+    this.#adjust = load('adjust');
     this.#loadBlock = load('loadBlock');
     this.#countFailure = load('countFailure');
     this.#fencedSet = load('fencedSet');
@@ -131,6 +170,40 @@ export class Scripts {
         call.batch,
       ],
     ) as Promise<Buffer>;
+  }
+
+  /**
+   * Books an adjustment (lua/adjust.lua), once however often it is called.
+   * @throws EpochError, RefusedError, NotSentError: this call did nothing. Any other error: it may have been done.
+   */
+  async adjust(call: AdjustCall): Promise<AdjustReply> {
+    const { cell, partnerId, playerId, requestId, amountMicros } = call;
+    const { idempotencyPeriodSeconds, outboxMax } = this.#options;
+    const reply = (await this.#call(
+      this.#adjust,
+      [cellKey(cell), playersKey(cell), outboxKey(cell)],
+      [
+        this.#token(call.epoch),
+        cell,
+        idempotencyPeriodSeconds,
+        outboxMax.entries,
+        outboxMax.bytes,
+        call.intentId,
+        playerField(partnerId, playerId),
+        amountMicros,
+        call.openingBalanceMicros,
+        call.enforcesBalance ? 1 : 0,
+        adjustmentKey(partnerId, requestId),
+        adjustmentFingerprint(playerId, amountMicros),
+        requestId,
+      ],
+    )) as Buffer;
+    return {
+      status: reply[0]!,
+      isEarlier: reply[1] === 1,
+      entryId: readId(reply, 2),
+      balanceMicros: readSafeInt64(reply, 12),
+    };
   }
 
   /**

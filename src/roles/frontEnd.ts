@@ -21,7 +21,8 @@ import { Durability } from '../redis/durability.js';
 import { openLookups } from '../redis/lookups.js';
 import type { Scripts } from '../redis/scripts.js';
 import { Acknowledgements } from '../spins/acknowledgements.js';
-import { SpinBatcher } from '../spins/batcher.js';
+import { Adjuster } from '../spins/adjuster.js';
+import { type Dealt, SpinBatcher } from '../spins/batcher.js';
 import type { Undo } from '../undo.js';
 
 /** Requests that may wait for one cell: half a second at full speed. */
@@ -74,6 +75,11 @@ export async function startFrontEnd(parts: FrontEndParts): Promise<number> {
   const logBatchError = onceASecond((fields, unsaid) =>
     log.warn({ ...fields, unsaid }, 'a batch of spins had no answer'),
   );
+  const booked = async (cell: number, { epoch, serverId }: Dealt, id: bigint): Promise<boolean> => {
+    if (!(await acknowledgements.booked(cell, epoch, id))) return false;
+    // A Redis that came back may lack what was dealt before: then the ledger has later entries, and not this one.
+    return redis.serverId === serverId || (await store.findEntry(id)) !== undefined;
+  };
   const batcher = new SpinBatcher({
     call: (call) => scripts.spin(call),
     isReady: () => isReady(redis),
@@ -81,11 +87,7 @@ export async function startFrontEnd(parts: FrontEndParts): Promise<number> {
     epochOf: (cell) => (isVolatile() ? undefined : directory.epochOf(cell)),
     spinIds,
     serverOf: () => redis.serverId,
-    booked: async (cell, { epoch, serverId }, id) => {
-      if (!(await acknowledgements.booked(cell, epoch, id))) return false;
-      // A Redis that came back may lack what was dealt before: then the ledger has later entries, and not this one.
-      return redis.serverId === serverId || (await store.findEntry(id)) !== undefined;
-    },
+    booked,
     isStalled: (cell) => acknowledgements.isStalled(cell),
     deadlineMs: config.SPIN_DEADLINE_MS,
     batchMax: config.BATCH_MAX,
@@ -140,6 +142,25 @@ export async function startFrontEnd(parts: FrontEndParts): Promise<number> {
     await Promise.race([touch().catch(() => {}), new Promise((resolve) => setTimeout(resolve, 500))]);
   });
   const lookups = openLookups(redis);
+  const logAdjustError = onceASecond((fields, unsaid) =>
+    log.warn({ ...fields, unsaid }, 'a store did not answer to an adjustment'),
+  );
+  const adjuster = new Adjuster({
+    store,
+    call: (call) => scripts.adjust(call),
+    newestEntry: (cell) => lookups.newestEntry(cell),
+    isDurable: () => !isVolatile(),
+    isReady: () => isReady(redis),
+    whenReady: (timeoutMs) => whenReady(redis, timeoutMs),
+    serverOf: () => redis.serverId,
+    waitsForLedger: config.ACK === 'ledger',
+    booked,
+    deadlineMs: config.SPIN_DEADLINE_MS,
+    onError: (error, cell) => {
+      metrics.storeErrors.inc({ store: 'redis' });
+      logAdjustError({ err: error, cell });
+    },
+  });
   const services: Services = {
     store,
     lookups,
@@ -149,6 +170,7 @@ export async function startFrontEnd(parts: FrontEndParts): Promise<number> {
     game: (gameId) => directory.game(gameId),
     refresh: () => directory.refresh(),
     submit: (job) => batcher.submit(job),
+    adjust: (actor, wanted, partner) => adjuster.adjust(actor, wanted, partner),
     // A ticket is sold once it is booked: what a rebuild finds not booked is still to be sold.
     waitsForLedger: (game) => config.ACK === 'ledger' || game?.gameType === 'raffle',
     soldBefore: (game, partner, requestId) => {

@@ -297,7 +297,7 @@ const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout
 export class DeadlineError extends Error {}
 
 /** The promise's value, or a DeadlineError after the milliseconds; a late answer is let go. */
-function within<T>(promise: Promise<T>, timeoutMs: number): Promise<T> {
+export function within<T>(promise: Promise<T>, timeoutMs: number): Promise<T> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => reject(new DeadlineError('No answer within the deadline')), timeoutMs);
     promise.then(

@@ -1,0 +1,123 @@
+/**
+ * The intents of adjustments: who wants to change which balance by how much and why, on record before anything happens.
+ * An intent is decided once, in Redis (lua/adjust.lua). It is read together with the epoch that it is to be done under:
+ * what is decided in one epoch is not known in the next, so whoever holds an intent of an earlier one must read it again.
+ */
+import { audit } from './changes.js';
+import { type Sql, safe } from './client.js';
+
+export interface Adjustment {
+  readonly partnerId: number;
+  readonly playerId: string;
+  readonly requestId: string;
+  /** Of either sign, not 0. */
+  readonly amountMicros: number;
+  readonly reason: string;
+}
+
+export interface Intent extends Adjustment {
+  readonly intentId: number;
+  readonly cell: number;
+  /** The cell's epoch when the intent was read. */
+  readonly epoch: string;
+  /** It was made by this call. */
+  readonly isNew: boolean;
+  /** It is so old that Redis may have forgotten what came of it. */
+  readonly isOld: boolean;
+}
+
+/** An intent may be withdrawn between two statements; so often in a row it is not. */
+const TRIES = 10;
+
+/**
+ * Puts an intent on record, or finds the same one there.
+ * @returns `reused` where the requestId stands for another adjustment.
+ */
+export async function recordAdjustment(
+  sql: Sql,
+  actor: string,
+  wanted: Adjustment,
+): Promise<Intent | 'reused'> {
+  for (let attempt = 0; attempt < TRIES; attempt++) {
+    const intent = await recordOnce(sql, actor, wanted);
+    if (intent !== undefined) return intent;
+  }
+  throw new Error('The intent of an adjustment is withdrawn each time that it is looked for');
+}
+
+function recordOnce(sql: Sql, actor: string, wanted: Adjustment): Promise<Intent | 'reused' | undefined> {
+  const { partnerId, playerId, requestId, amountMicros, reason } = wanted;
+  return sql.begin(async (tx) => {
+    const made = await tx`
+      INSERT INTO adjustments (partner_id, request_id, player_id, amount_micros, reason)
+      VALUES (${partnerId}, ${requestId}, ${playerId}, ${amountMicros}, ${reason})
+      ON CONFLICT (partner_id, request_id) DO NOTHING RETURNING 1`;
+    if (made.length > 0) {
+      await audit(tx, {
+        actor,
+        action: 'player.adjust',
+        subject: `player:${partnerId}:${playerId}`,
+        after: { requestId, amountMicros, reason },
+      });
+    }
+    // One statement: the epoch is that of the moment at which the intent is there.
+    const [row] = await tx<
+      {
+        intent_id: bigint;
+        player_id: string;
+        amount_micros: bigint;
+        reason: string;
+        is_old: boolean;
+        cell: number;
+        token: string;
+      }[]
+    >`
+      SELECT intent_id, player_id, amount_micros, reason, cell, dataset_id || ':' || epoch AS token,
+        a.created_at < now() - make_interval(secs => idempotency_ttl_s / 2) AS is_old
+      FROM adjustments a JOIN partners USING (partner_id) JOIN cells USING (cell), installation
+      WHERE partner_id = ${partnerId} AND request_id = ${requestId}`;
+    if (row === undefined) return undefined;
+    const isSame =
+      row.player_id === playerId && row.amount_micros === BigInt(amountMicros) && row.reason === reason;
+    if (!isSame) return 'reused' as const;
+    return {
+      ...wanted,
+      intentId: safe(row.intent_id),
+      cell: row.cell,
+      epoch: row.token,
+      isNew: made.length > 0,
+      isOld: row.is_old,
+    };
+  });
+}
+
+/**
+ * Removes an intent that was refused, and says so in the audit log. Left where it is if the cell is at another epoch by
+ * now: then it may have been done there, for another caller.
+ */
+export async function withdrawAdjustment(
+  sql: Sql,
+  actor: string,
+  intent: Intent,
+  refusal: string,
+): Promise<void> {
+  const { partnerId, playerId, requestId, amountMicros, reason } = intent;
+  await sql.begin(async (tx) => {
+    // Held, so that no later epoch begins before the intent is gone.
+    const held = await tx`
+      SELECT 1 FROM cells WHERE cell = ${intent.cell}
+        AND (SELECT dataset_id FROM installation) || ':' || epoch = ${intent.epoch} FOR SHARE`;
+    if (held.length === 0) return;
+    const removed = await tx`
+      DELETE FROM adjustments WHERE partner_id = ${partnerId} AND request_id = ${requestId}
+        AND intent_id = ${intent.intentId} RETURNING 1`;
+    if (removed.length === 0) return;
+    await audit(tx, {
+      actor,
+      action: 'player.adjust.refused',
+      subject: `player:${partnerId}:${playerId}`,
+      before: { requestId, amountMicros, reason },
+      after: { refusal },
+    });
+  });
+}
