@@ -36,6 +36,8 @@ export const BLOCKS = {
 } as const;
 const BLOCK_COLUMNS = 'game_id, from_index, to_index, nonce, seed, commitment, outcomes';
 
+/** A kind of ledger entry. */
+const ADJUSTMENT = 3;
 /** How often it is looked whether the server is still there, while it works on one long statement. */
 const LOOK_MS = 5000;
 
@@ -107,7 +109,17 @@ export interface Facts {
     players: bigint;
     openedMicros: bigint;
   }[];
+  readonly adjustmentDays: readonly {
+    partnerId: number;
+    day: string;
+    adjustments: bigint;
+    amountMicros: bigint;
+  }[];
+  /** What operators asked for, by {@link intentKey}. */
+  readonly intents: ReadonlyMap<string, { playerId: string; amountMicros: number }>;
 }
+
+export const intentKey = (partnerId: number, requestId: string): string => `${partnerId}:${requestId}`;
 
 /** @param onPause waited for from time to time: after each piece that the network brings. */
 type ReadAll = (onRow: (row: CopyRow) => void, onPause: () => Promise<void>) => Promise<void>;
@@ -130,12 +142,14 @@ export interface Sealed {
 }
 
 export interface AuditedEntry {
+  readonly isAdjustment: boolean;
   readonly id: bigint;
   readonly partnerId: number;
   readonly playerId: string;
   readonly gameId: number;
   readonly entryNumber: number;
   readonly outcomeCode: number;
+  readonly creditMicros: number;
   readonly balanceMicros: number;
   readonly requestId: string | null;
 }
@@ -177,15 +191,18 @@ export function openAuditReads(sql: Sql): AuditReads {
     },
     async entries(ids) {
       const rows = await sql<EntryRow[]>`
-        SELECT entry_id, partner_id, player_id, game_id, entry_number, outcome_code, balance_micros, request_id
+        SELECT entry_id, partner_id, player_id, game_id, entry_number, outcome_code, kind, credit_micros,
+          balance_micros, request_id
         FROM ledger WHERE entry_id = ANY(${arrayOf(ids)}::bigint[])`;
       return rows.map((row) => ({
         id: row.entry_id,
+        isAdjustment: row.kind === ADJUSTMENT,
         partnerId: row.partner_id,
         playerId: row.player_id,
         gameId: row.game_id,
         entryNumber: row.entry_number,
         outcomeCode: row.outcome_code,
+        creditMicros: Number(row.credit_micros),
         balanceMicros: Number(row.balance_micros),
         requestId: row.request_id,
       }));
@@ -243,6 +260,8 @@ interface EntryRow {
   game_id: number;
   entry_number: number;
   outcome_code: number;
+  kind: number;
+  credit_micros: bigint;
   balance_micros: bigint;
   request_id: string | null;
 }
@@ -349,6 +368,12 @@ async function facts(tx: Transaction): Promise<Facts> {
   const openingDays = await tx<
     { partner_id: number; day: string; players: bigint; opened_micros: bigint }[]
   >`SELECT partner_id, ${DAY} AS day, players, opened_micros FROM opening_days`;
+  const adjustmentDays = await tx<
+    { partner_id: number; day: string; adjustments: bigint; amount_micros: bigint }[]
+  >`SELECT partner_id, ${DAY} AS day, adjustments, amount_micros FROM adjustment_days`;
+  const intents = await tx<
+    { partner_id: number; request_id: string; player_id: string; amount_micros: bigint }[]
+  >`SELECT partner_id, request_id, player_id, amount_micros FROM adjustments`;
   return {
     spinIdKey: installed!.spin_id_key,
     cells: installed!.cells,
@@ -395,5 +420,17 @@ async function facts(tx: Transaction): Promise<Facts> {
       players: row.players,
       openedMicros: row.opened_micros,
     })),
+    adjustmentDays: adjustmentDays.map((row) => ({
+      partnerId: row.partner_id,
+      day: row.day,
+      adjustments: row.adjustments,
+      amountMicros: row.amount_micros,
+    })),
+    intents: new Map(
+      intents.map((row) => [
+        intentKey(row.partner_id, row.request_id),
+        { playerId: row.player_id, amountMicros: Number(row.amount_micros) },
+      ]),
+    ),
   };
 }

@@ -4,11 +4,12 @@
  */
 import { hash } from 'node:crypto';
 import { SpinIds } from '../domain/spinId.js';
-import { type AuditReads, type Facts, LEDGER, type Snapshot } from '../postgres/auditReads.js';
+import { type AuditReads, type Facts, intentKey, LEDGER, type Snapshot } from '../postgres/auditReads.js';
 import type { CopyRow } from '../postgres/copyReader.js';
 import { type Payouts, payoutsOf, prizesOf } from './auditPayouts.js';
 import type { CheckName, Findings, Place } from './auditReport.js';
 import {
+  adjustmentHash,
   idOf,
   PlayerTable,
   playerHash,
@@ -21,6 +22,7 @@ import {
 
 const SPIN = 1;
 const OPENING = 2;
+const ADJUSTMENT = 3;
 const DAY_MS = 86_400_000;
 /** Sealed outcomes of a game that are held at a time: 64 KB. */
 const STRETCH_OUTCOMES = 16_384;
@@ -83,7 +85,14 @@ export class LedgerPass {
   readonly #newest = new Map<number, { high: number; low: number }>();
   readonly #gameDays: Map<string, Facts['gameDays'][number]>;
   readonly #openingDays: Map<string, Facts['openingDays'][number]>;
-  readonly #days = { games: new Map<number, DaySum>(), openings: new Map<number, DaySum>() };
+  readonly #adjustmentDays: Map<string, Facts['adjustmentDays'][number]>;
+  readonly #days = {
+    games: new Map<number, DaySum>(),
+    openings: new Map<number, DaySum>(),
+    adjustments: new Map<number, DaySum>(),
+  };
+  /** Intents that have their entry. */
+  readonly #adjusted = new Set<string>();
   #dayNumber = -1;
   #period = -1;
   #requestsNow = new RequestTable();
@@ -133,6 +142,7 @@ export class LedgerPass {
     for (const range of facts.voids) this.#games.get(range.gameId)?.voids.push(range);
     this.#gameDays = new Map(facts.gameDays.map((row) => [`${row.gameId}/${row.day}`, row]));
     this.#openingDays = new Map(facts.openingDays.map((row) => [`${row.partnerId}/${row.day}`, row]));
+    this.#adjustmentDays = new Map(facts.adjustmentDays.map((row) => [`${row.partnerId}/${row.day}`, row]));
   }
 
   /** Reads all the rows. @param onRows told after each piece. */
@@ -212,12 +222,19 @@ export class LedgerPass {
       this.#add(this.#days.games, row.int(LEDGER.gameId), partnerId, wager, credit);
       this.#dealt(row, partnerId, wager, credit);
       if (!row.isNull(LEDGER.requestId)) {
-        this.#request(row, ms, high, low, partnerId, playerId);
+        this.#request(row, ms, high, low, partnerId, ':', row.int(LEDGER.gameId), playerHash(playerId));
       }
     } else if (kind === OPENING) {
       this.#add(this.#days.openings, partnerId, partnerId, 0, credit);
+    } else if (kind === ADJUSTMENT) {
+      this.#add(this.#days.adjustments, partnerId, partnerId, 0, credit);
+      this.#intended(row, partnerId, playerId, credit);
+      if (!row.isNull(LEDGER.requestId)) {
+        const [first, second, rest] = adjustmentHash(playerId, credit);
+        this.#request(row, ms, high, low, partnerId, '+', first, [second, rest]);
+      }
     } else {
-      this.#report('double-entry', row, 'the entry is of an unknown kind', '1 or 2', kind);
+      this.#report('double-entry', row, 'the entry is of an unknown kind', '1, 2 or 3', kind);
     }
   }
 
@@ -255,12 +272,13 @@ export class LedgerPass {
     const before = players.entries[slot]!;
     if (before === 0) players.firstMs[slot] = timeOf(high, low);
     // The first of what is wrong is said: what follows from it would only hide it.
-    if (number !== before + 1) {
+    const expectedNumber = kind === ADJUSTMENT ? before : before + 1;
+    if (number !== expectedNumber) {
       this.#report(
         'balances',
         row,
         "the player's entries are not numbered on",
-        before + 1,
+        expectedNumber,
         `${number} (its previous entry is ${idOf(previousHigh, previousLow)}, the one before in the ledger ${players.newestId(slot)})`,
       );
     } else if (previousHigh !== players.high[slot] || previousLow !== players.low[slot]) {
@@ -273,7 +291,7 @@ export class LedgerPass {
         found,
       );
     } else if ((kind === OPENING) !== (before === 0)) {
-      const expected = before === 0 ? '2 (an opening)' : '1 (a spin)';
+      const expected = before === 0 ? '2 (an opening)' : '1 (a spin) or 3';
       this.#report('balances', row, "the player's first entry, and no other, is an opening", expected, kind);
     } else if (balance !== players.balance[slot]! - wager + credit) {
       const expected = players.balance[slot]! - wager + credit;
@@ -375,7 +393,54 @@ export class LedgerPass {
     );
   }
 
-  #request(row: CopyRow, ms: number, high: number, low: number, partnerId: number, playerId: string): void {
+  /** What operators asked for is what was done, once. */
+  #intended(row: CopyRow, partnerId: number, playerId: string, amount: number): void {
+    const requestId = row.isNull(LEDGER.requestId) ? undefined : row.text(LEDGER.requestId);
+    const key = requestId === undefined ? '' : intentKey(partnerId, requestId);
+    const intent = this.#facts.intents.get(key);
+    if (intent === undefined) {
+      this.#report('requests', row, 'nobody is on record as having asked for the adjustment');
+      return;
+    }
+    if (this.#adjusted.has(key)) {
+      this.#report('requests', row, 'the adjustment was made before', 'one entry', 'this entry too');
+    }
+    this.#adjusted.add(key);
+    if (intent.playerId !== playerId) {
+      this.#report(
+        'requests',
+        row,
+        "the adjustment is not of the intent's player",
+        intent.playerId,
+        playerId,
+      );
+    }
+    if (intent.amountMicros !== amount) {
+      const problem = 'the adjustment is not of the amount that was asked for';
+      this.#report('requests', row, problem, intent.amountMicros, amount);
+    }
+    const rest = [LEDGER.wager, LEDGER.outcomeIndex].map((field) => row.safe(field));
+    rest.push(row.int(LEDGER.gameId), row.int(LEDGER.outcomeCode));
+    if (rest.some((value) => value !== 0)) {
+      const problem = 'an adjustment has a wager, index, game or outcome';
+      this.#report('double-entry', row, problem, '0, 0, 0, 0', rest.join(', '));
+    }
+  }
+
+  /**
+   * @param separator what stands between partner and requestId where they are hashed: a spin's and an adjustment's differ
+   * @param first of the fingerprint: 4 bytes, then 4 and 2 bytes in `rest`
+   */
+  #request(
+    row: CopyRow,
+    ms: number,
+    high: number,
+    low: number,
+    partnerId: number,
+    separator: string,
+    first: number,
+    rest: readonly [number, number],
+  ): void {
     this.#requestCount++;
     const period = Math.floor(ms / this.#ttlMs);
     if (period !== this.#period) this.#enterPeriod(period);
@@ -384,6 +449,7 @@ export class LedgerPass {
       this.#requestPartner = partnerId;
       this.#requestPrefixBytes = text.write(`${partnerId}:`);
     }
+    text[this.#requestPrefixBytes - 1] = separator.charCodeAt(0);
     const length =
       this.#requestPrefixBytes + row.bytes(LEDGER.requestId).copy(text, this.#requestPrefixBytes);
     const digest = hash('sha256', text.subarray(0, length), 'binary');
@@ -397,12 +463,12 @@ export class LedgerPass {
         (digest.charCodeAt(at + 3) << 24);
     }
     const balance = row.bytes(LEDGER.balance);
-    const [a, b] = playerHash(playerId);
+    const [a, b] = rest;
     record[REQUEST.idHigh] = high;
     record[REQUEST.idLow] = low;
     record[REQUEST.balanceHigh] = balance.readUInt32BE(0);
     record[REQUEST.balanceLow] = balance.readUInt32BE(4);
-    record[REQUEST.game] = row.int(LEDGER.gameId);
+    record[REQUEST.game] = first;
     record[REQUEST.player] = a;
     record[REQUEST.codeAndPlayer] = (row.int(LEDGER.outcomeCode) << 16) | b;
 
@@ -506,14 +572,34 @@ export class LedgerPass {
         booked.openedMicros,
       );
     }
+    for (const [partnerId, sum] of this.#days.adjustments) {
+      const key = `${partnerId}/${day}`;
+      const booked = this.#adjustmentDays.get(key);
+      this.#adjustmentDays.delete(key);
+      const at = { partner: partnerId, day };
+      differ(
+        'adjustment_days.adjustments is not the number of adjustments in the ledger',
+        at,
+        sum.count,
+        booked?.adjustments,
+      );
+      if (booked === undefined) continue;
+      differ(
+        'adjustment_days.amount_micros is not their sum in the ledger',
+        at,
+        sum.credited.value,
+        booked.amountMicros,
+      );
+    }
     this.#days.games.clear();
     this.#days.openings.clear();
+    this.#days.adjustments.clear();
   }
 
   #finish(): void {
     this.#closeDay();
     const findings = this.#findings;
-    const { gameDays, openingDays, cursors, progress } = this.#facts;
+    const { gameDays, openingDays, adjustmentDays, cursors, progress } = this.#facts;
     for (const { gameId, partnerId, day, spins } of this.#gameDays.values()) {
       findings.found(
         'double-entry',
@@ -527,13 +613,19 @@ export class LedgerPass {
       const at = { partner: partnerId, day };
       findings.found('double-entry', 'opening_days has a day that the ledger has not', at, 0, players);
     }
+    for (const { partnerId, day, adjustments } of this.#adjustmentDays.values()) {
+      const at = { partner: partnerId, day };
+      findings.found('double-entry', 'adjustment_days has a day that the ledger has not', at, 0, adjustments);
+    }
     const balances = new Sum();
     for (let slot = 0; slot < this.players.count; slot++) balances.add(this.players.balance[slot]!);
     let expected = 0n;
     for (const { openedMicros } of openingDays) expected += openedMicros;
     for (const { wageredMicros, paidMicros } of gameDays) expected += paidMicros - wageredMicros;
+    for (const { amountMicros } of adjustmentDays) expected += amountMicros;
     if (balances.value !== expected) {
-      const problem = 'the balances of all players together are not openings − wagers + payouts';
+      const problem =
+        'the balances of all players together are not openings − wagers + payouts + adjustments';
       findings.found('double-entry', problem, {}, expected, balances.value);
     }
     let voided = 0;
@@ -575,7 +667,9 @@ export class LedgerPass {
     findings.looked('outcomes', 'prize tables', this.#facts.raffles.size);
     findings.looked('double-entry', 'days of games', gameDays.length);
     findings.looked('double-entry', 'days of openings', openingDays.length);
+    findings.looked('double-entry', 'days of adjustments', adjustmentDays.length);
     findings.looked('requests', 'requestIds in the ledger', this.#requestCount);
+    findings.looked('requests', 'adjustments with their intents', this.#adjusted.size);
     findings.looked('cursors', 'cells', cursors.size);
   }
 
@@ -594,10 +688,12 @@ export class LedgerPass {
     const id = row.big(LEDGER.entryId);
     const partnerId = row.int(LEDGER.partnerId);
     const isSpin = row.int(LEDGER.kind) === SPIN;
+    const isAdjustment = row.int(LEDGER.kind) === ADJUSTMENT;
     return {
       entry: id.toString(),
       at: new Date(Number(id >> 22n)).toISOString(),
       ...(isSpin ? { spin: this.#spinIds.encodeOne(id, partnerId) } : {}),
+      ...(isAdjustment ? { adjustment: this.#spinIds.encodeOne(id, partnerId) } : {}),
       partner: partnerId,
       player: row.text(LEDGER.playerId),
       number: row.int(LEDGER.entryNumber),

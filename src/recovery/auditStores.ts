@@ -14,6 +14,7 @@ import {
 import {
   CORE_BYTES,
   type OutboxRecord,
+  REFUSED_BYTES,
   readId,
   readPlayer,
   readSafeInt64,
@@ -23,7 +24,15 @@ import {
 import { cellToken } from '../redis/scripts.js';
 import type { LedgerPass } from './auditLedger.js';
 import type { Findings, Place } from './auditReport.js';
-import { idOf, type PlayerTable, playerHash, REQUEST, REQUEST_WORDS, timeOf } from './auditTables.js';
+import {
+  adjustmentHash,
+  idOf,
+  type PlayerTable,
+  playerHash,
+  REQUEST,
+  REQUEST_WORDS,
+  timeOf,
+} from './auditTables.js';
 
 export interface StoresAudit {
   readonly facts: Facts;
@@ -35,11 +44,13 @@ export interface StoresAudit {
 
 /** An entry, wherever it is. */
 interface Entry {
+  readonly isAdjustment: boolean;
   readonly partnerId: number;
   readonly playerId: string;
   readonly gameId: number;
   readonly entryNumber: number;
   readonly outcomeCode: number;
+  readonly creditMicros: number;
   readonly balanceMicros: number;
   readonly requestId: string | null;
 }
@@ -126,7 +137,10 @@ class Entries {
       if (page.length === 0) break;
       after = page.at(-1)!.streamId;
       for (const { records } of page) {
-        for (const record of records ?? []) if (wanted.has(record.id)) entries.set(record.id, record);
+        for (const record of records ?? []) {
+          if (wanted.has(record.id))
+            entries.set(record.id, { ...record, isAdjustment: record.kind === 'adjustment' });
+        }
       }
     }
     return answered(questions, entries);
@@ -356,6 +370,8 @@ function auditBound(
   value: Buffer,
 ): void {
   const where = { cell, period, field: field.toString('hex') };
+  // An adjustment that was refused: it stands for no entry.
+  if (field.length === 16 && value.length === REFUSED_BYTES) return;
   if (field.length !== 16 || value.length !== BOUND_BYTES) {
     findings.found('requests', "what a requestId is bound to can't be read", where);
     return;
@@ -423,7 +439,7 @@ function compareBound(
     );
     return;
   }
-  const { partnerId, playerId, gameId, requestId } = entry;
+  const { isAdjustment, partnerId, playerId, gameId, requestId } = entry;
   const where = {
     ...at,
     partner: partnerId,
@@ -434,7 +450,10 @@ function compareBound(
   const key =
     requestId === null
       ? 'none'
-      : createHash('sha256').update(`${partnerId}:${requestId}`).digest('hex').slice(0, 32);
+      : createHash('sha256')
+          .update(`${partnerId}${isAdjustment ? '+' : ':'}${requestId}`)
+          .digest('hex')
+          .slice(0, 32);
   if (key !== field.toString('hex')) {
     findings.found(
       'requests',
@@ -465,9 +484,11 @@ function compareBound(
       balance,
     );
   }
-  const [a, b] = playerHash(playerId);
+  const [first, a, b] = isAdjustment
+    ? adjustmentHash(playerId, entry.creditMicros)
+    : [gameId, ...playerHash(playerId)];
   const fingerprint = Buffer.alloc(10);
-  fingerprint.writeUInt32LE(gameId, 0);
+  fingerprint.writeUInt32LE(first, 0);
   fingerprint.writeUInt32LE(a, 4);
   fingerprint.writeUInt16LE(b, 8);
   const bound = value.subarray(CORE_BYTES);

@@ -1,4 +1,5 @@
 /** What the audit remembers of millions of players and requests: columns of numbers, no object each. */
+import { createHash } from 'node:crypto';
 
 /** Safe integers are added up to here before the sum moves into a BigInt. */
 const SUM_MAX = 4_000_000_000_000_000;
@@ -9,6 +10,11 @@ export class Sum {
   #rest = 0;
 
   add(value: number): void {
+    // One that leaves no room beside it.
+    if (value > SUM_MAX || value < -SUM_MAX) {
+      this.#moved += BigInt(value);
+      return;
+    }
     this.#rest += value;
     if (this.#rest > SUM_MAX || this.#rest < -SUM_MAX) {
       this.#moved += BigInt(this.#rest);
@@ -88,14 +94,14 @@ function into<T extends { set(from: T): void }>(larger: T, smaller: T): T {
 
 /** Words of a record of {@link RequestTable}. */
 export const REQUEST = {
-  /** The first 96 bits of the SHA-256 of "<partnerId>:<requestId>", as little-endian words. */
+  /** The first 96 bits of the SHA-256 of "<partnerId>:<requestId>" (an adjustment: "+"), as little-endian words. */
   hash: 0,
   /** The entry that it stands for. */
   idHigh: 3,
   idLow: 4,
   balanceHigh: 5,
   balanceLow: 6,
-  /** The fingerprint: 4 bytes game, 6 bytes player. */
+  /** The fingerprint: 4 bytes game, 6 bytes player; of an adjustment the same bytes of its own. */
   game: 7,
   player: 8,
   /** Outcome code, and the last 2 bytes of the fingerprint. */
@@ -170,4 +176,13 @@ export function playerHash(playerId: string): [number, number] {
   a = Math.imul(a ^ (a >>> 16), 0x85ebca6b) ^ Math.imul(b ^ (b >>> 13), 0xc2b2ae35);
   b = Math.imul(b ^ (b >>> 16), 0x85ebca6b) ^ Math.imul(a ^ (a >>> 13), 0xc2b2ae35);
   return [a >>> 0, b & 0xffff];
+}
+
+/**
+ * The fingerprint of an adjustment's requestId as words of 32, 32 and 16 bits. What src/redis/records.ts writes, written
+ * down a second time.
+ */
+export function adjustmentHash(playerId: string, amountMicros: number): [number, number, number] {
+  const digest = createHash('sha256').update(`${amountMicros}:${playerId}`).digest();
+  return [digest.readUInt32LE(0), digest.readUInt32LE(4), digest.readUInt16LE(8)];
 }
