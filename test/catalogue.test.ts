@@ -338,6 +338,21 @@ test('real answers of every operation, right and wrong, are as documented', asyn
   for (const id of [sheet.parSheetId, 2_000_000_000, '%']) {
     await ask('operator', 'patch', '/par-sheets/{id}', `/par-sheets/${id}`, { status: 'RETIRED' });
   }
+  const adjustment = { amountUsd: -1, reason: 'r', requestId: 'r' };
+  const adjustments = '/partners/{id}/players/{playerId}/adjustments';
+  await ask('operator', 'patch', '/partners/{id}', `/partners/${partnerId}`, { balanceMode: 'enforce' });
+  for (const [id, body] of [
+    [partnerId, adjustment],
+    [partnerId, { ...adjustment, reason: 's' }],
+    [partnerId, { ...adjustment, amountUsd: -1e6, requestId: 's' }],
+    [partnerId, {}],
+    [partnerId, { ...adjustment, amountUsd: 0 }],
+    [partnerId, 'x'.repeat(65_537)],
+    [2_000_000_000, adjustment],
+    ['%', adjustment],
+  ]) {
+    await ask('operator', 'post', adjustments, `/partners/${id}/players/p/adjustments`, body);
+  }
   await ask('operator', 'get', '/audit-log', '/audit-log');
   await ask('operator', 'get', '/audit-log', '/audit-log?limit=0');
   for (const scope of SCOPES) {

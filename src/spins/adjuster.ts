@@ -59,10 +59,11 @@ export interface AdjusterOptions {
   readonly onError: (error: unknown, cell: number) => void;
 }
 
-const REFUSALS: Readonly<Record<number, 'insufficient' | 'overflow' | 'refused'>> = {
-  [SPIN_STATUS.insufficientBalance]: 'insufficient',
-  [SPIN_STATUS.overflow]: 'overflow',
-  [SPIN_STATUS.outboxFull]: 'refused',
+/** What the script refuses, as the audit log names it and as it is answered. */
+const REFUSALS: Readonly<Record<number, readonly [name: string, answer: Adjusted]>> = {
+  [SPIN_STATUS.insufficientBalance]: ['insufficientBalance', 'insufficient'],
+  [SPIN_STATUS.overflow]: ['overflow', 'overflow'],
+  [SPIN_STATUS.outboxFull]: ['outboxFull', 'refused'],
 };
 const RETRY_MS = 50;
 
@@ -126,10 +127,10 @@ export class Adjuster {
       if (refusal === undefined) throw new Error(`The adjustment came to status ${reply.status}`);
       // Where this fails the intent stays: it is refused for good, and withdrawn by the request's repetition.
       await store
-        .withdrawAdjustment(actor, intent, refusal)
+        .withdrawAdjustment(actor, intent, refusal[0])
         .catch((error: unknown) => onError(error, intent.cell));
       // What another call was refused may be old: it is asked anew, once.
-      if (!reply.isEarlier || isSecond) return refusal;
+      if (!reply.isEarlier || isSecond) return refusal[1];
       isSecond = true;
     }
     return failed();
