@@ -695,7 +695,7 @@ describe('double entry', () => {
     expect(problems(await audited())).toEqual({
       'double-entry': [
         'opening_days.opened_micros is not their sum in the ledger',
-        'the balances of all players together are not openings − wagers + payouts',
+        'the balances of all players together are not openings − wagers + payouts + adjustments',
       ],
     });
     await sql`UPDATE opening_days SET opened_micros = opened_micros + 1, players = players + 1 WHERE partner_id = ${partnerId}`;
@@ -727,7 +727,7 @@ describe('double entry', () => {
       at: { entry: String(id) },
       found: '1 of 3 postings',
     });
-    await sql`UPDATE ledger SET kind = 3 WHERE entry_id = ${String(id)}`;
+    await sql`UPDATE ledger SET kind = 4 WHERE entry_id = ${String(id)}`;
     expect(problems(await audited())['double-entry']).toContain('the entry is of an unknown kind');
   });
 });
