@@ -1,7 +1,7 @@
 /** Adjustments of balances: each is made once, on record before it is, and in the books like everything else. */
 import { join } from 'node:path';
 import postgres from 'postgres';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { connectPostgres, type Sql } from '../src/postgres/client.js';
 import { checkpointPlayers } from '../src/postgres/recoveries.js';
 import { audit } from '../src/recovery/audit.js';
@@ -83,8 +83,6 @@ const outboxIsEmpty = async (): Promise<boolean> => {
   return lengths.every((length) => length === 0);
 };
 const allBooked = () => until(outboxIsEmpty, 'all is booked');
-/** What was killed or stopped held is free at once. */
-const endLeases = () => sql`UPDATE cells SET lease_until = '-infinity'`;
 const cellOf = async (partnerId: number): Promise<number> =>
   (await sql`SELECT cell FROM partners WHERE partner_id = ${partnerId}`)[0]!.cell as number;
 
@@ -524,6 +522,9 @@ describe('an adjustment', () => {
     const before = await Promise.all(['p', 'only-adjusted', 'new'].map(player));
     const rows = async () => (await sql`SELECT count(*) AS count FROM ledger`)[0]!.count as bigint;
     const count = await rows();
+    // One that was never made, and so long ago that Redis might have forgotten it.
+    await sql`INSERT INTO adjustments (partner_id, request_id, player_id, amount_micros, reason, created_at)
+      VALUES (${partnerId}, 'old', 'p', 1000000, 'goodwill', now() - interval '2 days')`;
 
     await redis.flushdb();
     for (const [named, text] of answers) {
@@ -543,6 +544,7 @@ describe('an adjustment', () => {
       expect(await redis.hexists(name, adjustmentKey(partnerId, key))).toBe(1);
     }
     expect(await rows()).toBe(count);
+    expect((await adjust(partnerId, 'p', 1, 'old')).status).toBe(200);
     expect((await adjust(partnerId, 'p', -1, 'after')).status).toBe(200);
     await allBooked();
     await booksHold(sql);
@@ -556,22 +558,26 @@ describe('an adjustment', () => {
 });
 
 describe('an adjustment whose answer was lost', () => {
-  let partner: TestPartner;
   let partnerId: number;
 
-  beforeEach(async () => {
+  beforeAll(async () => {
     stores = await freshStores();
     await open();
     const whole = await startService(stores);
-    partner = await whole.newPartner({ openingBalanceUsd: 10, balanceMode: 'enforce' });
-    ({ partnerId } = partner);
-    await until(async () => (await whole.request('GET', '/readyz')).status === 200, 'the service is ready');
+    await until(
+      async () => (await whole.request('GET', '/readyz')).status === 200,
+      'every cell is ready to be dealt from',
+    );
     await whole.stop();
-    await endLeases();
     // Without a worker nothing is booked.
     service = await startService(stores, { ROLES: 'http', OUTBOX_MAX_ENTRIES: '4', SPIN_DEADLINE_MS: '500' });
   });
-  afterEach(close);
+  afterAll(close);
+  // Each in a cell of its own.
+  beforeEach(async () => {
+    const partner = await service.newPartner({ openingBalanceUsd: 10, balanceMode: 'enforce' });
+    ({ partnerId } = partner);
+  });
 
   const records = async () => {
     const batches = (await redis.xrangeBuffer(outboxKey(await cellOf(partnerId)), '-', '+')) as [
@@ -631,7 +637,8 @@ describe('an adjustment whose answer was lost', () => {
     const first = await adjust(partnerId, 'p', 1, 'r');
     expect(first.status).toBe(200);
     await redis.unlink(...(await redis.keys('{c*}:idem:*')));
-    await sql`UPDATE adjustments SET created_at = now() - interval '2 days'`;
+    await sql`UPDATE adjustments SET created_at = now() - interval '2 days'
+      WHERE partner_id = ${partnerId}`;
     expect(codeOf(await adjust(partnerId, 'p', 1, 'r'))).toEqual([503, 'KS-5002']);
     expect(await records()).toHaveLength(2);
     await booking(async () => {
@@ -712,7 +719,6 @@ describe('an adjustment whose answer was lost', () => {
       expect(await bookedOf(own, requestId)).toHaveLength(1);
     }
     await service.stop();
-    await endLeases();
     service = await startService(stores, { ACK: 'ledger', ROLES: 'http', SPIN_DEADLINE_MS: '300' });
     const unbooked = await adjust(own, 'p', 1, 'd');
     expect([...codeOf(unbooked), unbooked.headers.get('retry-after')]).toEqual([409, 'KS-4110', '2']);

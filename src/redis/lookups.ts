@@ -3,7 +3,6 @@ import type { RedisClient } from './client.js';
 import { cellKey, gamesKey, outboxKey, playerField, playersKey } from './keys.js';
 import {
   type GameRecord,
-  newestEntryId,
   type OutboxRecord,
   type PlayerRecord,
   readBooked,
@@ -19,8 +18,8 @@ export interface Lookups {
   findPlayer(cell: number, partnerId: number, playerId: string): Promise<PlayerRecord | undefined>;
   /** A game's counter and queue; undefined before its first block. */
   findGame(cell: number, gameId: number): Promise<GameRecord | undefined>;
-  /** Id of a cell's newest ledger entry; 0 where it has none. */
-  newestEntry(cell: number): Promise<bigint>;
+  /** Id of the newest ledger entry in a cell's outbox, booked or not; 0 where there is none. */
+  newestInOutbox(cell: number): Promise<bigint>;
   /** The cells that can't be dealt from at the given epochs. */
   closed(epochs: ReadonlyMap<number, string>): Promise<number[]>;
   /** The oldest ledger entries of a cell that are not trimmed from the outbox yet. */
@@ -46,9 +45,13 @@ export function openLookups(redis: RedisClient): Lookups {
       const record = await redis.hgetBuffer(gamesKey(cell), String(gameId));
       return record === null ? undefined : readGame(record);
     },
-    async newestEntry(cell) {
-      const last = await redis.hgetBuffer(cellKey(cell), 'last');
-      return last === null ? 0n : newestEntryId(last, cell);
+    async newestInOutbox(cell) {
+      // Not the field `last`: after a rebuild it is above every entry that there is.
+      const [newest] = (await redis.xrevrangeBuffer(outboxKey(cell), '+', '-', 'COUNT', 1)) as [
+        Buffer,
+        Buffer[],
+      ][];
+      return newest === undefined ? 0n : (readOutbox(newest[1][1]!).at(-1)?.id ?? 0n);
     },
     async closed(epochs) {
       const { serverId } = redis;

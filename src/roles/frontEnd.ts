@@ -148,7 +148,7 @@ export async function startFrontEnd(parts: FrontEndParts): Promise<number> {
   const adjuster = new Adjuster({
     store,
     call: (call) => scripts.adjust(call),
-    newestEntry: (cell) => lookups.newestEntry(cell),
+    newestInOutbox: (cell) => lookups.newestInOutbox(cell),
     isDurable: () => !isVolatile(),
     isReady: () => isReady(redis),
     whenReady: (timeoutMs) => whenReady(redis, timeoutMs),

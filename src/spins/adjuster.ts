@@ -42,8 +42,8 @@ export type Adjusted =
 export interface AdjusterOptions {
   readonly store: Pick<Store, 'recordAdjustment' | 'withdrawAdjustment' | 'findAdjustment' | 'cellCursor'>;
   readonly call: (call: AdjustCall) => Promise<AdjustReply>;
-  /** Id of a cell's newest entry in Redis. */
-  readonly newestEntry: (cell: number) => Promise<bigint>;
+  /** Id of the newest entry in a cell's outbox; 0: there is none. */
+  readonly newestInOutbox: (cell: number) => Promise<bigint>;
   /** The store keeps what it acknowledges. */
   readonly isDurable: () => boolean;
   readonly isReady: () => boolean;
@@ -160,10 +160,10 @@ export class Adjuster {
    * found there then. False where that takes too long.
    */
   async #isCaughtUp(cell: number, { deadline }: Try): Promise<boolean> {
-    const { store, newestEntry, onError } = this.#options;
+    const { store, newestInOutbox, onError } = this.#options;
     let newest: bigint;
     try {
-      newest = await newestEntry(cell);
+      newest = await newestInOutbox(cell);
     } catch (error) {
       onError(error, cell);
       return false;
