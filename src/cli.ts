@@ -1,42 +1,18 @@
 #!/usr/bin/env node
-/** `spindle`: looks into the stores of a running service, and checks them. */
+/** `spindle`: runs a service over its operator API, looks into its stores, and proves raffles. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
-import { audit } from './cli/audit.js';
-import { type StoreUrls, UsageError } from './cli/command.js';
-import { recoverCells } from './cli/recover.js';
-import { show } from './cli/show.js';
+import { Command, CommanderError } from 'commander';
+import { FaultsError, type StoreUrls, UsageError } from './cli/command.js';
+import { OperatorClient, RefusedError } from './cli/operatorClient.js';
+import { addOperatorCommands } from './cli/operatorCommands.js';
+import { addStoreCommands } from './cli/storeCommands.js';
+import { verifyPoolFile } from './cli/verifyPool.js';
 import { readConfig } from './config.js';
 import { STORES_FILE } from './storesFile.js';
 
-const HELP = `spindle: looks into the stores of a running service, and checks them
-
-  spindle show player PARTNER_ID PLAYER_ID   balance and newest ledger entry of a player, as Redis has them now
-  spindle show game GAME_ID                  counter and queue of a game, as Redis has them now
-  spindle show outbox CELL [--limit N]       ledger entries of a cell that are not in Postgres yet, oldest first
-  spindle audit [--redraw] [--limit N]       checks balances, indices, outcomes, blocks, totals, requestIds and cursors of
-                                             both stores against each other; reads only, and may run beside the service
-  spindle recover [--check] [--replace] [--resume CELL]
-                                             makes Redis what the ledger knows, in every cell that no running worker serves;
-                                             --check looks only
-
-  --limit N   show: entries at the most (20); audit: violations listed of each check (100)
-  --redraw    audit: draws every block again from its seed, too
-  --replace   recover: rebuilds also what no machine should decide about (another database's Redis; a Postgres that lacks
-              what it had): what Redis holds of it is given up
-  --resume    recover: a halted cell that was looked into goes on
-  --json      one JSON value instead of lines
-  --help      this text
-
-The stores are those of REDIS_URL and DATABASE_URL, or the embedded ones of DATA_DIR.
-Examples: spindle show player 1 alice      spindle show outbox 0 --limit 5 --json      spindle audit --redraw
-          spindle recover --check    spindle recover --resume 3
-Exit status: 0 found, clean, or all cells served; 1 not found, violations (NOT CLEAN), cells that are not served, or a
-store that does not answer (NOT FINISHED); 2 wrong usage.
-`;
-
 const EXIT_WITHIN_MS = 1000;
+const OPERATOR_KEY_FILE = 'operator-api-key';
 
 function storeUrls(): StoreUrls {
   const config = readConfig();
@@ -52,53 +28,118 @@ function storeUrls(): StoreUrls {
   }
 }
 
-async function main(): Promise<number> {
-  try {
-    const { values, positionals } = parseArgs({
-      allowPositionals: true,
-      options: {
-        json: { type: 'boolean', default: false },
-        help: { type: 'boolean', default: false },
-        redraw: { type: 'boolean', default: false },
-        check: { type: 'boolean', default: false },
-        replace: { type: 'boolean', default: false },
-        resume: { type: 'string', multiple: true, default: [] },
-        limit: { type: 'string' },
-      },
-    });
-    const { json, help, redraw, limit, check, replace, resume } = values;
-    const [command, ...words] = positionals;
-    if (help || command === undefined) {
-      process.stdout.write(HELP);
-      return help ? 0 : 2;
-    }
-    if (redraw && command !== 'audit') throw new UsageError('--redraw is for audit');
-    if ((check || replace || resume.length > 0) && command !== 'recover') {
-      throw new UsageError('--check, --replace and --resume are for recover');
-    }
-    if (command === 'show') return await show(storeUrls(), words, { limit, json });
-    if (command === 'audit') return await audit(storeUrls(), words, { limit, json, redraw });
-    if (command === 'recover') {
-      const { luaDir, allowVolatileRedis } = readConfig();
-      return await recoverCells(storeUrls(), words, {
-        luaDir,
-        allowVolatile: allowVolatileRedis,
-        check,
-        replace,
-        resume,
-        json,
-      });
-    }
-    throw new UsageError(`«${command}» is no command`);
-  } catch (error) {
-    const message = error instanceof Error ? error.message : String(error);
-    process.stderr.write(`spindle: ${message}\n`);
-    const isUsage =
-      error instanceof UsageError || (error as { code?: string }).code?.startsWith('ERR_PARSE_ARGS');
-    return isUsage === true ? 2 : 1;
-  }
+/** Where a service that listens on HOST is reached from the same machine. */
+function addressOf(host: string, port: number): string {
+  if (host === '0.0.0.0') return `http://127.0.0.1:${port}`;
+  if (host === '::') return `http://[::1]:${port}`;
+  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
-process.exitCode = await main();
+function openClient(options: { url?: string; keyFile?: string }): OperatorClient {
+  const config = readConfig();
+  const address = options.url ?? config.SPINDLE_URL ?? addressOf(config.HOST, config.PORT);
+  if (!/^https?:$/.test(URL.canParse(address) ? new URL(address).protocol : '')) {
+    throw new UsageError(`«${address}» is no http:// or https:// address`);
+  }
+  const file = options.keyFile ?? join(config.dataDir, OPERATOR_KEY_FILE);
+  let key: string;
+  if (options.keyFile === undefined && config.OPERATOR_API_KEY !== undefined) key = config.OPERATOR_API_KEY;
+  else {
+    try {
+      key = readFileSync(file, 'utf8').trim();
+    } catch {
+      throw new UsageError(
+        `No operator key: ${file} can't be read${options.keyFile === undefined ? '; give --key-file or OPERATOR_API_KEY' : ''}`,
+      );
+    }
+  }
+  if (!/^[\x21-\x7e]+$/.test(key)) throw new UsageError('The operator key has characters that no key has');
+  return new OperatorClient(address, key);
+}
+
+/** The built program's own package.json is two above it. */
+const version = (): string =>
+  JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')).version;
+
+/** All commands below a command, without the groups that they are in. */
+const leavesOf = (command: Command): Command[] =>
+  command.commands.flatMap((each) => (each.commands.length > 0 ? leavesOf(each) : [each]));
+
+const pathOf = (command: Command): string =>
+  command.parent?.parent ? `${pathOf(command.parent)} ${command.name()}` : command.name();
+
+function programOf(): Command {
+  const program = new Command('spindle')
+    .description('Runs a Spindle service over its operator API, looks into its stores, and proves raffles.')
+    .option('--json', 'one JSON value instead of lines')
+    .exitOverride()
+    .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'spindle: ')) })
+    .configureHelp({
+      showGlobalOptions: true,
+      // One screen that has them all.
+      visibleCommands: (command) => (command.parent === null ? leavesOf(command) : [...command.commands]),
+      subcommandTerm: (command) =>
+        [pathOf(command), ...command.registeredArguments.map((word) => word.name())].join(' '),
+    })
+    .helpCommand(false);
+  addOperatorCommands(program, openClient);
+  const alone = 'Without any service or store:';
+  const verify = program
+    .command('verify-pool <FILE>')
+    .description('prove the pool of a closed raffle')
+    .helpGroup(alone)
+    .option('--commitment <HEX>', 'the commitment that was published when the pool was sealed')
+    .addHelpText(
+      'after',
+      `
+FILE is the answer of GET /api/partner/v1/games/GAME_ID/pool; - reads it from the standard input.
+Exit status: 0 proven, 1 not, 2 wrong usage or a file that can't be read.
+
+Examples:
+  spindle verify-pool pool.json --commitment 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
+  curl -s -H "X-API-Key: $KEY" http://127.0.0.1:8080/api/partner/v1/games/7/pool | spindle verify-pool -`,
+    )
+    .action((file: string) => {
+      process.exitCode = verifyPoolFile(file, verify.optsWithGlobals());
+    });
+  addStoreCommands(program, { storeUrls, readConfig });
+  program
+    .command('version')
+    .description('the version of this program')
+    .helpGroup(alone)
+    .action(() => {
+      const json = program.opts().json === true;
+      process.stdout.write(json ? `${JSON.stringify({ version: version() })}\n` : `spindle ${version()}\n`);
+    });
+  program.addHelpText(
+    'after',
+    `
+spindle COMMAND --help has the options and examples of a command.
+Exit status: 0 done, found, clean, proven; 1 refused, not found, not clean, or no answer; 2 wrong usage.`,
+  );
+  return program;
+}
+
+/** Says what went wrong. @returns the exit status */
+function failed(error: unknown): number {
+  const say = (line: string): void => void process.stderr.write(`${line}\n`);
+  // Its message is printed by then; help that was asked for is no failure.
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+  if (error instanceof RefusedError) {
+    say(`${error.code} ${error.message}`);
+    for (const { path, message } of error.details) say(`  ${path === '' ? message : `${path} ${message}`}`);
+    if (error.status >= 500 && error.requestId !== undefined) say(`  request ${error.requestId}`);
+    return 1;
+  }
+  say(`spindle: ${error instanceof Error ? error.message : String(error)}`);
+  if (error instanceof FaultsError) for (const fault of error.faults) say(`  ${fault}`);
+  return error instanceof UsageError ? 2 : 1;
+}
+
+try {
+  await programOf().parseAsync();
+} catch (error) {
+  process.exitCode = failed(error);
+}
 // What is printed is printed by then; a connection to a store that hangs would keep the program.
 setTimeout(() => process.exit(), EXIT_WITHIN_MS).unref();

@@ -41,6 +41,12 @@ export const Environment = Type.Object({
         'Key of the operator API; absent: made at the first start, printed once, kept under DATA_DIR',
     }),
   ),
+  SPINDLE_URL: Type.Optional(
+    Type.String({
+      pattern: '^https?://.',
+      description: 'For the `spindle` command: where the service is; absent: at HOST and PORT',
+    }),
+  ),
   ROLES: Type.String({
     default: 'http,worker',
     pattern: '^(http|worker)(,(http|worker))?$',

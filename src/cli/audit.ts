@@ -3,7 +3,7 @@ import { connectPostgres } from '../postgres/client.js';
 import { audit as runAudit } from '../recovery/audit.js';
 import type { AuditReport, Check, Violation } from '../recovery/auditReport.js';
 import { connectRedis, openRedisClient } from '../redis/client.js';
-import { type StoreUrls, UsageError, whole } from './command.js';
+import { type StoreUrls, whole } from './command.js';
 import { Progress } from './progress.js';
 
 const LIMIT = 100;
@@ -13,10 +13,8 @@ const END_WITHIN_MS = 1000;
 /** @returns the exit status: 0 clean, 1 violations, or a store that does not answer. */
 export async function audit(
   { redisUrl, databaseUrl }: StoreUrls,
-  words: readonly string[],
   options: { readonly limit: string | undefined; readonly json: boolean; readonly redraw: boolean },
 ): Promise<number> {
-  if (words.length > 0) throw new UsageError(`«${words[0]}» is too much: audit checks everything`);
   const limit = options.limit === undefined ? LIMIT : whole(options.limit, '--limit');
   // Only here: it brings the library of worker threads with it.
   const redraw = options.redraw ? (await import('../../workers/makeBlock.js')).drawBlock : undefined;

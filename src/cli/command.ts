@@ -1,9 +1,20 @@
 /** What the commands have in common. */
+import { InvalidArgumentError } from 'commander';
+import { decimalTextToMicros, microsToUsdText, usdToMicros } from '../domain/money.js';
 
 /** The command was written wrongly: exit status 2. */
 export class UsageError extends Error {}
 /** There is no such thing: exit status 1. */
 export class NotFoundError extends Error {}
+/** What was given was looked into and found wrong, in these lines: exit status 1. */
+export class FaultsError extends Error {
+  constructor(
+    message: string,
+    readonly faults: readonly string[],
+  ) {
+    super(message);
+  }
+}
 
 export interface StoreUrls {
   readonly redisUrl: string;
@@ -16,3 +27,43 @@ export function whole(text: string | undefined, name: string): number {
   if (text === undefined || !/^\d{1,10}$/.test(text)) throw new UsageError(`${name} must be a whole number`);
   return Number(text);
 }
+
+// Readers of options. What they throw names the option, and is wrong usage.
+
+export function wholeNumber(text: string): number {
+  if (!/^\d{1,15}$/.test(text)) throw new InvalidArgumentError('It must be a whole number.');
+  return Number(text);
+}
+
+/** An amount in USD as the text says it: what it gives is the same decimal, to be put into JSON. */
+export function usdText(text: string): string {
+  const micros = decimalTextToMicros(text);
+  if (micros === undefined) {
+    throw new InvalidArgumentError('It must be a decimal number of USD with at most 6 decimals.');
+  }
+  return microsToUsdText(micros);
+}
+
+/** The same as a JSON number that a service reads as a double. Refused where that would be another amount. */
+export function usdNumber(text: string): number {
+  const number = Number(usdText(text));
+  if (usdToMicros(number) !== decimalTextToMicros(text)) {
+    throw new InvalidArgumentError('It has more digits than the service tells apart.');
+  }
+  return number;
+}
+
+export function oneOf<T>(values: Readonly<Record<string, T>>): (text: string) => T {
+  return (text) => {
+    if (!Object.hasOwn(values, text)) {
+      throw new InvalidArgumentError(`It must be ${Object.keys(values).join(' or ')}.`);
+    }
+    return values[text]!;
+  };
+}
+
+/** Takes the word `none` for a setting that is taken away. */
+export const orNone =
+  <T>(read: (text: string) => T) =>
+  (text: string): T | null =>
+    text === 'none' ? null : read(text);

@@ -144,7 +144,6 @@ export const isWell = ({ state, note }: CellState): boolean =>
 /** The command. @returns the exit status: 0 every cell can be dealt from, 1 some can't. */
 export async function recoverCells(
   { redisUrl, databaseUrl }: StoreUrls,
-  words: readonly string[],
   options: {
     readonly luaDir: string;
     readonly check: boolean;
@@ -154,7 +153,6 @@ export async function recoverCells(
     readonly json: boolean;
   },
 ): Promise<number> {
-  if (words.length > 0) throw new UsageError(`«${words[0]}» is too much: recover looks at every cell`);
   if (options.check && (options.replace || options.resume.length > 0)) {
     throw new UsageError('--check changes nothing: --replace and --resume do');
   }

@@ -1,0 +1,77 @@
+/** The commands that open the stores themselves: `show`, `audit`, `recover`. Their clients are loaded only by these. */
+import type { Command } from 'commander';
+import type { StoreUrls } from './command.js';
+
+const GROUP = 'On the stores of REDIS_URL and DATABASE_URL, or the embedded ones of DATA_DIR:';
+
+/** What the commands need of the settings. */
+export interface StoreSettings {
+  storeUrls(): StoreUrls;
+  readConfig(): { readonly luaDir: string; readonly allowVolatileRedis: boolean };
+}
+
+/** Adds the commands to the program. */
+export function addStoreCommands(program: Command, { storeUrls, readConfig }: StoreSettings): void {
+  const add = (parent: Command, usage: string, description: string): Command =>
+    parent.command(usage).description(description).helpGroup(GROUP);
+
+  const show = program.command('show').description('What Redis has now, which it holds packed');
+  const shown = (usage: string, description: string): Command => {
+    const command = add(show, usage, description).option('--limit <N>', 'entries at the most (20)');
+    return command.action(async () => {
+      const { limit, json = false } = command.optsWithGlobals();
+      const words = [command.name(), ...command.args];
+      process.exitCode = await (await import('./show.js')).show(storeUrls(), words, { limit, json });
+    });
+  };
+  shown('player <PARTNER_ID> <PLAYER_ID>', 'balance and newest ledger entry of a player');
+  shown('game <GAME_ID>', 'counter and queue of a game');
+  shown('outbox <CELL>', 'ledger entries that are not in Postgres yet');
+
+  const audit = add(program, 'audit', 'check the stores against each other')
+    .option('--redraw', 'draw every block again from its seed, too', false)
+    .option('--limit <N>', 'violations listed of each check (100)')
+    .addHelpText(
+      'after',
+      `
+Checks balances, indices, outcomes, blocks, totals, requestIds and cursors of both stores; reads only, and may run
+beside the service.
+Exit status: 0 CLEAN, 1 NOT CLEAN, or NOT FINISHED where a store does not answer.`,
+    )
+    .action(async () => {
+      const { limit, redraw, json = false } = audit.optsWithGlobals();
+      process.exitCode = await (await import('./audit.js')).audit(storeUrls(), { limit, json, redraw });
+    });
+
+  const recover = add(program, 'recover', 'make Redis what the ledger knows')
+    .option('--check', 'look only', false)
+    .option(
+      '--replace',
+      "rebuild also what no machine should decide about (another database's Redis; a Postgres that lacks what it had): " +
+        'what Redis holds of it is given up',
+      false,
+    )
+    .option(
+      '--resume <CELL>',
+      'a halted cell that was looked into goes on; may be given again',
+      (cell: string, cells: readonly string[]) => [...cells, cell],
+      [],
+    )
+    .addHelpText(
+      'after',
+      `
+Rebuilds every cell that has lost what the ledger knows and that no running worker serves.
+
+Examples:
+  spindle recover --check
+  spindle recover --resume 3
+Exit status: 0 all cells are served, or can be; 1 some can't.`,
+    )
+    .action(async () => {
+      const { check, replace, resume, json = false } = recover.optsWithGlobals();
+      const { luaDir, allowVolatileRedis } = readConfig();
+      const { recoverCells } = await import('./recover.js');
+      const options = { luaDir, allowVolatile: allowVolatileRedis, check, replace, resume, json };
+      process.exitCode = await recoverCells(storeUrls(), options);
+    });
+}
