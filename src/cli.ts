@@ -7,15 +7,17 @@ import { FaultsError, type StoreUrls, UsageError } from './cli/command.js';
 import { OperatorClient, RefusedError } from './cli/operatorClient.js';
 import { addOperatorCommands } from './cli/operatorCommands.js';
 import { addStoreCommands } from './cli/storeCommands.js';
-import { verifyPoolFile } from './cli/verifyPool.js';
-import { readConfig } from './config.js';
+import type { Config } from './config.js';
 import { STORES_FILE } from './storesFile.js';
 
 const EXIT_WITHIN_MS = 1000;
 const OPERATOR_KEY_FILE = 'operator-api-key';
 
-function storeUrls(): StoreUrls {
-  const config = readConfig();
+/** Loaded by the commands that have settings: it takes longer than all else. */
+const settings = async (): Promise<Config> => (await import('./config.js')).readConfig();
+
+async function storeUrls(): Promise<StoreUrls> {
+  const config = await settings();
   const { REDIS_URL, DATABASE_URL } = config;
   if (REDIS_URL !== undefined && DATABASE_URL !== undefined)
     return { redisUrl: REDIS_URL, databaseUrl: DATABASE_URL };
@@ -35,8 +37,8 @@ function addressOf(host: string, port: number): string {
   return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
-function openClient(options: { url?: string; keyFile?: string }): OperatorClient {
-  const config = readConfig();
+async function openClient(options: { url?: string; keyFile?: string }): Promise<OperatorClient> {
+  const config = await settings();
   const address = options.url ?? config.SPINDLE_URL ?? addressOf(config.HOST, config.PORT);
   if (!/^https?:$/.test(URL.canParse(address) ? new URL(address).protocol : '')) {
     throw new UsageError(`«${address}» is no http:// or https:// address`);
@@ -99,10 +101,10 @@ Examples:
   spindle verify-pool pool.json --commitment 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
   curl -s -H "X-API-Key: $KEY" http://127.0.0.1:8080/api/partner/v1/games/7/pool | spindle verify-pool -`,
     )
-    .action((file: string) => {
-      process.exitCode = verifyPoolFile(file, verify.optsWithGlobals());
+    .action(async (file: string) => {
+      process.exitCode = (await import('./cli/verifyPool.js')).verifyPoolFile(file, verify.optsWithGlobals());
     });
-  addStoreCommands(program, { storeUrls, readConfig });
+  addStoreCommands(program, { storeUrls, settings });
   program
     .command('version')
     .description('the version of this program')

@@ -62,8 +62,10 @@ export function oneOf<T>(values: Readonly<Record<string, T>>): (text: string) =>
   };
 }
 
-/** Takes the word `none` for a setting that is taken away. */
+/** The value of an option that takes a setting away: the parser of the command line makes other things of null. */
+export const NONE = Symbol('none');
+
 export const orNone =
   <T>(read: (text: string) => T) =>
-  (text: string): T | null =>
-    text === 'none' ? null : read(text);
+  (text: string): T | typeof NONE =>
+    text === 'none' ? NONE : read(text);

@@ -5,6 +5,7 @@ import { type Command, Option } from 'commander';
 import { lineOf } from '../log.js';
 import {
   FaultsError,
+  NONE,
   NotFoundError,
   oneOf,
   orNone,
@@ -16,14 +17,13 @@ import {
 } from './command.js';
 import { NoAnswerError, type OperatorClient, type Reply } from './operatorClient.js';
 import { type Column, keyValues, table } from './output.js';
-import { readRaffle } from './prizeFile.js';
 
 const GROUP = 'Over the operator API of a running service:';
 const SEALED_WITHIN_MS = 60_000;
 const LOOK_AGAIN_MS = 100;
 
 /** The client that the options of a command (`--url`, `--key-file`) lead to. */
-export type OpenClient = (options: { url?: string; keyFile?: string }) => OperatorClient;
+export type OpenClient = (options: { url?: string; keyFile?: string }) => Promise<OperatorClient>;
 
 type Json = Record<string, unknown>;
 type Options = Record<string, unknown>;
@@ -83,8 +83,12 @@ function withSettings(command: Command): Command {
 }
 
 function settingsOf(options: Options): Json {
-  const given = SETTINGS.map(([flags, , member]) => [member, options[new Option(flags).attributeName()]]);
-  return Object.fromEntries(given.filter(([, value]) => value !== undefined));
+  const body: Json = {};
+  for (const [flags, , member] of SETTINGS) {
+    const value = options[new Option(flags).attributeName()];
+    if (value !== undefined) body[member] = value === NONE ? null : value;
+  }
+  return body;
 }
 
 const PARTNER_COLUMNS: readonly Column<Json>[] = [
@@ -216,6 +220,8 @@ async function createRaffle({ client, words, options, print }: Call): Promise<vo
     poolSize: options.size,
   };
   const given = Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined));
+  // Only here: it brings three parsers with it.
+  const { readRaffle } = await import('./prizeFile.js');
   const read = readRaffle(file, bytesOf(file), given);
   if ('faults' in read) throw new FaultsError('The raffle is not made', read.faults);
   const made = await client.request<Game>('POST', `/partners/${partnerId}/raffles`, read.body);
@@ -307,7 +313,7 @@ export function addOperatorCommands(program: Command, open: OpenClient): void {
       .action(async () => {
         const options = command.optsWithGlobals<Options & { url?: string; keyFile?: string; json?: true }>();
         await act({
-          client: open(options),
+          client: await open(options),
           words: command.args,
           options,
           print(reply, plain) {

@@ -6,12 +6,12 @@ const GROUP = 'On the stores of REDIS_URL and DATABASE_URL, or the embedded ones
 
 /** What the commands need of the settings. */
 export interface StoreSettings {
-  storeUrls(): StoreUrls;
-  readConfig(): { readonly luaDir: string; readonly allowVolatileRedis: boolean };
+  storeUrls(): Promise<StoreUrls>;
+  settings(): Promise<{ readonly luaDir: string; readonly allowVolatileRedis: boolean }>;
 }
 
 /** Adds the commands to the program. */
-export function addStoreCommands(program: Command, { storeUrls, readConfig }: StoreSettings): void {
+export function addStoreCommands(program: Command, { storeUrls, settings }: StoreSettings): void {
   const add = (parent: Command, usage: string, description: string): Command =>
     parent.command(usage).description(description).helpGroup(GROUP);
 
@@ -21,7 +21,7 @@ export function addStoreCommands(program: Command, { storeUrls, readConfig }: St
     return command.action(async () => {
       const { limit, json = false } = command.optsWithGlobals();
       const words = [command.name(), ...command.args];
-      process.exitCode = await (await import('./show.js')).show(storeUrls(), words, { limit, json });
+      process.exitCode = await (await import('./show.js')).show(await storeUrls(), words, { limit, json });
     });
   };
   shown('player <PARTNER_ID> <PLAYER_ID>', 'balance and newest ledger entry of a player');
@@ -40,7 +40,7 @@ Exit status: 0 CLEAN, 1 NOT CLEAN, or NOT FINISHED where a store does not answer
     )
     .action(async () => {
       const { limit, redraw, json = false } = audit.optsWithGlobals();
-      process.exitCode = await (await import('./audit.js')).audit(storeUrls(), { limit, json, redraw });
+      process.exitCode = await (await import('./audit.js')).audit(await storeUrls(), { limit, json, redraw });
     });
 
   const recover = add(program, 'recover', 'make Redis what the ledger knows')
@@ -69,9 +69,9 @@ Exit status: 0 all cells are served, or can be; 1 some can't.`,
     )
     .action(async () => {
       const { check, replace, resume, json = false } = recover.optsWithGlobals();
-      const { luaDir, allowVolatileRedis } = readConfig();
+      const { luaDir, allowVolatileRedis } = await settings();
       const { recoverCells } = await import('./recover.js');
       const options = { luaDir, allowVolatile: allowVolatileRedis, check, replace, resume, json };
-      process.exitCode = await recoverCells(storeUrls(), options);
+      process.exitCode = await recoverCells(await storeUrls(), options);
     });
 }
