@@ -40,8 +40,12 @@ function addressOf(host: string, port: number): string {
 async function openClient(options: { url?: string; keyFile?: string }): Promise<OperatorClient> {
   const config = await settings();
   const address = options.url ?? config.SPINDLE_URL ?? addressOf(config.HOST, config.PORT);
-  if (!/^https?:$/.test(URL.canParse(address) ? new URL(address).protocol : '')) {
+  const url = URL.canParse(address) ? new URL(address) : undefined;
+  if (url === undefined || !/^https?:$/.test(url.protocol)) {
     throw new UsageError(`«${address}» is no http:// or https:// address`);
+  }
+  if (`${url.username}${url.password}${url.search}${url.hash}` !== '') {
+    throw new UsageError('The address of the service must have no user, query or fragment');
   }
   const file = options.keyFile ?? join(config.dataDir, OPERATOR_KEY_FILE);
   let key: string;
@@ -138,6 +142,11 @@ function failed(error: unknown): number {
   return error instanceof UsageError ? 2 : 1;
 }
 
+// Whoever reads what is printed may have seen enough (`| head`).
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') throw error;
+  process.exit();
+});
 try {
   await programOf().parseAsync();
 } catch (error) {

@@ -6,6 +6,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { printable, table } from '../src/cli/output.js';
 import { readRaffle } from '../src/cli/prizeFile.js';
@@ -34,6 +35,7 @@ let service: Awaited<ReturnType<typeof startService>>;
 let partner: TestPartner;
 let gameId: number;
 let folder: string;
+let sql: postgres.Sql;
 
 /** Runs the command with no more settings than these; no store is among them. */
 async function run(env: NodeJS.ProcessEnv, args: readonly string[], input = ''): Promise<Ended> {
@@ -83,6 +85,7 @@ function file(name: string, content: string | Uint8Array): string {
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'spindle-cli-'));
   stores = await freshStores();
+  sql = postgres(stores.databaseUrl, { max: 1, onnotice: () => {} });
   service = await startService(stores, { AUTH_FAILURE_LIMIT: '1000000' });
   partner = await service.newPartner();
   gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
@@ -90,6 +93,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await service?.stop();
+  await sql?.end();
   await stores?.drop();
   rmSync(folder, { recursive: true, force: true });
 });
@@ -192,6 +196,35 @@ describe.concurrent('keys', () => {
     expect(listed).not.toContain(apiKey);
     const gone = await cli('key', 'revoke', id, '2000000000');
     expect(gone).toEqual({ status: 1, out: '', error: expect.stringMatching(/^KS-4212 /) });
+  });
+});
+
+describe.concurrent('adjustments', () => {
+  test('are made once for each request id, exactly as the amount says, for any player', async () => {
+    const { partnerId, key } = await service.newPartner({ openingBalanceUsd: 100, balanceMode: 'enforce' });
+    const adjust = (playerId: string, amount: string, ...words: string[]): Promise<Ended> =>
+      cli('adjust', String(partnerId), playerId, '--amount', amount, '--reason', 'a test', ...words);
+    const first = await adjust('alice', '-12.50');
+    const requestId = /^request id ([0-9a-f-]{36})\n$/.exec(first.error)![1]!;
+    expect(first.status).toBe(0);
+    expect(member(first.out, 'playerId')).toBe('alice');
+    expect(member(first.out, 'balanceUsd')).toBe('87.50');
+    const again = await adjust('alice', '-12.50', '--request-id', requestId);
+    expect(again).toEqual(first);
+    const balance = await service.partner('GET', '/players/alice', key);
+    expect(balance.body.balanceUsd).toBe(87.5);
+
+    // A client that tidies addresses would ask for another path. The amount is more than a double tells apart.
+    const [dots, refused, exact] = await Promise.all([
+      adjust('..', '1', '--json'),
+      adjust('bob', '-100.000001'),
+      adjust('carol', '8999999799.999999', '--request-id', 'large'),
+    ]);
+    expect(JSON.parse(dots.out)).toMatchObject({ playerId: '..', balanceUsd: 101 });
+    expect(refused).toMatchObject({ status: 1, out: '', error: expect.stringMatching(/\nKS-4225 /) });
+    expect(exact.status).toBe(0);
+    const [intent] = await sql`SELECT amount_micros FROM adjustments WHERE request_id = 'large'`;
+    expect(intent).toEqual({ amount_micros: '8999999799999999' });
   });
 });
 
@@ -543,6 +576,7 @@ describe.concurrent('how the service is reached', () => {
       [['partner', 'update', '1', '--funding', '0.0000001'], /at most 6 decimals/],
       [['partner', 'update', '1', '--funding', '8999999999.999999'], /more digits than the service/],
       [['adjust', '1', 'p', '--amount', '1,5', '--reason', 'r'], /decimal number of USD/],
+      [['partner', 'list', '--url', 'http://user:secret@127.0.0.1'], /must have no user, query or fragment/],
       [['partner', 'list', '--url', 'ftp://x'], /no http:\/\/ or https:\/\/ address/],
       [['partner', 'list', '--key-file', 'absent'], /No operator key: absent can't be read\n/],
       [['partner', 'list', '--key-file', strange], /characters that no key has\n$/],

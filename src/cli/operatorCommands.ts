@@ -51,7 +51,6 @@ interface Call {
 }
 
 const note = (line: string): void => void process.stderr.write(`${line}\n`);
-const idOf = (text: string | undefined, name: string): number => whole(text, name);
 
 /** Settings of a partner: option, what it says, member of the API, how its text is read. */
 const SETTINGS: readonly (readonly [
@@ -146,7 +145,7 @@ async function sealed(client: OperatorClient, gameId: number): Promise<Reply<Gam
     const { status, poolCommitment } = reply.body;
     if (status !== 'SEALING' && typeof poolCommitment === 'string') return reply;
     if (performance.now() > deadline) {
-      throw new NotFoundError(
+      throw new Error(
         `Raffle ${gameId} is made and not sealed after ${SEALED_WITHIN_MS / 1000} s; look again: spindle raffle show ${gameId}`,
       );
     }
@@ -174,7 +173,7 @@ async function listPartners({ client, print }: Call): Promise<void> {
 }
 
 async function showPartner({ client, words, print }: Call): Promise<void> {
-  print(await client.request<Json>('GET', `/partners/${idOf(words[0], 'PARTNER_ID')}`), keyValues);
+  print(await client.request<Json>('GET', `/partners/${whole(words[0], 'PARTNER_ID')}`), keyValues);
 }
 
 async function updatePartner({ client, words, options, print }: Call): Promise<void> {
@@ -183,35 +182,35 @@ async function updatePartner({ client, words, options, print }: Call): Promise<v
   if (Object.values(body).every((value) => value === undefined)) {
     throw new UsageError('Nothing to update: give a setting, --name or --active');
   }
-  print(await client.request<Json>('PATCH', `/partners/${idOf(words[0], 'PARTNER_ID')}`, body), keyValues);
+  print(await client.request<Json>('PATCH', `/partners/${whole(words[0], 'PARTNER_ID')}`, body), keyValues);
 }
 
 async function deactivatePartner({ client, words, print }: Call): Promise<void> {
-  const path = `/partners/${idOf(words[0], 'PARTNER_ID')}`;
+  const path = `/partners/${whole(words[0], 'PARTNER_ID')}`;
   print(await client.request<Json>('PATCH', path, { isActive: false }), keyValues);
 }
 
 async function issueKey({ client, words, options, print }: Call): Promise<void> {
   const body = { name: options.name, expiresAt: options.expires };
-  const reply = await client.request<Json>('POST', `/partners/${idOf(words[0], 'PARTNER_ID')}/keys`, body);
+  const reply = await client.request<Json>('POST', `/partners/${whole(words[0], 'PARTNER_ID')}/keys`, body);
   print(reply, keyValues);
   note('The key is shown this once: nobody can read it again.');
 }
 
 async function listKeys({ client, words, print }: Call): Promise<void> {
-  const path = `/partners/${idOf(words[0], 'PARTNER_ID')}/keys`;
+  const path = `/partners/${whole(words[0], 'PARTNER_ID')}/keys`;
   print(await client.request<{ keys: Json[] }>('GET', path), ({ keys }) => table(KEY_COLUMNS, keys));
 }
 
 async function revokeKey({ client, words, print }: Call): Promise<void> {
-  const partnerId = idOf(words[0], 'PARTNER_ID');
-  const keyId = idOf(words[1], 'KEY_ID');
+  const partnerId = whole(words[0], 'PARTNER_ID');
+  const keyId = whole(words[1], 'KEY_ID');
   const reply = await client.request('DELETE', `/partners/${partnerId}/keys/${keyId}`);
   print(reply, () => `Key ${keyId} of partner ${partnerId} is revoked.\n`);
 }
 
 async function createRaffle({ client, words, options, print }: Call): Promise<void> {
-  const partnerId = idOf(words[0], 'PARTNER_ID');
+  const partnerId = whole(words[0], 'PARTNER_ID');
   const file = options.prizes as string;
   const members = {
     displayName: options.name,
@@ -235,35 +234,35 @@ async function createRaffle({ client, words, options, print }: Call): Promise<vo
 }
 
 async function showRaffle({ client, words, print }: Call): Promise<void> {
-  const gameId = idOf(words[0], 'GAME_ID');
+  const gameId = whole(words[0], 'GAME_ID');
   const reply = await client.request<Game>('GET', `/games/${gameId}`);
   if (reply.body.gameType !== 'raffle') throw new NotFoundError(`Game ${gameId} is no raffle`);
   print(reply, gameLines);
 }
 
 async function showGame({ client, words, print }: Call): Promise<void> {
-  print(await client.request<Game>('GET', `/games/${idOf(words[0], 'GAME_ID')}`), gameLines);
+  print(await client.request<Game>('GET', `/games/${whole(words[0], 'GAME_ID')}`), gameLines);
 }
 
 const setGame =
   (status: 'ACTIVE' | 'SUSPENDED') =>
   async ({ client, words, print }: Call): Promise<void> => {
-    const path = `/games/${idOf(words[0], 'GAME_ID')}`;
+    const path = `/games/${whole(words[0], 'GAME_ID')}`;
     print(await client.request<Game>('PATCH', path, { status }), gameLines);
   };
 
 async function makeBlocks({ client, words, options, print }: Call): Promise<void> {
-  const path = `/games/${idOf(words[0], 'GAME_ID')}/blocks`;
+  const path = `/games/${whole(words[0], 'GAME_ID')}/blocks`;
   print(await client.request<Json>('POST', path, { count: options.count }), keyValues);
 }
 
 async function retireSheet({ client, words, print }: Call): Promise<void> {
-  const path = `/par-sheets/${idOf(words[0], 'SHEET_ID')}`;
+  const path = `/par-sheets/${whole(words[0], 'SHEET_ID')}`;
   print(await client.request<Json>('PATCH', path, { status: 'RETIRED' }), keyValues);
 }
 
 async function adjust({ client, words, options, print }: Call): Promise<void> {
-  const partnerId = idOf(words[0], 'PARTNER_ID');
+  const partnerId = whole(words[0], 'PARTNER_ID');
   const requestId = (options.requestId as string | undefined) ?? randomUUID();
   // Before it is sent: whoever gets no answer can repeat it.
   note(`request id ${requestId}`);
