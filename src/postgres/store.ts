@@ -10,6 +10,14 @@ import { findParSheet, listActiveParSheets, setParSheetStatus, storeParSheet } f
 import { createPartner, findPartner, listPartners, updatePartner } from './partners.js';
 import { closedPool, createRaffle } from './raffles.js';
 import { openRecoveries } from './recoveries.js';
+import {
+  findReport,
+  judgeReport,
+  makeReport,
+  reportPage,
+  settlementPartner,
+  unsettledDays,
+} from './settlements.js';
 
 const FUNCTIONS = {
   auditPage,
@@ -24,22 +32,28 @@ const FUNCTIONS = {
   findGame,
   findParSheet,
   findPartner,
+  findReport,
   findTicket,
   gameTotals,
   issueKey,
+  judgeReport,
   listActiveParSheets,
   listGames,
   listKeys,
   listPartners,
+  makeReport,
   openRecoveries,
   recordAdjustment,
   registerGame,
+  reportPage,
   requestBlocks,
   revokeKey,
   setGameStatus,
   setParSheetStatus,
+  settlementPartner,
   storeParSheet,
   touchKeys,
+  unsettledDays,
   updatePartner,
   withdrawAdjustment,
 };

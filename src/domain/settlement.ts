@@ -1,0 +1,177 @@
+/**
+ * A settlement report: what a partner's games took and paid on one UTC day, sealed by a hash that the next one names.
+ * Pure: the figures come from the ledger (src/postgres/settlements.ts), this makes the report of them.
+ */
+import { createHash } from 'node:crypto';
+import canonicalize from 'canonicalize';
+import { microsToUsdText, usdToMicros } from './money.js';
+
+export const DAY_MS = 86_400_000;
+
+export type ReportStatus = 'PENDING' | 'GENERATED' | 'ACKNOWLEDGED' | 'DISPUTED';
+
+/** What the books have of a game on a day. */
+export interface GameFigures {
+  readonly gameConfigId: number;
+  readonly configName: string;
+  readonly displayName: string;
+  readonly gameType: string;
+  /** As certified; null where the game has no PAR sheet. */
+  readonly certifiedRtp: number | null;
+  readonly spins: bigint;
+  readonly wageredMicros: bigint;
+  readonly paidMicros: bigint;
+}
+
+export interface Breakdown {
+  readonly gameConfigId: number;
+  readonly configName: string;
+  readonly displayName: string;
+  readonly gameType: string;
+  readonly spins: number;
+  readonly wageredUsd: number;
+  readonly paidOutUsd: number;
+  readonly ggrUsd: number;
+  readonly actualRtp: number | null;
+  readonly certifiedRtp: number | null;
+}
+
+/** What the hash covers: a report without its hash and its status (choices 6). */
+export interface Report {
+  readonly reportDate: string;
+  readonly revision: number;
+  readonly totalSpins: number;
+  readonly totalWageredUsd: number;
+  readonly totalPaidOutUsd: number;
+  readonly netPositionUsd: number;
+  readonly ggrUsd: number;
+  readonly communityBonusUsd: number;
+  readonly adjustmentsUsd: number;
+  readonly gameBreakdown: readonly Breakdown[];
+  /** Decimal text: ledger entry ids are beyond what a JSON number holds. */
+  readonly ledgerFrom: string;
+  readonly ledgerTo: string;
+  readonly previousHash: string | null;
+  readonly generatedAt: string;
+}
+
+// Days ---------------------------------------------------------------------------------------------------------------
+
+/** The text is a day of the calendar, YYYY-MM-DD, from the year 1 on. */
+export function isDay(text: string): boolean {
+  if (!/^\d{4}-\d{2}-\d{2}$/.test(text) || text < '0001') return false;
+  const ms = Date.parse(`${text}T00:00:00Z`);
+  return !Number.isNaN(ms) && dayOf(ms) === text;
+}
+
+/** The UTC day of a moment, milliseconds since the epoch. */
+export const dayOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
+
+/** When a day begins, milliseconds since the epoch. */
+export const startOf = (day: string): number => Date.parse(`${day}T00:00:00Z`);
+
+export const dayBefore = (day: string): string => dayOf(startOf(day) - DAY_MS);
+
+// Figures ------------------------------------------------------------------------------------------------------------
+
+/** @throws RangeError where a JSON number can't hold the amount to the micro-USD. */
+export function exactUsd(micros: bigint): number {
+  const whole = Number(micros);
+  const usd = Number.isSafeInteger(whole) ? Number(microsToUsdText(whole)) : Number.NaN;
+  if (usdToMicros(usd) !== whole) throw new RangeError(`${micros} micro-USD is no exact number of USD`);
+  return usd;
+}
+
+const RTP_SCALE = 1_000_000n;
+
+/** Paid over wagered, to 6 decimals, half up; null where nothing was wagered. */
+export function rtpOf(wageredMicros: bigint, paidMicros: bigint): number | null {
+  if (wageredMicros <= 0n) return null;
+  return exactUsd((2n * paidMicros * RTP_SCALE + wageredMicros) / (2n * wageredMicros));
+}
+
+function exactCount(count: bigint): number {
+  if (count > BigInt(Number.MAX_SAFE_INTEGER)) throw new RangeError(`${count} is no exact JSON number`);
+  return Number(count);
+}
+
+/**
+ * Makes the report of a day.
+ * @param figures games in the order of their ids
+ * @throws RangeError where an amount is too large to be exact in JSON.
+ */
+export function composeReport(
+  about: Pick<Report, 'reportDate' | 'revision' | 'ledgerFrom' | 'ledgerTo' | 'previousHash' | 'generatedAt'>,
+  figures: { readonly games: readonly GameFigures[]; readonly adjustmentsMicros: bigint },
+): Report {
+  const { games } = figures;
+  const sum = (of: (game: GameFigures) => bigint): bigint =>
+    games.reduce((total, game) => total + of(game), 0n);
+  const wagered = sum((game) => game.wageredMicros);
+  const paid = sum((game) => game.paidMicros);
+  return {
+    reportDate: about.reportDate,
+    revision: about.revision,
+    totalSpins: exactCount(sum((game) => game.spins)),
+    totalWageredUsd: exactUsd(wagered),
+    totalPaidOutUsd: exactUsd(paid),
+    netPositionUsd: exactUsd(wagered - paid),
+    ggrUsd: exactUsd(wagered - paid),
+    communityBonusUsd: 0,
+    adjustmentsUsd: exactUsd(figures.adjustmentsMicros),
+    gameBreakdown: games.map((game) => ({
+      gameConfigId: game.gameConfigId,
+      configName: game.configName,
+      displayName: game.displayName,
+      gameType: game.gameType,
+      spins: exactCount(game.spins),
+      wageredUsd: exactUsd(game.wageredMicros),
+      paidOutUsd: exactUsd(game.paidMicros),
+      ggrUsd: exactUsd(game.wageredMicros - game.paidMicros),
+      actualRtp: rtpOf(game.wageredMicros, game.paidMicros),
+      certifiedRtp: game.certifiedRtp,
+    })),
+    ledgerFrom: about.ledgerFrom,
+    ledgerTo: about.ledgerTo,
+    previousHash: about.previousHash,
+    generatedAt: about.generatedAt,
+  };
+}
+
+/** The canonical form (RFC 8785) of a report, and its SHA-256 in hexadecimal digits. */
+export function seal(report: Report): { text: string; integrityHash: string } {
+  const text = canonicalize(report)!;
+  return { text, integrityHash: createHash('sha256').update(text, 'utf8').digest('hex') };
+}
+
+// CSV ----------------------------------------------------------------------------------------------------------------
+
+const COLUMNS = [
+  'gameConfigId',
+  'configName',
+  'displayName',
+  'gameType',
+  'spins',
+  'wageredUsd',
+  'paidOutUsd',
+  'ggrUsd',
+  'actualRtp',
+  'certifiedRtp',
+] as const satisfies readonly (keyof Breakdown)[];
+
+/** What a spreadsheet takes for the beginning of a formula, also behind spaces and in full width (OWASP, CSV injection). */
+const FORMULA = /^\s*[=+\-@＝＋－＠]/u;
+
+/**
+ * The breakdown as CSV (RFC 4180), with a header line. Text is quoted; text that a spreadsheet would run as a formula gets
+ * an apostrophe in front, which makes it text there. Numbers are neither, and null is an empty field.
+ */
+export function breakdownCsv(report: Pick<Report, 'gameBreakdown'>): string {
+  const field = (value: string | number | null): string => {
+    if (value === null) return '';
+    if (typeof value === 'number') return String(value);
+    return `"${(FORMULA.test(value) ? `'${value}` : value).replaceAll('"', '""')}"`;
+  };
+  const lines = report.gameBreakdown.map((row) => COLUMNS.map((name) => field(row[name])).join(','));
+  return [COLUMNS.join(','), ...lines, ''].join('\r\n');
+}

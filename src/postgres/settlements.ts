@@ -1,0 +1,333 @@
+/**
+ * Settlement reports. A revision is inserted and says the same for good; only its status changes, once (a trigger sees to
+ * both). Who makes or judges a report holds its partner's lock, so that of several makers one makes it and the chain of
+ * hashes has one order.
+ *
+ *   PENDING ────┬──> ACKNOWLEDGED
+ *   GENERATED ──┴──> DISPUTED        and beside each of them: the next revision
+ */
+import {
+  composeReport,
+  type GameFigures,
+  type Report,
+  type ReportStatus,
+  seal,
+} from '../domain/settlement.js';
+import { audit } from './changes.js';
+import { raw, type Sql, safe, type Transaction } from './client.js';
+
+const PARTNER_LOCK = 7_310_005;
+
+export interface StoredReport {
+  readonly partnerId: number;
+  readonly status: ReportStatus;
+  /** All of the day was in the ledger when it was made. */
+  readonly isComplete: boolean;
+  readonly report: Report;
+  readonly integrityHash: string;
+  readonly acknowledgedAt: Date | null;
+  readonly disputedAt: Date | null;
+  readonly disputeReason: string | null;
+}
+
+interface Row {
+  partner_id: number;
+  status: ReportStatus;
+  is_complete: boolean;
+  report: Report;
+  integrity_hash: string;
+  acknowledged_at: Date | null;
+  disputed_at: Date | null;
+  dispute_reason: string | null;
+}
+
+const COLUMNS = raw(
+  'partner_id, status, is_complete, report, integrity_hash, acknowledged_at, disputed_at, dispute_reason',
+);
+
+const fromRow = (row: Row): StoredReport => ({
+  partnerId: row.partner_id,
+  status: row.status,
+  isComplete: row.is_complete,
+  report: row.report,
+  integrityHash: row.integrity_hash,
+  acknowledgedAt: row.acknowledged_at,
+  disputedAt: row.disputed_at,
+  disputeReason: row.dispute_reason,
+});
+
+/** The day it was made, or that of its first spin where the clocks of the two stores differ around midnight. */
+export const FIRST_DAY = raw(`least(
+  (p.created_at AT TIME ZONE 'UTC')::date, (SELECT min(day) FROM game_days d WHERE d.partner_id = p.partner_id))`);
+
+// Reading ------------------------------------------------------------------------------------------------------------
+
+/** A page of a partner's reports, the newest revision of each day, newest day first; and how many days have one. */
+export async function reportPage(
+  sql: Sql,
+  partnerId: number,
+  page: number,
+  limit: number,
+): Promise<{ reports: StoredReport[]; total: number }> {
+  const rows = await sql<Row[]>`
+    SELECT DISTINCT ON (report_date) ${COLUMNS} FROM settlement_reports WHERE partner_id = ${partnerId}
+    ORDER BY report_date DESC, revision DESC LIMIT ${limit} OFFSET ${(page - 1) * limit}`;
+  const [count] = await sql<{ total: bigint }[]>`
+    SELECT count(DISTINCT report_date) AS total FROM settlement_reports WHERE partner_id = ${partnerId}`;
+  return { reports: rows.map(fromRow), total: safe(count!.total) };
+}
+
+/** @param revision absent: the newest */
+export async function findReport(
+  sql: Sql | Transaction,
+  partnerId: number,
+  date: string,
+  revision?: number,
+): Promise<StoredReport | undefined> {
+  const [row] = await sql<Row[]>`
+    SELECT ${COLUMNS} FROM settlement_reports
+    WHERE partner_id = ${partnerId} AND report_date = ${date}::date
+      AND revision = coalesce(${revision ?? null}::int, revision)
+    ORDER BY revision DESC LIMIT 1`;
+  return row === undefined ? undefined : fromRow(row);
+}
+
+/** What decides whether a partner can have a report; undefined where there is no such partner. */
+export async function settlementPartner(
+  sql: Sql,
+  partnerId: number,
+): Promise<{ cell: number; firstDay: string; hasGames: boolean } | undefined> {
+  const [row] = await sql<{ cell: number; first_day: string; has_games: boolean }[]>`
+    SELECT cell, ${FIRST_DAY}::text AS first_day,
+           EXISTS (SELECT 1 FROM games g WHERE g.partner_id = p.partner_id) AS has_games
+    FROM partners p WHERE partner_id = ${partnerId}`;
+  return row === undefined ? undefined : { cell: row.cell, firstDay: row.first_day, hasGames: row.has_games };
+}
+
+export interface UnsettledDay {
+  readonly partnerId: number;
+  readonly cell: number;
+  readonly date: string;
+  /** There is a report, made before all of the day was in the ledger. */
+  readonly hasReport: boolean;
+}
+
+/**
+ * Days up to one (with it) that have no complete report, from each partner's first day on: the oldest first, of one day by
+ * partner.
+ * @param after goes on after this one
+ */
+export async function unsettledDays(
+  sql: Sql,
+  through: string,
+  after: Pick<UnsettledDay, 'date' | 'partnerId'> | undefined,
+  limit: number,
+): Promise<UnsettledDay[]> {
+  const rows = await sql<{ partner_id: number; cell: number; date: string; has_report: boolean }[]>`
+    SELECT p.partner_id, p.cell, s.day::date::text AS date,
+           EXISTS (SELECT 1 FROM settlement_reports r
+                   WHERE r.partner_id = p.partner_id AND r.report_date = s.day::date) AS has_report
+    FROM (SELECT partner_id, cell, ${FIRST_DAY} AS first_day FROM partners p) p
+      CROSS JOIN LATERAL generate_series(p.first_day::timestamp, ${through}::timestamp, interval '1 day') AS s(day)
+    WHERE NOT EXISTS (SELECT 1 FROM settlement_reports r
+                      WHERE r.partner_id = p.partner_id AND r.report_date = s.day::date AND r.is_complete)
+      AND (s.day::date, p.partner_id) > (${after?.date ?? '-infinity'}::date, ${after?.partnerId ?? 0}::int)
+    ORDER BY s.day, p.partner_id LIMIT ${limit}`;
+  return rows.map((row) => ({
+    partnerId: row.partner_id,
+    cell: row.cell,
+    date: row.date,
+    hasReport: row.has_report,
+  }));
+}
+
+// Making -------------------------------------------------------------------------------------------------------------
+
+/** Called in the transaction that makes a report; what it throws undoes the report. */
+export type OnReport = (tx: Transaction, report: StoredReport) => Promise<void>;
+
+export interface WantedReport {
+  readonly partnerId: number;
+  readonly date: string;
+  /** Entry ids of the day: from (with) and to (without). */
+  readonly ids: { readonly from: bigint; readonly to: bigint };
+  /** When the day ends. */
+  readonly end: Date;
+  /** All of the day's entries are known to be in the ledger. */
+  readonly isComplete: boolean;
+  /** As the audit log names who wants it. */
+  readonly actor: string;
+  /** It is wanted only where the day has none yet, or an incomplete one that can be completed. */
+  readonly isDue: boolean;
+  readonly now: Date;
+}
+
+/**
+ * Makes the next revision of a day's report, with its entry in the audit log, in one transaction.
+ * @returns `acknowledged`: the newest revision is, and nothing was made; `not-due`: likewise, nothing is to be made.
+ */
+export async function makeReport(
+  sql: Sql,
+  wanted: WantedReport,
+  onReport: OnReport,
+): Promise<StoredReport | 'acknowledged' | 'not-due'> {
+  const { partnerId, date, ids } = wanted;
+  return sql.begin(async (tx) => {
+    await lockPartner(tx, partnerId);
+    const newest = await findReport(tx, partnerId, date);
+    if (wanted.isDue) {
+      if (newest !== undefined && (newest.isComplete || !wanted.isComplete)) return 'not-due';
+    } else if (newest?.status === 'ACKNOWLEDGED') return 'acknowledged';
+    const figures = await figuresOf(tx, wanted);
+    const isComplete = wanted.isComplete || figures.cursor >= ids.to;
+    const booked = figures.cursor < ids.from ? ids.from : figures.cursor + 1n;
+    const report = composeReport(
+      {
+        reportDate: date,
+        revision: (newest?.report.revision ?? 0) + 1,
+        ledgerFrom: String(ids.from),
+        ledgerTo: String(isComplete ? ids.to : booked),
+        previousHash: await previousHash(tx, partnerId, date),
+        generatedAt: wanted.now.toISOString(),
+      },
+      figures,
+    );
+    const { text, integrityHash } = seal(report);
+    const [row] = await tx<Row[]>`
+      INSERT INTO settlement_reports (partner_id, report_date, revision, status, is_complete, report, integrity_hash)
+      VALUES (${partnerId}, ${date}::date, ${report.revision}, ${isComplete ? 'GENERATED' : 'PENDING'}, ${isComplete},
+              ${text}::json, ${integrityHash})
+      RETURNING ${COLUMNS}`;
+    const made = fromRow(row!);
+    await audited(tx, wanted.actor, 'settlement.generate', newest, made);
+    // The webhook event settlement.report_ready belongs here: in this transaction, once a report is ready.
+    if (isComplete) await onReport(tx, made);
+    return made;
+  });
+}
+
+/** Held to the end of the transaction. */
+async function lockPartner(tx: Transaction, partnerId: number): Promise<void> {
+  await tx`SELECT pg_advisory_xact_lock(${PARTNER_LOCK}::int, ${partnerId}::int)`;
+}
+
+/** The hash of the newest revision of the partner's newest report of an earlier day. */
+async function previousHash(tx: Transaction, partnerId: number, date: string): Promise<string | null> {
+  const [row] = await tx<{ integrity_hash: string }[]>`
+    SELECT integrity_hash FROM settlement_reports WHERE partner_id = ${partnerId} AND report_date < ${date}::date
+    ORDER BY report_date DESC, revision DESC LIMIT 1`;
+  return row?.integrity_hash ?? null;
+}
+
+/**
+ * What the books have of a day, and how far its cell is booked: one statement, so that the two fit each other. Games that
+ * were there on that day are listed even where nobody played them.
+ */
+async function figuresOf(
+  tx: Transaction,
+  { partnerId, date, end }: WantedReport,
+): Promise<{ games: GameFigures[]; adjustmentsMicros: bigint; cursor: bigint }> {
+  const rows = await tx<
+    {
+      cursor_id: bigint;
+      adjustments: bigint;
+      game_id: number | null;
+      config_name: string;
+      display_name: string;
+      game_type: string;
+      certified_rtp: string | null;
+      spins: bigint;
+      wagered: bigint;
+      paid: bigint;
+    }[]
+  >`
+    SELECT c.cursor_id, coalesce(a.amount_micros, 0)::bigint AS adjustments,
+           g.game_id, g.config_name, g.display_name, g.game_type, g.sheet->>'certifiedRtp' AS certified_rtp,
+           coalesce(g.spins, 0)::bigint AS spins, coalesce(g.wagered_micros, 0)::bigint AS wagered,
+           coalesce(g.paid_micros, 0)::bigint AS paid
+    FROM partners p JOIN cells c USING (cell)
+      LEFT JOIN adjustment_days a ON a.partner_id = p.partner_id AND a.day = ${date}::date
+      LEFT JOIN (SELECT games.game_id, games.partner_id, config_name, display_name, game_type, sheet,
+                        spins, wagered_micros, paid_micros
+                 FROM games LEFT JOIN par_sheets USING (par_sheet_id)
+                   LEFT JOIN game_days d ON d.game_id = games.game_id AND d.day = ${date}::date
+                 WHERE games.partner_id = ${partnerId} AND (games.created_at < ${end} OR d.game_id IS NOT NULL)) g
+        ON g.partner_id = p.partner_id
+    WHERE p.partner_id = ${partnerId} ORDER BY g.game_id`;
+  return {
+    cursor: rows[0]!.cursor_id,
+    adjustmentsMicros: rows[0]!.adjustments,
+    games: rows
+      .filter((row) => row.game_id !== null)
+      .map((row) => ({
+        gameConfigId: row.game_id!,
+        configName: row.config_name,
+        displayName: row.display_name,
+        gameType: row.game_type,
+        certifiedRtp: row.certified_rtp === null ? null : Number(row.certified_rtp),
+        spins: row.spins,
+        wageredMicros: row.wagered,
+        paidMicros: row.paid,
+      })),
+  };
+}
+
+// Judging ------------------------------------------------------------------------------------------------------------
+
+export type Judgement = { readonly status: 'ACKNOWLEDGED' } | { readonly status: 'DISPUTED'; reason: string };
+
+/**
+ * Acknowledges or disputes the newest revision of a report.
+ * @param revision the one that was read; any other than the newest is refused
+ * @returns the report as it is then; or why nothing was changed: there is none, a newer revision, or its status.
+ */
+export async function judgeReport(
+  sql: Sql,
+  about: { partnerId: number; date: string; revision: number | undefined },
+  actor: string,
+  judgement: Judgement,
+): Promise<StoredReport | 'missing' | 'superseded' | 'ACKNOWLEDGED' | 'DISPUTED'> {
+  const { partnerId, date, revision } = about;
+  return sql.begin(async (tx) => {
+    await lockPartner(tx, partnerId);
+    const before = await findReport(tx, partnerId, date);
+    if (before === undefined || (revision ?? 0) > before.report.revision) return 'missing';
+    if (revision !== undefined && revision < before.report.revision) return 'superseded';
+    if (before.status === 'ACKNOWLEDGED' || before.status === 'DISPUTED') return before.status;
+    const { status } = judgement;
+    const reason = judgement.status === 'DISPUTED' ? judgement.reason : null;
+    const [row] = await tx<Row[]>`
+      UPDATE settlement_reports SET status = ${status}, dispute_reason = ${reason},
+        acknowledged_at = CASE WHEN ${status} = 'ACKNOWLEDGED' THEN now() END,
+        disputed_at = CASE WHEN ${status} = 'DISPUTED' THEN now() END
+      WHERE partner_id = ${partnerId} AND report_date = ${date}::date AND revision = ${before.report.revision}
+      RETURNING ${COLUMNS}`;
+    const after = fromRow(row!);
+    const action = status === 'ACKNOWLEDGED' ? 'settlement.acknowledge' : 'settlement.dispute';
+    await audited(tx, actor, action, before, after);
+    return after;
+  });
+}
+
+/** The audit log keeps the hash, too: a report that is removed or sealed anew is told by it. */
+async function audited(
+  tx: Transaction,
+  actor: string,
+  action: string,
+  before: StoredReport | undefined,
+  after: StoredReport,
+): Promise<void> {
+  const of = ({ report, status, integrityHash, disputeReason }: StoredReport) => ({
+    revision: report.revision,
+    reportStatus: status,
+    integrityHash,
+    ...(disputeReason === null ? {} : { disputeReason }),
+  });
+  await audit(tx, {
+    actor,
+    action,
+    subject: `settlement:${after.partnerId}:${after.report.reportDate}`,
+    before: before === undefined ? undefined : of(before),
+    after: of(after),
+  });
+}
