@@ -51,7 +51,15 @@ module.exports = {
       name: 'stores-know-no-one-above',
       severity: 'error',
       from: { path: '^src/(redis|postgres|embedded)/' },
-      to: { path: '^src/(http|ledger|blocks|spins|directory|recovery|roles|main|demo|metrics|config)' },
+      to: {
+        path: '^src/(http|ledger|blocks|spins|directory|recovery|settlement|roles|main|demo|metrics|config)',
+      },
+    },
+    {
+      name: 'settlement-knows-stores-and-domain',
+      severity: 'error',
+      from: { path: '^src/settlement/' },
+      to: { path: '^src/(?!settlement/|domain/|postgres/|redis/)' },
     },
     {
       name: 'http-knows-no-worker',

@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { envSchema } from 'env-schema';
 import { type Static, Type } from 'typebox';
 import { ERRORS } from './domain/errors.js';
+import { checkCron } from './settlement/schedule.js';
 
 const milliseconds = (fallback: number, description: string, minimum = 1) =>
   Type.Integer({ minimum, maximum: 86_400_000, default: fallback, description });
@@ -50,7 +51,7 @@ export const Environment = Type.Object({
   ROLES: Type.String({
     default: 'http,worker',
     pattern: '^(http|worker)(,(http|worker))?$',
-    description: '`http` serves; `worker` flushes the ledger and makes blocks',
+    description: '`http` serves; `worker` flushes the ledger, makes blocks and settles',
   }),
   BRAND: Type.String({
     default: 'Spindle',
@@ -101,6 +102,11 @@ export const Environment = Type.Object({
   }),
   FLUSH_INTERVAL_MS: milliseconds(100, 'Least time from one ledger flush of a cell to its next', 0),
   DIRECTORY_POLL_MS: milliseconds(250, 'How often each process looks for changed partners, keys and games'),
+  SETTLEMENT_CRON: Type.String({
+    default: '0 2 * * *',
+    description:
+      'When the settlement reports of the days before are made: a cron expression of five fields, UTC',
+  }),
   BLOCK_WORKERS: Type.Integer({
     minimum: 1,
     maximum: 64,
@@ -156,6 +162,11 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
     dotenv: false,
   });
   const { ROLES, ALLOW_VOLATILE_REDIS, ...rest } = variables;
+  try {
+    checkCron(rest.SETTLEMENT_CRON);
+  } catch (error) {
+    throw new Error(`env/SETTLEMENT_CRON ${error instanceof Error ? error.message : error}`);
+  }
   const root = projectRoot();
   const roles = ROLES.split(',');
   return Object.freeze({

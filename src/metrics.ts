@@ -85,6 +85,8 @@ export class Metrics {
   readonly outcomesVoided: Counter;
   readonly ackSeconds: Histogram;
   readonly redisVolatile: Gauge;
+  readonly settlementReports: Counter;
+  readonly settlementFaults: Counter;
   #dealt = 0;
   // Sums for a graph, which is drawn in doubles: the books are the ledger.
   #wageredMicros = 0;
@@ -190,6 +192,17 @@ export class Metrics {
     this.redisVolatile = new Gauge({
       name: 'spindle_redis_volatile',
       help: '1 while Redis may lose or evict what it acknowledged',
+      registers,
+    });
+    this.settlementReports = new Counter({
+      name: 'spindle_settlement_reports_total',
+      help: 'Settlement reports made, revisions among them, by the status they were made with',
+      labelNames: ['status'],
+      registers,
+    });
+    this.settlementFaults = new Counter({
+      name: 'spindle_settlement_faults_total',
+      help: 'Settlement reports that could not be made when they were due, and came again',
       registers,
     });
     this.#counter('spindle_spins_total', 'Spins dealt', () => this.#dealt);

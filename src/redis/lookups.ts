@@ -22,6 +22,8 @@ export interface Lookups {
   newestInOutbox(cell: number): Promise<bigint>;
   /** The cells that can't be dealt from at the given epochs. */
   closed(epochs: ReadonlyMap<number, string>): Promise<number[]>;
+  /** Redis's clock, milliseconds since the epoch. */
+  timeMs(): Promise<number>;
   /** The oldest ledger entries of a cell that are not trimmed from the outbox yet. */
   outbox(cell: number, limit: number): Promise<OutboxRecord[]>;
   /** Ledger entries of a cell that are not known to be in the ledger. */
@@ -59,6 +61,10 @@ export function openLookups(redis: RedisClient): Lookups {
       const cells = [...epochs.keys()];
       const tokens = await cellTokens(redis, cells);
       return cells.filter((cell, i) => tokens[i] !== cellToken(epochs.get(cell)!, serverId));
+    },
+    async timeMs() {
+      const [seconds, micros] = await redis.time();
+      return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000);
     },
     async outbox(cell, limit) {
       const batches = (await redis.xrangeBuffer(outboxKey(cell), '-', '+', 'COUNT', limit)) as [

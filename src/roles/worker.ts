@@ -12,6 +12,7 @@ import { onceASecond } from '../log.js';
 import type { Metrics } from '../metrics.js';
 import type { CellLease } from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
+import { openStore } from '../postgres/store.js';
 import { Checkpoints } from '../recovery/checkpoints.js';
 import { ForeignError } from '../recovery/handshake.js';
 import { prepareCell } from '../recovery/prepare.js';
@@ -20,6 +21,8 @@ import { connectRedis, isReady, openRedisClient, type RedisClient } from '../red
 import { Durability } from '../redis/durability.js';
 import { cellTokens, openLookups } from '../redis/lookups.js';
 import { cellToken, type Scripts } from '../redis/scripts.js';
+import { SettlementJob } from '../settlement/job.js';
+import { Settlements } from '../settlement/settlements.js';
 import type { OnStep } from '../steps.js';
 import { Turns } from '../turns.js';
 import type { Undo } from '../undo.js';
@@ -200,6 +203,33 @@ export async function startWorker(parts: WorkerParts): Promise<BlockKeeper> {
     keeper.depths().map(({ gameId, blocks }) => [String(gameId), blocks]),
   );
   const lookups = openLookups(redis);
+  const settlement = new SettlementJob(
+    new Settlements({
+      store: openStore(sql),
+      lookups,
+      onMade: ({ partnerId, report, status, integrityHash }) => {
+        metrics.settlementReports.inc({ status });
+        const { reportDate, revision } = report;
+        log.info({ partnerId, reportDate, revision, status, integrityHash }, 'a settlement report is made');
+      },
+      onUnknown: (error) => {
+        metrics.storeErrors.inc({ store: 'redis' });
+        log.warn({ err: error }, 'Redis cannot say whether a day is complete; it is asked again');
+      },
+    }),
+    {
+      cron: config.SETTLEMENT_CRON,
+      onFault: (error, day) => {
+        metrics.settlementFaults.inc();
+        log.error({ err: error, day }, 'a settlement report could not be made; it comes again');
+      },
+    },
+  );
+  metrics.gauge(
+    'spindle_settlement_overdue_seconds',
+    'Time since the end of the oldest day that is due and has no complete report; 0 where there is none',
+    () => settlement.overdueSeconds,
+  );
   metrics.gaugeBy(
     'spindle_outbox_lag_seconds',
     'Age of the oldest entry not in the ledger, by cell',
@@ -234,13 +264,16 @@ export async function startWorker(parts: WorkerParts): Promise<BlockKeeper> {
   keeper.start();
   housekeeping.start();
   checkpoints.start();
+  settlement.start();
   undo.add(async () => {
+    const settled = settlement.stop();
     housekeeping.stop();
     const checkpointed = checkpoints.stop();
     await keeper.stop();
     await flusher.stop(FLUSH_AT_STOP_MS);
     await ownership.stop();
     await checkpointed;
+    await settled;
   });
   return keeper;
 }

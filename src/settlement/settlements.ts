@@ -1,0 +1,149 @@
+/**
+ * Makes settlement reports: when a day is complete, which days are due, what an operator may ask for.
+ *
+ * A report is made of the ledger alone, so the one question is whether all of a day is in it. Entry ids of a cell never go
+ * back and are booked in their order. So it is where the cell has a booked entry of a later day; or where Redis, being the
+ * one that the cell was prepared for, has passed the day's end and holds nothing of that day that is not booked.
+ */
+import { ApiError, ERRORS } from '../domain/errors.js';
+import { DAY_MS, dayOf, startOf } from '../domain/settlement.js';
+import type { OnReport, StoredReport, UnsettledDay } from '../postgres/settlements.js';
+import type { Store } from '../postgres/store.js';
+import type { Lookups } from '../redis/lookups.js';
+import { firstIdAt } from '../redis/records.js';
+
+export interface SettlementOptions {
+  readonly store: Store;
+  readonly lookups: Lookups;
+  readonly now?: () => Date;
+  /** Called in the transaction that makes a complete report. */
+  readonly onReport?: OnReport;
+  readonly onMade?: (report: StoredReport) => void;
+  /** Redis could not be asked whether a day is complete: it is taken not to be. */
+  readonly onUnknown: (error: unknown) => void;
+}
+
+/** Days read at a time. */
+const DAYS_AT_ONCE = 1000;
+
+export class Settlements {
+  readonly #options: SettlementOptions;
+
+  constructor(options: SettlementOptions) {
+    this.#options = options;
+  }
+
+  now(): Date {
+    return this.#options.now?.() ?? new Date();
+  }
+
+  /**
+   * Makes the next revision of a report for the operator: PENDING where the day is not complete.
+   * @throws ApiError: KS-4209, KS-4214, KS-4301 for a day that is to come or is before the partner's first, KS-4304.
+   */
+  async makeNow(partnerId: number | undefined, date: string, actor: string): Promise<StoredReport> {
+    const { store } = this.#options;
+    const partner = partnerId === undefined ? undefined : await store.settlementPartner(partnerId);
+    if (partnerId === undefined || partner === undefined) throw new ApiError(ERRORS.partnerNotFound);
+    if (!partner.hasGames) throw new ApiError(ERRORS.noGames);
+    if (date < partner.firstDay || date > dayOf(this.now().getTime()))
+      throw new ApiError(ERRORS.reportNotFound);
+    const isComplete = await this.#isComplete(partner.cell, date);
+    const made = await this.#make(partnerId, date, { actor, isDue: false, isComplete });
+    // A report that is wanted now is never one that is not due.
+    if (typeof made === 'string') throw new ApiError(ERRORS.reportStatus);
+    return made;
+  }
+
+  /**
+   * Makes every report that is missing of the days up to one (with it), and completes those that are incomplete and can
+   * be. What fails for one partner is told, and the others go on.
+   * @param isStopped asked before each report
+   * @throws where Postgres does not answer.
+   * @returns the oldest day that has no complete report; undefined where there is none.
+   */
+  async settle(
+    through: string,
+    told: {
+      readonly isStopped: () => boolean;
+      readonly onFault: (error: unknown, day: UnsettledDay) => void;
+    },
+  ): Promise<string | undefined> {
+    const { store } = this.#options;
+    /** Of this turn: cells whose days are complete up to one, and are not on another. */
+    const complete = new Map<string, boolean>();
+    let oldest: string | undefined;
+    let last: UnsettledDay | undefined;
+    do {
+      const days: UnsettledDay[] = await store.unsettledDays(through, last, DAYS_AT_ONCE);
+      last = days.length < DAYS_AT_ONCE ? undefined : days.at(-1);
+      for (const day of days) {
+        if (told.isStopped()) return oldest ?? day.date;
+        const key = `${day.cell}/${day.date}`;
+        try {
+          let isComplete = complete.get(key);
+          if (isComplete === undefined) {
+            isComplete = await this.#isComplete(day.cell, day.date);
+            complete.set(key, isComplete);
+          }
+          if (!isComplete) oldest ??= day.date;
+          if (isComplete || !day.hasReport) {
+            await this.#make(day.partnerId, day.date, { actor: 'worker', isDue: true, isComplete });
+          }
+        } catch (error) {
+          oldest ??= day.date;
+          told.onFault(error, day);
+          // Where Postgres itself is away this rejects, and the rest comes with the next turn.
+          await store.cellCursors();
+        }
+      }
+    } while (last !== undefined);
+    return oldest;
+  }
+
+  async #make(
+    partnerId: number,
+    date: string,
+    how: { readonly actor: string; readonly isDue: boolean; readonly isComplete: boolean },
+  ): Promise<StoredReport | 'acknowledged' | 'not-due'> {
+    const { store, onReport, onMade } = this.#options;
+    const startMs = startOf(date);
+    const endMs = startMs + DAY_MS;
+    const made = await store.makeReport(
+      {
+        ...how,
+        partnerId,
+        date,
+        ids: { from: firstIdAt(startMs), to: firstIdAt(endMs) },
+        end: new Date(endMs),
+        now: this.now(),
+      },
+      onReport ?? (async () => {}),
+    );
+    if (typeof made !== 'string') onMade?.(made);
+    return made;
+  }
+
+  /** Every entry of the cell that the day will ever have is in the ledger. Once true it stays so. */
+  async #isComplete(cell: number, date: string): Promise<boolean> {
+    const { store, lookups } = this.#options;
+    const endMs = startOf(date) + DAY_MS;
+    const booked = (await store.cellCursors()).find((each) => each.cell === cell);
+    if (booked === undefined) return false;
+    if (booked.cursor >= firstIdAt(endMs)) return true;
+    const epoch = new Map([[cell, booked.epoch]]);
+    try {
+      if ((await lookups.closed(epoch)).length > 0) return false;
+      // The clock first: what is dealt after it was read has an id of a later day.
+      if ((await lookups.timeMs()) < endMs) return false;
+      // What is not in the outbox any more is committed: only then it is trimmed.
+      const [oldest] = await lookups.outbox(cell, 1);
+      if (oldest !== undefined && oldest.timeMs < endMs) return false;
+      // It was the right Redis that was asked, all the time.
+      return (await lookups.closed(epoch)).length === 0;
+    } catch (error) {
+      this.#options.onUnknown(error);
+      return false;
+    }
+  }
+}

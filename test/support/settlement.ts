@@ -1,0 +1,140 @@
+/** Settlement without waiting for days: entry ids never go back, so those of a cell can be sent ahead of the clock. */
+import { createHash } from 'node:crypto';
+import type { Redis } from 'ioredis';
+import type postgres from 'postgres';
+import { connectPostgres } from '../../src/postgres/client.js';
+import type { OnReport, UnsettledDay } from '../../src/postgres/settlements.js';
+import { openStore } from '../../src/postgres/store.js';
+import { connectRedis, openRedisClient } from '../../src/redis/client.js';
+import { cellKey } from '../../src/redis/keys.js';
+import { openLookups } from '../../src/redis/lookups.js';
+import { firstIdAt } from '../../src/redis/records.js';
+import { SettlementJob } from '../../src/settlement/job.js';
+import { Settlements } from '../../src/settlement/settlements.js';
+import { type Client, parSheet, type TestPartner, type TestStores, until } from './service.js';
+
+type Json = Record<string, unknown>;
+
+export const DAY_MS = 86_400_000;
+/** Entries in a millisecond of a cell. */
+const SEQUENCES = 16_384;
+
+export const dayAt = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
+export const startOf = (day: string): number => Date.parse(`${day}T00:00:00Z`);
+/** The day that lies so many days after another; before it where the number is negative. */
+export const shift = (day: string, days: number): string => dayAt(startOf(day) + days * DAY_MS);
+
+/** A cron expression whose newest moment is about half a year ago: no test has reports that it makes due. */
+export const longAgo = (today: string): string => `0 0 1 ${((Number(today.slice(5, 7)) + 5) % 12) + 1} *`;
+
+export interface SettledPartner extends TestPartner {
+  readonly gameId: number;
+  readonly cell: number;
+}
+
+/** A partner with a game, which has been there for so many days before a day. */
+export async function oldPartner(
+  client: Client,
+  sql: postgres.Sql,
+  today: string,
+  daysOld: number,
+): Promise<SettledPartner> {
+  const partner = await client.newPartner();
+  const gameId = await client.newGame(partner.key, parSheet('classic-3-reel'));
+  const [row] = await sql`
+    UPDATE partners SET created_at = ${`${shift(today, -daysOld)}T12:00:00Z`}
+    WHERE partner_id = ${partner.partnerId} RETURNING cell`;
+  return { ...partner, gameId, cell: row!.cell as number };
+}
+
+export interface TestWorker {
+  readonly job: SettlementJob;
+  readonly settlements: Settlements;
+  end(): Promise<void>;
+}
+
+/** A worker's own settlement, on connections of its own; its clock stands at 02:00 of a day. What fails is thrown. */
+export async function settlementWorker(
+  stores: TestStores,
+  date: string,
+  more: { onReport?: OnReport; onFault?: (error: unknown, day: UnsettledDay | undefined) => void } = {},
+): Promise<TestWorker> {
+  const redis = connectRedis(stores.redisUrl, () => {});
+  await openRedisClient(redis);
+  const sql = connectPostgres(stores.databaseUrl, { max: 2, name: 'test', onError: () => {} });
+  const fail = (error: unknown): never => {
+    throw error;
+  };
+  const settlements = new Settlements({
+    store: openStore(sql),
+    lookups: openLookups(redis),
+    now: () => new Date(startOf(date) + 2 * 3_600_000),
+    onUnknown: fail,
+    ...(more.onReport === undefined ? {} : { onReport: more.onReport }),
+  });
+  return {
+    job: new SettlementJob(settlements, { cron: '0 2 * * *', onFault: more.onFault ?? fail }),
+    settlements,
+    async end() {
+      redis.disconnect();
+      await sql.end();
+    },
+  };
+}
+
+export interface MadeReport {
+  readonly date: string;
+  readonly revision: number;
+  readonly status: string;
+  readonly report: Json;
+}
+
+/** A partner's reports in the order in which they were made. */
+export async function reportsOf(sql: postgres.Sql, partnerId: number): Promise<MadeReport[]> {
+  const rows = await sql`
+    SELECT report_date::text AS date, revision, status, report FROM settlement_reports
+    WHERE partner_id = ${partnerId} ORDER BY report_id`;
+  return [...rows] as unknown as MadeReport[];
+}
+
+/** The same in words: date, revision and status of each. */
+export const madeOf = async (sql: postgres.Sql, partnerId: number): Promise<string[]> =>
+  (await reportsOf(sql, partnerId)).map(({ date, revision, status }) => `${date} ${revision} ${status}`);
+
+/** The next ledger entries of a cell are so many of the last millisecond before a moment, then go on from it. */
+export async function runIntoMoment(redis: Redis, cell: number, ms: number, entries: number): Promise<void> {
+  const last = (await redis.hgetBuffer(cellKey(cell), 'last'))!;
+  last.writeUIntLE(ms - 1, 0, 6);
+  last.writeUInt16LE(SEQUENCES - 1 - entries, 6);
+  await redis.hset(cellKey(cell), 'last', last);
+}
+
+/** Waits until a cell has a booked entry of a day or of a later one. */
+export async function bookedInto(sql: postgres.Sql, cell: number, day: string): Promise<void> {
+  await until(async () => {
+    const [row] = await sql`SELECT cursor_id >= ${String(firstIdAt(startOf(day)))}::bigint AS is_there
+      FROM cells WHERE cell = ${cell}`;
+    return row!.is_there as boolean;
+  }, `the ledger has come to ${day}`);
+}
+
+/** RFC 8785 by another hand than the service's: ECMAScript's own numbers and strings, names in the order of UTF-16. */
+function canonical(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`;
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
+  const names = Object.keys(value).sort();
+  return `{${names.map((name) => `${JSON.stringify(name)}:${canonical((value as Json)[name])}`).join(',')}}`;
+}
+
+/** The integrityHash that a report should have, as any partner can compute it from what it was sent. */
+export function hashOf(report: Json): string {
+  const { integrityHash, reportStatus, acknowledgedAt, disputedAt, disputeReason, ...hashed } = report;
+  return createHash('sha256').update(canonical(hashed)).digest('hex');
+}
+
+/** A decimal amount of JSON, in micro-USD. */
+export function microsOf(usd: unknown): bigint {
+  const [whole = '0', fraction = ''] = String(usd).replace('-', '').split('.');
+  const micros = BigInt(whole) * 1_000_000n + BigInt(fraction.padEnd(6, '0'));
+  return String(usd).startsWith('-') ? -micros : micros;
+}
