@@ -2,7 +2,7 @@
 import type { TSchema } from 'typebox';
 import { ERRORS, type ErrorEntry } from '../domain/errors.js';
 import { ErrorResponse, SpinBody } from '../domain/requests.js';
-import { BODY_LIMIT, OPERATOR_BASE, PARTNER_BASE, type Route } from './route.js';
+import { BODY_LIMIT, CSV_TYPE, OPERATOR_BASE, PARTNER_BASE, type Route } from './route.js';
 
 /** What any request of a scope can be answered with. */
 const COMMON: Readonly<Record<Route['scope'], readonly ErrorEntry[]>> = {
@@ -66,6 +66,8 @@ function headersOf(route: Route, status: number): Record<string, object> {
   return headers;
 }
 
+const csv = (route: Route) =>
+  route.csv === undefined ? {} : { [CSV_TYPE.split(';')[0]!]: { schema: { type: 'string' } } };
 const json = (schema: object) => ({ 'application/json': { schema } });
 
 function responsesOf(route: Route): Record<string, object> {
@@ -73,7 +75,7 @@ function responsesOf(route: Route): Record<string, object> {
     [route.status]: {
       description: route.summary,
       headers: headersOf(route, route.status),
-      ...(route.response === undefined ? {} : { content: json(route.response) }),
+      ...(route.response === undefined ? {} : { content: { ...json(route.response), ...csv(route) } }),
     },
   };
   const byStatus = new Map<number, ErrorEntry[]>();

@@ -43,6 +43,8 @@ export interface Route {
   readonly status: number;
   /** Absent: no body (204). */
   readonly response?: TSchema;
+  /** The result as CSV, for a caller that would rather have that than JSON. */
+  readonly csv?: (result: never) => string;
   /** Further errors of this operation, beside those that every route of its scope has. */
   readonly errors: readonly ErrorEntry[];
   /** What a fault of ours is called here. */
@@ -72,6 +74,10 @@ export function serve(route: Route, access: Access, replies: Replies, services: 
   ): Promise<void> => {
     try {
       const result = await route.handle!(request());
+      if (route.csv !== undefined && prefersCsv(exchange.head.accept)) {
+        replies.json(exchange, route.status, route.csv(result as never), window, '', undefined, CSV_TYPE);
+        return;
+      }
       const text = serialize === undefined ? '' : serialize(result);
       replies.json(exchange, route.status, text, window);
     } catch (error) {
@@ -109,6 +115,21 @@ export function serve(route: Route, access: Access, replies: Replies, services: 
       services.submit(new CountedJob(exchange, partner, replies, KIND.countApi, counted));
     });
   };
+}
+
+export const CSV_TYPE = 'text/csv; charset=utf-8; header=present';
+
+/** The Accept header (RFC 9110, 12.5.1) ranks text/csv above application/json. */
+export function prefersCsv(accept: string): boolean {
+  const ranges = new Map<string, number>();
+  for (const range of accept.toLowerCase().split(',')) {
+    const [type, ...parameters] = range.split(';').map((part) => part.trim());
+    const weight = parameters.find((parameter) => parameter.startsWith('q='));
+    ranges.set(type!, weight === undefined ? 1 : Number(weight.slice(2)));
+  }
+  const quality = (type: string): number =>
+    ranges.get(type) ?? ranges.get(`${type.split('/')[0]}/*`) ?? ranges.get('*/*') ?? 0;
+  return quality('text/csv') > quality('application/json');
 }
 
 const NO_PARTNER = Object.freeze({}) as Partner;

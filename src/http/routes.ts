@@ -17,12 +17,18 @@ import { raffleRoutes } from './raffles.js';
 import type { Replies } from './reply.js';
 import { BODY_LIMIT, learn, OPERATOR_BASE, PARTNER_BASE, type Route, serve } from './route.js';
 import type { ServerRoute } from './server.js';
+import { type SettlementServices, settlementRoutes } from './settlements.js';
 import { CountedJob, SpinEndpoint, type SpinServices } from './spin.js';
 
 const SPIN_BODY_LIMIT = 4096;
 export const API_VERSION = '1.0.0';
 
-export interface Services extends AdjustmentServices, GameServices, PlayerServices, SpinServices {
+export interface Services
+  extends AdjustmentServices,
+    GameServices,
+    PlayerServices,
+    SettlementServices,
+    SpinServices {
   readonly store: Store;
   /** What is missing before this process can serve; empty once it can. */
   missing(): Promise<string[]>;
@@ -62,6 +68,7 @@ export function allRoutes(services: Services, brand: string): Route[] {
     ...gameRoutes(services),
     ...raffleRoutes(services),
     ...playerRoutes(services),
+    ...settlementRoutes(services),
     ...partnerRoutes(services.store, () => learn(services)),
     ...adjustmentRoutes(services),
     {

@@ -20,6 +20,7 @@ import { isReady, openSubscriber, type RedisClient, whenReady } from '../redis/c
 import { Durability } from '../redis/durability.js';
 import { openLookups } from '../redis/lookups.js';
 import type { Scripts } from '../redis/scripts.js';
+import { Settlements } from '../settlement/settlements.js';
 import { Acknowledgements } from '../spins/acknowledgements.js';
 import { Adjuster } from '../spins/adjuster.js';
 import { type Dealt, SpinBatcher } from '../spins/batcher.js';
@@ -164,6 +165,15 @@ export async function startFrontEnd(parts: FrontEndParts): Promise<number> {
   const services: Services = {
     store,
     lookups,
+    settlements: new Settlements({
+      store,
+      lookups,
+      onMade: (report) => metrics.settlementReports.inc({ status: report.status }),
+      onUnknown: (error) => {
+        metrics.storeErrors.inc({ store: 'redis' });
+        log.warn({ err: error }, 'Redis cannot say whether a day is complete');
+      },
+    }),
     spinIds,
     playerIdKey: installed.playerIdKey,
     partner: (partnerId) => directory.partner(partnerId),
