@@ -1,4 +1,4 @@
-/** The commands that open the stores themselves: `show`, `audit`, `recover`. Their clients are loaded only by these. */
+/** The commands that open the stores themselves: `show`, `audit`, `settlement`, `recover`. Their clients are loaded only by these. */
 import type { Command } from 'commander';
 import type { StoreUrls } from './command.js';
 
@@ -41,6 +41,22 @@ Exit status: 0 CLEAN, 1 NOT CLEAN, or NOT FINISHED where a store does not answer
     .action(async () => {
       const { limit, redraw, json = false } = audit.optsWithGlobals();
       process.exitCode = await (await import('./audit.js')).audit(await storeUrls(), { limit, json, redraw });
+    });
+
+  const settlement = program.command('settlement').description('Settlement reports');
+  const verify = add(settlement, 'verify', 'recompute every settlement report from the ledger')
+    .option('--partner <ID>', 'the reports of this partner only')
+    .addHelpText(
+      'after',
+      `
+Checks each report against the ledger's rows, its hash, the chain from the first report on, and the audit log; reads only,
+and may run beside the service.
+Exit status: 0 CLEAN, 1 NOT CLEAN, or a store that does not answer.`,
+    )
+    .action(async () => {
+      const { partner, json = false } = verify.optsWithGlobals();
+      const { verifyReports } = await import('./settlement.js');
+      process.exitCode = await verifyReports(await storeUrls(), { partner, json });
     });
 
   const recover = add(program, 'recover', 'make Redis what the ledger knows')

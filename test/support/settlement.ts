@@ -119,7 +119,7 @@ export async function bookedInto(sql: postgres.Sql, cell: number, day: string): 
 }
 
 /** RFC 8785 by another hand than the service's: ECMAScript's own numbers and strings, names in the order of UTF-16. */
-function canonical(value: unknown): string {
+export function canonical(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`;
   if (typeof value !== 'object' || value === null) return JSON.stringify(value);
   const names = Object.keys(value).sort();

@@ -1,0 +1,43 @@
+/** `spindle settlement verify`: recomputes the reports from the ledger and prints what differs (src/settlement/verify.ts). */
+import { connectPostgres } from '../postgres/client.js';
+import { type Difference, type Verification, verifySettlements } from '../settlement/verify.js';
+import { NotFoundError, type StoreUrls, whole } from './command.js';
+import { Progress } from './progress.js';
+
+/** @returns the exit status: 0 all is as it should be, 1 something differs. */
+export async function verifyReports(
+  { databaseUrl }: Pick<StoreUrls, 'databaseUrl'>,
+  options: { readonly partner: string | undefined; readonly json: boolean },
+): Promise<number> {
+  const partnerId = options.partner === undefined ? undefined : whole(options.partner, '--partner');
+  const sql = connectPostgres(databaseUrl, { max: 1, name: 'spindle-settlement', onError: () => {} });
+  const progress = new Progress(process.stderr);
+  try {
+    if (partnerId !== undefined) {
+      const found = await sql`SELECT 1 FROM partners WHERE partner_id = ${String(partnerId)}::bigint`;
+      if (found.length === 0) throw new NotFoundError(`There is no partner ${partnerId}`);
+    }
+    const verification = await verifySettlements(sql, partnerId, (days, total) =>
+      progress.show('days', days, total),
+    );
+    progress.end();
+    process.stdout.write(options.json ? `${JSON.stringify(verification)}\n` : plain(verification));
+    return verification.differences.length === 0 ? 0 : 1;
+  } finally {
+    progress.end();
+    // A server that hangs never says goodbye; the program ends without it (cli.ts).
+    sql.end().catch(() => {});
+  }
+}
+
+function plain({ reports, partners, days, rows, seconds, differences }: Verification): string {
+  const many = (count: number): string => count.toLocaleString('en');
+  const work = `${many(reports)} reports of ${many(partners)} partners over ${many(days)} days, ${many(rows)} ledger rows, ${seconds.toFixed(1)} s`;
+  const verdict = differences.length === 0 ? 'CLEAN' : `NOT CLEAN: ${many(differences.length)} differences`;
+  return [...differences.map(lineOf), `${verdict}: ${work}`, ''].join('\n');
+}
+
+function lineOf({ partnerId, date, revision, problem, expected, found }: Difference): string {
+  const which = `partner ${partnerId} ${date}${revision === undefined ? '' : ` revision ${revision}`}`;
+  return `${which}: ${problem}: expected ${expected ?? 'nothing'}, found ${found ?? 'nothing'}`;
+}

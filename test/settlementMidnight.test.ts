@@ -1,0 +1,141 @@
+/** Over midnights that come early: reports, ledger and what clients were told are the same to the micro-USD. */
+import { Redis } from 'ioredis';
+import postgres from 'postgres';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { connectPostgres, type Sql } from '../src/postgres/client.js';
+import { verifySettlements } from '../src/settlement/verify.js';
+import { freshStores, parSheet, startService, type TestStores, until } from './support/service.js';
+import {
+  bookedInto,
+  dayAt,
+  longAgo,
+  madeOf,
+  microsOf,
+  oldPartner,
+  reportsOf,
+  runIntoMoment,
+  settlementWorker,
+  shift,
+  startOf,
+  type TestWorker,
+} from './support/settlement.js';
+
+let stores: TestStores;
+let sql: postgres.Sql<{ bigint: bigint }>;
+let own: Sql;
+let redis: Redis;
+let service: Awaited<ReturnType<typeof startService>>;
+let today: string;
+const workers: TestWorker[] = [];
+
+beforeAll(async () => {
+  stores = await freshStores();
+  sql = postgres(stores.databaseUrl, { max: 3, onnotice: () => {}, types: { bigint: postgres.BigInt } });
+  own = connectPostgres(stores.databaseUrl, { max: 1, name: 'test', onError: () => {} });
+  redis = new Redis(stores.redisUrl, { protocol: 2 });
+  today = dayAt(Date.now());
+  service = await startService(stores, { SETTLEMENT_CRON: longAgo(today) });
+});
+
+afterAll(async () => {
+  await Promise.all(workers.map((each) => each.end()));
+  await service.stop();
+  redis.disconnect();
+  await Promise.all([sql.end(), own.end()]);
+  await stores.drop();
+});
+
+async function worker(date: string): Promise<TestWorker> {
+  const made = await settlementWorker(stores, date);
+  workers.push(made);
+  return made;
+}
+
+test('the sums of all reports are those of the ledger and of what clients were told', async () => {
+  const sheets = ['classic-3-reel', 'penny-sub-cent', 'double-strike'];
+  const partner = await oldPartner(service, sql, today, 0);
+  const games = await Promise.all(
+    sheets.map(async (name) => ({
+      gameId: await service.newGame(partner.key, parSheet(name)),
+      wagerUsd: parSheet(name).denominationUsd as number,
+    })),
+  );
+  const told = { spins: 0, wagered: 0n, paid: 0n };
+  const spinAll = async (count: number): Promise<void> => {
+    const answers = await Promise.all(
+      Array.from({ length: count }, (_, i) => {
+        const game = games[i % games.length]!;
+        const spin = { ...game, playerId: `p${i % 7}` };
+        return service
+          .spin<{ outcome: { payoutUsd: number } }>(partner.key, spin)
+          .then((answer) => ({ answer, game }));
+      }),
+    );
+    for (const { answer, game } of answers) {
+      expect(answer.status, answer.text).toBe(200);
+      told.spins++;
+      told.wagered += microsOf(game.wagerUsd);
+      told.paid += microsOf(answer.body.outcome.payoutUsd);
+    }
+  };
+  await spinAll(60);
+  const days = [today, shift(today, 1), shift(today, 2)];
+  for (const next of days.slice(1)) {
+    // Batches lie across midnight: 40 of the entries are before it.
+    await runIntoMoment(redis, partner.cell, startOf(next), 40);
+    await spinAll(90);
+    await bookedInto(sql, partner.cell, next);
+  }
+  await until(async () => {
+    const [row] = await sql`SELECT count(*)::int AS rows FROM ledger WHERE kind = 1`;
+    return row!.rows === told.spins;
+  }, 'all is booked');
+  // At 02:00 of the third day, of the first two; the third goes on.
+  const { job, settlements } = await worker(days[2]!);
+  await job.turn();
+  await settlements.makeNow(partner.partnerId, days[2]!, 'operator');
+  const reports = await reportsOf(sql, partner.partnerId);
+  expect(reports.map(({ date, status }) => `${date} ${status}`)).toEqual([
+    `${days[0]} GENERATED`,
+    `${days[1]} GENERATED`,
+    `${days[2]} PENDING`,
+  ]);
+  const sum = (name: string): bigint =>
+    reports.reduce((total, { report }) => total + microsOf(report[name]), 0n);
+  const [ledger] = await sql`
+    SELECT count(*)::int AS spins, sum(wager_micros)::bigint AS wagered, sum(credit_micros)::bigint AS paid
+    FROM ledger WHERE kind = 1 AND partner_id = ${partner.partnerId}`;
+  expect(ledger).toEqual(told);
+  expect(reports.reduce((total, { report }) => total + (report.totalSpins as number), 0)).toBe(told.spins);
+  expect(sum('totalWageredUsd')).toBe(told.wagered);
+  expect(sum('totalPaidOutUsd')).toBe(told.paid);
+  expect(sum('ggrUsd')).toBe(told.wagered - told.paid);
+  for (const { report } of reports) expect(report.totalSpins).toBeGreaterThan(0);
+  expect((reports[0]!.report.totalSpins as number) + (reports[1]!.report.totalSpins as number)).toBe(
+    60 + 90 + 40,
+  );
+  const verification = await verifySettlements(own, undefined);
+  expect(verification.differences).toEqual([]);
+  expect(verification.reports).toBe(3);
+
+  // The third day was PENDING and is acknowledged so; complete, it gets a revision of its own.
+  const acknowledged = await service.partner('POST', `/settlements/${days[2]}/acknowledge`, partner.key);
+  expect(acknowledged.body).toMatchObject({ reportStatus: 'ACKNOWLEDGED', revision: 1 });
+  const fourth = shift(today, 3);
+  const { job: next } = await worker(fourth);
+  await next.turn();
+  expect(next.overdueSeconds).toBe(7200);
+  expect(await madeOf(sql, partner.partnerId)).toHaveLength(3);
+  await runIntoMoment(redis, partner.cell, startOf(fourth), 10);
+  await spinAll(30);
+  await bookedInto(sql, partner.cell, fourth);
+  await next.turn();
+  expect(next.overdueSeconds).toBe(0);
+  expect((await madeOf(sql, partner.partnerId)).slice(2)).toEqual([
+    `${days[2]} 1 ACKNOWLEDGED`,
+    `${days[2]} 2 GENERATED`,
+  ]);
+  const [, , pending, complete] = await reportsOf(sql, partner.partnerId);
+  expect((complete!.report.totalSpins as number) - (pending!.report.totalSpins as number)).toBe(10);
+  expect((await verifySettlements(own, undefined)).differences).toEqual([]);
+});
