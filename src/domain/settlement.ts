@@ -70,7 +70,8 @@ export const dayOf = (ms: number): string => new Date(ms).toISOString().slice(0,
 /** When a day begins, milliseconds since the epoch. */
 export const startOf = (day: string): number => Date.parse(`${day}T00:00:00Z`);
 
-export const dayBefore = (day: string): string => dayOf(startOf(day) - DAY_MS);
+/** The day so many days after another one, or before it. */
+export const shiftDay = (day: string, days: number): string => dayOf(startOf(day) + days * DAY_MS);
 
 // Figures ------------------------------------------------------------------------------------------------------------
 

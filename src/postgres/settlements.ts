@@ -112,27 +112,28 @@ export interface UnsettledDay {
   readonly hasReport: boolean;
 }
 
+/** The oldest day of which any partner has a report, or should; undefined where there is no partner. */
+export async function firstSettlementDay(sql: Sql): Promise<string | undefined> {
+  const [row] = await sql<{ day: string | null }[]>`SELECT min(${FIRST_DAY})::text AS day FROM partners p`;
+  return row?.day ?? undefined;
+}
+
 /**
- * Days up to one (with it) that have no complete report, from each partner's first day on: the oldest first, of one day by
- * partner.
- * @param after goes on after this one
+ * Days from one to another (both with it) that have no complete report and should have one: the oldest first. Its time
+ * grows with the number of days and partners; a caller asks for a month or so at a time.
  */
-export async function unsettledDays(
-  sql: Sql,
-  through: string,
-  after: Pick<UnsettledDay, 'date' | 'partnerId'> | undefined,
-  limit: number,
-): Promise<UnsettledDay[]> {
+export async function unsettledDays(sql: Sql, from: string, through: string): Promise<UnsettledDay[]> {
   const rows = await sql<{ partner_id: number; cell: number; date: string; has_report: boolean }[]>`
     SELECT p.partner_id, p.cell, s.day::date::text AS date,
            EXISTS (SELECT 1 FROM settlement_reports r
                    WHERE r.partner_id = p.partner_id AND r.report_date = s.day::date) AS has_report
     FROM (SELECT partner_id, cell, ${FIRST_DAY} AS first_day FROM partners p) p
-      CROSS JOIN LATERAL generate_series(p.first_day::timestamp, ${through}::timestamp, interval '1 day') AS s(day)
+      CROSS JOIN LATERAL generate_series(
+        greatest(p.first_day, ${from}::date)::timestamp, ${through}::timestamp, interval '1 day') AS s(day)
     WHERE NOT EXISTS (SELECT 1 FROM settlement_reports r
-                      WHERE r.partner_id = p.partner_id AND r.report_date = s.day::date AND r.is_complete)
-      AND (s.day::date, p.partner_id) > (${after?.date ?? '-infinity'}::date, ${after?.partnerId ?? 0}::int)
-    ORDER BY s.day, p.partner_id LIMIT ${limit}`;
+                      WHERE r.partner_id = p.partner_id AND r.report_date = s.day::date AND r.is_complete
+                        AND r.report_date BETWEEN ${from}::date AND ${through}::date)
+    ORDER BY s.day, p.partner_id`;
   return rows.map((row) => ({
     partnerId: row.partner_id,
     cell: row.cell,

@@ -12,6 +12,7 @@ import { closedPool, createRaffle } from './raffles.js';
 import { openRecoveries } from './recoveries.js';
 import {
   findReport,
+  firstSettlementDay,
   judgeReport,
   makeReport,
   reportPage,
@@ -34,6 +35,7 @@ const FUNCTIONS = {
   findPartner,
   findReport,
   findTicket,
+  firstSettlementDay,
   gameTotals,
   issueKey,
   judgeReport,

@@ -2,7 +2,7 @@
  * Makes the reports that are due, in the worker role. Any number of workers do the same: of several, the transaction lets
  * one make a report. What was due while no worker ran is made at the next start.
  */
-import { DAY_MS, startOf } from '../domain/settlement.js';
+import { DAY_MS, shiftDay, startOf } from '../domain/settlement.js';
 import type { UnsettledDay } from '../postgres/settlements.js';
 import { dueDay } from './schedule.js';
 import type { Settlements } from './settlements.js';
@@ -22,7 +22,7 @@ export class SettlementJob {
   #timer: NodeJS.Timeout | undefined;
   #turn: Promise<void> = Promise.resolve();
   #stopped = false;
-  /** Every report up to this day was there. */
+  /** Every report up to this day is there: what was made is not looked at again. */
   #settledThrough: string | undefined;
   #oldestUnsettled: string | undefined;
 
@@ -55,10 +55,10 @@ export class SettlementJob {
     const { cron, onFault } = this.#options;
     try {
       const through = dueDay(cron, this.#settlements.now());
-      if (through === this.#settledThrough) return;
-      const isStopped = (): boolean => this.#stopped;
-      this.#oldestUnsettled = await this.#settlements.settle(through, { isStopped, onFault });
-      if (this.#oldestUnsettled === undefined) this.#settledThrough = through;
+      const told = { isStopped: (): boolean => this.#stopped, onFault };
+      const oldest = await this.#settlements.settle(this.#settledThrough, through, told);
+      this.#oldestUnsettled = oldest;
+      this.#settledThrough = oldest === undefined ? through : shiftDay(oldest, -1);
     } catch (error) {
       onFault(error, undefined);
     }

@@ -1,6 +1,6 @@
 /** When reports become due: a cron expression of five fields, in UTC. */
 import { Cron } from 'croner';
-import { dayBefore, dayOf } from '../domain/settlement.js';
+import { dayOf, shiftDay } from '../domain/settlement.js';
 
 const schedule = (cron: string): Cron => new Cron(cron, { timezone: 'UTC', mode: '5-part', paused: true });
 
@@ -15,5 +15,5 @@ export function dueDay(cron: string, now: Date): string {
   const reference = new Date((Math.floor(now.getTime() / 1000) + 1) * 1000);
   const [moment] = schedule(cron).previousRuns(1, reference);
   if (moment === undefined) throw new RangeError(`«${cron}» was never due`);
-  return dayBefore(dayOf(moment.getTime()));
+  return shiftDay(dayOf(moment.getTime()), -1);
 }

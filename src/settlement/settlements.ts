@@ -6,7 +6,7 @@
  * one that the cell was prepared for, has passed the day's end and holds nothing of that day that is not booked.
  */
 import { ApiError, ERRORS } from '../domain/errors.js';
-import { DAY_MS, dayOf, startOf } from '../domain/settlement.js';
+import { DAY_MS, dayOf, shiftDay, startOf } from '../domain/settlement.js';
 import type { OnReport, StoredReport, UnsettledDay } from '../postgres/settlements.js';
 import type { Store } from '../postgres/store.js';
 import type { Lookups } from '../redis/lookups.js';
@@ -23,8 +23,15 @@ export interface SettlementOptions {
   readonly onUnknown: (error: unknown) => void;
 }
 
-/** Days read at a time. */
-const DAYS_AT_ONCE = 1000;
+export interface SettleObserver {
+  /** Asked before each report. */
+  readonly isStopped: () => boolean;
+  /** A report could not be made. */
+  readonly onFault: (error: unknown, day: UnsettledDay) => void;
+}
+
+/** Looked over at a time, for all partners. */
+const DAYS_AT_ONCE = 31;
 
 export class Settlements {
   readonly #options: SettlementOptions;
@@ -56,48 +63,59 @@ export class Settlements {
   }
 
   /**
-   * Makes every report that is missing of the days up to one (with it), and completes those that are incomplete and can
-   * be. What fails for one partner is told, and the others go on.
-   * @param isStopped asked before each report
+   * Makes every report that is missing of some days, and completes those that are incomplete and can be. What fails for one
+   * partner is told, and the others go on.
+   * @param after every earlier day, and this one, is settled; undefined: that is not known
+   * @param through the last day
+   * @returns the oldest day that is not settled now; undefined where all are.
    * @throws where Postgres does not answer.
-   * @returns the oldest day that has no complete report; undefined where there is none.
    */
   async settle(
+    after: string | undefined,
     through: string,
-    told: {
-      readonly isStopped: () => boolean;
-      readonly onFault: (error: unknown, day: UnsettledDay) => void;
-    },
+    told: SettleObserver,
   ): Promise<string | undefined> {
     const { store } = this.#options;
-    /** Of this turn: cells whose days are complete up to one, and are not on another. */
+    let from = after === undefined ? await store.firstSettlementDay() : shiftDay(after, 1);
+    let oldest: string | undefined;
+    while (from !== undefined && from <= through) {
+      const next = shiftDay(from, DAYS_AT_ONCE);
+      const last = shiftDay(next, -1);
+      const days = await store.unsettledDays(from, last < through ? last : through);
+      const unsettled = await this.#settleDays(days, told);
+      oldest ??= unsettled;
+      if (told.isStopped()) return oldest ?? next;
+      from = next;
+    }
+    return oldest;
+  }
+
+  /** @returns the oldest of them that is not settled now. */
+  async #settleDays(days: readonly UnsettledDay[], told: SettleObserver): Promise<string | undefined> {
+    const { store } = this.#options;
+    /** Whether a cell's day is complete, asked once. */
     const complete = new Map<string, boolean>();
     let oldest: string | undefined;
-    let last: UnsettledDay | undefined;
-    do {
-      const days: UnsettledDay[] = await store.unsettledDays(through, last, DAYS_AT_ONCE);
-      last = days.length < DAYS_AT_ONCE ? undefined : days.at(-1);
-      for (const day of days) {
-        if (told.isStopped()) return oldest ?? day.date;
-        const key = `${day.cell}/${day.date}`;
-        try {
-          let isComplete = complete.get(key);
-          if (isComplete === undefined) {
-            isComplete = await this.#isComplete(day.cell, day.date);
-            complete.set(key, isComplete);
-          }
-          if (!isComplete) oldest ??= day.date;
-          if (isComplete || !day.hasReport) {
-            await this.#make(day.partnerId, day.date, { actor: 'worker', isDue: true, isComplete });
-          }
-        } catch (error) {
-          oldest ??= day.date;
-          told.onFault(error, day);
-          // Where Postgres itself is away this rejects, and the rest comes with the next turn.
-          await store.cellCursors();
+    for (const day of days) {
+      if (told.isStopped()) return oldest ?? day.date;
+      const key = `${day.cell}/${day.date}`;
+      try {
+        let isComplete = complete.get(key);
+        if (isComplete === undefined) {
+          isComplete = await this.#isComplete(day.cell, day.date);
+          complete.set(key, isComplete);
         }
+        if (!isComplete) oldest ??= day.date;
+        if (isComplete || !day.hasReport) {
+          await this.#make(day.partnerId, day.date, { actor: 'worker', isDue: true, isComplete });
+        }
+      } catch (error) {
+        oldest ??= day.date;
+        told.onFault(error, day);
+        // Where Postgres itself is away this rejects, and the rest comes with the next turn.
+        await store.cellCursors();
       }
-    } while (last !== undefined);
+    }
     return oldest;
   }
 

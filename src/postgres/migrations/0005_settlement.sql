@@ -24,7 +24,7 @@ CREATE TABLE settlement_reports (
 );
 
 -- Which days are settled.
-CREATE INDEX settlement_complete ON settlement_reports (partner_id, report_date) WHERE is_complete;
+CREATE INDEX settlement_complete ON settlement_reports (report_date, partner_id) WHERE is_complete;
 
 CREATE FUNCTION keep_settlement_report() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
