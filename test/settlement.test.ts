@@ -11,6 +11,7 @@ import {
   startService,
   type TestPartner,
   type TestStores,
+  until,
 } from './support/service.js';
 import {
   bookedInto,
@@ -70,6 +71,57 @@ const dispute = (partner: TestPartner, path: string, reason: unknown = 'Not what
 const settled = (daysOld: number): Promise<SettledPartner> => oldPartner(client, sql, today, daysOld);
 
 describe('a report of a day', () => {
+  test('has the tickets of raffles, with what the prize table pays, and the adjustments', async () => {
+    const partner = await settled(1);
+    const made = await client.operator<{ gameConfigId: number }>(
+      'POST',
+      `/partners/${partner.partnerId}/raffles`,
+      {
+        displayName: 'A raffle',
+        configName: 'RAFFLE',
+        ticketPriceUsd: 0.3,
+        poolSize: 7,
+        prizes: [{ prizeName: 'Mug', prizeTier: 1, valueUsd: 0.5, count: 2 }],
+      },
+    );
+    const gameId = made.body.gameConfigId;
+    let paid = 0n;
+    for (let i = 0; i < 3; i++) {
+      const ticket = () =>
+        client.spin<{ outcome: { payoutUsd: number } }>(partner.key, {
+          gameId,
+          wagerUsd: 0.3,
+          playerId: 'p',
+        });
+      let answer = await ticket();
+      await until(async () => {
+        if (answer.status === 200) return true;
+        answer = await ticket();
+        return false;
+      }, 'the raffle is sealed');
+      paid += microsOf(answer.body.outcome.payoutUsd);
+    }
+    for (const amountUsd of [12.5, -2.000001]) {
+      const path = `/partners/${partner.partnerId}/players/p/adjustments`;
+      const body = { amountUsd, reason: 'A test', requestId: `adjust ${amountUsd}` };
+      expect((await client.operator('POST', path, body)).status).toBe(200);
+    }
+    await runIntoMoment(redis, partner.cell, startOf(shift(today, 1)), 0);
+    await client.spin(partner.key, { gameId: partner.gameId, wagerUsd: 0.25, playerId: 'p' });
+    await bookedInto(sql, partner.cell, shift(today, 1));
+    const { body: report } = await make(partner, today);
+    expect(report).toMatchObject({ reportStatus: 'GENERATED', totalSpins: 3, adjustmentsUsd: 10.499999 });
+    expect(microsOf(report.totalPaidOutUsd)).toBe(paid);
+    const rows = report.gameBreakdown as Json[];
+    expect(rows.find(({ gameConfigId }) => gameConfigId === gameId)).toMatchObject({
+      gameType: 'raffle',
+      spins: 3,
+      wageredUsd: 0.9,
+      // 2 × 0.50 of 7 × 0.30.
+      certifiedRtp: 0.47619,
+    });
+  });
+
   test('says what its spins came to, to the micro-USD, and its hash is that of its canonical form', async () => {
     const partner = await settled(1);
     const penny = await client.newGame(partner.key, parSheet('penny-sub-cent'));
