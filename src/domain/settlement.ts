@@ -5,7 +5,6 @@
 import { createHash } from 'node:crypto';
 import canonicalize from 'canonicalize';
 import { microsToUsdText, usdToMicros } from './money.js';
-import { type PrizeTableUsd, readPrizeTable } from './raffle.js';
 
 export const DAY_MS = 86_400_000;
 
@@ -17,7 +16,7 @@ export interface GameFigures {
   readonly configName: string;
   readonly displayName: string;
   readonly gameType: string;
-  /** Of a slot game as its PAR sheet says, of a raffle as its prize table gives it. */
+  /** As certified; null where the game has no PAR sheet. */
   readonly certifiedRtp: number | null;
   readonly spins: bigint;
   readonly wageredMicros: bigint;
@@ -90,13 +89,6 @@ const RTP_SCALE = 1_000_000n;
 export function rtpOf(wageredMicros: bigint, paidMicros: bigint): number | null {
   if (wageredMicros <= 0n) return null;
   return exactUsd((2n * paidMicros * RTP_SCALE + wageredMicros) / (2n * wageredMicros));
-}
-
-/** What all prizes of a raffle pay over what all its tickets cost. */
-export function certifiedRtpOf(sent: PrizeTableUsd): number | null {
-  const { ticketPriceMicros, poolSize, prizes } = readPrizeTable(sent);
-  const paid = prizes.reduce((sum, prize) => sum + BigInt(prize.valueMicros) * BigInt(prize.count), 0n);
-  return rtpOf(BigInt(ticketPriceMicros) * BigInt(poolSize), paid);
 }
 
 function exactCount(count: bigint): number {

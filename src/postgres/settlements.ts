@@ -6,9 +6,7 @@
  *   PENDING ────┬──> ACKNOWLEDGED
  *   GENERATED ──┴──> DISPUTED        and beside each of them: the next revision
  */
-import type { PrizeTableUsd } from '../domain/raffle.js';
 import {
-  certifiedRtpOf,
   composeReport,
   type GameFigures,
   type Report,
@@ -239,21 +237,20 @@ async function figuresOf(
       display_name: string;
       game_type: string;
       certified_rtp: string | null;
-      prize_table: PrizeTableUsd | null;
       spins: bigint;
       wagered: bigint;
       paid: bigint;
     }[]
   >`
     SELECT c.cursor_id, coalesce(a.amount_micros, 0)::bigint AS adjustments,
-           g.game_id, g.config_name, g.display_name, g.game_type, g.sheet->>'certifiedRtp' AS certified_rtp, g.prize_table,
+           g.game_id, g.config_name, g.display_name, g.game_type, g.sheet->>'certifiedRtp' AS certified_rtp,
            coalesce(g.spins, 0)::bigint AS spins, coalesce(g.wagered_micros, 0)::bigint AS wagered,
            coalesce(g.paid_micros, 0)::bigint AS paid
     FROM partners p JOIN cells c USING (cell)
       LEFT JOIN adjustment_days a ON a.partner_id = p.partner_id AND a.day = ${date}::date
-      LEFT JOIN (SELECT games.game_id, games.partner_id, config_name, display_name, game_type, sheet, prize_table,
+      LEFT JOIN (SELECT games.game_id, games.partner_id, config_name, display_name, game_type, sheet,
                         spins, wagered_micros, paid_micros
-                 FROM games LEFT JOIN par_sheets USING (par_sheet_id) LEFT JOIN raffles ON raffles.game_id = games.game_id
+                 FROM games LEFT JOIN par_sheets USING (par_sheet_id)
                    LEFT JOIN game_days d ON d.game_id = games.game_id AND d.day = ${date}::date
                  WHERE games.partner_id = ${partnerId} AND (games.created_at < ${end} OR d.game_id IS NOT NULL)) g
         ON g.partner_id = p.partner_id
@@ -268,7 +265,7 @@ async function figuresOf(
         configName: row.config_name,
         displayName: row.display_name,
         gameType: row.game_type,
-        certifiedRtp: row.prize_table === null ? Number(row.certified_rtp) : certifiedRtpOf(row.prize_table),
+        certifiedRtp: row.certified_rtp === null ? null : Number(row.certified_rtp),
         spins: row.spins,
         wageredMicros: row.wagered,
         paidMicros: row.paid,
