@@ -60,6 +60,32 @@ test('the sums of all reports are those of the ledger and of what clients were t
       wagerUsd: parSheet(name).denominationUsd as number,
     })),
   );
+  const raffle = await service.operator<{ gameConfigId: number }>(
+    'POST',
+    `/partners/${partner.partnerId}/raffles`,
+    {
+      displayName: 'A raffle',
+      configName: 'RAFFLE',
+      ticketPriceUsd: 0.5,
+      poolSize: 300,
+      prizes: [{ prizeName: 'Bike', prizeTier: 4, valueUsd: 3.000001, count: 40 }],
+    },
+  );
+  const raffleId = raffle.body.gameConfigId;
+  games.push({ gameId: raffleId, wagerUsd: 0.5 });
+  await until(
+    async () =>
+      (await service.partner(`GET`, `/games/${raffleId}/pool`, partner.key)).body.status === 'ACTIVE',
+    'the raffle is open',
+  );
+  let adjusted = 0n;
+  const adjust = async (amountUsd: number): Promise<void> => {
+    const path = `/partners/${partner.partnerId}/players/p0/adjustments`;
+    const body = { amountUsd, reason: 'r', requestId: `${amountUsd}` };
+    const answer = await service.operator('POST', path, body);
+    expect(answer.status, answer.text).toBe(200);
+    adjusted += microsOf(amountUsd);
+  };
   const told = { spins: 0, wagered: 0n, paid: 0n };
   const spinAll = async (count: number): Promise<void> => {
     const answers = await Promise.all(
@@ -79,16 +105,20 @@ test('the sums of all reports are those of the ledger and of what clients were t
     }
   };
   await spinAll(60);
+  await adjust(1.000001);
   const days = [today, shift(today, 1), shift(today, 2)];
   for (const next of days.slice(1)) {
     // Batches lie across midnight: 40 of the entries are before it.
     await runIntoMoment(redis, partner.cell, startOf(next), 40);
+    await adjust(-0.000002 * days.indexOf(next));
     await spinAll(90);
     await bookedInto(sql, partner.cell, next);
   }
+  await adjust(0.25);
   await until(async () => {
-    const [row] = await sql`SELECT count(*)::int AS rows FROM ledger WHERE kind = 1`;
-    return row!.rows === told.spins;
+    const [row] = await sql`
+      SELECT count(*) FILTER (WHERE kind = 1)::int AS spins, count(*) FILTER (WHERE kind = 3)::int AS adjustments FROM ledger`;
+    return row!.spins === told.spins && row!.adjustments === 4;
   }, 'all is booked');
   // At 02:00 of the third day, of the first two; the third goes on.
   const { job, settlements } = await worker(days[2]!);
@@ -109,10 +139,18 @@ test('the sums of all reports are those of the ledger and of what clients were t
   expect(reports.reduce((total, { report }) => total + (report.totalSpins as number), 0)).toBe(told.spins);
   expect(sum('totalWageredUsd')).toBe(told.wagered);
   expect(sum('totalPaidOutUsd')).toBe(told.paid);
+  // An adjustment is an entry, too: of the 40 before midnight one is none of a game's.
+  expect(sum('adjustmentsUsd')).toBe(adjusted);
+  expect(reports.map(({ report }) => report.adjustmentsUsd)).toEqual([0.999999, -0.000004, 0.25]);
+  for (const { report } of reports) {
+    expect(report.gameBreakdown).toContainEqual(
+      expect.objectContaining({ gameConfigId: raffleId, gameType: 'raffle', certifiedRtp: 0.8 }),
+    );
+  }
   expect(sum('ggrUsd')).toBe(told.wagered - told.paid);
   for (const { report } of reports) expect(report.totalSpins).toBeGreaterThan(0);
   expect((reports[0]!.report.totalSpins as number) + (reports[1]!.report.totalSpins as number)).toBe(
-    60 + 90 + 40,
+    60 + 90 + 39,
   );
   const verification = await verifySettlements(own, undefined);
   expect(verification.differences).toEqual([]);

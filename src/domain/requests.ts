@@ -198,7 +198,10 @@ export const SettlementReport = Type.Object(
           }),
         ),
         certifiedRtp: nullable(
-          Type.Number({ description: "As the game's PAR sheet has it; null where it has none" }),
+          Type.Number({
+            description:
+              "As the game's PAR sheet has it; of a raffle what its whole pool pays of what it takes, rounded likewise",
+          }),
         ),
       }),
       { description: 'Every game that the partner had on that day, by gameConfigId, played or not' },

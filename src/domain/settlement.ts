@@ -5,6 +5,7 @@
 import { createHash } from 'node:crypto';
 import canonicalize from 'canonicalize';
 import { microsToUsdText, usdToMicros } from './money.js';
+import type { PrizeTable } from './raffle.js';
 
 export const DAY_MS = 86_400_000;
 
@@ -16,7 +17,7 @@ export interface GameFigures {
   readonly configName: string;
   readonly displayName: string;
   readonly gameType: string;
-  /** As certified; null where the game has no PAR sheet. */
+  /** Of the PAR sheet, or of the prize table. */
   readonly certifiedRtp: number | null;
   readonly spins: bigint;
   readonly wageredMicros: bigint;
@@ -88,8 +89,17 @@ const RTP_SCALE = 1_000_000n;
 /** Paid over wagered, to 6 decimals, half up; null where nothing was wagered. */
 export function rtpOf(wageredMicros: bigint, paidMicros: bigint): number | null {
   if (wageredMicros <= 0n) return null;
-  return exactUsd((2n * paidMicros * RTP_SCALE + wageredMicros) / (2n * wageredMicros));
+  const scaled = (2n * paidMicros * RTP_SCALE + wageredMicros) / (2n * wageredMicros);
+  // Division of two exact numbers gives the double nearest to the quotient, which is the one that its decimals denote.
+  return Number(scaled) / Number(RTP_SCALE);
 }
+
+/** What a whole pool pays of what it takes: a raffle's certified return. */
+export const poolRtp = ({ ticketPriceMicros, poolSize, prizes }: PrizeTable): number | null =>
+  rtpOf(
+    BigInt(ticketPriceMicros) * BigInt(poolSize),
+    prizes.reduce((sum, { valueMicros, count }) => sum + BigInt(valueMicros) * BigInt(count), 0n),
+  );
 
 function exactCount(count: bigint): number {
   if (count > BigInt(Number.MAX_SAFE_INTEGER)) throw new RangeError(`${count} is no exact JSON number`);

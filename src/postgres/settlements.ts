@@ -6,9 +6,11 @@
  *   PENDING ────┬──> ACKNOWLEDGED
  *   GENERATED ──┴──> DISPUTED        and beside each of them: the next revision
  */
+import { type PrizeTableUsd, readPrizeTable } from '../domain/raffle.js';
 import {
   composeReport,
   type GameFigures,
+  poolRtp,
   type Report,
   type ReportStatus,
   seal,
@@ -237,6 +239,7 @@ async function figuresOf(
       display_name: string;
       game_type: string;
       certified_rtp: string | null;
+      prize_table: PrizeTableUsd | null;
       spins: bigint;
       wagered: bigint;
       paid: bigint;
@@ -244,13 +247,13 @@ async function figuresOf(
   >`
     SELECT c.cursor_id, coalesce(a.amount_micros, 0)::bigint AS adjustments,
            g.game_id, g.config_name, g.display_name, g.game_type, g.sheet->>'certifiedRtp' AS certified_rtp,
-           coalesce(g.spins, 0)::bigint AS spins, coalesce(g.wagered_micros, 0)::bigint AS wagered,
+           g.prize_table, coalesce(g.spins, 0)::bigint AS spins, coalesce(g.wagered_micros, 0)::bigint AS wagered,
            coalesce(g.paid_micros, 0)::bigint AS paid
     FROM partners p JOIN cells c USING (cell)
       LEFT JOIN adjustment_days a ON a.partner_id = p.partner_id AND a.day = ${date}::date
-      LEFT JOIN (SELECT games.game_id, games.partner_id, config_name, display_name, game_type, sheet,
+      LEFT JOIN (SELECT games.game_id, games.partner_id, config_name, display_name, game_type, sheet, prize_table,
                         spins, wagered_micros, paid_micros
-                 FROM games LEFT JOIN par_sheets USING (par_sheet_id)
+                 FROM games LEFT JOIN par_sheets USING (par_sheet_id) LEFT JOIN raffles USING (game_id)
                    LEFT JOIN game_days d ON d.game_id = games.game_id AND d.day = ${date}::date
                  WHERE games.partner_id = ${partnerId} AND (games.created_at < ${end} OR d.game_id IS NOT NULL)) g
         ON g.partner_id = p.partner_id
@@ -265,12 +268,20 @@ async function figuresOf(
         configName: row.config_name,
         displayName: row.display_name,
         gameType: row.game_type,
-        certifiedRtp: row.certified_rtp === null ? null : Number(row.certified_rtp),
+        certifiedRtp: certifiedRtp(row),
         spins: row.spins,
         wageredMicros: row.wagered,
         paidMicros: row.paid,
       })),
   };
+}
+
+function certifiedRtp(row: {
+  certified_rtp: string | null;
+  prize_table: PrizeTableUsd | null;
+}): number | null {
+  if (row.prize_table !== null) return poolRtp(readPrizeTable(row.prize_table));
+  return row.certified_rtp === null ? null : Number(row.certified_rtp);
 }
 
 // Judging ------------------------------------------------------------------------------------------------------------
