@@ -170,6 +170,36 @@ describe('the daily reports', () => {
 });
 
 describe('a day is complete', () => {
+  test('or its report is PENDING, made once, until the day is: then comes the complete one', async () => {
+    const worked = await startService(stores, { SETTLEMENT_CRON: never });
+    await worked.stop();
+    const front = await startService(stores, { ROLES: 'http' });
+    try {
+      const { partnerId } = await front.newPartner();
+      const [row] = await sql`
+        UPDATE partners SET created_at = ${`${shift(today, -2)}T12:00:00Z`} WHERE partner_id = ${partnerId} RETURNING cell`;
+      const key = cellKey(row!.cell as number);
+      const token = (await redis.hget(key, 'epoch'))!;
+      await redis.hdel(key, 'epoch');
+      const { job } = await worker();
+      const pending = [-2, -1].map((days) => `${shift(today, days)} 1 PENDING`);
+      for (let turn = 0; turn < 3; turn++) {
+        await job.turn();
+        expect(await made(partnerId)).toEqual(pending);
+        expect(job.overdueSeconds).toBe((DAY_MS + 2 * 3_600_000) / 1000);
+      }
+      await redis.hset(key, 'epoch', token);
+      const complete = [-2, -1].map((days) => `${shift(today, days)} 2 GENERATED`);
+      for (let turn = 0; turn < 2; turn++) {
+        await job.turn();
+        expect(await made(partnerId)).toEqual([...pending, ...complete]);
+        expect(job.overdueSeconds).toBe(0);
+      }
+    } finally {
+      await front.stop();
+    }
+  });
+
   test('only where Redis is the one that was prepared, and holds nothing of it that is not booked', async () => {
     const service = await startService(stores, { SETTLEMENT_CRON: never });
     const partner = await settled(service, 1);
