@@ -53,6 +53,8 @@ export interface KeptGame {
   readonly parSheetId: number | null;
   /** Of a raffle. */
   readonly prizeTable: PrizeTableUsd | null;
+  /** Of a raffle whose pool is open to spins, or was. */
+  readonly sealedAt: Date | null;
   readonly status: GameStatus;
   readonly blocksRequested: number;
 }
@@ -156,8 +158,16 @@ export class BlockKeeper {
   learn(games: readonly KeptGame[]): void {
     for (const game of games) {
       const lease = this.#leases.get(game.cell);
-      const { parSheetId, prizeTable } = game;
+      const { gameId, parSheetId, prizeTable, sealedAt } = game;
       if (lease === undefined) continue;
+      if (game.status === 'CLOSED') {
+        // All its tickets are booked; whoever booked the last may not have removed the pool any more.
+        this.#queues.delete(gameId);
+        this.#redis
+          .unlink(blockKey(game.cell, gameId, 0))
+          .catch((error) => this.#options.onError(error, gameId));
+        continue;
+      }
       let queue = this.#queues.get(game.gameId);
       if (queue === undefined) {
         queue = {
@@ -165,7 +175,7 @@ export class BlockKeeper {
           partnerId: game.partnerId,
           lease,
           source: prizeTable === null ? { sheetId: parSheetId! } : { raffle: prizeTable },
-          isSealing: prizeTable !== null,
+          isSealing: prizeTable !== null && sealedAt === null,
           blocks: [],
           nextIndex: 0,
           leaseEnd: undefined,
