@@ -21,6 +21,7 @@ import { startWorker } from './roles/worker.js';
 import { stepper } from './steps.js';
 import { openPostgres, openRedis, storeAddresses } from './stores.js';
 import { Undo } from './undo.js';
+import { nameServers, type Resolve } from './webhooks/destination.js';
 
 const PLAYABLE_WITHIN_MS = 5000;
 const SERVED_WITHIN_MS = 6000;
@@ -38,15 +39,27 @@ export interface Running {
   stop(): Promise<void>;
 }
 
+/** What the service asks of the world beside its stores. */
+export interface World {
+  readonly resolve: Resolve;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+}
+
 /**
  * Starts the service.
  * @param progress told what the set-up is doing, a line at a time.
  * @throws SetupError with one line where something outside must be put right first.
  */
-export async function start(config: Config, log: Logger, progress: (line: string) => void): Promise<Running> {
+export async function start(
+  config: Config,
+  log: Logger,
+  progress: (line: string) => void,
+  world: World = { resolve: nameServers(), now: Date.now },
+): Promise<Running> {
   const undo = new Undo(log);
   try {
-    return await assemble(config, log, progress, undo);
+    return await assemble(config, log, progress, undo, world);
   } catch (error) {
     await undo.run();
     throw error;
@@ -58,6 +71,7 @@ async function assemble(
   log: Logger,
   progress: (line: string) => void,
   undo: Undo,
+  world: World,
 ): Promise<Running> {
   const metrics = new Metrics();
   const { redisUrl, databaseUrl } = await storeAddresses(config, log, progress, undo);
@@ -144,6 +158,7 @@ async function assemble(
         installed,
         operatorKey,
         store,
+        resolve: world.resolve,
       })
     : undefined;
   const address = metricsServer.address();

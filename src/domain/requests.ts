@@ -6,6 +6,7 @@ import { type Static, Type } from 'typebox';
 import { ERRORS } from './errors.js';
 import { MAX_MICROS, usdToMicros } from './money.js';
 import { MAX_POOL_SIZE } from './raffle.js';
+import { EVENT_TYPES } from './webhook.js';
 
 /** 1 to 128 Unicode characters, neither control characters nor lone surrogates; opaque, nothing is folded. */
 const OPAQUE_PATTERN = '^[^\\p{Cc}\\p{Cs}]{1,128}$';
@@ -230,6 +231,45 @@ export const SettlementReport = Type.Object(
   { description: 'Amounts are exact, with at most 6 decimals' },
 );
 export const SettlementList = Type.Object({ reports: Type.Array(SettlementReport), ...pageMembers });
+
+const WEBHOOK_URL = Type.String({
+  description: 'A public https address; in the sandbox also http://localhost on any port',
+});
+const webhookMembers = {
+  id: Type.Integer(),
+  url: Type.String(),
+  events: Type.Array(Type.String()),
+  isActive: Type.Boolean(),
+  createdAt: timestamp(),
+};
+export const WebhookBody = Type.Object({
+  url: WEBHOOK_URL,
+  events: Type.Array(Type.Union(EVENT_TYPES.map((type) => Type.Literal(type))), {
+    minItems: 1,
+    uniqueItems: true,
+  }),
+});
+export const WebhookRegistered = Type.Object({
+  ...webhookMembers,
+  secret: Type.String({ description: 'Signs the deliveries; shown this once' }),
+});
+export const WebhookList = Type.Object({ webhooks: Type.Array(Type.Object(webhookMembers)) });
+export const DeliveryPage = Type.Object({
+  deliveries: Type.Array(
+    Type.Object({
+      id: Type.String(),
+      event: Type.String(),
+      status: Type.Union(['pending', 'delivered', 'failed'].map((status) => Type.Literal(status))),
+      attempts: Type.Integer({ description: 'Attempts whose result is known' }),
+      maxAttempts: Type.Integer(),
+      createdAt: timestamp(),
+      lastAttemptAt: nullable(timestamp()),
+      nextAttemptAt: nullable(timestamp()),
+      responseStatus: nullable(Type.Integer({ description: 'Of the last attempt; null: no answer' })),
+    }),
+  ),
+  ...pageMembers,
+});
 
 export const VersionResponse = Type.Object({
   version: Type.String(),

@@ -19,6 +19,7 @@ import { BODY_LIMIT, learn, OPERATOR_BASE, PARTNER_BASE, type Route, serve } fro
 import type { ServerRoute } from './server.js';
 import { type SettlementServices, settlementRoutes } from './settlements.js';
 import { CountedJob, SpinEndpoint, type SpinServices } from './spin.js';
+import { type WebhookServices, webhookRoutes } from './webhooks.js';
 
 const SPIN_BODY_LIMIT = 4096;
 export const API_VERSION = '1.0.0';
@@ -28,7 +29,8 @@ export interface Services
     GameServices,
     PlayerServices,
     SettlementServices,
-    SpinServices {
+    SpinServices,
+    WebhookServices {
   readonly store: Store;
   /** What is missing before this process can serve; empty once it can. */
   missing(): Promise<string[]>;
@@ -69,6 +71,7 @@ export function allRoutes(services: Services, brand: string): Route[] {
     ...raffleRoutes(services),
     ...playerRoutes(services),
     ...settlementRoutes(services),
+    ...webhookRoutes(services),
     ...partnerRoutes(services.store, () => learn(services)),
     ...adjustmentRoutes(services),
     {

@@ -19,6 +19,7 @@ import {
   settlementPartner,
   unsettledDays,
 } from './settlements.js';
+import { createWebhook, deleteWebhook, deliveryPage, listWebhooks, webhookState } from './webhooks.js';
 
 const FUNCTIONS = {
   auditPage,
@@ -27,6 +28,9 @@ const FUNCTIONS = {
   closedPool,
   createPartner,
   createRaffle,
+  createWebhook,
+  deleteWebhook,
+  deliveryPage,
   entriesDown,
   findAdjustment,
   findEntry,
@@ -44,6 +48,7 @@ const FUNCTIONS = {
   listKeys,
   listPartners,
   makeReport,
+  listWebhooks,
   openRecoveries,
   recordAdjustment,
   registerGame,
@@ -58,6 +63,7 @@ const FUNCTIONS = {
   unsettledDays,
   updatePartner,
   withdrawAdjustment,
+  webhookState,
 };
 
 type Functions = typeof FUNCTIONS;

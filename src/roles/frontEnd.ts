@@ -25,6 +25,7 @@ import { Acknowledgements } from '../spins/acknowledgements.js';
 import { Adjuster } from '../spins/adjuster.js';
 import { type Dealt, SpinBatcher } from '../spins/batcher.js';
 import type { Undo } from '../undo.js';
+import { judgeRegistration, type Resolve } from '../webhooks/destination.js';
 
 /** Requests that may wait for one cell: half a second at full speed. */
 const WAITING_MAX = 10_000;
@@ -43,6 +44,7 @@ export interface FrontEndParts {
   installed: Installation;
   operatorKey: string;
   store: Store;
+  resolve: Resolve;
 }
 
 /** Serves both APIs. @returns the port. */
@@ -179,6 +181,7 @@ export async function startFrontEnd(parts: FrontEndParts): Promise<number> {
     partner: (partnerId) => directory.partner(partnerId),
     game: (gameId) => directory.game(gameId),
     refresh: () => directory.refresh(),
+    judgeUrl: (url, environment) => judgeRegistration(url, environment, parts.resolve),
     submit: (job) => batcher.submit(job),
     adjust: (actor, wanted, partner) => adjuster.adjust(actor, wanted, partner),
     // A ticket is sold once it is booked: what a rebuild finds not booked is still to be sold.

@@ -9,7 +9,8 @@ import { pino } from 'pino';
 import postgres from 'postgres';
 import { inject } from 'vitest';
 import { readConfig } from '../../src/config.js';
-import { type Running, start } from '../../src/main.js';
+import { type Running, start, type World } from '../../src/main.js';
+import { nameServers } from '../../src/webhooks/destination.js';
 
 export const ROOT = join(import.meta.dirname, '..', '..');
 export const OPERATOR_KEY = 'operator-key-for-tests';
@@ -63,9 +64,14 @@ export function environment(
 export async function startService(
   stores: Pick<TestStores, 'redisUrl' | 'databaseUrl'>,
   more: NodeJS.ProcessEnv = {},
+  world: Partial<World> = {},
 ): Promise<Client & { running: Running; stop(): Promise<void> }> {
   const config = readConfig(environment(stores, more));
-  const running = await start(config, pino({ level: config.LOG_LEVEL }), () => {});
+  const running = await start(config, pino({ level: config.LOG_LEVEL }), () => {}, {
+    resolve: nameServers(),
+    now: Date.now,
+    ...world,
+  });
   return Object.assign(new Client(`http://127.0.0.1:${running.port}`), {
     running,
     stop: () => running.stop(),

@@ -1,0 +1,106 @@
+/** Webhooks: event types, the ids and bodies of events, and how an attempt is signed (specification 6, choices 8). */
+import { createHmac, type KeyObject } from 'node:crypto';
+
+export const EVENT_TYPES = [
+  'spin.large_win',
+  'settlement.report_ready',
+  'block.low_reserve',
+  'api_key.expiring',
+] as const;
+export type EventType = (typeof EVENT_TYPES)[number];
+
+/** The data of each event, its members in the order in which they are sent. */
+export interface EventData {
+  'spin.large_win': {
+    readonly spinId: string;
+    readonly gameId: number;
+    readonly playerId: string;
+    readonly payoutUsd: number;
+    readonly prizeTier: number;
+    readonly requestId?: string;
+  };
+  'settlement.report_ready': {
+    readonly reportDate: string;
+    readonly revision: number;
+    readonly integrityHash: string;
+    readonly totalSpins: number;
+    readonly ggrUsd: number;
+  };
+  'block.low_reserve': {
+    readonly gameId: number;
+    readonly readyBlocks: number;
+    readonly minReadyBlocks: number;
+  };
+  'api_key.expiring': {
+    readonly keyId: number;
+    readonly name: string | null;
+    readonly expiresAt: string;
+    readonly daysLeft: number;
+  };
+}
+
+/** Something that happened to a partner and that its webhooks are to be told. */
+export type NewEvent = {
+  [Type in EventType]: {
+    readonly event: Type;
+    readonly partnerId: number;
+    readonly createdAt: Date;
+    readonly data: EventData[Type];
+  };
+}[EventType];
+
+/** What is sent: the same bytes on every attempt. */
+export const eventBody = (id: string, { event, createdAt, partnerId, data }: NewEvent): string =>
+  JSON.stringify({ id, event, createdAt: createdAt.toISOString(), partnerId, data });
+
+/** `whsec_` and the base64 of 32 bytes. */
+const SECRET_PREFIX = 'whsec_';
+
+/** @param bytes 32 random bytes. */
+export const webhookSecret = (bytes: Buffer): string => SECRET_PREFIX + bytes.toString('base64');
+
+export const hmacSha256 = (key: Buffer | string | KeyObject, data: Buffer | string): Buffer =>
+  createHmac('sha256', key).update(data).digest();
+
+/** What signs an attempt, as the service's own header has it: keyed with the secret's text. */
+export const bodySignature = (secret: string, body: Buffer | string): string =>
+  `sha256=${hmacSha256(secret, body).toString('hex')}`;
+
+/** The same as Standard Webhooks has it: keyed with the bytes that the secret stands for. */
+export function standardSignature(
+  secret: string,
+  { id, timestampSeconds, body }: { id: string; timestampSeconds: number; body: Buffer | string },
+): string {
+  const key = Buffer.from(secret.slice(SECRET_PREFIX.length), 'base64');
+  const data = Buffer.concat([Buffer.from(`${id}.${timestampSeconds}.`), Buffer.from(body)]);
+  return `v1,${hmacSha256(key, data).toString('base64')}`;
+}
+
+export interface Attempt {
+  readonly deliveryId: string;
+  readonly eventId: string;
+  readonly event: string;
+  readonly secret: string;
+  readonly body: string;
+  /** 1 on the first. */
+  readonly attempt: number;
+}
+
+/** Every header of an attempt. @param brand stands in the names of the service's own. */
+export function attemptHeaders(
+  brand: string,
+  { deliveryId, eventId, event, secret, body, attempt }: Attempt,
+  timestampSeconds: number,
+): Record<string, string> {
+  return {
+    'Content-Type': 'application/json',
+    'User-Agent': `${brand}-Webhooks/1`,
+    [`X-${brand}-Signature`]: bodySignature(secret, body),
+    [`X-${brand}-Event`]: event,
+    [`X-${brand}-Delivery-Id`]: deliveryId,
+    [`X-${brand}-Attempt`]: String(attempt),
+    'webhook-id': eventId,
+    'webhook-timestamp': String(timestampSeconds),
+    'webhook-signature': standardSignature(secret, { id: eventId, timestampSeconds, body }),
+  };
+}

@@ -1,0 +1,137 @@
+/** Webhooks as their partners register them. */
+import { type Sql, safe } from './client.js';
+
+export interface WebhookRow {
+  webhookId: number;
+  url: string;
+  events: string[];
+  createdAt: Date;
+}
+
+interface Row {
+  webhook_id: number;
+  url: string;
+  events: string[];
+  created_at: Date;
+}
+
+const fromRow = (row: Row): WebhookRow => ({
+  webhookId: row.webhook_id,
+  url: row.url,
+  events: row.events,
+  createdAt: row.created_at,
+});
+
+/** Registers a webhook; undefined where the partner has as many as it may. */
+export async function createWebhook(
+  sql: Sql,
+  webhook: { partnerId: number; url: string; events: readonly string[]; secret: string },
+  countMax: number,
+): Promise<WebhookRow | undefined> {
+  const { partnerId, url, events, secret } = webhook;
+  return sql.begin(async (tx) => {
+    // Registrations of a partner go one after the other, so that the count holds.
+    await tx`SELECT 1 FROM partners WHERE partner_id = ${partnerId} FOR NO KEY UPDATE`;
+    const [row] = await tx<Row[]>`
+      INSERT INTO webhooks (partner_id, url, events, secret)
+      SELECT ${partnerId}::int, ${url}, ${events}::text[], ${secret}
+      WHERE (SELECT count(*) FROM webhooks WHERE partner_id = ${partnerId} AND deleted_at IS NULL) < ${countMax}
+      RETURNING webhook_id, url, events, created_at`;
+    return row === undefined ? undefined : fromRow(row);
+  });
+}
+
+/** A partner's webhooks, without deleted ones. */
+export async function listWebhooks(sql: Sql, partnerId: number): Promise<WebhookRow[]> {
+  const rows = await sql<Row[]>`
+    SELECT webhook_id, url, events, created_at FROM webhooks
+    WHERE partner_id = ${partnerId} AND deleted_at IS NULL ORDER BY webhook_id`;
+  return rows.map(fromRow);
+}
+
+/** Whether a partner has this webhook; a deleted one is missing. */
+export async function webhookState(
+  sql: Sql,
+  partnerId: number,
+  webhookId: number,
+): Promise<'found' | 'missing' | 'foreign'> {
+  const [row] = await sql<{ partner_id: number; deleted_at: Date | null }[]>`
+    SELECT partner_id, deleted_at FROM webhooks WHERE webhook_id = ${webhookId}`;
+  if (row === undefined) return 'missing';
+  if (row.partner_id !== partnerId) return 'foreign';
+  return row.deleted_at === null ? 'found' : 'missing';
+}
+
+/** Deletes a webhook: the record is kept, and what waits for it is given up. */
+export async function deleteWebhook(
+  sql: Sql,
+  partnerId: number,
+  webhookId: number,
+): Promise<'deleted' | 'missing' | 'foreign'> {
+  return sql.begin(async (tx) => {
+    const [row] = await tx<{ partner_id: number; deleted_at: Date | null }[]>`
+      SELECT partner_id, deleted_at FROM webhooks WHERE webhook_id = ${webhookId} FOR NO KEY UPDATE`;
+    if (row === undefined) return 'missing';
+    if (row.partner_id !== partnerId) return 'foreign';
+    if (row.deleted_at !== null) return 'missing';
+    await tx`UPDATE webhooks SET deleted_at = now() WHERE webhook_id = ${webhookId}`;
+    await tx`
+      UPDATE deliveries SET status = 'failed', next_attempt_at = NULL, last_error = 'the webhook was deleted'
+      WHERE webhook_id = ${webhookId} AND status = 'pending'`;
+    return 'deleted';
+  });
+}
+
+export interface DeliveryRow {
+  deliveryId: string;
+  event: string;
+  status: 'pending' | 'delivered' | 'failed';
+  attempts: number;
+  maxAttempts: number;
+  createdAt: Date;
+  lastAttemptAt: Date | null;
+  nextAttemptAt: Date | null;
+  responseStatus: number | null;
+}
+
+/** A page of a webhook's deliveries, newest first, and how many there are. */
+export async function deliveryPage(
+  sql: Sql,
+  webhookId: number,
+  page: number,
+  limit: number,
+): Promise<{ deliveries: DeliveryRow[]; total: number }> {
+  const rows = await sql<
+    {
+      delivery_id: string;
+      event: string;
+      status: DeliveryRow['status'];
+      attempts: number;
+      max_attempts: number;
+      created_at: Date;
+      last_attempt_at: Date | null;
+      next_attempt_at: Date | null;
+      response_status: number | null;
+    }[]
+  >`
+    SELECT delivery_id, event, status, attempts, max_attempts, d.created_at, last_attempt_at, next_attempt_at,
+           response_status
+    FROM deliveries d JOIN events USING (event_id) WHERE webhook_id = ${webhookId}
+    ORDER BY delivery_id DESC LIMIT ${limit} OFFSET ${(page - 1) * limit}`;
+  const [count] = await sql<{ total: bigint }[]>`
+    SELECT count(*) AS total FROM deliveries WHERE webhook_id = ${webhookId}`;
+  return {
+    deliveries: rows.map((row) => ({
+      deliveryId: row.delivery_id,
+      event: row.event,
+      status: row.status,
+      attempts: row.attempts,
+      maxAttempts: row.max_attempts,
+      createdAt: row.created_at,
+      lastAttemptAt: row.last_attempt_at,
+      nextAttemptAt: row.next_attempt_at,
+      responseStatus: row.response_status,
+    })),
+    total: safe(count!.total),
+  };
+}
