@@ -51,7 +51,7 @@ export const Environment = Type.Object({
   ROLES: Type.String({
     default: 'http,worker',
     pattern: '^(http|worker)(,(http|worker))?$',
-    description: '`http` serves; `worker` flushes the ledger, makes blocks and settles',
+    description: '`http` serves; `worker` flushes the ledger, makes blocks, settles and delivers webhooks',
   }),
   BRAND: Type.String({
     default: 'Spindle',
@@ -107,6 +107,12 @@ export const Environment = Type.Object({
     description:
       'When the settlement reports of the days before are made: a cron expression of five fields, UTC',
   }),
+  WEBHOOK_RETRY_DELAYS_MS: Type.String({
+    default: '60000,300000,900000,3600000',
+    pattern: '^[0-9]{1,9}(,[0-9]{1,9}){0,3}$',
+    description:
+      'Waits after the first to fourth failed attempt of a webhook delivery; the last one given holds for those that are not',
+  }),
   BLOCK_WORKERS: Type.Integer({
     minimum: 1,
     maximum: 64,
@@ -131,9 +137,11 @@ export const Environment = Type.Object({
 
 type Variables = Static<typeof Environment>;
 
-export interface Config extends Readonly<Omit<Variables, 'ROLES' | 'ALLOW_VOLATILE_REDIS'>> {
+export interface Config
+  extends Readonly<Omit<Variables, 'ROLES' | 'ALLOW_VOLATILE_REDIS' | 'WEBHOOK_RETRY_DELAYS_MS'>> {
   readonly roles: { readonly http: boolean; readonly worker: boolean };
   readonly allowVolatileRedis: boolean;
+  readonly webhookRetryDelaysMs: readonly number[];
   /** Absolute. */
   readonly dataDir: string;
   /** Where downloaded servers are kept, absolute. */
@@ -161,7 +169,7 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
     env: false,
     dotenv: false,
   });
-  const { ROLES, ALLOW_VOLATILE_REDIS, ...rest } = variables;
+  const { ROLES, ALLOW_VOLATILE_REDIS, WEBHOOK_RETRY_DELAYS_MS, ...rest } = variables;
   try {
     checkCron(rest.SETTLEMENT_CRON);
   } catch (error) {
@@ -173,6 +181,7 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
     ...rest,
     roles: Object.freeze({ http: roles.includes('http'), worker: roles.includes('worker') }),
     allowVolatileRedis: ALLOW_VOLATILE_REDIS === '1',
+    webhookRetryDelaysMs: Object.freeze(WEBHOOK_RETRY_DELAYS_MS.split(',').map(Number)),
     dataDir: resolve(rest.DATA_DIR),
     cacheDir: join(root, '.cache'),
     luaDir: join(root, 'lua'),

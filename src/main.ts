@@ -7,6 +7,7 @@ import type { BlockKeeper } from './blocks/keeper.js';
 import { type Config, readConfig } from './config.js';
 import { type Demo, seedDemo } from './demo.js';
 import { Directory, type KnownGame } from './directory/directory.js';
+import { SpinIds } from './domain/spinId.js';
 import { readOrCreateSecret, SetupError } from './embedded/index.js';
 import { newApiKey } from './http/partners.js';
 import { lineOf } from './log.js';
@@ -125,6 +126,9 @@ async function assemble(
       idempotencyTtlSeconds,
       scripts,
       directory,
+      spinIds: new SpinIds(installed.spinIdKey),
+      resolve: world.resolve,
+      now: world.now,
       metrics,
       onStep: stepper(config.KILL_AT),
     });

@@ -87,6 +87,8 @@ export class Metrics {
   readonly redisVolatile: Gauge;
   readonly settlementReports: Counter;
   readonly settlementFaults: Counter;
+  readonly webhookAttempts: Counter;
+  readonly webhookAttemptSeconds: Histogram;
   #dealt = 0;
   // Sums for a graph, which is drawn in doubles: the books are the ledger.
   #wageredMicros = 0;
@@ -203,6 +205,18 @@ export class Metrics {
     this.settlementFaults = new Counter({
       name: 'spindle_settlement_faults_total',
       help: 'Settlement reports that could not be made when they were due, and came again',
+      registers,
+    });
+    this.webhookAttempts = new Counter({
+      name: 'spindle_webhook_attempts_total',
+      help: 'Attempts of webhook deliveries by result: delivered, failed (an attempt), exhausted (the last one)',
+      labelNames: ['result'],
+      registers,
+    });
+    this.webhookAttemptSeconds = new Histogram({
+      name: 'spindle_webhook_attempt_seconds',
+      help: 'Time of an attempt of a webhook delivery',
+      buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15],
       registers,
     });
     this.#counter('spindle_spins_total', 'Spins dealt', () => this.#dealt);

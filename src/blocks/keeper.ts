@@ -18,6 +18,7 @@ import { blocksMade, bookedBlocks, leaseBlock, leaseEnds, openBlocks } from '../
 import type { CellLease } from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
 import { sheetsOf } from '../postgres/directory.js';
+import { reserveFell, reserveIsBack } from '../postgres/notices.js';
 import { openRaffle } from '../postgres/raffles.js';
 import type { RedisClient } from '../redis/client.js';
 import { blockKey, gamesKey } from '../redis/keys.js';
@@ -70,6 +71,8 @@ export interface KeeperOptions {
     makeSeconds: number;
     totalSeconds: number;
   }) => void;
+  /** So many deliveries of events were recorded. */
+  readonly onEvents: (deliveries: number) => void;
   readonly onError: (error: unknown, gameId: number) => void;
   readonly onStep: OnStep;
 }
@@ -101,6 +104,10 @@ interface Queue {
   /** End of the newest lease; undefined: to be read again from the stores. */
   leaseEnd: number | undefined;
   requested: number;
+  /** What is noted of the reserve; undefined: not known. */
+  reserve: 'full' | 'low' | undefined;
+  /** To how many blocks the reserve has fallen, below the minimum, where that is not noted yet. */
+  fellTo: number | undefined;
   making: boolean;
   notBefore: number;
   pace: number;
@@ -180,6 +187,8 @@ export class BlockKeeper {
           nextIndex: 0,
           leaseEnd: undefined,
           requested: 0,
+          reserve: undefined,
+          fellTo: undefined,
           making: false,
           notBefore: 0,
           pace: 0,
@@ -202,12 +211,14 @@ export class BlockKeeper {
       queue.pace = Math.max(count / seconds, queue.pace * 0.5 ** (seconds / PACE_HALF_LIFE_SECONDS));
       queue.seenAt = now;
       queue.nextIndex = Math.max(queue.nextIndex, nextIndex);
+      const before = queue.blocks.length;
       while (queue.blocks.length > 0 && queue.blocks[0]!.toIndex <= queue.nextIndex) {
         const { fromIndex } = queue.blocks.shift()!;
         this.#redis
           .unlink(blockKey(cell, gameId, fromIndex))
           .catch((error) => this.#options.onError(error, gameId));
       }
+      if (queue.blocks.length < before) this.#hasFallen(queue);
       this.#consider(queue);
     }
   }
@@ -263,9 +274,41 @@ export class BlockKeeper {
   }
 
   async #fill(queue: Queue): Promise<void> {
-    if (queue.leaseEnd === undefined) await this.#read(queue);
+    if (queue.leaseEnd === undefined) {
+      await this.#read(queue);
+      this.#hasFallen(queue);
+    }
+    await this.#noteReserve(queue);
     while (!this.#stopped && this.#queues.get(queue.gameId) === queue && this.#isLow(queue)) {
       await this.#make(queue);
+      await this.#noteReserve(queue);
+    }
+  }
+
+  /** Takes note of blocks that are gone. A raffle has one pool, and no reserve. */
+  #hasFallen(queue: Queue): void {
+    if ('raffle' in queue.source) return;
+    const ready = queue.blocks.length;
+    if (ready < this.#options.minReadyBlocks(queue.partnerId))
+      queue.fellTo = Math.min(ready, queue.fellTo ?? ready);
+  }
+
+  /** Notes in Postgres, where it turned, that the reserve fell or is back: partners are told of each fall once. */
+  async #noteReserve(queue: Queue): Promise<void> {
+    const { gameId, partnerId, lease, fellTo } = queue;
+    const minReadyBlocks = this.#options.minReadyBlocks(partnerId);
+    if (fellTo !== undefined) {
+      if (queue.reserve !== 'low') {
+        const fall = { gameId, partnerId, readyBlocks: fellTo, minReadyBlocks };
+        const deliveries = await reserveFell(this.#sql, lease, fall);
+        if (deliveries > 0) this.#options.onEvents(deliveries);
+      }
+      queue.reserve = 'low';
+      queue.fellTo = undefined;
+    }
+    if (queue.reserve !== 'full' && !('raffle' in queue.source) && queue.blocks.length >= minReadyBlocks) {
+      await reserveIsBack(this.#sql, lease, gameId);
+      queue.reserve = 'full';
     }
   }
 

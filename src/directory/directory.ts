@@ -98,6 +98,11 @@ export class Directory {
     return this.#partners.get(partnerId)?.minReadyBlocks ?? 0;
   }
 
+  /** Payouts above this are large wins of the partner's, micro-USD; undefined where the partner is not known yet. */
+  largeWinThreshold(partnerId: number): number | undefined {
+    return this.#partners.get(partnerId)?.largeWinThresholdMicros;
+  }
+
   game(gameId: number): Game | undefined {
     return this.#games.get(gameId);
   }

@@ -9,6 +9,7 @@
  *
  * Nothing is trimmed that is not committed; what is read again after a crash begins after the committed cursor.
  */
+import type { NewEvent } from '../domain/webhook.js';
 import { type CellLease, FencedError, haltCell } from '../postgres/cells.js';
 import { isUniqueViolation, type Sql } from '../postgres/client.js';
 import { bookEntries, ensurePartition, ProgressError } from '../postgres/ledger.js';
@@ -18,7 +19,7 @@ import { firstIdAt, NO_TOTALS, streamIdOf, type Totals, totalsBefore } from '../
 import { OutrunError, type Scripts } from '../redis/scripts.js';
 import type { OnStep } from '../steps.js';
 import { markBooked, totalsAt, trimOutbox } from './outbox.js';
-import { Transcoder } from './transcoder.js';
+import { type LargeWin, Transcoder } from './transcoder.js';
 
 /** What a flush saw of a game: it is now at `nextIndex`. */
 export interface Consumption {
@@ -40,6 +41,12 @@ export interface FlusherOptions {
   readonly onGivenUp: (cell: number) => void;
   /** Something was booked whose particulars are not known here: who counts consumption must read it again. */
   readonly onUncertain: (cell: number) => void;
+  /** Payouts above this are large wins, micro-USD; undefined where the partner is not known yet. */
+  readonly largeWinThreshold: (partnerId: number) => number | undefined;
+  /** The events of what may be large wins; they are recorded with the entries. */
+  readonly eventsOf: (wins: readonly LargeWin[]) => Promise<NewEvent[]>;
+  /** So many deliveries of events were recorded. */
+  readonly onEvents: (deliveries: number) => void;
   readonly onError: (error: unknown, cell: number) => void;
   readonly onStep: OnStep;
 }
@@ -90,7 +97,7 @@ export class Flusher {
   own(lease: CellLease): void {
     this.#owned.set(lease.cell, {
       lease,
-      records: new Transcoder(),
+      records: new Transcoder(this.#options.largeWinThreshold),
       cursor: lease.cursorId,
       unsettled: undefined,
       notBefore: 0,
@@ -190,7 +197,17 @@ export class Flusher {
       for (const { day } of [...totals.games, ...totals.openings, ...totals.adjustments])
         await this.#partition(day);
       const cursor = { from: owned.cursor, first: oldestId, to: newestId };
-      await bookEntries(this.#sql, lease, cursor, records.rows(), totals, raffles, onStep);
+      const events = records.largeWins.length === 0 ? [] : await this.#options.eventsOf(records.largeWins);
+      const deliveries = await bookEntries(
+        this.#sql,
+        lease,
+        cursor,
+        records.rows(),
+        totals,
+        raffles,
+        events,
+        onStep,
+      );
       onStep('flush.committed');
       owned.cursor = newestId;
       owned.unsettled =
@@ -201,6 +218,7 @@ export class Flusher {
               bytes: before.bytes + newest[1]!.length,
             };
       this.#options.onBooked(lease, newestId);
+      if (deliveries > 0) this.#options.onEvents(deliveries);
       onFlushed({
         cell: lease.cell,
         entries,

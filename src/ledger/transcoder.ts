@@ -19,7 +19,21 @@ const DAY_MS = 86_400_000;
 /** A sum is moved into a BigInt before one more amount could take it out of the safe range. */
 const SUM_MAX = 4_000_000_000_000_000;
 
+/** A spin whose payout is above its partner's threshold. */
+export interface LargeWin {
+  readonly entryId: bigint;
+  readonly partnerId: number;
+  readonly gameId: number;
+  readonly playerId: string;
+  readonly requestId: string | null;
+  readonly outcomeCode: number;
+  readonly payoutMicros: number;
+  readonly timeMs: number;
+}
+
 interface Sum {
+  /** Payouts above this are noted. */
+  readonly largeWinMicros: number;
   readonly id: number;
   readonly partnerId: number;
   readonly day: string;
@@ -31,6 +45,7 @@ interface Sum {
 }
 
 export class Transcoder {
+  readonly #largeWinThreshold: (partnerId: number) => number | undefined;
   readonly #copy = new CopyWriter();
   #games = new Map<number, Sum>();
   #openings = new Map<number, Sum>();
@@ -47,6 +62,13 @@ export class Transcoder {
   newestId = 0n;
   /** When the oldest of them was made, milliseconds since the epoch. */
   oldestMs = 0;
+  /** Large wins among them; also every win of a partner whose threshold is not known yet. */
+  largeWins: LargeWin[] = [];
+
+  /** @param largeWinThreshold micro-USD; asked once a game and flush, so that a spin costs a comparison. */
+  constructor(largeWinThreshold: (partnerId: number) => number | undefined) {
+    this.#largeWinThreshold = largeWinThreshold;
+  }
 
   reset(): void {
     this.#copy.reset();
@@ -60,6 +82,7 @@ export class Transcoder {
     this.oldestId = 0n;
     this.newestId = 0n;
     this.oldestMs = 0;
+    this.largeWins = [];
   }
 
   /**
@@ -146,19 +169,32 @@ export class Transcoder {
     } else if (kind === OUTBOX_ADJUSTMENT) {
       this.#adjusted(partnerId, credit);
     } else {
-      this.#add(this.#games, gameId, partnerId, readSafeInt64(batch, at + OUTBOX.wager), credit);
+      const sum = this.#add(this.#games, gameId, partnerId, readSafeInt64(batch, at + OUTBOX.wager), credit);
       this.#advance(gameId, index);
+      if (credit > sum.largeWinMicros) {
+        this.largeWins.push({
+          entryId: readId(batch, at + OUTBOX.id),
+          partnerId,
+          gameId,
+          playerId: batch.toString('utf8', idAt + 1, requestAt),
+          requestId: requestAt === end ? null : batch.toString('utf8', requestAt, end),
+          outcomeCode: batch.readUInt16LE(at + OUTBOX.outcomeCode),
+          payoutMicros: credit,
+          timeMs: outboxTimeMs(batch, at),
+        });
+      }
     }
     return end;
   }
 
-  #add(sums: Map<number, Sum>, id: number, partnerId: number, wager: number, credit: number): void {
+  #add(sums: Map<number, Sum>, id: number, partnerId: number, wager: number, credit: number): Sum {
     let sum = sums.get(id);
     if (sum === undefined) {
       sum = {
         id,
         partnerId,
         day: this.#day,
+        largeWinMicros: this.#largeWinThreshold(partnerId) ?? 0,
         count: 0,
         wagered: 0,
         credited: 0,
@@ -176,6 +212,7 @@ export class Transcoder {
       sum.wagered = 0;
       sum.credited = 0;
     }
+    return sum;
   }
 
   /** Adds to the sum of a partner's adjustments of the day: there are few, and a single one may be all of the safe range. */

@@ -6,9 +6,11 @@
  * newest) and follows `previous_id`, at most 63 spins (and the adjustments among them) beyond what the page itself shows.
  */
 
+import type { NewEvent } from '../domain/webhook.js';
 import { type CursorMove, moveCursor } from './cells.js';
 import { nextChange } from './changes.js';
 import { arrayOf, raw, type Sql, safe, type Transaction } from './client.js';
+import { recordEvents } from './events.js';
 import { closeRaffles, noteTickets } from './raffles.js';
 
 const COPY = `
@@ -60,8 +62,9 @@ export interface FlushTotals {
 export class ProgressError extends Error {}
 
 /**
- * Books entries, totals and cursor in one transaction.
+ * Books entries, totals, cursor and the events of the entries in one transaction.
  * @param raffles of the games that the entries are of
+ * @returns how many deliveries of events were recorded.
  * @throws FencedError where the cell has another owner; ProgressError; a unique violation where an entry is there
  *   already. Nothing is written then.
  */
@@ -72,9 +75,10 @@ export async function bookEntries(
   entries: Buffer,
   totals: FlushTotals,
   raffles: readonly number[],
+  events: readonly NewEvent[],
   onStep: (step: 'flush.cursor-moved' | 'flush.rows-copied' | 'flush.totals-added') => void,
-): Promise<void> {
-  await sql.begin(async (tx) => {
+): Promise<number> {
+  return sql.begin(async (tx) => {
     await moveCursor(tx, lease, cursor);
     onStep('flush.cursor-moved');
     await tx.copy(COPY, entries);
@@ -82,6 +86,7 @@ export async function bookEntries(
     await addTotals(tx, totals);
     if (raffles.length > 0) await noteTickets(tx, lease.cell, cursor, raffles);
     onStep('flush.totals-added');
+    return recordEvents(tx, events);
   });
 }
 

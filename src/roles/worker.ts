@@ -5,6 +5,7 @@ import { Piscina } from 'piscina';
 import { BlockKeeper } from '../blocks/keeper.js';
 import type { Config } from '../config.js';
 import type { Directory } from '../directory/directory.js';
+import type { SpinIds } from '../domain/spinId.js';
 import { Flusher } from '../ledger/flusher.js';
 import { Housekeeping } from '../ledger/housekeeping.js';
 import { Ownership } from '../ledger/ownership.js';
@@ -12,6 +13,7 @@ import { onceASecond } from '../log.js';
 import type { Metrics } from '../metrics.js';
 import type { CellLease } from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
+import { pendingDeliveries } from '../postgres/deliveries.js';
 import { openStore } from '../postgres/store.js';
 import { Checkpoints } from '../recovery/checkpoints.js';
 import { ForeignError } from '../recovery/handshake.js';
@@ -26,8 +28,17 @@ import { Settlements } from '../settlement/settlements.js';
 import type { OnStep } from '../steps.js';
 import { Turns } from '../turns.js';
 import type { Undo } from '../undo.js';
+import { Deliverer } from '../webhooks/deliverer.js';
+import type { Resolve } from '../webhooks/destination.js';
+import { KeyExpiry } from '../webhooks/keyExpiry.js';
+import { largeWinEvents } from '../webhooks/largeWins.js';
+import { Sender } from '../webhooks/sender.js';
 
 const FLUSH_AT_STOP_MS = 3000;
+/** At a stop attempts of deliveries under way may take so long; then they are made again, elsewhere or later. */
+const DELIVER_AT_STOP_MS = 2000;
+const ATTEMPT_TIME_LIMIT_MS = 15_000;
+const KEY_EXPIRY_EVERY_MS = 300_000;
 /** Each holds a connection to Postgres for as long as it takes. */
 const REBUILDS_AT_ONCE = 3;
 /** What a rebuild reads of the ledger for the players is not much older than this. */
@@ -43,6 +54,9 @@ export interface WorkerParts {
   idempotencyTtlSeconds: number;
   scripts: Scripts;
   directory: Directory;
+  spinIds: SpinIds;
+  resolve: Resolve;
+  now: () => number;
   metrics: Metrics;
   onStep: OnStep;
 }
@@ -59,6 +73,39 @@ export async function startWorker(parts: WorkerParts): Promise<BlockKeeper> {
     maxQueue: 1024,
   });
   undo.add(() => pool.destroy());
+  const logDeliveryError = onceASecond((fields, unsaid) =>
+    log.warn({ ...fields, unsaid }, 'deliveries of webhooks wait for Postgres'),
+  );
+  const onWebhookError = (error: unknown): void => {
+    metrics.storeErrors.inc({ store: 'postgres' });
+    logDeliveryError({ err: error });
+  };
+  const sender = new Sender({
+    brand: config.BRAND,
+    resolve: parts.resolve,
+    timeLimitMs: ATTEMPT_TIME_LIMIT_MS,
+  });
+  const deliverer = new Deliverer(sql, sender, {
+    retryDelaysMs: config.webhookRetryDelaysMs,
+    onAttempt: ({ due: { deliveryId, webhookId, event, attempts, maxAttempts }, outcome, seconds }) => {
+      const { isDelivered, responseStatus, error } = outcome;
+      const result = isDelivered ? 'delivered' : attempts + 1 < maxAttempts ? 'failed' : 'exhausted';
+      metrics.webhookAttempts.inc({ result });
+      metrics.webhookAttemptSeconds.observe(seconds);
+      if (isDelivered) return;
+      const fields = { deliveryId, webhookId, event, attempt: attempts + 1, responseStatus, error };
+      if (result === 'exhausted') log.warn(fields, 'a delivery of a webhook has failed for good');
+      else log.info(fields, 'an attempt of a delivery of a webhook has failed');
+    },
+    onError: onWebhookError,
+  });
+  const onEvents = (): void => deliverer.wake();
+  const keyExpiry = new KeyExpiry(sql, {
+    everyMs: KEY_EXPIRY_EVERY_MS,
+    now: parts.now,
+    onEvents,
+    onError: onWebhookError,
+  });
   // Every game tries again by itself: while a store is away one line a second is enough.
   const logBlockError = onceASecond((fields, unsaid) =>
     log.warn({ ...fields, unsaid }, 'a block could not be made or loaded; trying again'),
@@ -75,6 +122,7 @@ export async function startWorker(parts: WorkerParts): Promise<BlockKeeper> {
       metrics.storeErrors.inc({ store: 'blocks' });
       logBlockError({ err: error, gameId });
     },
+    onEvents,
     onStep,
   });
   const logFlushError = onceASecond((fields, unsaid) =>
@@ -91,6 +139,18 @@ export async function startWorker(parts: WorkerParts): Promise<BlockKeeper> {
     onBooked: ({ cell, token }, cursor) => announceBooked(redis, { cell, epoch: token, cursor }),
     onConsumed: (cell, games) => keeper.consumed(cell, games),
     isRaffle: (gameId) => directory.game(gameId)?.gameType === 'raffle',
+    largeWinThreshold: (partnerId) => directory.largeWinThreshold(partnerId),
+    eventsOf: (wins) =>
+      largeWinEvents(
+        {
+          spinIds: parts.spinIds,
+          largeWinThreshold: (partnerId) => directory.largeWinThreshold(partnerId),
+          game: (gameId) => directory.game(gameId),
+          refresh: () => directory.refresh(),
+        },
+        wins,
+      ),
+    onEvents,
     onUncertain: (cell) => keeper.readAgain(cell),
     onGivenUp: (cell) => ownership.giveUp(cell),
     onHalted: (cell, reason) => {
@@ -256,6 +316,26 @@ export async function startWorker(parts: WorkerParts): Promise<BlockKeeper> {
   );
   metrics.gauge('spindle_cells_owned', 'Cells that this process writes', () => ownership.cells.length);
   metrics.gauge('spindle_block_pool_queue', 'Blocks that wait for a thread', () => pool.queueSize);
+  metrics.gaugeBy(
+    'spindle_webhook_deliveries',
+    'Deliveries of webhooks that wait, or are under way here',
+    'state',
+    async () => {
+      const pending = await pendingDeliveries(sql).catch(() => undefined);
+      return [
+        ['pending', pending?.pending ?? Number.NaN],
+        ['under-way', deliverer.underWay],
+      ];
+    },
+  );
+  metrics.gaugeBy(
+    'spindle_webhook_oldest_due_seconds',
+    'For how long the oldest delivery that is due has waited',
+    'state',
+    async () => [
+      ['pending', (await pendingDeliveries(sql).catch(() => undefined))?.oldestDueSeconds ?? Number.NaN],
+    ],
+  );
   await ownership.start();
   const look = (): void => ownership.lookNow();
   redis.on('identified', look);
@@ -265,15 +345,17 @@ export async function startWorker(parts: WorkerParts): Promise<BlockKeeper> {
   housekeeping.start();
   checkpoints.start();
   settlement.start();
+  deliverer.start();
+  keyExpiry.start();
   undo.add(async () => {
     const settled = settlement.stop();
     housekeeping.stop();
     const checkpointed = checkpoints.stop();
+    const delivered = Promise.all([keyExpiry.stop(), deliverer.stop(DELIVER_AT_STOP_MS)]);
     await keeper.stop();
     await flusher.stop(FLUSH_AT_STOP_MS);
     await ownership.stop();
-    await checkpointed;
-    await settled;
+    await Promise.all([checkpointed, settled, delivered]);
   });
   return keeper;
 }

@@ -21,3 +21,30 @@ export function naughtyStrings(): string[] {
   const text = readFileSync(join(CORPORA, 'naughty-strings', 'blns.json'), 'utf8');
   return [...new Set(JSON.parse(text) as string[])];
 }
+
+export interface HmacVector {
+  readonly key: Buffer;
+  readonly message: Buffer;
+  /** The first bytes of the digest. */
+  readonly tag: Buffer;
+  readonly isValid: boolean;
+  readonly comment: string;
+}
+
+/** Wycheproof's vectors of HMAC-SHA256. */
+export function hmacVectors(): HmacVector[] {
+  const { testGroups } = JSON.parse(
+    readFileSync(join(CORPORA, 'hmac-sha256', 'hmac_sha256_test.json'), 'utf8'),
+  ) as {
+    testGroups: { tests: { key: string; msg: string; tag: string; result: string; comment: string }[] }[];
+  };
+  return testGroups.flatMap(({ tests }) =>
+    tests.map(({ key, msg, tag, result, comment }) => ({
+      key: Buffer.from(key, 'hex'),
+      message: Buffer.from(msg, 'hex'),
+      tag: Buffer.from(tag, 'hex'),
+      isValid: result === 'valid',
+      comment,
+    })),
+  );
+}

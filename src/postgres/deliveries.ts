@@ -1,0 +1,146 @@
+/**
+ * Deliveries as the workers share them: leased by whoever makes an attempt, and settled with its result. A lease is
+ * prolonged while the attempt is under way; that of a worker which ended lapses, and the delivery is due again.
+ */
+import type { Environment } from '../domain/game.js';
+import { arrayOf, type Sql } from './client.js';
+import { ATTEMPTS_MAX } from './events.js';
+
+export interface DueDelivery {
+  readonly deliveryId: string;
+  readonly webhookId: number;
+  readonly eventId: string;
+  readonly event: string;
+  readonly body: string;
+  readonly url: string;
+  readonly secret: string;
+  readonly environment: Environment;
+  /** Attempts whose result is known. */
+  readonly attempts: number;
+  readonly maxAttempts: number;
+}
+
+/**
+ * Leases deliveries that are due: of each webhook as many as it may still have under way here, the oldest first; webhooks
+ * with little under way before others.
+ * @param underWay deliveries that the caller has under way, by webhook
+ */
+export async function claimDue(
+  sql: Sql,
+  underWay: ReadonlyMap<number, number>,
+  { perWebhook, room, leaseMs }: { perWebhook: number; room: number; leaseMs: number },
+): Promise<DueDelivery[]> {
+  const rows = await sql<
+    {
+      delivery_id: string;
+      webhook_id: number;
+      event_id: string;
+      event: string;
+      body: string;
+      url: string;
+      secret: string;
+      environment: Environment;
+      attempts: number;
+      max_attempts: number;
+    }[]
+  >`
+    WITH due AS (
+      SELECT d.delivery_id, w.webhook_id, w.partner_id, w.url, w.secret
+      FROM webhooks w
+      LEFT JOIN unnest(${arrayOf([...underWay.keys()])}::int[], ${arrayOf([...underWay.values()])}::int[])
+        AS busy(webhook_id, under_way) USING (webhook_id)
+      CROSS JOIN LATERAL (
+        SELECT delivery_id, next_attempt_at FROM deliveries
+        WHERE webhook_id = w.webhook_id AND status = 'pending' AND next_attempt_at <= now() AND leased_until < now()
+        ORDER BY next_attempt_at LIMIT greatest(0, ${perWebhook} - coalesce(busy.under_way, 0)) FOR UPDATE SKIP LOCKED
+      ) d
+      WHERE w.deleted_at IS NULL
+      ORDER BY coalesce(busy.under_way, 0), d.next_attempt_at
+      LIMIT ${room}
+    )
+    UPDATE deliveries d SET leased_until = now() + ${leaseMs} * interval '1 millisecond'
+    FROM due JOIN partners USING (partner_id), events e
+    WHERE d.delivery_id = due.delivery_id AND e.event_id = d.event_id
+    RETURNING d.delivery_id, d.webhook_id, d.event_id, e.event, e.body, due.url, due.secret, environment, d.attempts,
+      d.max_attempts`;
+  return rows.map((row) => ({
+    deliveryId: row.delivery_id,
+    webhookId: row.webhook_id,
+    eventId: row.event_id,
+    event: row.event,
+    body: row.body,
+    url: row.url,
+    secret: row.secret,
+    environment: row.environment,
+    attempts: row.attempts,
+    maxAttempts: row.max_attempts,
+  }));
+}
+
+/** Prolongs leases. */
+export async function prolongLeases(
+  sql: Sql,
+  deliveryIds: readonly string[],
+  leaseMs: number,
+): Promise<void> {
+  await sql`
+    UPDATE deliveries SET leased_until = now() + ${leaseMs} * interval '1 millisecond'
+    WHERE delivery_id = ANY(${arrayOf(deliveryIds)}::text[]) AND status = 'pending'`;
+}
+
+/** Gives leases back: the attempts were not made, or it is not known what became of them. */
+export async function releaseLeases(sql: Sql, deliveryIds: readonly string[]): Promise<void> {
+  await sql`
+    UPDATE deliveries SET leased_until = '-infinity' WHERE delivery_id = ANY(${arrayOf(deliveryIds)}::text[])`;
+}
+
+export interface AttemptResult {
+  readonly deliveryId: string;
+  /** 1 for the first. */
+  readonly attempt: number;
+  readonly isDelivered: boolean;
+  readonly responseStatus: number | null;
+  readonly error: string | null;
+  readonly atMs: number;
+}
+
+/**
+ * Writes down what became of attempts. A failure counts where no result of the same attempt is there yet (two workers may
+ * have made it, after a lease had lapsed); a success counts in any case.
+ * @param delaysMs waits after the first, second, … failed attempt; the last one holds for all further ones
+ */
+export async function settleAttempts(
+  sql: Sql,
+  results: readonly AttemptResult[],
+  delaysMs: readonly number[],
+): Promise<void> {
+  const rows = results.map(({ deliveryId, attempt, isDelivered, responseStatus, error, atMs }) => ({
+    id: deliveryId,
+    attempt,
+    delivered: isDelivered,
+    status: responseStatus,
+    error,
+    at: new Date(atMs).toISOString(),
+  }));
+  const waits = arrayOf(delaysMs);
+  await sql`
+    UPDATE deliveries d
+    SET attempts = greatest(d.attempts, r.attempt), last_attempt_at = r.at, response_status = r.status,
+        last_error = r.error, leased_until = '-infinity',
+        status = CASE WHEN r.delivered THEN 'delivered' WHEN r.attempt >= d.max_attempts THEN 'failed' ELSE 'pending' END,
+        next_attempt_at = CASE WHEN NOT r.delivered AND r.attempt < d.max_attempts THEN now() + interval '1 millisecond' *
+          (${waits}::bigint[])[least(${delaysMs.length}, ${ATTEMPTS_MAX} - (d.max_attempts - r.attempt))] END
+    FROM json_to_recordset(${JSON.stringify(rows)}::json)
+      AS r(id text, attempt int, delivered boolean, status int, error text, at timestamptz)
+    WHERE d.delivery_id = r.id
+      AND CASE WHEN r.delivered THEN d.status <> 'delivered' ELSE d.status = 'pending' AND d.attempts = r.attempt - 1 END`;
+}
+
+/** How many deliveries wait, and for how long the oldest of those that are due has waited, seconds. */
+export async function pendingDeliveries(sql: Sql): Promise<{ pending: number; oldestDueSeconds: number }> {
+  const [row] = await sql<{ pending: bigint; oldest: number }[]>`
+    SELECT count(*) AS pending,
+           coalesce(extract(epoch FROM now() - min(next_attempt_at))::float8, 0) AS oldest
+    FROM deliveries JOIN webhooks USING (webhook_id) WHERE status = 'pending' AND deleted_at IS NULL`;
+  return { pending: Number(row!.pending), oldestDueSeconds: Math.max(0, row!.oldest) };
+}

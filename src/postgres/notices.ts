@@ -1,0 +1,74 @@
+/** What partners are told of once: keys that near their expiry, and games whose reserve of blocks falls. */
+import { assertOwner, type CellLease } from './cells.js';
+import type { Sql } from './client.js';
+import { recordEvents } from './events.js';
+
+/** Days before its expiry at which a key's partner is told (specification 6.1). */
+const NOTICE_DAYS = '{30,7,1}';
+
+/**
+ * Records the notices of keys that are due and were not given. Of several days that have passed unnoticed (no worker ran)
+ * the last one is told: the others would not be true any more. A key is not told of days that had passed when it was issued.
+ * @returns how many deliveries were recorded.
+ */
+export async function noticeExpiringKeys(sql: Sql, now: Date): Promise<number> {
+  return sql.begin(async (tx) => {
+    const rows = await tx<
+      { key_id: number; days: number; partner_id: number; name: string | null; expires_at: Date }[]
+    >`
+      WITH noticed AS (
+        INSERT INTO key_notices (key_id, days, noticed_at)
+        SELECT key_id, due.days, ${now}::timestamptz
+        FROM api_keys k JOIN partners USING (partner_id) CROSS JOIN LATERAL (
+          SELECT min(days) AS days FROM unnest(${NOTICE_DAYS}::int[]) AS days
+          WHERE k.expires_at - days * interval '24 hours' <= ${now}::timestamptz
+        ) due
+        WHERE is_active AND revoked_at IS NULL AND expires_at > ${now}::timestamptz
+          AND k.created_at <= k.expires_at - due.days * interval '24 hours'
+        ON CONFLICT DO NOTHING
+        RETURNING key_id, days
+      )
+      SELECT key_id, days, partner_id, name, expires_at FROM noticed JOIN api_keys USING (key_id) ORDER BY key_id`;
+    return recordEvents(
+      tx,
+      rows.map(({ key_id, days, partner_id, name, expires_at }) => ({
+        event: 'api_key.expiring',
+        partnerId: partner_id,
+        createdAt: now,
+        data: { keyId: key_id, name, expiresAt: expires_at.toISOString(), daysLeft: days },
+      })),
+    );
+  });
+}
+
+/**
+ * Takes note that a game's reserve has fallen below the minimum, and records the event, once until it is back. A game
+ * that never had its reserve has not fallen; a raffle has none.
+ * @returns how many deliveries were recorded. @throws FencedError where the cell has another owner.
+ */
+export async function reserveFell(
+  sql: Sql,
+  lease: CellLease,
+  game: { gameId: number; partnerId: number; readyBlocks: number; minReadyBlocks: number },
+): Promise<number> {
+  const { gameId, partnerId, readyBlocks, minReadyBlocks } = game;
+  return sql.begin(async (tx) => {
+    await assertOwner(tx, lease);
+    const turned = await tx`
+      UPDATE block_reserves SET is_low = true, since = now() WHERE game_id = ${gameId} AND NOT is_low RETURNING game_id`;
+    if (turned.length === 0) return 0;
+    const data = { gameId, readyBlocks, minReadyBlocks };
+    return recordEvents(tx, [{ event: 'block.low_reserve', partnerId, createdAt: new Date(), data }]);
+  });
+}
+
+/** Takes note that a game has its reserve. @throws FencedError where the cell has another owner. */
+export async function reserveIsBack(sql: Sql, lease: CellLease, gameId: number): Promise<void> {
+  await sql.begin(async (tx) => {
+    await assertOwner(tx, lease);
+    await tx`
+      INSERT INTO block_reserves AS r (game_id, is_low) SELECT game_id, false FROM games
+      WHERE game_id = ${gameId} AND game_type = 'slot'
+      ON CONFLICT (game_id) DO UPDATE SET is_low = false, since = now() WHERE r.is_low`;
+  });
+}

@@ -1,0 +1,186 @@
+/**
+ * Delivers events to webhooks.
+ *
+ *   pending ──due──> leased ──attempt──> 2xx: delivered
+ *      ▲                │       │
+ *      │                │       └──> anything else: due again after a wait, or failed after the last attempt
+ *      └────────────────┘ the worker ended: its lease lapses
+ *
+ * One loop settles what has come back, prolongs leases and claims what is due; the attempts run beside it. So deliveries
+ * need one connection of the pool, however many are under way. Of each webhook only a few are, and each attempt has an end:
+ * one that hangs takes nothing from the others. A result is kept until it is written down.
+ */
+import type { Sql } from '../postgres/client.js';
+import {
+  type AttemptResult,
+  claimDue,
+  type DueDelivery,
+  prolongLeases,
+  releaseLeases,
+  settleAttempts,
+} from '../postgres/deliveries.js';
+import type { Outcome, Sender, Sending } from './sender.js';
+
+export interface DelivererOptions {
+  /** Waits after the first, second, … failed attempt. */
+  readonly retryDelaysMs: readonly number[];
+  readonly onAttempt: (attempt: { due: DueDelivery; outcome: Outcome; seconds: number }) => void;
+  readonly onError: (error: unknown) => void;
+}
+
+/** Of one webhook under way at a time, in this process. */
+const PER_WEBHOOK_MAX = 4;
+const UNDER_WAY_MAX = 512;
+/** How often is looked for what others recorded, and what has become due. */
+const POLL_MS = 250;
+const RETRY_MS = 250;
+/** A delivery whose worker was killed is due again after this. */
+const LEASE_MS = 6000;
+const PROLONG_MS = 2000;
+
+interface UnderWay {
+  readonly due: DueDelivery;
+  readonly sending: Sending;
+}
+
+export class Deliverer {
+  readonly #sql: Sql;
+  readonly #sender: Sender;
+  readonly #options: DelivererOptions;
+  readonly #underWay = new Map<string, UnderWay>();
+  #results: AttemptResult[] = [];
+  #prolongedAt = 0;
+  #isStopping = false;
+  #loop: Promise<void> = Promise.resolve();
+  #isWoken = false;
+  #wake: () => void = () => {};
+
+  constructor(sql: Sql, sender: Sender, options: DelivererOptions) {
+    this.#sql = sql;
+    this.#sender = sender;
+    this.#options = options;
+  }
+
+  start(): void {
+    this.#loop = this.#run();
+  }
+
+  /** Looks for due deliveries now: some may have been recorded. */
+  wake(): void {
+    this.#isWoken = true;
+    this.#wake();
+  }
+
+  get underWay(): number {
+    return this.#underWay.size;
+  }
+
+  /** Begins no attempt any more; those under way have until the deadline, then others make them again. */
+  async stop(deadlineMs: number): Promise<void> {
+    this.#isStopping = true;
+    this.wake();
+    await this.#loop;
+    const all = Promise.all([...this.#underWay.values()].map(({ sending }) => sending.outcome));
+    let timer: NodeJS.Timeout | undefined;
+    await Promise.race([
+      all,
+      new Promise((resolve) => {
+        timer = setTimeout(resolve, deadlineMs);
+      }),
+    ]);
+    clearTimeout(timer);
+    for (const { sending } of this.#underWay.values()) sending.giveUp();
+    await all;
+    try {
+      await this.#settle();
+      if (this.#underWay.size > 0) await releaseLeases(this.#sql, [...this.#underWay.keys()]);
+    } catch (error) {
+      this.#options.onError(error);
+    }
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#isStopping) {
+      this.#isWoken = false;
+      let pauseMs = POLL_MS;
+      try {
+        await this.#settle();
+        await this.#prolong();
+        if ((await this.#claim()) > 0) continue;
+      } catch (error) {
+        this.#options.onError(error);
+        // Not before its time, even where attempts come back meanwhile.
+        await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+        pauseMs = 0;
+      }
+      await this.#pause(pauseMs);
+    }
+  }
+
+  #pause(ms: number): Promise<void> {
+    if (this.#isWoken || this.#isStopping) return Promise.resolve();
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      this.#wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+
+  async #settle(): Promise<void> {
+    const results = this.#results;
+    if (results.length === 0) return;
+    // What comes meanwhile gathers anew.
+    this.#results = [];
+    try {
+      await settleAttempts(this.#sql, results, this.#options.retryDelaysMs);
+    } catch (error) {
+      this.#results = [...results, ...this.#results];
+      throw error;
+    }
+    for (const { deliveryId } of results) this.#underWay.delete(deliveryId);
+  }
+
+  async #prolong(): Promise<void> {
+    const now = performance.now();
+    if (this.#underWay.size === 0 || now - this.#prolongedAt < PROLONG_MS) return;
+    await prolongLeases(this.#sql, [...this.#underWay.keys()], LEASE_MS);
+    this.#prolongedAt = now;
+  }
+
+  /** Claims what there is room for, and begins its attempts; gives how many. */
+  async #claim(): Promise<number> {
+    const room = UNDER_WAY_MAX - this.#underWay.size;
+    if (room <= 0) return 0;
+    const busy = new Map<number, number>();
+    for (const { due } of this.#underWay.values())
+      busy.set(due.webhookId, (busy.get(due.webhookId) ?? 0) + 1);
+    const claimed = await claimDue(this.#sql, busy, {
+      perWebhook: PER_WEBHOOK_MAX,
+      room,
+      leaseMs: LEASE_MS,
+    });
+    let begun = 0;
+    for (const due of claimed) {
+      // Its lease had lapsed while the process stood still: it is under way all the same.
+      if (this.#underWay.has(due.deliveryId)) continue;
+      this.#begin(due);
+      begun++;
+    }
+    return begun;
+  }
+
+  #begin(due: DueDelivery): void {
+    const started = performance.now();
+    const atMs = Date.now();
+    const sending = this.#sender.send(due);
+    this.#underWay.set(due.deliveryId, { due, sending });
+    void sending.outcome.then((outcome) => {
+      if (outcome === undefined) return;
+      this.#options.onAttempt({ due, outcome, seconds: (performance.now() - started) / 1000 });
+      this.#results.push({ deliveryId: due.deliveryId, attempt: due.attempts + 1, atMs, ...outcome });
+      this.wake();
+    });
+  }
+}

@@ -1,0 +1,49 @@
+/** The events of large wins (specification 6.4). */
+import type { Game } from '../domain/game.js';
+import { microsToUsdText } from '../domain/money.js';
+import type { SpinIds } from '../domain/spinId.js';
+import type { NewEvent } from '../domain/webhook.js';
+import type { LargeWin } from '../ledger/transcoder.js';
+
+export interface LargeWinServices {
+  readonly spinIds: SpinIds;
+  largeWinThreshold(partnerId: number): number | undefined;
+  game(gameId: number): Game | undefined;
+  /** Reads what changed; partner or game may have been made a moment ago, elsewhere. */
+  refresh(): Promise<void>;
+}
+
+/** Tells the large wins from what may be some. @throws where the directory can't be read, or lacks what was spun. */
+export async function largeWinEvents(
+  services: LargeWinServices,
+  wins: readonly LargeWin[],
+): Promise<NewEvent[]> {
+  const { spinIds, largeWinThreshold, game } = services;
+  const isKnown = ({ partnerId, gameId }: LargeWin): boolean =>
+    largeWinThreshold(partnerId) !== undefined && game(gameId) !== undefined;
+  if (!wins.every(isKnown)) await services.refresh();
+  const events: NewEvent[] = [];
+  for (const { entryId, partnerId, gameId, playerId, requestId, outcomeCode, payoutMicros, timeMs } of wins) {
+    const threshold = largeWinThreshold(partnerId);
+    const fragment = game(gameId)?.fragments[outcomeCode];
+    if (threshold === undefined || fragment === undefined) {
+      throw new Error(`The outcome ${outcomeCode} of game ${gameId} of partner ${partnerId} is not known`);
+    }
+    if (payoutMicros <= threshold) continue;
+    const { outcome } = JSON.parse(`{${fragment}}`) as { outcome: { prizeTier: number } };
+    events.push({
+      event: 'spin.large_win',
+      partnerId,
+      createdAt: new Date(timeMs),
+      data: {
+        spinId: spinIds.encodeOne(entryId, partnerId),
+        gameId,
+        playerId,
+        payoutUsd: Number(microsToUsdText(payoutMicros)),
+        prizeTier: outcome.prizeTier,
+        ...(requestId === null ? {} : { requestId }),
+      },
+    });
+  }
+  return events;
+}

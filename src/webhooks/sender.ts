@@ -1,0 +1,130 @@
+/**
+ * One attempt of a delivery over HTTP. The address that is judged is the address that is connected to: each attempt has a
+ * connection of its own, whose look-up gives what was judged a moment before. Redirects are not followed.
+ */
+import { isIPv6, type LookupFunction } from 'node:net';
+import { Client } from 'undici';
+import { attemptHeaders } from '../domain/webhook.js';
+import type { DueDelivery } from '../postgres/deliveries.js';
+import { allowedAddresses, DisallowedError, type Resolve } from './destination.js';
+
+export interface Outcome {
+  readonly isDelivered: boolean;
+  /** Null: no answer came. */
+  readonly responseStatus: number | null;
+  /** Why it failed, in a line. */
+  readonly error: string | null;
+}
+
+/** An attempt under way. */
+export interface Sending {
+  /** Never rejects; undefined where it was given up before its outcome was known. */
+  readonly outcome: Promise<Outcome | undefined>;
+  giveUp(): void;
+}
+
+export interface SenderOptions {
+  readonly brand: string;
+  readonly resolve: Resolve;
+  /** For the whole attempt, from the look-up to the last byte of the answer. */
+  readonly timeLimitMs: number;
+}
+
+const ANSWER_BYTES_MAX = 65_536;
+/** Of several addresses the next one is tried, too, when one has not answered by then. */
+const ADDRESS_TRY_MS = 1000;
+const ERROR_CHARACTERS_MAX = 200;
+
+export class Sender {
+  readonly #options: SenderOptions;
+
+  constructor(options: SenderOptions) {
+    this.#options = options;
+  }
+
+  /** Begins an attempt; whatever goes wrong is its outcome. */
+  send(due: DueDelivery): Sending {
+    const controller = new AbortController();
+    const { signal } = controller;
+    let isGivenUp = false;
+    const timer = setTimeout(() => controller.abort(), this.#options.timeLimitMs);
+    const outcome = this.#attempt(due, signal)
+      .then((made) => (isGivenUp && !made.isDelivered ? undefined : made))
+      .finally(() => clearTimeout(timer));
+    return {
+      outcome,
+      giveUp() {
+        isGivenUp = true;
+        controller.abort();
+      },
+    };
+  }
+
+  async #attempt(due: DueDelivery, signal: AbortSignal): Promise<Outcome> {
+    const { brand, resolve, timeLimitMs } = this.#options;
+    const nowSeconds = Math.floor(Date.now() / 1000);
+    let client: Client | undefined;
+    let responseStatus: number | null = null;
+    try {
+      const addresses = await orAborted(allowedAddresses(due.url, due.environment, resolve), signal);
+      const url = new URL(due.url);
+      client = new Client(url.origin, {
+        pipelining: 0,
+        connect: { lookup: giving(addresses), timeout: timeLimitMs },
+        autoSelectFamily: true,
+        autoSelectFamilyAttemptTimeout: ADDRESS_TRY_MS,
+        headersTimeout: timeLimitMs,
+        bodyTimeout: timeLimitMs,
+      });
+      const answer = await client.request({
+        method: 'POST',
+        path: url.pathname + url.search,
+        headers: attemptHeaders(brand, { ...due, attempt: due.attempts + 1 }, nowSeconds),
+        body: due.body,
+        signal,
+      });
+      responseStatus = answer.statusCode;
+      await readSome(answer.body);
+      const isDelivered = responseStatus >= 200 && responseStatus < 300;
+      return { isDelivered, responseStatus, error: isDelivered ? null : `answered ${responseStatus}` };
+    } catch (error) {
+      return { isDelivered: false, responseStatus, error: signal.aborted ? 'timed out' : reasonOf(error) };
+    } finally {
+      client?.destroy().catch(() => {});
+    }
+  }
+}
+
+/** A look-up that knows one name. */
+function giving(addresses: readonly string[]): LookupFunction {
+  const all = addresses.map((address) => ({ address, family: isIPv6(address) ? 6 : 4 }));
+  return (_name, options, done) => {
+    if (options.all === true) done(null, all);
+    else done(null, all[0]!.address, all[0]!.family);
+  };
+}
+
+/** What the work gives, unless the signal comes first. */
+function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const abort = (): void => reject(signal.reason);
+    if (signal.aborted) abort();
+    signal.addEventListener('abort', abort, { once: true });
+    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));
+  });
+}
+
+/** Reads an answer to its end, or as much of it as anybody needs. */
+async function readSome(body: AsyncIterable<Buffer>): Promise<void> {
+  let bytes = 0;
+  for await (const chunk of body) {
+    bytes += chunk.length;
+    if (bytes >= ANSWER_BYTES_MAX) return;
+  }
+}
+
+function reasonOf(error: unknown): string {
+  const { message, code } = error as Error & { code?: string };
+  const text = error instanceof DisallowedError ? message : `${code ?? ''} ${message}`.trim();
+  return text.slice(0, ERROR_CHARACTERS_MAX);
+}
