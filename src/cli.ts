@@ -108,6 +108,22 @@ Examples:
     .action(async (file: string) => {
       process.exitCode = (await import('./cli/verifyPool.js')).verifyPoolFile(file, verify.optsWithGlobals());
     });
+  const webhooks = program.commands.find((command) => command.name() === 'webhooks')!;
+  const listen = webhooks
+    .command('listen')
+    .description('receive deliveries on this machine and check their signatures')
+    .helpGroup(alone)
+    .option('--port <N>', 'where (9000; 0: any)')
+    .option(
+      '--secret <SECRET>',
+      'secret of the webhook, whsec_…; may be given again',
+      (secret: string, secrets: readonly string[]) => [...secrets, secret],
+      [],
+    )
+    .action(async () => {
+      const { port, secret, json = false } = listen.optsWithGlobals();
+      await (await import('./cli/webhooks.js')).listen((await settings()).BRAND, { port, secret, json });
+    });
   addStoreCommands(program, { storeUrls, settings });
   program
     .command('version')

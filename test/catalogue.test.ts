@@ -401,6 +401,12 @@ test('real answers of every operation, right and wrong, are as documented', asyn
   ]) {
     await ask('operator', 'post', adjustments, `/partners/${id}/players/p/adjustments`, body);
   }
+  for (const since of ['2026-01-01T00:00:00Z', 'yesterday', 7]) {
+    await ask('operator', 'post', '/webhooks/resend', '/webhooks/resend', { since });
+  }
+  for (const delivery of ['dlv_1', '%ff']) {
+    await ask('operator', 'post', '/deliveries/{id}/resend', `/deliveries/${delivery}/resend`);
+  }
   await ask('operator', 'get', '/audit-log', '/audit-log');
   await ask('operator', 'get', '/audit-log', '/audit-log?limit=0');
   for (const scope of SCOPES) {

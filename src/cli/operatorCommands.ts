@@ -290,6 +290,24 @@ async function listAuditLog({ client, options, print }: Call): Promise<void> {
   });
 }
 
+async function resend({ client, words, options, print }: Call): Promise<void> {
+  const { failedSince } = options;
+  if ((words.length === 0) === (failedSince === undefined)) {
+    throw new UsageError('Either DELIVERY_ID or --failed-since TIME is needed');
+  }
+  const say = ({ resent }: Json): string => `${resent} deliveries are sent again\n`;
+  if (failedSince !== undefined) {
+    print(await client.request<Json>('POST', '/webhooks/resend', { since: failedSince }), say);
+    return;
+  }
+  for (const id of words) {
+    print(
+      await client.request<Json>('POST', `/deliveries/${encodeURIComponent(id)}/resend`),
+      () => `${id} is sent again\n`,
+    );
+  }
+}
+
 async function showOpenApi({ client }: Call): Promise<void> {
   const { body } = await client.request<Json>('GET', '/openapi.json');
   process.stdout.write(`${JSON.stringify(body, null, 2)}\n`);
@@ -397,6 +415,20 @@ Examples:
     retireSheet,
   );
 
+  add(
+    group('webhooks', 'Deliveries of webhooks'),
+    'resend [DELIVERY_ID...]',
+    'send deliveries again, or all that have failed',
+    resend,
+  )
+    .option('--failed-since <TIME>', 'RFC 3339 time: all deliveries that have failed since')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  spindle webhooks resend --failed-since 2026-05-01T00:00:00Z
+  spindle webhooks resend dlv_019687b4c2d1f3a09e6b5d7c8a4f2e10`,
+    );
   add(program, 'adjust <PARTNER_ID> <PLAYER_ID>', 'adjust a balance, once for each request id', adjust)
     .addOption(
       new Option('--amount <USD>', 'what is added; below 0: taken').argParser(usdText).makeOptionMandatory(),

@@ -461,6 +461,13 @@ export const AdjustmentResponse = Type.Object({
   adjustmentId: Type.String(),
 });
 
+export const ResendBody = Type.Object({
+  since: Type.String({ description: 'RFC 3339 time: deliveries that have failed since are sent again' }),
+});
+export const Resent = Type.Object({
+  resent: Type.Integer({ description: 'Deliveries that are sent again' }),
+});
+
 export const AuditLog = Type.Object({
   entries: Type.Array(
     Type.Object({

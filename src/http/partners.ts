@@ -101,7 +101,8 @@ const keyOf = (row: ApiKeyRow) => ({
 /** RFC 3339, section 5.6. */
 const RFC_3339 = /^(\d{4}-\d{2}-(\d{2}))[Tt]([01]\d|2[0-3]):\d{2}:\d{2}(\.\d{1,9})?([Zz]|[+-]\d{2}:\d{2})$/;
 
-function isRfc3339(text: string): boolean {
+/** Whether a text is a time as RFC 3339 has it. */
+export function isRfc3339(text: string): boolean {
   const match = RFC_3339.exec(text);
   // Date makes the 2nd of March of a 30th of February.
   return match !== null && new Date(match[1]!).getUTCDate() === Number(match[2]);

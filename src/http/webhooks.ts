@@ -1,13 +1,22 @@
-/** Webhooks: registration, list, deletion and delivery history (specification 2.6, 4.7). */
+/** Webhooks: registration, list, deletion and delivery history (specification 2.6, 4.7); the operator sends again. */
 import { randomBytes } from 'node:crypto';
 import type { Judgement } from '../domain/destination.js';
 import { ApiError, ERRORS, type ErrorEntry, type Fault } from '../domain/errors.js';
 import type { Environment } from '../domain/game.js';
-import { DeliveryPage, Page, WebhookBody, WebhookList, WebhookRegistered } from '../domain/requests.js';
+import {
+  DeliveryPage,
+  Page,
+  ResendBody,
+  Resent,
+  WebhookBody,
+  WebhookList,
+  WebhookRegistered,
+} from '../domain/requests.js';
 import { EVENT_TYPES, webhookSecret } from '../domain/webhook.js';
 import type { Store } from '../postgres/store.js';
 import type { WebhookRow } from '../postgres/webhooks.js';
 import type { JsonObject } from './body.js';
+import { isRfc3339 } from './partners.js';
 import { pathId, type Route } from './route.js';
 
 export interface WebhookServices {
@@ -19,6 +28,7 @@ export interface WebhookServices {
 /** Each event is written once for each of them. */
 const WEBHOOKS_MAX = 250;
 const SECRET_BYTES = 32;
+const ACTOR = 'operator';
 
 const webhookOf = (row: WebhookRow) => ({
   id: row.webhookId,
@@ -162,6 +172,44 @@ export const webhookRoutes = (services: WebhookServices): Route[] => {
           nextAttemptAt: nextAttemptAt?.toISOString() ?? null,
         }));
         return { deliveries: items, page, limit, total };
+      },
+    },
+    {
+      method: 'post',
+      path: '/webhooks/resend',
+      operationId: 'resendFailed',
+      summary: 'Send all deliveries again that have failed since a time',
+      scope: 'operator',
+      body: ResendBody,
+      status: 202,
+      response: Resent,
+      errors: [],
+      failure: ERRORS.internal,
+      async handle({ body }) {
+        const since = body.since as string;
+        const time = new Date(since);
+        if (!isRfc3339(since) || Number.isNaN(time.getTime())) {
+          const details = [{ path: '/since', message: 'must be an RFC 3339 time' }];
+          throw new ApiError(ERRORS.validationFailed, { details });
+        }
+        return { resent: await store.resendFailed(ACTOR, time) };
+      },
+    },
+    {
+      method: 'post',
+      path: '/deliveries/{id}/resend',
+      operationId: 'resendDelivery',
+      summary: 'Send a delivery again, whatever became of it',
+      scope: 'operator',
+      status: 202,
+      response: Resent,
+      errors: [ERRORS.notFound, ERRORS.webhookNotFound],
+      failure: ERRORS.internal,
+      async handle({ params }) {
+        const result = await store.resendDelivery(ACTOR, params.id!);
+        if (result === 'missing') throw new ApiError(ERRORS.notFound);
+        if (result === 'webhook-deleted') throw new ApiError(ERRORS.webhookNotFound);
+        return { resent: 1 };
       },
     },
   ];

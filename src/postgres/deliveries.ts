@@ -3,7 +3,8 @@
  * prolonged while the attempt is under way; that of a worker which ended lapses, and the delivery is due again.
  */
 import type { Environment } from '../domain/game.js';
-import { arrayOf, type Sql } from './client.js';
+import { audit } from './changes.js';
+import { arrayOf, raw, type Sql } from './client.js';
 import { ATTEMPTS_MAX } from './events.js';
 
 export interface DueDelivery {
@@ -143,4 +144,54 @@ export async function pendingDeliveries(sql: Sql): Promise<{ pending: number; ol
            coalesce(extract(epoch FROM now() - min(next_attempt_at))::float8, 0) AS oldest
     FROM deliveries JOIN webhooks USING (webhook_id) WHERE status = 'pending' AND deleted_at IS NULL`;
   return { pending: Number(row!.pending), oldestDueSeconds: Math.max(0, row!.oldest) };
+}
+
+/** What makes a delivery due once more: its attempts are counted on, and it gets as many as it had at first. */
+const ONCE_MORE = raw(`status = 'pending', next_attempt_at = now(), leased_until = '-infinity',
+  max_attempts = attempts + ${ATTEMPTS_MAX}`);
+
+/** Sends the deliveries again that have failed since a time; gives how many. Those of deleted webhooks stay as they are. */
+export async function resendFailed(sql: Sql, actor: string, since: Date): Promise<number> {
+  return sql.begin(async (tx) => {
+    const [row] = await tx<{ resent: bigint }[]>`
+      WITH resent AS (
+        UPDATE deliveries d SET ${ONCE_MORE} FROM webhooks w
+        WHERE d.status = 'failed' AND d.last_attempt_at >= ${since} AND w.webhook_id = d.webhook_id AND w.deleted_at IS NULL
+        RETURNING 1
+      ) SELECT count(*) AS resent FROM resent`;
+    const resent = Number(row!.resent);
+    const after = { since: since.toISOString(), resent };
+    await audit(tx, { actor, action: 'delivery.resend-failed', subject: 'deliveries', after });
+    return resent;
+  });
+}
+
+/** Sends a delivery again, whatever became of it; one that waits is due now. */
+export async function resendDelivery(
+  sql: Sql,
+  actor: string,
+  deliveryId: string,
+): Promise<'resent' | 'missing' | 'webhook-deleted'> {
+  return sql.begin(async (tx) => {
+    const [before] = await tx<{ status: string; attempts: number; deleted_at: Date | null }[]>`
+      SELECT status, attempts, deleted_at FROM deliveries d JOIN webhooks USING (webhook_id)
+      WHERE delivery_id = ${deliveryId} FOR UPDATE OF d`;
+    if (before === undefined) return 'missing';
+    if (before.deleted_at !== null) return 'webhook-deleted';
+    // One that is pending keeps its lease: its attempt may be under way.
+    if (before.status === 'pending') {
+      await tx`UPDATE deliveries SET next_attempt_at = now() WHERE delivery_id = ${deliveryId}`;
+    } else {
+      await tx`UPDATE deliveries SET ${ONCE_MORE} WHERE delivery_id = ${deliveryId}`;
+    }
+    const { status, attempts } = before;
+    await audit(tx, {
+      actor,
+      action: 'delivery.resend',
+      subject: `delivery:${deliveryId}`,
+      before: { status, attempts },
+      after: { status: 'pending', attempts },
+    });
+    return 'resent';
+  });
 }

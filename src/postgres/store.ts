@@ -4,6 +4,7 @@ import { issueKey, listKeys, revokeKey, touchKeys } from './apiKeys.js';
 import { cellCursor, cellCursors } from './cells.js';
 import { auditPage } from './changes.js';
 import type { Sql } from './client.js';
+import { resendDelivery, resendFailed } from './deliveries.js';
 import { findGame, gameTotals, listGames, registerGame, requestBlocks, setGameStatus } from './games.js';
 import { entriesDown, findAdjustment, findEntry, findTicket } from './ledger.js';
 import { findParSheet, listActiveParSheets, setParSheetStatus, storeParSheet } from './parSheets.js';
@@ -54,6 +55,8 @@ const FUNCTIONS = {
   registerGame,
   reportPage,
   requestBlocks,
+  resendDelivery,
+  resendFailed,
   revokeKey,
   setGameStatus,
   setParSheetStatus,

@@ -1,0 +1,94 @@
+/** `spindle webhooks listen`: receives deliveries here and checks their signatures. */
+import { timingSafeEqual } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer, type IncomingMessage } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { bodySignature, standardSignature } from '../domain/webhook.js';
+import { UsageError, whole } from './command.js';
+
+export interface ListenOptions {
+  readonly port: string | undefined;
+  /** Of the webhooks whose deliveries come here. */
+  readonly secret: readonly string[];
+  readonly json: boolean;
+}
+
+const PORT = 9000;
+const PORT_MAX = 65_535;
+/** Older deliveries than this may be somebody's who overheard them (Standard Webhooks). */
+const AGE_SECONDS_MAX = 300;
+
+/** Receives until the process is ended. */
+export async function listen(brand: string, { port, secret, json }: ListenOptions): Promise<void> {
+  const wanted = port === undefined ? PORT : whole(port, '--port');
+  if (wanted > PORT_MAX) throw new UsageError(`--port must be at most ${PORT_MAX}`);
+  const server = createServer((request, response) => {
+    bodyOf(request).then(
+      (body) => {
+        const faults = secret.length === 0 ? undefined : faultsOf(brand, request, body, secret);
+        process.stdout.write(
+          `${json ? asJson(request, body, faults) : asText(brand, request, body, faults)}\n`,
+        );
+        response.writeHead(faults === undefined || faults.length === 0 ? 204 : 401).end();
+      },
+      () => response.destroy(),
+    );
+  });
+  server.listen(wanted, '127.0.0.1');
+  await once(server, 'listening');
+  const { port: listening } = server.address() as AddressInfo;
+  process.stderr.write(`listening on http://localhost:${listening}/\n`);
+  await once(server, 'close');
+}
+
+async function bodyOf(request: IncomingMessage): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks);
+}
+
+const header = (request: IncomingMessage, name: string): string =>
+  String(request.headers[name.toLowerCase()] ?? '');
+
+function isSame(a: string, b: string): boolean {
+  const [left, right] = [Buffer.from(a), Buffer.from(b)];
+  return left.length === right.length && timingSafeEqual(left, right);
+}
+
+/** What is wrong with the signatures of a delivery; empty where one of the secrets signed it. */
+function faultsOf(
+  brand: string,
+  request: IncomingMessage,
+  body: Buffer,
+  secrets: readonly string[],
+): string[] {
+  const id = header(request, 'webhook-id');
+  const timestampSeconds = Number(header(request, 'webhook-timestamp'));
+  const given = header(request, 'webhook-signature').split(' ');
+  const isSignedBy = (secret: string): boolean =>
+    given.some((signature) => isSame(signature, standardSignature(secret, { id, timestampSeconds, body })));
+  const own = `X-${brand}-Signature`;
+  return [
+    ...(secrets.some((secret) => isSame(header(request, own), bodySignature(secret, body))) ? [] : [own]),
+    ...(secrets.some(isSignedBy) ? [] : ['webhook-signature']),
+    ...(Math.abs(Date.now() / 1000 - timestampSeconds) <= AGE_SECONDS_MAX ? [] : ['webhook-timestamp']),
+  ];
+}
+
+function asText(brand: string, request: IncomingMessage, body: Buffer, faults: string[] | undefined): string {
+  const own = (name: string): string => header(request, `X-${brand}-${name}`);
+  let signed = 'signatures not checked (no --secret)';
+  if (faults !== undefined)
+    signed = faults.length === 0 ? 'signatures valid' : `NOT VALID: ${faults.join(', ')}`;
+  return `${new Date().toISOString()} ${own('Event')} ${own('Delivery-Id')} attempt ${own('Attempt')}  ${signed}\n  ${body.toString('utf8')}`;
+}
+
+const asJson = (request: IncomingMessage, body: Buffer, faults: string[] | undefined): string =>
+  JSON.stringify({
+    at: new Date().toISOString(),
+    path: request.url,
+    headers: request.headers,
+    body: body.toString('utf8'),
+    isValid: faults === undefined ? null : faults.length === 0,
+    faults: faults ?? [],
+  });
