@@ -1,0 +1,100 @@
+/** The service is killed while deliveries are under way: every event is delivered all the same, and none is invented. */
+import postgres from 'postgres';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { SpinIds } from '../src/domain/spinId.js';
+import { isSigned, type Received, register, startReceiver } from './support/receiver.js';
+import {
+  environment,
+  freshStores,
+  parSheet,
+  type ServiceProcess,
+  spawnService,
+  type TestStores,
+  until,
+} from './support/service.js';
+
+let stores: TestStores;
+let books: postgres.Sql;
+
+beforeAll(async () => {
+  stores = await freshStores();
+  books = postgres(stores.databaseUrl, { max: 2, onnotice: () => {} });
+});
+afterAll(async () => {
+  await books.end();
+  await stores.drop();
+});
+
+test('a service that is killed twice in the middle of deliveries loses none', async () => {
+  let isSlow = true;
+  const to = await startReceiver((request, response) => {
+    // The first attempts of some get no answer before the service is dead.
+    const isHeld = isSlow && Number.parseInt(request.event.id.slice(-1), 16) < 12;
+    if (!isHeld) response.writeHead(200).end();
+  });
+  const begin = (): Promise<ServiceProcess> =>
+    spawnService(environment(stores, { WEBHOOK_RETRY_DELAYS_MS: '50' }));
+  let service = await begin();
+  const partner = await service.client.newPartner({ largeWinThresholdUsd: 0 });
+  const gameId = await service.client.newGame(partner.key, parSheet('classic-3-reel'));
+  const { id, secret } = await register(service.client, partner.key, to.url());
+  const [installed] = await books<{ spin_id_key: Buffer }[]>`SELECT spin_id_key FROM installation`;
+  const spinIds = new SpinIds(installed!.spin_id_key);
+
+  const answered: { spinId: string; payoutUsd: number }[] = [];
+  const spin = async (): Promise<void> => {
+    const { body } = await service.client.spin<{ spinId: string; outcome: { payoutUsd: number } }>(
+      partner.key,
+      { gameId, playerId: 'p', wagerUsd: 0.25 },
+    );
+    answered.push({ spinId: body.spinId, payoutUsd: body.outcome.payoutUsd });
+  };
+  for (let kill = 1; kill <= 2; kill++) {
+    await Promise.all(Array.from({ length: 60 }, spin));
+    await until(() => to.connections.open === 4, 'four deliveries are under way');
+    // The last spins are answered a moment before the end: nothing of them may be in Postgres yet.
+    await Promise.all(Array.from({ length: 20 }, spin));
+    expect(await service.end('SIGKILL')).toBe('SIGKILL');
+    service = await begin();
+  }
+  isSlow = false;
+  const won = new Map(answered.filter(({ payoutUsd }) => payoutUsd > 0).map((spin) => [spin.spinId, spin]));
+  expect(won.size).toBeGreaterThan(20);
+  const told = (): Set<string> => new Set(to.received.map(({ event }) => String(event.data.spinId)));
+  await until(() => [...won.keys()].every((spinId) => told().has(spinId)), 'every win was told', 30_000);
+  await until(async () => {
+    const open = await books`SELECT 1 FROM deliveries WHERE status <> 'delivered'`;
+    return open.length === 0;
+  }, 'every delivery was made');
+  await service.end();
+
+  // Each win of the ledger is told under one id, and nothing else is.
+  const wins = await books<{ entry_id: string }[]>`
+    SELECT entry_id FROM ledger WHERE kind = 1 AND credit_micros > 0`;
+  const expected = wins.map(({ entry_id }) => spinIds.encodeOne(BigInt(entry_id), partner.partnerId));
+  expect([...told()].sort()).toEqual(expected.sort());
+  const idsBySpin = new Map<string, Set<string>>();
+  for (const request of to.received) {
+    const spinId = String(request.event.data.spinId);
+    idsBySpin.set(spinId, (idsBySpin.get(spinId) ?? new Set()).add(request.event.id));
+  }
+  for (const ids of idsBySpin.values()) expect(ids.size).toBe(1);
+  for (const request of to.received) {
+    expect(isSigned(request, secret)).toBe(true);
+    const { payoutUsd } = request.event.data;
+    expect(won.get(String(request.event.data.spinId))?.payoutUsd ?? payoutUsd).toBe(payoutUsd);
+  }
+  // What was under way at a kill was made again, under the number of the attempt that nobody knows the end of.
+  const again = to.received.filter((request, i) => isRepetition(request, to.received.slice(0, i)));
+  expect(again.length).toBeGreaterThanOrEqual(4);
+  const rows = await books`SELECT 1 FROM deliveries WHERE webhook_id = ${id}`;
+  expect(rows).toHaveLength(expected.length);
+  await to.close();
+});
+
+const isRepetition = ({ headers }: Received, before: readonly Received[]): boolean =>
+  before.some(
+    (other) =>
+      other.headers['x-spindle-delivery-id'] === headers['x-spindle-delivery-id'] &&
+      other.headers['x-spindle-attempt'] === headers['x-spindle-attempt'],
+  );
