@@ -161,6 +161,37 @@ describe('spin.large_win', () => {
     expect(await recorded(partner.partnerId)).toBe(wins);
   });
 
+  test('is told of the tickets of a raffle, too, which has no reserve that could fall', async () => {
+    const partner = await listener({ largeWinThresholdUsd: 50 });
+    const made = await client.operator<{ gameConfigId: number }>(
+      'POST',
+      `/partners/${partner.partnerId}/raffles`,
+      {
+        displayName: 'R',
+        configName: 'R',
+        ticketPriceUsd: WAGER,
+        poolSize: 12,
+        prizes: [
+          { prizeName: 'Car', prizeTier: 6, valueUsd: 500, count: 2 },
+          { prizeName: 'Bicycle', prizeTier: 3, valueUsd: 50, count: 3 },
+        ],
+      },
+    );
+    const gameId = made.body.gameConfigId;
+    await until(async () => {
+      const { body } = await client.partner<{ games: { status: string }[] }>('GET', '/games', partner.key);
+      return body.games[0]!.status === 'ACTIVE';
+    }, 'the pool is sealed');
+    const tickets = await spins(partner, gameId, 12);
+    await booked(partner.partnerId, 12);
+    await until(() => partner.received.length === 2, 'the partner is told');
+    const wins = tickets.filter(({ outcome }) => outcome.payoutUsd === 500).map(({ spinId }) => spinId);
+    const told = partner.data('spin.large_win');
+    expect(told).toMatchObject([1, 2].map(() => ({ gameId, payoutUsd: 500, prizeTier: 6 })));
+    expect(told.map(({ spinId }) => spinId).sort()).toEqual(wins.sort());
+    expect(await recorded(partner.partnerId)).toBe(2);
+  });
+
   test('is not written down where nobody wants to know it', async () => {
     const partner = await client.newPartner({ largeWinThresholdUsd: 0 });
     const gameId = await client.newGame(partner.key, parSheet('classic-3-reel'));
