@@ -187,8 +187,16 @@ export class Fleet {
     this.#cables = cables;
   }
 
-  /** @param onCrash told of a process that ended though nobody ended it, or that did not stop when asked. */
-  static async make(stores: ChaosStores, folder: string, onCrash: (line: string) => void): Promise<Fleet> {
+  /**
+   * @param onCrash told of a process that ended though nobody ended it, or that did not stop when asked.
+   * @param more further settings of every process
+   */
+  static async make(
+    stores: ChaosStores,
+    folder: string,
+    onCrash: (line: string) => void,
+    more: NodeJS.ProcessEnv = {},
+  ): Promise<Fleet> {
     const port = await freePort();
     const cables: Cable[] = [];
     const services: Service[] = [];
@@ -206,6 +214,7 @@ export class Fleet {
         DATABASE_URL: postgres.url,
         OPERATOR_API_KEY: OPERATOR_KEY,
         ...settings,
+        ...more,
         PORT: String(port),
         METRICS_PORT: '0',
         LOG_LEVEL: 'warn',
