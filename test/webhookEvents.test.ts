@@ -1,4 +1,5 @@
 /** Exactly one event for each cause, and none that had none (specification 6.1, choices 8). */
+import { Ajv2020, type AnySchema } from 'ajv/dist/2020.js';
 import autocannon from 'autocannon';
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
@@ -6,7 +7,13 @@ import { cellLeases } from '../src/postgres/cells.js';
 import { connectPostgres, type Sql } from '../src/postgres/client.js';
 import { recordEvents } from '../src/postgres/events.js';
 import { noticeExpiringKeys, reserveFell, reserveIsBack } from '../src/postgres/notices.js';
-import { type Receiver, type Registered, register, startReceiver } from './support/receiver.js';
+import {
+  type Received,
+  type Receiver,
+  type Registered,
+  register,
+  startReceiver,
+} from './support/receiver.js';
 import {
   type Client,
   freshStores,
@@ -38,6 +45,9 @@ afterAll(async () => {
   await stores.drop();
 });
 
+/** Everything that listeners got. */
+const got: Received[] = [];
+
 interface Listener extends TestPartner, Receiver {
   readonly hook: Registered;
   /** Data of the events that were received, of a type. */
@@ -48,7 +58,10 @@ interface Listener extends TestPartner, Receiver {
 async function listener(settings: Record<string, unknown> = {}, events = EVENTS): Promise<Listener> {
   const partner = await client.newPartner(settings);
   const to = await startReceiver();
-  onTestFinished(() => to.close());
+  onTestFinished(() => {
+    got.push(...to.received);
+    return to.close();
+  });
   const hook = await register(client, partner.key, to.url(), events);
   const data = (type: string) =>
     to.received.filter(({ event }) => event.event === type).map((r) => r.event.data);
@@ -397,5 +410,29 @@ describe('an event of any kind', () => {
     expect(new Set(one.received.map(({ event }) => event.id)).size).toBe(2);
     expect(other.received).toEqual([]);
     expect(await recorded(other.partnerId)).toBe(0);
+  });
+
+  test('is as the OpenAPI document says', async () => {
+    const { body } = await client.request<{
+      webhooks: Record<
+        string,
+        {
+          post: {
+            parameters: { name: string }[];
+            requestBody: { content: Record<string, { schema: AnySchema }> };
+          };
+        }
+      >;
+    }>('GET', '/api/partner/v1/openapi.json');
+    expect(Object.keys(body.webhooks).sort()).toEqual([...EVENTS].sort());
+    expect([...new Set(got.map(({ event }) => event.event))].sort()).toEqual([...EVENTS].sort());
+    const ajv = new Ajv2020({ strict: false, allErrors: true });
+    ajv.addFormat('date-time', { validate: (text: string) => new Date(text).toISOString() === text });
+    for (const { event, headers } of got) {
+      const { parameters, requestBody } = body.webhooks[event.event]!.post;
+      const validate = ajv.compile(requestBody.content['application/json']!.schema);
+      expect(validate(event), JSON.stringify([event, validate.errors])).toBe(true);
+      for (const { name } of parameters) expect(headers[name.toLowerCase()], name).toBeDefined();
+    }
   });
 });

@@ -160,6 +160,19 @@ describe('registration', () => {
     expect((await client.partner('GET', '/webhooks', key)).body).toEqual({ webhooks: [] });
   });
 
+  test('has a bound: 250 webhooks of one partner', async () => {
+    const { key } = await client.newPartner();
+    const body = { url: 'https://hooks.example.com/', events: [EVENTS[0]] };
+    const answers = await Promise.all(
+      Array.from({ length: 252 }, () => client.partner('POST', '/webhooks', key, body)),
+    );
+    expect(answers.filter(({ status }) => status === 201)).toHaveLength(250);
+    const [refused] = answers.filter(({ status }) => status !== 201);
+    expect(refused).toMatchObject(failed(400, 'KS-4101'));
+    await client.partner('DELETE', `/webhooks/${answers.find(({ status }) => status === 201)!.body.id}`, key);
+    expect((await client.partner('POST', '/webhooks', key, body)).status).toBe(201);
+  });
+
   test('tells all that is wrong, under the code of the first', async () => {
     const { key } = await client.newPartner();
     const refused = async (body: unknown, code: string, paths: string[]) => {

@@ -6,7 +6,7 @@ import { type Static, Type } from 'typebox';
 import { ERRORS } from './errors.js';
 import { MAX_MICROS, usdToMicros } from './money.js';
 import { MAX_POOL_SIZE } from './raffle.js';
-import { EVENT_TYPES } from './webhook.js';
+import { EVENT_TYPES, type EventType } from './webhook.js';
 
 /** 1 to 128 Unicode characters, neither control characters nor lone surrogates; opaque, nothing is folded. */
 const OPAQUE_PATTERN = '^[^\\p{Cc}\\p{Cs}]{1,128}$';
@@ -270,6 +270,44 @@ export const DeliveryPage = Type.Object({
   ),
   ...pageMembers,
 });
+
+const eventOf = (event: EventType, data: Type.TProperties) =>
+  Type.Object({
+    id: Type.String({ description: 'The same in every attempt, and for every webhook' }),
+    event: Type.Literal(event),
+    createdAt: timestamp(),
+    partnerId: Type.Integer(),
+    data: Type.Object(data),
+  });
+/** What is sent to webhooks, by event type. */
+export const EVENTS = {
+  'spin.large_win': eventOf('spin.large_win', {
+    spinId: Type.String(),
+    gameId: Type.Integer(),
+    playerId: Type.String(),
+    payoutUsd: usd("Above the partner's threshold"),
+    prizeTier: Type.Integer({ minimum: 1, maximum: 6 }),
+    requestId: Type.Optional(Type.String()),
+  }),
+  'settlement.report_ready': eventOf('settlement.report_ready', {
+    reportDate: Type.String({ description: 'YYYY-MM-DD' }),
+    revision: Type.Integer(),
+    integrityHash: Type.String(),
+    totalSpins: Type.Integer(),
+    ggrUsd: usd('Wagered less paid out'),
+  }),
+  'block.low_reserve': eventOf('block.low_reserve', {
+    gameId: Type.Integer(),
+    readyBlocks: Type.Integer({ minimum: 0 }),
+    minReadyBlocks: Type.Integer({ minimum: 1 }),
+  }),
+  'api_key.expiring': eventOf('api_key.expiring', {
+    keyId: Type.Integer(),
+    name: nullable(Type.String()),
+    expiresAt: timestamp(),
+    daysLeft: Type.Integer({ description: '30, 7 or 1' }),
+  }),
+} satisfies Record<EventType, Type.TSchema>;
 
 export const VersionResponse = Type.Object({
   version: Type.String(),

@@ -1,7 +1,7 @@
 /** The OpenAPI 3.1 documents, made of the route table: the schemas that validate are the ones that are shown. */
 import type { TSchema } from 'typebox';
 import { ERRORS, type ErrorEntry } from '../domain/errors.js';
-import { ErrorResponse, SpinBody } from '../domain/requests.js';
+import { ErrorResponse, EVENTS, SpinBody } from '../domain/requests.js';
 import { BODY_LIMIT, CSV_TYPE, OPERATOR_BASE, PARTNER_BASE, type Route } from './route.js';
 
 /** What any request of a scope can be answered with. */
@@ -112,6 +112,44 @@ function parametersOf(route: Route): object[] {
   return [...inPath, ...inQuery];
 }
 
+/** What partners are sent, rather than what they ask for. @param brand stands in the names of the headers */
+function webhooksOf(brand: string): Record<string, object> {
+  const header = (name: string, description: string) => ({
+    name,
+    in: 'header',
+    required: true,
+    description,
+    schema: { type: 'string' },
+  });
+  const parameters = [
+    header(
+      `X-${brand}-Signature`,
+      '`sha256=` and the hexadecimal HMAC-SHA256 of the body, keyed with the secret',
+    ),
+    header(`X-${brand}-Event`, 'Type of the event'),
+    header(`X-${brand}-Delivery-Id`, 'The same in every attempt of a delivery'),
+    header(`X-${brand}-Attempt`, '1 for the first attempt'),
+    header('webhook-id', 'Standard Webhooks: id of the event'),
+    header('webhook-timestamp', 'Standard Webhooks: Unix time of the attempt'),
+    header('webhook-signature', 'Standard Webhooks: `v1,` and the base64 HMAC-SHA256 of `id.timestamp.body`'),
+  ];
+  return Object.fromEntries(
+    Object.entries(EVENTS).map(([event, schema]) => [
+      event,
+      {
+        post: {
+          operationId: `on_${event.replaceAll('.', '_')}`,
+          summary: `The event ${event}`,
+          security: [],
+          parameters,
+          requestBody: { required: true, content: json(schema) },
+          responses: { '2XX': { description: 'Received; anything else is tried again' } },
+        },
+      },
+    ]),
+  );
+}
+
 /** @param version semver of the API */
 export function openApiDocument(
   scope: Route['scope'],
@@ -149,6 +187,7 @@ export function openApiDocument(
     servers: [{ url: scope === 'partner' ? PARTNER_BASE : OPERATOR_BASE }],
     security: [{ apiKey: [] }],
     paths,
+    ...(scope === 'partner' ? { webhooks: webhooksOf(service.name) } : {}),
     components: {
       securitySchemes: { apiKey: { type: 'apiKey', in: 'header', name: 'X-API-Key' } },
       schemas: { Error: ErrorResponse },

@@ -316,12 +316,20 @@ export async function startWorker(parts: WorkerParts): Promise<BlockKeeper> {
   );
   metrics.gauge('spindle_cells_owned', 'Cells that this process writes', () => ownership.cells.length);
   metrics.gauge('spindle_block_pool_queue', 'Blocks that wait for a thread', () => pool.queueSize);
+  // Two gauges of one scrape share a look.
+  let looking: ReturnType<typeof pendingDeliveries> | undefined;
+  const lookPending = () => {
+    looking ??= pendingDeliveries(sql).finally(() => {
+      looking = undefined;
+    });
+    return looking.catch(() => undefined);
+  };
   metrics.gaugeBy(
     'spindle_webhook_deliveries',
     'Deliveries of webhooks that wait, or are under way here',
     'state',
     async () => {
-      const pending = await pendingDeliveries(sql).catch(() => undefined);
+      const pending = await lookPending();
       return [
         ['pending', pending?.pending ?? Number.NaN],
         ['under-way', deliverer.underWay],
@@ -332,9 +340,7 @@ export async function startWorker(parts: WorkerParts): Promise<BlockKeeper> {
     'spindle_webhook_oldest_due_seconds',
     'For how long the oldest delivery that is due has waited',
     'state',
-    async () => [
-      ['pending', (await pendingDeliveries(sql).catch(() => undefined))?.oldestDueSeconds ?? Number.NaN],
-    ],
+    async () => [['pending', (await lookPending())?.oldestDueSeconds ?? Number.NaN]],
   );
   await ownership.start();
   const look = (): void => ownership.lookNow();
