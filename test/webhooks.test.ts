@@ -343,10 +343,11 @@ describe('a delivery', () => {
     }, 'those of the other webhook have had their attempts');
     // One that was under way may have come.
     expect(to.received.filter(({ path }) => path === '/').length).toBeLessThanOrEqual(before + 3);
-    const rows = await books`
-      SELECT status, attempts FROM deliveries WHERE webhook_id = ${id} AND (status <> 'failed' OR attempts > 2)`;
-    expect(rows).toEqual([]);
-    expect(await books`SELECT 1 FROM deliveries WHERE webhook_id = ${id}`).toHaveLength(3);
+    // The record is kept: what waited waits for ever, and what came after was never meant for it.
+    const rows = await books<{ attempts: number }[]>`
+      SELECT attempts FROM deliveries WHERE webhook_id = ${id}`;
+    expect(rows).toHaveLength(3);
+    for (const { attempts } of rows) expect(attempts).toBeLessThanOrEqual(2);
   });
 
   test('is listed in pages, newest first', async () => {

@@ -153,6 +153,8 @@ const ONCE_MORE = raw(`status = 'pending', next_attempt_at = now(), leased_until
 /** Sends the deliveries again that have failed since a time; gives how many. Those of deleted webhooks stay as they are. */
 export async function resendFailed(sql: Sql, actor: string, since: Date): Promise<number> {
   return sql.begin(async (tx) => {
+    // A receiver that was away for days has many.
+    await tx.patiently();
     const [row] = await tx<{ resent: bigint }[]>`
       WITH resent AS (
         UPDATE deliveries d SET ${ONCE_MORE} FROM webhooks w

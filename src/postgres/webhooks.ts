@@ -62,7 +62,7 @@ export async function webhookState(
   return row.deleted_at === null ? 'found' : 'missing';
 }
 
-/** Deletes a webhook: the record is kept, and what waits for it is given up. */
+/** Deletes a webhook. Its record and its deliveries are kept as they are; those that wait are never claimed again. */
 export async function deleteWebhook(
   sql: Sql,
   partnerId: number,
@@ -75,9 +75,6 @@ export async function deleteWebhook(
     if (row.partner_id !== partnerId) return 'foreign';
     if (row.deleted_at !== null) return 'missing';
     await tx`UPDATE webhooks SET deleted_at = now() WHERE webhook_id = ${webhookId}`;
-    await tx`
-      UPDATE deliveries SET status = 'failed', next_attempt_at = NULL, last_error = 'the webhook was deleted'
-      WHERE webhook_id = ${webhookId} AND status = 'pending'`;
     return 'deleted';
   });
 }
