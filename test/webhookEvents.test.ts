@@ -366,6 +366,30 @@ describe('api_key.expiring', () => {
   });
 });
 
+describe('a settlement report', () => {
+  test('is told of once it is made, each revision', async () => {
+    const partner = await listener();
+    await sql.begin(
+      (tx) =>
+        tx`UPDATE partners SET created_at = now() - interval '2 days' WHERE partner_id = ${partner.partnerId}`,
+    );
+    await sql.begin(
+      (tx) => tx`INSERT INTO games (partner_id, game_type, config_name, display_name, changed)
+                 VALUES (${partner.partnerId}, 'slot', 'SETTLED', 'Settled', 0)`,
+    );
+    const date = new Date(Date.now() - DAY_MS).toISOString().slice(0, 10);
+    for (const revision of [1, 2]) {
+      const path = `/partners/${partner.partnerId}/settlements/${date}`;
+      const { status, body } = await client.operator<{ integrityHash: string }>('POST', path);
+      expect(status).toBe(201);
+      await until(() => partner.received.length === revision, 'the partner is told');
+      const { integrityHash } = body;
+      const data = { reportDate: date, revision, integrityHash, totalSpins: 0, ggrUsd: 0 };
+      expect(partner.data('settlement.report_ready').at(-1)).toEqual(data);
+    }
+  });
+});
+
 describe('an event of any kind', () => {
   const report = (partnerId: number) =>
     ({

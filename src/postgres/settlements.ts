@@ -17,6 +17,7 @@ import {
 } from '../domain/settlement.js';
 import { audit } from './changes.js';
 import { raw, type Sql, safe, type Transaction } from './client.js';
+import { recordEvents } from './events.js';
 
 const PARTNER_LOCK = 7_310_005;
 
@@ -149,6 +150,19 @@ export async function unsettledDays(sql: Sql, from: string, through: string): Pr
 /** Called in the transaction that makes a report; what it throws undoes the report. */
 export type OnReport = (tx: Transaction, report: StoredReport) => Promise<void>;
 
+/** The partner is told; the deliverer finds it at its next look. */
+export const tellPartner: OnReport = async (tx, { partnerId, report, integrityHash }) => {
+  const { reportDate, revision, totalSpins, ggrUsd, generatedAt } = report;
+  await recordEvents(tx, [
+    {
+      event: 'settlement.report_ready',
+      partnerId,
+      createdAt: new Date(generatedAt),
+      data: { reportDate, revision, integrityHash, totalSpins, ggrUsd },
+    },
+  ]);
+};
+
 export interface WantedReport {
   readonly partnerId: number;
   readonly date: string;
@@ -172,7 +186,7 @@ export interface WantedReport {
 export async function makeReport(
   sql: Sql,
   wanted: WantedReport,
-  onReport: OnReport,
+  onReport: OnReport = tellPartner,
 ): Promise<StoredReport | 'acknowledged' | 'not-due'> {
   const { partnerId, date, ids } = wanted;
   return sql.begin(async (tx) => {
@@ -203,7 +217,6 @@ export async function makeReport(
       RETURNING ${COLUMNS}`;
     const made = fromRow(row!);
     await audited(tx, wanted.actor, 'settlement.generate', newest, made);
-    // The webhook event settlement.report_ready belongs here: in this transaction, once a report is ready.
     if (isComplete) await onReport(tx, made);
     return made;
   });

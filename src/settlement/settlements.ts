@@ -16,7 +16,7 @@ export interface SettlementOptions {
   readonly store: Store;
   readonly lookups: Lookups;
   readonly now?: () => Date;
-  /** Called in the transaction that makes a complete report. */
+  /** Called in the transaction that makes a complete report; absent: the partner is told. */
   readonly onReport?: OnReport;
   readonly onMade?: (report: StoredReport) => void;
   /** Redis could not be asked whether a day is complete: it is taken not to be. */
@@ -138,7 +138,7 @@ export class Settlements {
         end: new Date(endMs),
         now: this.now(),
       },
-      onReport ?? (async () => {}),
+      onReport,
     );
     if (typeof made !== 'string') onMade?.(made);
     return made;
