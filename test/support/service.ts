@@ -14,6 +14,8 @@ import { nameServers } from '../../src/webhooks/destination.js';
 
 export const ROOT = join(import.meta.dirname, '..', '..');
 export const OPERATOR_KEY = 'operator-key-for-tests';
+/** `npm run scale`: the tests of great numbers take all of them. */
+export const IS_WHOLE = process.env.SCALE === 'whole';
 
 export interface TestStores {
   readonly redisUrl: string;
