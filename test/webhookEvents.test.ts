@@ -23,6 +23,7 @@ import {
   type TestStores,
   until,
 } from './support/service.js';
+import { longAgo } from './support/settlement.js';
 
 const DAY_MS = 86_400_000;
 const EVENTS = ['spin.large_win', 'settlement.report_ready', 'block.low_reserve', 'api_key.expiring'];
@@ -35,7 +36,10 @@ let books: postgres.Sql;
 
 beforeAll(async () => {
   stores = await freshStores();
-  client = await startService(stores);
+  // Reports are made when a test says so.
+  client = await startService(stores, {
+    SETTLEMENT_CRON: longAgo(new Date().toISOString().slice(0, 10)),
+  });
   sql = connectPostgres(stores.databaseUrl, { max: 6, name: 'test', onError: () => {} });
   books = postgres(stores.databaseUrl, { max: 2, onnotice: () => {} });
 });
@@ -366,27 +370,42 @@ describe('api_key.expiring', () => {
   });
 });
 
-describe('a settlement report', () => {
-  test('is told of once it is made, each revision', async () => {
+describe('settlement.report_ready', () => {
+  test('is told of each report of a day that is over, and of each revision', async () => {
     const partner = await listener();
-    await sql.begin(
-      (tx) =>
-        tx`UPDATE partners SET created_at = now() - interval '2 days' WHERE partner_id = ${partner.partnerId}`,
-    );
-    await sql.begin(
-      (tx) => tx`INSERT INTO games (partner_id, game_type, config_name, display_name, changed)
-                 VALUES (${partner.partnerId}, 'slot', 'SETTLED', 'Settled', 0)`,
-    );
-    const date = new Date(Date.now() - DAY_MS).toISOString().slice(0, 10);
-    for (const revision of [1, 2]) {
+    await client.newGame(partner.key, parSheet('classic-3-reel'));
+    await books`
+      UPDATE partners SET created_at = created_at - interval '2 days' WHERE partner_id = ${partner.partnerId}`;
+    await books`
+      UPDATE games SET created_at = created_at - interval '2 days' WHERE partner_id = ${partner.partnerId}`;
+    const make = async (date: string) => {
       const path = `/partners/${partner.partnerId}/settlements/${date}`;
-      const { status, body } = await client.operator<{ integrityHash: string }>('POST', path);
+      const { status, body } = await client.operator<{ reportStatus: string; integrityHash: string }>(
+        'POST',
+        path,
+      );
       expect(status).toBe(201);
-      await until(() => partner.received.length === revision, 'the partner is told');
-      const { integrityHash } = body;
-      const data = { reportDate: date, revision, integrityHash, totalSpins: 0, ggrUsd: 0 };
-      expect(partner.data('settlement.report_ready').at(-1)).toEqual(data);
-    }
+      return body;
+    };
+    const day = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
+    const today = day(Date.now());
+    const reportDate = day(Date.parse(today) - DAY_MS);
+    // A day that is not over has no report that is ready.
+    expect((await make(today)).reportStatus).toBe('PENDING');
+    const first = await make(reportDate);
+    const second = await make(reportDate);
+    await until(() => partner.received.length === 2, 'the partner is told');
+    const told = partner.data('settlement.report_ready');
+    expect(told.sort((a, b) => Number(a.revision) - Number(b.revision))).toEqual(
+      [first, second].map(({ integrityHash }, i) => ({
+        reportDate,
+        revision: i + 1,
+        integrityHash,
+        totalSpins: 0,
+        ggrUsd: 0,
+      })),
+    );
+    expect(await recorded(partner.partnerId)).toBe(2);
   });
 });
 

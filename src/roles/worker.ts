@@ -270,6 +270,7 @@ export async function startWorker(parts: WorkerParts): Promise<BlockKeeper> {
       onMade: ({ partnerId, report, status, integrityHash }) => {
         metrics.settlementReports.inc({ status });
         const { reportDate, revision } = report;
+        onEvents();
         log.info({ partnerId, reportDate, revision, status, integrityHash }, 'a settlement report is made');
       },
       onUnknown: (error) => {
