@@ -6,6 +6,8 @@ import { createServer, type Server } from 'node:http';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, type Metric, Registry } from 'prom-client';
 
 const LATENCY_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
+/** Prometheus waits ten seconds for a scrape, and whoever looks by hand less. */
+const SCRAPE_PATIENCE_MS = 500;
 const BATCH_BUCKETS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
 
 /** A histogram with one label, whose observations cost a short scan. */
@@ -234,7 +236,7 @@ export class Metrics {
     });
   }
 
-  /** A gauge with one label, whose series are asked for at each scrape. */
+  /** A gauge with one label, whose series are asked for at each scrape; it has none where a store does not tell in time. */
   gaugeBy(name: string, help: string, label: string, read: () => Promise<[string, number][]>): void {
     const gauge: Gauge = new Gauge({
       name,
@@ -242,7 +244,7 @@ export class Metrics {
       labelNames: [label],
       registers: [this.registry],
       collect: async () => {
-        const series = await read();
+        const series = await soon(read());
         gauge.reset();
         for (const [labelValue, value] of series) gauge.set({ [label]: labelValue }, value);
       },
@@ -275,6 +277,19 @@ export class Metrics {
         counter.inc(read());
       },
     });
+  }
+}
+
+/** A store that hangs must not hold up what the scrape knows without it. */
+async function soon<T>(series: Promise<T[]>): Promise<T[]> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<T[]>((resolve) => {
+    timer = setTimeout(() => resolve([]), SCRAPE_PATIENCE_MS);
+  });
+  try {
+    return await Promise.race([series.catch(() => []), late]);
+  } finally {
+    clearTimeout(timer);
   }
 }
 
