@@ -31,6 +31,8 @@ export interface SpinServices {
    * Rejects where that can't be told.
    */
   soldBefore(game: Game, partner: Partner, requestId: string): Promise<SoldTicket | undefined> | undefined;
+  /** All tickets of a raffle are dealt. True once the last one is booked; false where that does not come to be known. */
+  isSoldOut(game: Game): Promise<boolean>;
   /** Told of every spin that was dealt. */
   onDealt(game: Game, payoutMicros: number): void;
 }
@@ -277,6 +279,13 @@ class DealJob implements SpinJob {
       case SPIN_STATUS.replay:
         this.#answer(result, window, REPLAYED);
         return;
+      case SPIN_STATUS.raffleClosed:
+        // Terminal, so not said while the last tickets could still come back: what is not booked a rebuild sells again.
+        this.#services.isSoldOut(this.game!).then((isSoldOut) => {
+          const entry = isSoldOut ? ERRORS.raffleClosed : ERRORS.unavailable;
+          this.#replies.error(this.#exchange, entry, window);
+        });
+        return;
       default:
         this.#replies.error(this.#exchange, this.#refusal(result.status), window);
     }
@@ -319,8 +328,6 @@ class DealJob implements SpinJob {
         return ERRORS.noBlockServable;
       case SPIN_STATUS.outboxFull:
         return ERRORS.unavailable;
-      case SPIN_STATUS.raffleClosed:
-        return ERRORS.raffleClosed;
       default:
         return ERRORS.spinFailed;
     }

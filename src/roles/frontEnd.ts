@@ -23,7 +23,7 @@ import type { Scripts } from '../redis/scripts.js';
 import { Settlements } from '../settlement/settlements.js';
 import { Acknowledgements } from '../spins/acknowledgements.js';
 import { Adjuster } from '../spins/adjuster.js';
-import { type Dealt, SpinBatcher } from '../spins/batcher.js';
+import { type Dealt, SpinBatcher, within } from '../spins/batcher.js';
 import type { Undo } from '../undo.js';
 import { judgeRegistration, type Resolve } from '../webhooks/destination.js';
 
@@ -31,6 +31,8 @@ import { judgeRegistration, type Resolve } from '../webhooks/destination.js';
 const WAITING_MAX = 10_000;
 const KEY_TOUCH_MS = 10_000;
 const DRAIN_MS = 5000;
+/** How often it is looked whether the last ticket of a raffle is booked, while somebody waits for that. */
+const SOLD_OUT_POLL_MS = 10;
 
 export interface FrontEndParts {
   config: Config;
@@ -195,6 +197,17 @@ export async function startFrontEnd(parts: FrontEndParts): Promise<number> {
         if (entry === undefined) return undefined;
         return { ...entry, spinId: spinIds.encodeOne(entry.id, partner.partnerId) };
       });
+    },
+    isSoldOut: async ({ gameId }) => {
+      const deadline = performance.now() + config.SPIN_DEADLINE_MS;
+      const isClosed = (): boolean => directory.game(gameId)?.status === 'CLOSED';
+      while (!isClosed()) {
+        const leftMs = deadline - performance.now();
+        if (leftMs <= 0) return false;
+        await within(directory.refresh(), leftMs).catch(() => {});
+        if (!isClosed()) await new Promise((resolve) => setTimeout(resolve, SOLD_OUT_POLL_MS));
+      }
+      return true;
     },
     onDealt: (game, payoutMicros) => metrics.dealt(game.wagerMicros, payoutMicros),
     onFault,
