@@ -1,4 +1,6 @@
 /** Redis loses tickets that were dealt and not booked: what was said of them by then, and whether the rest is sold. */
+import { readdir, stat, truncate } from 'node:fs/promises';
+import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { cellKey, outboxKey } from '../src/redis/keys.js';
@@ -97,4 +99,21 @@ test('a raffle is not called closed before its last ticket is booked: that could
   await sold('early');
   expect(await buy('late')).toBe('410 KS-4218');
   expect((await pool()).body.status).toBe('CLOSED');
+});
+
+test('tickets that a server took with it under the same epoch are not waited for by what comes after', async () => {
+  await sold('first');
+  await until(async () => (await inOutbox()) === 0, 'it is booked and trimmed');
+  const folder = join(stores.dataDir, 'redis', 'appendonlydir');
+  const log = join(folder, (await readdir(folder)).find((name) => name.endsWith('.incr.aof'))!);
+  await worker.end('SIGKILL');
+  const { size } = await stat(log);
+  expect(await buy('lost')).toBe('409 KS-4110');
+  // As where a replica takes over that was behind.
+  await stores.redis.stop();
+  await truncate(log, size);
+  await stores.redis.start();
+  await startWorker();
+  await sold('last');
+  expect(await buy('lost')).toBe('410 KS-4218');
 });

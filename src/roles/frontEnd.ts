@@ -67,6 +67,7 @@ export async function startFrontEnd(parts: FrontEndParts): Promise<number> {
   );
   const acknowledgements = new Acknowledgements({
     read: store.cellCursors,
+    serverOf: () => redis.serverId,
     deadlineMs: config.SPIN_DEADLINE_MS,
     onBooked: (seconds) => metrics.ackSeconds.observe(seconds),
     onError: (error) => {
@@ -81,7 +82,7 @@ export async function startFrontEnd(parts: FrontEndParts): Promise<number> {
     log.warn({ ...fields, unsaid }, 'a batch of spins had no answer'),
   );
   const booked = async (cell: number, { epoch, serverId }: Dealt, id: bigint): Promise<boolean> => {
-    if (!(await acknowledgements.booked(cell, epoch, id))) return false;
+    if (!(await acknowledgements.booked(cell, { epoch, serverId }, id))) return false;
     // A Redis that came back may lack what was dealt before: then the ledger has later entries, and not this one.
     return redis.serverId === serverId || (await store.findEntry(id)) !== undefined;
   };

@@ -9,6 +9,8 @@
 export interface AcknowledgementsOptions {
   /** How far each cell is booked, as Postgres says. */
   readonly read: () => Promise<readonly { cell: number; epoch: string; cursor: bigint }[]>;
+  /** Which run of the store's server is reached now. */
+  readonly serverOf: () => string | undefined;
   /** How long somebody waits at the most. */
   readonly deadlineMs: number;
   readonly onError: (error: unknown) => void;
@@ -16,9 +18,14 @@ export interface AcknowledgementsOptions {
   readonly onBooked: (seconds: number) => void;
 }
 
-interface Waiting {
+/** What was dealt, under which epoch, by which run of the store's server. */
+interface Owed {
   readonly epoch: string;
+  readonly serverId: string | undefined;
   readonly id: bigint;
+}
+
+interface Waiting extends Owed {
   readonly since: number;
   readonly resolve: (isBooked: boolean) => void;
 }
@@ -29,7 +36,7 @@ interface Cell {
   /** In the order in which they came: that of their ids, but for replays. */
   waiting: Waiting[];
   /** The newest that was given up and is not known to be booked. */
-  owed: { readonly epoch: string; readonly id: bigint } | undefined;
+  owed: Owed | undefined;
 }
 
 /** Who waits longer than this has Postgres asked. */
@@ -49,11 +56,11 @@ export class Acknowledgements {
   }
 
   /** True once the ledger has every entry of the cell up to this one; false where that is not known in time. */
-  booked(cell: number, epoch: string, id: bigint): Promise<boolean> {
+  booked(cell: number, { epoch, serverId }: Omit<Owed, 'id'>, id: bigint): Promise<boolean> {
     const known = this.#cell(cell);
     if (known.epoch === epoch && known.cursor >= id) return Promise.resolve(true);
     return new Promise((resolve) => {
-      known.waiting.push({ epoch, id, since: performance.now(), resolve });
+      known.waiting.push({ epoch, serverId, id, since: performance.now(), resolve });
       this.#timer ??= setTimeout(this.#turn, TURN_MS);
     });
   }
@@ -62,6 +69,7 @@ export class Acknowledgements {
   isStalled(cell: number): boolean {
     const known = this.#cells.get(cell);
     if (known === undefined) return false;
+    this.#forgive(known);
     const [oldest] = known.waiting;
     return (
       known.owed !== undefined ||
@@ -91,6 +99,15 @@ export class Acknowledgements {
     known.waiting = left;
   }
 
+  /**
+   * What a run of the server dealt that has ended may be lost with it, under the same epoch: then the ledger comes to it only
+   * once something more is dealt, which must not wait for it.
+   */
+  #forgive(known: Cell): void {
+    const serverId = this.#options.serverOf();
+    if (serverId !== undefined && known.owed?.serverId !== serverId) known.owed = undefined;
+  }
+
   #cell(cell: number): Cell {
     let known = this.#cells.get(cell);
     if (known === undefined) {
@@ -111,6 +128,7 @@ export class Acknowledgements {
         if (cell.owed === undefined || each.id > cell.owed.id) cell.owed = each;
       }
       cell.waiting = cell.waiting.filter((each) => !isLate(each));
+      this.#forgive(cell);
       oldest = Math.min(oldest, ...cell.waiting.map(({ since }) => since));
     }
     const isOwed = [...this.#cells.values()].some(({ owed }) => owed !== undefined);
