@@ -3,10 +3,41 @@ import { ApiError, ERRORS } from '../domain/errors.js';
 import { microsToUsdText } from '../domain/money.js';
 import { checkPrizeTable, prizeTableUsd } from '../domain/raffle.js';
 import { PoolResponse, RaffleBody, RaffleResponse } from '../domain/requests.js';
+import { Turns } from '../turns.js';
 import { type GameServices, gameOf } from './games.js';
 import { learn, pathId, type Route } from './route.js';
 
-export const raffleRoutes = (services: GameServices): Route[] => [
+/** Of the pools that were asked for last: one of a million tickets is 2.7 MB, and takes that long to read. */
+const REVEALS_KEPT = 4;
+/** Each holds one of the connections to Postgres, which the ledger needs, too. */
+const REVEALS_AT_ONCE = 2;
+
+/** Reads what a closed raffle reveals, which never changes: once, however many ask for it at a time. */
+function revealer({ store }: Pick<GameServices, 'store'>) {
+  const turns = new Turns(REVEALS_AT_ONCE);
+  const kept = new Map<number, Promise<{ seed: string; nonce: string; order: string }>>();
+  const read = async (gameId: number) => {
+    const pool = await store.closedPool(gameId);
+    if (pool === undefined) throw new Error(`Raffle ${gameId} is closed and has no pool`);
+    return {
+      seed: pool.seed.toString('hex'),
+      nonce: pool.nonce.toString('hex'),
+      order: pool.order.toString('base64'),
+    };
+  };
+  return (gameId: number) => {
+    const known = kept.get(gameId);
+    const reveal = known ?? turns.run(() => read(gameId));
+    // Put at the end: the first is the one that was asked for longest ago.
+    kept.delete(gameId);
+    kept.set(gameId, reveal);
+    if (known === undefined) reveal.catch(() => kept.delete(gameId));
+    if (kept.size > REVEALS_KEPT) kept.delete(kept.keys().next().value!);
+    return reveal;
+  };
+}
+
+export const raffleRoutes = (services: GameServices, reveal = revealer(services)): Route[] => [
   {
     method: 'post',
     path: '/partners/{id}/raffles',
@@ -61,7 +92,6 @@ export const raffleRoutes = (services: GameServices): Route[] => [
         throw new ApiError(ERRORS.gameNotRegistered);
       const { raffle } = row;
       if (raffle === undefined) throw new ApiError(ERRORS.notFound);
-      const pool = raffle.closedAt === null ? undefined : await services.store.closedPool(row.gameId);
       return {
         gameConfigId: row.gameId,
         displayName: row.displayName,
@@ -71,14 +101,7 @@ export const raffleRoutes = (services: GameServices): Route[] => [
         poolCommitment: raffle.commitment,
         sealedAt: raffle.sealedAt?.toISOString() ?? null,
         closedAt: raffle.closedAt?.toISOString() ?? null,
-        reveal:
-          pool === undefined
-            ? null
-            : {
-                seed: pool.seed.toString('hex'),
-                nonce: pool.nonce.toString('hex'),
-                order: pool.order.toString('base64'),
-              },
+        reveal: raffle.closedAt === null ? null : await reveal(row.gameId),
       };
     },
   },
