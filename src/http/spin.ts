@@ -28,7 +28,7 @@ export interface SpinServices {
   waitsForLedger(game: Game | undefined): boolean;
   /**
    * The ticket of a raffle that was sold under a requestId, where the store may have let that go; undefined: none was.
-   * Rejects where that can't be told.
+   * Rejects where that can't be told now.
    */
   soldBefore(game: Game, partner: Partner, requestId: string): Promise<SoldTicket | undefined> | undefined;
   /** All tickets of a raffle are dealt. True once the last one is booked; false where that does not come to be known. */
@@ -106,7 +106,10 @@ export class SpinEndpoint {
         if (ticket === undefined) deal();
         else this.#tellSold(exchange, partner, ticket, body, game!, isWager);
       },
-      () => this.#replies.error(exchange, ERRORS.unavailable, ownWindow(partner, true)),
+      () => {
+        const unavailable = new ApiError(ERRORS.unavailable);
+        this.#services.submit(new CountedJob(exchange, partner, this.#replies, KIND.countSpin, unavailable));
+      },
     );
   }
 
