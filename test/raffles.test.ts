@@ -3,7 +3,12 @@ import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { poolFaults, type RevealedPool } from '../src/domain/raffle.js';
+import type { GameServices } from '../src/http/games.js';
+import { LookUps } from '../src/http/lookUps.js';
+import { raffleRoutes } from '../src/http/raffles.js';
+import type { RouteRequest } from '../src/http/route.js';
 import { connectPostgres } from '../src/postgres/client.js';
+import { openStore } from '../src/postgres/store.js';
 import { audit } from '../src/recovery/audit.js';
 import { connectRedis, openRedisClient } from '../src/redis/client.js';
 import { cellKey } from '../src/redis/keys.js';
@@ -502,6 +507,86 @@ test('after Redis is wiped a raffle goes on at the ticket after the last one tha
   expect((await sql`SELECT * FROM voids WHERE game_id IN (${open}, ${closed}, ${untouched})`).length).toBe(0);
   await until(async () => (await buy(untouched)).status === 200, 'the untouched one is sold, too');
   await booksHold(sql);
+});
+
+test('what a closed pool reveals, which may be 2.7 MB, is read once, however many ask for it at once', async () => {
+  const gameId = await newRaffle(1);
+  expect((await buy(gameId)).status).toBe(200);
+  const own = connectPostgres(stores.databaseUrl, { max: 2, name: 'reveal-test', onError: () => {} });
+  const store = openStore(own);
+  let reads = 0;
+  const services = {
+    store: {
+      ...store,
+      closedPool: (id: number) => {
+        reads++;
+        return store.closedPool(id);
+      },
+    },
+  } as GameServices;
+  const route = raffleRoutes(services).find(({ operationId }) => operationId === 'getPool')!;
+  const request = { params: { id: String(gameId) }, partner: { partnerId: partner.partnerId } };
+  const ask = () => route.handle!(request as unknown as RouteRequest);
+  try {
+    const pools = await Promise.all(Array.from({ length: 100 }, ask));
+    const { body } = await poolOf(gameId);
+    for (const pool of pools) expect(pool).toMatchObject({ reveal: body.reveal });
+    expect(reads).toBe(1);
+  } finally {
+    await own.end();
+  }
+});
+
+test('who repeats tickets of an old raffle beyond the limit is turned away by the window', async () => {
+  const limited = await service.newPartner({ spinRateLimit: 5 });
+  const gameId = await newRaffle(1, undefined, limited);
+  await sql`UPDATE raffles SET sealed_at = sealed_at - interval '3 days' WHERE game_id = ${gameId}`;
+  await service.operator('PATCH', `/games/${gameId}`, { status: 'SUSPENDED' });
+  const answers = await Promise.all(
+    Array.from({ length: 200 }, (_, i) =>
+      service.spin(limited.key, { gameId, playerId: 'a', wagerUsd: 0.5, requestId: `flood-${i}` }),
+    ),
+  );
+  const codes = answers.map(({ body }) => body.errorCode);
+  expect(codes.filter((code) => code === 'KS-4291').length).toBeGreaterThanOrEqual(190);
+  expect(new Set(codes)).toEqual(new Set(['KS-4202', 'KS-4291']));
+});
+
+test('what a partner has looked up in a minute is bounded, and the order is kept', async () => {
+  const lookUps = new LookUps();
+  const one = { partnerId: 1, spinRateLimit: 2 };
+  const ended: string[] = [];
+  const asked = Array.from({ length: 50 }, (_, i) =>
+    lookUps
+      .run(one, 60_000, async () => {
+        await new Promise((resolve) => setImmediate(resolve));
+        return i;
+      })
+      .then(
+        (value) => ended.push(`found ${value}`),
+        () => ended.push('refused'),
+      ),
+  );
+  expect(await lookUps.run({ partnerId: 2, spinRateLimit: 2 }, 60_000, async () => 'other')).toBe('other');
+  await Promise.all(asked);
+  expect(ended.slice(0, 5)).toEqual(['found 0', 'found 1', 'found 2', 'found 3', 'refused']);
+  expect(new Set(ended.slice(4))).toEqual(new Set(['refused']));
+  expect(await lookUps.run(one, 120_000, async () => 'next minute')).toBe('next minute');
+  await expect(
+    lookUps.run(one, 120_000, async () => Promise.reject(new Error('Postgres is away'))),
+  ).rejects.toThrow('away');
+});
+
+test('a worker that takes raffles over changes nothing of those that are open', async () => {
+  await newRaffle(2);
+  const changes = async () => (await sql`SELECT last_value FROM change_number`)[0]!.last_value;
+  const before = await changes();
+  await service.stop();
+  service = await startService(stores, { CELLS: '1' });
+  const gameId = await newRaffle(2);
+  expect((await buy(gameId)).status).toBe(200);
+  // One to make it, one to open it.
+  expect(await changes()).toBe(before + 2n);
 });
 
 describe('the audit of a raffle', () => {

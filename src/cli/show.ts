@@ -57,7 +57,7 @@ async function find(
       const cell = await cellOfGame(sql, gameId);
       const game = cell === undefined ? undefined : await lookups.findGame(cell, gameId);
       if (game === undefined) throw new NotFoundError('No such game, or it has no block yet');
-      return [{ gameId, cell: cell!, ...game, outcomesReady: game.queueEnd - game.nextIndex }];
+      return [{ gameId, cell: cell!, ...game, outcomesReady: Math.max(0, game.queueEnd - game.nextIndex) }];
     }
     if (what === 'outbox') {
       const records = await lookups.outbox(whole(first, 'CELL'), limit);

@@ -73,7 +73,8 @@ async function operatorGame(services: GameServices, row: GameRow) {
     ...(row.raffle === undefined ? {} : { ticketsRemaining: row.raffle.ticketsRemaining }),
     queue: {
       readyBlocks: record?.readyBlocks ?? 0,
-      outcomesReady: record === undefined ? 0 : record.queueEnd - record.nextIndex,
+      // A raffle whose cell was rebuilt ends at 0 until its pool is loaded again.
+      outcomesReady: record === undefined ? 0 : Math.max(0, record.queueEnd - record.nextIndex),
       consumed: record?.nextIndex ?? 0,
     },
     totals: {
