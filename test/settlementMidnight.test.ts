@@ -177,3 +177,32 @@ test('the sums of all reports are those of the ledger and of what clients were t
   expect((complete!.report.totalSpins as number) - (pending!.report.totalSpins as number)).toBe(10);
   expect((await verifySettlements(own, undefined)).differences).toEqual([]);
 });
+
+test('a raffle is in the reports of the days on which it was there, and of none after its last', async () => {
+  const partner = await oldPartner(service, sql, today, 4);
+  const { body } = await service.operator<{ gameConfigId: number }>(
+    'POST',
+    `/partners/${partner.partnerId}/raffles`,
+    {
+      displayName: 'A raffle',
+      configName: 'SHORT_RAFFLE',
+      ticketPriceUsd: 0.5,
+      poolSize: 2,
+      prizes: [{ prizeName: 'Bike', prizeTier: 4, valueUsd: 3, count: 1 }],
+    },
+  );
+  const raffleId = body.gameConfigId;
+  const madeAt = `${shift(today, -3)}T10:00:00Z`;
+  const closedAt = `${shift(today, -2)}T00:00:00Z`;
+  await sql`UPDATE games SET created_at = ${madeAt} WHERE game_id = ${raffleId}`;
+  await sql`UPDATE raffles SET sealed_at = ${madeAt}, closed_at = ${closedAt} WHERE game_id = ${raffleId}`;
+  const { settlements } = await worker(today);
+  for (const day of [-4, -3, -2, -1])
+    await settlements.makeNow(partner.partnerId, shift(today, day), 'operator');
+  const listed = (await reportsOf(sql, partner.partnerId)).map(({ report }) =>
+    (report.gameBreakdown as { gameConfigId: number }[]).some(
+      ({ gameConfigId }) => gameConfigId === raffleId,
+    ),
+  );
+  expect(listed).toEqual([false, true, true, false]);
+});

@@ -205,7 +205,10 @@ export const SettlementReport = Type.Object(
           }),
         ),
       }),
-      { description: 'Every game that the partner had on that day, by gameConfigId, played or not' },
+      {
+        description:
+          'Every game that the partner had on that day, by gameConfigId, played or not; no raffle that was closed before it',
+      },
     ),
     ledgerFrom: Type.String({
       description:

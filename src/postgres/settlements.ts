@@ -168,7 +168,8 @@ export interface WantedReport {
   readonly date: string;
   /** Entry ids of the day: from (with) and to (without). */
   readonly ids: { readonly from: bigint; readonly to: bigint };
-  /** When the day ends. */
+  /** When the day begins, and when it ends. */
+  readonly start: Date;
   readonly end: Date;
   /** All of the day's entries are known to be in the ledger. */
   readonly isComplete: boolean;
@@ -237,11 +238,12 @@ async function previousHash(tx: Transaction, partnerId: number, date: string): P
 
 /**
  * What the books have of a day, and how far its cell is booked: one statement, so that the two fit each other. Games that
- * were there on that day are listed even where nobody played them.
+ * were there on that day are listed even where nobody played them; raffles that were closed before it are not: a report must
+ * not grow with every raffle that there ever was.
  */
 async function figuresOf(
   tx: Transaction,
-  { partnerId, date, end }: WantedReport,
+  { partnerId, date, start, end }: WantedReport,
 ): Promise<{ games: GameFigures[]; adjustmentsMicros: bigint; cursor: bigint }> {
   const rows = await tx<
     {
@@ -268,7 +270,8 @@ async function figuresOf(
                         spins, wagered_micros, paid_micros
                  FROM games LEFT JOIN par_sheets USING (par_sheet_id) LEFT JOIN raffles USING (game_id)
                    LEFT JOIN game_days d ON d.game_id = games.game_id AND d.day = ${date}::date
-                 WHERE games.partner_id = ${partnerId} AND (games.created_at < ${end} OR d.game_id IS NOT NULL)) g
+                 WHERE games.partner_id = ${partnerId}
+                   AND (games.created_at < ${end} AND coalesce(closed_at >= ${start}, true) OR d.game_id IS NOT NULL)) g
         ON g.partner_id = p.partner_id
     WHERE p.partner_id = ${partnerId} ORDER BY g.game_id`;
   return {

@@ -135,6 +135,7 @@ export class Settlements {
         partnerId,
         date,
         ids: { from: firstIdAt(startMs), to: firstIdAt(endMs) },
+        start: new Date(startMs),
         end: new Date(endMs),
         now: this.now(),
       },
