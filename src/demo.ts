@@ -115,10 +115,11 @@ export async function seedDemo(store: Store, apiKey: string): Promise<Demo> {
     (await store.createRaffle(ACTOR, { partnerId, ...RAFFLE }));
   if (raffle === 'name-taken') throw new Error('The demo raffle was made by another process just now');
   const sheet: ParSheet | undefined = (await store.findParSheet(game.parSheetId!))?.sheet;
+  const table = (await store.findGame(raffle.gameId))?.raffle?.table;
   return {
     gameId: game.gameId,
     wagerUsd: sheet?.denominationUsd ?? SHEET.denominationUsd,
     raffleId: raffle.gameId,
-    ticketPriceUsd: raffle.raffle?.table.ticketPriceUsd ?? RAFFLE.table.ticketPriceUsd,
+    ticketPriceUsd: table?.ticketPriceUsd ?? RAFFLE.table.ticketPriceUsd,
   };
 }

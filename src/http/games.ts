@@ -41,7 +41,7 @@ export function gameOf(row: GameRow, wagerMicros: number) {
     wagerIncrementUsd: wagerUsd,
     ...(row.raffle === undefined
       ? {}
-      : { poolSize: row.raffle.table.poolSize, poolCommitment: row.raffle.commitment }),
+      : { poolSize: row.raffle.poolSize, poolCommitment: row.raffle.commitment }),
   };
 }
 

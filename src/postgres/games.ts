@@ -9,7 +9,9 @@ const BLOCKS_REQUESTED_MAX = 1000;
 
 /** What a raffle has beside what every game has. */
 export interface RaffleRow {
-  table: PrizeTableUsd;
+  /** Undefined in a list: many of up to a thousand prizes take long to read. */
+  table: PrizeTableUsd | undefined;
+  poolSize: number;
   /** Hexadecimal; null until the pool is sealed. */
   commitment: string | null;
   /** Tickets that are not booked as sold. */
@@ -40,7 +42,8 @@ interface Row {
   display_name: string;
   status: GameStatus;
   created_at: Date;
-  prize_table: PrizeTableUsd | null;
+  prize_table?: PrizeTableUsd | null;
+  pool_size: number | null;
   commitment: string | null;
   sold: bigint;
   sealed_at: Date | null;
@@ -53,12 +56,14 @@ const STATUS_TEXT = `
        WHEN pool_size IS NOT NULL AND sealed_at IS NULL THEN 'SEALING' ELSE status END`;
 export const GAME_STATUS = raw(STATUS_TEXT);
 
-const SELECT = raw(`
-  SELECT game_id, partner_id, par_sheet_id, game_type, config_name, display_name, ${STATUS_TEXT} AS status, created_at,
-    prize_table, sealed_at, closed_at, coalesce(next_index, 0) AS sold,
+const LISTED = `
+  game_id, partner_id, par_sheet_id, game_type, config_name, display_name, ${STATUS_TEXT} AS status, created_at,
+    pool_size, sealed_at, closed_at, coalesce(next_index, 0) AS sold,
     (SELECT encode(commitment, 'hex') FROM blocks b
-     WHERE pool_size IS NOT NULL AND b.game_id = games.game_id AND from_index = 0) AS commitment
-  FROM games LEFT JOIN raffles USING (game_id) LEFT JOIN game_progress USING (game_id)`);
+     WHERE pool_size IS NOT NULL AND b.game_id = games.game_id AND from_index = 0) AS commitment`;
+const FROM = 'FROM games LEFT JOIN raffles USING (game_id) LEFT JOIN game_progress USING (game_id)';
+const SELECT = raw(`SELECT prize_table, ${LISTED} ${FROM}`);
+const SELECT_LIST = raw(`SELECT ${LISTED} ${FROM}`);
 
 const fromRow = (row: Row): GameRow => ({
   gameId: row.game_id,
@@ -70,12 +75,13 @@ const fromRow = (row: Row): GameRow => ({
   status: row.status,
   createdAt: row.created_at,
   raffle:
-    row.prize_table === null
+    row.pool_size === null
       ? undefined
       : {
-          table: row.prize_table,
+          table: row.prize_table ?? undefined,
+          poolSize: row.pool_size,
           commitment: row.commitment,
-          ticketsRemaining: row.prize_table.poolSize - safe(row.sold),
+          ticketsRemaining: row.pool_size - safe(row.sold),
           sealedAt: row.sealed_at,
           closedAt: row.closed_at,
         },
@@ -109,7 +115,7 @@ export async function registerGame(
 }
 
 export async function listGames(sql: Sql, partnerId: number): Promise<GameRow[]> {
-  const rows = await sql<Row[]>`${SELECT} WHERE partner_id = ${partnerId} ORDER BY game_id`;
+  const rows = await sql<Row[]>`${SELECT_LIST} WHERE partner_id = ${partnerId} ORDER BY game_id`;
   return rows.map(fromRow);
 }
 
