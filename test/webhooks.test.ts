@@ -1,4 +1,7 @@
 /** Webhooks: registration, exactly one event per cause, and deliveries that arrive, are signed and are tried again. */
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { Worker } from 'node:worker_threads';
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { hmacSha256, standardSignature } from '../src/domain/webhook.js';
@@ -63,6 +66,27 @@ async function receiver(reply?: Reply, port?: number): Promise<Receiver> {
   const started = await startReceiver(reply, port);
   onTestFinished(() => started.close());
   return started;
+}
+
+/** A server that takes no connection any more, as one behind a firewall that answers nothing. */
+async function fullServer(): Promise<{ port: number }> {
+  const server = new Worker(
+    `const { parentPort } = require('node:worker_threads');
+    const server = require('node:net').createServer().listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => {
+      parentPort.postMessage(server.address().port);
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
+    });`,
+    { eval: true },
+  );
+  onTestFinished(async () => void (await server.terminate()));
+  const [port] = (await once(server, 'message')) as [number];
+  const waiting = Array.from({ length: 8 }, () => connect(port, '127.0.0.1').on('error', () => {}));
+  onTestFinished(() => {
+    for (const socket of waiting) socket.destroy();
+  });
+  // Linux takes one more than the backlog, and drops what comes then.
+  await until(() => waiting.filter((socket) => !socket.connecting).length >= 2, 'the queue is full');
+  return { port };
 }
 
 async function deliveries(key: string, id: number, query = ''): Promise<Delivery[]> {
@@ -433,6 +457,19 @@ describe('an attempt', () => {
     const silent: Resolve = () => new Promise(() => {});
     const outcome = await attempt('https://hooks.example.com/', { resolve: silent });
     expect(outcome).toEqual({ isDelivered: false, responseStatus: null, error: 'timed out' });
+  });
+
+  test('ends at its time limit, and when it is given up, where no connection comes about', async () => {
+    const busy = await fullServer();
+    const url = `http://localhost:${busy.port}/`;
+    let started = performance.now();
+    expect(await attempt(url)).toEqual({ isDelivered: false, responseStatus: null, error: 'timed out' });
+    expect(performance.now() - started).toBeLessThan(700);
+    const sending = new Sender({ brand: 'Acme', timeLimitMs: 60_000, resolve }).send({ ...due, url });
+    started = performance.now();
+    setTimeout(() => sending.giveUp(), 100);
+    expect(await sending.outcome).toBeUndefined();
+    expect(performance.now() - started).toBeLessThan(700);
   });
 
   test('that is given up has no outcome', async () => {

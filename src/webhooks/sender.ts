@@ -70,7 +70,8 @@ export class Sender {
       const url = new URL(due.url);
       client = new Client(url.origin, {
         pipelining: 0,
-        connect: { lookup: giving(addresses), timeout: timeLimitMs },
+        // The request's own signal holds only once there is a connection, and destroys none that is still being made.
+        connect: { lookup: giving(addresses), timeout: timeLimitMs, signal },
         autoSelectFamily: true,
         autoSelectFamilyAttemptTimeout: ADDRESS_TRY_MS,
         headersTimeout: timeLimitMs,
