@@ -178,6 +178,27 @@ describe('spin.large_win', () => {
     expect(await recorded(partner.partnerId)).toBe(wins);
   });
 
+  test('is recorded with few others at a time, however many wait: each is written for each webhook', async () => {
+    const partner = await listener({ largeWinThresholdUsd: 0, spinRateLimit: 100_000 });
+    const { partnerId } = partner;
+    const gameId = await client.newGame(partner.key, parSheet('classic-3-reel'));
+    const count = 1200;
+    const made = await books.begin(async (tx) => {
+      // The ledger takes nothing meanwhile.
+      await tx`LOCK TABLE game_days IN SHARE MODE`;
+      return spins(partner, gameId, count);
+    });
+    await booked(partnerId, count);
+    const wins = made.filter(({ outcome }) => outcome.payoutUsd > 0).length;
+    expect(await recorded(partnerId)).toBe(wins);
+    const together = await books<{ count: string }[]>`
+      SELECT count(*) FROM events WHERE partner_id = ${partnerId} GROUP BY xmin::text`;
+    // A batch of spins, of 128 at the most, is booked as a whole.
+    const most = Math.max(...together.map((each) => Number(each.count)));
+    expect(wins).toBeGreaterThan(64 + 128);
+    expect(most).toBeLessThan(64 + 128);
+  });
+
   test('is told of the tickets of a raffle, too, which has no reserve that could fall', async () => {
     const partner = await listener({ largeWinThresholdUsd: 50 });
     const made = await client.operator<{ gameConfigId: number }>(

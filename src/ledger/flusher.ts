@@ -54,6 +54,8 @@ export interface FlusherOptions {
 /** Read of one cell at a time, and booked of it in one transaction, which must be done well within its deadline. */
 const STREAM_ENTRIES_MAX = 512;
 const LEDGER_ENTRIES_MAX = 20_000;
+/** Likewise: each large win is written once for each webhook that wants it, and a partner may have hundreds. */
+const LARGE_WINS_MAX = 64;
 const BLOCK_MS = 200;
 const RETRY_MS = 200;
 const DAY_MS = 86_400_000;
@@ -183,7 +185,7 @@ export class Flusher {
       let entriesBefore = 0;
       let taken = 0;
       for (const [, fields] of streamEntries) {
-        if (records.entries >= LEDGER_ENTRIES_MAX) break;
+        if (records.entries >= LEDGER_ENTRIES_MAX || records.largeWins.length >= LARGE_WINS_MAX) break;
         entriesBefore = records.entries;
         records.add(fields[1]!);
         taken++;
