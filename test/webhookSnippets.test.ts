@@ -278,10 +278,12 @@ describe('spindle webhooks resend', () => {
     expect(to.received.at(-1)!.headers['x-spindle-delivery-id']).toBe(first!.id);
 
     const [one] = to.received.filter(({ path }) => path === '/deleted');
-    const [gone, unknown] = await Promise.all([
+    const [gone, unknown, noText] = await Promise.all([
       cli(['resend', one!.headers['x-spindle-delivery-id']!]),
       cli(['resend', 'dlv_0']),
+      client.operator('POST', '/deliveries/%00/resend'),
     ]);
+    expect(noText).toMatchObject({ status: 404, body: { errorCode: 'KS-4215' } });
     expect(gone).toMatchObject({ code: 1, stderr: expect.stringContaining('KS-4206') });
     expect(unknown).toMatchObject({ code: 1, stderr: expect.stringContaining('KS-4215') });
     expect((await audited()).slice(0, 4)).toMatchObject([

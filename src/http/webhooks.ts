@@ -29,6 +29,8 @@ export interface WebhookServices {
 const WEBHOOKS_MAX = 250;
 const SECRET_BYTES = 32;
 const ACTOR = 'operator';
+/** What is no id can't be asked for: not all of it is text to the database. */
+const DELIVERY_ID = /^dlv_[0-9a-f]{32}$/;
 
 const webhookOf = (row: WebhookRow) => ({
   id: row.webhookId,
@@ -206,7 +208,8 @@ export const webhookRoutes = (services: WebhookServices): Route[] => {
       errors: [ERRORS.notFound, ERRORS.webhookNotFound],
       failure: ERRORS.internal,
       async handle({ params }) {
-        const result = await store.resendDelivery(ACTOR, params.id!);
+        const id = params.id!;
+        const result = DELIVERY_ID.test(id) ? await store.resendDelivery(ACTOR, id) : 'missing';
         if (result === 'missing') throw new ApiError(ERRORS.notFound);
         if (result === 'webhook-deleted') throw new ApiError(ERRORS.webhookNotFound);
         return { resent: 1 };
