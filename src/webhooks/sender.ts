@@ -100,8 +100,9 @@ export class Sender {
 function giving(addresses: readonly string[]): LookupFunction {
   const all = addresses.map((address) => ({ address, family: isIPv6(address) ? 6 : 4 }));
   return (_name, options, done) => {
-    if (options.all === true) done(null, all);
-    else done(null, all[0]!.address, all[0]!.family);
+    // Not at once: where no address can be reached TLS would find its socket gone, and say that instead.
+    if (options.all === true) process.nextTick(done, null, all);
+    else process.nextTick(done, null, all[0]!.address, all[0]!.family);
   };
 }
 
