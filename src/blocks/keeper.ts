@@ -322,10 +322,10 @@ export class BlockKeeper {
     const game = record === null ? undefined : readGame(record);
     const loadedEnd = game?.queueEnd ?? 0;
     queue.nextIndex = game?.nextIndex ?? 0;
-    const blocks = await openBlocks(this.#sql, queue.gameId);
+    const blocks = await openBlocks(this.#sql, queue.gameId, loadedEnd);
     queue.blocks = [];
     for (const { fromIndex, toIndex, outcomes } of blocks) {
-      if (fromIndex >= loadedEnd) {
+      if (outcomes !== null) {
         await this.#scripts.loadBlock(cell, token, queue.gameId, fromIndex, outcomes);
       }
       queue.blocks.push({ fromIndex, toIndex });

@@ -39,7 +39,6 @@ export interface SpinServices {
 
 /** A ticket as it was sold. */
 export interface SoldTicket {
-  readonly gameId: number;
   readonly playerId: string;
   readonly spinId: string;
   readonly outcomeCode: number;
@@ -122,7 +121,7 @@ export class SpinEndpoint {
     game: Game,
     isWager: boolean,
   ): void {
-    const isSame = ticket.gameId === body.gameId && ticket.playerId === body.playerId && isWager;
+    const isSame = ticket.playerId === body.playerId && isWager;
     const tell = (window: Window): void => {
       const text = spinText(
         ticket.spinId,

@@ -31,13 +31,14 @@ export async function leaseBlock(
 export interface LeasedBlock {
   fromIndex: number;
   toIndex: number;
-  outcomes: Buffer;
+  /** Null where they were not asked for. */
+  outcomes: Buffer | null;
 }
 
-/** Blocks of a game that are not wholly booked yet, oldest first. */
-export async function openBlocks(sql: Sql, gameId: number): Promise<LeasedBlock[]> {
-  const rows = await sql<{ from_index: bigint; to_index: bigint; outcomes: Buffer }[]>`
-    SELECT from_index, to_index, outcomes FROM blocks
+/** Blocks of a game that are not wholly booked yet, oldest first; with the outcomes of those from an index on. */
+export async function openBlocks(sql: Sql, gameId: number, outcomesFrom: number): Promise<LeasedBlock[]> {
+  const rows = await sql<{ from_index: bigint; to_index: bigint; outcomes: Buffer | null }[]>`
+    SELECT from_index, to_index, CASE WHEN from_index >= ${outcomesFrom} THEN outcomes END AS outcomes FROM blocks
     WHERE game_id = ${gameId} AND to_index > coalesce((SELECT next_index FROM game_progress p WHERE p.game_id = ${gameId}), 0)
     ORDER BY from_index`;
   return rows.map((row) => ({

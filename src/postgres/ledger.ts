@@ -199,15 +199,15 @@ export async function findEntry(sql: Sql, entryId: bigint): Promise<LedgerEntry 
   return row === undefined ? undefined : fromRow(row);
 }
 
-/** The entry of the ticket that was sold under a requestId; undefined: none was. */
+/** The entry of the ticket of a raffle that was sold under a requestId; undefined: none was. */
 export async function findTicket(
   sql: Sql,
-  partnerId: number,
+  gameId: number,
   requestId: string,
 ): Promise<LedgerEntry | undefined> {
   const [row] = await sql<EntryRow[]>`
     SELECT * FROM ledger WHERE entry_id =
-      (SELECT entry_id FROM ticket_requests WHERE partner_id = ${partnerId} AND request_id = ${requestId})`;
+      (SELECT entry_id FROM ticket_requests WHERE game_id = ${gameId} AND request_id = ${requestId})`;
   return row === undefined ? undefined : fromRow(row);
 }
 

@@ -70,8 +70,8 @@ export async function noteTickets(
   gameIds: readonly number[],
 ): Promise<void> {
   await tx`
-    INSERT INTO ticket_requests (partner_id, request_id, entry_id)
-    SELECT partner_id, request_id, entry_id FROM ledger
+    INSERT INTO ticket_requests (game_id, request_id, entry_id)
+    SELECT game_id, request_id, entry_id FROM ledger
     WHERE entry_id BETWEEN ${booked.first} AND ${booked.to} AND (entry_id >> 14) & 255 = ${cell}
       AND game_id = ANY(${arrayOf(gameIds)}::int[]) AND request_id IS NOT NULL
     ORDER BY entry_id ON CONFLICT DO NOTHING`;

@@ -199,7 +199,7 @@ export async function startFrontEnd(parts: FrontEndParts): Promise<number> {
       if (isBound) return undefined;
       // Asked before the window is: a flood that the window will turn away must not reach Postgres.
       return lookUps.run(partner, nowMs, async () => {
-        const entry = await store.findTicket(partner.partnerId, requestId);
+        const entry = await store.findTicket(game.gameId, requestId);
         if (entry === undefined) return undefined;
         return { ...entry, spinId: spinIds.encodeOne(entry.id, partner.partnerId) };
       });

@@ -14,8 +14,8 @@ CREATE TABLE raffles (
 
 -- The requestIds of tickets: what a ticket was is told for ever, also when Redis has let its requestId go.
 CREATE TABLE ticket_requests (
-  partner_id integer NOT NULL,
+  game_id integer NOT NULL,
   request_id text COLLATE "C" NOT NULL,
   entry_id bigint NOT NULL,
-  PRIMARY KEY (partner_id, request_id)
+  PRIMARY KEY (game_id, request_id)
 );
