@@ -8,22 +8,19 @@
  * A client sends a spin whose fate it does not know again, with its requestId, until it is told. The processes and stores
  * are those of `npm run chaos`. Exit status 0 only if every raffle was exact.
  */
-import { execFile, spawn } from 'node:child_process';
+
+import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { once } from 'node:events';
-import { mkdtemp, realpath, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs, promisify } from 'node:util';
 import postgres from 'postgres';
-import { Cleanup, ROOT } from '../../bench/processes.js';
+import { type Cleanup, ROOT } from '../../bench/processes.js';
 import { poolFaults, type RevealedPool } from '../../src/domain/raffle.js';
 import { ConnectionEnded, spinRequest, Wire, type WireAnswer } from '../support/load.js';
-import { Api, type Prize } from './api.js';
+import type { Prize } from './api.js';
+import { type Arena, openArena, runToEnd } from './arena.js';
 import { type FaultName, faultKind } from './faults.js';
 import { Random } from './random.js';
-import { Fleet } from './services.js';
-import { type ChaosStores, startStores } from './stores.js';
 import { pause, until } from './wait.js';
 
 const PRICE_USD = 0.5;
@@ -84,13 +81,9 @@ function prizesOf(poolSize: number): Prize[] {
   return prizes;
 }
 
-interface Stage {
-  readonly stores: ChaosStores;
-  readonly fleet: Fleet;
-  readonly api: Api;
+interface Stage extends Arena {
   readonly owner: { partnerId: number; key: string };
   readonly options: Options;
-  readonly crashes: string[];
 }
 
 /** What the buyers of a raffle were told. */
@@ -319,26 +312,10 @@ async function audit({ stores }: Stage): Promise<boolean> {
 }
 
 async function play(options: Options, cleanup: Cleanup): Promise<boolean> {
-  const folder = await realpath(await mkdtemp(join(tmpdir(), 'spindle-chaos-')));
-  cleanup.add(() => (options.keep ? undefined : rm(folder, { recursive: true, force: true })));
-  const guard = spawn(process.execPath, [join(import.meta.dirname, 'guard.js'), folder], {
-    stdio: ['pipe', 'ignore', 'inherit'],
-    detached: true,
-  });
-  cleanup.add(async () => {
-    const ended = once(guard, 'exit');
-    guard.stdin.end();
-    await ended;
-  });
-  const stores = await startStores(folder);
-  cleanup.add(() => stores.close(options.keep));
-  const crashes: string[] = [];
-  const fleet = await Fleet.make(stores, folder, (line) => crashes.push(line));
-  cleanup.add(() => fleet.close());
-  await fleet.start('redis');
-  const api = new Api(fleet.port);
+  const arena = await openArena(cleanup, { keep: options.keep, acknowledgement: 'redis' });
+  const { api, fleet, crashes } = arena;
   const owner = await api.newPartner('drain');
-  const stage: Stage = { stores, fleet, api, owner, options, crashes };
+  const stage: Stage = { ...arena, owner, options };
   let isExact = true;
   for (const size of options.sizes) isExact = (await drain(stage, size, 'plain')) && isExact;
   if (options.races > 0) isExact = (await race(stage)) && isExact;
@@ -349,14 +326,6 @@ async function play(options: Options, cleanup: Cleanup): Promise<boolean> {
   return isExact && crashes.length === 0;
 }
 
-const cleanup = new Cleanup();
-const end = (): void => void cleanup.run().finally(() => process.exit(130));
-process.on('SIGINT', end).on('SIGTERM', end);
 const options = readOptions();
 console.log(`seed ${options.seed}`);
-const isExact = await play(options, cleanup).catch((error: unknown) => {
-  console.error(error);
-  return false;
-});
-await cleanup.run();
-process.exit(isExact ? 0 : 1);
+await runToEnd((cleanup) => play(options, cleanup));

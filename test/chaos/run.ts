@@ -11,16 +11,14 @@
  * runs that one alone; the timing within it is the machine's). The run ends at the first broken round, or with
  * --keep-going goes on with fresh stores. Data and logs of a broken round are left, with --keep those of any run. Exit status 0 only if every promise held. Linux only (/proc, SO_REUSEPORT).
  */
-import { spawn } from 'node:child_process';
+
 import { randomBytes } from 'node:crypto';
-import { once } from 'node:events';
 import { appendFileSync, readFileSync } from 'node:fs';
-import { mkdtemp, realpath, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { Cleanup, ROOT } from '../../bench/processes.js';
-import { Api } from './api.js';
+import type { Api } from './api.js';
+import { type Arena, openArena } from './arena.js';
 import { Books } from './books.js';
 import { Clients } from './clients.js';
 import { faultKind } from './faults.js';
@@ -28,8 +26,7 @@ import { namesOf, type PlanSettings, planRound } from './plan.js';
 import type { Target } from './records.js';
 import { findingLines, isHeld, roundLine, summary } from './report.js';
 import { type RoundResult, runRound } from './round.js';
-import { type Acknowledgement, Fleet } from './services.js';
-import { type ChaosStores, startStores } from './stores.js';
+import type { Acknowledgement } from './services.js';
 
 const PARTNERS = 3;
 const PLAYERS_PER_PARTNER = 67;
@@ -98,18 +95,11 @@ function readOptions(): Options {
 /** The newest stage's making: what is being started can be ended only once it has. */
 let settingStage: Promise<unknown> = Promise.resolve();
 
-/** Stores, service processes and clients that rounds are played on. */
-interface Stage {
-  readonly stores: ChaosStores;
-  readonly fleet: Fleet;
+/** What rounds are played on. */
+interface Stage extends Arena {
   readonly clients: Clients;
   readonly books: Books;
-  readonly folder: string;
-  /** Service processes that ended by themselves since this was last emptied. */
-  readonly crashes: string[];
   acknowledgement: Acknowledgement;
-  /** Ends everything. @param keep leaves the folder. */
-  close(keep: boolean): Promise<void>;
 }
 
 async function setStage(
@@ -117,33 +107,9 @@ async function setStage(
   acknowledgement: Acknowledgement,
   cleanup: Cleanup,
 ): Promise<Stage> {
-  const folder = await realpath(await mkdtemp(join(tmpdir(), 'spindle-chaos-')));
-  let isKept = false;
-  const mine = new Cleanup();
-  let closed: Promise<void> | undefined;
-  const close = (keep: boolean): Promise<void> => {
-    isKept = keep;
-    closed ??= mine.run();
-    return closed;
-  };
-  cleanup.add(() => close(false));
-  mine.add(() => (isKept ? undefined : rm(folder, { recursive: true, force: true })));
-  const guard = spawn(process.execPath, [join(import.meta.dirname, 'guard.js'), folder], {
-    stdio: ['pipe', 'ignore', 'inherit'],
-    detached: true,
-  });
-  mine.add(async () => {
-    const ended = once(guard, 'exit');
-    guard.stdin.end();
-    await ended;
-  });
-  const stores = await startStores(folder);
-  mine.add(() => stores.close(isKept));
-  const crashes: string[] = [];
-  const fleet = await Fleet.make(stores, folder, (line) => crashes.push(line));
-  mine.add(() => fleet.close());
-  await fleet.start(acknowledgement);
-  const targets = await makeTargets(fleet.port);
+  const arena = await openArena(cleanup, { keep: false, acknowledgement });
+  const { stores, fleet, api } = arena;
+  const targets = await makeTargets(api);
   const clients = new Clients({
     port: fleet.port,
     targets,
@@ -152,12 +118,11 @@ async function setStage(
     prefix: options.seed,
   });
   const books = new Books(stores.postgres.url);
-  return { stores, fleet, clients, books, folder, crashes, acknowledgement, close };
+  return { ...arena, clients, books, acknowledgement };
 }
 
 /** Partners in different cells, each with slot games and a raffle that no run sells out. */
-async function makeTargets(port: number): Promise<Target[]> {
-  const api = new Api(port);
+async function makeTargets(api: Api): Promise<Target[]> {
   const targets: Target[] = [];
   for (let i = 1; i <= PARTNERS; i++) {
     const { partnerId, key } = await api.newPartner(`chaos-${i}`);

@@ -7,25 +7,25 @@
  *
  * The processes and stores are those of `npm run chaos`. Exit status 0 only if all of it held.
  */
+
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createHmac, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
-import { mkdtemp, realpath, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import postgres from 'postgres';
 import { Webhook } from 'standardwebhooks';
-import { Cleanup, ROOT } from '../../bench/processes.js';
+import { type Cleanup, ROOT } from '../../bench/processes.js';
 import { SpinIds } from '../../src/domain/spinId.js';
 import { freePort } from '../../src/embedded/index.js';
 import { ConnectionEnded, spinRequest, Wire, type WireAnswer } from '../support/load.js';
-import { Api } from './api.js';
+import type { Api } from './api.js';
+import { openArena, runToEnd } from './arena.js';
 import { type FaultName, faultKind } from './faults.js';
 import { Random } from './random.js';
-import { Fleet } from './services.js';
-import { type ChaosStores, startStores } from './stores.js';
+import type { Fleet } from './services.js';
+import type { ChaosStores } from './stores.js';
 import { pause, until } from './wait.js';
 
 const WAGER_USD = 0.25;
@@ -243,30 +243,15 @@ async function judge(
 }
 
 async function run(options: Options, cleanup: Cleanup): Promise<boolean> {
-  const folder = await realpath(await mkdtemp(join(tmpdir(), 'spindle-chaos-')));
-  cleanup.add(() => (options.keep ? undefined : rm(folder, { recursive: true, force: true })));
-  const guard = spawn(process.execPath, [join(import.meta.dirname, 'guard.js'), folder], {
-    stdio: ['pipe', 'ignore', 'inherit'],
-    detached: true,
-  });
-  cleanup.add(async () => {
-    const ended = once(guard, 'exit');
-    guard.stdin.end();
-    await ended;
-  });
-  const stores = await startStores(folder);
-  cleanup.add(() => stores.close(options.keep));
-  const crashes: string[] = [];
-  const fleet = await Fleet.make(stores, folder, (line) => crashes.push(line), {
-    WEBHOOK_RETRY_DELAYS_MS: RETRY_DELAYS_MS,
-  });
-  cleanup.add(() => fleet.close());
-  await fleet.start('redis');
+  const { folder, stores, fleet, api, crashes } = await openArena(
+    cleanup,
+    { keep: options.keep, acknowledgement: 'redis' },
+    { WEBHOOK_RETRY_DELAYS_MS: RETRY_DELAYS_MS },
+  );
   const port = await freePort();
   const receiver = new Receiver(port, join(folder, 'received.jsonl'));
   cleanup.add(() => receiver.kill());
   const stage: Stage = { stores, fleet, receiver, options };
-  const api = new Api(fleet.port);
   const partner = await api.newPartner('webhooks');
   await api.operator('PATCH', `partners/${partner.partnerId}`, { largeWinThresholdUsd: 0 });
   const { secret } = await api.ask<{ secret: string }>('POST', 'partner/v1/webhooks', partner.key, {
@@ -317,14 +302,6 @@ async function run(options: Options, cleanup: Cleanup): Promise<boolean> {
   return wrong.length === 0;
 }
 
-const cleanup = new Cleanup();
-const end = (): void => void cleanup.run().finally(() => process.exit(130));
-process.on('SIGINT', end).on('SIGTERM', end);
 const options = readOptions();
 console.log(`seed ${options.seed}`);
-const isHeld = await run(options, cleanup).catch((error: unknown) => {
-  console.error(error);
-  return false;
-});
-await cleanup.run();
-process.exit(isHeld ? 0 : 1);
+await runToEnd((cleanup) => run(options, cleanup));
