@@ -563,4 +563,25 @@ describe('a receiver that hangs', () => {
     expect(slow.connections.open).toBe(4);
     expect((await client.partner('DELETE', `/webhooks/${id}`, key)).status).toBe(204);
   });
+
+  test('has not all of the room, however many it is', async () => {
+    const slow = await receiver(() => {});
+    const quick = await receiver();
+    const [{ partnerId }, other] = await Promise.all([client.newPartner(), client.newPartner()]);
+    await register(client, other.key, quick.url(), EVENTS);
+    await books`
+      INSERT INTO webhooks (partner_id, url, events, secret)
+      SELECT ${partnerId}, ${slow.url()}, '{settlement.report_ready}', 'whsec_' FROM generate_series(1, 300)`;
+    await happen(partnerId);
+    await until(() => slow.received.length === 300, 'an attempt of each is under way');
+    const begun = slow.received.at(-1)!.atMs;
+    await until(() => performance.now() - begun > 2500, 'they are known to be slow');
+    await happen(partnerId, 3);
+    for (let n = 1; n <= 3; n++) {
+      await happen(other.partnerId);
+      await until(() => quick.received.length === n, 'the quick one is told');
+    }
+    expect(slow.received).toHaveLength(300);
+    await books`UPDATE webhooks SET deleted_at = now() WHERE partner_id = ${partnerId}`;
+  });
 });

@@ -22,13 +22,15 @@ export interface DueDelivery {
 }
 
 /**
- * Leases deliveries that are due: of each webhook as many as it may still have under way here, the oldest first; webhooks
- * with little under way before others.
+ * Leases deliveries that are due: of each webhook as many as it may still have under way here, the oldest first; the first
+ * of each webhook before the second of any.
  * @param underWay deliveries that the caller has under way, by webhook
+ * @param of of which webhooks: of these only, or of all but these
  */
 export async function claimDue(
   sql: Sql,
   underWay: ReadonlyMap<number, number>,
+  of: { readonly webhooks: Iterable<number>; readonly only: boolean },
   { perWebhook, room, leaseMs }: { perWebhook: number; room: number; leaseMs: number },
 ): Promise<DueDelivery[]> {
   const rows = await sql<
@@ -55,8 +57,9 @@ export async function claimDue(
         WHERE webhook_id = w.webhook_id AND status = 'pending' AND next_attempt_at <= now() AND leased_until < now()
         ORDER BY next_attempt_at LIMIT greatest(0, ${perWebhook} - coalesce(busy.under_way, 0)) FOR UPDATE SKIP LOCKED
       ) d
-      WHERE w.deleted_at IS NULL
-      ORDER BY coalesce(busy.under_way, 0), d.next_attempt_at
+      WHERE w.deleted_at IS NULL AND (w.webhook_id = ANY(${arrayOf([...of.webhooks])}::int[])) = ${of.only}
+      ORDER BY coalesce(busy.under_way, 0) + row_number() OVER (PARTITION BY w.webhook_id ORDER BY d.next_attempt_at),
+        d.next_attempt_at
       LIMIT ${room}
     )
     UPDATE deliveries d SET leased_until = now() + ${leaseMs} * interval '1 millisecond'

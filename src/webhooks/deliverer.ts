@@ -8,7 +8,8 @@
  *
  * One loop settles what has come back, prolongs leases and claims what is due; the attempts run beside it. So deliveries
  * need one connection of the pool, however many are under way. Of each webhook only a few are, and each attempt has an end:
- * one that hangs takes nothing from the others. A result is kept until it is written down.
+ * one that hangs takes nothing from the others. Those that are known to be slow have no more than half of the room together,
+ * however many they are. A result is kept until it is written down.
  */
 import { setImmediate } from 'node:timers/promises';
 import type { Sql } from '../postgres/client.js';
@@ -32,6 +33,10 @@ export interface DelivererOptions {
 /** Of one webhook under way at a time, in this process. */
 const PER_WEBHOOK_MAX = 4;
 const UNDER_WAY_MAX = 512;
+/** Of webhooks that are slow. */
+const SLOW_UNDER_WAY_MAX = 256;
+/** Slow is a webhook whose newest attempt took longer, or that has one under way for longer. */
+const SLOW_MS = 2000;
 /** Begun before others have their turn. */
 const BEGUN_AT_ONCE = 8;
 /** How often is looked for what others recorded, and what has become due. */
@@ -42,6 +47,7 @@ const LEASE_MS = 6000;
 const PROLONG_MS = 2000;
 
 interface UnderWay {
+  readonly started: number;
   readonly due: DueDelivery;
   readonly sending: Sending;
 }
@@ -51,6 +57,8 @@ export class Deliverer {
   readonly #sender: Sender;
   readonly #options: DelivererOptions;
   readonly #underWay = new Map<string, UnderWay>();
+  /** Webhooks whose newest attempt took long. */
+  readonly #slow = new Set<number>();
   #results: AttemptResult[] = [];
   #prolongedAt = 0;
   #isStopping = false;
@@ -157,13 +165,21 @@ export class Deliverer {
     const room = UNDER_WAY_MAX - this.#underWay.size;
     if (room <= 0) return 0;
     const busy = new Map<number, number>();
-    for (const { due } of this.#underWay.values())
+    const slow = new Set(this.#slow);
+    const longAgo = performance.now() - SLOW_MS;
+    for (const { due, started } of this.#underWay.values()) {
       busy.set(due.webhookId, (busy.get(due.webhookId) ?? 0) + 1);
-    const claimed = await claimDue(this.#sql, busy, {
-      perWebhook: PER_WEBHOOK_MAX,
-      room,
-      leaseMs: LEASE_MS,
-    });
+      if (started < longAgo) slow.add(due.webhookId);
+    }
+    const limits = { perWebhook: PER_WEBHOOK_MAX, leaseMs: LEASE_MS };
+    const claimed = await claimDue(this.#sql, busy, { webhooks: slow, only: false }, { ...limits, room });
+    let slowUnderWay = 0;
+    for (const webhookId of slow) slowUnderWay += busy.get(webhookId) ?? 0;
+    const slowRoom = Math.min(room - claimed.length, SLOW_UNDER_WAY_MAX - slowUnderWay);
+    if (slow.size > 0 && slowRoom > 0) {
+      const few = { ...limits, room: slowRoom };
+      claimed.push(...(await claimDue(this.#sql, busy, { webhooks: slow, only: true }, few)));
+    }
     let begun = 0;
     for (const due of claimed) {
       // Its lease had lapsed while the process stood still: it is under way all the same.
@@ -179,10 +195,13 @@ export class Deliverer {
     const started = performance.now();
     const atMs = Date.now();
     const sending = this.#sender.send(due);
-    this.#underWay.set(due.deliveryId, { due, sending });
+    this.#underWay.set(due.deliveryId, { due, sending, started });
     void sending.outcome.then((outcome) => {
       if (outcome === undefined) return;
-      this.#options.onAttempt({ due, outcome, seconds: (performance.now() - started) / 1000 });
+      const tookMs = performance.now() - started;
+      if (tookMs > SLOW_MS) this.#slow.add(due.webhookId);
+      else this.#slow.delete(due.webhookId);
+      this.#options.onAttempt({ due, outcome, seconds: tookMs / 1000 });
       this.#results.push({ deliveryId: due.deliveryId, attempt: due.attempts + 1, atMs, ...outcome });
       this.wake();
     });
