@@ -26,7 +26,7 @@ export interface WebhookServices {
 }
 
 /** Each event is written once for each of them. */
-const WEBHOOKS_MAX = 250;
+const WEBHOOKS_MAX = 50;
 const SECRET_BYTES = 32;
 const ACTOR = 'operator';
 /** What is no id can't be asked for: not all of it is text to the database. */

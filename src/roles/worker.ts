@@ -95,7 +95,8 @@ export async function startWorker(parts: WorkerParts): Promise<BlockKeeper> {
       if (isDelivered) return;
       const fields = { deliveryId, webhookId, event, attempt: attempts + 1, responseStatus, error };
       if (result === 'exhausted') log.warn(fields, 'a delivery of a webhook has failed for good');
-      else log.info(fields, 'an attempt of a delivery of a webhook has failed');
+      // The history has it, too, and a receiver that is away makes thousands of them.
+      else log.debug(fields, 'an attempt of a delivery of a webhook has failed');
     },
     onError: onWebhookError,
   });

@@ -8,7 +8,6 @@
  * A client sends a spin whose fate it does not know again, with its requestId, until it is told. The processes and stores
  * are those of `npm run chaos`. Exit status 0 only if every raffle was exact.
  */
-
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';

@@ -11,7 +11,6 @@
  * runs that one alone; the timing within it is the machine's). The run ends at the first broken round, or with
  * --keep-going goes on with fresh stores. Data and logs of a broken round are left, with --keep those of any run. Exit status 0 only if every promise held. Linux only (/proc, SO_REUSEPORT).
  */
-
 import { randomBytes } from 'node:crypto';
 import { appendFileSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -7,7 +7,6 @@
  *
  * The processes and stores are those of `npm run chaos`. Exit status 0 only if all of it held.
  */
-
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createHmac, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
