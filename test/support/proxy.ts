@@ -21,7 +21,8 @@ export interface Cable {
   tear(): void;
   /**
    * Cuts every connection once exactly so many bytes, counted from now, have gone one way: those are delivered, and
-   * nothing of either way after them. Resolves when it has come to that.
+   * nothing of either way after them. Resolves when it has come to that. Called within {@link beforeRequest}, it counts the
+   * bytes of that connection only.
    * @param byReset with RST, which takes from either side also what it has not read yet; else with FIN.
    */
   cutAfter(way: Way, bytes: number, byReset?: boolean): Promise<void>;
@@ -35,6 +36,8 @@ export interface Cable {
 
 interface Armed {
   readonly way: Way;
+  /** Whose bytes count; undefined: everybody's. */
+  readonly client: Socket | undefined;
   left: number;
   readonly byReset: boolean;
   readonly done: () => void;
@@ -45,12 +48,18 @@ export async function proxy(target: string): Promise<Cable> {
   const open = new Set<Socket>();
   const torn = new WeakSet<Socket>();
   let armed: Armed | undefined;
+  /** Whose request is being looked at. */
+  let asking: Socket | undefined;
   let kept: (() => void)[] | undefined;
 
   /** Forwards a chunk; where the cut comes within it or at its end, what is before the cut, and cuts. */
-  const forward = (chunk: Buffer, to: Socket, way: Way): void => {
-    if (armed?.way !== way || armed.left > chunk.length) {
-      if (armed?.way === way) armed.left -= chunk.length;
+  const forward = (chunk: Buffer, to: Socket, way: Way, client: Socket): void => {
+    if (armed?.way !== way || (armed.client ?? client) !== client) {
+      to.write(chunk);
+      return;
+    }
+    if (armed.left > chunk.length) {
+      armed.left -= chunk.length;
       to.write(chunk);
       return;
     }
@@ -87,13 +96,15 @@ export async function proxy(target: string): Promise<Cable> {
         () => made.delayMs(),
         (chunk) => {
           if (torn.has(client)) to.write(chunk.subarray(0, Math.floor(chunk.length / 2)), end);
-          else forward(chunk, to, way);
+          else forward(chunk, to, way, client);
         },
       );
     const toStore = lane(store, 'requests');
     const toClient = lane(client, 'answers');
     client.on('data', (chunk: Buffer) => {
+      asking = client;
       made.beforeRequest(chunk);
+      asking = undefined;
       toStore(chunk);
       made.onRequest(chunk);
     });
@@ -120,7 +131,7 @@ export async function proxy(target: string): Promise<Cable> {
     },
     cutAfter(way, bytes, byReset = false) {
       return new Promise((resolve) => {
-        armed = { way, left: bytes, byReset, done: resolve };
+        armed = { way, client: asking, left: bytes, byReset, done: resolve };
       });
     },
     disarm() {
