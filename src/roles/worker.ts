@@ -34,6 +34,13 @@ import { KeyExpiry } from '../webhooks/keyExpiry.js';
 import { largeWinEvents } from '../webhooks/largeWins.js';
 import { Sender } from '../webhooks/sender.js';
 
+/**
+ * A thread that is ended while it loads an ES module by `require` aborts the whole process ("v8::Module::IsGraphAsync", seen
+ * with Node 20.20): the threads must import it. Node 20 before 20.17 can't require one, and does not know the flag.
+ */
+const IMPORTS_ONLY = process.allowedNodeEnvironmentFlags.has('--no-experimental-require-module')
+  ? ['--no-experimental-require-module']
+  : [];
 const FLUSH_AT_STOP_MS = 3000;
 /** At a stop attempts of deliveries under way may take so long; then they are made again, elsewhere or later. */
 const DELIVER_AT_STOP_MS = 2000;
@@ -71,6 +78,7 @@ export async function startWorker(parts: WorkerParts): Promise<BlockKeeper> {
     minThreads: 1,
     maxThreads: config.BLOCK_WORKERS,
     maxQueue: 1024,
+    execArgv: IMPORTS_ONLY,
   });
   undo.add(() => pool.destroy());
   const logDeliveryError = onceASecond((fields, unsaid) =>
