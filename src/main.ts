@@ -17,8 +17,6 @@ import { type Installation, install, installation } from './postgres/installatio
 import { openStore } from './postgres/store.js';
 import { type Lookups, openLookups } from './redis/lookups.js';
 import { Scripts } from './redis/scripts.js';
-import { startFrontEnd } from './roles/frontEnd.js';
-import { startWorker } from './roles/worker.js';
 import { stepper } from './steps.js';
 import { openPostgres, openRedis, storeAddresses } from './stores.js';
 import { Undo } from './undo.js';
@@ -116,6 +114,8 @@ async function assemble(
   if (config.roles.worker) {
     progress('Taking over ledger and blocks …');
     const { idempotencyTtlSeconds } = installed;
+    // Loaded where it is played: either role takes half a second of a start.
+    const { startWorker } = await import('./roles/worker.js');
     keeper = await startWorker({
       config,
       log,
@@ -150,7 +150,7 @@ async function assemble(
     for (const gameId of [demo.gameId, demo.raffleId]) await playable(openLookups(redis), gameId, directory);
   }
   const port = config.roles.http
-    ? await startFrontEnd({
+    ? await (await import('./roles/frontEnd.js')).startFrontEnd({
         config,
         log,
         undo,

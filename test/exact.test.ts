@@ -19,7 +19,7 @@ import {
 } from './support/service.js';
 
 /** 200,000 with `npm run scale`. */
-const SPINS = IS_WHOLE ? 200_000 : 60_000;
+const SPINS = IS_WHOLE ? 200_000 : 40_000;
 const PLAYERS = 500;
 const CONNECTIONS = 64;
 

@@ -14,7 +14,7 @@ import {
   type TestStores,
 } from './support/service.js';
 
-const RUNS_DEFAULT = 30;
+const RUNS_DEFAULT = 20;
 const RUNS = Number(process.env.MODEL_RUNS ?? RUNS_DEFAULT);
 /** Where the machine is busy with other things fewer runs will do, unless their number was asked for. */
 const FOR_MS = process.env.MODEL_RUNS === undefined ? 40_000 : Number.POSITIVE_INFINITY;

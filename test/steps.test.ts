@@ -7,6 +7,7 @@ import { booksHold } from './support/books.js';
 import {
   environment,
   freshStores,
+  IS_WHOLE,
   parSheet,
   spawnService,
   startService,
@@ -118,18 +119,28 @@ async function allIsWell(step: Step): Promise<void> {
 }
 
 const of = (kind: string): Step[] => STEPS.filter((step) => step.startsWith(`${kind}.`));
+/** Of a kind, those that are tried beside all other tests; all of them with `npm run scale`. */
+const some = (kind: string): Step[] => of(kind).filter((step) => IS_WHOLE || OFTEN.has(step));
+const OFTEN = new Set<Step>([
+  'flush.rows-copied',
+  'flush.committed',
+  'block.leased',
+  'recovery.voided',
+  'recovery.cleared',
+  'recovery.games',
+]);
 
 test('every step is of a kind that is tried here', () => {
   expect([...of('flush'), ...of('block'), ...of('recovery')]).toEqual([...STEPS]);
 });
 
 describe('a worker that is killed', () => {
-  test.each(of('flush'))('at %s', async (step) => {
+  test.each(some('flush'))('at %s', async (step) => {
     await killedAt(step, () => spins(step, 20));
     await allIsWell(step);
   });
 
-  test.each(of('block'))('at %s', async (step) => {
+  test.each(some('block'))('at %s', async (step) => {
     await killedAt(step, async () => {
       const asked = await front.operator('POST', `/games/${gameId}/blocks`, { count: 1 });
       expect(asked.status).toBe(202);
@@ -137,7 +148,7 @@ describe('a worker that is killed', () => {
     await allIsWell(step);
   });
 
-  test.each(of('recovery'))('at %s', async (step) => {
+  test.each(some('recovery'))('at %s', async (step) => {
     await redis.flushdb();
     await killedAt(step, async () => {});
     await allIsWell(step);
@@ -204,7 +215,7 @@ describe('a raffle, whose worker is killed', () => {
     await booksHold(sql);
   };
 
-  test.each(of('block'))('at %s of sealing it, is sealed once', async (step) => {
+  test.each(some('block'))('at %s of sealing it, is sealed once', async (step) => {
     const name = `SEAL_${step.slice(6).toUpperCase()}`;
     let raffleId = 0;
     await killedAt(step, async () => {
