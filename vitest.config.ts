@@ -9,7 +9,7 @@ export default defineConfig({
     // A worker loads the program once, not once for each file: that was a tenth of all the time.
     isolate: false,
     // On two cores: much of the time they wait for a disk, a lease or a deadline.
-    maxWorkers: 3,
+    maxWorkers: 4,
     testTimeout: 60_000,
     hookTimeout: 120_000,
   },
