@@ -350,7 +350,7 @@ describe('a raffle', () => {
   });
 
   test('has one last ticket, however many race for it', async () => {
-    const races = 60;
+    const races = 20;
     const games = await Promise.all(Array.from({ length: races }, () => newRaffle(1)));
     for (const gameId of games) {
       const answers = await Promise.all([
