@@ -150,9 +150,7 @@ const PLANTED: readonly Planted[] = [
   },
   {
     name: 'a rebuild takes a balance from the wrong entry',
-    faults: [
-      built('recovery/rebuild.js', 'known.entryNumber < entryNumber', 'known.entryNumber > entryNumber'),
-    ],
+    faults: [built('recovery/rebuild.js', 'known.entryId < entryId', 'known.entryId > entryId')],
     found: ['balances'],
     isWiped: true,
   },
