@@ -13,9 +13,10 @@ import type { NewEvent } from '../domain/webhook.js';
 import { type CellLease, FencedError, haltCell } from '../postgres/cells.js';
 import { isUniqueViolation, type Sql } from '../postgres/client.js';
 import { bookEntries, ensurePartition, ProgressError } from '../postgres/ledger.js';
+import type { Ticket } from '../postgres/raffles.js';
 import type { RedisClient } from '../redis/client.js';
 import { outboxKey } from '../redis/keys.js';
-import { firstIdAt, NO_TOTALS, streamIdOf, type Totals, totalsBefore } from '../redis/records.js';
+import { firstIdAt, NO_TOTALS, readOutbox, streamIdOf, type Totals, totalsBefore } from '../redis/records.js';
 import { OutrunError, type Scripts } from '../redis/scripts.js';
 import type { OnStep } from '../steps.js';
 import { markBooked, totalsAt, trimOutbox } from './outbox.js';
@@ -30,8 +31,6 @@ export interface Consumption {
 
 export interface FlusherOptions {
   readonly intervalMs: number;
-  /** A raffle's spins are answered only once they are booked. */
-  readonly isRaffle: (gameId: number) => boolean;
   readonly onFlushed: (flush: { cell: number; entries: number; seconds: number; lagSeconds: number }) => void;
   readonly onConsumed: (cell: number, games: readonly Consumption[]) => void;
   /** Every entry of the cell up to this one is in the ledger. */
@@ -54,7 +53,7 @@ export interface FlusherOptions {
 /** Read of one cell at a time, and booked of it in one transaction, which must be done well within its deadline. */
 const STREAM_ENTRIES_MAX = 512;
 const LEDGER_ENTRIES_MAX = 20_000;
-/** Likewise: each large win is written once for each webhook that wants it, and a partner may have hundreds. */
+/** Likewise: each large win is written once for each webhook that wants it, and a partner may have fifty. */
 const LARGE_WINS_MAX = 64;
 const BLOCK_MS = 200;
 const RETRY_MS = 200;
@@ -177,7 +176,7 @@ export class Flusher {
   async #book(owned: OwnedCell, streamEntries: readonly [Buffer, Buffer[]][]): Promise<number> {
     const { lease, records } = owned;
     if (this.#owned.get(lease.cell) !== owned) return streamEntries.length;
-    const { onStep, onFlushed, onConsumed, isRaffle } = this.#options;
+    const { onStep, onFlushed, onConsumed } = this.#options;
     const started = performance.now();
     try {
       onStep('flush.read');
@@ -194,24 +193,23 @@ export class Flusher {
       const [, newest] = streamEntries[taken - 1]!;
       const before = totalsBefore(newest);
       const totals = records.totals();
-      const raffles = totals.progress.map(({ gameId }) => gameId).filter(isRaffle);
-      this.#isAwaited ||= raffles.length > 0;
       for (const { day } of [...totals.games, ...totals.openings, ...totals.adjustments])
         await this.#partition(day);
       const cursor = { from: owned.cursor, first: oldestId, to: newestId };
       const events = records.largeWins.length === 0 ? [] : await this.#options.eventsOf(records.largeWins);
-      const deliveries = await bookEntries(
+      const { deliveries, hasTickets } = await bookEntries(
         this.#sql,
         lease,
         cursor,
         records.rows(),
         totals,
-        raffles,
+        (raffles) => ticketsOf(streamEntries.slice(0, taken), raffles),
         events,
         onStep,
       );
       onStep('flush.committed');
       owned.cursor = newestId;
+      this.#isAwaited ||= hasTickets;
       owned.unsettled =
         before === undefined
           ? NO_TOTALS
@@ -315,6 +313,17 @@ export class Flusher {
       this.#partitions.add(name);
     }
   }
+}
+
+/** The tickets of raffles among stream entries, as far as they have a requestId. */
+function ticketsOf(streamEntries: readonly [Buffer, Buffer[]][], raffles: ReadonlySet<number>): Ticket[] {
+  return streamEntries
+    .flatMap(([, fields]) => readOutbox(fields[1]!))
+    .flatMap(({ kind, gameId, requestId, id }) =>
+      kind === 'spin' && requestId !== null && raffles.has(gameId)
+        ? [{ gameId, requestId, entryId: id }]
+        : [],
+    );
 }
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));

@@ -11,7 +11,7 @@ import { type CursorMove, moveCursor } from './cells.js';
 import { nextChange } from './changes.js';
 import { arrayOf, raw, type Sql, safe, type Transaction } from './client.js';
 import { recordEvents } from './events.js';
-import { closeRaffles, noteTickets } from './raffles.js';
+import { closeRaffles, noteTickets, type Ticket } from './raffles.js';
 
 const COPY = `
   COPY ledger (entry_id, previous_id, wager_micros, credit_micros, balance_micros, outcome_index, partner_id, game_id,
@@ -63,8 +63,8 @@ export class ProgressError extends Error {}
 
 /**
  * Books entries, totals, cursor and the events of the entries in one transaction.
- * @param raffles of the games that the entries are of
- * @returns how many deliveries of events were recorded.
+ * @param ticketsOf the tickets among the entries, of these raffles
+ * @returns how many deliveries of events were recorded, and whether tickets of raffles were booked.
  * @throws FencedError where the cell has another owner; ProgressError; a unique violation where an entry is there
  *   already. Nothing is written then.
  */
@@ -74,24 +74,26 @@ export async function bookEntries(
   cursor: CursorMove,
   entries: Buffer,
   totals: FlushTotals,
-  raffles: readonly number[],
+  ticketsOf: (raffles: ReadonlySet<number>) => readonly Ticket[],
   events: readonly NewEvent[],
   onStep: (step: 'flush.cursor-moved' | 'flush.rows-copied' | 'flush.totals-added') => void,
-): Promise<number> {
+): Promise<{ deliveries: number; hasTickets: boolean }> {
   return sql.begin(async (tx) => {
     await moveCursor(tx, lease, cursor);
     onStep('flush.cursor-moved');
     await tx.copy(COPY, entries);
     onStep('flush.rows-copied');
-    await addTotals(tx, totals);
-    if (raffles.length > 0) await noteTickets(tx, lease.cell, cursor, raffles);
+    const raffles = await addTotals(tx, totals);
+    if (raffles.size > 0) await noteTickets(tx, ticketsOf(raffles));
     onStep('flush.totals-added');
-    return recordEvents(tx, events);
+    return { deliveries: await recordEvents(tx, events), hasTickets: raffles.size > 0 };
   });
 }
 
-async function addTotals(tx: Transaction, totals: FlushTotals): Promise<void> {
+/** @returns which of the games are raffles. */
+async function addTotals(tx: Transaction, totals: FlushTotals): Promise<ReadonlySet<number>> {
   const { games, openings, adjustments, progress } = totals;
+  const raffles = new Set<number>();
   if (games.length > 0) {
     await tx`
       INSERT INTO game_days AS t (game_id, day, partner_id, spins, wagered_micros, paid_micros)
@@ -100,14 +102,13 @@ async function addTotals(tx: Transaction, totals: FlushTotals): Promise<void> {
         ${arrayOf(games.map((g) => g.wageredMicros))}::bigint[], ${arrayOf(games.map((g) => g.paidMicros))}::bigint[])
       ON CONFLICT (game_id, day) DO UPDATE SET spins = t.spins + excluded.spins,
         wagered_micros = t.wagered_micros + excluded.wagered_micros, paid_micros = t.paid_micros + excluded.paid_micros`;
-    const rows = await tx<{ game_id: number; is_sold_out: boolean }[]>`
+    const rows = await tx<{ game_id: number; next_index: bigint; pool_size: number | null }[]>`
       INSERT INTO game_progress AS t (game_id, next_index)
       SELECT u.game_id, u.to_index FROM unnest(${arrayOf(progress.map((g) => g.gameId))}::int[],
         ${arrayOf(progress.map((g) => g.fromIndex))}::bigint[], ${arrayOf(progress.map((g) => g.toIndex))}::bigint[]) AS u(game_id, from_index, to_index)
       WHERE u.from_index = coalesce((SELECT p.next_index FROM game_progress p WHERE p.game_id = u.game_id), 0)
       ON CONFLICT (game_id) DO UPDATE SET next_index = excluded.next_index
-      RETURNING game_id,
-        EXISTS (SELECT 1 FROM raffles r WHERE r.game_id = t.game_id AND r.pool_size = t.next_index) AS is_sold_out`;
+      RETURNING game_id, next_index, (SELECT pool_size FROM raffles r WHERE r.game_id = t.game_id) AS pool_size`;
     if (rows.length !== progress.length) {
       const booked = new Set(rows.map((row) => row.game_id));
       const wrong = progress.filter((g) => !booked.has(g.gameId));
@@ -117,7 +118,11 @@ async function addTotals(tx: Transaction, totals: FlushTotals): Promise<void> {
           .join('; '),
       );
     }
-    const soldOut = rows.filter((row) => row.is_sold_out).map((row) => row.game_id);
+    const ofRaffles = rows.filter((row) => row.pool_size !== null);
+    for (const row of ofRaffles) raffles.add(row.game_id);
+    const soldOut = ofRaffles
+      .filter((row) => row.next_index === BigInt(row.pool_size!))
+      .map((row) => row.game_id);
     if (soldOut.length > 0) await closeRaffles(tx, await nextChange(tx), soldOut);
   }
   if (openings.length > 0) {
@@ -137,6 +142,7 @@ async function addTotals(tx: Transaction, totals: FlushTotals): Promise<void> {
       ON CONFLICT (partner_id, day) DO UPDATE SET adjustments = t.adjustments + excluded.adjustments,
         amount_micros = t.amount_micros + excluded.amount_micros`;
   }
+  return raffles;
 }
 
 /**

@@ -64,6 +64,9 @@ export async function reserveFell(
 
 /** Takes note that a game has its reserve. @throws FencedError where the cell has another owner. */
 export async function reserveIsBack(sql: Sql, lease: CellLease, gameId: number): Promise<void> {
+  // The rule at a take-over, for every game: the cell's row, which each flush needs, is not locked for it.
+  const noted = await sql`SELECT 1 FROM block_reserves WHERE game_id = ${gameId} AND NOT is_low`;
+  if (noted.length > 0) return;
   await sql.begin(async (tx) => {
     await assertOwner(tx, lease);
     await tx`

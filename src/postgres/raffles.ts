@@ -59,22 +59,28 @@ export async function closeRaffles(
   }
 }
 
+/** A ticket that was sold under a requestId. */
+export interface Ticket {
+  readonly gameId: number;
+  readonly requestId: string;
+  readonly entryId: bigint;
+}
+
 /**
- * Notes the requestIds of the tickets among the entries that this transaction books. One that was sold before under the same
- * requestId, which Redis had let go, stays what it was.
+ * Notes the requestIds of the tickets that this transaction books. One that was sold before under the same requestId, which
+ * Redis had let go, stays what it was.
  */
-export async function noteTickets(
-  tx: Transaction,
-  cell: number,
-  booked: { first: bigint; to: bigint },
-  gameIds: readonly number[],
-): Promise<void> {
+export async function noteTickets(tx: Transaction, tickets: readonly Ticket[]): Promise<void> {
+  if (tickets.length === 0) return;
+  const rows = tickets.map(({ gameId, requestId, entryId }) => ({
+    game: gameId,
+    request: requestId,
+    entry: String(entryId),
+  }));
   await tx`
     INSERT INTO ticket_requests (game_id, request_id, entry_id)
-    SELECT game_id, request_id, entry_id FROM ledger
-    WHERE entry_id BETWEEN ${booked.first} AND ${booked.to} AND (entry_id >> 14) & 255 = ${cell}
-      AND game_id = ANY(${arrayOf(gameIds)}::int[]) AND request_id IS NOT NULL
-    ORDER BY entry_id ON CONFLICT DO NOTHING`;
+    SELECT game, request, entry FROM json_to_recordset(${JSON.stringify(rows)}::json) AS t(game int, request text, entry bigint)
+    ON CONFLICT DO NOTHING`;
 }
 
 export interface PoolRow {

@@ -201,7 +201,8 @@ export const outboxTimeMs = (batch: Buffer, at: number): number =>
   batch.readUInt32LE(at + OUTBOX.id + 4) * 1024 + (batch.readUInt32LE(at + OUTBOX.id) >>> 22);
 
 /**
- * Reads all entries of one outbox stream entry, oldest first: for people and tests; the flusher has its own way.
+ * Reads all entries of one outbox stream entry, oldest first: for people, tests and tickets; for rows the flusher has its
+ * own way.
  * @throws Error where one is of an unknown kind.
  */
 export function readOutbox(batch: Buffer): OutboxRecord[] {

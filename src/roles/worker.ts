@@ -147,7 +147,6 @@ export async function startWorker(parts: WorkerParts): Promise<BlockKeeper> {
     },
     onBooked: ({ cell, token }, cursor) => announceBooked(redis, { cell, epoch: token, cursor }),
     onConsumed: (cell, games) => keeper.consumed(cell, games),
-    isRaffle: (gameId) => directory.game(gameId)?.gameType === 'raffle',
     largeWinThreshold: (partnerId) => directory.largeWinThreshold(partnerId),
     eventsOf: (wins) =>
       largeWinEvents(

@@ -1,25 +1,14 @@
-/**
- * `npm run drain -- [--sizes 1,2,10,1000] [--kills SIZE] [--wipes SIZE] [--races N] [--connections 64] [--seed S] [--keep]`
- *
- * Sells raffles to their last ticket over HTTP and proves that each prize was awarded exactly its count: plainly (--sizes),
- * with a SIGKILL of a service process, Redis and Postgres again and again until it is sold out (--kills), with Redis wiped
- * in the middle of it (--wipes), and with two spins that race for the last ticket (--races).
- *
- * A client sends a spin whose fate it does not know again, with its requestId, until it is told. The processes and stores
- * are those of `npm run chaos`. Exit status 0 only if every raffle was exact.
- */
-import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { join } from 'node:path';
-import { parseArgs, promisify } from 'node:util';
+import { parseArgs } from 'node:util';
 import postgres from 'postgres';
-import { type Cleanup, ROOT } from '../../bench/processes.js';
+import type { Cleanup } from '../../bench/processes.js';
 import { poolFaults, type RevealedPool } from '../../src/domain/raffle.js';
 import { ConnectionEnded, spinRequest, Wire, type WireAnswer } from '../support/load.js';
 import type { Prize } from './api.js';
 import { type Arena, openArena, runToEnd } from './arena.js';
 import { type FaultName, faultKind } from './faults.js';
 import { Random } from './random.js';
+import { audit } from './round.js';
 import { pause, until } from './wait.js';
 
 const PRICE_USD = 0.5;
@@ -290,26 +279,6 @@ async function race({ api, owner, fleet, options }: Stage): Promise<boolean> {
   return results['200 and 410'] === options.races;
 }
 
-async function audit({ stores }: Stage): Promise<boolean> {
-  const { stdout } = await promisify(execFile)(
-    process.execPath,
-    [join(ROOT, 'dist', 'src', 'cli.js'), 'audit', '--redraw'],
-    {
-      env: {
-        PATH: process.env.PATH,
-        HOME: process.env.HOME,
-        REDIS_URL: stores.redis.url,
-        DATABASE_URL: stores.postgres.url,
-      },
-      maxBuffer: 64 << 20,
-    },
-  ).catch((error: Error & { stdout?: string }) => ({ stdout: `${error.message}\n${error.stdout}` }));
-  console.log(stdout.trim().split('\n').at(-1));
-  const isClean = stdout.includes('\nCLEAN');
-  if (!isClean) console.log(stdout);
-  return isClean;
-}
-
 async function play(options: Options, cleanup: Cleanup): Promise<boolean> {
   const arena = await openArena(cleanup, { keep: options.keep, acknowledgement: 'redis' });
   const { api, fleet, crashes } = arena;
@@ -320,7 +289,9 @@ async function play(options: Options, cleanup: Cleanup): Promise<boolean> {
   if (options.races > 0) isExact = (await race(stage)) && isExact;
   for (const size of options.kills) isExact = (await drain(stage, size, 'killed', killing(size))) && isExact;
   for (const size of options.wipes) isExact = (await drain(stage, size, 'wiped', wiping(size))) && isExact;
-  isExact = (await audit(stage)) && isExact;
+  const complaint = await audit(stage.stores, ['--redraw']);
+  console.log(complaint ?? 'the audit is clean, every pool shuffled again');
+  isExact = complaint === undefined && isExact;
   await fleet.stop();
   return isExact && crashes.length === 0;
 }

@@ -174,7 +174,10 @@ async function haltedCells(stores: ChaosStores): Promise<string[]> {
 }
 
 /** Runs `spindle audit`; gives what it says where it is not content. */
-async function audit(stores: ChaosStores): Promise<string | undefined> {
+export async function audit(
+  stores: Pick<ChaosStores, 'redis' | 'postgres'>,
+  args: readonly string[] = [],
+): Promise<string | undefined> {
   const environment = {
     PATH: process.env.PATH,
     HOME: process.env.HOME,
@@ -182,7 +185,7 @@ async function audit(stores: ChaosStores): Promise<string | undefined> {
     DATABASE_URL: stores.postgres.url,
   };
   try {
-    await promisify(execFile)(process.execPath, [join(ROOT, 'dist', 'src', 'cli.js'), 'audit'], {
+    await promisify(execFile)(process.execPath, [join(ROOT, 'dist', 'src', 'cli.js'), 'audit', ...args], {
       env: environment,
       timeout: AUDIT_WITHIN_MS,
       maxBuffer: 64 << 20,
