@@ -27,7 +27,7 @@ ARGV[8]  the batch (little endian):
            each game:    id u32, wager i64, largest payout i64, offset of its payouts u32, number of its payouts u16,
                          tickets of its pool u32 (a raffle; 0: a slot game, whose queue has no end)
            payouts:      i64 per outcome code (micro-USD)
-           each spin:    kind u8 (1 deal, 2 count a spin request, 3 count an API request),
+           each spin:    kind u8 (1 deal, 2 count a spin request, 3 count an API request, 4 deal what is counted already),
                          deny u8 (0 none; else the spin is refused unless its requestId is bound),
                          partner u16, game u16 (places in the lists above), 16-byte requestId hash, 10-byte fingerprint,
                          length of player u16, length of requestId u16, "<partner id>:<playerId>", requestId
@@ -100,7 +100,7 @@ for i = 1, spinCount do
   tailAt[i] = position + 32
   position = playerAt + playerLength + requestLength
   tailEnd[i] = position - 1
-  if kind[i] == 1 then
+  if kind[i] == 1 or kind[i] == 4 then
     if requestLength > 0 then
       idemOf[i] = idem
       if not seenIdem[idem] then
@@ -215,10 +215,10 @@ for i = 1, spinCount do
       apiUsed[partner] = apiUsed[partner] + 1
       result = COUNTED
     end
-  elseif spinUsed[partner] >= spinLimit[partner] then
+  elseif spinUsed[partner] >= spinLimit[partner] and kind[i] ~= 4 then
     result = LIMITED
   else
-    spinUsed[partner] = spinUsed[partner] + 1
+    if kind[i] ~= 4 then spinUsed[partner] = spinUsed[partner] + 1 end
     local idem = idemOf[i]
     local boundTo = idem and bound[idem]
     if kind[i] == 2 then

@@ -271,6 +271,14 @@ describe('the spin script', () => {
     const minute = Math.floor(reply.timeMs / 60_000);
     const record = (await redis.hgetBuffer(partnersKey(CELL), '7'))!;
     expect([record.readUInt32LE(0), record.readUInt32LE(4), record.readUInt32LE(12)]).toEqual([minute, 3, 2]);
+    // What was counted before is dealt, however full the window is now, and not counted again.
+    await load(0, 1, 1);
+    const counted = item({ kind: KIND.dealCounted, partner: limited, requestId: 'r' });
+    const later = await run([count(KIND.countSpin), counted, counted]);
+    if (Math.floor(later.reply.timeMs / 60_000) === minute) expect(later.statuses).toEqual([3, 0, 1]);
+    expect(later.statuses.slice(1)).toEqual([SPIN_STATUS.dealt, SPIN_STATUS.replay]);
+    const after = (await redis.hgetBuffer(partnersKey(CELL), '7'))!;
+    if (after.readUInt32LE(0) === minute) expect(after.readUInt32LE(4)).toBe(3);
   });
 
   test('balance, funding and the bound of money refuse before anything is dealt', async () => {

@@ -26,11 +26,10 @@ export interface SpinServices {
   submit(job: SpinJob): void;
   /** A spin of the game is answered only once the ledger has it. */
   waitsForLedger(game: Game | undefined): boolean;
-  /**
-   * The ticket of a raffle that was sold under a requestId, where the store may have let that go; undefined: none was.
-   * Rejects where that can't be told now.
-   */
-  soldBefore(game: Game, partner: Partner, requestId: string): Promise<SoldTicket | undefined> | undefined;
+  /** A ticket of the raffle may have been sold under a requestId that does not bind any more. */
+  mayForget(game: Game): boolean;
+  /** The ticket of a raffle that was sold under a requestId. Rejects where that can't be told now. */
+  findSold(game: Game, partner: Partner, requestId: string): Promise<SoldTicket | undefined>;
   /** All tickets of a raffle are dealt. True once the last one is booked; false where that does not come to be known. */
   isSoldOut(game: Game): Promise<boolean>;
   /** Told of every spin that was dealt. */
@@ -87,53 +86,55 @@ export class SpinEndpoint {
     else if (game.status === 'CLOSED') denial = ERRORS.raffleClosed;
     else if (game.status === 'SUSPENDED') denial = ERRORS.gameNotActive;
     else if (!isWager) denial = ERRORS.wagerMismatch;
-    const deal = (): void =>
-      this.#services.submit(
-        new DealJob(exchange, partner, this.#replies, this.#services, game, body, denial, isWager),
-      );
+    const services = this.#services;
+    const spin = { exchange, partner, game, body, denial, isWager };
     const { requestId } = body;
-    const sold =
-      game === undefined || requestId === undefined
-        ? undefined
-        : this.#services.soldBefore(game, partner, requestId);
-    if (sold === undefined) {
-      deal();
+    if (game === undefined || requestId === undefined || !services.mayForget(game)) {
+      services.submit(new DealJob(this.#replies, services, spin, KIND.deal));
       return;
     }
-    sold.then(
-      (ticket) => {
-        if (ticket === undefined) deal();
-        else this.#tellSold(exchange, partner, ticket, body, game!, isWager);
-      },
-      () => {
-        const unavailable = new ApiError(ERRORS.unavailable);
-        this.#services.submit(new CountedJob(exchange, partner, this.#replies, KIND.countSpin, unavailable));
-      },
-    );
+    // The window and what still binds come first: what they turn away or answer does not reach the ledger.
+    const lookUp = (window: Window): void => {
+      services.findSold(game, partner, requestId).then(
+        (ticket) => {
+          if (ticket !== undefined) this.#tellSold(exchange, ticket, body, game, isWager, window);
+          else if (denial !== undefined) this.#replies.error(exchange, denial, window);
+          else services.submit(new DealJob(this.#replies, services, spin, KIND.dealCounted));
+        },
+        () => this.#replies.error(exchange, ERRORS.unavailable, window),
+      );
+    };
+    services.submit(new DealJob(this.#replies, services, spin, KIND.deal, lookUp));
   }
 
-  /** Answers a requestId that a ticket was sold under long ago, once the window has counted it. */
+  /** Answers a requestId that a ticket was sold under long ago. */
   #tellSold(
     exchange: Exchange,
-    partner: Partner,
     ticket: SoldTicket,
     body: SpinBody,
     game: Game,
     isWager: boolean,
+    window: Window,
   ): void {
-    const isSame = ticket.playerId === body.playerId && isWager;
-    const tell = (window: Window): void => {
-      const text = spinText(
-        ticket.spinId,
-        game.fragments[ticket.outcomeCode]!,
-        ticket.balanceMicros,
-        body.requestId,
-      );
-      this.#replies.json(exchange, 200, `${text}}`, window, REPLAYED);
-    };
-    const then = isSame ? tell : new ApiError(ERRORS.requestIdReused);
-    this.#services.submit(new CountedJob(exchange, partner, this.#replies, KIND.countSpin, then));
+    if (ticket.playerId !== body.playerId || !isWager) {
+      this.#replies.error(exchange, ERRORS.requestIdReused, window);
+      return;
+    }
+    const { spinId, outcomeCode, balanceMicros } = ticket;
+    const text = spinText(spinId, game.fragments[outcomeCode]!, balanceMicros, body.requestId);
+    this.#replies.json(exchange, 200, `${text}}`, window, REPLAYED);
   }
+}
+
+/** A spin request that was judged as far as it can be before it is counted. */
+interface JudgedSpin {
+  readonly exchange: Exchange;
+  readonly partner: Partner;
+  readonly game: Game | undefined;
+  readonly body: SpinBody;
+  /** Why nothing may be dealt for it. */
+  readonly denial: ErrorEntry | undefined;
+  readonly isWager: boolean;
 }
 
 const REPLAYED = 'Idempotent-Replayed: true';
@@ -239,34 +240,42 @@ export class CountedJob implements SpinJob {
 }
 
 class DealJob implements SpinJob {
-  readonly kind = KIND.deal;
+  readonly kind: number;
   readonly waitsForLedger: boolean;
   readonly deny: number;
+  readonly partner: Partner;
+  readonly game: Game | undefined;
   readonly gameId: number;
   readonly playerId: string;
   readonly requestId: string | undefined;
+  readonly mayEqual: boolean;
   partnerPlace = 0;
   readonly #exchange: Exchange;
   readonly #replies: Replies;
   readonly #services: SpinServices;
   readonly #denial: ErrorEntry | undefined;
+  readonly #onUnbound: ((window: Window) => void) | undefined;
 
+  /** @param onUnbound takes over where the request has counted and its requestId binds nothing; nothing is dealt then. */
   constructor(
-    exchange: Exchange,
-    readonly partner: Partner,
     replies: Replies,
     services: SpinServices,
-    readonly game: Game | undefined,
-    body: SpinBody,
-    denial: ErrorEntry | undefined,
-    readonly mayEqual: boolean,
+    spin: JudgedSpin,
+    kind: number,
+    onUnbound?: (window: Window) => void,
   ) {
+    const { exchange, partner, game, body, denial, isWager } = spin;
     this.#exchange = exchange;
     this.#replies = replies;
     this.#services = services;
     this.#denial = denial;
+    this.#onUnbound = onUnbound;
+    this.kind = kind;
+    this.partner = partner;
+    this.game = game;
+    this.mayEqual = isWager;
     this.waitsForLedger = services.waitsForLedger(game);
-    this.deny = denial === undefined ? 0 : 1;
+    this.deny = denial === undefined && onUnbound === undefined ? 0 : 1;
     this.gameId = body.gameId;
     this.playerId = body.playerId;
     this.requestId = body.requestId;
@@ -289,7 +298,8 @@ class DealJob implements SpinJob {
         });
         return;
       default:
-        this.#replies.error(this.#exchange, this.#refusal(result.status), window);
+        if (result.status === SPIN_STATUS.denied && this.#onUnbound !== undefined) this.#onUnbound(window);
+        else this.#replies.error(this.#exchange, this.#refusal(result.status), window);
     }
   }
 

@@ -7,7 +7,6 @@ import { SpinIds } from '../domain/spinId.js';
 import { SetupError } from '../embedded/index.js';
 import { Access } from '../http/access.js';
 import type { Exchange } from '../http/exchange.js';
-import { LookUps } from '../http/lookUps.js';
 import { Replies } from '../http/reply.js';
 import { type Services, serverRoutes } from '../http/routes.js';
 import { HttpServer } from '../http/server.js';
@@ -168,7 +167,6 @@ export async function startFrontEnd(parts: FrontEndParts): Promise<number> {
       logAdjustError({ err: error, cell });
     },
   });
-  const lookUps = new LookUps();
   const services: Services = {
     store,
     lookups,
@@ -191,18 +189,13 @@ export async function startFrontEnd(parts: FrontEndParts): Promise<number> {
     adjust: (actor, wanted, partner) => adjuster.adjust(actor, wanted, partner),
     // A ticket is sold once it is booked: what a rebuild finds not booked is still to be sold.
     waitsForLedger: (game) => config.ACK === 'ledger' || game?.gameType === 'raffle',
-    soldBefore: (game, partner, requestId) => {
-      const nowMs = NOW.date.getTime();
-      // Half of it: neither clocks that differ nor a pool that was loaded before it was noted as sealed leave a gap.
-      const isBound =
-        game.sealedAtMs === undefined || nowMs - game.sealedAtMs < installed.idempotencyTtlSeconds * 500;
-      if (isBound) return undefined;
-      // Asked before the window is: a flood that the window will turn away must not reach Postgres.
-      return lookUps.run(partner, nowMs, async () => {
-        const entry = await store.findTicket(game.gameId, requestId);
-        if (entry === undefined) return undefined;
-        return { ...entry, spinId: spinIds.encodeOne(entry.id, partner.partnerId) };
-      });
+    // Half of it: neither clocks that differ nor a pool that was loaded before it was noted as sealed leave a gap.
+    mayForget: ({ sealedAtMs }) =>
+      sealedAtMs !== undefined && NOW.date.getTime() - sealedAtMs >= installed.idempotencyTtlSeconds * 500,
+    findSold: async (game, partner, requestId) => {
+      const entry = await store.findTicket(game.gameId, requestId);
+      if (entry === undefined) return undefined;
+      return { ...entry, spinId: spinIds.encodeOne(entry.id, partner.partnerId) };
     },
     isSoldOut: async ({ gameId }) => {
       const deadline = performance.now() + config.SPIN_DEADLINE_MS;

@@ -7,7 +7,8 @@ import type { Game, Partner } from '../domain/game.js';
 import { playerPrefix } from '../redis/keys.js';
 import { CORE_BYTES } from '../redis/records.js';
 
-export const KIND = { deal: 1, countSpin: 2, countApi: 3 } as const;
+/** `dealCounted`: a deal that has counted against its window before. */
+export const KIND = { deal: 1, countSpin: 2, countApi: 3, dealCounted: 4 } as const;
 
 /** What the codec needs to know of a waiting request. */
 export interface BatchItem {
@@ -105,7 +106,7 @@ export class BatchEncoder {
       writeUInt16(buffer, item.partnerPlace, at + 2);
       writeUInt16(buffer, isDeal(item) ? gamePlaces.get(item.gameId)! : 0, at + 4);
       let textAt = at + SPIN_BYTES;
-      if (item.kind === KIND.deal) {
+      if (isDealKind(item)) {
         textAt += writeText(buffer, playerPrefix(partnerId), textAt);
         textAt += writeText(buffer, item.playerId, textAt);
         writeUInt16(buffer, textAt - at - SPIN_BYTES, at + 32);
@@ -129,7 +130,8 @@ export class BatchEncoder {
   }
 }
 
-const isDeal = (item: BatchItem): boolean => item.kind === KIND.deal && item.deny === 0;
+const isDealKind = ({ kind }: BatchItem): boolean => kind === KIND.deal || kind === KIND.dealCounted;
+const isDeal = (item: BatchItem): boolean => isDealKind(item) && item.deny === 0;
 
 /** How Redis names a partner's requestId: the first 16 bytes of a SHA-256. */
 export const REQUEST_KEY_BYTES = 16;

@@ -227,7 +227,7 @@ class CellQueue {
       const place = job.partnerPlace;
       const isApi = job.kind === KIND.countApi;
       const used = isApi ? apiUsed : spinsUsed;
-      if (status !== SPIN_STATUS.limited) used[place]!++;
+      if (status !== SPIN_STATUS.limited && job.kind !== KIND.dealCounted) used[place]!++;
       const limit = isApi ? job.partner.apiRateLimit : job.partner.spinRateLimit;
       const hasCore = status === SPIN_STATUS.dealt || status === SPIN_STATUS.replay;
       const at = reply.coreAt(i);
