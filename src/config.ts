@@ -113,6 +113,13 @@ export const Environment = Type.Object({
     description:
       'Waits after the first to fourth failed attempt of a webhook delivery; the last one given holds for those that are not',
   }),
+  METRICS_GAMES_MAX: Type.Integer({
+    minimum: 0,
+    maximum: 100_000,
+    default: 100,
+    description:
+      'Games with metrics of their own, a worker: those that need a look, then those spun most; totals are of all',
+  }),
   BLOCK_WORKERS: Type.Integer({
     minimum: 1,
     maximum: 64,

@@ -134,6 +134,17 @@ async function assemble(
     });
     await isServed(openLookups(redis), directory);
   }
+  const connections = (): [string, number][] => [
+    ['busy', sql.pool.total - sql.pool.idle],
+    ['idle', sql.pool.idle],
+    ['waiting', sql.pool.waiting],
+  ];
+  metrics.gaugeBy(
+    'spindle_postgres_connections',
+    'Connections of the pool, and requests that wait for one (state waiting)',
+    'state',
+    async () => connections(),
+  );
   const metricsServer = await serveMetrics(metrics, config.HOST, config.METRICS_PORT).catch(
     (error: Error) => {
       throw new SetupError(error.message);

@@ -1,86 +1,129 @@
 /**
  * The metrics (Prometheus). What the spin path counts is counted in plain numbers and histograms of our own, which cost
  * nanoseconds, and handed to prom-client when it is scraped; everything else uses prom-client directly.
+ *
+ * Each process is scraped by itself. What it did is to be summed over processes; what is so of a cell is said by the worker
+ * that writes the cell, and to be summed, too; what is so of a store is said by each worker alike: the largest is taken.
  */
 import { createServer, type Server } from 'node:http';
+import { performance } from 'node:perf_hooks';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, type Metric, Registry } from 'prom-client';
+import { ERRORS } from './domain/errors.js';
 
 const LATENCY_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 /** Prometheus waits ten seconds for a scrape, and whoever looks by hand less. */
 const SCRAPE_PATIENCE_MS = 500;
+const LAG_BUCKETS = [0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75, 1, 2.5, 5, 15, 60, 300, 1800];
 const BATCH_BUCKETS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
 
-/** A histogram with one label, whose observations cost a short scan. */
-class FastHistogram {
-  readonly type = 'histogram';
+type Labels = Record<string, string | number>;
+interface Sample {
+  readonly labels: Labels;
+  readonly metricName?: string;
+  readonly value: number;
+}
+
+/** A metric whose samples are made when it is scraped, as prom-client's registry takes it. */
+class Scraped {
   readonly aggregator = 'sum';
-  readonly #series = new Map<string, { counts: Float64Array; sum: number; count: number }>();
 
   constructor(
     readonly name: string,
     readonly help: string,
-    readonly label: string,
-    readonly buckets: readonly number[],
+    readonly type: 'gauge' | 'counter' | 'histogram',
+    readonly read: () => Promise<Sample[]> | Sample[],
   ) {}
 
-  observe(labelValue: string, value: number): void {
-    let series = this.#series.get(labelValue);
+  async get() {
+    const { name, help, type, aggregator } = this;
+    return { name, help, type, aggregator, values: await this.read() };
+  }
+}
+
+interface Buckets {
+  readonly counts: Float64Array;
+  sum: number;
+  count: number;
+}
+
+/** A histogram whose series are told apart by a text and, where it has them, a class of status; an observation costs a short scan. */
+class FastHistogram {
+  readonly #series = new Map<string, (Buckets | undefined)[]>();
+  readonly #label: string;
+  readonly #bounds: readonly number[];
+
+  constructor(label: string, bounds: readonly number[]) {
+    this.#label = label;
+    this.#bounds = bounds;
+  }
+
+  observe(labelValue: string, value: number, statusClass = 0): void {
+    let classes = this.#series.get(labelValue);
+    if (classes === undefined) {
+      classes = new Array<Buckets | undefined>(6).fill(undefined);
+      this.#series.set(labelValue, classes);
+    }
+    let series = classes[statusClass];
     if (series === undefined) {
-      series = { counts: new Float64Array(this.buckets.length), sum: 0, count: 0 };
-      this.#series.set(labelValue, series);
+      series = { counts: new Float64Array(this.#bounds.length), sum: 0, count: 0 };
+      classes[statusClass] = series;
     }
     series.sum += value;
     series.count++;
-    for (let i = 0; i < this.buckets.length; i++) {
-      if (value <= this.buckets[i]!) {
+    for (let i = 0; i < this.#bounds.length; i++) {
+      if (value <= this.#bounds[i]!) {
         series.counts[i]!++;
         return;
       }
     }
   }
 
-  reset(): void {
-    this.#series.clear();
-  }
-
-  async get() {
-    const values: { labels: Record<string, string | number>; metricName: string; value: number }[] = [];
-    for (const [labelValue, series] of this.#series) {
-      const labels = { [this.label]: labelValue };
-      let cumulated = 0;
-      this.buckets.forEach((bucket, i) => {
-        cumulated += series.counts[i]!;
-        values.push({
-          labels: { ...labels, le: bucket },
-          metricName: `${this.name}_bucket`,
-          value: cumulated,
+  samples(name: string): Sample[] {
+    const samples: Sample[] = [];
+    for (const [labelValue, classes] of this.#series) {
+      classes.forEach((series, statusClass) => {
+        if (series === undefined) return;
+        const labels: Labels = { [this.#label]: labelValue };
+        if (statusClass > 0) labels.status = `${statusClass}xx`;
+        const metricName = `${name}_bucket`;
+        let cumulated = 0;
+        this.#bounds.forEach((le, i) => {
+          cumulated += series.counts[i]!;
+          samples.push({ labels: { ...labels, le }, metricName, value: cumulated });
         });
+        samples.push({ labels: { ...labels, le: '+Inf' }, metricName, value: series.count });
+        samples.push({ labels, metricName: `${name}_sum`, value: series.sum });
+        samples.push({ labels, metricName: `${name}_count`, value: series.count });
       });
-      values.push({
-        labels: { ...labels, le: '+Inf' },
-        metricName: `${this.name}_bucket`,
-        value: series.count,
-      });
-      values.push({ labels, metricName: `${this.name}_sum`, value: series.sum });
-      values.push({ labels, metricName: `${this.name}_count`, value: series.count });
     }
-    return { name: this.name, help: this.help, type: this.type, aggregator: this.aggregator, values };
+    return samples;
   }
 }
+
+/** What a spin may be answered with that spends the error budget: there from the start, so that the first one counts. */
+const SPIN_FAILURES = [
+  ERRORS.spinInProgress,
+  ERRORS.queueExhausted,
+  ERRORS.internal,
+  ERRORS.unavailable,
+  ERRORS.spinFailed,
+  ERRORS.authenticationFailed,
+  ERRORS.noBlockServable,
+];
 
 export class Metrics {
   readonly registry = new Registry();
   readonly #errors: Counter;
-  readonly #requests: FastHistogram;
-  readonly #batchSize: FastHistogram;
-  readonly #batchSeconds: FastHistogram;
+  readonly #requests = new FastHistogram('operation', LATENCY_BUCKETS);
+  readonly #batchSize = new FastHistogram('script', BATCH_BUCKETS);
+  readonly #batchSeconds = new FastHistogram('script', LATENCY_BUCKETS);
   readonly faults: Counter;
   readonly flushSeconds: Histogram;
   readonly flushEntries: Counter;
-  readonly flushLagSeconds: Gauge;
-  readonly cellHalted: Gauge;
+  readonly flushLagSeconds: Histogram;
   readonly blockMakeSeconds: Histogram;
   readonly blockOutcomes: Counter;
+  readonly blockPoolSeconds: Counter;
   readonly storeErrors: Counter;
   readonly recoveriesUnderWay: Gauge;
   readonly recoverySeconds: Histogram;
@@ -99,33 +142,24 @@ export class Metrics {
   constructor() {
     const registers = [this.registry];
     collectDefaultMetrics({ register: this.registry });
-    this.#requests = new FastHistogram(
+    this.#histogram(
       'spindle_http_request_seconds',
-      'Time from a request to its answer, by operation and status class',
-      'operation',
-      LATENCY_BUCKETS,
+      'Time from a request to its answer, by operation and class of status',
+      this.#requests,
     );
-    this.#batchSize = new FastHistogram(
-      'spindle_batch_size',
-      'Requests in a script call',
-      'script',
-      BATCH_BUCKETS,
-    );
-    this.#batchSeconds = new FastHistogram(
+    this.#histogram('spindle_batch_size', 'Requests in a script call', this.#batchSize);
+    this.#histogram(
       'spindle_batch_seconds',
       'Time from sending a script call to its answer, by script',
-      'script',
-      LATENCY_BUCKETS,
+      this.#batchSeconds,
     );
-    for (const metric of [this.#requests, this.#batchSize, this.#batchSeconds]) {
-      this.registry.registerMetric(metric as unknown as Metric);
-    }
     this.#errors = new Counter({
       name: 'spindle_errors_total',
-      help: 'Error answers by code',
-      labelNames: ['code'],
+      help: 'Error answers by operation and code',
+      labelNames: ['operation', 'code'],
       registers,
     });
+    for (const { code } of SPIN_FAILURES) this.#errors.inc({ operation: 'spin', code }, 0);
     this.faults = new Counter({
       name: 'spindle_faults_total',
       help: 'Faults of the service itself by operation; each has a line in the log',
@@ -149,15 +183,10 @@ export class Metrics {
       help: 'Ledger entries booked',
       registers,
     });
-    this.flushLagSeconds = new Gauge({
+    this.flushLagSeconds = new Histogram({
       name: 'spindle_flush_lag_seconds',
-      help: 'Age of the oldest entry of the newest flush when it was committed',
-      registers,
-    });
-    this.cellHalted = new Gauge({
-      name: 'spindle_cell_halted',
-      help: '1 where the flushing of a cell is stopped until an engineer has looked',
-      labelNames: ['cell'],
+      help: 'Age of the oldest entry of a flush when it was committed',
+      buckets: LAG_BUCKETS,
       registers,
     });
     this.blockMakeSeconds = new Histogram({
@@ -169,6 +198,11 @@ export class Metrics {
     this.blockOutcomes = new Counter({
       name: 'spindle_block_outcomes_total',
       help: 'Outcomes made',
+      registers,
+    });
+    this.blockPoolSeconds = new Counter({
+      name: 'spindle_block_pool_busy_seconds_total',
+      help: 'Time for which threads made blocks',
       registers,
     });
     this.recoveriesUnderWay = new Gauge({
@@ -221,39 +255,46 @@ export class Metrics {
       buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15],
       registers,
     });
-    this.#counter('spindle_spins_total', 'Spins dealt', () => this.#dealt);
-    this.#counter('spindle_wagered_usd_total', 'Sum of wagers dealt', () => this.#wageredMicros / 1e6);
-    this.#counter('spindle_paid_usd_total', 'Sum of payouts dealt', () => this.#paidMicros / 1e6);
+    for (const result of ['delivered', 'failed', 'exhausted']) this.webhookAttempts.inc({ result }, 0);
+    this.counter('spindle_spins_total', 'Spins dealt', () => this.#dealt);
+    this.counter('spindle_wagered_usd_total', 'Sum of wagers dealt', () => this.#wageredMicros / 1e6);
+    this.counter('spindle_paid_usd_total', 'Sum of payouts dealt', () => this.#paidMicros / 1e6);
+    this.counter(
+      'spindle_event_loop_busy_seconds_total',
+      'Time for which the event loop was at work: its rate is its utilisation',
+      () => performance.eventLoopUtilization().active / 1000,
+    );
   }
 
   /** A gauge whose value is asked for at each scrape. */
   gauge(name: string, help: string, read: () => number): void {
-    const gauge: Gauge = new Gauge({
-      name,
-      help,
-      registers: [this.registry],
-      collect: () => gauge.set(read()),
-    });
+    this.#register(new Scraped(name, help, 'gauge', () => [{ labels: {}, value: read() }]));
+  }
+
+  /** A counter that is kept elsewhere, and asked for at each scrape. */
+  counter(name: string, help: string, read: () => number): void {
+    this.#register(new Scraped(name, help, 'counter', () => [{ labels: {}, value: read() }]));
+  }
+
+  /** The same of what a store tells; absent where it does not tell in time. */
+  asked(type: 'gauge' | 'counter', name: string, help: string, read: () => Promise<number>): void {
+    const sample = async (): Promise<Sample> => ({ labels: {}, value: await read() });
+    this.#register(new Scraped(name, help, type, () => soon(sample().then((only) => [only]))));
   }
 
   /** A gauge with one label, whose series are asked for at each scrape; it has none where a store does not tell in time. */
-  gaugeBy(name: string, help: string, label: string, read: () => Promise<[string, number][]>): void {
-    const gauge: Gauge = new Gauge({
-      name,
-      help,
-      labelNames: [label],
-      registers: [this.registry],
-      collect: async () => {
-        const series = await soon(read());
-        gauge.reset();
-        for (const [labelValue, value] of series) gauge.set({ [label]: labelValue }, value);
-      },
-    });
+  gaugeBy(name: string, help: string, label: string, read: Series): void {
+    this.#by('gauge', name, help, label, read);
   }
 
-  request(operation: string, seconds: number, errorCode: string | undefined): void {
-    this.#requests.observe(operation, seconds);
-    if (errorCode !== undefined) this.#errors.inc({ code: errorCode });
+  /** The same of a counter. */
+  counterBy(name: string, help: string, label: string, read: Series): void {
+    this.#by('counter', name, help, label, read);
+  }
+
+  request(operation: string, seconds: number, status: number, errorCode: string | undefined): void {
+    this.#requests.observe(operation, seconds, (status / 100) | 0);
+    if (errorCode !== undefined) this.#errors.inc({ operation, code: errorCode });
   }
 
   batch(size: number, seconds: number): void {
@@ -267,17 +308,35 @@ export class Metrics {
     this.#paidMicros += payoutMicros;
   }
 
-  #counter(name: string, help: string, read: () => number): void {
-    const counter: Counter = new Counter({
-      name,
-      help,
-      registers: [this.registry],
-      collect: () => {
-        counter.reset();
-        counter.inc(read());
-      },
-    });
+  #by(type: 'gauge' | 'counter', name: string, help: string, label: string, read: Series): void {
+    const samples = async (): Promise<Sample[]> =>
+      (await soon(read()))
+        .filter(([, value]) => value !== undefined)
+        .map(([labelValue, value]) => ({ labels: { [label]: labelValue }, value: value! }));
+    this.#register(new Scraped(name, help, type, samples));
   }
+
+  #histogram(name: string, help: string, histogram: FastHistogram): void {
+    this.#register(new Scraped(name, help, 'histogram', () => histogram.samples(name)));
+  }
+
+  #register(metric: Scraped): void {
+    this.registry.registerMetric(metric as unknown as Metric);
+  }
+}
+
+/** Series by the value of their label; one without a value is left out. */
+type Series = () => Promise<[string | number, number | undefined][]>;
+
+/** All metrics of a scrape are read in one turn of the event loop: those that share a look at a store look once. */
+export function sharedLook<T>(look: () => Promise<T>): () => Promise<T> {
+  let looking: Promise<T> | undefined;
+  return () => {
+    looking ??= look().finally(() => {
+      looking = undefined;
+    });
+    return looking;
+  };
 }
 
 /** A store that hangs must not hold up what the scrape knows without it. */

@@ -60,6 +60,15 @@ export interface KeptGame {
   readonly blocksRequested: number;
 }
 
+export interface QueueDepth {
+  readonly gameId: number;
+  readonly cell: number;
+  readonly outcomes: number;
+  readonly blocks: number;
+  /** The reserve that the partner is to have; undefined of a raffle, which has none. */
+  readonly minReadyBlocks: number | undefined;
+}
+
 export interface KeeperOptions {
   readonly gamesOfCell: (cell: number) => readonly KeptGame[];
   readonly minReadyBlocks: (partnerId: number) => number;
@@ -230,12 +239,14 @@ export class BlockKeeper {
     }
   }
 
-  /** Queue depth by game. */
-  depths(): { gameId: number; outcomes: number; blocks: number }[] {
-    return [...this.#queues.values()].map((queue) => ({
-      gameId: queue.gameId,
+  /** Queue depth by game; of a raffle, the tickets that are not booked. */
+  depths(): QueueDepth[] {
+    return [...this.#queues.values()].map(({ gameId, partnerId, lease, source, ...queue }) => ({
+      gameId,
+      cell: lease.cell,
       outcomes: Math.max(0, (queue.leaseEnd ?? queue.nextIndex) - queue.nextIndex),
       blocks: queue.blocks.length,
+      minReadyBlocks: 'raffle' in source ? undefined : this.#options.minReadyBlocks(partnerId),
     }));
   }
 

@@ -7,7 +7,13 @@
  * known: nothing can be changed then either.
  */
 import type { ApiKey, Game, Partner } from '../domain/game.js';
-import { payoutTable, type RenderedSheet, renderSheet } from '../domain/presentation.js';
+import {
+  type OutcomeStatistics,
+  outcomeStatistics,
+  payoutTable,
+  type RenderedSheet,
+  renderSheet,
+} from '../domain/presentation.js';
 import { readPrizeTable, renderPrizeTable } from '../domain/raffle.js';
 import { cellEpochs } from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
@@ -50,6 +56,7 @@ export class Directory {
   #knownGames = new Map<number, KnownGame>();
   /** By sheet. */
   #sheets = new Map<number, Mathematics>();
+  readonly #statistics = new Map<number, OutcomeStatistics>();
   /** By raffle: its prize table never changes. */
   #raffles = new Map<number, Mathematics>();
   #epochs = new Map<number, string>();
@@ -107,6 +114,12 @@ export class Directory {
     return this.#games.get(gameId);
   }
 
+  /** What the sheet of a slot game lets expect; undefined of a raffle, whose pool is counted. */
+  statistics(gameId: number): OutcomeStatistics | undefined {
+    const sheetId = this.#knownGames.get(gameId)?.parSheetId;
+    return sheetId === undefined || sheetId === null ? undefined : this.#statistics.get(sheetId);
+  }
+
   gamesOfCell(cell: number): KnownGame[] {
     return [...this.#knownGames.values()].filter((game) => game.cell === cell);
   }
@@ -154,6 +167,7 @@ export class Directory {
       .filter((id): id is number => id !== null && !this.#sheets.has(id));
     for (const [id, sheet] of await sheetsOf(this.#sql, [...new Set(unknown)])) {
       this.#sheets.set(id, mathematicsOf(renderSheet(sheet)));
+      this.#statistics.set(id, outcomeStatistics(sheet));
     }
     for (const partner of changes.partners) this.#partners.set(partner.partnerId, partner);
     for (const { hash, ...key } of changes.keys) this.#keys.set(hash, key);

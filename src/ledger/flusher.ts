@@ -19,6 +19,7 @@ import { outboxKey } from '../redis/keys.js';
 import { firstIdAt, NO_TOTALS, readOutbox, streamIdOf, type Totals, totalsBefore } from '../redis/records.js';
 import { OutrunError, type Scripts } from '../redis/scripts.js';
 import type { OnStep } from '../steps.js';
+import type { BookedFlush } from './bookedTotals.js';
 import { markBooked, totalsAt, trimOutbox } from './outbox.js';
 import { type LargeWin, Transcoder } from './transcoder.js';
 
@@ -31,7 +32,7 @@ export interface Consumption {
 
 export interface FlusherOptions {
   readonly intervalMs: number;
-  readonly onFlushed: (flush: { cell: number; entries: number; seconds: number; lagSeconds: number }) => void;
+  readonly onFlushed: (flush: BookedFlush & { entries: number; seconds: number; lagSeconds: number }) => void;
   readonly onConsumed: (cell: number, games: readonly Consumption[]) => void;
   /** Every entry of the cell up to this one is in the ledger. */
   readonly onBooked: (lease: CellLease, cursor: bigint) => void;
@@ -221,6 +222,9 @@ export class Flusher {
       if (deliveries > 0) this.#options.onEvents(deliveries);
       onFlushed({
         cell: lease.cell,
+        from: cursor.from,
+        to: cursor.to,
+        games: totals.games,
         entries,
         seconds: (performance.now() - started) / 1000,
         lagSeconds: Math.max(0, Date.now() - oldestMs) / 1000,

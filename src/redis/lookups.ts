@@ -3,12 +3,14 @@ import type { RedisClient } from './client.js';
 import { cellKey, gamesKey, outboxKey, playerField, playersKey } from './keys.js';
 import {
   type GameRecord,
+  NO_TOTALS,
   type OutboxRecord,
   type PlayerRecord,
   readBooked,
   readGame,
   readOutbox,
   readPlayer,
+  type Totals,
   totalsOfLast,
 } from './records.js';
 import { cellToken } from './scripts.js';
@@ -26,8 +28,8 @@ export interface Lookups {
   timeMs(): Promise<number>;
   /** The oldest ledger entries of a cell that are not trimmed from the outbox yet. */
   outbox(cell: number, limit: number): Promise<OutboxRecord[]>;
-  /** Ledger entries of a cell that are not known to be in the ledger. */
-  outboxEntries(cell: number): Promise<number>;
+  /** Ledger entries of a cell that are not known to be in the ledger, and their bytes. */
+  outboxTotals(cell: number): Promise<Totals>;
   /** Age of the oldest outbox entry of a cell; 0 where there is none. */
   outboxAgeSeconds(cell: number): Promise<number>;
 }
@@ -73,10 +75,12 @@ export function openLookups(redis: RedisClient): Lookups {
       ][];
       return batches.flatMap(([, fields]) => readOutbox(fields[1]!)).slice(0, limit);
     },
-    async outboxEntries(cell) {
+    async outboxTotals(cell) {
       const [last, booked] = await redis.hmgetBuffer(cellKey(cell), 'last', 'booked');
-      if (!last) return 0;
-      return totalsOfLast(last).entries - (booked ? readBooked(booked).totals.entries : 0);
+      if (!last) return NO_TOTALS;
+      const all = totalsOfLast(last);
+      const done = booked ? readBooked(booked).totals : NO_TOTALS;
+      return { entries: all.entries - done.entries, bytes: all.bytes - done.bytes };
     },
     async outboxAgeSeconds(cell) {
       const [oldest] = await redis.xrange(outboxKey(cell), '-', '+', 'COUNT', 1);

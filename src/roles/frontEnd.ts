@@ -107,7 +107,7 @@ export async function startFrontEnd(parts: FrontEndParts): Promise<number> {
     onEpoch: () => void directory.refresh().catch(() => {}),
   });
   const replies = new Replies((exchange, status, errorCode) => {
-    metrics.request(exchange.operation, (performance.now() - exchange.startedMs) / 1000, errorCode);
+    metrics.request(exchange.operation, (performance.now() - exchange.startedMs) / 1000, status, errorCode);
     if (status >= 500 && errorCode !== undefined) {
       log.warn(
         { requestId: exchange.id, operation: exchange.operation, errorCode },

@@ -6,14 +6,15 @@ import { BlockKeeper } from '../blocks/keeper.js';
 import type { Config } from '../config.js';
 import type { Directory } from '../directory/directory.js';
 import type { SpinIds } from '../domain/spinId.js';
+import { BookedTotals } from '../ledger/bookedTotals.js';
 import { Flusher } from '../ledger/flusher.js';
 import { Housekeeping } from '../ledger/housekeeping.js';
 import { Ownership } from '../ledger/ownership.js';
 import { onceASecond } from '../log.js';
 import type { Metrics } from '../metrics.js';
+import { bookedTotals } from '../postgres/bookedTotals.js';
 import type { CellLease } from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
-import { pendingDeliveries } from '../postgres/deliveries.js';
 import { openStore } from '../postgres/store.js';
 import { Checkpoints } from '../recovery/checkpoints.js';
 import { ForeignError } from '../recovery/handshake.js';
@@ -33,6 +34,7 @@ import type { Resolve } from '../webhooks/destination.js';
 import { KeyExpiry } from '../webhooks/keyExpiry.js';
 import { largeWinEvents } from '../webhooks/largeWins.js';
 import { Sender } from '../webhooks/sender.js';
+import { registerWorkerMetrics } from './workerMetrics.js';
 
 /**
  * A thread that is ended while it loads an ES module by `require` aborts the whole process ("v8::Module::IsGraphAsync", seen
@@ -50,6 +52,8 @@ const KEY_EXPIRY_EVERY_MS = 300_000;
 const REBUILDS_AT_ONCE = 3;
 /** What a rebuild reads of the ledger for the players is not much older than this. */
 const CHECKPOINT_EVERY_MS = 60_000;
+/** A cell that is refused is tried again more often than this. */
+const REFUSED_LATELY_MS = 10_000;
 
 export interface WorkerParts {
   config: Config;
@@ -123,8 +127,9 @@ export async function startWorker(parts: WorkerParts): Promise<BlockKeeper> {
     gamesOfCell: (cell) => directory.gamesOfCell(cell),
     minReadyBlocks: (partnerId) => directory.minReadyBlocks(partnerId),
     sealer: join(config.workersDir, 'sealRaffle.js'),
-    onMade: ({ outcomes, totalSeconds }) => {
+    onMade: ({ outcomes, makeSeconds, totalSeconds }) => {
       metrics.blockOutcomes.inc(outcomes);
+      metrics.blockPoolSeconds.inc(makeSeconds);
       metrics.blockMakeSeconds.observe(totalSeconds);
     },
     onError: (error, gameId) => {
@@ -137,13 +142,18 @@ export async function startWorker(parts: WorkerParts): Promise<BlockKeeper> {
   const logFlushError = onceASecond((fields, unsaid) =>
     log.warn({ ...fields, unsaid }, 'a flush failed; trying again'),
   );
+  /** Cells that are not served, and when that was found last; those whose ledger was halted here, and when. */
+  const refused = new Map<number, number>();
+  const halted = new Map<number, number>();
+  const totals = new BookedTotals((cells) => bookedTotals(sql, cells));
   const flusher = new Flusher(sql, redis, reader, scripts, {
     // Somebody waits for each commit: the next one begins as soon as there is something to write.
     intervalMs: config.ACK === 'ledger' ? 0 : config.FLUSH_INTERVAL_MS,
-    onFlushed: ({ entries, seconds, lagSeconds }) => {
-      metrics.flushEntries.inc(entries);
-      metrics.flushSeconds.observe(seconds);
-      metrics.flushLagSeconds.set(lagSeconds);
+    onFlushed: (flush) => {
+      metrics.flushEntries.inc(flush.entries);
+      metrics.flushSeconds.observe(flush.seconds);
+      metrics.flushLagSeconds.observe(flush.lagSeconds);
+      totals.booked(flush);
     },
     onBooked: ({ cell, token }, cursor) => announceBooked(redis, { cell, epoch: token, cursor }),
     onConsumed: (cell, games) => keeper.consumed(cell, games),
@@ -162,7 +172,7 @@ export async function startWorker(parts: WorkerParts): Promise<BlockKeeper> {
     onUncertain: (cell) => keeper.readAgain(cell),
     onGivenUp: (cell) => ownership.giveUp(cell),
     onHalted: (cell, reason) => {
-      metrics.cellHalted.set({ cell: String(cell) }, 1);
+      halted.set(cell, performance.now());
       log.fatal({ cell, reason }, 'the ledger of a cell is halted');
     },
     onError: (error, cell) => {
@@ -190,7 +200,6 @@ export async function startWorker(parts: WorkerParts): Promise<BlockKeeper> {
   });
   const durability = new Durability(redis, () => {});
   const rebuilds = new Turns(REBUILDS_AT_ONCE);
-  const refused = new Set<number>();
   const logUnprepared = onceASecond((fields, unsaid) =>
     log.warn({ ...fields, unsaid }, 'a cell could not be prepared; trying again'),
   );
@@ -226,13 +235,13 @@ export async function startWorker(parts: WorkerParts): Promise<BlockKeeper> {
     onAcquired: (lease: CellLease) => {
       const { cell } = lease;
       if (refused.delete(cell)) log.warn({ cell }, 'a cell that was refused is served again');
-      metrics.cellHalted.set({ cell: String(cell) }, 0);
       flusher.own(lease);
       keeper.own(lease);
       housekeeping.tidySoon(cell);
     },
     onLost: (cell) => {
       flusher.disown(cell);
+      totals.forget(cell);
       keeper.disown(cell);
       log.info({ cell }, 'a cell is written by this worker no more');
     },
@@ -244,8 +253,7 @@ export async function startWorker(parts: WorkerParts): Promise<BlockKeeper> {
       }
       // It is tried again at every turn, and said once.
       if (!refused.has(cell)) log.fatal({ cell, reason: error.message }, 'a cell is not served');
-      refused.add(cell);
-      metrics.cellHalted.set({ cell: String(cell) }, 1);
+      refused.set(cell, performance.now());
     },
     onError: (error) => {
       metrics.storeErrors.inc({ store: 'ledger' });
@@ -264,12 +272,6 @@ export async function startWorker(parts: WorkerParts): Promise<BlockKeeper> {
         .map(({ cell }) => cell);
     },
   });
-  metrics.gaugeBy('spindle_queue_outcomes', 'Outcomes ready to be dealt, by game', 'game', async () =>
-    keeper.depths().map(({ gameId, outcomes }) => [String(gameId), outcomes]),
-  );
-  metrics.gaugeBy('spindle_queue_blocks', 'Blocks with outcomes left, by game', 'game', async () =>
-    keeper.depths().map(({ gameId, blocks }) => [String(gameId), blocks]),
-  );
   const lookups = openLookups(redis);
   const settlement = new SettlementJob(
     new Settlements({
@@ -294,63 +296,25 @@ export async function startWorker(parts: WorkerParts): Promise<BlockKeeper> {
       },
     },
   );
-  metrics.gauge(
-    'spindle_settlement_overdue_seconds',
-    'Time since the end of the oldest day that is due and has no complete report; 0 where there is none',
-    () => settlement.overdueSeconds,
-  );
-  metrics.gaugeBy(
-    'spindle_outbox_lag_seconds',
-    'Age of the oldest entry not in the ledger, by cell',
-    'cell',
-    () =>
-      Promise.all(
-        ownership.cells.map(
-          async (cell): Promise<[string, number]> => [
-            String(cell),
-            await lookups.outboxAgeSeconds(cell).catch(() => Number.NaN),
-          ],
-        ),
-      ),
-  );
-  metrics.gaugeBy('spindle_outbox_entries', 'Entries not in the ledger, by cell', 'cell', () =>
-    Promise.all(
-      ownership.cells.map(
-        async (cell): Promise<[string, number]> => [
-          String(cell),
-          await lookups.outboxEntries(cell).catch(() => Number.NaN),
-        ],
-      ),
-    ),
-  );
-  metrics.gauge('spindle_cells_owned', 'Cells that this process writes', () => ownership.cells.length);
-  metrics.gauge('spindle_block_pool_queue', 'Blocks that wait for a thread', () => pool.queueSize);
-  // Two gauges of one scrape share a look.
-  let looking: ReturnType<typeof pendingDeliveries> | undefined;
-  const lookPending = () => {
-    looking ??= pendingDeliveries(sql).finally(() => {
-      looking = undefined;
-    });
-    return looking.catch(() => undefined);
-  };
-  metrics.gaugeBy(
-    'spindle_webhook_deliveries',
-    'Deliveries of webhooks that wait, or are under way here',
-    'state',
-    async () => {
-      const pending = await lookPending();
-      return [
-        ['pending', pending?.pending ?? Number.NaN],
-        ['under-way', deliverer.underWay],
-      ];
+  registerWorkerMetrics({
+    config,
+    metrics,
+    sql,
+    redis,
+    lookups,
+    directory,
+    keeper,
+    ownership,
+    totals,
+    pool,
+    settlement,
+    deliverer,
+    refusedCells: () => {
+      // It is tried again at every turn: one that was not refused lately is served by another worker.
+      const since = performance.now() - REFUSED_LATELY_MS;
+      return [...new Map([...halted, ...refused])].flatMap(([cell, atMs]) => (atMs > since ? [cell] : []));
     },
-  );
-  metrics.gaugeBy(
-    'spindle_webhook_oldest_due_seconds',
-    'For how long the oldest delivery that is due has waited',
-    'state',
-    async () => [['pending', (await lookPending())?.oldestDueSeconds ?? Number.NaN]],
-  );
+  });
   await ownership.start();
   const look = (): void => ownership.lookNow();
   redis.on('identified', look);

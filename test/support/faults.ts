@@ -164,7 +164,7 @@ export interface LoggedService extends Client {
   readonly running: Running;
   /** The log lines so far. */
   readonly lines: readonly Record<string, unknown>[];
-  /** The value of a series, such as `spindle_errors_total{code="KS-5004"}`; 0 where there is none yet. */
+  /** The sum of the series that have a name and, among others, a label, such as `spindle_errors_total{code="KS-5004"}`. */
   metric(series: string): Promise<number>;
 }
 
@@ -181,8 +181,13 @@ export async function startLogged(
     lines,
     async metric(series: string) {
       const text = await (await fetch(`http://127.0.0.1:${running.metricsPort}/metrics`)).text();
-      const line = text.split('\n').find((candidate) => candidate.startsWith(`${series} `));
-      return line === undefined ? 0 : Number(line.slice(series.length + 1));
+      const [name, label = ''] = series.replace('}', '').split('{');
+      const isOf = (line: string): boolean =>
+        line.startsWith(`${name} `) || (line.startsWith(`${name}{`) && line.includes(label));
+      return text
+        .split('\n')
+        .filter(isOf)
+        .reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0);
     },
   });
 }
