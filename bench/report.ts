@@ -34,6 +34,15 @@ export interface Run {
 /** Share of the machine that may go to others before a turn is called disturbed. */
 const DISTURBED_FROM = 0.1;
 
+const atLeast = (bound: number) => ({ text: `wanted ≥ ${bound}`, isMet: (value: number) => value >= bound });
+const atMost = (bound: number) => ({ text: `wanted ≤ ${bound}`, isMet: (value: number) => value <= bound });
+const WANTED: Readonly<Record<string, ReturnType<typeof atLeast>>> = {
+  'spindle / echo, total CPU per spin': atMost(2.5),
+  'spindle / echo, spins/s': atLeast(0.4),
+  'spindle / fastify, spins/s': atLeast(3.5),
+  'spindle / postgres, spins/s': atLeast(15),
+};
+
 const CPU_COLUMNS = ['server', 'redis', 'postgres', 'total', 'generator'];
 
 export function median(values: readonly number[]): number {
@@ -69,6 +78,7 @@ export function compare(measurements: readonly Measurement[]): Ratio[] {
   return [
     ratio(measurements, 'spindle', 'echo', 'spins/s', spins),
     ratio(measurements, 'spindle', 'fastify', 'spins/s', spins),
+    ratio(measurements, 'spindle', 'postgres', 'spins/s', spins),
     ratio(measurements, 'spindle', 'echo', 'total CPU per spin', cpu),
     ratio(measurements, 'spindle', 'fastify', 'total CPU per spin', cpu),
   ].filter(({ rounds }) => rounds.length > 0);
@@ -113,7 +123,11 @@ export function render(run: Run): string {
   }
   if (run.ratios.length > 0) lines.push('', 'Ratios, round by round:');
   for (const { of, rounds, median: middle } of run.ratios) {
-    lines.push(`  ${of.padEnd(40)}${middle.toFixed(2)}  (${rounds.map((r) => r.toFixed(2)).join(', ')})`);
+    const wanted = WANTED[of];
+    const verdict = wanted === undefined ? '' : `  ${wanted.text}: ${wanted.isMet(middle) ? 'pass' : 'MISS'}`;
+    lines.push(
+      `  ${of.padEnd(40)}${middle.toFixed(2)}  (${rounds.map((r) => r.toFixed(2)).join(', ')})${verdict}`,
+    );
   }
   const blocks = Object.entries(run.blockMaking).map(([name, rate]) => `${name} ${(rate / 1e6).toFixed(1)}`);
   lines.push('', `Block making, million outcomes/s on one core: ${blocks.join(', ')}`);

@@ -1,11 +1,12 @@
 /**
- * `npm run bench -- [--seconds 10] [--warm-up 3] [--rounds 3] [--retries 2] [--only a,b,c] [--connections 64]
+ * `npm run bench -- [--seconds 10] [--warm-up 3] [--rounds 3] [--retries 2] [--only a,b,c,d] [--connections 64]
  *                   [--json FILE] [--profile DIR]`
  *
- * Measures three servers with the same load, in turn, one under load at a time:
+ * Measures four servers with the same load, in turn, one under load at a time:
  *   a  echo     a bare uWebSockets.js server that answers with the same bytes: the lower bound (peers/echo.ts)
  *   b  spindle  the service, whole: a process of its own, Redis with its log synced, Postgres as the ledger
  *   c  fastify  the plain design with the same guarantees (peers/fastify.ts)
+ *   d  postgres the plain design without Redis: a transaction a spin (peers/postgres.ts)
  * Prints a table, and appends a line of JSON to bench/results/runs.jsonl or the given file. Ends with 1 where a number
  * is void: an answer that was not 2xx, a spin that is not in the ledger. Needs Linux.
  */
@@ -53,7 +54,7 @@ function readOptions(): Options {
     return value;
   };
   const letters = values.only.split(',').map((letter) => {
-    if (!Object.hasOwn(SERVERS, letter)) throw new Error('--only takes letters of a,b,c');
+    if (!Object.hasOwn(SERVERS, letter)) throw new Error('--only takes letters of a,b,c,d');
     return letter as ServerLetter;
   });
   return {

@@ -14,7 +14,7 @@ import { outboxKey } from '../src/redis/keys.js';
 import type { Processes } from './measure.js';
 import { type Cleanup, ROOT, startServerProcess } from './processes.js';
 
-export const SERVERS = { a: 'echo', b: 'spindle', c: 'fastify' } as const;
+export const SERVERS = { a: 'echo', b: 'spindle', c: 'fastify', d: 'postgres' } as const;
 export type ServerLetter = keyof typeof SERVERS;
 
 export const SPIN_PATH = '/api/partner/v1/spin';
@@ -46,7 +46,7 @@ export function startServer(
   profileDir: string | undefined,
 ): Promise<RunningServer> {
   const profile = profileDir === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profileDir}`];
-  return { a: startEcho, b: startSpindle, c: startFastify }[letter](cleanup, profile);
+  return { a: startEcho, b: startSpindle, c: startFastify, d: startPostgresPeer }[letter](cleanup, profile);
 }
 
 const sheet = JSON.parse(readFileSync(join(ROOT, PAR_SHEET), 'utf8')) as { denominationUsd: number };
@@ -84,11 +84,28 @@ async function startFastify(cleanup: Cleanup, profile: string[]): Promise<Runnin
   };
 }
 
+async function startPostgresPeer(cleanup: Cleanup, profile: string[]): Promise<RunningServer> {
+  const stores = await startStores(cleanup);
+  const { pid, base } = await startServerProcess(
+    [...profile, peer('postgres')],
+    { ...peerEnvironment(), DATABASE_URL: stores.databaseUrl },
+    cleanup,
+  );
+  return {
+    base,
+    apiKey: API_KEY_OF_PEERS,
+    gameId: 1,
+    wagerUsd: sheet.denominationUsd,
+    processes: { server: pid, ...stores.processes },
+    books: booksOf(stores, [], 'SELECT count(*) AS rows FROM spins'),
+  };
+}
+
 const peer = (name: string): string => join(ROOT, 'dist', 'bench', 'peers', `${name}.js`);
 const peerEnvironment = (): Record<string, string> => ({
   API_KEY: API_KEY_OF_PEERS,
   PAR_SHEET: join(ROOT, PAR_SHEET),
-  LUA_DIR: join(ROOT, 'bench', 'peers'),
+  PEERS_DIR: join(ROOT, 'bench', 'peers'),
 });
 
 /** The service as it is deployed on its own: both roles in one process, default settings. */
