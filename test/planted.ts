@@ -143,6 +143,17 @@ const PLANTED: readonly Planted[] = [
     found: ['requests'],
   },
   {
+    name: 'a ticket is not noted',
+    faults: [
+      built(
+        'postgres/ledger.js',
+        'noteTickets(tx, ticketsOf(raffles))',
+        'noteTickets(tx, ticketsOf(raffles).slice(1))',
+      ),
+    ],
+    found: ['requests'],
+  },
+  {
     name: 'a rebuild forgets the requestIds',
     faults: [built('recovery/rebuild.js', 'filler.set(idempotencyKey(cell, entryPeriod), key, bound);', '')],
     found: ['requests'],
@@ -195,11 +206,28 @@ async function auditAfterSpins(root: string, isWiped: boolean): Promise<AuditRep
     const { client } = service;
     const partner = await client.newPartner({ openingBalanceUsd: 100 });
     const gameId = await client.newGame(partner.key, parSheet('classic-3-reel'));
+    const raffle = await client.operator<{ gameConfigId: number }>(
+      'POST',
+      `/partners/${partner.partnerId}/raffles`,
+      {
+        displayName: 'A raffle',
+        configName: 'PLANTED',
+        ticketPriceUsd: 0.25,
+        poolSize: SPINS,
+        prizes: [{ prizeName: 'Mug', prizeTier: 1, valueUsd: 1, count: SPINS / 10 }],
+      },
+    );
+    const isOpen = async (): Promise<boolean> => {
+      const { body } = await client.partner('GET', `/games/${raffle.body.gameConfigId}/pool`, partner.key);
+      return body.status === 'ACTIVE';
+    };
+    await until(isOpen, 'the raffle is open');
     const port = portOf(client.base);
     const play = async (name: string): Promise<void> => {
       const numbers = Array.from({ length: SPINS / 2 }, (_, i) => i);
       const request = (i: number): Buffer => {
-        const body = { gameId, playerId: `p${i % PLAYERS}`, wagerUsd: 0.25, requestId: `${name}-${i}` };
+        const game = i % 5 === 1 ? raffle.body.gameConfigId : gameId;
+        const body = { gameId: game, playerId: `p${i % PLAYERS}`, wagerUsd: 0.25, requestId: `${name}-${i}` };
         return spinRequest(partner.key, JSON.stringify(body));
       };
       for (const some of [numbers, numbers.filter((i) => i % 10 === 0)]) {
@@ -272,8 +300,8 @@ const FOUND_BY_THE_MODEL: readonly { name: string; fault: Fault }[] = [
   {
     name: 'a window lets one more through',
     fault: spin(
-      'elseif spinUsed[partner] >= spinLimit[partner] then',
-      'elseif spinUsed[partner] > spinLimit[partner] then',
+      'elseif spinUsed[partner] >= spinLimit[partner] and',
+      'elseif spinUsed[partner] > spinLimit[partner] and',
     ),
   },
   {

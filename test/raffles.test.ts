@@ -612,6 +612,8 @@ describe('the audit of a raffle', () => {
     try {
       await openRedisClient(client);
       const report = await audit(own, client, { limit: 100, redraw: drawBlock, onProgress: () => {} });
+      const requests = report.checks.find(({ name }) => name === 'requests')!;
+      expect(requests.looked['tickets with requestIds']).toBeGreaterThanOrEqual(12);
       expect(report.interrupted).toBeUndefined();
       const found = report.checks.flatMap(({ name, listed }) =>
         listed.map(({ problem }) => `${name}: ${problem}`),
@@ -681,6 +683,34 @@ describe('the audit of a raffle', () => {
         /^blocks: the commitment is not that of the block/,
         /^outcomes: the credit is not what the PAR sheet or prize table pays/,
       ],
+    ],
+    [
+      'a ticket whose requestId is not told for ever',
+      () => sql`DELETE FROM ticket_requests WHERE game_id = ${gameId} AND request_id = 'audit-3'`,
+      () => sql`
+        INSERT INTO ticket_requests SELECT game_id, request_id, entry_id FROM ledger
+        WHERE game_id = ${gameId} AND request_id = 'audit-3'`,
+      [/^requests: the requestId of a ticket is not noted as its own/],
+    ],
+    [
+      'a requestId that tells of another ticket',
+      () => sql`
+        UPDATE ticket_requests SET entry_id = (SELECT min(entry_id) FROM ledger WHERE game_id = ${gameId})
+        WHERE game_id = ${gameId} AND request_id = 'audit-3'`,
+      () => sql`
+        UPDATE ticket_requests SET entry_id = ledger.entry_id FROM ledger
+        WHERE ledger.game_id = ${gameId} AND ledger.request_id = 'audit-3'
+          AND ticket_requests.game_id = ledger.game_id AND ticket_requests.request_id = ledger.request_id`,
+      [
+        /^requests: a requestId is noted for a ticket that the ledger has not/,
+        /^requests: the requestId of a ticket is not noted as its own/,
+      ],
+    ],
+    [
+      'a requestId of a ticket that was never sold',
+      () => sql`INSERT INTO ticket_requests VALUES (${gameId}, 'never', 1)`,
+      () => sql`DELETE FROM ticket_requests WHERE request_id = 'never'`,
+      [/^requests: a requestId is noted for a ticket that the ledger has not/],
     ],
     [
       'a raffle that was opened again',

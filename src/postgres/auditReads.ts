@@ -36,7 +36,11 @@ export const BLOCKS = {
 } as const;
 const BLOCK_COLUMNS = 'game_id, from_index, to_index, nonce, seed, commitment, outcomes';
 
-/** A kind of ledger entry. */
+/** Fields of the rows of {@link Snapshot.strayTickets}; `ofLedger` is 1 for a ticket, 0 for a requestId of none. */
+export const STRAY = { entryId: 0, gameId: 1, requestId: 2, ofLedger: 3 } as const;
+
+/** Kinds of ledger entries. */
+const SPIN = 1;
 const ADJUSTMENT = 3;
 /** How often it is looked whether the server is still there, while it works on one long statement. */
 const LOOK_MS = 5000;
@@ -132,6 +136,8 @@ export interface Snapshot {
   readonly blocks: ReadAll;
   /** Entries whose postings do not sum to zero, or are not two: id, sum of micro-USD as text, number of postings. */
   readonly unbalancedPostings: ReadAll;
+  /** Tickets of raffles whose requestId does not stand for them, and requestIds that stand for none; as in {@link STRAY}. */
+  readonly strayTickets: ReadAll;
 }
 
 /** Some sealed outcomes, packed. */
@@ -294,6 +300,13 @@ async function inSnapshot<T>(sql: Sql, run: (snapshot: Snapshot) => Promise<T>):
         unbalancedPostings: all(
           `SELECT entry_id, sum(amount_micros)::text, count(*) FROM postings
            GROUP BY entry_id HAVING sum(amount_micros) <> 0 OR count(*) <> 2`,
+        ),
+        strayTickets: all(
+          `SELECT entry_id, game_id, request_id, (sold.entry_id IS NOT NULL)::int
+           FROM (SELECT entry_id, game_id, request_id FROM ledger JOIN raffles USING (game_id)
+                 WHERE kind = ${SPIN} AND request_id IS NOT NULL) AS sold
+           FULL JOIN ticket_requests AS told USING (entry_id, game_id, request_id)
+           WHERE sold.entry_id IS NULL OR told.entry_id IS NULL`,
         ),
       });
     }, 'ISOLATION LEVEL REPEATABLE READ READ ONLY');

@@ -8,7 +8,7 @@
  *
  * Memory: about 100 bytes for each player, 60 for each requestId of the last two idempotency periods.
  */
-import { type AuditReads, openAuditReads } from '../postgres/auditReads.js';
+import { type AuditReads, openAuditReads, STRAY } from '../postgres/auditReads.js';
 import type { Sql } from '../postgres/client.js';
 import { sheetsOf } from '../postgres/directory.js';
 import { openRedisAuditReads, type RedisAuditReads } from '../redis/auditReads.js';
@@ -97,6 +97,20 @@ async function run(
       async () => {},
     );
     findings.looked('double-entry', 'entries with their postings', pass.rows);
+    await snapshot.strayTickets(
+      (row) => {
+        const problem =
+          row.int(STRAY.ofLedger) === 1
+            ? 'the requestId of a ticket is not noted as its own'
+            : 'a requestId is noted for a ticket that the ledger has not';
+        findings.found('requests', problem, {
+          entry: row.big(STRAY.entryId).toString(),
+          game: row.int(STRAY.gameId),
+          request: row.text(STRAY.requestId),
+        });
+      },
+      async () => {},
+    );
     return { facts, pass };
   });
 

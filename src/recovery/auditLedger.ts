@@ -102,6 +102,8 @@ export class LedgerPass {
   #requestPrefixBytes = 0;
   readonly #record = new Uint32Array(REQUEST_WORDS);
   #requestCount = 0;
+  /** Of raffles, with a requestId. */
+  #tickets = 0;
   #spins = 0;
 
   /** @param facts of the snapshot that the rows are of */
@@ -223,6 +225,7 @@ export class LedgerPass {
       this.#dealt(row, partnerId, wager, credit);
       if (!row.isNull(LEDGER.requestId)) {
         this.#request(row, ms, high, low, partnerId, ':', row.int(LEDGER.gameId), playerHash(playerId));
+        if (this.#facts.raffles.has(row.int(LEDGER.gameId))) this.#tickets++;
       }
     } else if (kind === OPENING) {
       this.#add(this.#days.openings, partnerId, partnerId, 0, credit);
@@ -669,6 +672,7 @@ export class LedgerPass {
     findings.looked('double-entry', 'days of openings', openingDays.length);
     findings.looked('double-entry', 'days of adjustments', adjustmentDays.length);
     findings.looked('requests', 'requestIds in the ledger', this.#requestCount);
+    findings.looked('requests', 'tickets with requestIds', this.#tickets);
     findings.looked('requests', 'adjustments with their intents', this.#adjusted.size);
     findings.looked('cursors', 'cells', cursors.size);
   }

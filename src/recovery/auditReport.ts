@@ -7,7 +7,7 @@ export const CHECKS = {
   outcomes: 'what was dealt is what was sealed, and paid what the PAR sheet says',
   blocks: 'blocks are what their commitments say, without gaps, and the same in Redis',
   'double-entry': 'postings sum to zero; totals by day and of all balances are those of the ledger',
-  requests: 'every requestId stands for one entry, and binds to it',
+  requests: 'every requestId stands for one entry, and binds to it; those of tickets are noted for ever',
   cursors: 'cursors, outboxes and epochs fit the ledger; no cell is halted',
 } as const;
 export type CheckName = keyof typeof CHECKS;
