@@ -352,9 +352,14 @@ async function soon<T>(series: Promise<T[]>): Promise<T[]> {
   }
 }
 
-/** Serves GET /metrics. @throws where the port can't be had. */
+/** Serves GET /metrics and GET /healthz. @throws where the port can't be had. */
 export function serveMetrics(metrics: Metrics, host: string, port: number): Promise<Server> {
   const server = createServer((request, response) => {
+    // Of a process without an API, too: that it lives.
+    if (request.url === '/healthz') {
+      response.end();
+      return;
+    }
     if (request.url !== '/metrics') {
       response.writeHead(404).end();
       return;
