@@ -1,22 +1,41 @@
-/** What log lines are made of. */
+/** What log lines and messages are made of, and what they must not have. */
 
-/** Hands on what it is called with at most once a second, with the number of calls that were left out in between. */
-export function onceASecond(say: (fields: object, unsaid: number) => void): (fields: object) => void {
-  let saidAt = Number.NEGATIVE_INFINITY;
-  let unsaid = 0;
-  return (fields) => {
-    if (performance.now() - saidAt < 1000) {
-      unsaid++;
-      return;
-    }
-    say(fields, unsaid);
-    saidAt = performance.now();
-    unsaid = 0;
-  };
+/** In place of a secret. */
+export const HIDDEN = '[hidden]';
+
+/** API keys and webhook secrets, whosever they are. */
+const ISSUED = /\b(ks_|whsec_)[\w+/=-]{16,}/g;
+/** In a URL, between its scheme and its host. */
+const USERINFO = /(\w+:\/\/)[^\s/@"\\]+@/g;
+/** A shorter text may be part of any word. */
+const SECRET_CHARACTERS_MIN = 8;
+
+/** A text without secrets: those that are given, and what looks like a key or the password of a URL. */
+export function withoutSecrets(text: string, secrets: readonly string[]): string {
+  let clean = text.replace(ISSUED, HIDDEN).replace(USERINFO, `$1${HIDDEN}@`);
+  for (const secret of secrets) clean = clean.replaceAll(secret, HIDDEN);
+  return clean;
 }
 
-/** A store's address without its password. */
-export const withoutSecrets = (url: string): string => {
+/** Secrets as they may be written: as they are given, percent-encoded, decoded, within a JSON string. */
+export function spellings(secrets: readonly (string | undefined)[]): string[] {
+  const given = secrets.filter((secret) => secret !== undefined);
+  const all = given
+    .flatMap((secret) => [secret, encodeURIComponent(secret), decoded(secret)])
+    .flatMap((secret) => [secret, JSON.stringify(secret).slice(1, -1)]);
+  return [...new Set(all)].filter((secret) => secret.length >= SECRET_CHARACTERS_MIN);
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/** A store's address without user and password. */
+export const addressOf = (url: string): string => {
   try {
     const { protocol, host, pathname } = new URL(url);
     return `${protocol}//${host}${pathname}`;

@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import closeWithGrace from 'close-with-grace';
-import { type Logger, pino } from 'pino';
+import type { Logger } from 'pino';
 import type { BlockKeeper } from './blocks/keeper.js';
 import { type Config, readConfig } from './config.js';
 import { type Demo, seedDemo } from './demo.js';
@@ -10,7 +10,8 @@ import { Directory, type KnownGame } from './directory/directory.js';
 import { SpinIds } from './domain/spinId.js';
 import { readOrCreateSecret, SetupError } from './embedded/index.js';
 import { newApiKey } from './http/partners.js';
-import { lineOf } from './log.js';
+import { lineOf, spellings, withoutSecrets } from './log.js';
+import { openLogger } from './logger.js';
 import { Metrics, serveMetrics } from './metrics.js';
 import { migrate } from './postgres/client.js';
 import { type Installation, install, installation } from './postgres/installation.js';
@@ -235,8 +236,9 @@ async function main(): Promise<void> {
     process.stderr.write(`spindle: ${lineOf(error)}\n`);
     process.exit(1);
   }
-  const log = pino({ level: config.LOG_LEVEL, base: { service: 'spindle', pid: process.pid } });
-  const progress = (line: string): void => void process.stderr.write(`${line}\n`);
+  const secrets = secretsOf(config);
+  const log = openLogger({ level: config.LOG_LEVEL, secrets });
+  const progress = (line: string): void => void process.stderr.write(`${withoutSecrets(line, secrets)}\n`);
   let running: Running | undefined;
   let stopping: Promise<void> | undefined;
   const stop = (): Promise<void> => {
@@ -254,10 +256,18 @@ async function main(): Promise<void> {
     running = await start(config, log, progress);
   } catch (error) {
     if (!(error instanceof SetupError)) log.fatal({ err: error }, 'the start failed');
-    process.stderr.write(`spindle: ${lineOf(error)}\n`);
+    progress(`spindle: ${lineOf(error)}`);
     process.exit(1);
   }
   announce(config, running);
+}
+
+/** What is given to this process and must be in no line: of those that the service issues the log knows the form. */
+function secretsOf({ REDIS_URL, DATABASE_URL, OPERATOR_API_KEY }: Config): string[] {
+  const passwords = [REDIS_URL, DATABASE_URL].map((url) =>
+    url !== undefined && URL.canParse(url) ? new URL(url).password : undefined,
+  );
+  return spellings([...passwords, OPERATOR_API_KEY]);
 }
 
 function announce(config: Config, running: Running): void {

@@ -10,7 +10,7 @@ import {
   startEmbeddedPostgres,
   startEmbeddedRedis,
 } from './embedded/index.js';
-import { lineOf, withoutSecrets } from './log.js';
+import { addressOf, lineOf } from './log.js';
 import { connectPostgres, POSTGRES_MAJOR_MIN, postgresMajor, type Sql } from './postgres/client.js';
 import {
   connectRedis,
@@ -60,17 +60,17 @@ export async function storeAddresses(
 
 /** @throws SetupError where it can't be reached, is too old, or may lose what it acknowledges. */
 export async function openRedis(url: string, config: Config, log: Logger, undo: Undo): Promise<RedisClient> {
-  const redis = connectRedis(url, (error) => log.warn({ err: error.message }, 'redis'));
+  const redis = connectRedis(url, (error) => log.warn({ err: error }, 'the connection to Redis is broken'));
   undo.add(() => redis.disconnect());
   try {
     await openRedisClient(redis);
   } catch (error) {
-    throw new SetupError(`Redis at ${withoutSecrets(url)} can't be reached: ${lineOf(error)}`);
+    throw new SetupError(`Redis at ${addressOf(url)} can't be reached: ${lineOf(error)}`);
   }
   const facts = await redisFacts(redis);
   if (facts.major < REDIS_MAJOR_MIN) {
     throw new SetupError(
-      `Redis at ${withoutSecrets(url)} is ${facts.version}; ${REDIS_MAJOR_MIN}.0 or later is needed`,
+      `Redis at ${addressOf(url)} is ${facts.version}; ${REDIS_MAJOR_MIN}.0 or later is needed`,
     );
   }
   const { volatile } = facts;
@@ -91,18 +91,18 @@ export async function openPostgres(url: string, config: Config, log: Logger, und
   const sql = connectPostgres(url, {
     max: config.roles.worker ? 10 : 6,
     name: 'spindle',
-    onError: (error) => log.warn({ err: error.message }, 'postgres'),
+    onError: (error) => log.warn({ err: error }, 'a connection to Postgres is broken'),
   });
   undo.add(() => sql.end());
   let major: number;
   try {
     major = await postgresMajor(sql);
   } catch (error) {
-    throw new SetupError(`Postgres at ${withoutSecrets(url)} can't be reached: ${lineOf(error)}`);
+    throw new SetupError(`Postgres at ${addressOf(url)} can't be reached: ${lineOf(error)}`);
   }
   if (major < POSTGRES_MAJOR_MIN) {
     throw new SetupError(
-      `Postgres at ${withoutSecrets(url)} is ${major}; ${POSTGRES_MAJOR_MIN} or later is needed`,
+      `Postgres at ${addressOf(url)} is ${major}; ${POSTGRES_MAJOR_MIN} or later is needed`,
     );
   }
   return sql;

@@ -14,7 +14,8 @@ export interface AccessServices {
   /** Counts a failed authentication of an address. */
   countFailure(address: string, limit: number): Promise<{ count: number; timeMs: number }>;
   onKeyUsed(keyId: number): void;
-  onError(exchange: Exchange, error: unknown): void;
+  /** @param entry what is answered */
+  onError(exchange: Exchange, error: unknown, entry: ErrorEntry): void;
 }
 
 const HASHES_MAX = 4096;
@@ -53,6 +54,7 @@ export class Access {
     const keyHash = this.#hashOf(apiKey);
     const found = this.#find(keyHash);
     if (found !== undefined && found.refused === undefined) {
+      exchange.partnerId = found.partner.partnerId;
       onPartner(found.partner);
       return;
     }
@@ -63,18 +65,19 @@ export class Access {
       .then(
         () => {
           const again = this.#find(keyHash);
+          exchange.partnerId = again?.partner.partnerId;
           if (again === undefined) this.#refuse(exchange, ERRORS.invalidApiKey, address);
           else if (again.refused !== undefined) this.#refuse(exchange, again.refused, address);
           else onPartner(again.partner);
         },
         (error: unknown) => {
-          this.#services.onError(exchange, error);
+          this.#services.onError(exchange, error, ERRORS.authenticationFailed);
           this.#replies.error(exchange, ERRORS.authenticationFailed, this.#ownWindow());
         },
       )
       .catch((error: unknown) => {
         // A defect of ours in what came after.
-        this.#services.onError(exchange, error);
+        this.#services.onError(exchange, error, ERRORS.internal);
         this.#replies.error(exchange, ERRORS.internal, this.#ownWindow());
       });
   }
@@ -131,7 +134,7 @@ export class Access {
       },
       (error: unknown) => {
         // The store that counts is away; the key is wrong all the same.
-        this.#services.onError(exchange, error);
+        this.#services.onError(exchange, error, entry);
         this.#replies.error(exchange, entry, this.#ownWindow());
       },
     );

@@ -32,6 +32,8 @@ export class Exchange {
   readonly startedMs = performance.now();
   /** The whole body, which holds until the handler's first await; undefined where it was over the limit. */
   body: Buffer | undefined;
+  /** Whose key it came with, once that is known. */
+  partnerId: number | undefined = undefined;
   /** The answer ends the connection: the rest of the request is not read. */
   closesConnection = false;
   /** The client has gone: nothing may be written any more. */

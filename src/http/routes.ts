@@ -1,5 +1,5 @@
 /** The one table of routes, and how it becomes what the server listens for. */
-import { ApiError, ERRORS } from '../domain/errors.js';
+import { ApiError, ERRORS, type ErrorEntry } from '../domain/errors.js';
 import type { Partner } from '../domain/game.js';
 import { SpinBody, SpinResponse, VersionResponse } from '../domain/requests.js';
 import type { Store } from '../postgres/store.js';
@@ -34,7 +34,8 @@ export interface Services
   readonly store: Store;
   /** What is missing before this process can serve; empty once it can. */
   missing(): Promise<string[]>;
-  onFault(exchange: Exchange, operation: string, error: unknown): void;
+  /** @param entry what is answered */
+  onFault(exchange: Exchange, operation: string, error: unknown, entry: ErrorEntry): void;
 }
 
 const spinRoute: Route = {
@@ -102,7 +103,7 @@ export function serverRoutes(
   const routeServices = {
     submit: (job: SpinJob) => services.submit(job),
     onFault: (exchange: Exchange, route: Route, error: unknown) =>
-      services.onFault(exchange, route.operationId, error),
+      services.onFault(exchange, route.operationId, error, route.failure),
   };
   const served = routes.map((route): ServerRoute => {
     const base = route.scope === 'partner' ? PARTNER_BASE : OPERATOR_BASE;

@@ -2,7 +2,7 @@
 import type { Logger } from 'pino';
 import type { Config } from '../config.js';
 import type { Directory } from '../directory/directory.js';
-import { ERRORS } from '../domain/errors.js';
+import { ERRORS, type ErrorEntry } from '../domain/errors.js';
 import { SpinIds } from '../domain/spinId.js';
 import { SetupError } from '../embedded/index.js';
 import { Access } from '../http/access.js';
@@ -10,7 +10,7 @@ import type { Exchange } from '../http/exchange.js';
 import { Replies } from '../http/reply.js';
 import { type Services, serverRoutes } from '../http/routes.js';
 import { HttpServer } from '../http/server.js';
-import { lineOf, onceASecond } from '../log.js';
+import { lineOf } from '../log.js';
 import type { Metrics } from '../metrics.js';
 import type { Installation } from '../postgres/installation.js';
 import type { Store } from '../postgres/store.js';
@@ -62,9 +62,6 @@ export async function startFrontEnd(parts: FrontEndParts): Promise<number> {
   await durability.look();
   durability.start();
   undo.add(() => durability.stop());
-  const logAckError = onceASecond((fields, unsaid) =>
-    log.warn({ ...fields, unsaid }, 'spins wait for the ledger, which does not answer'),
-  );
   const acknowledgements = new Acknowledgements({
     read: store.cellCursors,
     serverOf: () => redis.serverId,
@@ -72,15 +69,12 @@ export async function startFrontEnd(parts: FrontEndParts): Promise<number> {
     onBooked: (seconds) => metrics.ackSeconds.observe(seconds),
     onError: (error) => {
       metrics.storeErrors.inc({ store: 'postgres' });
-      logAckError({ err: error });
+      log.warn({ err: error }, 'spins wait for the ledger, which does not answer');
     },
   });
   const subscriber = await openSubscriber(parts.redisUrl, () => metrics.storeErrors.inc({ store: 'redis' }));
   undo.add(() => subscriber.disconnect());
   listenBooked(subscriber, ({ cell, epoch, cursor }) => acknowledgements.advance(cell, epoch, cursor));
-  const logBatchError = onceASecond((fields, unsaid) =>
-    log.warn({ ...fields, unsaid }, 'a batch of spins had no answer'),
-  );
   const booked = async (cell: number, { epoch, serverId }: Dealt, id: bigint): Promise<boolean> => {
     if (!(await acknowledgements.booked(cell, { epoch, serverId }, id))) return false;
     // A Redis that came back may lack what was dealt before: then the ledger has later entries, and not this one.
@@ -101,23 +95,22 @@ export async function startFrontEnd(parts: FrontEndParts): Promise<number> {
     onBatch: (size, seconds) => metrics.batch(size, seconds),
     onError: (error, cell, size) => {
       metrics.storeErrors.inc({ store: 'redis' });
-      logBatchError({ err: error, cell, size });
+      log.warn({ err: error, cell, size }, 'a batch of spins had no answer');
     },
     // A rebuilt cell has another epoch: the sooner it is known here, the sooner the cell deals again.
     onEpoch: () => void directory.refresh().catch(() => {}),
   });
+  const isDebugging = log.isLevelEnabled('debug');
   const replies = new Replies((exchange, status, errorCode) => {
     metrics.request(exchange.operation, (performance.now() - exchange.startedMs) / 1000, status, errorCode);
-    if (status >= 500 && errorCode !== undefined) {
-      log.warn(
-        { requestId: exchange.id, operation: exchange.operation, errorCode },
-        'answered with an error',
-      );
-    }
+    if (status >= 500 && errorCode !== undefined)
+      log.warn(answerOf(exchange, status, errorCode), 'answered with an error');
+    else if (isDebugging) log.debug(answerOf(exchange, status, errorCode), 'answered');
   });
-  const onFault = (exchange: Exchange, operation: string, error: unknown): void => {
+  const onFault = (exchange: Exchange, operation: string, error: unknown, { code }: ErrorEntry): void => {
     metrics.faults.inc({ operation });
-    log.error({ err: error, requestId: exchange.id, operation }, 'a request failed');
+    const { id: requestId, partnerId } = exchange;
+    log.error({ err: error, requestId, operation, errorCode: code, partnerId }, 'a request failed');
   };
   const used = new Map<number, Date>();
   const access = new Access(
@@ -127,7 +120,7 @@ export async function startFrontEnd(parts: FrontEndParts): Promise<number> {
       refresh: () => directory.refresh(),
       countFailure: (address, limit) => scripts.countFailure(address, limit),
       onKeyUsed: (keyId) => used.set(keyId, NOW.date),
-      onError: (exchange, error) => onFault(exchange, 'authenticate', error),
+      onError: (exchange, error, entry) => onFault(exchange, 'authenticate', error, entry),
     },
     replies,
     { failureLimit: config.AUTH_FAILURE_LIMIT, operatorKey: parts.operatorKey },
@@ -148,9 +141,6 @@ export async function startFrontEnd(parts: FrontEndParts): Promise<number> {
     await Promise.race([touch().catch(() => {}), new Promise((resolve) => setTimeout(resolve, 500))]);
   });
   const lookups = openLookups(redis);
-  const logAdjustError = onceASecond((fields, unsaid) =>
-    log.warn({ ...fields, unsaid }, 'a store did not answer to an adjustment'),
-  );
   const adjuster = new Adjuster({
     store,
     call: (call) => scripts.adjust(call),
@@ -164,7 +154,7 @@ export async function startFrontEnd(parts: FrontEndParts): Promise<number> {
     deadlineMs: config.SPIN_DEADLINE_MS,
     onError: (error, cell) => {
       metrics.storeErrors.inc({ store: 'redis' });
-      logAdjustError({ err: error, cell });
+      log.warn({ err: error, cell }, 'a store did not answer to an adjustment');
     },
   });
   const services: Services = {
@@ -216,7 +206,7 @@ export async function startFrontEnd(parts: FrontEndParts): Promise<number> {
   metrics.gauge('spindle_batch_pending', 'Spins that wait or are under way', () => batcher.pending);
   const routes = serverRoutes(services, access, replies, { brand: config.BRAND });
   const server = new HttpServer(routes, (exchange, error) => {
-    onFault(exchange, exchange.operation, error);
+    onFault(exchange, exchange.operation, error, ERRORS.internal);
     replies.error(exchange, ERRORS.internal);
   });
   let port: number;
@@ -236,6 +226,16 @@ export async function startFrontEnd(parts: FrontEndParts): Promise<number> {
   });
   return port;
 }
+
+/** What the log has of an answer. */
+const answerOf = (exchange: Exchange, status: number, errorCode: string | undefined): object => ({
+  requestId: exchange.id,
+  operation: exchange.operation,
+  status,
+  errorCode,
+  partnerId: exchange.partnerId,
+  ms: Math.round((performance.now() - exchange.startedMs) * 1000) / 1000,
+});
 
 /** The time to the second, for what needs no better. */
 const NOW = { date: new Date() };

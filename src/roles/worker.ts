@@ -10,7 +10,6 @@ import { BookedTotals } from '../ledger/bookedTotals.js';
 import { Flusher } from '../ledger/flusher.js';
 import { Housekeeping } from '../ledger/housekeeping.js';
 import { Ownership } from '../ledger/ownership.js';
-import { onceASecond } from '../log.js';
 import type { Metrics } from '../metrics.js';
 import { bookedTotals } from '../postgres/bookedTotals.js';
 import type { CellLease } from '../postgres/cells.js';
@@ -85,12 +84,9 @@ export async function startWorker(parts: WorkerParts): Promise<BlockKeeper> {
     execArgv: IMPORTS_ONLY,
   });
   undo.add(() => pool.destroy());
-  const logDeliveryError = onceASecond((fields, unsaid) =>
-    log.warn({ ...fields, unsaid }, 'deliveries of webhooks wait for Postgres'),
-  );
   const onWebhookError = (error: unknown): void => {
     metrics.storeErrors.inc({ store: 'postgres' });
-    logDeliveryError({ err: error });
+    log.warn({ err: error }, 'deliveries of webhooks wait for Postgres');
   };
   const sender = new Sender({
     brand: config.BRAND,
@@ -119,10 +115,6 @@ export async function startWorker(parts: WorkerParts): Promise<BlockKeeper> {
     onEvents,
     onError: onWebhookError,
   });
-  // Every game tries again by itself: while a store is away one line a second is enough.
-  const logBlockError = onceASecond((fields, unsaid) =>
-    log.warn({ ...fields, unsaid }, 'a block could not be made or loaded; trying again'),
-  );
   const keeper = new BlockKeeper(sql, redis, scripts, pool, {
     gamesOfCell: (cell) => directory.gamesOfCell(cell),
     minReadyBlocks: (partnerId) => directory.minReadyBlocks(partnerId),
@@ -134,14 +126,11 @@ export async function startWorker(parts: WorkerParts): Promise<BlockKeeper> {
     },
     onError: (error, gameId) => {
       metrics.storeErrors.inc({ store: 'blocks' });
-      logBlockError({ err: error, gameId });
+      log.warn({ err: error, gameId }, 'a block could not be made or loaded; trying again');
     },
     onEvents,
     onStep,
   });
-  const logFlushError = onceASecond((fields, unsaid) =>
-    log.warn({ ...fields, unsaid }, 'a flush failed; trying again'),
-  );
   /** Cells that are not served, and when that was found last; those whose ledger was halted here, and when. */
   const refused = new Map<number, number>();
   const halted = new Map<number, number>();
@@ -177,7 +166,7 @@ export async function startWorker(parts: WorkerParts): Promise<BlockKeeper> {
     },
     onError: (error, cell) => {
       metrics.storeErrors.inc({ store: 'ledger' });
-      logFlushError({ err: error, cell });
+      log.warn({ err: error, cell }, 'a flush failed; trying again');
     },
     onStep,
   });
@@ -200,9 +189,6 @@ export async function startWorker(parts: WorkerParts): Promise<BlockKeeper> {
   });
   const durability = new Durability(redis, () => {});
   const rebuilds = new Turns(REBUILDS_AT_ONCE);
-  const logUnprepared = onceASecond((fields, unsaid) =>
-    log.warn({ ...fields, unsaid }, 'a cell could not be prepared; trying again'),
-  );
   const ownership = new Ownership(sql, {
     prepare: (lease: CellLease) =>
       prepareCell(
@@ -248,7 +234,7 @@ export async function startWorker(parts: WorkerParts): Promise<BlockKeeper> {
     onRefused: (cell, error) => {
       if (!(error instanceof ForeignError)) {
         metrics.storeErrors.inc({ store: 'ledger' });
-        logUnprepared({ err: error, cell });
+        log.warn({ err: error, cell }, 'a cell could not be prepared; trying again');
         return;
       }
       // It is tried again at every turn, and said once.
@@ -257,7 +243,7 @@ export async function startWorker(parts: WorkerParts): Promise<BlockKeeper> {
     },
     onError: (error) => {
       metrics.storeErrors.inc({ store: 'ledger' });
-      logUnprepared({ err: error });
+      log.warn({ err: error }, 'a cell could not be prepared; trying again');
     },
     isAble: () => isReady(redis),
     changed: async (leases) => {
