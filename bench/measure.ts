@@ -6,8 +6,8 @@
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** Process ids by what they are called in the results. */
-export type Processes = Readonly<Record<string, number>>;
+/** Process ids by what they are called in the results; several of one name are summed. */
+export type Processes = Readonly<Record<string, readonly number[]>>;
 /** CPU time in microseconds, under the same names. */
 export type CpuTimes = Readonly<Record<string, number>>;
 
@@ -41,9 +41,9 @@ export class CpuMeter {
   sample(): CpuTimes {
     const everything = allStats();
     return Object.fromEntries(
-      Object.entries(this.#processes).map(([name, pid]) => [
+      Object.entries(this.#processes).map(([name, pids]) => [
         name,
-        ticksWithChildren(everything, pid) * MICROS_PER_TICK,
+        pids.reduce((sum, pid) => sum + ticksWithChildren(everything, pid), 0) * MICROS_PER_TICK,
       ]),
     );
   }

@@ -31,18 +31,22 @@ export class Cleanup {
 
 export interface ServerProcess {
   readonly pid: number;
-  /** `http://host:port` */
-  readonly base: string;
+  /** `http://host:port`; undefined where it serves no API. */
+  readonly base: string | undefined;
+  /** URL of its metrics; undefined where it has none. */
+  readonly metrics: string | undefined;
 }
 
 /**
- * Starts a server as a Node process of its own and waits until it prints where its API is (`API http://host:port`).
+ * Starts a server as a Node process of its own and waits until it prints where it is: the service's last line of that is
+ * `metrics http://host:port/metrics`, a peer's `API http://host:port`.
  * @param args Node's own options, the program, its arguments.
  */
 export async function startServerProcess(
   args: readonly string[],
   env: Readonly<Record<string, string>>,
   cleanup: Cleanup,
+  lastLine: 'API' | 'metrics',
 ): Promise<ServerProcess> {
   const child = spawn(process.execPath, args, {
     cwd: ROOT,
@@ -51,14 +55,15 @@ export async function startServerProcess(
   });
   cleanup.add(() => endProcess(child));
   let output = '';
-  const base = await new Promise<string>((resolve, reject) => {
+  const place = (line: string): string | undefined =>
+    new RegExp(`${line}\\s+(http://\\S+)\\s`).exec(output)?.[1];
+  await new Promise<void>((resolve, reject) => {
     const deadline = setTimeout(() => reject(new Error(`Not ready in time: ${output}`)), READY_DEADLINE_MS);
     const read = (chunk: Buffer): void => {
       output = (output + chunk).slice(-OUTPUT_KEPT);
-      const match = /API\s+(http:\/\/[^\s/]+)/.exec(output);
-      if (match === null) return;
+      if (place(lastLine) === undefined) return;
       clearTimeout(deadline);
-      resolve(match[1]!);
+      resolve();
     };
     child.stdout.on('data', read);
     child.stderr.on('data', read);
@@ -69,7 +74,8 @@ export async function startServerProcess(
   });
   // What it says of its start matters only where that fails; what it says afterwards is a warning.
   child.stderr.pipe(process.stderr);
-  return { pid: child.pid!, base };
+  const api = place('API');
+  return { pid: child.pid!, base: api && new URL(api).origin, metrics: place('metrics') };
 }
 
 /** Asks a process to end and waits until it has; kills one that takes too long. */

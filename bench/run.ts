@@ -1,105 +1,164 @@
 /**
- * `npm run bench -- [--seconds 10] [--warm-up 3] [--rounds 3] [--retries 2] [--only a,b,c,d] [--connections 64]
- *                   [--json FILE] [--profile DIR]`
+ * `npm run bench -- [--suite wanted,closed,open,kinds,frontEnds,growth | all] [--only SCENARIO,…] [--rounds N] [--seconds N]
+ *                   [--warm-up N] [--retries 2] [--json FILE] [--profile DIR]`
+ * `npm run bench -- --list`     the scenarios
+ * `npm run bench -- --report`   draws what bench/results/runs.jsonl has as bench/results/index.html
  *
- * Measures four servers with the same load, in turn, one under load at a time:
- *   a  echo     a bare uWebSockets.js server that answers with the same bytes: the lower bound (peers/echo.ts)
- *   b  spindle  the service, whole: a process of its own, Redis with its log synced, Postgres as the ledger
- *   c  fastify  the plain design with the same guarantees (peers/fastify.ts)
- *   d  postgres the plain design without Redis: a transaction a spin (peers/postgres.ts)
- * Prints a table, and appends a line of JSON to bench/results/runs.jsonl or the given file. Ends with 1 where a number
- * is void: an answer that was not 2xx, a spin that is not in the ledger. Needs Linux.
+ * Measures the scenarios of a suite (scenarios.ts) in turn, one server under load at a time, round after round. Prints
+ * tables, and for each suite appends a line of JSON to bench/results/runs.jsonl or the given file. Ends with 1 where a
+ * number is void: an answer that was not 2xx, a spin that is not in the ledger. What is wanted and missed is printed,
+ * and changes nothing of that. Needs Linux.
  */
 import { execFile } from 'node:child_process';
-import { appendFile, mkdir } from 'node:fs/promises';
+import { appendFile, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { parseArgs, promisify } from 'node:util';
 import { describeMachine } from './machine.js';
 import { requireProc } from './measure.js';
+import { isDisturbed, lostOf, type Measurement, type Run, type Turn } from './measurement.js';
+import { drawPage } from './page.js';
 import { Cleanup, ROOT } from './processes.js';
-import { compare, isDisturbed, type Run, render, summarise } from './report.js';
-import { PAR_SHEET, SERVERS, type ServerLetter } from './servers.js';
-import { type LoadSettings, type Measurement, takeTurn } from './turn.js';
+import { SCENARIOS, type Scenario, SUITES, type Suite, type SuiteName } from './scenarios.js';
+import { PAR_SHEET } from './service.js';
+import { summarise, verdictsOf } from './summary.js';
+import { renderRun } from './table.js';
+import { type TurnSettings, takeTurn } from './turn.js';
 
-const PLAYERS = 1000;
 const BLOCK_OUTCOMES = 1_000_000;
 const BLOCK_SECONDS = 1;
+const WARM_UP_SECONDS = 3;
+const RESULTS = join(ROOT, 'bench', 'results');
 
-interface Options extends LoadSettings {
-  readonly rounds: number;
+interface Options {
+  readonly suites: readonly SuiteName[];
+  readonly only: readonly string[] | undefined;
+  readonly rounds: number | undefined;
+  readonly seconds: number | undefined;
+  readonly warmUpSeconds: number | undefined;
   /** How often a turn is taken again because the machine was busy with something else. */
   readonly retries: number;
-  readonly letters: readonly ServerLetter[];
   readonly jsonFile: string;
   readonly profileDir: string | undefined;
+  readonly lists: boolean;
+  readonly draws: boolean;
 }
 
 function readOptions(): Options {
   const { values } = parseArgs({
     options: {
-      seconds: { type: 'string', default: '10' },
-      'warm-up': { type: 'string', default: '3' },
-      rounds: { type: 'string', default: '3' },
-      retries: { type: 'string', default: '2' },
-      connections: { type: 'string', default: '64' },
-      only: { type: 'string', default: Object.keys(SERVERS).join(',') },
-      json: { type: 'string', default: join(ROOT, 'bench', 'results', 'runs.jsonl') },
+      suite: { type: 'string' },
+      only: { type: 'string' },
+      rounds: { type: 'string' },
+      seconds: { type: 'string' },
+      'warm-up': { type: 'string' },
+      retries: { type: 'string' },
+      json: { type: 'string', default: join(RESULTS, 'runs.jsonl') },
       profile: { type: 'string' },
+      list: { type: 'boolean', default: false },
+      report: { type: 'boolean', default: false },
     },
   });
-  const number = (name: 'seconds' | 'warm-up' | 'rounds' | 'connections' | 'retries', least = 1): number => {
+  const number = (name: 'seconds' | 'warm-up' | 'rounds' | 'retries', least = 1): number | undefined => {
+    if (values[name] === undefined) return undefined;
     const value = Number(values[name]);
     if (!Number.isInteger(value) || value < least)
       throw new Error(`--${name} must be a whole number, ${least} or more`);
     return value;
   };
-  const letters = values.only.split(',').map((letter) => {
-    if (!Object.hasOwn(SERVERS, letter)) throw new Error('--only takes letters of a,b,c,d');
-    return letter as ServerLetter;
-  });
+  const only = values.only?.split(',');
+  for (const name of only ?? [])
+    if (!SCENARIOS.some((scenario) => scenario.name === name))
+      throw new Error(`There is no scenario ${name}`);
+  const all = Object.keys(SUITES) as SuiteName[];
+  // With names only, the suites are those that they belong to.
+  const named =
+    only && all.filter((suite) => SCENARIOS.some((each) => each.suite === suite && only.includes(each.name)));
+  const suites =
+    values.suite === undefined
+      ? (named ?? ['wanted'])
+      : values.suite === 'all'
+        ? all
+        : values.suite.split(',');
+  for (const suite of suites)
+    if (!Object.hasOwn(SUITES, suite)) throw new Error(`--suite takes ${all.join(', ')} or all`);
   return {
+    suites: suites as SuiteName[],
+    only,
+    rounds: number('rounds'),
     seconds: number('seconds'),
     warmUpSeconds: number('warm-up'),
-    rounds: number('rounds'),
-    retries: number('retries', 0),
-    connections: number('connections'),
-    players: PLAYERS,
-    letters,
+    retries: number('retries', 0) ?? 2,
     jsonFile: resolve(values.json),
     profileDir: values.profile === undefined ? undefined : resolve(values.profile),
+    lists: values.list,
+    draws: values.report,
   };
 }
 
-/**
- * The servers in turn, so that what drifts hits all of them. A turn in which the machine was busy with something else
- * is taken again, a few times; whether it is depends on that alone, never on what was measured.
- */
-async function measureAll(options: Options): Promise<{ taken: Measurement[]; discarded: Measurement[] }> {
-  const taken: Measurement[] = [];
-  const discarded: Measurement[] = [];
-  for (let round = 1; round <= options.rounds; round++) {
-    for (const letter of options.letters) {
+async function runSuite(suite: SuiteName, options: Options): Promise<Run> {
+  const startedMs = performance.now();
+  const at = new Date().toISOString();
+  const machine = describeMachine();
+  const { about, goals, ...usual }: Suite = SUITES[suite];
+  const rounds = options.rounds ?? usual.rounds;
+  const seconds = options.seconds ?? usual.seconds;
+  const warmUpSeconds = options.warmUpSeconds ?? usual.warmUpSeconds ?? WARM_UP_SECONDS;
+  const { profileDir, only } = options;
+  const scenarios = SCENARIOS.filter(
+    (each) => each.suite === suite && (only === undefined || only.includes(each.name)),
+  );
+  console.log(`\n${suite}: ${about}`);
+  const turns: Turn[] = [];
+  const discarded: Turn[] = [];
+  // The servers in turn, so that what drifts hits all of them.
+  for (let round = 1; round <= rounds; round++) {
+    const known = new Map<string, Measurement>();
+    for (const scenario of scenarios) {
+      // A turn in which the machine was busy with something else is taken again, a few times; whether it is depends on
+      // that alone, never on what was measured.
       for (let retriesLeft = options.retries; ; retriesLeft--) {
-        const measurement = await measure(letter, round, options);
-        const isLast = !isDisturbed(measurement) || retriesLeft === 0;
-        console.log(progressLine(measurement) + (isLast ? '' : '; taken again'));
-        (isLast ? taken : discarded).push(measurement);
+        const turn = await turnOf(scenario, round, { seconds, warmUpSeconds, profileDir }, known);
+        const isLast = !turn.measurements.some(isDisturbed) || retriesLeft === 0;
+        for (const measurement of turn.measurements) console.log(progressLine(measurement));
+        if (!isLast) console.log('  the machine was busy with something else: taken again');
+        (isLast ? turns : discarded).push(turn);
         if (isLast) break;
       }
     }
   }
-  return { taken, discarded };
+  const measurements = turns.flatMap((turn) => turn.measurements);
+  return {
+    at,
+    suite,
+    machine,
+    versions: turns.find(({ versions }) => versions !== undefined)?.versions,
+    settings: { seconds, warmUpSeconds, rounds, parSheet: PAR_SHEET },
+    summaries: summarise(measurements),
+    verdicts: verdictsOf(goals, measurements),
+    blockMaking: suite === 'wanted' ? await measureBlockMaking() : undefined,
+    faults: [...turns, ...discarded].flatMap(({ scenario, round, faults }) =>
+      faults.map((fault) => `${scenario}, round ${round}: ${fault}`),
+    ),
+    turns,
+    discarded,
+    tookSeconds: Math.round((performance.now() - startedMs) / 1000),
+  };
 }
 
 /** One turn; what it started is ended, an interrupt by the user included. */
-async function measure(letter: ServerLetter, round: number, options: Options): Promise<Measurement> {
+async function turnOf(
+  scenario: Scenario,
+  round: number,
+  settings: TurnSettings,
+  known: Map<string, Measurement>,
+): Promise<Turn> {
   const cleanup = new Cleanup();
   const interrupted = (): void => {
     cleanup.run().finally(() => process.exit(130));
   };
   process.once('SIGINT', interrupted).once('SIGTERM', interrupted);
   try {
-    return await takeTurn(letter, round, options, cleanup, options.profileDir);
+    return await takeTurn(scenario, round, settings, known, cleanup);
   } finally {
     await cleanup.run();
     process.off('SIGINT', interrupted).off('SIGTERM', interrupted);
@@ -107,12 +166,12 @@ async function measure(letter: ServerLetter, round: number, options: Options): P
 }
 
 function progressLine(measurement: Measurement): string {
-  const { round, server, spinsPerSecond, load, cpuPerSpin, shares, drainSeconds } = measurement;
+  const { round, scenario, period, spinsPerSecond, load, cpuPerSpin, shares } = measurement;
   const percent = (share: number): string => `${Math.round(share * 100)} %`;
   return (
-    `round ${round}  ${server.padEnd(8)} ${spinsPerSecond.toFixed(0).padStart(6)} spins/s, p99 ${load.p99Ms.toFixed(1)} ms, ` +
-    `${cpuPerSpin.total!.toFixed(1)} µs CPU per spin, drained in ${drainSeconds.toFixed(2)} s; of the machine ` +
-    `${percent(shares.idle)} idle, ${percent(shares.others)} used by others, ${percent(shares.stolen)} stolen`
+    `round ${round}  ${`${scenario}/${period}`.padEnd(22)} ${spinsPerSecond.toFixed(0).padStart(6)} spins/s, p99 ` +
+    `${load.p99Ms.toFixed(1)} ms, ${cpuPerSpin.total!.toFixed(1)} µs CPU per spin; of the machine ` +
+    `${percent(shares.idle)} idle, ${percent(lostOf(measurement))} lost to others`
   );
 }
 
@@ -124,30 +183,30 @@ async function measureBlockMaking(): Promise<Record<string, number>> {
   return (JSON.parse(stdout) as { outcomesPerSecond: Record<string, number> }).outcomesPerSecond;
 }
 
+async function draw(jsonFile: string): Promise<void> {
+  const lines = (await readFile(jsonFile, 'utf8')).split('\n').filter(Boolean);
+  const file = join(dirname(jsonFile), 'index.html');
+  await writeFile(file, drawPage(lines.map((line) => JSON.parse(line))));
+  console.log(`Drawn: ${file}`);
+}
+
+function list(): void {
+  for (const { suite, name, periods } of SCENARIOS)
+    console.log(`${suite.padEnd(10)} ${name.padEnd(16)} ${periods.map((period) => period.name).join(', ')}`);
+}
+
 async function main(): Promise<void> {
-  requireProc();
   const options = readOptions();
-  const machine = describeMachine();
-  const { taken, discarded } = await measureAll(options);
-  const { seconds, warmUpSeconds, rounds, connections, players } = options;
-  const run: Run = {
-    at: new Date().toISOString(),
-    machine,
-    versions: taken.find(({ versions }) => versions !== undefined)?.versions,
-    settings: { seconds, warmUpSeconds, rounds, connections, players, parSheet: PAR_SHEET },
-    summaries: summarise(taken),
-    ratios: compare(taken),
-    blockMaking: await measureBlockMaking(),
-    faults: [...taken, ...discarded].flatMap(({ server, round, faults }) =>
-      faults.map((fault) => `${server}, round ${round}: ${fault}`),
-    ),
-    measurements: taken,
-    discarded,
-  };
+  if (options.lists) return list();
+  if (options.draws) return draw(options.jsonFile);
+  requireProc();
   await mkdir(dirname(options.jsonFile), { recursive: true });
-  await appendFile(options.jsonFile, `${JSON.stringify(run)}\n`);
-  console.log(render(run));
-  if (run.faults.length > 0) process.exitCode = 1;
+  for (const suite of options.suites) {
+    const run = await runSuite(suite, options);
+    await appendFile(options.jsonFile, `${JSON.stringify(run)}\n`);
+    console.log(renderRun(run));
+    if (run.faults.length > 0) process.exitCode = 1;
+  }
 }
 
 try {

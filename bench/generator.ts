@@ -1,0 +1,41 @@
+/** The load generator as its parent sees it (load.ts): ordered, it loads a server for a while, and tells what came of it. */
+import { fork } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import type { LoadOrder } from './load.js';
+import type { LoadResult } from './measurement.js';
+import { type Cleanup, endProcess, ROOT } from './processes.js';
+
+export interface Generator {
+  readonly pid: number;
+  load(order: Omit<LoadOrder, 'path' | 'requestIdPrefix'>): Promise<LoadResult>;
+}
+
+export const SPIN_PATH = '/api/partner/v1/spin';
+/** A request id is as long as a UUID: this, a hyphen and 12 digits. */
+const PREFIX_LENGTH = 23;
+
+export function startGenerator(cleanup: Cleanup): Generator {
+  const child = fork(join(ROOT, 'dist', 'bench', 'load.js'));
+  cleanup.add(() => endProcess(child));
+  const requestIdPrefix = randomBytes(12).toString('hex').slice(0, PREFIX_LENGTH);
+  return {
+    pid: child.pid!,
+    load: async (order) => {
+      const answered = new AbortController();
+      child.send({ ...order, path: SPIN_PATH, requestIdPrefix } satisfies LoadOrder);
+      try {
+        const [result] = await Promise.race([
+          once(child, 'message', answered),
+          once(child, 'exit', answered).then(() => {
+            throw new Error('The load generator has ended');
+          }),
+        ]);
+        return result as LoadResult;
+      } finally {
+        answered.abort();
+      }
+    },
+  };
+}

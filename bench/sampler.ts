@@ -1,0 +1,117 @@
+/** Samples what must not grow while the service is under load: the memory of its processes and stores, and its queues. */
+
+import type { Processes } from './measure.js';
+import { residentBytes, treeBytes } from './memory.js';
+import type { Service } from './service.js';
+import type { Samples } from './soakRun.js';
+import type { Bound } from './trend.js';
+
+interface Watched {
+  readonly name: string;
+  readonly unit: string;
+  readonly bound: Bound;
+  /** Undefined where it can't be told now. */
+  read(scraped: ReadonlyMap<string, number>): number | undefined;
+}
+
+const MB = 1_048_576;
+const MEMORY: Bound = { rise: 8, share: 0.05 };
+const SAMPLE_MS = 5000;
+
+/** What is scraped, and by how much it may rise; series of one name are summed. */
+const QUEUES: readonly { process: string; metric: string; rise: number }[] = [
+  { process: 'server', metric: 'spindle_batch_pending', rise: 64 },
+  { process: 'server', metric: 'spindle_http_open_requests', rise: 64 },
+  { process: 'worker', metric: 'spindle_block_pool_queue', rise: 4 },
+  { process: 'worker', metric: 'spindle_webhook_deliveries', rise: 200 },
+  { process: 'worker', metric: 'spindle_webhook_under_way', rise: 16 },
+  { process: 'server', metric: 'nodejs_active_handles_total', rise: 8 },
+  { process: 'worker', metric: 'nodejs_active_handles_total', rise: 8 },
+  { process: 'server', metric: 'process_open_fds', rise: 8 },
+  { process: 'worker', metric: 'process_open_fds', rise: 8 },
+];
+
+export class Sampler {
+  readonly #service: Service;
+  readonly #watched: readonly Watched[];
+  readonly #taken = new Map<string, Samples>();
+  readonly #startedMs = performance.now();
+  #timer: NodeJS.Timeout | undefined;
+  #sampling: Promise<void> = Promise.resolve();
+
+  /** @param outboxRise entries by which the outbox may rise */
+  constructor(service: Service, outboxRise: number) {
+    this.#service = service;
+    this.#watched = [
+      ...memoryOf(service.processes),
+      {
+        name: 'outbox',
+        unit: 'entries',
+        bound: { rise: outboxRise, share: 0 },
+        read: (scraped) => scraped.get('worker spindle_outbox_entries'),
+      },
+      ...QUEUES.map(({ process, metric, rise }) => ({
+        name: `${process} ${metric}`,
+        unit: 'in queues, open, under way',
+        bound: { rise, share: 0 },
+        read: (scraped: ReadonlyMap<string, number>) => scraped.get(`${process} ${metric}`),
+      })),
+    ];
+  }
+
+  start(): void {
+    const turn = async (): Promise<void> => {
+      await this.#sample().catch((error: unknown) => console.error(error));
+      if (this.#timer !== undefined) this.#timer = setTimeout(next, SAMPLE_MS);
+    };
+    const next = (): void => {
+      this.#sampling = turn();
+    };
+    this.#timer = setTimeout(next, 0);
+  }
+
+  /** @returns each with its bound. */
+  async stop(): Promise<{ samples: Samples; bound: Bound }[]> {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    await this.#sampling;
+    return this.#watched.map(({ name, unit, bound }) => ({
+      samples: this.#taken.get(name) ?? { name, unit, samples: [] },
+      bound,
+    }));
+  }
+
+  async #sample(): Promise<void> {
+    const scraped = await scrape(this.#service.metrics);
+    const seconds = (performance.now() - this.#startedMs) / 1000;
+    for (const { name, unit, read } of this.#watched) {
+      const value = read(scraped);
+      if (value === undefined) continue;
+      const samples = this.#taken.get(name) ?? { name, unit, samples: [] };
+      samples.samples.push([seconds, value]);
+      this.#taken.set(name, samples);
+    }
+  }
+}
+
+const memoryOf = (processes: Processes): Watched[] =>
+  Object.entries(processes).map(([name, pids]) => ({
+    name: `memory of ${name}`,
+    unit: 'MB',
+    bound: MEMORY,
+    read: () =>
+      pids.reduce((sum, pid) => sum + (name === 'postgres' ? treeBytes(pid) : residentBytes(pid)), 0) / MB,
+  }));
+
+/** The sum of each metric's series, by `<process> <metric>`. */
+async function scrape(endpoints: Service['metrics']): Promise<Map<string, number>> {
+  const sums = new Map<string, number>();
+  for (const { name, url } of endpoints) {
+    const text = await (await fetch(url)).text();
+    for (const [, metric, value] of text.matchAll(/^([a-z_]+)(?:\{[^}]*\})? (\S+)$/gm)) {
+      const key = `${name} ${metric}`;
+      sums.set(key, (sums.get(key) ?? 0) + Number(value));
+    }
+  }
+  return sums;
+}

@@ -1,0 +1,228 @@
+/**
+ * The service as it is deployed, whole: its processes, on stores of their own, and partners, games and raffles made over
+ * its own APIs, without limits.
+ */
+import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
+import { join } from 'node:path';
+import { gamesKey, outboxKey } from '../src/redis/keys.js';
+import { readGame } from '../src/redis/records.js';
+import type { Target } from './load.js';
+import type { Processes } from './measure.js';
+import { type Cleanup, ROOT, startServerProcess } from './processes.js';
+import type { Shape } from './scenarios.js';
+import { type Books, booksOf, pause, type Stores, startStores } from './stores.js';
+
+export const PAR_SHEET = join('test', 'par-sheets', 'classic-3-reel.json');
+export const sheet = JSON.parse(readFileSync(join(ROOT, PAR_SHEET), 'utf8')) as { denominationUsd: number };
+
+const CELLS = 16;
+const LIMIT_MAX = 1_000_000_000;
+const CALLS_AT_ONCE = 8;
+const OUTCOMES_DEADLINE_MS = 60_000;
+const TICKET_USD = 0.5;
+/** As large as a pool may be: none is sold out while it is measured. */
+const POOL_TICKETS = 1_000_000;
+const PRIZES = [
+  { prizeName: 'Car', prizeTier: 6, valueUsd: 5000, count: 2 },
+  { prizeName: 'Bicycle', prizeTier: 4, valueUsd: 250, count: 200 },
+  { prizeName: 'Again', prizeTier: 1, valueUsd: TICKET_USD, count: 99_798 },
+];
+
+export interface Partner {
+  readonly partnerId: number;
+  readonly apiKey: string;
+  readonly parSheetId: number;
+}
+
+export interface Service {
+  readonly base: string;
+  /** Where each process serves its metrics, by the name that it has in `processes`. */
+  readonly metrics: readonly { readonly name: string; readonly url: string }[];
+  readonly processes: Processes;
+  readonly stores: Stores;
+  readonly books: Books;
+  readonly partners: readonly Partner[];
+  /** What is spun: a game or raffle, with its partner's key. */
+  readonly targets: Target[];
+  /** Makes games until there are so many, dealt out to the partners in turn; each has its outcomes then. */
+  growGames(count: number): Promise<void>;
+  addRaffles(count: number): Promise<Target[]>;
+  /** Outcomes that are loaded and not dealt, of all games. */
+  outcomesReady(): Promise<number>;
+  operator<T>(method: string, path: string, body?: unknown): Promise<T>;
+}
+
+export async function startService(
+  shape: Shape,
+  cleanup: Cleanup,
+  nodeOptions: readonly string[] = [],
+  settings: Readonly<Record<string, string>> = {},
+): Promise<Service> {
+  const stores = await startStores(cleanup);
+  const operatorKey = randomBytes(24).toString('hex');
+  const environment = {
+    REDIS_URL: stores.redisUrl,
+    DATABASE_URL: stores.databaseUrl,
+    DATA_DIR: stores.folder,
+    OPERATOR_API_KEY: operatorKey,
+    PORT: '0',
+    METRICS_PORT: '0',
+    CELLS: String(CELLS),
+    ACK: shape.ack,
+    LOG_LEVEL: 'warn',
+    ...settings,
+  };
+  const start = (env: Record<string, string>) =>
+    startServerProcess(
+      [...nodeOptions, join(ROOT, 'dist', 'src', 'main.js')],
+      { ...environment, ...env },
+      cleanup,
+      'metrics',
+    );
+  const started: { name: string; pid: number; metrics: string | undefined; base: string | undefined }[] = [];
+  if (shape.frontEnds === 0) {
+    started.push({ name: 'server', ...(await start({})) });
+  } else {
+    // The worker first: it prepares the cells that the front ends deal from.
+    started.push({ name: 'worker', ...(await start({ ROLES: 'worker' })) });
+    // Named beforehand: a port that the kernel has chosen can't be shared.
+    const PORT = String(await freePort());
+    for (let frontEnd = 0; frontEnd < shape.frontEnds; frontEnd++)
+      started.push({ name: 'server', ...(await start({ ROLES: 'http', PORT })) });
+  }
+  const { base } = started.find((each) => each.base !== undefined) as { base: string };
+  const processes: Record<string, number[]> = {};
+  for (const { name, pid } of started) processes[name] = [...(processes[name] ?? []), pid];
+
+  const operator = <T>(method: string, path: string, body?: unknown): Promise<T> =>
+    call<T>(method, `${base}/api/operator/v1${path}`, operatorKey, body);
+  const partnerApi = <T>(method: string, path: string, key: string, body?: unknown): Promise<T> =>
+    call<T>(method, `${base}/api/partner/v1${path}`, key, body);
+
+  const makePartner = async (number: number): Promise<Partner> => {
+    const { partnerId } = await operator<{ partnerId: number }>('POST', '/partners', {
+      slug: `bench-${number}`,
+      name: 'Bench',
+      environment: 'sandbox',
+      spinRateLimit: LIMIT_MAX,
+      apiRateLimit: LIMIT_MAX,
+    });
+    const { apiKey } = await operator<{ apiKey: string }>('POST', `/partners/${partnerId}/keys`, {});
+    const { parSheetId } = await partnerApi<{ parSheetId: number }>('POST', '/par-sheets', apiKey, sheet);
+    return { partnerId, apiKey, parSheetId };
+  };
+  const partners = await eachOf(shape.partners, makePartner);
+  const targets: Target[] = [];
+  const slots: Target[] = [];
+  let raffles = 0;
+
+  const makeGame = async (number: number): Promise<Target> => {
+    const { apiKey, parSheetId } = partners[number % partners.length]!;
+    const { gameConfigId } = await partnerApi<{ gameConfigId: number }>('POST', '/games', apiKey, {
+      parSheetId,
+      displayName: 'Bench',
+      configName: `BENCH_${number}`,
+    });
+    return { apiKey, gameId: gameConfigId, wagerUsd: sheet.denominationUsd };
+  };
+  const makeRaffle = async (number: number): Promise<Target> => {
+    const { apiKey, partnerId } = partners[number % partners.length]!;
+    const { gameConfigId } = await operator<{ gameConfigId: number }>(
+      'POST',
+      `/partners/${partnerId}/raffles`,
+      {
+        displayName: 'Bench',
+        configName: `RAFFLE_${number}`,
+        ticketPriceUsd: TICKET_USD,
+        poolSize: POOL_TICKETS,
+        prizes: PRIZES,
+      },
+    );
+    return { apiKey, gameId: gameConfigId, wagerUsd: TICKET_USD };
+  };
+
+  const queues = async () => {
+    const cells = await Promise.all(
+      Array.from({ length: CELLS }, (_, cell) => stores.redis.hvalsBuffer(gamesKey(cell))),
+    );
+    return cells.flat().map(readGame);
+  };
+  const haveOutcomes = async (): Promise<void> => {
+    const deadline = performance.now() + OUTCOMES_DEADLINE_MS;
+    for (;;) {
+      const ready = (await queues()).filter(({ nextIndex, queueEnd }) => queueEnd > nextIndex).length;
+      if (ready >= slots.length + raffles) return;
+      if (performance.now() > deadline)
+        throw new Error(`${ready} of ${slots.length + raffles} games have outcomes`);
+      await pause(50);
+    }
+  };
+
+  const service: Service = {
+    base,
+    metrics: started.flatMap(({ name, metrics }) => (metrics === undefined ? [] : [{ name, url: metrics }])),
+    processes: { ...processes, redis: [stores.processes.redis], postgres: [stores.processes.postgres] },
+    stores,
+    books: booksOf(
+      stores,
+      Array.from({ length: CELLS }, (_, cell) => outboxKey(cell)),
+      'SELECT count(*) AS rows FROM ledger WHERE kind = 1',
+    ),
+    partners,
+    targets,
+    growGames: async (count) => {
+      const had = slots.length;
+      slots.push(...(await eachOf(count - had, (number) => makeGame(had + number))));
+      targets.splice(0, targets.length, ...slots);
+      await haveOutcomes();
+    },
+    addRaffles: async (count) => {
+      const made = await eachOf(count, (number) => makeRaffle(raffles + number));
+      raffles += count;
+      targets.push(...made);
+      await haveOutcomes();
+      return made;
+    },
+    outcomesReady: async () =>
+      (await queues()).reduce((sum, { nextIndex, queueEnd }) => sum + queueEnd - nextIndex, 0),
+    operator,
+  };
+  if (shape.gameType === 'raffle') await service.addRaffles(shape.games);
+  else await service.growGames(shape.games);
+  return service;
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+/** So many of something that is asked for, a few at a time; in their order. */
+async function eachOf<T>(count: number, make: (number: number) => Promise<T>): Promise<T[]> {
+  const made: T[] = [];
+  let next = 0;
+  const line = async (): Promise<void> => {
+    while (next < count) {
+      const number = next++;
+      made[number] = await make(number);
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(CALLS_AT_ONCE, count) }, line));
+  return made;
+}
+
+export async function call<T>(method: string, url: string, apiKey: string, body?: unknown): Promise<T> {
+  const response = await fetch(url, {
+    method,
+    headers: { 'X-API-Key': apiKey, ...(body === undefined ? {} : { 'Content-Type': 'application/json' }) },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  const text = await response.text();
+  if (!response.ok) throw new Error(`${method} ${new URL(url).pathname}: ${response.status} ${text}`);
+  return JSON.parse(text) as T;
+}

@@ -1,0 +1,314 @@
+/**
+ * `npm run soak -- [--minutes 20] [--share 0.7] [--connections 64] [--json FILE]`
+ *
+ * Loads the service, a front end and a worker, for a long time at a share of its capacity, which is measured first: slots
+ * and raffles of several partners, a fresh requestId each, large wins that go out as webhooks, and look-ups beside it. Wanted
+ * is that nothing grows once it is warm (memory of each process and store, queues, handles), that no answer is a 5xx, and
+ * that the ledger holds exactly the spins that were answered. RequestIds bind for a minute, the shortest that there is, so
+ * that what Redis keeps of them is let go again and again within the soak.
+ *
+ * Prints the findings, appends a line of JSON to bench/results/runs.jsonl or the given file, and ends with 1 where one is
+ * not met. Needs Linux.
+ */
+import { appendFile } from 'node:fs/promises';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import { startGenerator } from './generator.js';
+import { describeMachine } from './machine.js';
+import { requireProc } from './measure.js';
+import type { LoadResult } from './measurement.js';
+import { playerName } from './players.js';
+import { Cleanup, ROOT } from './processes.js';
+import { Sampler } from './sampler.js';
+import { call, PAR_SHEET, type Service, startService } from './service.js';
+import type { Finding, Samples, Series, SoakRun } from './soakRun.js';
+import { drained, pause } from './stores.js';
+import { table } from './table.js';
+import { judge } from './trend.js';
+
+const BIND_SECONDS = 60;
+const PARTNERS = 4;
+const GAMES = 8;
+const RAFFLES = 2;
+/** Of all spins, those for a ticket: a pool of a million lasts for an hour of a few hundred a second. */
+const RAFFLE_SHARE = 0.02;
+const PLAYERS = 10_000;
+/** One spin of 500 of the sheet pays more. */
+const LARGE_WIN_USD = 9;
+const CAPACITY_SECONDS = 10;
+const WARM_UP_SECONDS = 5;
+/** What comes before is not judged: the first quarter, at least three times as long as a requestId binds, at most half. */
+const warmUpOf = (seconds: number): number =>
+  Math.min(seconds / 2, Math.max(seconds / 4, 3 * BIND_SECONDS + 20));
+const KNOWN_AFTER_MS = 1000;
+const LOOK_MS = 200;
+const DELIVERED_WITHIN_MS = 30_000;
+const POINTS_KEPT = 120;
+
+interface Options {
+  readonly minutes: number;
+  readonly share: number;
+  readonly connections: number;
+  readonly jsonFile: string;
+}
+
+function readOptions(): Options {
+  const { values } = parseArgs({
+    options: {
+      minutes: { type: 'string', default: '20' },
+      share: { type: 'string', default: '0.7' },
+      connections: { type: 'string', default: '64' },
+      json: { type: 'string', default: join(ROOT, 'bench', 'results', 'runs.jsonl') },
+    },
+  });
+  const positive = (name: 'minutes' | 'share' | 'connections'): number => {
+    const value = Number(values[name]);
+    if (!(value > 0)) throw new Error(`--${name} must be a number above 0`);
+    return value;
+  };
+  return {
+    minutes: positive('minutes'),
+    share: positive('share'),
+    connections: positive('connections'),
+    jsonFile: resolve(values.json),
+  };
+}
+
+async function soak({ minutes, share, connections, jsonFile }: Options, cleanup: Cleanup): Promise<boolean> {
+  const at = new Date().toISOString();
+  const machine = describeMachine();
+  const receiver = await startReceiver(cleanup);
+  const service = await startService(
+    { ack: 'redis', frontEnds: 1, partners: PARTNERS, games: GAMES, gameType: 'slot' },
+    cleanup,
+    [],
+    { IDEMPOTENCY_TTL_S: String(BIND_SECONDS) },
+  );
+  const slots = [...service.targets];
+  const raffles = await service.addRaffles(RAFFLES);
+  for (const { partnerId, apiKey } of service.partners) {
+    await service.operator('PATCH', `/partners/${partnerId}`, { largeWinThresholdUsd: LARGE_WIN_USD });
+    const webhook = { url: receiver.url, events: ['spin.large_win'] };
+    await call('POST', `${service.base}/api/partner/v1/webhooks`, apiKey, webhook);
+  }
+  // The worker learns of thresholds with its next poll.
+  await pause(KNOWN_AFTER_MS);
+  // Drawn at random from a list in which slots stand as often as it takes.
+  const times = Math.round(((1 - RAFFLE_SHARE) / RAFFLE_SHARE) * (raffles.length / slots.length));
+  const targets = [...Array.from({ length: times }, () => slots).flat(), ...raffles];
+  const order = { base: service.base, targets, connections, players: PLAYERS, hasRequestId: true };
+  const generator = startGenerator(cleanup);
+
+  const closed = { ...order, rate: undefined };
+  const warmUp = await generator.load({ ...closed, seconds: WARM_UP_SECONDS });
+  const full = await generator.load({ ...closed, seconds: CAPACITY_SECONDS });
+  await drained(service.books);
+  const capacity = full.spins / full.seconds;
+  const rate = Math.round(capacity * share);
+  const seconds = Math.round(minutes * 60);
+  console.log(
+    `capacity ${capacity.toFixed(0)} spins/s (closed loop, ${connections} connections); ${rate} spins/s for ${seconds} s`,
+  );
+
+  const sampler = new Sampler(service, rate / 5);
+  const looks = new Looks(service);
+  sampler.start();
+  looks.start();
+  const load = await generator.load({ ...order, rate, seconds });
+  const lookStatuses = await looks.stop();
+  const watched = await sampler.stop();
+  await drained(service.books);
+  await delivered(service);
+
+  const fromSeconds = warmUpOf(seconds);
+  const findings = [
+    ...watched.map(({ samples, bound }) => judge(samples, bound, fromSeconds, BIND_SECONDS)),
+    answersOf('spins', load.statuses, load.errors),
+    answersOf('look-ups', lookStatuses, 0),
+    await booksOf(service, [warmUp, full, load]),
+    await webhooksOf(service, receiver),
+    paceOf(load, rate),
+  ];
+  const run: SoakRun = {
+    at,
+    suite: 'soak',
+    machine,
+    versions: await service.stores.versions(),
+    settings: { seconds, rounds: 1, share, capacity, rate, connections, warmUpSeconds: fromSeconds },
+    findings,
+    series: watched.map(({ samples }) => seriesOf(samples)),
+  };
+  await appendFile(jsonFile, `${JSON.stringify(run)}\n`);
+  console.log(render(run));
+  return findings.every(({ isMet }) => isMet);
+}
+
+interface Receiver {
+  readonly url: string;
+  readonly received: ReadonlySet<string>;
+}
+
+/** A partner's end of its webhooks. */
+async function startReceiver(cleanup: Cleanup): Promise<Receiver> {
+  const received = new Set<string>();
+  const server: Server = createServer((request, response) => {
+    let body = '';
+    request.on('data', (chunk: Buffer) => {
+      body += chunk.toString('utf8');
+    });
+    request.on('end', () => {
+      received.add((JSON.parse(body) as { id: string }).id);
+      response.writeHead(204).end();
+    });
+  });
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+  cleanup.add(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return { url: `http://localhost:${(server.address() as AddressInfo).port}/`, received };
+}
+
+/** Asks one thing after the other of both processes, a few times a second. */
+class Looks {
+  readonly #service: Service;
+  readonly #statuses: Record<string, number> = {};
+  #isStopped = false;
+  #running: Promise<void> = Promise.resolve();
+
+  constructor(service: Service) {
+    this.#service = service;
+  }
+
+  start(): void {
+    this.#running = this.#run();
+  }
+
+  async stop(): Promise<Readonly<Record<string, number>>> {
+    this.#isStopped = true;
+    await this.#running;
+    return this.#statuses;
+  }
+
+  async #run(): Promise<void> {
+    const { base, partners, targets } = this.#service;
+    const day = new Date().toISOString().slice(0, 10);
+    const paths = [
+      '/games',
+      '/par-sheets',
+      `/players/${playerName(0)}`,
+      `/players/${playerName(0)}/spins`,
+      '/webhooks',
+      `/games/${targets[0]!.gameId}`,
+      `/settlements/${day}`,
+      '/version',
+    ].map((path) => `/api/partner/v1${path}`);
+    for (let turn = 0; !this.#isStopped; turn++) {
+      const path = [...paths, '/readyz', '/healthz'][turn % (paths.length + 2)]!;
+      const { apiKey } = partners[0]!;
+      const status = await fetch(base + path, { headers: { 'X-API-Key': apiKey } }).then(
+        async (response) => {
+          await response.arrayBuffer();
+          return String(response.status);
+        },
+        () => 'failed',
+      );
+      this.#statuses[status] = (this.#statuses[status] ?? 0) + 1;
+      await pause(LOOK_MS);
+    }
+  }
+}
+
+/** Waits until no delivery is pending, or for so long. */
+async function delivered({ stores }: Service): Promise<void> {
+  const deadline = performance.now() + DELIVERED_WITHIN_MS;
+  while (performance.now() < deadline) {
+    const [row] = await stores.ask<{ pending: bigint }>(
+      "SELECT count(*) AS pending FROM deliveries WHERE status = 'pending'",
+    );
+    if (row!.pending === 0n) return;
+    await pause(500);
+  }
+}
+
+function answersOf(what: string, statuses: Readonly<Record<string, number>>, errors: number): Finding {
+  const failed = Object.entries(statuses).reduce(
+    (sum, [status, count]) => sum + (status === 'failed' || Number(status) >= 500 ? count : 0),
+    errors,
+  );
+  return { what: `${what}: no 5xx`, isMet: failed === 0, text: JSON.stringify({ ...statuses, errors }) };
+}
+
+async function booksOf({ books }: Service, loads: readonly LoadResult[]): Promise<Finding> {
+  const spins = loads.reduce((sum, load) => sum + load.spins, 0);
+  const rows = await books.ledgerRows();
+  const waiting = await books.outboxEntries();
+  return {
+    what: 'ledger: exactly the spins answered',
+    isMet: rows === spins && waiting === 0,
+    text: `${spins} answered with 2xx, ${rows} booked, ${waiting} in the outbox`,
+  };
+}
+
+async function webhooksOf({ stores }: Service, { received }: Receiver): Promise<Finding> {
+  const [row] = await stores.ask<{ wins: bigint; events: bigint }>(
+    `SELECT (SELECT count(*) FROM ledger WHERE kind = 1 AND credit_micros > ${LARGE_WIN_USD * 1e6}) AS wins,
+       (SELECT count(*) FROM events WHERE event = 'spin.large_win') AS events`,
+  );
+  const { wins, events } = row!;
+  return {
+    what: 'webhooks: each large win received',
+    isMet: wins > 0n && events === wins && BigInt(received.size) === events,
+    text: `${wins} large wins, ${events} events, ${received.size} received`,
+  };
+}
+
+/** A load that was not what it should have been says nothing. */
+function paceOf({ spins, seconds, p50Ms, p99Ms, lateP99Ms }: LoadResult, rate: number): Finding {
+  const pace = spins / seconds;
+  return {
+    what: 'load: as fast as it was to be',
+    isMet: pace >= 0.99 * rate,
+    text: `${pace.toFixed(0)} spins/s of ${rate}; from when due, p50 ${p50Ms.toFixed(1)} ms, p99 ${p99Ms.toFixed(1)} ms; generator late by p99 ${lateP99Ms!.toFixed(1)} ms`,
+  };
+}
+
+/** Thinned out. */
+function seriesOf({ name, unit, samples }: Samples): Series {
+  const every = Math.max(1, Math.ceil(samples.length / POINTS_KEPT));
+  const points = samples
+    .filter((_, place) => place % every === 0)
+    .map(([seconds, value]): [number, number] => [
+      Number((seconds / 60).toFixed(2)),
+      Number(value.toFixed(1)),
+    ]);
+  return { name, unit, points };
+}
+
+function render({ machine, settings, findings }: SoakRun): string {
+  const rows = findings.map(({ what, isMet, text }) => [what, isMet ? 'pass' : 'MISS', text]);
+  const missed = findings.filter(({ isMet }) => !isMet).length;
+  return [
+    '',
+    `${machine.cores} cores of ${machine.cpu}, Node ${machine.node}; ${PAR_SHEET}; the first ${settings.warmUpSeconds!.toFixed(0)} s are warm-up`,
+    ...table(rows),
+    missed === 0 ? 'SOAK: everything holds' : `SOAK: ${missed} of ${findings.length} do not hold`,
+  ].join('\n');
+}
+
+const cleanup = new Cleanup();
+const interrupted = (): void => {
+  cleanup.run().finally(() => process.exit(130));
+};
+process.once('SIGINT', interrupted).once('SIGTERM', interrupted);
+try {
+  requireProc();
+  if (!(await soak(readOptions(), cleanup))) process.exitCode = 1;
+} catch (error) {
+  console.error(error instanceof Error ? error.message : error);
+  process.exitCode = 1;
+} finally {
+  await cleanup.run();
+}
