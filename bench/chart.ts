@@ -75,8 +75,18 @@ export interface Line {
 
 const PLOT = { left: 70, right: 20, top: 26, bottom: 30, height: 200 };
 
-/** Lines over a common x. @param isLog the y axis is logarithmic; else it begins at 0. */
-export function lines(series: readonly Line[], xName: string, yName: string, isLog = false): string {
+/**
+ * Lines over a common x.
+ * @param isLog the y axis is logarithmic; else it begins at 0.
+ * @param mark what stands at a place of the x axis
+ */
+export function lines(
+  series: readonly Line[],
+  xName: string,
+  yName: string,
+  isLog = false,
+  mark = (x: number): string => short(x).replace(/\.0+$/, ''),
+): string {
   const points = series.flatMap((line) => line.points);
   const xs = points.map(([x]) => x);
   const ys = points.map(([, y]) => y);
@@ -100,7 +110,7 @@ export function lines(series: readonly Line[], xName: string, yName: string, isL
   const bottom = PLOT.top + PLOT.height;
   const seen = [...new Set(xs)].sort((a, b) => a - b);
   const marks = seen.length <= 12 ? seen : [0, 1, 2, 3, 4].map((step) => xMin + ((xMax - xMin) * step) / 4);
-  const axis = marks.map((x) => text(placeX(x), bottom + 16, short(x).replace(/\.0+$/, ''), 'middle'));
+  const axis = marks.map((x) => text(placeX(x), bottom + 16, mark(x), 'middle'));
   const drawn = series.map((line, place) => {
     const path = line.points.map(([x, y]) => `${at(placeX(x))},${at(placeY(y))}`).join(' ');
     const dots =
@@ -109,7 +119,7 @@ export function lines(series: readonly Line[], xName: string, yName: string, isL
         : line.points
             .map(
               ([x, y]) =>
-                `<circle cx="${at(placeX(x))}" cy="${at(placeY(y))}" r="3" fill="${colour(place)}"><title>${escaped(`${line.name}, ${short(x)} ${xName}: ${short(y)} ${yName}`)}</title></circle>`,
+                `<circle cx="${at(placeX(x))}" cy="${at(placeY(y))}" r="3" fill="${colour(place)}"><title>${escaped(`${line.name}, ${mark(x)} ${xName}: ${short(y)} ${yName}`)}</title></circle>`,
             )
             .join('');
     return `<polyline points="${path}" fill="none" stroke="${colour(place)}" stroke-width="1.8"/>${dots}`;

@@ -114,6 +114,8 @@ export interface Summary
 export interface Run {
   readonly at: string;
   readonly suite: string;
+  /** Every scenario of the suite, for as long and as often as is usual. */
+  readonly isWhole: boolean;
   readonly machine: Machine;
   readonly versions: Versions | undefined;
   readonly settings: {

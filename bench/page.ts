@@ -20,9 +20,9 @@ const isSoak = (run: Line): run is SoakRun => run.suite === 'soak';
 
 /** @param runs the lines of the file, oldest first. */
 export function drawPage(runs: readonly Line[]): string {
-  const newest = new Map(runs.map((run) => [run.suite, run]));
+  const newest = new Map(runs.filter((run) => isSoak(run) || run.isWhole).map((run) => [run.suite, run]));
   const sections = [...newest.values()].map((run) => (isSoak(run) ? soakSection(run) : suiteSection(run)));
-  const history = historyOf(runs.filter((run): run is Run => !isSoak(run)));
+  const history = historyOf(runs.filter((run): run is Run => !isSoak(run) && run.isWhole));
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>Spindle: measured</title><style>${STYLE}</style></head>
 <body><h1>Spindle: measured</h1>
@@ -99,22 +99,13 @@ const linesOf = (
 
 const DRAWINGS: Readonly<Record<string, (summaries: readonly Summary[]) => string[]>> = {
   closed: (summaries) => {
-    // By the place in the row of connections, 1, 8, 64, 256: a scale of its own.
     const x = ({ connections }: Summary): number => Math.log2(connections);
+    const mark = (place: number): string => String(2 ** place);
+    const rates = linesOf(summaries, x, { '': (each) => each.spinsPerSecond });
+    const latencies = linesOf(summaries, x, { p50: (each) => each.p50Ms, p99: (each) => each.p99Ms });
     return [
-      figure(
-        'Spins a second by connections (as powers of two)',
-        lines(linesOf(summaries, x, { '': (each) => each.spinsPerSecond }), 'log₂ connections', 'spins/s'),
-      ),
-      figure(
-        'Latency by connections (as powers of two)',
-        lines(
-          linesOf(summaries, x, { p50: (each) => each.p50Ms, p99: (each) => each.p99Ms }),
-          'log₂ connections',
-          'ms',
-          true,
-        ),
-      ),
+      figure('Spins a second', lines(rates, 'connections', 'spins/s', false, mark)),
+      figure('Latency', lines(latencies, 'connections', 'ms', true, mark)),
       figure('CPU per spin', cpuBars(summaries)),
     ];
   },

@@ -2,7 +2,7 @@
  * `npm run bench -- [--suite wanted,closed,open,kinds,frontEnds,growth | all] [--only SCENARIO,…] [--rounds N] [--seconds N]
  *                   [--warm-up N] [--retries 2] [--json FILE] [--profile DIR]`
  * `npm run bench -- --list`     the scenarios
- * `npm run bench -- --report`   draws what bench/results/runs.jsonl has as bench/results/index.html
+ * `npm run bench -- --report`   draws the whole runs of bench/results/runs.jsonl as bench/results/index.html
  *
  * Measures the scenarios of a suite (scenarios.ts) in turn, one server under load at a time, round after round. Prints
  * tables, and for each suite appends a line of JSON to bench/results/runs.jsonl or the given file. Ends with 1 where a
@@ -130,6 +130,7 @@ async function runSuite(suite: SuiteName, options: Options): Promise<Run> {
   return {
     at,
     suite,
+    isWhole: only === undefined && rounds >= usual.rounds && seconds >= usual.seconds,
     machine,
     versions: turns.find(({ versions }) => versions !== undefined)?.versions,
     settings: { seconds, warmUpSeconds, rounds, parSheet: PAR_SHEET },
