@@ -21,7 +21,7 @@ export function judge(
   const means = bucketMeans(samples, fromSeconds, bucketSeconds);
   const what = `${name}: flat`;
   if (means.length < BUCKETS_MIN)
-    return { what, isMet: false, text: 'too short to tell: ten minutes or more are needed' };
+    return { what, isMet: false, text: 'too short to tell: three minutes after the warm-up are needed' };
   const mean = means.reduce((sum, value) => sum + value, 0) / means.length;
   const rise = slope(means) * (means.length - 1);
   const allowed = Math.max(bound.rise, bound.share * mean);

@@ -42,8 +42,15 @@ export async function takeTurn(
   const loads: [when: string, LoadResult][] = [];
   for (const period of scenario.periods) {
     const { name, connections, players, hasRequestId, rate: share } = period;
+    const capacity = share && known.get(share.of)?.spinsPerSecond;
+    if (share !== undefined && capacity === undefined) {
+      console.log(
+        `${scenario.name}/${name} is left out: ${share.of}, whose rate it takes a share of, was not measured`,
+      );
+      continue;
+    }
+    const rate = share && share.share * capacity!;
     const grown = period.grow && (await grow(service!, period.grow));
-    const rate = share && share.share * known.get(share.of)!.spinsPerSecond;
     const { base, targets } = server;
     const order = { base, targets, connections, players, hasRequestId, rate };
 
