@@ -20,17 +20,23 @@ ARGV[5]  operation id of this batch, u64: greater than those before; the same ag
          and changes nothing
 ARGV[6]  ledger entries that may wait in the outbox, and
 ARGV[7]  their bytes: while it holds as much, nothing is dealt (a batch that begins below may end above)
-ARGV[8]  the batch (little endian):
-           partners u16, games u16, spins u16, offset of the first spin u32
-           each partner: id u32, spin limit u32, API limit u32, opening balance i64, funding i64 (-1: none),
-                         enforce the balance u8
-           each game:    id u32, wager i64, largest payout i64, offset of its payouts u32, number of its payouts u16,
-                         tickets of its pool u32 (a raffle; 0: a slot game, whose queue has no end)
-           payouts:      i64 per outcome code (micro-USD)
-           each spin:    kind u8 (1 deal, 2 count a spin request, 3 count an API request, 4 deal what is counted already),
-                         deny u8 (0 none; else the spin is refused unless its requestId is bound),
-                         partner u16, game u16 (places in the lists above), 16-byte requestId hash, 10-byte fingerprint,
-                         length of player u16, length of requestId u16, "<partner id>:<playerId>", requestId
+ARGV[8]  the batch (little endian). It names each partner, game, player and requestId once; places in these lists count
+         from 1, and 0 is none:
+           partners u16, games u16, players u16, requestIds u16, spins u16, offsets of the first player and of
+           the first spin, u32 each
+           each partner:   id u32, spin limit u32, API limit u32, opening balance i64, funding i64 (-1: none),
+                           enforce the balance u8
+           each game:      id u32, wager i64, largest payout i64, offset of its payouts u32, number of its payouts u16,
+                           tickets of its pool u32 (a raffle; 0: a slot game, whose queue has no end),
+                           its spins in this batch u16
+           payouts:        i64 per outcome code (micro-USD)
+           each spin:      kind u8 (1 deal, 2 count a spin request, 3 count an API request, 4 deal what is counted already),
+                           deny u8 (0 none; else the spin is refused unless its requestId is bound),
+                           places of partner u16, game u16, player u16, requestId u16, 10-byte fingerprint,
+                           and as the ledger entry ends: length of player u16, length of requestId u16,
+                           "<partner id>:<playerId>", requestId
+           each player:    length u16, "<partner id>:<playerId>"
+           each requestId: 16-byte hash of partner and requestId
 
 Reply    time ms u48; per partner: spin count u32 and API count u32 of the window before this batch; per spin:
          status u8 and CORE (zeros where nothing was dealt). Statuses: src/redis/records.ts, SPIN_STATUS.
@@ -38,14 +44,16 @@ Errors   EPOCH <epoch>: the cell is at another epoch, or none; nothing was done.
          STALE: a batch with a greater operation id is known; nothing was done now.
 ]]
 -- include: records
-local floor, byte, sub, char = math.floor, string.byte, string.sub, string.char
+local floor, byte, sub, rep = math.floor, string.byte, string.sub, string.rep
 local pack, unpackStruct, concat = struct.pack, struct.unpack, table.concat
 local call = redis.call
 
 local DEALT, REPLAY, CONFLICT, LIMITED, DENIED = '\0', '\1', '\2', '\3', '\4'
 local INSUFFICIENT, FUNDING, EXHAUSTED, NO_BLOCK, COUNTED, OVERFLOW = '\5', '\6', '\7', '\8', '\9', '\10'
 local OUTBOX_FULL, CLOSED = '\11', '\12'
-local NO_CORE = string.rep('\0', CORE_BYTES)
+local NO_CORE = rep('\0', CORE_BYTES)
+-- How the ledger entry of an opening begins: its kind, and no game.
+local OPENING_HEAD = '\2' .. rep('\0', 18)
 local MONEY_MAX = 9e15
 local SEQ_MAX = 16383
 
@@ -69,80 +77,47 @@ local second = tonumber(time[1])
 local nowMs = second * 1000 + floor(tonumber(time[2]) / 1000)
 local minute = floor(second / 60)
 local batch = ARGV[8]
-local partnerCount, gameCount, spinCount, position = unpackStruct('<I2I2I2I4', batch)
-position = position + 1
+local partnerCount, gameCount, playerCount, requestCount, spinCount, listsAt, spinsAt =
+  unpackStruct('<I2I2I2I2I2I4I4', batch)
 
 -- Partners and games of the batch.
 local partnerIds, spinLimit, apiLimit, opening, funding, enforce = {}, {}, {}, {}, {}, {}
-local offset = 11
+local offset = 19
 for i = 1, partnerCount do
-  local id
-  id, spinLimit[i], apiLimit[i], opening[i], funding[i], enforce[i], offset = unpackStruct('<I4I4I4i8i8B', batch, offset)
-  partnerIds[i] = id
+  partnerIds[i], spinLimit[i], apiLimit[i], opening[i], funding[i], enforce[i], offset =
+    unpackStruct('<I4I4I4i8i8B', batch, offset)
 end
-local gameIds, wager, gameMaxPayout, payoutsAt, payoutCount, poolSize, spinHead = {}, {}, {}, {}, {}, {}, {}
+local gameIds, wager, gameMaxPayout, payoutsAt, payoutCount, poolSize, wanted, spinHead = {}, {}, {}, {}, {}, {}, {}, {}
 for i = 1, gameCount do
   spinHead[i] = '\1' .. sub(batch, offset, offset + 11)
-  gameIds[i], wager[i], gameMaxPayout[i], payoutsAt[i], payoutCount[i], poolSize[i], offset =
-    unpackStruct('<I4i8i8I4I2I4', batch, offset)
-end
-
--- Parse the spins; collect what must be read.
-local kind, deny, partnerOf, gameOf, idemOf, fingerprintOf, playerOf, tailAt, tailEnd = {}, {}, {}, {}, {}, {}, {}, {}, {}
-local players, playerCount, seenPlayer = {}, 0, {}
-local idems, idemCount, seenIdem = {}, 0, {}
-local wanted = {}
-for i = 1, spinCount do
-  local playerLength, requestLength, idem
-  kind[i], deny[i], partnerOf[i], gameOf[i], idem, fingerprintOf[i], playerLength, requestLength =
-    unpackStruct('<BBI2I2c16c10I2I2', batch, position)
-  local playerAt = position + 36
-  tailAt[i] = position + 32
-  position = playerAt + playerLength + requestLength
-  tailEnd[i] = position - 1
-  if kind[i] == 1 or kind[i] == 4 then
-    if requestLength > 0 then
-      idemOf[i] = idem
-      if not seenIdem[idem] then
-        seenIdem[idem] = true
-        idemCount = idemCount + 1
-        idems[idemCount] = idem
-      end
-    end
-    if deny[i] == 0 then
-      local player = sub(batch, playerAt, playerAt + playerLength - 1)
-      playerOf[i] = player
-      if not seenPlayer[player] then
-        seenPlayer[player] = true
-        playerCount = playerCount + 1
-        players[playerCount] = player
-      end
-      local game = gameOf[i] + 1
-      wanted[game] = (wanted[game] or 0) + 1
-    end
-  end
+  gameIds[i], wager[i], gameMaxPayout[i], payoutsAt[i], payoutCount[i], poolSize[i], wanted[i], offset =
+    unpackStruct('<I4i8i8I4I2I4I2', batch, offset)
 end
 
 -- Read.
+offset = listsAt + 1
 local partnerRecords = call('HMGET', KEYS[2], unpack(partnerIds))
 local prefix = sub(KEYS[1], 1, -5)
+local players, stored = nil, nil
+if playerCount > 0 then
+  -- What unpack gives last is where it ended.
+  players = { unpackStruct('<' .. rep('I2c0', playerCount), batch, offset) }
+  offset = players[playerCount + 1]
+  players[playerCount + 1] = nil
+  stored = call('HMGET', KEYS[3], unpack(players))
+end
 -- By the newest entry where the clock went back: what was bound in a later period must be found.
 local newestSecond = cell[2] and floor(unpackStruct('<I6', cell[2]) / 1000) or 0
 local period = floor((second > newestSecond and second or newestSecond) / tonumber(ARGV[3]))
 local idemKey = prefix .. 'idem:' .. period
-local bound = {}
-if idemCount > 0 then
-  local current = call('HMGET', idemKey, unpack(idems))
-  local earlier = call('HMGET', prefix .. 'idem:' .. (period - 1), unpack(idems))
-  for i = 1, idemCount do
-    bound[idems[i]] = current[i] or earlier[i] or nil
-  end
-end
-local stored = {}
-if playerCount > 0 then
-  local values = call('HMGET', KEYS[3], unpack(players))
-  for i = 1, playerCount do
-    stored[players[i]] = values[i]
+local requestIds, bound = nil, nil
+if requestCount > 0 then
+  requestIds = { unpackStruct('<' .. rep('c16', requestCount), batch, offset) }
+  requestIds[requestCount + 1] = nil
+  bound = call('HMGET', idemKey, unpack(requestIds))
+  local earlier = call('HMGET', prefix .. 'idem:' .. (period - 1), unpack(requestIds))
+  for i = 1, requestCount do
+    bound[i] = bound[i] or earlier[i]
   end
 end
 local nextIndex, queueEnd, blockFrom, blockEnd, readyBlocks = {}, {}, {}, {}, {}
@@ -157,7 +132,9 @@ if gameCount > 0 then
   end
 end
 
-local head = { pack('<I6', nowMs) }
+-- Statuses and COREs, behind a head.
+local reply = { pack('<I6', nowMs) }
+local replied = 1
 local spinUsed, apiUsed, net = {}, {}, {}
 for i = 1, partnerCount do
   local spinMinute, apiMinute = 0, 0
@@ -167,7 +144,8 @@ for i = 1, partnerCount do
   end
   if spinMinute ~= minute then spinUsed[i] = 0 end
   if apiMinute ~= minute then apiUsed[i] = 0 end
-  head[i + 1] = pack('<I4I4', spinUsed[i], apiUsed[i])
+  replied = replied + 1
+  reply[replied] = pack('<I4I4', spinUsed[i], apiUsed[i])
 end
 
 -- Ids of ledger entries: ms (41 bits), cell (8), seq (14), never going back even where the clock does.
@@ -197,63 +175,66 @@ local function nextLow()
   return idLow + seq
 end
 
--- Decide each spin in the order of arrival; repeats within the batch see each other.
-local status, core = {}, {}
+-- Decide each spin in the order of arrival; repeats within the batch see each other. A player's state is read from its
+-- record when its first spin is judged, and then kept here.
 local chunk, chunkFrom = {}, {}
-local balance, entries, previousId, createdAt, playerCore, touched, touchedCount = {}, {}, {}, {}, {}, {}, 0
+local balance, entries, previousLow, previousHigh, createdAt = {}, {}, {}, {}, {}
+local playerCore, touched, touchedCount = {}, {}, 0
 local newlyBound, newlyBoundCount = {}, 0
-local records, recordCount = {}, 0
+local records, recordCount, pieces = {}, 0, 0
 local dealtGames = {}
-for i = 1, spinCount do
-  local partner = partnerOf[i] + 1
+local position = spinsAt + 1
+for _ = 1, spinCount do
+  local kind, deny, partner, game, player, request, fingerprint, playerLength, requestLength, tailAt =
+    unpackStruct('<BBI2I2I2I2c10I2I2', batch, position)
+  position = tailAt + playerLength + requestLength
   local result
-  local resultCore = NO_CORE
-  if kind[i] == 3 then
+  local core = NO_CORE
+  if kind == 3 then
     if apiUsed[partner] >= apiLimit[partner] then
       result = LIMITED
     else
       apiUsed[partner] = apiUsed[partner] + 1
       result = COUNTED
     end
-  elseif spinUsed[partner] >= spinLimit[partner] and kind[i] ~= 4 then
+  elseif spinUsed[partner] >= spinLimit[partner] and kind ~= 4 then
     result = LIMITED
   else
-    if kind[i] ~= 4 then spinUsed[partner] = spinUsed[partner] + 1 end
-    local idem = idemOf[i]
-    local boundTo = idem and bound[idem]
-    if kind[i] == 2 then
+    if kind ~= 4 then spinUsed[partner] = spinUsed[partner] + 1 end
+    local boundTo = request > 0 and bound[request]
+    if kind == 2 then
       result = COUNTED
     elseif boundTo then
-      if sub(boundTo, CORE_BYTES + 1) == fingerprintOf[i] then
-        result, resultCore = REPLAY, sub(boundTo, 1, CORE_BYTES)
+      if sub(boundTo, CORE_BYTES + 1) == fingerprint then
+        result, core = REPLAY, sub(boundTo, 1, CORE_BYTES)
       else
         result = CONFLICT
       end
-    elseif deny[i] ~= 0 then
+    elseif deny ~= 0 then
       result = DENIED
-    elseif poolSize[gameOf[i] + 1] > 0 and nextIndex[gameOf[i] + 1] >= poolSize[gameOf[i] + 1] then
+    elseif poolSize[game] > 0 and nextIndex[game] >= poolSize[game] then
       result = CLOSED
     elseif isFull then
       result = OUTBOX_FULL
     else
-      local game, player = gameOf[i] + 1, playerOf[i]
+      local before = balance[player]
       local isNew = false
-      if not balance[player] then
+      if not before then
         if stored[player] then
-          local _, code
-          _, _, code, balance[player], entries[player] = unpackStruct('<I4I4I2i8I4', stored[player])
-          previousId[player], createdAt[player] = sub(stored[player], 1, 8), sub(stored[player], 23, 28)
+          local _
+          previousLow[player], previousHigh[player], _, before, entries[player], createdAt[player] =
+            unpackStruct(PLAYER_FORMAT, stored[player])
+          balance[player] = before
         else
-          isNew = true
-          balance[player], entries[player] = opening[partner], 0
+          isNew, before = true, opening[partner]
         end
       end
-      local before = balance[player]
-      if enforce[partner] == 1 and before < wager[game] then
+      local stake, payoutMax = wager[game], gameMaxPayout[game]
+      if enforce[partner] == 1 and before < stake then
         result = INSUFFICIENT
-      elseif funding[partner] >= 0 and funding[partner] - net[partner] < gameMaxPayout[game] then
+      elseif funding[partner] >= 0 and funding[partner] - net[partner] < payoutMax then
         result = FUNDING
-      elseif before > MONEY_MAX - gameMaxPayout[game] or before < wager[game] - MONEY_MAX then
+      elseif before > MONEY_MAX - payoutMax or before < stake - MONEY_MAX then
         result = OVERFLOW
       else
         local index = nextIndex[game]
@@ -279,51 +260,51 @@ for i = 1, spinCount do
           if not code or code >= payoutCount[game] then
             result = NO_BLOCK
           else
-            local payoutAt = payoutsAt[game] + code * 8 + 1
-            local payout = unpackStruct('<i8', batch, payoutAt)
+            local payout = unpackStruct('<i8', batch, payoutsAt[game] + code * 8 + 1)
             if isNew then
-              local openingCore = pack(CORE_FORMAT, nextLow(), idHigh, 0, before)
-              recordCount = recordCount + 1
-              records[recordCount] = concat({
-                '\2', string.rep('\0', 18), pack('<i8', before), openingCore, string.rep('\0', 8),
-                pack('<I4I2I2', 1, #player, 0), player })
-              entries[player], previousId[player] = 1, sub(openingCore, 1, 8)
-              createdAt[player] = pack('<I6', idMs)
+              local text = players[player]
+              local openingLow = nextLow()
+              records[pieces + 1] =
+                pack('<c19i8I4I4I2i8I4I4I4I2I2', OPENING_HEAD, before, openingLow, idHigh, 0, before, 0, 0, 1, #text, 0)
+              records[pieces + 2] = text
+              pieces, recordCount = pieces + 2, recordCount + 1
+              entries[player], previousLow[player], previousHigh[player] = 1, openingLow, idHigh
+              createdAt[player] = idMs
             end
-            local after = before - wager[game] + payout
-            resultCore = pack(CORE_FORMAT, nextLow(), idHigh, code, after)
-            local count = entries[player] + 1
-            recordCount = recordCount + 1
-            records[recordCount] = spinHead[game] .. pack('<I6', index) .. sub(batch, payoutAt, payoutAt + 7) .. resultCore
-              .. previousId[player] .. pack('<I4', count) .. sub(batch, tailAt[i], tailEnd[i])
+            local after = before - stake + payout
+            local entryLow, count = nextLow(), entries[player] + 1
+            local record = pack('<I6i8I4I4I2i8I4I4I4', index, payout, entryLow, idHigh, code, after,
+              previousLow[player], previousHigh[player], count)
+            core = sub(record, 15, 14 + CORE_BYTES)
+            records[pieces + 1], records[pieces + 2] = spinHead[game], record
+            records[pieces + 3] = sub(batch, tailAt - 4, position - 1)
+            pieces, recordCount = pieces + 3, recordCount + 1
             if not playerCore[player] then
               touchedCount = touchedCount + 1
               touched[touchedCount] = player
             end
-            balance[player], entries[player], playerCore[player] = after, count, resultCore
-            previousId[player] = sub(resultCore, 1, 8)
-            net[partner] = net[partner] + payout - wager[game]
+            balance[player], entries[player], playerCore[player] = after, count, core
+            previousLow[player], previousHigh[player] = entryLow, idHigh
+            net[partner] = net[partner] + payout - stake
             nextIndex[game] = index + 1
             dealtGames[game] = true
             if index + 1 == blockEnd[game] then
               readyBlocks[game] = readyBlocks[game] - 1
             end
-            if idem then
-              local value = resultCore .. fingerprintOf[i]
-              bound[idem] = value
-              newlyBound[newlyBoundCount + 1], newlyBound[newlyBoundCount + 2] = idem, value
+            if request > 0 then
+              local value = core .. fingerprint
+              bound[request] = value
+              newlyBound[newlyBoundCount + 1], newlyBound[newlyBoundCount + 2] = requestIds[request], value
               newlyBoundCount = newlyBoundCount + 2
             end
             result = DEALT
           end
         end
       end
-      if isNew and result ~= DEALT then
-        balance[player] = nil
-      end
     end
   end
-  status[i], core[i] = result, resultCore
+  reply[replied + 1], reply[replied + 2] = result, core
+  replied = replied + 2
 end
 
 -- Write. The stream comes first: it is the only write that Redis itself could refuse (an id that is not the newest).
@@ -338,19 +319,13 @@ for i = 1, partnerCount do
   values[2 * i] = pack(PARTNER_FORMAT, minute, spinUsed[i], minute, apiUsed[i], net[i])
 end
 call('HSET', KEYS[2], unpack(values))
-local reply = head
-local length = #head
-for i = 1, spinCount do
-  reply[length + 1], reply[length + 2] = status[i], core[i]
-  length = length + 2
-end
 reply = concat(reply)
 if recordCount > 0 then
   values = {}
   for i = 1, touchedCount do
     local player = touched[i]
-    values[2 * i - 1] = player
-    values[2 * i] = playerCore[player] .. pack('<I4', entries[player]) .. createdAt[player]
+    values[2 * i - 1] = players[player]
+    values[2 * i] = pack('<c18I4I6', playerCore[player], entries[player], createdAt[player])
   end
   call('HSET', KEYS[3], unpack(values))
   values = {}

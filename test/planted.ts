@@ -41,7 +41,7 @@ const built = (file: string, find: string, replace: string): Fault => ({
 const PLANTED: readonly Planted[] = [
   {
     name: 'a replay spins again',
-    faults: [spin('bound[idems[i]] = current[i] or earlier[i] or nil', 'bound[idems[i]] = nil')],
+    faults: [spin('bound[i] = bound[i] or earlier[i]', 'bound[i] = false')],
     found: ['requests'],
   },
   {
@@ -72,8 +72,8 @@ const PLANTED: readonly Planted[] = [
     name: 'a payout is off by one micro-USD',
     faults: [
       spin(
-        "local payout = unpackStruct('<i8', batch, payoutAt)",
-        "local payout = unpackStruct('<i8', batch, payoutAt); if payout > 0 then payout = payout + 1 end",
+        'local after = before - stake + payout',
+        'local after = before - stake + payout + (payout > 0 and 1 or 0)',
       ),
     ],
     found: ['balances'],
@@ -81,7 +81,10 @@ const PLANTED: readonly Planted[] = [
   {
     name: 'a payout is booked a micro-USD too high',
     faults: [
-      spin('.. sub(batch, payoutAt, payoutAt + 7) .. resultCore', ".. pack('<i8', payout + 1) .. resultCore"),
+      spin(
+        "pack('<I6i8I4I4I2i8I4I4I4', index, payout, entryLow",
+        "pack('<I6i8I4I4I2i8I4I4I4', index, payout + 1, entryLow",
+      ),
     ],
     found: ['outcomes', 'balances'],
   },
@@ -115,8 +118,8 @@ const PLANTED: readonly Planted[] = [
     name: 'a balance forgets a spin',
     faults: [
       spin(
-        'values[2 * i] = playerCore[player] .. ',
-        'values[2 * i] = (stored[player] and sub(stored[player], 1, 18) or playerCore[player]) .. ',
+        "pack('<c18I4I6', playerCore[player]",
+        "pack('<c18I4I6', stored[player] and sub(stored[player], 1, 18) or playerCore[player]",
       ),
     ],
     found: ['balances'],
@@ -288,13 +291,13 @@ describe.each(PLANTED)('$name', ({ faults, found, isWiped = false }) => {
 const FOUND_BY_THE_MODEL: readonly { name: string; fault: Fault }[] = [
   {
     name: 'a replay spins again',
-    fault: spin('bound[idems[i]] = current[i] or earlier[i] or nil', 'bound[idems[i]] = nil'),
+    fault: spin('bound[i] = bound[i] or earlier[i]', 'bound[i] = false'),
   },
   {
     name: 'a payout is off by one micro-USD',
     fault: spin(
-      "local payout = unpackStruct('<i8', batch, payoutAt)",
-      "local payout = unpackStruct('<i8', batch, payoutAt); if payout > 0 then payout = payout + 1 end",
+      "local payout = unpackStruct('<i8', batch, payoutsAt[game] + code * 8 + 1)",
+      "local payout = unpackStruct('<i8', batch, payoutsAt[game] + code * 8 + 1); if payout > 0 then payout = payout + 1 end",
     ),
   },
   {
@@ -306,11 +309,11 @@ const FOUND_BY_THE_MODEL: readonly { name: string; fault: Fault }[] = [
   },
   {
     name: 'a conflict is answered as a replay',
-    fault: spin('if sub(boundTo, CORE_BYTES + 1) == fingerprintOf[i] then', 'if boundTo then'),
+    fault: spin('if sub(boundTo, CORE_BYTES + 1) == fingerprint then', 'if boundTo then'),
   },
   {
     name: 'a low balance is not refused',
-    fault: spin('if enforce[partner] == 1 and before < wager[game] then', 'if enforce[partner] == 2 then'),
+    fault: spin('if enforce[partner] == 1 and before < stake then', 'if enforce[partner] == 2 then'),
   },
 ];
 

@@ -27,106 +27,186 @@ export interface BatchItem {
   partnerPlace: number;
 }
 
-const HEADER_BYTES = 10;
+const HEADER_BYTES = 18;
 const PARTNER_BYTES = 29;
-const GAME_BYTES = 30;
-const SPIN_BYTES = 36;
+const GAME_BYTES = 32;
+const SPIN_BYTES = 24;
 /** UTF-8 bytes of 128 characters, and of a partner's number with its colon. */
-const TEXT_BYTES_MAX = 128 * 4 * 2 + 11;
+const PLAYER_BYTES_MAX = 128 * 4 + 11;
+const REQUEST_BYTES_MAX = 128 * 4;
+
+/** A list of the batch that names each of its texts once: places are counted from 1. */
+class Named {
+  buffer = Buffer.allocUnsafe(4096);
+  length = 0;
+  count = 0;
+
+  begin(itemsMax: number, itemBytesMax: number): void {
+    this.length = 0;
+    this.count = 0;
+    if (this.buffer.length < itemsMax * itemBytesMax)
+      this.buffer = Buffer.allocUnsafe(2 * itemsMax * itemBytesMax);
+  }
+}
+
+/** A partner in the batch, and the places of what is its own. */
+interface PartnerPlaces {
+  readonly place: number;
+  readonly prefix: string;
+  readonly players: Map<string, number>;
+  readonly requests: Map<string, number>;
+}
+
+/** A game in the batch: its place, and its spins that may be dealt. */
+interface GamePlace {
+  readonly place: number;
+  readonly game: Game;
+  spins: number;
+}
 
 export class BatchEncoder {
   #buffer = Buffer.allocUnsafe(65_536);
+  readonly #players = new Named();
+  readonly #requests = new Named();
   // By id, not by object: two versions of a changed game or partner may meet in one batch, and the script must see one.
-  readonly #partnerPlaces = new Map<number, number>();
-  readonly #gamePlaces = new Map<number, number>();
+  readonly #partnerPlaces = new Map<number, PartnerPlaces>();
+  readonly #gamePlaces = new Map<number, GamePlace>();
 
   /** The batch's bytes: a view that holds until the next call. `partners` gets the partners in the reply's order. */
   encode(items: readonly BatchItem[], partners: Partner[]): Buffer {
     const partnerPlaces = this.#partnerPlaces;
     const gamePlaces = this.#gamePlaces;
+    const players = this.#players;
+    const requests = this.#requests;
     partnerPlaces.clear();
     gamePlaces.clear();
-    const games: Game[] = [];
+    players.begin(items.length, 2 + PLAYER_BYTES_MAX);
+    requests.begin(items.length, REQUEST_KEY_BYTES);
     let tableBytes = 0;
     for (const item of items) {
       const { partner, game } = item;
-      let place = partnerPlaces.get(partner.partnerId);
-      if (place === undefined) {
-        place = partners.length;
-        partnerPlaces.set(partner.partnerId, place);
+      let places = partnerPlaces.get(partner.partnerId);
+      if (places === undefined) {
+        places = {
+          place: partners.length,
+          prefix: playerPrefix(partner.partnerId),
+          players: new Map(),
+          requests: new Map(),
+        };
+        partnerPlaces.set(partner.partnerId, places);
         partners.push(partner);
       }
-      item.partnerPlace = place;
-      if (isDeal(item) && game !== undefined && !gamePlaces.has(game.gameId)) {
-        gamePlaces.set(game.gameId, games.length);
-        games.push(game);
+      item.partnerPlace = places.place;
+      if (!isDeal(item) || game === undefined) continue;
+      const known = gamePlaces.get(game.gameId);
+      if (known === undefined) {
+        gamePlaces.set(game.gameId, { place: gamePlaces.size + 1, game, spins: 1 });
         tableBytes += game.payoutTable.length;
+      } else {
+        known.spins++;
       }
     }
     const bytesMax =
       HEADER_BYTES +
       partners.length * PARTNER_BYTES +
-      games.length * GAME_BYTES +
+      gamePlaces.size * GAME_BYTES +
       tableBytes +
-      items.length * (SPIN_BYTES + TEXT_BYTES_MAX);
+      items.length * (SPIN_BYTES + PLAYER_BYTES_MAX + REQUEST_BYTES_MAX) +
+      players.buffer.length +
+      requests.buffer.length;
     if (this.#buffer.length < bytesMax) this.#buffer = Buffer.allocUnsafe(bytesMax * 2);
     const buffer = this.#buffer;
 
     let at = HEADER_BYTES;
     for (const partner of partners) {
-      buffer.writeUInt32LE(partner.partnerId, at);
-      buffer.writeUInt32LE(partner.spinRateLimit, at + 4);
-      buffer.writeUInt32LE(partner.apiRateLimit, at + 8);
+      writeUInt32(buffer, partner.partnerId, at);
+      writeUInt32(buffer, partner.spinRateLimit, at + 4);
+      writeUInt32(buffer, partner.apiRateLimit, at + 8);
       writeSafeInt64(buffer, partner.openingBalanceMicros, at + 12);
       writeSafeInt64(buffer, partner.fundingMicros ?? -1, at + 20);
       buffer[at + 28] = partner.balanceMode === 'enforce' ? 1 : 0;
       at += PARTNER_BYTES;
     }
-    let tableAt = at + games.length * GAME_BYTES;
-    for (const game of games) {
-      buffer.writeUInt32LE(game.gameId, at);
+    let tableAt = at + gamePlaces.size * GAME_BYTES;
+    for (const { game, spins } of gamePlaces.values()) {
+      writeUInt32(buffer, game.gameId, at);
       writeSafeInt64(buffer, game.wagerMicros, at + 4);
       writeSafeInt64(buffer, game.maxPayoutMicros, at + 12);
-      buffer.writeUInt32LE(tableAt, at + 20);
-      buffer.writeUInt16LE(game.payoutTable.length / 8, at + 24);
-      buffer.writeUInt32LE(game.poolSize, at + 26);
+      writeUInt32(buffer, tableAt, at + 20);
+      writeUInt16(buffer, game.payoutTable.length / 8, at + 24);
+      writeUInt32(buffer, game.poolSize, at + 26);
+      writeUInt16(buffer, spins, at + 30);
       game.payoutTable.copy(buffer, tableAt);
       tableAt += game.payoutTable.length;
       at += GAME_BYTES;
     }
     at = tableAt;
-    buffer.writeUInt16LE(partners.length, 0);
-    buffer.writeUInt16LE(games.length, 2);
-    buffer.writeUInt16LE(items.length, 4);
-    buffer.writeUInt32LE(at, 6);
-    for (const item of items) {
-      const partnerId = item.partner.partnerId;
-      buffer[at] = item.kind;
-      buffer[at + 1] = item.deny;
-      writeUInt16(buffer, item.partnerPlace, at + 2);
-      writeUInt16(buffer, isDeal(item) ? gamePlaces.get(item.gameId)! : 0, at + 4);
-      let textAt = at + SPIN_BYTES;
-      if (isDealKind(item)) {
-        textAt += writeText(buffer, playerPrefix(partnerId), textAt);
-        textAt += writeText(buffer, item.playerId, textAt);
-        writeUInt16(buffer, textAt - at - SPIN_BYTES, at + 32);
-        if (item.requestId !== undefined) {
-          writeRequestKey(buffer, at + 6, partnerId, item.requestId);
-          if (item.mayEqual) writeFingerprint(buffer, at + 22, item.gameId, item.playerId);
-          else buffer.fill(0xff, at + 22, at + 22 + FINGERPRINT_BYTES);
-          const requestBytes = writeText(buffer, item.requestId, textAt);
-          textAt += requestBytes;
-          writeUInt16(buffer, requestBytes, at + 34);
-        } else {
-          buffer.fill(0, at + 6, at + 32);
-          writeUInt16(buffer, 0, at + 34);
-        }
-      } else {
-        buffer.fill(0, at + 6, at + SPIN_BYTES);
-      }
-      at = textAt;
+    writeUInt32(buffer, at, 14);
+    for (const item of items) at = this.#spin(item, buffer, at);
+    writeUInt16(buffer, partners.length, 0);
+    writeUInt16(buffer, gamePlaces.size, 2);
+    writeUInt16(buffer, players.count, 4);
+    writeUInt16(buffer, requests.count, 6);
+    writeUInt16(buffer, items.length, 8);
+    writeUInt32(buffer, at, 10);
+    for (const { buffer: list, length } of [players, requests]) {
+      list.copy(buffer, at, 0, length);
+      at += length;
     }
     return buffer.subarray(0, at);
+  }
+
+  /** Writes a spin, its player and its requestId. @returns where it ends. */
+  #spin(item: BatchItem, buffer: Buffer, at: number): number {
+    const places = this.#partnerPlaces.get(item.partner.partnerId)!;
+    buffer[at] = item.kind;
+    buffer[at + 1] = item.deny;
+    writeUInt16(buffer, places.place + 1, at + 2);
+    if (!isDealKind(item)) {
+      buffer.fill(0, at + 4, at + SPIN_BYTES);
+      return at + SPIN_BYTES;
+    }
+    const playerAt = at + SPIN_BYTES;
+    let textAt = playerAt + writeText(buffer, places.prefix, playerAt);
+    textAt += writeText(buffer, item.playerId, textAt);
+    const playerBytes = textAt - playerAt;
+    let gamePlace = 0;
+    let playerPlace = 0;
+    if (item.deny === 0) {
+      gamePlace = this.#gamePlaces.get(item.gameId)!.place;
+      playerPlace = places.players.get(item.playerId) ?? 0;
+      if (playerPlace === 0) {
+        const players = this.#players;
+        playerPlace = ++players.count;
+        places.players.set(item.playerId, playerPlace);
+        writeUInt16(players.buffer, playerBytes, players.length);
+        buffer.copy(players.buffer, players.length + 2, playerAt, textAt);
+        players.length += 2 + playerBytes;
+      }
+    }
+    writeUInt16(buffer, gamePlace, at + 4);
+    writeUInt16(buffer, playerPlace, at + 6);
+    writeUInt16(buffer, playerBytes, at + 20);
+    const { requestId } = item;
+    if (requestId === undefined) {
+      buffer.fill(0, at + 8, at + 20);
+      writeUInt16(buffer, 0, at + 22);
+      return textAt;
+    }
+    let requestPlace = places.requests.get(requestId) ?? 0;
+    if (requestPlace === 0) {
+      const requests = this.#requests;
+      requestPlace = ++requests.count;
+      places.requests.set(requestId, requestPlace);
+      writeRequestKey(requests.buffer, requests.length, item.partner.partnerId, requestId);
+      requests.length += REQUEST_KEY_BYTES;
+    }
+    writeUInt16(buffer, requestPlace, at + 8);
+    if (item.mayEqual) writeFingerprint(buffer, at + 10, item.gameId, item.playerId);
+    else buffer.fill(0xff, at + 10, at + 10 + FINGERPRINT_BYTES);
+    const requestBytes = writeText(buffer, requestId, textAt);
+    writeUInt16(buffer, requestBytes, at + 22);
+    return textAt + requestBytes;
   }
 }
 
@@ -216,6 +296,13 @@ function writeText(buffer: Buffer, text: string, at: number): number {
     buffer[at + i] = unit;
   }
   return text.length;
+}
+
+function writeUInt32(buffer: Buffer, value: number, at: number): void {
+  buffer[at] = value & 0xff;
+  buffer[at + 1] = (value >>> 8) & 0xff;
+  buffer[at + 2] = (value >>> 16) & 0xff;
+  buffer[at + 3] = value >>> 24;
 }
 
 function writeUInt16(buffer: Buffer, value: number, at: number): void {
