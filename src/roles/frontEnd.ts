@@ -203,7 +203,20 @@ export async function startFrontEnd(parts: FrontEndParts): Promise<number> {
     missing: () => missing(lookups, store, directory, isVolatile() ? durability.volatile : []),
   };
   metrics.gauge('spindle_http_open_requests', 'Requests that are not answered yet', () => server.open);
-  metrics.gauge('spindle_batch_pending', 'Spins that wait or are under way', () => batcher.pending);
+  metrics.gauge('spindle_batch_pending', 'Requests in the batcher', () => batcher.pending);
+  metrics.gaugeBy(
+    'spindle_batch_requests',
+    'Requests that wait for a batch, are in one, or wait for the ledger',
+    'state',
+    async () => {
+      const { waiting, underWay, parked } = batcher.held;
+      return [
+        ['waiting', waiting],
+        ['under-way', underWay],
+        ['for-ledger', parked],
+      ];
+    },
+  );
   const routes = serverRoutes(services, access, replies, { brand: config.BRAND });
   const server = new HttpServer(routes, (exchange, error) => {
     onFault(exchange, exchange.operation, error, ERRORS.internal);

@@ -73,6 +73,13 @@ export interface BatcherOptions {
   readonly onEpoch: (cell: number) => void;
 }
 
+/** Requests that wait for a batch, are in one, or were dealt and wait for the ledger. */
+export interface Held {
+  readonly waiting: number;
+  readonly underWay: number;
+  readonly parked: number;
+}
+
 export class SpinBatcher {
   readonly #cells = new Map<number, CellQueue>();
   readonly #options: BatcherOptions;
@@ -93,11 +100,21 @@ export class SpinBatcher {
     cell.submit(job);
   }
 
-  /** Requests that wait or are under way. */
+  /** Requests that are not answered, by where they are. */
+  get held(): Held {
+    const sum = { waiting: 0, underWay: 0, parked: 0 };
+    for (const { held } of this.#cells.values()) {
+      sum.waiting += held.waiting;
+      sum.underWay += held.underWay;
+      sum.parked += held.parked;
+    }
+    return sum;
+  }
+
+  /** How many these are together. */
   get pending(): number {
-    let count = 0;
-    for (const cell of this.#cells.values()) count += cell.pending;
-    return count;
+    const { waiting, underWay, parked } = this.held;
+    return waiting + underWay + parked;
   }
 }
 
@@ -120,8 +137,8 @@ class CellQueue {
     this.#options = options;
   }
 
-  get pending(): number {
-    return this.#waiting.length + this.#underWay.length + this.#parked;
+  get held(): Held {
+    return { waiting: this.#waiting.length, underWay: this.#underWay.length, parked: this.#parked };
   }
 
   submit(job: SpinJob): void {

@@ -1,0 +1,187 @@
+/** The faults of a staged run: what is done, which alerts must fire of it, and how it is mended. */
+import { pause } from '../chaos/wait.js';
+import { SPIN_PATH, Wire } from '../support/load.js';
+import type { Arena, Receiver } from './arena.js';
+
+export interface Fault {
+  readonly what: string;
+  readonly alerts: readonly string[];
+  begin(): Promise<void>;
+  mend(): Promise<void>;
+}
+
+export interface Cast {
+  readonly arena: Arena;
+  readonly partner: { readonly partnerId: number; readonly key: string };
+  readonly gameId: number;
+  /** Takes what the large wins of the partner make. */
+  readonly receiver: Receiver;
+  /** A partner whose day before yesterday can't be settled. */
+  readonly unsettled: { readonly partnerId: number; readonly gameId: number };
+}
+
+const REDIS_FROZEN_MS = 900;
+const REDIS_THAWED_MS = 100;
+
+export function faultsOf({ arena, partner, gameId, receiver, unsettled }: Cast) {
+  const { stores, redis, sql, workers, port } = arena;
+  let slowing: ReturnType<typeof until> | undefined;
+  let uploads: ReturnType<typeof until>[] = [];
+  let unlockBlocks: (() => Promise<void>) | undefined;
+  let raised: { day: string; added: string } | undefined;
+  const restartWorkers = async (): Promise<void> => {
+    for (const worker of workers) await worker.stop();
+    for (const worker of workers) await worker.start();
+  };
+  /** Holds a lock on a table until the function that it gives is called. */
+  const lockTable = async (table: string): Promise<() => Promise<void>> => {
+    const connection = await sql.reserve();
+    await connection.unsafe(`BEGIN; LOCK TABLE ${table} IN ACCESS EXCLUSIVE MODE`);
+    return async () => {
+      await connection.unsafe('ROLLBACK');
+      connection.release();
+    };
+  };
+  const faults = {
+    volatile: {
+      what: 'CONFIG SET appendfsync everysec: every spin is refused',
+      alerts: ['SpindleRedisVolatile', 'SpindleErrorBudgetBurnsFast', 'SpindleErrorBudgetBurnsSlowly'],
+      begin: async () => void (await redis.config('SET', 'appendfsync', 'everysec')),
+      mend: async () => void (await redis.config('SET', 'appendfsync', 'always')),
+    },
+    slow: {
+      what: `Redis is stopped for ${REDIS_FROZEN_MS} of each ${REDIS_FROZEN_MS + REDIS_THAWED_MS} ms`,
+      alerts: ['SpindleLatencyBudgetBurnsFast', 'SpindleLatencyBudgetBurnsSlowly'],
+      begin: async () => {
+        slowing = until(async () => {
+          await stores.redis.freeze();
+          await pause(REDIS_FROZEN_MS);
+          stores.redis.thaw();
+          await pause(REDIS_THAWED_MS);
+        });
+      },
+      mend: () => slowing!.end(),
+    },
+    memory: {
+      what: 'CONFIG SET maxmemory to a little more than is used',
+      alerts: ['SpindleRedisMemoryLow'],
+      begin: async () => {
+        const used = Number(/used_memory:(\d+)/.exec(await redis.info('memory'))?.[1]);
+        await redis.config('SET', 'maxmemory', String(Math.round(used * 1.2)));
+      },
+      mend: async () => void (await redis.config('SET', 'maxmemory', String(2 ** 31))),
+    },
+    webhooks: {
+      what: 'the receiver of a partner answers with 500, and five attempts of each delivery fail',
+      alerts: ['SpindleWebhooksFailing', 'SpindleWebhooksGivenUp'],
+      begin: async () => {
+        receiver.mode = 'fail';
+      },
+      mend: async () => {
+        receiver.mode = 'accept';
+      },
+    },
+    late: {
+      what: 'the receiver hangs, and what waits is dated back by ten minutes',
+      alerts: ['SpindleWebhooksLate'],
+      begin: async () => {
+        receiver.mode = 'hang';
+        // Those under way are its four; what comes now waits.
+        await pause(1000);
+        await sql`UPDATE deliveries SET next_attempt_at = next_attempt_at - interval '10 minutes' WHERE status = 'pending'`;
+      },
+      mend: async () => {
+        receiver.mode = 'accept';
+      },
+    },
+    queue: {
+      what: 'nothing can be leased (a lock on `blocks`), and the partner is to have more blocks in reserve than there are',
+      alerts: ['SpindleQueueLow'],
+      begin: async () => {
+        unlockBlocks = await lockTable('blocks');
+        await arena.api.operator('PATCH', `partners/${partner.partnerId}`, { minReadyBlocks: 8 });
+      },
+      mend: () => unlockBlocks!(),
+    },
+    settlement: {
+      what: 'the day before yesterday of a partner has an amount that no JSON number holds',
+      alerts: ['SpindleSettlementOverdue'],
+      begin: async () =>
+        void (await sql`INSERT INTO game_days (game_id, day, partner_id, spins, wagered_micros, paid_micros)
+          VALUES (${unsettled.gameId}, (now() AT TIME ZONE 'UTC')::date - 2, ${unsettled.partnerId}, 1, 9000000000000000001, 0)`),
+      mend: async () =>
+        void (await sql`UPDATE game_days SET wagered_micros = 250000 WHERE game_id = ${unsettled.gameId}`),
+    },
+    eventLoop: {
+      what: 'PAR sheets are uploaded without a pause',
+      alerts: ['SpindleEventLoopSaturated'],
+      begin: async () => {
+        const body = JSON.stringify({ symbols: Array.from({ length: 700 }, (_, i) => ({ name: i })) });
+        const path = SPIN_PATH.replace('spin', 'par-sheets');
+        const bytes = Buffer.from(
+          `POST ${path} HTTP/1.1\r\nHost: localhost\r\nX-API-Key: ${partner.key}\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+        );
+        const wires = await Promise.all(Array.from({ length: 32 }, () => Wire.open(port)));
+        uploads = wires.map((wire) => until(() => wire.ask(bytes)));
+      },
+      mend: async () => void (await Promise.all(uploads.map((upload) => upload.end()))),
+    },
+    postgresAway: {
+      what: 'Postgres is stopped',
+      alerts: ['SpindleOutboxLag', 'SpindleOutboxNearBound'],
+      begin: () => stores.postgres.stop(),
+      mend: () => stores.postgres.start(),
+    },
+    workersAway: {
+      what: 'every worker is killed',
+      alerts: ['SpindleTargetDown', 'SpindleCellsNotServed'],
+      begin: async () => void (await Promise.all(workers.map((worker) => worker.kill()))),
+      mend: async () => void (await Promise.all(workers.map((worker) => worker.start()))),
+    },
+    books: {
+      what: "a cell is marked as halted, and a game's payouts are raised in the books; the workers start anew",
+      alerts: ['SpindleCellHalted', 'SpindleRtpOutsideBand'],
+      begin: async () => {
+        await sql`UPDATE cells SET halted = 'staged' WHERE cell = (SELECT max(cell) FROM cells
+          WHERE cell NOT IN (SELECT cell FROM partners))`;
+        const [day] = await sql<{ day: string; added: string }[]>`
+          SELECT max(day)::text AS day, (9 * sum(wagered_micros))::bigint::text AS added FROM game_days WHERE game_id = ${gameId}`;
+        raised = day;
+        await sql`UPDATE game_days SET paid_micros = paid_micros + ${day!.added} WHERE game_id = ${gameId} AND day = ${day!.day}`;
+        await restartWorkers();
+      },
+      mend: async () => {
+        await sql`UPDATE cells SET halted = NULL`;
+        await sql`UPDATE game_days SET paid_micros = paid_micros - ${raised!.added} WHERE game_id = ${gameId} AND day = ${raised!.day}`;
+        await restartWorkers();
+      },
+    },
+    redisEmptied: {
+      what: 'FLUSHALL, while a lock on `recoveries` holds up the rebuild',
+      alerts: ['SpindleRecoveryTakesLong', 'SpindleRedisLostData'],
+      begin: async () => {
+        const release = await lockTable('recoveries');
+        await redis.flushall();
+        await pause(7000);
+        await release();
+      },
+      mend: async () => {},
+    },
+  } satisfies Record<string, Fault>;
+  return faults;
+}
+
+/** Does something again and again until it is ended. */
+function until(act: () => Promise<unknown>): { end(): Promise<void> } {
+  let isOver = false;
+  const loop = (async () => {
+    while (!isOver) await act();
+  })();
+  loop.catch(() => {});
+  return {
+    end: () => {
+      isOver = true;
+      return loop;
+    },
+  };
+}

@@ -1,0 +1,312 @@
+/**
+ * `npm run monitoring [-- --only fault,fault | --games 1000] [--rate 150] [--spins 40000]`
+ *
+ * Has a real Prometheus, with the project's own configuration, rules and dashboards, scrape a running service: two processes
+ * that serve, two that work, a Redis and a Postgres. Under load every expression of every dashboard must return data; then
+ * faults are staged one after the other, and each alert must fire of its fault and clear once it is mended. All durations of
+ * the rules (windows, `for`) are divided by FACTOR, and it is scraped and looked at each 0.6 s; thresholds are as they are.
+ * With --games it measures the scrape of one process with so many games instead. Exit status 0 only if all of it held.
+ * Linux only.
+ */
+import { parseArgs } from 'node:util';
+import { type Cleanup, ROOT } from '../../bench/processes.js';
+import { freePort } from '../../src/embedded/index.js';
+import { runToEnd } from '../chaos/arena.js';
+import { pause, until } from '../chaos/wait.js';
+import { load, spinRequest } from '../support/load.js';
+import { type Arena, openArena, openReceiver, paced, parSheet } from './arena.js';
+import { type Fault, faultsOf } from './faults.js';
+import { CASES, expressionsOf, RULES, readMonitoring } from './files.js';
+import { prometheus as findPrograms, promtool } from './prometheus.js';
+import { scrapeSize } from './scrapeSize.js';
+import { Prometheus } from './server.js';
+
+const FACTOR = 120;
+const LOAD_CONNECTIONS = 32;
+/** How long every expression has to return data before any fault. */
+const HEALTHY_MS = 10_000;
+const FIRES_WITHIN_MS = 120_000;
+const CLEARS_WITHIN_MS = 300_000;
+/** Alerts that no fault here makes fire, and why; promtool's cases have them. */
+const NOT_STAGED: Readonly<Record<string, string>> = {
+  SpindleSettlementFaults: 'reports are tried each minute, which nothing divides',
+};
+const SETTINGS = {
+  // An outbox that fills within half a minute, and webhooks whose five attempts take two seconds.
+  OUTBOX_MAX_ENTRIES: '8000',
+  WEBHOOK_RETRY_DELAYS_MS: '400',
+};
+
+const say = (line: string): void => console.log(line);
+const seconds = (ms: number): string => (ms / 1000).toFixed(1);
+
+async function main(cleanup: Cleanup): Promise<boolean> {
+  const { values } = parseArgs({
+    options: {
+      games: { type: 'string' },
+      only: { type: 'string' },
+      rate: { type: 'string', default: '150' },
+      spins: { type: 'string', default: '40000' },
+    },
+  });
+  if (values.games !== undefined) return scrapeSize(Number(values.games), cleanup, say);
+  const programs = await findPrograms(ROOT, say);
+  say(`Prometheus ${programs.version}`);
+  await promtool(programs, ROOT, 'check', 'config', '--syntax-only', 'grafana/prometheus.yml');
+  await promtool(programs, ROOT, 'check', 'rules', RULES);
+  for (const file of CASES) await promtool(programs, ROOT, 'test', 'rules', file);
+  say(`promtool: configuration and rules are right, ${readMonitoring(ROOT).cases.length} cases hold`);
+  say(`Staged run: every duration of the rules is divided by ${FACTOR}; scraped and looked at each 0.6 s`);
+
+  const arena = await openArena(cleanup, SETTINGS);
+  const { api, folder, environment } = arena;
+  const receiver = await openReceiver(cleanup);
+  const partner = await api.newPartner('acme');
+  await api.operator('PATCH', `partners/${partner.partnerId}`, { largeWinThresholdUsd: 1 });
+  await api.ask('POST', 'partner/v1/webhooks', partner.key, {
+    url: receiver.url,
+    events: ['spin.large_win'],
+  });
+  const gameId = await api.newGame(partner.key, 'slot', await parSheet('classic-3-reel'));
+  const raffleId = await api.newRaffle(partner.partnerId, {
+    name: 'RAFFLE',
+    ticketPriceUsd: 1,
+    poolSize: 100_000,
+    prizes: [{ prizeName: 'Cup', prizeTier: 1, valueUsd: 5, count: 1000 }],
+  });
+  const late = await api.newPartner('late');
+  const unsettled = {
+    partnerId: late.partnerId,
+    gameId: await api.newGame(late.key, 'late', await parSheet('classic-3-reel')),
+  };
+  await api.operator('PATCH', `partners/${late.partnerId}`, { fundingUsd: 0 });
+  const targets = [...arena.fronts, ...arena.workers].map(({ metricsPort }) => `127.0.0.1:${metricsPort}`);
+  const server = await Prometheus.start(
+    programs,
+    { folder, port: await freePort(), targets, factor: FACTOR, environment },
+    cleanup,
+  );
+  const monitoring = readMonitoring(ROOT);
+  const panels = new Panels(
+    server,
+    monitoring.dashboards.flatMap((dashboard) =>
+      expressionsOf(dashboard, { game: String(gameId), __rate_interval: '5s' }),
+    ),
+  );
+
+  // Players, from now to the end.
+  const spin = (of: { key: string }, body: Record<string, unknown>): Promise<unknown> =>
+    api.ask('POST', 'partner/v1/spin', of.key, { playerId: `p${Math.floor(Math.random() * 500)}`, ...body });
+  const slot = { gameId, wagerUsd: 0.25 };
+  for (const stop of [
+    paced(Number(values.rate), () => spin(partner, slot)),
+    paced(2, () => spin(partner, { gameId: raffleId, wagerUsd: 1 })),
+    paced(2, () => api.ask('GET', 'partner/v1/games', partner.key)),
+    // Refused by the caller's fault, and by a bound that the operator set.
+    paced(1, () => spin(partner, { ...slot, wagerUsd: 2 })),
+    paced(1, () => spin(late, { gameId: unsettled.gameId, wagerUsd: 0.25 })),
+  ]) {
+    cleanup.add(stop);
+  }
+  const today = new Date().toISOString().slice(0, 10);
+  await until(
+    () =>
+      api.operator('POST', `partners/${partner.partnerId}/settlements/${today}`).then(
+        () => true,
+        () => false,
+      ),
+    'a report of today can be made',
+    10_000,
+  );
+  await arena.redis.config('SET', 'maxmemory', String(2 ** 31));
+  const took = await full(arena, partner.key, gameId, Number(values.spins));
+  const healthyBy = performance.now() + HEALTHY_MS;
+  while (panels.withoutData.length > 0 && performance.now() < healthyBy) {
+    await panels.look();
+    await pause(300);
+  }
+  const silent = panels.withoutData;
+  say(
+    `Under ${took} spins/s ${panels.count - silent.length} of ${panels.count} expressions of ${monitoring.dashboards.length} dashboards returned data without a fault; not:`,
+  );
+  for (const { where, expr } of silent) say(`  ${where}: ${expr}`);
+  await sizes(server, arena, say);
+
+  const faults = faultsOf({ arena, partner, gameId, receiver, unsettled });
+  const staged: Staged[] = [];
+  const watcher = setInterval(() => {
+    server.look().then(
+      () => noteCleared(server, staged),
+      () => {},
+    );
+    panels.look().catch(() => {});
+  }, 400);
+  cleanup.add(() => clearInterval(watcher));
+  const only = values.only?.split(',') ?? Object.keys(faults);
+  const play = async (...names: (keyof typeof faults)[]): Promise<void> => {
+    const wanted = names.filter((name) => only.includes(name));
+    await Promise.all(wanted.map(async (name) => staged.push(await stage(server, faults[name]))));
+  };
+  const inBackground = play('settlement');
+  await play('volatile');
+  await play('slow');
+  await play('memory', 'webhooks', 'queue');
+  await play('late');
+  await play('eventLoop');
+  await play('postgresAway');
+  await play('workersAway');
+  await play('books');
+  await play('redisEmptied');
+  await inBackground;
+  if (staged.length !== only.length) throw new Error(`Of ${only} only ${staged.length} are faults`);
+  const clearedBy = performance.now() + CLEARS_WITHIN_MS;
+  while (server.firing.size > 0 && performance.now() < clearedBy) await pause(250);
+  return report(
+    staged,
+    panels,
+    monitoring.rules.flatMap(({ alert }) => (alert === undefined ? [] : [alert])),
+    values.only === undefined,
+  );
+}
+
+/** As many spins as go through. @returns spins a second */
+async function full(arena: Arena, key: string, gameId: number, spins: number): Promise<number> {
+  let left = spins;
+  const began = performance.now();
+  await load({
+    port: arena.port,
+    connections: LOAD_CONNECTIONS,
+    next: () =>
+      left-- > 0
+        ? spinRequest(
+            key,
+            `{"gameId":${gameId},"playerId":"p${left % 1000}","wagerUsd":0.25,"requestId":"r${left}"}`,
+          )
+        : undefined,
+    onAnswer: ({ status }) => {
+      if (status !== 200) throw new Error(`A spin under load was answered with ${status}`);
+    },
+  });
+  return Math.round(spins / ((performance.now() - began) / 1000));
+}
+
+async function sizes(server: Prometheus, arena: Arena, say: (line: string) => void): Promise<void> {
+  const targets = await server.targets();
+  for (const [role, services] of Object.entries({ http: arena.fronts, worker: arena.workers })) {
+    for (const service of services) {
+      const text = await service.scrape();
+      const target = targets.find(({ scrapeUrl }) => scrapeUrl.includes(`:${service.metricsPort}/`));
+      const series = text.split('\n').filter((line) => line !== '' && !line.startsWith('#')).length;
+      say(
+        `  scrape of ${role}: ${series} series, ${text.length} bytes, ${((target?.lastScrapeDuration ?? 0) * 1000).toFixed(1)} ms, ${target?.health}`,
+      );
+      if (target?.health !== 'up') throw new Error('A target is not up');
+    }
+  }
+}
+
+/** The expressions of the panels, each until it has returned data once. */
+class Panels {
+  readonly #server: Prometheus;
+  readonly count: number;
+  withoutData: { where: string; expr: string }[];
+
+  constructor(server: Prometheus, asked: { where: string; expr: string }[]) {
+    this.#server = server;
+    this.count = asked.length;
+    this.withoutData = asked;
+  }
+
+  /** Asks those that have not returned data yet. @returns how many have by now */
+  async look(): Promise<number> {
+    const looked = await Promise.all(
+      this.withoutData.map(async (asked) => ({ asked, series: await this.#server.series(asked.expr) })),
+    );
+    const found = new Set(looked.flatMap(({ asked, series }) => (series > 0 ? [asked] : [])));
+    this.withoutData = this.withoutData.filter((asked) => !found.has(asked));
+    return this.count - this.withoutData.length;
+  }
+}
+
+interface Staged {
+  readonly fault: Fault;
+  readonly mendedMs: number;
+  /** By alert: how long after the fault began it fired; undefined: it did not. */
+  readonly fired: ReadonlyMap<string, number | undefined>;
+  /** By alert: how long after the fault was mended it fired no more. */
+  readonly cleared: Map<string, number>;
+}
+
+function noteCleared(server: Prometheus, staged: readonly Staged[]): void {
+  for (const { fired, cleared, mendedMs } of staged) {
+    for (const alert of fired.keys()) {
+      if (!cleared.has(alert) && !server.firing.has(alert)) cleared.set(alert, performance.now() - mendedMs);
+    }
+  }
+}
+
+/** Begins a fault, waits until its alerts fire, and mends it. */
+async function stage(server: Prometheus, fault: Fault): Promise<Staged> {
+  const begunMs = performance.now();
+  const fired = new Map<string, number | undefined>(fault.alerts.map((alert) => [alert, undefined]));
+  const begin = fault.begin();
+  let hasBegun = false;
+  begin.then(
+    () => {
+      hasBegun = true;
+    },
+    () => {},
+  );
+  const isDone = (): boolean => {
+    for (const [alert, after] of fired) {
+      if (after === undefined && server.firing.has(alert)) fired.set(alert, performance.now() - begunMs);
+    }
+    return hasBegun && [...fired.values()].every((after) => after !== undefined);
+  };
+  await until(isDone, `${fault.alerts} fire`, FIRES_WITHIN_MS, 100).catch((error: Error) =>
+    say(error.message),
+  );
+  await begin;
+  const mending = fault.mend();
+  await mending;
+  const mendedMs = performance.now();
+  say(
+    `${fault.what}\n${[...fired].map(([alert, after]) => `  ${alert} ${after === undefined ? 'DID NOT FIRE' : `fired after ${seconds(after)} s`}`).join('\n')}`,
+  );
+  return { fault, mendedMs, fired, cleared: new Map() };
+}
+
+function report(
+  staged: readonly Staged[],
+  panels: Panels,
+  alerts: readonly string[],
+  isWhole: boolean,
+): boolean {
+  const rows: string[] = [];
+  let isHeld = true;
+  for (const { fired, cleared: all } of staged) {
+    for (const [alert, after] of fired) {
+      const cleared = all.get(alert);
+      if (after === undefined || cleared === undefined) isHeld = false;
+      rows.push(
+        `| ${alert} | ${after === undefined ? 'not' : seconds(after)} | ${cleared === undefined ? 'not' : seconds(cleared)} |`,
+      );
+    }
+  }
+  say(`\n| Alert | fired after, s | cleared after it was mended, s |\n|---|---|---|\n${rows.join('\n')}`);
+  const seen = new Set(staged.flatMap(({ fault }) => fault.alerts));
+  for (const alert of alerts) {
+    if (seen.has(alert)) continue;
+    const reason = NOT_STAGED[alert];
+    say(`${alert} is not staged: ${reason ?? (isWhole ? 'NO REASON' : '--only')}`);
+    if (reason === undefined && isWhole) isHeld = false;
+  }
+  for (const { where, expr } of panels.withoutData) say(`NO DATA, with no fault either: ${where}: ${expr}`);
+  if (panels.withoutData.length > 0 && isWhole) isHeld = false;
+  say(
+    `${panels.count - panels.withoutData.length} of ${panels.count} expressions returned data; ${rows.length} alerts staged; ${isHeld ? 'all held' : 'NOT all held'}`,
+  );
+  return isHeld;
+}
+
+await runToEnd(main);

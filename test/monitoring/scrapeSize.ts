@@ -1,0 +1,80 @@
+/** How large a scrape is, and what it costs, with many games. */
+import type { Cleanup } from '../../bench/processes.js';
+import { until } from '../chaos/wait.js';
+import { openArena, parSheet } from './arena.js';
+
+const MADE_AT_ONCE = 16;
+const SCRAPES = 20;
+const PLAYABLE_WITHIN_MS = 200_000;
+
+/** Registers so many games, and scrapes the worker that has them: with as many series as by default, and with all. */
+export async function scrapeSize(
+  games: number,
+  cleanup: Cleanup,
+  say: (line: string) => void,
+): Promise<boolean> {
+  if (!Number.isInteger(games) || games < 1) throw new Error('--games must be a whole number, 1 or more');
+  const arena = await openArena(cleanup, {});
+  const { api, workers, fronts } = arena;
+  const partner = await api.newPartner('acme');
+  const { parSheetId } = await api.ask<{ parSheetId: number }>(
+    'POST',
+    'partner/v1/par-sheets',
+    partner.key,
+    await parSheet('classic-3-reel'),
+  );
+  let made = 0;
+  await Promise.all(
+    Array.from({ length: MADE_AT_ONCE }, async () => {
+      for (let i = made++; i < games; i = made++) {
+        await api.ask('POST', 'partner/v1/games', partner.key, {
+          parSheetId,
+          displayName: `Game ${i}`,
+          configName: `GAME_${i}`,
+        });
+      }
+    }),
+  );
+  const gaugeOf = (text: string, name: string): number =>
+    Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1] ?? 0);
+  const owner = workers[0]!;
+  await until(
+    async () => gaugeOf(await owner.scrape(), 'spindle_block_outcomes_total') >= games * 3 * 2048,
+    'every game has its blocks',
+    PLAYABLE_WITHIN_MS,
+    500,
+  );
+  for (const bound of ['100', String(games)]) {
+    await owner.stop();
+    await workers[1]!.stop();
+    await owner.start({ METRICS_GAMES_MAX: bound });
+    await until(
+      async () => gaugeOf(await owner.scrape(), 'spindle_games') === games,
+      'the worker has every game',
+      30_000,
+      200,
+    );
+    for (const [name, service] of [
+      ['worker', owner],
+      ['http', fronts[0]!],
+    ] as const) {
+      const before = gaugeOf(await service.scrape(), 'process_cpu_seconds_total');
+      const times: number[] = [];
+      let text = '';
+      for (let i = 0; i < SCRAPES; i++) {
+        const began = performance.now();
+        text = await service.scrape();
+        times.push(performance.now() - began);
+      }
+      times.sort((a, b) => a - b);
+      const cpuMs =
+        ((gaugeOf(await service.scrape(), 'process_cpu_seconds_total') - before) * 1000) / (SCRAPES + 1);
+      const series = text.split('\n').filter((line) => line !== '' && !line.startsWith('#')).length;
+      say(
+        `METRICS_GAMES_MAX=${bound}, ${games} games, ${name}: ${series} series, ${text.length} bytes, ` +
+          `median ${times[SCRAPES / 2]!.toFixed(1)} ms, CPU ${cpuMs.toFixed(1)} ms a scrape`,
+      );
+    }
+  }
+  return true;
+}
