@@ -4,7 +4,7 @@ import { until } from '../chaos/wait.js';
 import { openArena, parSheet } from './arena.js';
 
 const MADE_AT_ONCE = 16;
-const SCRAPES = 20;
+const SCRAPES = 50;
 const PLAYABLE_WITHIN_MS = 200_000;
 
 /** Registers so many games, and scrapes the worker that has them: with as many series as by default, and with all. */
@@ -58,6 +58,7 @@ export async function scrapeSize(
       ['worker', owner],
       ['http', fronts[0]!],
     ] as const) {
+      for (let i = 0; i < SCRAPES; i++) await service.scrape();
       const before = gaugeOf(await service.scrape(), 'process_cpu_seconds_total');
       const times: number[] = [];
       let text = '';
