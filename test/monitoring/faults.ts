@@ -1,7 +1,7 @@
 /** The faults of a staged run: what is done, which alerts must fire of it, and how it is mended. */
 import { pause } from '../chaos/wait.js';
 import { SPIN_PATH, Wire } from '../support/load.js';
-import type { Arena, Receiver } from './arena.js';
+import { type Arena, parSheet, type Receiver } from './arena.js';
 
 export interface Fault {
   readonly what: string;
@@ -104,19 +104,22 @@ export function faultsOf({ arena, partner, gameId, receiver, unsettled }: Cast) 
       mend: () => unlockBlocks!(),
     },
     settlement: {
-      what: 'the day before yesterday of a partner has an amount that no JSON number holds',
+      what: 'the day before yesterday of a partner has an amount that no JSON number holds; the workers start anew',
       alerts: ['SpindleSettlementOverdue'],
-      begin: async () =>
-        void (await sql`INSERT INTO game_days (game_id, day, partner_id, spins, wagered_micros, paid_micros)
-          VALUES (${unsettled.gameId}, (now() AT TIME ZONE 'UTC')::date - 2, ${unsettled.partnerId}, 1, 9000000000000000001, 0)`),
+      begin: async () => {
+        await sql`INSERT INTO game_days (game_id, day, partner_id, spins, wagered_micros, paid_micros)
+          VALUES (${unsettled.gameId}, (now() AT TIME ZONE 'UTC')::date - 2, ${unsettled.partnerId}, 1, 9000000000000000001, 0)`;
+        // A worker that has seen all days of the past settled does not look at them again.
+        await restartWorkers();
+      },
       mend: async () =>
         void (await sql`UPDATE game_days SET wagered_micros = 250000 WHERE game_id = ${unsettled.gameId}`),
     },
     eventLoop: {
-      what: 'PAR sheets are uploaded without a pause',
+      what: 'PAR sheets that do not hold are uploaded without a pause',
       alerts: ['SpindleEventLoopSaturated'],
       begin: async () => {
-        const body = JSON.stringify({ symbols: Array.from({ length: 700 }, (_, i) => ({ name: i })) });
+        const body = JSON.stringify({ ...(await parSheet('double-strike')), certifiedRtp: 0.5 });
         const path = SPIN_PATH.replace('spin', 'par-sheets');
         const bytes = Buffer.from(
           `POST ${path} HTTP/1.1\r\nHost: localhost\r\nX-API-Key: ${partner.key}\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
