@@ -20,6 +20,7 @@ export function judge(
 ): Finding {
   const means = bucketMeans(samples, fromSeconds, bucketSeconds);
   const what = `${name}: flat`;
+  if (samples.length === 0) return { what, isMet: false, text: 'not measured: the service does not tell it' };
   if (means.length < BUCKETS_MIN)
     return { what, isMet: false, text: 'too short to tell: three minutes after the warm-up are needed' };
   const mean = means.reduce((sum, value) => sum + value, 0) / means.length;
