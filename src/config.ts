@@ -2,7 +2,7 @@
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { envSchema } from 'env-schema';
-import { type Static, Type } from 'typebox';
+import { type Static, Type } from '#typebox';
 import { ERRORS } from './domain/errors.js';
 import { checkCron } from './settlement/schedule.js';
 

@@ -60,7 +60,9 @@ export async function storeAddresses(
 
 /** @throws SetupError where it can't be reached, is too old, or may lose what it acknowledges. */
 export async function openRedis(url: string, config: Config, log: Logger, undo: Undo): Promise<RedisClient> {
-  const redis = connectRedis(url, (error) => log.warn({ err: error }, 'the connection to Redis is broken'));
+  const redis = connectRedis(url, (error) =>
+    log.warn({ err: lineOf(error) }, 'the connection to Redis is broken'),
+  );
   undo.add(() => redis.disconnect());
   try {
     await openRedisClient(redis);
@@ -91,7 +93,7 @@ export async function openPostgres(url: string, config: Config, log: Logger, und
   const sql = connectPostgres(url, {
     max: config.roles.worker ? 10 : 6,
     name: 'spindle',
-    onError: (error) => log.warn({ err: error }, 'a connection to Postgres is broken'),
+    onError: (error) => log.warn({ err: lineOf(error) }, 'a connection to Postgres is broken'),
   });
   undo.add(() => sql.end());
   let major: number;

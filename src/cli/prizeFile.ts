@@ -4,7 +4,7 @@
  */
 import { parse as parseJson, type ValueNode } from '@humanwhocodes/momoa';
 import { type CsvError, parse as parseCsv } from 'csv-parse/sync';
-import { Compile } from 'typebox/compile';
+import { Compile } from '#typebox/compile';
 import { decimalTextToMicros, usdToMicros } from '../domain/money.js';
 import { checkPrizeTable } from '../domain/raffle.js';
 import { PATTERN_MESSAGES, RaffleBody } from '../domain/requests.js';

@@ -1,7 +1,7 @@
 /** `spindle verify-pool`: proves the pool of a closed raffle from what the service reveals, and asks nobody. */
 import { readFileSync } from 'node:fs';
-import { type Static, Type } from 'typebox';
-import { Compile } from 'typebox/compile';
+import { type Static, Type } from '#typebox';
+import { Compile } from '#typebox/compile';
 import { poolFaults } from '../domain/raffle.js';
 import { PATTERN_MESSAGES, RaffleBody } from '../domain/requests.js';
 import { schemaFaults } from '../domain/validation.js';

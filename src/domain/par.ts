@@ -6,8 +6,8 @@
  * mistyped title doesn't hide a wrong sum. Sums are exact decimal sums; only the comparison has a tolerance.
  */
 
-import { type Static, Type } from 'typebox';
-import { Compile } from 'typebox/compile';
+import { type Static, Type } from '#typebox';
+import { Compile } from '#typebox/compile';
 import {
   type Decimal,
   decimalOf,

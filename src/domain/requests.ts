@@ -2,7 +2,7 @@
  * What callers send and get, as schemas: they validate, they serialise, and the OpenAPI documents are made of them.
  * PAR sheets have their own file (par.ts). Source: specification 2 and 4.
  */
-import { type Static, Type } from 'typebox';
+import { type Static, Type } from '#typebox';
 import { ERRORS } from './errors.js';
 import { MAX_MICROS, usdToMicros } from './money.js';
 import { MAX_POOL_SIZE } from './raffle.js';

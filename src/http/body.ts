@@ -1,7 +1,7 @@
 /** Reads request bodies: UTF-8, JSON, an object; and checks them against the schema of their route. */
 import { isUtf8 } from 'node:buffer';
-import type { TSchema } from 'typebox';
-import { Compile, type Validator } from 'typebox/compile';
+import type { TSchema } from '#typebox';
+import { Compile, type Validator } from '#typebox/compile';
 import { ApiError, ERRORS } from '../domain/errors.js';
 import { PATTERN_MESSAGES } from '../domain/requests.js';
 import { schemaFaults } from '../domain/validation.js';

@@ -1,5 +1,5 @@
 /** The OpenAPI 3.1 documents, made of the route table: the schemas that validate are the ones that are shown. */
-import type { TSchema } from 'typebox';
+import type { TSchema } from '#typebox';
 import { ERRORS, type ErrorEntry } from '../domain/errors.js';
 import { ErrorResponse, EVENTS, SpinBody } from '../domain/requests.js';
 import { BODY_LIMIT, CSV_TYPE, OPERATOR_BASE, PARTNER_BASE, type Route } from './route.js';

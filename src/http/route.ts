@@ -1,6 +1,6 @@
 /** What a route is, and how one runs: access, window, body, handler, answer. The spin has a path of its own (spin.ts). */
 import fastJson from 'fast-json-stringify';
-import type { TSchema } from 'typebox';
+import type { TSchema } from '#typebox';
 import { ApiError, ERRORS, type ErrorEntry } from '../domain/errors.js';
 import type { Partner } from '../domain/game.js';
 import { KIND } from '../spins/batchCodec.js';
