@@ -1,5 +1,5 @@
 /** Dockerfile and docker-compose.yml, as far as they can be judged without Docker. `npm run image` builds and runs the image's files. */
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -73,6 +73,13 @@ describe('docker-compose.yml', () => {
     const found = linter.lintFiles([join(ROOT, 'docker-compose.yml')], false);
     expect(found.length).toBe(1);
     expect(found[0]!.messages).toEqual([]);
+  });
+
+  const hasCompose = spawnSync('docker', ['compose', 'version']).status === 0;
+  test.skipIf(!hasCompose)('is read by docker compose', () => {
+    const command = ['compose', '--project-directory', ROOT, 'config', '--quiet'];
+    const { status, stderr } = spawnSync('docker', command, { env: { ...process.env, ...secrets } });
+    expect([status, stderr.toString()]).toEqual([0, '']);
   });
 
   test('asks for each secret, and .env.example names them and gives none', () => {

@@ -269,7 +269,7 @@ test('what is booked is told exactly, and the same after a restart and by anothe
   await service.stop();
   service = other;
   await until(
-    async () => value(await scrape(other), 'spindle_cells_owned') === 16,
+    async () => value(await scrape(other), 'spindle_cells_owned') === 4,
     'the other has taken over',
   );
   await until(async () => (await told(other))[0] === books!.spins, 'the other has read the totals');

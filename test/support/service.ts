@@ -57,6 +57,8 @@ export function environment(
     OPERATOR_API_KEY: OPERATOR_KEY,
     PORT: '0',
     METRICS_PORT: '0',
+    // Each costs a start something.
+    CELLS: '4',
     LOG_LEVEL: 'silent',
     ...more,
   };
