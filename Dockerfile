@@ -6,7 +6,9 @@ FROM ${NODE} AS dependencies
 WORKDIR /spindle
 COPY package.json package-lock.json .npmrc ./
 # The optional ones are the embedded Postgres, for a machine without one, and a faster way for piscina to ask for its threads.
-RUN --mount=type=cache,target=/root/.npm npm ci --omit=dev --omit=optional --ignore-scripts
+# The binding comes for every platform: 90 MB that this one has no use for.
+RUN --mount=type=cache,target=/root/.npm npm ci --omit=dev --omit=optional --ignore-scripts && \
+  find node_modules/uWebSockets.js/dist/bin -type f ! -name "uws_linux_*_$(node -p process.versions.modules).node" -delete
 
 FROM ${NODE} AS build
 WORKDIR /spindle
