@@ -1,7 +1,8 @@
 /** The faults of a staged run: what is done, which alerts must fire of it, and how it is mended. */
+import { OPERATOR_KEY } from '../chaos/services.js';
 import { pause } from '../chaos/wait.js';
-import { SPIN_PATH, Wire } from '../support/load.js';
-import { type Arena, parSheet, type Receiver } from './arena.js';
+import { Wire } from '../support/load.js';
+import type { Arena, Receiver } from './arena.js';
 
 export interface Fault {
   readonly what: string;
@@ -26,7 +27,7 @@ const REDIS_THAWED_MS = 100;
 export function faultsOf({ arena, partner, gameId, receiver, unsettled }: Cast) {
   const { stores, redis, sql, workers, port } = arena;
   let slowing: ReturnType<typeof until> | undefined;
-  let uploads: ReturnType<typeof until>[] = [];
+  let senders: ReturnType<typeof until>[] = [];
   let unlockBlocks: (() => Promise<void>) | undefined;
   let raised: { day: string; added: string } | undefined;
   const restartWorkers = async (): Promise<void> => {
@@ -116,18 +117,30 @@ export function faultsOf({ arena, partner, gameId, receiver, unsettled }: Cast) 
         void (await sql`UPDATE game_days SET wagered_micros = 250000 WHERE game_id = ${unsettled.gameId}`),
     },
     eventLoop: {
-      what: 'PAR sheets that do not hold are uploaded without a pause',
+      what: 'prize tables that do not hold are sent without a pause',
       alerts: ['SpindleEventLoopSaturated'],
       begin: async () => {
-        const body = JSON.stringify({ ...(await parSheet('double-strike')), certifiedRtp: 0.5 });
-        const path = SPIN_PATH.replace('spin', 'par-sheets');
+        const prizes = Array.from({ length: 800 }, (_, i) => ({
+          prizeName: `Prize ${i}`,
+          prizeTier: 1,
+          valueUsd: 1.25,
+          count: 1000,
+        }));
+        const raffle = {
+          displayName: 'Too many prizes',
+          configName: 'TOO_MANY',
+          ticketPriceUsd: 1,
+          poolSize: 1000,
+        };
+        const body = JSON.stringify({ ...raffle, prizes });
+        const path = `/api/operator/v1/partners/${partner.partnerId}/raffles`;
         const bytes = Buffer.from(
-          `POST ${path} HTTP/1.1\r\nHost: localhost\r\nX-API-Key: ${partner.key}\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+          `POST ${path} HTTP/1.1\r\nHost: localhost\r\nX-API-Key: ${OPERATOR_KEY}\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
         );
         const wires = await Promise.all(Array.from({ length: 32 }, () => Wire.open(port)));
-        uploads = wires.map((wire) => until(() => wire.ask(bytes)));
+        senders = wires.map((wire) => until(() => wire.ask(bytes)));
       },
-      mend: async () => void (await Promise.all(uploads.map((upload) => upload.end()))),
+      mend: async () => void (await Promise.all(senders.map((sender) => sender.end()))),
     },
     postgresAway: {
       what: 'Postgres is stopped',

@@ -158,9 +158,9 @@ async function main(cleanup: Cleanup): Promise<boolean> {
   // First what makes spins fail or slow: the long windows of their budgets take longest to clear.
   stopRaffle();
   await play('volatile');
+  await play('redisEmptied');
   await play('slow');
   await play('eventLoop');
-  await play('redisEmptied');
   await play('memory', 'webhooks', 'queue');
   await play('late');
   await play('settlement');
