@@ -6,7 +6,7 @@ import { App, us_socket_local_port } from 'uWebSockets.js';
 import { readFileSync } from 'node:fs';
 import { checkParSheet } from '../../src/domain/par.js';
 import { renderSheet } from '../../src/domain/presentation.js';
-import { spinText } from '../../src/http/spin.js';
+import { spinResponse } from '../../src/http/spinResponse.js';
 
 const HOST = '127.0.0.1';
 
@@ -17,8 +17,13 @@ const bytesOf = (index: number): number => combinations[index]!.json.length;
 const byLength = checked.sheet.combinations.map((_, index) => index).sort((a, b) => bytesOf(a) - bytesOf(b));
 const typical = combinations[byLength[byLength.length >> 1]!]!;
 
-const text = spinText('0123456789abcdef0123456789abcdef', typical.json, 1_000_250_000, '?');
-const before = text.slice(0, -'?"'.length);
+const example = spinResponse(
+  '0123456789abcdef0123456789abcdef',
+  Buffer.from(typical.json),
+  1_000_250_000,
+  '?',
+);
+const before = example.toString().slice(0, -'?"}'.length);
 const after = '"}';
 
 const ID_PREFIX = '0123456789';

@@ -34,8 +34,19 @@ const mathematicsOf = (rendered: RenderedSheet): Mathematics => ({
   maxPayoutMicros: rendered.maxPayoutMicros,
   payoutTable: payoutTable(rendered),
   payoutMicros: rendered.combinations.map((combination) => combination.payoutMicros),
-  fragments: rendered.combinations.map((combination) => combination.json),
+  fragments: fragmentsOf(rendered),
 });
+
+/** In one piece of memory: a sheet may have a hundred thousand combinations. */
+function fragmentsOf({ combinations }: RenderedSheet): Buffer[] {
+  const whole = Buffer.from(combinations.map(({ json }) => json).join(''));
+  let at = 0;
+  return combinations.map(({ json }) => {
+    const from = at;
+    at += Buffer.byteLength(json);
+    return whole.subarray(from, at);
+  });
+}
 
 export interface DirectoryOptions {
   readonly pollMs: number;

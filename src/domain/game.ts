@@ -46,6 +46,6 @@ export interface Game {
   readonly payoutTable: Buffer;
   /** The same as numbers. */
   readonly payoutMicros: readonly number[];
-  /** JSON text of the members `outcome` and `presentation` for each outcome code. */
-  readonly fragments: readonly string[];
+  /** The members `outcome` and `presentation` of a response for each outcome code, as UTF-8 JSON. */
+  readonly fragments: readonly Buffer[];
 }

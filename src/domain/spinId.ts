@@ -2,18 +2,22 @@
  * Spin ids: the ledger entry's id and its partner, enciphered as one AES block and written in hexadecimal.
  * A partner can tell neither order nor volume from them, and can't make one up: the spare bytes must be zero.
  */
-import { createCipheriv, createDecipheriv } from 'node:crypto';
+import { type Cipher, createCipheriv, createDecipheriv } from 'node:crypto';
 
 const BLOCK_BYTES = 16;
 export const SPIN_ID_CHARACTERS = 32;
 
 export class SpinIds {
   readonly #key: Buffer;
+  /** For all batches: blocks are enciphered one by one (ECB), so that nothing is left of one call for the next. */
+  readonly #cipher: Cipher;
 
   /** @param key 16 secret bytes, the same for the life of the ledger. */
   constructor(key: Buffer) {
     if (key.length !== BLOCK_BYTES) throw new RangeError('The spin id key must have 16 bytes');
     this.#key = key;
+    this.#cipher = createCipheriv('aes-128-ecb', key, null);
+    this.#cipher.setAutoPadding(false);
   }
 
   /**
@@ -21,9 +25,7 @@ export class SpinIds {
    * @param blocks 16 bytes a spin: entry id u64, partner id u32 (little endian), four zeros.
    */
   encode(blocks: Buffer): string {
-    const cipher = createCipheriv('aes-128-ecb', this.#key, null);
-    cipher.setAutoPadding(false);
-    return cipher.update(blocks).toString('hex');
+    return this.#cipher.update(blocks).toString('hex');
   }
 
   /** The id of one spin. */

@@ -5,7 +5,7 @@ export interface RawResponse {
   cork(callback: () => void): unknown;
   writeStatus(status: string): unknown;
   writeHeader(name: string, value: string): unknown;
-  end(body: string, closeConnection?: boolean): unknown;
+  end(body: string | Uint8Array, closeConnection?: boolean): unknown;
   endWithoutBody(length?: number, closeConnection?: boolean): unknown;
   getRemoteAddressAsText(): ArrayBuffer;
 }

@@ -11,7 +11,7 @@ import type { Lookups } from '../redis/lookups.js';
 import { entryTimeMs } from '../redis/records.js';
 import { knownGame } from './games.js';
 import type { Route } from './route.js';
-import { spinText } from './spin.js';
+import { spinResponse } from './spinResponse.js';
 
 export interface PlayerServices {
   readonly store: Store;
@@ -51,9 +51,10 @@ async function spinRecord(
 ): Promise<object> {
   const game = await knownGame(services, entry.gameId);
   const spinId = services.spinIds.encodeOne(entry.id, partner.partnerId);
-  const text = spinText(spinId, game.fragments[entry.outcomeCode]!, entry.balanceMicros, entry.requestId);
+  const fragment = game.fragments[entry.outcomeCode]!;
+  const response = spinResponse(spinId, fragment, entry.balanceMicros, entry.requestId);
   return {
-    ...(JSON.parse(`${text}}`) as object),
+    ...(JSON.parse(response.toString()) as object),
     createdAt: new Date(entryTimeMs(entry.id)).toISOString(),
     gameId: entry.gameId,
     ...further,

@@ -53,11 +53,14 @@ export class Replies {
     this.#closing = true;
   }
 
-  /** @param headers header lines of the service's own making, each ended by CRLF except the last; never a caller's text */
+  /**
+   * @param body text, or its bytes
+   * @param headers header lines of the service's own making, each ended by CRLF except the last; never a caller's text
+   */
   json(
     exchange: Exchange,
     status: number,
-    body: string,
+    body: string | Uint8Array,
     window?: Window,
     headers = '',
     errorCode?: string,

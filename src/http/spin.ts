@@ -9,7 +9,7 @@
  */
 import { ApiError, ERRORS, type ErrorEntry } from '../domain/errors.js';
 import type { Game, Partner } from '../domain/game.js';
-import { decimalTextToMicros, microsToUsdText } from '../domain/money.js';
+import { decimalTextToMicros } from '../domain/money.js';
 import { SpinBody } from '../domain/requests.js';
 import { SPIN_STATUS } from '../redis/records.js';
 import { KIND } from '../spins/batchCodec.js';
@@ -17,7 +17,9 @@ import type { SpinFailure, SpinJob, SpinResult } from '../spins/batcher.js';
 import type { Access } from './access.js';
 import { bodyText, check, type JsonObject, memberText, parseObject } from './body.js';
 import type { Exchange } from './exchange.js';
+import { readPlainSpin } from './plainSpin.js';
 import type { Replies, Window } from './reply.js';
+import { spinResponse } from './spinResponse.js';
 
 export interface SpinServices {
   game(gameId: number): Game | undefined;
@@ -121,8 +123,8 @@ export class SpinEndpoint {
       return;
     }
     const { spinId, outcomeCode, balanceMicros } = ticket;
-    const text = spinText(spinId, game.fragments[outcomeCode]!, balanceMicros, body.requestId);
-    this.#replies.json(exchange, 200, `${text}}`, window, REPLAYED);
+    const response = spinResponse(spinId, game.fragments[outcomeCode]!, balanceMicros, body.requestId);
+    this.#replies.json(exchange, 200, response, window, REPLAYED);
   }
 }
 
@@ -141,12 +143,15 @@ const REPLAYED = 'Idempotent-Replayed: true';
 
 interface ReadBody {
   readonly body: SpinBody;
-  readonly text: string;
+  /** As it was sent; undefined where it is known that no number has more than 15 characters. */
+  readonly text: string | undefined;
 }
 
 function readBody(bytes: Buffer | undefined): ReadBody | ApiError {
   try {
     if (bytes === undefined) throw tooLarge();
+    const plain = readPlainSpin(bytes);
+    if (plain !== undefined) return { body: plain, text: undefined };
     const text = bodyText(bytes);
     const body = parseObject(text);
     if (!isPlainly(body)) check(SpinBody, body);
@@ -163,7 +168,7 @@ const tooLarge = (): ApiError =>
 const PLAIN = /^[ -~]{1,128}$/;
 
 /**
- * Most bodies: every member of its type, texts in printable ASCII. Such a body fits the schema, whose Unicode patterns
+ * Most of the other bodies: every member of its type, texts in printable ASCII. Such a body fits the schema, whose Unicode patterns
  * cost several times this; any other is left to the schema to judge.
  */
 function isPlainly({ gameId, playerId, wagerUsd, requestId }: JsonObject): boolean {
@@ -181,10 +186,10 @@ function isPlainly({ gameId, playerId, wagerUsd, requestId }: JsonObject): boole
  * Whether a wager has exactly the decimal value of an amount. A double tells decimals of up to 15 digits apart; only
  * where the body has a longer number is its text looked at.
  */
-function isExactly(micros: number, wagerUsd: number, text: string): boolean {
+function isExactly(micros: number, wagerUsd: number, text: string | undefined): boolean {
   // The nearest double of a decimal: what JSON.parse makes of every way to write it.
   if (wagerUsd !== micros / 1_000_000) return false;
-  if (!/[\d.]{16}/.test(text)) return true;
+  if (text === undefined || !/[\d.]{16}/.test(text)) return true;
   const written = memberText(text, 'wagerUsd');
   return written !== undefined && decimalTextToMicros(written) === micros;
 }
@@ -312,13 +317,9 @@ class DealJob implements SpinJob {
   /** @returns the payout, micro-USD */
   #answer(result: SpinResult, window: Window, headers: string): number {
     const game = this.game!;
-    const body = spinText(
-      result.spinId,
-      game.fragments[result.outcomeCode]!,
-      result.balanceMicros,
-      this.requestId,
-    );
-    this.#replies.json(this.#exchange, 200, `${body}}`, window, headers);
+    const { spinId, outcomeCode, balanceMicros } = result;
+    const response = spinResponse(spinId, game.fragments[outcomeCode]!, balanceMicros, this.requestId);
+    this.#replies.json(this.#exchange, 200, response, window, headers);
     return game.payoutMicros[result.outcomeCode]!;
   }
 
@@ -344,18 +345,6 @@ class DealJob implements SpinJob {
         return ERRORS.spinFailed;
     }
   }
-}
-
-/** A spin response (specification 2.4) as JSON text, without its closing brace. */
-export function spinText(
-  spinId: string,
-  fragment: string,
-  balanceMicros: number,
-  requestId: string | undefined | null,
-): string {
-  return `{"spinId":"${spinId}",${fragment},"balance":{"balanceUsd":${microsToUsdText(balanceMicros)}},"communityBonus":null${
-    requestId === undefined || requestId === null ? '' : `,"requestId":${JSON.stringify(requestId)}`
-  }`;
 }
 
 function windowOf(partner: Partner, isSpin: boolean, result: SpinResult): Window {

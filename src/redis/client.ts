@@ -40,6 +40,17 @@ export class RedisClient extends Redis {
     });
   }
 
+  /** Writes what is called in there at once, in one piece. */
+  together(calls: () => void): void {
+    const { stream } = this;
+    stream?.cork();
+    try {
+      calls();
+    } finally {
+      stream?.uncork();
+    }
+  }
+
   #identify(): void {
     const { stream } = this;
     this.info('server').then(

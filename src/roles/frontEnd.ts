@@ -82,6 +82,7 @@ export async function startFrontEnd(parts: FrontEndParts): Promise<number> {
   };
   const batcher = new SpinBatcher({
     call: (call) => scripts.spin(call),
+    together: (calls) => redis.together(calls),
     isReady: () => isReady(redis),
     whenReady: (timeoutMs) => whenReady(redis, timeoutMs),
     epochOf: (cell) => (isVolatile() ? undefined : directory.epochOf(cell)),

@@ -46,6 +46,8 @@ export interface Dealt {
 
 export interface BatcherOptions {
   readonly call: (call: SpinCall) => Promise<Buffer>;
+  /** What is called in there goes to the store in one write. */
+  readonly together: (calls: () => void) => void;
   /** The store can be reached now. */
   readonly isReady: () => boolean;
   /** Resolves once the store can be reached, or after the milliseconds. */
@@ -82,6 +84,8 @@ export interface Held {
 
 export class SpinBatcher {
   readonly #cells = new Map<number, CellQueue>();
+  /** With something to send, since the last turn. */
+  #ready: CellQueue[] = [];
   readonly #options: BatcherOptions;
   readonly #operationField = `op:${randomBytes(9).toString('base64url')}`;
 
@@ -94,11 +98,27 @@ export class SpinBatcher {
     const number = job.partner.cell;
     let cell = this.#cells.get(number);
     if (cell === undefined) {
-      cell = new CellQueue(number, this.#operationField, this.#options);
+      cell = new CellQueue(number, this.#operationField, this.#options, this.#schedule);
       this.#cells.set(number, cell);
     }
     cell.submit(job);
   }
+
+  readonly #schedule = (cell: CellQueue): void => {
+    this.#ready.push(cell);
+    // One turn more than it takes: what the sockets bring meanwhile comes along. Measured, it makes batches a tenth
+    // larger and a spin 4 % cheaper; further turns bring nothing.
+    if (this.#ready.length === 1) setImmediate(() => setImmediate(this.#flush));
+  };
+
+  /** All cells' calls leave in one write: the store then syncs once for all of them, and answers in one write. */
+  readonly #flush = (): void => {
+    const cells = this.#ready;
+    this.#ready = [];
+    this.#options.together(() => {
+      for (const cell of cells) cell.flush();
+    });
+  };
 
   /** Requests that are not answered, by where they are. */
   get held(): Held {
@@ -127,14 +147,22 @@ class CellQueue {
   #underWay: SpinJob[] = [];
   /** Dealt; the ledger has them not yet. */
   #parked = 0;
-  #scheduled = false;
+  #isScheduled = false;
+  readonly #onReady: (cell: CellQueue) => void;
   #operations = 0n;
   #idBlocks = Buffer.alloc(4096);
 
-  constructor(cell: number, operationField: string, options: BatcherOptions) {
+  /** @param onReady told when there is something to send; it calls `flush` soon. */
+  constructor(
+    cell: number,
+    operationField: string,
+    options: BatcherOptions,
+    onReady: (cell: CellQueue) => void,
+  ) {
     this.#cell = cell;
     this.#operationField = operationField;
     this.#options = options;
+    this.#onReady = onReady;
   }
 
   get held(): Held {
@@ -152,15 +180,14 @@ class CellQueue {
   }
 
   #schedule(): void {
-    if (this.#scheduled || this.#underWay.length > 0 || this.#waiting.length === 0) return;
-    this.#scheduled = true;
-    // One turn more than it takes: what the sockets bring meanwhile comes along. Measured, it makes batches a tenth
-    // larger and a spin 4 % cheaper; further turns bring nothing.
-    setImmediate(() => setImmediate(this.#flush));
+    if (this.#isScheduled || this.#underWay.length > 0 || this.#waiting.length === 0) return;
+    this.#isScheduled = true;
+    this.#onReady(this);
   }
 
-  readonly #flush = (): void => {
-    this.#scheduled = false;
+  /** Sends what waits. The call is written before this returns. */
+  flush(): void {
+    this.#isScheduled = false;
     const { batchMax } = this.#options;
     const jobs = this.#waiting.length <= batchMax ? this.#waiting : this.#waiting.slice(0, batchMax);
     this.#waiting = this.#waiting.length <= batchMax ? [] : this.#waiting.slice(batchMax);
@@ -175,7 +202,7 @@ class CellQueue {
         this.#underWay = [];
         this.#schedule();
       });
-  };
+  }
 
   async #send(jobs: SpinJob[]): Promise<void> {
     const { call, isReady, whenReady, epochOf, deadlineMs, onBatch, onError, onEpoch, serverOf } =

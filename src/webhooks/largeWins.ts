@@ -30,7 +30,7 @@ export async function largeWinEvents(
       throw new Error(`The outcome ${outcomeCode} of game ${gameId} of partner ${partnerId} is not known`);
     }
     if (payoutMicros <= threshold) continue;
-    const { outcome } = JSON.parse(`{${fragment}}`) as { outcome: { prizeTier: number } };
+    const { outcome } = JSON.parse(`{${fragment.toString()}}`) as { outcome: { prizeTier: number } };
     events.push({
       event: 'spin.large_win',
       partnerId,
