@@ -29,7 +29,7 @@ ARGV[8]  the batch (little endian). It names each partner, game, player and requ
            each game:      id u32, wager i64, largest payout i64, offset of its payouts u32, number of its payouts u16,
                            tickets of its pool u32 (a raffle; 0: a slot game, whose queue has no end),
                            its spins in this batch u16
-           payouts:        i64 per outcome code (micro-USD)
+           payouts:        i64 per outcome code (micro-USD); games may share theirs
            each spin:      kind u8 (1 deal, 2 count a spin request, 3 count an API request, 4 deal what is counted already),
                            deny u8 (0 none; else the spin is refused unless its requestId is bound),
                            places of partner u16, game u16, player u16, requestId u16, 10-byte fingerprint,

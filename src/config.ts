@@ -100,7 +100,11 @@ export const Environment = Type.Object({
     default: 128,
     description: 'Spins in one script call at the most',
   }),
-  FLUSH_INTERVAL_MS: milliseconds(100, 'Least time from one ledger flush of a cell to its next', 0),
+  FLUSH_INTERVAL_MS: milliseconds(
+    100,
+    'Least time from one ledger flush to the next; a flush that took long is followed by twice its time, up to 250 ms',
+    0,
+  ),
   DIRECTORY_POLL_MS: milliseconds(250, 'How often each process looks for changed partners, keys and games'),
   SETTLEMENT_CRON: Type.String({
     default: '0 2 * * *',

@@ -71,15 +71,19 @@ export class BatchEncoder {
   // By id, not by object: two versions of a changed game or partner may meet in one batch, and the script must see one.
   readonly #partnerPlaces = new Map<number, PartnerPlaces>();
   readonly #gamePlaces = new Map<number, GamePlace>();
+  /** Where the payouts of a sheet are: its games share them. */
+  readonly #tablesAt = new Map<Buffer, number>();
 
   /** The batch's bytes: a view that holds until the next call. `partners` gets the partners in the reply's order. */
   encode(items: readonly BatchItem[], partners: Partner[]): Buffer {
     const partnerPlaces = this.#partnerPlaces;
     const gamePlaces = this.#gamePlaces;
+    const tablesAt = this.#tablesAt;
     const players = this.#players;
     const requests = this.#requests;
     partnerPlaces.clear();
     gamePlaces.clear();
+    tablesAt.clear();
     players.begin(items.length, 2 + PLAYER_BYTES_MAX);
     requests.begin(items.length, REQUEST_KEY_BYTES);
     let tableBytes = 0;
@@ -101,7 +105,10 @@ export class BatchEncoder {
       const known = gamePlaces.get(game.gameId);
       if (known === undefined) {
         gamePlaces.set(game.gameId, { place: gamePlaces.size + 1, game, spins: 1 });
-        tableBytes += game.payoutTable.length;
+        if (!tablesAt.has(game.payoutTable)) {
+          tablesAt.set(game.payoutTable, tableBytes);
+          tableBytes += game.payoutTable.length;
+        }
       } else {
         known.spins++;
       }
@@ -127,20 +134,19 @@ export class BatchEncoder {
       buffer[at + 28] = partner.balanceMode === 'enforce' ? 1 : 0;
       at += PARTNER_BYTES;
     }
-    let tableAt = at + gamePlaces.size * GAME_BYTES;
+    const tablesFrom = at + gamePlaces.size * GAME_BYTES;
+    for (const [table, offset] of tablesAt) table.copy(buffer, tablesFrom + offset);
     for (const { game, spins } of gamePlaces.values()) {
       writeUInt32(buffer, game.gameId, at);
       writeSafeInt64(buffer, game.wagerMicros, at + 4);
       writeSafeInt64(buffer, game.maxPayoutMicros, at + 12);
-      writeUInt32(buffer, tableAt, at + 20);
+      writeUInt32(buffer, tablesFrom + tablesAt.get(game.payoutTable)!, at + 20);
       writeUInt16(buffer, game.payoutTable.length / 8, at + 24);
       writeUInt32(buffer, game.poolSize, at + 26);
       writeUInt16(buffer, spins, at + 30);
-      game.payoutTable.copy(buffer, tableAt);
-      tableAt += game.payoutTable.length;
       at += GAME_BYTES;
     }
-    at = tableAt;
+    at = tablesFrom + tableBytes;
     writeUInt32(buffer, at, 14);
     for (const item of items) at = this.#spin(item, buffer, at);
     writeUInt16(buffer, partners.length, 0);
