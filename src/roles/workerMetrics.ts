@@ -49,6 +49,11 @@ export function registerWorkerMetrics(parts: WorkerMetricsParts): void {
     () => settlement.overdueSeconds,
   );
   metrics.gauge(
+    'spindle_settlement_failing',
+    'Settlement reports that could not be made at the last turn; they are tried each minute',
+    () => settlement.failing,
+  );
+  metrics.gauge(
     'spindle_webhook_under_way',
     'Attempts of webhook deliveries under way in this process',
     () => deliverer.underWay,

@@ -25,6 +25,7 @@ export class SettlementJob {
   /** Every report up to this day is there: what was made is not looked at again. */
   #settledThrough: string | undefined;
   #oldestUnsettled: string | undefined;
+  #failing = 0;
 
   constructor(settlements: Settlements, options: JobOptions) {
     this.#settlements = settlements;
@@ -50,9 +51,19 @@ export class SettlementJob {
     return Math.max(0, this.#settlements.now().getTime() - startOf(this.#oldestUnsettled) - DAY_MS) / 1000;
   }
 
+  /** Reports that could not be made at the last turn. */
+  get failing(): number {
+    return this.#failing;
+  }
+
   /** Makes what is due now. Never rejects. */
   async turn(): Promise<void> {
-    const { cron, onFault } = this.#options;
+    const { cron } = this.#options;
+    let failed = 0;
+    const onFault: JobOptions['onFault'] = (error, day) => {
+      failed++;
+      this.#options.onFault(error, day);
+    };
     try {
       const through = dueDay(cron, this.#settlements.now());
       const told = { isStopped: (): boolean => this.#stopped, onFault };
@@ -62,5 +73,6 @@ export class SettlementJob {
     } catch (error) {
       onFault(error, undefined);
     }
+    this.#failing = failed;
   }
 }

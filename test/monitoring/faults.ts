@@ -106,7 +106,7 @@ export function faultsOf({ arena, partner, gameId, receiver, unsettled }: Cast) 
     },
     settlement: {
       what: 'the day before yesterday of a partner has an amount that no JSON number holds; the workers start anew',
-      alerts: ['SpindleSettlementOverdue'],
+      alerts: ['SpindleSettlementOverdue', 'SpindleSettlementFaults'],
       begin: async () => {
         await sql`INSERT INTO game_days (game_id, day, partner_id, spins, wagered_micros, paid_micros)
           VALUES (${unsettled.gameId}, (now() AT TIME ZONE 'UTC')::date - 2, ${unsettled.partnerId}, 1, 9000000000000000001, 0)`;
