@@ -1,11 +1,29 @@
 /** How large a scrape is, and what it costs, with many games. */
 import type { Cleanup } from '../../bench/processes.js';
-import { until } from '../chaos/wait.js';
-import { openArena, parSheet } from './arena.js';
+import { pause, until } from '../chaos/wait.js';
+import { openArena, parSheet, type Service } from './arena.js';
 
 const MADE_AT_ONCE = 16;
 const SCRAPES = 50;
 const PLAYABLE_WITHIN_MS = 200_000;
+/** Of a second, a scrape of its own among them. */
+const QUIET_CPU_SECONDS = 0.15;
+const QUIET_WITHIN_MS = 60_000;
+
+/** Waits until the worker does little by itself: after a start it reads every queue from both stores. */
+const quiet = (service: Service): Promise<void> =>
+  until(
+    async () => {
+      const before = gaugeOf(await service.scrape(), 'process_cpu_seconds_total');
+      await pause(1000);
+      return gaugeOf(await service.scrape(), 'process_cpu_seconds_total') - before < QUIET_CPU_SECONDS;
+    },
+    'the worker is quiet',
+    QUIET_WITHIN_MS,
+  );
+
+const gaugeOf = (text: string, name: string): number =>
+  Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1] ?? 0);
 
 /** Registers so many games, and scrapes the worker that has them: with as many series as by default, and with all. */
 export async function scrapeSize(
@@ -35,8 +53,6 @@ export async function scrapeSize(
       }
     }),
   );
-  const gaugeOf = (text: string, name: string): number =>
-    Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1] ?? 0);
   const owner = workers[0]!;
   await until(
     async () => gaugeOf(await owner.scrape(), 'spindle_block_outcomes_total') >= games * 3 * 2048,
@@ -54,6 +70,7 @@ export async function scrapeSize(
       30_000,
       200,
     );
+    await quiet(owner);
     for (const [name, service] of [
       ['worker', owner],
       ['http', fronts[0]!],
