@@ -56,6 +56,7 @@ local NO_CORE = rep('\0', CORE_BYTES)
 local OPENING_HEAD = '\2' .. rep('\0', 18)
 local MONEY_MAX = 9e15
 local SEQ_MAX = 16383
+local READ_AHEAD = 16
 
 local cell = call('HMGET', KEYS[1], 'epoch', 'last', 'booked', ARGV[4])
 if cell[1] ~= ARGV[1] then
@@ -120,12 +121,17 @@ if requestCount > 0 then
     bound[i] = bound[i] or earlier[i]
   end
 end
+-- A stretch of a game's outcomes, and the index at which it begins.
+local chunk, chunkFrom = {}, {}
 local nextIndex, queueEnd, blockFrom, blockEnd, readyBlocks = {}, {}, {}, {}, {}
 if gameCount > 0 then
   local values = call('HMGET', KEYS[4], unpack(gameIds))
   for i = 1, gameCount do
     if values[i] then
       nextIndex[i], queueEnd[i], blockFrom[i], blockEnd[i], readyBlocks[i] = unpackStruct(GAME_FORMAT, values[i])
+      if #values[i] > GAME_BYTES then
+        chunk[i], chunkFrom[i] = sub(values[i], GAME_BYTES + 1), nextIndex[i]
+      end
     else
       nextIndex[i], queueEnd[i], blockFrom[i], blockEnd[i], readyBlocks[i] = 0, 0, 0, 0, 0
     end
@@ -177,7 +183,6 @@ end
 
 -- Decide each spin in the order of arrival; repeats within the batch see each other. A player's state is read from its
 -- record when its first spin is judged, and then kept here.
-local chunk, chunkFrom = {}, {}
 local balance, entries, previousLow, previousHigh, createdAt = {}, {}, {}, {}, {}
 local playerCore, touched, touchedCount = {}, {}, 0
 local newlyBound, newlyBoundCount = {}, 0
@@ -241,7 +246,8 @@ for _ = 1, spinCount do
         if index >= queueEnd[game] then
           result = (queueEnd[game] == 0 or poolSize[game] > 0) and NO_BLOCK or EXHAUSTED
         else
-          -- The outcome at the game's counter; the wanted stretch of the block is read once.
+          -- The outcome at the game's counter. A stretch of the block is read at once: what the batch wants, or enough for
+          -- the next batches, where a game has few spins in each.
           local at = chunk[game] and (index - chunkFrom[game]) * 2 + 1
           if not at or at > #chunk[game] then
             local key = prefix .. 'block:' .. gameIds[game] .. ':' .. string.format('%.0f', blockFrom[game])
@@ -251,7 +257,8 @@ for _ = 1, spinCount do
               blockFrom[game], blockEnd[game] = blockEnd[game], blockEnd[game] + length
             end
             local first = (index - blockFrom[game]) * 2
-            chunk[game] = call('GETRANGE', key, first, first + wanted[game] * 2 - 1)
+            local count = wanted[game] > READ_AHEAD and wanted[game] or READ_AHEAD
+            chunk[game] = call('GETRANGE', key, first, first + count * 2 - 1)
             chunkFrom[game] = index
             at = 1
           end
@@ -334,6 +341,7 @@ if recordCount > 0 then
     values[count + 1] = gameIds[game]
     values[count + 2] =
       pack(GAME_FORMAT, nextIndex[game], queueEnd[game], blockFrom[game], blockEnd[game], readyBlocks[game])
+      .. sub(chunk[game], (nextIndex[game] - chunkFrom[game]) * 2 + 1)
     count = count + 2
   end
   call('HSET', KEYS[4], unpack(values))

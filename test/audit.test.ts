@@ -284,6 +284,9 @@ const add = (bytes: number, at: number, by: number) => (record: Buffer) => {
   record.writeUIntLE(record.readUIntLE(at, bytes) + by, at, bytes);
 };
 
+/** Of the record of a game, without what was read ahead. */
+const GAME_BYTES = 28;
+
 describe('stores that nobody tampered with', () => {
   test('are clean, and every check looked at what there is', async () => {
     const report = await audited({ redraw: true });
@@ -505,7 +508,8 @@ describe('indices', () => {
       [1, "Redis's counter is ahead of what is booked and what waits in the outbox"],
       [-1, "Redis's counter is behind what is booked and what waits in the outbox"],
     ] as const) {
-      const record = Buffer.from(before);
+      // Without what it has read ahead.
+      const record = Buffer.from(before.subarray(0, GAME_BYTES));
       add(6, 0, by)(record);
       await redis.hset(gamesKey(cell), String(gameId), record);
       const report = await audited();
@@ -606,6 +610,28 @@ describe('outcomes', () => {
 });
 
 describe('blocks', () => {
+  test('what a game has read ahead', async () => {
+    const key = gamesKey(cell);
+    const before = (await redis.hgetBuffer(key, String(gameId)))!;
+    const { nextIndex, blockFrom } = readGame(before);
+    const at = 2 * (nextIndex - blockFrom);
+    const sealed = await redis.getrangeBuffer(blockKey(cell, gameId, blockFrom), at, at + 5);
+    const put = (ahead: Buffer) =>
+      redis.hset(key, String(gameId), Buffer.concat([before.subarray(0, GAME_BYTES), ahead]));
+    await put(sealed);
+    expect(problems(await audited())).toEqual({});
+    const changed = Buffer.from(sealed);
+    changed[4]! ^= 1;
+    await put(changed);
+    const report = await audited();
+    expect(problems(report)).toEqual({ blocks: ['what is dealt next is not what the block has there'] });
+    expect(firstOf(report, 'blocks')).toMatchObject({
+      at: { cell, game: gameId, index: nextIndex },
+      expected: sealed.toString('hex'),
+      found: changed.toString('hex'),
+    });
+  });
+
   test('a byte of a sealed block', async () => {
     await sql`
       UPDATE blocks SET outcomes = set_byte(outcomes, 40, get_byte(outcomes, 40) # 1)

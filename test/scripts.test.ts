@@ -8,6 +8,7 @@ import {
   CORE_BYTES,
   NO_TOTALS,
   newestEntryId,
+  readAhead,
   readGame,
   readOutbox,
   readPlayer,
@@ -153,6 +154,38 @@ describe('the spin script', () => {
       SPIN_STATUS.dealt,
       SPIN_STATUS.queueExhausted,
     ]);
+  });
+
+  test('reads outcomes ahead, and deals each once, call by call, over blocks of every length', async () => {
+    const lengths = [3, 16, 1, 40, 17, 2];
+    const dealt = Array.from(
+      { length: lengths.reduce((sum, length) => sum + length) },
+      (_, i) => (i * 7) % PAYOUTS.length,
+    );
+    let from = 0;
+    for (const length of lengths) {
+      await load(from, ...dealt.slice(from, from + length));
+      from += length;
+    }
+    const got: number[] = [];
+    for (let spins = 1; got.length < dealt.length; spins = (spins % 5) + 1) {
+      const { statuses, cores } = await run(Array.from({ length: spins }, () => item()));
+      got.push(
+        ...cores.filter((_, i) => statuses[i] === SPIN_STATUS.dealt).map((core) => core.readUInt16LE(8)),
+      );
+      const record = (await redis.hgetBuffer(gamesKey(CELL), String(GAME_ID)))!;
+      const { nextIndex } = readGame(record);
+      expect(nextIndex).toBe(got.length);
+      const ahead = Array.from({ length: readAhead(record).length / 2 }, (_, i) =>
+        readAhead(record).readUInt16LE(2 * i),
+      );
+      expect(ahead.length).toBeLessThan(16);
+      expect(ahead).toEqual(dealt.slice(nextIndex, nextIndex + ahead.length));
+    }
+    expect(got).toEqual(dealt);
+    expect(
+      (await outbox()).filter(({ kind }) => kind === 'spin').map(({ outcomeIndex }) => outcomeIndex),
+    ).toEqual(dealt.map((_, index) => index));
   });
 
   test('books an opening and each spin, numbered, chained and exact', async () => {

@@ -1,7 +1,8 @@
 -- The packed records that more than one script reads or writes. Little endian, fixed length.
 -- The readers outside Lua are src/redis/records.ts; change both together (test/scripts.test.ts holds them together).
 --
--- GAME     next outcome index u48, end of the queue u48, current block from u48, its end u48, ready blocks u32
+-- GAME     next outcome index u48, end of the queue u48, current block from u48, its end u48, ready blocks u32;
+--          behind it the outcomes from the next index on that were read ahead of the block (u16 each, 16 at most), or none
 -- PARTNER  spin window's minute u32, its count u32, API window's minute u32, its count u32,
 --          net paid to players i64 (payouts - wagers, micro-USD)
 -- CORE     ledger entry id as low u32 and high u32, outcome code u16, balance after i64 (micro-USD)
@@ -13,6 +14,7 @@
 -- LAST     ms u48 and sequence u16 of the newest ledger entry, TOTALS up to it (version 1.0.0 ended before them: zeros)
 -- BOOKED   id u64 of the newest entry that is known to be in the ledger, TOTALS up to it
 local GAME_FORMAT = '<I6I6I6I6I4'
+local GAME_BYTES = 28
 local PARTNER_FORMAT = '<I4I4I4I4i8'
 local CORE_FORMAT = '<I4I4I2i8'
 local CORE_BYTES = 18

@@ -255,6 +255,7 @@ async function auditQueue(
       game.readyBlocks,
     );
   }
+  await auditAhead(cell, gameId, findings, redis);
   for (const { fromIndex, toIndex } of queued) {
     if (seen.has(`${gameId}/${fromIndex}`) || (await redis.block(cell, gameId, fromIndex)) !== null) continue;
     const now: GameRecord | undefined = await redis.game(cell, gameId);
@@ -265,5 +266,31 @@ async function auditQueue(
       to: toIndex,
       next: now?.nextIndex ?? '-',
     });
+  }
+}
+
+/** What the record of a game has read ahead is what stands at its counter in the block. */
+async function auditAhead(
+  cell: number,
+  gameId: number,
+  findings: Findings,
+  redis: RedisAuditReads,
+): Promise<void> {
+  const game = await redis.ahead(cell, gameId);
+  if (game === undefined || game.outcomes.length === 0) return;
+  const { nextIndex, blockFrom, outcomes } = game;
+  const block = await redis.block(cell, gameId, blockFrom);
+  // Dealt to its end and removed meanwhile.
+  if (block === null) return;
+  const at = (nextIndex - blockFrom) * 2;
+  const sealed = block.subarray(at, at + outcomes.length);
+  if (!sealed.equals(outcomes)) {
+    findings.found(
+      'blocks',
+      'what is dealt next is not what the block has there',
+      { cell, game: gameId, index: nextIndex },
+      sealed.toString('hex'),
+      outcomes.toString('hex'),
+    );
   }
 }

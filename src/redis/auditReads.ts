@@ -4,9 +4,11 @@ import { blockKey, cellKey, gamesKey, idempotencyKey, outboxKey, playersKey } fr
 import {
   type Booked,
   type GameRecord,
+  isGame,
   NO_TOTALS,
   newestEntryId,
   type OutboxRecord,
+  readAhead,
   readBooked,
   readGame,
   readOutbox,
@@ -54,6 +56,8 @@ export interface RedisAuditReads {
   serverId(): Promise<string>;
   cell(cell: number): Promise<CellRecord>;
   game(cell: number, gameId: number): Promise<GameRecord | undefined>;
+  /** The record, and the outcomes that were read ahead of its block: what is dealt next. */
+  ahead(cell: number, gameId: number): Promise<(GameRecord & { readonly outcomes: Buffer }) | undefined>;
   /** Fields whose value is not a game's record have undefined. */
   games(cell: number): AsyncIterable<readonly [gameId: string, game: GameRecord | undefined]>;
   /** How many players, and how many requestIds of a period. */
@@ -73,7 +77,6 @@ const SCAN_COUNT = 500;
 const SCAN_KEYS_COUNT = 1000;
 /** Of up to 512 spins each. */
 const OUTBOX_ENTRIES = 32;
-const GAME_BYTES = 28;
 /** In version 1.0.0, and now. */
 const LAST_BYTES = [8, 20];
 const BOOKED_BYTES = 20;
@@ -117,12 +120,17 @@ export function openRedisAuditReads(redis: RedisClient): RedisAuditReads {
     },
     async game(cell, gameId) {
       const record = await redis.hgetBuffer(gamesKey(cell), String(gameId));
-      return record?.length === GAME_BYTES ? readGame(record) : undefined;
+      return record && isGame(record) ? readGame(record) : undefined;
+    },
+    async ahead(cell, gameId) {
+      const record = await redis.hgetBuffer(gamesKey(cell), String(gameId));
+      if (record === null || !isGame(record)) return undefined;
+      return { ...readGame(record), outcomes: readAhead(record) };
     },
     async *games(cell) {
       for await (const page of fields(gamesKey(cell))) {
         for (const [field, value] of page) {
-          yield [field.toString(), value.length === GAME_BYTES ? readGame(value) : undefined];
+          yield [field.toString(), isGame(value) ? readGame(value) : undefined];
         }
       }
     },

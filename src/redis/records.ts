@@ -108,6 +108,16 @@ export interface GameRecord {
   readyBlocks: number;
 }
 
+const GAME_BYTES = 28;
+const READ_AHEAD_BYTES_MAX = 32;
+
+/** The record of a game has a length that it can have. */
+export const isGame = ({ length }: Buffer): boolean =>
+  length >= GAME_BYTES && length <= GAME_BYTES + READ_AHEAD_BYTES_MAX && length % 2 === 0;
+
+/** Outcomes from the next index on that the script has read ahead, packed as in a block; often none. */
+export const readAhead = (record: Buffer): Buffer => record.subarray(GAME_BYTES);
+
 export function readGame(record: Buffer): GameRecord {
   return {
     nextIndex: record.readUIntLE(0, 6),
