@@ -3,10 +3,12 @@ import type { Piscina } from 'piscina';
 import type { BlockKeeper, QueueDepth } from '../blocks/keeper.js';
 import type { Config } from '../config.js';
 import type { Directory } from '../directory/directory.js';
+import type { OutcomeStatistics } from '../domain/presentation.js';
 import { rtpSurprise } from '../domain/rtp.js';
 import type { BookedTotals } from '../ledger/bookedTotals.js';
 import type { Ownership } from '../ledger/ownership.js';
 import { type Metrics, sharedLook } from '../metrics.js';
+import type { GameTotals } from '../postgres/bookedTotals.js';
 import type { Sql } from '../postgres/client.js';
 import { pendingDeliveries } from '../postgres/deliveries.js';
 import type { RedisClient } from '../redis/client.js';
@@ -133,52 +135,50 @@ function cellMetrics({
   );
 }
 
-/** A game as it is shown; undefined: it has no such thing. */
-interface ShownGame extends QueueDepth {
+/** A game as it is shown. */
+interface ShownGame {
+  readonly depth: QueueDepth;
   readonly spins: number;
   readonly wageredUsd: number;
   readonly paidUsd: number;
-  readonly certifiedRtp: number | undefined;
-  readonly variancePerSpin: number | undefined;
+  /** Undefined of a raffle. */
+  readonly statistics: OutcomeStatistics | undefined;
+  /** Undefined of a raffle, and before the first spin. */
   readonly surprise: number | undefined;
+  /** The highest are shown. */
+  readonly rank: number;
 }
 
 /** Of thousands of games only so many have series of their own: those that need to be looked at, then those spun most. */
 function gameMetrics({ config, metrics, directory, keeper, ownership, totals }: WorkerMetricsParts): void {
-  const all = async (): Promise<ShownGame[]> => {
+  const gameOf = (depth: QueueDepth, booked: GameTotals | undefined): ShownGame => {
+    const { gameId, blocks, minReadyBlocks = 0 } = depth;
+    const spins = booked === undefined ? 0 : Number(booked.spins);
+    const wageredUsd = booked === undefined ? 0 : Number(booked.wageredMicros) / 1e6;
+    const paidUsd = booked === undefined ? 0 : Number(booked.paidMicros) / 1e6;
+    const statistics = directory.statistics(gameId);
+    const game = directory.game(gameId);
+    const surprise =
+      statistics === undefined || game === undefined || spins === 0
+        ? undefined
+        : rtpSurprise(
+            { spins, rtp: paidUsd / wageredUsd },
+            statistics,
+            game.maxPayoutMicros / game.wagerMicros,
+          );
+    const needsALook = blocks < minReadyBlocks || (surprise ?? 0) > SURPRISE_SHOWN;
+    const rank = needsALook ? Number.MAX_SAFE_INTEGER : spins;
+    return { depth, spins, wageredUsd, paidUsd, statistics, surprise, rank };
+  };
+  const shown = sharedLook(async () => {
     // Without Postgres there is still the depth of the queues.
     const booked = await totals.of(ownership.cells).catch(() => undefined);
-    return keeper.depths().map((depth) => {
-      const {
-        spins = 0n,
-        wageredMicros = 0n,
-        paidMicros = 0n,
-      } = booked?.get(depth.cell)?.games.get(depth.gameId) ?? {};
-      const statistics = directory.statistics(depth.gameId);
-      const game = directory.game(depth.gameId);
-      const rtp = Number(paidMicros) / Number(wageredMicros);
-      return {
-        ...depth,
-        spins: Number(spins),
-        wageredUsd: Number(wageredMicros) / 1e6,
-        paidUsd: Number(paidMicros) / 1e6,
-        certifiedRtp: statistics?.rtp,
-        variancePerSpin: statistics?.variancePerSpin,
-        surprise:
-          statistics === undefined || game === undefined || spins === 0n
-            ? undefined
-            : rtpSurprise({ spins: Number(spins), rtp }, statistics, game.maxPayoutMicros / game.wagerMicros),
-      };
-    });
-  };
-  const needsALook = ({ blocks, minReadyBlocks = 0, surprise = 0 }: ShownGame): boolean =>
-    blocks < minReadyBlocks || surprise > SURPRISE_SHOWN;
-  const shown = sharedLook(async () => {
-    const games = await all();
+    const games = keeper
+      .depths()
+      .map((depth) => gameOf(depth, booked?.get(depth.cell)?.games.get(depth.gameId)));
     if (games.length <= config.METRICS_GAMES_MAX) return games;
-    const rank = (game: ShownGame): number => (needsALook(game) ? 1 : 0);
     return games
-      .sort((a, b) => rank(b) - rank(a) || b.spins - a.spins || a.gameId - b.gameId)
+      .sort((a, b) => b.rank - a.rank || a.depth.gameId - b.depth.gameId)
       .slice(0, config.METRICS_GAMES_MAX);
   });
   const byGame = (
@@ -188,7 +188,7 @@ function gameMetrics({ config, metrics, directory, keeper, ownership, totals }: 
     type: 'gauge' | 'counter' = 'gauge',
   ): void => {
     const read = async (): Promise<[number, number | undefined][]> =>
-      (await shown()).map((game) => [game.gameId, value(game)]);
+      (await shown()).map((game) => [game.depth.gameId, value(game)]);
     if (type === 'gauge') metrics.gaugeBy(name, help, 'game', read);
     else metrics.counterBy(name, help, 'game', read);
   };
@@ -197,15 +197,15 @@ function gameMetrics({ config, metrics, directory, keeper, ownership, totals }: 
     'Games of the cells that this process writes, with series of their own or not',
     () => keeper.depths().length,
   );
-  byGame('spindle_queue_outcomes', 'Outcomes ready to be dealt, by game', (game) => game.outcomes);
-  byGame('spindle_queue_blocks', 'Blocks with outcomes left, by game', (game) => game.blocks);
+  byGame('spindle_queue_outcomes', 'Outcomes ready to be dealt, by game', (game) => game.depth.outcomes);
+  byGame('spindle_queue_blocks', 'Blocks with outcomes left, by game', (game) => game.depth.blocks);
   byGame(
     'spindle_queue_blocks_minimum',
     'Blocks that a game is to have in reserve',
-    (game) => game.minReadyBlocks,
+    (game) => game.depth.minReadyBlocks,
   );
   byGame('spindle_raffle_tickets_remaining', 'Tickets of a raffle that are not sold and booked', (game) =>
-    game.minReadyBlocks === undefined ? game.outcomes : undefined,
+    game.depth.minReadyBlocks === undefined ? game.depth.outcomes : undefined,
   );
   byGame('spindle_game_spins_total', 'Spins in the ledger, by game', (game) => game.spins, 'counter');
   byGame(
@@ -218,12 +218,12 @@ function gameMetrics({ config, metrics, directory, keeper, ownership, totals }: 
   byGame(
     'spindle_game_certified_rtp',
     'Return to player that the sheet lets expect, as a fraction',
-    (game) => game.certifiedRtp,
+    (game) => game.statistics?.rtp,
   );
   byGame(
     'spindle_game_variance_per_spin',
     "Variance of one spin's payout, in squared wagers, of the sheet",
-    (game) => game.variancePerSpin,
+    (game) => game.statistics?.variancePerSpin,
   );
   byGame(
     'spindle_game_rtp_surprise_nats',
