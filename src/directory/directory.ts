@@ -89,6 +89,8 @@ export class Directory {
         if (this.#isStale) this.#options.onBack();
         this.#isStale = false;
       } catch (error) {
+        // The stop has overtaken this poll: its connections are closed, and nobody asks any more.
+        if (this.#timer === undefined) return;
         // Once for each time that Postgres goes away, not once for each poll.
         if (!this.#isStale) this.#options.onError(error);
         this.#isStale = true;
