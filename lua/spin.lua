@@ -338,10 +338,12 @@ if recordCount > 0 then
   values = {}
   local count = 0
   for game in pairs(dealtGames) do
+    -- A batch may have wanted more than it dealt: not all of what is left is kept.
+    local ahead = (nextIndex[game] - chunkFrom[game]) * 2 + 1
     values[count + 1] = gameIds[game]
     values[count + 2] =
       pack(GAME_FORMAT, nextIndex[game], queueEnd[game], blockFrom[game], blockEnd[game], readyBlocks[game])
-      .. sub(chunk[game], (nextIndex[game] - chunkFrom[game]) * 2 + 1)
+      .. sub(chunk[game], ahead, ahead + READ_AHEAD * 2 - 1)
     count = count + 2
   end
   call('HSET', KEYS[4], unpack(values))

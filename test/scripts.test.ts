@@ -6,6 +6,7 @@ import { connectRedis, openRedisClient, type RedisClient } from '../src/redis/cl
 import { blockKey, cellKey, gamesKey, outboxKey, partnersKey, playersKey } from '../src/redis/keys.js';
 import {
   CORE_BYTES,
+  isGame,
   NO_TOTALS,
   newestEntryId,
   readAhead,
@@ -186,6 +187,19 @@ describe('the spin script', () => {
     expect(
       (await outbox()).filter(({ kind }) => kind === 'spin').map(({ outcomeIndex }) => outcomeIndex),
     ).toEqual(dealt.map((_, index) => index));
+  });
+
+  test('keeps no more outcomes ahead than a record may have, whatever a batch wanted and was refused', async () => {
+    await load(0, ...Array.from({ length: 200 }, (_, i) => i % PAYOUTS.length));
+    await run([item({ requestId: 'first' })]);
+    const repeated = Array.from({ length: 60 }, () => item({ requestId: 'first' }));
+    // 15 were read ahead: what follows reads again, for all that the batch might want.
+    for (let call = 1; call <= 16; call++) {
+      expect((await run([...repeated, item()])).statuses.at(-1)).toBe(SPIN_STATUS.dealt);
+      const record = (await redis.hgetBuffer(gamesKey(CELL), String(GAME_ID)))!;
+      expect(isGame(record)).toBe(true);
+      expect(readGame(record).nextIndex).toBe(1 + call);
+    }
   });
 
   test('books an opening and each spin, numbered, chained and exact', async () => {
