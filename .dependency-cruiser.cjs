@@ -52,7 +52,7 @@ module.exports = {
       severity: 'error',
       from: { path: '^src/(redis|postgres|embedded)/' },
       to: {
-        path: '^src/(http|ledger|blocks|spins|directory|recovery|settlement|roles|main|demo|metrics|config)',
+        path: '^src/(http|ledger|blocks|cells|catalog|recovery|settlement|roles|main|demo|metrics|config)',
       },
     },
     {

@@ -19,7 +19,7 @@ const LONGEST = [
   'webhookCrash',
   'cuts',
   'shutdown',
-  'steps',
+  'failpoints',
   'recoveryAtScale',
   'outages',
 ];
@@ -27,7 +27,7 @@ const LONGEST = [
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const place = ({ moduleId }: TestSpecification): number => {
-      const at = LONGEST.findIndex((name) => moduleId.endsWith(`/test/${name}.test.ts`));
+      const at = LONGEST.findIndex((name) => moduleId.endsWith(`/${name}.test.ts`));
       return at < 0 ? LONGEST.length : at;
     };
     return (await super.sort(files)).sort((a, b) => place(a) - place(b));
@@ -36,8 +36,8 @@ class LongestFirst extends BaseSequencer {
 
 export default defineConfig({
   test: {
-    // `npm run planted` takes a minute of its own.
-    include: process.env.TESTS === 'planted' ? ['test/planted.ts'] : ['test/**/*.test.ts'],
+    // `npm run mutation` takes a minute of its own.
+    include: process.env.TESTS === 'mutation' ? ['test/mutation/mutation.ts'] : ['test/**/*.test.ts'],
     globalSetup: ['test/support/stores.ts'],
     pool: 'forks',
     // A worker loads the program once, not once for each file: that was a tenth of all the time.

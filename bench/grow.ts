@@ -9,14 +9,14 @@
 import { randomFillSync } from 'node:crypto';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { idempotencyKey, playerField, playersKey } from '../src/redis/keys.js';
-import { firstIdAt, writeBound, writePlayer } from '../src/redis/records.js';
 import {
   FINGERPRINT_BYTES,
   REQUEST_KEY_BYTES,
   writeFingerprint,
   writeRequestKey,
-} from '../src/spins/batchCodec.js';
+} from '../src/cells/batchCodec.js';
+import { idempotencyKey, playerField, playersKey } from '../src/redis/keys.js';
+import { firstIdAt, writeBound, writePlayer } from '../src/redis/records.js';
 import { SPIN_PATH } from './generator.js';
 import type { Grown } from './measurement.js';
 import { playerName } from './players.js';

@@ -130,7 +130,7 @@ export interface Run {
   readonly blockMaking: Readonly<Record<string, number>> | undefined;
   readonly faults: readonly string[];
   readonly turns: readonly Turn[];
-  /** Turns that were taken again, the machine being busy with something else. Their faults count all the same. */
+  /** Semaphore that were taken again, the machine being busy with something else. Their faults count all the same. */
   readonly discarded: readonly Turn[];
 }
 

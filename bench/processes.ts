@@ -39,7 +39,7 @@ export interface ServerProcess {
 
 /**
  * Starts a server as a Node process of its own and waits until it prints where it is: the service's last line of that is
- * `metrics http://host:port/metrics`, a peer's `API http://host:port`.
+ * `metrics http://host:port/metrics`, a baseline's `API http://host:port`.
  * @param args Node's own options, the program, its arguments.
  */
 export async function startServerProcess(

@@ -8,7 +8,7 @@ import type { Measurement } from './measurement.js';
 
 export type ServerName = 'echo' | 'spindle' | 'fastify' | 'postgres';
 
-/** How the service is set up. The peers know one partner, one game and one process. */
+/** How the service is set up. The baselines know one partner, one game and one process. */
 export interface Shape {
   readonly ack: 'redis' | 'ledger';
   /** Processes with the http role, beside one with the worker role; 0: one process has both, which is the default. */
@@ -133,7 +133,7 @@ const p99 = (m: Measurement): number => m.load.p99Ms;
 
 export const SUITES = {
   wanted: {
-    about: 'Spindle beside its peers, and what is wanted of it',
+    about: 'Spindle beside its baselines, and what is wanted of it',
     rounds: 3,
     seconds: 8,
     goals: [

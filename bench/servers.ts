@@ -51,11 +51,11 @@ async function startPeer(
   cleanup: Cleanup,
 ): Promise<RunningServer> {
   const { pid, base } = await startServerProcess(
-    [...profile, join(ROOT, 'dist', 'bench', 'peers', `${name}.js`)],
+    [...profile, join(ROOT, 'dist', 'bench', 'baselines', `${name}.js`)],
     {
       API_KEY,
       PAR_SHEET: join(ROOT, PAR_SHEET),
-      PEERS_DIR: join(ROOT, 'bench', 'peers'),
+      BASELINES_DIR: join(ROOT, 'bench', 'baselines'),
       ...(stores === undefined ? {} : { REDIS_URL: stores.redisUrl, DATABASE_URL: stores.databaseUrl }),
     },
     cleanup,

@@ -134,7 +134,7 @@ export const Environment = Type.Object({
     default: '0',
     description: '`1` serves from a Redis that may lose or evict data (never for real money)',
   }),
-  KILL_AT: Type.Optional(
+  FAILPOINT: Type.Optional(
     Type.String({
       pattern: '^[a-z.-]+(:[1-9][0-9]*)?$',
       description: 'For tests: the step (src/steps.ts), and the n-th time, at which the process kills itself',

@@ -1,6 +1,6 @@
 /** What a first start on embedded stores makes, so that the service can be tried at once: a sandbox partner and its games. */
 import { checkParSheet, type ParSheet } from './domain/par.js';
-import { apiKeyHash, initialSettings } from './http/partners.js';
+import { apiKeyHash, initialSettings } from './http/operator/partners.js';
 import type { Store } from './postgres/store.js';
 
 const SLUG = 'demo';

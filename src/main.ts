@@ -4,12 +4,13 @@ import { fileURLToPath } from 'node:url';
 import closeWithGrace from 'close-with-grace';
 import type { Logger } from 'pino';
 import type { BlockKeeper } from './blocks/keeper.js';
+import { Catalog, type KnownGame } from './catalog/catalog.js';
 import { type Config, readConfig } from './config.js';
 import { type Demo, seedDemo } from './demo.js';
-import { Directory, type KnownGame } from './directory/directory.js';
 import { SpinIds } from './domain/spinId.js';
 import { readOrCreateSecret, SetupError } from './embedded/index.js';
-import { newApiKey } from './http/partners.js';
+import { armFailpoint } from './failpoints.js';
+import { newApiKey } from './http/operator/partners.js';
 import { lineOf, spellings, withoutSecrets } from './log.js';
 import { openLogger } from './logger.js';
 import { Metrics, serveMetrics } from './metrics.js';
@@ -18,7 +19,6 @@ import { type Installation, install, installation } from './postgres/installatio
 import { openStore } from './postgres/store.js';
 import { type Lookups, openLookups } from './redis/lookups.js';
 import { Scripts } from './redis/scripts.js';
-import { stepper } from './steps.js';
 import { openPostgres, openRedis, storeAddresses } from './stores.js';
 import { Undo } from './undo.js';
 import { nameServers, type Resolve } from './webhooks/destination.js';
@@ -100,17 +100,17 @@ async function assemble(
     outboxMax: { entries: config.OUTBOX_MAX_ENTRIES, bytes: config.OUTBOX_MAX_MB * 1e6 },
   });
   let keeper: BlockKeeper | undefined;
-  const directory = new Directory(sql, {
+  const catalog = new Catalog(sql, {
     pollMs: config.DIRECTORY_POLL_MS,
     onGames: (games: readonly KnownGame[]) => keeper?.learn(games),
     onError: (error) => {
       metrics.storeErrors.inc({ store: 'postgres' });
-      log.warn({ err: error }, 'the directory cannot be read: what is known is kept');
+      log.warn({ err: error }, 'the catalog cannot be read: what is known is kept');
     },
-    onBack: () => log.warn('the directory is read again'),
+    onBack: () => log.warn('the catalog is read again'),
   });
-  await directory.start();
-  undo.add(() => directory.stop());
+  await catalog.start();
+  undo.add(() => catalog.stop());
 
   if (config.roles.worker) {
     progress('Taking over ledger and blocks …');
@@ -126,14 +126,14 @@ async function assemble(
       redisUrl,
       idempotencyTtlSeconds,
       scripts,
-      directory,
+      catalog,
       spinIds: new SpinIds(installed.spinIdKey),
       resolve: world.resolve,
       now: world.now,
       metrics,
-      onStep: stepper(config.KILL_AT),
+      onFailpoint: armFailpoint(config.FAILPOINT),
     });
-    await isServed(openLookups(redis), directory);
+    await isServed(openLookups(redis), catalog);
   }
   const connections = (): [string, number][] => [
     ['busy', sql.pool.total - sql.pool.idle],
@@ -158,8 +158,8 @@ async function assemble(
   if (config.roles.worker && (isEmbedded || process.argv.includes('--demo'))) {
     const apiKey = await readOrCreateSecret(join(config.dataDir, 'demo-api-key'), newApiKey);
     demo = { apiKey, ...(await seedDemo(store, apiKey)) };
-    await directory.refresh();
-    for (const gameId of [demo.gameId, demo.raffleId]) await playable(openLookups(redis), gameId, directory);
+    await catalog.refresh();
+    for (const gameId of [demo.gameId, demo.raffleId]) await playable(openLookups(redis), gameId, catalog);
   }
   const port = config.roles.http
     ? await (await import('./roles/frontEnd.js')).startFrontEnd({
@@ -169,7 +169,7 @@ async function assemble(
         redis,
         redisUrl,
         scripts,
-        directory,
+        catalog,
         metrics,
         installed,
         operatorKey,
@@ -194,19 +194,19 @@ async function assemble(
  * Waits until every cell can be dealt from: those of a worker that was killed are leased for some seconds more. What
  * must be rebuilt may take longer; then the start goes on, and /readyz tells.
  */
-async function isServed(lookups: Lookups, directory: Directory): Promise<void> {
+async function isServed(lookups: Lookups, catalog: Catalog): Promise<void> {
   const deadline = performance.now() + SERVED_WITHIN_MS;
   while (performance.now() < deadline) {
-    await directory.refresh();
-    if ((await lookups.closed(directory.epochs)).length === 0) return;
+    await catalog.refresh();
+    if ((await lookups.closed(catalog.epochs)).length === 0) return;
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
 }
 
 /** Waits for the first block of a game, so that what is printed for it works; a slow machine may print sooner. */
-async function playable(lookups: Lookups, gameId: number, directory: Directory): Promise<void> {
-  const game = directory.game(gameId);
-  const cell = game === undefined ? undefined : directory.partner(game.partnerId)?.cell;
+async function playable(lookups: Lookups, gameId: number, catalog: Catalog): Promise<void> {
+  const game = catalog.game(gameId);
+  const cell = game === undefined ? undefined : catalog.partner(game.partnerId)?.cell;
   const deadline = performance.now() + PLAYABLE_WITHIN_MS;
   while (cell !== undefined && performance.now() < deadline) {
     if (((await lookups.findGame(cell, gameId))?.queueEnd ?? 0) > 0) return;

@@ -1,5 +1,5 @@
 /** What is missing before this process can serve: the answer of GET /readyz. */
-import type { Directory } from './directory/directory.js';
+import type { Catalog } from './catalog/catalog.js';
 import type { Store } from './postgres/store.js';
 import type { Lookups } from './redis/lookups.js';
 
@@ -10,13 +10,13 @@ import type { Lookups } from './redis/lookups.js';
 export async function missing(
   lookups: Lookups,
   store: Store,
-  directory: Directory,
+  catalog: Catalog,
   volatile: readonly string[],
 ): Promise<string[]> {
   const lines: string[] = [];
   const [recoveries, closed] = await Promise.allSettled([
     soon(store.openRecoveries()),
-    soon(lookups.closed(directory.epochs)),
+    soon(lookups.closed(catalog.epochs)),
   ]);
   const rebuilding = new Set<number>();
   if (recoveries.status === 'rejected') {

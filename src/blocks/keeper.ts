@@ -14,17 +14,17 @@ import type { Piscina } from 'piscina';
 import type { GameStatus } from '../domain/game.js';
 import type { ParSheet } from '../domain/par.js';
 import type { PrizeTableUsd } from '../domain/raffle.js';
+import type { OnFailpoint } from '../failpoints.js';
 import { blocksMade, bookedBlocks, leaseBlock, leaseEnds, openBlocks } from '../postgres/blocks.js';
+import { sheetsOf } from '../postgres/catalog.js';
 import type { CellLease } from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
-import { sheetsOf } from '../postgres/directory.js';
 import { reserveFell, reserveIsBack } from '../postgres/notices.js';
 import { openRaffle } from '../postgres/raffles.js';
 import type { RedisClient } from '../redis/client.js';
 import { blockKey, gamesKey } from '../redis/keys.js';
 import { readGame } from '../redis/records.js';
 import type { Scripts } from '../redis/scripts.js';
-import type { OnStep } from '../steps.js';
 
 /** What piscina is asked for, and what it gives (workers/makeBlock.ts, workers/sealRaffle.ts). */
 export interface BlockOrder {
@@ -83,7 +83,7 @@ export interface KeeperOptions {
   /** So many deliveries of events were recorded. */
   readonly onEvents: (deliveries: number) => void;
   readonly onError: (error: unknown, gameId: number) => void;
-  readonly onStep: OnStep;
+  readonly onFailpoint: OnFailpoint;
 }
 
 const OUTCOME_BYTES = 2;
@@ -380,16 +380,16 @@ export class BlockKeeper {
     const started = performance.now();
     const { lease, gameId } = queue;
     const fromIndex = queue.leaseEnd!;
-    const { onStep } = this.#options;
+    const { onFailpoint } = this.#options;
     const block = await this.#draw(queue, fromIndex);
-    onStep('block.made');
+    onFailpoint('block.made');
     const count = block.outcomes.byteLength / OUTCOME_BYTES;
     const toIndex = fromIndex + count;
     await leaseBlock(this.#sql, lease, { gameId, fromIndex, toIndex, ...block });
-    onStep('block.leased');
+    onFailpoint('block.leased');
     const outcomes = Buffer.from(block.outcomes.buffer, block.outcomes.byteOffset, block.outcomes.byteLength);
     await this.#scripts.loadBlock(lease.cell, lease.token, gameId, fromIndex, outcomes);
-    onStep('block.loaded');
+    onFailpoint('block.loaded');
     queue.leaseEnd = toIndex;
     queue.blocks.push({ fromIndex, toIndex });
     await this.#open(queue);

@@ -1,7 +1,8 @@
 /** `spindle audit`: runs the checks of src/recovery/audit.ts, shows how far they are, and prints what they found. */
+
+import { audit as runAudit } from '../audit/audit.js';
+import type { AuditReport, Check, Violation } from '../audit/report.js';
 import { connectPostgres } from '../postgres/client.js';
-import { audit as runAudit } from '../recovery/audit.js';
-import type { AuditReport, Check, Violation } from '../recovery/auditReport.js';
 import { connectRedis, openRedisClient } from '../redis/client.js';
 import { type StoreUrls, whole } from './command.js';
 import { Progress } from './progress.js';

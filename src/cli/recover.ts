@@ -15,7 +15,7 @@ import { examine, type Finding } from '../recovery/handshake.js';
 import { prepareCell } from '../recovery/prepare.js';
 import { connectRedis, openRedisClient, type RedisClient, volatility } from '../redis/client.js';
 import { Scripts } from '../redis/scripts.js';
-import { Turns } from '../turns.js';
+import { Semaphore } from '../semaphore.js';
 import { type StoreUrls, UsageError, whole } from './command.js';
 
 export interface RecoverOptions {
@@ -103,8 +103,8 @@ export async function recover(sql: Sql, redis: RedisClient, options: RecoverOpti
             idempotencyPeriodSeconds: installed.idempotencyTtlSeconds,
             isToReplace: options.isToReplace,
             volatile: async () => (options.isVolatileAllowed ? [] : volatility(redis)),
-            turn: new Turns(1),
-            onStep: () => {},
+            turn: new Semaphore(1),
+            onFailpoint: () => {},
             onLost: (_, reason) =>
               options.progress(`cell ${cell}: ${reason}: rebuilding it from the ledger …`),
             onRebuilt: (_, rebuilt) => {

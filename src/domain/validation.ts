@@ -1,4 +1,4 @@
-/** Turns what a compiled typebox schema finds wrong with a value into faults for the caller: all of them. */
+/** Semaphore what a compiled typebox schema finds wrong with a value into faults for the caller: all of them. */
 import type { Validator } from '#typebox/compile';
 import { Settings } from '#typebox/system';
 import type { Fault } from './errors.js';

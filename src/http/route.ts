@@ -1,16 +1,16 @@
 /** What a route is, and how one runs: access, window, body, handler, answer. The spin has a path of its own (spin.ts). */
 import fastJson from 'fast-json-stringify';
 import type { TSchema } from '#typebox';
+import { KIND } from '../cells/batchCodec.js';
+import type { SpinJob } from '../cells/batcher.js';
 import { ApiError, ERRORS, type ErrorEntry } from '../domain/errors.js';
 import type { Partner } from '../domain/game.js';
-import { KIND } from '../spins/batchCodec.js';
-import type { SpinJob } from '../spins/batcher.js';
 import type { Access } from './access.js';
 import { bodyText, check, type JsonObject, parseObject } from './body.js';
 import type { Exchange } from './exchange.js';
+import { CountedJob } from './partner/spin.js';
 import type { Replies, Window } from './reply.js';
 import type { Handle } from './server.js';
-import { CountedJob } from './spin.js';
 
 export const PARTNER_BASE = '/api/partner/v1';
 export const OPERATOR_BASE = '/api/operator/v1';

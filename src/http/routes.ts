@@ -1,25 +1,26 @@
 /** The one table of routes, and how it becomes what the server listens for. */
+
+import { KIND } from '../cells/batchCodec.js';
+import type { SpinJob } from '../cells/batcher.js';
 import { ApiError, ERRORS, type ErrorEntry } from '../domain/errors.js';
 import type { Partner } from '../domain/game.js';
 import { SpinBody, SpinResponse, VersionResponse } from '../domain/requests.js';
 import type { Store } from '../postgres/store.js';
-import { KIND } from '../spins/batchCodec.js';
-import type { SpinJob } from '../spins/batcher.js';
 import type { Access } from './access.js';
-import { type AdjustmentServices, adjustmentRoutes } from './adjustments.js';
 import type { Exchange } from './exchange.js';
-import { type GameServices, gameRoutes } from './games.js';
 import { openApiDocument } from './openapi.js';
-import { parSheetRoutes } from './parSheets.js';
-import { partnerRoutes } from './partners.js';
-import { type PlayerServices, playerRoutes } from './players.js';
-import { raffleRoutes } from './raffles.js';
+import { type AdjustmentServices, adjustmentRoutes } from './operator/adjustments.js';
+import { partnerRoutes } from './operator/partners.js';
+import { raffleRoutes } from './operator/raffles.js';
+import { type GameServices, gameRoutes } from './partner/games.js';
+import { parSheetRoutes } from './partner/parSheets.js';
+import { type PlayerServices, playerRoutes } from './partner/players.js';
+import { type SettlementServices, settlementRoutes } from './partner/settlements.js';
+import { CountedJob, SpinEndpoint, type SpinServices } from './partner/spin.js';
+import { type WebhookServices, webhookRoutes } from './partner/webhooks.js';
 import type { Replies } from './reply.js';
 import { BODY_LIMIT, learn, OPERATOR_BASE, PARTNER_BASE, type Route, serve } from './route.js';
 import type { ServerRoute } from './server.js';
-import { type SettlementServices, settlementRoutes } from './settlements.js';
-import { CountedJob, SpinEndpoint, type SpinServices } from './spin.js';
-import { type WebhookServices, webhookRoutes } from './webhooks.js';
 
 const SPIN_BODY_LIMIT = 4096;
 export const API_VERSION = '1.0.0';

@@ -10,6 +10,7 @@
  * Nothing is trimmed that is not committed; what is read again after a crash begins after the committed cursor.
  */
 import type { NewEvent } from '../domain/webhook.js';
+import type { OnFailpoint } from '../failpoints.js';
 import { type CellLease, FencedError, haltCell } from '../postgres/cells.js';
 import { isUniqueViolation, type Sql } from '../postgres/client.js';
 import { bookEntries, ensurePartition, ProgressError } from '../postgres/ledger.js';
@@ -18,7 +19,6 @@ import type { RedisClient } from '../redis/client.js';
 import { outboxKey } from '../redis/keys.js';
 import { firstIdAt, NO_TOTALS, readOutbox, streamIdOf, type Totals, totalsBefore } from '../redis/records.js';
 import { OutrunError, type Scripts } from '../redis/scripts.js';
-import type { OnStep } from '../steps.js';
 import type { BookedFlush } from './bookedTotals.js';
 import { markBooked, totalsAt, trimOutbox } from './outbox.js';
 import { type LargeWin, Transcoder } from './transcoder.js';
@@ -48,7 +48,7 @@ export interface FlusherOptions {
   /** So many deliveries of events were recorded. */
   readonly onEvents: (deliveries: number) => void;
   readonly onError: (error: unknown, cell: number) => void;
-  readonly onStep: OnStep;
+  readonly onFailpoint: OnFailpoint;
 }
 
 /** Read of one cell at a time, and booked of it in one transaction, which must be done well within its deadline. */
@@ -192,10 +192,10 @@ export class Flusher {
   async #book(owned: OwnedCell, streamEntries: readonly [Buffer, Buffer[]][]): Promise<number> {
     const { lease, records } = owned;
     if (this.#owned.get(lease.cell) !== owned) return streamEntries.length;
-    const { onStep, onFlushed, onConsumed } = this.#options;
+    const { onFailpoint, onFlushed, onConsumed } = this.#options;
     const started = performance.now();
     try {
-      onStep('flush.read');
+      onFailpoint('flush.read');
       records.reset();
       let entriesBefore = 0;
       let taken = 0;
@@ -221,9 +221,9 @@ export class Flusher {
         totals,
         (raffles) => ticketsOf(streamEntries.slice(0, taken), raffles),
         events,
-        onStep,
+        onFailpoint,
       );
-      onStep('flush.committed');
+      onFailpoint('flush.committed');
       owned.cursor = newestId;
       this.#isAwaited ||= hasTickets;
       owned.unsettled =
@@ -264,14 +264,14 @@ export class Flusher {
   async #settle(owned: OwnedCell): Promise<void> {
     const { lease, cursor, unsettled } = owned;
     if (unsettled === undefined) return;
-    const { onStep } = this.#options;
+    const { onFailpoint } = this.#options;
     try {
       // The trim first: a Redis without memory takes nothing else until something is gone.
       await trimOutbox(this.#redis, lease.cell, cursor);
-      onStep('flush.trimmed');
+      onFailpoint('flush.trimmed');
       const totals = unsettled === true ? await totalsAt(this.#redis, lease.cell, cursor) : unsettled;
       await markBooked(this.#scripts, lease, cursor, totals);
-      onStep('flush.marked');
+      onFailpoint('flush.marked');
       if (owned.unsettled === unsettled) owned.unsettled = undefined;
     } catch (error) {
       if (error instanceof OutrunError) this.#giveUp(owned);

@@ -1,5 +1,5 @@
 /**
- * Turns outbox records into ledger rows and sums, byte by byte: no text, no number and no object is made of what is only
+ * Semaphore outbox records into ledger rows and sums, byte by byte: no text, no number and no object is made of what is only
  * carried from the one to the other. Both sides' layouts are theirs (redis/records.ts, postgres/ledger.ts).
  */
 import { CopyWriter, type FlushTotals, ProgressError, ROW } from '../postgres/ledger.js';

@@ -76,16 +76,16 @@ export async function bookEntries(
   totals: FlushTotals,
   ticketsOf: (raffles: ReadonlySet<number>) => readonly Ticket[],
   events: readonly NewEvent[],
-  onStep: (step: 'flush.cursor-moved' | 'flush.rows-copied' | 'flush.totals-added') => void,
+  onFailpoint: (step: 'flush.cursor-moved' | 'flush.rows-copied' | 'flush.totals-added') => void,
 ): Promise<{ deliveries: number; hasTickets: boolean }> {
   return sql.begin(async (tx) => {
     await moveCursor(tx, lease, cursor);
-    onStep('flush.cursor-moved');
+    onFailpoint('flush.cursor-moved');
     await tx.copy(COPY, entries);
-    onStep('flush.rows-copied');
+    onFailpoint('flush.rows-copied');
     const raffles = await addTotals(tx, totals);
     if (raffles.size > 0) await noteTickets(tx, ticketsOf(raffles));
-    onStep('flush.totals-added');
+    onFailpoint('flush.totals-added');
     return { deliveries: await recordEvents(tx, events), hasTickets: raffles.size > 0 };
   });
 }

@@ -9,7 +9,7 @@ import { finishRecovery } from '../postgres/recoveries.js';
 import type { RedisClient } from '../redis/client.js';
 import { cellKey } from '../redis/keys.js';
 import { type CellOwner, cellToken, NotSentError, type Scripts } from '../redis/scripts.js';
-import type { Turns } from '../turns.js';
+import type { Semaphore } from '../semaphore.js';
 import { examine, ForeignError } from './handshake.js';
 import { type RebuildOptions, type Rebuilt, rebuild } from './rebuild.js';
 
@@ -20,7 +20,7 @@ export interface PrepareParts extends RebuildOptions {
   /** Settings of Redis that let it lose what it acknowledged. While there are any, nothing of it is touched. */
   readonly volatile: () => Promise<readonly string[]>;
   /** Rebuilds take turns. */
-  readonly turn: Turns;
+  readonly turn: Semaphore;
   /** Told when a cell has to be rebuilt, and when that has ended; undefined: it failed. */
   readonly onLost: (cell: number, reason: string) => void;
   readonly onRebuilt: (cell: number, rebuilt: Rebuilt | undefined) => void;
@@ -80,10 +80,10 @@ export async function prepareCell(parts: PrepareParts, leased: CellLease): Promi
   parts.onLost(lease.cell, finding.reason);
   let rebuilt: Rebuilt | undefined;
   try {
-    parts.onStep('recovery.detected');
+    parts.onFailpoint('recovery.detected');
     rebuilt = await parts.turn.run(async () => {
       await scripts.claimCell(owner);
-      parts.onStep('recovery.fenced');
+      parts.onFailpoint('recovery.fenced');
       // Before the claim a former owner may have finished what it was about: what was found then may hold no more.
       const again = await examine(sql, redis, lease);
       if (!('reason' in again) || again.state !== finding.state) {

@@ -7,6 +7,14 @@
  * Ended anywhere, it is begun again from the start, under another epoch. What a slower worker still writes is refused:
  * by the fence in Redis, and by the fence in Postgres.
  */
+
+import {
+  FINGERPRINT_BYTES,
+  REQUEST_KEY_BYTES,
+  writeFingerprint,
+  writeRequestKey,
+} from '../cells/batchCodec.js';
+import type { OnFailpoint } from '../failpoints.js';
 import type { CellLease } from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
 import {
@@ -43,18 +51,11 @@ import {
   writePlayer,
 } from '../redis/records.js';
 import { type CellOwner, cellToken, type Scripts } from '../redis/scripts.js';
-import {
-  FINGERPRINT_BYTES,
-  REQUEST_KEY_BYTES,
-  writeFingerprint,
-  writeRequestKey,
-} from '../spins/batchCodec.js';
-import type { OnStep } from '../steps.js';
 import type { Unfit } from './handshake.js';
 
 export interface RebuildOptions {
   readonly idempotencyPeriodSeconds: number;
-  readonly onStep: OnStep;
+  readonly onFailpoint: OnFailpoint;
 }
 
 /** What a rebuild came to. */
@@ -79,19 +80,19 @@ export async function rebuild(
   owner: CellOwner,
   { reason, token }: Unfit,
 ): Promise<Rebuilt> {
-  const { sql, redis, scripts, onStep } = parts;
+  const { sql, redis, scripts, onFailpoint } = parts;
   const { cell } = lease;
   const started = performance.now();
   const begun = await beginRecovery(sql, lease, reason, BigInt(token?.split(':')[1] ?? 0));
-  onStep('recovery.voided');
+  onFailpoint('recovery.voided');
   await scripts.claimCell(owner, await keysOf(redis, cell));
-  onStep('recovery.cleared');
+  onFailpoint('recovery.cleared');
   const filled = { players: 0, requests: 0 };
   const record = (step: string, isFinished = false): Promise<void> =>
     recordRecovery(sql, begun.lease, { step, isFinished, ...filled });
 
   await fillPartners(parts, owner);
-  onStep('recovery.partners');
+  onFailpoint('recovery.partners');
   await record('players and requests');
   const progress = setInterval(() => record('players and requests').catch(() => {}), PROGRESS_MS);
   try {
@@ -101,7 +102,7 @@ export async function rebuild(
   }
   await record('games');
   await fillGames(parts, owner);
-  onStep('recovery.games');
+  onFailpoint('recovery.games');
 
   const { cursorId } = begun.lease;
   const [seconds, microseconds] = await redis.time();
@@ -111,9 +112,9 @@ export async function rebuild(
   const booked = writeBooked({ id: cursorId, totals: NO_TOTALS });
   const epoch = cellToken(begun.lease.token, owner.serverId!);
   await scripts.fencedSet(owner, cellKey(cell), ['last', last, 'booked', booked, 'epoch', epoch]);
-  onStep('recovery.installed');
+  onFailpoint('recovery.installed');
   await record('finished', true);
-  onStep('recovery.recorded');
+  onFailpoint('recovery.recorded');
   return { ...begun, ...filled, seconds: (performance.now() - started) / 1000 };
 }
 
@@ -151,7 +152,7 @@ async function fillGames({ sql, scripts }: Parts, owner: CellOwner): Promise<voi
 }
 
 async function fillPlayersAndRequests(
-  { sql, redis, scripts, idempotencyPeriodSeconds, onStep }: Parts,
+  { sql, redis, scripts, idempotencyPeriodSeconds, onFailpoint }: Parts,
   owner: CellOwner,
   filled: { players: number; requests: number },
 ): Promise<void> {
@@ -206,7 +207,7 @@ async function fillPlayersAndRequests(
     pause,
   );
   await filler.finish();
-  onStep('recovery.requests');
+  onFailpoint('recovery.requests');
 
   const fill = (player: PlayerState): void => {
     const { partnerId, playerId, firstId } = player;
@@ -231,7 +232,7 @@ async function fillPlayersAndRequests(
     if (filler.isBusy) await filler.pause();
   }
   await filler.finish();
-  onStep('recovery.players');
+  onFailpoint('recovery.players');
 }
 
 /** How the requestId of a spin is named, and what it binds to beside its entry. */

@@ -1,7 +1,10 @@
 /** The http role: serves both APIs. */
 import type { Logger } from 'pino';
+import type { Catalog } from '../catalog/catalog.js';
+import { Acknowledgements } from '../cells/acknowledgements.js';
+import { Adjuster } from '../cells/adjuster.js';
+import { type Dealt, SpinBatcher, within } from '../cells/batcher.js';
 import type { Config } from '../config.js';
-import type { Directory } from '../directory/directory.js';
 import { ERRORS, type ErrorEntry } from '../domain/errors.js';
 import { SpinIds } from '../domain/spinId.js';
 import { SetupError } from '../embedded/index.js';
@@ -21,9 +24,6 @@ import { Durability } from '../redis/durability.js';
 import { openLookups } from '../redis/lookups.js';
 import type { Scripts } from '../redis/scripts.js';
 import { Settlements } from '../settlement/settlements.js';
-import { Acknowledgements } from '../spins/acknowledgements.js';
-import { Adjuster } from '../spins/adjuster.js';
-import { type Dealt, SpinBatcher, within } from '../spins/batcher.js';
 import type { Undo } from '../undo.js';
 import { judgeRegistration, type Resolve } from '../webhooks/destination.js';
 
@@ -41,7 +41,7 @@ export interface FrontEndParts {
   redis: RedisClient;
   redisUrl: string;
   scripts: Scripts;
-  directory: Directory;
+  catalog: Catalog;
   metrics: Metrics;
   installed: Installation;
   operatorKey: string;
@@ -51,7 +51,7 @@ export interface FrontEndParts {
 
 /** Serves both APIs. @returns the port. */
 export async function startFrontEnd(parts: FrontEndParts): Promise<number> {
-  const { config, log, undo, redis, scripts, directory, metrics, installed, store } = parts;
+  const { config, log, undo, redis, scripts, catalog, metrics, installed, store } = parts;
   const spinIds = new SpinIds(installed.spinIdKey);
   const durability = new Durability(redis, (volatile) => {
     metrics.redisVolatile.set(volatile.length > 0 ? 1 : 0);
@@ -85,7 +85,7 @@ export async function startFrontEnd(parts: FrontEndParts): Promise<number> {
     together: (calls) => redis.together(calls),
     isReady: () => isReady(redis),
     whenReady: (timeoutMs) => whenReady(redis, timeoutMs),
-    epochOf: (cell) => (isVolatile() ? undefined : directory.epochOf(cell)),
+    epochOf: (cell) => (isVolatile() ? undefined : catalog.epochOf(cell)),
     spinIds,
     serverOf: () => redis.serverId,
     booked,
@@ -99,7 +99,7 @@ export async function startFrontEnd(parts: FrontEndParts): Promise<number> {
       log.warn({ err: error, cell, size }, 'a batch of spins had no answer');
     },
     // A rebuilt cell has another epoch: the sooner it is known here, the sooner the cell deals again.
-    onEpoch: () => void directory.refresh().catch(() => {}),
+    onEpoch: () => void catalog.refresh().catch(() => {}),
   });
   const isDebugging = log.isLevelEnabled('debug');
   const replies = new Replies((exchange, status, errorCode) => {
@@ -116,9 +116,9 @@ export async function startFrontEnd(parts: FrontEndParts): Promise<number> {
   const used = new Map<number, Date>();
   const access = new Access(
     {
-      keyByHash: (hash) => directory.keyByHash(hash),
-      partner: (partnerId) => directory.partner(partnerId),
-      refresh: () => directory.refresh(),
+      keyByHash: (hash) => catalog.keyByHash(hash),
+      partner: (partnerId) => catalog.partner(partnerId),
+      refresh: () => catalog.refresh(),
       countFailure: (address, limit) => scripts.countFailure(address, limit),
       onKeyUsed: (keyId) => used.set(keyId, NOW.date),
       onError: (exchange, error, entry) => onFault(exchange, 'authenticate', error, entry),
@@ -172,9 +172,9 @@ export async function startFrontEnd(parts: FrontEndParts): Promise<number> {
     }),
     spinIds,
     playerIdKey: installed.playerIdKey,
-    partner: (partnerId) => directory.partner(partnerId),
-    game: (gameId) => directory.game(gameId),
-    refresh: () => directory.refresh(),
+    partner: (partnerId) => catalog.partner(partnerId),
+    game: (gameId) => catalog.game(gameId),
+    refresh: () => catalog.refresh(),
     judgeUrl: (url, environment) => judgeRegistration(url, environment, parts.resolve),
     submit: (job) => batcher.submit(job),
     adjust: (actor, wanted, partner) => adjuster.adjust(actor, wanted, partner),
@@ -190,18 +190,18 @@ export async function startFrontEnd(parts: FrontEndParts): Promise<number> {
     },
     isSoldOut: async ({ gameId }) => {
       const deadline = performance.now() + config.SPIN_DEADLINE_MS;
-      const isClosed = (): boolean => directory.game(gameId)?.status === 'CLOSED';
+      const isClosed = (): boolean => catalog.game(gameId)?.status === 'CLOSED';
       while (!isClosed()) {
         const leftMs = deadline - performance.now();
         if (leftMs <= 0) return false;
-        await within(directory.refresh(), leftMs).catch(() => {});
+        await within(catalog.refresh(), leftMs).catch(() => {});
         if (!isClosed()) await new Promise((resolve) => setTimeout(resolve, SOLD_OUT_POLL_MS));
       }
       return true;
     },
     onDealt: (game, payoutMicros) => metrics.dealt(game.wagerMicros, payoutMicros),
     onFault,
-    missing: () => missing(lookups, store, directory, isVolatile() ? durability.volatile : []),
+    missing: () => missing(lookups, store, catalog, isVolatile() ? durability.volatile : []),
   };
   metrics.gauge('spindle_http_open_requests', 'Requests that are not answered yet', () => server.open);
   metrics.gauge('spindle_batch_pending', 'Requests in the batcher', () => batcher.pending);

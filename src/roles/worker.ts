@@ -3,9 +3,10 @@ import { join } from 'node:path';
 import type { Logger } from 'pino';
 import { Piscina } from 'piscina';
 import { BlockKeeper } from '../blocks/keeper.js';
+import type { Catalog } from '../catalog/catalog.js';
 import type { Config } from '../config.js';
-import type { Directory } from '../directory/directory.js';
 import type { SpinIds } from '../domain/spinId.js';
+import type { OnFailpoint } from '../failpoints.js';
 import { BookedTotals } from '../ledger/bookedTotals.js';
 import { Flusher } from '../ledger/flusher.js';
 import { Housekeeping } from '../ledger/housekeeping.js';
@@ -23,10 +24,9 @@ import { connectRedis, isReady, openRedisClient, type RedisClient } from '../red
 import { Durability } from '../redis/durability.js';
 import { cellTokens, openLookups } from '../redis/lookups.js';
 import { cellToken, type Scripts } from '../redis/scripts.js';
+import { Semaphore } from '../semaphore.js';
 import { SettlementJob } from '../settlement/job.js';
 import { Settlements } from '../settlement/settlements.js';
-import type { OnStep } from '../steps.js';
-import { Turns } from '../turns.js';
 import type { Undo } from '../undo.js';
 import { Deliverer } from '../webhooks/deliverer.js';
 import type { Resolve } from '../webhooks/destination.js';
@@ -63,16 +63,16 @@ export interface WorkerParts {
   redisUrl: string;
   idempotencyTtlSeconds: number;
   scripts: Scripts;
-  directory: Directory;
+  catalog: Catalog;
   spinIds: SpinIds;
   resolve: Resolve;
   now: () => number;
   metrics: Metrics;
-  onStep: OnStep;
+  onFailpoint: OnFailpoint;
 }
 
 export async function startWorker(parts: WorkerParts): Promise<BlockKeeper> {
-  const { config, log, undo, sql, redis, scripts, directory, metrics, onStep } = parts;
+  const { config, log, undo, sql, redis, scripts, catalog, metrics, onFailpoint } = parts;
   const reader = connectRedis(parts.redisUrl, () => metrics.storeErrors.inc({ store: 'redis' }));
   undo.add(() => reader.disconnect());
   await openRedisClient(reader);
@@ -116,8 +116,8 @@ export async function startWorker(parts: WorkerParts): Promise<BlockKeeper> {
     onError: onWebhookError,
   });
   const keeper = new BlockKeeper(sql, redis, scripts, pool, {
-    gamesOfCell: (cell) => directory.gamesOfCell(cell),
-    minReadyBlocks: (partnerId) => directory.minReadyBlocks(partnerId),
+    gamesOfCell: (cell) => catalog.gamesOfCell(cell),
+    minReadyBlocks: (partnerId) => catalog.minReadyBlocks(partnerId),
     sealer: join(config.workersDir, 'sealRaffle.js'),
     onMade: ({ outcomes, makeSeconds, totalSeconds }) => {
       metrics.blockOutcomes.inc(outcomes);
@@ -129,7 +129,7 @@ export async function startWorker(parts: WorkerParts): Promise<BlockKeeper> {
       log.warn({ err: error, gameId }, 'a block could not be made or loaded; trying again');
     },
     onEvents,
-    onStep,
+    onFailpoint,
   });
   /** Cells that are not served, and when that was found last; those whose ledger was halted here, and when. */
   const refused = new Map<number, number>();
@@ -146,14 +146,14 @@ export async function startWorker(parts: WorkerParts): Promise<BlockKeeper> {
     },
     onBooked: ({ cell, token }, cursor) => announceBooked(redis, { cell, epoch: token, cursor }),
     onConsumed: (cell, games) => keeper.consumed(cell, games),
-    largeWinThreshold: (partnerId) => directory.largeWinThreshold(partnerId),
+    largeWinThreshold: (partnerId) => catalog.largeWinThreshold(partnerId),
     eventsOf: (wins) =>
       largeWinEvents(
         {
           spinIds: parts.spinIds,
-          largeWinThreshold: (partnerId) => directory.largeWinThreshold(partnerId),
-          game: (gameId) => directory.game(gameId),
-          refresh: () => directory.refresh(),
+          largeWinThreshold: (partnerId) => catalog.largeWinThreshold(partnerId),
+          game: (gameId) => catalog.game(gameId),
+          refresh: () => catalog.refresh(),
         },
         wins,
       ),
@@ -168,7 +168,7 @@ export async function startWorker(parts: WorkerParts): Promise<BlockKeeper> {
       metrics.storeErrors.inc({ store: 'ledger' });
       log.warn({ err: error, cell }, 'a flush failed; trying again');
     },
-    onStep,
+    onFailpoint,
   });
   const housekeeping = new Housekeeping(
     redis,
@@ -188,7 +188,7 @@ export async function startWorker(parts: WorkerParts): Promise<BlockKeeper> {
     },
   });
   const durability = new Durability(redis, () => {});
-  const rebuilds = new Turns(REBUILDS_AT_ONCE);
+  const rebuilds = new Semaphore(REBUILDS_AT_ONCE);
   const ownership = new Ownership(sql, {
     prepare: (lease: CellLease) =>
       prepareCell(
@@ -199,7 +199,7 @@ export async function startWorker(parts: WorkerParts): Promise<BlockKeeper> {
           idempotencyPeriodSeconds: parts.idempotencyTtlSeconds,
           volatile: async () => (config.allowVolatileRedis ? [] : durability.find()),
           turn: rebuilds,
-          onStep,
+          onFailpoint,
           onLost: (cell, reason) => {
             metrics.recoveriesUnderWay.inc();
             log.error(
@@ -288,7 +288,7 @@ export async function startWorker(parts: WorkerParts): Promise<BlockKeeper> {
     sql,
     redis,
     lookups,
-    directory,
+    catalog,
     keeper,
     ownership,
     totals,

@@ -1,8 +1,8 @@
 /** What a worker says of the cells that it writes, of their games, and of the stores, whenever it is scraped. */
 import type { Piscina } from 'piscina';
 import type { BlockKeeper, QueueDepth } from '../blocks/keeper.js';
+import type { Catalog } from '../catalog/catalog.js';
 import type { Config } from '../config.js';
-import type { Directory } from '../directory/directory.js';
 import type { OutcomeStatistics } from '../domain/presentation.js';
 import { rtpSurprise } from '../domain/rtp.js';
 import type { BookedTotals } from '../ledger/bookedTotals.js';
@@ -23,7 +23,7 @@ export interface WorkerMetricsParts {
   readonly sql: Sql;
   readonly redis: RedisClient;
   readonly lookups: Lookups;
-  readonly directory: Directory;
+  readonly catalog: Catalog;
   readonly keeper: BlockKeeper;
   readonly ownership: Ownership;
   readonly totals: BookedTotals;
@@ -150,14 +150,14 @@ interface ShownGame {
 }
 
 /** Of thousands of games only so many have series of their own: those that need to be looked at, then those spun most. */
-function gameMetrics({ config, metrics, directory, keeper, ownership, totals }: WorkerMetricsParts): void {
+function gameMetrics({ config, metrics, catalog, keeper, ownership, totals }: WorkerMetricsParts): void {
   const gameOf = (depth: QueueDepth, booked: GameTotals | undefined): ShownGame => {
     const { gameId, blocks, minReadyBlocks = 0 } = depth;
     const spins = booked === undefined ? 0 : Number(booked.spins);
     const wageredUsd = booked === undefined ? 0 : Number(booked.wageredMicros) / 1e6;
     const paidUsd = booked === undefined ? 0 : Number(booked.paidMicros) / 1e6;
-    const statistics = directory.statistics(gameId);
-    const game = directory.game(gameId);
+    const statistics = catalog.statistics(gameId);
+    const game = catalog.game(gameId);
     const surprise =
       statistics === undefined || game === undefined || spins === 0
         ? undefined

@@ -13,7 +13,7 @@ export interface LargeWinServices {
   refresh(): Promise<void>;
 }
 
-/** Tells the large wins from what may be some. @throws where the directory can't be read, or lacks what was spun. */
+/** Tells the large wins from what may be some. @throws where the catalog can't be read, or lacks what was spun. */
 export async function largeWinEvents(
   services: LargeWinServices,
   wins: readonly LargeWin[],

@@ -79,7 +79,7 @@ interface Served {
 }
 
 /** What a state makes of an answer: the states after it, or what it would have expected. */
-type Step = readonly State[] | string;
+type Failpoint = readonly State[] | string;
 
 export class PartnerModel {
   readonly keys: Key[] = [];
@@ -443,7 +443,7 @@ export class PartnerModel {
     throw new Violation(`Can't be explained${order}:\n  ${reasons.join('\n  ')}`);
   }
 
-  #step(state: State, served: Served): Step {
+  #step(state: State, served: Served): Failpoint {
     const { request } = served.exchange;
     switch (request.kind) {
       case 'spin':
@@ -457,7 +457,7 @@ export class PartnerModel {
     }
   }
 
-  #spin(state: State, request: SpinRequest, { exchange, answer, settings, record }: Served): Step {
+  #spin(state: State, request: SpinRequest, { exchange, answer, settings, record }: Served): Failpoint {
     const outcome = outcomeOf(answer);
     const bound = request.requestId === undefined ? undefined : state.bound.get(request.requestId);
     if (bound !== undefined) return this.#replay(state, request, bound, answer, record);
@@ -492,7 +492,7 @@ export class PartnerModel {
     bound: Bound,
     answer: Answer,
     record: SpinRecord | undefined,
-  ): Step {
+  ): Failpoint {
     const first = bound.request;
     const isSameRequest =
       first.gameId === request.gameId &&
@@ -519,7 +519,7 @@ export class PartnerModel {
     return { ...state, lostDeals: new Map(state.lostDeals).set(place, { ...deal, spinId: record.spinId }) };
   }
 
-  #player(state: State, playerId: string, { exchange, answer }: Served): Step {
+  #player(state: State, playerId: string, { exchange, answer }: Served): Failpoint {
     const player = state.players.get(playerId);
     if (player === undefined) return outcomeOf(answer) === '404 KS-4204' ? [state] : '404 KS-4204';
     const json = parsed(answer.text);
@@ -535,7 +535,13 @@ export class PartnerModel {
     return [state];
   }
 
-  #page(state: State, playerId: string, page: number, limit: number, { exchange, answer }: Served): Step {
+  #page(
+    state: State,
+    playerId: string,
+    page: number,
+    limit: number,
+    { exchange, answer }: Served,
+  ): Failpoint {
     const player = state.players.get(playerId);
     if (player === undefined) return outcomeOf(answer) === '404 KS-4204' ? [state] : '404 KS-4204';
     const json = parsed(answer.text);

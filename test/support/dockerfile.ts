@@ -1,6 +1,6 @@
 /** Reads a Dockerfile: its stages and their instructions, as far as ours has them. */
 
-export interface Step {
+export interface Failpoint {
   /** `RUN`, `COPY`, …. */
   readonly name: string;
   /** All that follows, on one line, without the instruction's own flags. */
@@ -14,13 +14,13 @@ export interface Step {
 export interface Stage {
   readonly name: string | undefined;
   readonly image: string;
-  readonly steps: readonly Step[];
+  readonly steps: readonly Failpoint[];
 }
 
 /** @throws Error where it has what is not read here. */
 export function dockerfile(text: string): Stage[] {
   const variables = new Map<string, string>();
-  const stages: (Stage & { steps: Step[] })[] = [];
+  const stages: (Stage & { steps: Failpoint[] })[] = [];
   const lines = text
     .replace(/^#.*\n/gm, '')
     .replace(/\\\n\s*/g, '')

@@ -1,0 +1,77 @@
+/**
+ * The Fastify baseline's ledger: what is in the outbox goes to Postgres, rows and cursor in one transaction, and is trimmed
+ * once that is committed.
+ */
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { Redis } from 'ioredis';
+import type { Sql } from 'postgres';
+
+const ENTRIES_MAX = 5000;
+const BLOCK_MS = 200;
+/** Least time from one flush to the next, as the service has it by default: one commit serves many spins. */
+const INTERVAL_MS = 40;
+
+/** A stream entry's fields are the script's, in its order: name, value, name, value, … */
+type Entry = [id: string, fields: string[]];
+
+export async function createLedger(sql: Sql): Promise<void> {
+  await sql`
+    CREATE TABLE spins (
+      at_ms bigint NOT NULL, seq integer NOT NULL, game_id integer NOT NULL, player_id text NOT NULL,
+      outcome integer NOT NULL, wager_micros bigint NOT NULL, payout_micros bigint NOT NULL,
+      balance_micros bigint NOT NULL, request_id text, PRIMARY KEY (at_ms, seq))`;
+  await sql`CREATE INDEX ON spins (player_id, at_ms)`;
+  await sql`CREATE TABLE outbox_cursor (only_row boolean PRIMARY KEY DEFAULT true, stream_id text NOT NULL)`;
+  await sql`INSERT INTO outbox_cursor (stream_id) VALUES ('0-0')`;
+}
+
+/** @throws where Postgres or Redis refuses: what is not committed stays in the outbox. */
+export async function flushForever(redisUrl: string, sql: Sql): Promise<never> {
+  // A connection of its own: its reads block.
+  const redis = new Redis(redisUrl, { protocol: 2 });
+  const [row] = await sql<{ stream_id: string }[]>`SELECT stream_id FROM outbox_cursor`;
+  let cursor = row!.stream_id;
+  for (;;) {
+    const startedMs = performance.now();
+    const answer = await redis.xread('COUNT', ENTRIES_MAX, 'BLOCK', BLOCK_MS, 'STREAMS', 'outbox', cursor);
+    const entries = (answer?.[0]?.[1] ?? []) as Entry[];
+    if (entries.length > 0) {
+      cursor = await book(sql, entries, cursor);
+      await redis.xtrim('outbox', 'MINID', idAfter(cursor));
+    }
+    const restMs = INTERVAL_MS - (performance.now() - startedMs);
+    if (restMs > 0) await new Promise((resolve) => setTimeout(resolve, restMs));
+  }
+}
+
+async function book(sql: Sql, entries: readonly Entry[], from: string): Promise<string> {
+  const to = entries.at(-1)![0];
+  await sql.begin(async (tx) => {
+    const moved = await tx`UPDATE outbox_cursor SET stream_id = ${to} WHERE stream_id = ${from}`;
+    if (moved.count !== 1) throw new Error(`The cursor is not at ${from}`);
+    const copy = await tx`
+      COPY spins (at_ms, seq, game_id, player_id, outcome, wager_micros, payout_micros, balance_micros, request_id)
+      FROM STDIN`.writable();
+    await pipeline(Readable.from([entries.map(copyLine).join('')]), copy);
+  });
+  return to;
+}
+
+function copyLine([id, fields]: Entry): string {
+  const [, game, , player, , outcome, , wager, , payout, , balance, , request] = fields as string[];
+  const requestId = request === '' ? '\\N' : escaped(request!);
+  return `${id.replace('-', '\t')}\t${game}\t${escaped(player!)}\t${outcome}\t${wager}\t${payout}\t${balance}\t${requestId}\n`;
+}
+
+/** Text as COPY's text format wants it (PostgreSQL documentation, "COPY", File Formats). */
+const escaped = (text: string): string =>
+  /[\\\t\n\r]/.test(text)
+    ? text.replace(/[\\\t\n\r]/g, (c) => ({ '\\': '\\\\', '\t': '\\t', '\n': '\\n' })[c] ?? '\\r')
+    : text;
+
+/** The smallest stream id after this one. */
+function idAfter(id: string): string {
+  const [ms, seq] = id.split('-');
+  return `${ms}-${Number(seq) + 1}`;
+}

@@ -1,0 +1,151 @@
+/**
+ * Checks everything that the two stores hold against each other and against what is sealed and certified, while the
+ * service goes on. Nothing is written or locked, and what is under way is not mistaken for a fault:
+ *
+ *   one snapshot of Postgres ──> blocks ──> ledger, one pass ──> postings
+ *   Redis, after it          ──> players, requestIds, blocks, counters, outboxes, epochs; what they name and the snapshot
+ *                                does not have is looked for in the outbox and in the ledger as it is then
+ *
+ * Memory: about 100 bytes for each player, 60 for each requestId of the last two idempotency periods.
+ */
+import { type AuditReads, openAuditReads, STRAY } from '../postgres/auditReads.js';
+import { sheetsOf } from '../postgres/catalog.js';
+import type { Sql } from '../postgres/client.js';
+import { openRedisAuditReads, type RedisAuditReads } from '../redis/auditReads.js';
+import type { RedisClient } from '../redis/client.js';
+import { auditLoaded, auditSealed, type Redraw } from './blocks.js';
+import { LedgerPass } from './ledger.js';
+import { type AuditReport, Findings } from './report.js';
+import { auditCells, auditPlayers, auditRequests, type StoresAudit } from './stores.js';
+
+export type Phase = 'blocks' | 'ledger' | 'postings' | 'players' | 'requests' | 'loaded blocks' | 'cells';
+
+export interface AuditOptions {
+  /** Violations that are listed of each check. */
+  readonly limit: number;
+  /** Draws each block again and compares; undefined: that is left out. */
+  readonly redraw: Redraw | undefined;
+  /** @param total 0 where it is not known */
+  readonly onProgress: (phase: Phase, done: number, total: number) => void;
+}
+
+/** A store did not answer, or not with what was asked for. */
+class StoreError extends Error {}
+
+/**
+ * Runs all checks.
+ * @param sql with two connections at least
+ * @returns what was found; where a store fails, what was found until then, and why it is not all.
+ */
+export async function audit(sql: Sql, redis: RedisClient, options: AuditOptions): Promise<AuditReport> {
+  const startedAt = new Date();
+  const started = performance.now();
+  const findings = new Findings(options.limit);
+  const speed = { rows: 0, seconds: 0 };
+  let interrupted: string | undefined;
+  try {
+    await run(sql, redis, findings, speed, options);
+  } catch (error) {
+    if (!(error instanceof StoreError)) throw error;
+    interrupted = error.message;
+  }
+  const checks = findings.checks();
+  return {
+    startedAt,
+    seconds: (performance.now() - started) / 1000,
+    rows: speed.rows,
+    rowsPerSecond: speed.seconds === 0 ? 0 : Math.round(speed.rows / speed.seconds),
+    checks,
+    violations: checks.reduce((sum, check) => sum + check.violations, 0),
+    interrupted,
+  };
+}
+
+async function run(
+  sql: Sql,
+  client: RedisClient,
+  findings: Findings,
+  speed: { rows: number; seconds: number },
+  { redraw, onProgress }: AuditOptions,
+): Promise<void> {
+  const postgres = guarded('Postgres', openAuditReads(sql));
+  const redis = guarded('Redis', openRedisAuditReads(client));
+  await redis.timeMs();
+  const { facts, pass } = await postgres.snapshot(async (snapshot) => {
+    const { facts } = snapshot;
+    let total = 0;
+    for (const { spins } of facts.gameDays) total += Number(spins);
+    for (const { players } of facts.openingDays) total += Number(players);
+    const sheetIds = [...facts.sheets.keys()];
+    const redrawing = redraw && { draw: redraw, sheets: await sheetsOf(sql, sheetIds) };
+    await auditSealed(snapshot, findings, redrawing, (done) => onProgress('blocks', done, 0));
+    const pass = new LedgerPass(facts, findings);
+    const started = performance.now();
+    await pass.read(snapshot.ledger, postgres, () => onProgress('ledger', pass.rows, total));
+    speed.rows = pass.rows;
+    speed.seconds = (performance.now() - started) / 1000;
+    onProgress('postings', 0, 0);
+    await snapshot.unbalancedPostings(
+      (row) =>
+        findings.found(
+          'double-entry',
+          'the postings of the entry do not sum to zero',
+          { entry: row.big(0).toString() },
+          '0 of 2 postings',
+          `${row.text(1)} of ${row.big(2)} postings`,
+        ),
+      async () => {},
+    );
+    findings.looked('double-entry', 'entries with their postings', pass.rows);
+    await snapshot.strayTickets(
+      (row) => {
+        const problem =
+          row.int(STRAY.ofLedger) === 1
+            ? 'the requestId of a ticket is not noted as its own'
+            : 'a requestId is noted for a ticket that the ledger has not';
+        findings.found('requests', problem, {
+          entry: row.big(STRAY.entryId).toString(),
+          game: row.int(STRAY.gameId),
+          request: row.text(STRAY.requestId),
+        });
+      },
+      async () => {},
+    );
+    return { facts, pass };
+  });
+
+  const stores: StoresAudit = { facts, findings, postgres, redis, onProgress };
+  await auditPlayers(stores, pass.players);
+  await auditRequests(stores, pass);
+  onProgress('loaded blocks', 0, 0);
+  await auditLoaded(facts, findings, postgres, redis);
+  await auditCells(stores);
+}
+
+/** The same functions, whose failures say which store it was. */
+function guarded<T extends AuditReads | RedisAuditReads>(store: string, reads: T): T {
+  const failed = (error: unknown): never => {
+    // A defect of the audit's own is not the store's.
+    const isOurs =
+      error instanceof TypeError || error instanceof RangeError || error instanceof ReferenceError;
+    if (error instanceof StoreError || isOurs) throw error;
+    const message = error instanceof Error ? error.message || error.name : String(error);
+    throw new StoreError(`${store} does not answer: ${message}`, { cause: error });
+  };
+  async function* pages(source: AsyncIterable<unknown>): AsyncGenerator<unknown> {
+    try {
+      yield* source;
+    } catch (error) {
+      failed(error);
+    }
+  }
+  return Object.fromEntries(
+    Object.entries(reads).map(([name, run]: [string, (...args: unknown[]) => unknown]) => [
+      name,
+      (...args: unknown[]) => {
+        const answer = run(...args);
+        return answer instanceof Promise ? answer.catch(failed) : pages(answer as AsyncIterable<unknown>);
+      },
+    ]),
+  ) as unknown as T;
+}

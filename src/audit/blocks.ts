@@ -1,0 +1,296 @@
+/** Sealed blocks and pools: their commitments, that they leave no gap, that Redis holds the same bytes; on request their drawing. */
+import { createHash } from 'node:crypto';
+import type { ParSheet } from '../domain/par.js';
+import { shufflePool } from '../domain/raffle.js';
+import {
+  type AuditedRaffle,
+  type AuditReads,
+  BLOCKS,
+  type Facts,
+  type Snapshot,
+} from '../postgres/auditReads.js';
+import type { CopyRow } from '../postgres/copyReader.js';
+import type { LoadedBlock, RedisAuditReads } from '../redis/auditReads.js';
+import type { GameRecord } from '../redis/records.js';
+import type { Findings, Place } from './report.js';
+
+const OUTCOME_BYTES = 2;
+/** Blocks read from Postgres at a time: some megabytes at the most. */
+const COMPARED_AT_A_TIME = 8;
+
+/** Draws a block's outcomes again (workers/makeBlock.ts). */
+export type Redraw = (sheet: ParSheet, seed: Uint8Array, count: number) => Uint16Array;
+
+export interface RedrawOptions {
+  readonly draw: Redraw;
+  readonly sheets: ReadonlyMap<number, ParSheet>;
+}
+
+/** @param onBlocks told after each piece. */
+export async function auditSealed(
+  { facts, blocks }: Snapshot,
+  findings: Findings,
+  redraw: RedrawOptions | undefined,
+  onBlocks: (blocks: number) => void,
+): Promise<void> {
+  const sheetIds = new Map(facts.games.map((game) => [game.gameId, game.parSheetId]));
+  let count = 0;
+  let outcomeCount = 0;
+  let gameId = -1;
+  let end = 0;
+  const judge = (row: CopyRow): void => {
+    const fromIndex = row.safe(BLOCKS.fromIndex);
+    const toIndex = row.safe(BLOCKS.toIndex);
+    const outcomes = row.bytes(BLOCKS.outcomes);
+    if (row.int(BLOCKS.gameId) !== gameId) {
+      gameId = row.int(BLOCKS.gameId);
+      end = 0;
+    }
+    const at = { game: gameId, from: fromIndex, to: toIndex };
+    if (fromIndex !== end) {
+      findings.found('blocks', 'the block does not begin where the one before ends', at, end, fromIndex);
+    }
+    end = toIndex;
+    const bytes = (toIndex - fromIndex) * OUTCOME_BYTES;
+    if (outcomes.length !== bytes) {
+      findings.found('blocks', 'the block has another length in bytes', at, bytes, outcomes.length);
+    }
+    const commitment = row.bytes(BLOCKS.commitment).toString('hex');
+    const raffle = facts.raffles.get(gameId);
+    const sealed =
+      raffle === undefined
+        ? commitmentOf(row.bytes(BLOCKS.nonce), gameId, fromIndex, outcomes)
+        : poolCommitmentOf(row.bytes(BLOCKS.nonce), row.bytes(BLOCKS.seed), gameId, raffle.text, outcomes);
+    if (sealed !== commitment) {
+      findings.found('blocks', 'the commitment is not that of the block', at, sealed, commitment);
+    }
+    if (raffle !== undefined) judgePool(raffle, outcomes, findings, at);
+    if (redraw !== undefined) {
+      const sheet = redraw.sheets.get(sheetIds.get(gameId) ?? -1);
+      const draw = (): Uint16Array => {
+        const seed = row.bytes(BLOCKS.seed);
+        if (raffle !== undefined) {
+          return shufflePool({ ...raffle, prizes: raffle.counts.map((count) => ({ count })) }, seed);
+        }
+        if (sheet === undefined) throw new Error("the game's PAR sheet is not there");
+        return redraw.draw(sheet, seed, Math.floor(outcomes.length / OUTCOME_BYTES));
+      };
+      const problem = drawnDifference(draw, outcomes);
+      if (problem !== undefined) findings.found('blocks', problem, at);
+    }
+    count++;
+    outcomeCount += outcomes.length / OUTCOME_BYTES;
+  };
+  await blocks(judge, async () => onBlocks(count));
+  findings.looked('blocks', 'blocks', count);
+  findings.looked('blocks', redraw === undefined ? 'outcomes' : 'outcomes drawn again', outcomeCount);
+}
+
+/** As src/domain/outcome.ts documents it, computed here again. */
+function commitmentOf(nonce: Buffer, gameId: number, fromIndex: number, outcomes: Buffer): string {
+  const position = Buffer.alloc(16);
+  position.writeUInt32BE(gameId, 0);
+  position.writeBigUInt64BE(BigInt(fromIndex), 4);
+  position.writeUInt32BE(Math.floor(outcomes.length / OUTCOME_BYTES), 12);
+  return createHash('sha256')
+    .update('spindle block v1\n')
+    .update(nonce)
+    .update(position)
+    .update(outcomes)
+    .digest('hex');
+}
+
+/** As src/domain/raffle.ts documents it, computed here again. */
+function poolCommitmentOf(
+  nonce: Buffer,
+  seed: Buffer,
+  gameId: number,
+  table: string,
+  outcomes: Buffer,
+): string {
+  const number = Buffer.alloc(4);
+  number.writeUInt32BE(gameId, 0);
+  const tableHash = createHash('sha256').update(table, 'utf8').digest();
+  return createHash('sha256')
+    .update(Buffer.concat([Buffer.from('spindle pool v1\n'), nonce, seed, number, tableHash, outcomes]))
+    .digest('hex');
+}
+
+/** A pool has as many tickets as the table, and each prize on exactly as many as the table says. */
+function judgePool(
+  { poolSize, counts }: AuditedRaffle,
+  outcomes: Buffer,
+  findings: Findings,
+  at: Place,
+): void {
+  const tickets = Math.floor(outcomes.length / OUTCOME_BYTES);
+  if (tickets !== poolSize) {
+    findings.found('blocks', 'the pool has another number of tickets than the table', at, poolSize, tickets);
+  }
+  const found = new Map<number, number>();
+  for (let i = 0; i < tickets; i++) {
+    const code = outcomes.readUInt16LE(i * OUTCOME_BYTES);
+    found.set(code, (found.get(code) ?? 0) + 1);
+  }
+  const winning = counts.reduce((sum, count) => sum + count, 0);
+  for (const [code, count] of [poolSize - winning, ...counts].entries()) {
+    const on = found.get(code) ?? 0;
+    if (on !== count) {
+      findings.found(
+        'blocks',
+        'a prize is on another number of tickets than advertised',
+        { ...at, code },
+        count,
+        on,
+      );
+    }
+  }
+}
+
+/** What is wrong where a block is not what its seed gives; undefined where it is. */
+function drawnDifference(draw: () => Uint16Array, outcomes: Buffer): string | undefined {
+  let drawn: Uint16Array;
+  try {
+    drawn = draw();
+  } catch (error) {
+    return `the block can't be drawn again: ${(error as Error).message}`;
+  }
+  const place = drawn.findIndex((code, i) => code !== outcomes.readUInt16LE(i * OUTCOME_BYTES));
+  if (place < 0) return undefined;
+  return `the block is not what its seed gives, from place ${place} on: ${drawn[place]} is drawn there, not ${outcomes.readUInt16LE(place * OUTCOME_BYTES)}`;
+}
+
+/** Compares what Redis may serve with what is sealed. */
+export async function auditLoaded(
+  facts: Facts,
+  findings: Findings,
+  postgres: AuditReads,
+  redis: RedisAuditReads,
+): Promise<void> {
+  const cellOf = new Map(facts.games.map((game) => [game.gameId, game.cell]));
+  const seen = new Set<string>();
+  let batch: LoadedBlock[] = [];
+  const compare = async (): Promise<void> => {
+    await compareBlocks(batch, findings, postgres, redis);
+    batch = [];
+  };
+  for await (const page of redis.loadedBlocks()) {
+    for (const block of page) {
+      const { cell, gameId, fromIndex } = block;
+      const key = `${gameId}/${fromIndex}`;
+      // A scan may give a key twice. A game that is newer than the snapshot is not judged by it.
+      if (seen.has(key) || !cellOf.has(gameId)) continue;
+      if (cell !== cellOf.get(gameId)) {
+        const at = { game: gameId, from: fromIndex };
+        findings.found('blocks', 'Redis has the block in another cell', at, cellOf.get(gameId), cell);
+        continue;
+      }
+      seen.add(key);
+      batch.push(block);
+      if (batch.length >= COMPARED_AT_A_TIME) await compare();
+    }
+  }
+  await compare();
+  findings.looked('blocks', 'blocks in Redis', seen.size);
+  for (const { gameId, cell } of facts.games) {
+    const isRaffle = facts.raffles.has(gameId);
+    await auditQueue({ cell, gameId, isRaffle }, seen, findings, postgres, redis);
+  }
+}
+
+async function compareBlocks(
+  batch: readonly LoadedBlock[],
+  findings: Findings,
+  postgres: AuditReads,
+  redis: RedisAuditReads,
+): Promise<void> {
+  if (batch.length === 0) return;
+  // Sealed before it is loaded: what is in Redis already must be there.
+  const sealed = await postgres.outcomes(batch);
+  for (const [i, { cell, gameId, fromIndex }] of batch.entries()) {
+    const expected = sealed[i];
+    const at = { cell, game: gameId, from: fromIndex };
+    if (expected === undefined) {
+      findings.found('blocks', 'Redis has a block that was never sealed', at);
+      continue;
+    }
+    const loaded = await redis.block(cell, gameId, fromIndex);
+    // Unlinked meanwhile: whether it may be gone is looked at by the queue.
+    if (loaded === null || loaded.equals(expected)) continue;
+    const place = expected.findIndex((byte, position) => byte !== loaded[position]);
+    findings.found(
+      'blocks',
+      'Redis has other bytes than are sealed',
+      { ...at, index: fromIndex + Math.floor((place < 0 ? expected.length : place) / OUTCOME_BYTES) },
+      place < 0 ? `${expected.length} bytes` : `byte ${place}: ${expected[place]}`,
+      place < 0 ? `${loaded.length} bytes` : `byte ${place}: ${loaded[place] ?? 'none'}`,
+    );
+  }
+}
+
+/** The queue of a game in Redis: sealed blocks, all of them there as far as they are not dealt. */
+async function auditQueue(
+  { cell, gameId, isRaffle }: { cell: number; gameId: number; isRaffle: boolean },
+  seen: ReadonlySet<string>,
+  findings: Findings,
+  postgres: AuditReads,
+  redis: RedisAuditReads,
+): Promise<void> {
+  const game = await redis.game(cell, gameId);
+  // A raffle that is rebuilt goes on where it was, and its pool is loaded a moment later.
+  if (game === undefined || (isRaffle && game.queueEnd === 0)) return;
+  const at = { cell, game: gameId };
+  const open = await postgres.blocksFrom(gameId, game.nextIndex);
+  const queued = open.filter((block) => block.toIndex <= game.queueEnd);
+  const end = queued.at(-1)?.toIndex ?? game.nextIndex;
+  if (end !== game.queueEnd) {
+    findings.found('blocks', "Redis's queue ends where no sealed block does", at, end, game.queueEnd);
+  }
+  if (queued.length !== game.readyBlocks) {
+    findings.found(
+      'blocks',
+      'Redis counts another number of ready blocks',
+      at,
+      queued.length,
+      game.readyBlocks,
+    );
+  }
+  await auditAhead(cell, gameId, findings, redis);
+  for (const { fromIndex, toIndex } of queued) {
+    if (seen.has(`${gameId}/${fromIndex}`) || (await redis.block(cell, gameId, fromIndex)) !== null) continue;
+    const now: GameRecord | undefined = await redis.game(cell, gameId);
+    if (now !== undefined && now.nextIndex >= toIndex) continue;
+    findings.found('blocks', 'a block of the queue is not in Redis', {
+      ...at,
+      from: fromIndex,
+      to: toIndex,
+      next: now?.nextIndex ?? '-',
+    });
+  }
+}
+
+/** What the record of a game has read ahead is what stands at its counter in the block. */
+async function auditAhead(
+  cell: number,
+  gameId: number,
+  findings: Findings,
+  redis: RedisAuditReads,
+): Promise<void> {
+  const game = await redis.ahead(cell, gameId);
+  if (game === undefined || game.outcomes.length === 0) return;
+  const { nextIndex, blockFrom, outcomes } = game;
+  const block = await redis.block(cell, gameId, blockFrom);
+  // Dealt to its end and removed meanwhile.
+  if (block === null) return;
+  const at = (nextIndex - blockFrom) * 2;
+  const sealed = block.subarray(at, at + outcomes.length);
+  if (!sealed.equals(outcomes)) {
+    findings.found(
+      'blocks',
+      'what is dealt next is not what the block has there',
+      { cell, game: gameId, index: nextIndex },
+      sealed.toString('hex'),
+      outcomes.toString('hex'),
+    );
+  }
+}

@@ -1,0 +1,214 @@
+/**
+ * Partners, keys and games in memory, so that a spin is judged without a question to Postgres.
+ *
+ * Read whole at the start; after that a poll asks for the number of the newest change and reads what came after the
+ * last one it saw, so a change made anywhere holds here within one poll. What is not found is asked for at once
+ * (`refresh`), since it may have been made a moment ago by another process. While Postgres is away what is known stays
+ * known: nothing can be changed then either.
+ */
+import type { ApiKey, Game, Partner } from '../domain/game.js';
+import {
+  type OutcomeStatistics,
+  outcomeStatistics,
+  payoutTable,
+  type RenderedSheet,
+  renderSheet,
+} from '../domain/presentation.js';
+import { readPrizeTable, renderPrizeTable } from '../domain/raffle.js';
+import { type CatalogGame, changesAfter, newestChange, sheetsOf } from '../postgres/catalog.js';
+import { cellEpochs } from '../postgres/cells.js';
+import type { Sql } from '../postgres/client.js';
+import type { PartnerRow } from '../postgres/partners.js';
+
+/** A game as the block keeper needs it. */
+export type KnownGame = CatalogGame;
+
+/** What a sheet or a prize table makes of every game on it. */
+type Mathematics = Pick<
+  Game,
+  'wagerMicros' | 'maxPayoutMicros' | 'payoutTable' | 'payoutMicros' | 'fragments'
+>;
+
+const mathematicsOf = (rendered: RenderedSheet): Mathematics => ({
+  wagerMicros: rendered.wagerMicros,
+  maxPayoutMicros: rendered.maxPayoutMicros,
+  payoutTable: payoutTable(rendered),
+  payoutMicros: rendered.combinations.map((combination) => combination.payoutMicros),
+  fragments: fragmentsOf(rendered),
+});
+
+/** In one piece of memory: a sheet may have a hundred thousand combinations. */
+function fragmentsOf({ combinations }: RenderedSheet): Buffer[] {
+  const whole = Buffer.from(combinations.map(({ json }) => json).join(''));
+  let at = 0;
+  return combinations.map(({ json }) => {
+    const from = at;
+    at += Buffer.byteLength(json);
+    return whole.subarray(from, at);
+  });
+}
+
+export interface CatalogOptions {
+  readonly pollMs: number;
+  readonly onGames: (games: readonly KnownGame[]) => void;
+  /** The polls fail from now on; what is known stays known. */
+  readonly onError: (error: unknown) => void;
+  /** They succeed again. */
+  readonly onBack: () => void;
+}
+
+export class Catalog {
+  readonly #sql: Sql;
+  readonly #options: CatalogOptions;
+  #newest = 0n;
+  #partners = new Map<number, PartnerRow>();
+  #keys = new Map<string, ApiKey>();
+  #games = new Map<number, Game>();
+  #knownGames = new Map<number, KnownGame>();
+  /** By sheet. */
+  #sheets = new Map<number, Mathematics>();
+  readonly #statistics = new Map<number, OutcomeStatistics>();
+  /** By raffle: its prize table never changes. */
+  #raffles = new Map<number, Mathematics>();
+  #epochs = new Map<number, string>();
+  #timer: NodeJS.Timeout | undefined;
+  #isStale = false;
+  #refreshing: Promise<void> | undefined;
+
+  constructor(sql: Sql, options: CatalogOptions) {
+    this.#sql = sql;
+    this.#options = options;
+  }
+
+  /** Reads everything and begins to poll. */
+  async start(): Promise<void> {
+    await this.refresh();
+    const poll = async (): Promise<void> => {
+      try {
+        await this.refresh();
+        if (this.#isStale) this.#options.onBack();
+        this.#isStale = false;
+      } catch (error) {
+        // The stop has overtaken this poll: its connections are closed, and nobody asks any more.
+        if (this.#timer === undefined) return;
+        // Once for each time that Postgres goes away, not once for each poll.
+        if (!this.#isStale) this.#options.onError(error);
+        this.#isStale = true;
+      }
+      if (this.#timer !== undefined) this.#timer = setTimeout(poll, this.#options.pollMs);
+    };
+    this.#timer = setTimeout(poll, this.#options.pollMs);
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
+
+  /** A key by the SHA-256 of its text, as a latin1 string of 32 characters. */
+  keyByHash(hash: string): ApiKey | undefined {
+    return this.#keys.get(hash);
+  }
+
+  partner(partnerId: number): Partner | undefined {
+    return this.#partners.get(partnerId);
+  }
+
+  minReadyBlocks(partnerId: number): number {
+    return this.#partners.get(partnerId)?.minReadyBlocks ?? 0;
+  }
+
+  /** Payouts above this are large wins of the partner's, micro-USD; undefined where the partner is not known yet. */
+  largeWinThreshold(partnerId: number): number | undefined {
+    return this.#partners.get(partnerId)?.largeWinThresholdMicros;
+  }
+
+  game(gameId: number): Game | undefined {
+    return this.#games.get(gameId);
+  }
+
+  /** What the sheet of a slot game lets expect; undefined of a raffle, whose pool is counted. */
+  statistics(gameId: number): OutcomeStatistics | undefined {
+    const sheetId = this.#knownGames.get(gameId)?.parSheetId;
+    return sheetId === undefined || sheetId === null ? undefined : this.#statistics.get(sheetId);
+  }
+
+  gamesOfCell(cell: number): KnownGame[] {
+    return [...this.#knownGames.values()].filter((game) => game.cell === cell);
+  }
+
+  /** The epoch that Redis must be at for this cell; undefined where there is no such cell. */
+  epochOf(cell: number): string | undefined {
+    return this.#epochs.get(cell);
+  }
+
+  /** The same of all cells. */
+  get epochs(): ReadonlyMap<number, string> {
+    return this.#epochs;
+  }
+
+  /**
+   * Reads what changed. Calls that come while one is under way share the next one: each caller gets an answer that
+   * was read after it asked.
+   */
+  refresh(): Promise<void> {
+    if (this.#refreshing === undefined) {
+      this.#refreshing = this.#read().finally(() => {
+        this.#refreshing = undefined;
+      });
+      return this.#refreshing;
+    }
+    const running = this.#refreshing;
+    this.#next ??= running
+      .catch(() => {})
+      .then(() => {
+        this.#next = undefined;
+        return this.refresh();
+      });
+    return this.#next;
+  }
+
+  #next: Promise<void> | undefined;
+
+  async #read(): Promise<void> {
+    const [newest, epochs] = await Promise.all([newestChange(this.#sql), cellEpochs(this.#sql)]);
+    this.#epochs = epochs;
+    if (newest === this.#newest) return;
+    const changes = await changesAfter(this.#sql, this.#newest);
+    const unknown = changes.games
+      .map((game) => game.parSheetId)
+      .filter((id): id is number => id !== null && !this.#sheets.has(id));
+    for (const [id, sheet] of await sheetsOf(this.#sql, [...new Set(unknown)])) {
+      this.#sheets.set(id, mathematicsOf(renderSheet(sheet)));
+      this.#statistics.set(id, outcomeStatistics(sheet));
+    }
+    for (const partner of changes.partners) this.#partners.set(partner.partnerId, partner);
+    for (const { hash, ...key } of changes.keys) this.#keys.set(hash, key);
+    for (const known of changes.games) {
+      this.#knownGames.set(known.gameId, known);
+      const mathematics =
+        known.parSheetId === null ? this.#raffle(known) : this.#sheets.get(known.parSheetId);
+      if (mathematics === undefined) continue;
+      this.#games.set(known.gameId, {
+        gameId: known.gameId,
+        partnerId: known.partnerId,
+        gameType: known.gameType,
+        status: known.status,
+        poolSize: known.prizeTable?.poolSize ?? 0,
+        sealedAtMs: known.sealedAt?.getTime(),
+        ...mathematics,
+      });
+    }
+    this.#newest = changes.newest;
+    if (changes.games.length > 0) this.#options.onGames(changes.games);
+  }
+
+  #raffle({ gameId, prizeTable }: KnownGame): Mathematics | undefined {
+    let mathematics = this.#raffles.get(gameId);
+    if (mathematics === undefined && prizeTable !== null) {
+      mathematics = mathematicsOf(renderPrizeTable(readPrizeTable(prizeTable)));
+      this.#raffles.set(gameId, mathematics);
+    }
+    return mathematics;
+  }
+}

@@ -1,0 +1,42 @@
+/**
+ * The named steps of what must survive being ended anywhere: booking, and the rebuilding of a cell of Redis. A test lets
+ * the process end itself, as by SIGKILL, at each of them (FAILPOINT in config.ts); otherwise a step is a call of nothing.
+ */
+export const FAILPOINTS = [
+  // A flush (ledger/flusher.ts).
+  'flush.read',
+  'flush.cursor-moved',
+  'flush.rows-copied',
+  'flush.totals-added',
+  'flush.committed',
+  'flush.trimmed',
+  'flush.marked',
+  // A block (blocks/keeper.ts).
+  'block.made',
+  'block.leased',
+  'block.loaded',
+  // A recovery (recovery/prepare.ts, recovery/rebuild.ts).
+  'recovery.detected',
+  'recovery.fenced',
+  'recovery.voided',
+  'recovery.cleared',
+  'recovery.partners',
+  'recovery.players',
+  'recovery.requests',
+  'recovery.games',
+  'recovery.installed',
+  'recovery.recorded',
+] as const;
+
+export type Failpoint = (typeof FAILPOINTS)[number];
+export type OnFailpoint = (step: Failpoint) => void;
+
+/** @param failpoint `<step>` or `<step>:<n>`: where to end this process, the n-th time that it comes there. */
+export function armFailpoint(failpoint: string | undefined): OnFailpoint {
+  if (failpoint === undefined) return () => {};
+  const [wanted, times = '1'] = failpoint.split(':');
+  let left = Number(times);
+  return (step) => {
+    if (step === wanted && --left === 0) process.kill(process.pid, 'SIGKILL');
+  };
+}

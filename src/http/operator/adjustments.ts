@@ -1,0 +1,108 @@
+/** The operator's adjustments of players' balances (choices 7). */
+
+import type { Adjusted, AdjustedPartner } from '../../cells/adjuster.js';
+import { ApiError, ERRORS, type Fault } from '../../domain/errors.js';
+import { decimalTextToMicros, MAX_MICROS, microsToUsdText } from '../../domain/money.js';
+import { AdjustmentBody, AdjustmentOrder, AdjustmentResponse } from '../../domain/requests.js';
+import type { SpinIds } from '../../domain/spinId.js';
+import type { Adjustment } from '../../postgres/adjustments.js';
+import type { Store } from '../../postgres/store.js';
+import { check, type JsonObject, memberText } from '../body.js';
+import { pathId, type Route } from '../route.js';
+
+const ACTOR = 'operator';
+
+export interface AdjustmentServices {
+  readonly store: Pick<Store, 'findPartner'>;
+  readonly spinIds: SpinIds;
+  adjust(actor: string, wanted: Adjustment, partner: AdjustedPartner): Promise<Adjusted>;
+}
+
+/** What is asked for, checked. @throws ApiError (KS-4101, KS-4102) with all that is wrong. */
+function orderOf(playerId: string, body: JsonObject, text: string): Omit<Adjustment, 'partnerId'> {
+  let refusal: ApiError | undefined;
+  try {
+    check(AdjustmentOrder, { ...body, playerId });
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    refusal = error;
+  }
+  const faults: Fault[] = [...(refusal?.details ?? [])];
+  let amountMicros: number | undefined;
+  if (Number.isFinite(body.amountUsd)) {
+    // Its text: amounts of more than 15 digits are not all told apart by a double.
+    amountMicros = decimalTextToMicros(memberText(text, 'amountUsd') ?? '');
+    const path = '/amountUsd';
+    if (amountMicros === 0) faults.push({ path, message: 'must not be 0' });
+    if (amountMicros === undefined) {
+      const most = microsToUsdText(MAX_MICROS);
+      faults.push({ path, message: `must be within -${most} and ${most}, with at most 6 decimals` });
+    }
+  }
+  if (refusal !== undefined || faults.length > 0) {
+    throw new ApiError(refusal?.entry ?? ERRORS.validationFailed, { details: faults });
+  }
+  const { reason, requestId } = body as unknown as AdjustmentBody;
+  return { playerId, requestId, amountMicros: amountMicros!, reason };
+}
+
+function refusalOf(adjusted: Exclude<Adjusted, object>): ApiError {
+  switch (adjusted) {
+    case 'reused':
+      return new ApiError(ERRORS.requestIdReused);
+    case 'insufficient':
+      return new ApiError(ERRORS.insufficientBalance);
+    case 'overflow': {
+      const most = microsToUsdText(MAX_MICROS);
+      const message = `the balance would not be within -${most} and ${most}`;
+      return new ApiError(ERRORS.validationFailed, { details: [{ path: '/amountUsd', message }] });
+    }
+    case 'refused':
+      return new ApiError(ERRORS.unavailable);
+    case 'unknown':
+      return new ApiError(ERRORS.spinInProgress);
+  }
+}
+
+export const adjustmentRoutes = (services: AdjustmentServices): Route[] => [
+  {
+    method: 'post',
+    path: '/partners/{id}/players/{playerId}/adjustments',
+    operationId: 'adjustBalance',
+    summary: "Adjust a player's balance, once for each requestId; a player that is not known is made",
+    scope: 'operator',
+    body: AdjustmentBody,
+    ownCheck: true,
+    status: 200,
+    response: AdjustmentResponse,
+    errors: [
+      ERRORS.fieldMissing,
+      ERRORS.partnerNotFound,
+      ERRORS.spinInProgress,
+      ERRORS.requestIdReused,
+      ERRORS.insufficientBalance,
+      ERRORS.unavailable,
+    ],
+    failure: ERRORS.internal,
+    async handle({ params, body, text }) {
+      const order = orderOf(params.playerId!, body, text);
+      const partnerId = pathId(params.id!);
+      const partner = partnerId === undefined ? undefined : await services.store.findPartner(partnerId);
+      if (partnerId === undefined || partner === undefined) throw new ApiError(ERRORS.partnerNotFound);
+      const adjusted = await services.adjust(
+        ACTOR,
+        { partnerId, ...order },
+        {
+          openingBalanceMicros: partner.openingBalanceMicros,
+          enforcesBalance: partner.balanceMode === 'enforce',
+        },
+      );
+      if (typeof adjusted === 'string') throw refusalOf(adjusted);
+      return {
+        playerId: order.playerId,
+        balanceUsd: Number(microsToUsdText(adjusted.balanceMicros)),
+        adjustmentId: services.spinIds.encodeOne(adjusted.entryId, partnerId),
+      };
+    },
+  },
+];

@@ -1,0 +1,304 @@
+/** The operator's partners and keys, and the audit log (the operator's API). */
+import { hash, randomBytes } from 'node:crypto';
+import { ApiError, ERRORS, type Fault } from '../../domain/errors.js';
+import { MAX_MICROS, microsToUsdText } from '../../domain/money.js';
+import {
+  AuditLog,
+  amountMicros,
+  IssuedKey,
+  KeyBody,
+  KeyList,
+  Page,
+  PartnerBody,
+  PartnerList,
+  PartnerPatch,
+  PartnerResponse,
+} from '../../domain/requests.js';
+import type { ApiKeyRow } from '../../postgres/apiKeys.js';
+import type { PartnerRow, PartnerSettings } from '../../postgres/partners.js';
+import type { Store } from '../../postgres/store.js';
+import { pathId, type Route } from '../route.js';
+
+const ACTOR = 'operator';
+/** A player of a sandbox partner begins with this; one of a production partner with nothing (choices 3). */
+const SANDBOX_OPENING_MICROS = 1_000_000_000;
+
+const DEFAULTS: Omit<PartnerSettings, 'openingBalanceMicros'> = {
+  spinRateLimit: 300,
+  apiRateLimit: 600,
+  balanceMode: 'track',
+  fundingMicros: null,
+  largeWinThresholdMicros: 100_000_000,
+  minReadyBlocks: 2,
+  contactEmail: null,
+};
+
+const usd = (micros: number): number => Number(microsToUsdText(micros));
+
+const partnerOf = (row: PartnerRow) => ({
+  partnerId: row.partnerId,
+  slug: row.slug,
+  name: row.name,
+  environment: row.environment,
+  isActive: row.isActive,
+  createdAt: row.createdAt.toISOString(),
+  spinRateLimit: row.spinRateLimit,
+  apiRateLimit: row.apiRateLimit,
+  openingBalanceUsd: usd(row.openingBalanceMicros),
+  balanceMode: row.balanceMode,
+  fundingUsd: row.fundingMicros === null ? null : usd(row.fundingMicros),
+  largeWinThresholdUsd: usd(row.largeWinThresholdMicros),
+  minReadyBlocks: row.minReadyBlocks,
+  contactEmail: row.contactEmail,
+});
+
+/** The settings that a body has, as the store keeps them. @throws ApiError (KS-4101) where an amount is too fine or too large. */
+function settingsOf(body: PartnerPatch): Partial<PartnerSettings> {
+  const faults: Fault[] = [];
+  const amount = (name: string, value: number): number => {
+    const micros = amountMicros(value);
+    if (micros === undefined) {
+      faults.push({
+        path: `/${name}`,
+        message: `must be at most ${usd(MAX_MICROS)}, with at most 6 decimals`,
+      });
+    }
+    return micros ?? 0;
+  };
+  const { spinRateLimit, apiRateLimit, balanceMode, minReadyBlocks, contactEmail } = body;
+  const settings: Partial<PartnerSettings> = {
+    ...(spinRateLimit === undefined ? {} : { spinRateLimit }),
+    ...(apiRateLimit === undefined ? {} : { apiRateLimit }),
+    ...(balanceMode === undefined ? {} : { balanceMode: balanceMode as PartnerSettings['balanceMode'] }),
+    ...(minReadyBlocks === undefined ? {} : { minReadyBlocks }),
+    ...(contactEmail === undefined ? {} : { contactEmail }),
+  };
+  if (body.openingBalanceUsd !== undefined) {
+    settings.openingBalanceMicros = amount('openingBalanceUsd', body.openingBalanceUsd);
+  }
+  if (body.fundingUsd !== undefined) {
+    settings.fundingMicros = body.fundingUsd === null ? null : amount('fundingUsd', body.fundingUsd);
+  }
+  if (body.largeWinThresholdUsd !== undefined) {
+    settings.largeWinThresholdMicros = amount('largeWinThresholdUsd', body.largeWinThresholdUsd);
+  }
+  if (faults.length > 0) throw new ApiError(ERRORS.validationFailed, { details: faults });
+  return settings;
+}
+
+function statusOf(key: ApiKeyRow): 'active' | 'revoked' | 'expired' {
+  if (key.revokedAt !== null) return 'revoked';
+  return key.expiresAt !== null && key.expiresAt.getTime() <= Date.now() ? 'expired' : 'active';
+}
+
+const keyOf = (row: ApiKeyRow) => ({
+  keyId: row.keyId,
+  name: row.name,
+  createdAt: row.createdAt.toISOString(),
+  expiresAt: row.expiresAt?.toISOString() ?? null,
+});
+
+/** RFC 3339, section 5.6. */
+const RFC_3339 = /^(\d{4}-\d{2}-(\d{2}))[Tt]([01]\d|2[0-3]):\d{2}:\d{2}(\.\d{1,9})?([Zz]|[+-]\d{2}:\d{2})$/;
+
+/** Whether a text is a time as RFC 3339 has it. */
+export function isRfc3339(text: string): boolean {
+  const match = RFC_3339.exec(text);
+  // Date makes the 2nd of March of a 30th of February.
+  return match !== null && new Date(match[1]!).getUTCDate() === Number(match[2]);
+}
+
+/** @throws ApiError (KS-4101) where it is not a time in the future. */
+function expiryOf(text: string | null | undefined): Date | null {
+  if (text === null || text === undefined) return null;
+  const expiresAt = new Date(text);
+  let message: string | undefined;
+  if (!isRfc3339(text) || Number.isNaN(expiresAt.getTime())) message = 'must be an RFC 3339 time';
+  else if (expiresAt.getTime() <= Date.now()) message = 'must be in the future';
+  if (message !== undefined) {
+    throw new ApiError(ERRORS.validationFailed, { details: [{ path: '/expiresAt', message }] });
+  }
+  return expiresAt;
+}
+
+/** A new key: `ks_` and 43 base64url characters, 256 bits of the operating system's randomness. */
+export const newApiKey = (): string => `ks_${randomBytes(32).toString('base64url')}`;
+export const apiKeyHash = (apiKey: string): Buffer => Buffer.from(hash('sha256', apiKey, 'hex'), 'hex');
+
+/** A partner's settings at its start (choices 7). */
+export const initialSettings = (environment: string): PartnerSettings => ({
+  ...DEFAULTS,
+  openingBalanceMicros: environment === 'sandbox' ? SANDBOX_OPENING_MICROS : 0,
+});
+
+export const partnerRoutes = (store: Store, refresh: () => Promise<void>): Route[] => {
+  const found = async (id: string): Promise<PartnerRow> => {
+    const partnerId = pathId(id);
+    const row = partnerId === undefined ? undefined : await store.findPartner(partnerId);
+    if (row === undefined) throw new ApiError(ERRORS.partnerNotFound);
+    return row;
+  };
+  return [
+    {
+      method: 'post',
+      path: '/partners',
+      operationId: 'createPartner',
+      summary: 'Create a partner',
+      scope: 'operator',
+      body: PartnerBody,
+      status: 201,
+      response: PartnerResponse,
+      errors: [ERRORS.slugTaken],
+      failure: ERRORS.partnerCreationFailed,
+      async handle({ body }) {
+        const { slug, name, environment, ...given } = body as unknown as PartnerBody;
+        const kind = environment as PartnerRow['environment'];
+        const settings = { ...initialSettings(kind), ...settingsOf(given as PartnerPatch) };
+        const row = await store.createPartner(ACTOR, { slug, name, environment: kind, ...settings });
+        if (row === undefined) throw new ApiError(ERRORS.slugTaken);
+        await refresh();
+        return partnerOf(row);
+      },
+    },
+    {
+      method: 'get',
+      path: '/partners',
+      operationId: 'listPartners',
+      summary: 'List the partners',
+      scope: 'operator',
+      status: 200,
+      response: PartnerList,
+      errors: [],
+      failure: ERRORS.internal,
+      async handle() {
+        return { partners: (await store.listPartners()).map(partnerOf) };
+      },
+    },
+    {
+      method: 'get',
+      path: '/partners/{id}',
+      operationId: 'getPartner',
+      summary: 'A partner with its settings',
+      scope: 'operator',
+      status: 200,
+      response: PartnerResponse,
+      errors: [ERRORS.partnerNotFound],
+      failure: ERRORS.internal,
+      async handle({ params }) {
+        return partnerOf(await found(params.id!));
+      },
+    },
+    {
+      method: 'patch',
+      path: '/partners/{id}',
+      operationId: 'updatePartner',
+      summary: "Change a partner's settings, or deactivate it",
+      scope: 'operator',
+      body: PartnerPatch,
+      status: 200,
+      response: PartnerResponse,
+      errors: [ERRORS.partnerNotFound],
+      failure: ERRORS.internal,
+      async handle({ params, body }) {
+        const patch = body as PartnerPatch;
+        const { name, isActive } = patch;
+        const change = {
+          ...settingsOf(patch),
+          ...(name === undefined ? {} : { name }),
+          ...(isActive === undefined ? {} : { isActive }),
+        };
+        const partnerId = pathId(params.id!);
+        const row = partnerId === undefined ? undefined : await store.updatePartner(ACTOR, partnerId, change);
+        if (row === undefined) throw new ApiError(ERRORS.partnerNotFound);
+        await refresh();
+        return partnerOf(row);
+      },
+    },
+    {
+      method: 'post',
+      path: '/partners/{id}/keys',
+      operationId: 'issueKey',
+      summary: 'Issue an API key; it is shown this once',
+      scope: 'operator',
+      body: KeyBody,
+      status: 201,
+      response: IssuedKey,
+      errors: [ERRORS.partnerNotFound, ERRORS.partnerIsDeactivated],
+      failure: ERRORS.keyIssueFailed,
+      async handle({ params, body }) {
+        const { name, expiresAt } = body as KeyBody;
+        const expiry = expiryOf(expiresAt);
+        const partner = await found(params.id!);
+        if (!partner.isActive) throw new ApiError(ERRORS.partnerIsDeactivated);
+        const apiKey = newApiKey();
+        const row = await store.issueKey(ACTOR, {
+          partnerId: partner.partnerId,
+          hash: apiKeyHash(apiKey),
+          name: name ?? null,
+          expiresAt: expiry,
+        });
+        await refresh();
+        return { ...keyOf(row), apiKey };
+      },
+    },
+    {
+      method: 'get',
+      path: '/partners/{id}/keys',
+      operationId: 'listKeys',
+      summary: "List a partner's keys, without their secrets",
+      scope: 'operator',
+      status: 200,
+      response: KeyList,
+      errors: [ERRORS.partnerNotFound],
+      failure: ERRORS.internal,
+      async handle({ params }) {
+        const partner = await found(params.id!);
+        const keys = await store.listKeys(partner.partnerId);
+        return {
+          keys: keys.map((key) => ({
+            ...keyOf(key),
+            status: statusOf(key),
+            lastUsedAt: key.lastUsedAt?.toISOString() ?? null,
+          })),
+        };
+      },
+    },
+    {
+      method: 'delete',
+      path: '/partners/{id}/keys/{keyId}',
+      operationId: 'revokeKey',
+      summary: 'Revoke an API key',
+      scope: 'operator',
+      status: 204,
+      errors: [ERRORS.partnerNotFound, ERRORS.keyNotFound, ERRORS.keyForeign],
+      failure: ERRORS.internal,
+      async handle({ params }) {
+        const partner = await found(params.id!);
+        const keyId = pathId(params.keyId!);
+        const result =
+          keyId === undefined ? 'missing' : await store.revokeKey(ACTOR, partner.partnerId, keyId);
+        if (result === 'missing') throw new ApiError(ERRORS.keyNotFound);
+        if (result === 'foreign') throw new ApiError(ERRORS.keyForeign);
+        await refresh();
+        return undefined;
+      },
+    },
+    {
+      method: 'get',
+      path: '/audit-log',
+      operationId: 'listAuditLog',
+      summary: 'What was changed, by whom, newest first',
+      scope: 'operator',
+      query: Page,
+      status: 200,
+      response: AuditLog,
+      errors: [],
+      failure: ERRORS.internal,
+      async handle({ query }) {
+        const page = query.page!;
+        const limit = query.limit!;
+        return { ...(await store.auditPage(page, limit)), page, limit };
+      },
+    },
+  ];
+};

@@ -1,0 +1,108 @@
+/** Raffles: made by the operator; their pools, which anybody can check once they are sold out (specification 3, choices 5). */
+import { ApiError, ERRORS } from '../../domain/errors.js';
+import { microsToUsdText } from '../../domain/money.js';
+import { checkPrizeTable, prizeTableUsd } from '../../domain/raffle.js';
+import { PoolResponse, RaffleBody, RaffleResponse } from '../../domain/requests.js';
+import { Semaphore } from '../../semaphore.js';
+import { type GameServices, gameOf } from '../partner/games.js';
+import { learn, pathId, type Route } from '../route.js';
+
+/** Of the pools that were asked for last: one of a million tickets is 2.7 MB, and takes that long to read. */
+const REVEALS_KEPT = 4;
+/** Each holds one of the connections to Postgres, which the ledger needs, too. */
+const REVEALS_AT_ONCE = 2;
+
+/** Reads what a closed raffle reveals, which never changes: once, however many ask for it at a time. */
+function revealer({ store }: Pick<GameServices, 'store'>) {
+  const turns = new Semaphore(REVEALS_AT_ONCE);
+  const kept = new Map<number, Promise<{ seed: string; nonce: string; order: string }>>();
+  const read = async (gameId: number) => {
+    const pool = await store.closedPool(gameId);
+    if (pool === undefined) throw new Error(`Raffle ${gameId} is closed and has no pool`);
+    return {
+      seed: pool.seed.toString('hex'),
+      nonce: pool.nonce.toString('hex'),
+      order: pool.order.toString('base64'),
+    };
+  };
+  return (gameId: number) => {
+    const known = kept.get(gameId);
+    const reveal = known ?? turns.run(() => read(gameId));
+    // Put at the end: the first is the one that was asked for longest ago.
+    kept.delete(gameId);
+    kept.set(gameId, reveal);
+    if (known === undefined) reveal.catch(() => kept.delete(gameId));
+    if (kept.size > REVEALS_KEPT) kept.delete(kept.keys().next().value!);
+    return reveal;
+  };
+}
+
+export const raffleRoutes = (services: GameServices, reveal = revealer(services)): Route[] => [
+  {
+    method: 'post',
+    path: '/partners/{id}/raffles',
+    operationId: 'createRaffle',
+    summary: 'Make a raffle from a certified prize table; its pool is sealed within seconds',
+    scope: 'operator',
+    body: RaffleBody,
+    status: 201,
+    response: RaffleResponse,
+    errors: [ERRORS.partnerNotFound, ERRORS.partnerIsDeactivated, ERRORS.configNameTaken],
+    failure: ERRORS.gameRegistrationFailed,
+    async handle({ params, body }) {
+      const { displayName, configName, ...sent } = body as unknown as RaffleBody;
+      const checked = checkPrizeTable(sent);
+      if ('faults' in checked) throw new ApiError(ERRORS.validationFailed, { details: checked.faults });
+      const partnerId = pathId(params.id!);
+      const partner = partnerId === undefined ? undefined : await services.store.findPartner(partnerId);
+      if (partner === undefined) throw new ApiError(ERRORS.partnerNotFound);
+      if (!partner.isActive) throw new ApiError(ERRORS.partnerIsDeactivated);
+      const raffle = {
+        partnerId: partner.partnerId,
+        configName,
+        displayName,
+        table: prizeTableUsd(checked.table),
+      };
+      const row = await services.store.createRaffle('operator', raffle);
+      if (row === 'name-taken') throw new ApiError(ERRORS.configNameTaken);
+      await learn(services);
+      const { ticketPriceMicros } = checked.table;
+      return {
+        ...gameOf(row, ticketPriceMicros),
+        partnerId: row.partnerId,
+        ticketPriceUsd: Number(microsToUsdText(ticketPriceMicros)),
+        ticketsRemaining: row.raffle!.ticketsRemaining,
+      };
+    },
+  },
+  {
+    method: 'get',
+    path: '/games/{id}/pool',
+    operationId: 'getPool',
+    summary: 'The sealed pool of a raffle: its commitment; once the last ticket is sold, all that proves it',
+    scope: 'partner',
+    status: 200,
+    response: PoolResponse,
+    errors: [ERRORS.gameNotRegistered, ERRORS.notFound],
+    failure: ERRORS.internal,
+    async handle({ partner, params }) {
+      const gameId = pathId(params.id!);
+      const row = gameId === undefined ? undefined : await services.store.findGame(gameId);
+      if (row === undefined || row.partnerId !== partner.partnerId)
+        throw new ApiError(ERRORS.gameNotRegistered);
+      const { raffle } = row;
+      if (raffle === undefined) throw new ApiError(ERRORS.notFound);
+      return {
+        gameConfigId: row.gameId,
+        displayName: row.displayName,
+        configName: row.configName,
+        status: row.status,
+        ...raffle.table,
+        poolCommitment: raffle.commitment,
+        sealedAt: raffle.sealedAt?.toISOString() ?? null,
+        closedAt: raffle.closedAt?.toISOString() ?? null,
+        reveal: raffle.closedAt === null ? null : await reveal(row.gameId),
+      };
+    },
+  },
+];

@@ -1,0 +1,218 @@
+/** Games: registration and list (specification 2.2), and the operator's view of one. */
+import { ApiError, ERRORS, type Fault } from '../../domain/errors.js';
+import type { Game, Partner } from '../../domain/game.js';
+import { microsToUsdText, usdToMicros } from '../../domain/money.js';
+import {
+  BlocksAccepted,
+  BlocksBody,
+  GameBody,
+  GameList,
+  GamePatch,
+  GameResponse,
+  OperatorGame,
+} from '../../domain/requests.js';
+import type { GameRow } from '../../postgres/games.js';
+import type { Store } from '../../postgres/store.js';
+import type { Lookups } from '../../redis/lookups.js';
+import { ID_MAX, learn, pathId, type Route } from '../route.js';
+
+const WAGER_FIELDS = ['minWagerUsd', 'maxWagerUsd', 'wagerIncrementUsd'] as const;
+
+export interface GameServices {
+  readonly store: Store;
+  readonly lookups: Lookups;
+  partner(partnerId: number): Partner | undefined;
+  game(gameId: number): Game | undefined;
+  /** Makes what was just changed known here without waiting for the next poll. */
+  refresh(): Promise<void>;
+}
+
+export function gameOf(row: GameRow, wagerMicros: number) {
+  const wagerUsd = Number(microsToUsdText(wagerMicros));
+  return {
+    gameConfigId: row.gameId,
+    displayName: row.displayName,
+    configName: row.configName,
+    gameType: row.gameType,
+    status: row.status,
+    parSheetId: row.parSheetId,
+    minWagerUsd: wagerUsd,
+    maxWagerUsd: wagerUsd,
+    wagerIncrementUsd: wagerUsd,
+    ...(row.raffle === undefined
+      ? {}
+      : { poolSize: row.raffle.poolSize, poolCommitment: row.raffle.commitment }),
+  };
+}
+
+/** A game that is in the database, and that this process may not have heard of yet. */
+export async function knownGame(
+  services: Pick<GameServices, 'game' | 'refresh'>,
+  gameId: number,
+): Promise<Game> {
+  const known = services.game(gameId);
+  if (known !== undefined) return known;
+  await services.refresh();
+  const game = services.game(gameId);
+  if (game === undefined) throw new Error(`Game ${gameId} is in the database and not in the catalog`);
+  return game;
+}
+
+async function operatorGame(services: GameServices, row: GameRow) {
+  const { wagerMicros } = await knownGame(services, row.gameId);
+  // Who knows the game knows its partner: a game is made later.
+  const partner = services.partner(row.partnerId);
+  if (partner === undefined) throw new Error(`Partner ${row.partnerId} is not in the catalog`);
+  const [record, totals] = await Promise.all([
+    services.lookups.findGame(partner.cell, row.gameId),
+    services.store.gameTotals(row.gameId),
+  ]);
+  return {
+    ...gameOf(row, wagerMicros),
+    partnerId: row.partnerId,
+    ...(row.raffle === undefined ? {} : { ticketsRemaining: row.raffle.ticketsRemaining }),
+    queue: {
+      readyBlocks: record?.readyBlocks ?? 0,
+      // A raffle whose cell was rebuilt ends at 0 until its pool is loaded again.
+      outcomesReady: record === undefined ? 0 : Math.max(0, record.queueEnd - record.nextIndex),
+      consumed: record?.nextIndex ?? 0,
+    },
+    totals: {
+      spins: totals.spins,
+      wageredUsd: Number(microsToUsdText(totals.wageredMicros)),
+      paidOutUsd: Number(microsToUsdText(totals.paidMicros)),
+      actualRtp: totals.wageredMicros === 0 ? null : totals.paidMicros / totals.wageredMicros,
+    },
+  };
+}
+
+export const gameRoutes = (services: GameServices): Route[] => [
+  {
+    method: 'post',
+    path: '/games',
+    operationId: 'registerGame',
+    summary: 'Register a slot game on an active PAR sheet',
+    scope: 'partner',
+    body: GameBody,
+    status: 201,
+    response: GameResponse,
+    errors: [
+      ERRORS.gameTypeUnsupported,
+      ERRORS.parSheetNotFound,
+      ERRORS.parSheetNotActive,
+      ERRORS.wagerMismatch,
+      ERRORS.configNameTaken,
+    ],
+    failure: ERRORS.gameRegistrationFailed,
+    async handle({ partner, body }) {
+      const wanted = body as unknown as GameBody;
+      if (wanted.gameType !== undefined && wanted.gameType !== 'slot')
+        throw new ApiError(ERRORS.gameTypeUnsupported);
+      const sheet =
+        wanted.parSheetId > ID_MAX ? undefined : await services.store.findParSheet(wanted.parSheetId);
+      if (sheet === undefined || sheet.partnerId !== partner.partnerId)
+        throw new ApiError(ERRORS.parSheetNotFound);
+      if (sheet.status !== 'ACTIVE') throw new ApiError(ERRORS.parSheetNotActive);
+      const { denominationMicros, denominationUsd } = sheet.sheet;
+      const faults: Fault[] = WAGER_FIELDS.filter((name) => {
+        const value = wanted[name];
+        return value !== undefined && usdToMicros(value) !== denominationMicros;
+      }).map((name) => ({
+        path: `/${name}`,
+        message: `must equal the sheet's denominationUsd, ${denominationUsd}`,
+      }));
+      if (faults.length > 0) throw new ApiError(ERRORS.wagerMismatch, { details: faults });
+      const { parSheetId, configName, displayName } = wanted;
+      const game = await services.store.registerGame({
+        partnerId: partner.partnerId,
+        parSheetId,
+        configName,
+        displayName,
+      });
+      if (game === 'name-taken') throw new ApiError(ERRORS.configNameTaken);
+      if (game === 'sheet-missing') throw new ApiError(ERRORS.parSheetNotFound);
+      if (game === 'sheet-not-active') throw new ApiError(ERRORS.parSheetNotActive);
+      await learn(services);
+      return gameOf(game, denominationMicros);
+    },
+  },
+  {
+    method: 'get',
+    path: '/games',
+    operationId: 'listGames',
+    summary: "List the partner's games",
+    scope: 'partner',
+    status: 200,
+    response: GameList,
+    errors: [],
+    failure: ERRORS.internal,
+    async handle({ partner }) {
+      const rows = await services.store.listGames(partner.partnerId);
+      const games = rows.map(async (row) => gameOf(row, (await knownGame(services, row.gameId)).wagerMicros));
+      return { games: await Promise.all(games) };
+    },
+  },
+  {
+    method: 'get',
+    path: '/games/{id}',
+    operationId: 'getGame',
+    summary: 'A game with its queue and its totals',
+    scope: 'operator',
+    status: 200,
+    response: OperatorGame,
+    errors: [ERRORS.gameNotFound],
+    failure: ERRORS.internal,
+    async handle({ params }) {
+      const gameId = pathId(params.id!);
+      const row = gameId === undefined ? undefined : await services.store.findGame(gameId);
+      if (row === undefined) throw new ApiError(ERRORS.gameNotFound);
+      return operatorGame(services, row);
+    },
+  },
+  {
+    method: 'patch',
+    path: '/games/{id}',
+    operationId: 'updateGame',
+    summary: 'Suspend a game, or make it active again',
+    scope: 'operator',
+    body: GamePatch,
+    status: 200,
+    response: OperatorGame,
+    errors: [ERRORS.gameNotFound, ERRORS.raffleClosed],
+    failure: ERRORS.internal,
+    async handle({ params, body }) {
+      const gameId = pathId(params.id!);
+      const status = body.status as GamePatch['status'];
+      const row =
+        gameId === undefined ? undefined : await services.store.setGameStatus('operator', gameId, status);
+      if (row === undefined) throw new ApiError(ERRORS.gameNotFound);
+      if (row === 'closed') throw new ApiError(ERRORS.raffleClosed);
+      await learn(services);
+      return operatorGame(services, row);
+    },
+  },
+  {
+    method: 'post',
+    path: '/games/{id}/blocks',
+    operationId: 'makeBlocks',
+    summary: 'Make outcome blocks now, beyond what demand calls for',
+    scope: 'operator',
+    body: BlocksBody,
+    status: 202,
+    response: BlocksAccepted,
+    errors: [ERRORS.gameNotFound],
+    failure: ERRORS.internal,
+    async handle({ params, body }) {
+      const gameId = pathId(params.id!);
+      const count = body.count as number;
+      const row = gameId === undefined ? undefined : await services.store.findGame(gameId);
+      if (row === undefined) throw new ApiError(ERRORS.gameNotFound);
+      if (row.raffle !== undefined) {
+        const message = 'is a raffle: its outcomes are one sealed pool';
+        throw new ApiError(ERRORS.validationFailed, { details: [{ path: '/id', message }] });
+      }
+      await services.store.requestBlocks('operator', row.gameId, count);
+      return { gameConfigId: row.gameId, requested: count };
+    },
+  },
+];

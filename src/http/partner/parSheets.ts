@@ -1,0 +1,76 @@
+/** PAR sheets: upload and list (specification 2.1). */
+import { ApiError, ERRORS } from '../../domain/errors.js';
+import { checkParSheet, type ParSheet, ParSheetBody } from '../../domain/par.js';
+import { OperatorParSheet, ParSheetList, ParSheetPatch, ParSheetResponse } from '../../domain/requests.js';
+import type { Store } from '../../postgres/store.js';
+import { pathId, type Route } from '../route.js';
+
+const UPLOAD_LIMIT = 10_240;
+
+const summaryOf = (parSheetId: number, sheet: ParSheet) => ({
+  parSheetId,
+  gameTitle: sheet.gameTitle,
+  numReels: sheet.numReels,
+  certifiedRtp: sheet.certifiedRtp,
+  symbolCount: sheet.symbols.length,
+  tierCount: sheet.tiers.length,
+  combinationCount: sheet.combinations.length,
+});
+
+export const parSheetRoutes = (store: Store): Route[] => [
+  {
+    method: 'post',
+    path: '/par-sheets',
+    operationId: 'uploadParSheet',
+    summary: 'Upload a PAR sheet',
+    scope: 'partner',
+    bodyLimit: UPLOAD_LIMIT,
+    body: ParSheetBody,
+    ownCheck: true,
+    status: 201,
+    response: ParSheetResponse,
+    errors: [ERRORS.invalidParSheet],
+    failure: ERRORS.parUploadFailed,
+    async handle({ partner, body }) {
+      const checked = checkParSheet(body);
+      if ('faults' in checked) throw new ApiError(ERRORS.invalidParSheet, { details: checked.faults });
+      return summaryOf(await store.storeParSheet(partner.partnerId, checked.sheet), checked.sheet);
+    },
+  },
+  {
+    method: 'get',
+    path: '/par-sheets',
+    operationId: 'listParSheets',
+    summary: 'List the active PAR sheets',
+    scope: 'partner',
+    status: 200,
+    response: ParSheetList,
+    errors: [],
+    failure: ERRORS.internal,
+    async handle({ partner }) {
+      const sheets = await store.listActiveParSheets(partner.partnerId);
+      return { parSheets: sheets.map(({ parSheetId, sheet }) => summaryOf(parSheetId, sheet)) };
+    },
+  },
+  {
+    method: 'patch',
+    path: '/par-sheets/{id}',
+    operationId: 'updateParSheet',
+    summary: 'Retire a PAR sheet: no further game can be registered on it',
+    scope: 'operator',
+    body: ParSheetPatch,
+    status: 200,
+    response: OperatorParSheet,
+    errors: [ERRORS.parSheetNotFound],
+    failure: ERRORS.internal,
+    async handle({ params }) {
+      const parSheetId = pathId(params.id!);
+      const row =
+        parSheetId === undefined
+          ? undefined
+          : await store.setParSheetStatus('operator', parSheetId, 'RETIRED');
+      if (row === undefined) throw new ApiError(ERRORS.parSheetNotFound);
+      return { ...summaryOf(row.parSheetId, row.sheet), partnerId: row.partnerId, status: row.status };
+    },
+  },
+];

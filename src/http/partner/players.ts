@@ -1,0 +1,142 @@
+/** Players and their spins, read from Redis (now) and the ledger (what was booked). */
+import { createHmac } from 'node:crypto';
+import { ApiError, ERRORS } from '../../domain/errors.js';
+import type { Game, Partner } from '../../domain/game.js';
+import { microsToUsdText } from '../../domain/money.js';
+import { Page, PlayerResponse, PlayerSpins, SpinRecord } from '../../domain/requests.js';
+import type { SpinIds } from '../../domain/spinId.js';
+import type { LedgerEntry } from '../../postgres/ledger.js';
+import type { Store } from '../../postgres/store.js';
+import type { Lookups } from '../../redis/lookups.js';
+import { entryTimeMs } from '../../redis/records.js';
+import type { Route } from '../route.js';
+import { knownGame } from './games.js';
+import { spinResponse } from './spinResponse.js';
+
+export interface PlayerServices {
+  readonly store: Store;
+  readonly lookups: Lookups;
+  readonly spinIds: SpinIds;
+  /** Key of the user ids, 32 bytes. */
+  readonly playerIdKey: Buffer;
+  game(gameId: number): Game | undefined;
+  /** Reads what changed; a game may have been registered a moment ago. */
+  refresh(): Promise<void>;
+}
+
+/** How long an entry that Redis has acknowledged is waited for in the ledger. */
+const BOOKED_WITHIN_MS = 3000;
+const LOOK_AGAIN_MS = 10;
+
+/** The internal id of a player: the same for good, and it tells nothing of the partner's own identifier. */
+function userIdOf(key: Buffer, partnerId: number, playerId: string): string {
+  return `usr_${createHmac('sha256', key).update(`${partnerId}:${playerId}`).digest('base64url').slice(0, 22)}`;
+}
+
+/** Waits until the ledger of a cell has come to an entry. @throws ApiError (KS-5002) where it does not. */
+async function booked(store: Store, cell: number, entryId: bigint): Promise<void> {
+  const deadline = performance.now() + BOOKED_WITHIN_MS;
+  while ((await store.cellCursor(cell)) < entryId) {
+    if (performance.now() > deadline) throw new ApiError(ERRORS.unavailable);
+    await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS));
+  }
+}
+
+/** A booked spin as its response was, with further members put behind. */
+async function spinRecord(
+  services: PlayerServices,
+  partner: Partner,
+  entry: LedgerEntry,
+  further: object,
+): Promise<object> {
+  const game = await knownGame(services, entry.gameId);
+  const spinId = services.spinIds.encodeOne(entry.id, partner.partnerId);
+  const fragment = game.fragments[entry.outcomeCode]!;
+  const response = spinResponse(spinId, fragment, entry.balanceMicros, entry.requestId);
+  return {
+    ...(JSON.parse(response.toString()) as object),
+    createdAt: new Date(entryTimeMs(entry.id)).toISOString(),
+    gameId: entry.gameId,
+    ...further,
+  };
+}
+
+export const playerRoutes = (services: PlayerServices): Route[] => {
+  const { store, lookups } = services;
+  const found = async (partner: Partner, playerId: string) => {
+    const player = await lookups.findPlayer(partner.cell, partner.partnerId, playerId);
+    if (player === undefined) throw new ApiError(ERRORS.playerNotFound);
+    return player;
+  };
+  return [
+    {
+      method: 'get',
+      path: '/players/{playerId}',
+      operationId: 'getPlayer',
+      summary: 'A player, by the identifier that its spins carry',
+      scope: 'partner',
+      status: 200,
+      response: PlayerResponse,
+      errors: [ERRORS.playerNotFound],
+      failure: ERRORS.playerResolutionFailed,
+      async handle({ partner, params }) {
+        const playerId = params.playerId!;
+        const player = await found(partner, playerId);
+        return {
+          userId: userIdOf(services.playerIdKey, partner.partnerId, playerId),
+          playerId,
+          createdAt: new Date(player.createdAtMs).toISOString(),
+          balanceUsd: Number(microsToUsdText(player.balanceMicros)),
+        };
+      },
+    },
+    {
+      method: 'get',
+      path: '/players/{playerId}/spins',
+      operationId: 'listPlayerSpins',
+      summary: 'The spins of a player, newest first',
+      scope: 'partner',
+      query: Page,
+      status: 200,
+      response: PlayerSpins,
+      errors: [ERRORS.playerNotFound],
+      failure: ERRORS.playerResolutionFailed,
+      async handle({ partner, params, query }) {
+        const playerId = params.playerId!;
+        const player = await found(partner, playerId);
+        const page = query.page!;
+        const limit = query.limit!;
+        // Entry 1 is the opening; every other one is a spin.
+        const total = player.entries - 1;
+        const fromNumber = player.entries - (page - 1) * limit;
+        if (fromNumber <= 1) return { spins: [], page, limit, total };
+        await booked(store, partner.cell, player.newestEntryId);
+        const newest = { id: player.newestEntryId, entryNumber: player.entries };
+        const { partnerId } = partner;
+        const entries = await store.entriesDown({ partnerId, playerId, newest }, fromNumber, limit);
+        const spins = entries.filter((entry) => entry.kind === 'spin');
+        const records = spins.map((entry) => spinRecord(services, partner, entry, {}));
+        return { spins: await Promise.all(records), page, limit, total };
+      },
+    },
+    {
+      method: 'get',
+      path: '/spins/{spinId}',
+      operationId: 'getSpin',
+      summary: 'A spin, as it was answered',
+      scope: 'partner',
+      status: 200,
+      response: SpinRecord,
+      errors: [ERRORS.notFound],
+      failure: ERRORS.internal,
+      async handle({ partner, params }) {
+        const meant = services.spinIds.decode(params.spinId!);
+        if (meant === undefined || meant.partnerId !== partner.partnerId) throw new ApiError(ERRORS.notFound);
+        await booked(store, partner.cell, meant.entryId);
+        const entry = await store.findEntry(meant.entryId);
+        if (entry === undefined || entry.kind !== 'spin') throw new ApiError(ERRORS.notFound);
+        return spinRecord(services, partner, entry, { playerId: entry.playerId });
+      },
+    },
+  ];
+};

@@ -1,0 +1,141 @@
+/** Settlement reports: the partner reads, acknowledges and disputes them; the operator has them made (specification 3). */
+import { ApiError, ERRORS } from '../../domain/errors.js';
+import {
+  DisputeBody,
+  JudgedRevision,
+  Page,
+  ReadRevision,
+  SettlementList,
+  SettlementReport,
+} from '../../domain/requests.js';
+import { breakdownCsv, isDay, type Report } from '../../domain/settlement.js';
+import type { Judgement, StoredReport } from '../../postgres/settlements.js';
+import type { Store } from '../../postgres/store.js';
+import type { Settlements } from '../../settlement/settlements.js';
+import { pathId, type Route, type RouteRequest } from '../route.js';
+
+export interface SettlementServices {
+  readonly store: Store;
+  readonly settlements: Settlements;
+}
+
+const reportOf = (stored: StoredReport) => ({
+  ...stored.report,
+  reportStatus: stored.status,
+  integrityHash: stored.integrityHash,
+  ...(stored.acknowledgedAt === null ? {} : { acknowledgedAt: stored.acknowledgedAt.toISOString() }),
+  ...(stored.disputedAt === null ? {} : { disputedAt: stored.disputedAt.toISOString() }),
+  ...(stored.disputeReason === null ? {} : { disputeReason: stored.disputeReason }),
+});
+
+/** @throws ApiError (KS-4105) where the path names no day of the calendar. */
+function dateOf({ params }: RouteRequest): string {
+  const date = params.date!;
+  if (!isDay(date)) throw new ApiError(ERRORS.invalidDate);
+  return date;
+}
+
+export const settlementRoutes = ({ store, settlements }: SettlementServices): Route[] => {
+  /**
+   * A report may be judged once. To do again what was done has a code of its own (KS-4302, KS-4303), so that a client that
+   * repeats a request knows that it was heard; to do the other thing is refused for the status (KS-4304).
+   */
+  const judge = async (request: RouteRequest, judgement: Judgement) => {
+    const { partner, query } = request;
+    const about = { partnerId: partner.partnerId, date: dateOf(request), revision: query.revision };
+    const judged = await store.judgeReport(about, `partner:${partner.partnerId}`, judgement);
+    if (typeof judged === 'object') return reportOf(judged);
+    if (judged === 'missing') throw new ApiError(ERRORS.reportNotFound);
+    if (judged === 'superseded' || judged !== judgement.status) throw new ApiError(ERRORS.reportStatus);
+    throw new ApiError(judged === 'ACKNOWLEDGED' ? ERRORS.reportAcknowledged : ERRORS.reportDisputed);
+  };
+  return [
+    {
+      method: 'get',
+      path: '/settlements',
+      operationId: 'listSettlements',
+      summary: 'The settlement reports, newest first, the newest revision of each day',
+      scope: 'partner',
+      query: Page,
+      status: 200,
+      response: SettlementList,
+      errors: [],
+      failure: ERRORS.internal,
+      async handle({ partner, query }) {
+        const page = query.page!;
+        const limit = query.limit!;
+        const { reports, total } = await store.reportPage(partner.partnerId, page, limit);
+        return { reports: reports.map(reportOf), page, limit, total };
+      },
+    },
+    {
+      method: 'get',
+      path: '/settlements/{date}',
+      operationId: 'getSettlement',
+      summary: 'The settlement report of a UTC day; with `Accept: text/csv` its breakdown by game',
+      scope: 'partner',
+      query: ReadRevision,
+      status: 200,
+      response: SettlementReport,
+      csv: (report: Report) => breakdownCsv(report),
+      errors: [ERRORS.invalidDate, ERRORS.reportNotFound],
+      failure: ERRORS.internal,
+      async handle(request) {
+        const { partner, query } = request;
+        const stored = await store.findReport(partner.partnerId, dateOf(request), query.revision);
+        if (stored === undefined) throw new ApiError(ERRORS.reportNotFound);
+        return reportOf(stored);
+      },
+    },
+    {
+      method: 'post',
+      path: '/settlements/{date}/acknowledge',
+      operationId: 'acknowledgeSettlement',
+      summary: 'Acknowledge the newest revision of a report, for good',
+      scope: 'partner',
+      query: JudgedRevision,
+      status: 200,
+      response: SettlementReport,
+      errors: [ERRORS.invalidDate, ERRORS.reportNotFound, ERRORS.reportAcknowledged, ERRORS.reportStatus],
+      failure: ERRORS.internal,
+      handle: (request) => judge(request, { status: 'ACKNOWLEDGED' }),
+    },
+    {
+      method: 'post',
+      path: '/settlements/{date}/dispute',
+      operationId: 'disputeSettlement',
+      summary: 'Dispute the newest revision of a report; the operator answers with a new one',
+      scope: 'partner',
+      body: DisputeBody,
+      query: JudgedRevision,
+      status: 200,
+      response: SettlementReport,
+      errors: [ERRORS.invalidDate, ERRORS.reportNotFound, ERRORS.reportDisputed, ERRORS.reportStatus],
+      failure: ERRORS.internal,
+      handle: (request) =>
+        judge(request, { status: 'DISPUTED', reason: (request.body as DisputeBody).reason }),
+    },
+    {
+      method: 'post',
+      path: '/partners/{id}/settlements/{date}',
+      operationId: 'makeSettlement',
+      summary:
+        'Make the report of a day now, or a new revision of it; PENDING where not all of the day is in the ledger yet',
+      scope: 'operator',
+      status: 201,
+      response: SettlementReport,
+      errors: [
+        ERRORS.invalidDate,
+        ERRORS.partnerNotFound,
+        ERRORS.noGames,
+        ERRORS.reportNotFound,
+        ERRORS.reportStatus,
+      ],
+      failure: ERRORS.reportFailed,
+      async handle(request) {
+        const date = dateOf(request);
+        return reportOf(await settlements.makeNow(pathId(request.params.id!), date, 'operator'));
+      },
+    },
+  ];
+};

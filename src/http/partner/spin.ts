@@ -1,0 +1,364 @@
+/**
+ * POST /spin: judges a request, has it dealt, answers.
+ *
+ *   key ─> window ─> body ─> request id ─> game ─> wager ─> balance, funding ─> queue      (specification 4, choices 2)
+ *   here   script    here    script        here    here     script              script
+ *
+ * What is found wrong here is not answered yet: it goes with the batch as a reason to deny, because the window comes
+ * before it and a request id that is bound answers whatever became of the game since.
+ */
+
+import { KIND } from '../../cells/batchCodec.js';
+import type { SpinFailure, SpinJob, SpinResult } from '../../cells/batcher.js';
+import { ApiError, ERRORS, type ErrorEntry } from '../../domain/errors.js';
+import type { Game, Partner } from '../../domain/game.js';
+import { decimalTextToMicros } from '../../domain/money.js';
+import { SpinBody } from '../../domain/requests.js';
+import { SPIN_STATUS } from '../../redis/records.js';
+import type { Access } from '../access.js';
+import { bodyText, check, type JsonObject, memberText, parseObject } from '../body.js';
+import type { Exchange } from '../exchange.js';
+import type { Replies, Window } from '../reply.js';
+import { readPlainSpin } from './plainSpin.js';
+import { spinResponse } from './spinResponse.js';
+
+export interface SpinServices {
+  game(gameId: number): Game | undefined;
+  /** Reads what changed; a game may have been registered a moment ago. */
+  refresh(): Promise<void>;
+  submit(job: SpinJob): void;
+  /** A spin of the game is answered only once the ledger has it. */
+  waitsForLedger(game: Game | undefined): boolean;
+  /** A ticket of the raffle may have been sold under a requestId that does not bind any more. */
+  mayForget(game: Game): boolean;
+  /** The ticket of a raffle that was sold under a requestId. Rejects where that can't be told now. */
+  findSold(game: Game, partner: Partner, requestId: string): Promise<SoldTicket | undefined>;
+  /** All tickets of a raffle are dealt. True once the last one is booked; false where that does not come to be known. */
+  isSoldOut(game: Game): Promise<boolean>;
+  /** Told of every spin that was dealt. */
+  onDealt(game: Game, payoutMicros: number): void;
+}
+
+/** A ticket as it was sold. */
+export interface SoldTicket {
+  readonly playerId: string;
+  readonly spinId: string;
+  readonly outcomeCode: number;
+  /** Micro-USD after it. */
+  readonly balanceMicros: number;
+}
+
+export class SpinEndpoint {
+  readonly #access: Access;
+  readonly #replies: Replies;
+  readonly #services: SpinServices;
+
+  constructor(access: Access, replies: Replies, services: SpinServices) {
+    this.#access = access;
+    this.#replies = replies;
+    this.#services = services;
+  }
+
+  readonly handle = (exchange: Exchange): void => {
+    // The body holds only until this call returns, and the key may take longer to find: it is read first.
+    const read = readBody(exchange.body);
+    this.#access.partner(exchange, (partner) => {
+      if (read instanceof ApiError) {
+        this.#services.submit(new CountedJob(exchange, partner, this.#replies, KIND.countSpin, read));
+        return;
+      }
+      const { gameId } = read.body;
+      const game = this.#services.game(gameId);
+      if (game !== undefined) {
+        this.#spin(exchange, partner, read, game);
+        return;
+      }
+      this.#services.refresh().then(
+        () => this.#spin(exchange, partner, read, this.#services.game(gameId)),
+        // Whether there is such a game can't be told now.
+        () => this.#replies.error(exchange, ERRORS.unavailable, ownWindow(partner, true)),
+      );
+    });
+  };
+
+  #spin(exchange: Exchange, partner: Partner, { body, text }: ReadBody, found: Game | undefined): void {
+    const game = found !== undefined && found.partnerId === partner.partnerId ? found : undefined;
+    const isWager = game !== undefined && isExactly(game.wagerMicros, body.wagerUsd, text);
+    let denial: ErrorEntry | undefined;
+    if (game === undefined) denial = ERRORS.gameNotRegistered;
+    else if (game.status === 'CLOSED') denial = ERRORS.raffleClosed;
+    else if (game.status === 'SUSPENDED') denial = ERRORS.gameNotActive;
+    else if (!isWager) denial = ERRORS.wagerMismatch;
+    const services = this.#services;
+    const spin = { exchange, partner, game, body, denial, isWager };
+    const { requestId } = body;
+    if (game === undefined || requestId === undefined || !services.mayForget(game)) {
+      services.submit(new DealJob(this.#replies, services, spin, KIND.deal));
+      return;
+    }
+    // The window and what still binds come first: what they turn away or answer does not reach the ledger.
+    const lookUp = (window: Window): void => {
+      services.findSold(game, partner, requestId).then(
+        (ticket) => {
+          if (ticket !== undefined) this.#tellSold(exchange, ticket, body, game, isWager, window);
+          else if (denial !== undefined) this.#replies.error(exchange, denial, window);
+          else services.submit(new DealJob(this.#replies, services, spin, KIND.dealCounted));
+        },
+        () => this.#replies.error(exchange, ERRORS.unavailable, window),
+      );
+    };
+    services.submit(new DealJob(this.#replies, services, spin, KIND.deal, lookUp));
+  }
+
+  /** Answers a requestId that a ticket was sold under long ago. */
+  #tellSold(
+    exchange: Exchange,
+    ticket: SoldTicket,
+    body: SpinBody,
+    game: Game,
+    isWager: boolean,
+    window: Window,
+  ): void {
+    if (ticket.playerId !== body.playerId || !isWager) {
+      this.#replies.error(exchange, ERRORS.requestIdReused, window);
+      return;
+    }
+    const { spinId, outcomeCode, balanceMicros } = ticket;
+    const response = spinResponse(spinId, game.fragments[outcomeCode]!, balanceMicros, body.requestId);
+    this.#replies.json(exchange, 200, response, window, REPLAYED);
+  }
+}
+
+/** A spin request that was judged as far as it can be before it is counted. */
+interface JudgedSpin {
+  readonly exchange: Exchange;
+  readonly partner: Partner;
+  readonly game: Game | undefined;
+  readonly body: SpinBody;
+  /** Why nothing may be dealt for it. */
+  readonly denial: ErrorEntry | undefined;
+  readonly isWager: boolean;
+}
+
+const REPLAYED = 'Idempotent-Replayed: true';
+
+interface ReadBody {
+  readonly body: SpinBody;
+  /** As it was sent; undefined where it is known that no number has more than 15 characters. */
+  readonly text: string | undefined;
+}
+
+function readBody(bytes: Buffer | undefined): ReadBody | ApiError {
+  try {
+    if (bytes === undefined) throw tooLarge();
+    const plain = readPlainSpin(bytes);
+    if (plain !== undefined) return { body: plain, text: undefined };
+    const text = bodyText(bytes);
+    const body = parseObject(text);
+    if (!isPlainly(body)) check(SpinBody, body);
+    return { body: body as unknown as SpinBody, text };
+  } catch (error) {
+    if (error instanceof ApiError) return error;
+    throw error;
+  }
+}
+
+const tooLarge = (): ApiError =>
+  new ApiError(ERRORS.validationFailed, { details: [{ path: '', message: 'The body is over the limit' }] });
+
+const PLAIN = /^[ -~]{1,128}$/;
+
+/**
+ * Most of the other bodies: every member of its type, texts in printable ASCII. Such a body fits the schema, whose Unicode patterns
+ * cost several times this; any other is left to the schema to judge.
+ */
+function isPlainly({ gameId, playerId, wagerUsd, requestId }: JsonObject): boolean {
+  return (
+    Number.isSafeInteger(gameId) &&
+    (gameId as number) > 0 &&
+    Number.isFinite(wagerUsd) &&
+    typeof playerId === 'string' &&
+    PLAIN.test(playerId) &&
+    (requestId === undefined || (typeof requestId === 'string' && PLAIN.test(requestId)))
+  );
+}
+
+/**
+ * Whether a wager has exactly the decimal value of an amount. A double tells decimals of up to 15 digits apart; only
+ * where the body has a longer number is its text looked at.
+ */
+function isExactly(micros: number, wagerUsd: number, text: string | undefined): boolean {
+  // The nearest double of a decimal: what JSON.parse makes of every way to write it.
+  if (wagerUsd !== micros / 1_000_000) return false;
+  if (text === undefined || !/[\d.]{16}/.test(text)) return true;
+  const written = memberText(text, 'wagerUsd');
+  return written !== undefined && decimalTextToMicros(written) === micros;
+}
+
+/** A request that counts against a window and does nothing else in Redis. */
+export class CountedJob implements SpinJob {
+  readonly waitsForLedger = false;
+  readonly deny = 0;
+  readonly game = undefined;
+  readonly gameId = 0;
+  readonly playerId = '';
+  readonly requestId = undefined;
+  readonly mayEqual = false;
+  partnerPlace = 0;
+  readonly kind: number;
+  readonly partner: Partner;
+  readonly #exchange: Exchange;
+  readonly #replies: Replies;
+  readonly #then: ApiError | ((window: Window) => void);
+
+  /** @param then what to answer once counted: an error, or whatever the function does with the window. */
+  constructor(
+    exchange: Exchange,
+    partner: Partner,
+    replies: Replies,
+    kind: number,
+    then: ApiError | ((window: Window) => void),
+  ) {
+    this.#exchange = exchange;
+    this.partner = partner;
+    this.#replies = replies;
+    this.kind = kind;
+    this.#then = then;
+  }
+
+  settle(result: SpinResult): void {
+    const isSpin = this.kind === KIND.countSpin;
+    const window = windowOf(this.partner, isSpin, result);
+    if (result.status === SPIN_STATUS.limited) {
+      this.#replies.error(this.#exchange, isSpin ? ERRORS.spinRateExceeded : ERRORS.apiRateExceeded, window);
+    } else if (typeof this.#then === 'function') {
+      this.#then(window);
+    } else {
+      const status = this.#exchange.body === undefined ? 413 : this.#then.entry.status;
+      this.#replies.error(this.#exchange, this.#then.entry, window, { details: this.#then.details, status });
+    }
+  }
+
+  fail(_failure: SpinFailure): void {
+    const isSpin = this.kind === KIND.countSpin;
+    this.#replies.error(this.#exchange, ERRORS.unavailable, ownWindow(this.partner, isSpin));
+  }
+}
+
+class DealJob implements SpinJob {
+  readonly kind: number;
+  readonly waitsForLedger: boolean;
+  readonly deny: number;
+  readonly partner: Partner;
+  readonly game: Game | undefined;
+  readonly gameId: number;
+  readonly playerId: string;
+  readonly requestId: string | undefined;
+  readonly mayEqual: boolean;
+  partnerPlace = 0;
+  readonly #exchange: Exchange;
+  readonly #replies: Replies;
+  readonly #services: SpinServices;
+  readonly #denial: ErrorEntry | undefined;
+  readonly #onUnbound: ((window: Window) => void) | undefined;
+
+  /** @param onUnbound takes over where the request has counted and its requestId binds nothing; nothing is dealt then. */
+  constructor(
+    replies: Replies,
+    services: SpinServices,
+    spin: JudgedSpin,
+    kind: number,
+    onUnbound?: (window: Window) => void,
+  ) {
+    const { exchange, partner, game, body, denial, isWager } = spin;
+    this.#exchange = exchange;
+    this.#replies = replies;
+    this.#services = services;
+    this.#denial = denial;
+    this.#onUnbound = onUnbound;
+    this.kind = kind;
+    this.partner = partner;
+    this.game = game;
+    this.mayEqual = isWager;
+    this.waitsForLedger = services.waitsForLedger(game);
+    this.deny = denial === undefined && onUnbound === undefined ? 0 : 1;
+    this.gameId = body.gameId;
+    this.playerId = body.playerId;
+    this.requestId = body.requestId;
+  }
+
+  settle(result: SpinResult): void {
+    const window = windowOf(this.partner, true, result);
+    switch (result.status) {
+      case SPIN_STATUS.dealt:
+        this.#services.onDealt(this.game!, this.#answer(result, window, ''));
+        return;
+      case SPIN_STATUS.replay:
+        this.#answer(result, window, REPLAYED);
+        return;
+      case SPIN_STATUS.raffleClosed:
+        // Terminal, so not said while the last tickets could still come back: what is not booked a rebuild sells again.
+        this.#services.isSoldOut(this.game!).then((isSoldOut) => {
+          const entry = isSoldOut ? ERRORS.raffleClosed : ERRORS.unavailable;
+          this.#replies.error(this.#exchange, entry, window);
+        });
+        return;
+      default:
+        if (result.status === SPIN_STATUS.denied && this.#onUnbound !== undefined) this.#onUnbound(window);
+        else this.#replies.error(this.#exchange, this.#refusal(result.status), window);
+    }
+  }
+
+  fail(failure: SpinFailure): void {
+    const entry =
+      failure === 'unknown' && this.requestId !== undefined ? ERRORS.spinInProgress : ERRORS.unavailable;
+    this.#replies.error(this.#exchange, entry, ownWindow(this.partner, true));
+  }
+
+  /** @returns the payout, micro-USD */
+  #answer(result: SpinResult, window: Window, headers: string): number {
+    const game = this.game!;
+    const { spinId, outcomeCode, balanceMicros } = result;
+    const response = spinResponse(spinId, game.fragments[outcomeCode]!, balanceMicros, this.requestId);
+    this.#replies.json(this.#exchange, 200, response, window, headers);
+    return game.payoutMicros[result.outcomeCode]!;
+  }
+
+  #refusal(status: number): ErrorEntry {
+    switch (status) {
+      case SPIN_STATUS.limited:
+        return ERRORS.spinRateExceeded;
+      case SPIN_STATUS.conflict:
+        return ERRORS.requestIdReused;
+      case SPIN_STATUS.denied:
+        return this.#denial ?? ERRORS.internal;
+      case SPIN_STATUS.insufficientBalance:
+        return ERRORS.insufficientBalance;
+      case SPIN_STATUS.fundingUnavailable:
+        return ERRORS.fundingUnavailable;
+      case SPIN_STATUS.queueExhausted:
+        return ERRORS.queueExhausted;
+      case SPIN_STATUS.noBlock:
+        return ERRORS.noBlockServable;
+      case SPIN_STATUS.outboxFull:
+        return ERRORS.unavailable;
+      default:
+        return ERRORS.spinFailed;
+    }
+  }
+}
+
+function windowOf(partner: Partner, isSpin: boolean, result: SpinResult): Window {
+  return {
+    policy: isSpin ? 'spin' : 'api',
+    limit: isSpin ? partner.spinRateLimit : partner.apiRateLimit,
+    remaining: result.remaining,
+    nowMs: result.timeMs,
+  };
+}
+
+/** What can be said of a window while the store that counts is away. */
+function ownWindow(partner: Partner, isSpin: boolean): Window {
+  const limit = isSpin ? partner.spinRateLimit : partner.apiRateLimit;
+  return { policy: isSpin ? 'spin' : 'api', limit, remaining: limit, nowMs: Date.now() };
+}

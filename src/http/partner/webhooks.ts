@@ -1,0 +1,219 @@
+/** Webhooks: registration, list, deletion and delivery history (specification 2.6, 4.7); the operator sends again. */
+import { randomBytes } from 'node:crypto';
+import type { Judgement } from '../../domain/destination.js';
+import { ApiError, ERRORS, type ErrorEntry, type Fault } from '../../domain/errors.js';
+import type { Environment } from '../../domain/game.js';
+import {
+  DeliveryPage,
+  Page,
+  ResendBody,
+  Resent,
+  WebhookBody,
+  WebhookList,
+  WebhookRegistered,
+} from '../../domain/requests.js';
+import { EVENT_TYPES, webhookSecret } from '../../domain/webhook.js';
+import type { Store } from '../../postgres/store.js';
+import type { WebhookRow } from '../../postgres/webhooks.js';
+import type { JsonObject } from '../body.js';
+import { isRfc3339 } from '../operator/partners.js';
+import { pathId, type Route } from '../route.js';
+
+export interface WebhookServices {
+  readonly store: Store;
+  /** Judges a URL and what its name resolves to now. */
+  judgeUrl(url: string, environment: Environment): Promise<Judgement>;
+}
+
+/** Each event is written once for each of them. */
+const WEBHOOKS_MAX = 50;
+const SECRET_BYTES = 32;
+const ACTOR = 'operator';
+/** What is no id can't be asked for: not all of it is text to the database. */
+const DELIVERY_ID = /^dlv_[0-9a-f]{32}$/;
+
+const webhookOf = (row: WebhookRow) => ({
+  id: row.webhookId,
+  url: row.url,
+  events: row.events,
+  isActive: true,
+  createdAt: row.createdAt.toISOString(),
+});
+
+/** What is wrong with the event types of a registration: all of it. */
+function eventFaults(events: unknown): Fault[] {
+  const known: readonly string[] = EVENT_TYPES;
+  if (!Array.isArray(events)) return [{ path: '/events', message: 'must be an array of event types' }];
+  if (events.length === 0) return [{ path: '/events', message: 'must name at least one event type' }];
+  return events.flatMap((event, i): Fault[] => {
+    const path = `/events/${i}`;
+    if (!known.includes(event)) return [{ path, message: `must be one of ${known.join(', ')}` }];
+    return events.indexOf(event) < i ? [{ path, message: 'is there twice' }] : [];
+  });
+}
+
+/**
+ * Checks a registration.
+ * @throws ApiError with all that is wrong in `details`; its code is that of the first of: a field that is missing
+ *   (KS-4102), the URL (KS-4106, KS-4217), the event types (KS-4107).
+ */
+async function checked(
+  body: JsonObject,
+  judge: (url: string) => Promise<Judgement>,
+): Promise<{ url: string; events: string[] }> {
+  const { url, events } = body;
+  const faults: Fault[] = [];
+  let entry: ErrorEntry | undefined;
+  const add = (wrong: ErrorEntry, found: readonly Fault[]): void => {
+    if (found.length === 0) return;
+    entry ??= wrong;
+    faults.push(...found);
+  };
+  for (const name of ['url', 'events']) {
+    if (body[name] === undefined) add(ERRORS.fieldMissing, [{ path: `/${name}`, message: 'is required' }]);
+  }
+  if (url !== undefined) {
+    const { refusal, message = '' }: Judgement =
+      typeof url === 'string' ? await judge(url) : { refusal: 'invalid', message: 'must be a string' };
+    const wrong = refusal === 'disallowed' ? ERRORS.webhookDestinationDisallowed : ERRORS.invalidWebhookUrl;
+    if (refusal !== undefined) add(wrong, [{ path: '/url', message }]);
+  }
+  if (events !== undefined) add(ERRORS.invalidWebhookEvents, eventFaults(events));
+  if (entry !== undefined) throw new ApiError(entry, { details: faults });
+  return { url, events } as { url: string; events: string[] };
+}
+
+export const webhookRoutes = (services: WebhookServices): Route[] => {
+  const { store } = services;
+  const refused = (state: 'missing' | 'foreign'): ApiError =>
+    new ApiError(state === 'foreign' ? ERRORS.webhookForeign : ERRORS.webhookNotFound);
+  return [
+    {
+      method: 'post',
+      path: '/webhooks',
+      operationId: 'registerWebhook',
+      summary: 'Register a URL for events; its signing secret is shown this once',
+      scope: 'partner',
+      body: WebhookBody,
+      ownCheck: true,
+      status: 201,
+      response: WebhookRegistered,
+      errors: [
+        ERRORS.fieldMissing,
+        ERRORS.invalidWebhookUrl,
+        ERRORS.webhookDestinationDisallowed,
+        ERRORS.invalidWebhookEvents,
+      ],
+      failure: ERRORS.internal,
+      async handle({ partner, body }) {
+        const { partnerId, environment } = partner;
+        const { url, events } = await checked(body, (text) => services.judgeUrl(text, environment));
+        const secret = webhookSecret(randomBytes(SECRET_BYTES));
+        const row = await store.createWebhook({ partnerId, url, events, secret }, WEBHOOKS_MAX);
+        if (row === undefined) {
+          throw new ApiError(ERRORS.validationFailed, {
+            details: [{ path: '', message: `A partner has at most ${WEBHOOKS_MAX} webhooks` }],
+          });
+        }
+        return { ...webhookOf(row), secret };
+      },
+    },
+    {
+      method: 'get',
+      path: '/webhooks',
+      operationId: 'listWebhooks',
+      summary: "List the partner's webhooks, without their secrets",
+      scope: 'partner',
+      status: 200,
+      response: WebhookList,
+      errors: [],
+      failure: ERRORS.internal,
+      async handle({ partner }) {
+        return { webhooks: (await store.listWebhooks(partner.partnerId)).map(webhookOf) };
+      },
+    },
+    {
+      method: 'delete',
+      path: '/webhooks/{id}',
+      operationId: 'deleteWebhook',
+      summary: 'Delete a webhook: it gets nothing any more',
+      scope: 'partner',
+      status: 204,
+      errors: [ERRORS.webhookNotFound, ERRORS.webhookForeign],
+      failure: ERRORS.internal,
+      async handle({ partner, params }) {
+        const id = pathId(params.id!);
+        const result = id === undefined ? 'missing' : await store.deleteWebhook(partner.partnerId, id);
+        if (result !== 'deleted') throw refused(result);
+        return undefined;
+      },
+    },
+    {
+      method: 'get',
+      path: '/webhooks/{id}/deliveries',
+      operationId: 'listDeliveries',
+      summary: 'The deliveries of a webhook, newest first',
+      scope: 'partner',
+      query: Page,
+      status: 200,
+      response: DeliveryPage,
+      errors: [ERRORS.webhookNotFound, ERRORS.webhookForeign],
+      failure: ERRORS.internal,
+      async handle({ partner, params, query }) {
+        const id = pathId(params.id!);
+        const state = id === undefined ? 'missing' : await store.webhookState(partner.partnerId, id);
+        if (id === undefined || state !== 'found') throw refused(state === 'foreign' ? state : 'missing');
+        const page = query.page!;
+        const limit = query.limit!;
+        const { deliveries, total } = await store.deliveryPage(id, page, limit);
+        const items = deliveries.map(({ deliveryId, createdAt, lastAttemptAt, nextAttemptAt, ...rest }) => ({
+          id: deliveryId,
+          ...rest,
+          createdAt: createdAt.toISOString(),
+          lastAttemptAt: lastAttemptAt?.toISOString() ?? null,
+          nextAttemptAt: nextAttemptAt?.toISOString() ?? null,
+        }));
+        return { deliveries: items, page, limit, total };
+      },
+    },
+    {
+      method: 'post',
+      path: '/webhooks/resend',
+      operationId: 'resendFailed',
+      summary: 'Send all deliveries again that have failed since a time',
+      scope: 'operator',
+      body: ResendBody,
+      status: 202,
+      response: Resent,
+      errors: [],
+      failure: ERRORS.internal,
+      async handle({ body }) {
+        const since = body.since as string;
+        const time = new Date(since);
+        if (!isRfc3339(since) || Number.isNaN(time.getTime())) {
+          const details = [{ path: '/since', message: 'must be an RFC 3339 time' }];
+          throw new ApiError(ERRORS.validationFailed, { details });
+        }
+        return { resent: await store.resendFailed(ACTOR, time) };
+      },
+    },
+    {
+      method: 'post',
+      path: '/deliveries/{id}/resend',
+      operationId: 'resendDelivery',
+      summary: 'Send a delivery again, whatever became of it',
+      scope: 'operator',
+      status: 202,
+      response: Resent,
+      errors: [ERRORS.notFound, ERRORS.webhookNotFound],
+      failure: ERRORS.internal,
+      async handle({ params }) {
+        const id = params.id!;
+        const result = DELIVERY_ID.test(id) ? await store.resendDelivery(ACTOR, id) : 'missing';
+        if (result === 'missing') throw new ApiError(ERRORS.notFound);
+        if (result === 'webhook-deleted') throw new ApiError(ERRORS.webhookNotFound);
+        return { resent: 1 };
+      },
+    },
+  ];
+};

@@ -1,0 +1,101 @@
+/** What the processes hold in memory: read whole at the start, then whatever changed since. */
+import type { ApiKey, GameStatus, GameType } from '../domain/game.js';
+import type { ParSheet } from '../domain/par.js';
+import type { PrizeTableUsd } from '../domain/raffle.js';
+import { arrayOf, type Sql } from './client.js';
+import { GAME_STATUS } from './games.js';
+import { PARTNER_COLUMNS, type PartnerRow, type PartnerTableRow, partnerOf } from './partners.js';
+
+export interface CatalogGame {
+  gameId: number;
+  partnerId: number;
+  cell: number;
+  parSheetId: number | null;
+  /** Of a raffle. */
+  prizeTable: PrizeTableUsd | null;
+  /** Of a raffle that is sealed. */
+  sealedAt: Date | null;
+  gameType: GameType;
+  status: GameStatus;
+  blocksRequested: number;
+}
+
+export interface DirectoryChanges {
+  /** Number of the newest change in here; ask with it the next time. */
+  newest: bigint;
+  partners: PartnerRow[];
+  keys: (ApiKey & { hash: string })[];
+  games: CatalogGame[];
+}
+
+/** Number of the newest change there is. */
+export async function newestChange(sql: Sql): Promise<bigint> {
+  const [row] = await sql<{ newest: bigint }[]>`SELECT last_value AS newest FROM change_number`;
+  return row!.newest;
+}
+
+/** All partners, keys and games that changed after a change; after 0, all there are. */
+export async function changesAfter(sql: Sql, after: bigint): Promise<DirectoryChanges> {
+  return sql.begin(async (tx) => {
+    const partners = await tx<(PartnerTableRow & { changed: bigint })[]>`
+      SELECT ${PARTNER_COLUMNS}, changed FROM partners WHERE changed > ${after}`;
+    const keys = await tx<
+      {
+        key_id: number;
+        partner_id: number;
+        key_hash: Buffer;
+        expires_at: Date | null;
+        revoked_at: Date | null;
+        changed: bigint;
+      }[]
+    >`SELECT key_id, partner_id, key_hash, expires_at, revoked_at, changed FROM api_keys WHERE changed > ${after}`;
+    const games = await tx<
+      {
+        game_id: number;
+        partner_id: number;
+        cell: number;
+        par_sheet_id: number | null;
+        prize_table: PrizeTableUsd | null;
+        sealed_at: Date | null;
+        game_type: GameType;
+        status: GameStatus;
+        blocks_requested: number;
+        changed: bigint;
+      }[]
+    >`SELECT game_id, partner_id, cell, par_sheet_id, prize_table, sealed_at, game_type, ${GAME_STATUS} AS status, blocks_requested,
+        games.changed
+      FROM games JOIN partners USING (partner_id) LEFT JOIN raffles USING (game_id) WHERE games.changed > ${after}`;
+    let newest = after;
+    for (const row of [...partners, ...keys, ...games]) if (row.changed > newest) newest = row.changed;
+    return {
+      newest,
+      partners: partners.map(partnerOf),
+      keys: keys.map((row) => ({
+        keyId: row.key_id,
+        partnerId: row.partner_id,
+        hash: row.key_hash.toString('latin1'),
+        expiresAtMs: row.expires_at === null ? null : row.expires_at.getTime(),
+        isRevoked: row.revoked_at !== null,
+      })),
+      games: games.map((row) => ({
+        gameId: row.game_id,
+        partnerId: row.partner_id,
+        cell: row.cell,
+        parSheetId: row.par_sheet_id,
+        prizeTable: row.prize_table,
+        sealedAt: row.sealed_at,
+        gameType: row.game_type,
+        status: row.status,
+        blocksRequested: row.blocks_requested,
+      })),
+    };
+  }, 'ISOLATION LEVEL REPEATABLE READ READ ONLY');
+}
+
+/** The sheets with these numbers. */
+export async function sheetsOf(sql: Sql, ids: readonly number[]): Promise<Map<number, ParSheet>> {
+  if (ids.length === 0) return new Map();
+  const rows = await sql<{ par_sheet_id: number; sheet: ParSheet }[]>`
+    SELECT par_sheet_id, sheet FROM par_sheets WHERE par_sheet_id = ANY(${arrayOf(ids)}::int[])`;
+  return new Map(rows.map((row) => [row.par_sheet_id, row.sheet]));
+}

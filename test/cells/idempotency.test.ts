@@ -1,0 +1,218 @@
+import { Redis } from 'ioredis';
+import postgres from 'postgres';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { each, load, portOf, spinRequest } from '../support/load.js';
+import {
+  type Client,
+  environment,
+  freshStores,
+  parSheet,
+  type ServiceProcess,
+  spawnService,
+  type TestPartner,
+  type TestStores,
+  until,
+} from '../support/service.js';
+
+const IDS = 10_000;
+const COPIES = 3;
+const CONNECTIONS = 64;
+const DAY_SECONDS = 86_400;
+
+let stores: TestStores;
+let service: ServiceProcess;
+let client: Client;
+let partner: TestPartner;
+let gameId: number;
+let otherGameId: number;
+let redis: Redis;
+let sql: postgres.Sql<{ bigint: bigint }>;
+
+beforeAll(async () => {
+  stores = await freshStores();
+  service = await spawnService(environment(stores, { CELLS: '1' }));
+  client = service.client;
+  partner = await client.newPartner();
+  gameId = await client.newGame(partner.key, parSheet('classic-3-reel'));
+  otherGameId = await client.newGame(partner.key, parSheet('classic-3-reel'));
+  redis = new Redis(stores.redisUrl, { protocol: 2 });
+  sql = postgres(stores.databaseUrl, { max: 1, types: { bigint: postgres.BigInt } });
+});
+
+afterAll(async () => {
+  redis.disconnect();
+  await sql.end();
+  await service.end();
+  await stores.drop();
+});
+
+interface SpinAnswer extends Record<string, unknown> {
+  spinId: string;
+  errorCode?: string;
+}
+
+const bodyOf = (id: number) => ({
+  gameId,
+  playerId: `p${id % 300}`,
+  wagerUsd: 0.25,
+  requestId: `request-${id}`,
+});
+const spin = (body: object, key = partner.key) => client.spin<SpinAnswer>(key, body);
+
+/** Outcomes of a game that were dealt so far. */
+async function dealt(game = gameId): Promise<number> {
+  const record = await redis.hgetBuffer('{c0}:games', String(game));
+  return record!.readUIntLE(0, 6);
+}
+
+/** The same members in an order that is the same in every run. */
+function shuffled<T>(items: readonly T[]): T[] {
+  const result = [...items];
+  let state = 1;
+  for (let i = result.length - 1; i > 0; i--) {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    const j = state % (i + 1);
+    [result[i], result[j]] = [result[j]!, result[i]!];
+  }
+  return result;
+}
+
+describe('10,000 requestIds, each sent three times at once', () => {
+  /** By id, the texts that were answered with 200. */
+  const texts = Array.from({ length: IDS }, (): string[] => []);
+  const first = new Array<number>(IDS).fill(0);
+  const others: string[] = [];
+
+  beforeAll(async () => {
+    // Copies of an id are near each other, so that they meet in one batch and in neighbouring ones.
+    const near = Array.from({ length: IDS / 100 }, (_, group) =>
+      shuffled(Array.from({ length: 100 * COPIES }, (_, place) => group * 100 + (place % 100))),
+    ).flat();
+    const idOf = new Map<Buffer, number>();
+    const cut = await load({
+      port: portOf(client.base),
+      connections: CONNECTIONS,
+      next: each(near, (id) => {
+        const request = spinRequest(partner.key, JSON.stringify(bodyOf(id)));
+        idOf.set(request, id);
+        return request;
+      }),
+      onAnswer: ({ status, text, headers }, sent) => {
+        const id = idOf.get(sent)!;
+        if (status !== 200) {
+          others.push(`${status} ${(JSON.parse(text) as SpinAnswer).errorCode}`);
+          return;
+        }
+        texts[id]!.push(text);
+        if (!headers.has('idempotent-replayed')) first[id]!++;
+      },
+    });
+    expect(cut).toBe(0);
+  });
+
+  test('deal exactly 10,000 outcomes', async () => {
+    expect(await dealt()).toBe(IDS);
+    await until(async () => {
+      const [row] = await sql<{ count: number }[]>`SELECT count(*)::int AS count FROM ledger WHERE kind = 1`;
+      return row!.count >= IDS;
+    }, 'the ledger has every spin');
+    const [row] = await sql`
+      SELECT count(*)::int AS spins, count(DISTINCT request_id)::int AS ids, count(DISTINCT outcome_index)::int AS indices
+      FROM ledger WHERE game_id = ${gameId}`;
+    expect(row).toEqual({ spins: IDS, ids: IDS, indices: IDS });
+  });
+
+  test('are answered with the same bytes, one of them as the first, or told to wait', () => {
+    expect(others.filter((answer) => answer !== '409 KS-4110')).toEqual([]);
+    expect(texts.flat().length + others.length).toBe(IDS * COPIES);
+    expect(texts.filter((each) => new Set(each).size !== 1)).toEqual([]);
+    expect(first.filter((count) => count > 1)).toEqual([]);
+    if (others.length === 0) expect(first.every((count) => count === 1)).toBe(true);
+    expect(new Set(texts.flat().map((text) => (JSON.parse(text) as SpinAnswer).spinId)).size).toBe(IDS);
+  });
+
+  test('are a conflict with any other request', async () => {
+    for (let id = 0; id < IDS; id += 197) {
+      const body = bodyOf(id);
+      for (const other of [
+        { playerId: 'somebody' },
+        { playerId: `${body.playerId} ` },
+        { playerId: body.playerId.toUpperCase() },
+        { wagerUsd: 0.5 },
+        { gameId: otherGameId },
+        { gameId: 2_000_000_000 },
+        { gameId: gameId + 4_294_967_296 },
+      ]) {
+        const answer = await spin({ ...body, ...other });
+        expect([other, answer.status, answer.body.errorCode]).toEqual([other, 409, 'KS-4111']);
+      }
+      const again = await spin(body);
+      expect([again.text, again.headers.get('idempotent-replayed')]).toEqual([texts[id]![0], 'true']);
+    }
+    expect([await dealt(), await dealt(otherGameId)]).toEqual([IDS, 0]);
+  });
+
+  test('answer the same from a second start', async () => {
+    await service.end();
+    service = await spawnService(environment(stores, { CELLS: '1' }));
+    client = service.client;
+    for (let id = 0; id < IDS; id += 499) expect((await spin(bodyOf(id))).text).toBe(texts[id]![0]);
+    expect(await dealt()).toBe(IDS);
+  });
+});
+
+test('a spin that did not happen binds nothing', async () => {
+  const body = { gameId, playerId: 'late', wagerUsd: 0.25, requestId: 'did-not-happen' };
+  for (const [fault, errorCode] of [
+    [{ wagerUsd: 1 }, 'KS-4103'],
+    [{ gameId: 2_000_000_000 }, 'KS-4006'],
+    [{ playerId: '' }, 'KS-4101'],
+    [{ playerId: undefined }, 'KS-4102'],
+  ] as const) {
+    expect((await spin({ ...body, ...fault })).body.errorCode).toBe(errorCode);
+  }
+  const answer = await spin(body);
+  expect([answer.status, answer.headers.get('idempotent-replayed')]).toEqual([200, null]);
+});
+
+test('a requestId is its partner’s own', async () => {
+  const other = await client.newPartner();
+  const otherGame = await client.newGame(other.key, parSheet('classic-3-reel'));
+  const body = { playerId: 'same', wagerUsd: 0.25, requestId: 'same' };
+  const mine = await spin({ ...body, gameId });
+  const theirs = await spin({ ...body, gameId: otherGame }, other.key);
+  expect([mine.status, theirs.status]).toEqual([200, 200]);
+  expect(theirs.body.spinId).not.toBe(mine.body.spinId);
+  expect(theirs.headers.get('idempotent-replayed')).toBeNull();
+  expect(await dealt(otherGame)).toBe(1);
+  expect((await spin({ ...body, gameId })).text).toBe(mine.text);
+  expect((await spin({ ...body, gameId: otherGame }, other.key)).text).toBe(theirs.text);
+});
+
+test('a spin without a requestId is a spin of its own each time', async () => {
+  const before = await dealt();
+  const body = { gameId, playerId: 'anonymous', wagerUsd: 0.25 };
+  const ids = new Set<string>();
+  for (let i = 0; i < 20; i++) ids.add((await spin(body)).body.spinId);
+  expect([ids.size, await dealt()]).toEqual([20, before + 20]);
+});
+
+test('a requestId binds through the period after its own, and no longer', async () => {
+  const body = { gameId, playerId: 'period', wagerUsd: 0.25, requestId: 'period' };
+  const bound = await spin(body);
+  const before = await dealt();
+  // The store is made to look as it does when the period has passed.
+  const period = Math.floor(Date.now() / 1000 / DAY_SECONDS);
+  const keyOf = (age: number) => `{c0}:idem:${period - age}`;
+  await redis.rename(keyOf(0), keyOf(1));
+  const replay = await spin(body);
+  expect([replay.text, replay.headers.get('idempotent-replayed')]).toEqual([bound.text, 'true']);
+  expect((await spin({ ...body, playerId: 'other' })).body.errorCode).toBe('KS-4111');
+  expect(await dealt()).toBe(before);
+
+  await redis.rename(keyOf(1), keyOf(2));
+  const fresh = await spin(body);
+  expect([fresh.status, fresh.headers.get('idempotent-replayed')]).toEqual([200, null]);
+  expect(fresh.body.spinId).not.toBe(bound.body.spinId);
+  expect(await dealt()).toBe(before + 1);
+});

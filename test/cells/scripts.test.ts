@@ -1,0 +1,521 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { BatchEncoder, type BatchItem, BatchReply, KIND } from '../../src/cells/batchCodec.js';
+import type { Game, Partner } from '../../src/domain/game.js';
+import { connectRedis, openRedisClient, type RedisClient } from '../../src/redis/client.js';
+import { blockKey, cellKey, gamesKey, outboxKey, partnersKey, playersKey } from '../../src/redis/keys.js';
+import {
+  CORE_BYTES,
+  isGame,
+  NO_TOTALS,
+  newestEntryId,
+  readAhead,
+  readGame,
+  readOutbox,
+  readPlayer,
+  readTotals,
+  SPIN_STATUS,
+  totalsBefore,
+  totalsOfLast,
+  writeBooked,
+} from '../../src/redis/records.js';
+import {
+  cellToken,
+  EpochError,
+  GapError,
+  NotSentError,
+  OutrunError,
+  RefusedError,
+  Scripts,
+  StaleError,
+} from '../../src/redis/scripts.js';
+import { ownStores } from '../support/faults.js';
+import { freshStores, ROOT, type TestStores } from '../support/service.js';
+
+const LUA = join(ROOT, 'lua');
+const CELL = 3;
+const GAME_ID = 9;
+
+let stores: TestStores;
+let redis: RedisClient;
+let scripts: Scripts;
+let operations = 0;
+
+const partner: Partner = {
+  partnerId: 7,
+  slug: 'p',
+  name: 'P',
+  environment: 'sandbox',
+  isActive: true,
+  cell: CELL,
+  spinRateLimit: 1000,
+  apiRateLimit: 1000,
+  openingBalanceMicros: 1_000_000,
+  balanceMode: 'track',
+  fundingMicros: null,
+};
+const PAYOUTS = [0, 2_500_000, 77_000];
+const table = Buffer.alloc(PAYOUTS.length * 8);
+PAYOUTS.forEach((payout, code) => {
+  table.writeBigInt64LE(BigInt(payout), code * 8);
+});
+const game: Game = {
+  gameId: GAME_ID,
+  partnerId: 7,
+  gameType: 'slot',
+  status: 'ACTIVE',
+  wagerMicros: 250_000,
+  maxPayoutMicros: 2_500_000,
+  poolSize: 0,
+  sealedAtMs: undefined,
+  payoutTable: table,
+  payoutMicros: PAYOUTS,
+  fragments: [],
+};
+
+const item = (more: Partial<BatchItem> = {}): BatchItem => ({
+  kind: KIND.deal,
+  deny: 0,
+  partner,
+  game,
+  gameId: GAME_ID,
+  playerId: 'alice',
+  requestId: undefined,
+  mayEqual: true,
+  partnerPlace: 0,
+  ...more,
+});
+
+async function run(items: BatchItem[], options: { operation?: number; epoch?: string } = {}) {
+  const partners: Partner[] = [];
+  const operationId = Buffer.alloc(8);
+  operationId.writeUInt32LE(options.operation ?? ++operations);
+  const buffer = await scripts.spin({
+    cell: CELL,
+    epoch: options.epoch ?? '1',
+    operationField: 'op:test',
+    operationId,
+    batch: new BatchEncoder().encode(items, partners),
+  });
+  const reply = new BatchReply(buffer, partners.length, items.length);
+  return {
+    buffer,
+    reply,
+    statuses: items.map((_, place) => reply.status(place)),
+    cores: items.map((_, place) => buffer.subarray(reply.coreAt(place), reply.coreAt(place) + CORE_BYTES)),
+  };
+}
+
+const outcomes = (...codes: number[]): Buffer => Buffer.from(Uint16Array.from(codes).buffer);
+const load = (from: number, ...codes: number[]) =>
+  scripts.loadBlock(CELL, '1', GAME_ID, from, outcomes(...codes));
+const outbox = async () => {
+  const batches = (await redis.xrangeBuffer(outboxKey(CELL), '-', '+')) as [Buffer, Buffer[]][];
+  return batches.flatMap(([, fields]) => readOutbox(fields[1]!));
+};
+const everything = async () => {
+  const state: Record<string, unknown> = {};
+  for (const key of (await redis.keys('*')).sort())
+    state[key] = (await redis.dumpBuffer(key)).toString('hex');
+  return state;
+};
+
+async function open(url: string): Promise<void> {
+  redis = connectRedis(url, () => {});
+  await openRedisClient(redis);
+  const outboxMax = { entries: 500, bytes: 1_000_000 };
+  scripts = new Scripts(redis, { luaDir: LUA, idempotencyPeriodSeconds: 86_400, outboxMax });
+}
+
+beforeAll(async () => {
+  stores = await freshStores();
+  await open(stores.redisUrl);
+});
+beforeEach(async () => {
+  await redis.flushdb();
+  await redis.hset(cellKey(CELL), 'epoch', cellToken('1', redis.serverId!));
+});
+afterAll(async () => {
+  redis.disconnect();
+  await stores.drop();
+});
+
+describe('the spin script', () => {
+  test('deals the outcomes of the blocks in their order, over the end of a block', async () => {
+    await load(0, 0, 1);
+    await load(2, 2, 0, 1);
+    const { statuses, cores } = await run([item(), item(), item()]);
+    expect(statuses).toEqual([SPIN_STATUS.dealt, SPIN_STATUS.dealt, SPIN_STATUS.dealt]);
+    expect(cores.map((core) => core.readUInt16LE(8))).toEqual([0, 1, 2]);
+    const record = readGame((await redis.hgetBuffer(gamesKey(CELL), String(GAME_ID)))!);
+    expect(record).toEqual({ nextIndex: 3, queueEnd: 5, blockFrom: 2, blockEnd: 5, readyBlocks: 1 });
+    expect((await run([item(), item(), item()])).statuses).toEqual([
+      SPIN_STATUS.dealt,
+      SPIN_STATUS.dealt,
+      SPIN_STATUS.queueExhausted,
+    ]);
+  });
+
+  test('reads outcomes ahead, and deals each once, call by call, over blocks of every length', async () => {
+    const lengths = [3, 16, 1, 40, 17, 2];
+    const dealt = Array.from(
+      { length: lengths.reduce((sum, length) => sum + length) },
+      (_, i) => (i * 7) % PAYOUTS.length,
+    );
+    let from = 0;
+    for (const length of lengths) {
+      await load(from, ...dealt.slice(from, from + length));
+      from += length;
+    }
+    const got: number[] = [];
+    for (let spins = 1; got.length < dealt.length; spins = (spins % 5) + 1) {
+      const { statuses, cores } = await run(Array.from({ length: spins }, () => item()));
+      got.push(
+        ...cores.filter((_, i) => statuses[i] === SPIN_STATUS.dealt).map((core) => core.readUInt16LE(8)),
+      );
+      const record = (await redis.hgetBuffer(gamesKey(CELL), String(GAME_ID)))!;
+      const { nextIndex } = readGame(record);
+      expect(nextIndex).toBe(got.length);
+      const ahead = Array.from({ length: readAhead(record).length / 2 }, (_, i) =>
+        readAhead(record).readUInt16LE(2 * i),
+      );
+      expect(ahead.length).toBeLessThan(16);
+      expect(ahead).toEqual(dealt.slice(nextIndex, nextIndex + ahead.length));
+    }
+    expect(got).toEqual(dealt);
+    expect(
+      (await outbox()).filter(({ kind }) => kind === 'spin').map(({ outcomeIndex }) => outcomeIndex),
+    ).toEqual(dealt.map((_, index) => index));
+  });
+
+  test('keeps no more outcomes ahead than a record may have, whatever a batch wanted and was refused', async () => {
+    await load(0, ...Array.from({ length: 200 }, (_, i) => i % PAYOUTS.length));
+    await run([item({ requestId: 'first' })]);
+    const repeated = Array.from({ length: 60 }, () => item({ requestId: 'first' }));
+    // 15 were read ahead: what follows reads again, for all that the batch might want.
+    for (let call = 1; call <= 16; call++) {
+      expect((await run([...repeated, item()])).statuses.at(-1)).toBe(SPIN_STATUS.dealt);
+      const record = (await redis.hgetBuffer(gamesKey(CELL), String(GAME_ID)))!;
+      expect(isGame(record)).toBe(true);
+      expect(readGame(record).nextIndex).toBe(1 + call);
+    }
+  });
+
+  test('books an opening and each spin, numbered, chained and exact', async () => {
+    await load(0, 1, 2, 0);
+    await run([item({ requestId: 'r1' }), item(), item({ playerId: 'bob' })]);
+    const entries = await outbox();
+    expect(
+      entries.map(
+        ({ kind, playerId, entryNumber, creditMicros, wagerMicros, balanceMicros, outcomeIndex }) => [
+          kind,
+          playerId,
+          entryNumber,
+          creditMicros,
+          wagerMicros,
+          balanceMicros,
+          outcomeIndex,
+        ],
+      ),
+    ).toEqual([
+      ['opening', 'alice', 1, 1_000_000, 0, 1_000_000, 0],
+      ['spin', 'alice', 2, 2_500_000, 250_000, 3_250_000, 0],
+      ['spin', 'alice', 3, 77_000, 250_000, 3_077_000, 1],
+      ['opening', 'bob', 1, 1_000_000, 0, 1_000_000, 0],
+      ['spin', 'bob', 2, 0, 250_000, 750_000, 2],
+    ]);
+    expect(entries[1]!.previousId).toBe(entries[0]!.id);
+    expect(entries[2]!.previousId).toBe(entries[1]!.id);
+    expect(entries[1]!.requestId).toBe('r1');
+    const ids = entries.map((entry) => entry.id);
+    expect([...ids].sort((a, b) => (a < b ? -1 : 1))).toEqual(ids);
+    const alice = readPlayer((await redis.hgetBuffer(playersKey(CELL), '7:alice'))!);
+    expect(alice).toMatchObject({ balanceMicros: 3_077_000, entries: 3, newestEntryId: entries[2]!.id });
+  });
+
+  test('answers a repeated operation with the stored reply and changes nothing', async () => {
+    await load(0, 1, 2, 0);
+    const first = await run([item(), item({ requestId: 'x' })], { operation: 77 });
+    const before = await everything();
+    const again = await run([item(), item({ requestId: 'x' })], { operation: 77 });
+    expect(again.buffer).toEqual(first.buffer);
+    expect(await everything()).toEqual(before);
+  });
+
+  test('an operation older than the newest does nothing', async () => {
+    await load(0, 1, 2, 0);
+    await run([item()], { operation: 77 });
+    await run([item()], { operation: 78 });
+    const before = await everything();
+    await expect(run([item()], { operation: 77 })).rejects.toThrow(StaleError);
+    expect(await everything()).toEqual(before);
+  });
+
+  test('an outcome that the sheet does not have is not dealt', async () => {
+    await load(0, PAYOUTS.length);
+    expect((await run([item()])).statuses).toEqual([SPIN_STATUS.noBlock]);
+    expect(await redis.exists(playersKey(CELL), outboxKey(CELL))).toBe(0);
+  });
+
+  test('repeats within a batch see each other', async () => {
+    await load(0, 1, 2, 0, 1);
+    const { statuses, cores } = await run([
+      item({ requestId: 'same' }),
+      item({ requestId: 'same' }),
+      item({ requestId: 'same', playerId: 'bob' }),
+      item(),
+    ]);
+    expect(statuses).toEqual([
+      SPIN_STATUS.dealt,
+      SPIN_STATUS.replay,
+      SPIN_STATUS.conflict,
+      SPIN_STATUS.dealt,
+    ]);
+    expect(cores[1]).toEqual(cores[0]);
+    expect(cores[3]!.readUInt16LE(8)).toBe(2);
+  });
+
+  test('two versions of a game in one batch are one queue', async () => {
+    await load(0, 0, 1, 2);
+    const { cores } = await run([item(), item({ game: { ...game } }), item({ partner: { ...partner } })]);
+    expect(cores.map((core) => core.readUInt16LE(8))).toEqual([0, 1, 2]);
+  });
+
+  test('a denied request is answered from its binding, and only then', async () => {
+    await load(0, 1, 2);
+    await run([item({ requestId: 'bound' })]);
+    const { statuses } = await run([
+      item({ requestId: 'bound', deny: 1 }),
+      item({ requestId: 'bound', deny: 1, mayEqual: false }),
+      item({ requestId: 'free', deny: 1 }),
+      item({ deny: 1 }),
+    ]);
+    expect(statuses).toEqual([
+      SPIN_STATUS.replay,
+      SPIN_STATUS.conflict,
+      SPIN_STATUS.denied,
+      SPIN_STATUS.denied,
+    ]);
+  });
+
+  test('a refused spin binds nothing and makes no player', async () => {
+    const { statuses } = await run([item({ requestId: 'r' })]);
+    expect(statuses).toEqual([SPIN_STATUS.noBlock]);
+    expect(await redis.exists(playersKey(CELL), outboxKey(CELL))).toBe(0);
+    await load(0, 1);
+    expect((await run([item({ requestId: 'r' })])).statuses).toEqual([SPIN_STATUS.dealt]);
+  });
+
+  test('windows count spins and other requests apart, and nothing over the limit', async () => {
+    const limited = { ...partner, spinRateLimit: 3, apiRateLimit: 2 };
+    const count = (kind: number) => item({ kind, partner: limited, game: undefined });
+    const { statuses, reply } = await run([
+      ...Array.from({ length: 4 }, () => count(KIND.countSpin)),
+      ...Array.from({ length: 3 }, () => count(KIND.countApi)),
+    ]);
+    expect(statuses).toEqual([9, 9, 9, 3, 9, 9, 3]);
+    const minute = Math.floor(reply.timeMs / 60_000);
+    const record = (await redis.hgetBuffer(partnersKey(CELL), '7'))!;
+    expect([record.readUInt32LE(0), record.readUInt32LE(4), record.readUInt32LE(12)]).toEqual([minute, 3, 2]);
+    // What was counted before is dealt, however full the window is now, and not counted again.
+    await load(0, 1, 1);
+    const counted = item({ kind: KIND.dealCounted, partner: limited, requestId: 'r' });
+    const later = await run([count(KIND.countSpin), counted, counted]);
+    if (Math.floor(later.reply.timeMs / 60_000) === minute) expect(later.statuses).toEqual([3, 0, 1]);
+    expect(later.statuses.slice(1)).toEqual([SPIN_STATUS.dealt, SPIN_STATUS.replay]);
+    const after = (await redis.hgetBuffer(partnersKey(CELL), '7'))!;
+    if (after.readUInt32LE(0) === minute) expect(after.readUInt32LE(4)).toBe(3);
+  });
+
+  test('balance, funding and the bound of money refuse before anything is dealt', async () => {
+    await load(0, 1, 1, 1);
+    const poor = { ...partner, partnerId: 8, balanceMode: 'enforce' as const, openingBalanceMicros: 249_999 };
+    const bare = { ...partner, partnerId: 9, fundingMicros: 2_499_999 };
+    const rich = { ...partner, partnerId: 10, openingBalanceMicros: 9_000_000_000_000_000 };
+    const { statuses } = await run([poor, bare, rich].map((p) => item({ partner: p })));
+    expect(statuses).toEqual([
+      SPIN_STATUS.insufficientBalance,
+      SPIN_STATUS.fundingUnavailable,
+      SPIN_STATUS.overflow,
+    ]);
+    expect(readGame((await redis.hgetBuffer(gamesKey(CELL), String(GAME_ID)))!).nextIndex).toBe(0);
+  });
+
+  test('a cell at another epoch does nothing', async () => {
+    await load(0, 1);
+    const before = await everything();
+    await expect(run([item()], { epoch: '2' })).rejects.toThrow(EpochError);
+    expect(await everything()).toEqual(before);
+  });
+
+  test('a server without memory refuses, and nothing is half written', async () => {
+    const own = await ownStores();
+    const before = { redis, scripts };
+    try {
+      await open(own.redisUrl);
+      await redis.hset(cellKey(CELL), 'epoch', cellToken('1', redis.serverId!));
+      await load(0, 1, 2);
+      await run([item()]);
+      const state = await everything();
+      await redis.config('SET', 'maxmemory', '1');
+      await expect(run([item({ requestId: 'r' })])).rejects.toThrow(RefusedError);
+      expect(await everything()).toEqual(state);
+    } finally {
+      redis.disconnect();
+      ({ redis, scripts } = before);
+      await own.drop();
+    }
+  });
+
+  test('deals nothing while as much waits in the outbox as may wait, and replays all the same', async () => {
+    await load(0, ...Array.from({ length: 1000 }, () => 0));
+    const first = await run([item({ requestId: 'first' })]);
+    for (let left = 498; left > 0; left -= 250) {
+      const { statuses } = await run(Array.from({ length: Math.min(250, left) }, () => item()));
+      expect(new Set(statuses)).toEqual(new Set([SPIN_STATUS.dealt]));
+    }
+    const last = (await redis.hgetBuffer(cellKey(CELL), 'last'))!;
+    // The opening of the one player is an entry, too.
+    expect(totalsOfLast(last).entries).toBe(500);
+    const before = await outbox();
+    const full = await run([item(), item({ requestId: 'first' }), item({ requestId: 'second' })]);
+    expect(full.statuses).toEqual([SPIN_STATUS.outboxFull, SPIN_STATUS.replay, SPIN_STATUS.outboxFull]);
+    expect(full.cores[1]).toEqual(first.cores[0]);
+    expect(await outbox()).toEqual(before);
+    const booked = writeBooked({ id: 1n, totals: { ...totalsOfLast(last), entries: 499 } });
+    await redis.hset(cellKey(CELL), 'booked', booked);
+    expect((await run([item({ requestId: 'second' })])).statuses).toEqual([SPIN_STATUS.dealt]);
+  });
+
+  test('each outbox entry says what was there before it', async () => {
+    await load(0, 0, 0, 0, 0);
+    await run([item(), item()]);
+    await run([item()]);
+    const [one, two] = (await redis.xrangeBuffer(outboxKey(CELL), '-', '+')) as [Buffer, Buffer[]][];
+    expect(readTotals(one![1][3]!)).toEqual({ entries: 0, bytes: 0 });
+    expect(readTotals(two![1][3]!)).toEqual({ entries: 3, bytes: one![1][1]!.length });
+    const last = (await redis.hgetBuffer(cellKey(CELL), 'last'))!;
+    const bytes = one![1][1]!.length + two![1][1]!.length;
+    expect(totalsOfLast(last)).toEqual({ entries: 4, bytes });
+  });
+
+  test('a cell that version 1.0.0 dealt from goes on after its newest entry, and its totals begin there', async () => {
+    await load(0, 0, 0, 0, 0);
+    await run([item()]);
+    const last = (await redis.hgetBuffer(cellKey(CELL), 'last'))!;
+    last.writeUIntLE(last.readUIntLE(0, 6) + 5000, 0, 6);
+    const old = last.subarray(0, 8);
+    await redis.hset(cellKey(CELL), 'last', old);
+    await run([item(), item()]);
+    const newest = (await redis.hgetBuffer(cellKey(CELL), 'last'))!;
+    expect(newestEntryId(newest, CELL)).toBe(newestEntryId(old, CELL) + 2n);
+    const [, [, fields]] = (await redis.xrangeBuffer(outboxKey(CELL), '-', '+')) as [
+      unknown,
+      [Buffer, Buffer[]],
+    ];
+    expect(totalsBefore(fields)).toEqual(NO_TOTALS);
+    expect(totalsOfLast(old)).toEqual(NO_TOTALS);
+    expect(totalsOfLast(newest)).toEqual({ entries: 2, bytes: fields[1]!.length });
+  });
+
+  test('entry ids never go back, even where the clock does', async () => {
+    await load(0, 0, 0, 0, 0);
+    await run([item()]);
+    const last = Buffer.alloc(20);
+    const ahead = Date.now() + 3_600_000;
+    last.writeUIntLE(ahead, 0, 6);
+    last.writeUInt16LE(16_383, 6);
+    await redis.hset(cellKey(CELL), 'last', last);
+    await run([item(), item()]);
+    const entries = await outbox();
+    expect(entries.slice(-2).map((entry) => entry.timeMs)).toEqual([ahead + 1, ahead + 1]);
+  });
+
+  test('a requestId that was bound by a clock that then goes back is found', async () => {
+    await load(0, 0, 0);
+    await run([item()]);
+    const last = (await redis.hgetBuffer(cellKey(CELL), 'last'))!;
+    // The newest entry was made two periods from now, by the clock as it was then.
+    last.writeUIntLE(Date.now() + 2 * 86_400_000, 0, 6);
+    await redis.hset(cellKey(CELL), 'last', last);
+    const [first] = (await run([item({ requestId: 'ahead' })])).cores;
+    const again = await run([item({ requestId: 'ahead' })]);
+    expect([again.statuses, again.cores]).toEqual([[SPIN_STATUS.replay], [first]]);
+  });
+});
+
+describe('loading a block', () => {
+  test('is done once, and only where the queue ends', async () => {
+    await load(0, 0, 1);
+    const before = await everything();
+    await load(0, 0, 1);
+    expect(await everything()).toEqual(before);
+    await expect(load(3, 1)).rejects.toThrow(GapError);
+    expect(await everything()).toEqual(before);
+    await load(2, 1);
+    expect(await redis.strlen(blockKey(CELL, GAME_ID, 2))).toBe(2);
+  });
+});
+
+describe('what the owner of a cell writes', () => {
+  const owner = (fence: bigint) => ({ cell: CELL, fence, serverId: redis.serverId! });
+
+  test('is refused before the claim, after that of a later owner, and where Redis lost it', async () => {
+    const set = (fence: bigint, value: string) => scripts.fencedSet(owner(fence), 'h', ['f', value]);
+    await expect(set(1n, 'early')).rejects.toThrow(OutrunError);
+    await scripts.claimCell(owner(2n));
+    await set(2n, 'two');
+    await scripts.claimCell(owner(3n));
+    await expect(set(2n, 'late')).rejects.toThrow(OutrunError);
+    await expect(scripts.claimCell(owner(2n))).rejects.toThrow(OutrunError);
+    await expect(scripts.claimCell(owner(2n), ['h'])).rejects.toThrow(OutrunError);
+    expect(await redis.hget('h', 'f')).toBe('two');
+    await redis.flushdb();
+    await expect(set(3n, 'lost')).rejects.toThrow(OutrunError);
+    expect(await redis.exists('h')).toBe(0);
+  });
+
+  test('goes to the run of the server that was looked at, or nowhere', async () => {
+    await expect(scripts.claimCell({ ...owner(1n), serverId: 'another' })).rejects.toThrow(NotSentError);
+    expect(await redis.hexists(cellKey(CELL), 'fence')).toBe(0);
+  });
+
+  test('emptying takes any number of keys', async () => {
+    const keys = Array.from({ length: 20_000 }, (_, i) => blockKey(CELL, GAME_ID, i));
+    await redis.mset(...keys.flatMap((key) => [key, 'x']));
+    await scripts.claimCell(owner(1n), keys);
+    expect(await redis.keys('*')).toEqual([cellKey(CELL)]);
+  });
+
+  test('emptying leaves nothing but the claim', async () => {
+    await load(0, 0, 1);
+    await run([item({ requestId: 'r' })]);
+    const keys = (await redis.keys('*')).filter((key) => key !== cellKey(CELL));
+    expect(keys.length).toBeGreaterThan(4);
+    await scripts.claimCell(owner(7n), keys);
+    expect(await redis.keys('*')).toEqual([cellKey(CELL)]);
+    expect(await redis.hgetall(cellKey(CELL))).toEqual({ fence: '7' });
+    await expect(run([item()])).rejects.toThrow(EpochError);
+  });
+});
+
+describe('every script', () => {
+  const files = readdirSync(LUA).filter((name) => name.endsWith('.lua'));
+  const WRITE = /call\('(SET|HSET|XADD|XTRIM|DEL|UNLINK|HDEL|INCRBY|HINCRBY|EXPIRE|EXPIREAT)'/;
+  const READ = /call\('(GET|HGET|HMGET|GETRANGE|STRLEN|TIME|XLEN|EXISTS|HGETALL)'/;
+
+  test.each(files)('%s does all its reads before its first write', (name) => {
+    const lines = readFileSync(join(LUA, name), 'utf8').split('\n');
+    const firstWrite = lines.findIndex((line) => WRITE.test(line));
+    const lastRead = lines.findLastIndex((line) => READ.test(line));
+    expect(firstWrite).toBeGreaterThan(-1);
+    expect(lastRead).toBeGreaterThan(-1);
+    expect(lastRead).toBeLessThan(firstWrite);
+  });
+
+  test.each(files)('%s says its keys, arguments and replies at its top', (name) => {
+    const head = readFileSync(join(LUA, name), 'utf8').split(']]')[0]!;
+    for (const word of ['KEYS[1]', 'ARGV[1]', 'Reply']) expect(head).toContain(word);
+  });
+});

@@ -1,0 +1,290 @@
+/** Dockerfile and docker-compose.yml, as far as they can be judged without Docker. `npm run image` builds and runs the image's files. */
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DCLinter } from 'dclint';
+import { pino } from 'pino';
+import { afterAll, describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { Environment, readConfig } from '../../src/config.js';
+import { freePort } from '../../src/embedded/index.js';
+import { findRedisProgram, redisEnvironment } from '../../src/embedded/redisServer.js';
+import { openRedis } from '../../src/stores.js';
+import { Undo } from '../../src/undo.js';
+import { dockerfile } from '../support/dockerfile.js';
+import { ROOT, until } from '../support/service.js';
+
+interface ComposeService {
+  image: string;
+  build?: string;
+  user: string;
+  command?: string;
+  environment?: Record<string, string>;
+  volumes?: string[];
+  networks: string[];
+  ports?: string[];
+  healthcheck: { test: string[] };
+  stop_grace_period: string;
+  read_only: boolean;
+  cap_drop: string[];
+  security_opt: string[];
+  logging: { options: Record<string, string> };
+  depends_on?: Record<string, { condition: string }>;
+  deploy: { resources: { limits: Record<string, string> } };
+}
+
+const read = (file: string): string => readFileSync(join(ROOT, file), 'utf8');
+const secrets = Object.fromEntries(
+  [...read('.env.example').matchAll(/^([A-Z_]+)=(.*)$/gm)].map(([, name]) => [
+    name!,
+    `${name!.toLowerCase().replaceAll('_', '')}0123456789`,
+  ]),
+);
+const text = read('docker-compose.yml');
+const compose = parse(
+  text.replace(/\$\{([A-Z_]+)[^}]*\}/g, (_all, name: string) => secrets[name] ?? 'nothing says what it is'),
+  { merge: true },
+) as {
+  services: Record<string, ComposeService>;
+  networks: Record<string, { internal?: boolean } | null>;
+  volumes: Record<string, unknown>;
+};
+const { services } = compose;
+const each = Object.entries(services);
+const prometheus = parse(read('grafana/prometheus.yml')) as {
+  rule_files: string[];
+  scrape_configs: { dns_sd_configs: { names: string[]; port: number }[] }[];
+};
+/** The variables of the service, of either role. */
+const settings = (role: 'http' | 'worker') => readConfig(services[role]!.environment);
+const seconds = (duration: string): number => Number(/^(\d+)s$/.exec(duration)![1]);
+
+describe('docker-compose.yml', () => {
+  test('is what the Compose Specification allows, and good practice', () => {
+    const order = {
+      'service-keys-order': 0,
+      'services-alphabetical-order': 0,
+      'top-level-properties-order': 0,
+    };
+    const linter = new DCLinter({ rules: order, quiet: true, debug: false, exclude: [] });
+    const found = linter.lintFiles([join(ROOT, 'docker-compose.yml')], false);
+    expect(found.length).toBe(1);
+    expect(found[0]!.messages).toEqual([]);
+  });
+
+  const hasCompose = spawnSync('docker', ['compose', 'version']).status === 0;
+  test.skipIf(!hasCompose)('is read by docker compose', () => {
+    const command = ['compose', '--project-directory', ROOT, 'config', '--quiet'];
+    const { status, stderr } = spawnSync('docker', command, { env: { ...process.env, ...secrets } });
+    expect([status, stderr.toString()]).toEqual([0, '']);
+  });
+
+  test('asks for each secret, and .env.example names them and gives none', () => {
+    const asked = [...text.matchAll(/\$\{([^}]*)\}/g)].map(([, variable]) => variable!);
+    expect(new Set(asked.map((variable) => variable.split(':')[0]!))).toEqual(new Set(Object.keys(secrets)));
+    // `:?` ends the start where there is none.
+    for (const variable of asked) expect(variable).toMatch(/^[A-Z_]+:\?./);
+    for (const [, , given] of read('.env.example').matchAll(/^([A-Z_]+)=(.*)$/gm)) expect(given).toBe('');
+    expect(read('.gitignore').split('\n')).toContain('.env');
+  });
+
+  test.each(each)('%s runs with no more than it needs', (_name, service) => {
+    const [, uid] = /^(\d+):\d+$/.exec(service.user)!;
+    expect(Number(uid)).toBeGreaterThan(0);
+    expect(service).toMatchObject({
+      read_only: true,
+      cap_drop: ['ALL'],
+      security_opt: ['no-new-privileges:true'],
+      restart: 'unless-stopped',
+    });
+    expect(Object.keys(service.deploy.resources.limits).sort()).toEqual(['cpus', 'memory', 'pids']);
+    expect(Object.keys(service.logging.options).sort()).toEqual(['max-file', 'max-size']);
+    expect(service.healthcheck.test[0]).toMatch(/^CMD/);
+    expect(service.image).toMatch(/:v?\d+\.\d+(\.\d+)?(-|$)/);
+    expect(service.stop_grace_period).toMatch(/^\d+s$/);
+    for (const address of service.ports ?? []) expect(address).toMatch(/^127\.0\.0\.1:/);
+    for (const { condition } of Object.values(service.depends_on ?? {}))
+      expect(condition).toBe('service_healthy');
+  });
+
+  test('what it mounts and names is there', () => {
+    for (const [, { volumes = [], networks, depends_on = {} }] of each) {
+      for (const volume of volumes) {
+        const [source] = volume.split(':') as [string];
+        if (source.startsWith('.')) {
+          expect(existsSync(join(ROOT, source)), source).toBe(true);
+          expect(volume).toMatch(/:ro$/);
+        } else expect(Object.keys(compose.volumes)).toContain(source);
+      }
+      for (const network of networks) expect(Object.keys(compose.networks)).toContain(network);
+      for (const name of Object.keys(depends_on)) expect(Object.keys(services)).toContain(name);
+    }
+  });
+
+  test('the stores are reached by the service alone, and from nowhere outside', () => {
+    for (const store of ['redis', 'postgres']) {
+      expect(services[store]!.networks).toEqual(['stores']);
+      expect(services[store]!.ports).toBeUndefined();
+    }
+    expect(compose.networks.stores).toEqual({ internal: true });
+    const onStores = each.filter(([, { networks }]) => networks.includes('stores')).map(([name]) => name);
+    expect(onStores.sort()).toEqual(['http', 'postgres', 'redis', 'worker']);
+  });
+
+  test('both roles run, with settings that the service knows', () => {
+    for (const role of ['http', 'worker'] as const) {
+      for (const name of Object.keys(services[role]!.environment!)) {
+        expect(Object.keys(Environment.properties)).toContain(name);
+      }
+      const config = settings(role);
+      expect(config.roles).toEqual({ http: role === 'http', worker: role === 'worker' });
+      expect(config.allowVolatileRedis).toBe(false);
+      for (const [url, secret] of [
+        [config.REDIS_URL!, secrets.REDIS_PASSWORD],
+        [config.DATABASE_URL!, secrets.POSTGRES_PASSWORD],
+      ] as const) {
+        const { hostname, password } = new URL(url);
+        expect(Object.keys(services)).toContain(hostname);
+        expect(password).toBe(secret);
+      }
+      // Beyond the time in which main.ts ends the process.
+      expect(seconds(services[role]!.stop_grace_period)).toBeGreaterThan(10);
+    }
+    expect(services.postgres!.environment).toMatchObject({
+      POSTGRES_USER: 'spindle',
+      POSTGRES_DB: 'spindle',
+    });
+  });
+
+  test('health is asked for at the ports on which the service listens', () => {
+    const { PORT, METRICS_PORT, HOST } = settings('http');
+    expect(HOST).toBe('0.0.0.0');
+    expect(services.http!.healthcheck.test.join(' ')).toContain(`127.0.0.1:${PORT}/readyz`);
+    expect(services.worker!.healthcheck.test.join(' ')).toContain(`127.0.0.1:${METRICS_PORT}/healthz`);
+    expect(services.http!.ports).toEqual([`127.0.0.1:${PORT}:${PORT}`]);
+    for (const [, { healthcheck }] of each) {
+      // A program of JavaScript that is no program would only be noticed by Docker.
+      const [kind, , flag, script] = healthcheck.test;
+      if (kind === 'CMD' && flag === '-e') expect(() => new Function(script!)).not.toThrow();
+    }
+  });
+
+  test('Prometheus scrapes every process of the service, reads its rules, and Grafana finds it', () => {
+    const targets = prometheus.scrape_configs.flatMap(({ dns_sd_configs }) => dns_sd_configs);
+    expect(targets.flatMap(({ names }) => names).sort()).toEqual(['http', 'worker']);
+    for (const { names, port } of targets) {
+      for (const name of names as ('http' | 'worker')[]) {
+        expect(port).toBe(settings(name).METRICS_PORT);
+        // The metrics listen where the API does.
+        expect(settings(name).HOST).toBe('0.0.0.0');
+        const shared = services[name]!.networks.filter((network) =>
+          services.prometheus!.networks.includes(network),
+        );
+        expect(shared).toEqual(['monitoring']);
+      }
+    }
+    const mounted = (name: string) => services[name]!.volumes!.map((volume) => volume.split(':')[1]!);
+    for (const file of prometheus.rule_files) {
+      expect(mounted('prometheus')).toContain(join('/etc/prometheus', file, '..'));
+    }
+    expect(services.prometheus!.command).toContain('--config.file=/etc/prometheus/prometheus.yml');
+    const { datasources } = parse(read('grafana/provisioning/datasources/prometheus.yml')) as {
+      datasources: { url: string }[];
+    };
+    const { hostname, port } = new URL(datasources[0]!.url);
+    expect(services[hostname]!.healthcheck.test.join(' ')).toContain(`:${port}/`);
+    expect(services.grafana!.networks).toEqual(expect.arrayContaining(['monitoring']));
+    const { providers } = parse(read('grafana/provisioning/dashboards/spindle.yml')) as {
+      providers: { options: { path: string } }[];
+    };
+    for (const { options } of providers) expect(mounted('grafana')).toContain(options.path);
+  });
+});
+
+describe('the Redis of docker-compose.yml', () => {
+  const undo = new Undo(pino({ level: 'silent' }));
+  afterAll(() => undo.run());
+
+  test('keeps what it acknowledges: the service starts on it', async () => {
+    const { file, ...program } = await findRedisProgram(join(ROOT, '.cache'), () => {});
+    const dir = await mkdtemp(join(tmpdir(), 'spindle-compose-'));
+    undo.add(() => rm(dir, { recursive: true }));
+    const port = await freePort();
+    const [name, ...args] = services.redis!.command!.split(/\s+/).map((word) => (word === '""' ? '' : word));
+    expect(name).toBe('redis-server');
+    const server = spawn(file, [...args, '--port', String(port), '--dir', dir, '--bind', '127.0.0.1'], {
+      env: redisEnvironment({ file, ...program }),
+      stdio: 'ignore',
+    });
+    const ended = once(server, 'exit');
+    undo.add(() => {
+      server.kill('SIGTERM');
+      return ended;
+    });
+    const url = new URL(settings('http').REDIS_URL!);
+    url.hostname = '127.0.0.1';
+    url.port = String(port);
+    await until(async () => {
+      const attempt = new Undo(pino({ level: 'silent' }));
+      try {
+        await openRedis(url.href, settings('http'), pino({ level: 'silent' }), attempt);
+        return true;
+      } catch (error) {
+        expect((error as Error).message).toMatch(/can't be reached/);
+        return false;
+      } finally {
+        await attempt.run();
+      }
+    }, 'Redis answers');
+  });
+});
+
+describe('Dockerfile', () => {
+  const stages = dockerfile(read('Dockerfile'));
+  const last = stages.at(-1)!;
+  const values = (stage: typeof last, name: string): string[] =>
+    stage.steps.filter((step) => step.name === name).map((step) => step.value);
+
+  test('runs on the glibc and the Node that the service and its binding are for, with a tag of its own', () => {
+    for (const { image } of stages) expect(image).toMatch(/^node:(20|22)\.\d+\.\d+-bookworm-slim$/);
+    const [, major] = /^node:(\d+)/.exec(last.image)!;
+    const abi = { 20: 115, 22: 127 }[Number(major)];
+    for (const machine of ['x64', 'arm64']) {
+      const binding = `node_modules/uWebSockets.js/dist/bin/uws_linux_${machine}_${abi}.node`;
+      expect(existsSync(join(ROOT, binding)), binding).toBe(true);
+    }
+  });
+
+  test('ends as an ordinary user who runs the program itself, with a health check', () => {
+    expect(values(last, 'USER')).toEqual(['node']);
+    const [command] = values(last, 'CMD');
+    const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
+    expect(`exec ${(JSON.parse(command!) as string[]).join(' ')}`).toBe(scripts.start);
+    expect(values(last, 'HEALTHCHECK')[0]).toMatch(/CMD \["node", "-e"/);
+    expect(values(last, 'EXPOSE')).toEqual([`${settings('http').PORT} ${settings('http').METRICS_PORT}`]);
+    // Files that came with the image's own user could be written by it.
+    expect(read('Dockerfile')).not.toMatch(/--chown|--chmod/);
+  });
+
+  test('copies what is there, and what it needs and nothing else is sent to it', () => {
+    const ignored = read('.dockerignore')
+      .split('\n')
+      .filter((line) => line !== '' && !line.startsWith('#'));
+    expect(ignored[0]).toBe('*');
+    const sent = new Set(ignored.slice(1).map((line) => /^!(.+)$/.exec(line)![1]!));
+    const used = new Set<string>();
+    for (const stage of stages) {
+      for (const step of stage.steps) {
+        if (step.name !== 'COPY' || step.from !== undefined) continue;
+        for (const source of step.sources) {
+          expect(existsSync(join(ROOT, source)), source).toBe(true);
+          used.add(source.split('/')[0]!);
+        }
+      }
+    }
+    expect(used).toEqual(sent);
+  });
+});

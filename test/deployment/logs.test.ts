@@ -1,0 +1,393 @@
+/** The log of the program: request ids in it, no secrets, and not more of it than a disk can take. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Redis } from 'ioredis';
+import postgres from 'postgres';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { spellings, withoutSecrets } from '../../src/log.js';
+import { openLogger } from '../../src/logger.js';
+import { load, portOf, spinRequest } from '../support/load.js';
+import { type Cable, proxy } from '../support/proxy.js';
+import {
+  type Answer,
+  environment,
+  freshStores,
+  parSheet,
+  ROOT,
+  type ServiceProcess,
+  spawnService,
+  type TestPartner,
+  type TestStores,
+  until,
+} from '../support/service.js';
+
+const OPERATOR_KEY = 'an/operator+key "of" 40 characters or so';
+const PLAYER = 'player-that-must-not-be-logged';
+const REQUEST = 'request-that-must-not-be-logged';
+
+interface Line {
+  level: number;
+  time: number;
+  msg: string;
+  requestId?: string;
+  operation?: string;
+  errorCode?: string;
+  partnerId?: number;
+  status?: number;
+  unsaid?: number;
+  err?: { type: string; message: string; stack: string };
+}
+
+let stores: TestStores;
+let redisCable: Cable;
+let postgresCable: Cable;
+let service: ServiceProcess;
+let partner: TestPartner;
+let gameId: number;
+/** What no line may have. */
+const secrets = new Map<string, string>();
+
+/** The lines of the log; what a start says to people is none. */
+const lines = (): Line[] =>
+  service
+    .output()
+    .split('\n')
+    .filter((line) => line.startsWith('{'))
+    .map((line) => JSON.parse(line) as Line);
+const operator = <T = Record<string, unknown>>(method: string, path: string, body?: unknown) =>
+  service.client.request<T>(method, `/api/operator/v1${path}`, { key: OPERATOR_KEY, body });
+const spin = (body: object, key = partner.key) => service.client.spin(key, body);
+/** The line about an answer, once it is written. */
+async function lineOf(answer: Answer, msg: string): Promise<Line> {
+  const id = answer.headers.get('x-request-id')!;
+  let found: Line | undefined;
+  await until(() => {
+    found = lines().find((line) => line.requestId === id && line.msg === msg);
+    return found !== undefined;
+  }, `the log has «${msg}» of ${id}`);
+  return found!;
+}
+
+beforeAll(async () => {
+  stores = await freshStores();
+  redisCable = await proxy(stores.redisUrl);
+  postgresCable = await proxy(stores.databaseUrl);
+  service = await spawnService({
+    ...environment({ redisUrl: redisCable.url, databaseUrl: postgresCable.url }),
+    CELLS: '1',
+    OPERATOR_API_KEY: OPERATOR_KEY,
+    LOG_LEVEL: 'trace',
+    SPIN_DEADLINE_MS: '300',
+    WEBHOOK_RETRY_DELAYS_MS: '10',
+  });
+  secrets.set('operator key', OPERATOR_KEY);
+  for (const [name, url] of [
+    ['password of Redis', stores.redisUrl],
+    ['password of Postgres', stores.databaseUrl],
+  ] as const) {
+    expect(new URL(url).password.length).toBeGreaterThan(8);
+    secrets.set(name, new URL(url).password);
+  }
+  const made = await operator<{ partnerId: number }>('POST', '/partners', {
+    slug: 'acme',
+    name: 'Acme',
+    environment: 'sandbox',
+    spinRateLimit: 1_000_000,
+    apiRateLimit: 1_000_000,
+    largeWinThresholdUsd: 0.01,
+  });
+  const { partnerId } = made.body;
+  const { body } = await operator<{ apiKey: string }>('POST', `/partners/${partnerId}/keys`, {});
+  partner = { partnerId, key: body.apiKey };
+  secrets.set('API key', partner.key);
+});
+
+afterAll(async () => {
+  await service?.end();
+  await redisCable?.close();
+  await postgresCable?.close();
+  await stores?.drop();
+});
+
+describe('a log at its most talkative', () => {
+  test('has a line for each answer, with its request id', async () => {
+    const { client } = service;
+    const upload = await client.partner<{ parSheetId: number }>(
+      'POST',
+      '/par-sheets',
+      partner.key,
+      parSheet('classic-3-reel'),
+    );
+    const game = await client.partner<{ gameConfigId: number }>('POST', '/games', partner.key, {
+      parSheetId: upload.body.parSheetId,
+      displayName: 'Classic',
+      configName: 'CLASSIC',
+    });
+    gameId = game.body.gameConfigId;
+    await until(
+      async () => (await spin({ gameId, playerId: PLAYER, wagerUsd: 0.25 })).status === 200,
+      'the game is played',
+    );
+    const played = await spin({ gameId, playerId: PLAYER, wagerUsd: 0.25, requestId: REQUEST });
+    expect(await lineOf(played, 'answered')).toMatchObject({
+      level: 20,
+      operation: 'spin',
+      status: 200,
+      partnerId: partner.partnerId,
+    });
+    const wrong = await client.spin('ks_a-key-that-there-is-not-and-never-was', { gameId, playerId: PLAYER });
+    secrets.set('wrong key', 'ks_a-key-that-there-is-not-and-never-was');
+    expect(await lineOf(wrong, 'answered')).toMatchObject({ status: 401, errorCode: 'KS-4002' });
+    await spin({ gameId, playerId: PLAYER, wagerUsd: 9 });
+    await spin({ gameId, playerId: `${PLAYER}\0`, wagerUsd: 0.25 });
+    await client.partner('POST', '/par-sheets', partner.key, { gameTitle: PLAYER });
+  });
+
+  test('of webhooks that nobody answers', async () => {
+    // Nobody listens there.
+    const { body } = await service.client.partner<{ id: number; secret: string }>(
+      'POST',
+      '/webhooks',
+      partner.key,
+      { url: 'http://localhost:1/hook?token=of-the-receiver', events: ['spin.large_win'] },
+    );
+    secrets.set('webhook secret', body.secret);
+    secrets.set("webhook secret's bytes", body.secret.replace(/^whsec_/, ''));
+    for (let won = false; !won; ) {
+      const { body: answer } = await spin({ gameId, playerId: PLAYER, wagerUsd: 0.25 });
+      won = (answer.outcome as { payoutUsd: number }).payoutUsd > 0;
+    }
+    await until(
+      () => lines().some(({ msg }) => msg === 'a delivery of a webhook has failed for good'),
+      'the delivery has failed for good',
+    );
+  });
+
+  test('of a raffle that is sold in part', async () => {
+    const { body } = await operator<{ gameConfigId: number }>(
+      'POST',
+      `/partners/${partner.partnerId}/raffles`,
+      {
+        displayName: 'A raffle',
+        configName: 'RAFFLE',
+        ticketPriceUsd: 0.25,
+        poolSize: 50,
+        prizes: [{ prizeName: 'Car', prizeTier: 6, valueUsd: 50, count: 1 }],
+      },
+    );
+    const ticket = { gameId: body.gameConfigId, playerId: PLAYER, wagerUsd: 0.25 };
+    await until(async () => (await spin(ticket)).status === 200, 'a ticket is sold');
+  });
+
+  test('of Postgres that is cut: a fault and its answer have id, operation, code and partner', async () => {
+    postgresCable.answers = false;
+    postgresCable.cut();
+    const [failed, mended] = await Promise.all([
+      service.client.partner('GET', '/webhooks', partner.key),
+      operator('POST', `/partners/${partner.partnerId}/players/${PLAYER}/adjustments`, {
+        requestId: REQUEST,
+        amountUsd: 1,
+        reason: PLAYER,
+      }),
+    ]);
+    postgresCable.answers = true;
+    postgresCable.cut();
+    expect(failed.status).toBeGreaterThanOrEqual(500);
+    const about = {
+      operation: 'listWebhooks',
+      errorCode: failed.body.errorCode,
+      partnerId: partner.partnerId,
+    };
+    expect(await lineOf(failed, 'a request failed')).toMatchObject({ level: 50, ...about });
+    const line = await lineOf(failed, 'answered with an error');
+    expect(line).toMatchObject({ level: 40, status: failed.status, ...about });
+    expect(mended.status).toBeGreaterThanOrEqual(500);
+    expect(await lineOf(mended, 'a request failed')).toMatchObject({ operation: 'adjustBalance' });
+    await until(async () => (await service.client.request('GET', '/readyz')).status === 200, 'it is back');
+  });
+
+  test('of Redis that is away while thousands ask: some lines a second, and how many were left out', async () => {
+    const answers: number[] = [];
+    const before = lines().length;
+    redisCable.answers = false;
+    redisCable.cut();
+    let isOver = false;
+    const started = performance.now();
+    const over = setTimeout(() => {
+      isOver = true;
+    }, 1000);
+    const request = spinRequest(partner.key, JSON.stringify({ gameId, playerId: PLAYER, wagerUsd: 0.25 }));
+    await load({
+      port: portOf(service.client.base),
+      connections: 64,
+      next: () => (isOver ? undefined : request),
+      onAnswer: ({ status }) => answers.push(status),
+    });
+    clearTimeout(over);
+    const seconds = (performance.now() - started) / 1000;
+    redisCable.answers = true;
+    redisCable.cut();
+    await until(async () => (await service.client.request('GET', '/readyz')).status === 200, 'it is back');
+    const refused = answers.filter((status) => status === 503).length;
+    expect(refused).toBeGreaterThan(1000);
+    // At this level each answer has its line besides.
+    const said = () =>
+      lines()
+        .slice(before)
+        .filter(({ level }) => level >= 30);
+    const about = () =>
+      said().filter(({ msg, operation }) => msg === 'answered with an error' && operation === 'spin');
+    const count = () => about().reduce((sum, { unsaid = 0 }) => sum + 1 + unsaid, 0);
+    await until(() => count() >= refused, 'the last lines are written');
+    expect(count()).toBe(refused);
+    expect(about().length).toBeLessThanOrEqual(6 * (Math.ceil(seconds) + 1));
+    expect(said().length / seconds).toBeLessThan(100);
+    for (const { requestId, errorCode, partnerId } of about()) {
+      expect([typeof requestId, errorCode, partnerId]).toEqual(['string', 'KS-5002', partner.partnerId]);
+    }
+  });
+
+  test('of stores that refuse it: the start says which, and no password', async () => {
+    const given = environment(stores, { LOG_LEVEL: 'trace' });
+    for (const [name, url] of [
+      ['REDIS_URL', stores.redisUrl],
+      ['DATABASE_URL', stores.databaseUrl],
+      ['REDIS_URL', 'redis://:nobody-listens-to-this@127.0.0.1:1'],
+      ['DATABASE_URL', 'postgres://u:nobody-listens-to-this@127.0.0.1:1/x'],
+    ] as const) {
+      const other = new URL(url);
+      if (other.port !== '1') other.password = 'a%2Fwrong%40password';
+      const refused = spawnService({ ...given, [name]: other.href });
+      const error = (await refused.then(
+        () => undefined,
+        (reason: Error) => reason,
+      ))!;
+      expect(error.message).toMatch(
+        new RegExp(`${name === 'REDIS_URL' ? 'Redis' : 'Postgres'} at .*reached`),
+      );
+      for (const secret of [...spellings([other.password]), ...secrets.values()]) {
+        expect(error.message).not.toContain(secret);
+      }
+    }
+  });
+
+  test('has no secret in any line', async () => {
+    const redis = new Redis(stores.redisUrl, { protocol: 2 });
+    const sql = postgres(stores.databaseUrl, { max: 1 });
+    try {
+      const blocks = await sql<{ seed: Buffer; nonce: Buffer; outcomes: Buffer }[]>`
+        SELECT seed, nonce, substring(outcomes FROM 1 FOR 32) AS outcomes FROM blocks`;
+      expect(blocks.length).toBeGreaterThan(1);
+      for (const [i, block] of blocks.entries()) {
+        for (const [name, bytes] of Object.entries(block)) {
+          secrets.set(`${name} ${i}`, bytes.toString('hex'));
+          secrets.set(`${name} ${i} in base64`, bytes.toString('base64'));
+          secrets.set(`${name} ${i} as numbers`, [...bytes].join(','));
+        }
+      }
+    } finally {
+      redis.disconnect();
+      await sql.end();
+    }
+    secrets.set('body of a request', PLAYER);
+    secrets.set('requestId of a body', REQUEST);
+    const output = service.output();
+    for (const [name, secret] of secrets) {
+      for (const text of [secret, ...spellings([secret])]) expect(output.includes(text), name).toBe(false);
+    }
+    // The level that is used: no line but those of the faults.
+    expect(lines().some(({ level }) => level < 30)).toBe(true);
+  });
+});
+
+/** Keeps what is written to it. */
+function memory() {
+  const written: string[] = [];
+  const write = (line: string): void => {
+    written.push(line);
+  };
+  return { written, destination: { write } };
+}
+
+describe('what is passed to the log by mistake', () => {
+  test('is hidden: members with such names, and texts that are known or look like secrets', async () => {
+    const { written, destination } = memory();
+    const password = 'p"a/ss word';
+    const log = openLogger({ level: 'info', secrets: spellings([password, OPERATOR_KEY]) }, destination);
+    const error = Object.assign(
+      new Error(`AUTH ${password} failed for redis://user:other-password@host:1`, {
+        cause: Object.assign(new AggregateError([new Error(OPERATOR_KEY)], 'many')),
+      }),
+      { code: 'EAUTH', command: { name: 'auth', args: ['a-third-password'] }, detail: 'Failing row (whole)' },
+    );
+    log.error({ err: error, apiKey: 'one', partner: { secret: 'two', seed: Buffer.from('three') } }, 'first');
+    log.info(`ks_${'A'.repeat(43)} and whsec_${'b'.repeat(32)} and ${encodeURIComponent(password)}`);
+    const [first, second] = written
+      .join('')
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as Line & Record<string, unknown>);
+    expect(first!.err).toMatchObject({
+      type: 'Error',
+      code: 'EAUTH',
+      message: 'AUTH [hidden] failed for redis://[hidden]@host:1',
+      causes: [{ type: 'AggregateError', causes: [{ message: '[hidden]' }] }],
+    });
+    expect(first!.err!.stack).toContain('logs.test.ts');
+    expect(first).toMatchObject({ apiKey: '[hidden]', partner: { secret: '[hidden]', seed: '[hidden]' } });
+    expect(second!.msg).toBe('[hidden] and [hidden] and [hidden]');
+    for (const text of [password, 'a-third-password', 'whole', 'other-password', OPERATOR_KEY]) {
+      for (const spelling of spellings([text])) expect(written.join('')).not.toContain(spelling);
+    }
+    expect(withoutSecrets('postgres://host/db, user@example.com', [])).toBe(
+      'postgres://host/db, user@example.com',
+    );
+  });
+
+  test('a change of state is never left out, a fault of many is counted', async () => {
+    const { written, destination } = memory();
+    const log = openLogger({ level: 'info', secrets: [] }, destination);
+    const all = () =>
+      written
+        .join('')
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line) as Line & { cell?: number });
+    for (let cell = 0; cell < 256; cell++) {
+      log.error({ cell }, 'a cell is rebuilt');
+      log.fatal({ cell, reason: 'x' }, 'the ledger of a cell is halted');
+      log.warn({ cell, err: new Error('x') }, 'a flush failed');
+    }
+    const of = (msg: string) => all().filter((line) => line.msg === msg);
+    expect(of('a cell is rebuilt').length).toBe(256);
+    expect(of('the ledger of a cell is halted').length).toBe(256);
+    expect(of('a flush failed').length).toBe(5);
+    await until(() => of('a flush failed').length === 6, 'the second is over');
+    expect(of('a flush failed').at(-1)).toMatchObject({ cell: 255, unsaid: 250 });
+    log.warn({ cell: 1, err: new Error('x') }, 'a flush failed');
+    expect(of('a flush failed').at(-1)!.unsaid).toBeUndefined();
+  });
+});
+
+test('every message from warn on, and every member, is in docs/operations.md', () => {
+  const text = readFileSync(join(ROOT, 'docs', 'operations.md'), 'utf8').replaceAll(/\s+/g, ' ');
+  const messages = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.ts'))
+    .map((file) => readFileSync(join(ROOT, 'src', file), 'utf8'))
+    .flatMap((code) => [...code.matchAll(/log\.(?:warn|error|fatal)\([^;]*?'([^']{10,})'/g)])
+    .map(([, message]) => message!);
+  expect(messages.length).toBeGreaterThan(20);
+  expect(messages.filter((message) => !text.includes(`\`${message}\``))).toEqual([]);
+  for (const member of [
+    'requestId',
+    'operation',
+    'errorCode',
+    'partnerId',
+    'status',
+    'ms',
+    'unsaid',
+    'err',
+  ]) {
+    expect(text).toContain(`\`${member}\``);
+  }
+});

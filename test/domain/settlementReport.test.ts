@@ -1,0 +1,101 @@
+/** The arithmetic of a settlement report: amounts exact or refused, returns rounded half up, days of the calendar. */
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { composeReport, exactUsd, isDay, poolRtp, rtpOf, seal } from '../../src/domain/settlement.js';
+import { hashOf, microsOf } from '../support/settlement.js';
+
+const EXACT_MICROS = 2n ** 33n * 1_000_000n;
+
+test('an amount in JSON is the amount to the micro-USD, or is refused', () => {
+  const amount = fc.bigInt({ min: -EXACT_MICROS, max: EXACT_MICROS });
+  fc.assert(fc.property(amount, (micros) => microsOf(JSON.stringify(exactUsd(micros))) === micros));
+  const larger = fc.bigInt({ min: EXACT_MICROS, max: 2n ** 70n });
+  fc.assert(
+    fc.property(larger, (micros) => {
+      try {
+        return microsOf(JSON.stringify(exactUsd(micros))) === micros;
+      } catch (error) {
+        return error instanceof RangeError;
+      }
+    }),
+  );
+  for (const micros of [2n ** 53n, -(2n ** 53n), 9_007_199_254_740_991n, 10n ** 18n]) {
+    expect(() => exactUsd(micros), String(micros)).toThrow(RangeError);
+  }
+});
+
+describe('a return', () => {
+  test.each([
+    [1n, 0n, 0],
+    [3n, 1n, 0.333333],
+    [3n, 2n, 0.666667],
+    [2_000_000n, 1n, 0.000001],
+    [2_000_001n, 1n, 0],
+    [2_000_000n, 1_000_001n, 0.500001],
+    [250_000n, 750_000n, 3],
+    [10n ** 15n, 999_999_499_999_999n, 0.999999],
+    [10n ** 15n, 999_999_500_000_000n, 1],
+    [1n, 10n ** 15n, 1e15],
+  ])('of %s wagered and %s paid is rounded half up to 6 decimals', (wagered, paid, rtp) => {
+    expect(rtpOf(wagered, paid)).toBe(rtp);
+  });
+
+  test('is null where nothing was wagered; that of a pool is what its prizes are worth', () => {
+    expect(rtpOf(0n, 0n)).toBeNull();
+    const prize = { prizeName: 'Car', prizeTier: 6, valueMicros: 10 ** 15, count: 1_000_000 };
+    expect(poolRtp({ ticketPriceMicros: 1_000_000, poolSize: 1_000_000, prizes: [prize] })).toBe(1e9);
+  });
+});
+
+test('a day is one of the calendar', () => {
+  for (const day of ['2024-02-29', '2000-02-29', '0001-01-01', '9999-12-31', '2026-11-21']) {
+    expect(isDay(day), day).toBe(true);
+  }
+  for (const day of [
+    '2023-02-29',
+    '1900-02-29',
+    '2026-04-31',
+    '2026-00-01',
+    '2026-01-00',
+    '0000-12-31',
+    '',
+  ]) {
+    expect(isDay(day), day).toBe(false);
+  }
+});
+
+test('a report is sealed by the SHA-256 of its canonical form, whatever its names are', () => {
+  const names = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 20 });
+  const micros = fc.bigInt({ min: 0n, max: 10n ** 13n });
+  fc.assert(
+    fc.property(names, names, micros, micros, (configName, displayName, wageredMicros, paidMicros) => {
+      const game = {
+        gameConfigId: 1,
+        configName,
+        displayName,
+        gameType: 'slot',
+        certifiedRtp: 0.1 + 0.2,
+        spins: 7n,
+        wageredMicros,
+        paidMicros,
+      };
+      const report = composeReport(
+        {
+          reportDate: '2026-01-01',
+          revision: 1,
+          ledgerFrom: '1',
+          ledgerTo: '2',
+          previousHash: null,
+          generatedAt: '2026-01-02T02:00:00.000Z',
+        },
+        { games: [game], adjustmentsMicros: -paidMicros },
+      );
+      const { text, integrityHash } = seal(report);
+      expect(JSON.parse(text)).toEqual(report);
+      // A minus before zero is not JSON's own: nothing of it is in the text.
+      expect(text).not.toContain('-0,');
+      expect(integrityHash).toBe(hashOf(JSON.parse(text) as Record<string, unknown>));
+      expect(microsOf(report.ggrUsd)).toBe(wageredMicros - paidMicros);
+    }),
+  );
+});

@@ -1,0 +1,417 @@
+/** The error catalogue, the OpenAPI documents, docs/errors.md and the source say the same; and real answers are as documented. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Ajv2020, type AnySchema, type ValidateFunction } from 'ajv/dist/2020.js';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { ERRORS, type ErrorEntry } from '../../src/domain/errors.js';
+import {
+  type Answer,
+  type Client,
+  freshStores,
+  OPERATOR_KEY,
+  parSheet,
+  ROOT,
+  startService,
+  type TestPartner,
+  type TestStores,
+} from '../support/service.js';
+
+/** The codes of the specification (7), by HTTP status. */
+const SPECIFIED: Readonly<Record<number, string>> = {
+  400: '4101 4102 4103 4104 4105 4106 4107 4109 4202 4208 4216 4217 4220 4225 4604 4605',
+  401: '4001 4002 4003 4004 4005',
+  403: '4006 4207 4210 4213',
+  404: '4201 4204 4205 4206 4209 4212 4214 4215 4221 4301 4601',
+  409: '4108 4110 4111 4211 4222 4223 4224 4302 4303 4304 4602 4603',
+  410: '4218',
+  426: '4112',
+  429: '4291 4292 4293',
+  500: '4606 5001 5003 5004 5005 5006 5007 5008 5009 5010',
+  503: '4203 5002 5011 5012',
+};
+
+interface Operation {
+  operationId: string;
+  parameters: { name: string; in: string; required?: boolean; schema: AnySchema }[];
+  requestBody?: { content: Record<string, { schema: AnySchema }> };
+  responses: Record<
+    string,
+    { description: string; headers: Record<string, unknown>; content?: Record<string, { schema: AnySchema }> }
+  >;
+}
+interface Document {
+  openapi: string;
+  info: { title: string; version: string };
+  servers: { url: string }[];
+  paths: Record<string, Record<string, Operation>>;
+  components: { schemas: Record<string, AnySchema>; securitySchemes: Record<string, unknown> };
+}
+const SCOPES = ['partner', 'operator'] as const;
+type Scope = (typeof SCOPES)[number];
+
+const entries = Object.entries(ERRORS) as [keyof typeof ERRORS, ErrorEntry][];
+const byCode = new Map(entries.map(([, entry]) => [entry.code, entry]));
+
+let stores: TestStores;
+let client: Client & { stop(): Promise<void> };
+let partner: TestPartner;
+const documents = {} as Record<Scope, Document>;
+const ajv = new Ajv2020({ strict: false, allErrors: true });
+ajv.addFormat('date-time', { validate: (text: string) => new Date(text).toISOString() === text });
+
+beforeAll(async () => {
+  stores = await freshStores();
+  client = await startService(stores, { AUTH_FAILURE_LIMIT: '1000000' });
+  partner = await client.newPartner();
+  for (const scope of SCOPES) {
+    const answer = await client.request<Document>('GET', `/api/${scope}/v1/openapi.json`);
+    expect(answer.status).toBe(200);
+    documents[scope] = answer.body;
+    ajv.addSchema(answer.body as unknown as AnySchema, scope);
+  }
+});
+
+afterAll(async () => {
+  await client.stop();
+  await stores.drop();
+});
+
+const operationsOf = (scope: Scope) =>
+  Object.entries(documents[scope].paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
+  );
+
+/** The codes that an operation can answer with, with the statuses under which they stand. */
+function codesOf(operation: Operation): Map<string, number[]> {
+  const codes = new Map<string, number[]>();
+  for (const [status, response] of Object.entries(operation.responses)) {
+    for (const [code] of response.description.matchAll(/KS-\d{4}/g)) {
+      codes.set(code, [...(codes.get(code) ?? []), Number(status)]);
+    }
+  }
+  return codes;
+}
+
+/** A value by its JSON Pointer; undefined where there is none. */
+const at = (value: unknown, pointer: string): unknown =>
+  pointer
+    .split('/')
+    .slice(1)
+    .reduce<unknown>(
+      (part, name) =>
+        (part as Record<string, unknown> | undefined)?.[name.replaceAll('~1', '/').replaceAll('~0', '~')],
+      value,
+    );
+
+/** Validates an answer against what the document says of it. */
+function expectDocumented(scope: Scope, method: string, path: string, answer: Answer): void {
+  const what = `${method} ${path} ${answer.status} ${answer.text}`;
+  const pointer = ['paths', path, method, 'responses', String(answer.status)];
+  const escaped = `/${pointer.map((name) => name.replaceAll('~', '~0').replaceAll('/', '~1')).join('/')}`;
+  const response = at(documents[scope], escaped) as Operation['responses'][string] | undefined;
+  expect(response, what).toBeDefined();
+  for (const name of Object.keys(response!.headers)) {
+    if (name !== 'Retry-After' && name !== 'Idempotent-Replayed')
+      expect(answer.headers.get(name), what).not.toBeNull();
+  }
+  if (response!.content === undefined) {
+    expect(answer.text).toBe('');
+    return;
+  }
+  expect(answer.headers.get('content-type')).toBe('application/json');
+  const fragment = `${escaped}/content/application~1json/schema`;
+  const validate: ValidateFunction = ajv.compile({ $ref: `${scope}#${encodeURI(fragment)}` });
+  expect(validate(answer.body), `${what} ${JSON.stringify(validate.errors)}`).toBe(true);
+}
+
+const sourceFiles = (): { path: string; text: string }[] =>
+  ['src', 'workers', 'lua'].flatMap((folder) =>
+    readdirSync(join(ROOT, folder), { recursive: true, withFileTypes: true })
+      .filter((file) => file.isFile())
+      .map((file) => join(file.parentPath, file.name))
+      .filter((path) => !path.endsWith(join('domain', 'errors.ts')))
+      .map((path) => ({ path, text: readFileSync(path, 'utf8') })),
+  );
+
+describe('the catalogue', () => {
+  test('has each code of the specification once, with its status and its retry class', () => {
+    const specified = Object.entries(SPECIFIED).flatMap(([status, numbers]) =>
+      numbers.split(' ').map((number) => `KS-${number} ${status}`),
+    );
+    expect(entries.map(([, { code, status }]) => `${code} ${status}`).sort()).toEqual(specified.sort());
+    for (const [name, { code, status, retry }] of entries) {
+      // 429 and 5xx may be tried again; of the others only KS-4110.
+      expect(retry === 'never', name).toBe(status < 500 && status !== 429 && code !== 'KS-4110');
+    }
+  });
+
+  test('is the only place where a code is spelled', () => {
+    for (const { path, text } of sourceFiles()) {
+      const code = text.replace(/\/\*[\s\S]*?\*\/|\/\/.*$|--.*$/gm, '').match(/KS-\d{4}/);
+      expect(code, path).toBeNull();
+    }
+  });
+
+  test('is used: each code that is not reserved is named by the source', () => {
+    const all = sourceFiles()
+      .map(({ text }) => text)
+      .join('\n');
+    const unused = entries.filter(
+      ([name, { reserved }]) => !reserved && !new RegExp(`ERRORS\\.${name}\\b`).test(all),
+    );
+    expect(unused.map(([, { code }]) => code)).toEqual([]);
+  });
+
+  test('reserves nothing that is sent', () => {
+    const all = sourceFiles()
+      .map(({ text }) => text)
+      .join('\n');
+    for (const [name, { reserved }] of entries)
+      if (reserved) expect(all).not.toMatch(new RegExp(`ERRORS\\.${name}\\b`));
+  });
+});
+
+describe('docs/errors.md', () => {
+  const text = readFileSync(join(ROOT, 'docs', 'errors.md'), 'utf8');
+  const rows = text
+    .split('\n')
+    .filter((line) => line.startsWith('| KS-'))
+    .map((line) =>
+      line
+        .slice(1, -1)
+        .split('|')
+        .map((cell) => cell.trim()),
+    );
+  const CLASS = {
+    never: 'never',
+    later: 'later',
+    'same-request-id': 'same requestId',
+    'new-request-id': 'new requestId',
+  };
+
+  test('has a row for every code of the catalogue and no other, in its words', () => {
+    const documented = rows.map(([code, status, retry, meaning]) => ({ code, status, retry, meaning }));
+    const expected = entries.map(([, { code, status, retry, message }]) => ({
+      code,
+      status: String(status),
+      retry: CLASS[retry],
+      meaning: message,
+    }));
+    expect(documented).toEqual(expected);
+    for (const [code, , , , advice] of rows) expect(advice, code).not.toBe('');
+    for (const [code] of text.matchAll(/KS-\d{4}/g)) expect(byCode.has(code), code).toBe(true);
+  });
+
+  test('names for each code the operations that the OpenAPI documents give it', () => {
+    const idsOf = (scope: Scope) => operationsOf(scope).map(({ operation }) => operation.operationId);
+    for (const [code, , , , , cell] of rows) {
+      const documented = new Set<string>();
+      for (const part of cell!.split(';')) {
+        const named = [...part.matchAll(/`(\w+)`/g)].map(([, id]) => id!);
+        const scope = /all (partner|operator)/.exec(part)?.[1] as Scope | undefined;
+        const ids = scope === undefined ? named : idsOf(scope).filter((id) => !named.includes(id));
+        for (const id of ids) documented.add(id);
+      }
+      const actual = SCOPES.flatMap(operationsOf).filter(({ operation }) => codesOf(operation).has(code!));
+      expect([...documented].sort(), code).toEqual(
+        actual.map(({ operation }) => operation.operationId).sort(),
+      );
+    }
+  });
+});
+
+describe.each(SCOPES)('the OpenAPI document of the %s API', (scope) => {
+  test('is OpenAPI 3.1 whose references resolve and whose schemas compile', () => {
+    const document = documents[scope];
+    expect(document.openapi).toMatch(/^3\.1\.\d+$/);
+    expect(document.info).toMatchObject({ title: expect.any(String), version: '1.0.0' });
+    expect(document.servers).toEqual([{ url: `/api/${scope}/v1` }]);
+    for (const [, pointer] of JSON.stringify(document).matchAll(/"\$ref":"#([^"]*)"/g)) {
+      expect(at(document, pointer!), pointer).toBeDefined();
+    }
+    for (const { operation } of operationsOf(scope)) {
+      const { parameters, requestBody, responses } = operation;
+      const bodies = [requestBody, ...Object.values(responses)].flatMap((part) =>
+        Object.values(part?.content ?? {}),
+      );
+      for (const schema of [...bodies, ...parameters].map((part) => part.schema)) {
+        // Shown inside a document, `#` is the document.
+        const text = JSON.stringify(schema).replaceAll('"$ref":"#', `"$ref":"${scope}#`);
+        expect(() => ajv.compile(JSON.parse(text)), operation.operationId).not.toThrow();
+      }
+    }
+  });
+
+  test('declares every part of a path, and each operation has a name of its own', () => {
+    const ids = operationsOf(scope).map(({ operation }) => operation.operationId);
+    expect(new Set(ids).size).toBe(ids.length);
+    for (const { path, operation } of operationsOf(scope)) {
+      const inPath = operation.parameters.filter((parameter) => parameter.in === 'path');
+      expect(inPath.every((parameter) => parameter.required)).toBe(true);
+      expect(inPath.map(({ name }) => name)).toEqual(
+        [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name),
+      );
+    }
+  });
+
+  test('gives each code under its status of the catalogue, KS-4101 under 413 too where there is a body', () => {
+    for (const { operation } of operationsOf(scope)) {
+      for (const [code, statuses] of codesOf(operation)) {
+        const entry = byCode.get(code);
+        expect(entry?.reserved, code).toBeUndefined();
+        const also413 = code === ERRORS.validationFailed.code && operation.requestBody !== undefined;
+        expect(statuses, `${operation.operationId} ${code}`).toEqual(also413 ? [400, 413] : [entry?.status]);
+      }
+    }
+  });
+});
+
+test('real answers of every operation, right and wrong, are as documented', async () => {
+  const { key, partnerId } = partner;
+  const ask = async (scope: Scope, method: string, template: string, path: string, body?: unknown) => {
+    const answer = await client.request<Record<string, never>>(
+      method.toUpperCase(),
+      `/api/${scope}/v1${path}`,
+      { key: scope === 'partner' ? key : OPERATOR_KEY, body },
+    );
+    expectDocumented(scope, method, template, answer as Answer);
+    return answer.body;
+  };
+  const gameId = await client.newGame(key, parSheet('classic-3-reel'));
+  const sheet = await ask('partner', 'post', '/par-sheets', '/par-sheets', parSheet('double-strike'));
+  const game = { parSheetId: sheet.parSheetId, displayName: 'D', configName: 'D' };
+  await ask('partner', 'post', '/par-sheets', '/par-sheets', {});
+  await ask('partner', 'post', '/par-sheets', '/par-sheets', 'x'.repeat(10_241));
+  await ask('partner', 'get', '/par-sheets', '/par-sheets');
+  for (const body of [game, game, {}, { ...game, minWagerUsd: 7 }, { ...game, parSheetId: 2e9 }]) {
+    await ask('partner', 'post', '/games', '/games', body);
+  }
+  await ask('partner', 'get', '/games', '/games');
+  const spin = { gameId, playerId: 'p', wagerUsd: 0.25, requestId: 'r' };
+  const spun = await ask('partner', 'post', '/spin', '/spin', spin);
+  for (const body of [
+    spin,
+    { ...spin, playerId: 'q' },
+    { ...spin, gameId: 2e9, requestId: 's' },
+    {},
+    'x'.repeat(4097),
+  ]) {
+    await ask('partner', 'post', '/spin', '/spin', body);
+  }
+  for (const player of ['p', 'nobody', '%ff']) {
+    await ask('partner', 'get', '/players/{playerId}', `/players/${player}`);
+    await ask('partner', 'get', '/players/{playerId}/spins', `/players/${player}/spins`);
+  }
+  await ask('partner', 'get', '/players/{playerId}/spins', '/players/p/spins?page=0');
+  for (const id of [spun.spinId, 'x', '%']) await ask('partner', 'get', '/spins/{spinId}', `/spins/${id}`);
+  const webhook = { url: 'http://localhost:1/', events: ['spin.large_win'] };
+  const { id } = await ask('partner', 'post', '/webhooks', '/webhooks', webhook);
+  for (const body of [
+    {},
+    { ...webhook, url: 'x' },
+    { ...webhook, url: 'https://127.1/' },
+    { ...webhook, events: [] },
+  ]) {
+    await ask('partner', 'post', '/webhooks', '/webhooks', body);
+  }
+  await ask('partner', 'get', '/webhooks', '/webhooks');
+  for (const path of [`/webhooks/${id}`, '/webhooks/x', '/webhooks/%ff']) {
+    await ask('partner', 'get', '/webhooks/{id}/deliveries', `${path}/deliveries`);
+    await ask('partner', 'delete', '/webhooks/{id}', path);
+  }
+  await ask('partner', 'get', '/version', '/version');
+  const today = new Date().toISOString().slice(0, 10);
+  for (const [id, date] of [
+    [partnerId, today],
+    [partnerId, '2001-01-01'],
+    [partnerId, '2026-02-30'],
+    [2_000_000_000, today],
+    ['%', today],
+  ]) {
+    const path = '/partners/{id}/settlements/{date}';
+    await ask('operator', 'post', path, `/partners/${id}/settlements/${date}`);
+  }
+  for (const date of [today, '2001-01-01', '2026-02-30', '%']) {
+    const path = '/settlements/{date}';
+    await ask('partner', 'get', path, `/settlements/${date}`);
+    for (const body of [{ reason: 'r' }, { reason: 'r' }, {}, { reason: '' }, 'x'.repeat(65_537)]) {
+      await ask('partner', 'post', `${path}/dispute`, `/settlements/${date}/dispute`, body);
+    }
+    await ask('partner', 'get', path, `/settlements/${date}`);
+    for (const revision of [0, 1, 9]) {
+      const query = `/acknowledge?revision=${revision}`;
+      await ask('partner', 'post', `${path}/acknowledge`, `/settlements/${date}${query}`);
+    }
+  }
+  await ask(
+    'operator',
+    'post',
+    '/partners/{id}/settlements/{date}',
+    `/partners/${partnerId}/settlements/${today}`,
+  );
+  for (let time = 0; time < 2; time++) {
+    await ask('partner', 'post', '/settlements/{date}/acknowledge', `/settlements/${today}/acknowledge`);
+  }
+  await ask(
+    'operator',
+    'post',
+    '/partners/{id}/settlements/{date}',
+    `/partners/${partnerId}/settlements/${today}`,
+  );
+  await ask('partner', 'get', '/settlements', '/settlements');
+  await ask('partner', 'get', '/settlements', '/settlements?limit=0');
+
+  const slug = { slug: 'documented', name: 'D', environment: 'sandbox' };
+  for (const body of [slug, slug, {}, []]) await ask('operator', 'post', '/partners', '/partners', body);
+  await ask('operator', 'get', '/partners', '/partners');
+  for (const id of [partnerId, 2_000_000_000, '%']) {
+    await ask('operator', 'get', '/partners/{id}', `/partners/${id}`);
+    await ask('operator', 'patch', '/partners/{id}', `/partners/${id}`, { fundingUsd: null });
+    await ask('operator', 'get', '/partners/{id}/keys', `/partners/${id}/keys`);
+    const issued = await ask('operator', 'post', '/partners/{id}/keys', `/partners/${id}/keys`, {
+      name: 'n',
+    });
+    await ask(
+      'operator',
+      'delete',
+      '/partners/{id}/keys/{keyId}',
+      `/partners/${id}/keys/${issued.keyId ?? 1}`,
+    );
+  }
+  for (const id of [gameId, 2_000_000_000, '%']) {
+    await ask('operator', 'get', '/games/{id}', `/games/${id}`);
+    await ask('operator', 'patch', '/games/{id}', `/games/${id}`, { status: 'SUSPENDED' });
+    await ask('operator', 'post', '/games/{id}/blocks', `/games/${id}/blocks`, { count: 1 });
+  }
+  for (const id of [sheet.parSheetId, 2_000_000_000, '%']) {
+    await ask('operator', 'patch', '/par-sheets/{id}', `/par-sheets/${id}`, { status: 'RETIRED' });
+  }
+  const adjustment = { amountUsd: -1, reason: 'r', requestId: 'r' };
+  const adjustments = '/partners/{id}/players/{playerId}/adjustments';
+  await ask('operator', 'patch', '/partners/{id}', `/partners/${partnerId}`, { balanceMode: 'enforce' });
+  for (const [id, body] of [
+    [partnerId, adjustment],
+    [partnerId, { ...adjustment, reason: 's' }],
+    [partnerId, { ...adjustment, amountUsd: -1e6, requestId: 's' }],
+    [partnerId, {}],
+    [partnerId, { ...adjustment, amountUsd: 0 }],
+    [partnerId, 'x'.repeat(65_537)],
+    [2_000_000_000, adjustment],
+    ['%', adjustment],
+  ]) {
+    await ask('operator', 'post', adjustments, `/partners/${id}/players/p/adjustments`, body);
+  }
+  for (const since of ['2026-01-01T00:00:00Z', 'yesterday', 7]) {
+    await ask('operator', 'post', '/webhooks/resend', '/webhooks/resend', { since });
+  }
+  for (const delivery of ['dlv_1', '%ff']) {
+    await ask('operator', 'post', '/deliveries/{id}/resend', `/deliveries/${delivery}/resend`);
+  }
+  await ask('operator', 'get', '/audit-log', '/audit-log');
+  await ask('operator', 'get', '/audit-log', '/audit-log?limit=0');
+  for (const scope of SCOPES) {
+    const path = scope === 'partner' ? '/version' : '/partners';
+    const refused = await client.request('GET', `/api/${scope}/v1${path}`, { key: 'ks_wrong' });
+    expectDocumented(scope, 'get', path, refused);
+  }
+});

@@ -1,0 +1,315 @@
+/** Dashboards and alert rules ask for what a running service exposes; each alert has a page in the runbook, and cases. */
+import postgres from 'postgres';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { outcomeStatistics } from '../../src/domain/presentation.js';
+import { rtpSurprise } from '../../src/domain/rtp.js';
+import { type Receiver, startReceiver } from '../support/receiver.js';
+import {
+  fiveReelWild,
+  freshStores,
+  parSheet,
+  ROOT,
+  startService,
+  type TestPartner,
+  type TestStores,
+  until,
+} from '../support/service.js';
+import { CASES, expressionsOf, RULES, readMonitoring } from './files.js';
+import { findPrometheus, promtool } from './prometheus.js';
+import { check, type Exposed, ExpressionError, readExposition } from './promql.js';
+
+type Service = Awaited<ReturnType<typeof startService>>;
+const { dashboards, rules, cases, runbook } = readMonitoring(ROOT);
+const alerts = rules.filter((rule) => rule.alert !== undefined);
+
+let stores: TestStores;
+let service: Service;
+let receiver: Receiver;
+let partner: TestPartner;
+let gameId: number;
+let raffleId: number;
+let exposed: Exposed;
+
+const scrape = async (of: Service): Promise<string> =>
+  (await fetch(`http://127.0.0.1:${of.running.metricsPort}/metrics`)).text();
+/** The sum of the series of a metric. */
+const value = (text: string, name: string): number =>
+  [...text.matchAll(new RegExp(`^${name}(?:\\{.*\\})? (\\S+)$`, 'gm'))].reduce(
+    (sum, match) => sum + Number(match[1]),
+    0,
+  );
+
+const SPINS = 40;
+const WAGER = 0.25;
+
+beforeAll(async () => {
+  stores = await freshStores();
+  service = await startService(stores);
+  receiver = await startReceiver();
+  partner = await service.newPartner({ largeWinThresholdUsd: 0.01 });
+  const raffle = await service.operator<{ gameConfigId: number }>(
+    'POST',
+    `/partners/${partner.partnerId}/raffles`,
+    {
+      displayName: 'Raffle',
+      configName: 'RAFFLE',
+      ticketPriceUsd: 1,
+      poolSize: 10,
+      prizes: [{ prizeName: 'Cup', prizeTier: 1, valueUsd: 5, count: 1 }],
+    },
+  );
+  raffleId = raffle.body.gameConfigId;
+  const webhook = await service.partner('POST', '/webhooks', partner.key, {
+    url: receiver.url(),
+    events: ['spin.large_win'],
+  });
+  expect(webhook.status).toBe(201);
+  gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
+  const spin = { gameId, playerId: 'p', wagerUsd: WAGER };
+  const answers = await Promise.all(Array.from({ length: SPINS }, () => service.spin(partner.key, spin)));
+  expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
+  await until(
+    async () =>
+      (await service.spin(partner.key, { gameId: raffleId, playerId: 'p', wagerUsd: 1 })).status === 200,
+    'the raffle is open',
+  );
+  await until(() => receiver.received.length > 0, 'a large win is delivered');
+  // Answers of every kind that an expression names.
+  const poor = await service.newPartner({ fundingUsd: 0 });
+  const unfunded = {
+    gameId: await service.newGame(poor.key, parSheet('classic-3-reel')),
+    playerId: 'p',
+    wagerUsd: WAGER,
+  };
+  expect((await service.spin(poor.key, unfunded)).body.errorCode).toBe('KS-5011');
+  expect((await service.spin(partner.key, { ...spin, wagerUsd: 1 })).status).toBe(400);
+  const day = new Date().toISOString().slice(0, 10);
+  const report = await service.operator('POST', `/partners/${partner.partnerId}/settlements/${day}`);
+  expect(report.status).toBe(201);
+  // A fault of a request, and of a store in the background.
+  const sql = postgres(stores.databaseUrl, { max: 1, onnotice: () => {} });
+  await sql`ALTER TABLE settlement_reports RENAME TO away`;
+  expect((await service.partner('GET', '/settlements', partner.key)).status).toBe(500);
+  await sql`ALTER TABLE away RENAME TO settlement_reports`;
+  await sql`ALTER TABLE cells RENAME TO away`;
+  await until(
+    async () => (await scrape(service)).includes('spindle_store_errors_total{'),
+    'a store has failed',
+  );
+  await sql`ALTER TABLE away RENAME TO cells`;
+  await sql.end();
+  await until(
+    async () => value(await scrape(service), 'spindle_booked_spins_total') === SPINS + 1,
+    'all is booked',
+  );
+  const metrics: Map<string, ReadonlyMap<string, ReadonlySet<string> | undefined>> = readExposition(
+    await scrape(service),
+  );
+  // What Prometheus itself has.
+  const scraped = [
+    ['job', new Set(['spindle'])],
+    ['instance', undefined],
+  ] as const;
+  metrics.set('up', new Map(scraped));
+  metrics.set(
+    'ALERTS',
+    new Map([
+      ['alertname', new Set(alerts.map((rule) => rule.alert!))],
+      ['alertstate', new Set(['pending', 'firing'])],
+      ['severity', undefined],
+    ]),
+  );
+  // Recording rules, in their order: one may use those before it.
+  for (const { record, expr, labels = {} } of rules) {
+    if (record === undefined) continue;
+    const names = [...(check(expr, metrics) ?? []), ...Object.keys(labels)];
+    metrics.set(record, new Map(names.map((name) => [name, undefined])));
+  }
+  exposed = metrics;
+});
+
+afterAll(async () => {
+  await service?.stop();
+  await receiver?.close();
+  await stores?.drop();
+});
+
+test('every expression of every panel asks for metrics and labels that are there', () => {
+  const variables = { game: String(gameId), __rate_interval: '5m' };
+  const asked = dashboards.flatMap((dashboard) => expressionsOf(dashboard, variables));
+  expect(asked.length).toBeGreaterThan(80);
+  for (const { where, expr, legend } of asked) {
+    const labels = check(expr, exposed);
+    for (const [, label = ''] of legend.matchAll(/\{\{(\w+)\}\}/g)) {
+      expect(labels?.has(label), `${where}: the legend has ${label}`).toBe(true);
+    }
+  }
+});
+
+test("a dashboard's variable is filled from a label that is there", () => {
+  const variables = dashboards.flatMap((dashboard) => dashboard.templating.list);
+  expect(variables.map(({ name }) => name)).toEqual(['game']);
+  for (const { definition } of variables) {
+    const [, metric = '', label = ''] = /^label_values\((\w+), (\w+)\)$/.exec(definition) ?? [];
+    expect(exposed.get(metric)?.has(label), definition).toBe(true);
+  }
+});
+
+test('every rule asks for metrics and labels that are there, and its texts too', () => {
+  expect(alerts.length).toBeGreaterThan(15);
+  for (const { alert, expr, annotations = {} } of rules) {
+    const labels = check(expr, exposed);
+    for (const [, label = ''] of (annotations.summary ?? '').matchAll(/\$labels\.(\w+)/g)) {
+      expect(labels?.has(label), `${alert}: the summary has ${label}`).toBe(true);
+    }
+  }
+});
+
+test.each([
+  ['a metric that is not there', 'sum(rate(spindle_spinz_total[5m]))', /no metric spindle_spinz_total/],
+  ['a label in a matcher', 'spindle_errors_total{kode="KS-5002"}', /no label kode/],
+  ['a value of a label', 'spindle_webhook_attempts_total{result="lost"}', /no result lost/],
+  ['a pattern that no value has', 'spindle_errors_total{code=~"SK-.*"}', /no code like/],
+  ['a label in a grouping', 'sum by (cells) (spindle_outbox_entries)', /groups by cells/],
+  ['a label that an aggregation has dropped', 'sum by (code) (sum(spindle_errors_total))', /groups by code/],
+  ['a bucket that is not there', 'spindle_http_request_seconds_bucket{le="0.3"}', /no le 0.3/],
+  [
+    'a quantile of no histogram',
+    'histogram_quantile(0.9, sum(rate(spindle_flush_seconds_count[5m])))',
+    /no label le/,
+  ],
+  ['series that never match', 'spindle_spins_total / sum(spindle_spins_total)', /no series has both/],
+  ['what does not parse', 'sum(rate(spindle_spins_total[5m])', /does not parse/],
+])('the check finds %s', (_what, expression, message) => {
+  expect(() => check(expression, exposed)).toThrow(ExpressionError);
+  expect(() => check(expression, exposed)).toThrow(message);
+});
+
+test('panels have descriptions, units and a source, and do not overlap', () => {
+  expect(new Set(dashboards.map(({ uid }) => uid)).size).toBe(dashboards.length);
+  for (const { title, panels } of dashboards) {
+    const taken = new Set<string>();
+    expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
+    for (const panel of panels) {
+      const { x, y, w, h } = panel.gridPos;
+      expect(x + w, panel.title).toBeLessThanOrEqual(24);
+      for (let i = 0; i < w * h; i++) {
+        const place = `${x + (i % w)}:${y + Math.floor(i / w)}`;
+        expect(taken.has(place), `${title}: «${panel.title}» overlaps`).toBe(false);
+        taken.add(place);
+      }
+      if (panel.type === 'row') continue;
+      expect(panel.description, panel.title).toMatch(/\.$/);
+      expect(panel.fieldConfig?.defaults.unit, panel.title).toBeDefined();
+      expect(panel.datasource?.uid).toBe('prometheus');
+      expect(panel.targets?.length, panel.title).toBeGreaterThan(0);
+    }
+  }
+});
+
+test('each alert has a severity, a summary and its section in the runbook, and the runbook no other', () => {
+  const names = alerts.map((rule) => rule.alert!);
+  expect([...runbook].sort()).toEqual([...names].sort());
+  for (const { alert = '', labels, annotations } of alerts) {
+    expect(['page', 'ticket'], alert).toContain(labels?.severity);
+    expect(annotations?.summary, alert).toBeTruthy();
+    expect(annotations?.runbook_url).toBe(`docs/runbook.md#${alert.toLowerCase()}`);
+  }
+});
+
+test('each alert has a case in which it fires and then clears', () => {
+  for (const { alert } of alerts) {
+    const turns = cases.some(({ alert_rule_test = [] }) => {
+      const looks = alert_rule_test
+        .filter(({ alertname }) => alertname === alert)
+        .map(({ exp_alerts }) => exp_alerts.length);
+      return looks.includes(0, looks.findIndex((count) => count > 0) + 1) && looks.some((count) => count > 0);
+    });
+    expect(turns, alert).toBe(true);
+  }
+});
+
+const programs = await findPrometheus(ROOT);
+test.skipIf(programs === undefined)(
+  `promtool finds the rules right, and their cases hold${programs === undefined ? ' (skipped: no promtool here; npm run monitoring fetches one)' : ''}`,
+  async () => {
+    expect(await promtool(programs!, ROOT, 'check', 'rules', RULES)).toContain('SUCCESS');
+    for (const file of CASES)
+      expect(await promtool(programs!, ROOT, 'test', 'rules', file)).toContain('SUCCESS');
+  },
+);
+
+test('what is booked is told exactly, and the same after a restart and by another worker', async () => {
+  const NAMES = [
+    'spindle_booked_spins_total',
+    'spindle_booked_wagered_usd_total',
+    'spindle_booked_paid_usd_total',
+  ];
+  const sql = postgres(stores.databaseUrl, { max: 1, onnotice: () => {} });
+  const [books] = await sql<{ spins: number; wagered: number; paid: number }[]>`
+    SELECT count(*)::int AS spins, sum(wager_micros)::float8 / 1e6 AS wagered, sum(credit_micros)::float8 / 1e6 AS paid
+    FROM ledger WHERE kind = 1`;
+  await sql.end();
+  const told = async (of: Service): Promise<number[]> => {
+    const text = await scrape(of);
+    return NAMES.map((name) => Math.round(value(text, name) * 1e6) / 1e6);
+  };
+  expect(await told(service)).toEqual([books!.spins, books!.wagered, books!.paid]);
+  expect(books).toMatchObject({ spins: SPINS + 1, wagered: SPINS * WAGER + 1 });
+  const before = await scrape(service);
+  expect(before).toContain(`spindle_game_spins_total{game="${gameId}"} ${SPINS}\n`);
+  expect(before).toContain(`spindle_raffle_tickets_remaining{game="${raffleId}"} 9\n`);
+  const { rtp, variancePerSpin } = outcomeStatistics(parSheet('classic-3-reel') as never);
+  expect(before).toContain(`spindle_game_certified_rtp{game="${gameId}"} ${rtp}\n`);
+  expect(before).toContain(`spindle_game_variance_per_spin{game="${gameId}"} ${variancePerSpin}\n`);
+
+  // The other takes over once the first has ended; meanwhile it owns no cell, and says nothing of them.
+  const other = await startService(stores, { METRICS_GAMES_MAX: '1' });
+  expect(await told(other)).toEqual([0, 0, 0]);
+  await service.stop();
+  service = other;
+  await until(
+    async () => value(await scrape(other), 'spindle_cells_owned') === 4,
+    'the other has taken over',
+  );
+  await until(async () => (await told(other))[0] === books!.spins, 'the other has read the totals');
+  expect(await told(other)).toEqual([books!.spins, books!.wagered, books!.paid]);
+  const spun = await other.spin<{ outcome: { payoutUsd: number } }>(partner.key, {
+    gameId,
+    playerId: 'p',
+    wagerUsd: WAGER,
+  });
+  await until(async () => (await told(other))[0] === books!.spins + 1, 'one more is booked');
+  expect((await told(other))[2]).toBeCloseTo(books!.paid + spun.body.outcome.payoutUsd, 9);
+  // Of three games one has series: the one that was spun most.
+  const after = await scrape(other);
+  expect(after).toMatch(/^spindle_games 3$/m);
+  expect(
+    [...after.matchAll(/^spindle_queue_blocks\{game="(\d+)"\}/gm)].map((match) => Number(match[1])),
+  ).toEqual([gameId]);
+});
+
+test('a return within reason surprises little, one that is off surprises more with every spin', () => {
+  const sheet = fiveReelWild() as never;
+  const statistics = outcomeStatistics(sheet);
+  const { combinations } = sheet as { combinations: { payMultiplier: number; comboProbability: number }[] };
+  const maxMultiplier = Math.max(...combinations.map(({ payMultiplier }) => payMultiplier));
+  const surprise = (spins: number, rtp: number): number =>
+    rtpSurprise({ spins, rtp }, statistics, maxMultiplier);
+  expect(surprise(0, Number.NaN)).toBe(0);
+  expect(surprise(1000, statistics.rtp)).toBe(0);
+  // One jackpot in the first spin: never as surprising as it is rare.
+  const rarest = Math.min(
+    ...combinations
+      .filter(({ payMultiplier }) => payMultiplier === maxMultiplier)
+      .map(({ comboProbability }) => comboProbability),
+  );
+  expect(2 * Math.exp(-surprise(1, maxMultiplier))).toBeGreaterThan(rarest);
+  // For many spins it is half the square of the deviation in standard deviations.
+  const spins = 1e9;
+  const sigma = Math.sqrt(statistics.variancePerSpin / spins);
+  for (const sigmas of [-8, -3, 3, 8]) {
+    expect(surprise(spins, statistics.rtp + sigmas * sigma)).toBeCloseTo(sigmas ** 2 / 2, 0);
+  }
+  expect(surprise(2e6, statistics.rtp + 0.1)).toBeGreaterThan(surprise(1e6, statistics.rtp + 0.1));
+});

@@ -1,0 +1,343 @@
+/** Faults put into copies of the build, one at a time: the audit or the model must find each. What finds nothing proves nothing. */
+import { Redis } from 'ioredis';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { audit } from '../../src/audit/audit.js';
+import type { AuditReport, CheckName } from '../../src/audit/report.js';
+import { connectPostgres, type Sql } from '../../src/postgres/client.js';
+import { connectRedis, openRedisClient, type RedisClient } from '../../src/redis/client.js';
+import { ModelFailure, runModel } from '../model/run.js';
+import { each, load, portOf, spinRequest } from '../support/load.js';
+import {
+  environment,
+  freshStores,
+  OPERATOR_KEY,
+  parSheet,
+  ROOT,
+  spawnService,
+  type TestStores,
+  until,
+} from '../support/service.js';
+import { brokenBuild, type Fault } from './mutant.js';
+
+const SPINS = 600;
+const PLAYERS = 20;
+
+interface Planted {
+  readonly name: string;
+  readonly faults: readonly Fault[];
+  /** The checks that must have found it. */
+  readonly found: readonly CheckName[];
+  /** Empty Redis in the middle of it. */
+  readonly isWiped?: boolean;
+}
+
+const spin = (find: string, replace: string): Fault => ({ file: 'lua/spin.lua', find, replace });
+const built = (file: string, find: string, replace: string): Fault => ({
+  file: `dist/src/${file}`,
+  find,
+  replace,
+});
+
+const PLANTED: readonly Planted[] = [
+  {
+    name: 'a replay spins again',
+    faults: [spin('bound[i] = bound[i] or earlier[i]', 'bound[i] = false')],
+    found: ['requests'],
+  },
+  {
+    name: 'the cursor skips what it did not book',
+    faults: [
+      built(
+        'ledger/flusher.js',
+        'for (const [, fields] of streamEntries) {',
+        'for (const [, fields] of streamEntries.slice(-1)) {',
+      ),
+    ],
+    // The ledger itself refuses what follows a gap, and halts the cell.
+    found: ['cursors'],
+  },
+  {
+    name: 'the cursor skips, and the ledger does not mind a gap',
+    faults: [
+      built(
+        'ledger/flusher.js',
+        'for (const [, fields] of streamEntries) {',
+        'for (const [, fields] of streamEntries.slice(-1)) {',
+      ),
+      built('postgres/ledger.js', 'WHERE u.from_index = coalesce(', 'WHERE u.from_index >= coalesce('),
+    ],
+    found: ['indices', 'balances'],
+  },
+  {
+    name: 'a payout is off by one micro-USD',
+    faults: [
+      spin(
+        'local after = before - stake + payout',
+        'local after = before - stake + payout + (payout > 0 and 1 or 0)',
+      ),
+    ],
+    found: ['balances'],
+  },
+  {
+    name: 'a payout is booked a micro-USD too high',
+    faults: [
+      spin(
+        "pack('<I6i8I4I4I2i8I4I4I4', index, payout, entryLow",
+        "pack('<I6i8I4I4I2i8I4I4I4', index, payout + 1, entryLow",
+      ),
+    ],
+    found: ['outcomes', 'balances'],
+  },
+  {
+    name: 'a block is served twice',
+    faults: [
+      spin('nextIndex[game] = index + 1\n', 'nextIndex[game] = index == 99 and 0 or index + 1\n'),
+      built('postgres/ledger.js', 'WHERE u.from_index = coalesce(', 'WHERE u.from_index >= 0 * coalesce('),
+      built('ledger/transcoder.js', 'if (index !== progress.toIndex) {', 'if (index < 0) {'),
+    ],
+    found: ['indices'],
+  },
+  {
+    name: 'another outcome is dealt than the sealed one',
+    faults: [
+      spin(
+        'local code = high and low + high * 256',
+        'local code = high and low + high * 256; if index % 50 == 7 then code = 0 end',
+      ),
+    ],
+    found: ['outcomes'],
+  },
+  {
+    name: 'a block is loaded otherwise than it was sealed',
+    faults: [
+      built('blocks/keeper.js', 'block.outcomes.byteLength);', 'block.outcomes.byteLength).reverse();'),
+    ],
+    found: ['blocks'],
+  },
+  {
+    name: 'a balance forgets a spin',
+    faults: [
+      spin(
+        "pack('<c18I4I6', playerCore[player]",
+        "pack('<c18I4I6', stored[player] and sub(stored[player], 1, 18) or playerCore[player]",
+      ),
+    ],
+    found: ['balances'],
+  },
+  {
+    name: 'the totals of a day miss a payout',
+    faults: [
+      built(
+        'ledger/transcoder.js',
+        'sum.credited += credit;',
+        'if (sum.count !== 5) sum.credited += credit;',
+      ),
+    ],
+    found: ['double-entry'],
+  },
+  {
+    name: 'a requestId is bound to nothing',
+    faults: [
+      spin(
+        "call('HSET', idemKey, unpack(newlyBound))",
+        "call('HSET', idemKey .. ':lost', unpack(newlyBound))",
+      ),
+    ],
+    found: ['requests'],
+  },
+  {
+    name: 'a ticket is not noted',
+    faults: [
+      built(
+        'postgres/ledger.js',
+        'noteTickets(tx, ticketsOf(raffles))',
+        'noteTickets(tx, ticketsOf(raffles).slice(1))',
+      ),
+    ],
+    found: ['requests'],
+  },
+  {
+    name: 'a rebuild forgets the requestIds',
+    faults: [built('recovery/rebuild.js', 'filler.set(idempotencyKey(cell, entryPeriod), key, bound);', '')],
+    found: ['requests'],
+    isWiped: true,
+  },
+  {
+    name: 'a rebuild takes a balance from the wrong entry',
+    faults: [built('recovery/rebuild.js', 'known.entryId < entryId', 'known.entryId > entryId')],
+    found: ['balances'],
+    isWiped: true,
+  },
+  {
+    name: 'a rebuild gives up outcomes without a word',
+    faults: [
+      built(
+        'postgres/recoveries.js',
+        'const voided = voids.reduce(',
+        'await tx`DELETE FROM voids`; const voided = voids.reduce(',
+      ),
+    ],
+    found: ['indices'],
+    isWiped: true,
+  },
+];
+
+let stores: TestStores;
+let direct: Redis;
+let redis: RedisClient;
+let sql: Sql;
+
+async function open(): Promise<void> {
+  stores = await freshStores();
+  direct = new Redis(stores.redisUrl, { protocol: 2 });
+  redis = connectRedis(stores.redisUrl, () => {});
+  await openRedisClient(redis);
+  sql = connectPostgres(stores.databaseUrl, { max: 2, name: 'test', onError: () => {} });
+}
+
+async function close(): Promise<void> {
+  direct.disconnect();
+  redis.disconnect();
+  await sql.end();
+  await stores.drop();
+}
+
+/** Spins on a build, some of them twice, and gives what the audit finds then. */
+async function auditAfterSpins(root: string, isWiped: boolean): Promise<AuditReport> {
+  const service = await spawnService(environment(stores), [], root);
+  try {
+    const { client } = service;
+    const partner = await client.newPartner({ openingBalanceUsd: 100 });
+    const gameId = await client.newGame(partner.key, parSheet('classic-3-reel'));
+    const raffle = await client.operator<{ gameConfigId: number }>(
+      'POST',
+      `/partners/${partner.partnerId}/raffles`,
+      {
+        displayName: 'A raffle',
+        configName: 'PLANTED',
+        ticketPriceUsd: 0.25,
+        poolSize: SPINS,
+        prizes: [{ prizeName: 'Mug', prizeTier: 1, valueUsd: 1, count: SPINS / 10 }],
+      },
+    );
+    const isOpen = async (): Promise<boolean> => {
+      const { body } = await client.partner('GET', `/games/${raffle.body.gameConfigId}/pool`, partner.key);
+      return body.status === 'ACTIVE';
+    };
+    await until(isOpen, 'the raffle is open');
+    const port = portOf(client.base);
+    const play = async (name: string): Promise<void> => {
+      const numbers = Array.from({ length: SPINS / 2 }, (_, i) => i);
+      const request = (i: number): Buffer => {
+        const game = i % 5 === 1 ? raffle.body.gameConfigId : gameId;
+        const body = { gameId: game, playerId: `p${i % PLAYERS}`, wagerUsd: 0.25, requestId: `${name}-${i}` };
+        return spinRequest(partner.key, JSON.stringify(body));
+      };
+      for (const some of [numbers, numbers.filter((i) => i % 10 === 0)]) {
+        // What is answered does not matter here: the audit must find it in the stores.
+        await load({ port, connections: 8, next: each(some, request), onAnswer: () => {} });
+      }
+    };
+    const isQuiet = async (): Promise<boolean> =>
+      (await direct.xlen('{c0}:outbox')) === 0 ||
+      (await sql<object[]>`SELECT 1 FROM cells WHERE halted IS NOT NULL`).length > 0;
+    await play('first');
+    await until(isQuiet, 'all that will be booked is booked');
+    if (isWiped) {
+      await direct.flushdb();
+      await until(async () => (await client.request('GET', '/readyz')).status === 200, 'it is rebuilt');
+      await client.newGame(partner.key, parSheet('classic-3-reel'));
+    }
+    await play('second');
+    await until(isQuiet, 'all that will be booked is booked');
+    return await audit(sql, redis, { limit: 3, redraw: undefined, onProgress: () => {} });
+  } finally {
+    await service.end('SIGKILL');
+  }
+}
+
+const guilty = (report: AuditReport): CheckName[] =>
+  report.checks.filter(({ violations }) => violations > 0).map(({ name }) => name);
+
+describe('the audit', () => {
+  beforeAll(open);
+  afterAll(close);
+
+  test.each([false, true])(
+    'finds nothing where nothing is wrong (Redis emptied in between: %s)',
+    async (isWiped) => {
+      const report = await auditAfterSpins(ROOT, isWiped);
+      expect(report.checks.flatMap(({ listed }) => listed)).toEqual([]);
+      expect(report.interrupted).toBeUndefined();
+    },
+  );
+});
+
+describe.each(PLANTED)('$name', ({ faults, found, isWiped = false }) => {
+  beforeAll(open);
+  afterAll(close);
+
+  test('is found', async () => {
+    const broken = await brokenBuild(faults);
+    try {
+      const report = await auditAfterSpins(broken.root, isWiped);
+      expect(guilty(report)).toEqual(expect.arrayContaining([...found]));
+    } finally {
+      await broken.remove();
+    }
+  });
+});
+
+const FOUND_BY_THE_MODEL: readonly { name: string; fault: Fault }[] = [
+  {
+    name: 'a replay spins again',
+    fault: spin('bound[i] = bound[i] or earlier[i]', 'bound[i] = false'),
+  },
+  {
+    name: 'a payout is off by one micro-USD',
+    fault: spin(
+      "local payout = unpackStruct('<i8', batch, payoutsAt[game] + code * 8 + 1)",
+      "local payout = unpackStruct('<i8', batch, payoutsAt[game] + code * 8 + 1); if payout > 0 then payout = payout + 1 end",
+    ),
+  },
+  {
+    name: 'a window lets one more through',
+    fault: spin(
+      'elseif spinUsed[partner] >= spinLimit[partner] and',
+      'elseif spinUsed[partner] > spinLimit[partner] and',
+    ),
+  },
+  {
+    name: 'a conflict is answered as a replay',
+    fault: spin('if sub(boundTo, CORE_BYTES + 1) == fingerprint then', 'if boundTo then'),
+  },
+  {
+    name: 'a low balance is not refused',
+    fault: spin('if enforce[partner] == 1 and before < stake then', 'if enforce[partner] == 2 then'),
+  },
+];
+
+describe('the model', () => {
+  beforeEach(open);
+  afterEach(close);
+
+  test.each(FOUND_BY_THE_MODEL)('finds that $name', async ({ fault }) => {
+    const broken = await brokenBuild([fault]);
+    const service = await spawnService(environment(stores), [], broken.root);
+    try {
+      const found = runModel({
+        bases: [service.client.base],
+        operatorKey: OPERATOR_KEY,
+        databaseUrl: stores.databaseUrl,
+        redisUrl: stores.redisUrl,
+        runs: 40,
+        seed: 1,
+        shrinkMs: 0,
+      });
+      await expect(found).rejects.toThrow(ModelFailure);
+    } finally {
+      await service.end('SIGKILL');
+      await broken.remove();
+    }
+  });
+});

@@ -1,0 +1,255 @@
+/** The worker is ended by SIGKILL at each named step; the next one goes on, and nothing is lost or done twice. */
+import { Redis } from 'ioredis';
+import postgres from 'postgres';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { FAILPOINTS, type Failpoint } from '../../src/failpoints.js';
+import { booksHold } from '../support/books.js';
+import {
+  environment,
+  freshStores,
+  IS_WHOLE,
+  parSheet,
+  spawnService,
+  startService,
+  type TestPartner,
+  type TestStores,
+  until,
+} from '../support/service.js';
+
+const WAGER = 0.25;
+const PLAYERS = 3;
+
+let stores: TestStores;
+let sql: postgres.Sql<{ bigint: bigint }>;
+let redis: Redis;
+let front: Awaited<ReturnType<typeof startService>>;
+let partner: TestPartner;
+let gameId: number;
+/** By requestId: every spin that was answered, with its player. */
+const answered = new Map<string, { playerId: string; text: string }>();
+
+/** What a worker that was killed held is free once its leases have ended; no test waits for that here. */
+const endLeases = () => sql`UPDATE cells SET lease_until = '-infinity'`;
+
+const worker = () => startService(stores, { ROLES: 'worker' });
+
+beforeAll(async () => {
+  stores = await freshStores();
+  sql = postgres(stores.databaseUrl, { max: 2, types: { bigint: postgres.BigInt } });
+  redis = new Redis(stores.redisUrl, { protocol: 2 });
+  front = await startService(stores, { ROLES: 'http' });
+  const first = await worker();
+  partner = await front.newPartner({ openingBalanceUsd: 50 });
+  gameId = await front.newGame(partner.key, parSheet('classic-3-reel'));
+  await spins('first', 10);
+  await until(async () => (await booked()) === answered.size, 'the first spins are booked');
+  await first.stop();
+});
+
+afterAll(async () => {
+  await front?.stop();
+  redis?.disconnect();
+  await sql?.end();
+  await stores?.drop();
+});
+
+const booked = async (): Promise<number> =>
+  Number((await sql`SELECT count(*) AS count FROM ledger WHERE kind = 1`)[0]!.count);
+
+const spin = (requestId: string, playerId: string) =>
+  front.spin(partner.key, { gameId, playerId, wagerUsd: WAGER, requestId });
+
+async function spins(name: string, count: number): Promise<void> {
+  await Promise.all(
+    Array.from({ length: count }, async (_, i) => {
+      const requestId = `${name}-${i}`;
+      const playerId = `p${i % PLAYERS}`;
+      const { status, text } = await spin(requestId, playerId);
+      expect(status, text).toBe(200);
+      answered.set(requestId, { playerId, text });
+    }),
+  );
+}
+
+/** Starts a worker that kills itself at the step, lets something go on, and waits until it is dead. */
+async function killedAt(step: Failpoint, goOn: () => Promise<unknown>): Promise<void> {
+  const child = await spawnService(environment(stores, { ROLES: 'worker', FAILPOINT: step })).catch(
+    // It may be dead before it says that it is ready.
+    (error: Error) => {
+      if (!error.message.includes('SIGKILL')) throw error;
+    },
+  );
+  try {
+    await goOn();
+    if (child !== undefined) {
+      await until(
+        () => child.child.exitCode !== null || child.child.signalCode !== null,
+        `the worker is dead at ${step}`,
+      );
+    }
+  } finally {
+    // Where it never came to the step.
+    child?.child.kill('SIGKILL');
+  }
+  await endLeases();
+}
+
+/** Another worker takes over: all that was answered is booked, once, and is answered again the same. */
+async function allIsWell(step: Failpoint): Promise<void> {
+  const next = await worker();
+  try {
+    await until(async () => (await front.request('GET', '/readyz')).status === 200, 'the service is ready');
+    await until(async () => (await spin(`after-${step}`, 'p0')).status === 200, 'spins are dealt again');
+    const { text } = await spin(`after-${step}`, 'p0');
+    answered.set(`after-${step}`, { playerId: 'p0', text });
+    await until(async () => (await booked()) === answered.size, 'all is booked');
+    await booksHold(sql);
+    for (const [requestId, { playerId, text: before }] of answered) {
+      expect((await spin(requestId, playerId)).text).toBe(before);
+    }
+    expect(await booked()).toBe(answered.size);
+    await until(async () => (await redis.xlen('{c0}:outbox')) === 0, 'the outbox is trimmed');
+    expect([...(await sql`SELECT cell, halted FROM cells WHERE halted IS NOT NULL`)]).toEqual([]);
+    expect([
+      ...(await sql`SELECT cell FROM recoveries JOIN cells USING (cell, epoch) WHERE finished_at IS NULL`),
+    ]).toEqual([]);
+  } finally {
+    await next.stop();
+  }
+}
+
+const of = (kind: string): Failpoint[] => FAILPOINTS.filter((step) => step.startsWith(`${kind}.`));
+/** Of a kind, those that are tried beside all other tests; all of them with `npm run scale`. */
+const some = (kind: string): Failpoint[] => of(kind).filter((step) => IS_WHOLE || OFTEN.has(step));
+/** Those of a recovery are tried one after the other, that of a flush that was committed with a raffle's last ticket. */
+const OFTEN = new Set<Failpoint>(['flush.rows-copied', 'block.leased']);
+
+test('every step is of a kind that is tried here', () => {
+  expect([...of('flush'), ...of('block'), ...of('recovery')]).toEqual([...FAILPOINTS]);
+});
+
+describe('a worker that is killed', () => {
+  test.each(some('flush'))('at %s', async (step) => {
+    await killedAt(step, () => spins(step, 20));
+    await allIsWell(step);
+  });
+
+  test.each(some('block'))('at %s', async (step) => {
+    await killedAt(step, async () => {
+      const asked = await front.operator('POST', `/games/${gameId}/blocks`, { count: 1 });
+      expect(asked.status).toBe(202);
+    });
+    await allIsWell(step);
+  });
+
+  test.each(some('recovery'))('at %s', async (step) => {
+    await redis.flushdb();
+    await killedAt(step, async () => {});
+    await allIsWell(step);
+  });
+
+  test('at several steps of a recovery, one after the other', async () => {
+    await redis.flushdb();
+    for (const step of [
+      'recovery.voided',
+      'recovery.cleared',
+      'recovery.players',
+      'recovery.games',
+    ] as const) {
+      await killedAt(step, async () => {});
+    }
+    await allIsWell('recovery.games');
+  });
+});
+
+describe('a raffle, whose worker is killed', () => {
+  const body = (configName: string) => ({
+    displayName: 'A raffle',
+    configName,
+    ticketPriceUsd: 0.5,
+    poolSize: 6,
+    prizes: [{ prizeName: 'Car', prizeTier: 6, valueUsd: 5, count: 2 }],
+  });
+  const newRaffle = async (configName: string): Promise<number> => {
+    const path = `/partners/${partner.partnerId}/raffles`;
+    const made = await front.operator<{ gameConfigId: number }>('POST', path, body(configName));
+    expect(made.status, made.text).toBe(201);
+    return made.body.gameConfigId;
+  };
+  const pool = (raffleId: number) =>
+    front.partner<{ status: string; poolCommitment: string | null }>(
+      'GET',
+      `/games/${raffleId}/pool`,
+      partner.key,
+    );
+  /** One ticket: sent again until it is told what became of it. */
+  const ticket = async (raffleId: number, requestId: string) => {
+    const buy = () =>
+      front.spin<{ errorCode?: string; presentation: { prizeName: string } }>(partner.key, {
+        gameId: raffleId,
+        playerId: requestId,
+        wagerUsd: 0.5,
+        requestId,
+      });
+    let answer = await buy();
+    await until(async () => {
+      if (answer.status < 500 && answer.body.errorCode !== 'KS-4110') return true;
+      answer = await buy();
+      return false;
+    }, `${requestId} is told`);
+    return answer;
+  };
+  const isSoldExactly = async (raffleId: number, name: string): Promise<void> => {
+    const answers = [];
+    for (let i = 0; i < 8; i++) answers.push(await ticket(raffleId, `${name}-${i}`));
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200, 200, 410, 410]);
+    const names = answers.slice(0, 6).map(({ body }) => body.presentation.prizeName);
+    expect(names.filter((prizeName) => prizeName === 'Car').length).toBe(2);
+    expect((await pool(raffleId)).body.status).toBe('CLOSED');
+    await booksHold(sql);
+  };
+
+  test.each(some('block'))('at %s of sealing it, is sealed once', async (step) => {
+    const name = `SEAL_${step.slice(6).toUpperCase()}`;
+    let raffleId = 0;
+    await killedAt(step, async () => {
+      raffleId = await newRaffle(name);
+    });
+    const before = await sql<
+      { commitment: Buffer }[]
+    >`SELECT commitment FROM blocks WHERE game_id = ${raffleId}`;
+    // It may have died at the step of a slot game's block instead: then nothing is leased yet.
+    expect(before.length).toBeLessThanOrEqual(step === 'block.made' ? 0 : 1);
+    const next = await worker();
+    try {
+      await until(async () => (await pool(raffleId)).body.status === 'ACTIVE', 'it is open');
+      const { poolCommitment } = (await pool(raffleId)).body;
+      if (before[0] !== undefined) expect(poolCommitment).toBe(before[0].commitment.toString('hex'));
+      await isSoldExactly(raffleId, name);
+    } finally {
+      await next.stop();
+    }
+  });
+
+  // Before and after the transaction that closes it.
+  test.each(['flush.totals-added', 'flush.committed'] as const)(
+    'at %s of its last ticket, is closed exactly then',
+    async (step) => {
+      const name = `CLOSE_${step.slice(6).replace('-', '_').toUpperCase()}`;
+      const first = await worker();
+      const raffleId = await newRaffle(name);
+      await until(async () => (await pool(raffleId)).body.status === 'ACTIVE', 'it is open');
+      for (let i = 0; i < 5; i++) expect((await ticket(raffleId, `${name}-${i}`)).status).toBe(200);
+      await first.stop();
+      const last = ticket(raffleId, `${name}-5`);
+      await killedAt(step, async () => {});
+      const next = await worker();
+      try {
+        expect((await last).status).toBe(200);
+        await isSoldExactly(raffleId, name);
+      } finally {
+        await next.stop();
+      }
+    },
+  );
+});

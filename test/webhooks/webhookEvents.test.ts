@@ -1,0 +1,502 @@
+/** Exactly one event for each cause, and none that had none (specification 6.1, choices 8). */
+import { Ajv2020, type AnySchema } from 'ajv/dist/2020.js';
+import autocannon from 'autocannon';
+import postgres from 'postgres';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { cellLeases } from '../../src/postgres/cells.js';
+import { connectPostgres, type Sql } from '../../src/postgres/client.js';
+import { recordEvents } from '../../src/postgres/events.js';
+import { noticeExpiringKeys, reserveFell, reserveIsBack } from '../../src/postgres/notices.js';
+import {
+  type Received,
+  type Receiver,
+  type Registered,
+  register,
+  startReceiver,
+} from '../support/receiver.js';
+import {
+  type Client,
+  freshStores,
+  parSheet,
+  startService,
+  type TestPartner,
+  type TestStores,
+  until,
+} from '../support/service.js';
+import { longAgo } from '../support/settlement.js';
+
+const DAY_MS = 86_400_000;
+const EVENTS = ['spin.large_win', 'settlement.report_ready', 'block.low_reserve', 'api_key.expiring'];
+const WAGER = 0.25;
+
+let stores: TestStores;
+let client: Client & { stop(): Promise<void> };
+let sql: Sql;
+let books: postgres.Sql;
+
+beforeAll(async () => {
+  stores = await freshStores();
+  // Reports are made when a test says so.
+  client = await startService(stores, {
+    SETTLEMENT_CRON: longAgo(new Date().toISOString().slice(0, 10)),
+  });
+  sql = connectPostgres(stores.databaseUrl, { max: 6, name: 'test', onError: () => {} });
+  books = postgres(stores.databaseUrl, { max: 2, onnotice: () => {} });
+});
+afterAll(async () => {
+  await Promise.all([sql.end(), books.end()]);
+  await client.stop();
+  await stores.drop();
+});
+
+/** Everything that listeners got. */
+const got: Received[] = [];
+
+interface Listener extends TestPartner, Receiver {
+  readonly hook: Registered;
+  /** Data of the events that were received, of a type. */
+  data(event: string): Record<string, unknown>[];
+}
+
+/** A partner with a receiver of all its events. */
+async function listener(settings: Record<string, unknown> = {}, events = EVENTS): Promise<Listener> {
+  const partner = await client.newPartner(settings);
+  const to = await startReceiver();
+  onTestFinished(() => {
+    got.push(...to.received);
+    return to.close();
+  });
+  const hook = await register(client, partner.key, to.url(), events);
+  const data = (type: string) =>
+    to.received.filter(({ event }) => event.event === type).map((r) => r.event.data);
+  return { ...partner, ...to, hook, data };
+}
+
+/** How many events the books have of a partner. */
+async function recorded(partnerId: number): Promise<number> {
+  const [row] = await books<{ count: string }[]>`
+    SELECT count(*) FROM events WHERE partner_id = ${partnerId}`;
+  return Number(row!.count);
+}
+
+/** Waits until the ledger has so many spins of a partner: its events are recorded by then. */
+async function booked(partnerId: number, spins: number): Promise<void> {
+  await until(async () => {
+    const [row] = await books<{ count: string }[]>`
+      SELECT count(*) FROM ledger WHERE partner_id = ${partnerId} AND kind = 1`;
+    return Number(row!.count) === spins;
+  }, `${spins} spins are booked`);
+}
+
+interface Spin {
+  spinId: string;
+  outcome: { payoutUsd: number; prizeTier: number };
+  requestId?: string;
+}
+
+let asked = 0;
+async function spins(
+  partner: TestPartner,
+  gameId: number,
+  count: number,
+): Promise<(Spin & { playerId: string })[]> {
+  return Promise.all(
+    Array.from({ length: count }, async (_, i) => {
+      const playerId = `Ünï "${i % 7}" 🎰`;
+      const request = i % 2 === 0 ? {} : { requestId: `r\\${asked++}` };
+      const { status, body } = await client.spin<Spin>(partner.key, {
+        gameId,
+        playerId,
+        wagerUsd: WAGER,
+        ...request,
+      });
+      expect(status).toBe(200);
+      return { ...body, playerId };
+    }),
+  );
+}
+
+describe('spin.large_win', () => {
+  test('is told once of each payout above the threshold, and of no other', async () => {
+    // The two lowest prizes pay 0.50 and 0.75.
+    const partner = await listener({ largeWinThresholdUsd: 0.75 });
+    const second = await startReceiver();
+    onTestFinished(() => second.close());
+    await register(client, partner.key, second.url(), ['spin.large_win']);
+    const unasked = await startReceiver();
+    onTestFinished(() => unasked.close());
+    await register(client, partner.key, unasked.url(), ['api_key.expiring']);
+    const gameId = await client.newGame(partner.key, parSheet('classic-3-reel'));
+    const made = await spins(partner, gameId, 400);
+    const expected = made
+      .filter(({ outcome }) => outcome.payoutUsd > 0.75)
+      .map(({ spinId, playerId, outcome, requestId }) => ({
+        spinId,
+        gameId,
+        playerId,
+        payoutUsd: outcome.payoutUsd,
+        prizeTier: outcome.prizeTier,
+        ...(requestId === undefined ? {} : { requestId }),
+      }));
+    expect(expected.length).toBeGreaterThan(0);
+    expect(made.some(({ outcome }) => outcome.payoutUsd === 0.75)).toBe(true);
+    await booked(partner.partnerId, made.length);
+    expect(await recorded(partner.partnerId)).toBe(expected.length);
+    await until(
+      () => partner.received.length >= expected.length && second.received.length >= expected.length,
+      'both receivers are told',
+    );
+    const bySpin = (a: Record<string, unknown>, b: Record<string, unknown>) =>
+      String(a.spinId) < String(b.spinId) ? -1 : 1;
+    expect(partner.data('spin.large_win').sort(bySpin)).toEqual(expected.sort(bySpin));
+    expect(Object.keys(partner.received[0]!.event.data)).toEqual(
+      Object.keys(expected[0]!)
+        .slice(0, 5)
+        .concat('requestId' in partner.received[0]!.event.data ? ['requestId'] : []),
+    );
+    // An event has one id, whomever it is told to.
+    const idsOf = (to: Receiver) => to.received.map(({ event }) => event.id).sort();
+    expect(idsOf(second)).toEqual(idsOf(partner));
+    expect(new Set(idsOf(partner)).size).toBe(expected.length);
+    expect(unasked.received).toEqual([]);
+    // The id leads to the spin, which is as old as the event.
+    const { event } = partner.received[0]!;
+    const spin = await client.partner('GET', `/spins/${event.data.spinId}`, partner.key);
+    expect(spin.body).toMatchObject({ createdAt: event.createdAt, gameId });
+  });
+
+  test('follows a change of the threshold', async () => {
+    const partner = await listener({ largeWinThresholdUsd: 1e6 });
+    const gameId = await client.newGame(partner.key, parSheet('classic-3-reel'));
+    await spins(partner, gameId, 50);
+    await booked(partner.partnerId, 50);
+    expect(await recorded(partner.partnerId)).toBe(0);
+    await client.operator('PATCH', `/partners/${partner.partnerId}`, { largeWinThresholdUsd: 0 });
+    const made = await spins(partner, gameId, 50);
+    await booked(partner.partnerId, 100);
+    const wins = made.filter(({ outcome }) => outcome.payoutUsd > 0).length;
+    expect(await recorded(partner.partnerId)).toBe(wins);
+  });
+
+  test('is recorded with few others at a time, however many wait: each is written for each webhook', async () => {
+    const partner = await listener({ largeWinThresholdUsd: 0, spinRateLimit: 100_000 });
+    const { partnerId } = partner;
+    const gameId = await client.newGame(partner.key, parSheet('classic-3-reel'));
+    const count = 1200;
+    const made = await books.begin(async (tx) => {
+      // The ledger takes nothing meanwhile.
+      await tx`LOCK TABLE game_days IN SHARE MODE`;
+      return spins(partner, gameId, count);
+    });
+    await booked(partnerId, count);
+    const wins = made.filter(({ outcome }) => outcome.payoutUsd > 0).length;
+    expect(await recorded(partnerId)).toBe(wins);
+    const together = await books<{ count: string }[]>`
+      SELECT count(*) FROM events WHERE partner_id = ${partnerId} GROUP BY xmin::text`;
+    // A batch of spins, of 128 at the most, is booked as a whole.
+    const most = Math.max(...together.map((each) => Number(each.count)));
+    expect(wins).toBeGreaterThan(64 + 128);
+    expect(most).toBeLessThan(64 + 128);
+  });
+
+  test('is told of the tickets of a raffle, too, which has no reserve that could fall', async () => {
+    const partner = await listener({ largeWinThresholdUsd: 50 });
+    const made = await client.operator<{ gameConfigId: number }>(
+      'POST',
+      `/partners/${partner.partnerId}/raffles`,
+      {
+        displayName: 'R',
+        configName: 'R',
+        ticketPriceUsd: WAGER,
+        poolSize: 12,
+        prizes: [
+          { prizeName: 'Car', prizeTier: 6, valueUsd: 500, count: 2 },
+          { prizeName: 'Bicycle', prizeTier: 3, valueUsd: 50, count: 3 },
+        ],
+      },
+    );
+    const gameId = made.body.gameConfigId;
+    await until(async () => {
+      const { body } = await client.partner<{ games: { status: string }[] }>('GET', '/games', partner.key);
+      return body.games[0]!.status === 'ACTIVE';
+    }, 'the pool is sealed');
+    const tickets = await spins(partner, gameId, 12);
+    await booked(partner.partnerId, 12);
+    await until(() => partner.received.length === 2, 'the partner is told');
+    const wins = tickets.filter(({ outcome }) => outcome.payoutUsd === 500).map(({ spinId }) => spinId);
+    const told = partner.data('spin.large_win');
+    expect(told).toMatchObject([1, 2].map(() => ({ gameId, payoutUsd: 500, prizeTier: 6 })));
+    expect(told.map(({ spinId }) => spinId).sort()).toEqual(wins.sort());
+    expect(await recorded(partner.partnerId)).toBe(2);
+  });
+
+  test('is not written down where nobody wants to know it', async () => {
+    const partner = await client.newPartner({ largeWinThresholdUsd: 0 });
+    const gameId = await client.newGame(partner.key, parSheet('classic-3-reel'));
+    const before = await register(client, partner.key, 'http://localhost:1/', ['api_key.expiring']);
+    const made = await spins(partner, gameId, 50);
+    expect(made.some(({ outcome }) => outcome.payoutUsd > 0)).toBe(true);
+    await booked(partner.partnerId, 50);
+    await register(client, partner.key, 'http://localhost:1/');
+    await client.partner('DELETE', `/webhooks/${before.id}`, partner.key);
+    expect(await recorded(partner.partnerId)).toBe(0);
+  });
+});
+
+describe('block.low_reserve', () => {
+  test('is told when a game has fewer blocks than it should', async () => {
+    const partner = await listener();
+    const gameId = await client.newGame(partner.key, parSheet('classic-3-reel'));
+    await until(async () => {
+      const [row] = await books<{ is_low: boolean }[]>`
+        SELECT is_low FROM block_reserves WHERE game_id = ${gameId}`;
+      return row?.is_low === false;
+    }, 'the game has its reserve');
+    // Nothing is booked for a moment, and so no block is made, while two of the three blocks are dealt.
+    const lock = await books.reserve();
+    await lock`BEGIN`;
+    await lock`LOCK TABLE game_days IN SHARE MODE`;
+    const run = await autocannon({
+      url: `${client.base}/api/partner/v1/spin`,
+      method: 'POST',
+      headers: { 'X-API-Key': partner.key },
+      body: JSON.stringify({ gameId, playerId: 'p', wagerUsd: WAGER }),
+      amount: 4200,
+      connections: 32,
+    });
+    await lock`COMMIT`;
+    lock.release();
+    expect(run['2xx']).toBe(4200);
+    await until(() => partner.data('block.low_reserve').length > 0, 'the partner is told');
+    expect(partner.data('block.low_reserve')).toEqual([{ gameId, readyBlocks: 1, minReadyBlocks: 2 }]);
+    await until(async () => {
+      const [row] = await books<{ is_low: boolean }[]>`
+        SELECT is_low FROM block_reserves WHERE game_id = ${gameId}`;
+      return row?.is_low === false;
+    }, 'the game has its reserve again');
+    await booked(partner.partnerId, 4200);
+    expect(await recorded(partner.partnerId)).toBe(1);
+  });
+
+  test('is told once a fall, whoever owns the cell and however often it was started', async () => {
+    const partner = await listener();
+    const gameId = await client.newGame(partner.key, parSheet('classic-3-reel'));
+    await until(async () => {
+      const rows = await books`DELETE FROM block_reserves WHERE game_id = ${gameId} RETURNING game_id`;
+      return rows.length > 0;
+    }, 'the game has its reserve');
+    const [{ cell } = { cell: 0 }] = await books<{ cell: number }[]>`
+      SELECT cell FROM partners WHERE partner_id = ${partner.partnerId}`;
+    const lease = (await cellLeases(sql)).find((candidate) => candidate.cell === cell)!;
+    const fall = { gameId, partnerId: partner.partnerId, readyBlocks: 1, minReadyBlocks: 2 };
+    // It never had its reserve.
+    expect(await reserveFell(sql, lease, fall)).toBe(0);
+    await reserveIsBack(sql, lease, gameId);
+    const told = await Promise.all([1, 2, 3].map(() => reserveFell(sql, lease, fall)));
+    expect(told.sort()).toEqual([0, 0, 1]);
+    await reserveIsBack(sql, lease, gameId);
+    await reserveIsBack(sql, lease, gameId);
+    expect(await reserveFell(sql, lease, { ...fall, readyBlocks: 0 })).toBe(1);
+    expect(await recorded(partner.partnerId)).toBe(2);
+    const stale = { ...lease, fence: lease.fence - 1n };
+    await expect(reserveIsBack(sql, stale, gameId)).rejects.toThrow('no longer written');
+    await expect(reserveFell(sql, stale, fall)).rejects.toThrow('no longer written');
+  });
+});
+
+describe('api_key.expiring', () => {
+  /** Issues a key that has so many days left. */
+  async function keyFor(partner: TestPartner, days: number): Promise<{ keyId: number; expiresMs: number }> {
+    const expiresAt = new Date(Date.now() + days * DAY_MS).toISOString();
+    const issued = await client.operator<{ keyId: number }>('POST', `/partners/${partner.partnerId}/keys`, {
+      name: `${days} days`,
+      expiresAt,
+    });
+    return { keyId: issued.body.keyId, expiresMs: Date.parse(expiresAt) };
+  }
+  /** Looks, as a worker does when a key has so many days left; gives how many events its partner was told of since. */
+  async function look(
+    partner: TestPartner,
+    expiresMs: number,
+    daysLeft: number,
+    workers = 1,
+  ): Promise<number> {
+    const before = await recorded(partner.partnerId);
+    const now = new Date(expiresMs - daysLeft * DAY_MS);
+    await Promise.all(Array.from({ length: workers }, () => noticeExpiringKeys(sql, now)));
+    return (await recorded(partner.partnerId)) - before;
+  }
+
+  test('is told 30, 7 and 1 days before, once each, however many workers look', async () => {
+    const partner = await listener();
+    const { keyId, expiresMs } = await keyFor(partner, 60);
+    await keyFor(partner, 10_000);
+    expect(await look(partner, expiresMs, 30.01)).toBe(0);
+    for (const days of [30, 7, 1]) {
+      expect(await look(partner, expiresMs, days, 4), `${days} days`).toBe(1);
+      expect(await look(partner, expiresMs, days - 0.5)).toBe(0);
+    }
+    expect(await look(partner, expiresMs, -1)).toBe(0);
+    await until(() => partner.received.length === 3, 'the partner is told');
+    const expected = [1, 30, 7].map((daysLeft) => ({
+      keyId,
+      name: '60 days',
+      expiresAt: new Date(expiresMs).toISOString(),
+      daysLeft,
+    }));
+    const got = partner
+      .data('api_key.expiring')
+      .sort((a, b) => (String(a.daysLeft) < String(b.daysLeft) ? -1 : 1));
+    expect(got).toEqual(expected);
+  });
+
+  test('is not told of days that had passed when the key was issued', async () => {
+    const partner = await listener();
+    const { expiresMs } = await keyFor(partner, 5);
+    for (const days of [4.9, 3, 1.01]) expect(await look(partner, expiresMs, days)).toBe(0);
+    expect(await look(partner, expiresMs, 0.99)).toBe(1);
+    expect(await look(partner, expiresMs, 0.1)).toBe(0);
+  });
+
+  test('is told late, and truly, where nobody looked in time', async () => {
+    const partner = await listener();
+    const { expiresMs } = await keyFor(partner, 60);
+    // Of the 30 days that have passed as well it would not be true any more.
+    expect(await look(partner, expiresMs, 6)).toBe(1);
+    await until(() => partner.received.length === 1, 'the partner is told');
+    expect(partner.data('api_key.expiring')).toMatchObject([{ daysLeft: 7 }]);
+  });
+
+  test('is not told of revoked keys, nor to partners that are deactivated', async () => {
+    const partner = await listener();
+    const revoked = await keyFor(partner, 60);
+    await client.operator('DELETE', `/partners/${partner.partnerId}/keys/${revoked.keyId}`);
+    const gone = await listener();
+    const { expiresMs } = await keyFor(gone, 60);
+    await client.operator('PATCH', `/partners/${gone.partnerId}`, { isActive: false });
+    for (const days of [30, 7, 1]) {
+      expect(await look(partner, revoked.expiresMs, days)).toBe(0);
+      expect(await look(gone, expiresMs, days)).toBe(0);
+    }
+  });
+
+  test('is told by a worker that starts, as soon as it does', async () => {
+    const partner = await listener();
+    await keyFor(partner, 60);
+    const now = (): number => Date.now() + 31 * DAY_MS;
+    const worker = await startService(stores, { ROLES: 'worker' }, { now });
+    await until(() => partner.received.length === 1, 'the partner is told');
+    await worker.stop();
+    expect(partner.data('api_key.expiring')).toMatchObject([{ daysLeft: 30 }]);
+  });
+});
+
+describe('settlement.report_ready', () => {
+  test('is told of each report of a day that is over, and of each revision', async () => {
+    const partner = await listener();
+    await client.newGame(partner.key, parSheet('classic-3-reel'));
+    await books`
+      UPDATE partners SET created_at = created_at - interval '2 days' WHERE partner_id = ${partner.partnerId}`;
+    await books`
+      UPDATE games SET created_at = created_at - interval '2 days' WHERE partner_id = ${partner.partnerId}`;
+    const make = async (date: string) => {
+      const path = `/partners/${partner.partnerId}/settlements/${date}`;
+      const { status, body } = await client.operator<{ reportStatus: string; integrityHash: string }>(
+        'POST',
+        path,
+      );
+      expect(status).toBe(201);
+      return body;
+    };
+    const day = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
+    const today = day(Date.now());
+    const reportDate = day(Date.parse(today) - DAY_MS);
+    // A day that is not over has no report that is ready.
+    expect((await make(today)).reportStatus).toBe('PENDING');
+    const first = await make(reportDate);
+    const second = await make(reportDate);
+    await until(() => partner.received.length === 2, 'the partner is told');
+    const told = partner.data('settlement.report_ready');
+    expect(told.sort((a, b) => Number(a.revision) - Number(b.revision))).toEqual(
+      [first, second].map(({ integrityHash }, i) => ({
+        reportDate,
+        revision: i + 1,
+        integrityHash,
+        totalSpins: 0,
+        ggrUsd: 0,
+      })),
+    );
+    expect(await recorded(partner.partnerId)).toBe(2);
+  });
+});
+
+describe('an event of any kind', () => {
+  const report = (partnerId: number) =>
+    ({
+      event: 'settlement.report_ready',
+      partnerId,
+      createdAt: new Date('2026-05-02T02:00:00Z'),
+      data: {
+        reportDate: '2026-05-01',
+        revision: 1,
+        integrityHash: '0f'.repeat(32),
+        totalSpins: 7,
+        ggrUsd: -1.25,
+      },
+    }) as const;
+
+  test('is recorded by the transaction of its cause, or not at all', async () => {
+    const partner = await listener();
+    const undone = sql.begin(async (tx) => {
+      expect(await recordEvents(tx, [report(partner.partnerId)])).toBe(1);
+      throw new Error('undone');
+    });
+    await expect(undone).rejects.toThrow('undone');
+    expect(await recorded(partner.partnerId)).toBe(0);
+    await sql.begin((tx) => recordEvents(tx, [report(partner.partnerId)]));
+    await until(() => partner.received.length === 1, 'the partner is told');
+    const [{ event } = { event: undefined }] = partner.received;
+    const { id, ...rest } = event!;
+    expect(rest).toEqual({
+      event: 'settlement.report_ready',
+      createdAt: '2026-05-02T02:00:00.000Z',
+      partnerId: partner.partnerId,
+      data: report(0).data,
+    });
+    expect(JSON.stringify(event)).toBe(partner.received[0]!.bytes.toString('utf8'));
+    expect(id).toMatch(/^evt_/);
+  });
+
+  test('goes to the webhooks of its own partner only', async () => {
+    const [one, other] = [await listener(), await listener()];
+    await sql.begin((tx) => recordEvents(tx, [report(one.partnerId), report(one.partnerId)]));
+    await until(() => one.received.length === 2, 'the partner is told');
+    expect(new Set(one.received.map(({ event }) => event.id)).size).toBe(2);
+    expect(other.received).toEqual([]);
+    expect(await recorded(other.partnerId)).toBe(0);
+  });
+
+  test('is as the OpenAPI document says', async () => {
+    const { body } = await client.request<{
+      webhooks: Record<
+        string,
+        {
+          post: {
+            parameters: { name: string }[];
+            requestBody: { content: Record<string, { schema: AnySchema }> };
+          };
+        }
+      >;
+    }>('GET', '/api/partner/v1/openapi.json');
+    expect(Object.keys(body.webhooks).sort()).toEqual([...EVENTS].sort());
+    expect([...new Set(got.map(({ event }) => event.event))].sort()).toEqual([...EVENTS].sort());
+    const ajv = new Ajv2020({ strict: false, allErrors: true });
+    ajv.addFormat('date-time', { validate: (text: string) => new Date(text).toISOString() === text });
+    for (const { event, headers } of got) {
+      const { parameters, requestBody } = body.webhooks[event.event]!.post;
+      const validate = ajv.compile(requestBody.content['application/json']!.schema);
+      expect(validate(event), JSON.stringify([event, validate.errors])).toBe(true);
+      for (const { name } of parameters) expect(headers[name.toLowerCase()], name).toBeDefined();
+    }
+  });
+});

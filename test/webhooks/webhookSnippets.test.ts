@@ -1,0 +1,356 @@
+/** What docs/webhooks.md shows for checking signatures takes a real delivery and no other; so does `spindle webhooks`. */
+import { execFile, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { connectPostgres, type Sql } from '../../src/postgres/client.js';
+import { recordEvents } from '../../src/postgres/events.js';
+import { type Received, type Registered, register, startReceiver } from '../support/receiver.js';
+import {
+  type Client,
+  freshStores,
+  OPERATOR_KEY,
+  ROOT,
+  startService,
+  type TestPartner,
+  type TestStores,
+  until,
+} from '../support/service.js';
+
+const run = promisify(execFile);
+const CLI = join(ROOT, 'dist', 'src', 'cli.js');
+const EVENTS = ['settlement.report_ready'];
+
+let stores: TestStores;
+let client: Client & { stop(): Promise<void> };
+let sql: Sql;
+let folder: string;
+let partner: TestPartner;
+
+beforeAll(async () => {
+  stores = await freshStores();
+  client = await startService(stores, { WEBHOOK_RETRY_DELAYS_MS: '10' });
+  sql = connectPostgres(stores.databaseUrl, { max: 2, name: 'test', onError: () => {} });
+  folder = await mkdtemp(join(tmpdir(), 'spindle-snippets-'));
+  partner = await client.newPartner();
+});
+afterAll(async () => {
+  await sql.end();
+  await client.stop();
+  await stores.drop();
+  await rm(folder, { recursive: true });
+});
+
+const happen = (count = 1): Promise<number> =>
+  sql.begin((tx) =>
+    recordEvents(
+      tx,
+      Array.from({ length: count }, (_, revision) => ({
+        event: 'settlement.report_ready' as const,
+        partnerId: partner.partnerId,
+        createdAt: new Date(),
+        data: { reportDate: '2026-05-01', revision, integrityHash: 'Ünï', totalSpins: 7, ggrUsd: 1.25 },
+      })),
+    ),
+  );
+
+describe('the documentation', () => {
+  let hook: Registered;
+  let delivery: Received;
+  const text = readFileSync(join(ROOT, 'docs', 'webhooks.md'), 'utf8');
+  const snippet = (language: string): string =>
+    new RegExp(`\`\`\`${language}\n([\\s\\S]*?)\`\`\``).exec(text)![1]!;
+
+  beforeAll(async () => {
+    const to = await startReceiver();
+    hook = await register(client, partner.key, to.url(), EVENTS);
+    await happen();
+    await until(() => to.received.length === 1, 'a delivery came');
+    delivery = to.received[0]!;
+    await to.close();
+    await client.partner('DELETE', `/webhooks/${hook.id}`, partner.key);
+  });
+
+  /** What is given to each program: right, and with one thing wrong; and what both checks must say. */
+  const cases = () => {
+    const { headers, bytes } = delivery;
+    const right = {
+      secret: hook.secret,
+      body: bytes.toString('base64'),
+      own: headers['x-spindle-signature']!,
+      id: headers['webhook-id']!,
+      timestamp: headers['webhook-timestamp']!,
+      standard: headers['webhook-signature']!,
+    };
+    const old = String(Number(right.timestamp) - 1000);
+    const wrong = [
+      { ...right, body: Buffer.concat([bytes, Buffer.from(' ')]).toString('base64') },
+      { ...right, secret: `whsec_${Buffer.alloc(32, 1).toString('base64')}` },
+      { ...right, own: right.own.slice('sha256='.length), standard: right.standard.slice('v1,'.length) },
+      { ...right, own: '', standard: '' },
+      { ...right, own: 'sha256=ä', standard: 'v1,ä' },
+    ];
+    return [
+      { given: right, own: true, standard: true },
+      { given: { ...right, standard: `v1,AAAA ${right.standard}` }, own: true, standard: true },
+      { given: { ...right, id: 'evt_0' }, own: true, standard: false },
+      { given: { ...right, timestamp: old }, own: true, standard: false },
+      ...wrong.map((given) => ({ given, own: false, standard: false })),
+    ];
+  };
+
+  const LANGUAGES: { language: string; runtime: string[]; files: [string, string][]; command: string[] }[] = [
+    {
+      language: 'js',
+      runtime: [process.execPath, '--version'],
+      files: [
+        ['snippet.mjs', ''],
+        [
+          'main.mjs',
+          `import { readFileSync } from 'node:fs';
+import { isSpindle, isStandard } from './snippet.mjs';
+const answers = JSON.parse(readFileSync(process.argv[2], 'utf8')).map((given) => {
+  const body = Buffer.from(given.body, 'base64');
+  return [isSpindle(given.secret, body, given.own), isStandard(given.secret, body, given.id, given.timestamp, given.standard)];
+});
+console.log(JSON.stringify(answers));`,
+        ],
+      ],
+      command: [process.execPath, 'main.mjs'],
+    },
+    {
+      language: 'python',
+      runtime: ['python3', '--version'],
+      files: [
+        ['snippet.py', ''],
+        [
+          'main.py',
+          `import base64, json, sys
+from snippet import is_spindle, is_standard
+answers = []
+for given in json.load(open(sys.argv[1], encoding="utf8")):
+    body = base64.b64decode(given["body"])
+    answers.append([is_spindle(given["secret"], body, given["own"]),
+                    is_standard(given["secret"], body, given["id"], given["timestamp"], given["standard"])])
+print(json.dumps(answers))`,
+        ],
+      ],
+      command: ['python3', 'main.py'],
+    },
+    {
+      language: 'go',
+      runtime: ['go', 'version'],
+      files: [
+        ['snippet.go', ''],
+        [
+          'main.go',
+          `package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+)
+
+func main() {
+	text, _ := os.ReadFile(os.Args[1])
+	var cases []struct {
+		Secret, Own, Id, Timestamp, Standard string
+		Body                                 []byte
+	}
+	_ = json.Unmarshal(text, &cases)
+	answers := [][2]bool{}
+	for _, given := range cases {
+		answers = append(answers, [2]bool{IsSpindle(given.Secret, given.Body, given.Own),
+			IsStandard(given.Secret, given.Body, given.Id, given.Timestamp, given.Standard)})
+	}
+	out, _ := json.Marshal(answers)
+	fmt.Println(string(out))
+}`,
+        ],
+      ],
+      command: ['go', 'run', 'snippet.go', 'main.go'],
+    },
+    {
+      language: 'php',
+      runtime: ['php', '--version'],
+      files: [
+        ['snippet.php', ''],
+        [
+          'main.php',
+          `<?php
+require 'snippet.php';
+$answers = [];
+foreach (json_decode(file_get_contents($argv[1]), true) as $given) {
+    $body = base64_decode($given['body']);
+    $answers[] = [is_spindle($given['secret'], $body, $given['own']),
+        is_standard($given['secret'], $body, $given['id'], $given['timestamp'], $given['standard'])];
+}
+echo json_encode($answers);`,
+        ],
+      ],
+      command: ['php', 'main.php'],
+    },
+  ];
+
+  for (const { language, runtime, files, command } of LANGUAGES) {
+    const isThere = spawnSync(runtime[0]!, runtime.slice(1)).status === 0;
+    test.skipIf(!isThere)(
+      `shows ${language} that takes a real delivery and no other${isThere ? '' : ` (skipped: no ${runtime[0]} here)`}`,
+      async () => {
+        for (const [name, content] of files)
+          await writeFile(join(folder, name), content || snippet(language));
+        const asked = cases();
+        await writeFile(join(folder, 'cases.json'), JSON.stringify(asked.map(({ given }) => given)));
+        const [program, ...args] = command;
+        const { stdout } = await run(program!, [...args, 'cases.json'], { cwd: folder });
+        expect(JSON.parse(stdout)).toEqual(asked.map(({ own, standard }) => [own, standard]));
+      },
+    );
+  }
+});
+
+const environment = (more: NodeJS.ProcessEnv = {}) => ({
+  PATH: process.env.PATH,
+  OPERATOR_API_KEY: OPERATOR_KEY,
+  DATA_DIR: folder,
+  ...more,
+});
+const cli = (args: string[], env = environment()) =>
+  run(process.execPath, [CLI, 'webhooks', ...args, '--url', client.base], { env }).then(
+    ({ stdout }) => ({ code: 0, stdout, stderr: '' }),
+    (error: { code: number; stdout: string; stderr: string }) => error,
+  );
+
+describe('spindle webhooks resend', () => {
+  const audited = async () =>
+    (
+      await client.operator<{ entries: Record<string, unknown>[] }>('GET', '/audit-log?limit=100')
+    ).body.entries.filter(({ action }) => String(action).startsWith('delivery.'));
+
+  test('sends what has failed since a time again, and one delivery by its id, with attempts counted on', async () => {
+    let status = 500;
+    const to = await startReceiver((_request, response) => void response.writeHead(status).end());
+    onTestFinished(() => to.close());
+    const { id } = await register(client, partner.key, to.url(), EVENTS);
+    const deleted = await register(client, partner.key, to.url('/deleted'), EVENTS);
+    const rows = async () =>
+      (
+        await client.partner<{
+          deliveries: { id: string; status: string; attempts: number; maxAttempts: number }[];
+        }>('GET', `/webhooks/${id}/deliveries`, partner.key)
+      ).body.deliveries;
+    const all = (wanted: string, attempts: number) =>
+      until(async () => {
+        const found = await rows();
+        return found.length > 0 && found.every((row) => row.status === wanted && row.attempts === attempts);
+      }, `all are ${wanted} after ${attempts} attempts`);
+    const started = new Date().toISOString();
+    await happen(3);
+    await all('failed', 5);
+    await client.partner('DELETE', `/webhooks/${deleted.id}`, partner.key);
+
+    const later = new Date(Date.now() + 60_000).toISOString();
+    expect(await cli(['resend', '--failed-since', later])).toMatchObject({
+      code: 0,
+      stdout: '0 deliveries are sent again\n',
+    });
+    // They fail again, five times more.
+    expect((await cli(['resend', '--failed-since', started, '--json'])).stdout).toBe('{"resent":3}\n');
+    await all('failed', 10);
+    status = 200;
+    const [first] = await rows();
+    expect(first).toMatchObject({ maxAttempts: 10 });
+    // With the key that a first start keeps in its data folder.
+    await writeFile(join(folder, 'operator-api-key'), `${OPERATOR_KEY}\n`);
+    const kept = environment({ OPERATOR_API_KEY: undefined });
+    expect((await cli(['resend', first!.id], kept)).stdout).toBe(`${first!.id} is sent again\n`);
+    await until(async () => (await rows())[0]!.status === 'delivered', 'it is delivered');
+    expect((await rows()).map((row) => row.attempts)).toEqual([11, 10, 10]);
+    // One that was delivered can be sent again, too.
+    const before = to.received.length;
+    expect((await cli(['resend', first!.id])).code).toBe(0);
+    await until(() => to.received.length === before + 1, 'it is sent again');
+    expect(to.received.at(-1)!.headers['x-spindle-delivery-id']).toBe(first!.id);
+
+    const [one] = to.received.filter(({ path }) => path === '/deleted');
+    const [gone, unknown, noText] = await Promise.all([
+      cli(['resend', one!.headers['x-spindle-delivery-id']!]),
+      cli(['resend', 'dlv_0']),
+      client.operator('POST', '/deliveries/%00/resend'),
+    ]);
+    expect(noText).toMatchObject({ status: 404, body: { errorCode: 'KS-4215' } });
+    expect(gone).toMatchObject({ code: 1, stderr: expect.stringContaining('KS-4206') });
+    expect(unknown).toMatchObject({ code: 1, stderr: expect.stringContaining('KS-4215') });
+    expect((await audited()).slice(0, 4)).toMatchObject([
+      { action: 'delivery.resend', before: { status: 'delivered' } },
+      {
+        action: 'delivery.resend',
+        subject: `delivery:${first!.id}`,
+        before: { status: 'failed', attempts: 10 },
+      },
+      { action: 'delivery.resend-failed', after: { since: started, resent: 3 } },
+      { action: 'delivery.resend-failed', after: { resent: 0 } },
+    ]);
+  });
+
+  test('refuses what it can not mean, and says what the service says', async () => {
+    const unclear = [['resend'], ['resend', 'dlv_1', '--failed-since', '2026-01-01T00:00:00Z'], ['send']];
+    const noTimes = ['yesterday', '2026-02-30T00:00:00Z'];
+    const [refused, failed, wrong] = await Promise.all([
+      Promise.all(unclear.map((args) => cli(args))),
+      Promise.all(noTimes.map((since) => cli(['resend', '--failed-since', since]))),
+      cli(['resend', 'dlv_1'], environment({ OPERATOR_API_KEY: 'another-operator-key' })),
+    ]);
+    for (const answer of refused) expect(answer).toMatchObject({ code: 2 });
+    for (const answer of failed) {
+      expect(answer).toMatchObject({ code: 1, stderr: expect.stringContaining('KS-4101') });
+      expect(answer.stderr).toContain('/since must be an RFC 3339 time');
+    }
+    expect(wrong).toMatchObject({ code: 1, stderr: expect.stringContaining('KS-4002') });
+  });
+});
+
+describe('spindle webhooks listen', () => {
+  test('shows deliveries and whether they are signed', async () => {
+    const listener = spawn(
+      process.execPath,
+      [CLI, 'webhooks', 'listen', '--port', '0', '--json', '--secret', 'whsec_AAAA'],
+      {
+        env: environment(),
+        stdio: ['ignore', 'pipe', 'pipe'],
+      },
+    );
+    onTestFinished(() => void listener.kill());
+    let shown = '';
+    listener.stdout.on('data', (chunk: Buffer) => {
+      shown += chunk;
+    });
+    const [line] = (await once(listener.stderr, 'data')) as [Buffer];
+    const url = /http:\/\/localhost:\d+\//.exec(line.toString())![0];
+    const { id } = await register(client, partner.key, url, EVENTS);
+    await happen();
+    await until(() => shown.includes('\n'), 'a delivery is shown');
+    const first = JSON.parse(shown.split('\n')[0]!);
+    expect(first).toMatchObject({ isValid: false, faults: ['X-Spindle-Signature', 'webhook-signature'] });
+    await client.partner('DELETE', `/webhooks/${id}`, partner.key);
+    listener.kill();
+
+    // A listener that knows the secret.
+    const port = new URL(url).port;
+    const { secret } = await register(client, partner.key, url, EVENTS);
+    const knowing = spawn(process.execPath, [CLI, 'webhooks', 'listen', '--port', port, '--secret', secret], {
+      env: environment(),
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    onTestFinished(() => void knowing.kill());
+    await once(knowing.stderr, 'data');
+    await happen();
+    const [text] = (await once(knowing.stdout, 'data')) as [Buffer];
+    expect(text.toString()).toMatch(/settlement\.report_ready dlv_\w+ attempt \d+ {2}signatures valid\n/);
+  });
+});

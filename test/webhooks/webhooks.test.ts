@@ -1,0 +1,587 @@
+/** Webhooks: registration, exactly one event per cause, and deliveries that arrive, are signed and are tried again. */
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { Worker } from 'node:worker_threads';
+import postgres from 'postgres';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { hmacSha256, standardSignature } from '../../src/domain/webhook.js';
+import { connectPostgres, type Sql } from '../../src/postgres/client.js';
+import { recordEvents } from '../../src/postgres/events.js';
+import type { Resolve } from '../../src/webhooks/destination.js';
+import { Sender } from '../../src/webhooks/sender.js';
+import { corporaMissing, hmacVectors } from '../support/corpora.js';
+import { freePort } from '../support/faults.js';
+import { isSigned, type Receiver, type Reply, register, startReceiver } from '../support/receiver.js';
+import {
+  type Answer,
+  type Client,
+  freshStores,
+  startService,
+  type TestStores,
+  until,
+} from '../support/service.js';
+
+type Json = Record<string, unknown>;
+interface Delivery {
+  id: string;
+  event: string;
+  status: string;
+  attempts: number;
+  maxAttempts: number;
+  createdAt: string;
+  lastAttemptAt: string | null;
+  nextAttemptAt: string | null;
+  responseStatus: number | null;
+}
+
+const RETRY_MS = 60;
+const EVENTS = ['spin.large_win', 'settlement.report_ready', 'block.low_reserve', 'api_key.expiring'];
+
+let stores: TestStores;
+let client: Client & { running: { metricsPort: number }; stop(): Promise<void> };
+let sql: Sql;
+let books: postgres.Sql;
+/** What names resolve to, where a test says so. */
+const names = new Map<string, string[]>();
+const resolve: Resolve = async (name) => names.get(name) ?? ['93.184.216.34'];
+
+beforeAll(async () => {
+  stores = await freshStores();
+  const retries = [1, 2, 3, 4].map((n) => n * RETRY_MS).join(',');
+  client = await startService(stores, { WEBHOOK_RETRY_DELAYS_MS: retries }, { resolve });
+  sql = connectPostgres(stores.databaseUrl, { max: 4, name: 'test', onError: () => {} });
+  books = postgres(stores.databaseUrl, { max: 2, onnotice: () => {} });
+});
+afterAll(async () => {
+  await Promise.all([sql.end(), books.end()]);
+  await client.stop();
+  await stores.drop();
+});
+
+const failed = (status: number, errorCode: string) => ({ status, body: { status: 'error', errorCode } });
+const pathsOf = (answer: Answer): string[] =>
+  ((answer.body.details as { path: string }[] | undefined) ?? []).map((fault) => fault.path).sort();
+
+async function receiver(reply?: Reply, port?: number): Promise<Receiver> {
+  const started = await startReceiver(reply, port);
+  onTestFinished(() => started.close());
+  return started;
+}
+
+/** A server that takes no connection any more, as one behind a firewall that answers nothing. */
+async function fullServer(): Promise<{ port: number }> {
+  const server = new Worker(
+    `const { parentPort } = require('node:worker_threads');
+    const server = require('node:net').createServer().listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => {
+      parentPort.postMessage(server.address().port);
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
+    });`,
+    { eval: true },
+  );
+  onTestFinished(async () => void (await server.terminate()));
+  const [port] = (await once(server, 'message')) as [number];
+  const waiting = Array.from({ length: 8 }, () => connect(port, '127.0.0.1').on('error', () => {}));
+  onTestFinished(() => {
+    for (const socket of waiting) socket.destroy();
+  });
+  // Linux takes one more than the backlog, and drops what comes then.
+  await until(() => waiting.filter((socket) => !socket.connecting).length >= 2, 'the queue is full');
+  return { port };
+}
+
+async function deliveries(key: string, id: number, query = ''): Promise<Delivery[]> {
+  const answer = await client.partner<{ deliveries: Delivery[] }>(
+    'GET',
+    `/webhooks/${id}/deliveries${query}`,
+    key,
+  );
+  expect(answer.status).toBe(200);
+  return answer.body.deliveries;
+}
+
+/** Waits until the only delivery of a webhook is as wanted. */
+async function settled(key: string, id: number, status: string): Promise<Delivery> {
+  let last: Delivery | undefined;
+  await until(async () => {
+    [last] = await deliveries(key, id);
+    return last?.status === status;
+  }, `the delivery is ${status}`);
+  return last!;
+}
+
+/** An event of a settlement, as its transaction records it. */
+const reportReady = (partnerId: number, revision = 1) =>
+  ({
+    event: 'settlement.report_ready',
+    partnerId,
+    createdAt: new Date(),
+    data: { reportDate: '2026-05-01', revision, integrityHash: 'ab'.repeat(32), totalSpins: 7, ggrUsd: 1.25 },
+  }) as const;
+const happen = (partnerId: number, count = 1): Promise<number> =>
+  sql.begin((tx) =>
+    recordEvents(
+      tx,
+      Array.from({ length: count }, (_, i) => reportReady(partnerId, i + 1)),
+    ),
+  );
+
+describe('registration', () => {
+  test('gives a secret once; the list shows all but that; deletion is for good', async () => {
+    const { key } = await client.newPartner();
+    const url = 'https://hooks.example.com/spindle?x=1';
+    const made = await client.partner('POST', '/webhooks', key, { url, events: EVENTS });
+    expect(made).toMatchObject({
+      status: 201,
+      body: { id: expect.any(Number), url, events: EVENTS, isActive: true, createdAt: expect.any(String) },
+    });
+    const { secret, ...shown } = made.body;
+    expect(secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/);
+    const second = await client.partner('POST', '/webhooks', key, { url, events: [EVENTS[1]] });
+    expect(second.body.secret).not.toBe(secret);
+    expect((await client.partner('GET', '/webhooks', key)).body).toEqual({
+      webhooks: [shown, expect.objectContaining({ id: second.body.id, events: [EVENTS[1]] })],
+    });
+
+    const gone = await client.partner('DELETE', `/webhooks/${made.body.id}`, key);
+    expect(gone).toMatchObject({ status: 204, text: '' });
+    expect((await client.partner<{ webhooks: Json[] }>('GET', '/webhooks', key)).body.webhooks).toHaveLength(
+      1,
+    );
+    for (const [method, path] of [
+      ['DELETE', ''],
+      ['GET', '/deliveries'],
+    ] as const) {
+      for (const id of [made.body.id, 2_000_000_000, 0, 'x']) {
+        const answer = await client.partner(method, `/webhooks/${id}${path}`, key);
+        expect(answer, `${method} ${id}`).toMatchObject(failed(404, 'KS-4206'));
+      }
+      const { key: stranger } = await client.newPartner();
+      const foreign = await client.partner(method, `/webhooks/${second.body.id}${path}`, stranger);
+      expect(foreign).toMatchObject(failed(403, 'KS-4207'));
+    }
+    expect((await client.partner('GET', `/webhooks/${second.body.id}/deliveries`, key)).body).toEqual({
+      deliveries: [],
+      page: 1,
+      limit: 20,
+      total: 0,
+    });
+  });
+
+  test.each([
+    ['an array', 'spin.large_win', ['/events']],
+    ['an array', { 0: 'spin.large_win' }, ['/events']],
+    ['an array', null, ['/events']],
+    ['not empty', [], ['/events']],
+    ['known', ['spin.large_win', 'spin.huge_win', 'api.version.deprecated'], ['/events/1', '/events/2']],
+    ['text', [7, null, 'spin.large_win'], ['/events/0', '/events/1']],
+    ['each once', ['spin.large_win', 'api_key.expiring', 'spin.large_win'], ['/events/2']],
+    ['not nearly right', ['SPIN.LARGE_WIN', 'spin.large_win '], ['/events/0', '/events/1']],
+  ])('wants event types that are %s: KS-4107', async (_what, events, paths) => {
+    const { key } = await client.newPartner();
+    const answer = await client.partner('POST', '/webhooks', key, { url: 'https://h.example.com/', events });
+    expect(answer).toMatchObject(failed(400, 'KS-4107'));
+    expect(pathsOf(answer)).toEqual(paths);
+    expect((await client.partner('GET', '/webhooks', key)).body).toEqual({ webhooks: [] });
+  });
+
+  test('has a bound: 50 webhooks of one partner', async () => {
+    const { key } = await client.newPartner();
+    const body = { url: 'https://hooks.example.com/', events: [EVENTS[0]] };
+    const answers = await Promise.all(
+      Array.from({ length: 52 }, () => client.partner('POST', '/webhooks', key, body)),
+    );
+    expect(answers.filter(({ status }) => status === 201)).toHaveLength(50);
+    const [refused] = answers.filter(({ status }) => status !== 201);
+    expect(refused).toMatchObject(failed(400, 'KS-4101'));
+    await client.partner('DELETE', `/webhooks/${answers.find(({ status }) => status === 201)!.body.id}`, key);
+    expect((await client.partner('POST', '/webhooks', key, body)).status).toBe(201);
+  });
+
+  test('tells all that is wrong, under the code of the first', async () => {
+    const { key } = await client.newPartner();
+    const refused = async (body: unknown, code: string, paths: string[]) => {
+      const answer = await client.partner('POST', '/webhooks', key, body);
+      expect(answer).toMatchObject(failed(400, code));
+      expect(pathsOf(answer)).toEqual(paths);
+    };
+    await refused({}, 'KS-4102', ['/events', '/url']);
+    await refused({ events: ['x'] }, 'KS-4102', ['/events/0', '/url']);
+    await refused({ url: 'x' }, 'KS-4102', ['/events', '/url']);
+    await refused({ url: 'x', events: [] }, 'KS-4106', ['/events', '/url']);
+    await refused({ url: 'https://10.0.0.1/', events: ['y', 'z'] }, 'KS-4217', [
+      '/events/0',
+      '/events/1',
+      '/url',
+    ]);
+    await refused([], 'KS-4101', ['']);
+  });
+});
+
+describe('a delivery', () => {
+  test('arrives as documented: the stored bytes, every header, both signatures', async () => {
+    const to = await receiver();
+    const { key, partnerId } = await client.newPartner();
+    const { id, secret } = await register(client, key, to.url('/in?x=%20y'), EVENTS);
+    expect(await happen(partnerId)).toBe(1);
+    const row = await settled(key, id, 'delivered');
+    expect(to.received).toHaveLength(1);
+    const [request] = to.received;
+    const { path, headers, bytes, event } = request!;
+    expect(path).toBe('/in?x=%20y');
+    expect(Object.keys(event)).toEqual(['id', 'event', 'createdAt', 'partnerId', 'data']);
+    expect(event).toMatchObject({
+      id: expect.stringMatching(/^evt_[0-9a-f]{32}$/),
+      event: 'settlement.report_ready',
+      partnerId,
+      data: { reportDate: '2026-05-01', revision: 1, totalSpins: 7, ggrUsd: 1.25 },
+    });
+    expect(new Date(event.createdAt).toISOString()).toBe(event.createdAt);
+    const [stored] = await books<{ body: string }[]>`SELECT body FROM events WHERE event_id = ${event.id}`;
+    expect(bytes.toString('utf8')).toBe(stored!.body);
+    const now = Date.now() / 1000;
+    expect(headers).toMatchObject({
+      'content-type': 'application/json',
+      'x-spindle-event': 'settlement.report_ready',
+      'x-spindle-delivery-id': row.id,
+      'x-spindle-attempt': '1',
+      'webhook-id': event.id,
+    });
+    expect(Math.abs(Number(headers['webhook-timestamp']) - now)).toBeLessThan(30);
+    expect(isSigned(request!, secret)).toBe(true);
+    expect(isSigned({ ...request!, bytes: Buffer.concat([bytes, Buffer.from(' ')]) }, secret)).toBe(false);
+    expect(isSigned(request!, `whsec_${Buffer.alloc(32).toString('base64')}`)).toBe(false);
+    expect(row).toMatchObject({
+      event: 'settlement.report_ready',
+      status: 'delivered',
+      attempts: 1,
+      maxAttempts: 5,
+      nextAttemptAt: null,
+      responseStatus: 204,
+    });
+    expect(Date.parse(row.lastAttemptAt!)).toBeGreaterThanOrEqual(Date.parse(row.createdAt) - 1000);
+  });
+
+  test('that is not answered with 2xx is made again after each wait, the same bytes under the same ids', async () => {
+    const answers = [500, 302, 404, 100, 200];
+    const elsewhere = await receiver();
+    const to = await receiver((_request, response, incoming) => {
+      const status = answers[to.received.length - 1]!;
+      // No answer at all.
+      if (status === 100) incoming.socket.destroy();
+      else response.writeHead(status, { Location: elsewhere.url('/redirected') }).end();
+    });
+    const { key, partnerId } = await client.newPartner();
+    const { id, secret } = await register(client, key, to.url(), EVENTS);
+    await happen(partnerId);
+    const row = await settled(key, id, 'delivered');
+    expect(row).toMatchObject({ attempts: 5, responseStatus: 200 });
+    expect(to.received.map(({ headers }) => headers['x-spindle-attempt'])).toEqual(['1', '2', '3', '4', '5']);
+    const one = (values: unknown[]) => expect(new Set(values).size).toBe(1);
+    one(to.received.map(({ bytes }) => bytes.toString('latin1')));
+    one(to.received.map(({ headers }) => headers['x-spindle-delivery-id']));
+    one(to.received.map(({ headers }) => headers['webhook-id']));
+    one(to.received.map(({ headers }) => headers['x-spindle-signature']));
+    for (const request of to.received) expect(isSigned(request, secret)).toBe(true);
+    to.received.slice(1).forEach(({ atMs }, i) => {
+      expect(atMs - to.received[i]!.atMs).toBeGreaterThanOrEqual((i + 1) * RETRY_MS - 5);
+    });
+    expect(elsewhere.received).toEqual([]);
+  });
+
+  test('fails for good after five attempts, and each attempt is recorded', async () => {
+    const to = await receiver((_request, response) => void response.writeHead(503).end('no'));
+    const { key, partnerId } = await client.newPartner();
+    const { id } = await register(client, key, to.url(), EVENTS);
+    await happen(partnerId);
+    const seen = new Map<number, Delivery>();
+    await until(async () => {
+      const [row] = await deliveries(key, id);
+      seen.set(row!.attempts, row!);
+      return row!.status === 'failed';
+    }, 'the delivery has failed');
+    for (const [attempts, row] of seen) {
+      const isLast = attempts === 5;
+      expect(row.status).toBe(isLast ? 'failed' : 'pending');
+      expect(row.responseStatus).toBe(attempts === 0 ? null : 503);
+      if (isLast) expect(row.nextAttemptAt).toBeNull();
+      else if (attempts > 0) {
+        const waitMs = Date.parse(row.nextAttemptAt!) - Date.parse(row.lastAttemptAt!);
+        expect(waitMs).toBeGreaterThanOrEqual(attempts * RETRY_MS - 1);
+      }
+    }
+    expect(seen.has(5)).toBe(true);
+    expect(to.received).toHaveLength(5);
+    const text = await (await fetch(`http://127.0.0.1:${client.running.metricsPort}/metrics`)).text();
+    expect(text).toMatch(/spindle_webhook_attempts_total\{result="exhausted"\} [1-9]/);
+    expect(text).toMatch(/spindle_webhook_attempts_total\{result="delivered"\} [1-9]/);
+    expect(text).toMatch(/spindle_webhook_attempt_seconds_count [1-9]/);
+    expect(text).toMatch(/spindle_webhook_deliveries\{state="pending"\} \d/);
+    expect(text).toMatch(/spindle_webhook_oldest_due_seconds\{state="pending"\} \d/);
+  });
+
+  test('to nobody has no response status', async () => {
+    const { key, partnerId } = await client.newPartner();
+    const { id } = await register(client, key, `http://localhost:${await freePort()}/`, EVENTS);
+    await happen(partnerId);
+    expect(await settled(key, id, 'failed')).toMatchObject({ attempts: 5, responseStatus: null });
+  });
+
+  test('reads 64 KB of an answer and no more', async () => {
+    let sent = 0;
+    const to = await receiver((_request, response) => {
+      response.writeHead(200);
+      const chunk = Buffer.alloc(16_384, 0x61);
+      const more = (): void => {
+        while (!response.destroyed && sent < 1e9) {
+          sent += chunk.length;
+          if (!response.write(chunk)) {
+            response.once('drain', more);
+            return;
+          }
+        }
+      };
+      more();
+    });
+    const { key, partnerId } = await client.newPartner();
+    const { id } = await register(client, key, to.url(), EVENTS);
+    await happen(partnerId);
+    expect(await settled(key, id, 'delivered')).toMatchObject({ attempts: 1, responseStatus: 200 });
+    await until(() => to.connections.open === 0, 'the connection is closed');
+    // What the sockets of both sides hold comes on top.
+    expect(sent).toBeLessThan(20e6);
+  });
+
+  test('is not made of a webhook that was deleted', async () => {
+    const to = await receiver((_request, response) => void response.writeHead(500).end());
+    const { key, partnerId } = await client.newPartner();
+    const { id } = await register(client, key, to.url(), EVENTS);
+    const kept = await register(client, key, to.url('/kept'), EVENTS);
+    await happen(partnerId, 3);
+    await until(() => to.received.filter(({ path }) => path === '/').length >= 3, 'each was tried once');
+    expect((await client.partner('DELETE', `/webhooks/${id}`, key)).status).toBe(204);
+    const before = to.received.filter(({ path }) => path === '/').length;
+    await happen(partnerId);
+    await until(async () => {
+      const rows = await deliveries(key, kept.id);
+      return rows.length === 4 && rows.every(({ status }) => status === 'failed');
+    }, 'those of the other webhook have had their attempts');
+    // One that was under way may have come.
+    expect(to.received.filter(({ path }) => path === '/').length).toBeLessThanOrEqual(before + 3);
+    // The record is kept: what waited waits for ever, and what came after was never meant for it.
+    const rows = await books<{ attempts: number }[]>`
+      SELECT attempts FROM deliveries WHERE webhook_id = ${id}`;
+    expect(rows).toHaveLength(3);
+    for (const { attempts } of rows) expect(attempts).toBeLessThanOrEqual(2);
+  });
+
+  test('is listed in pages, newest first', async () => {
+    const to = await receiver();
+    const { key, partnerId } = await client.newPartner();
+    const { id } = await register(client, key, to.url(), EVENTS);
+    for (let i = 0; i < 5; i++) await happen(partnerId);
+    const all = await deliveries(key, id);
+    expect(all).toHaveLength(5);
+    const times = all.map(({ createdAt }) => Date.parse(createdAt));
+    expect(times).toEqual([...times].sort((a, b) => b - a));
+    const page = await client.partner<{ deliveries: Delivery[] }>(
+      'GET',
+      `/webhooks/${id}/deliveries?page=2&limit=2`,
+      key,
+    );
+    expect(page.body).toMatchObject({ page: 2, limit: 2, total: 5 });
+    expect(page.body.deliveries.map((row) => row.id)).toEqual(all.slice(2, 4).map((row) => row.id));
+    for (const query of ['page=0', 'limit=0', 'limit=101', 'page=x']) {
+      const refused = await client.partner('GET', `/webhooks/${id}/deliveries?${query}`, key);
+      expect(refused, query).toMatchObject(failed(400, 'KS-4101'));
+    }
+  });
+
+  test('is judged again at each connection: a name that leads into the machine by then is not called', async () => {
+    const to = await receiver();
+    const { key, partnerId } = await client.newPartner({ environment: 'production' });
+    const { id } = await register(client, key, `https://rebinding.example.com:${to.port}/`, EVENTS);
+    names.set('rebinding.example.com', ['127.0.0.1']);
+    await happen(partnerId);
+    expect(await settled(key, id, 'failed')).toMatchObject({ attempts: 5, responseStatus: null });
+    const [row] = await books<{ last_error: string }[]>`
+      SELECT last_error FROM deliveries WHERE webhook_id = ${id}`;
+    expect(row!.last_error).toContain('127.0.0.1, which is not public');
+    expect(to.connections.made).toBe(0);
+  });
+});
+
+describe('an attempt', () => {
+  const due = {
+    deliveryId: 'dlv_1',
+    webhookId: 1,
+    eventId: 'evt_1',
+    event: 'spin.large_win',
+    body: '{"id":"evt_1"}',
+    secret: `whsec_${Buffer.alloc(32, 7).toString('base64')}`,
+    environment: 'sandbox',
+    attempts: 0,
+    maxAttempts: 5,
+  } as const;
+  const attempt = (url: string, options: { timeLimitMs?: number; resolve?: Resolve } = {}) =>
+    new Sender({ brand: 'Acme', timeLimitMs: 300, resolve, ...options }).send({ ...due, url }).outcome;
+
+  test('bears the brand in its headers', async () => {
+    const to = await receiver();
+    expect(await attempt(to.url())).toEqual({ isDelivered: true, responseStatus: 204, error: null });
+    expect(to.received[0]!.headers).toMatchObject({
+      'x-acme-event': 'spin.large_win',
+      'x-acme-attempt': '1',
+    });
+  });
+
+  test.each<[string, Reply]>([
+    ['never answers', () => {}],
+    ['never ends its answer', (_request, response) => void response.writeHead(200).write('a')],
+    [
+      'answers drop by drop',
+      (_request, response) => {
+        response.writeHead(200);
+        const timer = setInterval(() => response.write('a'), 20);
+        response.on('close', () => clearInterval(timer));
+      },
+    ],
+  ])('ends at its time limit where the receiver %s', async (_what, reply) => {
+    const to = await receiver(reply);
+    const started = performance.now();
+    expect(await attempt(to.url())).toMatchObject({ isDelivered: false, error: 'timed out' });
+    expect(performance.now() - started).toBeGreaterThan(290);
+    await until(() => to.connections.open === 0, 'the connection is closed');
+  });
+
+  test('ends at its time limit where no name server answers', async () => {
+    const silent: Resolve = () => new Promise(() => {});
+    const outcome = await attempt('https://hooks.example.com/', { resolve: silent });
+    expect(outcome).toEqual({ isDelivered: false, responseStatus: null, error: 'timed out' });
+  });
+
+  test('ends at its time limit, and when it is given up, where no connection comes about', async () => {
+    const busy = await fullServer();
+    const url = `http://localhost:${busy.port}/`;
+    let started = performance.now();
+    expect(await attempt(url)).toEqual({ isDelivered: false, responseStatus: null, error: 'timed out' });
+    expect(performance.now() - started).toBeLessThan(700);
+    const sending = new Sender({ brand: 'Acme', timeLimitMs: 60_000, resolve }).send({ ...due, url });
+    started = performance.now();
+    setTimeout(() => sending.giveUp(), 100);
+    expect(await sending.outcome).toBeUndefined();
+    expect(performance.now() - started).toBeLessThan(700);
+  });
+
+  test('that is given up has no outcome', async () => {
+    const to = await receiver(() => sending.giveUp());
+    const sender = new Sender({ brand: 'Acme', timeLimitMs: 60_000, resolve });
+    const sending = sender.send({ ...due, url: to.url() });
+    expect(await sending.outcome).toBeUndefined();
+  });
+
+  test('goes to the address that was judged, and asks for it once', async () => {
+    const asked: string[] = [];
+    // Public when it is judged, this machine when anybody asks again.
+    const turning: Resolve = async (name) => (asked.push(name) === 1 ? ['198.51.100.1'] : ['127.0.0.1']);
+    const to = await receiver();
+    const refused = await attempt(`https://turning.example.com:${to.port}/`, { resolve: turning });
+    // TEST-NET-2 is not public either.
+    expect(refused?.error).toContain('198.51.100.1');
+    asked.length = 0;
+    const publicAtFirst: Resolve = async (name) =>
+      asked.push(name) === 1 ? ['93.184.216.34'] : ['127.0.0.1'];
+    const outcome = await attempt(`https://turning.example.com:${to.port}/`, {
+      resolve: publicAtFirst,
+      timeLimitMs: 300,
+    });
+    expect(outcome?.isDelivered).toBe(false);
+    expect(asked).toEqual(['turning.example.com']);
+    expect(to.connections.made).toBe(0);
+  });
+
+  test.each(['https://127.0.0.1/', 'https://[::1]/', 'https://localhost/', 'http://127.0.0.1/'])(
+    'to %s is not made, whatever was registered',
+    async (url) => {
+      const to = await receiver();
+      const at = new URL(url);
+      at.port = String(to.port);
+      expect(await attempt(at.href)).toMatchObject({ isDelivered: false, responseStatus: null });
+      expect(to.connections.made).toBe(0);
+    },
+  );
+});
+
+describe('a signature', () => {
+  const vectors = corporaMissing === undefined ? hmacVectors() : [];
+
+  test.skipIf(vectors.length === 0)(
+    `is HMAC-SHA256 by the vectors of Wycheproof${corporaMissing === undefined ? '' : ` (${corporaMissing})`}`,
+    () => {
+      expect(vectors.length).toBeGreaterThan(100);
+      for (const { key, message, tag, isValid, comment } of vectors) {
+        const digest = hmacSha256(key, message).subarray(0, tag.length);
+        expect(digest.equals(tag), `${comment} ${message.toString('hex')}`).toBe(isValid);
+      }
+    },
+  );
+
+  test('of Standard Webhooks is the one of its specification', () => {
+    // The example of the specification (standard-webhooks, spec/standard-webhooks.md).
+    const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';
+    const body = '{"test": 2432232314}';
+    const id = 'msg_p5jXN8AQM9LWM0D4loKWxJek';
+    expect(standardSignature(secret, { id, timestampSeconds: 1_614_265_330, body })).toBe(
+      'v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=',
+    );
+  });
+});
+
+describe('a receiver that hangs', () => {
+  test('holds back nobody: hundreds wait for it, and another one is told at once', async () => {
+    const slow = await receiver(() => {});
+    const quick = await receiver();
+    const { key, partnerId } = await client.newPartner();
+    const other = await client.newPartner();
+    const { id } = await register(client, key, slow.url(), EVENTS);
+    await register(client, other.key, quick.url(), EVENTS);
+    await happen(partnerId, 400);
+    await until(() => slow.received.length === 4, 'as many attempts as may be are under way');
+    const tookMs: number[] = [];
+    for (let n = 1; n <= 10; n++) {
+      const started = performance.now();
+      await happen(other.partnerId);
+      await until(() => quick.received.length === n, 'the quick one is told');
+      tookMs.push(performance.now() - started);
+    }
+    tookMs.sort((a, b) => a - b);
+    console.info(
+      `beside 400 deliveries to a receiver that hangs: p50 ${Math.round(tookMs[5]!)} ms, max ${Math.round(tookMs[9]!)} ms`,
+    );
+    // What hangs takes 15 s.
+    expect(tookMs[9]).toBeLessThan(5000);
+    expect(slow.received).toHaveLength(4);
+    expect(slow.connections.open).toBe(4);
+    expect((await client.partner('DELETE', `/webhooks/${id}`, key)).status).toBe(204);
+  });
+
+  test('has not all of the room, however many it is', async () => {
+    const slow = await receiver(() => {});
+    const quick = await receiver();
+    const [{ partnerId }, other] = await Promise.all([client.newPartner(), client.newPartner()]);
+    await register(client, other.key, quick.url(), EVENTS);
+    await books`
+      INSERT INTO webhooks (partner_id, url, events, secret)
+      SELECT ${partnerId}, ${slow.url()}, '{settlement.report_ready}', 'whsec_' FROM generate_series(1, 300)`;
+    await happen(partnerId);
+    await until(() => slow.received.length === 300, 'an attempt of each is under way');
+    const begun = slow.received.at(-1)!.atMs;
+    await until(() => performance.now() - begun > 2500, 'they are known to be slow');
+    await happen(partnerId, 3);
+    for (let n = 1; n <= 3; n++) {
+      await happen(other.partnerId);
+      await until(() => quick.received.length === n, 'the quick one is told');
+    }
+    expect(slow.received).toHaveLength(300);
+    await books`UPDATE webhooks SET deleted_at = now() WHERE partner_id = ${partnerId}`;
+  });
+});
