@@ -3,6 +3,9 @@ import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { outcomeStatistics } from '../../src/domain/presentation.js';
 import { rtpSurprise } from '../../src/domain/rtp.js';
+import { CASES, expressionsOf, RULES, readMonitoring } from '../monitoring/files.js';
+import { findPrometheus, promtool } from '../monitoring/prometheus.js';
+import { check, type Exposed, ExpressionError, readExposition } from '../monitoring/promql.js';
 import { type Receiver, startReceiver } from '../support/receiver.js';
 import {
   fiveReelWild,
@@ -14,9 +17,6 @@ import {
   type TestStores,
   until,
 } from '../support/service.js';
-import { CASES, expressionsOf, RULES, readMonitoring } from './files.js';
-import { findPrometheus, promtool } from './prometheus.js';
-import { check, type Exposed, ExpressionError, readExposition } from './promql.js';
 
 type Service = Awaited<ReturnType<typeof startService>>;
 const { dashboards, rules, cases, runbook } = readMonitoring(ROOT);
