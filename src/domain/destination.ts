@@ -1,6 +1,6 @@
 /**
  * Where a webhook may lead: judged on the URL alone (here), and on every address that its name resolves to
- * (src/webhooks/destination.ts), at registration and again at each connection (specification 4.7).
+ * (src/webhooks/destination.ts), at registration and again at each connection (docs/contract.md §13.4).
  */
 import ipaddr from 'ipaddr.js';
 import type { Environment } from './game.js';

@@ -1,7 +1,7 @@
 /**
  * The catalogue of every error a caller can get: code, HTTP status, retry class, message.
  * The only place where an error code is spelled; everything else names an entry of it.
- * Source of the codes and statuses: specification 7; of the retry classes: its "Retry semantics".
+ * Source of codes, statuses and retry classes: docs/contract.md §14.
  */
 
 /**
@@ -18,7 +18,7 @@ export interface ErrorEntry {
   readonly status: number;
   readonly retry: RetryClass;
   readonly message: string;
-  /** A code of the specification whose operation this service does not offer; it is never sent. */
+  /** A code of the contract whose operation this service does not offer; it is never sent. */
   readonly reserved?: true;
 }
 

@@ -1,5 +1,5 @@
 /**
- * The PAR sheet: the definition of a slot game's mathematics, as a partner uploads it (specification 2.1).
+ * The PAR sheet: the definition of a slot game's mathematics, as a partner uploads it (docs/contract.md §6).
  *
  * `checkParSheet` lists everything that is wrong with an upload, not only the first thing. The schema's faults and the
  * rules' faults are found apart: a rule is tried wherever the parts it speaks of have the right types, so that a

@@ -1,6 +1,6 @@
 /**
  * What a player sees of an outcome. Everything in a slot spin's response that depends on the combination alone is
- * rendered once per PAR sheet, down to its JSON text (specification 2.4).
+ * rendered once per PAR sheet, down to its JSON text (docs/contract.md §9.2).
  *
  * The virtual reel strip is a formula, not a list. The stops of a reel of S stops are numbered twice: by position, and
  * by ordinal, where each symbol owns a run of ordinals. Ordinal o stands at position `o × g mod S`; g is the number

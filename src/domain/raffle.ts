@@ -9,7 +9,7 @@
  *   draw of j  the next word's low bits, as many as i has; one above i is thrown away and the next word is taken
  *
  * So each order is as likely as any other, and whoever is given the seed can repeat it. The commitment is published when the
- * pool is sealed; seed, nonce and order when the last ticket is sold (specification 3, choices 5).
+ * pool is sealed; seed, nonce and order when the last ticket is sold (docs/contract.md §10).
  */
 import { createCipheriv, createHash } from 'node:crypto';
 import type { Fault } from './errors.js';
@@ -115,7 +115,7 @@ export function readPrizeTable(table: PrizeTableUsd): PrizeTable {
   return read.table;
 }
 
-/** What a player sees of each ticket code (specification 2.4, choices 4). */
+/** What a player sees of each ticket code (docs/contract.md §9.3). */
 export function renderPrizeTable({ ticketPriceMicros, prizes }: PrizeTable): RenderedSheet {
   const tickets = [{ prizeName: NO_WIN, prizeTier: 0, valueMicros: 0 }, ...prizes];
   const combinations = tickets.map(({ prizeName, prizeTier, valueMicros }) => {

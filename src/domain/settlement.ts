@@ -37,7 +37,7 @@ export interface Breakdown {
   readonly certifiedRtp: number | null;
 }
 
-/** What the hash covers: a report without its hash and its status (choices 6). */
+/** What the hash covers: a report without its hash and its status (docs/contract.md §12.2). */
 export interface Report {
   readonly reportDate: string;
   readonly revision: number;

@@ -1,4 +1,4 @@
-/** Webhooks: event types, the ids and bodies of events, and how an attempt is signed (specification 6, choices 8). */
+/** Webhooks: event types, the ids and bodies of events, and how an attempt is signed (docs/contract.md §13). */
 import { createHmac, type KeyObject } from 'node:crypto';
 
 export const EVENT_TYPES = [

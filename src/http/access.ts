@@ -1,4 +1,4 @@
-/** Who may ask, and how often: API keys (specification 5), windows (specification 8), failed authentications. */
+/** Who may ask, and how often: API keys (docs/contract.md §3), windows (§4), failed authentications (§4). */
 import { hash, timingSafeEqual } from 'node:crypto';
 import { ERRORS, type ErrorEntry } from '../domain/errors.js';
 import type { ApiKey, Partner } from '../domain/game.js';

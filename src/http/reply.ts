@@ -2,7 +2,7 @@
 import { type ApiError, ERRORS, type ErrorEntry, type Fault } from '../domain/errors.js';
 import type { Exchange } from './exchange.js';
 
-/** A fixed window that a request counts against (specification 8). */
+/** A fixed window that a request counts against (docs/contract.md §4). */
 export interface Window {
   /** `spin`, `api` or `auth`: the name of the policy in the IETF fields. */
   readonly policy: string;
@@ -126,7 +126,7 @@ export class Replies {
 /** What the lines of a window have in common within a second: all but the number of requests left. */
 const common = { policy: '', limit: -1, second: -1, limitLine: '', resetLines: '', end: '' };
 
-/** The three X-RateLimit headers of specification 8, and the fields of the IETF draft "RateLimit header fields". */
+/** The three X-RateLimit headers (docs/contract.md §4), and the fields of the IETF draft "RateLimit header fields". */
 function windowLines({ policy, limit, remaining, nowMs }: Window): string {
   const second = Math.floor(nowMs / 1000);
   if (second !== common.second || limit !== common.limit || policy !== common.policy) {

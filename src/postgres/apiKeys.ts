@@ -1,4 +1,4 @@
-/** API keys: only their SHA-256 is stored (specification 5.3). */
+/** API keys: only their SHA-256 is stored (docs/contract.md §3). */
 import { audit, withChange } from './changes.js';
 import { arrayOf, type Sql } from './client.js';
 

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { eventBody, type NewEvent } from '../domain/webhook.js';
 import { arrayOf, type Transaction } from './client.js';
 
-/** Attempts of a delivery, and of each time that it is sent again (specification 6.2). */
+/** Attempts of a delivery, and of each time that it is sent again (docs/contract.md §13.2). */
 export const ATTEMPTS_MAX = 5;
 
 /** An id that nobody can guess and that begins with its time: 12 hexadecimal digits of it, 20 random ones. */

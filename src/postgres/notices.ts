@@ -3,7 +3,7 @@ import { assertOwner, type CellLease } from './cells.js';
 import type { Sql } from './client.js';
 import { recordEvents } from './events.js';
 
-/** Days before its expiry at which a key's partner is told (specification 6.1). */
+/** Days before its expiry at which a key's partner is told (docs/contract.md §13.1). */
 const NOTICE_DAYS = '{30,7,1}';
 
 /**

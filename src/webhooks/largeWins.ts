@@ -1,4 +1,4 @@
-/** The events of large wins (specification 6.4). */
+/** The events of large wins (docs/contract.md §13.1). */
 import type { Game } from '../domain/game.js';
 import { microsToUsdText } from '../domain/money.js';
 import type { SpinIds } from '../domain/spinId.js';

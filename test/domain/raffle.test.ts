@@ -106,7 +106,7 @@ describe('a prize table', () => {
     );
   });
 
-  test('is shown as the specification says', () => {
+  test('is shown as the contract says (docs/contract.md §9.3)', () => {
     const rendered = renderPrizeTable(readPrizeTable(TABLE));
     const shown = rendered.combinations.map(({ json }) => JSON.parse(`{${json}}`));
     expect(rendered.wagerMicros).toBe(2_500_000);

@@ -58,7 +58,7 @@ async function getRaw<T = Body>(path: string, key = partner.key): Promise<{ stat
   return { status: answer.status, body: JSON.parse(answer.text) as T };
 }
 
-/** The rule for playerId, requestId and displayName (choices 2). */
+/** The rule for playerId, requestId and displayName (docs/contract.md §2.3). */
 function isAllowed(text: string): boolean {
   const points = [...text];
   return points.length >= 1 && points.length <= 128 && !points.some((point) => /[\p{Cc}\p{Cs}]/u.test(point));

@@ -16,7 +16,7 @@ import {
   type TestStores,
 } from '../support/service.js';
 
-/** The codes of the specification (7), by HTTP status. */
+/** The codes of the contract (docs/contract.md §14), by HTTP status. */
 const SPECIFIED: Readonly<Record<number, string>> = {
   400: '4101 4102 4103 4104 4105 4106 4107 4109 4202 4208 4216 4217 4220 4225 4604 4605',
   401: '4001 4002 4003 4004 4005',
@@ -134,7 +134,7 @@ const sourceFiles = (): { path: string; text: string }[] =>
   );
 
 describe('the catalogue', () => {
-  test('has each code of the specification once, with its status and its retry class', () => {
+  test('has each code of the contract once, with its status and its retry class', () => {
     const specified = Object.entries(SPECIFIED).flatMap(([status, numbers]) =>
       numbers.split(' ').map((number) => `KS-${number} ${status}`),
     );

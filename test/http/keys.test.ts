@@ -1,4 +1,4 @@
-/** Who may ask: API keys from their issue to their end (specification 5), failed authentications, interface versions. */
+/** Who may ask: API keys from their issue to their end (docs/contract.md §3), failed authentications, interface versions. */
 import { createHash } from 'node:crypto';
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';

@@ -1,4 +1,4 @@
-/** Rate limits (specification 8): fixed windows of a partner, the same on every front end, by the store's clock. */
+/** Rate limits (docs/contract.md §4): fixed windows of a partner, the same on every front end, by the store's clock. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { freePort, type RawAnswer, raw, type StoreClock, storeClock } from '../support/faults.js';
 import {

@@ -30,7 +30,7 @@ afterAll(async () => {
 const body = (more: object = {}) => ({ gameId, playerId: 'alice', wagerUsd: 0.25, ...more });
 
 describe('a spin', () => {
-  test('answers with every member of the specification', async () => {
+  test('answers with every member of the contract (§8.3)', async () => {
     const answer = await client.spin(partner.key, body({ requestId: 'r-1' }));
     expect(answer.status).toBe(200);
     expect(answer.body).toMatchObject({

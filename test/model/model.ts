@@ -1,5 +1,5 @@
 /**
- * The reference: what a partner may be answered, from what it was answered so far. Plain rules of the specification, no
+ * The reference: what a partner may be answered, from what it was answered so far. Plain rules of docs/contract.md, no
  * input or output, nothing of the service's own code.
  *
  * What can't be known from outside is held as a set of possible states: a spin whose connection was cut may have been

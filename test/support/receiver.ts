@@ -93,7 +93,7 @@ export async function register(
   return answer.body;
 }
 
-/** Whether both signatures of a delivery are its secret's, by an outside library and by the specification's rule (6.3). */
+/** Whether both signatures of a delivery are its secret's, by an outside library and by the contract's own rule (docs/contract.md §13.3). */
 export function isSigned({ headers, bytes }: Received, secret: string): boolean {
   const digest = createHmac('sha256', secret).update(bytes).digest();
   const [scheme, hex = ''] = (headers['x-spindle-signature'] ?? '').split('=');

@@ -1,4 +1,4 @@
-/** Exactly one event for each cause, and none that had none (specification 6.1, choices 8). */
+/** Exactly one event for each cause, and none that had none (docs/contract.md §13.1). */
 import { Ajv2020, type AnySchema } from 'ajv/dist/2020.js';
 import autocannon from 'autocannon';
 import postgres from 'postgres';

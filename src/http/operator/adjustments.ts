@@ -1,4 +1,4 @@
-/** The operator's adjustments of players' balances (choices 7). */
+/** The operator's adjustments of players' balances (docs/contract.md §15.4). */
 
 import type { Adjusted, AdjustedPartner } from '../../cells/adjuster.js';
 import { ApiError, ERRORS, type Fault } from '../../domain/errors.js';

@@ -20,7 +20,7 @@ import type { Store } from '../../postgres/store.js';
 import { pathId, type Route } from '../route.js';
 
 const ACTOR = 'operator';
-/** A player of a sandbox partner begins with this; one of a production partner with nothing (choices 3). */
+/** A player of a sandbox partner begins with this; one of a production partner with nothing (docs/contract.md §5.2). */
 const SANDBOX_OPENING_MICROS = 1_000_000_000;
 
 const DEFAULTS: Omit<PartnerSettings, 'openingBalanceMicros'> = {
@@ -125,7 +125,7 @@ function expiryOf(text: string | null | undefined): Date | null {
 export const newApiKey = (): string => `ks_${randomBytes(32).toString('base64url')}`;
 export const apiKeyHash = (apiKey: string): Buffer => Buffer.from(hash('sha256', apiKey, 'hex'), 'hex');
 
-/** A partner's settings at its start (choices 7). */
+/** A partner's settings at its start (docs/contract.md §15.1). */
 export const initialSettings = (environment: string): PartnerSettings => ({
   ...DEFAULTS,
   openingBalanceMicros: environment === 'sandbox' ? SANDBOX_OPENING_MICROS : 0,

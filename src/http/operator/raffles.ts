@@ -1,4 +1,4 @@
-/** Raffles: made by the operator; their pools, which anybody can check once they are sold out (specification 3, choices 5). */
+/** Raffles: made by the operator; their pools, which anybody can check once they are sold out (docs/contract.md §10). */
 import { ApiError, ERRORS } from '../../domain/errors.js';
 import { microsToUsdText } from '../../domain/money.js';
 import { checkPrizeTable, prizeTableUsd } from '../../domain/raffle.js';

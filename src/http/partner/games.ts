@@ -1,4 +1,4 @@
-/** Games: registration and list (specification 2.2), and the operator's view of one. */
+/** Games: registration and list (docs/contract.md §7), and the operator's view of one. */
 import { ApiError, ERRORS, type Fault } from '../../domain/errors.js';
 import type { Game, Partner } from '../../domain/game.js';
 import { microsToUsdText, usdToMicros } from '../../domain/money.js';

@@ -1,4 +1,4 @@
-/** PAR sheets: upload and list (specification 2.1). */
+/** PAR sheets: upload and list (docs/contract.md §6). */
 import { ApiError, ERRORS } from '../../domain/errors.js';
 import { checkParSheet, type ParSheet, ParSheetBody } from '../../domain/par.js';
 import { OperatorParSheet, ParSheetList, ParSheetPatch, ParSheetResponse } from '../../domain/requests.js';

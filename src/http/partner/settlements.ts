@@ -1,4 +1,4 @@
-/** Settlement reports: the partner reads, acknowledges and disputes them; the operator has them made (specification 3). */
+/** Settlement reports: the partner reads, acknowledges and disputes them; the operator has them made (docs/contract.md §12). */
 import { ApiError, ERRORS } from '../../domain/errors.js';
 import {
   DisputeBody,

@@ -1,7 +1,7 @@
 /**
  * POST /spin: judges a request, has it dealt, answers.
  *
- *   key ─> window ─> body ─> request id ─> game ─> wager ─> balance, funding ─> queue      (specification 4, choices 2)
+ *   key ─> window ─> body ─> request id ─> game ─> wager ─> balance, funding ─> queue      (docs/contract.md §8.2)
  *   here   script    here    script        here    here     script              script
  *
  * What is found wrong here is not answered yet: it goes with the batch as a reason to deny, because the window comes

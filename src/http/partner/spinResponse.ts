@@ -1,5 +1,5 @@
 /**
- * Renders spin responses (specification 2.4), as bytes: `outcome` and `presentation` are most of them, and were rendered
+ * Renders spin responses (docs/contract.md §8.3), as bytes: `outcome` and `presentation` are most of them, and were rendered
  * when the game was read.
  */
 import { microsToUsdText } from '../../domain/money.js';

@@ -1,4 +1,4 @@
-/** Webhooks: registration, list, deletion and delivery history (specification 2.6, 4.7); the operator sends again. */
+/** Webhooks: registration, list, deletion and delivery history (docs/contract.md §13); the operator sends again. */
 import { randomBytes } from 'node:crypto';
 import type { Judgement } from '../../domain/destination.js';
 import { ApiError, ERRORS, type ErrorEntry, type Fault } from '../../domain/errors.js';
