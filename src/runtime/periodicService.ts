@@ -1,0 +1,79 @@
+/** A service that takes one turn after another: a poll, a cleanup, a renewal. Turns never overlap. */
+import { HEALTHY, type Health, type Service, unhealthy } from './service.js';
+
+export interface Period {
+  /** Rest between the end of a turn and the begin of the next. */
+  readonly everyMs: number;
+  /** Rest before the first turn; 0: it is taken at once. */
+  readonly firstAfterMs: number;
+}
+
+export abstract class PeriodicService implements Service {
+  abstract readonly name: string;
+  readonly #period: Period;
+  readonly #stopped = new AbortController();
+  #timer: NodeJS.Timeout | undefined;
+  #turns: Promise<void> = Promise.resolve();
+  #problem: string | undefined;
+
+  constructor(period: Period) {
+    this.#period = period;
+  }
+
+  async start(): Promise<void> {
+    this.#schedule(this.#period.firstAfterMs);
+  }
+
+  /** Resolves once the turn that is under way has ended. */
+  async stop(): Promise<void> {
+    this.#stopped.abort();
+    clearTimeout(this.#timer);
+    await this.#turns;
+  }
+
+  /** Unhealthy from a turn that failed to the next one that succeeds. */
+  health(): Health {
+    return this.#problem === undefined ? HEALTHY : unhealthy(this.#problem);
+  }
+
+  protected get isStopped(): boolean {
+    return this.#stopped.signal.aborted;
+  }
+
+  /** The work. What it throws goes to `onTurnFailed`; the next turn comes all the same. A long turn ends early once `isStopped`. */
+  protected abstract turn(): Promise<void>;
+
+  /** Not called where the stop overtook the turn: its connections may be closed already. */
+  protected abstract onTurnFailed(error: unknown): void;
+
+  /** Takes a turn now, after one that may be under way. Never rejects. */
+  protected takeTurn(): Promise<void> {
+    this.#turns = this.#turns.then(() => this.#take());
+    return this.#turns;
+  }
+
+  /** The next turn comes at once. */
+  protected hurry(): void {
+    this.#schedule(0);
+  }
+
+  #schedule(delayMs: number): void {
+    if (this.isStopped) return;
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => {
+      void this.takeTurn().then(() => this.#schedule(this.#period.everyMs));
+    }, delayMs);
+  }
+
+  async #take(): Promise<void> {
+    if (this.isStopped) return;
+    try {
+      await this.turn();
+      this.#problem = undefined;
+    } catch (error) {
+      if (this.isStopped) return;
+      this.#problem = error instanceof Error ? error.message : String(error);
+      this.onTurnFailed(error);
+    }
+  }
+}
