@@ -10,15 +10,16 @@ ARGV[2]  1: empty the cell
 Reply    OK
 Errors   FENCED <fence>: a later owner has claimed it; nothing was done.
 ]]
-local known = tonumber(redis.call('HGET', KEYS[1], 'fence') or '0')
+-- include: library
+local known = tonumber(call('HGET', KEYS[1], 'fence') or '0')
 if tonumber(ARGV[1]) < known then
-  return redis.error_reply('FENCED ' .. string.format('%.0f', known))
+  return redis.error_reply('FENCED ' .. format('%.0f', known))
 end
 if ARGV[2] == '1' then
   -- In parts: only so many values fit on Lua's stack.
   for first = 1, #KEYS, 1000 do
-    redis.call('UNLINK', unpack(KEYS, first, math.min(first + 999, #KEYS)))
+    call('UNLINK', unpack(KEYS, first, math.min(first + 999, #KEYS)))
   end
 end
-redis.call('HSET', KEYS[1], 'fence', ARGV[1])
+call('HSET', KEYS[1], 'fence', ARGV[1])
 return redis.status_reply('OK')

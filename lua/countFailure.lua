@@ -7,10 +7,11 @@ ARGV[1]  limit of the window
 
 Reply    {count in the window, the limit at the most, plus 1 where this failure is over it; time in seconds}
 ]]
-local second = tonumber(redis.call('TIME')[1])
-local minute = math.floor(second / 60)
+-- include: library
+local second = tonumber(call('TIME')[1])
+local minute = floor(second / 60)
 local limit = tonumber(ARGV[1])
-local value = redis.call('GET', KEYS[1])
+local value = call('GET', KEYS[1])
 local count = 0
 if value then
   local storedMinute, storedCount = string.match(value, '^(%d+):(%d+)$')
@@ -20,6 +21,6 @@ if value then
 end
 if count <= limit then
   count = count + 1
-  redis.call('SET', KEYS[1], minute .. ':' .. count, 'EX', 120)
+  call('SET', KEYS[1], minute .. ':' .. count, 'EX', 120)
 end
 return { count, second }

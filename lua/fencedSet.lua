@@ -11,8 +11,9 @@ Reply    number of fields that are new
 Errors   FENCED <fence>: the cell is claimed by another fence, or none: a later owner came, or Redis lost what it held.
          Nothing was done.
 ]]
-local known = redis.call('HGET', KEYS[1], 'fence')
+-- include: library
+local known = call('HGET', KEYS[1], 'fence')
 if known ~= ARGV[1] then
   return redis.error_reply('FENCED ' .. (known or 'none'))
 end
-return redis.call('HSET', KEYS[2], unpack(ARGV, 2))
+return call('HSET', KEYS[2], unpack(ARGV, 2))

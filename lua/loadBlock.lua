@@ -15,24 +15,25 @@ Errors   EPOCH <epoch>: the cell is at another epoch, or none; nothing was done.
          GAP <end>: the queue ends at another index than the block begins; nothing was done.
 ]]
 -- include: records
-local epoch = redis.call('HGET', KEYS[1], 'epoch')
-if epoch ~= ARGV[1] then
-  return redis.error_reply('EPOCH ' .. (epoch or 'none'))
+-- include: epoch
+local refused = epochError(call('HGET', KEYS[1], 'epoch'))
+if refused then
+  return refused
 end
 local from = tonumber(ARGV[3])
 local count = #ARGV[4] / 2
-local record = redis.call('HGET', KEYS[2], ARGV[2])
+local record = call('HGET', KEYS[2], ARGV[2])
 local nextIndex, queueEnd, blockFrom, blockEnd, readyBlocks = from, from, from, from, 0
 if record then
-  nextIndex, queueEnd, blockFrom, blockEnd, readyBlocks = struct.unpack(GAME_FORMAT, record)
+  nextIndex, queueEnd, blockFrom, blockEnd, readyBlocks = unpackStruct(GAME_FORMAT, record)
 end
 if queueEnd >= from + count then
   return 0
 end
 if queueEnd ~= from then
-  return redis.error_reply('GAP ' .. string.format('%.0f', queueEnd))
+  return redis.error_reply('GAP ' .. format('%.0f', queueEnd))
 end
-redis.call('SET', KEYS[3], ARGV[4])
-redis.call('HSET', KEYS[2], ARGV[2],
-  struct.pack(GAME_FORMAT, nextIndex, from + count, blockFrom, blockEnd, readyBlocks + 1))
+call('SET', KEYS[3], ARGV[4])
+call('HSET', KEYS[2], ARGV[2],
+  pack(GAME_FORMAT, nextIndex, from + count, blockFrom, blockEnd, readyBlocks + 1))
 return 1

@@ -1,5 +1,5 @@
 /**
- * Writes a batch of spins as lua/spin.lua reads it, and reads the reply. The layout is that script's header;
+ * Writes a batch of spins as lua/deal.lua reads it, and reads the reply. The layout is that script's header;
  * little endian throughout.
  */
 import { hash } from 'node:crypto';
@@ -248,18 +248,21 @@ export function writeFingerprint(buffer: Buffer, at: number, gameId: number, pla
   writeUInt16(buffer, b & 0xffff, at + 8);
 }
 
-/** Reads the reply of lua/spin.lua: a head, and a status with a CORE for each spin. */
+/** Reads the reply of lua/deal.lua: a head, a status with a CORE for each spin, and the tails of those that have one. */
 export class BatchReply {
   readonly buffer: Buffer;
   readonly #itemsAt: number;
+  /** By the place of the spin; undefined where no spin has one. */
+  readonly #tails: Map<number, Buffer> | undefined;
 
   constructor(buffer: Buffer, partnerCount: number, itemCount: number) {
     this.buffer = buffer;
     this.#itemsAt = 6 + partnerCount * 8;
-    const expected = this.#itemsAt + itemCount * (1 + CORE_BYTES);
-    if (buffer.length !== expected) {
-      throw new Error(`The spin script answered with ${buffer.length} bytes, ${expected} were expected`);
+    const tailsAt = this.#itemsAt + itemCount * (1 + CORE_BYTES);
+    if (buffer.length < tailsAt) {
+      throw new Error(`The reply of a batch has ${buffer.length} bytes, at least ${tailsAt} were expected`);
     }
+    this.#tails = buffer.length === tailsAt ? undefined : readTails(buffer, tailsAt);
   }
 
   /** The store's clock at the batch, milliseconds since the epoch. */
@@ -281,10 +284,29 @@ export class BatchReply {
     return this.buffer[this.#itemsAt + place * (1 + CORE_BYTES)]!;
   }
 
+  /** What the spin's outcome has beside its CORE; undefined: nothing. A replay repeats it. */
+  tail(place: number): Buffer | undefined {
+    return this.#tails?.get(place);
+  }
+
   /** Where the CORE of a spin begins in {@link buffer}. */
   coreAt(place: number): number {
     return this.#itemsAt + place * (1 + CORE_BYTES) + 1;
   }
+}
+
+/** The tails that follow the items of a reply: place u16, length u16, bytes. @throws Error where the last one is cut off. */
+function readTails(buffer: Buffer, tailsAt: number): Map<number, Buffer> {
+  const tails = new Map<number, Buffer>();
+  let at = tailsAt;
+  while (at < buffer.length) {
+    const bytesAt = at + 4;
+    const end = bytesAt <= buffer.length ? bytesAt + buffer.readUInt16LE(at + 2) : Number.POSITIVE_INFINITY;
+    if (end > buffer.length) throw new Error('The reply of a batch ends within a tail');
+    tails.set(buffer.readUInt16LE(at), buffer.subarray(bytesAt, end));
+    at = end;
+  }
+  return tails;
 }
 
 /** @param value a safe integer, negative ones too */

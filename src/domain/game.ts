@@ -42,7 +42,7 @@ export interface Game {
   readonly sealedAtMs: number | undefined;
   readonly wagerMicros: number;
   readonly maxPayoutMicros: number;
-  /** Micro-USD paid by each outcome code: signed 64-bit little-endian integers, as lua/spin.lua reads them. */
+  /** Micro-USD paid by each outcome code: signed 64-bit little-endian integers, as lua/deal.lua reads them. */
   readonly payoutTable: Buffer;
   /** The same as numbers. */
   readonly payoutMicros: readonly number[];

@@ -5,22 +5,22 @@
 
 /**
  * hash: epoch, fence, newest ledger entry and totals, how far the outbox is booked, the newest batch of each front end.
- * Written by spin.lua, adjust.lua and, through fencedSet.lua, by the cell's owner.
+ * Written by deal.lua, adjust.lua and, through fencedSet.lua, by the cell's owner.
  */
 export const cellKey = (cell: number): string => `{c${cell}}:cell`;
-/** hash: partner id → windows and net. Written by spin.lua; by a rebuild, like the others. */
+/** hash: partner id → windows and net. Written by deal.lua; by a rebuild, like the others. */
 export const partnersKey = (cell: number): string => `{c${cell}}:partners`;
-/** hash: `<partner id>:<playerId>` → balance, newest entry. Written by spin.lua and adjust.lua. */
+/** hash: `<partner id>:<playerId>` → balance, newest entry. Written by deal.lua and adjust.lua. */
 export const playersKey = (cell: number): string => `{c${cell}}:players`;
-/** hash: game id → counter and queue. Written by spin.lua and loadBlock.lua. */
+/** hash: game id → counter and queue. Written by deal.lua and loadBlock.lua. */
 export const gamesKey = (cell: number): string => `{c${cell}}:games`;
-/** stream: ledger entries that are not in Postgres yet. Written by spin.lua and adjust.lua, trimmed by the flusher. */
+/** stream: ledger entries that are not in Postgres yet. Written by deal.lua and adjust.lua, trimmed by the flusher. */
 export const outboxKey = (cell: number): string => `{c${cell}}:outbox`;
 /** string: packed outcomes of a block. Written by loadBlock.lua, deleted by the block keeper once all are booked. */
 export const blockKey = (cell: number, gameId: number, fromIndex: number): string =>
   `{c${cell}}:block:${gameId}:${fromIndex}`;
 /**
- * hash: requestId hash → the spin or adjustment it is bound to. Written by spin.lua and adjust.lua, deleted by the cell's
+ * hash: requestId hash → the spin or adjustment it is bound to. Written by deal.lua and adjust.lua, deleted by the cell's
  * owner after two periods.
  */
 export const idempotencyKey = (cell: number, period: number): string => `{c${cell}}:idem:${period}`;

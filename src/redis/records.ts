@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 
-/** What a spin came to, in the order of the codes in lua/spin.lua. */
+/** What a spin came to, in the order of the codes in lua/deal.lua. */
 export const SPIN_STATUS = {
   dealt: 0,
   replay: 1,
@@ -168,7 +168,7 @@ export interface OutboxRecord {
   requestId: string | null;
 }
 
-/** Where the members of an outbox record are, from its first byte; little endian. lua/spin.lua and adjust.lua write it. */
+/** Where the members of an outbox record are, from its first byte; little endian. lua/deal.lua and adjust.lua write it. */
 export const OUTBOX = {
   /** u8: 1 spin, 2 opening, 3 adjustment. */
   kind: 0,

@@ -2,9 +2,6 @@
  * The Lua scripts, as one typed function each. Loads lua/*.lua with their includes, calls them by SHA-1, and turns
  * their error replies into the errors below. Nothing else calls EVALSHA.
  */
-import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import type { RedisClient } from './client.js';
 import {
   authFailuresKey,
@@ -17,6 +14,7 @@ import {
   playersKey,
 } from './keys.js';
 import { adjustmentFingerprint, adjustmentKey, readId, readSafeInt64 } from './records.js';
+import { loadScript, type Script, withPlaces } from './scriptLoader.js';
 
 /** The cell is at another epoch than the caller believes, or Redis has lost it. Nothing was done. */
 export class EpochError extends Error {}
@@ -42,24 +40,6 @@ export class RefusedError extends Error {}
  * holds what the ledger knows. A server that was started again on an older copy can't have it.
  */
 export const cellToken = (epoch: string, serverId: string): string => `${epoch}:${serverId}`;
-
-interface Script {
-  readonly source: string;
-  readonly sha: string;
-}
-
-/**
- * The text of a script, with its `-- include: name` lines replaced by lua/include/name.lua.
- * @param flags as Redis reads them in the first line of a script.
- */
-export function loadScript(luaDir: string, name: string, flags?: string): Script {
-  const text = readFileSync(join(luaDir, `${name}.lua`), 'utf8').replace(
-    /^-- include: (\w+)$/gm,
-    (_line, include: string) => readFileSync(join(luaDir, 'include', `${include}.lua`), 'utf8'),
-  );
-  const source = flags === undefined ? text : `#!lua flags=${flags}\n${text}`;
-  return { source, sha: createHash('sha1').update(source).digest('hex') };
-}
 
 /** Error replies that Redis gives before it runs anything of a script. */
 const REFUSED =
@@ -139,7 +119,7 @@ export class Scripts {
     this.#client = client;
     this.#options = options;
     const load = (name: string, flags?: string): Script => loadScript(options.luaDir, name, flags);
-    this.#spin = load('spin');
+    this.#spin = load('deal');
     this.#adjust = load('adjust');
     this.#loadBlock = load('loadBlock');
     this.#countFailure = load('countFailure');
@@ -150,7 +130,7 @@ export class Scripts {
   }
 
   /**
-   * Deals a batch (lua/spin.lua); gives its binary reply.
+   * Deals a batch (lua/deal.lua); gives its binary reply.
    * @throws EpochError, RefusedError: nothing was done. Any other error: it may have been done.
    */
   async spin(call: SpinCall): Promise<Buffer> {
@@ -163,10 +143,10 @@ export class Scripts {
         this.#token(call.epoch),
         cell,
         idempotencyPeriodSeconds,
-        call.operationField,
-        call.operationId,
         outboxMax.entries,
         outboxMax.bytes,
+        call.operationField,
+        call.operationId,
         call.batch,
       ],
     ) as Promise<Buffer>;
@@ -181,13 +161,15 @@ export class Scripts {
     const { idempotencyPeriodSeconds, outboxMax } = this.#options;
     const reply = (await this.#call(
       this.#adjust,
-      [cellKey(cell), playersKey(cell), outboxKey(cell)],
+      [cellKey(cell), partnersKey(cell), playersKey(cell), gamesKey(cell), outboxKey(cell)],
       [
         this.#token(call.epoch),
         cell,
         idempotencyPeriodSeconds,
         outboxMax.entries,
         outboxMax.bytes,
+        '',
+        '',
         call.intentId,
         playerField(partnerId, playerId),
         amountMicros,
@@ -276,15 +258,15 @@ export class Scripts {
         try {
           return await this.#client.callBuffer('EVAL', script.source, keys.length, ...keys, ...args);
         } catch (again) {
-          throw asScriptError(again);
+          throw asScriptError(again, script);
         }
       }
-      throw asScriptError(error);
+      throw asScriptError(error, script);
     }
   }
 }
 
-function asScriptError(error: unknown): unknown {
+function asScriptError(error: unknown, script: Script): unknown {
   const message = error instanceof Error ? error.message : String(error);
   if (message.startsWith('EPOCH')) return new EpochError(`The cell is at epoch ${message.slice(6)}`);
   if (message.startsWith('STALE')) return new StaleError('A newer batch of this front end is known');
@@ -292,5 +274,6 @@ function asScriptError(error: unknown): unknown {
   if (NOT_SENT.test(message)) return new NotSentError(message, { cause: error });
   if (message.startsWith('GAP')) return new GapError(Number(message.slice(4)));
   if (REFUSED.test(message)) return new RefusedError(message, { cause: error });
+  if (message.includes('user_script')) return new Error(withPlaces(message, script), { cause: error });
   return error;
 }

@@ -1,6 +1,8 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+// Every test here runs the operations with a watch on their calls: a read after a write fails the test.
 import { BatchEncoder, type BatchItem, BatchReply, KIND } from '../../src/cells/batchCodec.js';
 import type { Game, Partner } from '../../src/domain/game.js';
 import { connectRedis, openRedisClient, type RedisClient } from '../../src/redis/client.js';
@@ -33,11 +35,11 @@ import {
 import { ownStores } from '../support/faults.js';
 import { freshStores, ROOT, type TestStores } from '../support/service.js';
 
-const LUA = join(ROOT, 'lua');
 const CELL = 3;
 const GAME_ID = 9;
 
 let stores: TestStores;
+let luaDir: string;
 let redis: RedisClient;
 let scripts: Scripts;
 let operations = 0;
@@ -121,14 +123,34 @@ const everything = async () => {
   return state;
 };
 
+/** A copy of lua/ whose operations fail where they read after a write. */
+function watchedLua(): string {
+  const dir = mkdtempSync(join(tmpdir(), 'spindle-watched-'));
+  cpSync(join(ROOT, 'lua'), dir, { recursive: true });
+  const library = join(dir, 'include', 'library.lua');
+  const parts = readFileSync(library, 'utf8').split('local call = redis.call');
+  expect(parts).toHaveLength(2);
+  writeFileSync(library, parts.join(WATCHED_CALL.replaceAll('\n', ' ')));
+  return dir;
+}
+const WATCHED_CALL = `
+  local writes = { SET = true, HSET = true, XADD = true, UNLINK = true }
+  local hasWritten = false
+  local call = function(name, ...)
+    if writes[name] then hasWritten = true
+    elseif hasWritten then error(name .. ' is called after a write') end
+    return redis.call(name, ...)
+  end`;
+const OUTBOX_MAX = { entries: 500, bytes: 1_000_000 };
+
 async function open(url: string): Promise<void> {
   redis = connectRedis(url, () => {});
   await openRedisClient(redis);
-  const outboxMax = { entries: 500, bytes: 1_000_000 };
-  scripts = new Scripts(redis, { luaDir: LUA, idempotencyPeriodSeconds: 86_400, outboxMax });
+  scripts = new Scripts(redis, { luaDir, idempotencyPeriodSeconds: 86_400, outboxMax: OUTBOX_MAX });
 }
 
 beforeAll(async () => {
+  luaDir = watchedLua();
   stores = await freshStores();
   await open(stores.redisUrl);
 });
@@ -139,6 +161,7 @@ beforeEach(async () => {
 afterAll(async () => {
   redis.disconnect();
   await stores.drop();
+  rmSync(luaDir, { recursive: true });
 });
 
 describe('the spin script', () => {
@@ -500,22 +523,19 @@ describe('what the owner of a cell writes', () => {
   });
 });
 
-describe('every script', () => {
-  const files = readdirSync(LUA).filter((name) => name.endsWith('.lua'));
-  const WRITE = /call\('(SET|HSET|XADD|XTRIM|DEL|UNLINK|HDEL|INCRBY|HINCRBY|EXPIRE|EXPIREAT)'/;
-  const READ = /call\('(GET|HGET|HMGET|GETRANGE|STRLEN|TIME|XLEN|EXISTS|HGETALL)'/;
-
-  test.each(files)('%s does all its reads before its first write', (name) => {
-    const lines = readFileSync(join(LUA, name), 'utf8').split('\n');
-    const firstWrite = lines.findIndex((line) => WRITE.test(line));
-    const lastRead = lines.findLastIndex((line) => READ.test(line));
-    expect(firstWrite).toBeGreaterThan(-1);
-    expect(lastRead).toBeGreaterThan(-1);
-    expect(lastRead).toBeLessThan(firstWrite);
-  });
-
-  test.each(files)('%s says its keys, arguments and replies at its top', (name) => {
-    const head = readFileSync(join(LUA, name), 'utf8').split(']]')[0]!;
-    for (const word of ['KEYS[1]', 'ARGV[1]', 'Reply']) expect(head).toContain(word);
+describe('the operations, watched by this file', () => {
+  test('a read after a write would be found', async () => {
+    const dir = watchedLua();
+    writeFileSync(
+      join(dir, 'countFailure.lua'),
+      "-- include: library\ncall('SET', KEYS[1], 1, 'EX', 9)\nreturn call('GET', KEYS[1])",
+    );
+    const wrong = new Scripts(redis, {
+      luaDir: dir,
+      idempotencyPeriodSeconds: 86_400,
+      outboxMax: OUTBOX_MAX,
+    });
+    await expect(wrong.countFailure('an address', 5)).rejects.toThrow('GET is called after a write');
+    rmSync(dir, { recursive: true });
   });
 });

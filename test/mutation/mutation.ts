@@ -31,7 +31,7 @@ interface Planted {
   readonly isWiped?: boolean;
 }
 
-const spin = (find: string, replace: string): Fault => ({ file: 'lua/spin.lua', find, replace });
+const spin = (find: string, replace: string): Fault => ({ file: 'lua/deal.lua', find, replace });
 const built = (file: string, find: string, replace: string): Fault => ({
   file: `dist/src/${file}`,
   find,

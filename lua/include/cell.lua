@@ -1,0 +1,51 @@
+-- The head of a cell command, the same for each that CellClient sends: its keys, its first arguments, the check of the
+-- epoch, the stored reply of an operation, the clock.
+--
+-- KEYS[1]  {cN}:cell      hash    epoch; last: LAST; booked: BOOKED; op:<front end>: id of the newest operation of each
+--                                 front end, and its reply
+-- KEYS[2]  {cN}:partners  hash    partner id -> PARTNER
+-- KEYS[3]  {cN}:players   hash    "<partner id>:<playerId>" -> PLAYER
+-- KEYS[4]  {cN}:games     hash    game id -> GAME
+-- KEYS[5]  {cN}:outbox    stream  one entry a call; b: its ledger entries, in order; t: TOTALS before it
+--
+-- ARGV[1]  epoch that the caller believes in
+-- ARGV[2]  cell number, 0..255
+-- ARGV[3]  length of an idempotency period, seconds
+-- ARGV[4]  ledger entries that may wait in the outbox, and
+-- ARGV[5]  their bytes: while it holds as much, nothing is booked (a batch that begins below may end above)
+-- ARGV[6]  field of the caller's newest operation in KEYS[1], "op:<front end>"; empty: the reply is not stored
+-- ARGV[7]  id of this operation, u64: greater than those before in its field; the same again is answered with the
+--          stored reply and changes nothing. Empty where the reply is not stored.
+--
+-- Errors   EPOCH <epoch>: the cell is at another epoch, or none; nothing was done.
+--          STALE: an operation with a greater id is known in the field; nothing was done now.
+-- include: records
+-- include: epoch
+local cellPrefix = sub(KEYS[1], 1, -5)
+local operationField, operationId = ARGV[6], ARGV[7]
+
+-- Returns what to answer at once, or nil and then the cell's fields `last` and `booked`.
+local function openCell()
+  local cell = call('HMGET', KEYS[1], 'epoch', 'last', 'booked', operationField)
+  local refused = epochError(cell[1])
+  if refused then
+    return refused
+  end
+  local stored = cell[4]
+  if stored then
+    local newest, this = unpackStruct('<I8', stored), unpackStruct('<I8', operationId)
+    if this == newest then
+      return sub(stored, 9)
+    end
+    if this < newest then
+      return redis.error_reply('STALE a newer operation of this front end is known')
+    end
+  end
+  return nil, cell[2], cell[3]
+end
+
+-- Milliseconds since the epoch.
+local function readClock()
+  local time = call('TIME')
+  return tonumber(time[1]) * 1000 + floor(tonumber(time[2]) / 1000)
+end

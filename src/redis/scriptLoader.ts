@@ -1,0 +1,73 @@
+/**
+ * Composes an operation of lua/ with its includes: each line `-- include: name` stands for lua/include/name.lua, which may
+ * have includes of its own. A file that is included twice is there once, where it is first needed.
+ */
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+export interface Script {
+  readonly source: string;
+  /** Lower-case hexadecimal SHA-1 of the source, by which Redis knows the script. */
+  readonly sha: string;
+  /** Where a line of the source (counted from 1) is written: `include/players.lua:12`. */
+  locate(line: number): string;
+}
+
+/** An include that does not exist, or that includes itself. */
+export class IncludeError extends Error {}
+
+const INCLUDE = /^-- include: (\S+)$/;
+
+/**
+ * @param luaDir the folder of the operations, with the folder `include` in it.
+ * @param flags as Redis reads them in the first line of a script.
+ * @throws IncludeError where an include is missing or includes itself.
+ */
+export function loadScript(luaDir: string, name: string, flags?: string): Script {
+  const lines: string[] = [];
+  const origins: string[] = [];
+  const included = new Set<string>();
+  const add = (line: string, origin: string): void => {
+    lines.push(line);
+    origins.push(origin);
+  };
+  const append = (file: string, path: readonly string[]): void => {
+    textOf(luaDir, file, path)
+      .split('\n')
+      .forEach((line, i) => {
+        const include = INCLUDE.exec(line)?.[1];
+        if (include === undefined) {
+          add(line, `${file}:${i + 1}`);
+          return;
+        }
+        const nested = `include/${include}.lua`;
+        if (path.includes(nested)) {
+          throw new IncludeError(`${[...path, nested].join(' includes ')}, which is a cycle`);
+        }
+        if (included.has(nested)) return;
+        included.add(nested);
+        append(nested, [...path, nested]);
+      });
+  };
+  if (flags !== undefined) add(`#!lua flags=${flags}`, `${name}.lua:0`);
+  append(`${name}.lua`, [`${name}.lua`]);
+  const source = lines.join('\n');
+  return {
+    source,
+    sha: createHash('sha1').update(source).digest('hex'),
+    locate: (line) => origins[line - 1] ?? `${name}.lua`,
+  };
+}
+
+function textOf(luaDir: string, file: string, path: readonly string[]): string {
+  try {
+    return readFileSync(join(luaDir, file), 'utf8').replace(/\n$/, '');
+  } catch (error) {
+    throw new IncludeError(`${path.join(' includes ')}, which can't be read`, { cause: error });
+  }
+}
+
+/** An error message of Redis with the place in lua/ in place of the line of the composed script. */
+export const withPlaces = (message: string, { locate }: Script): string =>
+  message.replace(/(?:@\s*)?user_script: ?(\d+)/g, (_all, line: string) => locate(Number(line)));
