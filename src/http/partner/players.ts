@@ -3,7 +3,7 @@ import { createHmac } from 'node:crypto';
 import { ApiError, ERRORS } from '../../domain/errors.js';
 import type { Game, Partner } from '../../domain/game.js';
 import { microsToUsdText } from '../../domain/money.js';
-import { Page, PlayerResponse, PlayerSpins, SpinRecord } from '../../domain/requests.js';
+import { PATH, Page, PlayerResponse, PlayerSpins, SpinRecord } from '../../domain/requests.js';
 import type { SpinIds } from '../../domain/spinId.js';
 import type { LedgerEntry } from '../../postgres/ledger.js';
 import type { Store } from '../../postgres/store.js';
@@ -72,7 +72,9 @@ export const playerRoutes = (services: PlayerServices): Route[] => {
     {
       method: 'get',
       path: '/players/{playerId}',
+      params: { playerId: PATH.playerId },
       operationId: 'getPlayer',
+      tag: 'Players',
       summary: 'A player, by the identifier that its spins carry',
       scope: 'partner',
       status: 200,
@@ -93,7 +95,9 @@ export const playerRoutes = (services: PlayerServices): Route[] => {
     {
       method: 'get',
       path: '/players/{playerId}/spins',
+      params: { playerId: PATH.playerId },
       operationId: 'listPlayerSpins',
+      tag: 'Spins',
       summary: 'The spins of a player, newest first',
       scope: 'partner',
       query: Page,
@@ -122,7 +126,9 @@ export const playerRoutes = (services: PlayerServices): Route[] => {
     {
       method: 'get',
       path: '/spins/{spinId}',
+      params: { spinId: PATH.spinId },
       operationId: 'getSpin',
+      tag: 'Spins',
       summary: 'A spin, as it was answered',
       scope: 'partner',
       status: 200,
