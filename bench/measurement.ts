@@ -85,7 +85,7 @@ export interface Turn {
   readonly faults: readonly string[];
 }
 
-/** What is wanted, and what it came to, round by round. */
+/** A target, and what was measured, round by round. */
 export interface Verdict {
   readonly what: string;
   readonly bound: { readonly atMost: number } | { readonly atLeast: number };
@@ -130,7 +130,7 @@ export interface Run {
   readonly blockMaking: Readonly<Record<string, number>> | undefined;
   readonly faults: readonly string[];
   readonly turns: readonly Turn[];
-  /** Semaphore that were taken again, the machine being busy with something else. Their faults count all the same. */
+  /** Turns that were repeated because the machine was busy with other work. Their faults still count. */
   readonly discarded: readonly Turn[];
 }
 

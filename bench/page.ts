@@ -1,6 +1,6 @@
 /**
  * Draws what bench/results/runs.jsonl has as one page of HTML, without a script: of each suite the newest run that was whole,
- * then how what is wanted went from run to run.
+ * then how each target fared from run to run.
  */
 import { bars, escaped, lines, short } from './chart.js';
 import type { Run, Summary, Verdict } from './measurement.js';
@@ -116,7 +116,7 @@ const DRAWINGS: Readonly<Record<string, (summaries: readonly Summary[]) => strin
         'Latency by rate, from when a spin was due',
         lines(
           linesOf(open, ({ rate }) => rate!, { p50: (each) => each.p50Ms, p99: (each) => each.p99Ms }),
-          'spins/s wanted',
+          'target spins/s',
           'ms',
           true,
         ),
@@ -175,7 +175,7 @@ function soakSection(run: SoakRun): string {
   ]);
 }
 
-/** How each thing that is wanted went, from run to run. */
+/** How each target fared, from run to run. */
 function historyOf(runs: readonly Run[]): string {
   const goals = new Map<string, { bound: Verdict['bound']; points: [number, number][] }>();
   for (const suite of new Set(runs.map((run) => run.suite))) {
@@ -190,18 +190,18 @@ function historyOf(runs: readonly Run[]): string {
   const figures = [...goals]
     .filter(([, { points }]) => points.length > 1)
     .map(([what, { bound, points }]) => {
-      const wanted = 'atMost' in bound ? bound.atMost : bound.atLeast;
+      const target = 'atMost' in bound ? bound.atMost : bound.atLeast;
       const [first, last] = [points[0]![0], points.at(-1)![0]];
       return figure(
-        `${what}, wanted ${boundText(bound)}`,
+        `${what}, target ${boundText(bound)}`,
         lines(
           [
             { name: 'measured', points },
             {
-              name: 'wanted',
+              name: 'target',
               points: [
-                [first, wanted],
-                [last, wanted],
+                [first, target],
+                [last, target],
               ],
             },
           ],

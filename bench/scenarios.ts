@@ -1,5 +1,5 @@
 /**
- * What is measured: one table of scenarios, the suites that they belong to, and what is wanted of each suite.
+ * What is measured: one table of scenarios, the suites that they belong to, and the targets of each suite.
  *
  * A scenario is one start of one server and the periods of load that it then gets, one after the other. A period is named
  * `<scenario>/<period>`; goals and rates refer to it by that name.
@@ -90,11 +90,11 @@ const MANY_REQUEST_IDS = 10_000_000;
 const BEFORE = period(64, { name: 'before' });
 
 export const SCENARIOS: readonly Scenario[] = [
-  scenario('wanted', 'spindle', 'spindle', [period(64), HALF, period(256)]),
-  scenario('wanted', 'echo', 'echo', [period(64), HALF, period(256)]),
-  scenario('wanted', 'spindle-ledger', 'spindle', [period(64), period(256)], { ack: 'ledger' }),
-  scenario('wanted', 'fastify', 'fastify', [period(64), period(256)]),
-  scenario('wanted', 'postgres', 'postgres', [period(64)]),
+  scenario('targets', 'spindle', 'spindle', [period(64), HALF, period(256)]),
+  scenario('targets', 'echo', 'echo', [period(64), HALF, period(256)]),
+  scenario('targets', 'spindle-ledger', 'spindle', [period(64), period(256)], { ack: 'ledger' }),
+  scenario('targets', 'fastify', 'fastify', [period(64), period(256)]),
+  scenario('targets', 'postgres', 'postgres', [period(64)]),
 
   scenario('closed', 'spindle-closed', 'spindle', CLOSED),
   scenario('closed', 'echo-closed', 'echo', CLOSED),
@@ -132,8 +132,8 @@ const rate = (m: Measurement): number => m.spinsPerSecond;
 const p99 = (m: Measurement): number => m.load.p99Ms;
 
 export const SUITES = {
-  wanted: {
-    about: 'Spindle beside its baselines, and what is wanted of it',
+  targets: {
+    about: 'Spindle beside its baselines, and its targets',
     rounds: 3,
     seconds: 8,
     goals: [

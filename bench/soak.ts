@@ -1,14 +1,13 @@
 /**
  * `npm run soak -- [--minutes 20] [--share 0.7] [--connections 64] [--json FILE]`
  *
- * Loads the service, a front end and a worker, for a long time at a share of its capacity, which is measured first: slots
- * and raffles of several partners, a fresh requestId each, large wins that go out as webhooks, and look-ups beside it. Wanted
- * is that nothing grows once it is warm (memory of each process and store, queues, handles), that no answer is a 5xx, and
- * that the ledger holds exactly the spins that were answered. RequestIds bind for a minute, the shortest that there is, so
- * that what Redis keeps of them is let go again and again within the soak.
+ * Loads a front end and a worker for a long time at a share of their capacity, which is measured first: slots and raffles of
+ * several partners, a fresh requestId each, large wins that go out as webhooks, and look-ups. It fails unless nothing grows
+ * after the warm-up (memory of each process and store, queues, handles), no answer is a 5xx, and the ledger holds exactly the
+ * spins that were answered. RequestIds bind for a minute, the shortest time allowed, so that Redis releases them within the soak.
  *
- * Six and a half minutes are the least of which anything can be said. Prints the findings, appends a line of JSON to bench/results/runs.jsonl or the given file, and ends with 1 where one is
- * not met. Needs Linux.
+ * Six and a half minutes is the shortest useful run. Prints the findings, appends a line of JSON to
+ * bench/results/runs.jsonl or the given file, and exits with 1 if a finding is not met. Needs Linux.
  */
 import { appendFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';

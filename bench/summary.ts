@@ -1,4 +1,4 @@
-/** Medians over the rounds of a run, and what is wanted of them. */
+/** Medians over the rounds of a run, and the targets for them. */
 import { type Measurement, periodOf, type Summary, type Verdict } from './measurement.js';
 import type { Goal } from './scenarios.js';
 

@@ -21,7 +21,7 @@ export function renderRun(run: Run): string {
   for (const { what, count, bytesEach } of grown)
     lines.push(`  ${count.toLocaleString('en')} ${what}: ${bytesEach.toFixed(1)} bytes of Redis each`);
   if (run.verdicts.length > 0)
-    lines.push('', 'Wanted, median of the rounds:', ...table(verdictRows(run.verdicts)));
+    lines.push('', 'Targets, median of the rounds:', ...table(verdictRows(run.verdicts)));
   if (blockMaking !== undefined) {
     const blocks = Object.entries(blockMaking).map(([name, rate]) => `${name} ${(rate / 1e6).toFixed(1)}`);
     lines.push('', `Block making, million outcomes/s on one core: ${blocks.join(', ')}`);

@@ -9,7 +9,7 @@ import { checkCron } from './settlement/schedule.js';
 const milliseconds = (fallback: number, description: string, minimum = 1) =>
   Type.Integer({ minimum, maximum: 86_400_000, default: fallback, description });
 
-/** Every setting, with its default and meaning; the table in README.md says the same, and a test compares them. */
+/** Every setting, with its default and meaning; docs/settings.md has the same table, and a test compares both. */
 export const Environment = Type.Object({
   HOST: Type.String({ default: '127.0.0.1', description: 'Address to listen on' }),
   PORT: Type.Integer({ minimum: 0, maximum: 65_535, default: 8080, description: 'Port of the API' }),
@@ -22,47 +22,48 @@ export const Environment = Type.Object({
   REDIS_URL: Type.Optional(
     Type.String({
       pattern: '^rediss?://.',
-      description: 'Redis 7.0 or later; absent: an embedded server is started',
+      description: 'Redis 7.0 or later; if absent, the service starts an embedded server',
     }),
   ),
   DATABASE_URL: Type.Optional(
     Type.String({
       pattern: '^postgres(ql)?://.',
-      description: 'Postgres 15 or later; absent: an embedded server is started',
+      description: 'Postgres 15 or later; if absent, the service starts an embedded server',
     }),
   ),
   DATA_DIR: Type.String({
     default: '.data',
-    description: 'Where the embedded stores and the operator key are kept',
+    description: 'Folder of the embedded stores and the operator key',
   }),
   OPERATOR_API_KEY: Type.Optional(
     Type.String({
       minLength: 16,
       description:
-        'Key of the operator API; absent: made at the first start, printed once, kept under DATA_DIR',
+        'Key of the operator API; if absent, the first start makes one, prints it once and keeps it under DATA_DIR',
     }),
   ),
   SPINDLE_URL: Type.Optional(
     Type.String({
       pattern: '^https?://.',
-      description: 'For the `spindle` command: where the service is; absent: at HOST and PORT',
+      description: 'For the `spindle` command: address of the service; if absent, HOST and PORT',
     }),
   ),
   ROLES: Type.String({
     default: 'http,worker',
     pattern: '^(http|worker)(,(http|worker))?$',
-    description: '`http` serves; `worker` flushes the ledger, makes blocks, settles and delivers webhooks',
+    description:
+      '`http` serves the API; `worker` flushes the ledger, makes blocks, settles and delivers webhooks',
   }),
   BRAND: Type.String({
     default: 'Spindle',
     pattern: '^[A-Za-z][A-Za-z0-9]{0,31}$',
-    description: 'Name of the service, as /version and header names show it',
+    description: 'Name of the service in /version and header names',
   }),
   IDEMPOTENCY_TTL_S: Type.Integer({
     minimum: 60,
     maximum: 2_592_000,
     default: 86_400,
-    description: 'How long a requestId binds at least, seconds; fixed at the first start of a database',
+    description: 'Seconds for which a requestId binds at least; fixed at the first start of a database',
   }),
   CELLS: Type.Integer({
     minimum: 1,
@@ -76,11 +77,11 @@ export const Environment = Type.Object({
     default: 60,
     description: `Failed authentications in a minute from one address before ${ERRORS.tooManyFailedLogins.code}`,
   }),
-  SPIN_DEADLINE_MS: milliseconds(3000, 'How long Redis is waited for before a spin is answered without it'),
+  SPIN_DEADLINE_MS: milliseconds(3000, 'Longest wait for Redis before a spin is answered with an error'),
   ACK: Type.Union([Type.Literal('redis'), Type.Literal('ledger')], {
     default: 'redis',
     description:
-      'When a slot spin is answered: once it is on the disk of Redis, or only once it is committed in Postgres',
+      'When a slot spin is answered: `redis`, once it is on the disk of Redis; `ledger`, once it is committed in Postgres',
   }),
   OUTBOX_MAX_ENTRIES: Type.Integer({
     minimum: 1,
@@ -98,31 +99,31 @@ export const Environment = Type.Object({
     minimum: 1,
     maximum: 512,
     default: 128,
-    description: 'Spins in one script call at the most',
+    description: 'Most spins in one script call',
   }),
   FLUSH_INTERVAL_MS: milliseconds(
     100,
-    'Least time from one ledger flush to the next; a flush that took long is followed by twice its time, up to 250 ms',
+    'Shortest time from one ledger flush to the next; a long flush is followed by a pause of twice its time, at most 250 ms',
     0,
   ),
-  DIRECTORY_POLL_MS: milliseconds(250, 'How often each process looks for changed partners, keys and games'),
+  DIRECTORY_POLL_MS: milliseconds(250, 'How often each process reads changes of partners, keys and games'),
   SETTLEMENT_CRON: Type.String({
     default: '0 2 * * *',
     description:
-      'When the settlement reports of the days before are made: a cron expression of five fields, UTC',
+      'When the worker makes the settlement reports of past days: a cron expression of five fields, UTC',
   }),
   WEBHOOK_RETRY_DELAYS_MS: Type.String({
     default: '60000,300000,900000,3600000',
     pattern: '^[0-9]{1,9}(,[0-9]{1,9}){0,3}$',
     description:
-      'Waits after the first to fourth failed attempt of a webhook delivery; the last one given holds for those that are not',
+      'Waits after the first to fourth failed attempt of a webhook delivery; the last value repeats if fewer are given',
   }),
   METRICS_GAMES_MAX: Type.Integer({
     minimum: 0,
     maximum: 100_000,
     default: 100,
     description:
-      'Games with metrics of their own, a worker: those that need a look, then those spun most; totals are of all',
+      'Games of a worker with metrics of their own: unhealthy games first, then the busiest; totals cover all games',
   }),
   BLOCK_WORKERS: Type.Integer({
     minimum: 1,
@@ -132,17 +133,18 @@ export const Environment = Type.Object({
   }),
   ALLOW_VOLATILE_REDIS: Type.Union([Type.Literal('0'), Type.Literal('1')], {
     default: '0',
-    description: '`1` serves from a Redis that may lose or evict data (never for real money)',
+    description: '`1` accepts a Redis that may lose or evict data (never for real money)',
   }),
   FAILPOINT: Type.Optional(
     Type.String({
       pattern: '^[a-z.-]+(:[1-9][0-9]*)?$',
-      description: 'For tests: the step (src/steps.ts), and the n-th time, at which the process kills itself',
+      description:
+        'For tests: the failpoint (src/failpoints.ts) at which the process kills itself, and at which pass, as `name:n`',
     }),
   ),
   LOG_LEVEL: Type.Union(
     ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'].map((level) => Type.Literal(level)),
-    { default: 'info', description: 'Least level of the log lines' },
+    { default: 'info', description: 'Lowest level of log lines that are written' },
   ),
 });
 

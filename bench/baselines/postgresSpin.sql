@@ -1,4 +1,4 @@
--- The Postgres peer: everything that a spin reads and writes, and the function that does it in one transaction.
+-- The Postgres baseline: everything that a spin reads and writes, and the function that does it in one transaction.
 -- Rows that are written again and again leave room in their pages, so that an update touches no index (HOT).
 
 CREATE TABLE windows (

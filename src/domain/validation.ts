@@ -1,4 +1,4 @@
-/** Semaphore what a compiled typebox schema finds wrong with a value into faults for the caller: all of them. */
+/** Turns every error that a compiled typebox schema finds into a fault for the caller. */
 import type { Validator } from '#typebox/compile';
 import { Settings } from '#typebox/system';
 import type { Fault } from './errors.js';

@@ -38,7 +38,7 @@ describe('a soak', () => {
   });
 });
 
-describe('what is wanted', () => {
+describe('targets', () => {
   const measured = (scenario: string, round: number, spinsPerSecond: number): Measurement =>
     ({ scenario, period: '64', round, spinsPerSecond }) as Measurement;
   const goal = {

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { Environment, readConfig } from '../../src/config.js';
+import { readConfig } from '../../src/config.js';
 import { freshStores, ROOT, type ServiceProcess, spawnService, until } from '../support/service.js';
 
 const run = promisify(execFile);
@@ -175,18 +175,6 @@ describe('one command', () => {
 });
 
 describe('settings', () => {
-  test('the table in the README has every setting, with its default and its meaning', () => {
-    const readme = readFileSync(join(ROOT, 'README.md'), 'utf8');
-    for (const [name, schema] of Object.entries(Environment.properties)) {
-      const { default: fallback, description } = schema as { default?: unknown; description?: string };
-      expect(readme).toContain(
-        `| \`${name}\` | ${fallback === undefined ? 'none' : `\`${fallback}\``} | ${description} |`,
-      );
-    }
-    const rows = [...readme.matchAll(/^\| `([A-Z_]+)` \|/gm)].map((match) => match[1]);
-    expect(rows).toEqual(Object.keys(Environment.properties));
-  });
-
   test.each([
     ['PORT', 'ninety'],
     ['ROLES', 'http,cook'],

@@ -1,0 +1,114 @@
+/** The documentation says what the code says: settings, paths, scripts, links, and the sections that comments point to. */
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { Environment } from '../../src/config.js';
+
+const ROOT = resolve(import.meta.dirname, '../..');
+const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
+const filesIn = (folder: string, ending: RegExp): string[] =>
+  readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
+    .filter((file) => ending.test(file))
+    .map((file) => join(folder, file));
+
+const pages = [
+  ...readdirSync(ROOT).filter((file) => file.endsWith('.md')),
+  ...filesIn('docs', /\.md$/),
+  'bench/results/README.md',
+];
+
+/** The anchor that GitHub gives a heading. */
+const anchorOf = (heading: string): string =>
+  heading
+    .trim()
+    .toLowerCase()
+    .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
+    .replaceAll(' ', '-');
+
+const anchorsOf = (path: string): string[] =>
+  [...read(path).matchAll(/^#{1,6} (.+)$/gm)].map(([, heading]) => anchorOf(heading!));
+
+describe('links', () => {
+  test.each(pages)('of %s lead to files and headings that exist', (page) => {
+    const broken = [...read(page).matchAll(/\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)/g)]
+      .filter(([, path, anchor]) => {
+        const target = path === '' ? page : join(dirname(page), path!);
+        if (!existsSync(join(ROOT, target))) return true;
+        return anchor !== undefined && !anchorsOf(target).includes(anchor);
+      })
+      .map(([link]) => link);
+    expect(broken).toEqual([]);
+  });
+});
+
+describe('names', () => {
+  const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
+
+  // The change log speaks of versions whose scripts had other names.
+  test.each(pages.filter((page) => page !== 'CHANGELOG.md'))('of npm scripts in %s exist', (page) => {
+    const named = [...read(page).matchAll(/npm run (?:--silent )?([a-z][a-z:]*)/g)].map(([, name]) => name!);
+    expect(named.filter((name) => scripts[name] === undefined)).toEqual([]);
+  });
+
+  test.each(pages.filter((page) => page !== 'CHANGELOG.md'))('of files in %s exist', (page) => {
+    const named = [
+      ...read(page).matchAll(/`((?:src|lua|workers|test|bench|grafana|docs|openapi)\/[\w./-]*)`/g),
+    ].map(([, path]) => path!);
+    expect(named.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
+  });
+});
+
+describe('docs/contract.md', () => {
+  test('has every section that code and tests point to', () => {
+    const sections = new Set(
+      [...read('docs/contract.md').matchAll(/^#{2,3} (\d+(?:\.\d+)?)\.? /gm)].map(([, number]) => number!),
+    );
+    const files = ['src', 'test', 'lua', 'workers', 'bench'].flatMap((folder) =>
+      filesIn(folder, /\.(ts|lua)$/),
+    );
+    const pointers = files.flatMap((file) =>
+      [...read(file).matchAll(/(?:docs\/contract\.md |\()§(\d+(?:\.\d+)?)(?: to §(\d+(?:\.\d+)?))?/g)].map(
+        ([text, from, to]) => ({ file, text, numbers: [from!, to ?? from!] }),
+      ),
+    );
+    expect(pointers.length).toBeGreaterThan(20);
+    expect(pointers.filter(({ numbers }) => numbers.some((number) => !sections.has(number)))).toEqual([]);
+  });
+
+  test('numbers its sections without a gap', () => {
+    const numbers = [...read('docs/contract.md').matchAll(/^## (\d+)\. /gm)].map(([, number]) =>
+      Number(number),
+    );
+    expect(numbers).toEqual(numbers.map((_, place) => place + 1));
+  });
+});
+
+describe('docs/settings.md', () => {
+  test('has a row for each setting and no other, with its default and its meaning', () => {
+    const rows = read('docs/settings.md').match(/^\| `[A-Z_]+` \|.*$/gm);
+    const settings = Object.entries(Environment.properties).map(([name, schema]) => {
+      const { default: fallback, description } = schema as { default?: unknown; description?: string };
+      return `| \`${name}\` | ${fallback === undefined ? 'none' : `\`${fallback}\``} | ${description} |`;
+    });
+    expect(rows).toEqual(settings);
+  });
+});
+
+describe('docs/adr', () => {
+  test('numbers its records without a gap and lists each in its README', () => {
+    const records = readdirSync(join(ROOT, 'docs/adr'))
+      .filter((file) => file !== 'README.md')
+      .sort();
+    const listed = [...read('docs/adr/README.md').matchAll(/^\| (\d{4}) \| \[(.+)\]\((.+)\) \|$/gm)];
+    expect(listed.map(([, , , file]) => file)).toEqual(records);
+    for (const [place, [, number, title, file]] of listed.entries()) {
+      expect(number).toBe(String(place + 1).padStart(4, '0'));
+      expect(file!.startsWith(`${number}-`)).toBe(true);
+      expect(read(`docs/adr/${file}`).split('\n')[0]).toBe(`# ${number}. ${title}`);
+    }
+  });
+});
+
+test('README.md has fewer than 120 lines', () => {
+  expect(read('README.md').split('\n').length).toBeLessThan(120);
+});
