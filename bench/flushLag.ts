@@ -5,9 +5,9 @@
  * which the announcement has arrived here. Times are of one machine's clock.
  */
 import { build } from 'hdr-histogram-js';
+import { entryTimeMs } from '../src/domain/entryId.js';
 import { listenBooked } from '../src/redis/announcements.js';
 import { openSubscriber } from '../src/redis/client.js';
-import { entryTimeMs } from '../src/redis/records.js';
 import type { FlushLag } from './measurement.js';
 import type { Cleanup } from './processes.js';
 

@@ -15,8 +15,9 @@ import {
   writeFingerprint,
   writeRequestKey,
 } from '../src/cells/batchCodec.js';
+import { firstIdAt } from '../src/domain/entryId.js';
 import { idempotencyKey, playerField, playersKey } from '../src/redis/keys.js';
-import { firstIdAt, writeBound, writePlayer } from '../src/redis/records.js';
+import { writeBound, writePlayer } from '../src/redis/records.js';
 import { SPIN_PATH } from './generator.js';
 import type { Grown } from './measurement.js';
 import { playerName } from './players.js';

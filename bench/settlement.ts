@@ -9,6 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import postgres from 'postgres';
 import { readConfig } from '../src/config.js';
+import { firstIdAt, idsIn } from '../src/domain/entryId.js';
 import { DAY_MS, dayOf, startOf } from '../src/domain/settlement.js';
 import { lockDataDir, startEmbeddedPostgres } from '../src/embedded/index.js';
 import { connectPostgres, migrate } from '../src/postgres/client.js';
@@ -16,7 +17,6 @@ import { install } from '../src/postgres/installation.js';
 import { ensurePartition } from '../src/postgres/ledger.js';
 import { openStore } from '../src/postgres/store.js';
 import type { Lookups } from '../src/redis/lookups.js';
-import { firstIdAt } from '../src/redis/records.js';
 import { SettlementJob } from '../src/settlement/job.js';
 import { Settlements } from '../src/settlement/settlements.js';
 import { verifySettlements } from '../src/settlement/verify.js';
@@ -115,7 +115,7 @@ async function fill(direct: postgres.Sql): Promise<void> {
     SELECT 1 + i % ${partners}::int, 'slot', 'G_' || i, 'Game ' || i, 0, ${created}
     FROM generate_series(0, ${partners * GAMES_EACH - 1}::int) i`;
   const games = partners * GAMES_EACH;
-  const step = Math.floor((DAY_MS * 2 ** 22) / rows);
+  const step = Math.floor(Number(idsIn(DAY_MS)) / rows);
   await direct.unsafe(`
     INSERT INTO ledger_${day.replaceAll('-', '')}
     SELECT ${firstIdAt(fromMs)}::bigint + i::bigint * ${step}, 0, 250000, CASE WHEN i % 4 = 0 THEN 750000 ELSE 0 END, 0,

@@ -20,6 +20,7 @@ import {
   timeOf,
 } from './tables.js';
 
+/** The audit judges kinds by rules of its own: a wrong one in domain/ledgerEntry.ts must not pass unnoticed. */
 const SPIN = 1;
 const OPENING = 2;
 const ADJUSTMENT = 3;
@@ -32,6 +33,7 @@ const NOT_SEALED = -1;
 const NOTHING = new Int32Array(0);
 /** Beyond it nothing is ever sealed: an index has 48 bits in Redis. */
 const MAX_INDEX = 2 ** 48;
+/** Likewise the layout of an id, against domain/entryId.ts. */
 const CELL_SHIFT = 14;
 const CELL_MASK = 0xff;
 /** UTF-8 bytes of a requestId of 128 characters, and of a partner's number with its colon. */

@@ -3,14 +3,10 @@
  * only have made the answers agree more: what Redis shows was in the outbox before it left it, and was booked before.
  */
 import { createHash } from 'node:crypto';
+import { streamIdBefore, streamIdOf } from '../domain/entryId.js';
 import { SpinIds } from '../domain/spinId.js';
 import type { AuditedCell, AuditReads, Facts } from '../postgres/auditReads.js';
-import {
-  type CellRecord,
-  type OutboxPage,
-  type RedisAuditReads,
-  streamIdBefore,
-} from '../redis/auditReads.js';
+import type { CellRecord, OutboxPage, RedisAuditReads } from '../redis/auditReads.js';
 import {
   CORE_BYTES,
   type OutboxRecord,
@@ -18,7 +14,6 @@ import {
   readId,
   readPlayer,
   readSafeInt64,
-  streamIdOf,
   type Totals,
 } from '../redis/records.js';
 import { cellToken } from '../redis/scripts.js';
@@ -59,6 +54,7 @@ const PLAYER_BYTES = 28;
 const BOUND_BYTES = CORE_BYTES + 10;
 /** Entries asked for at a time. */
 const ENTRIES_AT_A_TIME = 1000;
+/** The audit reads an id by constants of its own: a wrong layout in domain/entryId.ts must not pass unnoticed. */
 const CELL_MASK = 0xffn;
 const CELL_SHIFT = 14n;
 /** An id may be ahead of the clock that a requestId's period is told by: after a clock was put back. */

@@ -1,10 +1,11 @@
 /** `spindle show`: what Redis holds packed, as a person can read it. */
+
+import { entryTimeMs } from '../domain/entryId.js';
 import { microsToUsdText } from '../domain/money.js';
 import { cellOfGame, cellOfPartner } from '../postgres/cells.js';
 import { connectPostgres } from '../postgres/client.js';
 import { connectRedis, openRedisClient } from '../redis/client.js';
 import { openLookups } from '../redis/lookups.js';
-import { entryTimeMs } from '../redis/records.js';
 import { type Line, NotFoundError, type StoreUrls, UsageError, whole } from './command.js';
 
 const LIMIT = 20;

@@ -31,7 +31,25 @@ const usd = (description: string) => Type.Number({ description });
 const timestamp = () => Type.String({ format: 'date-time' });
 const id = (description: string) =>
   Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, description });
+/** The largest number that names a partner, key, sheet or game: the database's integer. */
+export const ID_MAX = 2_147_483_647;
+const pathNumber = (description: string) => Type.Integer({ minimum: 1, maximum: ID_MAX, description });
 const nullable = <T extends Type.TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
+
+/** The variable parts of paths, by what they name. */
+export const PATH = {
+  partnerId: pathNumber('Id of the partner'),
+  keyId: pathNumber('Id of the API key'),
+  gameId: pathNumber('Game configuration id: the `gameConfigId` of the game'),
+  parSheetId: pathNumber('Id of the PAR sheet'),
+  webhookId: pathNumber('Id of the webhook'),
+  deliveryId: Type.String({
+    description: 'Id of the delivery: the `X-…-Delivery-Id` header that it carries',
+  }),
+  playerId: opaque("The partner's own identifier of the player, percent-encoded"),
+  spinId: Type.String({ description: 'The `spinId` of the response' }),
+  reportDate: Type.String({ pattern: '^[0-9]{4}-[0-9]{2}-[0-9]{2}$', description: 'UTC day, YYYY-MM-DD' }),
+} satisfies Record<string, Type.TSchema>;
 
 // Partner API --------------------------------------------------------------------------------------------------------
 
@@ -42,20 +60,24 @@ export const SpinBody = Type.Object({
   requestId: Type.Optional(opaque('Idempotency key; binds for 24 hours at least')),
 });
 
-const CELEBRATION = Type.Union(
+export const CelebrationTier = Type.Union(
   ['none', 'small', 'medium', 'large', 'jackpot'].map((tier) => Type.Literal(tier)),
   { description: 'How loudly the win is shown' },
 );
 
+export const ReelSymbol = Type.Object({
+  name: Type.String(),
+  display: Type.String(),
+  isWild: Type.Boolean(),
+});
+
 export const SlotPresentation = Type.Object({
   type: Type.Literal('slot'),
   comboString: Type.String({ description: 'Symbol displays joined by |' }),
-  reelSymbols: Type.Array(
-    Type.Object({ name: Type.String(), display: Type.String(), isWild: Type.Boolean() }),
-  ),
+  reelSymbols: Type.Array(ReelSymbol),
   reelStops: Type.Array(Type.Integer()),
   animationHints: Type.Object({
-    celebrationTier: CELEBRATION,
+    celebrationTier: CelebrationTier,
     isNearMiss: Type.Boolean(),
     isBonusTrigger: Type.Boolean(),
   }),
@@ -65,16 +87,18 @@ export const RafflePresentation = Type.Object({
   type: Type.Literal('raffle'),
   prizeName: Type.String(),
   prizeTier: Type.Integer({ minimum: 0, maximum: 6 }),
-  celebrationTier: CELEBRATION,
+  celebrationTier: CelebrationTier,
+});
+
+export const SpinOutcome = Type.Object({
+  prizeTier: Type.Integer({ minimum: 0, maximum: 6, description: '0 = no win' }),
+  payoutUsd: usd('Win, the authoritative financial result'),
+  isBonusTrigger: Type.Boolean(),
 });
 
 const spinMembers = {
   spinId: Type.String(),
-  outcome: Type.Object({
-    prizeTier: Type.Integer({ minimum: 0, maximum: 6, description: '0 = no win' }),
-    payoutUsd: usd('Win, the authoritative financial result'),
-    isBonusTrigger: Type.Boolean(),
-  }),
+  outcome: SpinOutcome,
   presentation: Type.Union([SlotPresentation, RafflePresentation]),
   balance: Type.Object({ balanceUsd: usd('Balance of the player after wager and payout') }),
   communityBonus: Type.Null({ description: 'Null where none was triggered' }),
@@ -148,7 +172,7 @@ const pageMembers = { page: Type.Integer(), limit: Type.Integer(), total: Type.I
 
 export const PlayerSpins = Type.Object({ spins: Type.Array(PlayerSpin), ...pageMembers });
 
-const REVISION = Type.Integer({ minimum: 1, maximum: 2_147_483_647 });
+const REVISION = Type.Integer({ minimum: 1, maximum: ID_MAX });
 /** Of a report's path: the revision that is wanted, or that is judged. */
 export const ReadRevision = Type.Object({
   revision: Type.Optional({ ...REVISION, description: 'Absent: the newest' }),
@@ -164,6 +188,28 @@ export const DisputeBody = Type.Object({
 });
 
 const hash = (description: string) => Type.String({ pattern: '^[0-9a-f]{64}$', description });
+
+export const SettlementGame = Type.Object({
+  gameConfigId: Type.Integer(),
+  configName: Type.String(),
+  displayName: Type.String(),
+  gameType: Type.String(),
+  spins: Type.Integer({ minimum: 0 }),
+  wageredUsd: usd('Sum of the wagers'),
+  paidOutUsd: usd('Sum of the payouts'),
+  ggrUsd: usd('Wagered − paid out'),
+  actualRtp: nullable(
+    Type.Number({
+      description: 'Paid out / wagered, rounded half up to 6 decimals; null where nothing was wagered',
+    }),
+  ),
+  certifiedRtp: nullable(
+    Type.Number({
+      description:
+        "As the game's PAR sheet has it; of a raffle what its whole pool pays of what it takes, rounded likewise",
+    }),
+  ),
+});
 
 export const SettlementReport = Type.Object(
   {
@@ -183,33 +229,10 @@ export const SettlementReport = Type.Object(
     ggrUsd: usd('Gross gaming revenue: wagered − paid out'),
     communityBonusUsd: usd('Always 0'),
     adjustmentsUsd: usd('Sum of the adjustments that the operator booked to players; in no other total'),
-    gameBreakdown: Type.Array(
-      Type.Object({
-        gameConfigId: Type.Integer(),
-        configName: Type.String(),
-        displayName: Type.String(),
-        gameType: Type.String(),
-        spins: Type.Integer({ minimum: 0 }),
-        wageredUsd: usd('Sum of the wagers'),
-        paidOutUsd: usd('Sum of the payouts'),
-        ggrUsd: usd('Wagered − paid out'),
-        actualRtp: nullable(
-          Type.Number({
-            description: 'Paid out / wagered, rounded half up to 6 decimals; null where nothing was wagered',
-          }),
-        ),
-        certifiedRtp: nullable(
-          Type.Number({
-            description:
-              "As the game's PAR sheet has it; of a raffle what its whole pool pays of what it takes, rounded likewise",
-          }),
-        ),
-      }),
-      {
-        description:
-          'Every game that the partner had on that day, by gameConfigId, played or not; no raffle that was closed before it',
-      },
-    ),
+    gameBreakdown: Type.Array(SettlementGame, {
+      description:
+        'Every game that the partner had on that day, by gameConfigId, played or not; no raffle that was closed before it',
+    }),
     ledgerFrom: Type.String({
       description:
         'First ledger entry id that could be of the day (decimal). An id is milliseconds since the Unix epoch × 2^22, plus cell and sequence',
@@ -235,6 +258,8 @@ export const SettlementReport = Type.Object(
 );
 export const SettlementList = Type.Object({ reports: Type.Array(SettlementReport), ...pageMembers });
 
+export const WebhookEvent = Type.Union(EVENT_TYPES.map((type) => Type.Literal(type)));
+
 const WEBHOOK_URL = Type.String({
   description: 'A public https address; in the sandbox also http://localhost on any port',
 });
@@ -247,30 +272,27 @@ const webhookMembers = {
 };
 export const WebhookBody = Type.Object({
   url: WEBHOOK_URL,
-  events: Type.Array(Type.Union(EVENT_TYPES.map((type) => Type.Literal(type))), {
-    minItems: 1,
-    uniqueItems: true,
-  }),
+  events: Type.Array(WebhookEvent, { minItems: 1, uniqueItems: true }),
 });
 export const WebhookRegistered = Type.Object({
   ...webhookMembers,
   secret: Type.String({ description: 'Signs the deliveries; shown this once' }),
 });
-export const WebhookList = Type.Object({ webhooks: Type.Array(Type.Object(webhookMembers)) });
+export const Webhook = Type.Object(webhookMembers);
+export const WebhookList = Type.Object({ webhooks: Type.Array(Webhook) });
+export const Delivery = Type.Object({
+  id: Type.String(),
+  event: Type.String(),
+  status: Type.Union(['pending', 'delivered', 'failed'].map((status) => Type.Literal(status))),
+  attempts: Type.Integer({ description: 'Attempts whose result is known' }),
+  maxAttempts: Type.Integer(),
+  createdAt: timestamp(),
+  lastAttemptAt: nullable(timestamp()),
+  nextAttemptAt: nullable(timestamp()),
+  responseStatus: nullable(Type.Integer({ description: 'Of the last attempt; null: no answer' })),
+});
 export const DeliveryPage = Type.Object({
-  deliveries: Type.Array(
-    Type.Object({
-      id: Type.String(),
-      event: Type.String(),
-      status: Type.Union(['pending', 'delivered', 'failed'].map((status) => Type.Literal(status))),
-      attempts: Type.Integer({ description: 'Attempts whose result is known' }),
-      maxAttempts: Type.Integer(),
-      createdAt: timestamp(),
-      lastAttemptAt: nullable(timestamp()),
-      nextAttemptAt: nullable(timestamp()),
-      responseStatus: nullable(Type.Integer({ description: 'Of the last attempt; null: no answer' })),
-    }),
-  ),
+  deliveries: Type.Array(Delivery),
   ...pageMembers,
 });
 
@@ -318,14 +340,16 @@ export const VersionResponse = Type.Object({
   service: Type.String(),
 });
 
+export const ErrorDetail = Type.Object({
+  path: Type.String({ description: 'JSON Pointer (RFC 6901) of the faulty member; empty: the whole body' }),
+  message: Type.String(),
+});
 export const ErrorResponse = Type.Object({
   status: Type.Literal('error'),
   errorCode: Type.String({ pattern: '^KS-[0-9]{4}$' }),
   message: Type.String(),
   retryAfter: Type.Optional(Type.Integer({ description: 'Seconds; on 429' })),
-  details: Type.Optional(
-    Type.Array(Type.Object({ path: Type.String({ description: 'JSON Pointer' }), message: Type.String() })),
-  ),
+  details: Type.Optional(Type.Array(ErrorDetail)),
 });
 
 // Operator API -------------------------------------------------------------------------------------------------------
@@ -344,12 +368,12 @@ const settings = {
 };
 
 const PARTNER_NAME = opaque('Name of the partner');
-const ENVIRONMENT = Type.Union([Type.Literal('sandbox'), Type.Literal('production')]);
+export const Environment = Type.Union([Type.Literal('sandbox'), Type.Literal('production')]);
 
 export const PartnerBody = Type.Object({
   slug: Type.String({ pattern: SLUG_PATTERN }),
   name: PARTNER_NAME,
-  environment: ENVIRONMENT,
+  environment: Environment,
   ...Type.Partial(Type.Object(settings)).properties,
 });
 export const PartnerPatch = Type.Partial(
@@ -359,7 +383,7 @@ export const PartnerResponse = Type.Object({
   partnerId: Type.Integer(),
   slug: Type.String(),
   name: Type.String(),
-  environment: ENVIRONMENT,
+  environment: Environment,
   isActive: Type.Boolean(),
   createdAt: timestamp(),
   ...settings,
@@ -382,18 +406,28 @@ export const IssuedKey = Type.Object({
   ...keyMembers,
   apiKey: Type.String({ description: 'Shown this once' }),
 });
+export const ApiKey = Type.Object({
+  ...keyMembers,
+  status: Type.Union([Type.Literal('active'), Type.Literal('revoked'), Type.Literal('expired')]),
+  lastUsedAt: nullable(timestamp()),
+});
 export const KeyList = Type.Object({
-  keys: Type.Array(
-    Type.Object({
-      ...keyMembers,
-      status: Type.Union([Type.Literal('active'), Type.Literal('revoked'), Type.Literal('expired')]),
-      lastUsedAt: nullable(timestamp()),
-    }),
-  ),
+  keys: Type.Array(ApiKey),
 });
 
 export const GamePatch = Type.Object({
   status: Type.Union([Type.Literal('ACTIVE'), Type.Literal('SUSPENDED')]),
+});
+export const GameQueue = Type.Object({
+  readyBlocks: Type.Integer(),
+  outcomesReady: Type.Integer(),
+  consumed: Type.Integer(),
+});
+export const GameTotals = Type.Object({
+  spins: Type.Integer(),
+  wageredUsd: usd('Sum of wagers in the ledger'),
+  paidOutUsd: usd('Sum of payouts in the ledger'),
+  actualRtp: nullable(Type.Number({ description: 'Null before the first spin' })),
 });
 export const OperatorGame = Type.Object({
   ...GameResponse.properties,
@@ -401,19 +435,17 @@ export const OperatorGame = Type.Object({
   ticketsRemaining: Type.Optional(
     Type.Integer({ description: 'Of a raffle: tickets that are not booked as sold' }),
   ),
-  queue: Type.Object({
-    readyBlocks: Type.Integer(),
-    outcomesReady: Type.Integer(),
-    consumed: Type.Integer(),
-  }),
-  totals: Type.Object({
-    spins: Type.Integer(),
-    wageredUsd: usd('Sum of wagers in the ledger'),
-    paidOutUsd: usd('Sum of payouts in the ledger'),
-    actualRtp: nullable(Type.Number({ description: 'Null before the first spin' })),
-  }),
+  queue: GameQueue,
+  totals: GameTotals,
 });
 const PRIZES_MAX = 1000;
+
+export const RafflePrize = Type.Object({
+  prizeName: opaque('What it is called in the response of a spin; not «No Win»'),
+  prizeTier: Type.Integer({ minimum: 1, maximum: 6 }),
+  valueUsd: usd('What it pays: above 0, with at most 6 decimals'),
+  count: Type.Integer({ minimum: 1, maximum: MAX_POOL_SIZE, description: 'Tickets that win it' }),
+});
 
 export const RaffleBody = Type.Object({
   displayName: opaque('Name shown to players'),
@@ -423,20 +455,11 @@ export const RaffleBody = Type.Object({
   }),
   ticketPriceUsd: usd('What a ticket costs: above 0, with at most 6 decimals'),
   poolSize: Type.Integer({ minimum: 1, maximum: MAX_POOL_SIZE, description: 'Tickets in all' }),
-  prizes: Type.Array(
-    Type.Object({
-      prizeName: opaque('What it is called in the response of a spin; not «No Win»'),
-      prizeTier: Type.Integer({ minimum: 1, maximum: 6 }),
-      valueUsd: usd('What it pays: above 0, with at most 6 decimals'),
-      count: Type.Integer({ minimum: 1, maximum: MAX_POOL_SIZE, description: 'Tickets that win it' }),
-    }),
-    {
-      minItems: 1,
-      maxItems: PRIZES_MAX,
-      description:
-        'The certified prize table; its counts sum to poolSize at the most, no-win tickets fill up',
-    },
-  ),
+  prizes: Type.Array(RafflePrize, {
+    minItems: 1,
+    maxItems: PRIZES_MAX,
+    description: 'The certified prize table; its counts sum to poolSize at the most, no-win tickets fill up',
+  }),
 });
 export const RaffleResponse = Type.Object({
   ...GameResponse.properties,
@@ -445,6 +468,24 @@ export const RaffleResponse = Type.Object({
   ticketsRemaining: Type.Integer(),
 });
 
+export const PoolPrize = Type.Object({
+  prizeName: Type.String(),
+  prizeTier: Type.Integer(),
+  valueUsd: Type.Number(),
+  count: Type.Integer(),
+});
+
+export const PoolReveal = Type.Object(
+  {
+    seed: Type.String({ description: 'Hexadecimal, 32 bytes: the key of the shuffle' }),
+    nonce: Type.String({ description: 'Hexadecimal, 32 bytes' }),
+    order: Type.String({
+      description: 'Base64: the ticket codes as they were dealt, 16 bits each, little endian',
+    }),
+  },
+  { description: 'Null until the last ticket is sold' },
+);
+
 export const PoolResponse = Type.Object({
   gameConfigId: Type.Integer(),
   displayName: Type.String(),
@@ -452,32 +493,15 @@ export const PoolResponse = Type.Object({
   status: Type.String(),
   ticketPriceUsd: Type.Number(),
   poolSize: Type.Integer(),
-  prizes: Type.Array(
-    Type.Object({
-      prizeName: Type.String(),
-      prizeTier: Type.Integer(),
-      valueUsd: Type.Number(),
-      count: Type.Integer(),
-    }),
-    { description: 'The prize table; the ticket code of the n-th prize is n, that of no win 0' },
-  ),
+  prizes: Type.Array(PoolPrize, {
+    description: 'The prize table; the ticket code of the n-th prize is n, that of no win 0',
+  }),
   poolCommitment: nullable(
     Type.String({ description: 'Hexadecimal; null until the pool is sealed. Never changes after that' }),
   ),
   sealedAt: nullable(timestamp()),
   closedAt: nullable(timestamp()),
-  reveal: nullable(
-    Type.Object(
-      {
-        seed: Type.String({ description: 'Hexadecimal, 32 bytes: the key of the shuffle' }),
-        nonce: Type.String({ description: 'Hexadecimal, 32 bytes' }),
-        order: Type.String({
-          description: 'Base64: the ticket codes as they were dealt, 16 bits each, little endian',
-        }),
-      },
-      { description: 'Null until the last ticket is sold' },
-    ),
-  ),
+  reveal: nullable(PoolReveal),
 });
 
 export const BlocksBody = Type.Object({ count: Type.Integer({ minimum: 1, maximum: 100 }) });
@@ -509,18 +533,17 @@ export const Resent = Type.Object({
   resent: Type.Integer({ description: 'Deliveries that are sent again' }),
 });
 
+export const AuditEntry = Type.Object({
+  auditId: Type.Integer(),
+  at: timestamp(),
+  actor: Type.String(),
+  action: Type.String(),
+  subject: Type.String(),
+  before: Type.Unknown(),
+  after: Type.Unknown(),
+});
 export const AuditLog = Type.Object({
-  entries: Type.Array(
-    Type.Object({
-      auditId: Type.Integer(),
-      at: timestamp(),
-      actor: Type.String(),
-      action: Type.String(),
-      subject: Type.String(),
-      before: Type.Unknown(),
-      after: Type.Unknown(),
-    }),
-  ),
+  entries: Type.Array(AuditEntry),
   ...pageMembers,
 });
 

@@ -1,11 +1,22 @@
-/** The OpenAPI 3.1 documents, made of the route table: the schemas that validate are the ones that are shown. */
+/** The OpenAPI 3.1 documents, made of the route table: the schemas that validate requests are the ones that are shown. */
 import type { TSchema } from '#typebox';
 import { ERRORS, type ErrorEntry } from '../domain/errors.js';
 import { ErrorResponse, EVENTS, SpinBody } from '../domain/requests.js';
-import { BODY_LIMIT, CSV_TYPE, OPERATOR_BASE, PARTNER_BASE, type Route } from './route.js';
+import { BODY_LIMIT, CSV_TYPE, OPERATOR_BASE, PARTNER_BASE, type Route, TAGS } from './route.js';
+import { SchemaReferences, sorted } from './schemaReferences.js';
 
-/** What any request of a scope can be answered with. */
-const COMMON: Readonly<Record<Route['scope'], readonly ErrorEntry[]>> = {
+type Scope = Route['scope'];
+
+const METHODS: readonly Route['method'][] = ['get', 'post', 'patch', 'delete'];
+const INTRODUCTION: Readonly<Record<Scope, string>> = {
+  partner:
+    'The API of partners: PAR sheets, games, spins, players, settlement reports and webhooks. Amounts are USD with at most 6 decimals. A spin is idempotent by its `requestId`: send it again with the same one after any answer that does not tell its result.',
+  operator:
+    'The API of whoever runs the service: partners and their keys, games, raffles, adjustments and the audit log. Amounts are USD with at most 6 decimals.',
+};
+
+/** Errors that every operation of a scope can answer with. */
+const COMMON: Readonly<Record<Scope, readonly ErrorEntry[]>> = {
   partner: [
     ERRORS.missingApiKey,
     ERRORS.invalidApiKey,
@@ -30,7 +41,7 @@ export function errorsOf(route: Route): ErrorEntry[] {
   if (route.scope === 'partner') {
     errors.add(route.body === SpinBody ? ERRORS.spinRateExceeded : ERRORS.apiRateExceeded);
   }
-  // A part of the path may be no percent-encoded UTF-8.
+  // A part of the path may not be percent-encoded UTF-8.
   if (route.body !== undefined || route.query !== undefined || route.path.includes('{')) {
     errors.add(ERRORS.validationFailed);
   }
@@ -39,81 +50,171 @@ export function errorsOf(route: Route): ErrorEntry[] {
   return [...errors].sort((a, b) => (a.code < b.code ? -1 : 1));
 }
 
-const RATE_HEADERS = {
-  'X-RateLimit-Limit': 'Requests in the window at the most',
-  'X-RateLimit-Remaining': 'Requests left in the window',
-  'X-RateLimit-Reset': 'Unix time at which the window ends',
+const HEADERS: Readonly<Record<string, object>> = {
+  'X-Request-Id': { description: 'Id of this request in the logs', schema: { type: 'string' } },
+  'X-RateLimit-Limit': { description: 'Requests that the window allows', schema: { type: 'integer' } },
+  'X-RateLimit-Remaining': { description: 'Requests left in the window', schema: { type: 'integer' } },
+  'X-RateLimit-Reset': { description: 'Unix time at which the window ends', schema: { type: 'integer' } },
+  'Retry-After': { description: 'Seconds to wait', schema: { type: 'integer' } },
+  'Idempotent-Replayed': {
+    description: '`true` where this repeats the original answer to the requestId',
+    schema: { type: 'string', enum: ['true'] },
+  },
 };
 
 function headersOf(route: Route, status: number): Record<string, object> {
-  const headers: Record<string, object> = {
-    'X-Request-Id': { description: 'Id of this request in the logs', schema: { type: 'string' } },
-  };
-  if (route.scope === 'partner') {
-    for (const [name, description] of Object.entries(RATE_HEADERS)) {
-      headers[name] = { description, schema: { type: 'integer' } };
-    }
-  }
-  if (status === 429 || status === 503) {
-    headers['Retry-After'] = { description: 'Seconds to wait', schema: { type: 'integer' } };
-  }
-  if (route.body === SpinBody && status === 200) {
-    headers['Idempotent-Replayed'] = {
-      description: '`true` where the original answer of this requestId is given again',
-      schema: { type: 'string' },
-    };
-  }
-  return headers;
+  const names = ['X-Request-Id'];
+  if (route.scope === 'partner')
+    names.push('X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset');
+  if (status === 429 || status === 503) names.push('Retry-After');
+  if (route.body === SpinBody && status === 200) names.push('Idempotent-Replayed');
+  return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 }
 
-const csv = (route: Route) =>
-  route.csv === undefined ? {} : { [CSV_TYPE.split(';')[0]!]: { schema: { type: 'string' } } };
 const json = (schema: object) => ({ 'application/json': { schema } });
+const NAME_OF_ERROR = new Map<ErrorEntry, string>(
+  Object.entries(ERRORS).map(([name, entry]) => [entry, name]),
+);
 
-function responsesOf(route: Route): Record<string, object> {
-  const responses: Record<string, object> = {
-    [route.status]: {
+/** More errors than these under one status are of one operation, and stand in it. */
+const SHARED_ERRORS_MAX = 2;
+
+/** The name of an error response that operations share, made of the names of its errors; undefined where it isn't shared. */
+function sharedName(status: number, entries: readonly ErrorEntry[]): string | undefined {
+  if (status === 401) return 'unauthorized';
+  if (status === 413) return 'bodyTooLarge';
+  if (entries.length > SHARED_ERRORS_MAX) return undefined;
+  const [first, ...others] = entries.map((entry) => NAME_OF_ERROR.get(entry)!);
+  return first + others.map((name) => `Or${name.charAt(0).toUpperCase()}${name.slice(1)}`).join('');
+}
+
+/** Makes the document of one scope. */
+class DocumentBuilder {
+  readonly #schemas = new SchemaReferences();
+  readonly #responses: Record<string, object> = {};
+
+  operation(route: Route): object {
+    const { body } = route;
+    return {
+      operationId: route.operationId,
+      tags: [route.tag],
+      summary: route.summary,
+      ...(route.description === undefined ? {} : { description: route.description }),
+      parameters: this.#parameters(route),
+      ...(body === undefined
+        ? {}
+        : {
+            requestBody: {
+              required: true,
+              description: `At most ${route.bodyLimit ?? BODY_LIMIT} bytes`,
+              content: json(this.#schemas.of(body)),
+            },
+          }),
+      responses: { [route.status]: this.#success(route), ...this.#errors(route) },
+    };
+  }
+
+  /** The events that partners receive. @param brand stands in the names of the headers */
+  webhooks(brand: string): Record<string, object> {
+    const parameters = eventHeaders(brand);
+    return Object.fromEntries(
+      Object.entries(EVENTS).map(([event, schema]) => [
+        event,
+        {
+          post: {
+            operationId: `on_${event.replaceAll('.', '_')}`,
+            tags: ['Webhooks'],
+            summary: `The event ${event}`,
+            security: [],
+            parameters,
+            requestBody: { required: true, content: json(this.#schemas.of(schema)) },
+            responses: { '2XX': { description: 'Received; any other answer is tried again' } },
+          },
+        },
+      ]),
+    );
+  }
+
+  /** What the operations have referred to. */
+  components(scope: Scope): object {
+    const headers = Object.entries(HEADERS).filter(
+      ([name]) => scope === 'partner' || name === 'X-Request-Id' || name === 'Retry-After',
+    );
+    return {
+      headers: sorted(Object.fromEntries(headers)),
+      responses: sorted(this.#responses),
+      schemas: this.#schemas.named(),
+      securitySchemes: { apiKey: { type: 'apiKey', in: 'header', name: 'X-API-Key' } },
+    };
+  }
+
+  #parameters(route: Route): object[] {
+    const inPath = [...route.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => {
+      const schema = route.params?.[name!];
+      if (schema === undefined) throw new Error(`${route.operationId} has no schema for {${name}}`);
+      return { name, in: 'path', required: true, ...this.#described(schema) };
+    });
+    const properties =
+      (route.query as (TSchema & { properties: Record<string, TSchema> }) | undefined)?.properties ?? {};
+    const inQuery = Object.entries(properties).map(([name, schema]) => ({
+      name,
+      in: 'query',
+      ...this.#described(schema),
+    }));
+    return [...inPath, ...inQuery];
+  }
+
+  /** A parameter's description stands beside its schema. */
+  #described(schema: TSchema): { description?: string; schema: object } {
+    const { description, ...rest } = this.#schemas.of(schema) as { description?: string };
+    return { ...(description === undefined ? {} : { description }), schema: rest };
+  }
+
+  #success(route: Route): object {
+    const { response, csv, status } = route;
+    return {
       description: route.summary,
-      headers: headersOf(route, route.status),
-      ...(route.response === undefined ? {} : { content: { ...json(route.response), ...csv(route) } }),
-    },
-  };
-  const byStatus = new Map<number, ErrorEntry[]>();
-  const add = (status: number, entry: ErrorEntry): void => {
-    byStatus.set(status, [...(byStatus.get(status) ?? []), entry]);
-  };
-  for (const entry of errorsOf(route)) add(entry.status, entry);
-  if (route.body !== undefined) add(413, ERRORS.validationFailed);
-  for (const [status, entries] of byStatus) {
-    responses[status] = {
+      headers: headersOf(route, status),
+      ...(response === undefined
+        ? {}
+        : {
+            content: {
+              ...json(this.#schemas.of(response)),
+              ...(csv === undefined ? {} : { [CSV_TYPE.split(';')[0]!]: { schema: { type: 'string' } } }),
+            },
+          }),
+    };
+  }
+
+  #errors(route: Route): Record<string, object> {
+    const byStatus = new Map<number, ErrorEntry[]>();
+    const add = (status: number, entry: ErrorEntry): void => {
+      byStatus.set(status, [...(byStatus.get(status) ?? []), entry]);
+    };
+    for (const entry of errorsOf(route)) add(entry.status, entry);
+    if (route.body !== undefined) add(413, ERRORS.validationFailed);
+    const responses: Record<string, object> = {};
+    for (const [status, entries] of byStatus) {
+      const response = this.#error(route, status, entries);
+      const name = sharedName(status, entries);
+      if (name !== undefined) this.#responses[name] = response;
+      responses[status] = name === undefined ? response : { $ref: `#/components/responses/${name}` };
+    }
+    return responses;
+  }
+
+  #error(route: Route, status: number, entries: readonly ErrorEntry[]): object {
+    const codes = { type: 'object', properties: { errorCode: { enum: entries.map((entry) => entry.code) } } };
+    return {
       description: entries.map((entry) => `${entry.code}: ${entry.message}`).join('\n\n'),
       headers: headersOf(route, status),
-      content: json({
-        allOf: [
-          { $ref: '#/components/schemas/Error' },
-          { type: 'object', properties: { errorCode: { enum: entries.map((entry) => entry.code) } } },
-        ],
-      }),
+      content: json({ allOf: [this.#schemas.of(ErrorResponse), codes] }),
     };
   }
-  return responses;
 }
 
-function parametersOf(route: Route): object[] {
-  const inPath = [...route.path.matchAll(/\{(\w+)\}/g)].map((match) => ({
-    name: match[1],
-    in: 'path',
-    required: true,
-    schema: { type: 'string' },
-  }));
-  const properties =
-    (route.query as (TSchema & { properties: Record<string, TSchema> }) | undefined)?.properties ?? {};
-  const inQuery = Object.entries(properties).map(([name, schema]) => ({ name, in: 'query', schema }));
-  return [...inPath, ...inQuery];
-}
-
-/** What partners are sent, rather than what they ask for. @param brand stands in the names of the headers */
-function webhooksOf(brand: string): Record<string, object> {
+/** The headers of every delivery. */
+function eventHeaders(brand: string): object[] {
   const header = (name: string, description: string) => ({
     name,
     in: 'header',
@@ -121,7 +222,7 @@ function webhooksOf(brand: string): Record<string, object> {
     description,
     schema: { type: 'string' },
   });
-  const parameters = [
+  return [
     header(
       `X-${brand}-Signature`,
       '`sha256=` and the hexadecimal HMAC-SHA256 of the body, keyed with the secret',
@@ -133,64 +234,41 @@ function webhooksOf(brand: string): Record<string, object> {
     header('webhook-timestamp', 'Standard Webhooks: Unix time of the attempt'),
     header('webhook-signature', 'Standard Webhooks: `v1,` and the base64 HMAC-SHA256 of `id.timestamp.body`'),
   ];
-  return Object.fromEntries(
-    Object.entries(EVENTS).map(([event, schema]) => [
-      event,
-      {
-        post: {
-          operationId: `on_${event.replaceAll('.', '_')}`,
-          summary: `The event ${event}`,
-          security: [],
-          parameters,
-          requestBody: { required: true, content: json(schema) },
-          responses: { '2XX': { description: 'Received; anything else is tried again' } },
-        },
-      },
-    ]),
-  );
 }
 
-/** @param version semver of the API */
+/**
+ * The OpenAPI document of one API; the same input gives the same document, in the same order.
+ * @param service its brand, and the version of the API (semver)
+ */
 export function openApiDocument(
-  scope: Route['scope'],
-  routes: readonly Route[],
+  scope: Scope,
+  allRoutes: readonly Route[],
   service: { name: string; version: string },
 ): object {
+  const routes = allRoutes
+    .filter((route) => route.scope === scope)
+    .sort((a, b) => METHODS.indexOf(a.method) - METHODS.indexOf(b.method));
+  const builder = new DocumentBuilder();
   const paths: Record<string, Record<string, object>> = {};
   for (const route of routes) {
-    if (route.scope !== scope) continue;
-    const path = paths[route.path] ?? {};
-    paths[route.path] = path;
-    path[route.method] = {
-      operationId: route.operationId,
-      summary: route.summary,
-      parameters: parametersOf(route),
-      ...(route.body === undefined
-        ? {}
-        : {
-            requestBody: {
-              required: true,
-              description: `At most ${route.bodyLimit ?? BODY_LIMIT} bytes`,
-              content: json(route.body),
-            },
-          }),
-      responses: responsesOf(route),
-    };
+    paths[route.path] = { ...paths[route.path], [route.method]: builder.operation(route) };
   }
+  const webhooks = scope === 'partner' ? { webhooks: builder.webhooks(service.name) } : {};
   return {
     openapi: '3.1.0',
     info: {
       title: `${service.name} ${scope} API`,
       version: service.version,
-      license: { name: 'Apache-2.0' },
+      description: INTRODUCTION[scope],
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url: scope === 'partner' ? PARTNER_BASE : OPERATOR_BASE }],
     security: [{ apiKey: [] }],
-    paths,
-    ...(scope === 'partner' ? { webhooks: webhooksOf(service.name) } : {}),
-    components: {
-      securitySchemes: { apiKey: { type: 'apiKey', in: 'header', name: 'X-API-Key' } },
-      schemas: { Error: ErrorResponse },
-    },
+    tags: Object.entries(TAGS)
+      .filter(([name]) => routes.some((route) => route.tag === name))
+      .map(([name, description]) => ({ name, description })),
+    paths: sorted(paths),
+    ...webhooks,
+    components: builder.components(scope),
   };
 }

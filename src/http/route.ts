@@ -5,6 +5,7 @@ import { KIND } from '../cells/batchCodec.js';
 import type { SpinJob } from '../cells/batcher.js';
 import { ApiError, ERRORS, type ErrorEntry } from '../domain/errors.js';
 import type { Partner } from '../domain/game.js';
+import { ID_MAX } from '../domain/requests.js';
 import type { Access } from './access.js';
 import { bodyText, check, type JsonObject, parseObject } from './body.js';
 import type { Exchange } from './exchange.js';
@@ -14,6 +15,21 @@ import type { Handle } from './server.js';
 
 export const PARTNER_BASE = '/api/partner/v1';
 export const OPERATOR_BASE = '/api/operator/v1';
+
+/** The nouns by which the documents group operations. */
+export const TAGS = {
+  'PAR sheets': 'The mathematics of slot games',
+  Games: 'Games, their queues of outcomes and their totals',
+  Raffles: 'Finite sealed pools, which anybody can check once they are sold out',
+  Spins: 'Deal the next outcome of a game, and read what was dealt',
+  Players: 'Balances of players',
+  Settlements: 'One report for each UTC day with games, by revision',
+  Webhooks: 'Signed events to a URL of the partner',
+  Partners: 'Accounts of partners and their settings',
+  'API keys': 'Keys of partners',
+  'Audit log': 'Changes that the operator made',
+  Service: 'The service itself',
+} as const;
 
 export interface RouteRequest {
   /** The partner whose key it is; on operator routes never looked at. */
@@ -32,8 +48,13 @@ export interface Route {
   readonly method: 'get' | 'post' | 'patch' | 'delete';
   /** Below the base, with `{name}` for a part. */
   readonly path: string;
+  /** A schema for each variable part of the path, for the document only: the handler answers 404 to a strange id. */
+  readonly params?: Readonly<Record<string, TSchema>>;
   readonly operationId: string;
+  readonly tag: keyof typeof TAGS;
   readonly summary: string;
+  /** What the summary leaves open; Markdown. */
+  readonly description?: string;
   readonly scope: 'partner' | 'operator';
   readonly bodyLimit?: number;
   readonly body?: TSchema;
@@ -183,9 +204,6 @@ function readQuery(schema: TSchema, text: string): Record<string, number> {
   check(schema, query);
   return query;
 }
-
-/** The largest number that names a partner, key, sheet or game: the database's integer. */
-export const ID_MAX = 2_147_483_647;
 
 /** A number in a path that names a record; undefined where it can name none. */
 export function pathId(text: string): number | undefined {

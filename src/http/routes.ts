@@ -43,6 +43,7 @@ const spinRoute: Route = {
   method: 'post',
   path: '/spin',
   operationId: 'spin',
+  tag: 'Spins',
   summary: "Spin a game once for a player: the next outcome of the game's queue is dealt",
   scope: 'partner',
   bodyLimit: SPIN_BODY_LIMIT,
@@ -80,6 +81,7 @@ export function allRoutes(services: Services, brand: string): Route[] {
       method: 'get',
       path: '/version',
       operationId: 'getVersion',
+      tag: 'Service',
       summary: 'Version of the API',
       scope: 'partner',
       status: 200,
@@ -90,6 +92,17 @@ export function allRoutes(services: Services, brand: string): Route[] {
     },
   ];
   return routes;
+}
+
+/** Both documents. @param brand stands in titles and in the names of the webhooks' headers */
+export function openApiDocuments(brand: string): Readonly<Record<Route['scope'], object>> {
+  // Only the descriptions of the routes are read: no handler runs, so none needs its services.
+  const routes = allRoutes({} as Services, brand);
+  const service = { name: brand, version: API_VERSION };
+  return {
+    partner: openApiDocument('partner', routes, service),
+    operator: openApiDocument('operator', routes, service),
+  };
 }
 
 /** What the server listens for: the table, the documents, health, and 404 for everything else. */
@@ -118,9 +131,8 @@ export function serverRoutes(
     };
   });
   const notFound = new ApiError(ERRORS.notFound);
-  const service = { name: options.brand, version: API_VERSION };
-  const documents = (['partner', 'operator'] as const).map((scope): ServerRoute => {
-    const text = JSON.stringify(openApiDocument(scope, routes, service));
+  const documents = Object.entries(openApiDocuments(options.brand)).map(([scope, document]): ServerRoute => {
+    const text = JSON.stringify(document);
     return {
       method: 'get',
       pattern: `${scope === 'partner' ? PARTNER_BASE : OPERATOR_BASE}/openapi.json`,

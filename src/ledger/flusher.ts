@@ -9,6 +9,8 @@
  *
  * Nothing is trimmed that is not committed; what is read again after a crash begins after the committed cursor.
  */
+import { firstIdAt, streamIdOf } from '../domain/entryId.js';
+import { ENTRY_KINDS } from '../domain/ledgerEntry.js';
 import type { NewEvent } from '../domain/webhook.js';
 import type { OnFailpoint } from '../failpoints.js';
 import { type CellLease, FencedError, haltCell } from '../postgres/cells.js';
@@ -17,7 +19,7 @@ import { bookEntries, ensurePartition, ProgressError } from '../postgres/ledger.
 import type { Ticket } from '../postgres/raffles.js';
 import type { RedisClient } from '../redis/client.js';
 import { outboxKey } from '../redis/keys.js';
-import { firstIdAt, NO_TOTALS, readOutbox, streamIdOf, type Totals, totalsBefore } from '../redis/records.js';
+import { NO_TOTALS, readOutbox, type Totals, totalsBefore } from '../redis/records.js';
 import { OutrunError, type Scripts } from '../redis/scripts.js';
 import type { BookedFlush } from './bookedTotals.js';
 import { markBooked, totalsAt, trimOutbox } from './outbox.js';
@@ -339,7 +341,7 @@ function ticketsOf(streamEntries: readonly [Buffer, Buffer[]][], raffles: Readon
   return streamEntries
     .flatMap(([, fields]) => readOutbox(fields[1]!))
     .flatMap(({ kind, gameId, requestId, id }) =>
-      kind === 'spin' && requestId !== null && raffles.has(gameId)
+      ENTRY_KINDS[kind].requestIds === 'spins' && requestId !== null && raffles.has(gameId)
         ? [{ gameId, requestId, entryId: id }]
         : [],
     );

@@ -1,14 +1,8 @@
 /** The outbox of a cell as its owner sees it: what is booked is trimmed, and the mark says how far that is. */
+import { streamIdOf } from '../domain/entryId.js';
 import type { RedisClient } from '../redis/client.js';
 import { cellKey, outboxKey } from '../redis/keys.js';
-import {
-  NO_TOTALS,
-  streamIdOf,
-  type Totals,
-  totalsBefore,
-  totalsOfLast,
-  writeBooked,
-} from '../redis/records.js';
+import { NO_TOTALS, type Totals, totalsBefore, totalsOfLast, writeBooked } from '../redis/records.js';
 import type { Scripts } from '../redis/scripts.js';
 
 /** Removes what the ledger has, up to a cursor (with); a trim that fails is made up for by the next one. */

@@ -2,16 +2,9 @@
  * Turns outbox records into ledger rows and sums, byte by byte: no text, no number and no object is made of what is only
  * carried from the one to the other. Both sides' layouts are theirs (redis/records.ts, postgres/ledger.ts).
  */
+import { entryOfCode } from '../domain/ledgerEntry.js';
 import { CopyWriter, type FlushTotals, ProgressError, ROW } from '../postgres/ledger.js';
-import {
-  OUTBOX,
-  OUTBOX_ADJUSTMENT,
-  OUTBOX_OPENING,
-  OUTBOX_SPIN,
-  outboxTimeMs,
-  readId,
-  readSafeInt64,
-} from '../redis/records.js';
+import { OUTBOX, outboxTimeMs, readId, readSafeInt64 } from '../redis/records.js';
 
 const COLON = 0x3a;
 const ZERO = 0x30;
@@ -87,7 +80,7 @@ export class Transcoder {
 
   /**
    * Takes the records of one stream entry.
-   * @throws ProgressError where a game's indices do not follow each other; Error where a record is of an unknown kind.
+   * @throws ProgressError where a game's indices do not follow each other; RangeError where a record is of an unknown kind.
    */
   add(batch: Buffer): void {
     let at = 0;
@@ -135,9 +128,7 @@ export class Transcoder {
 
   /** Writes the row and adds to the sums; gives the place of the next record. */
   #record(batch: Buffer, at: number): number {
-    const kind = batch[at + OUTBOX.kind]!;
-    if (kind !== OUTBOX_SPIN && kind !== OUTBOX_OPENING && kind !== OUTBOX_ADJUSTMENT)
-      throw new Error(`Outbox record of unknown kind ${kind}`);
+    const entry = entryOfCode(batch[at + OUTBOX.kind]!);
     const playerAt = at + OUTBOX.player;
     const requestAt = playerAt + batch.readUInt16LE(at + OUTBOX.playerLength);
     const end = requestAt + batch.readUInt16LE(at + OUTBOX.requestLength);
@@ -159,19 +150,19 @@ export class Transcoder {
     out.writeInt32BE(gameId, row + ROW.gameId);
     out.writeInt32BE(batch.readUInt32LE(at + OUTBOX.entryNumber), row + ROW.entryNumber);
     out.writeInt32BE(batch.readUInt16LE(at + OUTBOX.outcomeCode), row + ROW.outcomeCode);
-    out[row + ROW.kind + 1] = kind;
+    out[row + ROW.kind + 1] = entry.code;
     this.#copy.text(batch, idAt + 1, requestAt, false);
     this.#copy.text(batch, requestAt, end, requestAt === end);
 
     const credit = readSafeInt64(batch, at + OUTBOX.credit);
-    if (kind === OUTBOX_OPENING) {
+    if (entry.advancesGameIndex) this.#advance(gameId, index);
+    if (entry.counterpart === 'opening') {
       this.#add(this.#openings, partnerId, partnerId, 0, credit);
-    } else if (kind === OUTBOX_ADJUSTMENT) {
+    } else if (entry.counterpart === 'adjustment') {
       this.#adjusted(partnerId, credit);
     } else {
       const sum = this.#add(this.#games, gameId, partnerId, readSafeInt64(batch, at + OUTBOX.wager), credit);
-      this.#advance(gameId, index);
-      if (credit > sum.largeWinMicros) {
+      if (entry.countsAsSpin && credit > sum.largeWinMicros) {
         this.largeWins.push({
           entryId: readId(batch, at + OUTBOX.id),
           partnerId,

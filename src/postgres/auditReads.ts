@@ -39,7 +39,7 @@ const BLOCK_COLUMNS = 'game_id, from_index, to_index, nonce, seed, commitment, o
 /** Fields of the rows of {@link Snapshot.strayTickets}; `ofLedger` is 1 for a ticket, 0 for a requestId of none. */
 export const STRAY = { entryId: 0, gameId: 1, requestId: 2, ofLedger: 3 } as const;
 
-/** Kinds of ledger entries. */
+/** Codes of kinds, for the audit, which has constants of its own (audit/ledger.ts). */
 const SPIN = 1;
 const ADJUSTMENT = 3;
 /** How often it is looked whether the server is still there, while it works on one long statement. */

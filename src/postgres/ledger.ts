@@ -6,6 +6,7 @@
  * newest) and follows `previous_id`, at most 63 spins (and the adjustments among them) beyond what the page itself shows.
  */
 
+import { ENTRY_KINDS, type EntryKind, entryCodesSql, entryOfCode } from '../domain/ledgerEntry.js';
 import type { NewEvent } from '../domain/webhook.js';
 import { type CursorMove, moveCursor } from './cells.js';
 import { nextChange } from './changes.js';
@@ -17,16 +18,11 @@ const COPY = `
   COPY ledger (entry_id, previous_id, wager_micros, credit_micros, balance_micros, outcome_index, partner_id, game_id,
                entry_number, outcome_code, kind, player_id, request_id)
   FROM STDIN (FORMAT binary)`;
-const SPIN = 1;
-const ADJUSTMENT = 3;
-const KINDS: Readonly<Record<number, LedgerEntry['kind']>> = {
-  [SPIN]: 'spin',
-  2: 'opening',
-  [ADJUSTMENT]: 'adjustment',
-};
+/** The kinds that have the entry number of the entry before. */
+const UNNUMBERED = raw(entryCodesSql(({ takesEntryNumber }) => !takesEntryNumber));
 
 export interface LedgerEntry {
-  kind: 'spin' | 'opening' | 'adjustment';
+  kind: EntryKind;
   id: bigint;
   previousId: bigint;
   partnerId: number;
@@ -185,7 +181,7 @@ interface EntryRow {
 }
 
 const fromRow = (row: EntryRow): LedgerEntry => ({
-  kind: KINDS[row.kind]!,
+  kind: entryOfCode(row.kind).kind,
   id: row.entry_id,
   previousId: row.previous_id,
   partnerId: row.partner_id,
@@ -224,7 +220,7 @@ export async function findAdjustment(
   requestId: string,
 ): Promise<LedgerEntry | undefined> {
   const [row] = await sql<EntryRow[]>`
-    SELECT * FROM ledger WHERE kind = ${raw(String(ADJUSTMENT))} AND partner_id = ${partnerId}
+    SELECT * FROM ledger WHERE kind = ${raw(String(ENTRY_KINDS.adjustment.code))} AND partner_id = ${partnerId}
       AND request_id = ${requestId}`;
   return row === undefined ? undefined : fromRow(row);
 }
@@ -253,9 +249,9 @@ export async function entriesDown(
       UNION ALL
       SELECT l.* FROM walk w JOIN ledger l ON l.entry_id = w.previous_id
       WHERE w.entry_number > ${fromNumber - count + 1}
-         OR (w.entry_number = ${fromNumber - count + 1} AND w.kind = ${raw(String(ADJUSTMENT))})
+         OR (w.entry_number = ${fromNumber - count + 1} AND w.kind IN ${UNNUMBERED})
     )
-    SELECT * FROM walk WHERE entry_number <= ${fromNumber} AND kind <> ${raw(String(ADJUSTMENT))}
+    SELECT * FROM walk WHERE entry_number <= ${fromNumber} AND kind NOT IN ${UNNUMBERED}
     ORDER BY entry_number DESC`;
   return rows.map(fromRow);
 }

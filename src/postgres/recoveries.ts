@@ -1,7 +1,8 @@
 /** What a rebuild of Redis reads and writes down: outcomes voided, recoveries, and the checkpoints of players. */
+import { entryCellSql, entryTimeMs, idsIn } from '../domain/entryId.js';
 import { assertOwner, type CellLease } from './cells.js';
 import { audit } from './changes.js';
-import { arrayOf, type Sql, safe, type Transaction } from './client.js';
+import { arrayOf, raw, type Sql, safe, type Transaction } from './client.js';
 import { type CopyRow, readRows } from './copyReader.js';
 
 /** The next index of each game of a cell, as the ledger has it; games of which nothing is booked or voided are left out. */
@@ -198,7 +199,7 @@ export async function checkpointPlayers(sql: Sql, minAgeMs: number): Promise<num
       SELECT cell, unchecked_from, cursor_id FROM cells WHERE unchecked_from IS NOT NULL`;
     const oldest = cells.reduce((id, each) => (each.unchecked_from < id ? each.unchecked_from : id), MAX_ID);
     let newest = cells.reduce((id, each) => (each.cursor_id > id ? each.cursor_id : id), 0n);
-    if (cells.length === 0 || Number((newest - oldest) >> 22n) < minAgeMs) return undefined;
+    if (cells.length === 0 || entryTimeMs(newest - oldest) < minAgeMs) return undefined;
     const end = oldest + CHECKPOINT_SLICE;
     if (newest > end) newest = end;
     await tx.patiently();
@@ -215,7 +216,7 @@ export async function checkpointPlayers(sql: Sql, minAgeMs: number): Promise<num
       FROM (
         SELECT max(entry_id) AS entry_id, min(entry_id) AS first_id
         FROM ledger JOIN unnest(${ranges[0]}::int[], ${ranges[1]}::bigint[], ${ranges[2]}::bigint[]) AS c(cell, from_id, to_id)
-          ON (entry_id >> 14) & 255 = c.cell AND entry_id BETWEEN c.from_id AND c.to_id
+          ON ${raw(entryCellSql('entry_id'))} = c.cell AND entry_id BETWEEN c.from_id AND c.to_id
         WHERE entry_id BETWEEN ${oldest} AND ${newest}
         GROUP BY partner_id, player_id
       ) AS n JOIN ledger l USING (entry_id)
@@ -233,7 +234,7 @@ export async function checkpointPlayers(sql: Sql, minAgeMs: number): Promise<num
 
 const MAX_ID = 2n ** 63n - 1n;
 /** Two minutes, as entry ids count: a statement of a second or two where much is spun. */
-const CHECKPOINT_SLICE = 120_000n << 22n;
+const CHECKPOINT_SLICE = idsIn(120_000);
 
 /** Players of a cell as of the checkpoint. */
 export async function readCheckpoint(
@@ -279,7 +280,7 @@ export async function readEntriesFrom(
     const rows = tx.read(`
       COPY (SELECT entry_id, partner_id, player_id, entry_number, outcome_code, balance_micros, game_id, request_id,
               kind, credit_micros
-            FROM ledger WHERE entry_id >= ${fromId} AND (entry_id >> 14) & 255 = ${cell})
+            FROM ledger WHERE entry_id >= ${fromId} AND ${entryCellSql('entry_id')} = ${cell})
       TO STDOUT (FORMAT binary)`);
     await readRows(rows, onRow, onPause);
   });

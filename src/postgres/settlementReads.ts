@@ -1,11 +1,8 @@
 /** What `spindle settlement verify` reads, all of it from one snapshot; nothing is written or locked. */
+import { entryOfCode } from '../domain/ledgerEntry.js';
 import type { ReportStatus } from '../domain/settlement.js';
 import { raw, type Sql, type Transaction } from './client.js';
 import { FIRST_DAY } from './settlements.js';
-
-/** Kinds of ledger entries (0001_backbone.sql, 0004_adjustments.sql). */
-const SPIN = 1;
-const ADJUSTMENT = 3;
 
 /** A report's place in the chain. */
 export interface Link {
@@ -134,9 +131,10 @@ async function ledgerSums(
     const before = sums.get(row.partner_id);
     const games = new Map(before?.games);
     let adjustmentsMicros = before?.adjustmentsMicros ?? 0n;
-    if (row.kind === SPIN) {
+    const { counterpart } = entryOfCode(row.kind);
+    if (counterpart === 'game') {
       games.set(row.game_id, { spins: row.entries, wageredMicros: row.wagered, paidMicros: row.credited });
-    } else if (row.kind === ADJUSTMENT) adjustmentsMicros += row.credited;
+    } else if (counterpart === 'adjustment') adjustmentsMicros += row.credited;
     sums.set(row.partner_id, { games, adjustmentsMicros, rows: (before?.rows ?? 0) + Number(row.entries) });
   }
   return sums;

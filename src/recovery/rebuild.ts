@@ -14,6 +14,8 @@ import {
   writeFingerprint,
   writeRequestKey,
 } from '../cells/batchCodec.js';
+import { entryTimeMs, firstIdAt } from '../domain/entryId.js';
+import { entryOfCode } from '../domain/ledgerEntry.js';
 import type { OnFailpoint } from '../failpoints.js';
 import type { CellLease } from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
@@ -40,8 +42,6 @@ import {
 import {
   adjustmentFingerprint,
   adjustmentKey,
-  entryTimeMs,
-  firstIdAt,
   NO_TOTALS,
   writeBooked,
   writeBound,
@@ -178,7 +178,7 @@ async function fillPlayersAndRequests(
         const field = playerField(partnerId, playerId);
         const known = players.get(field);
         const entryNumber = row.int(3);
-        const firstId = row.int(8) === OPENING ? entryId : known?.firstId;
+        const firstId = entryOfCode(row.int(8)).opensPlayer ? entryId : known?.firstId;
         if (known === undefined || known.entryId < entryId) {
           players.set(field, {
             partnerId,
@@ -195,7 +195,7 @@ async function fillPlayersAndRequests(
       }
       if (entryId >= boundFrom && !row.isNull(7)) {
         const [key, fingerprint] =
-          row.int(8) === ADJUSTMENT
+          entryOfCode(row.int(8)).requestIds === 'adjustments'
             ? [adjustmentKey(partnerId, row.text(7)), adjustmentFingerprint(playerId, row.safe(9))]
             : spinBinding(partnerId, row.text(7), row.int(6), playerId);
         const entryPeriod = Math.floor(entryTimeMs(entryId) / 1000 / idempotencyPeriodSeconds);
@@ -248,10 +248,6 @@ function spinBinding(
   writeFingerprint(fingerprint, 0, gameId, playerId);
   return [key, fingerprint];
 }
-
-/** Kinds of ledger entries. */
-const OPENING = 2;
-const ADJUSTMENT = 3;
 
 /** How often it is written down how far a long rebuild is. */
 const PROGRESS_MS = 1000;

@@ -13,7 +13,6 @@ import {
   readGame,
   readOutbox,
   readTotals,
-  streamIdOf,
   type Totals,
   totalsOfLast,
 } from './records.js';
@@ -81,14 +80,7 @@ const OUTBOX_ENTRIES = 32;
 const LAST_BYTES = [8, 20];
 const BOOKED_BYTES = 20;
 const TOTALS_BYTES = 12;
-const SEQUENCE_MAX = 16_383n;
 const BLOCK_KEY = /^\{c(\d+)\}:block:(\d+):(\d+)$/;
-
-/** A stream id after which the first entry of the stream is the one that this ledger entry is in. */
-export function streamIdBefore(entryId: bigint): string {
-  const hasOneBefore = (entryId & SEQUENCE_MAX) > 0n;
-  return hasOneBefore ? streamIdOf(entryId - 1n) : `${(entryId >> 22n) - 1n}-${SEQUENCE_MAX}`;
-}
 
 export function openRedisAuditReads(redis: RedisClient): RedisAuditReads {
   async function* fields(key: string): AsyncGenerator<Field[]> {

@@ -3,6 +3,8 @@
  * Money is read as a JS safe integer: the scripts hold balances within ±9e15 micro-USD.
  */
 import { createHash } from 'node:crypto';
+import { entryTimeMs, entryTimeMsOfWords, makeEntryId, SEQUENCE_MAX } from '../domain/entryId.js';
+import { type EntryKind, entryOfCode } from '../domain/ledgerEntry.js';
 
 /** What a spin came to, in the order of the codes in lua/deal.lua. */
 export const SPIN_STATUS = {
@@ -31,20 +33,9 @@ export function readSafeInt64(buffer: Buffer, offset: number): number {
 /** An unsigned 64-bit id as BigInt. */
 export const readId = (buffer: Buffer, offset: number): bigint => buffer.readBigUInt64LE(offset);
 
-/** Milliseconds since the epoch at which the entry with this id was made. */
-export const entryTimeMs = (id: bigint): number => Number(id >> 22n);
-
-/** The smallest entry id of a moment; ids of that moment and later are not below it. */
-export const firstIdAt = (timeMs: number): bigint => BigInt(timeMs) << 22n;
-
 /** The id of a cell's newest ledger entry, from the field `last` of its hash. */
 export const newestEntryId = (last: Buffer, cell: number): bigint =>
-  (BigInt(last.readUIntLE(0, 6)) << 22n) | (BigInt(cell) << 14n) | BigInt(last.readUInt16LE(6));
-
-const SEQUENCE_MASK = 16_383n;
-
-/** The outbox entry that ends with this ledger entry, or would. */
-export const streamIdOf = (id: bigint): string => `${id >> 22n}-${id & SEQUENCE_MASK}`;
+  makeEntryId({ timeMs: last.readUIntLE(0, 6), cell, sequence: last.readUInt16LE(6) });
 
 /** Ledger entries, and their bytes in the outbox, summed since the cell's epoch began. */
 export interface Totals {
@@ -93,7 +84,7 @@ export function writeBooked({ id, totals }: Booked): Buffer {
 export function writeLast(timeMs: number): Buffer {
   const buffer = Buffer.alloc(8 + TOTALS_BYTES);
   buffer.writeUIntLE(timeMs, 0, 6);
-  buffer.writeUInt16LE(Number(SEQUENCE_MASK), 6);
+  buffer.writeUInt16LE(SEQUENCE_MAX, 6);
   return buffer;
 }
 
@@ -147,7 +138,7 @@ export function readPlayer(record: Buffer): PlayerRecord {
 
 /** One entry of the ledger as the outbox carries it; the byte strings are views into the stream entry. */
 export interface OutboxRecord {
-  kind: 'spin' | 'opening' | 'adjustment';
+  kind: EntryKind;
   id: bigint;
   /** When it was made, milliseconds since the epoch; also in the id. */
   timeMs: number;
@@ -170,7 +161,7 @@ export interface OutboxRecord {
 
 /** Where the members of an outbox record are, from its first byte; little endian. lua/deal.lua and adjust.lua write it. */
 export const OUTBOX = {
-  /** u8: 1 spin, 2 opening, 3 adjustment. */
+  /** u8: the code of an EntryDefinition (domain/ledgerEntry.ts) */
   kind: 0,
   /** u32 */
   gameId: 1,
@@ -197,30 +188,20 @@ export const OUTBOX = {
   player: 61,
 } as const;
 
-export const OUTBOX_SPIN = 1;
-export const OUTBOX_OPENING = 2;
-export const OUTBOX_ADJUSTMENT = 3;
-const KINDS: Readonly<Record<number, OutboxRecord['kind']>> = {
-  [OUTBOX_SPIN]: 'spin',
-  [OUTBOX_OPENING]: 'opening',
-  [OUTBOX_ADJUSTMENT]: 'adjustment',
-};
-
-/** When the entry of the record at `at` was made: the upper 41 bits of its id, taken without a BigInt. */
+/** When the entry of the record at `at` was made, milliseconds since the epoch. */
 export const outboxTimeMs = (batch: Buffer, at: number): number =>
-  batch.readUInt32LE(at + OUTBOX.id + 4) * 1024 + (batch.readUInt32LE(at + OUTBOX.id) >>> 22);
+  entryTimeMsOfWords(batch.readUInt32LE(at + OUTBOX.id + 4), batch.readUInt32LE(at + OUTBOX.id));
 
 /**
  * Reads all entries of one outbox stream entry, oldest first: for people, tests and tickets; for rows the flusher has its
  * own way.
- * @throws Error where one is of an unknown kind.
+ * @throws RangeError where one is of an unknown kind.
  */
 export function readOutbox(batch: Buffer): OutboxRecord[] {
   const records: OutboxRecord[] = [];
   let at = 0;
   while (at < batch.length) {
-    const kind = KINDS[batch[at + OUTBOX.kind]!];
-    if (kind === undefined) throw new Error(`Outbox record of unknown kind ${batch[at + OUTBOX.kind]}`);
+    const { kind } = entryOfCode(batch[at + OUTBOX.kind]!);
     const playerAt = at + OUTBOX.player;
     const requestAt = playerAt + batch.readUInt16LE(at + OUTBOX.playerLength);
     const end = requestAt + batch.readUInt16LE(at + OUTBOX.requestLength);

@@ -5,12 +5,13 @@
  * back and are booked in their order. So it is where the cell has a booked entry of a later day; or where Redis, being the
  * one that the cell was prepared for, has passed the day's end and holds nothing of that day that is not booked.
  */
+
+import { firstIdAt } from '../domain/entryId.js';
 import { ApiError, ERRORS } from '../domain/errors.js';
 import { DAY_MS, dayOf, shiftDay, startOf } from '../domain/settlement.js';
 import type { OnReport, StoredReport, UnsettledDay } from '../postgres/settlements.js';
 import type { Store } from '../postgres/store.js';
 import type { Lookups } from '../redis/lookups.js';
-import { firstIdAt } from '../redis/records.js';
 
 export interface SettlementOptions {
   readonly store: Store;

@@ -3,6 +3,8 @@
  * reports are made of is used here: the newest revision of each day is computed anew from the ledger's rows. Whoever writes
  * a report anew with a right hash is told by the next report's previousHash, and by the audit log, which has every hash.
  */
+
+import { firstIdAt } from '../domain/entryId.js';
 import {
   composeReport,
   DAY_MS,
@@ -20,7 +22,6 @@ import {
   type SettlementSnapshot,
   withSettlementSnapshot,
 } from '../postgres/settlementReads.js';
-import { firstIdAt } from '../redis/records.js';
 
 export interface Difference {
   readonly partnerId: number;

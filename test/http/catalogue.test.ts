@@ -34,17 +34,23 @@ interface Operation {
   operationId: string;
   parameters: { name: string; in: string; required?: boolean; schema: AnySchema }[];
   requestBody?: { content: Record<string, { schema: AnySchema }> };
-  responses: Record<
-    string,
-    { description: string; headers: Record<string, unknown>; content?: Record<string, { schema: AnySchema }> }
-  >;
+  responses: Record<string, Response | { $ref: string }>;
+}
+interface Response {
+  description: string;
+  headers: Record<string, unknown>;
+  content?: Record<string, { schema: AnySchema }>;
 }
 interface Document {
   openapi: string;
   info: { title: string; version: string };
   servers: { url: string }[];
   paths: Record<string, Record<string, Operation>>;
-  components: { schemas: Record<string, AnySchema>; securitySchemes: Record<string, unknown> };
+  components: {
+    responses: Record<string, Response>;
+    schemas: Record<string, AnySchema>;
+    securitySchemes: Record<string, unknown>;
+  };
 }
 const SCOPES = ['partner', 'operator'] as const;
 type Scope = (typeof SCOPES)[number];
@@ -76,15 +82,32 @@ afterAll(async () => {
   await stores.drop();
 });
 
-const operationsOf = (scope: Scope) =>
+interface Located {
+  path: string;
+  method: string;
+  operation: Operation;
+}
+const operationsOf = (scope: Scope): Located[] =>
   Object.entries(documents[scope].paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
   );
 
+/** Where a response of a document stands, and what it is: a reference is followed. */
+function found(scope: Scope, pointer: string): { pointer: string; response: Response } | undefined {
+  const value = at(documents[scope], pointer) as Response | { $ref: string } | undefined;
+  if (value === undefined) return undefined;
+  return '$ref' in value ? found(scope, value.$ref.slice(1)) : { pointer, response: value };
+}
+
+/** The path of names in a document as a JSON Pointer. */
+const pointerOf = (names: readonly string[]): string =>
+  `/${names.map((name) => name.replaceAll('~', '~0').replaceAll('/', '~1')).join('/')}`;
+
 /** The codes that an operation can answer with, with the statuses under which they stand. */
-function codesOf(operation: Operation): Map<string, number[]> {
+function codesOf(scope: Scope, { path, method, operation }: Located): Map<string, number[]> {
   const codes = new Map<string, number[]>();
-  for (const [status, response] of Object.entries(operation.responses)) {
+  for (const status of Object.keys(operation.responses)) {
+    const { response } = found(scope, pointerOf(['paths', path, method, 'responses', status]))!;
     for (const [code] of response.description.matchAll(/KS-\d{4}/g)) {
       codes.set(code, [...(codes.get(code) ?? []), Number(status)]);
     }
@@ -106,20 +129,19 @@ const at = (value: unknown, pointer: string): unknown =>
 /** Validates an answer against what the document says of it. */
 function expectDocumented(scope: Scope, method: string, path: string, answer: Answer): void {
   const what = `${method} ${path} ${answer.status} ${answer.text}`;
-  const pointer = ['paths', path, method, 'responses', String(answer.status)];
-  const escaped = `/${pointer.map((name) => name.replaceAll('~', '~0').replaceAll('/', '~1')).join('/')}`;
-  const response = at(documents[scope], escaped) as Operation['responses'][string] | undefined;
-  expect(response, what).toBeDefined();
-  for (const name of Object.keys(response!.headers)) {
+  const documented = found(scope, pointerOf(['paths', path, method, 'responses', String(answer.status)]));
+  expect(documented, what).toBeDefined();
+  const { pointer, response } = documented!;
+  for (const name of Object.keys(response.headers)) {
     if (name !== 'Retry-After' && name !== 'Idempotent-Replayed')
       expect(answer.headers.get(name), what).not.toBeNull();
   }
-  if (response!.content === undefined) {
+  if (response.content === undefined) {
     expect(answer.text).toBe('');
     return;
   }
   expect(answer.headers.get('content-type')).toBe('application/json');
-  const fragment = `${escaped}/content/application~1json/schema`;
+  const fragment = `${pointer}/content/application~1json/schema`;
   const validate: ValidateFunction = ajv.compile({ $ref: `${scope}#${encodeURI(fragment)}` });
   expect(validate(answer.body), `${what} ${JSON.stringify(validate.errors)}`).toBe(true);
 }
@@ -129,7 +151,8 @@ const sourceFiles = (): { path: string; text: string }[] =>
     readdirSync(join(ROOT, folder), { recursive: true, withFileTypes: true })
       .filter((file) => file.isFile())
       .map((file) => join(file.parentPath, file.name))
-      .filter((path) => !path.endsWith(join('domain', 'errors.ts')))
+      // Types are made of the documents, which list the codes of each operation.
+      .filter((path) => !path.endsWith(join('domain', 'errors.ts')) && !path.endsWith('.d.ts'))
       .map((path) => ({ path, text: readFileSync(path, 'utf8') })),
   );
 
@@ -212,7 +235,9 @@ describe('docs/errors.md', () => {
         const ids = scope === undefined ? named : idsOf(scope).filter((id) => !named.includes(id));
         for (const id of ids) documented.add(id);
       }
-      const actual = SCOPES.flatMap(operationsOf).filter(({ operation }) => codesOf(operation).has(code!));
+      const actual = SCOPES.flatMap((scope) =>
+        operationsOf(scope).filter((operation) => codesOf(scope, operation).has(code!)),
+      );
       expect([...documented].sort(), code).toEqual(
         actual.map(({ operation }) => operation.operationId).sort(),
       );
@@ -221,6 +246,11 @@ describe('docs/errors.md', () => {
 });
 
 describe.each(SCOPES)('the OpenAPI document of the %s API', (scope) => {
+  test('is the file of the contract', () => {
+    const file = readFileSync(join(ROOT, 'openapi', `${scope}.v1.json`), 'utf8');
+    expect(documents[scope]).toEqual(JSON.parse(file));
+  });
+
   test('is OpenAPI 3.1 whose references resolve and whose schemas compile', () => {
     const document = documents[scope];
     expect(document.openapi).toMatch(/^3\.1\.\d+$/);
@@ -229,14 +259,19 @@ describe.each(SCOPES)('the OpenAPI document of the %s API', (scope) => {
     for (const [, pointer] of JSON.stringify(document).matchAll(/"\$ref":"#([^"]*)"/g)) {
       expect(at(document, pointer!), pointer).toBeDefined();
     }
+    const compiled = new Set<string>();
     for (const { operation } of operationsOf(scope)) {
       const { parameters, requestBody, responses } = operation;
-      const bodies = [requestBody, ...Object.values(responses)].flatMap((part) =>
+      const inline = Object.values(responses).filter((each): each is Response => !('$ref' in each));
+      const shared = Object.values(document.components.responses);
+      const bodies = [requestBody, ...inline, ...shared].flatMap((part) =>
         Object.values(part?.content ?? {}),
       );
       for (const schema of [...bodies, ...parameters].map((part) => part.schema)) {
         // Shown inside a document, `#` is the document.
         const text = JSON.stringify(schema).replaceAll('"$ref":"#', `"$ref":"${scope}#`);
+        if (compiled.has(text)) continue;
+        compiled.add(text);
         expect(() => ajv.compile(JSON.parse(text)), operation.operationId).not.toThrow();
       }
     }
@@ -255,8 +290,9 @@ describe.each(SCOPES)('the OpenAPI document of the %s API', (scope) => {
   });
 
   test('gives each code under its status of the catalogue, KS-4101 under 413 too where there is a body', () => {
-    for (const { operation } of operationsOf(scope)) {
-      for (const [code, statuses] of codesOf(operation)) {
+    for (const located of operationsOf(scope)) {
+      const { operation } = located;
+      for (const [code, statuses] of codesOf(scope, located)) {
         const entry = byCode.get(code);
         expect(entry?.reserved, code).toBeUndefined();
         const also413 = code === ERRORS.validationFailed.code && operation.requestBody !== undefined;

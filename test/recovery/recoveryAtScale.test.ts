@@ -5,9 +5,9 @@
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { firstIdAt } from '../../src/domain/entryId.js';
 import { connectPostgres } from '../../src/postgres/client.js';
 import { ensurePartition } from '../../src/postgres/ledger.js';
-import { firstIdAt } from '../../src/redis/records.js';
 import { booksHold } from '../support/books.js';
 import {
   freshStores,

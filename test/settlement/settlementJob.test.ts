@@ -3,9 +3,10 @@ import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { readConfig } from '../../src/config.js';
+import { firstIdAt } from '../../src/domain/entryId.js';
 import type { OnReport } from '../../src/postgres/settlements.js';
 import { cellKey, outboxKey } from '../../src/redis/keys.js';
-import { firstIdAt, OUTBOX } from '../../src/redis/records.js';
+import { OUTBOX } from '../../src/redis/records.js';
 import { dueDay } from '../../src/settlement/schedule.js';
 import { freshStores, startService, type TestStores, until } from '../support/service.js';
 import {

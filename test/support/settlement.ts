@@ -2,13 +2,13 @@
 import { createHash } from 'node:crypto';
 import type { Redis } from 'ioredis';
 import type postgres from 'postgres';
+import { firstIdAt } from '../../src/domain/entryId.js';
 import { connectPostgres } from '../../src/postgres/client.js';
 import type { OnReport, UnsettledDay } from '../../src/postgres/settlements.js';
 import { openStore } from '../../src/postgres/store.js';
 import { connectRedis, openRedisClient } from '../../src/redis/client.js';
 import { cellKey } from '../../src/redis/keys.js';
 import { openLookups } from '../../src/redis/lookups.js';
-import { firstIdAt } from '../../src/redis/records.js';
 import { SettlementJob } from '../../src/settlement/job.js';
 import { Settlements } from '../../src/settlement/settlements.js';
 import { type Client, parSheet, type TestPartner, type TestStores, until } from './service.js';

@@ -3,7 +3,7 @@
 import type { Adjusted, AdjustedPartner } from '../../cells/adjuster.js';
 import { ApiError, ERRORS, type Fault } from '../../domain/errors.js';
 import { decimalTextToMicros, MAX_MICROS, microsToUsdText } from '../../domain/money.js';
-import { AdjustmentBody, AdjustmentOrder, AdjustmentResponse } from '../../domain/requests.js';
+import { AdjustmentBody, AdjustmentOrder, AdjustmentResponse, PATH } from '../../domain/requests.js';
 import type { SpinIds } from '../../domain/spinId.js';
 import type { Adjustment } from '../../postgres/adjustments.js';
 import type { Store } from '../../postgres/store.js';
@@ -68,7 +68,9 @@ export const adjustmentRoutes = (services: AdjustmentServices): Route[] => [
   {
     method: 'post',
     path: '/partners/{id}/players/{playerId}/adjustments',
+    params: { id: PATH.partnerId, playerId: PATH.playerId },
     operationId: 'adjustBalance',
+    tag: 'Players',
     summary: "Adjust a player's balance, once for each requestId; a player that is not known is made",
     scope: 'operator',
     body: AdjustmentBody,

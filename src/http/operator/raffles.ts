@@ -2,7 +2,7 @@
 import { ApiError, ERRORS } from '../../domain/errors.js';
 import { microsToUsdText } from '../../domain/money.js';
 import { checkPrizeTable, prizeTableUsd } from '../../domain/raffle.js';
-import { PoolResponse, RaffleBody, RaffleResponse } from '../../domain/requests.js';
+import { PATH, PoolResponse, RaffleBody, RaffleResponse } from '../../domain/requests.js';
 import { Semaphore } from '../../semaphore.js';
 import { type GameServices, gameOf } from '../partner/games.js';
 import { learn, pathId, type Route } from '../route.js';
@@ -41,7 +41,9 @@ export const raffleRoutes = (services: GameServices, reveal = revealer(services)
   {
     method: 'post',
     path: '/partners/{id}/raffles',
+    params: { id: PATH.partnerId },
     operationId: 'createRaffle',
+    tag: 'Raffles',
     summary: 'Make a raffle from a certified prize table; its pool is sealed within seconds',
     scope: 'operator',
     body: RaffleBody,
@@ -78,7 +80,9 @@ export const raffleRoutes = (services: GameServices, reveal = revealer(services)
   {
     method: 'get',
     path: '/games/{id}/pool',
+    params: { id: PATH.gameId },
     operationId: 'getPool',
+    tag: 'Raffles',
     summary: 'The sealed pool of a raffle: its commitment; once the last ticket is sold, all that proves it',
     scope: 'partner',
     status: 200,

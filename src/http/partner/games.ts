@@ -9,12 +9,14 @@ import {
   GameList,
   GamePatch,
   GameResponse,
+  ID_MAX,
   OperatorGame,
+  PATH,
 } from '../../domain/requests.js';
 import type { GameRow } from '../../postgres/games.js';
 import type { Store } from '../../postgres/store.js';
 import type { Lookups } from '../../redis/lookups.js';
-import { ID_MAX, learn, pathId, type Route } from '../route.js';
+import { learn, pathId, type Route } from '../route.js';
 
 const WAGER_FIELDS = ['minWagerUsd', 'maxWagerUsd', 'wagerIncrementUsd'] as const;
 
@@ -91,6 +93,7 @@ export const gameRoutes = (services: GameServices): Route[] => [
     method: 'post',
     path: '/games',
     operationId: 'registerGame',
+    tag: 'Games',
     summary: 'Register a slot game on an active PAR sheet',
     scope: 'partner',
     body: GameBody,
@@ -140,6 +143,7 @@ export const gameRoutes = (services: GameServices): Route[] => [
     method: 'get',
     path: '/games',
     operationId: 'listGames',
+    tag: 'Games',
     summary: "List the partner's games",
     scope: 'partner',
     status: 200,
@@ -155,7 +159,9 @@ export const gameRoutes = (services: GameServices): Route[] => [
   {
     method: 'get',
     path: '/games/{id}',
+    params: { id: PATH.gameId },
     operationId: 'getGame',
+    tag: 'Games',
     summary: 'A game with its queue and its totals',
     scope: 'operator',
     status: 200,
@@ -172,7 +178,9 @@ export const gameRoutes = (services: GameServices): Route[] => [
   {
     method: 'patch',
     path: '/games/{id}',
+    params: { id: PATH.gameId },
     operationId: 'updateGame',
+    tag: 'Games',
     summary: 'Suspend a game, or make it active again',
     scope: 'operator',
     body: GamePatch,
@@ -194,7 +202,9 @@ export const gameRoutes = (services: GameServices): Route[] => [
   {
     method: 'post',
     path: '/games/{id}/blocks',
+    params: { id: PATH.gameId },
     operationId: 'makeBlocks',
+    tag: 'Games',
     summary: 'Make outcome blocks now, beyond what demand calls for',
     scope: 'operator',
     body: BlocksBody,

@@ -1,7 +1,13 @@
 /** PAR sheets: upload and list (docs/contract.md §6). */
 import { ApiError, ERRORS } from '../../domain/errors.js';
 import { checkParSheet, type ParSheet, ParSheetBody } from '../../domain/par.js';
-import { OperatorParSheet, ParSheetList, ParSheetPatch, ParSheetResponse } from '../../domain/requests.js';
+import {
+  OperatorParSheet,
+  PATH,
+  ParSheetList,
+  ParSheetPatch,
+  ParSheetResponse,
+} from '../../domain/requests.js';
 import type { Store } from '../../postgres/store.js';
 import { pathId, type Route } from '../route.js';
 
@@ -22,6 +28,7 @@ export const parSheetRoutes = (store: Store): Route[] => [
     method: 'post',
     path: '/par-sheets',
     operationId: 'uploadParSheet',
+    tag: 'PAR sheets',
     summary: 'Upload a PAR sheet',
     scope: 'partner',
     bodyLimit: UPLOAD_LIMIT,
@@ -41,6 +48,7 @@ export const parSheetRoutes = (store: Store): Route[] => [
     method: 'get',
     path: '/par-sheets',
     operationId: 'listParSheets',
+    tag: 'PAR sheets',
     summary: 'List the active PAR sheets',
     scope: 'partner',
     status: 200,
@@ -55,7 +63,9 @@ export const parSheetRoutes = (store: Store): Route[] => [
   {
     method: 'patch',
     path: '/par-sheets/{id}',
+    params: { id: PATH.parSheetId },
     operationId: 'updateParSheet',
+    tag: 'PAR sheets',
     summary: 'Retire a PAR sheet: no further game can be registered on it',
     scope: 'operator',
     body: ParSheetPatch,

@@ -1,14 +1,15 @@
 /** Players and their spins, read from Redis (now) and the ledger (what was booked). */
 import { createHmac } from 'node:crypto';
+import { entryTimeMs } from '../../domain/entryId.js';
 import { ApiError, ERRORS } from '../../domain/errors.js';
 import type { Game, Partner } from '../../domain/game.js';
+import { ENTRY_KINDS } from '../../domain/ledgerEntry.js';
 import { microsToUsdText } from '../../domain/money.js';
-import { Page, PlayerResponse, PlayerSpins, SpinRecord } from '../../domain/requests.js';
+import { PATH, Page, PlayerResponse, PlayerSpins, SpinRecord } from '../../domain/requests.js';
 import type { SpinIds } from '../../domain/spinId.js';
 import type { LedgerEntry } from '../../postgres/ledger.js';
 import type { Store } from '../../postgres/store.js';
 import type { Lookups } from '../../redis/lookups.js';
-import { entryTimeMs } from '../../redis/records.js';
 import type { Route } from '../route.js';
 import { knownGame } from './games.js';
 import { spinResponse } from './spinResponse.js';
@@ -42,6 +43,8 @@ async function booked(store: Store, cell: number, entryId: bigint): Promise<void
   }
 }
 
+const isShownAsSpin = ({ kind }: LedgerEntry): boolean => ENTRY_KINDS[kind].history === 'spin';
+
 /** A booked spin as its response was, with further members put behind. */
 async function spinRecord(
   services: PlayerServices,
@@ -72,7 +75,9 @@ export const playerRoutes = (services: PlayerServices): Route[] => {
     {
       method: 'get',
       path: '/players/{playerId}',
+      params: { playerId: PATH.playerId },
       operationId: 'getPlayer',
+      tag: 'Players',
       summary: 'A player, by the identifier that its spins carry',
       scope: 'partner',
       status: 200,
@@ -93,7 +98,9 @@ export const playerRoutes = (services: PlayerServices): Route[] => {
     {
       method: 'get',
       path: '/players/{playerId}/spins',
+      params: { playerId: PATH.playerId },
       operationId: 'listPlayerSpins',
+      tag: 'Spins',
       summary: 'The spins of a player, newest first',
       scope: 'partner',
       query: Page,
@@ -114,7 +121,7 @@ export const playerRoutes = (services: PlayerServices): Route[] => {
         const newest = { id: player.newestEntryId, entryNumber: player.entries };
         const { partnerId } = partner;
         const entries = await store.entriesDown({ partnerId, playerId, newest }, fromNumber, limit);
-        const spins = entries.filter((entry) => entry.kind === 'spin');
+        const spins = entries.filter(isShownAsSpin);
         const records = spins.map((entry) => spinRecord(services, partner, entry, {}));
         return { spins: await Promise.all(records), page, limit, total };
       },
@@ -122,7 +129,9 @@ export const playerRoutes = (services: PlayerServices): Route[] => {
     {
       method: 'get',
       path: '/spins/{spinId}',
+      params: { spinId: PATH.spinId },
       operationId: 'getSpin',
+      tag: 'Spins',
       summary: 'A spin, as it was answered',
       scope: 'partner',
       status: 200,
@@ -134,7 +143,7 @@ export const playerRoutes = (services: PlayerServices): Route[] => {
         if (meant === undefined || meant.partnerId !== partner.partnerId) throw new ApiError(ERRORS.notFound);
         await booked(store, partner.cell, meant.entryId);
         const entry = await store.findEntry(meant.entryId);
-        if (entry === undefined || entry.kind !== 'spin') throw new ApiError(ERRORS.notFound);
+        if (entry === undefined || !isShownAsSpin(entry)) throw new ApiError(ERRORS.notFound);
         return spinRecord(services, partner, entry, { playerId: entry.playerId });
       },
     },

@@ -3,6 +3,7 @@ import { ApiError, ERRORS } from '../../domain/errors.js';
 import {
   DisputeBody,
   JudgedRevision,
+  PATH,
   Page,
   ReadRevision,
   SettlementList,
@@ -54,6 +55,7 @@ export const settlementRoutes = ({ store, settlements }: SettlementServices): Ro
       method: 'get',
       path: '/settlements',
       operationId: 'listSettlements',
+      tag: 'Settlements',
       summary: 'The settlement reports, newest first, the newest revision of each day',
       scope: 'partner',
       query: Page,
@@ -71,7 +73,9 @@ export const settlementRoutes = ({ store, settlements }: SettlementServices): Ro
     {
       method: 'get',
       path: '/settlements/{date}',
+      params: { date: PATH.reportDate },
       operationId: 'getSettlement',
+      tag: 'Settlements',
       summary: 'The settlement report of a UTC day; with `Accept: text/csv` its breakdown by game',
       scope: 'partner',
       query: ReadRevision,
@@ -90,7 +94,9 @@ export const settlementRoutes = ({ store, settlements }: SettlementServices): Ro
     {
       method: 'post',
       path: '/settlements/{date}/acknowledge',
+      params: { date: PATH.reportDate },
       operationId: 'acknowledgeSettlement',
+      tag: 'Settlements',
       summary: 'Acknowledge the newest revision of a report, for good',
       scope: 'partner',
       query: JudgedRevision,
@@ -103,7 +109,9 @@ export const settlementRoutes = ({ store, settlements }: SettlementServices): Ro
     {
       method: 'post',
       path: '/settlements/{date}/dispute',
+      params: { date: PATH.reportDate },
       operationId: 'disputeSettlement',
+      tag: 'Settlements',
       summary: 'Dispute the newest revision of a report; the operator answers with a new one',
       scope: 'partner',
       body: DisputeBody,
@@ -118,7 +126,9 @@ export const settlementRoutes = ({ store, settlements }: SettlementServices): Ro
     {
       method: 'post',
       path: '/partners/{id}/settlements/{date}',
+      params: { id: PATH.partnerId, date: PATH.reportDate },
       operationId: 'makeSettlement',
+      tag: 'Settlements',
       summary:
         'Make the report of a day now, or a new revision of it; PENDING where not all of the day is in the ledger yet',
       scope: 'operator',

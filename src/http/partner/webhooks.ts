@@ -5,6 +5,7 @@ import { ApiError, ERRORS, type ErrorEntry, type Fault } from '../../domain/erro
 import type { Environment } from '../../domain/game.js';
 import {
   DeliveryPage,
+  PATH,
   Page,
   ResendBody,
   Resent,
@@ -92,6 +93,7 @@ export const webhookRoutes = (services: WebhookServices): Route[] => {
       method: 'post',
       path: '/webhooks',
       operationId: 'registerWebhook',
+      tag: 'Webhooks',
       summary: 'Register a URL for events; its signing secret is shown this once',
       scope: 'partner',
       body: WebhookBody,
@@ -122,6 +124,7 @@ export const webhookRoutes = (services: WebhookServices): Route[] => {
       method: 'get',
       path: '/webhooks',
       operationId: 'listWebhooks',
+      tag: 'Webhooks',
       summary: "List the partner's webhooks, without their secrets",
       scope: 'partner',
       status: 200,
@@ -135,7 +138,9 @@ export const webhookRoutes = (services: WebhookServices): Route[] => {
     {
       method: 'delete',
       path: '/webhooks/{id}',
+      params: { id: PATH.webhookId },
       operationId: 'deleteWebhook',
+      tag: 'Webhooks',
       summary: 'Delete a webhook: it gets nothing any more',
       scope: 'partner',
       status: 204,
@@ -151,7 +156,9 @@ export const webhookRoutes = (services: WebhookServices): Route[] => {
     {
       method: 'get',
       path: '/webhooks/{id}/deliveries',
+      params: { id: PATH.webhookId },
       operationId: 'listDeliveries',
+      tag: 'Webhooks',
       summary: 'The deliveries of a webhook, newest first',
       scope: 'partner',
       query: Page,
@@ -180,6 +187,7 @@ export const webhookRoutes = (services: WebhookServices): Route[] => {
       method: 'post',
       path: '/webhooks/resend',
       operationId: 'resendFailed',
+      tag: 'Webhooks',
       summary: 'Send all deliveries again that have failed since a time',
       scope: 'operator',
       body: ResendBody,
@@ -200,7 +208,9 @@ export const webhookRoutes = (services: WebhookServices): Route[] => {
     {
       method: 'post',
       path: '/deliveries/{id}/resend',
+      params: { id: PATH.deliveryId },
       operationId: 'resendDelivery',
+      tag: 'Webhooks',
       summary: 'Send a delivery again, whatever became of it',
       scope: 'operator',
       status: 202,

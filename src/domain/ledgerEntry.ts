@@ -1,0 +1,91 @@
+/**
+ * What a ledger entry is: its kinds, and what follows from the kind of an entry. Each rule about kinds stands here once;
+ * the bytes of an entry are in redis/records.ts (outbox) and postgres/ledger.ts (row), the scripts that write them in lua/.
+ */
+
+export type EntryKind = 'spin' | 'opening' | 'adjustment';
+
+export interface EntryDefinition {
+  readonly kind: EntryKind;
+  /** What stands for the kind in the outbox (u8) and in the ledger (smallint). Never changes, never used again. */
+  readonly code: number;
+  /**
+   * The account on the other side of the double entry. `game`: takes the wager and pays the credit, by game and day.
+   * `opening`, `adjustment`: pays the credit, by partner and day.
+   */
+  readonly counterpart: 'game' | 'opening' | 'adjustment';
+  /** Counts as a spin: in totals, statistics, RTP and large wins. */
+  readonly countsAsSpin: boolean;
+  /** Adds payout − wager to the partner's net, which its funding bounds. */
+  readonly movesPartnerNet: boolean;
+  /** Deals the next outcome of its game: its index is the one after the game's entry before. */
+  readonly advancesGameIndex: boolean;
+  /** Is the player's first entry, and no other is. */
+  readonly opensPlayer: boolean;
+  /** Takes the player's next entry number; otherwise it has the number of the entry before. */
+  readonly takesEntryNumber: boolean;
+  /** Among which request ids it can bind one; undefined: it binds none. */
+  readonly requestIds: 'spins' | 'adjustments' | undefined;
+  /** How it shows in a player's history. */
+  readonly history: 'spin' | 'hidden';
+}
+
+export const ENTRY_KINDS = {
+  spin: {
+    kind: 'spin',
+    code: 1,
+    counterpart: 'game',
+    countsAsSpin: true,
+    movesPartnerNet: true,
+    advancesGameIndex: true,
+    opensPlayer: false,
+    takesEntryNumber: true,
+    requestIds: 'spins',
+    history: 'spin',
+  },
+  opening: {
+    kind: 'opening',
+    code: 2,
+    counterpart: 'opening',
+    countsAsSpin: false,
+    movesPartnerNet: false,
+    advancesGameIndex: false,
+    opensPlayer: true,
+    takesEntryNumber: true,
+    requestIds: undefined,
+    history: 'hidden',
+  },
+  adjustment: {
+    kind: 'adjustment',
+    code: 3,
+    counterpart: 'adjustment',
+    countsAsSpin: false,
+    movesPartnerNet: false,
+    advancesGameIndex: false,
+    opensPlayer: false,
+    takesEntryNumber: false,
+    requestIds: 'adjustments',
+    history: 'hidden',
+  },
+} as const satisfies { [K in EntryKind]: EntryDefinition & { kind: K } };
+
+const BY_CODE: readonly (EntryDefinition | undefined)[] = [
+  undefined,
+  ENTRY_KINDS.spin,
+  ENTRY_KINDS.opening,
+  ENTRY_KINDS.adjustment,
+];
+
+/** The definition of a code. @throws RangeError where no kind has it */
+export function entryOfCode(code: number): EntryDefinition {
+  const definition = BY_CODE[code];
+  if (definition === undefined) throw new RangeError(`No kind of ledger entry has the code ${code}`);
+  return definition;
+}
+
+/** The codes of the kinds of which something holds, as a list for SQL's IN; one kind at least must be among them. */
+export const entryCodesSql = (holds: (definition: EntryDefinition) => boolean): string =>
+  `(${Object.values(ENTRY_KINDS)
+    .filter(holds)
+    .map(({ code }) => code)
+    .join(', ')})`;

@@ -1,0 +1,88 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import {
+  CELL_MAX,
+  entryTimeMsOfWords,
+  firstIdAt,
+  idsIn,
+  makeEntryId,
+  parseEntryId,
+  SEQUENCE_MAX,
+  streamIdBefore,
+  streamIdOf,
+} from '../../src/domain/entryId.js';
+import { ENTRY_KINDS, entryCodesSql, entryOfCode } from '../../src/domain/ledgerEntry.js';
+
+const parts = fc.record({
+  timeMs: fc.integer({ min: 0, max: 2 ** 41 - 1 }),
+  cell: fc.integer({ min: 0, max: CELL_MAX }),
+  sequence: fc.integer({ min: 0, max: SEQUENCE_MAX }),
+});
+
+describe("a ledger entry's id", () => {
+  test('gives back what it was made of, as a BigInt and in words', () => {
+    fc.assert(
+      fc.property(parts, (made) => {
+        const id = makeEntryId(made);
+        expect(parseEntryId(id)).toEqual(made);
+        expect(id < 2n ** 63n).toBe(true);
+        const [high, low] = [Number(id >> 32n), Number(id & 0xffffffffn)];
+        expect(entryTimeMsOfWords(high, low)).toBe(made.timeMs);
+        expect(entryTimeMsOfWords(high | 0, low | 0)).toBe(made.timeMs);
+      }),
+    );
+  });
+
+  test('is laid out as 41 bits of time, 8 of the cell, 14 of the sequence', () => {
+    expect(makeEntryId({ timeMs: 1, cell: 0, sequence: 0 })).toBe(2n ** 22n);
+    expect(makeEntryId({ timeMs: 0, cell: 1, sequence: 0 })).toBe(2n ** 14n);
+    expect(makeEntryId({ timeMs: 2 ** 41 - 1, cell: 255, sequence: 16_383 })).toBe(2n ** 63n - 1n);
+  });
+
+  test('of a moment is never below the first id of that moment, and never at or above that of the next', () => {
+    fc.assert(
+      fc.property(parts, (made) => {
+        const id = makeEntryId(made);
+        expect(id >= firstIdAt(made.timeMs)).toBe(true);
+        expect(id < firstIdAt(made.timeMs) + idsIn(1)).toBe(true);
+      }),
+    );
+  });
+
+  test('names the stream entry that it ends, and one before it', () => {
+    expect(streamIdOf(makeEntryId({ timeMs: 77, cell: 5, sequence: 9 }))).toBe('77-9');
+    expect(streamIdBefore(makeEntryId({ timeMs: 77, cell: 5, sequence: 9 }))).toBe('77-8');
+    expect(streamIdBefore(makeEntryId({ timeMs: 77, cell: 5, sequence: 0 }))).toBe('76-16383');
+  });
+});
+
+describe('the kinds of ledger entries', () => {
+  test('are found by their codes, and no other code is one', () => {
+    for (const definition of Object.values(ENTRY_KINDS))
+      expect(entryOfCode(definition.code)).toBe(definition);
+    for (const code of [0, 4, 255]) expect(() => entryOfCode(code)).toThrow(RangeError);
+  });
+
+  test("have the counterparts that the database's view of postings gives them", () => {
+    const migration = readFileSync(
+      join(import.meta.dirname, '../../src/postgres/migrations/0004_adjustments.sql'),
+      'utf8',
+    );
+    const [, accounts] = /CASE kind (WHEN 1 THEN 'game:.*) END,/.exec(migration)!;
+    const [rules, otherwise] = accounts!.split(' ELSE ');
+    const written = new Map(
+      [...rules!.matchAll(/WHEN (\d+) THEN '(\w+):/g)].map(([, code, name]) => [code, name]),
+    );
+    const fallback = /'(\w+):/.exec(otherwise!)![1];
+    for (const { code, counterpart } of Object.values(ENTRY_KINDS)) {
+      expect(written.get(String(code)) ?? fallback).toBe(counterpart);
+    }
+  });
+
+  test('are listed for SQL by what holds of them', () => {
+    expect(entryCodesSql(({ takesEntryNumber }) => takesEntryNumber)).toBe('(1, 2)');
+    expect(entryCodesSql(({ movesPartnerNet }) => movesPartnerNet)).toBe('(1)');
+  });
+});
