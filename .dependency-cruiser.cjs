@@ -17,6 +17,19 @@ module.exports = {
       to: { dependencyTypes: ['core'], pathNot: '^(node:)?(crypto|buffer|os)$' },
     },
     {
+      name: 'client-is-alone',
+      comment: 'src/client knows the service by its contract only, and the service never calls itself',
+      severity: 'error',
+      from: { path: '^src/client/' },
+      to: { path: '^(src/(?!client/)|workers/|bench/)' },
+    },
+    {
+      name: 'client-is-for-commands',
+      severity: 'error',
+      from: { path: '^(src|workers)/', pathNot: '^src/(client/|cli/|cli\\.ts$)' },
+      to: { path: '^src/client/' },
+    },
+    {
       name: 'one-http-server',
       severity: 'error',
       from: { path: '^(src|workers)/', pathNot: '^src/http/server\\.ts$' },
