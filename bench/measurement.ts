@@ -123,6 +123,8 @@ export interface Run {
     readonly warmUpSeconds: number;
     readonly rounds: number;
     readonly parSheet: string;
+    /** Absent in what was measured before there were two: autocannon. */
+    readonly generator?: 'sockets' | 'autocannon';
   };
   readonly tookSeconds: number;
   readonly summaries: readonly Summary[];
@@ -137,9 +139,10 @@ export interface Run {
 /** Share of the machine that may go to others before a period is called disturbed. */
 const DISTURBED_FROM = 0.1;
 
-export const lostOf = ({ shares }: Measurement): number => shares.others + shares.stolen;
+export const lostOf = ({ shares }: Pick<Measurement, 'shares'>): number => shares.others + shares.stolen;
 /** Whether so much of the machine went to others that the numbers say little. */
-export const isDisturbed = (measurement: Measurement): boolean => lostOf(measurement) >= DISTURBED_FROM;
+export const isDisturbed = (measurement: Pick<Measurement, 'shares'>): boolean =>
+  lostOf(measurement) >= DISTURBED_FROM;
 
 export const periodOf = ({ scenario, period }: { scenario: string; period: string }): string =>
   `${scenario}/${period}`;

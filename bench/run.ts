@@ -1,6 +1,6 @@
 /**
  * `npm run bench -- [--suite targets,closed,open,kinds,frontEnds,growth | all] [--only SCENARIO,…] [--rounds N] [--seconds N]
- *                   [--warm-up N] [--retries 2] [--json FILE] [--profile DIR]`
+ *                   [--warm-up N] [--retries 2] [--generator sockets|autocannon] [--json FILE] [--profile DIR]`
  * `npm run bench -- --list`     the scenarios
  * `npm run bench -- --report`   draws the whole runs of bench/results/runs.jsonl as bench/results/index.html
  *
@@ -13,6 +13,7 @@ import { execFile } from 'node:child_process';
 import { appendFile, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { parseArgs, promisify } from 'node:util';
+import { GENERATORS, type GeneratorName } from './generator.js';
 import { describeMachine } from './machine.js';
 import { requireProc } from './measure.js';
 import { isDisturbed, lostOf, type Measurement, type Run, type Turn } from './measurement.js';
@@ -39,6 +40,7 @@ interface Options {
   readonly retries: number;
   readonly jsonFile: string;
   readonly profileDir: string | undefined;
+  readonly generator: GeneratorName;
   readonly lists: boolean;
   readonly draws: boolean;
 }
@@ -54,6 +56,7 @@ function readOptions(): Options {
       retries: { type: 'string' },
       json: { type: 'string', default: join(RESULTS, 'runs.jsonl') },
       profile: { type: 'string' },
+      generator: { type: 'string', default: 'sockets' },
       list: { type: 'boolean', default: false },
       report: { type: 'boolean', default: false },
     },
@@ -81,6 +84,8 @@ function readOptions(): Options {
         : values.suite.split(',');
   for (const suite of suites)
     if (!Object.hasOwn(SUITES, suite)) throw new Error(`--suite takes ${all.join(', ')} or all`);
+  if (!Object.hasOwn(GENERATORS, values.generator))
+    throw new Error(`--generator takes ${Object.keys(GENERATORS).join(' or ')}`);
   return {
     suites: suites as SuiteName[],
     only,
@@ -90,6 +95,7 @@ function readOptions(): Options {
     retries: number('retries', 0) ?? 2,
     jsonFile: resolve(values.json),
     profileDir: values.profile === undefined ? undefined : resolve(values.profile),
+    generator: values.generator as GeneratorName,
     lists: values.list,
     draws: values.report,
   };
@@ -103,7 +109,7 @@ async function runSuite(suite: SuiteName, options: Options): Promise<Run> {
   const rounds = options.rounds ?? usual.rounds;
   const seconds = options.seconds ?? usual.seconds;
   const warmUpSeconds = options.warmUpSeconds ?? usual.warmUpSeconds ?? WARM_UP_SECONDS;
-  const { profileDir, only } = options;
+  const { profileDir, generator, only } = options;
   const scenarios = SCENARIOS.filter(
     (each) => each.suite === suite && (only === undefined || only.includes(each.name)),
   );
@@ -117,7 +123,7 @@ async function runSuite(suite: SuiteName, options: Options): Promise<Run> {
       // A turn in which the machine was busy with something else is taken again, a few times; whether it is depends on
       // that alone, never on what was measured.
       for (let retriesLeft = options.retries; ; retriesLeft--) {
-        const turn = await turnOf(scenario, round, { seconds, warmUpSeconds, profileDir }, known);
+        const turn = await turnOf(scenario, round, { seconds, warmUpSeconds, profileDir, generator }, known);
         const isLast = !turn.measurements.some(isDisturbed) || retriesLeft === 0;
         for (const measurement of turn.measurements) console.log(progressLine(measurement));
         if (!isLast) console.log('  the machine was busy with something else: taken again');
@@ -133,7 +139,7 @@ async function runSuite(suite: SuiteName, options: Options): Promise<Run> {
     isWhole: only === undefined && rounds >= usual.rounds && seconds >= usual.seconds,
     machine,
     versions: turns.find(({ versions }) => versions !== undefined)?.versions,
-    settings: { seconds, warmUpSeconds, rounds, parSheet: PAR_SHEET },
+    settings: { seconds, warmUpSeconds, rounds, parSheet: PAR_SHEET, generator },
     summaries: summarise(measurements),
     verdicts: verdictsOf(goals, measurements),
     blockMaking: suite === 'targets' ? await measureBlockMaking() : undefined,

@@ -10,7 +10,7 @@ export function renderRun(run: Run): string {
     '',
     `${machine.cores} cores of ${machine.cpu}, ${machine.memoryGb} GB, Linux ${machine.kernel}, Node ${machine.node}${stores}; ` +
       `load average before: ${machine.loadBefore.toFixed(2)}`,
-    `autocannon on the same machine; ${settings.parSheet}; ${settings.warmUpSeconds} s warm-up and ${settings.seconds} s counted, ` +
+    `load by ${settings.generator ?? 'autocannon'} on the same machine; ${settings.parSheet}; ${settings.warmUpSeconds} s warm-up and ${settings.seconds} s counted, ` +
       `${settings.rounds} rounds in turn; took ${run.tookSeconds} s`,
     '',
     'Medians over the rounds. CPU in µs per spin, children included; total = all but the generator. With a rate the loop is open,',

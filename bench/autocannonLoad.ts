@@ -1,0 +1,128 @@
+/**
+ * The load generator made of autocannon's clients, for whoever trusts a known tool more; socketLoad.ts costs less. A
+ * request is one string put together from parts that are made beforehand: autocannon's `setupRequest` builds headers and
+ * body anew and cost more than all the rest. Its own rates (`overallRate`, `connectionRate`) send each connection's share
+ * of a second as fast as answers come and then pause, and correct the latencies by an interval of `ceil(1 / rate)`
+ * milliseconds, which is 1 for every rate; so an open loop follows schedule.ts.
+ *
+ * A period ends without a cut: each connection gets its last answer, so that the answers that were counted are exactly
+ * the spins that the server dealt.
+ */
+import autocannon from 'autocannon';
+import { latenciesOf, newHistogram } from './histogram.js';
+import { type LoadOrder, TIMEOUT_SECONDS, takeOrders } from './load.js';
+import type { LoadResult } from './measurement.js';
+import { playerName } from './players.js';
+import { Schedule } from './schedule.js';
+
+/** What is used of autocannon's client beyond its published type: what it sends, when, and after how many it ends. */
+interface Client {
+  getRequestBuffer(): Buffer;
+  /** Is called once the connection is made, and after each answer. */
+  _doRequest(): void;
+  responseMax?: number;
+  destroy(): void;
+  /** Ours: when the spin that is under way was due. */
+  dueMs: number;
+}
+
+const SAMPLE_MS = 100;
+/** Added to counters so that every id has the same length. */
+const COUNTER_FROM = 100_000_000_000;
+
+let requestCount = 0;
+
+/** The bytes of the next spin: a random target and player, an id that was never sent. */
+function requestMaker(order: LoadOrder): () => Buffer {
+  const { base, path, players, hasRequestId, requestIdPrefix } = order;
+  const { host } = new URL(base);
+  const parts = order.targets.map(({ apiKey, gameId, wagerUsd }) => {
+    const start = `{"gameId":${gameId},"playerId":"`;
+    const middle = `","wagerUsd":${wagerUsd}${hasRequestId ? `,"requestId":"${requestIdPrefix}-` : ''}`;
+    const end = hasRequestId ? '"}' : '}';
+    const bodyBytes = `${start}${playerName(0)}${middle}${hasRequestId ? COUNTER_FROM : ''}${end}`.length;
+    const head =
+      `POST ${path} HTTP/1.1\r\nHost: ${host}\r\nConnection: keep-alive\r\nX-API-Key: ${apiKey}\r\n` +
+      `Content-Type: application/json\r\nContent-Length: ${bodyBytes}\r\n\r\n${start}`;
+    return { head, middle, end };
+  });
+  return () => {
+    const { head, middle, end } = parts[Math.floor(Math.random() * parts.length)]!;
+    const player = playerName(Math.floor(Math.random() * players));
+    const id = hasRequestId ? COUNTER_FROM + requestCount++ : '';
+    return Buffer.from(`${head}${player}${middle}${id}${end}`, 'latin1');
+  };
+}
+
+/** Takes a client over: it sends nothing by itself any more. */
+function follow(schedule: Schedule, client: Client): void {
+  const send = client._doRequest.bind(client);
+  const connection = {
+    send: (dueMs: number) => {
+      client.dueMs = dueMs;
+      send();
+    },
+    finish: () => client.destroy(),
+  };
+  client._doRequest = () => schedule.isFree(connection);
+}
+
+function run(order: LoadOrder): Promise<LoadResult> {
+  const nextRequest = requestMaker(order);
+  const clients: Client[] = [];
+  const latencyMicros = newHistogram();
+  return new Promise((resolve, reject) => {
+    const schedule = order.rate === undefined ? undefined : new Schedule(order.rate, order.seconds);
+    const startedMs = schedule?.startMs ?? performance.now();
+    let endedMs = startedMs;
+    const instance = autocannon(
+      {
+        url: order.base + order.path,
+        method: 'POST',
+        connections: order.connections,
+        duration: order.seconds + 2 * TIMEOUT_SECONDS,
+        timeout: TIMEOUT_SECONDS,
+        sampleInt: SAMPLE_MS,
+        setupClient: (published) => {
+          const client = published as unknown as Client;
+          if (typeof client.getRequestBuffer !== 'function' || typeof client._doRequest !== 'function')
+            throw new Error('Not the autocannon expected');
+          client.getRequestBuffer = nextRequest;
+          if (schedule !== undefined) follow(schedule, client);
+          clients.push(client);
+        },
+      },
+      (error: unknown, result: autocannon.Result) => {
+        if (error) {
+          reject(error);
+          return;
+        }
+        const statuses = Object.entries(result.statusCodeStats ?? {}).map(([status, { count }]) => [
+          status,
+          count,
+        ]);
+        resolve({
+          spins: result['2xx'],
+          non2xx: result.non2xx,
+          errors: result.errors,
+          statuses: Object.fromEntries(statuses),
+          seconds: (endedMs - startedMs) / 1000,
+          ...latenciesOf(latencyMicros),
+          ...(schedule && { lateP99Ms: schedule.lateMicros.getValueAtPercentile(99) / 1000 }),
+        });
+      },
+    );
+    instance.on('response', (client, _status, _bytes, responseMs) => {
+      endedMs = performance.now();
+      const latencyMs = schedule === undefined ? responseMs : endedMs - (client as unknown as Client).dueMs;
+      latencyMicros.recordValue(Math.round(latencyMs * 1000));
+    });
+    if (schedule === undefined) {
+      setTimeout(() => {
+        for (const client of clients) client.responseMax = 1;
+      }, order.seconds * 1000);
+    }
+  });
+}
+
+takeOrders(run);

@@ -1,0 +1,75 @@
+/**
+ * When the requests of an open loop are sent: at fixed intervals, whatever became of those before. Each goes out on a free
+ * connection, or waits for one; its latency counts from the time at which it was due.
+ */
+import { Worker } from 'node:worker_threads';
+import { newHistogram } from './histogram.js';
+
+/** A connection with no request under way. */
+export interface FreeConnection {
+  /** @param dueMs when the request was due, by `performance.now()` */
+  send(dueMs: number): void;
+  /** No request is due any more. */
+  finish(): void;
+}
+
+/** A Node.js timer is a millisecond or two late, longer than a fast answer takes: a thread that sleeps for less wakes us. */
+const TICK_MS = 0.2;
+/** Nothing is due before all connections are made. */
+const CONNECTED_MS = 200;
+const TICKER = `
+  const { parentPort, workerData } = require('node:worker_threads');
+  const [ASLEEP, WOKEN] = [0, 1];
+  for (;;) {
+    Atomics.wait(workerData.state, 1, 0, workerData.tickMs);
+    // Not woken again before it has been up.
+    if (Atomics.compareExchange(workerData.state, 0, ASLEEP, WOKEN) === ASLEEP) parentPort.postMessage(0);
+  }`;
+
+export class Schedule {
+  readonly #intervalMs: number;
+  readonly #count: number;
+  readonly #free: FreeConnection[] = [];
+  readonly startMs = performance.now() + CONNECTED_MS;
+  readonly #state = new Int32Array(new SharedArrayBuffer(8));
+  readonly #ticker: Worker;
+  #sent = 0;
+  /** From when a request was due until it was sent, where a connection was free: the generator's own part of the latency. */
+  readonly lateMicros = newHistogram();
+
+  /** @param rate requests a second */
+  constructor(rate: number, seconds: number) {
+    this.#intervalMs = 1000 / rate;
+    this.#count = Math.floor(rate * seconds);
+    this.#ticker = new Worker(TICKER, { eval: true, workerData: { state: this.#state, tickMs: TICK_MS } });
+    this.#ticker.on('message', () => {
+      Atomics.store(this.#state, 0, 0);
+      this.#sendWhatIsDue(true);
+      if (this.#sent < this.#count) return;
+      void this.#ticker.terminate();
+      for (const connection of this.#free.splice(0)) connection.finish();
+    });
+  }
+
+  /** The connection sends the next request when it is due, or is told to finish. */
+  isFree(connection: FreeConnection): void {
+    if (this.#sent >= this.#count) {
+      connection.finish();
+      return;
+    }
+    const wasFree = this.#free.length > 0;
+    this.#free.push(connection);
+    this.#sendWhatIsDue(wasFree);
+  }
+
+  #sendWhatIsDue(wasFree: boolean): void {
+    const nowMs = performance.now();
+    while (this.#free.length > 0 && this.#sent < this.#count) {
+      const dueMs = this.startMs + this.#sent * this.#intervalMs;
+      if (dueMs > nowMs) return;
+      this.#sent++;
+      if (wasFree) this.lateMicros.recordValue(Math.round((nowMs - dueMs) * 1000));
+      this.#free.shift()!.send(dueMs);
+    }
+  }
+}
