@@ -1,4 +1,5 @@
-import { defineConfig } from 'vitest/config';
+/** The tests: those that need no server (`*.unit.test.ts`), and those that run the service on real stores. */
+import { configDefaults, defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /**
@@ -34,18 +35,32 @@ class LongestFirst extends BaseSequencer {
   }
 }
 
+const UNIT = 'test/**/*.unit.test.ts';
+const shared = {
+  // A worker loads the program once, not once for each file: that was a tenth of all the time.
+  isolate: false,
+  pool: 'forks' as const,
+};
+const onStores = { globalSetup: ['test/setup/servers.ts'], testTimeout: 60_000, hookTimeout: 120_000 };
+
 export default defineConfig({
   test: {
-    // `npm run mutation` takes a minute of its own.
-    include: process.env.TESTS === 'mutation' ? ['test/mutation/mutation.ts'] : ['test/**/*.test.ts'],
-    globalSetup: ['test/support/stores.ts'],
-    pool: 'forks',
-    // A worker loads the program once, not once for each file: that was a tenth of all the time.
-    isolate: false,
     // On two cores: much of the time they wait for a disk, a lease or a deadline.
     maxWorkers: 4,
     sequence: { sequencer: LongestFirst },
-    testTimeout: 60_000,
-    hookTimeout: 120_000,
+    projects: [
+      { test: { ...shared, name: 'unit', include: [UNIT], testTimeout: 20_000 } },
+      {
+        test: {
+          ...shared,
+          ...onStores,
+          name: 'service',
+          include: ['test/**/*.test.ts'],
+          exclude: [...configDefaults.exclude, UNIT],
+        },
+      },
+      // A minute of its own: `npm run test:mutation`.
+      { test: { ...shared, ...onStores, name: 'mutation', include: ['test/mutation/mutation.ts'] } },
+    ],
   },
 });

@@ -10,11 +10,12 @@ import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
+import { Cleanup } from '../test/support/cleanup.js';
+import { ROOT } from '../test/support/root.js';
 import { startGenerator } from './generator.js';
 import { requireProc } from './measure.js';
 import { isDisturbed, type LoadResult, lostOf, type Measurement } from './measurement.js';
 import { closeBooks, measurePeriod, WARM_UP_AGAIN_SECONDS } from './period.js';
-import { Cleanup, ROOT } from './processes.js';
 import type { startService } from './service.js';
 import { median } from './summary.js';
 

@@ -8,8 +8,8 @@ import { build } from 'hdr-histogram-js';
 import { entryTimeMs } from '../src/domain/entryId.js';
 import { listenBooked } from '../src/redis/announcements.js';
 import { openSubscriber } from '../src/redis/client.js';
+import type { Cleanup } from '../test/support/cleanup.js';
 import type { FlushLag } from './measurement.js';
-import type { Cleanup } from './processes.js';
 
 export class FlushLagMeter {
   /** Newest booked entry of each cell, as its time. */

@@ -3,9 +3,11 @@ import { fork } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { join } from 'node:path';
+import type { Cleanup } from '../test/support/cleanup.js';
+import { ROOT } from '../test/support/root.js';
+import { endProcess } from '../test/support/serverProcess.js';
 import type { LoadOrder } from './load.js';
 import type { LoadResult } from './measurement.js';
-import { type Cleanup, endProcess, ROOT } from './processes.js';
 
 export interface Generator {
   readonly pid: number;

@@ -18,12 +18,13 @@ import {
 import { firstIdAt } from '../src/domain/entryId.js';
 import { idempotencyKey, playerField, playersKey } from '../src/redis/keys.js';
 import { writeBound, writePlayer } from '../src/redis/records.js';
+import { pause } from '../test/support/wait.js';
 import { SPIN_PATH } from './generator.js';
 import type { Grown } from './measurement.js';
 import { playerName } from './players.js';
 import type { Period } from './scenarios.js';
 import { call, type Service } from './service.js';
-import { pause, type Stores } from './stores.js';
+import type { Stores } from './stores.js';
 
 const FIELDS_A_CALL = 1000;
 const CALLS_UNDER_WAY = 32;

@@ -4,9 +4,11 @@
  */
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
+import type { Cleanup } from '../test/support/cleanup.js';
+import { ROOT } from '../test/support/root.js';
 import type { Target } from './load.js';
 import type { Processes } from './measure.js';
-import { type Cleanup, ROOT, startServerProcess } from './processes.js';
+import { startServerProcess } from './processes.js';
 import type { Scenario } from './scenarios.js';
 import { PAR_SHEET, type Service, sheet, startService } from './service.js';
 import { type Books, booksOf, type Stores, startStores } from './stores.js';
@@ -51,15 +53,18 @@ async function startPeer(
   cleanup: Cleanup,
 ): Promise<RunningServer> {
   const { pid, base } = await startServerProcess(
-    [...profile, join(ROOT, 'dist', 'bench', 'baselines', `${name}.js`)],
     {
-      API_KEY,
-      PAR_SHEET: join(ROOT, PAR_SHEET),
-      BASELINES_DIR: join(ROOT, 'bench', 'baselines'),
-      ...(stores === undefined ? {} : { REDIS_URL: stores.redisUrl, DATABASE_URL: stores.databaseUrl }),
+      nodeOptions: profile,
+      program: join(ROOT, 'dist', 'bench', 'baselines', `${name}.js`),
+      lastLine: 'API',
+      env: {
+        API_KEY,
+        PAR_SHEET: join(ROOT, PAR_SHEET),
+        BASELINES_DIR: join(ROOT, 'bench', 'baselines'),
+        ...(stores === undefined ? {} : { REDIS_URL: stores.redisUrl, DATABASE_URL: stores.databaseUrl }),
+      },
     },
     cleanup,
-    'API',
   );
   const { redis, postgres } = stores?.processes ?? {};
   return {

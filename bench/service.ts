@@ -4,15 +4,19 @@
  */
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
+import { freePort } from '../src/embedded/index.js';
 import { gamesKey, outboxKey } from '../src/redis/keys.js';
 import { readGame } from '../src/redis/records.js';
+import type { Cleanup } from '../test/support/cleanup.js';
+import { ROOT } from '../test/support/root.js';
+import type { ServerProcess } from '../test/support/serverProcess.js';
+import { pause } from '../test/support/wait.js';
 import type { Target } from './load.js';
 import type { Processes } from './measure.js';
-import { type Cleanup, ROOT, startServerProcess } from './processes.js';
+import { startServerProcess } from './processes.js';
 import type { Shape } from './scenarios.js';
-import { type Books, booksOf, pause, type Stores, startStores } from './stores.js';
+import { type Books, booksOf, type Stores, startStores } from './stores.js';
 
 export const PAR_SHEET = join('test', 'par-sheets', 'classic-3-reel.json');
 export const sheet = JSON.parse(readFileSync(join(ROOT, PAR_SHEET), 'utf8')) as { denominationUsd: number };
@@ -75,26 +79,21 @@ export async function startService(
     ...settings,
   };
   const start = (env: Record<string, string>) =>
-    startServerProcess(
-      [...nodeOptions, join(ROOT, 'dist', 'src', 'main.js')],
-      { ...environment, ...env },
-      cleanup,
-      'metrics',
-    );
-  const started: { name: string; pid: number; metrics: string | undefined; base: string | undefined }[] = [];
+    startServerProcess({ nodeOptions, env: { ...environment, ...env } }, cleanup);
+  const started: { name: string; server: ServerProcess }[] = [];
   if (shape.frontEnds === 0) {
-    started.push({ name: 'server', ...(await start({})) });
+    started.push({ name: 'server', server: await start({}) });
   } else {
     // The worker first: it prepares the cells that the front ends deal from.
-    started.push({ name: 'worker', ...(await start({ ROLES: 'worker' })) });
+    started.push({ name: 'worker', server: await start({ ROLES: 'worker' }) });
     // Named beforehand: a port that the kernel has chosen can't be shared.
     const PORT = String(await freePort());
     for (let frontEnd = 0; frontEnd < shape.frontEnds; frontEnd++)
-      started.push({ name: 'server', ...(await start({ ROLES: 'http', PORT })) });
+      started.push({ name: 'server', server: await start({ ROLES: 'http', PORT }) });
   }
-  const { base } = started.find((each) => each.base !== undefined) as { base: string };
+  const base = started.map(({ server }) => server.base).find((each) => each !== undefined)!;
   const processes: Record<string, number[]> = {};
-  for (const { name, pid } of started) processes[name] = [...(processes[name] ?? []), pid];
+  for (const { name, server } of started) processes[name] = [...(processes[name] ?? []), server.pid];
 
   const operator = <T>(method: string, path: string, body?: unknown): Promise<T> =>
     call<T>(method, `${base}/api/operator/v1${path}`, operatorKey, body);
@@ -162,7 +161,7 @@ export async function startService(
 
   const service: Service = {
     base,
-    metrics: started.flatMap(({ name, metrics }) => (metrics === undefined ? [] : [{ name, url: metrics }])),
+    metrics: started.map(({ name, server }) => ({ name, url: server.metrics! })),
     processes: { ...processes, redis: [stores.processes.redis], postgres: [stores.processes.postgres] },
     stores,
     books: booksOf(
@@ -192,14 +191,6 @@ export async function startService(
   if (shape.gameType === 'raffle') await service.addRaffles(shape.games);
   else await service.growGames(shape.games);
   return service;
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }
 
 /** So many of something that is asked for, a few at a time; in their order. */

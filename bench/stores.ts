@@ -1,12 +1,11 @@
 /** A Redis that syncs its log before each answer, and a Postgres, both new, and what their books say. */
-import { chmod, mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { lockDataDir, startEmbeddedPostgres, startEmbeddedRedis } from '../src/embedded/index.js';
+
 import { connectPostgres, raw } from '../src/postgres/client.js';
 import { connectRedis, type RedisClient } from '../src/redis/client.js';
+import type { Cleanup } from '../test/support/cleanup.js';
+import { ownStores } from '../test/support/stores.js';
+import { pause } from '../test/support/wait.js';
 import type { Versions } from './measurement.js';
-import { type Cleanup, ROOT } from './processes.js';
 
 export interface Stores {
   readonly folder: string;
@@ -20,22 +19,9 @@ export interface Stores {
 }
 
 export async function startStores(cleanup: Cleanup): Promise<Stores> {
-  const made = await mkdtemp(join(tmpdir(), 'spindle-bench-'));
-  cleanup.add(() => rm(made, { recursive: true, force: true, maxRetries: 5 }));
-  // As root, Postgres runs as another user, who must be able to enter.
-  await chmod(made, 0o755);
-  const lock = await lockDataDir(made);
-  cleanup.add(() => lock.release());
-  const options = {
-    dataDir: lock.dataDir,
-    cacheDir: join(ROOT, '.cache'),
-    progress: () => {},
-    onEvent: (line: string) => console.error(line),
-  };
-  const redis = await startEmbeddedRedis(options);
-  cleanup.add(() => redis.stop());
-  const postgres = await startEmbeddedPostgres(options);
-  cleanup.add(() => postgres.stop());
+  const own = await ownStores({ onEvent: (line) => console.error(line) });
+  cleanup.add(() => own.drop());
+  const { redis, postgres } = own;
   const client = connectRedis(redis.url, (error) => console.error(error.message));
   cleanup.add(() => client.disconnect());
   await client.connect();
@@ -48,7 +34,7 @@ export async function startStores(cleanup: Cleanup): Promise<Stores> {
     }
   };
   return {
-    folder: lock.dataDir,
+    folder: own.dataDir,
     redisUrl: redis.url,
     databaseUrl: postgres.url,
     processes: { redis: redis.pid()!, postgres: postgres.pid()! },
@@ -80,8 +66,6 @@ export const booksOf = ({ redis, ask }: Stores, outboxes: readonly string[], cou
     (await Promise.all(outboxes.map((key) => redis.xlen(key)))).reduce((sum, length) => sum + length, 0),
   ledgerRows: async () => Number((await ask<{ rows: bigint }>(countRows))[0]!.rows),
 });
-
-export const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 const DRAIN_DEADLINE_MS = 30_000;
 const DRAIN_POLL_MS = 20;

@@ -4,12 +4,13 @@
  *
  *   start ─> ( grow ─> period.ts: warm up ─> drain ─> first sample ─> load ─> drain ─> last sample ) … ─> books ─> stop
  */
+
+import type { Cleanup } from '../test/support/cleanup.js';
 import { FlushLagMeter } from './flushLag.js';
 import { type GeneratorName, startGenerator } from './generator.js';
 import { grow } from './grow.js';
 import { type LoadResult, type Measurement, periodOf, type Turn } from './measurement.js';
 import { closeBooks, measurePeriod, WARM_UP_AGAIN_SECONDS } from './period.js';
-import type { Cleanup } from './processes.js';
 import type { Scenario } from './scenarios.js';
 import { startServer } from './servers.js';
 

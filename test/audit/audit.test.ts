@@ -20,17 +20,14 @@ import {
   writeBooked,
 } from '../../src/redis/records.js';
 import { drawBlock } from '../../workers/makeBlock.js';
+import { freshStores } from '../setup/freshStores.js';
+import type { Client } from '../support/client.js';
 import { load, portOf, spinRequest } from '../support/load.js';
-import {
-  type Client,
-  environment,
-  freshStores,
-  parSheet,
-  ROOT,
-  startService,
-  type TestStores,
-  until,
-} from '../support/service.js';
+import { ROOT } from '../support/root.js';
+import { environment, startService } from '../support/service.js';
+import { parSheet } from '../support/sheets.js';
+import type { TestStores } from '../support/stores.js';
+import { until } from '../support/wait.js';
 
 const TTL_S = 86_400;
 /** Spins before the game's outcomes are voided, all that are booked (more than a block of each game), what waits in the outboxes. */

@@ -4,19 +4,16 @@ import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { playerField, playersKey } from '../../src/redis/keys.js';
-import { type LoggedService, type OwnStores, ownStores, startLogged } from '../support/faults.js';
+import { freshStores } from '../setup/freshStores.js';
+import type { TestPartner } from '../support/client.js';
 import { load, portOf, spinRequest } from '../support/load.js';
 import { proxy } from '../support/proxy.js';
-import {
-  environment,
-  freshStores,
-  parSheet,
-  type ServiceProcess,
-  spawnService,
-  type TestPartner,
-  type TestStores,
-  until,
-} from '../support/service.js';
+import type { ServerProcess } from '../support/serverProcess.js';
+import { environment, type LoggedService, spawnService, startLogged } from '../support/service.js';
+import { parSheet } from '../support/sheets.js';
+import type { TestStores } from '../support/stores.js';
+import { type OwnStores, ownStores } from '../support/stores.js';
+import { until } from '../support/wait.js';
 import { type Asked, codeOf, Witness } from '../support/witness.js';
 
 const DEADLINE_MS = 3000;
@@ -263,7 +260,7 @@ describe('two front ends that answer once the ledger has it, one that answers on
 
 describe('a worker that is killed between commit and announcement', () => {
   let stores: TestStores;
-  let killed: ServiceProcess;
+  let killed: ServerProcess;
   let front: LoggedService;
   let second: LoggedService;
   let witness: Witness;
@@ -313,7 +310,7 @@ describe('throughput', () => {
   const CONNECTIONS = 64;
   const SPINS = 3000;
   let stores: TestStores;
-  let services: ServiceProcess[];
+  let services: ServerProcess[];
 
   beforeAll(async () => {
     stores = await freshStores();
@@ -333,7 +330,7 @@ describe('throughput', () => {
     const { client } = services[0]!;
     const partner = await client.newPartner();
     const gameId = await client.newGame(partner.key, parSheet('classic-3-reel'));
-    const run = async (service: ServiceProcess, name: string): Promise<number> => {
+    const run = async (service: ServerProcess, name: string): Promise<number> => {
       let sent = 0;
       let answered = 0;
       const latencies: number[] = [];

@@ -9,19 +9,15 @@ import { connectRedis, openRedisClient, type RedisClient } from '../../src/redis
 import { cellKey, idempotencyKey, outboxKey, playersKey } from '../../src/redis/keys.js';
 import { adjustmentKey, readOutbox, SPIN_STATUS } from '../../src/redis/records.js';
 import { type AdjustCall, EpochError, Scripts } from '../../src/redis/scripts.js';
+import { freshStores } from '../setup/freshStores.js';
 import { booksHold } from '../support/books.js';
-import { ownStores } from '../support/faults.js';
-import {
-  type Answer,
-  type Client,
-  freshStores,
-  parSheet,
-  ROOT,
-  startService,
-  type TestPartner,
-  type TestStores,
-  until,
-} from '../support/service.js';
+import type { Answer, Client, TestPartner } from '../support/client.js';
+import { ROOT } from '../support/root.js';
+import { startService } from '../support/service.js';
+import { parSheet } from '../support/sheets.js';
+import type { TestStores } from '../support/stores.js';
+import { ownStores } from '../support/stores.js';
+import { until } from '../support/wait.js';
 
 type Service = Awaited<ReturnType<typeof startService>>;
 interface Adjusted extends Record<string, unknown> {

@@ -2,16 +2,13 @@ import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { gamesKey } from '../../src/redis/keys.js';
 import { readGame } from '../../src/redis/records.js';
+import { freshStores } from '../setup/freshStores.js';
+import type { Client, TestPartner } from '../support/client.js';
 import { type Cable, proxy } from '../support/proxy.js';
-import {
-  type Client,
-  freshStores,
-  parSheet,
-  startService,
-  type TestPartner,
-  type TestStores,
-  until,
-} from '../support/service.js';
+import { startService } from '../support/service.js';
+import { parSheet } from '../support/sheets.js';
+import type { TestStores } from '../support/stores.js';
+import { until } from '../support/wait.js';
 
 let stores: TestStores;
 let worker: Awaited<ReturnType<typeof startService>>;

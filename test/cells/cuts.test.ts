@@ -3,16 +3,13 @@
  * and what the partner is told is true.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { freshStores } from '../setup/freshStores.js';
+import type { Client, TestPartner } from '../support/client.js';
 import { type Cable, proxy, type Way } from '../support/proxy.js';
-import {
-  type Client,
-  freshStores,
-  parSheet,
-  startService,
-  type TestPartner,
-  type TestStores,
-  until,
-} from '../support/service.js';
+import { startService } from '../support/service.js';
+import { parSheet } from '../support/sheets.js';
+import type { TestStores } from '../support/stores.js';
+import { until } from '../support/wait.js';
 import { type SpinAnswer, type Verdict, Witness } from '../support/witness.js';
 
 /** A front end with a cable of its own to Redis. */

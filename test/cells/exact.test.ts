@@ -4,27 +4,23 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { packOutcomes } from '../../src/domain/outcome.js';
 import { checkParSheet, type ParSheet } from '../../src/domain/par.js';
 import { drawBlock } from '../../workers/makeBlock.js';
+import { freshStores } from '../setup/freshStores.js';
+import type { TestPartner } from '../support/client.js';
 import { load, portOf, spinRequest } from '../support/load.js';
-import {
-  environment,
-  fiveReelWild,
-  freshStores,
-  IS_WHOLE,
-  parSheet,
-  type ServiceProcess,
-  spawnService,
-  type TestPartner,
-  type TestStores,
-  until,
-} from '../support/service.js';
+import { IS_WHOLE } from '../support/root.js';
+import type { ServerProcess } from '../support/serverProcess.js';
+import { environment, spawnService } from '../support/service.js';
+import { fiveReelWild, parSheet } from '../support/sheets.js';
+import type { TestStores } from '../support/stores.js';
+import { until } from '../support/wait.js';
 
-/** 200,000 with `npm run scale`. */
+/** 200,000 with `npm run test:scale`. */
 const SPINS = IS_WHOLE ? 200_000 : 40_000;
 const PLAYERS = 500;
 const CONNECTIONS = 64;
 
 let stores: TestStores;
-let service: ServiceProcess;
+let service: ServerProcess;
 let sql: postgres.Sql<{ bigint: bigint }>;
 
 beforeAll(async () => {

@@ -1,18 +1,14 @@
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { freshStores } from '../setup/freshStores.js';
+import type { Client, TestPartner } from '../support/client.js';
 import { each, load, portOf, spinRequest } from '../support/load.js';
-import {
-  type Client,
-  environment,
-  freshStores,
-  parSheet,
-  type ServiceProcess,
-  spawnService,
-  type TestPartner,
-  type TestStores,
-  until,
-} from '../support/service.js';
+import type { ServerProcess } from '../support/serverProcess.js';
+import { environment, spawnService } from '../support/service.js';
+import { parSheet } from '../support/sheets.js';
+import type { TestStores } from '../support/stores.js';
+import { until } from '../support/wait.js';
 
 const IDS = 10_000;
 const COPIES = 3;
@@ -20,7 +16,7 @@ const CONNECTIONS = 64;
 const DAY_SECONDS = 86_400;
 
 let stores: TestStores;
-let service: ServiceProcess;
+let service: ServerProcess;
 let client: Client;
 let partner: TestPartner;
 let gameId: number;

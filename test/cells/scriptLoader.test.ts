@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { IncludeError, loadScript, withPlaces } from '../../src/redis/scriptLoader.js';
-import { ROOT } from '../support/service.js';
+import { ROOT } from '../support/root.js';
 
 let dir: string;
 beforeEach(() => {

@@ -32,8 +32,10 @@ import {
   Scripts,
   StaleError,
 } from '../../src/redis/scripts.js';
-import { ownStores } from '../support/faults.js';
-import { freshStores, ROOT, type TestStores } from '../support/service.js';
+import { freshStores } from '../setup/freshStores.js';
+import { ROOT } from '../support/root.js';
+import type { TestStores } from '../support/stores.js';
+import { ownStores } from '../support/stores.js';
 
 const CELL = 3;
 const GAME_ID = 9;

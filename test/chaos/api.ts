@@ -1,6 +1,7 @@
 /** What a run sets up before it begins, over the service's own APIs. */
+
+import { until } from '../support/wait.js';
 import { OPERATOR_KEY } from './services.js';
-import { until } from './wait.js';
 
 const NO_LIMIT = 1_000_000_000;
 const PLAYABLE_WITHIN_MS = 30_000;

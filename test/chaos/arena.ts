@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { mkdtemp, realpath, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Cleanup } from '../../bench/processes.js';
+import { Cleanup } from '../support/cleanup.js';
 import { Api } from './api.js';
 import { type Acknowledgement, Fleet } from './services.js';
 import { type ChaosStores, startStores } from './stores.js';

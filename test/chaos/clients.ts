@@ -1,8 +1,8 @@
 /** The partners' clients of a chaos run: connections that spin at a bounded rate and write down what they were told. */
-import { ConnectionEnded, spinRequest, Wire, type WireAnswer } from '../support/load.js';
+import { askOnce, ConnectionEnded, spinRequest, Wire, type WireAnswer } from '../support/load.js';
+import { pause, until } from '../support/wait.js';
 import type { Random } from './random.js';
 import { judge, newRecord, type SpinRecord, type Target, type Verdict } from './records.js';
-import { askOnce, pause, until } from './wait.js';
 
 export interface ClientSettings {
   readonly port: number;

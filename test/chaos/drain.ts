@@ -1,15 +1,15 @@
 import { randomBytes } from 'node:crypto';
 import { parseArgs } from 'node:util';
 import postgres from 'postgres';
-import type { Cleanup } from '../../bench/processes.js';
 import { poolFaults, type RevealedPool } from '../../src/domain/raffle.js';
+import type { Cleanup } from '../support/cleanup.js';
 import { ConnectionEnded, spinRequest, Wire, type WireAnswer } from '../support/load.js';
+import { pause, until } from '../support/wait.js';
 import type { Prize } from './api.js';
 import { type Arena, openArena, runToEnd } from './arena.js';
 import { type FaultName, faultKind } from './faults.js';
 import { Random } from './random.js';
 import { audit } from './round.js';
-import { pause, until } from './wait.js';
 
 const PRICE_USD = 0.5;
 const PLAYERS = 500;

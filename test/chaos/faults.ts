@@ -1,10 +1,10 @@
 /** What a chaos run does to its processes, stores and cables. Each fault heals itself before it resolves. */
 import { connectRedis, type RedisClient } from '../../src/redis/client.js';
 import type { Cable } from '../support/proxy.js';
+import { pause } from '../support/wait.js';
 import type { Random } from './random.js';
 import type { Fleet } from './services.js';
 import type { ChaosStores } from './stores.js';
-import { pause } from './wait.js';
 
 export interface Arena {
   readonly stores: ChaosStores;

@@ -6,9 +6,9 @@
  */
 import { readdir, readFile, readlink } from 'node:fs/promises';
 import { join } from 'node:path';
+import { pause } from '../support/wait.js';
 import { FOLDER_VARIABLE } from './services.js';
 import { unmountDisk } from './stores.js';
-import { pause } from './wait.js';
 
 const SERVERS = /^(postgres|redis-server|valkey-server)$/;
 

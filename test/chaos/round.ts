@@ -8,8 +8,9 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import postgres from 'postgres';
-import { ROOT } from '../../bench/processes.js';
 import { outboxKey } from '../../src/redis/keys.js';
+import { ROOT } from '../support/root.js';
+import { pause, until } from '../support/wait.js';
 import type { Books, Findings } from './books.js';
 import type { Clients, Counts } from './clients.js';
 import { type Arena, faultKind, withRedis } from './faults.js';
@@ -17,7 +18,6 @@ import type { RoundPlan } from './plan.js';
 import { Random } from './random.js';
 import { contradiction, type SpinRecord } from './records.js';
 import type { ChaosStores } from './stores.js';
-import { pause, until } from './wait.js';
 
 export interface RoundResult {
   readonly plan: RoundPlan;

@@ -3,12 +3,13 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, openSync, statSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
-import { endProcess, ROOT } from '../../bench/processes.js';
 import { freePort } from '../../src/embedded/index.js';
-import { plainRequest } from '../support/load.js';
+import { askOnce, plainRequest } from '../support/load.js';
 import { type Cable, proxy } from '../support/proxy.js';
+import { ROOT } from '../support/root.js';
+import { endProcess } from '../support/serverProcess.js';
+import { pause, until } from '../support/wait.js';
 import type { ChaosStores } from './stores.js';
-import { askOnce, pause, until } from './wait.js';
 
 /** In the environment of every service process: the folder of the run that started it. */
 export const FOLDER_VARIABLE = 'SPINDLE_CHAOS_FOLDER';

@@ -4,7 +4,6 @@ import { appendFileSync } from 'node:fs';
 import { cp, mkdir, open, readFile, rm, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { ROOT } from '../../bench/processes.js';
 import {
   type EmbeddedStore,
   lockDataDir,
@@ -12,7 +11,8 @@ import {
   startEmbeddedRedis,
 } from '../../src/embedded/index.js';
 import { reasonOf } from '../../src/embedded/setupError.js';
-import { until } from './wait.js';
+import { ROOT } from '../support/root.js';
+import { until } from '../support/wait.js';
 
 const run = promisify(execFile);
 

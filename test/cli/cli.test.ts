@@ -11,16 +11,13 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { printable, table } from '../../src/cli/output.js';
 import { readRaffle } from '../../src/cli/prizeFile.js';
 import { verifyPool } from '../../src/cli/verifyPool.js';
-import {
-  freshStores,
-  OPERATOR_KEY,
-  parSheet,
-  ROOT,
-  startService,
-  type TestPartner,
-  type TestStores,
-  until,
-} from '../support/service.js';
+import { freshStores } from '../setup/freshStores.js';
+import { OPERATOR_KEY, type TestPartner } from '../support/client.js';
+import { ROOT } from '../support/root.js';
+import { startService } from '../support/service.js';
+import { parSheet } from '../support/sheets.js';
+import type { TestStores } from '../support/stores.js';
+import { until } from '../support/wait.js';
 
 type Json = Record<string, unknown>;
 

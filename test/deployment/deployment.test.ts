@@ -1,4 +1,4 @@
-/** Dockerfile and docker-compose.yml, as far as they can be judged without Docker. `npm run image` builds and runs the image's files. */
+/** Dockerfile and docker-compose.yml, as far as they can be judged without Docker. `npm run test:image` builds and runs the image's files. */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
@@ -15,7 +15,8 @@ import { findRedisProgram, redisEnvironment } from '../../src/embedded/redisServ
 import { openRedis } from '../../src/stores.js';
 import { Undo } from '../../src/undo.js';
 import { dockerfile } from '../support/dockerfile.js';
-import { ROOT, until } from '../support/service.js';
+import { ROOT } from '../support/root.js';
+import { until } from '../support/wait.js';
 
 interface ComposeService {
   image: string;

@@ -1,5 +1,5 @@
 /**
- * `npm run image`: carries out the Dockerfile without Docker, in a folder of its own, and runs what it makes as an ordinary user
+ * `npm run test:image`: carries out the Dockerfile without Docker, in a folder of its own, and runs what it makes as an ordinary user
  * against real stores: both roles, the health check, a spin, SIGTERM. The base image is not there: it is this machine with this Node.
  */
 import { execFileSync, spawn } from 'node:child_process';

@@ -6,20 +6,16 @@ import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { spellings, withoutSecrets } from '../../src/log.js';
 import { openLogger } from '../../src/logger.js';
+import { freshStores } from '../setup/freshStores.js';
+import type { Answer, TestPartner } from '../support/client.js';
 import { load, portOf, spinRequest } from '../support/load.js';
 import { type Cable, proxy } from '../support/proxy.js';
-import {
-  type Answer,
-  environment,
-  freshStores,
-  parSheet,
-  ROOT,
-  type ServiceProcess,
-  spawnService,
-  type TestPartner,
-  type TestStores,
-  until,
-} from '../support/service.js';
+import { ROOT } from '../support/root.js';
+import type { ServerProcess } from '../support/serverProcess.js';
+import { environment, spawnService } from '../support/service.js';
+import { parSheet } from '../support/sheets.js';
+import type { TestStores } from '../support/stores.js';
+import { until } from '../support/wait.js';
 
 const OPERATOR_KEY = 'an/operator+key "of" 40 characters or so';
 const PLAYER = 'player-that-must-not-be-logged';
@@ -41,7 +37,7 @@ interface Line {
 let stores: TestStores;
 let redisCable: Cable;
 let postgresCable: Cable;
-let service: ServiceProcess;
+let service: ServerProcess;
 let partner: TestPartner;
 let gameId: number;
 /** What no line may have. */

@@ -6,17 +6,14 @@ import { rtpSurprise } from '../../src/domain/rtp.js';
 import { CASES, expressionsOf, RULES, readMonitoring } from '../monitoring/files.js';
 import { findPrometheus, promtool } from '../monitoring/prometheus.js';
 import { check, type Exposed, ExpressionError, readExposition } from '../monitoring/promql.js';
+import { freshStores } from '../setup/freshStores.js';
+import type { TestPartner } from '../support/client.js';
 import { type Receiver, startReceiver } from '../support/receiver.js';
-import {
-  fiveReelWild,
-  freshStores,
-  parSheet,
-  ROOT,
-  startService,
-  type TestPartner,
-  type TestStores,
-  until,
-} from '../support/service.js';
+import { ROOT } from '../support/root.js';
+import { startService } from '../support/service.js';
+import { fiveReelWild, parSheet } from '../support/sheets.js';
+import type { TestStores } from '../support/stores.js';
+import { until } from '../support/wait.js';
 
 type Service = Awaited<ReturnType<typeof startService>>;
 const { dashboards, rules, cases, runbook } = readMonitoring(ROOT);
@@ -231,7 +228,7 @@ test('each alert has a case in which it fires and then clears', () => {
 
 const programs = await findPrometheus(ROOT);
 test.skipIf(programs === undefined)(
-  `promtool finds the rules right, and their cases hold${programs === undefined ? ' (skipped: no promtool here; npm run monitoring fetches one)' : ''}`,
+  `promtool finds the rules right, and their cases hold${programs === undefined ? ' (skipped: no promtool here; npm run test:alerts fetches one)' : ''}`,
   async () => {
     expect(await promtool(programs!, ROOT, 'check', 'rules', RULES)).toContain('SUCCESS');
     for (const file of CASES)

@@ -3,17 +3,14 @@ import { createServer } from 'node:net';
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, test } from 'vitest';
+import { freshStores } from '../setup/freshStores.js';
+import type { TestPartner } from '../support/client.js';
 import { load, portOf, spinRequest, Wire } from '../support/load.js';
-import {
-  environment,
-  freshStores,
-  parSheet,
-  type ServiceProcess,
-  spawnService,
-  type TestPartner,
-  type TestStores,
-  until,
-} from '../support/service.js';
+import type { ServerProcess } from '../support/serverProcess.js';
+import { environment, spawnService } from '../support/service.js';
+import { parSheet } from '../support/sheets.js';
+import type { TestStores } from '../support/stores.js';
+import { until } from '../support/wait.js';
 
 const CONNECTIONS = 32;
 /** The stop comes while this many spins are answered and many more are under way. */
@@ -22,7 +19,7 @@ const STOP_WITHIN_MS = 10_000;
 
 describe.each(['SIGTERM', 'SIGINT'] as const)('%s under load', (signal) => {
   let stores: TestStores;
-  let service: ServiceProcess;
+  let service: ServerProcess;
   let partner: TestPartner;
   let gameId: number;
   let redis: Redis;
@@ -157,7 +154,7 @@ describe('a start that can not be', () => {
     server.close();
     await once(server, 'close');
   });
-  let started: ServiceProcess | undefined;
+  let started: ServerProcess | undefined;
   afterEach(async () => {
     await started?.end();
     started = undefined;

@@ -7,11 +7,15 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { readConfig } from '../../src/config.js';
-import { freshStores, ROOT, type ServiceProcess, spawnService, until } from '../support/service.js';
+import { freshStores } from '../setup/freshStores.js';
+import { ROOT } from '../support/root.js';
+import type { ServerProcess } from '../support/serverProcess.js';
+import { spawnService } from '../support/service.js';
+import { until } from '../support/wait.js';
 
 const run = promisify(execFile);
 let dataDir: string;
-const started: ServiceProcess[] = [];
+const started: ServerProcess[] = [];
 
 // One folder for all: the first test makes it, the others start on what those before left.
 beforeAll(async () => {
@@ -30,7 +34,7 @@ const environment = (): NodeJS.ProcessEnv => ({
   METRICS_PORT: '0',
   LOG_LEVEL: 'warn',
 });
-async function start(): Promise<ServiceProcess> {
+async function start(): Promise<ServerProcess> {
   const service = await spawnService(environment());
   started.push(service);
   return service;
@@ -44,7 +48,7 @@ async function servers(): Promise<number[]> {
     .map((line) => Number.parseInt(line, 10));
 }
 const key = (): string => readFileSync(join(dataDir, 'demo-api-key'), 'utf8').trim();
-const spin = (service: ServiceProcess, requestId: string) =>
+const spin = (service: ServerProcess, requestId: string) =>
   service.client.spin(key(), { gameId: 1, playerId: 'alice', wagerUsd: 0.25, requestId });
 
 describe('one command', () => {

@@ -1,17 +1,14 @@
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { freshStores } from '../setup/freshStores.js';
+import type { Client, TestPartner } from '../support/client.js';
 import { corporaMissing, jsonParsingFiles, naughtyStrings } from '../support/corpora.js';
 import { plainRequest, portOf, Wire } from '../support/load.js';
-import {
-  type Client,
-  freshStores,
-  parSheet,
-  startService,
-  type TestPartner,
-  type TestStores,
-  until,
-} from '../support/service.js';
+import { startService } from '../support/service.js';
+import { parSheet } from '../support/sheets.js';
+import type { TestStores } from '../support/stores.js';
+import { until } from '../support/wait.js';
 
 let stores: TestStores;
 let service: Awaited<ReturnType<typeof startService>>;

@@ -4,17 +4,12 @@ import { join } from 'node:path';
 import { Ajv2020, type AnySchema, type ValidateFunction } from 'ajv/dist/2020.js';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ERRORS, type ErrorEntry } from '../../src/domain/errors.js';
-import {
-  type Answer,
-  type Client,
-  freshStores,
-  OPERATOR_KEY,
-  parSheet,
-  ROOT,
-  startService,
-  type TestPartner,
-  type TestStores,
-} from '../support/service.js';
+import { freshStores } from '../setup/freshStores.js';
+import { type Answer, type Client, OPERATOR_KEY, type TestPartner } from '../support/client.js';
+import { ROOT } from '../support/root.js';
+import { startService } from '../support/service.js';
+import { parSheet } from '../support/sheets.js';
+import type { TestStores } from '../support/stores.js';
 
 /** The codes of the contract (docs/contract.md §14), by HTTP status. */
 const SPECIFIED: Readonly<Record<number, string>> = {

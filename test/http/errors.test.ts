@@ -1,17 +1,13 @@
 /** Every error of the catalogue that the partner API can give, over HTTP on real stores; keys and limits have files of their own. */
 import autocannon from 'autocannon';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { chunked, PAR_FAULTS, raw, spoiled } from '../support/faults.js';
-import {
-  type Answer,
-  type Client,
-  freshStores,
-  parSheet,
-  startService,
-  type TestPartner,
-  type TestStores,
-  until,
-} from '../support/service.js';
+import { freshStores } from '../setup/freshStores.js';
+import type { Answer, Client, TestPartner } from '../support/client.js';
+import { chunked, raw } from '../support/rawRequest.js';
+import { startService } from '../support/service.js';
+import { PAR_FAULTS, parSheet, spoiled } from '../support/sheets.js';
+import type { TestStores } from '../support/stores.js';
+import { until } from '../support/wait.js';
 
 type Service = Client & { stop(): Promise<void> };
 type Json = Record<string, unknown>;

@@ -2,17 +2,13 @@
 import { createHash } from 'node:crypto';
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { raw, type StoreClock, storeClock } from '../support/faults.js';
-import {
-  type Answer,
-  type Client,
-  freshStores,
-  OPERATOR_KEY,
-  startService,
-  type TestPartner,
-  type TestStores,
-  until,
-} from '../support/service.js';
+import { freshStores } from '../setup/freshStores.js';
+import { type Answer, type Client, OPERATOR_KEY, type TestPartner } from '../support/client.js';
+import { raw } from '../support/rawRequest.js';
+import { startService } from '../support/service.js';
+import { type StoreClock, storeClock } from '../support/storeClock.js';
+import type { TestStores } from '../support/stores.js';
+import { until } from '../support/wait.js';
 
 interface Issued {
   keyId: number;

@@ -1,26 +1,24 @@
 /** Rate limits (docs/contract.md §4): fixed windows of a partner, the same on every front end, by the store's clock. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { freePort, type RawAnswer, raw, type StoreClock, storeClock } from '../support/faults.js';
-import {
-  Client,
-  environment,
-  freshStores,
-  parSheet,
-  type ServiceProcess,
-  spawnService,
-  type TestPartner,
-  type TestStores,
-  until,
-} from '../support/service.js';
+import { freePort } from '../../src/embedded/index.js';
+import { freshStores } from '../setup/freshStores.js';
+import { Client, type TestPartner } from '../support/client.js';
+import { type RawAnswer, raw } from '../support/rawRequest.js';
+import type { ServerProcess } from '../support/serverProcess.js';
+import { environment, spawnService } from '../support/service.js';
+import { parSheet } from '../support/sheets.js';
+import { type StoreClock, storeClock } from '../support/storeClock.js';
+import type { TestStores } from '../support/stores.js';
+import { until } from '../support/wait.js';
 
 const SPIN = '/api/partner/v1/spin';
 const LIMIT = 300;
 
 let stores: TestStores;
 let clock: StoreClock;
-let worker: ServiceProcess;
+let worker: ServerProcess;
 /** Two processes on one port; the kernel spreads new connections over them. */
-let fronts: ServiceProcess[];
+let fronts: ServerProcess[];
 let client: Client;
 
 beforeAll(async () => {

@@ -1,15 +1,11 @@
 /** The operator's API: partners and their settings, keys, games, blocks, PAR sheets, and the audit log of it all. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import {
-  type Answer,
-  type Client,
-  freshStores,
-  OPERATOR_KEY,
-  parSheet,
-  startService,
-  type TestStores,
-  until,
-} from '../support/service.js';
+import { freshStores } from '../setup/freshStores.js';
+import { type Answer, type Client, OPERATOR_KEY } from '../support/client.js';
+import { startService } from '../support/service.js';
+import { parSheet } from '../support/sheets.js';
+import type { TestStores } from '../support/stores.js';
+import { until } from '../support/wait.js';
 
 type Json = Record<string, unknown>;
 interface AuditEntry {

@@ -1,12 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import {
-  type Client,
-  freshStores,
-  parSheet,
-  startService,
-  type TestPartner,
-  type TestStores,
-} from '../support/service.js';
+import { freshStores } from '../setup/freshStores.js';
+import type { Client, TestPartner } from '../support/client.js';
+import { startService } from '../support/service.js';
+import { parSheet } from '../support/sheets.js';
+import type { TestStores } from '../support/stores.js';
 
 let stores: TestStores;
 let service: Awaited<ReturnType<typeof startService>>;

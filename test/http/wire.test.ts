@@ -1,14 +1,12 @@
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { freshStores } from '../setup/freshStores.js';
+import type { TestPartner } from '../support/client.js';
 import { plainRequest, portOf, SPIN_PATH, spinRequest, Wire } from '../support/load.js';
-import {
-  freshStores,
-  parSheet,
-  startService,
-  type TestPartner,
-  type TestStores,
-  until,
-} from '../support/service.js';
+import { startService } from '../support/service.js';
+import { parSheet } from '../support/sheets.js';
+import type { TestStores } from '../support/stores.js';
+import { until } from '../support/wait.js';
 
 const BASE = '/api/partner/v1';
 

@@ -5,16 +5,12 @@ import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { cellKey, outboxKey } from '../../src/redis/keys.js';
 import { readBooked, readOutbox, totalsOfLast } from '../../src/redis/records.js';
-import {
-  type LoggedService,
-  type OwnStores,
-  ownStores,
-  smallDisk,
-  smallDiskMissing,
-  startLogged,
-  startRedisWith,
-} from '../support/faults.js';
-import { type Client, parSheet, type TestPartner, until } from '../support/service.js';
+import type { Client, TestPartner } from '../support/client.js';
+import { smallDiskMissing } from '../support/disk.js';
+import { type LoggedService, startLogged } from '../support/service.js';
+import { parSheet } from '../support/sheets.js';
+import { type OwnStores, ownStores, startRedisWith } from '../support/stores.js';
+import { until } from '../support/wait.js';
 import { codeOf, Witness } from '../support/witness.js';
 
 const SETTINGS = { CELLS: '1', SPIN_DEADLINE_MS: '2000' };
@@ -339,10 +335,8 @@ describe.skipIf(noDisk !== undefined)(
     let witness: Witness;
 
     beforeAll(async () => {
-      stores = await ownStores((dataDir) => {
-        folder = join(dataDir, 'redis');
-        return smallDisk(folder, 16);
-      });
+      stores = await ownStores({ redisDiskMegabytes: 16 });
+      folder = stores.redisFolder;
       service = await startLogged(stores, SETTINGS);
       partner = await service.newPartner();
       witness = new Witness(stores, partner, await service.newGame(partner.key, parSheet('classic-3-reel')));

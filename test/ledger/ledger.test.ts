@@ -2,17 +2,13 @@ import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { cellKey, outboxKey } from '../../src/redis/keys.js';
-import {
-  environment,
-  freshStores,
-  parSheet,
-  type ServiceProcess,
-  spawnService,
-  startService,
-  type TestPartner,
-  type TestStores,
-  until,
-} from '../support/service.js';
+import { freshStores } from '../setup/freshStores.js';
+import type { TestPartner } from '../support/client.js';
+import type { ServerProcess } from '../support/serverProcess.js';
+import { environment, spawnService, startService } from '../support/service.js';
+import { parSheet } from '../support/sheets.js';
+import type { TestStores } from '../support/stores.js';
+import { until } from '../support/wait.js';
 
 let stores: TestStores;
 let sql: postgres.Sql;
@@ -35,7 +31,7 @@ const booked = async (): Promise<number> =>
   Number((await sql`SELECT count(*) FROM ledger WHERE kind = 1`)[0]!.count);
 
 async function spinMany(
-  service: { spin: ServiceProcess['client']['spin'] },
+  service: { spin: ServerProcess['client']['spin'] },
   partner: TestPartner,
   gameId: number,
   count: number,
@@ -71,7 +67,7 @@ describe('the ledger', () => {
 
     const { owner } = (await sql<{ owner: string }[]>`SELECT owner FROM cells WHERE cell = 0`)[0]!;
     // Which of the two it is can't be seen from outside: whichever is stopped, the other must have all cells in the end.
-    const [stopped, other] = workers as [ServiceProcess, ServiceProcess];
+    const [stopped, other] = workers as [ServerProcess, ServerProcess];
     stopped.child.kill('SIGSTOP');
     await spinMany(front, partner, gameId, 50);
     const since = performance.now();

@@ -1,7 +1,10 @@
 /** A store away or silent: what each operation answers, what is left in log and metrics, and that all is well after. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type LoggedService, type OwnStores, ownStores, startLogged } from '../support/faults.js';
-import { type Answer, parSheet, type TestPartner, until } from '../support/service.js';
+import type { Answer, TestPartner } from '../support/client.js';
+import { type LoggedService, startLogged } from '../support/service.js';
+import { parSheet } from '../support/sheets.js';
+import { type OwnStores, ownStores } from '../support/stores.js';
+import { until } from '../support/wait.js';
 
 type Json = Record<string, unknown>;
 

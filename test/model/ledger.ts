@@ -1,6 +1,6 @@
 /** Compares the books with the model's history: a row for each spin with its amounts, totals that are their sums, nothing else. */
 import type postgres from 'postgres';
-import { until } from '../support/service.js';
+import { until } from '../support/wait.js';
 import { Violation } from './changing.js';
 import { usd } from './decimal.js';
 import type { PartnerModel } from './model.js';

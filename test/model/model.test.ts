@@ -3,15 +3,12 @@
  * MODEL_RUNS says how many scenarios are played, MODEL_SEED which.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { freshStores } from '../setup/freshStores.js';
+import { OPERATOR_KEY } from '../support/client.js';
 import { type Cable, proxy } from '../support/proxy.js';
-import {
-  environment,
-  freshStores,
-  OPERATOR_KEY,
-  type ServiceProcess,
-  spawnService,
-  type TestStores,
-} from '../support/service.js';
+import type { ServerProcess } from '../support/serverProcess.js';
+import { environment, spawnService } from '../support/service.js';
+import type { TestStores } from '../support/stores.js';
 import { type ModelOptions, runModel } from './run.js';
 
 const RUNS_DEFAULT = 20;
@@ -23,7 +20,7 @@ const SEED = Number(process.env.MODEL_SEED ?? 1);
 let stores: TestStores;
 let cable: Cable;
 /** Two front ends, and one whose connections to Redis can be cut. */
-let services: [ServiceProcess, ServiceProcess, ServiceProcess];
+let services: [ServerProcess, ServerProcess, ServerProcess];
 
 beforeAll(async () => {
   stores = await freshStores();
@@ -51,7 +48,7 @@ afterAll(async () => {
   await stores.drop();
 });
 
-const options = (on: readonly ServiceProcess[], runs: number): ModelOptions => ({
+const options = (on: readonly ServerProcess[], runs: number): ModelOptions => ({
   bases: on.map((service) => service.client.base),
   operatorKey: OPERATOR_KEY,
   databaseUrl: stores.databaseUrl,

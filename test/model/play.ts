@@ -2,8 +2,8 @@
 import { randomBytes } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type postgres from 'postgres';
-import type { StoreClock } from '../support/faults.js';
-import { until } from '../support/service.js';
+import type { StoreClock } from '../support/storeClock.js';
+import { until } from '../support/wait.js';
 import { Changing, Violation } from './changing.js';
 import { amount, at, type Json, numbersAsText, usd } from './decimal.js';
 import {

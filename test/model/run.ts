@@ -1,8 +1,8 @@
 /** Runs the model: random scenarios against a running service, the first that violates it shrunk and told. */
 import fc from 'fast-check';
 import postgres from 'postgres';
-import { type StoreClock, storeClock } from '../support/faults.js';
-import { until } from '../support/service.js';
+import { type StoreClock, storeClock } from '../support/storeClock.js';
+import { until } from '../support/wait.js';
 import { Violation } from './changing.js';
 import { AuthFailures } from './exchange.js';
 import { Front } from './front.js';

@@ -9,12 +9,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
-import { type Cleanup, endProcess, ROOT } from '../../bench/processes.js';
 import { freePort } from '../../src/embedded/index.js';
 import { Api } from '../chaos/api.js';
 import { FOLDER_VARIABLE, OPERATOR_KEY } from '../chaos/services.js';
 import { type ChaosStores, startStores } from '../chaos/stores.js';
-import { until } from '../chaos/wait.js';
+import type { Cleanup } from '../support/cleanup.js';
+import { ROOT } from '../support/root.js';
+import { endProcess } from '../support/serverProcess.js';
+import { until } from '../support/wait.js';
 
 const READY_WITHIN_MS = 60_000;
 

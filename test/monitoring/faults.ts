@@ -1,7 +1,7 @@
 /** The faults of a staged run: what is done, which alerts must fire of it, and how it is mended. */
 import { OPERATOR_KEY } from '../chaos/services.js';
-import { pause } from '../chaos/wait.js';
 import { Wire } from '../support/load.js';
+import { pause } from '../support/wait.js';
 import type { Arena, Receiver } from './arena.js';
 
 export interface Fault {

@@ -1,5 +1,5 @@
 /**
- * `npm run monitoring [-- --only fault,fault | --games 1000] [--rate 150] [--spins 40000]`
+ * `npm run test:alerts [-- --only fault,fault | --games 1000] [--rate 150] [--spins 40000]`
  *
  * Has a real Prometheus, with the project's own configuration, rules and dashboards, scrape a running service: two processes
  * that serve, two that work, a Redis and a Postgres. Under load every expression of every dashboard must return data; then
@@ -9,11 +9,12 @@
  * Linux only.
  */
 import { parseArgs } from 'node:util';
-import { type Cleanup, ROOT } from '../../bench/processes.js';
 import { freePort } from '../../src/embedded/index.js';
 import { runToEnd } from '../chaos/arena.js';
-import { pause, until } from '../chaos/wait.js';
+import type { Cleanup } from '../support/cleanup.js';
 import { load, spinRequest } from '../support/load.js';
+import { ROOT } from '../support/root.js';
+import { pause, until } from '../support/wait.js';
 import { type Arena, openArena, openReceiver, paced, parSheet } from './arena.js';
 import { type Fault, faultsOf } from './faults.js';
 import { CASES, expressionsOf, RULES, readMonitoring } from './files.js';

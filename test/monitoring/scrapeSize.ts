@@ -1,6 +1,6 @@
 /** How large a scrape is, and what it costs, with many games. */
-import type { Cleanup } from '../../bench/processes.js';
-import { pause, until } from '../chaos/wait.js';
+import type { Cleanup } from '../support/cleanup.js';
+import { pause, until } from '../support/wait.js';
 import { openArena, parSheet, type Service } from './arena.js';
 
 const MADE_AT_ONCE = 16;

@@ -3,8 +3,10 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parse, stringify } from 'yaml';
-import { type Cleanup, endProcess, ROOT } from '../../bench/processes.js';
-import { until } from '../chaos/wait.js';
+import type { Cleanup } from '../support/cleanup.js';
+import { ROOT } from '../support/root.js';
+import { endProcess } from '../support/serverProcess.js';
+import { until } from '../support/wait.js';
 import { RULES } from './files.js';
 import { type Programs, promtool } from './prometheus.js';
 

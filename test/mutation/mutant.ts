@@ -2,7 +2,7 @@
 import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { ROOT } from '../support/service.js';
+import { ROOT } from '../support/root.js';
 
 /** What is wrong in a copy: a text that stands exactly once in a file of lua/ or dist/, and what stands there instead. */
 export interface Fault {

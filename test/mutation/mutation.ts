@@ -6,17 +6,14 @@ import type { AuditReport, CheckName } from '../../src/audit/report.js';
 import { connectPostgres, type Sql } from '../../src/postgres/client.js';
 import { connectRedis, openRedisClient, type RedisClient } from '../../src/redis/client.js';
 import { ModelFailure, runModel } from '../model/run.js';
+import { freshStores } from '../setup/freshStores.js';
+import { OPERATOR_KEY } from '../support/client.js';
 import { each, load, portOf, spinRequest } from '../support/load.js';
-import {
-  environment,
-  freshStores,
-  OPERATOR_KEY,
-  parSheet,
-  ROOT,
-  spawnService,
-  type TestStores,
-  until,
-} from '../support/service.js';
+import { ROOT } from '../support/root.js';
+import { environment, spawnService } from '../support/service.js';
+import { parSheet } from '../support/sheets.js';
+import type { TestStores } from '../support/stores.js';
+import { until } from '../support/wait.js';
 import { brokenBuild, type Fault } from './mutant.js';
 
 const SPINS = 600;

@@ -12,19 +12,16 @@ import { openStore } from '../../src/postgres/store.js';
 import { connectRedis, openRedisClient } from '../../src/redis/client.js';
 import { cellKey } from '../../src/redis/keys.js';
 import { drawBlock } from '../../workers/makeBlock.js';
+import { freshStores } from '../setup/freshStores.js';
 import { booksHold } from '../support/books.js';
+import type { Answer, TestPartner } from '../support/client.js';
 import { each, load, portOf, spinRequest } from '../support/load.js';
 import { proxy } from '../support/proxy.js';
-import {
-  type Answer,
-  freshStores,
-  IS_WHOLE,
-  parSheet,
-  startService,
-  type TestPartner,
-  type TestStores,
-  until,
-} from '../support/service.js';
+import { IS_WHOLE } from '../support/root.js';
+import { startService } from '../support/service.js';
+import { parSheet } from '../support/sheets.js';
+import type { TestStores } from '../support/stores.js';
+import { until } from '../support/wait.js';
 
 type Service = Awaited<ReturnType<typeof startService>>;
 interface SpinAnswer {
@@ -467,7 +464,7 @@ test('a million tickets are sealed, stored and playable soon, and cost less than
     { prizeName: 'Mug', prizeTier: 1, valueUsd: 1, count: 100_000 },
   ]);
   expect((await buy(gameId, 'of-a-million')).status).toBe(200);
-  // Two seconds on a machine that does nothing else (`npm run scale`).
+  // Two seconds on a machine that does nothing else (`npm run test:scale`).
   expect(performance.now() - started).toBeLessThan(IS_WHOLE ? 2000 : 10_000);
   const keys = await redis.keys(`*:block:${gameId}:*`);
   expect(keys.length).toBe(1);

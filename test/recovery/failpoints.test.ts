@@ -3,18 +3,14 @@ import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { FAILPOINTS, type Failpoint } from '../../src/failpoints.js';
+import { freshStores } from '../setup/freshStores.js';
 import { booksHold } from '../support/books.js';
-import {
-  environment,
-  freshStores,
-  IS_WHOLE,
-  parSheet,
-  spawnService,
-  startService,
-  type TestPartner,
-  type TestStores,
-  until,
-} from '../support/service.js';
+import type { TestPartner } from '../support/client.js';
+import { IS_WHOLE } from '../support/root.js';
+import { environment, spawnService, startService } from '../support/service.js';
+import { parSheet } from '../support/sheets.js';
+import type { TestStores } from '../support/stores.js';
+import { until } from '../support/wait.js';
 
 const WAGER = 0.25;
 const PLAYERS = 3;
@@ -119,7 +115,7 @@ async function allIsWell(step: Failpoint): Promise<void> {
 }
 
 const of = (kind: string): Failpoint[] => FAILPOINTS.filter((step) => step.startsWith(`${kind}.`));
-/** Of a kind, those that are tried beside all other tests; all of them with `npm run scale`. */
+/** Of a kind, those that are tried beside all other tests; all of them with `npm run test:scale`. */
 const some = (kind: string): Failpoint[] => of(kind).filter((step) => IS_WHOLE || OFTEN.has(step));
 /** Those of a recovery are tried one after the other, that of a flush that was committed with a raffle's last ticket. */
 const OFTEN = new Set<Failpoint>(['flush.rows-copied', 'block.leased']);

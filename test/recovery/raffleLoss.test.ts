@@ -4,20 +4,16 @@ import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { cellKey, outboxKey } from '../../src/redis/keys.js';
-import { type OwnStores, ownStores } from '../support/faults.js';
-import {
-  environment,
-  type ServiceProcess,
-  spawnService,
-  startService,
-  type TestPartner,
-  until,
-} from '../support/service.js';
+import type { TestPartner } from '../support/client.js';
+import type { ServerProcess } from '../support/serverProcess.js';
+import { environment, spawnService, startService } from '../support/service.js';
+import { type OwnStores, ownStores } from '../support/stores.js';
+import { until } from '../support/wait.js';
 
 const SETTINGS = { CELLS: '1', SPIN_DEADLINE_MS: '1500' };
 
 let stores: OwnStores;
-let worker: ServiceProcess;
+let worker: ServerProcess;
 let front: Awaited<ReturnType<typeof startService>>;
 let partner: TestPartner;
 let redis: Redis;

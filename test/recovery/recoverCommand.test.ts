@@ -9,7 +9,12 @@ import { recover as recoverStores } from '../../src/cli/recover.js';
 import { connectPostgres } from '../../src/postgres/client.js';
 import { connectRedis, openRedisClient } from '../../src/redis/client.js';
 import { cellKey } from '../../src/redis/keys.js';
-import { freshStores, parSheet, ROOT, startService, type TestStores, until } from '../support/service.js';
+import { freshStores } from '../setup/freshStores.js';
+import { ROOT } from '../support/root.js';
+import { startService } from '../support/service.js';
+import { parSheet } from '../support/sheets.js';
+import type { TestStores } from '../support/stores.js';
+import { until } from '../support/wait.js';
 
 let stores: TestStores;
 let sql: postgres.Sql;

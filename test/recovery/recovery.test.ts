@@ -10,17 +10,14 @@ import { checkpointPlayers } from '../../src/postgres/recoveries.js';
 import { connectRedis, openRedisClient } from '../../src/redis/client.js';
 import { cellKey, gamesKey, outboxKey } from '../../src/redis/keys.js';
 import { readBooked, totalsOfLast } from '../../src/redis/records.js';
+import { freshStores } from '../setup/freshStores.js';
 import { booksHold } from '../support/books.js';
-import { type OwnStores, ownStores } from '../support/faults.js';
-import {
-  type Answer,
-  freshStores,
-  parSheet,
-  startService,
-  type TestPartner,
-  type TestStores,
-  until,
-} from '../support/service.js';
+import type { Answer, TestPartner } from '../support/client.js';
+import { startService } from '../support/service.js';
+import { parSheet } from '../support/sheets.js';
+import type { TestStores } from '../support/stores.js';
+import { type OwnStores, ownStores } from '../support/stores.js';
+import { until } from '../support/wait.js';
 
 type Service = Awaited<ReturnType<typeof startService>>;
 

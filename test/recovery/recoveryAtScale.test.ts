@@ -8,16 +8,14 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { firstIdAt } from '../../src/domain/entryId.js';
 import { connectPostgres } from '../../src/postgres/client.js';
 import { ensurePartition } from '../../src/postgres/ledger.js';
+import { freshStores } from '../setup/freshStores.js';
 import { booksHold } from '../support/books.js';
-import {
-  freshStores,
-  IS_WHOLE,
-  parSheet,
-  startService,
-  type TestPartner,
-  type TestStores,
-  until,
-} from '../support/service.js';
+import type { TestPartner } from '../support/client.js';
+import { IS_WHOLE } from '../support/root.js';
+import { startService } from '../support/service.js';
+import { parSheet } from '../support/sheets.js';
+import type { TestStores } from '../support/stores.js';
+import { until } from '../support/wait.js';
 
 const ROWS = IS_WHOLE ? 1_000_000 : 100_000;
 const GAMES = 100;

@@ -3,16 +3,9 @@ import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { CSV_TYPE, prefersCsv } from '../../src/http/route.js';
-import {
-  type Answer,
-  type Client,
-  freshStores,
-  parSheet,
-  startService,
-  type TestPartner,
-  type TestStores,
-  until,
-} from '../support/service.js';
+import { freshStores } from '../setup/freshStores.js';
+import type { Answer, Client, TestPartner } from '../support/client.js';
+import { startService } from '../support/service.js';
 import {
   bookedInto,
   dayAt,
@@ -25,6 +18,9 @@ import {
   shift,
   startOf,
 } from '../support/settlement.js';
+import { parSheet } from '../support/sheets.js';
+import type { TestStores } from '../support/stores.js';
+import { until } from '../support/wait.js';
 
 type Json = Record<string, unknown>;
 interface Report extends Json {

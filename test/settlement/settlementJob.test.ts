@@ -8,7 +8,8 @@ import type { OnReport } from '../../src/postgres/settlements.js';
 import { cellKey, outboxKey } from '../../src/redis/keys.js';
 import { OUTBOX } from '../../src/redis/records.js';
 import { dueDay } from '../../src/settlement/schedule.js';
-import { freshStores, startService, type TestStores, until } from '../support/service.js';
+import { freshStores } from '../setup/freshStores.js';
+import { startService } from '../support/service.js';
 import {
   DAY_MS,
   dayAt,
@@ -20,6 +21,8 @@ import {
   startOf,
   type TestWorker,
 } from '../support/settlement.js';
+import type { TestStores } from '../support/stores.js';
+import { until } from '../support/wait.js';
 
 type Service = Awaited<ReturnType<typeof startService>>;
 

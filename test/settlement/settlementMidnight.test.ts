@@ -4,7 +4,8 @@ import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { connectPostgres, type Sql } from '../../src/postgres/client.js';
 import { verifySettlements } from '../../src/settlement/verify.js';
-import { freshStores, parSheet, startService, type TestStores, until } from '../support/service.js';
+import { freshStores } from '../setup/freshStores.js';
+import { startService } from '../support/service.js';
 import {
   bookedInto,
   dayAt,
@@ -19,6 +20,9 @@ import {
   startOf,
   type TestWorker,
 } from '../support/settlement.js';
+import { parSheet } from '../support/sheets.js';
+import type { TestStores } from '../support/stores.js';
+import { until } from '../support/wait.js';
 
 let stores: TestStores;
 let sql: postgres.Sql<{ bigint: bigint }>;

@@ -9,7 +9,9 @@ import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import type { Report } from '../../src/domain/settlement.js';
 import { connectPostgres } from '../../src/postgres/client.js';
 import { type Verification, verifySettlements } from '../../src/settlement/verify.js';
-import { freshStores, ROOT, startService, type TestStores } from '../support/service.js';
+import { freshStores } from '../setup/freshStores.js';
+import { ROOT } from '../support/root.js';
+import { startService } from '../support/service.js';
 import {
   bookedInto,
   canonical,
@@ -21,6 +23,7 @@ import {
   shift,
   startOf,
 } from '../support/settlement.js';
+import type { TestStores } from '../support/stores.js';
 
 let stores: TestStores;
 let server: postgres.Sql;

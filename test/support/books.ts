@@ -1,8 +1,11 @@
 /** What must hold of the books at any moment, read by an independent driver. */
+import assert from 'node:assert/strict';
 import type postgres from 'postgres';
-import { expect } from 'vitest';
 
-/** Each index of each game once in the ledger or in a void; each player's chain and balances right. */
+/**
+ * Each index of each game is once in the ledger or in a void; each player's chain and balances are right.
+ * @throws AssertionError with the rows for which that does not hold.
+ */
 export async function booksHold(sql: postgres.Sql<{ bigint: bigint }>): Promise<void> {
   const broken = await sql`
     SELECT * FROM (
@@ -10,7 +13,7 @@ export async function booksHold(sql: postgres.Sql<{ bigint: bigint }>): Promise<
       FROM (SELECT game_id, outcome_index AS from_index, outcome_index + 1 AS to_index FROM ledger WHERE kind = 1
             UNION ALL SELECT game_id, from_index, to_index FROM voids) AS used
     ) AS checked WHERE from_index <> expected`;
-  expect([...broken]).toEqual([]);
+  assert.deepEqual([...broken], []);
   const chains = await sql`
     SELECT * FROM (
       SELECT entry_id, previous_id, entry_number, balance_micros, credit_micros, wager_micros,
@@ -20,8 +23,8 @@ export async function booksHold(sql: postgres.Sql<{ bigint: bigint }>): Promise<
     ) AS chain
     WHERE entry_number <> number OR previous_id <> before_id
        OR balance_micros <> before_micros - wager_micros + credit_micros`;
-  expect([...chains]).toEqual([]);
+  assert.deepEqual([...chains], []);
   const repeated = await sql`
     SELECT partner_id, request_id, kind FROM ledger WHERE request_id IS NOT NULL GROUP BY 1, 2, 3 HAVING count(*) > 1`;
-  expect([...repeated]).toEqual([]);
+  assert.deepEqual([...repeated], []);
 }

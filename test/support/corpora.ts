@@ -1,7 +1,7 @@
 /** Public test corpora that lie beside the project; a clone that stands alone has none. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { ROOT } from './service.js';
+import { ROOT } from './root.js';
 
 const CORPORA = join(ROOT, '..', 'shared', 'data', 'corpora');
 

@@ -187,3 +187,22 @@ export function each<T>(items: readonly T[], request: (item: T) => Buffer): () =
   let at = 0;
   return () => (at < items.length ? request(items[at++]!) : undefined);
 }
+
+/** Asks on a connection of its own; undefined where no answer came in time, or the connection ended. */
+export async function askOnce(
+  port: number,
+  bytes: string | Uint8Array,
+  timeoutMs: number,
+): Promise<WireAnswer | undefined> {
+  let wire: Wire | undefined;
+  const timer = setTimeout(() => wire?.close(), timeoutMs);
+  try {
+    wire = await Wire.open(port);
+    return await wire.ask(bytes);
+  } catch {
+    return undefined;
+  } finally {
+    clearTimeout(timer);
+    wire?.close();
+  }
+}

@@ -11,7 +11,10 @@ import { cellKey } from '../../src/redis/keys.js';
 import { openLookups } from '../../src/redis/lookups.js';
 import { SettlementJob } from '../../src/settlement/job.js';
 import { Settlements } from '../../src/settlement/settlements.js';
-import { type Client, parSheet, type TestPartner, type TestStores, until } from './service.js';
+import type { Client, TestPartner } from './client.js';
+import { parSheet } from './sheets.js';
+import type { TestStores } from './stores.js';
+import { until } from './wait.js';
 
 type Json = Record<string, unknown>;
 

@@ -1,34 +1,138 @@
-/** Real servers for a whole test run: one Redis and one Postgres, started before the first file and stopped after the last. */
-import { mkdtemp, realpath, rm } from 'node:fs/promises';
+/** Starts real stores, a Redis and a Postgres, in a folder of their own, for tests, chaos, monitoring and measurements. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmod, cp, mkdtemp, realpath, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { TestProject } from 'vitest/node';
+import { Redis } from 'ioredis';
 import { lockDataDir, startEmbeddedPostgres, startEmbeddedRedis } from '../../src/embedded/index.js';
+import { findRedisProgram, redisEnvironment } from '../../src/embedded/redisServer.js';
+import { Cleanup } from './cleanup.js';
+import { fillDisk, smallDisk } from './disk.js';
+import { ROOT } from './root.js';
+import { StoreServer } from './storeServer.js';
 
-declare module 'vitest' {
-  export interface ProvidedContext {
-    redisUrl: string;
-    databaseUrl: string;
+const CACHE = join(ROOT, '.cache');
+const AOF_FOLDER = 'appendonlydir';
+
+/** Where two stores are. */
+export interface StoreUrls {
+  readonly redisUrl: string;
+  readonly databaseUrl: string;
+}
+
+/** Stores that a test may use until it drops them. */
+export interface TestStores extends StoreUrls {
+  drop(): Promise<void>;
+}
+
+/** Stores that belong to one run, which may do anything to them. */
+export interface OwnStores extends TestStores {
+  readonly redis: StoreServer;
+  readonly postgres: StoreServer;
+  /** Where both keep their data. */
+  readonly dataDir: string;
+  /** Where Redis keeps its data: the disk of its own, if it was given one. */
+  readonly redisFolder: string;
+  /** Takes all that is left of Redis's small disk, until {@link emptyDisk}. */
+  fillDisk(): Promise<void>;
+  emptyDisk(): Promise<void>;
+  /** Keeps a copy of the append-only files as they are now. */
+  copyRedis(): Promise<void>;
+  /** Removes the append-only files of a Redis that is stopped. */
+  wipeRedis(): Promise<void>;
+  /** Puts the kept copy in the place of the append-only files of a Redis that is stopped. */
+  restoreRedis(): Promise<void>;
+}
+
+export interface StoreOptions {
+  /** An absolute real path that the caller removes; without it a temporary folder, which {@link OwnStores.drop} removes. */
+  readonly folder?: string;
+  /** Gives Redis a disk of its own, in memory, of that size. */
+  readonly redisDiskMegabytes?: number;
+  /** Told how the start goes on. */
+  readonly onProgress?: (line: string) => void;
+  /** Told of a server that died, is back or had to be killed. */
+  readonly onEvent?: (line: string) => void;
+}
+
+/** Starts both stores, empty where the folder is. */
+export async function ownStores(options: StoreOptions = {}): Promise<OwnStores> {
+  const { redisDiskMegabytes, onProgress = () => {}, onEvent = () => {} } = options;
+  const undo = new Cleanup();
+  const dataDir = options.folder ?? (await realpath(await mkdtemp(join(tmpdir(), 'spindle-stores-'))));
+  if (options.folder === undefined) {
+    undo.add(() => rm(dataDir, { recursive: true, force: true, maxRetries: 5 }));
+    // As root, Postgres runs as another user, who must be able to enter.
+    await chmod(dataDir, 0o755);
+  }
+  const redisFolder = join(dataDir, 'redis');
+  const aof = join(redisFolder, AOF_FOLDER);
+  const copy = join(dataDir, 'redis-copy');
+  const filler = join(redisFolder, 'filler');
+  try {
+    if (redisDiskMegabytes !== undefined) undo.add(await smallDisk(redisFolder, redisDiskMegabytes));
+    const lock = await lockDataDir(dataDir);
+    undo.add(() => lock.release());
+    const embedded = { dataDir, cacheDir: CACHE, progress: onProgress, onEvent };
+    const redis = await StoreServer.begin(() => startEmbeddedRedis(embedded));
+    undo.add(() => redis.close());
+    const postgres = await StoreServer.begin(() => startEmbeddedPostgres(embedded));
+    undo.add(() => postgres.close());
+    return {
+      redis,
+      postgres,
+      redisUrl: redis.url,
+      databaseUrl: postgres.url,
+      dataDir,
+      redisFolder,
+      fillDisk: () => fillDisk(filler),
+      emptyDisk: () => rm(filler, { force: true }),
+      copyRedis: () => copyLiving(aof, copy),
+      wipeRedis: () => rm(aof, { recursive: true, force: true }),
+      async restoreRedis() {
+        await rm(aof, { recursive: true, force: true });
+        await cp(copy, aof, { recursive: true });
+      },
+      drop: () => undo.run(),
+    };
+  } catch (error) {
+    await undo.run();
+    throw error;
   }
 }
 
-export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const dataDir = await realpath(await mkdtemp(join(tmpdir(), 'spindle-test-')));
-  const lock = await lockDataDir(dataDir);
-  const options = {
-    dataDir: lock.dataDir,
-    cacheDir: join(import.meta.dirname, '..', '..', '.cache'),
-    progress: () => {},
-    onEvent: () => {},
-  };
-  const redis = await startEmbeddedRedis(options);
-  const postgres = await startEmbeddedPostgres(options);
-  project.provide('redisUrl', redis.url);
-  project.provide('databaseUrl', postgres.url);
+/** Starts the Redis of {@link ownStores}, stopped before, with other settings. @returns what ends it. */
+export async function startRedisWith(
+  { redisFolder, redisUrl }: OwnStores,
+  settings: readonly string[],
+): Promise<() => Promise<void>> {
+  const program = await findRedisProgram(CACHE, () => {});
+  const child = spawn(program.file, [join(redisFolder, 'redis.conf'), ...settings], {
+    cwd: redisFolder,
+    env: redisEnvironment(program),
+    stdio: 'ignore',
+  });
+  const ended = once(child, 'exit');
+  const redis = new Redis(redisUrl, { protocol: 2, retryStrategy: () => 20, maxRetriesPerRequest: null });
+  redis.on('error', () => {});
+  await redis.ping();
+  redis.disconnect();
   return async () => {
-    await postgres.stop();
-    await redis.stop();
-    await lock.release();
-    await rm(dataDir, { recursive: true, force: true });
+    child.kill();
+    await ended;
   };
+}
+
+/** Copies a folder that is written to; again where a file went away under the copy. */
+async function copyLiving(from: string, to: string): Promise<void> {
+  for (let tries = 1; ; tries++) {
+    await rm(to, { recursive: true, force: true });
+    try {
+      await cp(from, to, { recursive: true });
+      return;
+    } catch (error) {
+      if (tries === 5 || (error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    }
+  }
 }

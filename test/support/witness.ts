@@ -3,7 +3,9 @@ import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { outboxKey } from '../../src/redis/keys.js';
 import { booksHold } from './books.js';
-import { type Answer, type Client, type TestPartner, type TestStores, until } from './service.js';
+import type { Answer, Client, TestPartner } from './client.js';
+import type { StoreUrls } from './stores.js';
+import { until } from './wait.js';
 
 export interface SpinAnswer extends Record<string, unknown> {
   readonly spinId: string;
@@ -51,12 +53,7 @@ export class Witness {
   static #made = 0;
 
   /** @param padding makes the names of players and requests longer, and so what is booked. */
-  constructor(
-    stores: Pick<TestStores, 'redisUrl' | 'databaseUrl'>,
-    partner: TestPartner,
-    gameId: number,
-    padding = '',
-  ) {
+  constructor(stores: StoreUrls, partner: TestPartner, gameId: number, padding = '') {
     this.#partner = partner;
     this.#gameId = gameId;
     this.#prefix = `w${++Witness.#made}${padding}`;

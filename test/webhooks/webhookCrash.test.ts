@@ -2,17 +2,13 @@
 import postgres from 'postgres';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { SpinIds } from '../../src/domain/spinId.js';
+import { freshStores } from '../setup/freshStores.js';
 import { isSigned, type Received, register, startReceiver } from '../support/receiver.js';
-import {
-  environment,
-  freshStores,
-  parSheet,
-  type ServiceProcess,
-  spawnService,
-  startService,
-  type TestStores,
-  until,
-} from '../support/service.js';
+import type { ServerProcess } from '../support/serverProcess.js';
+import { environment, spawnService, startService } from '../support/service.js';
+import { parSheet } from '../support/sheets.js';
+import type { TestStores } from '../support/stores.js';
+import { until } from '../support/wait.js';
 
 let stores: TestStores;
 let books: postgres.Sql;
@@ -35,7 +31,7 @@ test('a service that is killed in the middle of deliveries loses none', async ()
     if (isHeld) held++;
     else response.writeHead(200).end();
   });
-  const begin = (): Promise<ServiceProcess> =>
+  const begin = (): Promise<ServerProcess> =>
     spawnService(environment(stores, { WEBHOOK_RETRY_DELAYS_MS: '50' }));
   let service = await begin();
   const partner = await service.client.newPartner({ largeWinThresholdUsd: 0 });

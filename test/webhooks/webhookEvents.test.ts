@@ -7,6 +7,8 @@ import { cellLeases } from '../../src/postgres/cells.js';
 import { connectPostgres, type Sql } from '../../src/postgres/client.js';
 import { recordEvents } from '../../src/postgres/events.js';
 import { noticeExpiringKeys, reserveFell, reserveIsBack } from '../../src/postgres/notices.js';
+import { freshStores } from '../setup/freshStores.js';
+import type { Client, TestPartner } from '../support/client.js';
 import {
   type Received,
   type Receiver,
@@ -14,16 +16,11 @@ import {
   register,
   startReceiver,
 } from '../support/receiver.js';
-import {
-  type Client,
-  freshStores,
-  parSheet,
-  startService,
-  type TestPartner,
-  type TestStores,
-  until,
-} from '../support/service.js';
+import { startService } from '../support/service.js';
 import { longAgo } from '../support/settlement.js';
+import { parSheet } from '../support/sheets.js';
+import type { TestStores } from '../support/stores.js';
+import { until } from '../support/wait.js';
 
 const DAY_MS = 86_400_000;
 const EVENTS = ['spin.large_win', 'settlement.report_ready', 'block.low_reserve', 'api_key.expiring'];

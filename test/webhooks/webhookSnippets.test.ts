@@ -9,17 +9,13 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { connectPostgres, type Sql } from '../../src/postgres/client.js';
 import { recordEvents } from '../../src/postgres/events.js';
+import { freshStores } from '../setup/freshStores.js';
+import { type Client, OPERATOR_KEY, type TestPartner } from '../support/client.js';
 import { type Received, type Registered, register, startReceiver } from '../support/receiver.js';
-import {
-  type Client,
-  freshStores,
-  OPERATOR_KEY,
-  ROOT,
-  startService,
-  type TestPartner,
-  type TestStores,
-  until,
-} from '../support/service.js';
+import { ROOT } from '../support/root.js';
+import { startService } from '../support/service.js';
+import type { TestStores } from '../support/stores.js';
+import { until } from '../support/wait.js';
 
 const run = promisify(execFile);
 const CLI = join(ROOT, 'dist', 'src', 'cli.js');

@@ -5,21 +5,18 @@ import { Worker } from 'node:worker_threads';
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { hmacSha256, standardSignature } from '../../src/domain/webhook.js';
+import { freePort } from '../../src/embedded/index.js';
 import { connectPostgres, type Sql } from '../../src/postgres/client.js';
 import { recordEvents } from '../../src/postgres/events.js';
 import type { Resolve } from '../../src/webhooks/destination.js';
 import { Sender } from '../../src/webhooks/sender.js';
+import { freshStores } from '../setup/freshStores.js';
+import type { Answer, Client } from '../support/client.js';
 import { corporaMissing, hmacVectors } from '../support/corpora.js';
-import { freePort } from '../support/faults.js';
 import { isSigned, type Receiver, type Reply, register, startReceiver } from '../support/receiver.js';
-import {
-  type Answer,
-  type Client,
-  freshStores,
-  startService,
-  type TestStores,
-  until,
-} from '../support/service.js';
+import { startService } from '../support/service.js';
+import type { TestStores } from '../support/stores.js';
+import { until } from '../support/wait.js';
 
 type Json = Record<string, unknown>;
 interface Delivery {

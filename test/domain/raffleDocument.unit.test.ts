@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { verifyPool } from '../../src/cli/verifyPool.js';
-import { ROOT } from '../support/service.js';
+import { ROOT } from '../support/root.js';
 
 const document = readFileSync(join(ROOT, 'docs', 'raffles.md'), 'utf8');
 const pool = JSON.parse(/```json\n(.*?)```/s.exec(document)![1]!) as {

@@ -1,0 +1,67 @@
+/** A small disk in memory for one folder, which can be filled. */
+import { execFile, spawn, spawnSync } from 'node:child_process';
+import { mkdtempSync, rmdirSync } from 'node:fs';
+import { mkdir, open, statfs } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+
+const run = promisify(execFile);
+
+/** Why {@link smallDisk} can't be used; undefined where it can. */
+export function smallDiskMissing(): string | undefined {
+  if (process.platform !== 'linux' || process.getuid?.() !== 0)
+    return 'only root on Linux can mount a small disk';
+  const folder = mkdtempSync(join(tmpdir(), 'spindle-mount-'));
+  try {
+    if (spawnSync('mount', ['-t', 'tmpfs', 'tmpfs', folder]).status !== 0)
+      return 'mounting is not allowed here';
+    spawnSync('umount', [folder]);
+    return undefined;
+  } finally {
+    rmdirSync(folder);
+  }
+}
+
+/**
+ * Makes a folder a disk of its own, readable by its owner.
+ * @returns what takes the disk away.
+ * @throws Error where it can't be mounted.
+ */
+export async function smallDisk(folder: string, megabytes: number): Promise<() => Promise<void>> {
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  await run('mount', ['-t', 'tmpfs', '-o', `size=${megabytes}m,mode=0700`, 'tmpfs', folder]);
+  const quoted = `'${folder}'`;
+  // However this process ends, the mount does not outlive it.
+  const guard = spawn(
+    'sh',
+    ['-c', `while kill -0 ${process.pid}; do sleep 1; done; umount --lazy ${quoted}; rm -rf ${quoted}`],
+    { detached: true, stdio: 'ignore' },
+  );
+  guard.unref();
+  return async () => {
+    guard.kill();
+    // Lazily where something still holds it: the disk goes when that does.
+    await run('umount', [folder]).catch(() => run('umount', ['--lazy', folder]));
+  };
+}
+
+/** Writes a file until the disk that it lies on has no block left. */
+export async function fillDisk(path: string): Promise<void> {
+  const file = await open(path, 'w');
+  try {
+    const chunk = Buffer.alloc(1 << 20);
+    for (let size = chunk.length; size > 0; ) {
+      try {
+        await file.write(chunk, 0, size);
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error;
+        // The last pages.
+        size = Math.floor(size / 2);
+      }
+      if ((await statfs(path)).bavail === 0) return;
+    }
+  } finally {
+    await file.close();
+  }
+}

@@ -1,0 +1,20 @@
+/** Waits: for a while, and for a condition. */
+export const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+/**
+ * Waits for a condition and looks often. The deadline only ends what would never come.
+ * @param what names the condition in the error.
+ * @throws Error after the deadline.
+ */
+export async function until(
+  condition: () => Promise<boolean> | boolean,
+  what: string,
+  timeoutMs = 20_000,
+  everyMs = 10,
+): Promise<void> {
+  const deadline = performance.now() + timeoutMs;
+  while (!(await condition())) {
+    if (performance.now() > deadline) throw new Error(`not within ${timeoutMs / 1000} s: ${what}`);
+    await pause(everyMs);
+  }
+}

@@ -1,0 +1,72 @@
+/** How long files and functions are. */
+import ts from 'typescript';
+import { type Source, sources } from './sources.js';
+
+export const FILE_LINES_MAX = 400;
+export const FUNCTION_LINES_MAX = 70;
+/** Folders whose TypeScript is measured. */
+export const MEASURED = ['src', 'workers', 'bench', 'test'];
+
+export interface Length {
+  /** A file's path, or `path#function`. */
+  readonly name: string;
+  readonly lines: number;
+}
+
+export interface Lengths {
+  /** Longest first. */
+  readonly files: readonly Length[];
+  readonly functions: readonly Length[];
+}
+
+const byLength = (a: Length, b: Length): number => b.lines - a.lines;
+
+/** @param folders those of {@link MEASURED}, or some of them */
+export function lengths(root: string, folders: readonly string[] = MEASURED): Lengths {
+  const all = sources(root, folders, /\.ts$/);
+  return {
+    files: all
+      .map(({ path, text }) => ({ name: path, lines: text.trimEnd().split('\n').length }))
+      .sort(byLength),
+    functions: all.flatMap(functionsOf).sort(byLength),
+  };
+}
+
+function functionsOf({ path, text }: Source): Length[] {
+  const file = ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true);
+  const line = (position: number): number => file.getLineAndCharacterOfPosition(position).line;
+  const found: Length[] = [];
+  const visit = (node: ts.Node): void => {
+    if (ts.isFunctionLike(node) && 'body' in node && node.body !== undefined && !isSuite(node)) {
+      const lines = line(node.getEnd()) - line(node.getStart()) + 1;
+      found.push({ name: `${path}#${nameOf(node)}`, lines });
+    }
+    ts.forEachChild(node, visit);
+  };
+  visit(file);
+  return found;
+}
+
+/** A callback of `describe` holds tests, as a file does: its length says nothing of how hard it is to read. */
+function isSuite({ parent }: ts.Node): boolean {
+  return ts.isCallExpression(parent) && /^describe\b/.test(parent.expression.getText());
+}
+
+function nameOf(node: ts.SignatureDeclaration): string {
+  if (ts.isConstructorDeclaration(node)) return `${classOf(node)}.constructor`;
+  if (node.name !== undefined) {
+    const name = node.name.getText();
+    return ts.isClassElement(node) ? `${classOf(node)}.${name}` : name;
+  }
+  const { parent } = node;
+  if (ts.isVariableDeclaration(parent) || ts.isPropertyAssignment(parent)) return parent.name.getText();
+  if (ts.isCallExpression(parent)) {
+    const text = parent.arguments.find(ts.isStringLiteralLike)?.text;
+    return text ?? `in ${parent.expression.getText().slice(0, 40).split('\n')[0]}`;
+  }
+  return '(anonymous)';
+}
+
+function classOf({ parent }: ts.Node): string {
+  return ts.isClassLike(parent) ? (parent.name?.getText() ?? '(class)') : '(object)';
+}

@@ -1,0 +1,81 @@
+/**
+ * `npm run dev [-- ARGUMENTS OF THE SERVICE]`: compiles at each change and starts the service again. Ctrl-C ends both.
+ * A change that does not compile leaves the service that runs as it is.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { watch } from 'node:fs';
+import ts from 'typescript';
+
+const PROJECT = 'tsconfig.build.json';
+const PROGRAM = 'dist/src/main.js';
+/** Folders that the service reads at its start and that are not compiled. */
+const READ_AT_START = ['lua', 'src/postgres/migrations'];
+/** An editor writes a file in several steps. */
+const SETTLED_AFTER_MS = 100;
+const END_WITHIN_MS = 20_000;
+
+let service: ChildProcess | undefined;
+let turn: Promise<unknown> = Promise.resolve();
+let timer: NodeJS.Timeout | undefined;
+let isEnding = false;
+
+async function end(): Promise<void> {
+  const child = service;
+  service = undefined;
+  if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+  const ended = once(child, 'exit');
+  const deadline = setTimeout(() => child.kill('SIGKILL'), END_WITHIN_MS);
+  child.kill('SIGTERM');
+  await ended;
+  clearTimeout(deadline);
+}
+
+async function begin(): Promise<void> {
+  await end();
+  if (isEnding) return;
+  // In a group of its own: Ctrl-C reaches this program alone, which then ends the service once and in order.
+  service = spawn(process.execPath, [PROGRAM, ...process.argv.slice(2)], {
+    stdio: 'inherit',
+    detached: true,
+  });
+}
+
+function restart(): void {
+  clearTimeout(timer);
+  timer = setTimeout(() => {
+    turn = turn.then(begin);
+  }, SETTLED_AFTER_MS);
+}
+
+function stop(): void {
+  if (isEnding) return;
+  isEnding = true;
+  clearTimeout(timer);
+  void turn.then(end).finally(() => process.exit(0));
+}
+
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, stop);
+for (const folder of READ_AT_START) watch(folder, { recursive: true }, restart);
+
+const host = ts.createWatchCompilerHost(
+  PROJECT,
+  {},
+  ts.sys,
+  ts.createEmitAndSemanticDiagnosticsBuilderProgram,
+  (diagnostic) => console.error(ts.formatDiagnosticsWithColorAndContext([diagnostic], formatHost())),
+  (status, _newLine, _options, errors) => {
+    if (errors === 0) restart();
+    else if (errors !== undefined)
+      console.error(`${ts.flattenDiagnosticMessageText(status.messageText, '\n')}`);
+  },
+);
+ts.createWatchProgram(host);
+
+function formatHost(): ts.FormatDiagnosticsHost {
+  return {
+    getCurrentDirectory: ts.sys.getCurrentDirectory,
+    getCanonicalFileName: (name) => name,
+    getNewLine: () => ts.sys.newLine,
+  };
+}
