@@ -42,6 +42,13 @@ module.exports = {
       to: { path: 'node_modules/ioredis' },
     },
     {
+      name: 'redis-connections-stay-in-redis',
+      comment: 'others call RedisNodes, RedisNode and CellStore; tests open raw connections of ioredis',
+      severity: 'error',
+      from: { pathNot: '^src/redis/' },
+      to: { path: '^src/redis/client\\.ts$' },
+    },
+    {
       name: 'postgres-client-in-one-place',
       severity: 'error',
       from: { path: '^(src|workers)/', pathNot: '^src/(postgres|embedded)/' },
@@ -52,7 +59,7 @@ module.exports = {
       comment: "http calls typed functions: the stores' clients are not for it",
       severity: 'error',
       from: { path: '^src/http/' },
-      to: { path: '^src/(redis|postgres)/client\\.ts$', dependencyTypesNot: ['type-only'] },
+      to: { path: '^src/postgres/client\\.ts$', dependencyTypesNot: ['type-only'] },
     },
     {
       name: 'stores-do-not-know-each-other',

@@ -7,7 +7,6 @@
 import { build } from 'hdr-histogram-js';
 import { entryTimeMs } from '../src/domain/entryId.js';
 import { listenBooked } from '../src/redis/announcements.js';
-import { openSubscriber } from '../src/redis/client.js';
 import type { Cleanup } from '../test/support/cleanup.js';
 import type { FlushLag } from './measurement.js';
 
@@ -19,9 +18,12 @@ export class FlushLagMeter {
 
   static async open(redisUrl: string, cleanup: Cleanup): Promise<FlushLagMeter> {
     const meter = new FlushLagMeter();
-    const subscriber = await openSubscriber(redisUrl, (error) => console.error(error.message));
-    cleanup.add(() => subscriber.disconnect());
-    listenBooked(subscriber, ({ cell, cursor }) => meter.#booked(cell, entryTimeMs(cursor)));
+    const endListening = await listenBooked(
+      redisUrl,
+      ({ cell, cursor }) => meter.#booked(cell, entryTimeMs(cursor)),
+      (error) => console.error(error.message),
+    );
+    cleanup.add(endListening);
     return meter;
   }
 

@@ -16,7 +16,7 @@ import { connectPostgres, migrate } from '../src/postgres/client.js';
 import { install } from '../src/postgres/installation.js';
 import { ensurePartition } from '../src/postgres/ledger.js';
 import { openStore } from '../src/postgres/store.js';
-import type { Lookups } from '../src/redis/lookups.js';
+import { RedisNodes } from '../src/redis/nodes.js';
 import { SettlementJob } from '../src/settlement/job.js';
 import { Settlements } from '../src/settlement/settlements.js';
 import { verifySettlements } from '../src/settlement/verify.js';
@@ -48,11 +48,11 @@ try {
   process.stderr.write(`${rows} rows of ${day} are there\n`);
 
   // Every cell has a booked entry of the day after: Redis need not be asked.
-  const lookups = {} as Lookups;
+  const nodes = new RedisNodes([]);
   const store = openStore(sql);
   const settlements = new Settlements({
     store,
-    lookups,
+    nodes,
     onUnknown: (error) => {
       throw error;
     },

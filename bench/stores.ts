@@ -1,8 +1,8 @@
 /** A Redis that syncs its log before each answer, and a Postgres, both new, and what their books say. */
-
+import type { Redis } from 'ioredis';
 import { connectPostgres, raw } from '../src/postgres/client.js';
-import { connectRedis, type RedisClient } from '../src/redis/client.js';
 import type { Cleanup } from '../test/support/cleanup.js';
+import { rawRedis } from '../test/support/redis.js';
 import { ownStores } from '../test/support/stores.js';
 import { pause } from '../test/support/wait.js';
 import type { Versions } from './measurement.js';
@@ -12,7 +12,7 @@ export interface Stores {
   readonly redisUrl: string;
   readonly databaseUrl: string;
   readonly processes: { readonly redis: number; readonly postgres: number };
-  readonly redis: RedisClient;
+  readonly redis: Redis;
   /** A connection that is there for one question: none of ours is part of what is measured. */
   ask<Row extends object>(query: string): Promise<Row[]>;
   versions(): Promise<Versions>;
@@ -22,9 +22,8 @@ export async function startStores(cleanup: Cleanup): Promise<Stores> {
   const own = await ownStores({ onEvent: (line) => console.error(line) });
   cleanup.add(() => own.drop());
   const { redis, postgres } = own;
-  const client = connectRedis(redis.url, (error) => console.error(error.message));
+  const client = rawRedis(redis.url);
   cleanup.add(() => client.disconnect());
-  await client.connect();
   const ask = async <Row extends object>(query: string): Promise<Row[]> => {
     const sql = connectPostgres(postgres.url, { max: 1, name: 'bench', onError: () => {} });
     try {

@@ -159,7 +159,6 @@ export interface Config
   readonly dataDir: string;
   /** Where downloaded servers are kept, absolute. */
   readonly cacheDir: string;
-  readonly luaDir: string;
   readonly migrationsDir: string;
   /** Built JavaScript of workers/. */
   readonly workersDir: string;
@@ -197,7 +196,6 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
     webhookRetryDelaysMs: Object.freeze(WEBHOOK_RETRY_DELAYS_MS.split(',').map(Number)),
     dataDir: resolve(rest.DATA_DIR),
     cacheDir: join(root, '.cache'),
-    luaDir: join(root, 'lua'),
     migrationsDir: join(root, 'src', 'postgres', 'migrations'),
     workersDir: join(root, 'dist', 'workers'),
   });

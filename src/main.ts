@@ -17,7 +17,7 @@ import { Metrics, serveMetrics } from './metrics.js';
 import { migrate } from './postgres/client.js';
 import { type Installation, install, installation } from './postgres/installation.js';
 import { openStore } from './postgres/store.js';
-import { type Lookups, openLookups } from './redis/lookups.js';
+import { RedisNodes } from './redis/nodes.js';
 import { Scripts } from './redis/scripts.js';
 import { openPostgres, openRedis, storeAddresses } from './stores.js';
 import { Undo } from './undo.js';
@@ -77,7 +77,7 @@ async function assemble(
   const { redisUrl, databaseUrl } = await storeAddresses(config, log, progress, undo);
 
   progress('Checking Redis and Postgres …');
-  const redis = await openRedis(redisUrl, config, log, undo);
+  const nodes = new RedisNodes([await openRedis(redisUrl, config, log, undo)]);
   const sql = await openPostgres(databaseUrl, config, log, undo);
   progress('Bringing the schema up to date …');
   await migrate(databaseUrl, config.migrationsDir, (line) => log.debug(line));
@@ -94,8 +94,7 @@ async function assemble(
     (await readOrCreateSecret(join(config.dataDir, 'operator-api-key'), makeOperatorKey));
 
   const store = openStore(sql);
-  const scripts = new Scripts(redis, {
-    luaDir: config.luaDir,
+  const scripts = new Scripts(nodes, {
     idempotencyPeriodSeconds: installed.idempotencyTtlSeconds,
     outboxMax: { entries: config.OUTBOX_MAX_ENTRIES, bytes: config.OUTBOX_MAX_MB * 1e6 },
   });
@@ -122,10 +121,8 @@ async function assemble(
       log,
       undo,
       sql,
-      redis,
-      redisUrl,
+      nodes,
       idempotencyTtlSeconds,
-      scripts,
       catalog,
       spinIds: new SpinIds(installed.spinIdKey),
       resolve: world.resolve,
@@ -133,7 +130,7 @@ async function assemble(
       metrics,
       onFailpoint: armFailpoint(config.FAILPOINT),
     });
-    await isServed(openLookups(redis), catalog);
+    await isServed(nodes, catalog);
   }
   const connections = (): [string, number][] => [
     ['busy', sql.pool.total - sql.pool.idle],
@@ -159,15 +156,14 @@ async function assemble(
     const apiKey = await readOrCreateSecret(join(config.dataDir, 'demo-api-key'), newApiKey);
     demo = { apiKey, ...(await seedDemo(store, apiKey)) };
     await catalog.refresh();
-    for (const gameId of [demo.gameId, demo.raffleId]) await playable(openLookups(redis), gameId, catalog);
+    for (const gameId of [demo.gameId, demo.raffleId]) await playable(nodes, gameId, catalog);
   }
   const port = config.roles.http
     ? await (await import('./roles/frontEnd.js')).startFrontEnd({
         config,
         log,
         undo,
-        redis,
-        redisUrl,
+        nodes,
         scripts,
         catalog,
         metrics,
@@ -194,22 +190,22 @@ async function assemble(
  * Waits until every cell can be dealt from: those of a worker that was killed are leased for some seconds more. What
  * must be rebuilt may take longer; then the start goes on, and /readyz tells.
  */
-async function isServed(lookups: Lookups, catalog: Catalog): Promise<void> {
+async function isServed(nodes: RedisNodes, catalog: Catalog): Promise<void> {
   const deadline = performance.now() + SERVED_WITHIN_MS;
   while (performance.now() < deadline) {
     await catalog.refresh();
-    if ((await lookups.closed(catalog.epochs)).length === 0) return;
+    if ((await nodes.closed(catalog.epochs)).length === 0) return;
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
 }
 
 /** Waits for the first block of a game, so that what is printed for it works; a slow machine may print sooner. */
-async function playable(lookups: Lookups, gameId: number, catalog: Catalog): Promise<void> {
+async function playable(nodes: RedisNodes, gameId: number, catalog: Catalog): Promise<void> {
   const game = catalog.game(gameId);
   const cell = game === undefined ? undefined : catalog.partner(game.partnerId)?.cell;
   const deadline = performance.now() + PLAYABLE_WITHIN_MS;
   while (cell !== undefined && performance.now() < deadline) {
-    if (((await lookups.findGame(cell, gameId))?.queueEnd ?? 0) > 0) return;
+    if (((await nodes.cell(cell).findGame(gameId))?.queueEnd ?? 0) > 0) return;
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
 }

@@ -1,14 +1,14 @@
 /** What is missing before this process can serve: the answer of GET /readyz. */
 import type { Catalog } from './catalog/catalog.js';
 import type { Store } from './postgres/store.js';
-import type { Lookups } from './redis/lookups.js';
+import type { RedisNodes } from './redis/nodes.js';
 
 /**
  * @param volatile settings of Redis that let it lose data, where it may not be served from for that.
  * @returns a line for each thing; none where all is there.
  */
 export async function missing(
-  lookups: Lookups,
+  nodes: RedisNodes,
   store: Store,
   catalog: Catalog,
   volatile: readonly string[],
@@ -16,7 +16,7 @@ export async function missing(
   const lines: string[] = [];
   const [recoveries, closed] = await Promise.allSettled([
     soon(store.openRecoveries()),
-    soon(lookups.closed(catalog.epochs)),
+    soon(nodes.closed(catalog.epochs)),
   ]);
   const rebuilding = new Set<number>();
   if (recoveries.status === 'rejected') {

@@ -12,13 +12,7 @@ import {
 } from './embedded/index.js';
 import { addressOf, lineOf } from './log.js';
 import { connectPostgres, POSTGRES_MAJOR_MIN, postgresMajor, type Sql } from './postgres/client.js';
-import {
-  connectRedis,
-  openRedisClient,
-  REDIS_MAJOR_MIN,
-  type RedisClient,
-  redisFacts,
-} from './redis/client.js';
+import { REDIS_MAJOR_MIN, RedisNode } from './redis/node.js';
 import { STORES_FILE } from './storesFile.js';
 import type { Undo } from './undo.js';
 
@@ -59,23 +53,21 @@ export async function storeAddresses(
 }
 
 /** @throws SetupError where it can't be reached, is too old, or may lose what it acknowledges. */
-export async function openRedis(url: string, config: Config, log: Logger, undo: Undo): Promise<RedisClient> {
-  const redis = connectRedis(url, (error) =>
+export async function openRedis(url: string, config: Config, log: Logger, undo: Undo): Promise<RedisNode> {
+  const node = new RedisNode(url, (error) =>
     log.warn({ err: lineOf(error) }, 'the connection to Redis is broken'),
   );
-  undo.add(() => redis.disconnect());
+  undo.add(() => node.close());
   try {
-    await openRedisClient(redis);
+    await node.open();
   } catch (error) {
     throw new SetupError(`Redis at ${addressOf(url)} can't be reached: ${lineOf(error)}`);
   }
-  const facts = await redisFacts(redis);
-  if (facts.major < REDIS_MAJOR_MIN) {
-    throw new SetupError(
-      `Redis at ${addressOf(url)} is ${facts.version}; ${REDIS_MAJOR_MIN}.0 or later is needed`,
-    );
+  const { version, major } = await node.version();
+  if (major < REDIS_MAJOR_MIN) {
+    throw new SetupError(`Redis at ${addressOf(url)} is ${version}; ${REDIS_MAJOR_MIN}.0 or later is needed`);
   }
-  const { volatile } = facts;
+  const volatile = await node.durability.find();
   if (volatile.length > 0) {
     const what = `Redis may lose or evict what it acknowledged (${volatile.join('; ')})`;
     if (!config.allowVolatileRedis) {
@@ -85,7 +77,7 @@ export async function openRedis(url: string, config: Config, log: Logger, undo: 
     }
     log.error(`${what}; served all the same: ALLOW_VOLATILE_REDIS=1`);
   }
-  return redis;
+  return node;
 }
 
 /** @throws SetupError where it can't be reached or is too old. */

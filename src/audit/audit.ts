@@ -12,7 +12,7 @@ import { type AuditReads, openAuditReads, STRAY } from '../postgres/auditReads.j
 import { sheetsOf } from '../postgres/catalog.js';
 import type { Sql } from '../postgres/client.js';
 import { openRedisAuditReads, type RedisAuditReads } from '../redis/auditReads.js';
-import type { RedisClient } from '../redis/client.js';
+import type { RedisNodes } from '../redis/nodes.js';
 import { auditLoaded, auditSealed, type Redraw } from './blocks.js';
 import { LedgerPass } from './ledger.js';
 import { type AuditReport, Findings } from './report.js';
@@ -37,14 +37,14 @@ class StoreError extends Error {}
  * @param sql with two connections at least
  * @returns what was found; where a store fails, what was found until then, and why it is not all.
  */
-export async function audit(sql: Sql, redis: RedisClient, options: AuditOptions): Promise<AuditReport> {
+export async function audit(sql: Sql, nodes: RedisNodes, options: AuditOptions): Promise<AuditReport> {
   const startedAt = new Date();
   const started = performance.now();
   const findings = new Findings(options.limit);
   const speed = { rows: 0, seconds: 0 };
   let interrupted: string | undefined;
   try {
-    await run(sql, redis, findings, speed, options);
+    await run(sql, nodes, findings, speed, options);
   } catch (error) {
     if (!(error instanceof StoreError)) throw error;
     interrupted = error.message;
@@ -63,13 +63,13 @@ export async function audit(sql: Sql, redis: RedisClient, options: AuditOptions)
 
 async function run(
   sql: Sql,
-  client: RedisClient,
+  nodes: RedisNodes,
   findings: Findings,
   speed: { rows: number; seconds: number },
   { redraw, onProgress }: AuditOptions,
 ): Promise<void> {
   const postgres = guarded('Postgres', openAuditReads(sql));
-  const redis = guarded('Redis', openRedisAuditReads(client));
+  const redis = guarded('Redis', openRedisAuditReads(nodes));
   await redis.timeMs();
   const { facts, pass } = await postgres.snapshot(async (snapshot) => {
     const { facts } = snapshot;

@@ -10,7 +10,8 @@ import {
   type Snapshot,
 } from '../postgres/auditReads.js';
 import type { CopyRow } from '../postgres/copyReader.js';
-import type { LoadedBlock, RedisAuditReads } from '../redis/auditReads.js';
+import type { RedisAuditReads } from '../redis/auditReads.js';
+import type { LoadedBlock } from '../redis/keys.js';
 import type { GameRecord } from '../redis/records.js';
 import type { Findings, Place } from './report.js';
 

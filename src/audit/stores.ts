@@ -9,6 +9,7 @@ import type { AuditedCell, AuditReads, Facts } from '../postgres/auditReads.js';
 import type { CellRecord, OutboxPage, RedisAuditReads } from '../redis/auditReads.js';
 import {
   CORE_BYTES,
+  cellToken,
   type OutboxRecord,
   REFUSED_BYTES,
   readId,
@@ -16,7 +17,6 @@ import {
   readSafeInt64,
   type Totals,
 } from '../redis/records.js';
-import { cellToken } from '../redis/scripts.js';
 import type { LedgerPass } from './ledger.js';
 import type { Findings, Place } from './report.js';
 import {
@@ -502,11 +502,10 @@ function compareBound(
 /** Counters and outboxes, cell by cell. */
 export async function auditCells(audit: StoresAudit): Promise<void> {
   const { facts, findings, redis } = audit;
-  const serverId = await redis.serverId();
   let outboxEntries = 0;
   let games = 0;
   for (let cell = 0; cell < facts.cells; cell++) {
-    await auditCell(audit, cell, serverId);
+    await auditCell(audit, cell, await redis.serverId(cell));
     const before = new Map<number, number>();
     for await (const [field, game] of redis.games(cell)) {
       if (game === undefined)

@@ -21,10 +21,7 @@ import type { CellLease } from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
 import { reserveFell, reserveIsBack } from '../postgres/notices.js';
 import { openRaffle } from '../postgres/raffles.js';
-import type { RedisClient } from '../redis/client.js';
-import { blockKey, gamesKey } from '../redis/keys.js';
-import { readGame } from '../redis/records.js';
-import type { Scripts } from '../redis/scripts.js';
+import type { RedisNodes } from '../redis/nodes.js';
 
 /** What piscina is asked for, and what it gives (workers/makeBlock.ts, workers/sealRaffle.ts). */
 export interface BlockOrder {
@@ -125,8 +122,7 @@ interface Queue {
 
 export class BlockKeeper {
   readonly #sql: Sql;
-  readonly #redis: RedisClient;
-  readonly #scripts: Scripts;
+  readonly #nodes: RedisNodes;
   readonly #pool: Piscina;
   readonly #options: KeeperOptions;
   readonly #leases = new Map<number, CellLease>();
@@ -136,10 +132,9 @@ export class BlockKeeper {
   #timer: NodeJS.Timeout | undefined;
   #stopped = false;
 
-  constructor(sql: Sql, redis: RedisClient, scripts: Scripts, pool: Piscina, options: KeeperOptions) {
+  constructor(sql: Sql, nodes: RedisNodes, pool: Piscina, options: KeeperOptions) {
     this.#sql = sql;
-    this.#redis = redis;
-    this.#scripts = scripts;
+    this.#nodes = nodes;
     this.#pool = pool;
     this.#options = options;
   }
@@ -179,8 +174,9 @@ export class BlockKeeper {
       if (game.status === 'CLOSED') {
         // All its tickets are booked; whoever booked the last may not have removed the pool any more.
         this.#queues.delete(gameId);
-        this.#redis
-          .unlink(blockKey(game.cell, gameId, 0))
+        this.#nodes
+          .cell(game.cell)
+          .unlinkBlocks(gameId, [0])
           .catch((error) => this.#options.onError(error, gameId));
         continue;
       }
@@ -223,8 +219,9 @@ export class BlockKeeper {
       const before = queue.blocks.length;
       while (queue.blocks.length > 0 && queue.blocks[0]!.toIndex <= queue.nextIndex) {
         const { fromIndex } = queue.blocks.shift()!;
-        this.#redis
-          .unlink(blockKey(cell, gameId, fromIndex))
+        this.#nodes
+          .cell(cell)
+          .unlinkBlocks(gameId, [fromIndex])
           .catch((error) => this.#options.onError(error, gameId));
       }
       if (queue.blocks.length < before) this.#hasFallen(queue);
@@ -326,18 +323,18 @@ export class BlockKeeper {
   /** Reads a queue from both stores, and loads what is leased and not loaded. */
   async #read(queue: Queue): Promise<void> {
     const { cell, token } = queue.lease;
-    const [record, ends] = await Promise.all([
-      this.#redis.hgetBuffer(gamesKey(cell), String(queue.gameId)),
+    const store = this.#nodes.cell(cell);
+    const [game, ends] = await Promise.all([
+      store.findGame(queue.gameId),
       leaseEnds(this.#sql, [queue.gameId]),
     ]);
-    const game = record === null ? undefined : readGame(record);
     const loadedEnd = game?.queueEnd ?? 0;
     queue.nextIndex = game?.nextIndex ?? 0;
     const blocks = await openBlocks(this.#sql, queue.gameId, loadedEnd);
     queue.blocks = [];
     for (const { fromIndex, toIndex, outcomes } of blocks) {
       if (outcomes !== null) {
-        await this.#scripts.loadBlock(cell, token, queue.gameId, fromIndex, outcomes);
+        await store.loadBlock(token, queue.gameId, fromIndex, outcomes);
       }
       queue.blocks.push({ fromIndex, toIndex });
     }
@@ -345,9 +342,7 @@ export class BlockKeeper {
     if (queue.leaseEnd > 0) await this.#open(queue);
     // Of what a worker before this one booked it may not have removed the last any more.
     const done = await bookedBlocks(this.#sql, queue.gameId, UNLINKED_ANEW);
-    if (done.length > 0) {
-      await this.#redis.unlink(...done.map((fromIndex) => blockKey(cell, queue.gameId, fromIndex)));
-    }
+    if (done.length > 0) await store.unlinkBlocks(queue.gameId, done);
   }
 
   /** Draws the next block of a slot game, or seals the whole pool of a raffle. */
@@ -388,7 +383,7 @@ export class BlockKeeper {
     await leaseBlock(this.#sql, lease, { gameId, fromIndex, toIndex, ...block });
     onFailpoint('block.leased');
     const outcomes = Buffer.from(block.outcomes.buffer, block.outcomes.byteOffset, block.outcomes.byteLength);
-    await this.#scripts.loadBlock(lease.cell, lease.token, gameId, fromIndex, outcomes);
+    await this.#nodes.cell(lease.cell).loadBlock(lease.token, gameId, fromIndex, outcomes);
     onFailpoint('block.loaded');
     queue.leaseEnd = toIndex;
     queue.blocks.push({ fromIndex, toIndex });

@@ -9,8 +9,8 @@
 export interface AcknowledgementsOptions {
   /** How far each cell is booked, as Postgres says. */
   readonly read: () => Promise<readonly { cell: number; epoch: string; cursor: bigint }[]>;
-  /** Which run of the store's server is reached now. */
-  readonly serverOf: () => string | undefined;
+  /** Which run of a cell's server is reached now. */
+  readonly serverOf: (cell: number) => string | undefined;
   /** How long somebody waits at the most. */
   readonly deadlineMs: number;
   readonly onError: (error: unknown) => void;
@@ -69,7 +69,7 @@ export class Acknowledgements {
   isStalled(cell: number): boolean {
     const known = this.#cells.get(cell);
     if (known === undefined) return false;
-    this.#forgive(known);
+    this.#forgive(cell, known);
     const [oldest] = known.waiting;
     return (
       known.owed !== undefined ||
@@ -103,8 +103,8 @@ export class Acknowledgements {
    * What a run of the server dealt that has ended may be lost with it, under the same epoch: then the ledger comes to it only
    * once something more is dealt, which must not wait for it.
    */
-  #forgive(known: Cell): void {
-    const serverId = this.#options.serverOf();
+  #forgive(cell: number, known: Cell): void {
+    const serverId = this.#options.serverOf(cell);
     if (serverId !== undefined && known.owed?.serverId !== serverId) known.owed = undefined;
   }
 
@@ -120,7 +120,7 @@ export class Acknowledgements {
   readonly #turn = (): void => {
     const now = performance.now();
     let oldest = now;
-    for (const cell of this.#cells.values()) {
+    for (const [number, cell] of this.#cells) {
       const isLate = ({ since }: Waiting): boolean => now - since > this.#options.deadlineMs;
       for (const each of cell.waiting) {
         if (!isLate(each)) continue;
@@ -128,7 +128,7 @@ export class Acknowledgements {
         if (cell.owed === undefined || each.id > cell.owed.id) cell.owed = each;
       }
       cell.waiting = cell.waiting.filter((each) => !isLate(each));
-      this.#forgive(cell);
+      this.#forgive(number, cell);
       oldest = Math.min(oldest, ...cell.waiting.map(({ since }) => since));
     }
     const isOwed = [...this.#cells.values()].some(({ owed }) => owed !== undefined);

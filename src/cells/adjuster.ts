@@ -12,13 +12,8 @@
 import type { Adjustment, Intent } from '../postgres/adjustments.js';
 import type { Store } from '../postgres/store.js';
 import { SPIN_STATUS } from '../redis/records.js';
-import {
-  type AdjustCall,
-  type AdjustReply,
-  EpochError,
-  NotSentError,
-  RefusedError,
-} from '../redis/scripts.js';
+import { EpochError, NotSentError, RefusedError } from '../redis/scriptErrors.js';
+import type { AdjustCall, AdjustReply } from '../redis/scripts.js';
 import { type Dealt, within } from './batcher.js';
 
 /** The player's partner, as far as it matters to an adjustment. */
@@ -44,12 +39,12 @@ export interface AdjusterOptions {
   readonly call: (call: AdjustCall) => Promise<AdjustReply>;
   /** Id of the newest entry in a cell's outbox; 0: there is none. */
   readonly newestInOutbox: (cell: number) => Promise<bigint>;
-  /** The store keeps what it acknowledges. */
-  readonly isDurable: () => boolean;
-  readonly isReady: () => boolean;
+  /** The cell's store keeps what it acknowledges. */
+  readonly isDurable: (cell: number) => boolean;
+  readonly isReady: (cell: number) => boolean;
   /** Resolves once the store can be reached, or after the milliseconds. */
-  readonly whenReady: (timeoutMs: number) => Promise<void>;
-  readonly serverOf: () => string | undefined;
+  readonly whenReady: (cell: number, timeoutMs: number) => Promise<void>;
+  readonly serverOf: (cell: number) => string | undefined;
   /** An adjustment is answered only once the ledger has it. */
   readonly waitsForLedger: boolean;
   /** As for spins (batcher.ts). */
@@ -103,7 +98,7 @@ export class Adjuster {
         onError(error, -1);
         return 'unknown';
       }
-      const serverId = this.#options.serverOf();
+      const serverId = this.#options.serverOf(intent.cell);
       let reply: AdjustReply | undefined;
       try {
         reply = await this.#send(intent, partner, under);
@@ -141,10 +136,10 @@ export class Adjuster {
     const { call, isReady, whenReady, isDurable, onError } = this.#options;
     for (;;) {
       const leftMs = under.deadline - performance.now();
-      if (leftMs <= 0 || !isDurable()) return undefined;
+      if (leftMs <= 0 || !isDurable(intent.cell)) return undefined;
       try {
-        if (isReady()) return await within(call({ ...intent, ...partner }), leftMs);
-        await whenReady(leftMs);
+        if (isReady(intent.cell)) return await within(call({ ...intent, ...partner }), leftMs);
+        await whenReady(intent.cell, leftMs);
       } catch (error) {
         if (error instanceof EpochError) throw error;
         onError(error, intent.cell);

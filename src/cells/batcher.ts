@@ -12,7 +12,8 @@ import { randomBytes } from 'node:crypto';
 import type { Partner } from '../domain/game.js';
 import type { SpinIds } from '../domain/spinId.js';
 import { readId, readSafeInt64, SPIN_STATUS } from '../redis/records.js';
-import { EpochError, NotSentError, RefusedError, type SpinCall, StaleError } from '../redis/scripts.js';
+import { EpochError, NotSentError, RefusedError, StaleError } from '../redis/scriptErrors.js';
+import type { SpinCall } from '../redis/scripts.js';
 import { BatchEncoder, type BatchItem, BatchReply, KIND } from './batchCodec.js';
 
 /** What became of one request of a batch. Money in micro-USD. */
@@ -47,11 +48,11 @@ export interface Dealt {
 export interface BatcherOptions {
   readonly call: (call: SpinCall) => Promise<Buffer>;
   /** What is called in there goes to the store in one write. */
-  readonly together: (calls: () => void) => void;
-  /** The store can be reached now. */
-  readonly isReady: () => boolean;
+  readonly pipelined: (calls: () => void) => void;
+  /** The cell's store can be reached now. */
+  readonly isReady: (cell: number) => boolean;
   /** Resolves once the store can be reached, or after the milliseconds. */
-  readonly whenReady: (timeoutMs: number) => Promise<void>;
+  readonly whenReady: (cell: number, timeoutMs: number) => Promise<void>;
   /** The epoch of a cell; undefined while the cell may not be dealt from. */
   readonly epochOf: (cell: number) => string | undefined;
   readonly spinIds: SpinIds;
@@ -60,8 +61,8 @@ export interface BatcherOptions {
    * within the deadline.
    */
   readonly booked: (cell: number, dealt: Dealt, id: bigint) => Promise<boolean>;
-  /** Which run of the store's server is reached now. */
-  readonly serverOf: () => string | undefined;
+  /** Which run of the cell's server is reached now. */
+  readonly serverOf: (cell: number) => string | undefined;
   /** The ledger of a cell does not move: what would wait for it is refused. */
   readonly isStalled: (cell: number) => boolean;
   /** How long an answer of the store is waited for, all tries together. */
@@ -115,7 +116,7 @@ export class SpinBatcher {
   readonly #flush = (): void => {
     const cells = this.#ready;
     this.#ready = [];
-    this.#options.together(() => {
+    this.#options.pipelined(() => {
       for (const cell of cells) cell.flush();
     });
   };
@@ -208,12 +209,12 @@ class CellQueue {
     const { call, isReady, whenReady, epochOf, deadlineMs, onBatch, onError, onEpoch, serverOf } =
       this.#options;
     const epoch = epochOf(this.#cell);
-    if (epoch === undefined || !isReady()) {
+    if (epoch === undefined || !isReady(this.#cell)) {
       for (const job of jobs) job.fail('refused');
       return;
     }
     const started = performance.now();
-    const serverId = serverOf();
+    const serverId = serverOf(this.#cell);
     const partners: Partner[] = [];
     const operationId = Buffer.allocUnsafe(8);
     this.#operations += 1n;
@@ -231,8 +232,8 @@ class CellQueue {
       const leftMs = deadlineMs - (performance.now() - started);
       if (leftMs <= 0) break;
       try {
-        if (isReady()) answer = await within(call(request), leftMs);
-        else await whenReady(leftMs);
+        if (isReady(this.#cell)) answer = await within(call(request), leftMs);
+        else await whenReady(this.#cell, leftMs);
       } catch (error) {
         onError(error, this.#cell, jobs.length);
         if (error instanceof EpochError) onEpoch(this.#cell);

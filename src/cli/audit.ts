@@ -3,7 +3,8 @@
 import { audit as runAudit } from '../audit/audit.js';
 import type { AuditReport, Check, Violation } from '../audit/report.js';
 import { connectPostgres } from '../postgres/client.js';
-import { connectRedis, openRedisClient } from '../redis/client.js';
+import { RedisNode } from '../redis/node.js';
+import { RedisNodes } from '../redis/nodes.js';
 import { type StoreUrls, whole } from './command.js';
 import { Progress } from './progress.js';
 
@@ -19,14 +20,14 @@ export async function audit(
   const limit = options.limit === undefined ? LIMIT : whole(options.limit, '--limit');
   // Only here: it brings the library of worker threads with it.
   const redraw = options.redraw ? (await import('../../workers/makeBlock.js')).drawBlock : undefined;
-  const redis = connectRedis(redisUrl, () => {});
+  const node = new RedisNode(redisUrl, () => {});
   const sql = connectPostgres(databaseUrl, { max: 2, name: 'spindle-audit', onError: () => {} });
   const progress = new Progress(process.stderr);
   try {
-    await openRedisClient(redis).catch((error: Error) => {
+    await node.open().catch((error: Error) => {
       throw new Error(`The audit was not made: Redis does not answer: ${error.message}`);
     });
-    const report = await runAudit(sql, redis, {
+    const report = await runAudit(sql, new RedisNodes([node]), {
       limit,
       redraw,
       onProgress: (phase, done, total) => progress.show(phase, done, total),
@@ -36,7 +37,7 @@ export async function audit(
     return report.violations === 0 && report.interrupted === undefined ? 0 : 1;
   } finally {
     progress.end();
-    redis.disconnect();
+    node.close();
     await endWithin(sql.end());
   }
 }

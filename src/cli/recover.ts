@@ -13,13 +13,12 @@ import { connectPostgres, type Sql } from '../postgres/client.js';
 import { installation } from '../postgres/installation.js';
 import { examine, type Finding } from '../recovery/handshake.js';
 import { prepareCell } from '../recovery/prepare.js';
-import { connectRedis, openRedisClient, type RedisClient, volatility } from '../redis/client.js';
-import { Scripts } from '../redis/scripts.js';
+import { RedisNode } from '../redis/node.js';
+import { RedisNodes } from '../redis/nodes.js';
 import { Semaphore } from '../semaphore.js';
 import { type StoreUrls, UsageError, whole } from './command.js';
 
 export interface RecoverOptions {
-  readonly luaDir: string;
   /** Look only. */
   readonly isCheck: boolean;
   /** Rebuild also what no machine should mend: what Redis holds of it is given up. */
@@ -46,10 +45,10 @@ const PATIENCE_MS = 8000;
 const LOOKS_MAX = 20;
 
 /** Beside a running worker: what was booked between the two looks is no difference. */
-async function examineLive(sql: Sql, redis: RedisClient, lease: CellLease): Promise<Finding> {
+async function examineLive(sql: Sql, nodes: RedisNodes, lease: CellLease): Promise<Finding> {
   let looked = lease;
   for (let look = 0; look < LOOKS_MAX; look++) {
-    const finding = await examine(sql, redis, looked);
+    const finding = await examine(sql, nodes.cell(lease.cell), looked);
     if (!('reason' in finding)) return finding;
     const now = (await cellLeases(sql)).find(({ cell }) => cell === lease.cell);
     if (now === undefined || (now.cursorId === looked.cursorId && now.epoch === looked.epoch)) return finding;
@@ -62,11 +61,11 @@ async function examineLive(sql: Sql, redis: RedisClient, lease: CellLease): Prom
 }
 
 /** Each cell as it is, or as it is afterwards. @throws where a store does not answer, or a cell can't be judged. */
-export async function recover(sql: Sql, redis: RedisClient, options: RecoverOptions): Promise<CellState[]> {
+export async function recover(sql: Sql, nodes: RedisNodes, options: RecoverOptions): Promise<CellState[]> {
   if (options.isCheck) {
     const states: CellState[] = [];
     for (const lease of await cellLeases(sql)) {
-      const finding = await examineLive(sql, redis, lease);
+      const finding = await examineLive(sql, nodes, lease);
       const { cell, halted } = lease;
       if (halted !== null) states.push({ cell, state: 'halted', note: halted });
       else states.push({ cell, state: finding.state, note: 'reason' in finding ? finding.reason : '' });
@@ -75,12 +74,6 @@ export async function recover(sql: Sql, redis: RedisClient, options: RecoverOpti
   }
   for (const cell of options.resume) await clearHalt(sql, cell);
   const installed = await installation(sql);
-  const scripts = new Scripts(redis, {
-    luaDir: options.luaDir,
-    idempotencyPeriodSeconds: installed.idempotencyTtlSeconds,
-    // Nothing is dealt here.
-    outboxMax: { entries: 0, bytes: 0 },
-  });
   const owner = randomUUID();
   const held = new Set<number>();
   const renewal = setInterval(() => {
@@ -98,11 +91,10 @@ export async function recover(sql: Sql, redis: RedisClient, options: RecoverOpti
         await prepareCell(
           {
             sql,
-            redis,
-            scripts,
+            store: nodes.cell(cell),
             idempotencyPeriodSeconds: installed.idempotencyTtlSeconds,
             isToReplace: options.isToReplace,
-            volatile: async () => (options.isVolatileAllowed ? [] : volatility(redis)),
+            volatile: async () => (options.isVolatileAllowed ? [] : nodes.of(cell).durability.find()),
             turn: new Semaphore(1),
             onFailpoint: () => {},
             onLost: (_, reason) =>
@@ -121,7 +113,7 @@ export async function recover(sql: Sql, redis: RedisClient, options: RecoverOpti
       const waiting: number[] = [];
       for (const lease of await cellLeases(sql)) {
         if (states.has(lease.cell) && states.get(lease.cell)!.state !== 'held') continue;
-        const finding = await examineLive(sql, redis, lease);
+        const finding = await examineLive(sql, nodes, lease);
         const note =
           'reason' in finding ? finding.reason : 'by a running worker, which recovers it by itself';
         set(lease.cell, 'held', note);
@@ -145,7 +137,6 @@ export const isWell = ({ state, note }: CellState): boolean =>
 export async function recoverCells(
   { redisUrl, databaseUrl }: StoreUrls,
   options: {
-    readonly luaDir: string;
     readonly check: boolean;
     readonly replace: boolean;
     readonly allowVolatile: boolean;
@@ -157,12 +148,11 @@ export async function recoverCells(
     throw new UsageError('--check changes nothing: --replace and --resume do');
   }
   const resume = options.resume.map((cell) => whole(cell, '--resume'));
-  const redis = connectRedis(redisUrl, () => {});
+  const node = new RedisNode(redisUrl, () => {});
   const sql = connectPostgres(databaseUrl, { max: 4, name: 'spindle-recover', onError: () => {} });
   try {
-    await openRedisClient(redis);
-    const states = await recover(sql, redis, {
-      luaDir: options.luaDir,
+    await node.open();
+    const states = await recover(sql, new RedisNodes([node]), {
       isCheck: options.check,
       isToReplace: options.replace,
       isVolatileAllowed: options.allowVolatile,
@@ -174,7 +164,7 @@ export async function recoverCells(
     process.stdout.write(options.json ? `${JSON.stringify(states)}\n` : `${states.map(line).join('\n')}\n`);
     return states.every(isWell) ? 0 : 1;
   } finally {
-    redis.disconnect();
+    node.close();
     await sql.end();
   }
 }

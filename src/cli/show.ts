@@ -4,8 +4,8 @@ import { entryTimeMs } from '../domain/entryId.js';
 import { microsToUsdText } from '../domain/money.js';
 import { cellOfGame, cellOfPartner } from '../postgres/cells.js';
 import { connectPostgres } from '../postgres/client.js';
-import { connectRedis, openRedisClient } from '../redis/client.js';
-import { openLookups } from '../redis/lookups.js';
+import { RedisNode } from '../redis/node.js';
+import { RedisNodes } from '../redis/nodes.js';
 import { type Line, NotFoundError, type StoreUrls, UsageError, whole } from './command.js';
 
 const LIMIT = 20;
@@ -28,17 +28,17 @@ async function find(
   words: readonly string[],
   limit: number,
 ): Promise<Line[]> {
-  const redis = connectRedis(redisUrl, () => {});
+  const node = new RedisNode(redisUrl, () => {});
   const sql = connectPostgres(databaseUrl, { max: 1, name: 'spindle-cli', onError: () => {} });
   try {
-    await openRedisClient(redis);
-    const lookups = openLookups(redis);
+    await node.open();
+    const nodes = new RedisNodes([node]);
     const [what, first, second] = words;
     if (what === 'player') {
       const partnerId = whole(first, 'PARTNER_ID');
       if (second === undefined) throw new UsageError('PLAYER_ID is missing');
       const cell = await cellOfPartner(sql, partnerId);
-      const player = cell === undefined ? undefined : await lookups.findPlayer(cell, partnerId, second);
+      const player = cell === undefined ? undefined : await nodes.cell(cell).findPlayer(partnerId, second);
       if (player === undefined) throw new NotFoundError('No such player');
       return [
         {
@@ -56,12 +56,12 @@ async function find(
     if (what === 'game') {
       const gameId = whole(first, 'GAME_ID');
       const cell = await cellOfGame(sql, gameId);
-      const game = cell === undefined ? undefined : await lookups.findGame(cell, gameId);
+      const game = cell === undefined ? undefined : await nodes.cell(cell).findGame(gameId);
       if (game === undefined) throw new NotFoundError('No such game, or it has no block yet');
       return [{ gameId, cell: cell!, ...game, outcomesReady: Math.max(0, game.queueEnd - game.nextIndex) }];
     }
     if (what === 'outbox') {
-      const records = await lookups.outbox(whole(first, 'CELL'), limit);
+      const records = await nodes.cell(whole(first, 'CELL')).outbox(limit);
       return records.map(
         ({ wagerMicros, creditMicros, balanceMicros, timeMs, id, previousId, ...record }) => ({
           id: id.toString(),
@@ -76,7 +76,7 @@ async function find(
     }
     throw new UsageError(`«${what ?? ''}» can't be shown`);
   } finally {
-    redis.disconnect();
+    node.close();
     await sql.end();
   }
 }

@@ -7,7 +7,7 @@ const GROUP = 'On the stores of REDIS_URL and DATABASE_URL, or the embedded ones
 /** What the commands need of the settings. */
 export interface StoreSettings {
   storeUrls(): Promise<StoreUrls>;
-  settings(): Promise<{ readonly luaDir: string; readonly allowVolatileRedis: boolean }>;
+  settings(): Promise<{ readonly allowVolatileRedis: boolean }>;
 }
 
 /** Adds the commands to the program. */
@@ -85,9 +85,9 @@ Exit status: 0 all cells are served, or can be; 1 some can't.`,
     )
     .action(async () => {
       const { check, replace, resume, json = false } = recover.optsWithGlobals();
-      const { luaDir, allowVolatileRedis } = await settings();
+      const { allowVolatileRedis } = await settings();
       const { recoverCells } = await import('./recover.js');
-      const options = { luaDir, allowVolatile: allowVolatileRedis, check, replace, resume, json };
+      const options = { allowVolatile: allowVolatileRedis, check, replace, resume, json };
       process.exitCode = await recoverCells(await storeUrls(), options);
     });
 }

@@ -9,7 +9,7 @@
  *
  * Nothing is trimmed that is not committed; what is read again after a crash begins after the committed cursor.
  */
-import { firstIdAt, streamIdOf } from '../domain/entryId.js';
+import { firstIdAt } from '../domain/entryId.js';
 import { ENTRY_KINDS } from '../domain/ledgerEntry.js';
 import type { NewEvent } from '../domain/webhook.js';
 import type { OnFailpoint } from '../failpoints.js';
@@ -17,12 +17,12 @@ import { type CellLease, FencedError, haltCell } from '../postgres/cells.js';
 import { isUniqueViolation, type Sql } from '../postgres/client.js';
 import { bookEntries, ensurePartition, ProgressError } from '../postgres/ledger.js';
 import type { Ticket } from '../postgres/raffles.js';
-import type { RedisClient } from '../redis/client.js';
-import { outboxKey } from '../redis/keys.js';
-import { NO_TOTALS, readOutbox, type Totals, totalsBefore } from '../redis/records.js';
-import { OutrunError, type Scripts } from '../redis/scripts.js';
+import type { CellStore } from '../redis/cellStore.js';
+import type { RedisNodes } from '../redis/nodes.js';
+import type { OutboxBatch, OutboxReader } from '../redis/outboxReader.js';
+import { NO_TOTALS, readOutbox, type Totals } from '../redis/records.js';
+import { OutrunError } from '../redis/scriptErrors.js';
 import type { BookedFlush } from './bookedTotals.js';
-import { markBooked, totalsAt, trimOutbox } from './outbox.js';
 import { type LargeWin, Transcoder } from './transcoder.js';
 
 /** What a flush saw of a game: it is now at `nextIndex`. */
@@ -70,6 +70,7 @@ const DAY_MS = 86_400_000;
 
 interface OwnedCell {
   readonly lease: CellLease;
+  readonly store: CellStore;
   readonly records: Transcoder;
   cursor: bigint;
   /** What is booked is not trimmed and noted yet; `true`: nor is it known how much that is. */
@@ -77,38 +78,42 @@ interface OwnedCell {
   notBefore: number;
 }
 
+/** The flushes of one node's cells: a node that is away holds up its own cells only. */
+interface NodeLoop {
+  readonly reader: OutboxReader;
+  /** Somebody waits for what is booked: the next flush follows at once. */
+  isAwaited: boolean;
+  /** How long the last round booked, without the wait for what there is to book. */
+  bookedMs: number;
+}
+
 export class Flusher {
   readonly #sql: Sql;
-  readonly #redis: RedisClient;
-  readonly #scripts: Scripts;
-  /** A connection of its own: its reads block. */
-  readonly #reader: RedisClient;
+  readonly #nodes: RedisNodes;
+  readonly #loops: readonly NodeLoop[];
   readonly #options: FlusherOptions;
   readonly #owned = new Map<number, OwnedCell>();
   readonly #partitions = new Set<string>();
   #stopping = false;
-  /** Somebody waits for what is booked: the next flush follows at once. */
-  #isAwaited = false;
-  /** How long the last round booked, without the wait for what there is to book. */
-  #bookedMs = 0;
-  #running: Promise<void> | undefined;
+  #running: Promise<unknown> | undefined;
 
-  constructor(sql: Sql, redis: RedisClient, reader: RedisClient, scripts: Scripts, options: FlusherOptions) {
+  /** @param readers one for each node */
+  constructor(sql: Sql, nodes: RedisNodes, readers: readonly OutboxReader[], options: FlusherOptions) {
     this.#sql = sql;
-    this.#redis = redis;
-    this.#scripts = scripts;
-    this.#reader = reader;
+    this.#nodes = nodes;
+    this.#loops = readers.map((reader) => ({ reader, isAwaited: false, bookedMs: 0 }));
     this.#options = options;
   }
 
   start(): void {
-    this.#running = this.#loop();
+    this.#running = Promise.all(this.#loops.map((loop) => this.#run(loop)));
   }
 
   /** Takes a cell over; the lease's cursor is where it goes on. */
   own(lease: CellLease): void {
     this.#owned.set(lease.cell, {
       lease,
+      store: this.#nodes.cell(lease.cell),
       records: new Transcoder(this.#options.largeWinThreshold),
       cursor: lease.cursorId,
       unsettled: undefined,
@@ -126,22 +131,26 @@ export class Flusher {
     const deadline = performance.now() + deadlineMs;
     this.#stopping = true;
     await this.#running;
+    await Promise.all(this.#loops.map((loop) => this.#empty(loop, deadline)));
+  }
+
+  async #empty(loop: NodeLoop, deadline: number): Promise<void> {
     while (performance.now() < deadline) {
       try {
-        if ((await this.#round(false)) === 0) return;
+        if ((await this.#round(loop, 0)) === 0) return;
       } catch {
         return;
       }
     }
   }
 
-  async #loop(): Promise<void> {
+  async #run(loop: NodeLoop): Promise<void> {
     while (!this.#stopping) {
       const started = performance.now();
       let most = 0;
-      this.#isAwaited = false;
+      loop.isAwaited = false;
       try {
-        most = await this.#round(true);
+        most = await this.#round(loop, BLOCK_MS);
       } catch (error) {
         this.#options.onError(error, -1);
         await pause(RETRY_MS);
@@ -149,51 +158,49 @@ export class Flusher {
       const { intervalMs } = this.#options;
       const rest = Math.max(
         intervalMs - (performance.now() - started),
-        intervalMs === 0 ? 0 : Math.min(REST_SHARE * this.#bookedMs, REST_MAX_MS),
+        intervalMs === 0 ? 0 : Math.min(REST_SHARE * loop.bookedMs, REST_MAX_MS),
       );
       // No rest while there is more than one read takes: after an outage the backlog must shrink.
-      if (rest > 0 && most < STREAM_ENTRIES_MAX && !this.#isAwaited && !this.#stopping) await pause(rest);
+      if (rest > 0 && most < STREAM_ENTRIES_MAX && !loop.isAwaited && !this.#stopping) await pause(rest);
     }
   }
 
-  /** Reads and books what there is, once, all cells side by side; gives the most outbox entries that a cell had. */
-  async #round(block: boolean): Promise<number> {
+  /**
+   * Reads and books what there is, once, all cells of a node side by side.
+   * @param waitMs how long to wait while there is nothing to read; 0: not at all
+   * @returns the most outbox entries that a cell had
+   */
+  async #round(loop: NodeLoop, waitMs: number): Promise<number> {
+    const { reader } = loop;
     const now = performance.now();
-    this.#bookedMs = 0;
-    const cells = [...this.#owned.values()].filter((owned) => owned.notBefore <= now);
+    loop.bookedMs = 0;
+    const cells = [...this.#owned.values()].filter(
+      ({ store, notBefore }) => store.node === reader.node && notBefore <= now,
+    );
     // After a restart the two connections may lead to different servers for a moment.
-    if (cells.length === 0 || this.#reader.serverId !== this.#redis.serverId) {
+    if (cells.length === 0 || !reader.isAtNode) {
       await pause(20);
       return 0;
     }
     await Promise.all(cells.map((owned) => this.#settle(owned)));
-    const keys = cells.map((owned) => outboxKey(owned.lease.cell));
-    const after = cells.map((owned) => streamIdOf(owned.cursor));
-    const answer = (await this.#reader.callBuffer(
-      'XREAD',
-      'COUNT',
-      STREAM_ENTRIES_MAX,
-      ...(block ? ['BLOCK', BLOCK_MS] : []),
-      'STREAMS',
-      ...keys,
-      ...after,
-    )) as [Buffer, [Buffer, Buffer[]][]][] | null;
+    const positions = cells.map(({ lease: { cell }, cursor }) => ({ cell, cursor }));
+    const read = await reader.read(positions, STREAM_ENTRIES_MAX, waitMs);
     const readAt = performance.now();
     const counts = await Promise.all(
-      (answer ?? []).map(async ([key, streamEntries]) => {
-        const booked = await this.#book(cells[keys.indexOf(key.toString())]!, streamEntries);
+      read.map(async ([cell, batches]) => {
+        const booked = await this.#book(loop, cells.find(({ lease }) => lease.cell === cell)!, batches);
         // What was left over is read again at once.
-        return booked < streamEntries.length ? STREAM_ENTRIES_MAX : booked;
+        return booked < batches.length ? STREAM_ENTRIES_MAX : booked;
       }),
     );
-    this.#bookedMs = performance.now() - readAt;
+    loop.bookedMs = performance.now() - readAt;
     return Math.max(0, ...counts);
   }
 
   /** Books them, or the first of them; gives how many, also where that failed and is tried again later. */
-  async #book(owned: OwnedCell, streamEntries: readonly [Buffer, Buffer[]][]): Promise<number> {
+  async #book(loop: NodeLoop, owned: OwnedCell, batches: readonly OutboxBatch[]): Promise<number> {
     const { lease, records } = owned;
-    if (this.#owned.get(lease.cell) !== owned) return streamEntries.length;
+    if (this.#owned.get(lease.cell) !== owned) return batches.length;
     const { onFailpoint, onFlushed, onConsumed } = this.#options;
     const started = performance.now();
     try {
@@ -201,15 +208,14 @@ export class Flusher {
       records.reset();
       let entriesBefore = 0;
       let taken = 0;
-      for (const [, fields] of streamEntries) {
+      for (const batch of batches) {
         if (records.entries >= LEDGER_ENTRIES_MAX || records.largeWins.length >= LARGE_WINS_MAX) break;
         entriesBefore = records.entries;
-        records.add(fields[1]!);
+        records.add(batch.records);
         taken++;
       }
       const { entries, oldestId, newestId, oldestMs } = records;
-      const [, newest] = streamEntries[taken - 1]!;
-      const before = totalsBefore(newest);
+      const newest = batches[taken - 1]!;
       const totals = records.totals();
       for (const { day } of [...totals.games, ...totals.openings, ...totals.adjustments])
         await this.#partition(day);
@@ -221,19 +227,19 @@ export class Flusher {
         cursor,
         records.rows(),
         totals,
-        (raffles) => ticketsOf(streamEntries.slice(0, taken), raffles),
+        (raffles) => ticketsOf(batches.slice(0, taken), raffles),
         events,
         onFailpoint,
       );
       onFailpoint('flush.committed');
       owned.cursor = newestId;
-      this.#isAwaited ||= hasTickets;
+      loop.isAwaited ||= hasTickets;
       owned.unsettled =
-        before === undefined
+        newest.before === undefined
           ? NO_TOTALS
           : {
-              entries: before.entries + entries - entriesBefore,
-              bytes: before.bytes + newest[1]!.length,
+              entries: newest.before.entries + entries - entriesBefore,
+              bytes: newest.before.bytes + newest.records.length,
             };
       this.#options.onBooked(lease, newestId);
       if (deliveries > 0) this.#options.onEvents(deliveries);
@@ -258,21 +264,21 @@ export class Flusher {
       return taken;
     } catch (error) {
       await this.#failed(owned, error);
-      return streamEntries.length;
+      return batches.length;
     }
   }
 
   /** Trims what is committed, and nothing else, and notes how far that is. Where it fails it comes again. */
   async #settle(owned: OwnedCell): Promise<void> {
-    const { lease, cursor, unsettled } = owned;
+    const { lease, store, cursor, unsettled } = owned;
     if (unsettled === undefined) return;
     const { onFailpoint } = this.#options;
     try {
       // The trim first: a Redis without memory takes nothing else until something is gone.
-      await trimOutbox(this.#redis, lease.cell, cursor);
+      await store.trimOutbox(cursor);
       onFailpoint('flush.trimmed');
-      const totals = unsettled === true ? await totalsAt(this.#redis, lease.cell, cursor) : unsettled;
-      await markBooked(this.#scripts, lease, cursor, totals);
+      const totals = unsettled === true ? await store.totalsAt(cursor) : unsettled;
+      await store.markBooked({ fence: lease.fence }, { id: cursor, totals });
       onFailpoint('flush.marked');
       if (owned.unsettled === unsettled) owned.unsettled = undefined;
     } catch (error) {
@@ -337,9 +343,9 @@ export class Flusher {
 }
 
 /** The tickets of raffles among stream entries, as far as they have a requestId. */
-function ticketsOf(streamEntries: readonly [Buffer, Buffer[]][], raffles: ReadonlySet<number>): Ticket[] {
-  return streamEntries
-    .flatMap(([, fields]) => readOutbox(fields[1]!))
+function ticketsOf(batches: readonly OutboxBatch[], raffles: ReadonlySet<number>): Ticket[] {
+  return batches
+    .flatMap(({ records }) => readOutbox(records))
     .flatMap(({ kind, gameId, requestId, id }) =>
       ENTRY_KINDS[kind].requestIds === 'spins' && requestId !== null && raffles.has(gameId)
         ? [{ gameId, requestId, entryId: id }]

@@ -1,28 +1,26 @@
 /** Clears away, in the cells that this worker owns, what no script needs any more. */
-import type { RedisClient } from '../redis/client.js';
-import { cellKey, idempotencyKey } from '../redis/keys.js';
+import type { RedisNodes } from '../redis/nodes.js';
 
 const TURN_MS = 60_000;
 /** Periods looked back over: a service that was down for longer leaves its oldest keys. */
 const PERIODS_BACK = 40;
 /** A front end that sent no batch for this long is gone, and the reply kept for it with it. */
 const OPERATION_KEPT_MS = 3_600_000;
-const TIME_AT = 8;
 
 export class Housekeeping {
-  readonly #redis: RedisClient;
+  readonly #nodes: RedisNodes;
   readonly #periodSeconds: number;
   readonly #cells: () => readonly number[];
   readonly #onError: (error: unknown) => void;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(
-    redis: RedisClient,
+    nodes: RedisNodes,
     periodSeconds: number,
     cells: () => readonly number[],
     onError: (error: unknown) => void,
   ) {
-    this.#redis = redis;
+    this.#nodes = nodes;
     this.#periodSeconds = periodSeconds;
     this.#cells = cells;
     this.#onError = onError;
@@ -45,18 +43,11 @@ export class Housekeeping {
 
   /** Unlinks the idempotency periods that bind no longer, and forgets front ends that are gone. */
   async tidy(cell: number): Promise<void> {
-    const [seconds] = await this.#redis.time();
-    const period = Math.floor(Number(seconds) / this.#periodSeconds);
+    const store = this.#nodes.cell(cell);
+    const nowMs = await store.node.timeMs();
+    const period = Math.floor(nowMs / 1000 / this.#periodSeconds);
     // The current period and the one before are read by the spin script.
-    const ended = Array.from({ length: PERIODS_BACK }, (_, back) => idempotencyKey(cell, period - 2 - back));
-    await this.#redis.unlink(...ended);
-    const fields = await this.#redis.hgetallBuffer(cellKey(cell));
-    const gone = Object.entries(fields)
-      .filter(([name, reply]) => {
-        if (!name.startsWith('op:')) return false;
-        return reply.readUIntLE(TIME_AT, 6) < Number(seconds) * 1000 - OPERATION_KEPT_MS;
-      })
-      .map(([name]) => name);
-    if (gone.length > 0) await this.#redis.hdel(cellKey(cell), ...gone);
+    await store.unlinkPeriods(Array.from({ length: PERIODS_BACK }, (_, back) => period - 2 - back));
+    await store.forgetOperationsBefore(nowMs - OPERATION_KEPT_MS);
   }
 }

@@ -11,9 +11,7 @@
 import type { CellLease } from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
 import { bookedIndices, hasBlocks } from '../postgres/recoveries.js';
-import type { RedisClient } from '../redis/client.js';
-import { cellKey, gamesKey } from '../redis/keys.js';
-import { newestEntryId, readBooked, readGame } from '../redis/records.js';
+import type { CellStore } from '../redis/cellStore.js';
 
 export type Finding = { readonly state: 'ready' | 'new' } | Unfit;
 export interface Unfit {
@@ -27,15 +25,16 @@ export interface Unfit {
 export class ForeignError extends Error {}
 
 /** Looks, and changes nothing. */
-export async function examine(sql: Sql, redis: RedisClient, lease: CellLease): Promise<Finding> {
+export async function examine(sql: Sql, store: CellStore, lease: CellLease): Promise<Finding> {
   const { cell, cursorId } = lease;
-  const [token, last, booked] = await redis.hmgetBuffer(cellKey(cell), 'epoch', 'last', 'booked');
+  const { token, newestEntryId, booked } = await store.head();
   const ours = lease.token.split(':');
-  if (!token) {
-    if (cursorId === 0n && !last && !(await hasBlocks(sql, cell))) return { state: 'new' };
+  if (token === undefined) {
+    if (cursorId === 0n && newestEntryId === undefined && !(await hasBlocks(sql, cell)))
+      return { state: 'new' };
     return lost('Redis holds nothing of this cell, or its rebuilding was interrupted');
   }
-  const [dataset, number] = token.toString().split(':');
+  const [dataset, number] = token.split(':');
   if (dataset !== ours[0]) {
     return foreign(
       'Redis holds the data of another database; empty it, or run `spindle recover --replace`',
@@ -51,22 +50,22 @@ export async function examine(sql: Sql, redis: RedisClient, lease: CellLease): P
   }
   if (BigInt(number ?? 0) < BigInt(ours[1]!))
     return lost('Redis holds a copy from before an earlier rebuild');
-  if (booked && readBooked(booked).id > cursorId) {
+  if (booked !== undefined && booked.id > cursorId) {
     return foreign(
-      `Redis was told that the ledger has entries up to ${readBooked(booked).id}, which it has not: ` +
+      `Redis was told that the ledger has entries up to ${booked.id}, which it has not: ` +
         'Postgres was restored from an older copy',
       epoch,
     );
   }
-  if (cursorId > 0n && (!last || newestEntryId(last, cell) < cursorId)) {
+  if (cursorId > 0n && (newestEntryId === undefined || newestEntryId < cursorId)) {
     return lost('Redis lacks ledger entries: it was restored from an older copy');
   }
   const indices = await bookedIndices(sql, cell);
   if (indices.length > 0) {
-    const records = await redis.hmgetBuffer(gamesKey(cell), ...indices.map(({ gameId }) => String(gameId)));
+    const games = await store.findGames(indices.map(({ gameId }) => gameId));
     const behind = indices.find(({ nextIndex }, i) => {
-      const record = records[i];
-      return !record || BigInt(readGame(record).nextIndex) < nextIndex;
+      const game = games[i];
+      return game === undefined || BigInt(game.nextIndex) < nextIndex;
     });
     if (behind !== undefined) {
       return lost(`Redis would deal outcomes of game ${behind.gameId} that are booked: it is an older copy`);

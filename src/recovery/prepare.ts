@@ -2,21 +2,18 @@
  * Makes a cell ready for its new owner: looks whether Redis holds what the ledger knows, rebuilds it where it does not,
  * and lets the front ends deal. Every part can be repeated, by this worker or another.
  */
-import { markOf, trimOutbox } from '../ledger/outbox.js';
 import { type CellLease, raiseFence } from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
 import { finishRecovery } from '../postgres/recoveries.js';
-import type { RedisClient } from '../redis/client.js';
-import { cellKey } from '../redis/keys.js';
-import { type CellOwner, cellToken, NotSentError, type Scripts } from '../redis/scripts.js';
+import type { CellStore } from '../redis/cellStore.js';
 import type { Semaphore } from '../semaphore.js';
 import { examine, ForeignError } from './handshake.js';
 import { type RebuildOptions, type Rebuilt, rebuild } from './rebuild.js';
 
 export interface PrepareParts extends RebuildOptions {
   readonly sql: Sql;
-  readonly redis: RedisClient;
-  readonly scripts: Scripts;
+  /** Of the cell that is prepared. */
+  readonly store: CellStore;
   /** Settings of Redis that let it lose what it acknowledged. While there are any, nothing of it is touched. */
   readonly volatile: () => Promise<readonly string[]>;
   /** Rebuilds take turns. */
@@ -34,46 +31,39 @@ export interface PrepareParts extends RebuildOptions {
  *   another owner came. Any other error: a store failed.
  */
 export async function prepareCell(parts: PrepareParts, leased: CellLease): Promise<CellLease> {
-  const { sql, redis, scripts } = parts;
-  const { serverId } = redis;
-  if (serverId === undefined) throw new NotSentError('Redis is not connected');
+  const { sql, store } = parts;
+  const serverId = store.node.knownServerId();
   // Asked before the front ends learn that this run of the server is dealt from; and what a server lacks that was
   // started without its log may still be in that log, so it is not rebuilt either.
   const volatile = await parts.volatile();
   if (volatile.length > 0) throw new Error(`Redis may lose what it acknowledges: ${volatile.join('; ')}`);
-  const claimed = BigInt((await redis.hget(cellKey(leased.cell), 'fence')) ?? 0);
+  const claimed = await store.fence();
   const lease = claimed >= leased.fence ? await raiseFence(sql, leased, claimed) : leased;
   // Whatever is written from here on goes to the server that was looked at, or nowhere.
-  const owner: CellOwner = { cell: lease.cell, fence: lease.fence, serverId };
-  /** The front ends must not go on with it. What the cell says of itself is kept. */
-  const close = async (epoch: string): Promise<void> => {
-    await scripts.claimCell(owner);
-    await scripts.fencedSet(owner, cellKey(lease.cell), ['epoch', cellToken(epoch, 'none')]);
-  };
+  const owner = { fence: lease.fence, serverId };
   if (lease.halted !== null) {
-    const [dataset, number] = ((await redis.hget(cellKey(lease.cell), 'epoch')) ?? '').split(':');
-    if (dataset === lease.token.split(':')[0]) await close(`${dataset}:${number}`);
+    const [dataset, number] = ((await store.token()) ?? '').split(':');
+    if (dataset === lease.token.split(':')[0]) await store.close(owner, `${dataset}:${number}`);
     throw new ForeignError(`The ledger of the cell is halted: ${lease.halted}`);
   }
-  const finding = await examine(sql, redis, lease);
+  const finding = await examine(sql, store, lease);
   switch (finding.state) {
     case 'new':
-      await scripts.claimCell(owner);
-      await scripts.fencedSet(owner, cellKey(lease.cell), ['epoch', cellToken(lease.token, serverId)]);
+      await store.claim(owner);
+      await store.open(owner, lease.token);
       return lease;
     case 'ready': {
-      await scripts.claimCell(owner);
+      await store.claim(owner);
       // What a former owner booked and could not trim any more.
-      await trimOutbox(redis, lease.cell, lease.cursorId);
-      const booked = await markOf(redis, lease.cell, lease.cursorId);
-      const fields = ['booked', booked, 'epoch', cellToken(lease.token, serverId)];
-      await scripts.fencedSet(owner, cellKey(lease.cell), fields);
+      await store.trimOutbox(lease.cursorId);
+      const booked = { id: lease.cursorId, totals: await store.totalsAt(lease.cursorId) };
+      await store.open(owner, lease.token, { booked });
       await finishRecovery(sql, lease);
       return lease;
     }
     case 'foreign':
       if (parts.isToReplace !== true) {
-        if (finding.token !== undefined) await close(finding.token);
+        if (finding.token !== undefined) await store.close(owner, finding.token);
         throw new ForeignError(finding.reason);
       }
   }
@@ -82,10 +72,10 @@ export async function prepareCell(parts: PrepareParts, leased: CellLease): Promi
   try {
     parts.onFailpoint('recovery.detected');
     rebuilt = await parts.turn.run(async () => {
-      await scripts.claimCell(owner);
+      await store.claim(owner);
       parts.onFailpoint('recovery.fenced');
       // Before the claim a former owner may have finished what it was about: what was found then may hold no more.
-      const again = await examine(sql, redis, lease);
+      const again = await examine(sql, store, lease);
       if (!('reason' in again) || again.state !== finding.state) {
         throw new Error(`Cell ${lease.cell} was found ${finding.state}, and ${again.state} at a second look`);
       }

@@ -29,28 +29,10 @@ import {
   resumptionsOf,
   uncheckedFrom,
 } from '../postgres/recoveries.js';
-import type { RedisClient } from '../redis/client.js';
-import {
-  cellKey,
-  cellKeysPattern,
-  gamesKey,
-  idempotencyKey,
-  partnersKey,
-  playerField,
-  playersKey,
-} from '../redis/keys.js';
-import {
-  adjustmentFingerprint,
-  adjustmentKey,
-  NO_TOTALS,
-  writeBooked,
-  writeBound,
-  writeGame,
-  writeLast,
-  writePartner,
-  writePlayer,
-} from '../redis/records.js';
-import { type CellOwner, cellToken, type Scripts } from '../redis/scripts.js';
+import { CellFiller } from '../redis/cellFiller.js';
+import type { CellOwner, CellStore } from '../redis/cellStore.js';
+import { playerField } from '../redis/keys.js';
+import { adjustmentFingerprint, adjustmentKey, NO_TOTALS, writeBound } from '../redis/records.js';
 import type { Unfit } from './handshake.js';
 
 export interface RebuildOptions {
@@ -69,23 +51,21 @@ export interface Rebuilt {
 
 interface Parts extends RebuildOptions {
   readonly sql: Sql;
-  readonly redis: RedisClient;
-  readonly scripts: Scripts;
+  readonly store: CellStore;
 }
 
 /** @throws OutrunError, FencedError where another owner came. Any other error: a store failed. */
 export async function rebuild(
   parts: Parts,
   lease: CellLease,
-  owner: CellOwner,
+  owner: CellOwner & { readonly serverId: string },
   { reason, token }: Unfit,
 ): Promise<Rebuilt> {
-  const { sql, redis, scripts, onFailpoint } = parts;
-  const { cell } = lease;
+  const { sql, store, onFailpoint } = parts;
   const started = performance.now();
   const begun = await beginRecovery(sql, lease, reason, BigInt(token?.split(':')[1] ?? 0));
   onFailpoint('recovery.voided');
-  await scripts.claimCell(owner, await keysOf(redis, cell));
+  await store.clear(owner);
   onFailpoint('recovery.cleared');
   const filled = { players: 0, requests: 0 };
   const record = (step: string, isFinished = false): Promise<void> =>
@@ -105,36 +85,19 @@ export async function rebuild(
   onFailpoint('recovery.games');
 
   const { cursorId } = begun.lease;
-  const [seconds, microseconds] = await redis.time();
   // Ids go on after all that is booked, and after all that was acknowledged and is lost.
-  const nowMs = Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000);
-  const last = writeLast(Math.max(entryTimeMs(cursorId), nowMs));
-  const booked = writeBooked({ id: cursorId, totals: NO_TOTALS });
-  const epoch = cellToken(begun.lease.token, owner.serverId!);
-  await scripts.fencedSet(owner, cellKey(cell), ['last', last, 'booked', booked, 'epoch', epoch]);
+  const lastMs = Math.max(entryTimeMs(cursorId), await store.node.timeMs());
+  await store.open(owner, begun.lease.token, { lastMs, booked: { id: cursorId, totals: NO_TOTALS } });
   onFailpoint('recovery.installed');
   await record('finished', true);
   onFailpoint('recovery.recorded');
   return { ...begun, ...filled, seconds: (performance.now() - started) / 1000 };
 }
 
-/** All keys of a cell but {@link cellKey}. */
-async function keysOf(redis: RedisClient, cell: number): Promise<string[]> {
-  const keys = new Set<string>();
-  let cursor = '0';
-  do {
-    const [next, found] = await redis.scan(cursor, 'MATCH', cellKeysPattern(cell), 'COUNT', 1000);
-    for (const key of found) keys.add(key);
-    cursor = next;
-  } while (cursor !== '0');
-  keys.delete(cellKey(cell));
-  return [...keys];
-}
-
-async function fillPartners({ sql, scripts }: Parts, owner: CellOwner): Promise<void> {
-  const filler = new Filler(scripts, owner);
-  for (const { partnerId, netMicros } of await partnerNets(sql, owner.cell)) {
-    filler.set(partnersKey(owner.cell), String(partnerId), writePartner(netMicros));
+async function fillPartners({ sql, store }: Parts, owner: CellOwner): Promise<void> {
+  const filler = new CellFiller(store, owner);
+  for (const { partnerId, netMicros } of await partnerNets(sql, store.cell)) {
+    filler.partner(partnerId, netMicros);
   }
   await filler.finish();
 }
@@ -143,23 +106,22 @@ async function fillPartners({ sql, scripts }: Parts, owner: CellOwner): Promise<
  * A slot game goes on after all that was ever leased, a raffle at the ticket after the last one that is booked; with an empty
  * queue: the block keeper fills it.
  */
-async function fillGames({ sql, scripts }: Parts, owner: CellOwner): Promise<void> {
-  const filler = new Filler(scripts, owner);
-  for (const { gameId, nextIndex, queueEnd } of await resumptionsOf(sql, owner.cell)) {
-    filler.set(gamesKey(owner.cell), String(gameId), writeGame(nextIndex, queueEnd));
+async function fillGames({ sql, store }: Parts, owner: CellOwner): Promise<void> {
+  const filler = new CellFiller(store, owner);
+  for (const { gameId, nextIndex, queueEnd } of await resumptionsOf(sql, store.cell)) {
+    filler.game(gameId, nextIndex, queueEnd);
   }
   await filler.finish();
 }
 
 async function fillPlayersAndRequests(
-  { sql, redis, scripts, idempotencyPeriodSeconds, onFailpoint }: Parts,
+  { sql, store, idempotencyPeriodSeconds, onFailpoint }: Parts,
   owner: CellOwner,
   filled: { players: number; requests: number },
 ): Promise<void> {
-  const { cell } = owner;
-  const filler = new Filler(scripts, owner);
-  const [seconds] = await redis.time();
-  const period = Math.floor(Number(seconds) / idempotencyPeriodSeconds);
+  const { cell } = store;
+  const filler = new CellFiller(store, owner);
+  const period = Math.floor((await store.node.timeMs()) / 1000 / idempotencyPeriodSeconds);
   const boundFrom = firstIdAt((period - 1) * idempotencyPeriodSeconds * 1000);
   const unchecked = await uncheckedFrom(sql, cell);
   const players = new Map<string, PlayerState>();
@@ -200,7 +162,7 @@ async function fillPlayersAndRequests(
             : spinBinding(partnerId, row.text(7), row.int(6), playerId);
         const entryPeriod = Math.floor(entryTimeMs(entryId) / 1000 / idempotencyPeriodSeconds);
         const bound = writeBound(entryId, row.int(4), row.safe(5), fingerprint);
-        filler.set(idempotencyKey(cell, entryPeriod), key, bound);
+        filler.request(entryPeriod, key, bound);
         filled.requests++;
       }
     },
@@ -213,7 +175,7 @@ async function fillPlayersAndRequests(
     const { partnerId, playerId, firstId } = player;
     if (firstId === undefined)
       throw new Error(`Player ${partnerId}:${playerId} has no first entry in the ledger`);
-    filler.set(playersKey(cell), playerField(partnerId, playerId), writePlayer({ ...player, firstId }));
+    filler.player({ ...player, firstId });
     filled.players++;
   };
   await readCheckpoint(
@@ -251,54 +213,3 @@ function spinBinding(
 
 /** How often it is written down how far a long rebuild is. */
 const PROGRESS_MS = 1000;
-
-const FIELDS_A_CALL = 500;
-const CALLS_MAX = 16;
-
-/** Fills hashes of a cell with many fields: several calls are under way at a time. */
-class Filler {
-  readonly #scripts: Scripts;
-  readonly #owner: CellOwner;
-  readonly #gathered = new Map<string, (string | Buffer)[]>();
-  readonly #calls = new Set<Promise<void>>();
-  #failure: unknown;
-
-  constructor(scripts: Scripts, owner: CellOwner) {
-    this.#scripts = scripts;
-    this.#owner = owner;
-  }
-
-  set(key: string, field: string | Buffer, value: Buffer): void {
-    const fields = this.#gathered.get(key) ?? [];
-    if (fields.length === 0) this.#gathered.set(key, fields);
-    fields.push(field, value);
-    if (fields.length >= FIELDS_A_CALL * 2) this.#send(key, fields);
-  }
-
-  #send(key: string, fields: (string | Buffer)[]): void {
-    this.#gathered.delete(key);
-    const call = this.#scripts
-      .fencedSet(this.#owner, key, fields)
-      .catch((error: unknown) => {
-        this.#failure ??= error;
-      })
-      .finally(() => this.#calls.delete(call));
-    this.#calls.add(call);
-  }
-
-  get isBusy(): boolean {
-    return this.#calls.size >= CALLS_MAX;
-  }
-
-  /** Waits while too many calls are under way. @throws what one of them threw. */
-  async pause(): Promise<void> {
-    while (this.isBusy && this.#failure === undefined) await Promise.race(this.#calls);
-    if (this.#failure !== undefined) throw this.#failure;
-  }
-
-  async finish(): Promise<void> {
-    for (const [key, fields] of this.#gathered) this.#send(key, fields);
-    await Promise.all(this.#calls);
-    if (this.#failure !== undefined) throw this.#failure;
-  }
-}

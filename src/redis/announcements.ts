@@ -1,6 +1,5 @@
 /** What the workers tell the front ends over Redis. A message may be lost: nothing depends on one. */
-import type { Redis } from 'ioredis';
-import type { RedisClient } from './client.js';
+import { openSubscriber, type RedisClient } from './client.js';
 
 /** Every ledger entry of the cell, under this epoch, up to the cursor is committed. */
 export interface BookedAnnouncement {
@@ -12,12 +11,21 @@ export interface BookedAnnouncement {
 
 const CHANNEL = 'spindle:booked';
 
-export function announceBooked(redis: RedisClient, { cell, epoch, cursor }: BookedAnnouncement): void {
+export function publishBooked(redis: RedisClient, { cell, epoch, cursor }: BookedAnnouncement): void {
   redis.publish(CHANNEL, `${cell} ${epoch} ${cursor}`).catch(() => {});
 }
 
-/** @param subscriber a connection of its own; it subscribes again whenever it is made anew. */
-export function listenBooked(subscriber: Redis, onBooked: (announcement: BookedAnnouncement) => void): void {
+/**
+ * Listens over a connection of its own, which subscribes again whenever it is made anew.
+ * @returns what ends that.
+ * @throws where the server can't be reached.
+ */
+export async function listenBooked(
+  url: string,
+  onBooked: (announcement: BookedAnnouncement) => void,
+  onError: (error: Error) => void,
+): Promise<() => void> {
+  const subscriber = await openSubscriber(url, onError);
   subscriber.on('message', (_channel: string, message: string) => {
     const [cell, epoch, cursor] = message.split(' ');
     onBooked({ cell: Number(cell), epoch: epoch!, cursor: BigInt(cursor!) });
@@ -26,4 +34,5 @@ export function listenBooked(subscriber: Redis, onBooked: (announcement: BookedA
   const subscribe = (): void => void subscriber.subscribe(CHANNEL).catch(() => {});
   subscriber.on('ready', subscribe);
   subscribe();
+  return () => subscriber.disconnect();
 }

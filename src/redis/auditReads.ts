@@ -1,6 +1,17 @@
 /** What the audit reads of Redis: a bounded piece at a time, and nothing that writes. */
-import type { RedisClient } from './client.js';
-import { blockKey, cellKey, gamesKey, idempotencyKey, outboxKey, playersKey } from './keys.js';
+import { CLIENT, type RedisClient } from './client.js';
+import {
+  BLOCK_KEYS_PATTERN,
+  blockKey,
+  cellKey,
+  gamesKey,
+  idempotencyKey,
+  type LoadedBlock,
+  outboxKey,
+  playersKey,
+  readBlockKey,
+} from './keys.js';
+import type { RedisNodes } from './nodes.js';
 import {
   type Booked,
   type GameRecord,
@@ -43,16 +54,11 @@ export interface OutboxPage {
   readonly isCounted: boolean;
 }
 
-export interface LoadedBlock {
-  readonly cell: number;
-  readonly gameId: number;
-  readonly fromIndex: number;
-}
-
 export interface RedisAuditReads {
+  /** The clock of the nodes, milliseconds since the epoch; the latest where they differ. */
   timeMs(): Promise<number>;
-  /** `run_id` of the server's process. */
-  serverId(): Promise<string>;
+  /** `run_id` of the server's process that holds a cell. */
+  serverId(cell: number): Promise<string>;
   cell(cell: number): Promise<CellRecord>;
   game(cell: number, gameId: number): Promise<GameRecord | undefined>;
   /** The record, and the outcomes that were read ahead of its block: what is dealt next. */
@@ -80,10 +86,10 @@ const OUTBOX_ENTRIES = 32;
 const LAST_BYTES = [8, 20];
 const BOOKED_BYTES = 20;
 const TOTALS_BYTES = 12;
-const BLOCK_KEY = /^\{c(\d+)\}:block:(\d+):(\d+)$/;
 
-export function openRedisAuditReads(redis: RedisClient): RedisAuditReads {
-  async function* fields(key: string): AsyncGenerator<Field[]> {
+export function openRedisAuditReads(nodes: RedisNodes): RedisAuditReads {
+  const at = (cell: number): RedisClient => nodes.of(cell)[CLIENT];
+  async function* fields(redis: RedisClient, key: string): AsyncGenerator<Field[]> {
     let cursor = '0';
     do {
       const [next, found] = await redis.hscanBuffer(key, cursor, 'COUNT', SCAN_COUNT);
@@ -95,14 +101,13 @@ export function openRedisAuditReads(redis: RedisClient): RedisAuditReads {
   }
   return {
     async timeMs() {
-      const [seconds, micros] = await redis.time();
-      return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000);
+      return Math.max(...(await Promise.all(nodes.all.map((node) => node.timeMs()))));
     },
-    async serverId() {
-      return redis.serverId ?? 'unknown';
+    async serverId(cell) {
+      return nodes.of(cell).serverId ?? 'unknown';
     },
     async cell(cell) {
-      const [epoch, last, booked] = await redis.hmgetBuffer(cellKey(cell), 'epoch', 'last', 'booked');
+      const [epoch, last, booked] = await at(cell).hmgetBuffer(cellKey(cell), 'epoch', 'last', 'booked');
       return {
         epoch: epoch?.toString(),
         newestEntryId: last ? newestEntryId(last, cell) : undefined,
@@ -111,16 +116,16 @@ export function openRedisAuditReads(redis: RedisClient): RedisAuditReads {
       };
     },
     async game(cell, gameId) {
-      const record = await redis.hgetBuffer(gamesKey(cell), String(gameId));
+      const record = await at(cell).hgetBuffer(gamesKey(cell), String(gameId));
       return record && isGame(record) ? readGame(record) : undefined;
     },
     async ahead(cell, gameId) {
-      const record = await redis.hgetBuffer(gamesKey(cell), String(gameId));
+      const record = await at(cell).hgetBuffer(gamesKey(cell), String(gameId));
       if (record === null || !isGame(record)) return undefined;
       return { ...readGame(record), outcomes: readAhead(record) };
     },
     async *games(cell) {
-      for await (const page of fields(gamesKey(cell))) {
+      for await (const page of fields(at(cell), gamesKey(cell))) {
         for (const [field, value] of page) {
           yield [field.toString(), isGame(value) ? readGame(value) : undefined];
         }
@@ -128,35 +133,23 @@ export function openRedisAuditReads(redis: RedisClient): RedisAuditReads {
     },
     async counts(cell, period) {
       const [players, bound] = await Promise.all([
-        redis.hlen(playersKey(cell)),
-        redis.hlen(idempotencyKey(cell, period)),
+        at(cell).hlen(playersKey(cell)),
+        at(cell).hlen(idempotencyKey(cell, period)),
       ]);
       return { players, bound };
     },
-    players: (cell) => fields(playersKey(cell)),
-    bound: (cell, period) => fields(idempotencyKey(cell, period)),
+    players: (cell) => fields(at(cell), playersKey(cell)),
+    bound: (cell, period) => fields(at(cell), idempotencyKey(cell, period)),
     async *loadedBlocks() {
-      let cursor = '0';
-      do {
-        const [next, keys] = await redis.scan(cursor, 'MATCH', '{c*}:block:*', 'COUNT', SCAN_KEYS_COUNT);
-        yield keys
-          .map((key) => BLOCK_KEY.exec(key))
-          .filter((match) => match !== null)
-          .map(([, cell, gameId, fromIndex]) => ({
-            cell: Number(cell),
-            gameId: Number(gameId),
-            fromIndex: Number(fromIndex),
-          }));
-        cursor = next;
-      } while (cursor !== '0');
+      for (const node of nodes.all) yield* loadedBlocksOf(node[CLIENT]);
     },
-    block: (cell, gameId, fromIndex) => redis.getBuffer(blockKey(cell, gameId, fromIndex)),
+    block: (cell, gameId, fromIndex) => at(cell).getBuffer(blockKey(cell, gameId, fromIndex)),
     async outboxEnd(cell) {
-      const [newest] = await redis.xrevrange(outboxKey(cell), '+', '-', 'COUNT', 1);
+      const [newest] = await at(cell).xrevrange(outboxKey(cell), '+', '-', 'COUNT', 1);
       return newest?.[0];
     },
     async outbox(cell, after, end) {
-      const found = (await redis.xrangeBuffer(
+      const found = (await at(cell).xrangeBuffer(
         outboxKey(cell),
         `(${after}`,
         end,
@@ -172,6 +165,15 @@ export function openRedisAuditReads(redis: RedisClient): RedisAuditReads {
       }));
     },
   };
+}
+
+async function* loadedBlocksOf(redis: RedisClient): AsyncGenerator<LoadedBlock[]> {
+  let cursor = '0';
+  do {
+    const [next, keys] = await redis.scan(cursor, 'MATCH', BLOCK_KEYS_PATTERN, 'COUNT', SCAN_KEYS_COUNT);
+    yield keys.map(readBlockKey).filter((block) => block !== undefined);
+    cursor = next;
+  } while (cursor !== '0');
 }
 
 function totalsOf(totals: Buffer | undefined): Totals | undefined {

@@ -1,4 +1,7 @@
-/** The connections to Redis: made here only. They never queue while offline and never resend by themselves. */
+/**
+ * The connections to Redis: made here only, and held in src/redis only. They never queue while offline and never resend
+ * by themselves.
+ */
 import { Redis, type RedisOptions } from 'ioredis';
 
 const OPTIONS = {
@@ -22,26 +25,60 @@ const OPTIONS = {
   noDelay: true,
 } satisfies RedisOptions;
 
-/** A connection that knows which run of a server it leads to. */
+const IDENTIFY_TIMEOUT_MS = 5000;
+
+/** Under this name src/redis finds the connection of a node; nobody else may import it. */
+export const CLIENT: unique symbol = Symbol('the connection of a node');
+
+/** A connection that knows which run of a server it leads to. It is not connected before {@link open}. */
 export class RedisClient extends Redis {
   /**
    * `run_id` of the server's process; undefined while that is not known. A server that was started again has another
    * one: what it holds may be older than what it held before, whatever it says of itself.
    */
   serverId: string | undefined;
+  readonly url: string;
 
-  constructor(url: string) {
+  constructor(url: string, onError: (error: Error) => void) {
     super(url, OPTIONS);
+    this.url = url;
     // Every cell that waits for the server listens.
     this.setMaxListeners(0);
+    this.on('error', onError);
     this.on('ready', () => this.#identify());
     this.on('close', () => {
       this.serverId = undefined;
     });
   }
 
-  /** Writes what is called in there at once, in one piece. */
-  together(calls: () => void): void {
+  /** Connects, and waits until the server is known. @throws where it can't be reached. */
+  async open(): Promise<void> {
+    await this.connect();
+    await this.whenReady(IDENTIFY_TIMEOUT_MS);
+    if (this.serverId === undefined) throw new Error('Redis does not say who it is (INFO server)');
+  }
+
+  /** The server can be reached: the connection is up, not about to close, and it is known where it leads. */
+  get isReady(): boolean {
+    return this.serverId !== undefined && this.status === 'ready' && this.stream?.writable === true;
+  }
+
+  /** Resolves once the server can be reached, or after the milliseconds. */
+  whenReady(timeoutMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const done = (): void => {
+        clearTimeout(timer);
+        this.off('identified', done);
+        resolve();
+      };
+      const timer = setTimeout(done, timeoutMs);
+      this.once('identified', done);
+      if (this.isReady) done();
+    });
+  }
+
+  /** Writes the commands that are called in there at once, in one piece. */
+  pipelined(calls: () => void): void {
     const { stream } = this;
     stream?.cork();
     try {
@@ -67,16 +104,6 @@ export class RedisClient extends Redis {
   }
 }
 
-/** The oldest server whose scripts behave as lua/ expects (effects replication only, streams with explicit ids). */
-export const REDIS_MAJOR_MIN = 7;
-
-/** @returns a client that is not connected yet: {@link openRedisClient} connects it. */
-export function connectRedis(url: string, onError: (error: Error) => void): RedisClient {
-  const client = new RedisClient(url);
-  client.on('error', onError);
-  return client;
-}
-
 /** A connection that only listens; after each 'ready' it must subscribe anew. @throws where the server can't be reached. */
 export async function openSubscriber(url: string, onError: (error: Error) => void): Promise<Redis> {
   // By itself the library would subscribe again without listening whether that fails, which ends the process.
@@ -84,70 +111,4 @@ export async function openSubscriber(url: string, onError: (error: Error) => voi
   client.on('error', onError);
   await client.connect();
   return client;
-}
-
-/** Connects, and waits until the server is known. @throws where it can't be reached. */
-export async function openRedisClient(client: RedisClient): Promise<void> {
-  await client.connect();
-  await whenReady(client, IDENTIFIED_WITHIN_MS);
-  if (client.serverId === undefined) throw new Error('Redis does not say who it is (INFO server)');
-}
-
-const IDENTIFIED_WITHIN_MS = 5000;
-
-export interface RedisFacts {
-  version: string;
-  major: number;
-  /** Settings that let it lose or evict what it acknowledged. */
-  volatile: string[];
-}
-
-/** What the server says of its version and of what it may lose or evict. */
-export async function redisFacts(client: RedisClient): Promise<RedisFacts> {
-  const info = await client.info('server');
-  const version = /^redis_version:(.+)$/m.exec(info)?.[1]?.trim() ?? '0';
-  // Valkey reports the Redis version that it is compatible with, too.
-  return { version, major: Number.parseInt(version, 10), volatile: await volatility(client) };
-}
-
-/** What the server may lose or evict of what it acknowledged: the settings that let it; none where it keeps all. */
-export async function volatility(client: RedisClient): Promise<string[]> {
-  const wanted = {
-    appendonly: 'yes',
-    appendfsync: 'always',
-    'no-appendfsync-on-rewrite': 'no',
-    'maxmemory-policy': 'noeviction',
-  };
-  const answer = (await client.config('GET', ...Object.keys(wanted))) as string[];
-  const settings = new Map<string, string>();
-  for (let i = 0; i + 1 < answer.length; i += 2) settings.set(answer[i]!, answer[i + 1]!);
-  return Object.entries(wanted).flatMap(([name, value]) =>
-    settings.get(name) === value ? [] : [`${name} ${settings.get(name) ?? 'unknown'}`],
-  );
-}
-
-/** A rewrite of the append-only file is neither under way nor due nor has the last one failed. */
-export async function isLogWhole(client: RedisClient): Promise<boolean> {
-  const info = await client.info('persistence');
-  return ['aof_rewrite_in_progress:0', 'aof_rewrite_scheduled:0', 'aof_last_bgrewrite_status:ok'].every(
-    (line) => info.includes(line),
-  );
-}
-
-/** The server can be reached: the connection is up, not about to close, and it is known where it leads. */
-export const isReady = (client: RedisClient): boolean =>
-  client.serverId !== undefined && client.status === 'ready' && client.stream?.writable === true;
-
-/** Resolves once the server can be reached, or after the milliseconds. */
-export function whenReady(client: RedisClient, timeoutMs: number): Promise<void> {
-  return new Promise((resolve) => {
-    const done = (): void => {
-      clearTimeout(timer);
-      client.off('identified', done);
-      resolve();
-    };
-    const timer = setTimeout(done, timeoutMs);
-    client.once('identified', done);
-    if (isReady(client)) done();
-  });
 }

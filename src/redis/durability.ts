@@ -1,42 +1,51 @@
-/** Watches whether the server may lose or evict what it acknowledges: its settings can be changed while it runs. */
-import { isLogWhole, type RedisClient, volatility } from './client.js';
+/** Watches whether the server may lose or evict what it acknowledged: its settings can be changed while it runs. */
+import type { RedisClient } from './client.js';
 
 const TURN_MS = 1000;
 
+/** With these the server keeps everything that it acknowledges. */
+const DURABLE_SETTINGS = {
+  appendonly: 'yes',
+  appendfsync: 'always',
+  'no-appendfsync-on-rewrite': 'no',
+  'maxmemory-policy': 'noeviction',
+};
+
 export class Durability {
   readonly #client: RedisClient;
-  readonly #onChange: (volatile: readonly string[]) => void;
   #volatile: readonly string[] = [];
   /** The run of the server whose log was found off, until it is whole again. */
   #logOffIn: string | undefined;
-  #timer: NodeJS.Timeout | undefined;
 
-  /** @param onChange told whenever the settings that let it lose data become others; none: it keeps everything. */
-  constructor(client: RedisClient, onChange: (volatile: readonly string[]) => void) {
+  constructor(client: RedisClient) {
     this.#client = client;
-    this.#onChange = onChange;
   }
 
-  /** The settings that let it lose data, as they were found last. */
+  /** The settings that let the server lose data, as the watch found them last; none: it keeps everything. */
   get volatile(): readonly string[] {
     return this.#volatile;
   }
 
-  start(): void {
+  /**
+   * Reads the settings now and then every second. While the server does not answer, what was found last holds.
+   * @param onChange told whenever the settings that let it lose data become others.
+   * @returns what ends the watch.
+   */
+  async watch(onChange: (volatile: readonly string[]) => void): Promise<() => void> {
+    let timer: NodeJS.Timeout | undefined;
+    let isEnded = false;
     const turn = async (): Promise<void> => {
-      await this.look();
-      if (this.#timer !== undefined) this.#timer = setTimeout(turn, TURN_MS);
+      await this.#look(onChange);
+      if (!isEnded) timer = setTimeout(turn, TURN_MS);
     };
-    this.#timer = setTimeout(turn, TURN_MS);
+    await turn();
+    return () => {
+      isEnded = true;
+      clearTimeout(timer);
+    };
   }
 
-  stop(): void {
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
-  }
-
-  /** Reads the settings; while the server does not answer, what was found last holds. */
-  async look(): Promise<void> {
+  async #look(onChange: (volatile: readonly string[]) => void): Promise<void> {
     let found: readonly string[];
     try {
       found = await this.find();
@@ -45,20 +54,37 @@ export class Durability {
     }
     const hasChanged = found.join() !== this.#volatile.join();
     this.#volatile = found;
-    if (hasChanged) this.#onChange(found);
+    if (hasChanged) onChange(found);
   }
 
-  /** The settings that let it lose data, as they are now. @throws where the server does not answer. */
+  /** The settings that let the server lose data, as they are now. @throws where it does not answer. */
   async find(): Promise<readonly string[]> {
     const { serverId } = this.#client;
-    const found = await volatility(this.#client);
+    const found = await this.#volatileSettings();
     if (found.some((setting) => setting.startsWith('appendonly '))) {
       this.#logOffIn = serverId;
     } else if (this.#logOffIn !== undefined && this.#logOffIn === serverId) {
       // A log that is turned on again counts once it is written whole: until then a start loads the one from before.
-      if (!(await isLogWhole(this.#client))) return [...found, 'appendonly yes, the log is not whole yet'];
+      if (!(await this.#isLogWhole())) return [...found, 'appendonly yes, the log is not whole yet'];
       this.#logOffIn = undefined;
     }
     return found;
+  }
+
+  async #volatileSettings(): Promise<string[]> {
+    const answer = (await this.#client.config('GET', ...Object.keys(DURABLE_SETTINGS))) as string[];
+    const settings = new Map<string, string>();
+    for (let i = 0; i + 1 < answer.length; i += 2) settings.set(answer[i]!, answer[i + 1]!);
+    return Object.entries(DURABLE_SETTINGS).flatMap(([name, value]) =>
+      settings.get(name) === value ? [] : [`${name} ${settings.get(name) ?? 'unknown'}`],
+    );
+  }
+
+  /** A rewrite of the append-only file is neither under way nor due nor has the last one failed. */
+  async #isLogWhole(): Promise<boolean> {
+    const info = await this.#client.info('persistence');
+    return ['aof_rewrite_in_progress:0', 'aof_rewrite_scheduled:0', 'aof_last_bgrewrite_status:ok'].every(
+      (line) => info.includes(line),
+    );
   }
 }

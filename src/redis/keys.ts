@@ -19,6 +19,25 @@ export const outboxKey = (cell: number): string => `{c${cell}}:outbox`;
 /** string: packed outcomes of a block. Written by loadBlock.lua, deleted by the block keeper once all are booked. */
 export const blockKey = (cell: number, gameId: number, fromIndex: number): string =>
   `{c${cell}}:block:${gameId}:${fromIndex}`;
+/** All blocks of all cells, as SCAN matches them. */
+export const BLOCK_KEYS_PATTERN = '{c*}:block:*';
+
+export interface LoadedBlock {
+  readonly cell: number;
+  readonly gameId: number;
+  readonly fromIndex: number;
+}
+
+const BLOCK_KEY = /^\{c(\d+)\}:block:(\d+):(\d+)$/;
+
+/** The reverse of {@link blockKey}; undefined where the key is none of a block. */
+export function readBlockKey(key: string): LoadedBlock | undefined {
+  const match = BLOCK_KEY.exec(key);
+  if (match === null) return undefined;
+  const [, cell, gameId, fromIndex] = match;
+  return { cell: Number(cell), gameId: Number(gameId), fromIndex: Number(fromIndex) };
+}
+
 /**
  * hash: requestId hash → the spin or adjustment it is bound to. Written by deal.lua and adjust.lua, deleted by the cell's
  * owner after two periods.

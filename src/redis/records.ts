@@ -80,6 +80,12 @@ export function writeBooked({ id, totals }: Booked): Buffer {
   return buffer;
 }
 
+/**
+ * The field `epoch` of a cell's hash: the epoch, and the run of the server for which a worker has found that the cell
+ * holds what the ledger knows. A server that was started again on an older copy can't have it.
+ */
+export const cellToken = (epoch: string, serverId: string): string => `${epoch}:${serverId}`;
+
 /** The field `last` of a cell that begins: its next entry comes after this moment. */
 export function writeLast(timeMs: number): Buffer {
   const buffer = Buffer.alloc(8 + TOTALS_BYTES);

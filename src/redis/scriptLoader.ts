@@ -4,7 +4,8 @@
  */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 
 export interface Script {
   readonly source: string;
@@ -13,6 +14,9 @@ export interface Script {
   /** Where a line of the source (counted from 1) is written: `include/players.lua:12`. */
   locate(line: number): string;
 }
+
+/** The folder of the operations: three above this file when built (dist/src/redis), two above otherwise. */
+export const LUA_DIR = luaDir();
 
 /** An include that does not exist, or that includes itself. */
 export class IncludeError extends Error {}
@@ -58,6 +62,11 @@ export function loadScript(luaDir: string, name: string, flags?: string): Script
     sha: createHash('sha1').update(source).digest('hex'),
     locate: (line) => origins[line - 1] ?? `${name}.lua`,
   };
+}
+
+function luaDir(): string {
+  const here = dirname(fileURLToPath(import.meta.url));
+  return join(here, here.endsWith(join('dist', 'src', 'redis')) ? '../../../lua' : '../../lua');
 }
 
 function textOf(luaDir: string, file: string, path: readonly string[]): string {

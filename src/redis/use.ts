@@ -19,7 +19,7 @@ export interface RedisUse {
 }
 
 /** One INFO, some tens of microseconds of the server. */
-export async function redisUse(redis: RedisClient): Promise<RedisUse> {
+export async function readUse(redis: RedisClient): Promise<RedisUse> {
   const info = String(
     await redis.call('INFO', 'memory', 'clients', 'cpu', 'persistence', 'stats', 'commandstats'),
   );
@@ -38,5 +38,21 @@ export async function redisUse(redis: RedisClient): Promise<RedisUse> {
     logBytes: number('aof_current_size'),
     delayedSyncs: number('aof_delayed_fsync'),
     isLogFailing: text('aof_last_write_status') === 'err',
+  };
+}
+
+/** @param uses of one node each; `maxMemoryBytes` of the sum is 0 where one node has no bound. */
+export function sumOfUses(uses: readonly RedisUse[]): RedisUse {
+  const sum = (value: (use: RedisUse) => number): number => uses.reduce((all, use) => all + value(use), 0);
+  return {
+    memoryBytes: sum((use) => use.memoryBytes),
+    maxMemoryBytes: uses.some((use) => use.maxMemoryBytes === 0) ? 0 : sum((use) => use.maxMemoryBytes),
+    clients: sum((use) => use.clients),
+    busySeconds: sum((use) => use.busySeconds),
+    scriptSeconds: sum((use) => use.scriptSeconds),
+    scriptCalls: sum((use) => use.scriptCalls),
+    logBytes: sum((use) => use.logBytes),
+    delayedSyncs: sum((use) => use.delayedSyncs),
+    isLogFailing: uses.some((use) => use.isLogFailing),
   };
 }

@@ -18,10 +18,7 @@ import type { Metrics } from '../metrics.js';
 import type { Installation } from '../postgres/installation.js';
 import type { Store } from '../postgres/store.js';
 import { missing } from '../readiness.js';
-import { listenBooked } from '../redis/announcements.js';
-import { isReady, openSubscriber, type RedisClient, whenReady } from '../redis/client.js';
-import { Durability } from '../redis/durability.js';
-import { openLookups } from '../redis/lookups.js';
+import type { RedisNodes } from '../redis/nodes.js';
 import type { Scripts } from '../redis/scripts.js';
 import { Settlements } from '../settlement/settlements.js';
 import type { Undo } from '../undo.js';
@@ -38,8 +35,7 @@ export interface FrontEndParts {
   config: Config;
   log: Logger;
   undo: Undo;
-  redis: RedisClient;
-  redisUrl: string;
+  nodes: RedisNodes;
   scripts: Scripts;
   catalog: Catalog;
   metrics: Metrics;
@@ -51,20 +47,22 @@ export interface FrontEndParts {
 
 /** Serves both APIs. @returns the port. */
 export async function startFrontEnd(parts: FrontEndParts): Promise<number> {
-  const { config, log, undo, redis, scripts, catalog, metrics, installed, store } = parts;
+  const { config, log, undo, nodes, scripts, catalog, metrics, installed, store } = parts;
   const spinIds = new SpinIds(installed.spinIdKey);
-  const durability = new Durability(redis, (volatile) => {
+  const volatileSettings = (): readonly string[] =>
+    nodes.all.flatMap(({ durability }) => durability.volatile);
+  const onDurability = (): void => {
+    const volatile = volatileSettings();
     metrics.redisVolatile.set(volatile.length > 0 ? 1 : 0);
     if (volatile.length === 0) log.warn('Redis keeps what it acknowledges again');
     else log.error({ volatile, isServed: config.allowVolatileRedis }, 'Redis may lose what it acknowledges');
-  });
-  const isVolatile = (): boolean => durability.volatile.length > 0 && !config.allowVolatileRedis;
-  await durability.look();
-  durability.start();
-  undo.add(() => durability.stop());
+  };
+  const isVolatile = (cell: number): boolean =>
+    nodes.of(cell).durability.volatile.length > 0 && !config.allowVolatileRedis;
+  for (const node of nodes.all) undo.add(await node.durability.watch(onDurability));
   const acknowledgements = new Acknowledgements({
     read: store.cellCursors,
-    serverOf: () => redis.serverId,
+    serverOf: (cell) => nodes.of(cell).serverId,
     deadlineMs: config.SPIN_DEADLINE_MS,
     onBooked: (seconds) => metrics.ackSeconds.observe(seconds),
     onError: (error) => {
@@ -72,22 +70,26 @@ export async function startFrontEnd(parts: FrontEndParts): Promise<number> {
       log.warn({ err: error }, 'spins wait for the ledger, which does not answer');
     },
   });
-  const subscriber = await openSubscriber(parts.redisUrl, () => metrics.storeErrors.inc({ store: 'redis' }));
-  undo.add(() => subscriber.disconnect());
-  listenBooked(subscriber, ({ cell, epoch, cursor }) => acknowledgements.advance(cell, epoch, cursor));
+  for (const node of nodes.all) {
+    const endListening = await node.listenBooked(
+      ({ cell, epoch, cursor }) => acknowledgements.advance(cell, epoch, cursor),
+      () => metrics.storeErrors.inc({ store: 'redis' }),
+    );
+    undo.add(endListening);
+  }
   const booked = async (cell: number, { epoch, serverId }: Dealt, id: bigint): Promise<boolean> => {
     if (!(await acknowledgements.booked(cell, { epoch, serverId }, id))) return false;
     // A Redis that came back may lack what was dealt before: then the ledger has later entries, and not this one.
-    return redis.serverId === serverId || (await store.findEntry(id)) !== undefined;
+    return nodes.of(cell).serverId === serverId || (await store.findEntry(id)) !== undefined;
   };
   const batcher = new SpinBatcher({
     call: (call) => scripts.spin(call),
-    together: (calls) => redis.together(calls),
-    isReady: () => isReady(redis),
-    whenReady: (timeoutMs) => whenReady(redis, timeoutMs),
-    epochOf: (cell) => (isVolatile() ? undefined : catalog.epochOf(cell)),
+    pipelined: (calls) => nodes.pipelined(calls),
+    isReady: (cell) => nodes.of(cell).isReady,
+    whenReady: (cell, timeoutMs) => nodes.of(cell).whenReady(timeoutMs),
+    epochOf: (cell) => (isVolatile(cell) ? undefined : catalog.epochOf(cell)),
     spinIds,
-    serverOf: () => redis.serverId,
+    serverOf: (cell) => nodes.of(cell).serverId,
     booked,
     isStalled: (cell) => acknowledgements.isStalled(cell),
     deadlineMs: config.SPIN_DEADLINE_MS,
@@ -141,15 +143,14 @@ export async function startFrontEnd(parts: FrontEndParts): Promise<number> {
     // When a key was used last is not worth a wait.
     await Promise.race([touch().catch(() => {}), new Promise((resolve) => setTimeout(resolve, 500))]);
   });
-  const lookups = openLookups(redis);
   const adjuster = new Adjuster({
     store,
     call: (call) => scripts.adjust(call),
-    newestInOutbox: (cell) => lookups.newestInOutbox(cell),
-    isDurable: () => !isVolatile(),
-    isReady: () => isReady(redis),
-    whenReady: (timeoutMs) => whenReady(redis, timeoutMs),
-    serverOf: () => redis.serverId,
+    newestInOutbox: (cell) => nodes.cell(cell).newestInOutbox(),
+    isDurable: (cell) => !isVolatile(cell),
+    isReady: (cell) => nodes.of(cell).isReady,
+    whenReady: (cell, timeoutMs) => nodes.of(cell).whenReady(timeoutMs),
+    serverOf: (cell) => nodes.of(cell).serverId,
     waitsForLedger: config.ACK === 'ledger',
     booked,
     deadlineMs: config.SPIN_DEADLINE_MS,
@@ -160,10 +161,10 @@ export async function startFrontEnd(parts: FrontEndParts): Promise<number> {
   });
   const services: Services = {
     store,
-    lookups,
+    nodes,
     settlements: new Settlements({
       store,
-      lookups,
+      nodes,
       onMade: (report) => metrics.settlementReports.inc({ status: report.status }),
       onUnknown: (error) => {
         metrics.storeErrors.inc({ store: 'redis' });
@@ -201,7 +202,7 @@ export async function startFrontEnd(parts: FrontEndParts): Promise<number> {
     },
     onDealt: (game, payoutMicros) => metrics.dealt(game.wagerMicros, payoutMicros),
     onFault,
-    missing: () => missing(lookups, store, catalog, isVolatile() ? durability.volatile : []),
+    missing: () => missing(nodes, store, catalog, config.allowVolatileRedis ? [] : volatileSettings()),
   };
   metrics.gauge('spindle_http_open_requests', 'Requests that are not answered yet', () => server.open);
   metrics.gauge('spindle_batch_pending', 'Requests in the batcher', () => batcher.pending);

@@ -19,11 +19,8 @@ import { openStore } from '../postgres/store.js';
 import { Checkpoints } from '../recovery/checkpoints.js';
 import { ForeignError } from '../recovery/handshake.js';
 import { prepareCell } from '../recovery/prepare.js';
-import { announceBooked } from '../redis/announcements.js';
-import { connectRedis, isReady, openRedisClient, type RedisClient } from '../redis/client.js';
-import { Durability } from '../redis/durability.js';
-import { cellTokens, openLookups } from '../redis/lookups.js';
-import { cellToken, type Scripts } from '../redis/scripts.js';
+import type { RedisNodes } from '../redis/nodes.js';
+import { OutboxReader } from '../redis/outboxReader.js';
 import { Semaphore } from '../semaphore.js';
 import { SettlementJob } from '../settlement/job.js';
 import { Settlements } from '../settlement/settlements.js';
@@ -59,10 +56,8 @@ export interface WorkerParts {
   log: Logger;
   undo: Undo;
   sql: Sql;
-  redis: RedisClient;
-  redisUrl: string;
+  nodes: RedisNodes;
   idempotencyTtlSeconds: number;
-  scripts: Scripts;
   catalog: Catalog;
   spinIds: SpinIds;
   resolve: Resolve;
@@ -72,10 +67,13 @@ export interface WorkerParts {
 }
 
 export async function startWorker(parts: WorkerParts): Promise<BlockKeeper> {
-  const { config, log, undo, sql, redis, scripts, catalog, metrics, onFailpoint } = parts;
-  const reader = connectRedis(parts.redisUrl, () => metrics.storeErrors.inc({ store: 'redis' }));
-  undo.add(() => reader.disconnect());
-  await openRedisClient(reader);
+  const { config, log, undo, sql, nodes, catalog, metrics, onFailpoint } = parts;
+  const readers: OutboxReader[] = [];
+  for (const node of nodes.all) {
+    const reader = await OutboxReader.open(node, () => metrics.storeErrors.inc({ store: 'redis' }));
+    undo.add(() => reader.close());
+    readers.push(reader);
+  }
   const pool = new Piscina({
     filename: join(config.workersDir, 'makeBlock.js'),
     minThreads: 1,
@@ -115,7 +113,7 @@ export async function startWorker(parts: WorkerParts): Promise<BlockKeeper> {
     onEvents,
     onError: onWebhookError,
   });
-  const keeper = new BlockKeeper(sql, redis, scripts, pool, {
+  const keeper = new BlockKeeper(sql, nodes, pool, {
     gamesOfCell: (cell) => catalog.gamesOfCell(cell),
     minReadyBlocks: (partnerId) => catalog.minReadyBlocks(partnerId),
     sealer: join(config.workersDir, 'sealRaffle.js'),
@@ -135,7 +133,7 @@ export async function startWorker(parts: WorkerParts): Promise<BlockKeeper> {
   const refused = new Map<number, number>();
   const halted = new Map<number, number>();
   const totals = new BookedTotals((cells) => bookedTotals(sql, cells));
-  const flusher = new Flusher(sql, redis, reader, scripts, {
+  const flusher = new Flusher(sql, nodes, readers, {
     // Somebody waits for each commit: the next one begins as soon as there is something to write.
     intervalMs: config.ACK === 'ledger' ? 0 : config.FLUSH_INTERVAL_MS,
     onFlushed: (flush) => {
@@ -144,7 +142,7 @@ export async function startWorker(parts: WorkerParts): Promise<BlockKeeper> {
       metrics.flushLagSeconds.observe(flush.lagSeconds);
       totals.booked(flush);
     },
-    onBooked: ({ cell, token }, cursor) => announceBooked(redis, { cell, epoch: token, cursor }),
+    onBooked: ({ cell, token }, cursor) => nodes.announceBooked({ cell, epoch: token, cursor }),
     onConsumed: (cell, games) => keeper.consumed(cell, games),
     largeWinThreshold: (partnerId) => catalog.largeWinThreshold(partnerId),
     eventsOf: (wins) =>
@@ -171,7 +169,7 @@ export async function startWorker(parts: WorkerParts): Promise<BlockKeeper> {
     onFailpoint,
   });
   const housekeeping = new Housekeeping(
-    redis,
+    nodes,
     parts.idempotencyTtlSeconds,
     () => ownership.cells,
     (error) => {
@@ -187,17 +185,15 @@ export async function startWorker(parts: WorkerParts): Promise<BlockKeeper> {
       log.warn({ err: error }, 'the checkpoint of the players failed; it comes again');
     },
   });
-  const durability = new Durability(redis, () => {});
   const rebuilds = new Semaphore(REBUILDS_AT_ONCE);
   const ownership = new Ownership(sql, {
     prepare: (lease: CellLease) =>
       prepareCell(
         {
           sql,
-          redis,
-          scripts,
+          store: nodes.cell(lease.cell),
           idempotencyPeriodSeconds: parts.idempotencyTtlSeconds,
-          volatile: async () => (config.allowVolatileRedis ? [] : durability.find()),
+          volatile: async () => (config.allowVolatileRedis ? [] : nodes.of(lease.cell).durability.find()),
           turn: rebuilds,
           onFailpoint,
           onLost: (cell, reason) => {
@@ -245,24 +241,16 @@ export async function startWorker(parts: WorkerParts): Promise<BlockKeeper> {
       metrics.storeErrors.inc({ store: 'ledger' });
       log.warn({ err: error }, 'a cell could not be prepared; trying again');
     },
-    isAble: () => isReady(redis),
-    changed: async (leases) => {
-      const { serverId } = redis;
-      if (serverId === undefined) return [];
-      const tokens = await cellTokens(
-        redis,
-        leases.map(({ cell }) => cell),
-      );
-      return leases
-        .filter(({ token }, i) => tokens[i] !== cellToken(token, serverId))
-        .map(({ cell }) => cell);
+    isAble: () => nodes.all.some((node) => node.isReady),
+    changed: (leases) => {
+      const reached = leases.filter(({ cell }) => nodes.of(cell).serverId !== undefined);
+      return nodes.closed(new Map(reached.map(({ cell, token }) => [cell, token])));
     },
   });
-  const lookups = openLookups(redis);
   const settlement = new SettlementJob(
     new Settlements({
       store: openStore(sql),
-      lookups,
+      nodes,
       onMade: ({ partnerId, report, status, integrityHash }) => {
         metrics.settlementReports.inc({ status });
         const { reportDate, revision } = report;
@@ -286,8 +274,7 @@ export async function startWorker(parts: WorkerParts): Promise<BlockKeeper> {
     config,
     metrics,
     sql,
-    redis,
-    lookups,
+    nodes,
     catalog,
     keeper,
     ownership,
@@ -303,8 +290,7 @@ export async function startWorker(parts: WorkerParts): Promise<BlockKeeper> {
   });
   await ownership.start();
   const look = (): void => ownership.lookNow();
-  redis.on('identified', look);
-  undo.add(() => redis.off('identified', look));
+  undo.add(nodes.onIdentified(look));
   flusher.start();
   keeper.start();
   housekeeping.start();

@@ -11,9 +11,8 @@ import { type Metrics, sharedLook } from '../metrics.js';
 import type { GameTotals } from '../postgres/bookedTotals.js';
 import type { Sql } from '../postgres/client.js';
 import { pendingDeliveries } from '../postgres/deliveries.js';
-import type { RedisClient } from '../redis/client.js';
-import type { Lookups } from '../redis/lookups.js';
-import { type RedisUse, redisUse } from '../redis/use.js';
+import type { RedisNodes } from '../redis/nodes.js';
+import type { RedisUse } from '../redis/use.js';
 import type { SettlementJob } from '../settlement/job.js';
 import type { Deliverer } from '../webhooks/deliverer.js';
 
@@ -21,8 +20,7 @@ export interface WorkerMetricsParts {
   readonly config: Config;
   readonly metrics: Metrics;
   readonly sql: Sql;
-  readonly redis: RedisClient;
-  readonly lookups: Lookups;
+  readonly nodes: RedisNodes;
   readonly catalog: Catalog;
   readonly keeper: BlockKeeper;
   readonly ownership: Ownership;
@@ -62,14 +60,7 @@ export function registerWorkerMetrics(parts: WorkerMetricsParts): void {
   );
 }
 
-function cellMetrics({
-  config,
-  metrics,
-  lookups,
-  ownership,
-  totals,
-  refusedCells,
-}: WorkerMetricsParts): void {
+function cellMetrics({ config, metrics, nodes, ownership, totals, refusedCells }: WorkerMetricsParts): void {
   const ofEachCell = async <T>(read: (cell: number) => Promise<T>): Promise<[number, T | undefined][]> =>
     Promise.all(
       ownership.cells.map(async (cell) => [cell, await read(cell).catch(() => undefined)] as const),
@@ -94,9 +85,9 @@ function cellMetrics({
     'spindle_outbox_lag_seconds',
     'Age of the oldest entry not in the ledger, by cell',
     'cell',
-    () => ofEachCell((cell) => lookups.outboxAgeSeconds(cell)),
+    () => ofEachCell((cell) => nodes.cell(cell).outboxAgeSeconds()),
   );
-  const outboxes = sharedLook(() => ofEachCell((cell) => lookups.outboxTotals(cell)));
+  const outboxes = sharedLook(() => ofEachCell((cell) => nodes.cell(cell).outboxTotals()));
   metrics.gaugeBy('spindle_outbox_entries', 'Entries not in the ledger, by cell', 'cell', async () =>
     (await outboxes()).map(([cell, outbox]) => [cell, outbox?.entries]),
   );
@@ -235,8 +226,8 @@ function gameMetrics({ config, metrics, catalog, keeper, ownership, totals }: Wo
 /** Where a game comes before busier ones in what is shown: long before an alert. */
 const SURPRISE_SHOWN = 10;
 
-function storeMetrics({ metrics, sql, redis }: WorkerMetricsParts): void {
-  const use = sharedLook(() => redisUse(redis));
+function storeMetrics({ metrics, sql, nodes }: WorkerMetricsParts): void {
+  const use = sharedLook(() => nodes.use());
   const ofRedis = (
     type: 'gauge' | 'counter',
     name: string,

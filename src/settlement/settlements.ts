@@ -11,11 +11,11 @@ import { ApiError, ERRORS } from '../domain/errors.js';
 import { DAY_MS, dayOf, shiftDay, startOf } from '../domain/settlement.js';
 import type { OnReport, StoredReport, UnsettledDay } from '../postgres/settlements.js';
 import type { Store } from '../postgres/store.js';
-import type { Lookups } from '../redis/lookups.js';
+import type { RedisNodes } from '../redis/nodes.js';
 
 export interface SettlementOptions {
   readonly store: Store;
-  readonly lookups: Lookups;
+  readonly nodes: Pick<RedisNodes, 'cell'>;
   readonly now?: () => Date;
   /** Called in the transaction that makes a complete report; absent: the partner is told. */
   readonly onReport?: OnReport;
@@ -148,21 +148,21 @@ export class Settlements {
 
   /** Every entry of the cell that the day will ever have is in the ledger. Once true it stays so. */
   async #isComplete(cell: number, date: string): Promise<boolean> {
-    const { store, lookups } = this.#options;
+    const { store, nodes } = this.#options;
     const endMs = startOf(date) + DAY_MS;
     const booked = (await store.cellCursors()).find((each) => each.cell === cell);
     if (booked === undefined) return false;
     if (booked.cursor >= firstIdAt(endMs)) return true;
-    const epoch = new Map([[cell, booked.epoch]]);
+    const outbox = nodes.cell(cell);
     try {
-      if ((await lookups.closed(epoch)).length > 0) return false;
+      if (!(await outbox.isOpen(booked.epoch))) return false;
       // The clock first: what is dealt after it was read has an id of a later day.
-      if ((await lookups.timeMs()) < endMs + CLOCKS_APART_MS) return false;
+      if ((await outbox.node.timeMs()) < endMs + CLOCKS_APART_MS) return false;
       // What is not in the outbox any more is committed: only then it is trimmed.
-      const [oldest] = await lookups.outbox(cell, 1);
+      const [oldest] = await outbox.outbox(1);
       if (oldest !== undefined && oldest.timeMs < endMs) return false;
       // It was the right Redis that was asked, all the time.
-      return (await lookups.closed(epoch)).length === 0;
+      return await outbox.isOpen(booked.epoch);
     } catch (error) {
       this.#options.onUnknown(error);
       return false;

@@ -9,7 +9,6 @@ import { payoutsOf } from '../../src/audit/payouts.js';
 import type { AuditReport, CheckName } from '../../src/audit/report.js';
 import { Progress, progressLine } from '../../src/cli/progress.js';
 import { connectPostgres } from '../../src/postgres/client.js';
-import { connectRedis, openRedisClient } from '../../src/redis/client.js';
 import { blockKey, cellKey, gamesKey, idempotencyKey, outboxKey, playersKey } from '../../src/redis/keys.js';
 import {
   newestEntryId,
@@ -23,6 +22,7 @@ import { drawBlock } from '../../workers/makeBlock.js';
 import { freshStores } from '../setup/freshStores.js';
 import type { Client } from '../support/client.js';
 import { load, portOf, spinRequest } from '../support/load.js';
+import { openNodes } from '../support/redis.js';
 import { ROOT } from '../support/root.js';
 import { environment, startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
@@ -204,17 +204,16 @@ afterEach(async () => {
 });
 
 async function audited(options: { limit?: number; redraw?: boolean } = {}): Promise<AuditReport> {
-  const ownRedis = connectRedis(stores.redisUrl, () => {});
+  const redis = await openNodes(stores.redisUrl);
   const ownSql = connectPostgres(databaseUrl, { max: 2, name: 'audit-test', onError: () => {} });
   try {
-    await openRedisClient(ownRedis);
-    return await audit(ownSql, ownRedis, {
+    return await audit(ownSql, redis.nodes, {
       limit: options.limit ?? 100,
       redraw: options.redraw === true ? drawBlock : undefined,
       onProgress: () => {},
     });
   } finally {
-    ownRedis.disconnect();
+    redis.close();
     await ownSql.end();
   }
 }

@@ -1,18 +1,18 @@
 /** Adjustments of balances: each is made once, on record before it is, and in the books like everything else. */
-import { join } from 'node:path';
+import type { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { audit } from '../../src/audit/audit.js';
 import { connectPostgres, type Sql } from '../../src/postgres/client.js';
 import { checkpointPlayers } from '../../src/postgres/recoveries.js';
-import { connectRedis, openRedisClient, type RedisClient } from '../../src/redis/client.js';
 import { cellKey, idempotencyKey, outboxKey, playersKey } from '../../src/redis/keys.js';
 import { adjustmentKey, readOutbox, SPIN_STATUS } from '../../src/redis/records.js';
-import { type AdjustCall, EpochError, Scripts } from '../../src/redis/scripts.js';
+import { EpochError } from '../../src/redis/scriptErrors.js';
+import { type AdjustCall, Scripts } from '../../src/redis/scripts.js';
 import { freshStores } from '../setup/freshStores.js';
 import { booksHold } from '../support/books.js';
 import type { Answer, Client, TestPartner } from '../support/client.js';
-import { ROOT } from '../support/root.js';
+import { type OpenNodes, openNodes, rawRedis } from '../support/redis.js';
 import { startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import type { TestStores } from '../support/stores.js';
@@ -30,19 +30,21 @@ const WAGER = 0.25;
 let stores: Pick<TestStores, 'redisUrl' | 'databaseUrl' | 'drop'>;
 let sql: postgres.Sql<{ bigint: bigint }>;
 let ownSql: Sql;
-let redis: RedisClient;
+let redis: Redis;
+let nodes: OpenNodes;
 let service: Service;
 
 async function open(): Promise<void> {
   sql = postgres(stores.databaseUrl, { max: 2, types: { bigint: postgres.BigInt }, onnotice: () => {} });
   ownSql = connectPostgres(stores.databaseUrl, { max: 2, name: 'test', onError: () => {} });
-  redis = connectRedis(stores.redisUrl, () => {});
-  await openRedisClient(redis);
+  redis = rawRedis(stores.redisUrl);
+  nodes = await openNodes(stores.redisUrl);
 }
 
 async function close(): Promise<void> {
   await service?.stop();
   redis?.disconnect();
+  nodes?.close();
   await sql?.end();
   await ownSql?.end();
   await stores?.drop();
@@ -83,7 +85,7 @@ const cellOf = async (partnerId: number): Promise<number> =>
   (await sql`SELECT cell FROM partners WHERE partner_id = ${partnerId}`)[0]!.cell as number;
 
 async function audited(): Promise<string[]> {
-  const { interrupted, checks } = await audit(ownSql, redis, {
+  const { interrupted, checks } = await audit(ownSql, nodes.nodes, {
     limit: 100,
     redraw: undefined,
     onProgress: () => {},
@@ -659,8 +661,7 @@ describe('an adjustment whose answer was lost', () => {
   });
 
   test('does nothing when it comes late: its intent was refused to another call, or the epoch has ended', async () => {
-    const scripts = new Scripts(redis, {
-      luaDir: join(ROOT, 'lua'),
+    const scripts = new Scripts(nodes.nodes, {
       idempotencyPeriodSeconds: 86_400,
       outboxMax: { entries: 100, bytes: 1_000_000 },
     });

@@ -1,14 +1,25 @@
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 // Every test here runs the operations with a watch on their calls: a read after a write fails the test.
 import { BatchEncoder, type BatchItem, BatchReply, KIND } from '../../src/cells/batchCodec.js';
 import type { Game, Partner } from '../../src/domain/game.js';
-import { connectRedis, openRedisClient, type RedisClient } from '../../src/redis/client.js';
-import { blockKey, cellKey, gamesKey, outboxKey, partnersKey, playersKey } from '../../src/redis/keys.js';
+import { CellFiller } from '../../src/redis/cellFiller.js';
+import type { CellStore } from '../../src/redis/cellStore.js';
+import {
+  blockKey,
+  cellKey,
+  gamesKey,
+  idempotencyKey,
+  outboxKey,
+  partnersKey,
+  playersKey,
+} from '../../src/redis/keys.js';
 import {
   CORE_BYTES,
+  cellToken,
   isGame,
   NO_TOTALS,
   newestEntryId,
@@ -23,16 +34,16 @@ import {
   writeBooked,
 } from '../../src/redis/records.js';
 import {
-  cellToken,
   EpochError,
   GapError,
   NotSentError,
   OutrunError,
   RefusedError,
-  Scripts,
   StaleError,
-} from '../../src/redis/scripts.js';
+} from '../../src/redis/scriptErrors.js';
+import { Scripts } from '../../src/redis/scripts.js';
 import { freshStores } from '../setup/freshStores.js';
+import { type OpenNodes, openNodes, rawRedis } from '../support/redis.js';
 import { ROOT } from '../support/root.js';
 import type { TestStores } from '../support/stores.js';
 import { ownStores } from '../support/stores.js';
@@ -42,7 +53,9 @@ const GAME_ID = 9;
 
 let stores: TestStores;
 let luaDir: string;
-let redis: RedisClient;
+let redis: Redis;
+let nodes: OpenNodes;
+const cell = (): CellStore => nodes.nodes.cell(CELL);
 let scripts: Scripts;
 let operations = 0;
 
@@ -112,8 +125,7 @@ async function run(items: BatchItem[], options: { operation?: number; epoch?: st
 }
 
 const outcomes = (...codes: number[]): Buffer => Buffer.from(Uint16Array.from(codes).buffer);
-const load = (from: number, ...codes: number[]) =>
-  scripts.loadBlock(CELL, '1', GAME_ID, from, outcomes(...codes));
+const load = (from: number, ...codes: number[]) => cell().loadBlock('1', GAME_ID, from, outcomes(...codes));
 const outbox = async () => {
   const batches = (await redis.xrangeBuffer(outboxKey(CELL), '-', '+')) as [Buffer, Buffer[]][];
   return batches.flatMap(([, fields]) => readOutbox(fields[1]!));
@@ -146,9 +158,9 @@ const WATCHED_CALL = `
 const OUTBOX_MAX = { entries: 500, bytes: 1_000_000 };
 
 async function open(url: string): Promise<void> {
-  redis = connectRedis(url, () => {});
-  await openRedisClient(redis);
-  scripts = new Scripts(redis, { luaDir, idempotencyPeriodSeconds: 86_400, outboxMax: OUTBOX_MAX });
+  redis = rawRedis(url);
+  nodes = await openNodes(url, luaDir);
+  scripts = new Scripts(nodes.nodes, { idempotencyPeriodSeconds: 86_400, outboxMax: OUTBOX_MAX });
 }
 
 beforeAll(async () => {
@@ -158,10 +170,11 @@ beforeAll(async () => {
 });
 beforeEach(async () => {
   await redis.flushdb();
-  await redis.hset(cellKey(CELL), 'epoch', cellToken('1', redis.serverId!));
+  await redis.hset(cellKey(CELL), 'epoch', cellToken('1', nodes.node.serverId!));
 });
 afterAll(async () => {
   redis.disconnect();
+  nodes.close();
   await stores.drop();
   rmSync(luaDir, { recursive: true });
 });
@@ -376,10 +389,10 @@ describe('the spin script', () => {
 
   test('a server without memory refuses, and nothing is half written', async () => {
     const own = await ownStores();
-    const before = { redis, scripts };
+    const before = { redis, nodes, scripts };
     try {
       await open(own.redisUrl);
-      await redis.hset(cellKey(CELL), 'epoch', cellToken('1', redis.serverId!));
+      await redis.hset(cellKey(CELL), 'epoch', cellToken('1', nodes.node.serverId!));
       await load(0, 1, 2);
       await run([item()]);
       const state = await everything();
@@ -388,7 +401,8 @@ describe('the spin script', () => {
       expect(await everything()).toEqual(state);
     } finally {
       redis.disconnect();
-      ({ redis, scripts } = before);
+      nodes.close();
+      ({ redis, nodes, scripts } = before);
       await own.drop();
     }
   });
@@ -484,32 +498,37 @@ describe('loading a block', () => {
 });
 
 describe('what the owner of a cell writes', () => {
-  const owner = (fence: bigint) => ({ cell: CELL, fence, serverId: redis.serverId! });
+  const owner = (fence: bigint) => ({ fence, serverId: nodes.node.serverId! });
 
   test('is refused before the claim, after that of a later owner, and where Redis lost it', async () => {
-    const set = (fence: bigint, value: string) => scripts.fencedSet(owner(fence), 'h', ['f', value]);
+    const set = async (fence: bigint, value: string): Promise<void> => {
+      const filler = new CellFiller(cell(), owner(fence));
+      filler.request(1, Buffer.from('f'), Buffer.from(value));
+      await filler.finish();
+    };
+    const key = idempotencyKey(CELL, 1);
     await expect(set(1n, 'early')).rejects.toThrow(OutrunError);
-    await scripts.claimCell(owner(2n));
+    await cell().claim(owner(2n));
     await set(2n, 'two');
-    await scripts.claimCell(owner(3n));
+    await cell().claim(owner(3n));
     await expect(set(2n, 'late')).rejects.toThrow(OutrunError);
-    await expect(scripts.claimCell(owner(2n))).rejects.toThrow(OutrunError);
-    await expect(scripts.claimCell(owner(2n), ['h'])).rejects.toThrow(OutrunError);
-    expect(await redis.hget('h', 'f')).toBe('two');
+    await expect(cell().claim(owner(2n))).rejects.toThrow(OutrunError);
+    await expect(cell().clear(owner(2n))).rejects.toThrow(OutrunError);
+    expect(await redis.hget(key, 'f')).toBe('two');
     await redis.flushdb();
     await expect(set(3n, 'lost')).rejects.toThrow(OutrunError);
-    expect(await redis.exists('h')).toBe(0);
+    expect(await redis.exists(key)).toBe(0);
   });
 
   test('goes to the run of the server that was looked at, or nowhere', async () => {
-    await expect(scripts.claimCell({ ...owner(1n), serverId: 'another' })).rejects.toThrow(NotSentError);
+    await expect(cell().claim({ ...owner(1n), serverId: 'another' })).rejects.toThrow(NotSentError);
     expect(await redis.hexists(cellKey(CELL), 'fence')).toBe(0);
   });
 
   test('emptying takes any number of keys', async () => {
     const keys = Array.from({ length: 20_000 }, (_, i) => blockKey(CELL, GAME_ID, i));
     await redis.mset(...keys.flatMap((key) => [key, 'x']));
-    await scripts.claimCell(owner(1n), keys);
+    await cell().clear(owner(1n));
     expect(await redis.keys('*')).toEqual([cellKey(CELL)]);
   });
 
@@ -518,7 +537,7 @@ describe('what the owner of a cell writes', () => {
     await run([item({ requestId: 'r' })]);
     const keys = (await redis.keys('*')).filter((key) => key !== cellKey(CELL));
     expect(keys.length).toBeGreaterThan(4);
-    await scripts.claimCell(owner(7n), keys);
+    await cell().clear(owner(7n));
     expect(await redis.keys('*')).toEqual([cellKey(CELL)]);
     expect(await redis.hgetall(cellKey(CELL))).toEqual({ fence: '7' });
     await expect(run([item()])).rejects.toThrow(EpochError);
@@ -532,12 +551,10 @@ describe('the operations, watched by this file', () => {
       join(dir, 'countFailure.lua'),
       "-- include: library\ncall('SET', KEYS[1], 1, 'EX', 9)\nreturn call('GET', KEYS[1])",
     );
-    const wrong = new Scripts(redis, {
-      luaDir: dir,
-      idempotencyPeriodSeconds: 86_400,
-      outboxMax: OUTBOX_MAX,
-    });
+    const own = await openNodes(stores.redisUrl, dir);
+    const wrong = new Scripts(own.nodes, { idempotencyPeriodSeconds: 86_400, outboxMax: OUTBOX_MAX });
     await expect(wrong.countFailure('an address', 5)).rejects.toThrow('GET is called after a write');
+    own.close();
     rmSync(dir, { recursive: true });
   });
 });

@@ -1,6 +1,7 @@
 /** What a chaos run does to its processes, stores and cables. Each fault heals itself before it resolves. */
-import { connectRedis, type RedisClient } from '../../src/redis/client.js';
+import type { Redis } from 'ioredis';
 import type { Cable } from '../support/proxy.js';
+import { rawRedis } from '../support/redis.js';
 import { pause } from '../support/wait.js';
 import type { Random } from './random.js';
 import type { Fleet } from './services.js';
@@ -188,11 +189,10 @@ export const faultKind = (name: FaultName): FaultKind => FAULTS[name];
 /** A connection to Redis that no proxy is on. */
 export async function withRedis<T>(
   { redis: { url } }: Pick<ChaosStores, 'redis'>,
-  use: (redis: RedisClient) => Promise<T>,
+  use: (redis: Redis) => Promise<T>,
 ): Promise<T> {
-  const redis = connectRedis(url, () => {});
+  const redis = rawRedis(url);
   try {
-    await redis.connect();
     return await use(redis);
   } finally {
     redis.disconnect();

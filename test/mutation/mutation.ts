@@ -4,11 +4,11 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { audit } from '../../src/audit/audit.js';
 import type { AuditReport, CheckName } from '../../src/audit/report.js';
 import { connectPostgres, type Sql } from '../../src/postgres/client.js';
-import { connectRedis, openRedisClient, type RedisClient } from '../../src/redis/client.js';
 import { ModelFailure, runModel } from '../model/run.js';
 import { freshStores } from '../setup/freshStores.js';
 import { OPERATOR_KEY } from '../support/client.js';
 import { each, load, portOf, spinRequest } from '../support/load.js';
+import { type OpenNodes, openNodes } from '../support/redis.js';
 import { ROOT } from '../support/root.js';
 import { environment, spawnService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
@@ -181,20 +181,19 @@ const PLANTED: readonly Planted[] = [
 
 let stores: TestStores;
 let direct: Redis;
-let redis: RedisClient;
+let redis: OpenNodes;
 let sql: Sql;
 
 async function open(): Promise<void> {
   stores = await freshStores();
   direct = new Redis(stores.redisUrl, { protocol: 2 });
-  redis = connectRedis(stores.redisUrl, () => {});
-  await openRedisClient(redis);
+  redis = await openNodes(stores.redisUrl);
   sql = connectPostgres(stores.databaseUrl, { max: 2, name: 'test', onError: () => {} });
 }
 
 async function close(): Promise<void> {
   direct.disconnect();
-  redis.disconnect();
+  redis.close();
   await sql.end();
   await stores.drop();
 }
@@ -247,7 +246,7 @@ async function auditAfterSpins(root: string, isWiped: boolean): Promise<AuditRep
     }
     await play('second');
     await until(isQuiet, 'all that will be booked is booked');
-    return await audit(sql, redis, { limit: 3, redraw: undefined, onProgress: () => {} });
+    return await audit(sql, redis.nodes, { limit: 3, redraw: undefined, onProgress: () => {} });
   } finally {
     await service.end('SIGKILL');
   }

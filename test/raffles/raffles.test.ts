@@ -9,7 +9,6 @@ import type { GameServices } from '../../src/http/partner/games.js';
 import type { RouteRequest } from '../../src/http/route.js';
 import { connectPostgres } from '../../src/postgres/client.js';
 import { openStore } from '../../src/postgres/store.js';
-import { connectRedis, openRedisClient } from '../../src/redis/client.js';
 import { cellKey } from '../../src/redis/keys.js';
 import { drawBlock } from '../../workers/makeBlock.js';
 import { freshStores } from '../setup/freshStores.js';
@@ -17,6 +16,7 @@ import { booksHold } from '../support/books.js';
 import type { Answer, TestPartner } from '../support/client.js';
 import { each, load, portOf, spinRequest } from '../support/load.js';
 import { proxy } from '../support/proxy.js';
+import { openNodes } from '../support/redis.js';
 import { IS_WHOLE } from '../support/root.js';
 import { startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
@@ -604,11 +604,10 @@ describe('the audit of a raffle', () => {
   let gameId: number;
 
   const problems = async (): Promise<string[]> => {
-    const client = connectRedis(stores.redisUrl, () => {});
+    const client = await openNodes(stores.redisUrl);
     const own = connectPostgres(stores.databaseUrl, { max: 2, name: 'audit-test', onError: () => {} });
     try {
-      await openRedisClient(client);
-      const report = await audit(own, client, { limit: 100, redraw: drawBlock, onProgress: () => {} });
+      const report = await audit(own, client.nodes, { limit: 100, redraw: drawBlock, onProgress: () => {} });
       const requests = report.checks.find(({ name }) => name === 'requests')!;
       expect(requests.looked['tickets with requestIds']).toBeGreaterThanOrEqual(12);
       expect(report.interrupted).toBeUndefined();
@@ -617,7 +616,7 @@ describe('the audit of a raffle', () => {
       );
       return [...new Set(found)].sort();
     } finally {
-      client.disconnect();
+      client.close();
       await own.end();
     }
   };

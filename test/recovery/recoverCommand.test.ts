@@ -7,9 +7,9 @@ import postgres from 'postgres';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { recover as recoverStores } from '../../src/cli/recover.js';
 import { connectPostgres } from '../../src/postgres/client.js';
-import { connectRedis, openRedisClient } from '../../src/redis/client.js';
 import { cellKey } from '../../src/redis/keys.js';
 import { freshStores } from '../setup/freshStores.js';
+import { openNodes } from '../support/redis.js';
 import { ROOT } from '../support/root.js';
 import { startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
@@ -179,23 +179,23 @@ describe('spindle recover', () => {
     const epoch = (await redis.hget(cellKey(0), 'epoch'))!;
     await redis.hset(cellKey(0), 'epoch', epoch.replace(/:1:/, ':9:'));
     const own = connectPostgres(stores.databaseUrl, { max: 2, name: 'test', onError: () => {} });
-    const client = connectRedis(stores.redisUrl, () => {});
+    const { nodes, close } = await openNodes(stores.redisUrl);
     try {
-      await openRedisClient(client);
-      const read = client.hmgetBuffer.bind(client) as (...args: string[]) => Promise<(Buffer | null)[]>;
+      const store = nodes.cell(0);
+      const read = store.head.bind(store);
       let looks = 0;
-      client.hmgetBuffer = (async (...args: string[]) => {
+      store.head = async () => {
         looks++;
         await sql`UPDATE cells SET cursor_id = cursor_id + 1 WHERE cell = 0`;
-        return read(...args);
-      }) as never;
-      const options = { luaDir: '', isCheck: true, isToReplace: false, isVolatileAllowed: false, resume: [] };
-      await expect(recoverStores(own, client, { ...options, progress: () => {} })).rejects.toThrow(
+        return read();
+      };
+      const options = { isCheck: true, isToReplace: false, isVolatileAllowed: false, resume: [] };
+      await expect(recoverStores(own, nodes, { ...options, progress: () => {} })).rejects.toThrow(
         /^Cell 0 .* run the command again/,
       );
       expect(looks).toBe(20);
     } finally {
-      client.disconnect();
+      close();
       await own.end();
     }
   });

@@ -7,12 +7,12 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { audit } from '../../src/audit/audit.js';
 import { connectPostgres } from '../../src/postgres/client.js';
 import { checkpointPlayers } from '../../src/postgres/recoveries.js';
-import { connectRedis, openRedisClient } from '../../src/redis/client.js';
 import { cellKey, gamesKey, outboxKey } from '../../src/redis/keys.js';
 import { readBooked, totalsOfLast } from '../../src/redis/records.js';
 import { freshStores } from '../setup/freshStores.js';
 import { booksHold } from '../support/books.js';
 import type { Answer, TestPartner } from '../support/client.js';
+import { openNodes } from '../support/redis.js';
 import { startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import type { TestStores } from '../support/stores.js';
@@ -424,14 +424,13 @@ describe('a Redis as version 1.0.0 left it', () => {
   /** The problems that the audit finds, each once. */
   async function audited(): Promise<string[]> {
     const own = connectPostgres(stores.databaseUrl, { max: 2, name: 'test', onError: () => {} });
-    const client = connectRedis(stores.redisUrl, () => {});
+    const client = await openNodes(stores.redisUrl);
     try {
-      await openRedisClient(client);
-      const report = await audit(own, client, { limit: 100, redraw: undefined, onProgress: () => {} });
+      const report = await audit(own, client.nodes, { limit: 100, redraw: undefined, onProgress: () => {} });
       expect(report.interrupted).toBeUndefined();
       return [...new Set(report.checks.flatMap(({ listed }) => listed.map(({ problem }) => problem)))];
     } finally {
-      client.disconnect();
+      client.close();
       await own.end();
     }
   }

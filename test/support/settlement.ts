@@ -6,12 +6,11 @@ import { firstIdAt } from '../../src/domain/entryId.js';
 import { connectPostgres } from '../../src/postgres/client.js';
 import type { OnReport, UnsettledDay } from '../../src/postgres/settlements.js';
 import { openStore } from '../../src/postgres/store.js';
-import { connectRedis, openRedisClient } from '../../src/redis/client.js';
 import { cellKey } from '../../src/redis/keys.js';
-import { openLookups } from '../../src/redis/lookups.js';
 import { SettlementJob } from '../../src/settlement/job.js';
 import { Settlements } from '../../src/settlement/settlements.js';
 import type { Client, TestPartner } from './client.js';
+import { openNodes } from './redis.js';
 import { parSheet } from './sheets.js';
 import type { TestStores } from './stores.js';
 import { until } from './wait.js';
@@ -62,15 +61,14 @@ export async function settlementWorker(
   date: string,
   more: { onReport?: OnReport; onFault?: (error: unknown, day: UnsettledDay | undefined) => void } = {},
 ): Promise<TestWorker> {
-  const redis = connectRedis(stores.redisUrl, () => {});
-  await openRedisClient(redis);
+  const redis = await openNodes(stores.redisUrl);
   const sql = connectPostgres(stores.databaseUrl, { max: 2, name: 'test', onError: () => {} });
   const fail = (error: unknown): never => {
     throw error;
   };
   const settlements = new Settlements({
     store: openStore(sql),
-    lookups: openLookups(redis),
+    nodes: redis.nodes,
     now: () => new Date(startOf(date) + 2 * 3_600_000),
     onUnknown: fail,
     ...(more.onReport === undefined ? {} : { onReport: more.onReport }),
@@ -79,7 +77,7 @@ export async function settlementWorker(
     job: new SettlementJob(settlements, { cron: '0 2 * * *', onFault: more.onFault ?? fail }),
     settlements,
     async end() {
-      redis.disconnect();
+      redis.close();
       await sql.end();
     },
   };

@@ -15,14 +15,14 @@ import {
 } from '../../domain/requests.js';
 import type { GameRow } from '../../postgres/games.js';
 import type { Store } from '../../postgres/store.js';
-import type { Lookups } from '../../redis/lookups.js';
+import type { RedisNodes } from '../../redis/nodes.js';
 import { learn, pathId, type Route } from '../route.js';
 
 const WAGER_FIELDS = ['minWagerUsd', 'maxWagerUsd', 'wagerIncrementUsd'] as const;
 
 export interface GameServices {
   readonly store: Store;
-  readonly lookups: Lookups;
+  readonly nodes: Pick<RedisNodes, 'cell'>;
   partner(partnerId: number): Partner | undefined;
   game(gameId: number): Game | undefined;
   /** Makes what was just changed known here without waiting for the next poll. */
@@ -66,7 +66,7 @@ async function operatorGame(services: GameServices, row: GameRow) {
   const partner = services.partner(row.partnerId);
   if (partner === undefined) throw new Error(`Partner ${row.partnerId} is not in the catalog`);
   const [record, totals] = await Promise.all([
-    services.lookups.findGame(partner.cell, row.gameId),
+    services.nodes.cell(partner.cell).findGame(row.gameId),
     services.store.gameTotals(row.gameId),
   ]);
   return {

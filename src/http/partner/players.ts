@@ -9,14 +9,14 @@ import { PATH, Page, PlayerResponse, PlayerSpins, SpinRecord } from '../../domai
 import type { SpinIds } from '../../domain/spinId.js';
 import type { LedgerEntry } from '../../postgres/ledger.js';
 import type { Store } from '../../postgres/store.js';
-import type { Lookups } from '../../redis/lookups.js';
+import type { RedisNodes } from '../../redis/nodes.js';
 import type { Route } from '../route.js';
 import { knownGame } from './games.js';
 import { spinResponse } from './spinResponse.js';
 
 export interface PlayerServices {
   readonly store: Store;
-  readonly lookups: Lookups;
+  readonly nodes: Pick<RedisNodes, 'cell'>;
   readonly spinIds: SpinIds;
   /** Key of the user ids, 32 bytes. */
   readonly playerIdKey: Buffer;
@@ -65,9 +65,9 @@ async function spinRecord(
 }
 
 export const playerRoutes = (services: PlayerServices): Route[] => {
-  const { store, lookups } = services;
+  const { store, nodes } = services;
   const found = async (partner: Partner, playerId: string) => {
-    const player = await lookups.findPlayer(partner.cell, partner.partnerId, playerId);
+    const player = await nodes.cell(partner.cell).findPlayer(partner.partnerId, playerId);
     if (player === undefined) throw new ApiError(ERRORS.playerNotFound);
     return player;
   };

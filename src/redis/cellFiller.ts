@@ -1,0 +1,77 @@
+/** Fills a cell that its owner has claimed and cleared with what a rebuild reads of the ledger; many fields a call. */
+import type { CellOwner, CellStore } from './cellStore.js';
+import { gamesKey, idempotencyKey, partnersKey, playerField, playersKey } from './keys.js';
+import { writeGame, writePartner, writePlayer } from './records.js';
+
+const FIELDS_A_CALL = 500;
+const CALLS_MAX = 16;
+
+export class CellFiller {
+  readonly #store: CellStore;
+  readonly #owner: CellOwner;
+  readonly #gathered = new Map<string, (string | Buffer)[]>();
+  readonly #calls = new Set<Promise<void>>();
+  #failure: unknown;
+
+  constructor(store: CellStore, owner: CellOwner) {
+    this.#store = store;
+    this.#owner = owner;
+  }
+
+  /** A partner whose windows begin anew. @param netMicros payouts − wagers */
+  partner(partnerId: number, netMicros: number): void {
+    this.#set(partnersKey(this.#store.cell), String(partnerId), writePartner(netMicros));
+  }
+
+  /** A game that goes on at an index, with an empty queue. @param queueEnd where the block that is loaded next begins */
+  game(gameId: number, nextIndex: number, queueEnd: number): void {
+    this.#set(gamesKey(this.#store.cell), String(gameId), writeGame(nextIndex, queueEnd));
+  }
+
+  /** A player as of its newest ledger entry. */
+  player(player: Parameters<typeof writePlayer>[0] & { partnerId: number; playerId: string }): void {
+    const field = playerField(player.partnerId, player.playerId);
+    this.#set(playersKey(this.#store.cell), field, writePlayer(player));
+  }
+
+  /** A requestId that is bound. @param key its hash @param bound as `writeBound` makes it */
+  request(period: number, key: Buffer, bound: Buffer): void {
+    this.#set(idempotencyKey(this.#store.cell, period), key, bound);
+  }
+
+  #set(key: string, field: string | Buffer, value: Buffer): void {
+    const fields = this.#gathered.get(key) ?? [];
+    if (fields.length === 0) this.#gathered.set(key, fields);
+    fields.push(field, value);
+    if (fields.length >= FIELDS_A_CALL * 2) this.#send(key, fields);
+  }
+
+  #send(key: string, fields: (string | Buffer)[]): void {
+    this.#gathered.delete(key);
+    const call = this.#store
+      .fencedSet(this.#owner, key, fields)
+      .catch((error: unknown) => {
+        this.#failure ??= error;
+      })
+      .finally(() => this.#calls.delete(call));
+    this.#calls.add(call);
+  }
+
+  /** So many calls are under way that {@link pause} should be called before more is given. */
+  get isBusy(): boolean {
+    return this.#calls.size >= CALLS_MAX;
+  }
+
+  /** Waits while too many calls are under way. @throws what one of them threw. */
+  async pause(): Promise<void> {
+    while (this.isBusy && this.#failure === undefined) await Promise.race(this.#calls);
+    if (this.#failure !== undefined) throw this.#failure;
+  }
+
+  /** Writes what is left, and waits until all is written. @throws what a call threw. */
+  async finish(): Promise<void> {
+    for (const [key, fields] of this.#gathered) this.#send(key, fields);
+    await Promise.all(this.#calls);
+    if (this.#failure !== undefined) throw this.#failure;
+  }
+}

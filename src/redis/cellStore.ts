@@ -1,0 +1,310 @@
+/**
+ * What Redis holds of one cell: looked up by anybody, written by the cell's owner (blocks, outbox, epoch). Players spin
+ * through scripts.ts, the audit reads through auditReads.ts.
+ */
+import { streamIdOf } from '../domain/entryId.js';
+import { CLIENT, type RedisClient } from './client.js';
+import {
+  blockKey,
+  cellKey,
+  cellKeysPattern,
+  gamesKey,
+  idempotencyKey,
+  outboxKey,
+  playerField,
+  playersKey,
+} from './keys.js';
+import type { RedisNode } from './node.js';
+import {
+  type Booked,
+  cellToken,
+  type GameRecord,
+  NO_TOTALS,
+  newestEntryId,
+  type OutboxRecord,
+  type PlayerRecord,
+  readBooked,
+  readGame,
+  readOutbox,
+  readPlayer,
+  type Totals,
+  totalsBefore,
+  totalsOfLast,
+  writeBooked,
+  writeLast,
+} from './records.js';
+import { NotSentError } from './scriptErrors.js';
+import type { Script } from './scriptLoader.js';
+
+/** Who writes a cell besides the spin script. */
+export interface CellOwner {
+  readonly fence: bigint;
+  /** Only this run of the server is to be written; undefined: whichever there is. */
+  readonly serverId?: string;
+}
+
+/** How far a cell is. */
+export interface CellHead {
+  /** `<dataset>:<number>:<run of the server>`; undefined: nobody can deal from it. */
+  readonly token: string | undefined;
+  /** Undefined: it never had one. After a rebuild it may be above every entry that there is. */
+  readonly newestEntryId: bigint | undefined;
+  /** How far it is known to be booked. */
+  readonly booked: Booked | undefined;
+}
+
+/** Fields of a hash, names and values by turns. */
+export type Fields = readonly (string | Buffer)[];
+
+/** Entries of a stream as the client library gives them: each entry has the fields b, its records, and t, its totals. */
+type StreamEntries = [id: Buffer, fields: Buffer[]][];
+
+const SCAN_COUNT = 1000;
+/** What the field of a front end's newest batch begins with. */
+const OPERATION_PREFIX = 'op:';
+/** Where the reply that it holds has the time of the batch, milliseconds in 6 bytes. */
+const OPERATION_TIME_AT = 8;
+
+export class CellStore {
+  readonly cell: number;
+  readonly node: RedisNode;
+  readonly #redis: RedisClient;
+  readonly #loadBlock: Script;
+  readonly #claimCell: Script;
+  readonly #fencedSet: Script;
+  readonly #fencedMark: Script;
+
+  constructor(node: RedisNode, cell: number) {
+    this.cell = cell;
+    this.node = node;
+    this.#redis = node[CLIENT];
+    this.#loadBlock = node.script('loadBlock');
+    this.#claimCell = node.script('claimCell', 'allow-oom');
+    this.#fencedSet = node.script('fencedSet');
+    // Few bytes, on which it depends that memory becomes free again: taken also where there is none.
+    this.#fencedMark = node.script('fencedSet', 'allow-oom');
+  }
+
+  /** A player as of the last spin; undefined where it never spun. */
+  async findPlayer(partnerId: number, playerId: string): Promise<PlayerRecord | undefined> {
+    const record = await this.#redis.hgetBuffer(playersKey(this.cell), playerField(partnerId, playerId));
+    return record === null ? undefined : readPlayer(record);
+  }
+
+  /** A game's counter and queue; undefined before its first block. */
+  async findGame(gameId: number): Promise<GameRecord | undefined> {
+    const record = await this.#redis.hgetBuffer(gamesKey(this.cell), String(gameId));
+    return record === null ? undefined : readGame(record);
+  }
+
+  /** As {@link findGame}, in the order of the ids. @param gameIds at least one */
+  async findGames(gameIds: readonly number[]): Promise<(GameRecord | undefined)[]> {
+    const records = await this.#redis.hmgetBuffer(gamesKey(this.cell), ...gameIds.map(String));
+    return records.map((record) => (record ? readGame(record) : undefined));
+  }
+
+  /** Id of the newest ledger entry in the outbox, booked or not; 0 where there is none. */
+  async newestInOutbox(): Promise<bigint> {
+    // Not the field `last`: after a rebuild it is above every entry that there is.
+    const [newest] = (await this.#redis.xrevrangeBuffer(
+      outboxKey(this.cell),
+      '+',
+      '-',
+      'COUNT',
+      1,
+    )) as StreamEntries;
+    return newest === undefined ? 0n : (readOutbox(newest[1][1]!).at(-1)?.id ?? 0n);
+  }
+
+  /** The oldest ledger entries that are not trimmed from the outbox yet. */
+  async outbox(limit: number): Promise<OutboxRecord[]> {
+    const batches = await this.#redis.xrangeBuffer(outboxKey(this.cell), '-', '+', 'COUNT', limit);
+    return (batches as StreamEntries).flatMap(([, fields]) => readOutbox(fields[1]!)).slice(0, limit);
+  }
+
+  /** Ledger entries that are not known to be in the ledger, and their bytes. */
+  async outboxTotals(): Promise<Totals> {
+    const [last, booked] = await this.#redis.hmgetBuffer(cellKey(this.cell), 'last', 'booked');
+    if (!last) return NO_TOTALS;
+    const all = totalsOfLast(last);
+    const done = booked ? readBooked(booked).totals : NO_TOTALS;
+    return { entries: all.entries - done.entries, bytes: all.bytes - done.bytes };
+  }
+
+  /** Age of the oldest outbox entry; 0 where there is none. */
+  async outboxAgeSeconds(): Promise<number> {
+    const [oldest] = await this.#redis.xrange(outboxKey(this.cell), '-', '+', 'COUNT', 1);
+    return oldest === undefined ? 0 : Math.max(0, Date.now() - Number.parseInt(oldest[0], 10)) / 1000;
+  }
+
+  /** {@link CellHead.token} */
+  async token(): Promise<string | undefined> {
+    return (await this.#redis.hget(cellKey(this.cell), 'epoch')) ?? undefined;
+  }
+
+  /**
+   * The cell can be dealt from at an epoch.
+   * @param epoch dataset and number
+   * @throws NotSentError while the node is not connected.
+   */
+  async isOpen(epoch: string): Promise<boolean> {
+    const serverId = this.node.knownServerId();
+    return (await this.token()) === cellToken(epoch, serverId);
+  }
+
+  async head(): Promise<CellHead> {
+    const key = cellKey(this.cell);
+    const [token, last, booked] = await this.#redis.hmgetBuffer(key, 'epoch', 'last', 'booked');
+    return {
+      token: token?.toString(),
+      newestEntryId: last ? newestEntryId(last, this.cell) : undefined,
+      booked: booked ? readBooked(booked) : undefined,
+    };
+  }
+
+  /** Fence of the owner that has claimed the cell; 0 where none has. */
+  async fence(): Promise<bigint> {
+    return BigInt((await this.#redis.hget(cellKey(this.cell), 'fence')) ?? 0);
+  }
+
+  /**
+   * Claims the cell for its owner (lua/claimCell.lua).
+   * @throws OutrunError, RefusedError, NotSentError: nothing was done.
+   */
+  async claim(owner: CellOwner): Promise<void> {
+    this.#assertServer(owner);
+    await this.node.run(this.#claimCell, [cellKey(this.cell)], [String(owner.fence), 0]);
+  }
+
+  /**
+   * Claims the cell and removes everything that Redis holds of it.
+   * @throws OutrunError, RefusedError, NotSentError: nothing was done.
+   */
+  async clear(owner: CellOwner): Promise<void> {
+    const keys = await this.#otherKeys();
+    this.#assertServer(owner);
+    await this.node.run(this.#claimCell, [cellKey(this.cell), ...keys], [String(owner.fence), 1]);
+  }
+
+  /**
+   * Lets the front ends deal at an epoch, over the run of the server that the owner has examined.
+   * @param epoch dataset and number
+   * @param marks of a cell that was used before: how far it is booked. Of one that was rebuilt also the moment after
+   *   which its next entry comes, milliseconds since the epoch.
+   * @throws OutrunError, RefusedError, NotSentError: nothing was done.
+   */
+  async open(
+    owner: CellOwner & { readonly serverId: string },
+    epoch: string,
+    marks: { readonly booked?: Booked; readonly lastMs?: number } = {},
+  ): Promise<void> {
+    const fields: (string | Buffer)[] = [];
+    if (marks.lastMs !== undefined) fields.push('last', writeLast(marks.lastMs));
+    if (marks.booked !== undefined) fields.push('booked', writeBooked(marks.booked));
+    await this.#mark(owner, [...fields, 'epoch', cellToken(epoch, owner.serverId)]);
+  }
+
+  /** Claims the cell and ends dealing from it; whatever it holds is kept. @throws as {@link open}. */
+  async close(owner: CellOwner, epoch: string): Promise<void> {
+    await this.claim(owner);
+    await this.#mark(owner, ['epoch', cellToken(epoch, 'none')]);
+  }
+
+  /**
+   * Notes how far the outbox is booked: from this the spin script knows how much waits, and a handshake whether the
+   * ledger has lost what it had.
+   * @throws OutrunError where a later owner has written.
+   */
+  async markBooked(owner: CellOwner, booked: Booked): Promise<void> {
+    await this.#mark(owner, ['booked', writeBooked(booked)]);
+  }
+
+  /** The totals up to a cursor: those before the first entry that follows, or those of the newest where none does. */
+  async totalsAt(cursor: bigint): Promise<Totals> {
+    // In this order: what is added in between shows as an entry that follows.
+    const last = await this.#redis.hgetBuffer(cellKey(this.cell), 'last');
+    const after = `(${streamIdOf(cursor)}`;
+    const [next] = (await this.#redis.xrangeBuffer(
+      outboxKey(this.cell),
+      after,
+      '+',
+      'COUNT',
+      1,
+    )) as StreamEntries;
+    if (next !== undefined) return totalsBefore(next[1]) ?? NO_TOTALS;
+    return last === null ? NO_TOTALS : totalsOfLast(last);
+  }
+
+  /** Removes what the ledger has, up to a cursor (with); a trim that fails is made up for by the next one. */
+  async trimOutbox(cursor: bigint): Promise<void> {
+    await this.#redis.call('XTRIM', outboxKey(this.cell), 'MINID', streamIdOf(cursor + 1n));
+  }
+
+  /**
+   * Writes fields of one of the cell's hashes, once the owner has claimed the cell (lua/fencedSet.lua).
+   * @throws OutrunError, RefusedError, NotSentError: nothing was done.
+   */
+  async fencedSet(owner: CellOwner, key: string, fields: Fields): Promise<void> {
+    this.#assertServer(owner);
+    await this.node.run(this.#fencedSet, [cellKey(this.cell), key], [String(owner.fence), ...fields]);
+  }
+
+  /**
+   * Appends a sealed block to a game's queue (lua/loadBlock.lua); repeatable.
+   * @param epoch dataset and number
+   * @throws EpochError, GapError, RefusedError, NotSentError: nothing was done.
+   */
+  async loadBlock(epoch: string, gameId: number, fromIndex: number, outcomes: Buffer): Promise<void> {
+    await this.node.run(
+      this.#loadBlock,
+      [cellKey(this.cell), gamesKey(this.cell), blockKey(this.cell, gameId, fromIndex)],
+      [cellToken(epoch, this.node.knownServerId()), gameId, fromIndex, outcomes],
+    );
+  }
+
+  /** Removes blocks of a game that are wholly booked. @param fromIndices at least one */
+  async unlinkBlocks(gameId: number, fromIndices: readonly number[]): Promise<void> {
+    await this.#redis.unlink(...fromIndices.map((fromIndex) => blockKey(this.cell, gameId, fromIndex)));
+  }
+
+  /** Removes the requestIds that are bound in some periods. @param periods at least one */
+  async unlinkPeriods(periods: readonly number[]): Promise<void> {
+    await this.#redis.unlink(...periods.map((period) => idempotencyKey(this.cell, period)));
+  }
+
+  /** Removes the newest reply of each front end that has sent no batch since a moment, milliseconds since the epoch. */
+  async forgetOperationsBefore(timeMs: number): Promise<void> {
+    const fields = await this.#redis.hgetallBuffer(cellKey(this.cell));
+    const gone = Object.entries(fields)
+      .filter(([name]) => name.startsWith(OPERATION_PREFIX))
+      .filter(([, reply]) => reply.readUIntLE(OPERATION_TIME_AT, 6) < timeMs)
+      .map(([name]) => name);
+    if (gone.length > 0) await this.#redis.hdel(cellKey(this.cell), ...gone);
+  }
+
+  async #mark(owner: CellOwner, fields: Fields): Promise<void> {
+    this.#assertServer(owner);
+    const key = cellKey(this.cell);
+    await this.node.run(this.#fencedMark, [key, key], [String(owner.fence), ...fields]);
+  }
+
+  #assertServer({ serverId }: CellOwner): void {
+    if (serverId !== undefined && serverId !== this.node.serverId) {
+      throw new NotSentError('Redis is not connected, or was started again');
+    }
+  }
+
+  /** All keys of the cell but {@link cellKey}. */
+  async #otherKeys(): Promise<string[]> {
+    const keys = new Set<string>();
+    let cursor = '0';
+    do {
+      const pattern = cellKeysPattern(this.cell);
+      const [next, found] = await this.#redis.scan(cursor, 'MATCH', pattern, 'COUNT', SCAN_COUNT);
+      for (const key of found) keys.add(key);
+      cursor = next;
+    } while (cursor !== '0');
+    keys.delete(cellKey(this.cell));
+    return [...keys];
+  }
+}

@@ -1,0 +1,43 @@
+/** How a call of a script may fail, and what an error reply of Redis or the client library stands for. */
+import { type Script, withPlaces } from './scriptLoader.js';
+
+/** The cell is at another epoch than the caller believes, or Redis has lost it. Nothing was done. */
+export class EpochError extends Error {}
+/** A block was to be loaded that does not begin where the queue ends. Nothing was done. */
+export class GapError extends Error {
+  readonly queueEnd: number;
+  constructor(queueEnd: number) {
+    super(`The queue ends at ${queueEnd}`);
+    this.queueEnd = queueEnd;
+  }
+}
+/** The connection took nothing: the call never left this process. */
+export class NotSentError extends Error {}
+/** The store has a newer batch of the same front end. Nothing was done now; an earlier try may have been. */
+export class StaleError extends Error {}
+/** A later owner of the cell has written to it. Nothing was done. */
+export class OutrunError extends Error {}
+/** Redis refused the script before it ran (out of memory, loading, read only, …). Nothing was done. */
+export class RefusedError extends Error {}
+
+/** Error replies that Redis gives before it runs anything of a script. */
+const REFUSED =
+  /^(OOM|LOADING|READONLY|MISCONF|MASTERDOWN|BUSY|NOREPLICAS|NOPERM|NOAUTH|WRONGPASS|CLUSTERDOWN)/;
+
+/** What the client library says of a call that it did not write. */
+const NOT_SENT = /^Stream isn't writeable/;
+
+export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+/** The error above that an error reply, or the client library, stands for; any other error as it is, with the place in lua/. */
+export function asScriptError(error: unknown, script: Script): unknown {
+  const message = messageOf(error);
+  if (message.startsWith('EPOCH')) return new EpochError(`The cell is at epoch ${message.slice(6)}`);
+  if (message.startsWith('STALE')) return new StaleError('A newer batch of this front end is known');
+  if (message.startsWith('FENCED')) return new OutrunError('A later owner of the cell has written to it');
+  if (NOT_SENT.test(message)) return new NotSentError(message, { cause: error });
+  if (message.startsWith('GAP')) return new GapError(Number(message.slice(4)));
+  if (REFUSED.test(message)) return new RefusedError(message, { cause: error });
+  if (message.includes('user_script')) return new Error(withPlaces(message, script), { cause: error });
+  return error;
+}
