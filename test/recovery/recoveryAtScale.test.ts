@@ -1,6 +1,6 @@
 /**
  * Many ledger rows and a hundred games: how long a total loss of Redis keeps the service from dealing. A million rows with
- * `npm run scale`; a tenth of it beside all other tests.
+ * `npm run test:scale`; a tenth of it beside all other tests.
  */
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
