@@ -1,4 +1,6 @@
 /** What a first start on embedded stores makes, so that the service can be tried at once: a sandbox partner and its games. */
+import { RAFFLE as RAFFLE_KIND } from './domain/games/raffle.js';
+import { SLOT } from './domain/games/slot.js';
 import { checkParSheet, type ParSheet } from './domain/par.js';
 import { apiKeyHash, initialSettings } from './http/operator/partners.js';
 import type { Store } from './postgres/store.js';
@@ -95,7 +97,7 @@ export async function seedDemo(store: Store, apiKey: string): Promise<Demo> {
     await store.issueKey(ACTOR, { partnerId, hash: apiKeyHash(apiKey), name: 'demo', expiresAt: null });
   }
   const games = await store.listGames(partnerId);
-  let game = games.find(({ gameType }) => gameType === 'slot');
+  let game = games.find(({ gameType }) => gameType === SLOT.gameType);
   if (game === undefined) {
     const checked = checkParSheet(SHEET);
     if ('faults' in checked)
@@ -111,7 +113,7 @@ export async function seedDemo(store: Store, apiKey: string): Promise<Demo> {
     game = made;
   }
   const raffle =
-    games.find(({ gameType }) => gameType === 'raffle') ??
+    games.find(({ gameType }) => gameType === RAFFLE_KIND.gameType) ??
     (await store.createRaffle(ACTOR, { partnerId, ...RAFFLE }));
   if (raffle === 'name-taken') throw new Error('The demo raffle was made by another process just now');
   const sheet: ParSheet | undefined = (await store.findParSheet(game.parSheetId!))?.sheet;

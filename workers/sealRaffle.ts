@@ -1,15 +1,15 @@
 /** Seals the pool of a raffle, on a worker thread of a piscina pool: draws a seed and a nonce, shuffles, counts, commits. */
 import { randomBytes } from 'node:crypto';
 import { move, transferableSymbol, valueSymbol } from 'piscina';
-import { packOutcomes } from '../src/domain/outcome.js';
+import type { PrizeTableUsd } from '../src/domain/games/prizeTable.js';
 import {
   countFault,
   NONCE_BYTES,
-  type PrizeTableUsd,
   poolCommitment,
   SEED_BYTES,
   shufflePool,
-} from '../src/domain/raffle.js';
+} from '../src/domain/games/rafflePool.js';
+import { packOutcomes } from '../src/domain/outcome.js';
 
 export interface SealTask {
   readonly gameId: number;

@@ -1,7 +1,7 @@
 /** Sealed blocks and pools: their commitments, that they leave no gap, that Redis holds the same bytes; on request their drawing. */
 import { createHash } from 'node:crypto';
+import { shufflePool } from '../domain/games/rafflePool.js';
 import type { ParSheet } from '../domain/par.js';
-import { shufflePool } from '../domain/raffle.js';
 import {
   type AuditedRaffle,
   type AuditReads,
@@ -194,6 +194,7 @@ export async function auditLoaded(
   await compare();
   findings.looked('blocks', 'blocks in Redis', seen.size);
   for (const { gameId, cell } of facts.games) {
+    // By the database's own rows: the audit takes no rule from domain/games.
     const isRaffle = facts.raffles.has(gameId);
     await auditQueue({ cell, gameId, isRaffle }, seen, findings, postgres, redis);
   }

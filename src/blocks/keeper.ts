@@ -1,9 +1,7 @@
 /**
- * Keeps the outcome queues of the owned cells filled, and seals the pools of raffles: a pool is the one block of its game.
- *
- * A game has at least `minReadyBlocks` + 1 blocks, and outcomes for the next seconds at the pace at which it was lately
- * consumed; the size of a block follows that pace. The pace is read off the outbox: each entry tells which index was
- * dealt, so the spin path reports low water without a word of its own.
+ * Keeps the outcome queues of the owned cells filled. What is made, and when, is for each game's supply to say (supply.ts:
+ * blockSupply.ts, poolSupply.ts). The pace at which a game is dealt is read off the outbox: each entry tells which index was
+ * dealt, so the spin path reports nothing of its own.
  *
  *   make (piscina: draw, check, seal) ──> lease (Postgres, fenced) ──> load (Redis) ──> dealt, booked ──> unlinked
  *
@@ -11,47 +9,24 @@
  * one that was leased and not loaded is loaded then, none is ever drawn again.
  */
 import type { Piscina } from 'piscina';
-import type { GameStatus } from '../domain/game.js';
-import type { ParSheet } from '../domain/par.js';
-import type { PrizeTableUsd } from '../domain/raffle.js';
+import { kindOfGame } from '../domain/games/index.js';
+import type { GameSource, GameStatus, GameType, Supply } from '../domain/games/kindOfGame.js';
 import type { OnFailpoint } from '../failpoints.js';
 import { blocksMade, bookedBlocks, leaseBlock, leaseEnds, openBlocks } from '../postgres/blocks.js';
-import { sheetsOf } from '../postgres/catalog.js';
 import type { CellLease } from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
-import { reserveFell, reserveIsBack } from '../postgres/notices.js';
-import { openRaffle } from '../postgres/raffles.js';
 import type { RedisNodes } from '../redis/nodes.js';
+import { BlockSupply, SheetCache } from './blockSupply.js';
+import { PoolSupply } from './poolSupply.js';
+import { Reserve } from './reserve.js';
+import type { OutcomeSupply } from './supply.js';
 
-/** What piscina is asked for, and what it gives (workers/makeBlock.ts, workers/sealRaffle.ts). */
-export interface BlockOrder {
-  readonly sheetId: number;
-  readonly sheet: ParSheet;
-  readonly gameId: number;
-  readonly fromIndex: number;
-  readonly count: number;
-}
-export interface PoolOrder {
-  readonly gameId: number;
-  readonly table: PrizeTableUsd;
-}
-export interface MadeBlock {
-  readonly seed: Uint8Array;
-  readonly nonce: Uint8Array;
-  readonly outcomes: Uint8Array;
-  readonly commitment: Uint8Array;
-  readonly elapsedMs: number;
-}
-
-export interface KeptGame {
+export interface KeptGame extends GameSource {
   readonly gameId: number;
   readonly partnerId: number;
   readonly cell: number;
-  /** Of a slot game. */
-  readonly parSheetId: number | null;
-  /** Of a raffle. */
-  readonly prizeTable: PrizeTableUsd | null;
-  /** Of a raffle whose pool is open to spins, or was. */
+  readonly gameType: GameType;
+  /** When a finite supply was opened to spins; null: it was not, or the supply is endless. */
   readonly sealedAt: Date | null;
   readonly status: GameStatus;
   readonly blocksRequested: number;
@@ -62,7 +37,7 @@ export interface QueueDepth {
   readonly cell: number;
   readonly outcomes: number;
   readonly blocks: number;
-  /** The reserve that the partner is to have; undefined of a raffle, which has none. */
+  /** The reserve that the partner is to have; undefined where the supply has none. */
   readonly minReadyBlocks: number | undefined;
 }
 
@@ -84,11 +59,6 @@ export interface KeeperOptions {
 }
 
 const OUTCOME_BYTES = 2;
-/** Outcomes in a block of an idle game: 4 KB of Redis. */
-const BLOCK_OUTCOMES_MIN = 2048;
-const BLOCK_OUTCOMES_MAX = 262_144;
-/** A block lasts about this long at the present pace; twice that is kept ready. */
-const BLOCK_SECONDS = 2;
 /** The pace that is planned for halves in this time once a game slows down. */
 const PACE_HALF_LIFE_SECONDS = 10;
 const TURN_MS = 200;
@@ -100,20 +70,13 @@ interface Queue {
   readonly gameId: number;
   readonly partnerId: number;
   readonly lease: CellLease;
-  /** What its outcomes are made of. */
-  readonly source: { readonly sheetId: number } | { readonly raffle: PrizeTableUsd };
-  /** A raffle whose pool is not known to be open to spins. */
-  isSealing: boolean;
+  readonly supply: OutcomeSupply;
   /** Blocks that are loaded and not wholly booked, oldest first. */
   blocks: { fromIndex: number; toIndex: number }[];
   nextIndex: number;
   /** End of the newest lease; undefined: to be read again from the stores. */
   leaseEnd: number | undefined;
   requested: number;
-  /** What is noted of the reserve; undefined: not known. */
-  reserve: 'full' | 'low' | undefined;
-  /** To how many blocks the reserve has fallen, below the minimum, where that is not noted yet. */
-  fellTo: number | undefined;
   making: boolean;
   notBefore: number;
   pace: number;
@@ -127,7 +90,7 @@ export class BlockKeeper {
   readonly #options: KeeperOptions;
   readonly #leases = new Map<number, CellLease>();
   readonly #queues = new Map<number, Queue>();
-  readonly #sheets = new Map<number, Promise<ParSheet>>();
+  readonly #sheets: SheetCache;
   readonly #running = new Set<Promise<void>>();
   #timer: NodeJS.Timeout | undefined;
   #stopped = false;
@@ -137,6 +100,7 @@ export class BlockKeeper {
     this.#nodes = nodes;
     this.#pool = pool;
     this.#options = options;
+    this.#sheets = new SheetCache(sql);
   }
 
   start(): void {
@@ -169,7 +133,7 @@ export class BlockKeeper {
   learn(games: readonly KeptGame[]): void {
     for (const game of games) {
       const lease = this.#leases.get(game.cell);
-      const { gameId, parSheetId, prizeTable, sealedAt } = game;
+      const { gameId } = game;
       if (lease === undefined) continue;
       if (game.status === 'CLOSED') {
         // All its tickets are booked; whoever booked the last may not have removed the pool any more.
@@ -186,14 +150,11 @@ export class BlockKeeper {
           gameId: game.gameId,
           partnerId: game.partnerId,
           lease,
-          source: prizeTable === null ? { sheetId: parSheetId! } : { raffle: prizeTable },
-          isSealing: prizeTable !== null && sealedAt === null,
+          supply: this.#supplyOf(game, lease),
           blocks: [],
           nextIndex: 0,
           leaseEnd: undefined,
           requested: 0,
-          reserve: undefined,
-          fellTo: undefined,
           making: false,
           notBefore: 0,
           pace: 0,
@@ -224,7 +185,7 @@ export class BlockKeeper {
           .unlinkBlocks(gameId, [fromIndex])
           .catch((error) => this.#options.onError(error, gameId));
       }
-      if (queue.blocks.length < before) this.#hasFallen(queue);
+      if (queue.blocks.length < before) queue.supply.reserve?.hasFallen(queue.blocks.length);
       this.#consider(queue);
     }
   }
@@ -236,15 +197,31 @@ export class BlockKeeper {
     }
   }
 
-  /** Queue depth by game; of a raffle, the tickets that are not booked. */
+  /** Queue depth by game; of a finite supply, the outcomes that are not booked. */
   depths(): QueueDepth[] {
-    return [...this.#queues.values()].map(({ gameId, partnerId, lease, source, ...queue }) => ({
+    return [...this.#queues.values()].map(({ gameId, lease, supply, ...queue }) => ({
       gameId,
       cell: lease.cell,
       outcomes: Math.max(0, (queue.leaseEnd ?? queue.nextIndex) - queue.nextIndex),
       blocks: queue.blocks.length,
-      minReadyBlocks: 'raffle' in source ? undefined : this.#options.minReadyBlocks(partnerId),
+      minReadyBlocks: supply.reserve?.minReadyBlocks,
     }));
+  }
+
+  #supplyOf(game: KeptGame, lease: CellLease): OutcomeSupply {
+    const { gameId, partnerId } = game;
+    const { minReadyBlocks, onEvents, sealer } = this.#options;
+    const makers: { readonly [F in Supply['form']]: () => OutcomeSupply } = {
+      blocks: () => {
+        const reserve = new Reserve(this.#sql, { gameId, partnerId, lease }, minReadyBlocks, onEvents);
+        return new BlockSupply(this.#pool, this.#sheets, { gameId, sheetId: game.parSheetId! }, reserve);
+      },
+      pool: () => {
+        const order = { gameId, table: game.prizeTable! };
+        return new PoolSupply(this.#sql, this.#pool, sealer, order, game.sealedAt !== null);
+      },
+    };
+    return makers[kindOfGame(game.gameType).supply.form]();
   }
 
   #consider(queue: Queue): void {
@@ -255,7 +232,7 @@ export class BlockKeeper {
       performance.now() < queue.notBefore
     )
       return;
-    if (queue.leaseEnd !== undefined && !this.#isLow(queue)) return;
+    if (queue.leaseEnd !== undefined && !queue.supply.isLow(queue)) return;
     queue.making = true;
     const work = this.#fill(queue)
       .catch((error: unknown) => {
@@ -271,52 +248,15 @@ export class BlockKeeper {
     this.#running.add(work);
   }
 
-  #isLow(queue: Queue): boolean {
-    if ('raffle' in queue.source) return queue.leaseEnd === 0;
-    const ready = (queue.leaseEnd ?? 0) - queue.nextIndex;
-    return (
-      queue.requested > 0 ||
-      queue.blocks.length <= this.#options.minReadyBlocks(queue.partnerId) ||
-      ready < 2 * BLOCK_SECONDS * queue.pace
-    );
-  }
-
   async #fill(queue: Queue): Promise<void> {
     if (queue.leaseEnd === undefined) {
       await this.#read(queue);
-      this.#hasFallen(queue);
+      queue.supply.reserve?.hasFallen(queue.blocks.length);
     }
-    await this.#noteReserve(queue);
-    while (!this.#stopped && this.#queues.get(queue.gameId) === queue && this.#isLow(queue)) {
+    await queue.supply.reserve?.note(() => queue.blocks.length);
+    while (!this.#stopped && this.#queues.get(queue.gameId) === queue && queue.supply.isLow(queue)) {
       await this.#make(queue);
-      await this.#noteReserve(queue);
-    }
-  }
-
-  /** Takes note of blocks that are gone. A raffle has one pool, and no reserve. */
-  #hasFallen(queue: Queue): void {
-    if ('raffle' in queue.source) return;
-    const ready = queue.blocks.length;
-    if (ready < this.#options.minReadyBlocks(queue.partnerId))
-      queue.fellTo = Math.min(ready, queue.fellTo ?? ready);
-  }
-
-  /** Notes in Postgres, where it turned, that the reserve fell or is back: partners are told of each fall once. */
-  async #noteReserve(queue: Queue): Promise<void> {
-    const { gameId, partnerId, lease, fellTo } = queue;
-    const minReadyBlocks = this.#options.minReadyBlocks(partnerId);
-    if (fellTo !== undefined) {
-      if (queue.reserve !== 'low') {
-        const fall = { gameId, partnerId, readyBlocks: fellTo, minReadyBlocks };
-        const deliveries = await reserveFell(this.#sql, lease, fall);
-        if (deliveries > 0) this.#options.onEvents(deliveries);
-      }
-      queue.reserve = 'low';
-      queue.fellTo = undefined;
-    }
-    if (queue.reserve !== 'full' && !('raffle' in queue.source) && queue.blocks.length >= minReadyBlocks) {
-      await reserveIsBack(this.#sql, lease, gameId);
-      queue.reserve = 'full';
+      await queue.supply.reserve?.note(() => queue.blocks.length);
     }
   }
 
@@ -339,36 +279,10 @@ export class BlockKeeper {
       queue.blocks.push({ fromIndex, toIndex });
     }
     queue.leaseEnd = ends.get(queue.gameId) ?? 0;
-    if (queue.leaseEnd > 0) await this.#open(queue);
+    if (queue.leaseEnd > 0) await queue.supply.loaded();
     // Of what a worker before this one booked it may not have removed the last any more.
     const done = await bookedBlocks(this.#sql, queue.gameId, UNLINKED_ANEW);
     if (done.length > 0) await store.unlinkBlocks(queue.gameId, done);
-  }
-
-  /** Draws the next block of a slot game, or seals the whole pool of a raffle. */
-  async #draw({ source, gameId, pace }: Queue, fromIndex: number): Promise<MadeBlock> {
-    if ('raffle' in source) {
-      const order: PoolOrder = { gameId, table: source.raffle };
-      return this.#pool.run(order, { filename: this.#options.sealer });
-    }
-    const order: BlockOrder = {
-      sheetId: source.sheetId,
-      sheet: await this.#sheet(source.sheetId),
-      gameId,
-      fromIndex,
-      count: Math.min(
-        BLOCK_OUTCOMES_MAX,
-        Math.max(BLOCK_OUTCOMES_MIN, 2 ** Math.ceil(Math.log2(Math.max(1, pace * BLOCK_SECONDS)))),
-      ),
-    };
-    return this.#pool.run(order);
-  }
-
-  /** Notes that the pool of a raffle can be dealt from. */
-  async #open(queue: Queue): Promise<void> {
-    if (!queue.isSealing) return;
-    await openRaffle(this.#sql, queue.gameId);
-    queue.isSealing = false;
   }
 
   async #make(queue: Queue): Promise<void> {
@@ -376,7 +290,7 @@ export class BlockKeeper {
     const { lease, gameId } = queue;
     const fromIndex = queue.leaseEnd!;
     const { onFailpoint } = this.#options;
-    const block = await this.#draw(queue, fromIndex);
+    const block = await queue.supply.make(fromIndex, queue.pace);
     onFailpoint('block.made');
     const count = block.outcomes.byteLength / OUTCOME_BYTES;
     const toIndex = fromIndex + count;
@@ -387,7 +301,7 @@ export class BlockKeeper {
     onFailpoint('block.loaded');
     queue.leaseEnd = toIndex;
     queue.blocks.push({ fromIndex, toIndex });
-    await this.#open(queue);
+    await queue.supply.loaded();
     if (queue.requested > 0) {
       queue.requested -= 1;
       await blocksMade(this.#sql, gameId, 1);
@@ -398,19 +312,5 @@ export class BlockKeeper {
       makeSeconds: block.elapsedMs / 1000,
       totalSeconds: (performance.now() - started) / 1000,
     });
-  }
-
-  #sheet(sheetId: number): Promise<ParSheet> {
-    let sheet = this.#sheets.get(sheetId);
-    if (sheet === undefined) {
-      sheet = sheetsOf(this.#sql, [sheetId]).then((sheets) => {
-        const found = sheets.get(sheetId);
-        if (found === undefined) throw new Error(`PAR sheet ${sheetId} is not in the database`);
-        return found;
-      });
-      sheet.catch(() => this.#sheets.delete(sheetId));
-      this.#sheets.set(sheetId, sheet);
-    }
-    return sheet;
   }
 }

@@ -7,14 +7,10 @@
  * known: nothing can be changed then either.
  */
 import type { ApiKey, Game, Partner } from '../domain/game.js';
-import {
-  type OutcomeStatistics,
-  outcomeStatistics,
-  payoutTable,
-  type RenderedSheet,
-  renderSheet,
-} from '../domain/presentation.js';
-import { readPrizeTable, renderPrizeTable } from '../domain/raffle.js';
+import { kindOfGame } from '../domain/games/index.js';
+import type { RenderedOutcomes } from '../domain/games/kindOfGame.js';
+import type { ParSheet } from '../domain/par.js';
+import { type OutcomeStatistics, payoutTable, type RenderedSheet } from '../domain/presentation.js';
 import { type CatalogGame, changesAfter, newestChange, sheetsOf } from '../postgres/catalog.js';
 import { cellEpochs } from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
@@ -23,19 +19,29 @@ import type { PartnerRow } from '../postgres/partners.js';
 /** A game as the block keeper needs it. */
 export type KnownGame = CatalogGame;
 
-/** What a sheet or a prize table makes of every game on it. */
-type Mathematics = Pick<
-  Game,
-  'wagerMicros' | 'maxPayoutMicros' | 'payoutTable' | 'payoutMicros' | 'fragments'
->;
+/** What its PAR sheet, or its own record, makes of a game. */
+interface Mathematics {
+  readonly ofGame: Pick<
+    Game,
+    'wagerMicros' | 'maxPayoutMicros' | 'payoutTable' | 'payoutMicros' | 'fragments' | 'poolSize'
+  >;
+  readonly statistics: OutcomeStatistics | undefined;
+}
 
-const mathematicsOf = (rendered: RenderedSheet): Mathematics => ({
-  wagerMicros: rendered.wagerMicros,
-  maxPayoutMicros: rendered.maxPayoutMicros,
-  payoutTable: payoutTable(rendered),
-  payoutMicros: rendered.combinations.map((combination) => combination.payoutMicros),
-  fragments: fragmentsOf(rendered),
+const mathematicsOf = ({ rendered, statistics, poolSize }: RenderedOutcomes): Mathematics => ({
+  ofGame: {
+    wagerMicros: rendered.wagerMicros,
+    maxPayoutMicros: rendered.maxPayoutMicros,
+    payoutTable: payoutTable(rendered),
+    payoutMicros: rendered.combinations.map((combination) => combination.payoutMicros),
+    fragments: fragmentsOf(rendered),
+    poolSize,
+  },
+  statistics,
 });
+
+const sheetIdOf = (known: KnownGame): number | undefined =>
+  kindOfGame(known.gameType).mathematics.sheetIdOf(known);
 
 /** In one piece of memory: a sheet may have a hundred thousand combinations. */
 function fragmentsOf({ combinations }: RenderedSheet): Buffer[] {
@@ -65,11 +71,10 @@ export class Catalog {
   #keys = new Map<string, ApiKey>();
   #games = new Map<number, Game>();
   #knownGames = new Map<number, KnownGame>();
-  /** By sheet. */
-  #sheets = new Map<number, Mathematics>();
-  readonly #statistics = new Map<number, OutcomeStatistics>();
-  /** By raffle: its prize table never changes. */
-  #raffles = new Map<number, Mathematics>();
+  /** By PAR sheet, for all games on it. */
+  readonly #ofSheets = new Map<number, Mathematics>();
+  /** By game, where it needs no sheet: what its record has of its mathematics never changes. */
+  readonly #ofGames = new Map<number, Mathematics>();
   #epochs = new Map<number, string>();
   #timer: NodeJS.Timeout | undefined;
   #isStale = false;
@@ -127,10 +132,10 @@ export class Catalog {
     return this.#games.get(gameId);
   }
 
-  /** What the sheet of a slot game lets expect; undefined of a raffle, whose pool is counted. */
+  /** What the return of the game's spins is judged by; undefined: the game is not known, or is left to no chance. */
   statistics(gameId: number): OutcomeStatistics | undefined {
-    const sheetId = this.#knownGames.get(gameId)?.parSheetId;
-    return sheetId === undefined || sheetId === null ? undefined : this.#statistics.get(sheetId);
+    const known = this.#knownGames.get(gameId);
+    return known === undefined ? undefined : this.#cached(known)?.statistics;
   }
 
   gamesOfCell(cell: number): KnownGame[] {
@@ -176,39 +181,43 @@ export class Catalog {
     if (newest === this.#newest) return;
     const changes = await changesAfter(this.#sql, this.#newest);
     const unknown = changes.games
-      .map((game) => game.parSheetId)
-      .filter((id): id is number => id !== null && !this.#sheets.has(id));
-    for (const [id, sheet] of await sheetsOf(this.#sql, [...new Set(unknown)])) {
-      this.#sheets.set(id, mathematicsOf(renderSheet(sheet)));
-      this.#statistics.set(id, outcomeStatistics(sheet));
-    }
+      .map((game) => sheetIdOf(game))
+      .filter((id): id is number => id !== undefined && !this.#ofSheets.has(id));
+    const sheets = await sheetsOf(this.#sql, [...new Set(unknown)]);
     for (const partner of changes.partners) this.#partners.set(partner.partnerId, partner);
     for (const { hash, ...key } of changes.keys) this.#keys.set(hash, key);
     for (const known of changes.games) {
       this.#knownGames.set(known.gameId, known);
-      const mathematics =
-        known.parSheetId === null ? this.#raffle(known) : this.#sheets.get(known.parSheetId);
+      const mathematics = this.#mathematics(known, sheets);
       if (mathematics === undefined) continue;
       this.#games.set(known.gameId, {
         gameId: known.gameId,
         partnerId: known.partnerId,
-        gameType: known.gameType,
+        kind: kindOfGame(known.gameType),
         status: known.status,
-        poolSize: known.prizeTable?.poolSize ?? 0,
         sealedAtMs: known.sealedAt?.getTime(),
-        ...mathematics,
+        ...mathematics.ofGame,
       });
     }
     this.#newest = changes.newest;
     if (changes.games.length > 0) this.#options.onGames(changes.games);
   }
 
-  #raffle({ gameId, prizeTable }: KnownGame): Mathematics | undefined {
-    let mathematics = this.#raffles.get(gameId);
-    if (mathematics === undefined && prizeTable !== null) {
-      mathematics = mathematicsOf(renderPrizeTable(readPrizeTable(prizeTable)));
-      this.#raffles.set(gameId, mathematics);
-    }
+  #mathematics(known: KnownGame, sheets: ReadonlyMap<number, ParSheet>): Mathematics | undefined {
+    const cached = this.#cached(known);
+    if (cached !== undefined) return cached;
+    const sheetId = sheetIdOf(known);
+    const sheet = sheetId === undefined ? undefined : sheets.get(sheetId);
+    const rendered = kindOfGame(known.gameType).mathematics.render(known, sheet);
+    if (rendered === undefined) return undefined;
+    const mathematics = mathematicsOf(rendered);
+    if (sheetId === undefined) this.#ofGames.set(known.gameId, mathematics);
+    else this.#ofSheets.set(sheetId, mathematics);
     return mathematics;
+  }
+
+  #cached(known: KnownGame): Mathematics | undefined {
+    const sheetId = sheetIdOf(known);
+    return sheetId === undefined ? this.#ofGames.get(known.gameId) : this.#ofSheets.get(sheetId);
   }
 }

@@ -130,9 +130,12 @@ function changeOf(before: Json | null, after: Json | null): string {
     .join(', ');
 }
 
+/** The API shows a pool of the games whose outcomes are finite. */
+const hasPool = (game: Game): boolean => game.poolSize !== undefined;
+
 /** A game without what says nothing of its kind. */
 function gameLines({ minWagerUsd, maxWagerUsd, wagerIncrementUsd, queue, ...game }: Game): string {
-  if (game.gameType !== 'raffle') return keyValues({ ...game, wagerUsd: minWagerUsd, queue });
+  if (!hasPool(game)) return keyValues({ ...game, wagerUsd: minWagerUsd, queue });
   const { parSheetId, ...raffle } = game;
   return keyValues({ ...raffle, ticketPriceUsd: minWagerUsd });
 }
@@ -236,7 +239,7 @@ async function createRaffle({ client, words, options, print }: Call): Promise<vo
 async function showRaffle({ client, words, print }: Call): Promise<void> {
   const gameId = whole(words[0], 'GAME_ID');
   const reply = await client.request<Game>('GET', `/games/${gameId}`);
-  if (reply.body.gameType !== 'raffle') throw new NotFoundError(`Game ${gameId} is no raffle`);
+  if (!hasPool(reply.body)) throw new NotFoundError(`Game ${gameId} is no raffle`);
   print(reply, gameLines);
 }
 

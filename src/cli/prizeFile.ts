@@ -5,8 +5,8 @@
 import { parse as parseJson, type ValueNode } from '@humanwhocodes/momoa';
 import { type CsvError, parse as parseCsv } from 'csv-parse/sync';
 import { Compile } from '#typebox/compile';
+import { checkPrizeTable } from '../domain/games/prizeTable.js';
 import { decimalTextToMicros, usdToMicros } from '../domain/money.js';
-import { checkPrizeTable } from '../domain/raffle.js';
 import { PATTERN_MESSAGES, RaffleBody } from '../domain/requests.js';
 import { schemaFaults } from '../domain/validation.js';
 import { UsageError } from './command.js';

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { type Static, Type } from '#typebox';
 import { Compile } from '#typebox/compile';
-import { poolFaults } from '../domain/raffle.js';
+import { poolFaults } from '../domain/games/rafflePool.js';
 import { PATTERN_MESSAGES, RaffleBody } from '../domain/requests.js';
 import { schemaFaults } from '../domain/validation.js';
 import { lineOf } from '../log.js';

@@ -1,8 +1,6 @@
 /** A registered game and its partner, as the front end holds them in memory to judge and answer spins. */
+import type { GameStatus, KindOfGame } from './games/kindOfGame.js';
 
-/** `SEALING` (its pool is not there yet) and `CLOSED` (all tickets are sold, for ever) are of raffles only. */
-export type GameStatus = 'ACTIVE' | 'SUSPENDED' | 'SEALING' | 'CLOSED';
-export type GameType = 'slot' | 'raffle';
 export type BalanceMode = 'track' | 'enforce';
 export type Environment = 'sandbox' | 'production';
 
@@ -34,11 +32,11 @@ export interface ApiKey {
 export interface Game {
   readonly gameId: number;
   readonly partnerId: number;
-  readonly gameType: GameType;
+  readonly kind: KindOfGame;
   readonly status: GameStatus;
-  /** Tickets of a raffle's pool; 0: a slot game. */
+  /** Outcomes of its whole supply; 0: it is endless. */
   readonly poolSize: number;
-  /** When a raffle's pool was sealed, ms since the epoch; no ticket of it was sold before. */
+  /** When a finite supply was sealed, ms since the epoch; no outcome of it was dealt before. */
   readonly sealedAtMs: number | undefined;
   readonly wagerMicros: number;
   readonly maxPayoutMicros: number;

@@ -4,8 +4,8 @@
  */
 import { type Static, Type } from '#typebox';
 import { ERRORS } from './errors.js';
+import { MAX_POOL_SIZE } from './games/prizeTable.js';
 import { MAX_MICROS, usdToMicros } from './money.js';
-import { MAX_POOL_SIZE } from './raffle.js';
 import { EVENT_TYPES, type EventType } from './webhook.js';
 
 /** 1 to 128 Unicode characters, neither control characters nor lone surrogates; opaque, nothing is folded. */

@@ -5,7 +5,6 @@
 import { createHash } from 'node:crypto';
 import canonicalize from 'canonicalize';
 import { microsToUsdText, usdToMicros } from './money.js';
-import type { PrizeTable } from './raffle.js';
 
 export const DAY_MS = 86_400_000;
 
@@ -93,13 +92,6 @@ export function rtpOf(wageredMicros: bigint, paidMicros: bigint): number | null 
   // Division of two exact numbers gives the double nearest to the quotient, which is the one that its decimals denote.
   return Number(scaled) / Number(RTP_SCALE);
 }
-
-/** What a whole pool pays of what it takes: a raffle's certified return. */
-export const poolRtp = ({ ticketPriceMicros, poolSize, prizes }: PrizeTable): number | null =>
-  rtpOf(
-    BigInt(ticketPriceMicros) * BigInt(poolSize),
-    prizes.reduce((sum, { valueMicros, count }) => sum + BigInt(valueMicros) * BigInt(count), 0n),
-  );
 
 function exactCount(count: bigint): number {
   if (count > BigInt(Number.MAX_SAFE_INTEGER)) throw new RangeError(`${count} is no exact JSON number`);

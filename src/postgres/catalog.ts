@@ -1,9 +1,10 @@
 /** What the processes hold in memory: read whole at the start, then whatever changed since. */
-import type { ApiKey, GameStatus, GameType } from '../domain/game.js';
+import type { ApiKey } from '../domain/game.js';
+import { kindOfGame } from '../domain/games/index.js';
+import type { GameStatus, GameType } from '../domain/games/kindOfGame.js';
+import type { PrizeTableUsd } from '../domain/games/prizeTable.js';
 import type { ParSheet } from '../domain/par.js';
-import type { PrizeTableUsd } from '../domain/raffle.js';
 import { arrayOf, type Sql } from './client.js';
-import { GAME_STATUS } from './games.js';
 import { PARTNER_COLUMNS, type PartnerRow, type PartnerTableRow, partnerOf } from './partners.js';
 
 export interface CatalogGame {
@@ -11,9 +12,9 @@ export interface CatalogGame {
   partnerId: number;
   cell: number;
   parSheetId: number | null;
-  /** Of a raffle. */
+  /** What a game's own record has of its mathematics. */
   prizeTable: PrizeTableUsd | null;
-  /** Of a raffle that is sealed. */
+  /** When a finite supply was sealed; null: it is not, or the supply is endless. */
   sealedAt: Date | null;
   gameType: GameType;
   status: GameStatus;
@@ -58,11 +59,12 @@ export async function changesAfter(sql: Sql, after: bigint): Promise<DirectoryCh
         prize_table: PrizeTableUsd | null;
         sealed_at: Date | null;
         game_type: GameType;
-        status: GameStatus;
+        status: string;
+        closed_at: Date | null;
         blocks_requested: number;
         changed: bigint;
       }[]
-    >`SELECT game_id, partner_id, cell, par_sheet_id, prize_table, sealed_at, game_type, ${GAME_STATUS} AS status, blocks_requested,
+    >`SELECT game_id, partner_id, cell, par_sheet_id, prize_table, sealed_at, closed_at, game_type, status, blocks_requested,
         games.changed
       FROM games JOIN partners USING (partner_id) LEFT JOIN raffles USING (game_id) WHERE games.changed > ${after}`;
     let newest = after;
@@ -85,7 +87,11 @@ export async function changesAfter(sql: Sql, after: bigint): Promise<DirectoryCh
         prizeTable: row.prize_table,
         sealedAt: row.sealed_at,
         gameType: row.game_type,
-        status: row.status,
+        status: kindOfGame(row.game_type).lifeCycle.statusOf({
+          isSuspended: row.status === 'SUSPENDED',
+          sealedAt: row.sealed_at,
+          closedAt: row.closed_at,
+        }),
         blocksRequested: row.blocks_requested,
       })),
     };

@@ -1,6 +1,7 @@
 /** Registered games. */
-import type { GameStatus, GameType } from '../domain/game.js';
-import type { PrizeTableUsd } from '../domain/raffle.js';
+import { kindOfGame } from '../domain/games/index.js';
+import type { GameStatus, GameType, PoolFacts } from '../domain/games/kindOfGame.js';
+import type { PrizeTableUsd } from '../domain/games/prizeTable.js';
 import { audit, withChange } from './changes.js';
 import { isUniqueViolation, raw, type Sql, safe, type Transaction } from './client.js';
 
@@ -8,14 +9,9 @@ import { isUniqueViolation, raw, type Sql, safe, type Transaction } from './clie
 const BLOCKS_REQUESTED_MAX = 1000;
 
 /** What a raffle has beside what every game has. */
-export interface RaffleRow {
+export interface RaffleRow extends PoolFacts {
   /** Undefined in a list: many of up to a thousand prizes take long to read. */
   table: PrizeTableUsd | undefined;
-  poolSize: number;
-  /** Hexadecimal; null until the pool is sealed. */
-  commitment: string | null;
-  /** Tickets that are not booked as sold. */
-  ticketsRemaining: number;
   sealedAt: Date | null;
   closedAt: Date | null;
 }
@@ -40,7 +36,7 @@ interface Row {
   game_type: GameType;
   config_name: string;
   display_name: string;
-  status: GameStatus;
+  status: string;
   created_at: Date;
   prize_table?: PrizeTableUsd | null;
   pool_size: number | null;
@@ -50,14 +46,8 @@ interface Row {
   closed_at: Date | null;
 }
 
-/** The state that is shown, of a row of games with that of raffles. */
-const STATUS_TEXT = `
-  CASE WHEN closed_at IS NOT NULL THEN 'CLOSED' WHEN status = 'SUSPENDED' THEN status
-       WHEN pool_size IS NOT NULL AND sealed_at IS NULL THEN 'SEALING' ELSE status END`;
-export const GAME_STATUS = raw(STATUS_TEXT);
-
 const LISTED = `
-  game_id, partner_id, par_sheet_id, game_type, config_name, display_name, ${STATUS_TEXT} AS status, created_at,
+  game_id, partner_id, par_sheet_id, game_type, config_name, display_name, status, created_at,
     pool_size, sealed_at, closed_at, coalesce(next_index, 0) AS sold,
     (SELECT encode(commitment, 'hex') FROM blocks b
      WHERE pool_size IS NOT NULL AND b.game_id = games.game_id AND from_index = 0) AS commitment`;
@@ -72,7 +62,11 @@ const fromRow = (row: Row): GameRow => ({
   gameType: row.game_type,
   configName: row.config_name,
   displayName: row.display_name,
-  status: row.status,
+  status: kindOfGame(row.game_type).lifeCycle.statusOf({
+    isSuspended: row.status === 'SUSPENDED',
+    sealedAt: row.sealed_at,
+    closedAt: row.closed_at,
+  }),
   createdAt: row.created_at,
   raffle:
     row.pool_size === null

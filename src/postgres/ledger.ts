@@ -114,6 +114,7 @@ async function addTotals(tx: Transaction, totals: FlushTotals): Promise<Readonly
           .join('; '),
       );
     }
+    // Only a finite supply has a pool size: its game closes with its last outcome, and its request ids bind for ever.
     const ofRaffles = rows.filter((row) => row.pool_size !== null);
     for (const row of ofRaffles) raffles.add(row.game_id);
     const soldOut = ofRaffles

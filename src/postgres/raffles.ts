@@ -1,5 +1,5 @@
 /** Raffles: their prize tables, and what becomes of their pools. The pool itself is a row of `blocks`. */
-import { type PrizeTableUsd, prizeTableText } from '../domain/raffle.js';
+import { type PrizeTableUsd, prizeTableText } from '../domain/games/prizeTable.js';
 import { audit, withChange } from './changes.js';
 import { arrayOf, isUniqueViolation, type Sql, type Transaction } from './client.js';
 import { findGame, type GameRow } from './games.js';

@@ -1,5 +1,7 @@
 /** What a rebuild of Redis reads and writes down: outcomes voided, recoveries, and the checkpoints of players. */
 import { entryCellSql, entryTimeMs, idsIn } from '../domain/entryId.js';
+import { kindOfGame } from '../domain/games/index.js';
+import type { GameType } from '../domain/games/kindOfGame.js';
 import { assertOwner, type CellLease } from './cells.js';
 import { audit } from './changes.js';
 import { arrayOf, raw, type Sql, safe, type Transaction } from './client.js';
@@ -152,13 +154,13 @@ export async function resumptionsOf(
   sql: Sql,
   cell: number,
 ): Promise<{ gameId: number; nextIndex: number; queueEnd: number }[]> {
-  const rows = await sql<{ game_id: number; game_type: string; to_index: bigint; next_index: bigint }[]>`
+  const rows = await sql<{ game_id: number; game_type: GameType; to_index: bigint; next_index: bigint }[]>`
     SELECT game_id, game_type, max(to_index) AS to_index, coalesce(max(next_index), 0) AS next_index
     FROM blocks JOIN games USING (game_id) JOIN partners USING (partner_id) LEFT JOIN game_progress USING (game_id)
     WHERE partners.cell = ${cell} GROUP BY game_id, game_type`;
   return rows.map((row) => {
     const end = safe(row.to_index);
-    const nextIndex = row.game_type === 'raffle' ? safe(row.next_index) : end;
+    const nextIndex = kindOfGame(row.game_type).supply.resumesAt(end, safe(row.next_index));
     return { gameId: row.game_id, nextIndex, queueEnd: nextIndex < end ? 0 : end };
   });
 }

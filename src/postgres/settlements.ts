@@ -6,11 +6,12 @@
  *   PENDING ────┬──> ACKNOWLEDGED
  *   GENERATED ──┴──> DISPUTED        and beside each of them: the next revision
  */
-import { type PrizeTableUsd, readPrizeTable } from '../domain/raffle.js';
+import { kindOfGame } from '../domain/games/index.js';
+import type { GameType } from '../domain/games/kindOfGame.js';
+import type { PrizeTableUsd } from '../domain/games/prizeTable.js';
 import {
   composeReport,
   type GameFigures,
-  poolRtp,
   type Report,
   type ReportStatus,
   seal,
@@ -252,7 +253,7 @@ async function figuresOf(
       game_id: number | null;
       config_name: string;
       display_name: string;
-      game_type: string;
+      game_type: GameType;
       certified_rtp: string | null;
       prize_table: PrizeTableUsd | null;
       spins: bigint;
@@ -292,13 +293,15 @@ async function figuresOf(
   };
 }
 
-function certifiedRtp(row: {
+const certifiedRtp = (row: {
+  game_type: GameType;
   certified_rtp: string | null;
   prize_table: PrizeTableUsd | null;
-}): number | null {
-  if (row.prize_table !== null) return poolRtp(readPrizeTable(row.prize_table));
-  return row.certified_rtp === null ? null : Number(row.certified_rtp);
-}
+}): number | null =>
+  kindOfGame(row.game_type).mathematics.certifiedRtp({
+    sheetRtp: row.certified_rtp === null ? null : Number(row.certified_rtp),
+    prizeTable: row.prize_table,
+  });
 
 // Judging ------------------------------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ import { Adjuster } from '../cells/adjuster.js';
 import { type Dealt, SpinBatcher, within } from '../cells/batcher.js';
 import type { Config } from '../config.js';
 import { ERRORS, type ErrorEntry } from '../domain/errors.js';
+import { waitsForLedger } from '../domain/games/index.js';
 import { SpinIds } from '../domain/spinId.js';
 import { SetupError } from '../embedded/index.js';
 import { Access } from '../http/access.js';
@@ -48,6 +49,7 @@ export interface FrontEndParts {
 /** Serves both APIs. @returns the port. */
 export async function startFrontEnd(parts: FrontEndParts): Promise<number> {
   const { config, log, undo, nodes, scripts, catalog, metrics, installed, store } = parts;
+  const { idempotencyTtlSeconds } = installed;
   const spinIds = new SpinIds(installed.spinIdKey);
   const volatileSettings = (): readonly string[] =>
     nodes.all.flatMap(({ durability }) => durability.volatile);
@@ -179,11 +181,9 @@ export async function startFrontEnd(parts: FrontEndParts): Promise<number> {
     judgeUrl: (url, environment) => judgeRegistration(url, environment, parts.resolve),
     submit: (job) => batcher.submit(job),
     adjust: (actor, wanted, partner) => adjuster.adjust(actor, wanted, partner),
-    // A ticket is sold once it is booked: what a rebuild finds not booked is still to be sold.
-    waitsForLedger: (game) => config.ACK === 'ledger' || game?.gameType === 'raffle',
-    // Half of it: neither clocks that differ nor a pool that was loaded before it was noted as sealed leave a gap.
-    mayForget: ({ sealedAtMs }) =>
-      sealedAtMs !== undefined && NOW.date.getTime() - sealedAtMs >= installed.idempotencyTtlSeconds * 500,
+    waitsForLedger: (game) => waitsForLedger(game?.kind, config.ACK),
+    mayForget: ({ kind, sealedAtMs }) =>
+      kind.lifeCycle.mayBindInLedger({ sealedAtMs, nowMs: NOW.date.getTime(), idempotencyTtlSeconds }),
     findSold: async (game, partner, requestId) => {
       const entry = await store.findTicket(game.gameId, requestId);
       if (entry === undefined) return undefined;

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 // Every test here runs the operations with a watch on their calls: a read after a write fails the test.
 import { BatchEncoder, type BatchItem, BatchReply, KIND } from '../../src/cells/batchCodec.js';
 import type { Game, Partner } from '../../src/domain/game.js';
+import { SLOT } from '../../src/domain/games/slot.js';
 import { CellFiller } from '../../src/redis/cellFiller.js';
 import type { CellStore } from '../../src/redis/cellStore.js';
 import {
@@ -80,7 +81,7 @@ PAYOUTS.forEach((payout, code) => {
 const game: Game = {
   gameId: GAME_ID,
   partnerId: 7,
-  gameType: 'slot',
+  kind: SLOT,
   status: 'ACTIVE',
   wagerMicros: 250_000,
   maxPayoutMicros: 2_500_000,

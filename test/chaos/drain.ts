@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { parseArgs } from 'node:util';
 import postgres from 'postgres';
-import { poolFaults, type RevealedPool } from '../../src/domain/raffle.js';
+import { poolFaults, type RevealedPool } from '../../src/domain/games/rafflePool.js';
 import type { Cleanup } from '../support/cleanup.js';
 import { ConnectionEnded, spinRequest, Wire, type WireAnswer } from '../support/load.js';
 import { pause, until } from '../support/wait.js';

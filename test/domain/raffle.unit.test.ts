@@ -4,17 +4,19 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
   checkPrizeTable,
-  countFault,
   type PrizeTableUsd,
-  poolCommitment,
-  poolFaults,
   prizeTableText,
   prizeTableUsd,
-  type RevealedPool,
   readPrizeTable,
   renderPrizeTable,
+} from '../../src/domain/games/prizeTable.js';
+import {
+  countFault,
+  poolCommitment,
+  poolFaults,
+  type RevealedPool,
   shufflePool,
-} from '../../src/domain/raffle.js';
+} from '../../src/domain/games/rafflePool.js';
 import { sealRaffle } from '../../workers/sealRaffle.js';
 
 const prize = (prizeTier: number, valueUsd: number, count: number, prizeName = `Prize ${prizeTier}`) => ({

@@ -1,7 +1,8 @@
 /** The arithmetic of a settlement report: amounts exact or refused, returns rounded half up, days of the calendar. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { composeReport, exactUsd, isDay, poolRtp, rtpOf, seal } from '../../src/domain/settlement.js';
+import { poolRtp } from '../../src/domain/games/prizeTable.js';
+import { composeReport, exactUsd, isDay, rtpOf, seal } from '../../src/domain/settlement.js';
 import { hashOf, microsOf } from '../support/settlement.js';
 
 const EXACT_MICROS = 2n ** 33n * 1_000_000n;

@@ -3,7 +3,7 @@ import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { audit } from '../../src/audit/audit.js';
-import { poolFaults, type RevealedPool } from '../../src/domain/raffle.js';
+import { poolFaults, type RevealedPool } from '../../src/domain/games/rafflePool.js';
 import { raffleRoutes } from '../../src/http/operator/raffles.js';
 import type { GameServices } from '../../src/http/partner/games.js';
 import type { RouteRequest } from '../../src/http/route.js';

@@ -1,7 +1,7 @@
 /** Raffles: made by the operator; their pools, which anybody can check once they are sold out (docs/contract.md §10). */
 import { ApiError, ERRORS } from '../../domain/errors.js';
+import { checkPrizeTable, prizeTableUsd } from '../../domain/games/prizeTable.js';
 import { microsToUsdText } from '../../domain/money.js';
-import { checkPrizeTable, prizeTableUsd } from '../../domain/raffle.js';
 import { PATH, PoolResponse, RaffleBody, RaffleResponse } from '../../domain/requests.js';
 import { Semaphore } from '../../semaphore.js';
 import { type GameServices, gameOf } from '../partner/games.js';

@@ -1,6 +1,7 @@
 /** Games: registration and list (docs/contract.md §7), and the operator's view of one. */
 import { ApiError, ERRORS, type Fault } from '../../domain/errors.js';
 import type { Game, Partner } from '../../domain/game.js';
+import { isRegisteredByPartner, kindOfGame } from '../../domain/games/index.js';
 import { microsToUsdText, usdToMicros } from '../../domain/money.js';
 import {
   BlocksAccepted,
@@ -41,9 +42,7 @@ export function gameOf(row: GameRow, wagerMicros: number) {
     minWagerUsd: wagerUsd,
     maxWagerUsd: wagerUsd,
     wagerIncrementUsd: wagerUsd,
-    ...(row.raffle === undefined
-      ? {}
-      : { poolSize: row.raffle.poolSize, poolCommitment: row.raffle.commitment }),
+    ...kindOfGame(row.gameType).listing.forPartner(row.raffle),
   };
 }
 
@@ -72,7 +71,7 @@ async function operatorGame(services: GameServices, row: GameRow) {
   return {
     ...gameOf(row, wagerMicros),
     partnerId: row.partnerId,
-    ...(row.raffle === undefined ? {} : { ticketsRemaining: row.raffle.ticketsRemaining }),
+    ...kindOfGame(row.gameType).listing.forOperator(row.raffle),
     queue: {
       readyBlocks: record?.readyBlocks ?? 0,
       // A raffle whose cell was rebuilt ends at 0 until its pool is loaded again.
@@ -109,7 +108,7 @@ export const gameRoutes = (services: GameServices): Route[] => [
     failure: ERRORS.gameRegistrationFailed,
     async handle({ partner, body }) {
       const wanted = body as unknown as GameBody;
-      if (wanted.gameType !== undefined && wanted.gameType !== 'slot')
+      if (wanted.gameType !== undefined && !isRegisteredByPartner(wanted.gameType))
         throw new ApiError(ERRORS.gameTypeUnsupported);
       const sheet =
         wanted.parSheetId > ID_MAX ? undefined : await services.store.findParSheet(wanted.parSheetId);
@@ -217,8 +216,8 @@ export const gameRoutes = (services: GameServices): Route[] => [
       const count = body.count as number;
       const row = gameId === undefined ? undefined : await services.store.findGame(gameId);
       if (row === undefined) throw new ApiError(ERRORS.gameNotFound);
-      if (row.raffle !== undefined) {
-        const message = 'is a raffle: its outcomes are one sealed pool';
+      const message = kindOfGame(row.gameType).supply.refusesBlocks;
+      if (message !== undefined) {
         throw new ApiError(ERRORS.validationFailed, { details: [{ path: '/id', message }] });
       }
       await services.store.requestBlocks('operator', row.gameId, count);

@@ -1,0 +1,93 @@
+/**
+ * Endless supply: blocks drawn by a PAR sheet ahead of demand. A game has at least `minReadyBlocks` + 1 blocks, and outcomes for the
+ * next seconds at its pace; the size of a block follows the pace.
+ */
+import type { Piscina } from 'piscina';
+import type { ParSheet } from '../domain/par.js';
+import { sheetsOf } from '../postgres/catalog.js';
+import type { Sql } from '../postgres/client.js';
+import type { Reserve } from './reserve.js';
+import type { MadeBlock, OutcomeSupply, QueueState } from './supply.js';
+
+/** What a thread of the pool is asked for (workers/makeBlock.ts). */
+export interface BlockOrder {
+  readonly sheetId: number;
+  readonly sheet: ParSheet;
+  readonly gameId: number;
+  readonly fromIndex: number;
+  readonly count: number;
+}
+
+/** Outcomes in a block of an idle game: 4 KB of Redis. */
+const BLOCK_OUTCOMES_MIN = 2048;
+const BLOCK_OUTCOMES_MAX = 262_144;
+/** A block lasts about this long at the present pace; twice that is kept ready. */
+const BLOCK_SECONDS = 2;
+
+/** Outcomes in the next block of a game that deals so many a second. */
+const outcomesOf = (pace: number): number =>
+  Math.min(
+    BLOCK_OUTCOMES_MAX,
+    Math.max(BLOCK_OUTCOMES_MIN, 2 ** Math.ceil(Math.log2(Math.max(1, pace * BLOCK_SECONDS)))),
+  );
+
+export class BlockSupply implements OutcomeSupply {
+  readonly reserve: Reserve;
+  readonly #pool: Piscina;
+  readonly #sheets: SheetCache;
+  readonly #game: { readonly gameId: number; readonly sheetId: number };
+
+  constructor(
+    pool: Piscina,
+    sheets: SheetCache,
+    game: { readonly gameId: number; readonly sheetId: number },
+    reserve: Reserve,
+  ) {
+    this.#pool = pool;
+    this.#sheets = sheets;
+    this.#game = game;
+    this.reserve = reserve;
+  }
+
+  isLow({ leaseEnd = 0, nextIndex, requested, blocks, pace }: QueueState): boolean {
+    return (
+      requested > 0 ||
+      blocks.length <= this.reserve.minReadyBlocks ||
+      leaseEnd - nextIndex < 2 * BLOCK_SECONDS * pace
+    );
+  }
+
+  async make(fromIndex: number, pace: number): Promise<MadeBlock> {
+    const { gameId, sheetId } = this.#game;
+    const sheet = await this.#sheets.get(sheetId);
+    const order: BlockOrder = { sheetId, sheet, gameId, fromIndex, count: outcomesOf(pace) };
+    return this.#pool.run(order);
+  }
+
+  async loaded(): Promise<void> {}
+}
+
+/** PAR sheets by their numbers, each read once: a sheet never changes. */
+export class SheetCache {
+  readonly #sql: Sql;
+  readonly #sheets = new Map<number, Promise<ParSheet>>();
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  /** @throws Error where the database has no such sheet */
+  get(sheetId: number): Promise<ParSheet> {
+    let sheet = this.#sheets.get(sheetId);
+    if (sheet === undefined) {
+      sheet = sheetsOf(this.#sql, [sheetId]).then((sheets) => {
+        const found = sheets.get(sheetId);
+        if (found === undefined) throw new Error(`PAR sheet ${sheetId} is not in the database`);
+        return found;
+      });
+      sheet.catch(() => this.#sheets.delete(sheetId));
+      this.#sheets.set(sheetId, sheet);
+    }
+    return sheet;
+  }
+}

@@ -1,0 +1,37 @@
+/** How a queue gets its outcomes: what the block keeper asks of each form of supply (domain/games/kindOfGame.ts). */
+import type { Reserve } from './reserve.js';
+
+/** A block that is drawn, checked and sealed on a thread of the pool (workers/). */
+export interface MadeBlock {
+  readonly seed: Uint8Array;
+  readonly nonce: Uint8Array;
+  /** Packed, 2 bytes an outcome. */
+  readonly outcomes: Uint8Array;
+  readonly commitment: Uint8Array;
+  readonly elapsedMs: number;
+}
+
+/** What a supply judges a queue by. */
+export interface QueueState {
+  /** Blocks that are loaded and not wholly booked, oldest first. */
+  readonly blocks: readonly { readonly fromIndex: number; readonly toIndex: number }[];
+  /** Index after the last one that is booked. */
+  readonly nextIndex: number;
+  /** Index after the newest lease; undefined: not known. */
+  readonly leaseEnd: number | undefined;
+  /** Blocks that the operator asked for and that are not made yet. */
+  readonly requested: number;
+  /** Outcomes per second that were lately dealt. */
+  readonly pace: number;
+}
+
+export interface OutcomeSupply {
+  /** The blocks that the partner is to have ready; undefined: this supply has no reserve. */
+  readonly reserve: Reserve | undefined;
+  /** Whether another block has to be made now. */
+  isLow(queue: QueueState): boolean;
+  /** Makes the next block, which begins at an index. @param pace as in {@link QueueState} */
+  make(fromIndex: number, pace: number): Promise<MadeBlock>;
+  /** What is leased is loaded now: the game can be dealt from. */
+  loaded(): Promise<void>;
+}

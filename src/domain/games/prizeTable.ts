@@ -1,0 +1,127 @@
+/**
+ * The prize table of a raffle: what its tickets cost and win, how it is checked, written, rendered. A ticket is a code: 0 is no win,
+ * n is the n-th prize of the table.
+ */
+import type { Fault } from '../errors.js';
+import { microsToUsdText, usdToMicros } from '../money.js';
+import { celebrationTierOf, type RenderedSheet } from '../presentation.js';
+import { rtpOf } from '../settlement.js';
+
+export const MAX_POOL_SIZE = 1_000_000;
+/**
+ * All tickets together cost, and all prizes together pay, at most this, micro-USD: a thousand million USD. Up to there a JSON
+ * number tells each micro-USD from the next, and the sums of many raffles stay within the ledger's integers.
+ */
+export const MAX_FUND_MICROS = 1_000_000_000_000_000;
+export const NO_WIN = 'No Win';
+
+export interface Prize {
+  readonly prizeName: string;
+  /** 1 to 6. */
+  readonly prizeTier: number;
+  /** Micro-USD, above 0. */
+  readonly valueMicros: number;
+  /** Tickets that win it, at least 1. */
+  readonly count: number;
+}
+
+export interface PrizeTable {
+  /** Micro-USD, above 0. */
+  readonly ticketPriceMicros: number;
+  /** Tickets in all, 1 to {@link MAX_POOL_SIZE}. */
+  readonly poolSize: number;
+  readonly prizes: readonly Prize[];
+}
+
+/** A prize table as it is sent, shown and sealed: in USD. */
+export interface PrizeTableUsd {
+  readonly ticketPriceUsd: number;
+  readonly poolSize: number;
+  readonly prizes: readonly { prizeName: string; prizeTier: number; valueUsd: number; count: number }[];
+}
+
+/** Reads a table whose members are of their types and in their ranges; gives all that is wrong with its numbers. */
+export function checkPrizeTable(sent: PrizeTableUsd): { table: PrizeTable } | { faults: Fault[] } {
+  const faults: Fault[] = [];
+  const amount = (path: string, usd: number): number => {
+    const micros = usdToMicros(usd);
+    if (micros !== undefined && micros > 0 && micros <= MAX_FUND_MICROS) return micros;
+    const message = `must be above 0 and at most ${microsToUsdText(MAX_FUND_MICROS)}, with at most 6 decimals`;
+    faults.push({ path, message });
+    return 0;
+  };
+  const { poolSize } = sent;
+  const ticketPriceMicros = amount('/ticketPriceUsd', sent.ticketPriceUsd);
+  let winning = 0;
+  const prizes = sent.prizes.map(({ prizeName, prizeTier, valueUsd, count }, place) => {
+    winning += count;
+    if (prizeName === NO_WIN) {
+      faults.push({ path: `/prizes/${place}/prizeName`, message: `must not be «${NO_WIN}»` });
+    }
+    return { prizeName, prizeTier, valueMicros: amount(`/prizes/${place}/valueUsd`, valueUsd), count };
+  });
+  const limit = `must be at most ${microsToUsdText(MAX_FUND_MICROS)} USD`;
+  const paid = prizes.reduce((sum, { valueMicros, count }) => sum + BigInt(valueMicros) * BigInt(count), 0n);
+  if (paid > MAX_FUND_MICROS) faults.push({ path: '/prizes', message: `all together ${limit}` });
+  if (BigInt(ticketPriceMicros) * BigInt(poolSize) > MAX_FUND_MICROS) {
+    faults.push({ path: '/ticketPriceUsd', message: `of all tickets together ${limit}` });
+  }
+  if (winning > poolSize) {
+    faults.push({
+      path: '/prizes',
+      message: `have ${winning} tickets together, which is more than the poolSize, ${poolSize}`,
+    });
+  }
+  return faults.length > 0 ? { faults } : { table: { ticketPriceMicros, poolSize, prizes } };
+}
+
+const usd = (micros: number): number => Number(microsToUsdText(micros));
+
+export const prizeTableUsd = ({ ticketPriceMicros, poolSize, prizes }: PrizeTable): PrizeTableUsd => ({
+  ticketPriceUsd: usd(ticketPriceMicros),
+  poolSize,
+  prizes: prizes.map(({ valueMicros, ...prize }) => ({ ...prize, valueUsd: usd(valueMicros) })),
+});
+
+/** The table as RFC 8785 text: members by name, numbers and strings as ECMAScript writes them. */
+export function prizeTableText({ ticketPriceUsd, poolSize, prizes }: PrizeTableUsd): string {
+  const ordered = prizes.map(({ count, prizeName, prizeTier, valueUsd }) => ({
+    count,
+    prizeName,
+    prizeTier,
+    valueUsd,
+  }));
+  return JSON.stringify({ poolSize, prizes: ordered, ticketPriceUsd });
+}
+
+/** The inverse of {@link prizeTableText}. @throws where the text is no table that was found right */
+export function readPrizeTable(table: PrizeTableUsd): PrizeTable {
+  const read = checkPrizeTable(table);
+  if ('faults' in read) throw new RangeError(`The prize table is wrong: ${JSON.stringify(read.faults)}`);
+  return read.table;
+}
+
+/** What a player sees of each ticket code (docs/contract.md §9.3). */
+export function renderPrizeTable({ ticketPriceMicros, prizes }: PrizeTable): RenderedSheet {
+  const tickets = [{ prizeName: NO_WIN, prizeTier: 0, valueMicros: 0 }, ...prizes];
+  const combinations = tickets.map(({ prizeName, prizeTier, valueMicros }) => {
+    const celebrationTier = celebrationTierOf(prizeTier, valueMicros, ticketPriceMicros);
+    const outcome = `{"prizeTier":${prizeTier},"payoutUsd":${microsToUsdText(valueMicros)},"isBonusTrigger":false}`;
+    const presentation = JSON.stringify({ type: 'raffle', prizeName, prizeTier, celebrationTier });
+    return {
+      prizeTier,
+      payoutMicros: valueMicros,
+      isBonusTrigger: false,
+      json: `"outcome":${outcome},"presentation":${presentation}`,
+    };
+  });
+  const maxPayoutMicros = Math.max(...prizes.map(({ valueMicros }) => valueMicros));
+  return { wagerMicros: ticketPriceMicros, maxPayoutMicros, combinations };
+}
+
+/** What a whole pool pays of what it takes: a raffle's certified return. */
+export const poolRtp = ({ ticketPriceMicros, poolSize, prizes }: PrizeTable): number | null =>
+  rtpOf(
+    BigInt(ticketPriceMicros) * BigInt(poolSize),
+    prizes.reduce((sum, { valueMicros, count }) => sum + BigInt(valueMicros) * BigInt(count), 0n),
+  );

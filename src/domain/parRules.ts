@@ -1,0 +1,208 @@
+/**
+ * The rules of a PAR sheet beyond its schema (docs/contract.md §6). Sums are exact decimal sums; only the comparison has a tolerance.
+ */
+import {
+  type Decimal,
+  decimalOf,
+  decimalToNumber,
+  isWithin,
+  multiplyDecimals,
+  sumDecimals,
+} from './decimal.js';
+import { payoutMicros, usdToMicros } from './money.js';
+import type { Draft } from './parDraft.js';
+
+/** The largest denomination and the largest payout: a thousand million USD. */
+export const MAX_PAYOUT_MICROS = 1_000_000_000_000_000;
+const TOLERANCE: Decimal = { digits: 1n, exponent: -6 };
+const ONE: Decimal = { digits: 1n, exponent: 0 };
+
+/** Takes a fault: a JSON Pointer into the upload, and what is wrong there. */
+export type Report = (path: string, message: string) => void;
+type Rule = (draft: Draft, report: Report) => void;
+
+export const PAR_RULES: readonly Rule[] = [
+  checkReelLengths,
+  checkStops,
+  checkDenomination,
+  checkSymbols,
+  checkTiers,
+  checkTierSum,
+  checkCombinationSymbols,
+  checkCombinationTiers,
+  checkPayouts,
+  checkTierProbabilities,
+  checkRtp,
+];
+
+/** Rule 6: as many stop counts, and as many symbols in every combination, as reels. */
+function checkReelLengths(draft: Draft, report: Report): void {
+  const { numReels, stops, combinations } = draft;
+  if (numReels === undefined) return;
+  if (stops !== undefined && stops.length !== numReels) {
+    report('/virtualStopsPerReel', `has ${stops.length} items, but numReels is ${numReels}`);
+  }
+  combinations?.forEach(({ reelSymbols }, index) => {
+    if (reelSymbols === undefined || reelSymbols.length === numReels) return;
+    report(
+      `/combinations/${index}/reelSymbols`,
+      `has ${reelSymbols.length} items, but numReels is ${numReels}`,
+    );
+  });
+}
+
+/** A reel has a stop for each of the symbols that the combinations put on it, at least. */
+function checkStops(draft: Draft, report: Report): void {
+  draft.stops?.forEach((stops, reel) => {
+    const symbols = new Set(draft.combinations?.map((combination) => combination.reelSymbols?.[reel]));
+    symbols.delete(undefined);
+    if (stops === undefined || stops >= symbols.size) return;
+    report(`/virtualStopsPerReel/${reel}`, `${stops} stops can't bear the reel's ${symbols.size} symbols`);
+  });
+}
+
+function checkDenomination({ denominationUsd }: Draft, report: Report): void {
+  if (denominationUsd === undefined) return;
+  const micros = usdToMicros(denominationUsd);
+  if (micros !== undefined && micros <= MAX_PAYOUT_MICROS) return;
+  report(
+    '/denominationUsd',
+    denominationUsd * 1e6 > MAX_PAYOUT_MICROS
+      ? `must not be above ${MAX_PAYOUT_MICROS / 1e6}`
+      : 'must have at most 6 decimals',
+  );
+}
+
+function checkSymbols({ symbols }: Draft, report: Report): void {
+  const seen = new Set<string>();
+  symbols?.forEach(({ name }, index) => {
+    if (name === undefined) return;
+    if (seen.has(name)) report(`/symbols/${index}/name`, `${quote(name)} is not unique`);
+    seen.add(name);
+  });
+}
+
+/** Tier ids are unique; tier 0 is there and pays nothing. */
+function checkTiers({ tiers }: Draft, report: Report): void {
+  if (tiers === undefined) return;
+  const seen = new Set<number>();
+  tiers.forEach(({ tierId, payMultiplier }, index) => {
+    if (tierId === undefined) return;
+    if (seen.has(tierId)) report(`/tiers/${index}/tierId`, `tier ${tierId} is not unique`);
+    seen.add(tierId);
+    if (tierId === 0 && payMultiplier !== undefined && payMultiplier !== 0) {
+      report(`/tiers/${index}/payMultiplier`, 'must be 0 in tier 0 (no win)');
+    }
+  });
+  const allKnown = tiers.every(({ tierId }) => tierId !== undefined);
+  if (allKnown && !seen.has(0)) report('/tiers', 'tier 0 (no win) is missing');
+}
+
+/** Rule 1: the tiers' probabilities sum to 1. */
+function checkTierSum({ tiers }: Draft, report: Report): void {
+  const probabilities = allDefined(tiers?.map(({ probability }) => probability));
+  if (probabilities === undefined) return;
+  const sum = sumDecimals(probabilities.map(decimalOf));
+  if (isWithin(sum, ONE, TOLERANCE)) return;
+  report('/tiers', `the probabilities sum to ${decimalToNumber(sum)}, not to 1`);
+}
+
+/** Rule 4: every symbol of a combination is defined; and the comboString is their displays, joined. */
+function checkCombinationSymbols({ symbols, combinations }: Draft, report: Report): void {
+  if (symbols === undefined) return;
+  const displays = new Map<string, string | undefined>();
+  for (const { name, display } of symbols) {
+    if (name !== undefined && !displays.has(name)) displays.set(name, display);
+  }
+  combinations?.forEach(({ reelSymbols, comboString }, index) => {
+    reelSymbols?.forEach((name, reel) => {
+      if (name === undefined || displays.has(name)) return;
+      report(`/combinations/${index}/reelSymbols/${reel}`, `${quote(name)} is not defined in symbols`);
+    });
+    const shown = allDefined(reelSymbols?.map((name) => (name === undefined ? name : displays.get(name))));
+    if (shown === undefined || comboString === undefined || comboString === shown.join('|')) return;
+    report(`/combinations/${index}/comboString`, `must be ${quote(shown.join('|'))}`);
+  });
+}
+
+/** Rule 5: every tier of a combination is defined; and what pays isn't in tier 0. */
+function checkCombinationTiers({ tiers, combinations }: Draft, report: Report): void {
+  const ids = allDefined(tiers?.map(({ tierId }) => tierId));
+  const defined = ids === undefined ? undefined : new Set(ids);
+  combinations?.forEach(({ tierId, payMultiplier }, index) => {
+    if (tierId === undefined) return;
+    if (defined !== undefined && !defined.has(tierId)) {
+      report(`/combinations/${index}/tierId`, `tier ${tierId} is not defined in tiers`);
+    }
+    if (tierId === 0 && payMultiplier !== undefined && payMultiplier > 0) {
+      report(`/combinations/${index}/tierId`, 'a winning combination must not be in tier 0 (no win)');
+    }
+  });
+}
+
+/** What a combination pays is a whole number of micro-USD, and bounded. */
+function checkPayouts({ denominationUsd, combinations }: Draft, report: Report): void {
+  const denominationMicros = denominationUsd === undefined ? undefined : usdToMicros(denominationUsd);
+  if (denominationMicros === undefined) return;
+  combinations?.forEach(({ payMultiplier }, index) => {
+    if (payMultiplier === undefined) return;
+    const payout = payoutMicros(denominationMicros, payMultiplier);
+    if (payout !== undefined && payout <= MAX_PAYOUT_MICROS) return;
+    report(
+      `/combinations/${index}/payMultiplier`,
+      denominationMicros * payMultiplier > MAX_PAYOUT_MICROS
+        ? `denominationUsd × payMultiplier must not be above ${MAX_PAYOUT_MICROS / 1e6}`
+        : 'denominationUsd × payMultiplier must be a whole number of micro-USD (6 decimals)',
+    );
+  });
+}
+
+/** Rule 2: a tier's probability is the sum of its combinations'. */
+function checkTierProbabilities({ tiers, combinations }: Draft, report: Report): void {
+  const parts = allDefined(
+    combinations?.map(({ tierId, comboProbability }) =>
+      tierId === undefined || comboProbability === undefined ? undefined : { tierId, comboProbability },
+    ),
+  );
+  if (parts === undefined) return;
+  tiers?.forEach(({ tierId, probability }, index) => {
+    if (tierId === undefined || probability === undefined) return;
+    const own = parts.filter((part) => part.tierId === tierId);
+    const sum = sumDecimals(own.map((part) => decimalOf(part.comboProbability)));
+    if (isWithin(sum, decimalOf(probability), TOLERANCE)) return;
+    report(
+      `/tiers/${index}/probability`,
+      `is ${probability}, but the tier's combinations sum to ${decimalToNumber(sum)}`,
+    );
+  });
+}
+
+/** Rule 3: the return to player computed from the combinations is the certified one. */
+function checkRtp({ certifiedRtp, combinations }: Draft, report: Report): void {
+  const terms = allDefined(
+    combinations?.map(({ comboProbability, payMultiplier }) =>
+      comboProbability === undefined || payMultiplier === undefined
+        ? undefined
+        : multiplyDecimals(decimalOf(comboProbability), decimalOf(payMultiplier)),
+    ),
+  );
+  if (terms === undefined || certifiedRtp === undefined) return;
+  const computed = sumDecimals(terms);
+  if (isWithin(computed, decimalOf(certifiedRtp), TOLERANCE)) return;
+  report(
+    '/certifiedRtp',
+    `is ${certifiedRtp}, but the RTP computed from the combinations is ${decimalToNumber(computed)}`,
+  );
+}
+
+/** The items, if all of them are there. */
+function allDefined<T>(items: readonly (T | undefined)[] | undefined): T[] | undefined {
+  return items?.every((item) => item !== undefined) ? (items as T[]) : undefined;
+}
+
+const MAX_QUOTED_LENGTH = 80;
+
+function quote(value: string): string {
+  const shown = value.length > MAX_QUOTED_LENGTH ? `${value.slice(0, MAX_QUOTED_LENGTH)}…` : value;
+  return JSON.stringify(shown);
+}
