@@ -15,6 +15,7 @@ import {
   writeFingerprint,
   writeRequestKey,
 } from '../src/cells/batchCodec.js';
+import { bodyOf } from '../src/client/client.js';
 import { firstIdAt } from '../src/domain/entryId.js';
 import { idempotencyKey, playerField, playersKey } from '../src/redis/keys.js';
 import { writeBound, writePlayer } from '../src/redis/records.js';
@@ -23,7 +24,7 @@ import { SPIN_PATH } from './generator.js';
 import type { Grown } from './measurement.js';
 import { playerName } from './players.js';
 import type { Period } from './scenarios.js';
-import { call, type Service } from './service.js';
+import type { Service } from './service.js';
 import type { Stores } from './stores.js';
 
 const FIELDS_A_CALL = 1000;
@@ -126,8 +127,9 @@ async function bindRequestIds(service: Service, count: number): Promise<void> {
 }
 
 /** @throws where the service does not know a player that was put in. */
-async function knowsPlayer({ base, targets }: Service, number: number): Promise<void> {
-  await call('GET', `${base}/api/partner/v1/players/${playerName(number)}`, targets[0]!.apiKey);
+async function knowsPlayer({ api, targets }: Service, number: number): Promise<void> {
+  const params = { path: { playerId: playerName(number) } };
+  await bodyOf(api.partner(targets[0]!.apiKey).GET('/players/{playerId}', { params }));
 }
 
 /** @throws where the service does not take a requestId that was put in for bound. */

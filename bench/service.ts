@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { freePort } from '../src/embedded/index.js';
 import { gamesKey, outboxKey } from '../src/redis/keys.js';
 import { readGame } from '../src/redis/records.js';
+import { Api } from '../test/support/api.js';
 import type { Cleanup } from '../test/support/cleanup.js';
 import { ROOT } from '../test/support/root.js';
 import type { ServerProcess } from '../test/support/serverProcess.js';
@@ -22,17 +23,19 @@ export const PAR_SHEET = join('test', 'par-sheets', 'classic-3-reel.json');
 export const sheet = JSON.parse(readFileSync(join(ROOT, PAR_SHEET), 'utf8')) as { denominationUsd: number };
 
 const CELLS = 16;
-const LIMIT_MAX = 1_000_000_000;
 const CALLS_AT_ONCE = 8;
 const OUTCOMES_DEADLINE_MS = 60_000;
 const TICKET_USD = 0.5;
 /** As large as a pool may be: none is sold out while it is measured. */
-const POOL_TICKETS = 1_000_000;
-const PRIZES = [
-  { prizeName: 'Car', prizeTier: 6, valueUsd: 5000, count: 2 },
-  { prizeName: 'Bicycle', prizeTier: 4, valueUsd: 250, count: 200 },
-  { prizeName: 'Again', prizeTier: 1, valueUsd: TICKET_USD, count: 99_798 },
-];
+const RAFFLE = {
+  ticketPriceUsd: TICKET_USD,
+  poolSize: 1_000_000,
+  prizes: [
+    { prizeName: 'Car', prizeTier: 6, valueUsd: 5000, count: 2 },
+    { prizeName: 'Bicycle', prizeTier: 4, valueUsd: 250, count: 200 },
+    { prizeName: 'Again', prizeTier: 1, valueUsd: TICKET_USD, count: 99_798 },
+  ],
+};
 
 export interface Partner {
   readonly partnerId: number;
@@ -55,7 +58,7 @@ export interface Service {
   addRaffles(count: number): Promise<Target[]>;
   /** Outcomes that are loaded and not dealt, of all games. */
   outcomesReady(): Promise<number>;
-  operator<T>(method: string, path: string, body?: unknown): Promise<T>;
+  readonly api: Api;
 }
 
 export async function startService(
@@ -95,22 +98,10 @@ export async function startService(
   const processes: Record<string, number[]> = {};
   for (const { name, server } of started) processes[name] = [...(processes[name] ?? []), server.pid];
 
-  const operator = <T>(method: string, path: string, body?: unknown): Promise<T> =>
-    call<T>(method, `${base}/api/operator/v1${path}`, operatorKey, body);
-  const partnerApi = <T>(method: string, path: string, key: string, body?: unknown): Promise<T> =>
-    call<T>(method, `${base}/api/partner/v1${path}`, key, body);
-
+  const api = new Api(base, operatorKey);
   const makePartner = async (number: number): Promise<Partner> => {
-    const { partnerId } = await operator<{ partnerId: number }>('POST', '/partners', {
-      slug: `bench-${number}`,
-      name: 'Bench',
-      environment: 'sandbox',
-      spinRateLimit: LIMIT_MAX,
-      apiRateLimit: LIMIT_MAX,
-    });
-    const { apiKey } = await operator<{ apiKey: string }>('POST', `/partners/${partnerId}/keys`, {});
-    const { parSheetId } = await partnerApi<{ parSheetId: number }>('POST', '/par-sheets', apiKey, sheet);
-    return { partnerId, apiKey, parSheetId };
+    const { partnerId, key } = await api.newPartner(`bench-${number}`);
+    return { partnerId, apiKey: key, parSheetId: await api.addSheet(key, sheet) };
   };
   const partners = await eachOf(shape.partners, makePartner);
   const targets: Target[] = [];
@@ -119,27 +110,13 @@ export async function startService(
 
   const makeGame = async (number: number): Promise<Target> => {
     const { apiKey, parSheetId } = partners[number % partners.length]!;
-    const { gameConfigId } = await partnerApi<{ gameConfigId: number }>('POST', '/games', apiKey, {
-      parSheetId,
-      displayName: 'Bench',
-      configName: `BENCH_${number}`,
-    });
-    return { apiKey, gameId: gameConfigId, wagerUsd: sheet.denominationUsd };
+    const gameId = await api.addGame(apiKey, parSheetId, `bench-${number}`);
+    return { apiKey, gameId, wagerUsd: sheet.denominationUsd };
   };
   const makeRaffle = async (number: number): Promise<Target> => {
     const { apiKey, partnerId } = partners[number % partners.length]!;
-    const { gameConfigId } = await operator<{ gameConfigId: number }>(
-      'POST',
-      `/partners/${partnerId}/raffles`,
-      {
-        displayName: 'Bench',
-        configName: `RAFFLE_${number}`,
-        ticketPriceUsd: TICKET_USD,
-        poolSize: POOL_TICKETS,
-        prizes: PRIZES,
-      },
-    );
-    return { apiKey, gameId: gameConfigId, wagerUsd: TICKET_USD };
+    const gameId = await api.addRaffle(partnerId, `raffle-${number}`, RAFFLE);
+    return { apiKey, gameId, wagerUsd: RAFFLE.ticketPriceUsd };
   };
 
   const queues = async () => {
@@ -186,7 +163,7 @@ export async function startService(
     },
     outcomesReady: async () =>
       (await queues()).reduce((sum, { nextIndex, queueEnd }) => sum + queueEnd - nextIndex, 0),
-    operator,
+    api,
   };
   if (shape.gameType === 'raffle') await service.addRaffles(shape.games);
   else await service.growGames(shape.games);
@@ -205,15 +182,4 @@ async function eachOf<T>(count: number, make: (number: number) => Promise<T>): P
   };
   await Promise.all(Array.from({ length: Math.min(CALLS_AT_ONCE, count) }, line));
   return made;
-}
-
-export async function call<T>(method: string, url: string, apiKey: string, body?: unknown): Promise<T> {
-  const response = await fetch(url, {
-    method,
-    headers: { 'X-API-Key': apiKey, ...(body === undefined ? {} : { 'Content-Type': 'application/json' }) },
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-  });
-  const text = await response.text();
-  if (!response.ok) throw new Error(`${method} ${new URL(url).pathname}: ${response.status} ${text}`);
-  return JSON.parse(text) as T;
 }

@@ -14,6 +14,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import { bodyOf } from '../src/client/client.js';
 import { Cleanup } from '../test/support/cleanup.js';
 import { ROOT } from '../test/support/root.js';
 import { pause } from '../test/support/wait.js';
@@ -23,7 +24,7 @@ import { requireProc } from './measure.js';
 import type { LoadResult } from './measurement.js';
 import { playerName } from './players.js';
 import { Sampler } from './sampler.js';
-import { call, PAR_SHEET, type Service, startService } from './service.js';
+import { PAR_SHEET, type Service, startService } from './service.js';
 import type { Finding, Samples, Series, SoakRun } from './soakRun.js';
 import { drained } from './stores.js';
 import { table } from './table.js';
@@ -91,14 +92,12 @@ async function soak({ minutes, share, connections, jsonFile }: Options, cleanup:
   const raffles = await service.addRaffles(RAFFLES);
   const webhookIds: number[] = [];
   for (const { partnerId, apiKey } of service.partners) {
-    await service.operator('PATCH', `/partners/${partnerId}`, { largeWinThresholdUsd: LARGE_WIN_USD });
-    const webhook = { url: receiver.url, events: ['spin.large_win'] };
-    const { id } = await call<{ id: number }>(
-      'POST',
-      `${service.base}/api/partner/v1/webhooks`,
-      apiKey,
-      webhook,
+    const params = { path: { id: partnerId } };
+    await bodyOf(
+      service.api.operator.PATCH('/partners/{id}', { params, body: { largeWinThresholdUsd: LARGE_WIN_USD } }),
     );
+    const webhook = { url: receiver.url, events: ['spin.large_win' as const] };
+    const { id } = await bodyOf(service.api.partner(apiKey).POST('/webhooks', { body: webhook }));
     webhookIds.push(id);
   }
   // The worker learns of thresholds with its next poll.

@@ -1,12 +1,14 @@
 import { randomBytes } from 'node:crypto';
 import { parseArgs } from 'node:util';
 import postgres from 'postgres';
+import { bodyOf } from '../../src/client/client.js';
 import { poolFaults, type RevealedPool } from '../../src/domain/games/rafflePool.js';
+import type { Prize } from '../support/api.js';
 import type { Cleanup } from '../support/cleanup.js';
+import { runToEnd } from '../support/cleanup.js';
 import { ConnectionEnded, spinRequest, Wire, type WireAnswer } from '../support/load.js';
 import { pause, until } from '../support/wait.js';
-import type { Prize } from './api.js';
-import { type Arena, openArena, runToEnd } from './arena.js';
+import { type Arena, openArena } from './arena.js';
 import { type FaultName, faultKind } from './faults.js';
 import { Random } from './random.js';
 import { audit } from './round.js';
@@ -86,7 +88,7 @@ interface Sale {
   attempts: number;
 }
 
-const bodyOf = (gameId: number, attempt: number): string =>
+const spinBody = (gameId: number, attempt: number): string =>
   JSON.stringify({
     gameId,
     playerId: `player-${attempt % PLAYERS}`,
@@ -116,7 +118,7 @@ async function buy({ fleet, owner }: Stage, gameId: number, sale: Sale): Promise
   };
   for (;;) {
     const attempt = sale.attempts++;
-    const bytes = spinRequest(owner.key, bodyOf(gameId, attempt));
+    const bytes = spinRequest(owner.key, spinBody(gameId, attempt));
     for (;;) {
       const answer = await ask(bytes);
       const body = answer === undefined ? {} : (JSON.parse(answer.text) as Record<string, unknown>);
@@ -182,7 +184,7 @@ async function drain(stage: Stage, poolSize: number, what: string, trouble?: Tro
   const prizes = prizesOf(poolSize);
   const name = `${what.toUpperCase()}_${poolSize}_${randomBytes(3).toString('hex').toUpperCase()}`;
   const sealing = performance.now();
-  const gameId = await api.newRaffle(owner.partnerId, { name, ticketPriceUsd: PRICE_USD, poolSize, prizes });
+  const gameId = await api.newRaffle(owner.partnerId, name, { ticketPriceUsd: PRICE_USD, poolSize, prizes });
   const sealedMs = performance.now() - sealing;
   const sale: Sale = { won: new Map(), byPrize: new Map(), wrong: [], unknown: 0, closed: 0, attempts: 0 };
   const started = performance.now();
@@ -241,17 +243,19 @@ async function judge(
   } finally {
     await sql.end();
   }
-  const pool = await api.ask<RevealedPool>('GET', `partner/v1/games/${gameId}/pool`, owner.key);
+  const pool = (await bodyOf(
+    api.partner(owner.key).GET('/games/{id}/pool', { params: { path: { id: gameId } } }),
+  )) as RevealedPool;
   wrong.push(...poolFaults(pool));
   const sold = [...sale.won];
   const step = Math.max(1, Math.floor(sold.length / REPLAYS));
   const wire = await Wire.open(stage.fleet.port);
   for (let i = 0; i < sold.length; i += step) {
     const [requestId, text] = sold[i]!;
-    const answer = await wire.ask(spinRequest(owner.key, bodyOf(gameId, Number(requestId.split('-')[1]))));
+    const answer = await wire.ask(spinRequest(owner.key, spinBody(gameId, Number(requestId.split('-')[1]))));
     if (answer.text !== text) wrong.push(`the replay of ${requestId} is ${answer.text}, it was ${text}`);
   }
-  const late = await wire.ask(spinRequest(owner.key, bodyOf(gameId, sale.attempts + 1)));
+  const late = await wire.ask(spinRequest(owner.key, spinBody(gameId, sale.attempts + 1)));
   differ('a later spin', 410, late.status);
   wire.close();
   return wrong;
@@ -262,14 +266,13 @@ async function race({ api, owner, fleet, options }: Stage): Promise<boolean> {
   const wires = await Promise.all([Wire.open(fleet.port), Wire.open(fleet.port)]);
   const results: Record<string, number> = {};
   for (let n = 1; n <= options.races; n++) {
-    const gameId = await api.newRaffle(owner.partnerId, {
-      name: `RACE_${n}`,
+    const gameId = await api.newRaffle(owner.partnerId, `RACE_${n}`, {
       ticketPriceUsd: PRICE_USD,
       poolSize: 1,
       prizes: prizesOf(1),
     });
     const answers = await Promise.all(
-      wires.map((wire, i) => wire.ask(spinRequest(owner.key, bodyOf(gameId, i)))),
+      wires.map((wire, i) => wire.ask(spinRequest(owner.key, spinBody(gameId, i)))),
     );
     const statuses = answers.map(({ status }) => status).sort();
     results[statuses.join(' and ')] = (results[statuses.join(' and ')] ?? 0) + 1;

@@ -2,13 +2,13 @@
 import type { Redis } from 'ioredis';
 import type { Cable } from '../support/proxy.js';
 import { rawRedis } from '../support/redis.js';
+import type { OwnStores } from '../support/stores.js';
 import { pause } from '../support/wait.js';
 import type { Random } from './random.js';
 import type { Fleet } from './services.js';
-import type { ChaosStores } from './stores.js';
 
 export interface Arena {
-  readonly stores: ChaosStores;
+  readonly stores: OwnStores;
   readonly fleet: Fleet;
 }
 
@@ -188,7 +188,7 @@ export const faultKind = (name: FaultName): FaultKind => FAULTS[name];
 
 /** A connection to Redis that no proxy is on. */
 export async function withRedis<T>(
-  { redis: { url } }: Pick<ChaosStores, 'redis'>,
+  { redis: { url } }: Pick<OwnStores, 'redis'>,
   use: (redis: Redis) => Promise<T>,
 ): Promise<T> {
   const redis = rawRedis(url);

@@ -10,6 +10,7 @@ import { promisify } from 'node:util';
 import postgres from 'postgres';
 import { outboxKey } from '../../src/redis/keys.js';
 import { ROOT } from '../support/root.js';
+import type { OwnStores } from '../support/stores.js';
 import { pause, until } from '../support/wait.js';
 import type { Books, Findings } from './books.js';
 import type { Clients, Counts } from './clients.js';
@@ -17,7 +18,6 @@ import { type Arena, faultKind, withRedis } from './faults.js';
 import type { RoundPlan } from './plan.js';
 import { Random } from './random.js';
 import { contradiction, type SpinRecord } from './records.js';
-import type { ChaosStores } from './stores.js';
 
 export interface RoundResult {
   readonly plan: RoundPlan;
@@ -134,7 +134,7 @@ const isOpenQuestion = (record: SpinRecord): boolean =>
   record.requestId !== undefined && record.dealt === undefined && record.isUnknown;
 
 /** Waits until the ledger has all that the outboxes have. */
-async function atRest(stores: ChaosStores): Promise<void> {
+async function atRest(stores: OwnStores): Promise<void> {
   const sql = postgres(stores.postgres.url, { max: 1, onnotice: () => {}, connect_timeout: 10 });
   try {
     await withRedis(stores, async (redis) => {
@@ -160,7 +160,7 @@ async function atRest(stores: ChaosStores): Promise<void> {
 }
 
 /** Cells whose ledger the service has stopped, with its reasons. */
-async function haltedCells(stores: ChaosStores): Promise<string[]> {
+async function haltedCells(stores: OwnStores): Promise<string[]> {
   const sql = postgres(stores.postgres.url, { max: 1, onnotice: () => {}, connect_timeout: 3 });
   try {
     const halted = await sql<{ cell: number; halted: string }[]>`
@@ -175,7 +175,7 @@ async function haltedCells(stores: ChaosStores): Promise<string[]> {
 
 /** Runs `spindle audit`; gives what it says where it is not content. */
 export async function audit(
-  stores: Pick<ChaosStores, 'redis' | 'postgres'>,
+  stores: Pick<OwnStores, 'redis' | 'postgres'>,
   args: readonly string[] = [],
 ): Promise<string | undefined> {
   const environment = {

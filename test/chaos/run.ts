@@ -15,9 +15,9 @@ import { randomBytes } from 'node:crypto';
 import { appendFileSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import type { Api } from '../support/api.js';
 import { Cleanup } from '../support/cleanup.js';
 import { ROOT } from '../support/root.js';
-import type { Api } from './api.js';
 import { type Arena, openArena } from './arena.js';
 import { Books } from './books.js';
 import { Clients } from './clients.js';
@@ -32,7 +32,6 @@ const PARTNERS = 3;
 const PLAYERS_PER_PARTNER = 67;
 const SHEETS = ['penny-sub-cent', 'classic-3-reel'] as const;
 const RAFFLE = {
-  name: 'RAFFLE',
   ticketPriceUsd: 0.5,
   poolSize: 1_000_000,
   prizes: [
@@ -133,7 +132,7 @@ async function makeTargets(api: Api): Promise<Target[]> {
       };
       games.push({ gameId: await api.newGame(key, name, sheet), wagerUsd: sheet.denominationUsd });
     }
-    games.push({ gameId: await api.newRaffle(partnerId, RAFFLE), wagerUsd: RAFFLE.ticketPriceUsd });
+    games.push({ gameId: await api.newRaffle(partnerId, 'raffle', RAFFLE), wagerUsd: RAFFLE.ticketPriceUsd });
     const players = Array.from({ length: PLAYERS_PER_PARTNER }, (_, n) => `player-${n + 1}`);
     targets.push({ partnerId, key, games, players });
   }
@@ -171,7 +170,7 @@ async function play(options: Options, cleanup: Cleanup): Promise<boolean> {
       const setting = setStage(options, planRound(round, { ...options, names }).acknowledgement, cleanup);
       settingStage = setting;
       stage = await setting;
-      const { noDisk } = stage.stores;
+      const { noDisk } = stage;
       if (noDisk !== undefined) {
         console.log(`Redis has no disk of its own (${noDisk}): faults that fill it are left out`);
         names = names.filter((name) => faultKind(name).needsDisk !== true);

@@ -1,19 +1,13 @@
 /** The service processes of a chaos run: two that serve and work on one port, one that works only. */
-import { type ChildProcess, spawn } from 'node:child_process';
-import { closeSync, openSync, statSync } from 'node:fs';
-import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { freePort } from '../../src/embedded/index.js';
+import { OPERATOR_KEY } from '../support/client.js';
 import { askOnce, plainRequest } from '../support/load.js';
 import { type Cable, proxy } from '../support/proxy.js';
-import { ROOT } from '../support/root.js';
-import { endProcess } from '../support/serverProcess.js';
-import { pause, until } from '../support/wait.js';
-import type { ChaosStores } from './stores.js';
-
-/** In the environment of every service process: the folder of the run that started it. */
-export const FOLDER_VARIABLE = 'SPINDLE_CHAOS_FOLDER';
-export const OPERATOR_KEY = 'operator-key-of-a-chaos-run';
+import { FOLDER_VARIABLE } from '../support/runFolder.js';
+import { ServerProcess } from '../support/serverProcess.js';
+import type { OwnStores } from '../support/stores.js';
+import { until } from '../support/wait.js';
 
 /** What a spin's answer promises: it is on Redis's disk, or its ledger row is committed. */
 export type Acknowledgement = 'redis' | 'ledger';
@@ -32,6 +26,8 @@ const FRONTS = 2;
 const READY_WITHIN_MS = 60_000;
 const ANSWER_WITHIN_MS = 3000;
 const SCRAPE_WITHIN_MS = 1500;
+/** A start waits for stores that are away, and while it is frozen. */
+const START_WITHIN_MS = 600_000;
 const START_AGAIN_MS = 150;
 /** Connections that are tried to meet every process behind the port; the kernel spreads them by their source port. */
 const SWEEP_MAX = 48;
@@ -44,14 +40,13 @@ export class Service {
   readonly #logFile: string;
   readonly #environment: NodeJS.ProcessEnv;
   readonly #onCrash: (line: string) => void;
-  #child: ChildProcess | undefined;
+  #process: ServerProcess | undefined;
   /** Its end is wanted: it is not an event, and nothing is started in its place. */
   #isStopping = true;
   /** SIGKILL was sent: its end is an event that was made. */
   #isKilled = false;
   #isFrozen = false;
-  /** Where its metrics are, once it says that it is ready. */
-  #metrics: string | undefined;
+  #isReady = false;
 
   constructor(
     name: ServiceName,
@@ -73,57 +68,55 @@ export class Service {
   }
 
   get isUp(): boolean {
-    return this.#metrics !== undefined && !this.#isFrozen;
+    return this.#isReady && !this.#isFrozen;
   }
 
   start(acknowledgement: Acknowledgement): void {
     this.#isStopping = false;
-    this.#spawn({ ...this.#environment, ACK: acknowledgement });
+    this.#launch({ ...this.#environment, ACK: acknowledgement });
   }
 
   /** Ends it in an orderly way. */
   async stop(): Promise<void> {
     this.#isStopping = true;
     this.thaw();
-    const child = this.#child;
-    if (child === undefined) return;
-    const wasUp = this.#metrics !== undefined;
-    await endProcess(child);
-    if (wasUp && child.exitCode !== 0) {
-      this.#onCrash(`${this.name} did not stop in order: ${child.exitCode ?? child.signalCode}`);
-    }
+    const running = this.#process;
+    if (running === undefined) return;
+    const wasReady = this.#isReady;
+    await running.stop();
+    const how = await running.ended;
+    if (wasReady && how !== 0) this.#onCrash(`${this.name} did not stop in order: ${how}`);
   }
 
   /** SIGKILL; it is started again at once. */
   kill(): void {
     this.#isKilled = true;
-    this.#metrics = undefined;
-    this.#child?.kill('SIGKILL');
+    this.#isReady = false;
+    this.#process?.child.kill('SIGKILL');
   }
 
   /** Ends it for good, at once. */
   end(): void {
     this.#isStopping = true;
-    this.#child?.kill('SIGKILL');
+    this.#process?.child.kill('SIGKILL');
   }
 
   freeze(): void {
     this.#isFrozen = true;
-    this.#child?.kill('SIGSTOP');
+    this.#process?.freeze();
   }
 
   thaw(): void {
     if (!this.#isFrozen) return;
     this.#isFrozen = false;
-    this.#child?.kill('SIGCONT');
+    this.#process?.thaw();
   }
 
   /** The values of some series of its metrics; undefined where it does not answer. */
   async metrics(...series: string[]): Promise<number[] | undefined> {
-    if (this.#metrics === undefined) return undefined;
+    if (!this.#isReady) return undefined;
     try {
-      const answer = await fetch(this.#metrics, { signal: AbortSignal.timeout(SCRAPE_WITHIN_MS) });
-      const lines = (await answer.text()).split('\n');
+      const lines = (await this.#process!.scrape(SCRAPE_WITHIN_MS)).split('\n');
       return series.map((name) => {
         const line = lines.find((candidate) => candidate.startsWith(`${name} `));
         return line === undefined ? 0 : Number(line.slice(name.length + 1));
@@ -133,47 +126,28 @@ export class Service {
     }
   }
 
-  #spawn(environment: NodeJS.ProcessEnv): void {
-    // The file itself and not a pipe: a process that is stopped or killed loses no line.
-    const log = openSync(this.#logFile, 'a');
-    const from = statSync(this.#logFile).size;
-    const child = spawn(process.execPath, [join(ROOT, 'dist', 'src', 'main.js')], {
-      cwd: ROOT,
-      env: environment,
-      stdio: ['ignore', log, log],
-    });
-    closeSync(log);
-    this.#child = child;
+  #launch(env: NodeJS.ProcessEnv): void {
+    const running = ServerProcess.launch({ env, logFile: this.#logFile });
+    this.#process = running;
     this.#isKilled = false;
     this.#isFrozen = false;
-    child.once('exit', (code, signal) => {
-      const wasUp = this.#metrics !== undefined;
-      this.#metrics = undefined;
-      this.#child = undefined;
-      if (this.#isStopping) return;
+    running
+      .ready(START_WITHIN_MS)
+      .then(() => {
+        this.#isReady = this.#process === running && !this.#isKilled;
+      })
       // A start that fails while a store is away is an answer, not a defect.
-      if (!this.#isKilled && wasUp) this.#onCrash(`${this.name} ended by itself: ${code ?? signal}`);
+      .catch(() => {});
+    void running.ended.then((how) => {
+      const wasReady = this.#isReady;
+      this.#isReady = false;
+      this.#process = undefined;
+      if (this.#isStopping) return;
+      if (!this.#isKilled && wasReady) this.#onCrash(`${this.name} ended by itself: ${how}`);
       setTimeout(() => {
-        if (!this.#isStopping) this.#spawn(environment);
+        if (!this.#isStopping) this.#launch(env);
       }, START_AGAIN_MS);
     });
-    this.#watch(child, from).catch((error: Error) => this.#onCrash(`${this.name}: ${error.message}`));
-  }
-
-  /** Reads where its metrics are off what it prints once it is ready. */
-  async #watch(child: ChildProcess, from: number): Promise<void> {
-    const file = await open(this.#logFile, 'r');
-    try {
-      while (this.#child === child && this.#metrics === undefined) {
-        await pause(20);
-        const bytes = Buffer.alloc((await file.stat()).size - from);
-        await file.read(bytes, 0, bytes.length, from);
-        const found = /^ {2}metrics +(http\S+)$/m.exec(bytes.toString());
-        if (found !== null && this.#child === child) this.#metrics = found[1];
-      }
-    } finally {
-      await file.close();
-    }
   }
 }
 
@@ -193,7 +167,7 @@ export class Fleet {
    * @param more further settings of every process
    */
   static async make(
-    stores: ChaosStores,
+    stores: OwnStores,
     folder: string,
     onCrash: (line: string) => void,
     more: NodeJS.ProcessEnv = {},
@@ -206,8 +180,6 @@ export class Fleet {
       const postgres = await proxy(stores.postgres.url);
       cables.push(redis, postgres);
       const environment = {
-        PATH: process.env.PATH,
-        HOME: process.env.HOME,
         NODE_ENV: 'production',
         [FOLDER_VARIABLE]: folder,
         DATA_DIR: join(folder, name),

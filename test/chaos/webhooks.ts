@@ -15,18 +15,20 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import postgres from 'postgres';
 import { Webhook } from 'standardwebhooks';
+import { bodyOf } from '../../src/client/client.js';
 import { SpinIds } from '../../src/domain/spinId.js';
 import { freePort } from '../../src/embedded/index.js';
+import type { Api } from '../support/api.js';
 import type { Cleanup } from '../support/cleanup.js';
+import { runToEnd } from '../support/cleanup.js';
 import { ConnectionEnded, spinRequest, Wire, type WireAnswer } from '../support/load.js';
-import { ROOT } from '../support/root.js';
+import { parSheet } from '../support/sheets.js';
+import type { OwnStores } from '../support/stores.js';
 import { pause, until } from '../support/wait.js';
-import type { Api } from './api.js';
-import { openArena, runToEnd } from './arena.js';
+import { openArena } from './arena.js';
 import { type FaultName, faultKind } from './faults.js';
 import { Random } from './random.js';
 import type { Fleet } from './services.js';
-import type { ChaosStores } from './stores.js';
 
 const WAGER_USD = 0.25;
 const PATIENCE_MS = 5000;
@@ -94,7 +96,7 @@ class Receiver {
 }
 
 interface Stage {
-  readonly stores: ChaosStores;
+  readonly stores: OwnStores;
   readonly fleet: Fleet;
   readonly receiver: Receiver;
   readonly options: Options;
@@ -182,7 +184,7 @@ async function settle(api: Api, sql: postgres.Sql): Promise<number> {
                count(*) FILTER (WHERE status = 'failed')::int AS failed FROM deliveries`;
       if (open!.pending === 0 && open!.failed > 0) {
         const since = new Date(0).toISOString();
-        resent += (await api.operator<{ resent: number }>('POST', 'webhooks/resend', { since })).resent;
+        resent += (await bodyOf(api.operator.POST('/webhooks/resend', { body: { since } }))).resent;
       }
       return open!.pending === 0 && open!.failed === 0;
     },
@@ -253,13 +255,18 @@ async function run(options: Options, cleanup: Cleanup): Promise<boolean> {
   cleanup.add(() => receiver.kill());
   const stage: Stage = { stores, fleet, receiver, options };
   const partner = await api.newPartner('webhooks');
-  await api.operator('PATCH', `partners/${partner.partnerId}`, { largeWinThresholdUsd: 0 });
-  const { secret } = await api.ask<{ secret: string }>('POST', 'partner/v1/webhooks', partner.key, {
-    url: `http://localhost:${port}/`,
-    events: ['spin.large_win'],
-  });
-  const sheet = JSON.parse(readFileSync(join(ROOT, 'test', 'par-sheets', 'classic-3-reel.json'), 'utf8'));
-  const gameId = await api.newGame(partner.key, 'webhooks', sheet);
+  await bodyOf(
+    api.operator.PATCH('/partners/{id}', {
+      params: { path: { id: partner.partnerId } },
+      body: { largeWinThresholdUsd: 0 },
+    }),
+  );
+  const { secret } = await bodyOf(
+    api.partner(partner.key).POST('/webhooks', {
+      body: { url: `http://localhost:${port}/`, events: ['spin.large_win'] },
+    }),
+  );
+  const gameId = await api.newGame(partner.key, 'webhooks', parSheet('classic-3-reel'));
 
   const started = performance.now();
   const won = new Map<string, number>();

@@ -1,31 +1,22 @@
 /** What a staged run stands on: stores, two processes that serve and two that work, receivers of webhooks, and players. */
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { closeSync, openSync } from 'node:fs';
-import { mkdtemp, readFile, realpath, rm } from 'node:fs/promises';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { freePort } from '../../src/embedded/index.js';
-import { Api } from '../chaos/api.js';
-import { FOLDER_VARIABLE, OPERATOR_KEY } from '../chaos/services.js';
-import { type ChaosStores, startStores } from '../chaos/stores.js';
+import { Api } from '../support/api.js';
 import type { Cleanup } from '../support/cleanup.js';
-import { ROOT } from '../support/root.js';
-import { endProcess } from '../support/serverProcess.js';
-import { until } from '../support/wait.js';
-
-const READY_WITHIN_MS = 60_000;
+import { OPERATOR_KEY } from '../support/client.js';
+import { startReceiver } from '../support/receiver.js';
+import { FOLDER_VARIABLE, openRunFolder } from '../support/runFolder.js';
+import { ServerProcess } from '../support/serverProcess.js';
+import type { OwnStores } from '../support/stores.js';
 
 /** A service process with a fixed METRICS_PORT, which can be ended and started again. */
 export class Service {
   readonly metricsPort: number;
   readonly #environment: NodeJS.ProcessEnv;
   readonly #logFile: string;
-  #child: ChildProcess | undefined;
+  #process: ServerProcess | undefined;
 
   constructor(metricsPort: number, environment: NodeJS.ProcessEnv, logFile: string) {
     this.metricsPort = metricsPort;
@@ -35,38 +26,21 @@ export class Service {
 
   /** Resolves once it can be scraped. */
   async start(settings: NodeJS.ProcessEnv = {}): Promise<void> {
-    const log = openSync(this.#logFile, 'a');
-    const child = spawn(process.execPath, [join(ROOT, 'dist', 'src', 'main.js')], {
-      cwd: ROOT,
-      env: { ...this.#environment, ...settings },
-      stdio: ['ignore', log, log],
-    });
-    closeSync(log);
-    this.#child = child;
-    await until(
-      async () => {
-        if (child.exitCode !== null) throw new Error(`A service ended: see ${this.#logFile}`);
-        return (await this.scrape().catch(() => undefined)) !== undefined;
-      },
-      'a service can be scraped',
-      READY_WITHIN_MS,
-      50,
-    );
+    const env = { ...this.#environment, ...settings };
+    this.#process = ServerProcess.launch({ env, logFile: this.#logFile });
+    await this.#process.ready();
   }
 
-  async scrape(): Promise<string> {
-    return (await fetch(`http://127.0.0.1:${this.metricsPort}/metrics`)).text();
+  scrape(): Promise<string> {
+    return this.#process!.scrape();
   }
 
   async stop(): Promise<void> {
-    if (this.#child !== undefined) await endProcess(this.#child);
+    await this.#process?.stop();
   }
 
   async kill(): Promise<void> {
-    const child = this.#child!;
-    const ended = once(child, 'exit');
-    child.kill('SIGKILL');
-    await ended;
+    await this.#process!.end('SIGKILL');
   }
 }
 
@@ -79,7 +53,7 @@ export interface Receiver {
 export interface Arena {
   readonly folder: string;
   readonly environment: NodeJS.ProcessEnv;
-  readonly stores: ChaosStores;
+  readonly stores: OwnStores;
   readonly redis: Redis;
   readonly sql: postgres.Sql;
   readonly port: number;
@@ -89,28 +63,14 @@ export interface Arena {
 }
 
 export async function openArena(cleanup: Cleanup, settings: NodeJS.ProcessEnv): Promise<Arena> {
-  const folder = await realpath(await mkdtemp(join(tmpdir(), 'spindle-chaos-')));
-  cleanup.add(() => rm(folder, { recursive: true, force: true }));
-  const guard = spawn(process.execPath, [join(ROOT, 'dist', 'test', 'chaos', 'guard.js'), folder], {
-    stdio: ['pipe', 'ignore', 'inherit'],
-    detached: true,
-  });
-  cleanup.add(async () => {
-    const ended = once(guard, 'exit');
-    guard.stdin.end();
-    await ended;
-  });
-  const stores = await startStores(folder);
-  cleanup.add(() => stores.close(false));
+  const { folder, stores, cleanup: mine } = await openRunFolder(cleanup, false);
   const redis = new Redis(stores.redis.url, { protocol: 2 });
   redis.on('error', () => {});
-  cleanup.add(() => redis.disconnect());
+  mine.add(() => redis.disconnect());
   const sql = postgres(stores.postgres.url, { max: 4, onnotice: () => {} });
-  cleanup.add(() => sql.end({ timeout: 1 }));
+  mine.add(() => sql.end({ timeout: 1 }));
   const port = await freePort();
   const environment = {
-    PATH: process.env.PATH,
-    HOME: process.env.HOME,
     NODE_ENV: 'production',
     [FOLDER_VARIABLE]: folder,
     REDIS_URL: stores.redis.url,
@@ -124,7 +84,7 @@ export async function openArena(cleanup: Cleanup, settings: NodeJS.ProcessEnv): 
   for (const name of ['worker-1', 'worker-2', 'http-1', 'http-2']) {
     const own = { ...environment, ROLES: name.split('-')[0]!, DATA_DIR: join(folder, name) };
     const service = new Service(await freePort(), own, join(folder, `${name}.log`));
-    cleanup.add(() => service.stop());
+    mine.add(() => service.stop());
     services.push(service);
     await service.start();
   }
@@ -137,24 +97,25 @@ export async function openArena(cleanup: Cleanup, settings: NodeJS.ProcessEnv): 
     port,
     workers: services.slice(0, 2),
     fronts: services.slice(2),
-    api: new Api(port),
+    api: new Api(`http://127.0.0.1:${port}`),
   };
 }
 
 export async function openReceiver(cleanup: Cleanup): Promise<Receiver> {
-  const held = new Set<() => void>();
-  const receiver = { url: '', mode: 'accept' as Receiver['mode'] };
-  const server = createServer((request, response) => {
-    request.resume().on('end', () => {
-      if (receiver.mode === 'hang') held.add(() => response.writeHead(204).end());
-      else response.writeHead(receiver.mode === 'fail' ? 500 : 204).end();
-    });
+  let mode: Receiver['mode'] = 'accept';
+  const { url, close } = await startReceiver((_request, response) => {
+    if (mode !== 'hang') response.writeHead(mode === 'fail' ? 500 : 204).end();
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  receiver.url = `http://localhost:${(server.address() as AddressInfo).port}/`;
-  cleanup.add(() => server.closeAllConnections());
-  cleanup.add(() => server.close());
-  return receiver;
+  cleanup.add(close);
+  return {
+    url: url(),
+    get mode() {
+      return mode;
+    },
+    set mode(wanted) {
+      mode = wanted;
+    },
+  };
 }
 
 /** Calls something so many times a second, whether or not earlier calls are done; what they come to is counted by the service. */
@@ -167,6 +128,3 @@ export function paced(perSecond: number, call: () => Promise<unknown>): () => vo
   }, 10);
   return () => clearInterval(timer);
 }
-
-export const parSheet = async (name: string): Promise<Record<string, unknown>> =>
-  JSON.parse(await readFile(join(ROOT, 'test', 'par-sheets', `${name}.json`), 'utf8'));

@@ -1,5 +1,6 @@
 /** The faults of a staged run: what is done, which alerts must fire of it, and how it is mended. */
-import { OPERATOR_KEY } from '../chaos/services.js';
+import { bodyOf } from '../../src/client/client.js';
+import { OPERATOR_KEY } from '../support/client.js';
 import { Wire } from '../support/load.js';
 import { pause } from '../support/wait.js';
 import type { Arena, Receiver } from './arena.js';
@@ -100,7 +101,8 @@ export function faultsOf({ arena, partner, gameId, receiver, unsettled }: Cast) 
       alerts: ['SpindleQueueLow'],
       begin: async () => {
         unlockBlocks = await lockTable('blocks');
-        await arena.api.operator('PATCH', `partners/${partner.partnerId}`, { minReadyBlocks: 8 });
+        const params = { path: { id: partner.partnerId } };
+        await bodyOf(arena.api.operator.PATCH('/partners/{id}', { params, body: { minReadyBlocks: 8 } }));
       },
       mend: () => unlockBlocks!(),
     },

@@ -9,13 +9,15 @@
  * Linux only.
  */
 import { parseArgs } from 'node:util';
+import { bodyOf } from '../../src/client/client.js';
 import { freePort } from '../../src/embedded/index.js';
-import { runToEnd } from '../chaos/arena.js';
 import type { Cleanup } from '../support/cleanup.js';
+import { runToEnd } from '../support/cleanup.js';
 import { load, spinRequest } from '../support/load.js';
 import { ROOT } from '../support/root.js';
+import { parSheet } from '../support/sheets.js';
 import { pause, until } from '../support/wait.js';
-import { type Arena, openArena, openReceiver, paced, parSheet } from './arena.js';
+import { type Arena, openArena, openReceiver, paced } from './arena.js';
 import { type Fault, faultsOf } from './faults.js';
 import { CASES, expressionsOf, RULES, readMonitoring } from './files.js';
 import { prometheus as findPrograms, promtool } from './prometheus.js';
@@ -59,14 +61,17 @@ async function main(cleanup: Cleanup): Promise<boolean> {
   const { api, folder, environment } = arena;
   const receiver = await openReceiver(cleanup);
   const partner = await api.newPartner('acme');
-  await api.operator('PATCH', `partners/${partner.partnerId}`, { largeWinThresholdUsd: 1 });
-  await api.ask('POST', 'partner/v1/webhooks', partner.key, {
-    url: receiver.url,
-    events: ['spin.large_win'],
-  });
-  const gameId = await api.newGame(partner.key, 'slot', await parSheet('classic-3-reel'));
-  const raffleId = await api.newRaffle(partner.partnerId, {
-    name: 'RAFFLE',
+  await bodyOf(
+    api.operator.PATCH('/partners/{id}', {
+      params: { path: { id: partner.partnerId } },
+      body: { largeWinThresholdUsd: 1 },
+    }),
+  );
+  await bodyOf(
+    api.partner(partner.key).POST('/webhooks', { body: { url: receiver.url, events: ['spin.large_win'] } }),
+  );
+  const gameId = await api.newGame(partner.key, 'slot', parSheet('classic-3-reel'));
+  const raffleId = await api.newRaffle(partner.partnerId, 'raffle', {
     ticketPriceUsd: 1,
     poolSize: 100_000,
     prizes: [{ prizeName: 'Cup', prizeTier: 1, valueUsd: 5, count: 1000 }],
@@ -74,9 +79,14 @@ async function main(cleanup: Cleanup): Promise<boolean> {
   const late = await api.newPartner('late');
   const unsettled = {
     partnerId: late.partnerId,
-    gameId: await api.newGame(late.key, 'late', await parSheet('classic-3-reel')),
+    gameId: await api.newGame(late.key, 'late', parSheet('classic-3-reel')),
   };
-  await api.operator('PATCH', `partners/${late.partnerId}`, { fundingUsd: 0 });
+  await bodyOf(
+    api.operator.PATCH('/partners/{id}', {
+      params: { path: { id: late.partnerId } },
+      body: { fundingUsd: 0 },
+    }),
+  );
   const targets = [...arena.fronts, ...arena.workers].map(({ metricsPort }) => `127.0.0.1:${metricsPort}`);
   const server = await Prometheus.start(
     programs,
@@ -92,12 +102,12 @@ async function main(cleanup: Cleanup): Promise<boolean> {
   );
 
   // Players, from now to the end.
-  const spin = (of: { key: string }, body: Record<string, unknown>): Promise<unknown> =>
-    api.ask('POST', 'partner/v1/spin', of.key, { playerId: `p${Math.floor(Math.random() * 500)}`, ...body });
+  const spin = (of: { key: string }, body: { gameId: number; wagerUsd: number }): Promise<unknown> =>
+    api.partner(of.key).POST('/spin', { body: { playerId: `p${Math.floor(Math.random() * 500)}`, ...body } });
   const slot = { gameId, wagerUsd: 0.25 };
   for (const stop of [
     paced(Number(values.rate), () => spin(partner, slot)),
-    paced(2, () => api.ask('GET', 'partner/v1/games', partner.key)),
+    paced(2, () => api.partner(partner.key).GET('/games')),
     // Refused by the caller's fault, and by a bound that the operator set.
     paced(1, () => spin(partner, { ...slot, wagerUsd: 2 })),
     paced(1, () => spin(late, { gameId: unsettled.gameId, wagerUsd: 0.25 })),
@@ -110,10 +120,14 @@ async function main(cleanup: Cleanup): Promise<boolean> {
   const today = new Date().toISOString().slice(0, 10);
   await until(
     () =>
-      api.operator('POST', `partners/${partner.partnerId}/settlements/${today}`).then(
-        () => true,
-        () => false,
-      ),
+      api.operator
+        .POST('/partners/{id}/settlements/{date}', {
+          params: { path: { id: partner.partnerId, date: today } },
+        })
+        .then(
+          ({ response }) => response.ok,
+          () => false,
+        ),
     'a report of today can be made',
     10_000,
   );

@@ -1,7 +1,8 @@
 /** How large a scrape is, and what it costs, with many games. */
 import type { Cleanup } from '../support/cleanup.js';
+import { parSheet } from '../support/sheets.js';
 import { pause, until } from '../support/wait.js';
-import { openArena, parSheet, type Service } from './arena.js';
+import { openArena, type Service } from './arena.js';
 
 const MADE_AT_ONCE = 16;
 const SCRAPES = 50;
@@ -35,21 +36,12 @@ export async function scrapeSize(
   const arena = await openArena(cleanup, {});
   const { api, workers, fronts } = arena;
   const partner = await api.newPartner('acme');
-  const { parSheetId } = await api.ask<{ parSheetId: number }>(
-    'POST',
-    'partner/v1/par-sheets',
-    partner.key,
-    await parSheet('classic-3-reel'),
-  );
+  const parSheetId = await api.addSheet(partner.key, parSheet('classic-3-reel'));
   let made = 0;
   await Promise.all(
     Array.from({ length: MADE_AT_ONCE }, async () => {
       for (let i = made++; i < games; i = made++) {
-        await api.ask('POST', 'partner/v1/games', partner.key, {
-          parSheetId,
-          displayName: `Game ${i}`,
-          configName: `GAME_${i}`,
-        });
+        await api.addGame(partner.key, parSheetId, `game-${i}`);
       }
     }),
   );

@@ -1,7 +1,7 @@
 /** A server as a process of its own: the service from a build, or a baseline that it is compared with. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, openSync, readFileSync, statSync } from 'node:fs';
+import { closeSync, fstatSync, openSync, readSync, statSync } from 'node:fs';
 import { Client } from './client.js';
 import { mainOf, ROOT } from './root.js';
 import { until } from './wait.js';
@@ -32,6 +32,8 @@ export class ServerProcess {
   /** The output so far. */
   readonly output: () => string;
   readonly #lastLine: 'API' | 'metrics';
+  /** What it printed of where it is. */
+  readonly #places = new Map<string, string>();
   #hasEnded = false;
 
   private constructor(child: ChildProcess, output: () => string, lastLine: 'API' | 'metrics') {
@@ -67,8 +69,7 @@ export class ServerProcess {
         text = (text + chunk).slice(-OUTPUT_KEPT);
       });
     }
-    const output = (): string =>
-      logFile === undefined ? text : readFileSync(logFile).subarray(from).toString('utf8');
+    const output = (): string => (logFile === undefined ? text : textFrom(logFile, from));
     return new ServerProcess(child, output, lastLine);
   }
 
@@ -97,7 +98,7 @@ export class ServerProcess {
   }
 
   /** Resolves once it says that it is ready. @throws Error where it ends before, or takes too long. */
-  async ready(): Promise<this> {
+  async ready(withinMs = READY_WITHIN_MS): Promise<this> {
     const isReady = (): boolean => {
       if (this.#place(this.#lastLine) !== undefined) return true;
       if (this.#hasEnded)
@@ -106,7 +107,7 @@ export class ServerProcess {
         );
       return false;
     };
-    await until(isReady, `the server is ready: ${this.output()}`, READY_WITHIN_MS, POLL_MS);
+    await until(isReady, `process ${this.pid} is ready`, withinMs, POLL_MS);
     return this;
   }
 
@@ -136,7 +137,21 @@ export class ServerProcess {
   }
 
   #place(line: 'API' | 'metrics'): string | undefined {
-    return new RegExp(`^ *${line} +(http\\S+)\\s`, 'm').exec(this.output())?.[1];
+    const known =
+      this.#places.get(line) ?? new RegExp(`^ *${line} +(http\\S+)\\s`, 'm').exec(this.output())?.[1];
+    if (known !== undefined) this.#places.set(line, known);
+    return known;
+  }
+}
+
+function textFrom(path: string, position: number): string {
+  const file = openSync(path, 'r');
+  try {
+    const bytes = Buffer.alloc(fstatSync(file).size - position);
+    const length = readSync(file, bytes, 0, bytes.length, position);
+    return bytes.toString('utf8', 0, length);
+  } finally {
+    closeSync(file);
   }
 }
 

@@ -1,14 +1,12 @@
 /**
- * `node guard.js FOLDER`: a process that outlives a chaos run which was killed, and ends what that run had started.
+ * `node guard.js FOLDER`: a process that outlives a run which was killed, and ends what that run had started.
  *
  * Its standard input is a pipe of the run's: it ends when the run does, in whatever way. An orderly end leaves nothing
  * to find. The servers of a run work in its folder, and the service processes are told of it in their environment.
  */
 import { readdir, readFile, readlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { pause } from '../support/wait.js';
-import { FOLDER_VARIABLE } from './services.js';
-import { unmountDisk } from './stores.js';
+import { FOLDER_VARIABLE } from './runFolder.js';
 
 const SERVERS = /^(postgres|redis-server|valkey-server)$/;
 
@@ -23,11 +21,6 @@ async function main(folder: string): Promise<void> {
     } catch {
       // It is gone.
     }
-  }
-  if (ours.length > 0) await pause(500);
-  const mounts = await readFile('/proc/mounts', 'utf8').catch(() => '');
-  for (const path of mounts.split('\n').map((line) => line.split(' ')[1])) {
-    if (path?.startsWith(`${folder}/`) === true) await unmountDisk(path);
   }
 }
 

@@ -1,0 +1,102 @@
+/** Makes what tests, chaos runs and measurements play with, over the service's own APIs. */
+import {
+  bodyOf,
+  type OperatorClient,
+  operatorClient,
+  type PartnerClient,
+  partnerClient,
+} from '../../src/client/client.js';
+import { OPERATOR_KEY, type TestPartner } from './client.js';
+import { until } from './wait.js';
+
+/** Requests a minute: so high that it doesn't matter. */
+const NO_LIMIT = 1_000_000_000;
+const PLAYABLE_WITHIN_MS = 30_000;
+
+export interface Prize {
+  readonly prizeName: string;
+  readonly prizeTier: number;
+  readonly valueUsd: number;
+  readonly count: number;
+}
+
+export interface RaffleTerms {
+  readonly ticketPriceUsd: number;
+  readonly poolSize: number;
+  readonly prizes: readonly Prize[];
+}
+
+/** Each method throws RefusedError where the service answers with an error. */
+export class Api {
+  readonly operator: OperatorClient;
+  readonly #base: string;
+
+  /** @param base `http://host:port` */
+  constructor(base: string, operatorKey = OPERATOR_KEY) {
+    this.#base = base;
+    this.operator = operatorClient(base, operatorKey);
+  }
+
+  /** The partner API with a partner's key. */
+  partner(key: string): PartnerClient {
+    return partnerClient(this.#base, key);
+  }
+
+  /** A sandbox partner without limits, with a key. */
+  async newPartner(slug: string): Promise<TestPartner> {
+    const { partnerId } = await bodyOf(
+      this.operator.POST('/partners', {
+        body: { slug, name: slug, environment: 'sandbox', spinRateLimit: NO_LIMIT, apiRateLimit: NO_LIMIT },
+      }),
+    );
+    const params = { path: { id: partnerId } };
+    const { apiKey } = await bodyOf(this.operator.POST('/partners/{id}/keys', { params, body: {} }));
+    return { partnerId, key: apiKey };
+  }
+
+  /** @returns the sheet's id */
+  async addSheet(key: string, sheet: object): Promise<number> {
+    const body = sheet as never;
+    return (await bodyOf(this.partner(key).POST('/par-sheets', { body }))).parSheetId;
+  }
+
+  /** Registers a slot game, which has no outcomes yet. @returns its id */
+  async addGame(key: string, parSheetId: number, name: string): Promise<number> {
+    const body = { parSheetId, displayName: name, configName: configNameOf(name) };
+    return (await bodyOf(this.partner(key).POST('/games', { body }))).gameConfigId;
+  }
+
+  /** Makes a raffle, which has no tickets yet. @returns its id */
+  async addRaffle(partnerId: number, name: string, { prizes, ...terms }: RaffleTerms): Promise<number> {
+    const body = { displayName: name, configName: configNameOf(name), ...terms, prizes: [...prizes] };
+    const params = { path: { id: partnerId } };
+    return (await bodyOf(this.operator.POST('/partners/{id}/raffles', { params, body }))).gameConfigId;
+  }
+
+  /** A slot game that can be played. @returns its id */
+  async newGame(key: string, name: string, sheet: object): Promise<number> {
+    const gameId = await this.addGame(key, await this.addSheet(key, sheet), name);
+    await this.#isPlayable(gameId, name);
+    return gameId;
+  }
+
+  /** A raffle that can be played. @returns its id */
+  async newRaffle(partnerId: number, name: string, terms: RaffleTerms): Promise<number> {
+    const gameId = await this.addRaffle(partnerId, name, terms);
+    await this.#isPlayable(gameId, name);
+    return gameId;
+  }
+
+  async #isPlayable(id: number, name: string): Promise<void> {
+    await until(
+      async () => {
+        const { queue } = await bodyOf(this.operator.GET('/games/{id}', { params: { path: { id } } }));
+        return queue.outcomesReady > 0;
+      },
+      `${name} has its first outcomes`,
+      PLAYABLE_WITHIN_MS,
+    );
+  }
+}
+
+const configNameOf = (name: string): string => name.toUpperCase().replaceAll('-', '_');

@@ -1,0 +1,74 @@
+/** The folder of a run that breaks things, the stores in it, and a guard that ends what a killed run would leave. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { appendFileSync } from 'node:fs';
+import { cp, mkdtemp, realpath, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Cleanup } from './cleanup.js';
+import { smallDiskMissing } from './disk.js';
+import { ROOT } from './root.js';
+import { type OwnStores, ownStores } from './stores.js';
+
+/** In the environment of every process that a run starts: the run's folder. */
+export const FOLDER_VARIABLE = 'SPINDLE_CHAOS_FOLDER';
+/** Room for the log of Redis, its rewritten copy and what comes in meanwhile; small enough to be filled at once. */
+const DISK_MEGABYTES = 256;
+
+export interface RunFolder {
+  readonly folder: string;
+  readonly stores: OwnStores;
+  /** Why Redis has no disk of its own; undefined where it has one. */
+  readonly noDisk: string | undefined;
+  /** Undone in reverse order by {@link close}: what runs on the stores. */
+  readonly cleanup: Cleanup;
+  /** Ends everything. @param keep leaves the folder. */
+  close(keep: boolean): Promise<void>;
+}
+
+/**
+ * Makes the folder and starts the stores, Redis on a small disk of its own.
+ * @param cleanup ends it all where {@link RunFolder.close} does not, and leaves the folder where `keep` says so.
+ */
+export async function openRunFolder(cleanup: Cleanup, keep: boolean): Promise<RunFolder> {
+  const folder = await realpath(await mkdtemp(join(tmpdir(), 'spindle-chaos-')));
+  let isKept = keep;
+  const mine = new Cleanup();
+  let closed: Promise<void> | undefined;
+  const close = (keepIt: boolean): Promise<void> => {
+    isKept = keepIt;
+    closed ??= mine.run();
+    return closed;
+  };
+  cleanup.add(() => close(isKept));
+  mine.add(() => (isKept ? undefined : rm(folder, { recursive: true, force: true })));
+  mine.add(startGuard(folder));
+  const say = (line: string): void =>
+    appendFileSync(join(folder, 'stores.log'), `${new Date().toISOString()} ${line}\n`);
+  const noDisk = smallDiskMissing();
+  const disk = noDisk === undefined ? { redisDiskMegabytes: DISK_MEGABYTES } : {};
+  const stores = await ownStores({ folder, ...disk, onProgress: say, onEvent: say });
+  mine.add(() => stores.drop());
+  mine.add(async () => {
+    await stores.emptyDisk();
+    await Promise.all([stores.redis.close(), stores.postgres.close()]);
+    if (isKept && noDisk === undefined) {
+      await cp(stores.redisFolder, join(folder, 'redis-kept'), { recursive: true });
+    }
+  });
+  return { folder, stores, noDisk, cleanup: mine, close };
+}
+
+/** @returns what ends the guard */
+function startGuard(folder: string): () => Promise<void> {
+  const program = join(ROOT, 'dist', 'test', 'support', 'guard.js');
+  const guard = spawn(process.execPath, [program, folder], {
+    stdio: ['pipe', 'ignore', 'inherit'],
+    detached: true,
+  });
+  return async () => {
+    const ended = once(guard, 'exit');
+    guard.stdin.end();
+    await ended;
+  };
+}
