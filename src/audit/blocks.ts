@@ -101,7 +101,7 @@ function commitmentOf(nonce: Buffer, gameId: number, fromIndex: number, outcomes
     .digest('hex');
 }
 
-/** As src/domain/raffle.ts documents it, computed here again. */
+/** As src/domain/games/rafflePool.ts documents it, computed here again. */
 function poolCommitmentOf(
   nonce: Buffer,
   seed: Buffer,

@@ -1,0 +1,69 @@
+/** Schemas that many requests and answers share: texts, amounts, times, ids, pages. */
+import { Type } from '#typebox';
+import { MAX_MICROS, usdToMicros } from '../money.js';
+
+/** 1 to 128 Unicode characters, neither control characters nor lone surrogates; opaque, nothing is folded. */
+const OPAQUE_PATTERN = '^[^\\p{Cc}\\p{Cs}]{1,128}$';
+
+/** 1 to 2,000 Unicode characters; of the control characters newline and tab only, no lone surrogates. */
+export const REASON_PATTERN = '^(?:[^\\p{Cc}\\p{Cs}]|[\\n\\t]){1,2000}$';
+
+export const CONFIG_NAME_PATTERN = '^[A-Z0-9_]{1,64}$';
+
+export const SLUG_PATTERN = '^[a-z0-9-]{1,64}$';
+
+export const EMAIL_PATTERN = '^[^\\s@\\p{Cc}\\p{Cs}]{1,64}@[^\\s@\\p{Cc}\\p{Cs}]{1,190}$';
+
+/** The patterns' rules in words, for faults. */
+export const PATTERN_MESSAGES: Readonly<Record<string, string>> = {
+  [OPAQUE_PATTERN]: 'must have 1 to 128 Unicode characters, without control characters or lone surrogates',
+  [REASON_PATTERN]:
+    'must have 1 to 2,000 Unicode characters, without lone surrogates and control characters but newline and tab',
+  [CONFIG_NAME_PATTERN]: 'must have 1 to 64 uppercase letters, digits and underscores',
+  [SLUG_PATTERN]: 'must have 1 to 64 lowercase letters, digits and hyphens',
+  [EMAIL_PATTERN]: 'must be an e-mail address',
+};
+
+export const opaque = (description: string) => Type.String({ pattern: OPAQUE_PATTERN, description });
+
+export const usd = (description: string) => Type.Number({ description });
+
+export const timestamp = () => Type.String({ format: 'date-time' });
+
+export const id = (description: string) =>
+  Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, description });
+
+/** The largest number that names a partner, key, sheet or game: the database's integer. */
+export const ID_MAX = 2_147_483_647;
+
+const pathNumber = (description: string) => Type.Integer({ minimum: 1, maximum: ID_MAX, description });
+
+export const nullable = <T extends Type.TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
+
+/** The variable parts of paths, by what they name. */
+export const PATH = {
+  partnerId: pathNumber('Id of the partner'),
+  keyId: pathNumber('Id of the API key'),
+  gameId: pathNumber('Game configuration id: the `gameConfigId` of the game'),
+  parSheetId: pathNumber('Id of the PAR sheet'),
+  webhookId: pathNumber('Id of the webhook'),
+  deliveryId: Type.String({
+    description: 'Id of the delivery: the `X-…-Delivery-Id` header that it carries',
+  }),
+  playerId: opaque("The partner's own identifier of the player, percent-encoded"),
+  spinId: Type.String({ description: 'The `spinId` of the response' }),
+  reportDate: Type.String({ pattern: '^[0-9]{4}-[0-9]{2}-[0-9]{2}$', description: 'UTC day, YYYY-MM-DD' }),
+} satisfies Record<string, Type.TSchema>;
+
+export const Page = Type.Object({
+  page: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000_000, default: 1 })),
+  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: 20 })),
+});
+
+export const pageMembers = { page: Type.Integer(), limit: Type.Integer(), total: Type.Integer() };
+
+/** An amount of a request in micro-USD; undefined where it is finer than that, or beyond ±{@link MAX_MICROS}. */
+export function amountMicros(usdAmount: number): number | undefined {
+  const micros = usdToMicros(usdAmount);
+  return micros === undefined || Math.abs(micros) > MAX_MICROS ? undefined : micros;
+}

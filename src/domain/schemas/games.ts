@@ -1,0 +1,91 @@
+/** Games and PAR sheets: registration, lists, and what the operator sees and changes. */
+import { type Static, Type } from '#typebox';
+import { CONFIG_NAME_PATTERN, id, nullable, opaque, usd } from './common.js';
+
+export const GameBody = Type.Object({
+  parSheetId: id('The PAR sheet, which must be active'),
+  displayName: opaque('Name shown to players'),
+  configName: Type.String({
+    pattern: CONFIG_NAME_PATTERN,
+    description: "System identifier, unique across the partner's games",
+  }),
+  gameType: Type.Optional(Type.String({ description: '`slot`; raffles are made by the operator' })),
+  minWagerUsd: Type.Optional(usd('If sent, the denomination of the sheet')),
+  maxWagerUsd: Type.Optional(usd('If sent, the denomination of the sheet')),
+  wagerIncrementUsd: Type.Optional(usd('If sent, the denomination of the sheet')),
+});
+
+export const GameResponse = Type.Object({
+  gameConfigId: Type.Integer({ description: 'The gameId of spins' }),
+  displayName: Type.String(),
+  configName: Type.String(),
+  gameType: Type.String(),
+  status: Type.String({
+    description: 'ACTIVE or SUSPENDED; a raffle may be SEALING or CLOSED, too; may get further values',
+  }),
+  parSheetId: nullable(Type.Integer()),
+  minWagerUsd: usd('Equal to the fixed wager'),
+  maxWagerUsd: usd('Equal to the fixed wager'),
+  wagerIncrementUsd: usd('Equal to the fixed wager'),
+  poolSize: Type.Optional(Type.Integer({ description: 'Of a raffle: tickets in all' })),
+  poolCommitment: Type.Optional(
+    nullable(Type.String({ description: 'Of a raffle: seals its pool; null until it is sealed' })),
+  ),
+});
+
+export const GameList = Type.Object({ games: Type.Array(GameResponse) });
+
+export const ParSheetResponse = Type.Object({
+  parSheetId: Type.Integer(),
+  gameTitle: Type.String(),
+  numReels: Type.Integer(),
+  certifiedRtp: Type.Number(),
+  symbolCount: Type.Integer(),
+  tierCount: Type.Integer(),
+  combinationCount: Type.Integer(),
+});
+
+export const ParSheetList = Type.Object({ parSheets: Type.Array(ParSheetResponse) });
+
+export const GamePatch = Type.Object({
+  status: Type.Union([Type.Literal('ACTIVE'), Type.Literal('SUSPENDED')]),
+});
+
+export const GameQueue = Type.Object({
+  readyBlocks: Type.Integer(),
+  outcomesReady: Type.Integer(),
+  consumed: Type.Integer(),
+});
+
+export const GameTotals = Type.Object({
+  spins: Type.Integer(),
+  wageredUsd: usd('Sum of wagers in the ledger'),
+  paidOutUsd: usd('Sum of payouts in the ledger'),
+  actualRtp: nullable(Type.Number({ description: 'Null before the first spin' })),
+});
+
+export const OperatorGame = Type.Object({
+  ...GameResponse.properties,
+  partnerId: Type.Integer(),
+  ticketsRemaining: Type.Optional(
+    Type.Integer({ description: 'Of a raffle: tickets that are not booked as sold' }),
+  ),
+  queue: GameQueue,
+  totals: GameTotals,
+});
+
+export const BlocksBody = Type.Object({ count: Type.Integer({ minimum: 1, maximum: 100 }) });
+
+export const BlocksAccepted = Type.Object({ gameConfigId: Type.Integer(), requested: Type.Integer() });
+
+export const ParSheetPatch = Type.Object({ status: Type.Literal('RETIRED') });
+
+export const OperatorParSheet = Type.Object({
+  ...ParSheetResponse.properties,
+  partnerId: Type.Integer(),
+  status: Type.String(),
+});
+
+export type GameBody = Static<typeof GameBody>;
+
+export type GamePatch = Static<typeof GamePatch>;

@@ -1,0 +1,78 @@
+/** Partners and their keys. */
+import { type Static, Type } from '#typebox';
+import { EMAIL_PATTERN, nullable, opaque, SLUG_PATTERN, timestamp } from './common.js';
+
+const RATE_LIMIT = { minimum: 1, maximum: 1_000_000_000 };
+
+const settings = {
+  spinRateLimit: Type.Integer({ ...RATE_LIMIT, description: 'Spins in a minute' }),
+  apiRateLimit: Type.Integer({ ...RATE_LIMIT, description: 'Other requests in a minute' }),
+  openingBalanceUsd: Type.Number({ minimum: 0, description: "A player's first balance" }),
+  balanceMode: Type.Union([Type.Literal('track'), Type.Literal('enforce')]),
+  fundingUsd: nullable(Type.Number({ minimum: 0, description: 'What the operator covers; null: no bound' })),
+  largeWinThresholdUsd: Type.Number({ minimum: 0 }),
+  minReadyBlocks: Type.Integer({ minimum: 1, maximum: 100 }),
+  contactEmail: nullable(Type.String({ pattern: EMAIL_PATTERN })),
+};
+
+const PARTNER_NAME = opaque('Name of the partner');
+
+export const Environment = Type.Union([Type.Literal('sandbox'), Type.Literal('production')]);
+
+export const PartnerBody = Type.Object({
+  slug: Type.String({ pattern: SLUG_PATTERN }),
+  name: PARTNER_NAME,
+  environment: Environment,
+  ...Type.Partial(Type.Object(settings)).properties,
+});
+
+export const PartnerPatch = Type.Partial(
+  Type.Object({ name: PARTNER_NAME, isActive: Type.Boolean(), ...settings }),
+);
+
+export const PartnerResponse = Type.Object({
+  partnerId: Type.Integer(),
+  slug: Type.String(),
+  name: Type.String(),
+  environment: Environment,
+  isActive: Type.Boolean(),
+  createdAt: timestamp(),
+  ...settings,
+});
+
+export const PartnerList = Type.Object({ partners: Type.Array(PartnerResponse) });
+
+export const KeyBody = Type.Object({
+  name: Type.Optional(opaque('What the key is for')),
+  expiresAt: Type.Optional(
+    nullable(Type.String({ description: 'RFC 3339 time in the future; null: never' })),
+  ),
+});
+
+const keyMembers = {
+  keyId: Type.Integer(),
+  name: nullable(Type.String()),
+  createdAt: timestamp(),
+  expiresAt: nullable(timestamp()),
+};
+
+export const IssuedKey = Type.Object({
+  ...keyMembers,
+  apiKey: Type.String({ description: 'Shown this once' }),
+});
+
+export const ApiKey = Type.Object({
+  ...keyMembers,
+  status: Type.Union([Type.Literal('active'), Type.Literal('revoked'), Type.Literal('expired')]),
+  lastUsedAt: nullable(timestamp()),
+});
+
+export const KeyList = Type.Object({
+  keys: Type.Array(ApiKey),
+});
+
+export type PartnerBody = Static<typeof PartnerBody>;
+
+export type PartnerPatch = Static<typeof PartnerPatch>;
+
+export type KeyBody = Static<typeof KeyBody>;

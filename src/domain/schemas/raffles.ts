@@ -1,0 +1,74 @@
+/** Raffles: how one is made, and its pool. */
+import { type Static, Type } from '#typebox';
+import { MAX_POOL_SIZE } from '../games/prizeTable.js';
+import { CONFIG_NAME_PATTERN, nullable, opaque, timestamp, usd } from './common.js';
+import { GameResponse } from './games.js';
+
+const PRIZES_MAX = 1000;
+
+export const RafflePrize = Type.Object({
+  prizeName: opaque('What it is called in the response of a spin; not «No Win»'),
+  prizeTier: Type.Integer({ minimum: 1, maximum: 6 }),
+  valueUsd: usd('What it pays: above 0, with at most 6 decimals'),
+  count: Type.Integer({ minimum: 1, maximum: MAX_POOL_SIZE, description: 'Tickets that win it' }),
+});
+
+export const RaffleBody = Type.Object({
+  displayName: opaque('Name shown to players'),
+  configName: Type.String({
+    pattern: CONFIG_NAME_PATTERN,
+    description: "System identifier, unique across the partner's games",
+  }),
+  ticketPriceUsd: usd('What a ticket costs: above 0, with at most 6 decimals'),
+  poolSize: Type.Integer({ minimum: 1, maximum: MAX_POOL_SIZE, description: 'Tickets in all' }),
+  prizes: Type.Array(RafflePrize, {
+    minItems: 1,
+    maxItems: PRIZES_MAX,
+    description: 'The certified prize table; its counts sum to poolSize at the most, no-win tickets fill up',
+  }),
+});
+
+export const RaffleResponse = Type.Object({
+  ...GameResponse.properties,
+  partnerId: Type.Integer(),
+  ticketPriceUsd: usd('What a ticket costs'),
+  ticketsRemaining: Type.Integer(),
+});
+
+export const PoolPrize = Type.Object({
+  prizeName: Type.String(),
+  prizeTier: Type.Integer(),
+  valueUsd: Type.Number(),
+  count: Type.Integer(),
+});
+
+export const PoolReveal = Type.Object(
+  {
+    seed: Type.String({ description: 'Hexadecimal, 32 bytes: the key of the shuffle' }),
+    nonce: Type.String({ description: 'Hexadecimal, 32 bytes' }),
+    order: Type.String({
+      description: 'Base64: the ticket codes as they were dealt, 16 bits each, little endian',
+    }),
+  },
+  { description: 'Null until the last ticket is sold' },
+);
+
+export const PoolResponse = Type.Object({
+  gameConfigId: Type.Integer(),
+  displayName: Type.String(),
+  configName: Type.String(),
+  status: Type.String(),
+  ticketPriceUsd: Type.Number(),
+  poolSize: Type.Integer(),
+  prizes: Type.Array(PoolPrize, {
+    description: 'The prize table; the ticket code of the n-th prize is n, that of no win 0',
+  }),
+  poolCommitment: nullable(
+    Type.String({ description: 'Hexadecimal; null until the pool is sealed. Never changes after that' }),
+  ),
+  sealedAt: nullable(timestamp()),
+  closedAt: nullable(timestamp()),
+  reveal: nullable(PoolReveal),
+});
+
+export type RaffleBody = Static<typeof RaffleBody>;

@@ -1,0 +1,37 @@
+/** What is not of one resource: the version, errors, the audit log. */
+import { Type } from '#typebox';
+import { pageMembers, timestamp } from './common.js';
+
+export const VersionResponse = Type.Object({
+  version: Type.String(),
+  apiVersion: Type.String(),
+  service: Type.String(),
+});
+
+export const ErrorDetail = Type.Object({
+  path: Type.String({ description: 'JSON Pointer (RFC 6901) of the faulty member; empty: the whole body' }),
+  message: Type.String(),
+});
+
+export const ErrorResponse = Type.Object({
+  status: Type.Literal('error'),
+  errorCode: Type.String({ pattern: '^KS-[0-9]{4}$' }),
+  message: Type.String(),
+  retryAfter: Type.Optional(Type.Integer({ description: 'Seconds; on 429' })),
+  details: Type.Optional(Type.Array(ErrorDetail)),
+});
+
+export const AuditEntry = Type.Object({
+  auditId: Type.Integer(),
+  at: timestamp(),
+  actor: Type.String(),
+  action: Type.String(),
+  subject: Type.String(),
+  before: Type.Unknown(),
+  after: Type.Unknown(),
+});
+
+export const AuditLog = Type.Object({
+  entries: Type.Array(AuditEntry),
+  ...pageMembers,
+});

@@ -1,0 +1,68 @@
+/** Spins: what is sent and answered, and what a player sees of an outcome. */
+import { type Static, Type } from '#typebox';
+import { id, opaque, timestamp, usd } from './common.js';
+
+export const SpinBody = Type.Object({
+  gameId: id('Game configuration id'),
+  playerId: opaque("The partner's own identifier of the player"),
+  wagerUsd: usd("The game's fixed wager"),
+  requestId: Type.Optional(opaque('Idempotency key; binds for 24 hours at least')),
+});
+
+export const CelebrationTier = Type.Union(
+  ['none', 'small', 'medium', 'large', 'jackpot'].map((tier) => Type.Literal(tier)),
+  { description: 'How loudly the win is shown' },
+);
+
+export const ReelSymbol = Type.Object({
+  name: Type.String(),
+  display: Type.String(),
+  isWild: Type.Boolean(),
+});
+
+export const SlotPresentation = Type.Object({
+  type: Type.Literal('slot'),
+  comboString: Type.String({ description: 'Symbol displays joined by |' }),
+  reelSymbols: Type.Array(ReelSymbol),
+  reelStops: Type.Array(Type.Integer()),
+  animationHints: Type.Object({
+    celebrationTier: CelebrationTier,
+    isNearMiss: Type.Boolean(),
+    isBonusTrigger: Type.Boolean(),
+  }),
+});
+
+export const RafflePresentation = Type.Object({
+  type: Type.Literal('raffle'),
+  prizeName: Type.String(),
+  prizeTier: Type.Integer({ minimum: 0, maximum: 6 }),
+  celebrationTier: CelebrationTier,
+});
+
+export const SpinOutcome = Type.Object({
+  prizeTier: Type.Integer({ minimum: 0, maximum: 6, description: '0 = no win' }),
+  payoutUsd: usd('Win, the authoritative financial result'),
+  isBonusTrigger: Type.Boolean(),
+});
+
+const spinMembers = {
+  spinId: Type.String(),
+  outcome: SpinOutcome,
+  presentation: Type.Union([SlotPresentation, RafflePresentation]),
+  balance: Type.Object({ balanceUsd: usd('Balance of the player after wager and payout') }),
+  communityBonus: Type.Null({ description: 'Null where none was triggered' }),
+  requestId: Type.Optional(Type.String({ description: 'As sent' })),
+};
+
+export const SpinResponse = Type.Object(spinMembers);
+
+export const SpinRecord = Type.Object({
+  ...spinMembers,
+  createdAt: timestamp(),
+  gameId: Type.Integer(),
+  playerId: Type.String(),
+});
+
+export const PlayerSpin = Type.Object({ ...spinMembers, createdAt: timestamp(), gameId: Type.Integer() });
+
+export type SpinBody = Static<typeof SpinBody>;

@@ -1,0 +1,96 @@
+/** Webhooks: registrations, deliveries, and the events that are sent. */
+import { Type } from '#typebox';
+import { EVENT_TYPES, type EventType } from '../webhook.js';
+import { nullable, pageMembers, timestamp, usd } from './common.js';
+
+export const WebhookEvent = Type.Union(EVENT_TYPES.map((type) => Type.Literal(type)));
+
+const WEBHOOK_URL = Type.String({
+  description: 'A public https address; in the sandbox also http://localhost on any port',
+});
+
+const webhookMembers = {
+  id: Type.Integer(),
+  url: Type.String(),
+  events: Type.Array(Type.String()),
+  isActive: Type.Boolean(),
+  createdAt: timestamp(),
+};
+
+export const WebhookBody = Type.Object({
+  url: WEBHOOK_URL,
+  events: Type.Array(WebhookEvent, { minItems: 1, uniqueItems: true }),
+});
+
+export const WebhookRegistered = Type.Object({
+  ...webhookMembers,
+  secret: Type.String({ description: 'Signs the deliveries; shown this once' }),
+});
+
+export const Webhook = Type.Object(webhookMembers);
+
+export const WebhookList = Type.Object({ webhooks: Type.Array(Webhook) });
+
+export const Delivery = Type.Object({
+  id: Type.String(),
+  event: Type.String(),
+  status: Type.Union(['pending', 'delivered', 'failed'].map((status) => Type.Literal(status))),
+  attempts: Type.Integer({ description: 'Attempts whose result is known' }),
+  maxAttempts: Type.Integer(),
+  createdAt: timestamp(),
+  lastAttemptAt: nullable(timestamp()),
+  nextAttemptAt: nullable(timestamp()),
+  responseStatus: nullable(Type.Integer({ description: 'Of the last attempt; null: no answer' })),
+});
+
+export const DeliveryPage = Type.Object({
+  deliveries: Type.Array(Delivery),
+  ...pageMembers,
+});
+
+const eventOf = (event: EventType, data: Type.TProperties) =>
+  Type.Object({
+    id: Type.String({ description: 'The same in every attempt, and for every webhook' }),
+    event: Type.Literal(event),
+    createdAt: timestamp(),
+    partnerId: Type.Integer(),
+    data: Type.Object(data),
+  });
+
+/** What is sent to webhooks, by event type. */
+export const EVENTS = {
+  'spin.large_win': eventOf('spin.large_win', {
+    spinId: Type.String(),
+    gameId: Type.Integer(),
+    playerId: Type.String(),
+    payoutUsd: usd("Above the partner's threshold"),
+    prizeTier: Type.Integer({ minimum: 1, maximum: 6 }),
+    requestId: Type.Optional(Type.String()),
+  }),
+  'settlement.report_ready': eventOf('settlement.report_ready', {
+    reportDate: Type.String({ description: 'YYYY-MM-DD' }),
+    revision: Type.Integer(),
+    integrityHash: Type.String(),
+    totalSpins: Type.Integer(),
+    ggrUsd: usd('Wagered less paid out'),
+  }),
+  'block.low_reserve': eventOf('block.low_reserve', {
+    gameId: Type.Integer(),
+    readyBlocks: Type.Integer({ minimum: 0 }),
+    minReadyBlocks: Type.Integer({ minimum: 1 }),
+  }),
+  'api_key.expiring': eventOf('api_key.expiring', {
+    keyId: Type.Integer(),
+    name: nullable(Type.String()),
+    expiresAt: timestamp(),
+    daysLeft: Type.Integer({ description: '30, 7 or 1' }),
+  }),
+} satisfies Record<EventType, Type.TSchema>;
+
+export const ResendBody = Type.Object({
+  since: Type.String({ description: 'RFC 3339 time: deliveries that have failed since are sent again' }),
+});
+
+export const Resent = Type.Object({
+  resent: Type.Integer({ description: 'Deliveries that are sent again' }),
+});
