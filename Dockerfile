@@ -1,12 +1,12 @@
-# Built with the compiler, run without it, as a user who may write nothing of it. The server's binding to uWebSockets.js
-# is a prebuilt one for glibc 2.27 or later: an image on musl (alpine) can't load it.
+# Builds with the compiler and runs without it, as a user that cannot write to the image. The binding of uWebSockets.js is
+# prebuilt for glibc 2.27 or later: an image on musl (alpine) cannot load it.
 ARG NODE=node:22.21.1-bookworm-slim
 
 FROM ${NODE} AS dependencies
 WORKDIR /spindle
 COPY package.json package-lock.json .npmrc ./
-# The optional ones are the embedded Postgres, for a machine without one, and a faster way for piscina to ask for its threads.
-# The binding comes for every platform: 90 MB that this one has no use for.
+# Optional packages are the embedded Postgres, for a machine without one, and a faster way for piscina to pass messages.
+# The binding comes for every platform: this image does not need 90 MB of it.
 RUN --mount=type=cache,target=/root/.npm npm ci --omit=dev --omit=optional --ignore-scripts && \
   find node_modules/uWebSockets.js/dist/bin -type f ! -name "uws_linux_*_$(node -p process.versions.modules).node" -delete
 
@@ -29,9 +29,9 @@ COPY src/postgres/migrations src/postgres/migrations
 COPY --from=build /spindle/dist dist
 USER node
 EXPOSE 8080 9464
-# That the process lives; whether it may serve is GET /readyz, and a store that is away mends nothing by a restart.
+# Checks that the process lives. GET /readyz reports if it may serve; a restart would not help while a store is away.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s \
   CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.METRICS_PORT ?? 9464}/healthz`).then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
-# Not by npm: the process itself must get SIGTERM. It ends within 10 s.
+# Without npm: the process itself must receive SIGTERM. It ends within 10 s.
 STOPSIGNAL SIGTERM
 CMD ["node", "dist/src/main.js"]
