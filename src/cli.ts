@@ -4,9 +4,9 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command, CommanderError } from 'commander';
 import { FaultsError, type StoreUrls, UsageError } from './cli/command.js';
-import { OperatorClient, RefusedError } from './cli/operatorClient.js';
-import { addOperatorCommands } from './cli/operatorCommands.js';
+import { addOperatorCommands } from './cli/operator/commands.js';
 import { addStoreCommands } from './cli/storeCommands.js';
+import { type OperatorClient, operatorClient, RefusedError } from './client/client.js';
 import type { Config } from './config.js';
 import { STORES_FILE } from './storesFile.js';
 
@@ -60,7 +60,7 @@ async function openClient(options: { url?: string; keyFile?: string }): Promise<
     }
   }
   if (!/^[\x21-\x7e]+$/.test(key)) throw new UsageError('The operator key has characters that no key has');
-  return new OperatorClient(address, key);
+  return operatorClient(address, key);
 }
 
 /** The built program's own package.json is two above it. */

@@ -7,6 +7,7 @@ import { once } from 'node:events';
 import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { bodyOf, operatorClient, type PartnerSchemas, partnerClient } from '../../src/client/client.js';
 import { lockDataDir, startEmbeddedPostgres, startEmbeddedRedis } from '../../src/embedded/index.js';
 import { dockerfile, type Stage } from '../support/dockerfile.js';
 
@@ -121,36 +122,30 @@ async function main(): Promise<void> {
     await start('worker', 18_081, 19_465);
     const url = await start('http', 18_080, 19_464);
 
-    const ask = async <T>(method: string, path: string, key: string, body?: unknown): Promise<T> => {
-      const answer = await fetch(`${url}/api/${path}`, {
-        method,
-        headers: { 'X-API-Key': key },
-        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      });
-      if (!answer.ok) throw new Error(`${path}: ${answer.status} ${await answer.text()}`);
-      return (await answer.json()) as T;
-    };
-    const own = { slug: 'image', name: 'Image', environment: 'sandbox' };
-    const { partnerId } = await ask<{ partnerId: number }>('POST', 'operator/v1/partners', OPERATOR_KEY, own);
-    const keys = `operator/v1/partners/${partnerId}/keys`;
-    const { apiKey } = await ask<{ apiKey: string }>('POST', keys, OPERATOR_KEY, {});
+    const operator = operatorClient(url, OPERATOR_KEY);
+    const own = { slug: 'image', name: 'Image', environment: 'sandbox' } as const;
+    const { partnerId } = await bodyOf(operator.POST('/partners', { body: own }));
+    const params = { path: { id: partnerId } };
+    const { apiKey } = await bodyOf(operator.POST('/partners/{id}/keys', { params, body: {} }));
+    const partner = partnerClient(url, apiKey);
     const sheet = JSON.parse(
       readFileSync(join(ROOT, 'test/par-sheets/classic-3-reel.json'), 'utf8'),
-    ) as object;
-    const { parSheetId } = await ask<{ parSheetId: number }>('POST', 'partner/v1/par-sheets', apiKey, sheet);
+    ) as PartnerSchemas['ParSheetBody'];
+    const { parSheetId } = await bodyOf(partner.POST('/par-sheets', { body: sheet }));
     const named = { parSheetId, displayName: 'Image', configName: 'IMAGE' };
-    const game = await ask<{ gameConfigId: number }>('POST', 'partner/v1/games', apiKey, named);
+    const game = await bodyOf(partner.POST('/games', { body: named }));
     const spin = { gameId: game.gameConfigId, playerId: 'p', wagerUsd: 0.25, requestId: 'r' };
     const deadline = performance.now() + 10_000;
-    let spun: { spinId?: string } = {};
-    while (spun.spinId === undefined && performance.now() < deadline) {
-      spun = await ask<{ spinId: string }>('POST', 'partner/v1/spin', apiKey, spin).catch((error: Error) => {
-        if (!/KS-5012|KS-4203/.test(error.message)) throw error;
-        return {};
-      });
+    let spinId: string | undefined;
+    while (spinId === undefined && performance.now() < deadline) {
+      const { data, error } = await partner.POST('/spin', { body: spin });
+      // Its first block may not be there yet.
+      if (error !== undefined && !['KS-5012', 'KS-4203'].includes(error.errorCode))
+        throw new Error(`The spin is refused: ${JSON.stringify(error)}`);
+      spinId = data?.spinId;
     }
-    if (spun.spinId === undefined) throw new Error('No spin was dealt');
-    say(`a spin was dealt: ${spun.spinId}`);
+    if (spinId === undefined) throw new Error('No spin was dealt');
+    say(`a spin was dealt: ${spinId}`);
     for (const { stop } of started.reverse()) await stop();
     say('the image holds');
   } finally {

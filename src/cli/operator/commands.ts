@@ -1,0 +1,24 @@
+/** The commands over the operator API, in the order of the help: each is one request, printed for people or as JSON. */
+import type { Command } from 'commander';
+import { addAuditLogCommand } from './auditLog.js';
+import { type OpenClient, OperatorCommands } from './call.js';
+import { addGameCommands } from './games.js';
+import { addKeyCommands } from './keys.js';
+import { addOpenApiCommand } from './openApi.js';
+import { addPartnerCommands } from './partners.js';
+import { addPlayerCommands } from './players.js';
+import { addRaffleCommands } from './raffles.js';
+import { addWebhookCommands } from './webhooks.js';
+
+/** Adds the commands to the program. */
+export function addOperatorCommands(program: Command, open: OpenClient): void {
+  const commands = new OperatorCommands(program, open);
+  addPartnerCommands(commands);
+  addKeyCommands(commands);
+  addRaffleCommands(commands);
+  addGameCommands(commands);
+  addWebhookCommands(commands);
+  addPlayerCommands(commands);
+  addAuditLogCommand(commands);
+  addOpenApiCommand(commands);
+}

@@ -1,0 +1,51 @@
+/** `spindle key`: API keys of a partner. */
+import { bodyOf } from '../../client/client.js';
+import { whole } from '../command.js';
+import { type Column, keyValues, table } from '../output.js';
+import { type Call, note, type OperatorCommands, type Schemas } from './call.js';
+
+const COLUMNS: readonly Column<Schemas['ApiKey']>[] = [
+  { heading: 'id', value: (row) => row.keyId, kind: 'number' },
+  { heading: 'name', value: (row) => row.name },
+  { heading: 'status', value: (row) => row.status },
+  { heading: 'created', value: (row) => row.createdAt },
+  { heading: 'expires', value: (row) => row.expiresAt },
+  { heading: 'last used', value: (row) => row.lastUsedAt },
+];
+
+/** Adds the commands to the program. */
+export function addKeyCommands(commands: OperatorCommands): void {
+  const group = commands.group('key', 'API keys of a partner');
+  commands
+    .add('issue <PARTNER_ID>', 'issue a key; it is shown this once', issueKey, group)
+    .option('--name <NAME>', 'what the key is for')
+    .option('--expires <TIME>', 'RFC 3339 time, such as 2030-01-31T00:00:00Z');
+  commands.add('list <PARTNER_ID>', 'list the keys, without their secrets', listKeys, group);
+  commands.add('revoke <PARTNER_ID> <KEY_ID>', 'revoke a key', revokeKey, group);
+}
+
+async function issueKey({ client, words, options, print }: Call): Promise<void> {
+  const { name, expires } = options as { name?: string; expires?: string };
+  const params = { path: { id: whole(words[0], 'PARTNER_ID') } };
+  const body = {
+    ...(name === undefined ? {} : { name }),
+    ...(expires === undefined ? {} : { expiresAt: expires }),
+  };
+  print(await bodyOf(client.POST('/partners/{id}/keys', { params, body })), keyValues);
+  note('The key is shown this once: nobody can read it again.');
+}
+
+async function listKeys({ client, words, print }: Call): Promise<void> {
+  const params = { path: { id: whole(words[0], 'PARTNER_ID') } };
+  print(await bodyOf(client.GET('/partners/{id}/keys', { params })), ({ keys }) => table(COLUMNS, keys));
+}
+
+async function revokeKey({ client, words, print }: Call): Promise<void> {
+  const id = whole(words[0], 'PARTNER_ID');
+  const keyId = whole(words[1], 'KEY_ID');
+  const params = { path: { id, keyId } };
+  print(
+    await bodyOf(client.DELETE('/partners/{id}/keys/{keyId}', { params })),
+    () => `Key ${keyId} of partner ${id} is revoked.\n`,
+  );
+}

@@ -1,0 +1,14 @@
+/** `spindle openapi`: the contract that a running service serves. */
+import { bodyOf } from '../../client/client.js';
+import type { Call, OperatorCommands } from './call.js';
+
+/** Adds the command to the program. */
+export function addOpenApiCommand(commands: OperatorCommands): void {
+  commands.add('openapi', 'the OpenAPI document of the operator API', showOpenApi);
+}
+
+async function showOpenApi({ client }: Call): Promise<void> {
+  // The document does not describe the request for itself.
+  const document = await bodyOf<object>(client.GET('/openapi.json' as never));
+  process.stdout.write(`${JSON.stringify(document, null, 2)}\n`);
+}

@@ -1,0 +1,78 @@
+/** `spindle raffle`: makes raffles from prize tables, and shows them. */
+import { Option } from 'commander';
+import { bodyOf, type OperatorClient } from '../../client/client.js';
+import { FaultsError, NotFoundError, usdNumber, whole, wholeNumber } from '../command.js';
+import { bytesOf, type Call, note, type OperatorCommands, type Schemas } from './call.js';
+import { gameLines, hasPool } from './games.js';
+
+const SEALED_WITHIN_MS = 60_000;
+const LOOK_AGAIN_MS = 100;
+
+/** Adds the commands to the program. */
+export function addRaffleCommands(commands: OperatorCommands): void {
+  const group = commands.group('raffle', 'Raffles');
+  commands
+    .add('create <PARTNER_ID>', 'make a raffle from a prize table', createRaffle, group)
+    .requiredOption('--prizes <FILE>', 'CSV with the header prizeName,prizeTier,valueUsd,count, or JSON')
+    .option('--name <NAME>', 'name shown to players')
+    .option('--config <NAME>', "system identifier, unique across the partner's games")
+    .addOption(new Option('--price <USD>', 'what a ticket costs').argParser(usdNumber))
+    .addOption(new Option('--size <N>', 'tickets in all').argParser(wholeNumber))
+    .option('--wait', 'wait until the pool is sealed, and print its commitment')
+    .addHelpText(
+      'after',
+      `
+JSON is an array of prizes, or the whole body of the request; what an option says beats the file.
+
+Examples:
+  spindle raffle create 2 --name 'Spring Raffle' --config SPRING --price 1 --size 100000 --prizes prizes.csv --wait
+  spindle raffle create 2 --config SPRING_2 --prizes raffle.json --json`,
+    );
+  commands.add('show <GAME_ID>', 'commitment and tickets left of a raffle', showRaffle, group);
+}
+
+async function createRaffle({ client, words, options, print }: Call): Promise<void> {
+  const id = whole(words[0], 'PARTNER_ID');
+  const file = options.prizes as string;
+  const members = {
+    displayName: options.name,
+    configName: options.config,
+    ticketPriceUsd: options.price,
+    poolSize: options.size,
+  };
+  const given = Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined));
+  // Loaded only here: it brings three parsers with it.
+  const { readRaffle } = await import('../prizeFile.js');
+  const read = readRaffle(file, bytesOf(file), given);
+  if ('faults' in read) throw new FaultsError('The raffle is not made', read.faults);
+  const params = { path: { id } };
+  const made = await bodyOf(client.POST('/partners/{id}/raffles', { params, body: read.body }));
+  if (options.wait !== true) {
+    print(made, gameLines);
+    return;
+  }
+  note(`Raffle ${made.gameConfigId} is made; waiting until its pool is sealed …`);
+  print(await sealed(client, made.gameConfigId), gameLines);
+}
+
+/** Waits until the pool of a raffle is sealed. */
+async function sealed(client: OperatorClient, id: number): Promise<Schemas['OperatorGame']> {
+  const deadline = performance.now() + SEALED_WITHIN_MS;
+  for (;;) {
+    const game = await bodyOf(client.GET('/games/{id}', { params: { path: { id } } }));
+    if (game.status !== 'SEALING' && typeof game.poolCommitment === 'string') return game;
+    if (performance.now() > deadline) {
+      throw new Error(
+        `Raffle ${id} is made and not sealed after ${SEALED_WITHIN_MS / 1000} s; look again: spindle raffle show ${id}`,
+      );
+    }
+    await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS));
+  }
+}
+
+async function showRaffle({ client, words, print }: Call): Promise<void> {
+  const id = whole(words[0], 'GAME_ID');
+  const game = await bodyOf(client.GET('/games/{id}', { params: { path: { id } } }));
+  if (!hasPool(game)) throw new NotFoundError(`Game ${id} is no raffle`);
+  print(game, gameLines);
+}
