@@ -12,6 +12,7 @@ import { readConfig } from '../src/config.js';
 import { firstIdAt, idsIn } from '../src/domain/entryId.js';
 import { DAY_MS, dayOf, startOf } from '../src/domain/settlement.js';
 import { lockDataDir, startEmbeddedPostgres } from '../src/embedded/index.js';
+import { newEvents } from '../src/events.js';
 import { connectPostgres, migrate } from '../src/postgres/client.js';
 import { install } from '../src/postgres/installation.js';
 import { ensurePartition } from '../src/postgres/ledger.js';
@@ -47,20 +48,17 @@ try {
   await fill(direct);
   process.stderr.write(`${rows} rows of ${day} are there\n`);
 
-  // Every cell has a booked entry of the day after: Redis need not be asked.
-  const nodes = new RedisNodes([]);
-  const store = openStore(sql);
-  const settlements = new Settlements({
-    store,
-    nodes,
-    onUnknown: (error) => {
-      throw error;
-    },
-  });
   const fail = (error: unknown): never => {
     throw error;
   };
-  const job = new SettlementJob(settlements, { cron: '* * * * *', onFault: fail });
+  // Every cell has a booked entry of the day after: Redis need not be asked.
+  const nodes = new RedisNodes([]);
+  const store = openStore(sql);
+  const events = newEvents(fail);
+  events.on('TaskFailed', ({ error }) => fail(error));
+  events.on('SettlementFailed', ({ error }) => fail(error));
+  const settlements = new Settlements({ store, nodes, events });
+  const job = new SettlementJob(settlements, { cron: '* * * * *', events });
   const turnSeconds = await timed(() => job.turn());
   const remadeSeconds = await timed(() => settlements.makeNow(1, day, 'bench'));
   const readSeconds = await timed(() => store.findReport(1, day));

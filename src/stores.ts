@@ -13,51 +13,63 @@ import {
 import { addressOf, lineOf } from './log.js';
 import { connectPostgres, POSTGRES_MAJOR_MIN, postgresMajor, type Sql } from './postgres/client.js';
 import { REDIS_MAJOR_MIN, RedisNode } from './redis/node.js';
+import { closing } from './runtime/service.js';
+import type { ServiceGroup } from './runtime/serviceGroup.js';
 import { STORES_FILE } from './storesFile.js';
-import type { Undo } from './undo.js';
+
+/** A server has 15 s to end, and 5 s more once it is killed. */
+const STORE_STOP_TIMEOUT_MS = 25_000;
 
 /** The addresses of the stores; those that are not given are started. */
 export async function storeAddresses(
   config: Config,
   log: Logger,
   progress: (line: string) => void,
-  undo: Undo,
+  services: ServiceGroup,
 ): Promise<{ redisUrl: string; databaseUrl: string }> {
   const { REDIS_URL, DATABASE_URL } = config;
   if (REDIS_URL !== undefined && DATABASE_URL !== undefined)
     return { redisUrl: REDIS_URL, databaseUrl: DATABASE_URL };
   const lock = await lockDataDir(config.dataDir);
-  undo.add(() => lock.release());
+  await services.add(closing('data folder lock', () => lock.release()));
   const options = {
     dataDir: lock.dataDir,
     cacheDir: config.cacheDir,
     progress,
     onEvent: (line: string) => log.warn(line),
   };
-  const embed = async (start: (o: typeof options) => Promise<EmbeddedStore>): Promise<string> => {
+  const embed = async (
+    name: string,
+    start: (o: typeof options) => Promise<EmbeddedStore>,
+  ): Promise<string> => {
     const embedded = await start(options);
-    undo.add(() => embedded.stop());
+    await services.add(closing(name, () => embedded.stop(), STORE_STOP_TIMEOUT_MS));
     return embedded.url;
   };
   const [redis, postgres] = await Promise.allSettled([
-    REDIS_URL ?? embed(startEmbeddedRedis),
-    DATABASE_URL ?? embed(startEmbeddedPostgres),
+    REDIS_URL ?? embed('embedded Redis', startEmbeddedRedis),
+    DATABASE_URL ?? embed('embedded Postgres', startEmbeddedPostgres),
   ]);
   if (redis.status === 'rejected') throw redis.reason;
   if (postgres.status === 'rejected') throw postgres.reason;
   const urls = { redisUrl: redis.value, databaseUrl: postgres.value };
   const file = join(lock.dataDir, STORES_FILE);
   await writeFile(file, JSON.stringify(urls), { mode: 0o600 });
-  undo.add(() => rm(file, { force: true }));
+  await services.add(closing('file of the stores', () => rm(file, { force: true })));
   return urls;
 }
 
 /** @throws SetupError where it can't be reached, is too old, or may lose what it acknowledges. */
-export async function openRedis(url: string, config: Config, log: Logger, undo: Undo): Promise<RedisNode> {
+export async function openRedis(
+  url: string,
+  config: Config,
+  log: Logger,
+  services: ServiceGroup,
+): Promise<RedisNode> {
   const node = new RedisNode(url, (error) =>
     log.warn({ err: lineOf(error) }, 'the connection to Redis is broken'),
   );
-  undo.add(() => node.close());
+  await services.add(closing('Redis connection', () => node.close()));
   try {
     await node.open();
   } catch (error) {
@@ -81,13 +93,18 @@ export async function openRedis(url: string, config: Config, log: Logger, undo: 
 }
 
 /** @throws SetupError where it can't be reached or is too old. */
-export async function openPostgres(url: string, config: Config, log: Logger, undo: Undo): Promise<Sql> {
+export async function openPostgres(
+  url: string,
+  config: Config,
+  log: Logger,
+  services: ServiceGroup,
+): Promise<Sql> {
   const sql = connectPostgres(url, {
     max: config.roles.worker ? 10 : 6,
     name: 'spindle',
     onError: (error) => log.warn({ err: lineOf(error) }, 'a connection to Postgres is broken'),
   });
-  undo.add(() => sql.end());
+  await services.add(closing('Postgres connections', () => sql.end()));
   let major: number;
   try {
     major = await postgresMajor(sql);

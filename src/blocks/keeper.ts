@@ -11,11 +11,13 @@
 import type { Piscina } from 'piscina';
 import { kindOfGame } from '../domain/games/index.js';
 import type { GameSource, GameStatus, GameType, Supply } from '../domain/games/kindOfGame.js';
+import type { Consumption, EventEmitter } from '../events.js';
 import type { OnFailpoint } from '../failpoints.js';
 import { blocksMade, bookedBlocks, leaseBlock, leaseEnds, openBlocks } from '../postgres/blocks.js';
 import type { CellLease } from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
 import type { RedisNodes } from '../redis/nodes.js';
+import { HEALTHY, type Health, type Service, unhealthy } from '../runtime/service.js';
 import { BlockSupply, SheetCache } from './blockSupply.js';
 import { PoolSupply } from './poolSupply.js';
 import { Reserve } from './reserve.js';
@@ -46,15 +48,7 @@ export interface KeeperOptions {
   readonly minReadyBlocks: (partnerId: number) => number;
   /** The worker of the thread pool that seals a raffle. */
   readonly sealer: string;
-  readonly onMade: (block: {
-    gameId: number;
-    outcomes: number;
-    makeSeconds: number;
-    totalSeconds: number;
-  }) => void;
-  /** So many deliveries of events were recorded. */
-  readonly onEvents: (deliveries: number) => void;
-  readonly onError: (error: unknown, gameId: number) => void;
+  readonly events: EventEmitter;
   readonly onFailpoint: OnFailpoint;
 }
 
@@ -83,7 +77,8 @@ interface Queue {
   seenAt: number;
 }
 
-export class BlockKeeper {
+export class BlockKeeper implements Service {
+  readonly name = 'block keeper';
   readonly #sql: Sql;
   readonly #nodes: RedisNodes;
   readonly #pool: Piscina;
@@ -94,6 +89,8 @@ export class BlockKeeper {
   readonly #running = new Set<Promise<void>>();
   #timer: NodeJS.Timeout | undefined;
   #stopped = false;
+  /** By game: why its queue could not be replenished at the last try. */
+  readonly #failing = new Map<number, string>();
 
   constructor(sql: Sql, nodes: RedisNodes, pool: Piscina, options: KeeperOptions) {
     this.#sql = sql;
@@ -103,7 +100,7 @@ export class BlockKeeper {
     this.#sheets = new SheetCache(sql);
   }
 
-  start(): void {
+  async start(): Promise<void> {
     const turn = (): void => {
       for (const queue of this.#queues.values()) this.#consider(queue);
       if (!this.#stopped) this.#timer = setTimeout(turn, TURN_MS);
@@ -117,6 +114,13 @@ export class BlockKeeper {
     await Promise.all(this.#running);
   }
 
+  health(): Health {
+    const [first] = this.#failing;
+    if (first === undefined) return HEALTHY;
+    const [gameId, reason] = first;
+    return unhealthy(`${this.#failing.size} games are not replenished; game ${gameId}: ${reason}`);
+  }
+
   own(lease: CellLease): void {
     this.#leases.set(lease.cell, lease);
     this.learn(this.#options.gamesOfCell(lease.cell));
@@ -125,7 +129,9 @@ export class BlockKeeper {
   disown(cell: number): void {
     this.#leases.delete(cell);
     for (const queue of this.#queues.values()) {
-      if (queue.lease.cell === cell) this.#queues.delete(queue.gameId);
+      if (queue.lease.cell !== cell) continue;
+      this.#queues.delete(queue.gameId);
+      this.#failing.delete(queue.gameId);
     }
   }
 
@@ -141,7 +147,7 @@ export class BlockKeeper {
         this.#nodes
           .cell(game.cell)
           .unlinkBlocks(gameId, [0])
-          .catch((error) => this.#options.onError(error, gameId));
+          .catch((error: unknown) => this.#tell(error, gameId));
         continue;
       }
       let queue = this.#queues.get(game.gameId);
@@ -168,7 +174,7 @@ export class BlockKeeper {
   }
 
   /** The ledger has booked a game up to an index. */
-  consumed(cell: number, games: readonly { gameId: number; nextIndex: number; count: number }[]): void {
+  consumed(cell: number, games: readonly Consumption[]): void {
     const now = performance.now();
     for (const { gameId, nextIndex, count } of games) {
       const queue = this.#queues.get(gameId);
@@ -183,7 +189,7 @@ export class BlockKeeper {
         this.#nodes
           .cell(cell)
           .unlinkBlocks(gameId, [fromIndex])
-          .catch((error) => this.#options.onError(error, gameId));
+          .catch((error: unknown) => this.#tell(error, gameId));
       }
       if (queue.blocks.length < before) queue.supply.reserve?.hasFallen(queue.blocks.length);
       this.#consider(queue);
@@ -210,10 +216,10 @@ export class BlockKeeper {
 
   #supplyOf(game: KeptGame, lease: CellLease): OutcomeSupply {
     const { gameId, partnerId } = game;
-    const { minReadyBlocks, onEvents, sealer } = this.#options;
+    const { minReadyBlocks, events, sealer } = this.#options;
     const makers: { readonly [F in Supply['form']]: () => OutcomeSupply } = {
       blocks: () => {
-        const reserve = new Reserve(this.#sql, { gameId, partnerId, lease }, minReadyBlocks, onEvents);
+        const reserve = new Reserve(this.#sql, { gameId, partnerId, lease }, minReadyBlocks, events);
         return new BlockSupply(this.#pool, this.#sheets, { gameId, sheetId: game.parSheetId! }, reserve);
       },
       pool: () => {
@@ -235,17 +241,23 @@ export class BlockKeeper {
     if (queue.leaseEnd !== undefined && !queue.supply.isLow(queue)) return;
     queue.making = true;
     const work = this.#fill(queue)
+      .then(() => void this.#failing.delete(queue.gameId))
       .catch((error: unknown) => {
         // What is known of the queue may be wrong now: it is read again before the next block.
         queue.leaseEnd = undefined;
         queue.notBefore = performance.now() + RETRY_MS;
-        this.#options.onError(error, queue.gameId);
+        this.#failing.set(queue.gameId, error instanceof Error ? error.message : String(error));
+        this.#tell(error, queue.gameId);
       })
       .finally(() => {
         queue.making = false;
         this.#running.delete(work);
       });
     this.#running.add(work);
+  }
+
+  #tell(error: unknown, gameId: number): void {
+    this.#options.events.emit('TaskFailed', { task: 'block replenishment', error, gameId });
   }
 
   async #fill(queue: Queue): Promise<void> {
@@ -306,7 +318,7 @@ export class BlockKeeper {
       queue.requested -= 1;
       await blocksMade(this.#sql, gameId, 1);
     }
-    this.#options.onMade({
+    this.#options.events.emit('BlockMade', {
       gameId,
       outcomes: count,
       makeSeconds: block.elapsedMs / 1000,

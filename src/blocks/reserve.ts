@@ -1,4 +1,5 @@
 /** The reserve of a game: when its ready blocks fall below the minimum, and when they are back, Postgres notes it once. */
+import type { EventEmitter } from '../events.js';
 import type { CellLease } from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
 import { reserveFell, reserveIsBack } from '../postgres/notices.js';
@@ -13,23 +14,22 @@ export class Reserve {
   readonly #sql: Sql;
   readonly #game: ReserveGame;
   readonly #minReadyBlocks: (partnerId: number) => number;
-  readonly #onEvents: (deliveries: number) => void;
+  readonly #events: EventEmitter;
   /** What is noted; undefined: not known. */
   #noted: 'full' | 'low' | undefined;
   /** To how many blocks the reserve has fallen, below the minimum, where that is not noted yet. */
   #fellTo: number | undefined;
 
-  /** @param onEvents so many deliveries of events were recorded */
   constructor(
     sql: Sql,
     game: ReserveGame,
     minReadyBlocks: (partnerId: number) => number,
-    onEvents: (deliveries: number) => void,
+    events: EventEmitter,
   ) {
     this.#sql = sql;
     this.#game = game;
     this.#minReadyBlocks = minReadyBlocks;
-    this.#onEvents = onEvents;
+    this.#events = events;
   }
 
   /** Blocks that the partner is to have ready. */
@@ -51,7 +51,7 @@ export class Reserve {
       if (this.#noted !== 'low') {
         const fall = { gameId, partnerId, readyBlocks: fellTo, minReadyBlocks };
         const deliveries = await reserveFell(this.#sql, lease, fall);
-        if (deliveries > 0) this.#onEvents(deliveries);
+        if (deliveries > 0) this.#events.emit('EventsRecorded', { deliveries });
       }
       this.#noted = 'low';
       this.#fellTo = undefined;

@@ -11,10 +11,12 @@ import { kindOfGame } from '../domain/games/index.js';
 import type { RenderedOutcomes } from '../domain/games/kindOfGame.js';
 import type { ParSheet } from '../domain/par.js';
 import { type OutcomeStatistics, payoutTable, type RenderedSheet } from '../domain/presentation.js';
+import type { EventEmitter } from '../events.js';
 import { type CatalogGame, changesAfter, newestChange, sheetsOf } from '../postgres/catalog.js';
 import { cellEpochs } from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
 import type { PartnerRow } from '../postgres/partners.js';
+import { PeriodicService } from '../runtime/periodicService.js';
 
 /** A game as the block keeper needs it. */
 export type KnownGame = CatalogGame;
@@ -54,18 +56,10 @@ function fragmentsOf({ combinations }: RenderedSheet): Buffer[] {
   });
 }
 
-export interface CatalogOptions {
-  readonly pollMs: number;
-  readonly onGames: (games: readonly KnownGame[]) => void;
-  /** The polls fail from now on; what is known stays known. */
-  readonly onError: (error: unknown) => void;
-  /** They succeed again. */
-  readonly onBack: () => void;
-}
-
-export class Catalog {
+export class Catalog extends PeriodicService {
+  readonly name = 'catalog';
   readonly #sql: Sql;
-  readonly #options: CatalogOptions;
+  readonly #events: EventEmitter;
   #newest = 0n;
   #partners = new Map<number, PartnerRow>();
   #keys = new Map<string, ApiKey>();
@@ -76,38 +70,36 @@ export class Catalog {
   /** By game, where it needs no sheet: what its record has of its mathematics never changes. */
   readonly #ofGames = new Map<number, Mathematics>();
   #epochs = new Map<number, string>();
-  #timer: NodeJS.Timeout | undefined;
   #isStale = false;
   #refreshing: Promise<void> | undefined;
 
-  constructor(sql: Sql, options: CatalogOptions) {
+  constructor(sql: Sql, pollMs: number, events: EventEmitter) {
+    super({ everyMs: pollMs, firstAfterMs: pollMs });
     this.#sql = sql;
-    this.#options = options;
+    this.#events = events;
   }
 
   /** Reads everything and begins to poll. */
-  async start(): Promise<void> {
+  override async start(): Promise<void> {
     await this.refresh();
-    const poll = async (): Promise<void> => {
-      try {
-        await this.refresh();
-        if (this.#isStale) this.#options.onBack();
-        this.#isStale = false;
-      } catch (error) {
-        // The stop has overtaken this poll: its connections are closed, and nobody asks any more.
-        if (this.#timer === undefined) return;
-        // Once for each time that Postgres goes away, not once for each poll.
-        if (!this.#isStale) this.#options.onError(error);
-        this.#isStale = true;
-      }
-      if (this.#timer !== undefined) this.#timer = setTimeout(poll, this.#options.pollMs);
-    };
-    this.#timer = setTimeout(poll, this.#options.pollMs);
+    await super.start();
   }
 
-  stop(): void {
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
+  /** Does not wait for the poll under way: nobody needs what it reads. */
+  override async stop(): Promise<void> {
+    void super.stop();
+  }
+
+  protected async turn(): Promise<void> {
+    await this.refresh();
+    if (this.#isStale) this.#events.emit('CatalogRecovered', {});
+    this.#isStale = false;
+  }
+
+  protected onTurnFailed(error: unknown): void {
+    // Once for each time that Postgres goes away, not once for each poll.
+    if (!this.#isStale) this.#events.emit('CatalogStale', { error });
+    this.#isStale = true;
   }
 
   /** A key by the SHA-256 of its text, as a latin1 string of 32 characters. */
@@ -200,7 +192,7 @@ export class Catalog {
       });
     }
     this.#newest = changes.newest;
-    if (changes.games.length > 0) this.#options.onGames(changes.games);
+    if (changes.games.length > 0) this.#events.emit('GamesChanged', { games: changes.games });
   }
 
   #mathematics(known: KnownGame, sheets: ReadonlyMap<number, ParSheet>): Mathematics | undefined {

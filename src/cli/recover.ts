@@ -1,5 +1,6 @@
 /** `spindle recover`: looks whether Redis is what the ledger knows, cell by cell, and rebuilds what is not. */
 import { randomUUID } from 'node:crypto';
+import { newEvents } from '../events.js';
 import { lineOf } from '../log.js';
 import {
   acquireCells,
@@ -81,6 +82,16 @@ export async function recover(sql: Sql, nodes: RedisNodes, options: RecoverOptio
   }, LEASE_MS / 4);
   const states = new Map<number, CellState>();
   const set = (cell: number, state: string, note = ''): void => void states.set(cell, { cell, state, note });
+  const events = newEvents((error) => {
+    throw error;
+  });
+  events.on('RebuildStarted', ({ cell, reason }) =>
+    options.progress(`cell ${cell}: ${reason}: rebuilding it from the ledger …`),
+  );
+  events.on('CellRebuilt', ({ cell, players, requests, voided, seconds }) => {
+    const note = `${players} players, ${requests} requests, ${voided} outcomes voided, ${seconds.toFixed(1)} s`;
+    set(cell, 'rebuilt', note);
+  });
   const deadline = performance.now() + PATIENCE_MS;
   try {
     for (;;) {
@@ -97,14 +108,7 @@ export async function recover(sql: Sql, nodes: RedisNodes, options: RecoverOptio
             volatile: async () => (options.isVolatileAllowed ? [] : nodes.of(cell).durability.find()),
             turn: new Semaphore(1),
             onFailpoint: () => {},
-            onLost: (_, reason) =>
-              options.progress(`cell ${cell}: ${reason}: rebuilding it from the ledger …`),
-            onRebuilt: (_, rebuilt) => {
-              if (rebuilt === undefined) return;
-              const { players, requests, voided, seconds } = rebuilt;
-              const note = `${players} players, ${requests} requests, ${voided} outcomes voided, ${seconds.toFixed(1)} s`;
-              set(cell, 'rebuilt', note);
-            },
+            events,
           },
           lease,
         ).catch((error: unknown) => set(cell, lease.halted === null ? 'failed' : 'halted', lineOf(error)));

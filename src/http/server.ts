@@ -9,6 +9,8 @@ import {
   us_socket_local_port,
 } from 'uWebSockets.js';
 import { randomBytes } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
+import { HEALTHY, type Health, type Service } from '../runtime/service.js';
 import { Exchange } from './exchange.js';
 
 /** What a route takes; the exchange's body is whole, or undefined where it is over the route's limit. */
@@ -34,18 +36,37 @@ const DRAIN_BYTES_MAX = 1_048_576;
 
 const EMPTY = Buffer.alloc(0);
 
-export class HttpServer {
+/** A stop waits so long for what has arrived to be answered. */
+const DRAIN_MS = 5000;
+const DRAIN_POLL_MS = 20;
+
+export interface ServerOptions {
+  readonly host: string;
+  /** 0: any that is free. */
+  readonly port: number;
+  /** Answers a request whose handler threw: a defect of ours, which must not end the process. */
+  readonly onDefect: (exchange: Exchange, error: unknown) => void;
+  /** From now on each answer closes its connection. */
+  readonly onStopping: () => void;
+  /** Nothing is under way that somebody may still be answered with. */
+  readonly isIdle: () => boolean;
+}
+
+export class HttpServer implements Service {
+  readonly name = 'HTTP server';
+  readonly stopTimeoutMs = DRAIN_MS + 1000;
   readonly #app = App();
   readonly #idPrefix = randomBytes(5).toString('hex');
   #socket: us_listen_socket | undefined;
   #requests = 0;
   #open = 0;
 
-  readonly #onDefect: (exchange: Exchange, error: unknown) => void;
+  #port = 0;
 
-  /** @param onDefect answers a request whose handler threw: a defect of ours, which must not end the process. */
-  constructor(routes: readonly ServerRoute[], onDefect: (exchange: Exchange, error: unknown) => void) {
-    this.#onDefect = onDefect;
+  readonly #options: ServerOptions;
+
+  constructor(routes: readonly ServerRoute[], options: ServerOptions) {
+    this.#options = options;
     for (const route of routes) {
       const isExact = !/[:*]/.test(route.pattern);
       this.#app[route.method](route.pattern, (raw, request) => this.#accept(route, isExact, raw, request));
@@ -57,11 +78,14 @@ export class HttpServer {
     return this.#open;
   }
 
-  /**
-   * Listens. Several processes of this service may share a port (SO_REUSEPORT).
-   * @returns the port. @throws where it can't be had.
-   */
-  listen(host: string, port: number): Promise<number> {
+  /** The port that it listens on. */
+  get port(): number {
+    return this.#port;
+  }
+
+  /** Listens. Several processes of this service may share a port (SO_REUSEPORT). @throws where it can't be had. */
+  start(): Promise<void> {
+    const { host, port } = this.#options;
     return new Promise((resolve, reject) => {
       this.#app.listen(host, port, (socket: us_listen_socket | false) => {
         if (socket === false) {
@@ -69,20 +93,25 @@ export class HttpServer {
           return;
         }
         this.#socket = socket;
-        resolve(us_socket_local_port(socket));
+        this.#port = us_socket_local_port(socket);
+        resolve();
       });
     });
   }
 
-  /** Accepts no more connections; what is open goes on. */
-  stopListening(): void {
+  /** Accepts no more connections, answers what has arrived, then closes every connection. */
+  async stop(): Promise<void> {
     if (this.#socket !== undefined) us_listen_socket_close(this.#socket);
     this.#socket = undefined;
+    this.#options.onStopping();
+    const deadline = performance.now() + DRAIN_MS;
+    do await pause(DRAIN_POLL_MS);
+    while ((this.#open > 0 || !this.#options.isIdle()) && performance.now() < deadline);
+    this.#app.close();
   }
 
-  /** Closes every connection. */
-  close(): void {
-    this.#app.close();
+  health(): Health {
+    return HEALTHY;
   }
 
   #accept(route: ServerRoute, isExact: boolean, raw: HttpResponse, request: HttpRequest): void {
@@ -175,7 +204,7 @@ export class HttpServer {
     try {
       route.handle(exchange);
     } catch (error) {
-      this.#onDefect(exchange, error);
+      this.#options.onDefect(exchange, error);
     }
   }
 

@@ -4,6 +4,7 @@
  * Read from Postgres once a cell is taken over, when somebody first asks; from then on each flush adds what it booked. A
  * flush that does not begin where the totals end (its commit was not known to be one) has them read again.
  */
+import type { BookedGame } from '../events.js';
 import type { CellTotals, GameTotals } from '../postgres/bookedTotals.js';
 
 /** A flush: what it booked, from one cursor to the next. */
@@ -11,7 +12,7 @@ export interface BookedFlush {
   readonly cell: number;
   readonly from: bigint;
   readonly to: bigint;
-  readonly games: readonly (Omit<GameTotals, 'spins'> & { readonly spins: number | bigint })[];
+  readonly games: readonly BookedGame[];
 }
 
 interface Known {

@@ -12,6 +12,7 @@
 import { firstIdAt } from '../domain/entryId.js';
 import { ENTRY_KINDS } from '../domain/ledgerEntry.js';
 import type { NewEvent } from '../domain/webhook.js';
+import type { EventEmitter } from '../events.js';
 import type { OnFailpoint } from '../failpoints.js';
 import { type CellLease, FencedError, haltCell } from '../postgres/cells.js';
 import { isUniqueViolation, type Sql } from '../postgres/client.js';
@@ -22,34 +23,16 @@ import type { RedisNodes } from '../redis/nodes.js';
 import type { OutboxBatch, OutboxReader } from '../redis/outboxReader.js';
 import { NO_TOTALS, readOutbox, type Totals } from '../redis/records.js';
 import { OutrunError } from '../redis/scriptErrors.js';
-import type { BookedFlush } from './bookedTotals.js';
+import { HEALTHY, type Health, type Service, unhealthy } from '../runtime/service.js';
 import { type LargeWin, Transcoder } from './transcoder.js';
-
-/** What a flush saw of a game: it is now at `nextIndex`. */
-export interface Consumption {
-  readonly gameId: number;
-  readonly nextIndex: number;
-  readonly count: number;
-}
 
 export interface FlusherOptions {
   readonly intervalMs: number;
-  readonly onFlushed: (flush: BookedFlush & { entries: number; seconds: number; lagSeconds: number }) => void;
-  readonly onConsumed: (cell: number, games: readonly Consumption[]) => void;
-  /** Every entry of the cell up to this one is in the ledger. */
-  readonly onBooked: (lease: CellLease, cursor: bigint) => void;
-  readonly onHalted: (cell: number, reason: string) => void;
-  /** A cell is not written any more, for another reason than that it was disowned. */
-  readonly onGivenUp: (cell: number) => void;
-  /** Something was booked whose particulars are not known here: who counts consumption must read it again. */
-  readonly onUncertain: (cell: number) => void;
+  readonly events: EventEmitter;
   /** Payouts above this are large wins, micro-USD; undefined where the partner is not known yet. */
   readonly largeWinThreshold: (partnerId: number) => number | undefined;
   /** The events of what may be large wins; they are recorded with the entries. */
   readonly eventsOf: (wins: readonly LargeWin[]) => Promise<NewEvent[]>;
-  /** So many deliveries of events were recorded. */
-  readonly onEvents: (deliveries: number) => void;
-  readonly onError: (error: unknown, cell: number) => void;
   readonly onFailpoint: OnFailpoint;
 }
 
@@ -66,6 +49,9 @@ const BLOCK_MS = 200;
 const REST_SHARE = 2;
 const REST_MAX_MS = 250;
 const RETRY_MS = 200;
+/** A stop flushes what is left for this long, and waits for the transaction under way for the rest. */
+const FLUSH_AT_STOP_MS = 3000;
+const STOP_TIMEOUT_MS = 5000;
 const DAY_MS = 86_400_000;
 
 interface OwnedCell {
@@ -87,7 +73,9 @@ interface NodeLoop {
   bookedMs: number;
 }
 
-export class Flusher {
+export class Flusher implements Service {
+  readonly name = 'flusher';
+  readonly stopTimeoutMs = STOP_TIMEOUT_MS;
   readonly #sql: Sql;
   readonly #nodes: RedisNodes;
   readonly #loops: readonly NodeLoop[];
@@ -96,6 +84,8 @@ export class Flusher {
   readonly #partitions = new Set<string>();
   #stopping = false;
   #running: Promise<unknown> | undefined;
+  /** Of the newest flush; undefined: it succeeded. */
+  #problem: string | undefined;
 
   /** @param readers one for each node */
   constructor(sql: Sql, nodes: RedisNodes, readers: readonly OutboxReader[], options: FlusherOptions) {
@@ -105,8 +95,12 @@ export class Flusher {
     this.#options = options;
   }
 
-  start(): void {
+  async start(): Promise<void> {
     this.#running = Promise.all(this.#loops.map((loop) => this.#run(loop)));
+  }
+
+  health(): Health {
+    return this.#problem === undefined ? HEALTHY : unhealthy(this.#problem);
   }
 
   /** Takes a cell over; the lease's cursor is where it goes on. */
@@ -127,8 +121,8 @@ export class Flusher {
   }
 
   /** Flushes until the outboxes of all owned cells are empty, then ends; gives up at the deadline. */
-  async stop(deadlineMs: number): Promise<void> {
-    const deadline = performance.now() + deadlineMs;
+  async stop(): Promise<void> {
+    const deadline = performance.now() + FLUSH_AT_STOP_MS;
     this.#stopping = true;
     await this.#running;
     await Promise.all(this.#loops.map((loop) => this.#empty(loop, deadline)));
@@ -152,7 +146,7 @@ export class Flusher {
       try {
         most = await this.#round(loop, BLOCK_MS);
       } catch (error) {
-        this.#options.onError(error, -1);
+        this.#tell(error);
         await pause(RETRY_MS);
       }
       const { intervalMs } = this.#options;
@@ -201,7 +195,7 @@ export class Flusher {
   async #book(loop: NodeLoop, owned: OwnedCell, batches: readonly OutboxBatch[]): Promise<number> {
     const { lease, records } = owned;
     if (this.#owned.get(lease.cell) !== owned) return batches.length;
-    const { onFailpoint, onFlushed, onConsumed } = this.#options;
+    const { onFailpoint, events } = this.#options;
     const started = performance.now();
     try {
       onFailpoint('flush.read');
@@ -220,7 +214,7 @@ export class Flusher {
       for (const { day } of [...totals.games, ...totals.openings, ...totals.adjustments])
         await this.#partition(day);
       const cursor = { from: owned.cursor, first: oldestId, to: newestId };
-      const events = records.largeWins.length === 0 ? [] : await this.#options.eventsOf(records.largeWins);
+      const newEvents = records.largeWins.length === 0 ? [] : await this.#options.eventsOf(records.largeWins);
       const { deliveries, hasTickets } = await bookEntries(
         this.#sql,
         lease,
@@ -228,7 +222,7 @@ export class Flusher {
         records.rows(),
         totals,
         (raffles) => ticketsOf(batches.slice(0, taken), raffles),
-        events,
+        newEvents,
         onFailpoint,
       );
       onFailpoint('flush.committed');
@@ -241,9 +235,10 @@ export class Flusher {
               entries: newest.before.entries + entries - entriesBefore,
               bytes: newest.before.bytes + newest.records.length,
             };
-      this.#options.onBooked(lease, newestId);
-      if (deliveries > 0) this.#options.onEvents(deliveries);
-      onFlushed({
+      this.#problem = undefined;
+      events.emit('CursorAdvanced', { lease, cursor: newestId });
+      if (deliveries > 0) events.emit('EventsRecorded', { deliveries });
+      events.emit('LedgerCommitted', {
         cell: lease.cell,
         from: cursor.from,
         to: cursor.to,
@@ -252,14 +247,14 @@ export class Flusher {
         seconds: (performance.now() - started) / 1000,
         lagSeconds: Math.max(0, Date.now() - oldestMs) / 1000,
       });
-      onConsumed(
-        lease.cell,
-        totals.progress.map((game) => ({
+      events.emit('OutcomesConsumed', {
+        cell: lease.cell,
+        games: totals.progress.map((game) => ({
           gameId: game.gameId,
           nextIndex: game.toIndex,
           count: game.toIndex - game.fromIndex,
         })),
-      );
+      });
       await this.#settle(owned);
       return taken;
     } catch (error) {
@@ -283,7 +278,7 @@ export class Flusher {
       if (owned.unsettled === unsettled) owned.unsettled = undefined;
     } catch (error) {
       if (error instanceof OutrunError) this.#giveUp(owned);
-      this.#options.onError(error, lease.cell);
+      this.#tell(error, lease.cell);
     }
   }
 
@@ -292,18 +287,18 @@ export class Flusher {
     if (error instanceof ProgressError || isUniqueViolation(error)) {
       this.#giveUp(owned);
       const reason = error instanceof Error ? error.message : String(error);
-      this.#options.onHalted(cell, reason);
-      await haltCell(this.#sql, cell, reason).catch((again: unknown) => this.#options.onError(again, cell));
+      this.#options.events.emit('CellHalted', { cell, reason });
+      await haltCell(this.#sql, cell, reason).catch((again: unknown) => this.#tell(again, cell));
       return;
     }
     if (error instanceof FencedError) {
       // Either another worker has the cell, or a commit of ours whose answer was lost moved the cursor.
-      await this.#readAgain(owned, error).catch((again: unknown) => this.#options.onError(again, cell));
+      await this.#readAgain(owned, error).catch((again: unknown) => this.#tell(again, cell));
       return;
     }
     // A Postgres that was put back may lack them.
     this.#partitions.clear();
-    this.#options.onError(error, cell);
+    this.#tell(error, cell);
     owned.notBefore = performance.now() + RETRY_MS;
   }
 
@@ -314,10 +309,10 @@ export class Flusher {
     if (row !== undefined && row.fence === fence && row.cursor_id > owned.cursor) {
       owned.cursor = row.cursor_id;
       owned.unsettled = true;
-      this.#options.onBooked(owned.lease, owned.cursor);
-      this.#options.onUncertain(cell);
+      this.#options.events.emit('CursorAdvanced', { lease: owned.lease, cursor: owned.cursor });
+      this.#options.events.emit('CommitFoundLater', { cell });
     } else {
-      this.#options.onError(cause, cell);
+      this.#tell(cause, cell);
       this.#giveUp(owned);
     }
   }
@@ -327,7 +322,17 @@ export class Flusher {
     const { cell } = owned.lease;
     if (this.#owned.get(cell) !== owned) return;
     this.#owned.delete(cell);
-    this.#options.onGivenUp(cell);
+    this.#options.events.emit('CellGivenUp', { cell });
+  }
+
+  /** @param cell undefined: no cell's flush could begin. */
+  #tell(error: unknown, cell?: number): void {
+    this.#problem = error instanceof Error ? error.message : String(error);
+    this.#options.events.emit('TaskFailed', {
+      task: 'flush',
+      error,
+      ...(cell === undefined ? {} : { cell }),
+    });
   }
 
   /** Makes the partition of a day, and of the next one ahead of its time. */

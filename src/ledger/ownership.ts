@@ -9,18 +9,18 @@
  * Preparing may take long (a rebuild); its lease is renewed meanwhile.
  */
 import { randomUUID } from 'node:crypto';
+import type { EventEmitter } from '../events.js';
 import { acquireCells, type CellLease, releaseCell, releaseCells, renewCells } from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
+import { PeriodicService } from '../runtime/periodicService.js';
+import { TimeoutError, withTimeout } from '../runtime/withTimeout.js';
 
 export interface OwnershipOptions {
   /** Makes a leased cell ready; gives the lease as it is then. */
   readonly prepare: (lease: CellLease) => Promise<CellLease>;
-  /** A cell is ready: it may be written. */
-  readonly onAcquired: (lease: CellLease) => void;
-  readonly onLost: (cell: number) => void;
-  /** A cell could not be made ready; it is tried again at every turn. */
-  readonly onRefused: (cell: number, error: unknown) => void;
-  readonly onError: (error: unknown) => void;
+  /** Why an error of `prepare` means that people must decide; undefined: it is tried again until it succeeds. */
+  readonly refusal: (error: unknown) => string | undefined;
+  readonly events: EventEmitter;
   /** This process can write cells now: Redis is reached. */
   readonly isAble: () => boolean;
   /** Of the given cells, those that Redis does not have as they were prepared. */
@@ -37,35 +37,32 @@ interface Held {
   isReady: boolean;
 }
 
-export class Ownership {
+export class Ownership extends PeriodicService {
+  readonly name = 'ownership';
   readonly owner = randomUUID();
   readonly #sql: Sql;
   readonly #options: OwnershipOptions;
   readonly #held = new Map<number, Held>();
   readonly #preparing = new Set<Promise<void>>();
-  #timer: NodeJS.Timeout | undefined;
-  #turn: Promise<void> = Promise.resolve();
-  #stopped = false;
   #unableSince: number | undefined;
 
   constructor(sql: Sql, options: OwnershipOptions) {
+    super({ everyMs: TURN_MS, firstAfterMs: TURN_MS });
     this.#sql = sql;
     this.#options = options;
   }
 
   /** Takes what is free, and goes on in the background; what takes long to prepare may not be ready yet. */
-  async start(): Promise<void> {
-    await this.#once();
-    this.#schedule(TURN_MS);
+  override async start(): Promise<void> {
+    await this.takeTurn();
+    await super.start();
     await this.#prepared();
   }
 
-  async stop(): Promise<void> {
-    this.#stopped = true;
-    clearTimeout(this.#timer);
-    await this.#turn;
+  override async stop(): Promise<void> {
+    await super.stop();
     await this.#prepared();
-    await releaseCells(this.#sql, this.owner).catch(this.#options.onError);
+    await releaseCells(this.#sql, this.owner).catch(this.#tell);
   }
 
   /** The cells that this worker writes. */
@@ -81,46 +78,38 @@ export class Ownership {
 
   /** Redis may be another one than before: the next turn, which looks, comes at once. */
   lookNow(): void {
-    this.#schedule(0);
+    this.hurry();
   }
 
   /** Waits for what is being prepared, for a while: whoever comes next begins it anew. */
   async #prepared(): Promise<void> {
-    let timer: NodeJS.Timeout | undefined;
-    const enough = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, PREPARED_WITHIN_MS);
+    await withTimeout(Promise.all(this.#preparing), PREPARED_WITHIN_MS).catch((error: unknown) => {
+      if (!(error instanceof TimeoutError)) throw error;
     });
-    await Promise.race([Promise.all(this.#preparing), enough]);
-    clearTimeout(timer);
   }
 
-  #schedule(delayMs: number): void {
-    if (this.#stopped) return;
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => {
-      this.#turn = this.#turn.then(() => this.#once()).finally(() => this.#schedule(TURN_MS));
-    }, delayMs);
-  }
-
-  async #once(): Promise<void> {
-    try {
-      const kept = new Set(await renewCells(this.#sql, this.owner, [...this.#held.keys()], LEASE_MS));
-      for (const held of [...this.#held.values()]) if (!kept.has(held.lease.cell)) this.#drop(held);
-      await this.#look();
-      if (this.#stopped || !this.#options.isAble()) return;
-      for (const lease of await acquireCells(this.#sql, this.owner, LEASE_MS)) {
-        // Ours until its lease ended: what was known of it holds no more.
-        const before = this.#held.get(lease.cell);
-        if (before !== undefined) this.#drop(before);
-        const held: Held = { lease, isReady: false };
-        this.#held.set(lease.cell, held);
-        const work = this.#prepare(held).finally(() => this.#preparing.delete(work));
-        this.#preparing.add(work);
-      }
-    } catch (error) {
-      this.#options.onError(error);
+  protected async turn(): Promise<void> {
+    const kept = new Set(await renewCells(this.#sql, this.owner, [...this.#held.keys()], LEASE_MS));
+    for (const held of [...this.#held.values()]) if (!kept.has(held.lease.cell)) this.#drop(held);
+    await this.#look();
+    if (this.isStopped || !this.#options.isAble()) return;
+    for (const lease of await acquireCells(this.#sql, this.owner, LEASE_MS)) {
+      // Ours until its lease ended: what was known of it holds no more.
+      const before = this.#held.get(lease.cell);
+      if (before !== undefined) this.#drop(before);
+      const held: Held = { lease, isReady: false };
+      this.#held.set(lease.cell, held);
+      const work = this.#prepare(held).finally(() => this.#preparing.delete(work));
+      this.#preparing.add(work);
     }
   }
+
+  protected onTurnFailed(error: unknown): void {
+    this.#tell(error);
+  }
+
+  readonly #tell = (error: unknown): void =>
+    this.#options.events.emit('TaskFailed', { task: 'cell lease renewal', error });
 
   async #look(): Promise<void> {
     const ready = [...this.#held.values()].filter(({ isReady }) => isReady);
@@ -145,9 +134,15 @@ export class Ownership {
       if (this.#held.get(lease.cell) !== held) return;
       const ready: Held = { lease, isReady: true };
       this.#held.set(lease.cell, ready);
-      this.#options.onAcquired(lease);
+      this.#options.events.emit('CellAcquired', { lease });
     } catch (error) {
-      this.#options.onRefused(held.lease.cell, error);
+      const { cell } = held.lease;
+      const reason = this.#options.refusal(error);
+      if (reason === undefined) {
+        this.#options.events.emit('TaskFailed', { task: 'cell preparation', error, cell });
+      } else {
+        this.#options.events.emit('CellRefused', { cell, reason });
+      }
       await this.#release(held);
     }
   }
@@ -156,12 +151,12 @@ export class Ownership {
     const { cell } = held.lease;
     if (this.#held.get(cell) !== held) return;
     this.#held.delete(cell);
-    if (held.isReady) this.#options.onLost(cell);
+    if (held.isReady) this.#options.events.emit('CellLost', { cell });
   }
 
   /** Gives a cell back at once. Where that fails, the lease ends by itself: only cells that are held are prolonged. */
   async #release(held: Held): Promise<void> {
     this.#drop(held);
-    await releaseCell(this.#sql, held.lease).catch(this.#options.onError);
+    await releaseCell(this.#sql, held.lease).catch(this.#tell);
   }
 }

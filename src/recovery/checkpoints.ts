@@ -1,53 +1,38 @@
 /** Keeps the checkpoints of the players near the ledger, so that a rebuild has little to read. */
+import type { EventEmitter } from '../events.js';
 import type { Sql } from '../postgres/client.js';
 import { checkpointPlayers } from '../postgres/recoveries.js';
+import { PeriodicService } from '../runtime/periodicService.js';
 
 const TURN_MS = 30_000;
 
-export interface CheckpointOptions {
-  /** No checkpoint is made before entries of so much time are to be accounted for, milliseconds. */
-  readonly everyMs: number;
-  readonly onMade: (players: number, seconds: number) => void;
-  readonly onError: (error: unknown) => void;
-}
-
-export class Checkpoints {
+export class Checkpoints extends PeriodicService {
+  readonly name = 'player checkpoints';
   readonly #sql: Sql;
-  readonly #options: CheckpointOptions;
-  #timer: NodeJS.Timeout | undefined;
-  #turn: Promise<void> = Promise.resolve();
+  readonly #everyMs: number;
+  readonly #events: EventEmitter;
 
-  constructor(sql: Sql, options: CheckpointOptions) {
+  /** @param everyMs no checkpoint is made before the ledger has entries of so much time that none covers, milliseconds. */
+  constructor(sql: Sql, everyMs: number, events: EventEmitter) {
+    super({ everyMs: TURN_MS, firstAfterMs: TURN_MS });
     this.#sql = sql;
-    this.#options = options;
+    this.#everyMs = everyMs;
+    this.#events = events;
   }
 
-  start(): void {
-    this.#timer = setTimeout(() => {
-      this.#turn = this.#make().finally(() => {
-        if (this.#timer !== undefined) this.start();
-      });
-    }, TURN_MS);
-  }
-
-  async stop(): Promise<void> {
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
-    await this.#turn;
-  }
-
-  async #make(): Promise<void> {
+  protected async turn(): Promise<void> {
     const started = performance.now();
     let made = 0;
-    try {
-      while (this.#timer !== undefined) {
-        const players = await checkpointPlayers(this.#sql, this.#options.everyMs);
-        if (players === undefined) break;
-        made += players;
-      }
-      if (made > 0) this.#options.onMade(made, (performance.now() - started) / 1000);
-    } catch (error) {
-      this.#options.onError(error);
+    while (!this.isStopped) {
+      const players = await checkpointPlayers(this.#sql, this.#everyMs);
+      if (players === undefined) break;
+      made += players;
     }
+    const seconds = (performance.now() - started) / 1000;
+    if (made > 0) this.#events.emit('PlayersCheckpointed', { players: made, seconds });
+  }
+
+  protected onTurnFailed(error: unknown): void {
+    this.#events.emit('TaskFailed', { task: 'player checkpoint', error });
   }
 }

@@ -2,6 +2,7 @@
  * Makes a cell ready for its new owner: looks whether Redis holds what the ledger knows, rebuilds it where it does not,
  * and lets the front ends deal. Every part can be repeated, by this worker or another.
  */
+import type { EventEmitter } from '../events.js';
 import { type CellLease, raiseFence } from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
 import { finishRecovery } from '../postgres/recoveries.js';
@@ -18,9 +19,7 @@ export interface PrepareParts extends RebuildOptions {
   readonly volatile: () => Promise<readonly string[]>;
   /** Rebuilds take turns. */
   readonly turn: Semaphore;
-  /** Told when a cell has to be rebuilt, and when that has ended; undefined: it failed. */
-  readonly onLost: (cell: number, reason: string) => void;
-  readonly onRebuilt: (cell: number, rebuilt: Rebuilt | undefined) => void;
+  readonly events: EventEmitter;
   /** Rebuild also what is another database's, or newer than Postgres: it is given up. */
   readonly isToReplace?: boolean;
 }
@@ -67,8 +66,9 @@ export async function prepareCell(parts: PrepareParts, leased: CellLease): Promi
         throw new ForeignError(finding.reason);
       }
   }
-  parts.onLost(lease.cell, finding.reason);
-  let rebuilt: Rebuilt | undefined;
+  const { cell } = lease;
+  parts.events.emit('RebuildStarted', { cell, reason: finding.reason });
+  let rebuilt: Rebuilt;
   try {
     parts.onFailpoint('recovery.detected');
     rebuilt = await parts.turn.run(async () => {
@@ -81,8 +81,11 @@ export async function prepareCell(parts: PrepareParts, leased: CellLease): Promi
       }
       return rebuild(parts, lease, owner, again);
     });
-    return rebuilt.lease;
-  } finally {
-    parts.onRebuilt(lease.cell, rebuilt);
+  } catch (error) {
+    parts.events.emit('RebuildFailed', { cell });
+    throw error;
   }
+  const { voided, players, requests, seconds } = rebuilt;
+  parts.events.emit('CellRebuilt', { cell, voided, players, requests, seconds });
+  return rebuilt.lease;
 }

@@ -1,4 +1,6 @@
 /** Watches whether the server may lose or evict what it acknowledged: its settings can be changed while it runs. */
+import { PeriodicService } from '../runtime/periodicService.js';
+import { HEALTHY, type Health, unhealthy } from '../runtime/service.js';
 import type { RedisClient } from './client.js';
 
 const TURN_MS = 1000;
@@ -26,35 +28,12 @@ export class Durability {
     return this.#volatile;
   }
 
-  /**
-   * Reads the settings now and then every second. While the server does not answer, what was found last holds.
-   * @param onChange told whenever the settings that let it lose data become others.
-   * @returns what ends the watch.
-   */
-  async watch(onChange: (volatile: readonly string[]) => void): Promise<() => void> {
-    let timer: NodeJS.Timeout | undefined;
-    let isEnded = false;
-    const turn = async (): Promise<void> => {
-      await this.#look(onChange);
-      if (!isEnded) timer = setTimeout(turn, TURN_MS);
-    };
-    await turn();
-    return () => {
-      isEnded = true;
-      clearTimeout(timer);
-    };
-  }
-
-  async #look(onChange: (volatile: readonly string[]) => void): Promise<void> {
-    let found: readonly string[];
-    try {
-      found = await this.find();
-    } catch {
-      return;
-    }
+  /** Reads the settings; while the server does not answer, what was found last holds. @returns whether they changed. */
+  async look(): Promise<boolean> {
+    const found = await this.find().catch(() => this.#volatile);
     const hasChanged = found.join() !== this.#volatile.join();
     this.#volatile = found;
-    if (hasChanged) onChange(found);
+    return hasChanged;
   }
 
   /** The settings that let the server lose data, as they are now. @throws where it does not answer. */
@@ -87,4 +66,40 @@ export class Durability {
       (line) => info.includes(line),
     );
   }
+}
+
+/** Looks at once, so that what may be lost is known before anything is served, and then every second. */
+export class DurabilityWatch extends PeriodicService {
+  readonly name = 'durability watch';
+  readonly #durability: Durability;
+  readonly #onChange: () => void;
+
+  /** @param onChange told whenever the settings that let the server lose data become others. */
+  constructor(durability: Durability, onChange: () => void) {
+    super({ everyMs: TURN_MS, firstAfterMs: TURN_MS });
+    this.#durability = durability;
+    this.#onChange = onChange;
+  }
+
+  override async start(): Promise<void> {
+    await this.takeTurn();
+    await super.start();
+  }
+
+  /** Does not wait for the look under way: nobody needs what it finds. */
+  override async stop(): Promise<void> {
+    void super.stop();
+  }
+
+  override health(): Health {
+    const { volatile } = this.#durability;
+    return volatile.length === 0 ? HEALTHY : unhealthy(volatile.join('; '));
+  }
+
+  protected async turn(): Promise<void> {
+    if (await this.#durability.look()) this.#onChange();
+  }
+
+  /** A look tells nothing of a server that does not answer. */
+  protected onTurnFailed(): void {}
 }

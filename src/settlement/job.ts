@@ -3,7 +3,10 @@
  * one make a report. What was due while no worker ran is made at the next start.
  */
 import { DAY_MS, shiftDay, startOf } from '../domain/settlement.js';
+import type { EventEmitter } from '../events.js';
 import type { UnsettledDay } from '../postgres/settlements.js';
+import { PeriodicService } from '../runtime/periodicService.js';
+import { HEALTHY, type Health, unhealthy } from '../runtime/service.js';
 import { dueDay } from './schedule.js';
 import type { Settlements } from './settlements.js';
 
@@ -12,37 +15,26 @@ const TURN_MS = 60_000;
 export interface JobOptions {
   /** Cron expression, UTC: at these moments the days before become due. */
   readonly cron: string;
-  /** A report could not be made; it comes again with the next turn. `undefined`: none could be looked for. */
-  readonly onFault: (error: unknown, day: UnsettledDay | undefined) => void;
+  readonly events: EventEmitter;
 }
 
-export class SettlementJob {
+export class SettlementJob extends PeriodicService {
+  readonly name = 'settlement';
   readonly #settlements: Settlements;
   readonly #options: JobOptions;
-  #timer: NodeJS.Timeout | undefined;
-  #turn: Promise<void> = Promise.resolve();
-  #stopped = false;
   /** Every report up to this day is there: what was made is not looked at again. */
   #settledThrough: string | undefined;
   #oldestUnsettled: string | undefined;
   #failing = 0;
 
   constructor(settlements: Settlements, options: JobOptions) {
+    super({ everyMs: TURN_MS, firstAfterMs: 0 });
     this.#settlements = settlements;
     this.#options = options;
   }
 
-  start(): void {
-    this.#turn = this.turn().finally(() => {
-      if (!this.#stopped) this.#timer = setTimeout(() => this.start(), TURN_MS);
-    });
-  }
-
-  /** Resolves once the report that is being made is made. */
-  async stop(): Promise<void> {
-    this.#stopped = true;
-    clearTimeout(this.#timer);
-    await this.#turn;
+  override health(): Health {
+    return this.#failing === 0 ? HEALTHY : unhealthy(`${this.#failing} settlement reports could not be made`);
   }
 
   /** For how long the oldest day that has no complete report, and should have, has been over; 0 where there is none. */
@@ -56,17 +48,18 @@ export class SettlementJob {
     return this.#failing;
   }
 
-  /** Makes what is due now. Never rejects. */
+  /** Makes what is due now. Failures are events. */
   async turn(): Promise<void> {
     const { cron } = this.#options;
     let failed = 0;
-    const onFault: JobOptions['onFault'] = (error, day) => {
+    const onFault = (error: unknown, day: UnsettledDay | undefined): void => {
       failed++;
-      this.#options.onFault(error, day);
+      const { partnerId, date } = day ?? {};
+      this.#tell(error, partnerId === undefined || date === undefined ? {} : { partnerId, date });
     };
     try {
       const through = dueDay(cron, this.#settlements.now());
-      const told = { isStopped: (): boolean => this.#stopped, onFault };
+      const told = { isStopped: (): boolean => this.isStopped, onFault };
       const oldest = await this.#settlements.settle(this.#settledThrough, through, told);
       this.#oldestUnsettled = oldest;
       this.#settledThrough = oldest === undefined ? through : shiftDay(oldest, -1);
@@ -74,5 +67,13 @@ export class SettlementJob {
       onFault(error, undefined);
     }
     this.#failing = failed;
+  }
+
+  protected onTurnFailed(error: unknown): void {
+    this.#tell(error, {});
+  }
+
+  #tell(error: unknown, day: { readonly partnerId?: number; readonly date?: string }): void {
+    this.#options.events.emit('SettlementFailed', { error, ...day });
   }
 }

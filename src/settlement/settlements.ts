@@ -9,6 +9,7 @@
 import { firstIdAt } from '../domain/entryId.js';
 import { ApiError, ERRORS } from '../domain/errors.js';
 import { DAY_MS, dayOf, shiftDay, startOf } from '../domain/settlement.js';
+import type { EventEmitter } from '../events.js';
 import type { OnReport, StoredReport, UnsettledDay } from '../postgres/settlements.js';
 import type { Store } from '../postgres/store.js';
 import type { RedisNodes } from '../redis/nodes.js';
@@ -19,9 +20,7 @@ export interface SettlementOptions {
   readonly now?: () => Date;
   /** Called in the transaction that makes a complete report; absent: the partner is told. */
   readonly onReport?: OnReport;
-  readonly onMade?: (report: StoredReport) => void;
-  /** Redis could not be asked whether a day is complete: it is taken not to be. */
-  readonly onUnknown: (error: unknown) => void;
+  readonly events: EventEmitter;
 }
 
 export interface SettleObserver {
@@ -127,7 +126,7 @@ export class Settlements {
     date: string,
     how: { readonly actor: string; readonly isDue: boolean; readonly isComplete: boolean },
   ): Promise<StoredReport | 'acknowledged' | 'not-due'> {
-    const { store, onReport, onMade } = this.#options;
+    const { store, onReport, events } = this.#options;
     const startMs = startOf(date);
     const endMs = startMs + DAY_MS;
     const made = await store.makeReport(
@@ -142,7 +141,11 @@ export class Settlements {
       },
       onReport,
     );
-    if (typeof made !== 'string') onMade?.(made);
+    if (typeof made !== 'string') {
+      const { status, integrityHash, report } = made;
+      const { reportDate, revision } = report;
+      events.emit('SettlementReportMade', { partnerId, reportDate, revision, status, integrityHash });
+    }
     return made;
   }
 
@@ -164,7 +167,8 @@ export class Settlements {
       // It was the right Redis that was asked, all the time.
       return await outbox.isOpen(booked.epoch);
     } catch (error) {
-      this.#options.onUnknown(error);
+      // Taken not to be complete.
+      this.#options.events.emit('TaskFailed', { task: 'day completeness check', error });
       return false;
     }
   }

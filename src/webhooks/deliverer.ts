@@ -12,6 +12,7 @@
  * however many they are. A result is kept until it is written down.
  */
 import { setImmediate } from 'node:timers/promises';
+import type { EventEmitter } from '../events.js';
 import type { Sql } from '../postgres/client.js';
 import {
   type AttemptResult,
@@ -21,13 +22,14 @@ import {
   releaseLeases,
   settleAttempts,
 } from '../postgres/deliveries.js';
+import { HEALTHY, type Health, type Service, unhealthy } from '../runtime/service.js';
+import { withTimeout } from '../runtime/withTimeout.js';
 import type { Outcome, Sender, Sending } from './sender.js';
 
 export interface DelivererOptions {
   /** Waits after the first, second, … failed attempt. */
   readonly retryDelaysMs: readonly number[];
-  readonly onAttempt: (attempt: { due: DueDelivery; outcome: Outcome; seconds: number }) => void;
-  readonly onError: (error: unknown) => void;
+  readonly events: EventEmitter;
 }
 
 /** Of one webhook under way at a time, in this process. */
@@ -45,6 +47,8 @@ const RETRY_MS = 250;
 /** A delivery whose worker was killed is due again after this. */
 const LEASE_MS = 6000;
 const PROLONG_MS = 2000;
+/** At a stop the attempts under way may take so long; then they are made again, elsewhere or later. */
+const DELIVER_AT_STOP_MS = 2000;
 
 interface UnderWay {
   readonly started: number;
@@ -52,7 +56,8 @@ interface UnderWay {
   readonly sending: Sending;
 }
 
-export class Deliverer {
+export class Deliverer implements Service {
+  readonly name = 'webhook deliveries';
   readonly #sql: Sql;
   readonly #sender: Sender;
   readonly #options: DelivererOptions;
@@ -62,6 +67,8 @@ export class Deliverer {
   #results: AttemptResult[] = [];
   #prolongedAt = 0;
   #isStopping = false;
+  /** Of the newest look for due deliveries; undefined: it succeeded. */
+  #problem: string | undefined;
   #loop: Promise<void> = Promise.resolve();
   #isWoken = false;
   #wake: () => void = () => {};
@@ -72,8 +79,12 @@ export class Deliverer {
     this.#options = options;
   }
 
-  start(): void {
+  async start(): Promise<void> {
     this.#loop = this.#run();
+  }
+
+  health(): Health {
+    return this.#problem === undefined ? HEALTHY : unhealthy(this.#problem);
   }
 
   /** Looks for due deliveries now: some may have been recorded. */
@@ -86,27 +97,20 @@ export class Deliverer {
     return this.#underWay.size;
   }
 
-  /** Begins no attempt any more; those under way have until the deadline, then others make them again. */
-  async stop(deadlineMs: number): Promise<void> {
+  /** Begins no attempt any more; those under way have two seconds, then others make them again. */
+  async stop(): Promise<void> {
     this.#isStopping = true;
     this.wake();
     await this.#loop;
     const all = Promise.all([...this.#underWay.values()].map(({ sending }) => sending.outcome));
-    let timer: NodeJS.Timeout | undefined;
-    await Promise.race([
-      all,
-      new Promise((resolve) => {
-        timer = setTimeout(resolve, deadlineMs);
-      }),
-    ]);
-    clearTimeout(timer);
+    await withTimeout(all, DELIVER_AT_STOP_MS).catch(() => {});
     for (const { sending } of this.#underWay.values()) sending.giveUp();
     await all;
     try {
       await this.#settle();
       if (this.#underWay.size > 0) await releaseLeases(this.#sql, [...this.#underWay.keys()]);
     } catch (error) {
-      this.#options.onError(error);
+      this.#tell(error);
     }
   }
 
@@ -117,15 +121,22 @@ export class Deliverer {
       try {
         await this.#settle();
         await this.#prolong();
-        if ((await this.#claim()) > 0) continue;
+        const begun = await this.#claim();
+        this.#problem = undefined;
+        if (begun > 0) continue;
       } catch (error) {
-        this.#options.onError(error);
+        this.#tell(error);
         // Not before its time, even where attempts come back meanwhile.
         await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
         pauseMs = 0;
       }
       await this.#pause(pauseMs);
     }
+  }
+
+  #tell(error: unknown): void {
+    this.#problem = error instanceof Error ? error.message : String(error);
+    this.#options.events.emit('TaskFailed', { task: 'webhook delivery', error });
   }
 
   #pause(ms: number): Promise<void> {
@@ -201,9 +212,27 @@ export class Deliverer {
       const tookMs = performance.now() - started;
       if (tookMs > SLOW_MS) this.#slow.add(due.webhookId);
       else this.#slow.delete(due.webhookId);
-      this.#options.onAttempt({ due, outcome, seconds: tookMs / 1000 });
+      this.#tellAttempt(due, outcome, tookMs / 1000);
       this.#results.push({ deliveryId: due.deliveryId, attempt: due.attempts + 1, atMs, ...outcome });
       this.wake();
+    });
+  }
+
+  #tellAttempt(due: DueDelivery, outcome: Outcome, seconds: number): void {
+    const { deliveryId, webhookId, event, maxAttempts } = due;
+    const { isDelivered, responseStatus, error } = outcome;
+    const attempt = due.attempts + 1;
+    const result = isDelivered ? 'delivered' : attempt < maxAttempts ? 'failed' : 'exhausted';
+    const { events } = this.#options;
+    events.emit('DeliveryAttempted', {
+      deliveryId,
+      webhookId,
+      event,
+      attempt,
+      result,
+      responseStatus,
+      error,
+      seconds,
     });
   }
 }

@@ -1,47 +1,35 @@
 /** Looks from time to time for API keys that near their expiry. Any number of workers may: each notice is given once. */
+import type { EventEmitter } from '../events.js';
 import type { Sql } from '../postgres/client.js';
 import { noticeExpiringKeys } from '../postgres/notices.js';
+import { PeriodicService } from '../runtime/periodicService.js';
 
 export interface KeyExpiryOptions {
   readonly everyMs: number;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
-  /** So many deliveries were recorded. */
-  readonly onEvents: (deliveries: number) => void;
-  readonly onError: (error: unknown) => void;
+  readonly events: EventEmitter;
 }
 
-export class KeyExpiry {
+export class KeyExpiry extends PeriodicService {
+  readonly name = 'API key expiry';
   readonly #sql: Sql;
   readonly #options: KeyExpiryOptions;
-  #timer: NodeJS.Timeout | undefined;
-  #turn: Promise<void> = Promise.resolve();
 
   constructor(sql: Sql, options: KeyExpiryOptions) {
+    // The first look comes at once: the last one may be long ago.
+    super({ everyMs: options.everyMs, firstAfterMs: 0 });
     this.#sql = sql;
     this.#options = options;
   }
 
-  /** Looks at once, since the last look may be long ago, and then each time. */
-  start(): void {
-    const look = (): void => {
-      this.#turn = this.#turn.then(() => this.#look());
-    };
-    this.#timer = setInterval(look, this.#options.everyMs);
-    look();
+  protected async turn(): Promise<void> {
+    const { now, events } = this.#options;
+    const deliveries = await noticeExpiringKeys(this.#sql, new Date(now()));
+    if (deliveries > 0) events.emit('EventsRecorded', { deliveries });
   }
 
-  async stop(): Promise<void> {
-    clearInterval(this.#timer);
-    await this.#turn;
-  }
-
-  async #look(): Promise<void> {
-    try {
-      const deliveries = await noticeExpiringKeys(this.#sql, new Date(this.#options.now()));
-      if (deliveries > 0) this.#options.onEvents(deliveries);
-    } catch (error) {
-      this.#options.onError(error);
-    }
+  protected onTurnFailed(error: unknown): void {
+    this.#options.events.emit('TaskFailed', { task: 'API key expiry check', error });
   }
 }

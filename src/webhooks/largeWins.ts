@@ -5,8 +5,8 @@ import type { SpinIds } from '../domain/spinId.js';
 import type { NewEvent } from '../domain/webhook.js';
 import type { LargeWin } from '../ledger/transcoder.js';
 
-export interface LargeWinServices {
-  readonly spinIds: SpinIds;
+/** What is asked of the catalog. */
+export interface LargeWinCatalog {
   largeWinThreshold(partnerId: number): number | undefined;
   game(gameId: number): Game | undefined;
   /** Reads what changed; partner or game may have been made a moment ago, elsewhere. */
@@ -15,17 +15,17 @@ export interface LargeWinServices {
 
 /** Tells the large wins from what may be some. @throws where the catalog can't be read, or lacks what was spun. */
 export async function largeWinEvents(
-  services: LargeWinServices,
+  spinIds: SpinIds,
+  catalog: LargeWinCatalog,
   wins: readonly LargeWin[],
 ): Promise<NewEvent[]> {
-  const { spinIds, largeWinThreshold, game } = services;
   const isKnown = ({ partnerId, gameId }: LargeWin): boolean =>
-    largeWinThreshold(partnerId) !== undefined && game(gameId) !== undefined;
-  if (!wins.every(isKnown)) await services.refresh();
+    catalog.largeWinThreshold(partnerId) !== undefined && catalog.game(gameId) !== undefined;
+  if (!wins.every(isKnown)) await catalog.refresh();
   const events: NewEvent[] = [];
   for (const { entryId, partnerId, gameId, playerId, requestId, outcomeCode, payoutMicros, timeMs } of wins) {
-    const threshold = largeWinThreshold(partnerId);
-    const fragment = game(gameId)?.fragments[outcomeCode];
+    const threshold = catalog.largeWinThreshold(partnerId);
+    const fragment = catalog.game(gameId)?.fragments[outcomeCode];
     if (threshold === undefined || fragment === undefined) {
       throw new Error(`The outcome ${outcomeCode} of game ${gameId} of partner ${partnerId} is not known`);
     }

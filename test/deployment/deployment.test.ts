@@ -12,8 +12,9 @@ import { parse } from 'yaml';
 import { Environment, readConfig } from '../../src/config.js';
 import { freePort } from '../../src/embedded/index.js';
 import { findRedisProgram, redisEnvironment } from '../../src/embedded/redisServer.js';
+import { closing } from '../../src/runtime/service.js';
+import { ServiceGroup } from '../../src/runtime/serviceGroup.js';
 import { openRedis } from '../../src/stores.js';
-import { Undo } from '../../src/undo.js';
 import { dockerfile } from '../support/dockerfile.js';
 import { ROOT } from '../support/root.js';
 import { until } from '../support/wait.js';
@@ -206,13 +207,13 @@ describe('docker-compose.yml', () => {
 });
 
 describe('the Redis of docker-compose.yml', () => {
-  const undo = new Undo(pino({ level: 'silent' }));
-  afterAll(() => undo.run());
+  const opened = new ServiceGroup('test', pino({ level: 'silent' }));
+  afterAll(() => opened.stop());
 
   test('keeps what it acknowledges: the service starts on it', async () => {
     const { file, ...program } = await findRedisProgram(join(ROOT, '.cache'), () => {});
     const dir = await mkdtemp(join(tmpdir(), 'spindle-compose-'));
-    undo.add(() => rm(dir, { recursive: true }));
+    await opened.add(closing('folder', () => rm(dir, { recursive: true })));
     const port = await freePort();
     const [name, ...args] = services.redis!.command!.split(/\s+/).map((word) => (word === '""' ? '' : word));
     expect(name).toBe('redis-server');
@@ -221,15 +222,16 @@ describe('the Redis of docker-compose.yml', () => {
       stdio: 'ignore',
     });
     const ended = once(server, 'exit');
-    undo.add(() => {
+    const end = (): Promise<unknown> => {
       server.kill('SIGTERM');
       return ended;
-    });
+    };
+    await opened.add(closing('Redis', end));
     const url = new URL(settings('http').REDIS_URL!);
     url.hostname = '127.0.0.1';
     url.port = String(port);
     await until(async () => {
-      const attempt = new Undo(pino({ level: 'silent' }));
+      const attempt = new ServiceGroup('attempt', pino({ level: 'silent' }));
       try {
         await openRedis(url.href, settings('http'), pino({ level: 'silent' }), attempt);
         return true;
@@ -237,7 +239,7 @@ describe('the Redis of docker-compose.yml', () => {
         expect((error as Error).message).toMatch(/can't be reached/);
         return false;
       } finally {
-        await attempt.run();
+        await attempt.stop();
       }
     }, 'Redis answers');
   });

@@ -154,7 +154,7 @@ describe('a log at its most talkative', () => {
       won = (answer.outcome as { payoutUsd: number }).payoutUsd > 0;
     }
     await until(
-      () => lines().some(({ msg }) => msg === 'a delivery of a webhook has failed for good'),
+      () => lines().some(({ msg }) => msg === 'webhook delivery failed permanently'),
       'the delivery has failed for good',
     );
   });
@@ -350,18 +350,18 @@ describe('what is passed to the log by mistake', () => {
         .split('\n')
         .map((line) => JSON.parse(line) as Line & { cell?: number });
     for (let cell = 0; cell < 256; cell++) {
-      log.error({ cell }, 'a cell is rebuilt');
-      log.fatal({ cell, reason: 'x' }, 'the ledger of a cell is halted');
-      log.warn({ cell, err: new Error('x') }, 'a flush failed');
+      log.error({ cell }, 'cell rebuilt');
+      log.fatal({ cell, reason: 'x' }, 'cell halted');
+      log.warn({ cell, err: new Error('x') }, 'flush failed; will retry');
     }
     const of = (msg: string) => all().filter((line) => line.msg === msg);
-    expect(of('a cell is rebuilt').length).toBe(256);
-    expect(of('the ledger of a cell is halted').length).toBe(256);
-    expect(of('a flush failed').length).toBe(5);
-    await until(() => of('a flush failed').length === 6, 'the second is over');
-    expect(of('a flush failed').at(-1)).toMatchObject({ cell: 255, unsaid: 250 });
-    log.warn({ cell: 1, err: new Error('x') }, 'a flush failed');
-    expect(of('a flush failed').at(-1)!.unsaid).toBeUndefined();
+    expect(of('cell rebuilt').length).toBe(256);
+    expect(of('cell halted').length).toBe(256);
+    expect(of('flush failed; will retry').length).toBe(5);
+    await until(() => of('flush failed; will retry').length === 6, 'the second is over');
+    expect(of('flush failed; will retry').at(-1)).toMatchObject({ cell: 255, unsaid: 250 });
+    log.warn({ cell: 1, err: new Error('x') }, 'flush failed; will retry');
+    expect(of('flush failed; will retry').at(-1)!.unsaid).toBeUndefined();
   });
 });
 

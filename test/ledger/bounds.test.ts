@@ -289,7 +289,7 @@ describe('at a bound', () => {
         }
         await until(async () => codeOf(await witness.spin(service, true)) === '200', 'spins go on');
         await until(() => ready(service), 'the service is ready');
-        expect(service.lines.filter(({ msg }) => msg === 'a cell is rebuilt')).toEqual([]);
+        expect(service.lines.filter(({ msg }) => msg === 'cell rebuilt')).toEqual([]);
       },
     );
   });

@@ -151,7 +151,7 @@ describe('the daily reports', () => {
         onReport: async (_tx, { report }) => {
           if (report.reportDate === shift(today, -2) && faults.length === 0) throw new Error('no event');
         },
-        onFault: (error, day) => faults.push(`${error} ${day?.date}`),
+        onFailed: ({ error, date }) => faults.push(`${error} ${date}`),
       });
       await job.turn();
       expect(faults).toEqual([`Error: no event ${shift(today, -2)}`]);

@@ -3,8 +3,9 @@ import { createHash } from 'node:crypto';
 import type { Redis } from 'ioredis';
 import type postgres from 'postgres';
 import { firstIdAt } from '../../src/domain/entryId.js';
+import { type Events, newEvents } from '../../src/events.js';
 import { connectPostgres } from '../../src/postgres/client.js';
-import type { OnReport, UnsettledDay } from '../../src/postgres/settlements.js';
+import type { OnReport } from '../../src/postgres/settlements.js';
 import { openStore } from '../../src/postgres/store.js';
 import { cellKey } from '../../src/redis/keys.js';
 import { SettlementJob } from '../../src/settlement/job.js';
@@ -59,22 +60,25 @@ export interface TestWorker {
 export async function settlementWorker(
   stores: TestStores,
   date: string,
-  more: { onReport?: OnReport; onFault?: (error: unknown, day: UnsettledDay | undefined) => void } = {},
+  more: { onReport?: OnReport; onFailed?: (failed: Events['SettlementFailed']) => void } = {},
 ): Promise<TestWorker> {
   const redis = await openNodes(stores.redisUrl);
   const sql = connectPostgres(stores.databaseUrl, { max: 2, name: 'test', onError: () => {} });
   const fail = (error: unknown): never => {
     throw error;
   };
+  const events = newEvents(fail);
+  events.on('TaskFailed', ({ error }) => fail(error));
+  events.on('SettlementFailed', more.onFailed ?? (({ error }) => fail(error)));
   const settlements = new Settlements({
     store: openStore(sql),
     nodes: redis.nodes,
     now: () => new Date(startOf(date) + 2 * 3_600_000),
-    onUnknown: fail,
+    events,
     ...(more.onReport === undefined ? {} : { onReport: more.onReport }),
   });
   return {
-    job: new SettlementJob(settlements, { cron: '0 2 * * *', onFault: more.onFault ?? fail }),
+    job: new SettlementJob(settlements, { cron: '0 2 * * *', events }),
     settlements,
     async end() {
       redis.close();

@@ -5,100 +5,15 @@
  * Each process is scraped by itself. What it did is to be summed over processes; what is so of a cell is said by the worker
  * that writes the cell, and to be summed, too; what is so of a store is said by each worker alike: the largest is taken.
  */
-import { createServer, type Server } from 'node:http';
 import { performance } from 'node:perf_hooks';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, type Metric, Registry } from 'prom-client';
-import { ERRORS } from './domain/errors.js';
+import { ERRORS } from '../domain/errors.js';
+import { FastHistogram } from './fastHistogram.js';
+import { inTime, type Sample, Scraped, type Series } from './scraped.js';
 
 const LATENCY_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
-/** Prometheus waits ten seconds for a scrape, and whoever looks by hand less. */
-const SCRAPE_PATIENCE_MS = 500;
 const LAG_BUCKETS = [0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75, 1, 2.5, 5, 15, 60, 300, 1800];
 const BATCH_BUCKETS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
-
-type Labels = Record<string, string | number>;
-interface Sample {
-  readonly labels: Labels;
-  readonly metricName?: string;
-  readonly value: number;
-}
-
-/** A metric whose samples are made when it is scraped, as prom-client's registry takes it. */
-class Scraped {
-  readonly aggregator = 'sum';
-
-  constructor(
-    readonly name: string,
-    readonly help: string,
-    readonly type: 'gauge' | 'counter' | 'histogram',
-    readonly read: () => Promise<Sample[]> | Sample[],
-  ) {}
-
-  async get() {
-    const { name, help, type, aggregator } = this;
-    return { name, help, type, aggregator, values: await this.read() };
-  }
-}
-
-interface Buckets {
-  readonly counts: Float64Array;
-  sum: number;
-  count: number;
-}
-
-/** A histogram whose series are told apart by a text and, where it has them, a class of status; an observation costs a short scan. */
-class FastHistogram {
-  readonly #series = new Map<string, (Buckets | undefined)[]>();
-  readonly #label: string;
-  readonly #bounds: readonly number[];
-
-  constructor(label: string, bounds: readonly number[]) {
-    this.#label = label;
-    this.#bounds = bounds;
-  }
-
-  observe(labelValue: string, value: number, statusClass = 0): void {
-    let classes = this.#series.get(labelValue);
-    if (classes === undefined) {
-      classes = new Array<Buckets | undefined>(6).fill(undefined);
-      this.#series.set(labelValue, classes);
-    }
-    let series = classes[statusClass];
-    if (series === undefined) {
-      series = { counts: new Float64Array(this.#bounds.length), sum: 0, count: 0 };
-      classes[statusClass] = series;
-    }
-    series.sum += value;
-    series.count++;
-    for (let i = 0; i < this.#bounds.length; i++) {
-      if (value <= this.#bounds[i]!) {
-        series.counts[i]!++;
-        return;
-      }
-    }
-  }
-
-  samples(name: string): Sample[] {
-    const samples: Sample[] = [];
-    for (const [labelValue, classes] of this.#series) {
-      classes.forEach((series, statusClass) => {
-        if (series === undefined) return;
-        const labels: Labels = { [this.#label]: labelValue };
-        if (statusClass > 0) labels.status = `${statusClass}xx`;
-        const metricName = `${name}_bucket`;
-        let cumulated = 0;
-        this.#bounds.forEach((le, i) => {
-          cumulated += series.counts[i]!;
-          samples.push({ labels: { ...labels, le }, metricName, value: cumulated });
-        });
-        samples.push({ labels: { ...labels, le: '+Inf' }, metricName, value: series.count });
-        samples.push({ labels, metricName: `${name}_sum`, value: series.sum });
-        samples.push({ labels, metricName: `${name}_count`, value: series.count });
-      });
-    }
-    return samples;
-  }
-}
 
 /** What a spin may be answered with that spends the error budget: there from the start, so that the first one counts. */
 const SPIN_FAILURES = [
@@ -279,7 +194,7 @@ export class Metrics {
   /** The same of what a store tells; absent where it does not tell in time. */
   asked(type: 'gauge' | 'counter', name: string, help: string, read: () => Promise<number>): void {
     const sample = async (): Promise<Sample> => ({ labels: {}, value: await read() });
-    this.#register(new Scraped(name, help, type, () => soon(sample().then((only) => [only]))));
+    this.#register(new Scraped(name, help, type, () => inTime(sample().then((only) => [only]))));
   }
 
   /** A gauge with one label, whose series are asked for at each scrape; it has none where a store does not tell in time. */
@@ -310,7 +225,7 @@ export class Metrics {
 
   #by(type: 'gauge' | 'counter', name: string, help: string, label: string, read: Series): void {
     const samples = async (): Promise<Sample[]> =>
-      (await soon(read()))
+      (await inTime(read()))
         .filter(([, value]) => value !== undefined)
         .map(([labelValue, value]) => ({ labels: { [label]: labelValue }, value: value! }));
     this.#register(new Scraped(name, help, type, samples));
@@ -323,56 +238,4 @@ export class Metrics {
   #register(metric: Scraped): void {
     this.registry.registerMetric(metric as unknown as Metric);
   }
-}
-
-/** Series by the value of their label; one without a value is left out. */
-type Series = () => Promise<[string | number, number | undefined][]>;
-
-/** All metrics of a scrape are read in one turn of the event loop: those that share a look at a store look once. */
-export function sharedLook<T>(look: () => Promise<T>): () => Promise<T> {
-  let looking: Promise<T> | undefined;
-  return () => {
-    looking ??= look().finally(() => {
-      looking = undefined;
-    });
-    return looking;
-  };
-}
-
-/** A store that hangs must not hold up what the scrape knows without it. */
-async function soon<T>(series: Promise<T[]>): Promise<T[]> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<T[]>((resolve) => {
-    timer = setTimeout(() => resolve([]), SCRAPE_PATIENCE_MS);
-  });
-  try {
-    return await Promise.race([series.catch(() => []), late]);
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
-/** Serves GET /metrics and GET /healthz. @throws where the port can't be had. */
-export function serveMetrics(metrics: Metrics, host: string, port: number): Promise<Server> {
-  const server = createServer((request, response) => {
-    // Of a process without an API, too: that it lives.
-    if (request.url === '/healthz') {
-      response.end();
-      return;
-    }
-    if (request.url !== '/metrics') {
-      response.writeHead(404).end();
-      return;
-    }
-    metrics.registry.metrics().then(
-      (text) => response.writeHead(200, { 'Content-Type': metrics.registry.contentType }).end(text),
-      (error: unknown) => response.writeHead(500).end(String(error)),
-    );
-  });
-  return new Promise((resolve, reject) => {
-    server.once('error', () =>
-      reject(new Error(`Port ${port} of ${host} (METRICS_PORT) is in use or can't be listened on`)),
-    );
-    server.listen(port, host, () => resolve(server));
-  });
 }

@@ -1,0 +1,46 @@
+/** Writes what happened into the log (docs/operations.md, "The log"). */
+import type { Logger } from 'pino';
+import type { EventEmitter } from './events.js';
+
+export function subscribeLog(events: EventEmitter, log: Logger, isVolatileRedisServed: boolean): void {
+  events.on('TaskFailed', ({ task, error, ...about }) =>
+    log.warn({ err: error, ...about }, `${task} failed; will retry`),
+  );
+  events.on('CatalogStale', ({ error }) =>
+    log.warn({ err: error }, 'catalog cannot be read; using the last known state'),
+  );
+  events.on('CatalogRecovered', () => log.warn('catalog is read again'));
+  subscribeCellLog(events, log);
+  events.on('PlayersCheckpointed', (made) => log.debug(made, 'player checkpoint completed'));
+  events.on('SettlementReportMade', (report) => log.info(report, 'settlement report made'));
+  events.on('SettlementFailed', ({ error, ...day }) =>
+    log.error({ err: error, ...day }, 'settlement report failed; will retry'),
+  );
+  events.on('DeliveryAttempted', ({ result, seconds: _, ...attempt }) => {
+    if (result === 'exhausted') log.warn(attempt, 'webhook delivery failed permanently');
+    // The history has each attempt, too, and a receiver that is away makes thousands of them.
+    else if (result === 'failed') log.debug(attempt, 'webhook delivery attempt failed');
+  });
+  events.on('DurabilityChanged', ({ volatile }) => {
+    if (volatile.length === 0) log.warn('Redis is durable again');
+    else log.error({ volatile, isServed: isVolatileRedisServed }, 'Redis may lose acknowledged writes');
+  });
+}
+
+function subscribeCellLog(events: EventEmitter, log: Logger): void {
+  /** A cell is refused at every try; that is said once. */
+  const refused = new Set<number>();
+  events.on('CellRefused', ({ cell, reason }) => {
+    if (!refused.has(cell)) log.fatal({ cell, reason }, 'cell refused');
+    refused.add(cell);
+  });
+  events.on('CellAcquired', ({ lease: { cell } }) => {
+    if (refused.delete(cell)) log.warn({ cell }, 'refused cell is served again');
+  });
+  events.on('CellLost', ({ cell }) => log.info({ cell }, 'cell released'));
+  events.on('CellHalted', ({ cell, reason }) => log.fatal({ cell, reason }, 'cell halted'));
+  events.on('RebuildStarted', ({ cell, reason }) =>
+    log.error({ cell, reason }, 'Redis lost the data of a cell; rebuilding it from the ledger'),
+  );
+  events.on('CellRebuilt', (rebuilt) => log.error(rebuilt, 'cell rebuilt'));
+}

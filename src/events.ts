@@ -1,0 +1,130 @@
+/**
+ * What happens in the process, as events: what each says, and nothing of who listens. Metrics, log lines and the services that
+ * react subscribe; what is asked (a threshold, the games of a cell) is no event.
+ */
+import type { GameTotals } from './postgres/bookedTotals.js';
+import type { CatalogGame } from './postgres/catalog.js';
+import type { CellLease } from './postgres/cells.js';
+import { Emitter } from './runtime/emitter.js';
+
+/** What was booked of a game; `spins` is a number where few are told. */
+export type BookedGame = Omit<GameTotals, 'spins'> & { readonly spins: number | bigint };
+
+/** What a flush saw of a game: it is now at `nextIndex`. */
+export interface Consumption {
+  readonly gameId: number;
+  readonly nextIndex: number;
+  readonly count: number;
+}
+
+/** Work that is repeated until it succeeds. */
+export type BackgroundTask =
+  | 'flush'
+  | 'cell lease renewal'
+  | 'cell preparation'
+  | 'block replenishment'
+  | 'cleanup'
+  | 'player checkpoint'
+  | 'day completeness check'
+  | 'webhook delivery'
+  | 'API key expiry check';
+
+export interface Events {
+  /** A background task failed and is tried again. */
+  TaskFailed: {
+    readonly task: BackgroundTask;
+    readonly error: unknown;
+    readonly cell?: number;
+    readonly gameId?: number;
+  };
+
+  /** One transaction booked the entries of a cell after `from`, up to and with `to`. */
+  LedgerCommitted: {
+    readonly cell: number;
+    readonly from: bigint;
+    readonly to: bigint;
+    readonly games: readonly BookedGame[];
+    readonly entries: number;
+    readonly seconds: number;
+    /** Age of the oldest entry when it was committed. */
+    readonly lagSeconds: number;
+  };
+  /** Every entry of the cell up to the cursor is in the ledger. */
+  CursorAdvanced: { readonly lease: CellLease; readonly cursor: bigint };
+  /** The ledger has booked these games up to an index. */
+  OutcomesConsumed: { readonly cell: number; readonly games: readonly Consumption[] };
+  /** A commit whose answer was lost moved the cursor: what it consumed is unknown here. */
+  CommitFoundLater: { readonly cell: number };
+  /** This worker's flusher writes the cell no more, though it was not told to stop. */
+  CellGivenUp: { readonly cell: number };
+  /** The ledger of a cell contradicts its outbox. Nothing is booked or dealt until people decide. */
+  CellHalted: { readonly cell: number; readonly reason: string };
+  /** Events for webhooks were committed, with so many deliveries. */
+  EventsRecorded: { readonly deliveries: number };
+
+  /** This worker leased the cell, and Redis is what the ledger knows: the cell may be written. */
+  CellAcquired: { readonly lease: CellLease };
+  CellLost: { readonly cell: number };
+  /** Redis holds what people must decide about; said at every try. */
+  CellRefused: { readonly cell: number; readonly reason: string };
+  /** Redis lost what it held of a cell; the cell is rebuilt from the ledger. */
+  RebuildStarted: { readonly cell: number; readonly reason: string };
+  RebuildFailed: { readonly cell: number };
+  CellRebuilt: {
+    readonly cell: number;
+    /** Outcomes given up because nobody knows whether they were dealt. */
+    readonly voided: number;
+    readonly players: number;
+    readonly requests: number;
+    readonly seconds: number;
+  };
+  PlayersCheckpointed: { readonly players: number; readonly seconds: number };
+
+  /** Games are new, or have changed. */
+  GamesChanged: { readonly games: readonly CatalogGame[] };
+  /** The catalog can't be read any more; what is known stays known. */
+  CatalogStale: { readonly error: unknown };
+  /** It is read again. */
+  CatalogRecovered: Record<never, never>;
+  /** A block is made, leased and loaded. */
+  BlockMade: {
+    readonly gameId: number;
+    readonly outcomes: number;
+    /** In a thread. */
+    readonly makeSeconds: number;
+    readonly totalSeconds: number;
+  };
+
+  SettlementReportMade: {
+    readonly partnerId: number;
+    /** YYYY-MM-DD, UTC. */
+    readonly reportDate: string;
+    readonly revision: number;
+    readonly status: string;
+    readonly integrityHash: string;
+  };
+  /** A report that is due could not be made, or without a day: none could be looked for. It is tried again. */
+  SettlementFailed: { readonly error: unknown; readonly partnerId?: number; readonly date?: string };
+
+  DeliveryAttempted: {
+    readonly deliveryId: string;
+    readonly webhookId: number;
+    readonly event: string;
+    /** 1: the first. */
+    readonly attempt: number;
+    readonly result: 'delivered' | 'failed' | 'exhausted';
+    /** Null: no answer came. */
+    readonly responseStatus: number | null;
+    readonly error: string | null;
+    readonly seconds: number;
+  };
+
+  /** The settings that let Redis lose what it acknowledges are others now; none: it keeps everything. */
+  DurabilityChanged: { readonly volatile: readonly string[] };
+}
+
+export type EventEmitter = Emitter<Events>;
+
+/** @param onHandlerError told of a handler that threw. */
+export const newEvents = (onHandlerError: (error: unknown, event: string) => void): EventEmitter =>
+  new Emitter<Events>(onHandlerError);

@@ -1,0 +1,62 @@
+/** A histogram for the spin path: an observation costs nanoseconds, and prom-client gets the samples when it is scraped. */
+import type { Labels, Sample } from './scraped.js';
+
+interface Buckets {
+  readonly counts: Float64Array;
+  sum: number;
+  count: number;
+}
+
+/** A histogram whose series are told apart by a text and, where it has them, a class of status; an observation costs a short scan. */
+export class FastHistogram {
+  readonly #series = new Map<string, (Buckets | undefined)[]>();
+  readonly #label: string;
+  readonly #bounds: readonly number[];
+
+  constructor(label: string, bounds: readonly number[]) {
+    this.#label = label;
+    this.#bounds = bounds;
+  }
+
+  observe(labelValue: string, value: number, statusClass = 0): void {
+    let classes = this.#series.get(labelValue);
+    if (classes === undefined) {
+      classes = new Array<Buckets | undefined>(6).fill(undefined);
+      this.#series.set(labelValue, classes);
+    }
+    let series = classes[statusClass];
+    if (series === undefined) {
+      series = { counts: new Float64Array(this.#bounds.length), sum: 0, count: 0 };
+      classes[statusClass] = series;
+    }
+    series.sum += value;
+    series.count++;
+    for (let i = 0; i < this.#bounds.length; i++) {
+      if (value <= this.#bounds[i]!) {
+        series.counts[i]!++;
+        return;
+      }
+    }
+  }
+
+  samples(name: string): Sample[] {
+    const samples: Sample[] = [];
+    for (const [labelValue, classes] of this.#series) {
+      classes.forEach((series, statusClass) => {
+        if (series === undefined) return;
+        const labels: Labels = { [this.#label]: labelValue };
+        if (statusClass > 0) labels.status = `${statusClass}xx`;
+        const metricName = `${name}_bucket`;
+        let cumulated = 0;
+        this.#bounds.forEach((le, i) => {
+          cumulated += series.counts[i]!;
+          samples.push({ labels: { ...labels, le }, metricName, value: cumulated });
+        });
+        samples.push({ labels: { ...labels, le: '+Inf' }, metricName, value: series.count });
+        samples.push({ labels, metricName: `${name}_sum`, value: series.sum });
+        samples.push({ labels, metricName: `${name}_count`, value: series.count });
+      });
+    }
+    return samples;
+  }
+}

@@ -1,0 +1,55 @@
+/** Metrics whose samples are made when they are scraped, and the looks at a store that several of them share. */
+
+export type Labels = Record<string, string | number>;
+export interface Sample {
+  readonly labels: Labels;
+  readonly metricName?: string;
+  readonly value: number;
+}
+
+/** A metric whose samples are made when it is scraped, as prom-client's registry takes it. */
+export class Scraped {
+  readonly aggregator = 'sum';
+
+  constructor(
+    readonly name: string,
+    readonly help: string,
+    readonly type: 'gauge' | 'counter' | 'histogram',
+    readonly read: () => Promise<Sample[]> | Sample[],
+  ) {}
+
+  async get() {
+    const { name, help, type, aggregator } = this;
+    return { name, help, type, aggregator, values: await this.read() };
+  }
+}
+
+/** Series by the value of their label; one without a value is left out. */
+export type Series = () => Promise<[string | number, number | undefined][]>;
+
+/** Prometheus waits ten seconds for a scrape, and whoever looks by hand less. */
+const SCRAPE_PATIENCE_MS = 500;
+
+/** All metrics of a scrape are read in one turn of the event loop: those that share a look at a store look once. */
+export function sharedLook<T>(look: () => Promise<T>): () => Promise<T> {
+  let looking: Promise<T> | undefined;
+  return () => {
+    looking ??= look().finally(() => {
+      looking = undefined;
+    });
+    return looking;
+  };
+}
+
+/** A store that hangs must not hold up what the scrape knows without it. */
+export async function inTime<T>(series: Promise<T[]>): Promise<T[]> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<T[]>((resolve) => {
+    timer = setTimeout(() => resolve([]), SCRAPE_PATIENCE_MS);
+  });
+  try {
+    return await Promise.race([series.catch(() => []), late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

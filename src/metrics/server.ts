@@ -1,0 +1,58 @@
+/** Serves GET /metrics and GET /healthz to the monitoring, on a port of its own. */
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { HEALTHY, type Health, type Service } from '../runtime/service.js';
+import type { Metrics } from './metrics.js';
+
+export class MetricsServer implements Service {
+  readonly name = 'metrics server';
+  readonly #host: string;
+  readonly #port: number;
+  readonly #server;
+
+  /** @param port 0: any that is free. */
+  constructor(metrics: Metrics, host: string, port: number) {
+    this.#host = host;
+    this.#port = port;
+    this.#server = createServer((request, response) => {
+      // Of a process without an API, too: that it lives.
+      if (request.url === '/healthz') {
+        response.end();
+        return;
+      }
+      if (request.url !== '/metrics') {
+        response.writeHead(404).end();
+        return;
+      }
+      metrics.registry.metrics().then(
+        (text) => response.writeHead(200, { 'Content-Type': metrics.registry.contentType }).end(text),
+        (error: unknown) => response.writeHead(500).end(String(error)),
+      );
+    });
+  }
+
+  /** The port that it listens on. */
+  get port(): number {
+    return (this.#server.address() as AddressInfo | null)?.port ?? this.#port;
+  }
+
+  /** @throws where the port can't be had. */
+  start(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#server.once('error', () =>
+        reject(
+          new Error(`Port ${this.#port} of ${this.#host} (METRICS_PORT) is in use or can't be listened on`),
+        ),
+      );
+      this.#server.listen(this.#port, this.#host, () => resolve());
+    });
+  }
+
+  stop(): Promise<void> {
+    return new Promise((resolve) => this.#server.close(() => resolve()));
+  }
+
+  health(): Health {
+    return HEALTHY;
+  }
+}

@@ -1,0 +1,62 @@
+/** What a worker says of the stores, whenever it is scraped. */
+import type { Sql } from '../postgres/client.js';
+import { pendingDeliveries } from '../postgres/deliveries.js';
+import type { RedisNodes } from '../redis/nodes.js';
+import type { RedisUse } from '../redis/use.js';
+import type { Metrics } from './metrics.js';
+import { sharedLook } from './scraped.js';
+
+export function registerStoreMetrics(metrics: Metrics, sql: Sql, nodes: RedisNodes): void {
+  const use = sharedLook(() => nodes.use());
+  const ofRedis = (
+    type: 'gauge' | 'counter',
+    name: string,
+    help: string,
+    value: (use: RedisUse) => number,
+  ): void => metrics.asked(type, name, help, async () => value(await use()));
+  ofRedis('gauge', 'spindle_redis_memory_bytes', 'Memory that Redis uses', (u) => u.memoryBytes);
+  ofRedis('gauge', 'spindle_redis_memory_max_bytes', 'maxmemory of Redis; 0: none', (u) => u.maxMemoryBytes);
+  ofRedis('gauge', 'spindle_redis_clients', 'Connections to Redis', (u) => u.clients);
+  ofRedis(
+    'counter',
+    'spindle_redis_busy_seconds_total',
+    'CPU time of the thread of Redis that runs commands',
+    (u) => u.busySeconds,
+  );
+  ofRedis('counter', 'spindle_redis_script_seconds_total', 'Time in scripts', (u) => u.scriptSeconds);
+  ofRedis('counter', 'spindle_redis_script_calls_total', 'Scripts called', (u) => u.scriptCalls);
+  ofRedis('gauge', 'spindle_redis_aof_bytes', 'Size of the append-only file', (u) => u.logBytes);
+  ofRedis(
+    'counter',
+    'spindle_redis_aof_delayed_fsyncs_total',
+    'Writes that waited because a sync of the append-only file was not done',
+    (u) => u.delayedSyncs,
+  );
+  ofRedis('gauge', 'spindle_redis_aof_failing', '1 while the append-only file cannot be written', (u) =>
+    u.isLogFailing ? 1 : 0,
+  );
+  const deliveries = sharedLook(() => pendingDeliveries(sql));
+  metrics.gaugeBy('spindle_webhook_deliveries', 'Deliveries of webhooks that wait', 'state', async () => [
+    ['pending', (await deliveries()).pending],
+  ]);
+  metrics.gaugeBy(
+    'spindle_webhook_oldest_due_seconds',
+    'For how long the oldest delivery that is due has waited',
+    'state',
+    async () => [['pending', (await deliveries()).oldestDueSeconds]],
+  );
+}
+
+/** The connections of any process to Postgres. */
+export function registerPoolMetrics(metrics: Metrics, sql: Sql): void {
+  metrics.gaugeBy(
+    'spindle_postgres_connections',
+    'Connections of the pool, and requests that wait for one (state waiting)',
+    'state',
+    async () => [
+      ['busy', sql.pool.total - sql.pool.idle],
+      ['idle', sql.pool.idle],
+      ['waiting', sql.pool.waiting],
+    ],
+  );
+}

@@ -1,0 +1,36 @@
+/** What a worker says of its background work, whenever it is scraped: threads, settlement, deliveries. */
+import type { Piscina } from 'piscina';
+import type { SettlementJob } from '../settlement/job.js';
+import type { Deliverer } from '../webhooks/deliverer.js';
+import type { Metrics } from './metrics.js';
+
+export interface WorkMetricsParts {
+  readonly metrics: Metrics;
+  readonly pool: Piscina;
+  readonly settlement: Pick<SettlementJob, 'overdueSeconds' | 'failing'>;
+  readonly deliverer: Pick<Deliverer, 'underWay'>;
+}
+
+export function registerWorkMetrics({ metrics, pool, settlement, deliverer }: WorkMetricsParts): void {
+  metrics.gauge('spindle_block_pool_queue', 'Blocks that wait for a thread', () => pool.queueSize);
+  metrics.gauge(
+    'spindle_block_pool_threads',
+    'Threads that make blocks, at the most',
+    () => pool.options.maxThreads,
+  );
+  metrics.gauge(
+    'spindle_settlement_overdue_seconds',
+    'Time since the end of the oldest day that is due and has no complete report; 0 where there is none',
+    () => settlement.overdueSeconds,
+  );
+  metrics.gauge(
+    'spindle_settlement_failing',
+    'Settlement reports that could not be made at the last turn; they are tried each minute',
+    () => settlement.failing,
+  );
+  metrics.gauge(
+    'spindle_webhook_under_way',
+    'Attempts of webhook deliveries under way in this process',
+    () => deliverer.underWay,
+  );
+}

@@ -1,0 +1,37 @@
+/** Everything that a worker says whenever it is scraped. */
+import type { Piscina } from 'piscina';
+import type { Catalog } from '../catalog/catalog.js';
+import type { UnservedCells } from '../ledger/unservedCells.js';
+import type { Sql } from '../postgres/client.js';
+import type { RedisNodes } from '../redis/nodes.js';
+import { type CellMetricsParts, registerCellMetrics } from './cellMetrics.js';
+import { type GameMetricsParts, registerGameMetrics } from './gameMetrics.js';
+import { registerStoreMetrics } from './storeMetrics.js';
+import { registerWorkMetrics, type WorkMetricsParts } from './workMetrics.js';
+
+export interface WorkerMetricsParts
+  extends Omit<CellMetricsParts, 'cells' | 'outboxMax' | 'unservedCells'>,
+    Omit<GameMetricsParts, 'gamesMax'>,
+    Omit<WorkMetricsParts, 'pool'> {
+  readonly config: Readonly<
+    Record<'CELLS' | 'OUTBOX_MAX_ENTRIES' | 'OUTBOX_MAX_MB' | 'METRICS_GAMES_MAX', number>
+  >;
+  readonly sql: Sql;
+  readonly nodes: RedisNodes;
+  readonly catalog: Catalog;
+  readonly unservedCells: UnservedCells;
+  readonly threads: Piscina;
+}
+
+export function registerWorkerMetrics(parts: WorkerMetricsParts): void {
+  const { config, metrics, sql, nodes, threads } = parts;
+  registerCellMetrics({
+    ...parts,
+    cells: config.CELLS,
+    outboxMax: { entries: config.OUTBOX_MAX_ENTRIES, bytes: config.OUTBOX_MAX_MB * 1e6 },
+    unservedCells: () => parts.unservedCells.cells,
+  });
+  registerGameMetrics({ ...parts, gamesMax: config.METRICS_GAMES_MAX });
+  registerStoreMetrics(metrics, sql, nodes);
+  registerWorkMetrics({ ...parts, pool: threads });
+}

@@ -1,0 +1,34 @@
+/** What is decided once for a database: settings that can't change any more, and the operator's key. */
+import { join } from 'node:path';
+import type { Config } from '../config.js';
+import { readOrCreateSecret, SetupError } from '../embedded/index.js';
+import { newApiKey } from '../http/operator/partners.js';
+import type { Sql } from '../postgres/client.js';
+import { type Installation, install, installation } from '../postgres/installation.js';
+
+/** Writes the settings of a new database, or reads those of an old one. @throws SetupError where they are others. */
+export async function installFixed(sql: Sql, config: Config): Promise<Installation> {
+  await install(sql, { cells: config.CELLS, idempotencyTtlSeconds: config.IDEMPOTENCY_TTL_S });
+  const installed = await installation(sql);
+  checkFixed('IDEMPOTENCY_TTL_S', config.IDEMPOTENCY_TTL_S, installed.idempotencyTtlSeconds);
+  checkFixed('CELLS', config.CELLS, installed.cells);
+  return installed;
+}
+
+function checkFixed(name: string, wanted: number, installed: number): void {
+  if (wanted === installed) return;
+  throw new SetupError(
+    `${name} is ${wanted}, but this database was made with ${installed}; it can't be changed`,
+  );
+}
+
+/** The key that is given, or the one in the data folder, which is made where it is missing. */
+export async function operatorKeyOf(config: Config): Promise<{ operatorKey: string; isNew: boolean }> {
+  if (config.OPERATOR_API_KEY !== undefined) return { operatorKey: config.OPERATOR_API_KEY, isNew: false };
+  let isNew = false;
+  const operatorKey = await readOrCreateSecret(join(config.dataDir, 'operator-api-key'), () => {
+    isNew = true;
+    return newApiKey();
+  });
+  return { operatorKey, isNew };
+}

@@ -1,0 +1,45 @@
+/** The program around the service: settings, log, signals, exit status. */
+import closeWithGrace from 'close-with-grace';
+import type { Logger } from 'pino';
+import { type Config, readConfig } from '../config.js';
+import { SetupError } from '../embedded/index.js';
+import { lineOf, withoutSecrets } from '../log.js';
+import { openLogger } from '../logger.js';
+import { bannerOf } from './banner.js';
+import type { Running } from './running.js';
+import { secretsOf } from './secrets.js';
+
+/** A stop that takes longer ends the process as it is. */
+const STOP_TIMEOUT_MS = 10_000;
+
+export type Start = (config: Config, log: Logger, progress: (line: string) => void) => Promise<Running>;
+
+/** Runs until a signal or an uncaught error. A start that fails ends the process with status 1 and one line. */
+export async function runProgram(start: Start): Promise<void> {
+  let config: Config;
+  try {
+    config = readConfig();
+  } catch (error) {
+    process.stderr.write(`spindle: ${lineOf(error)}\n`);
+    process.exit(1);
+  }
+  const secrets = secretsOf(config);
+  const log = openLogger({ level: config.LOG_LEVEL, secrets });
+  const progress = (line: string): void => void process.stderr.write(`${withoutSecrets(line, secrets)}\n`);
+  let running: Running | undefined;
+  closeWithGrace(
+    { delay: STOP_TIMEOUT_MS, logger: { error: (error: unknown) => log.fatal({ err: error }) } },
+    async ({ err }) => {
+      if (err) log.fatal({ err }, 'uncaught error');
+      await running?.stop();
+    },
+  );
+  try {
+    running = await start(config, log, progress);
+  } catch (error) {
+    if (!(error instanceof SetupError)) log.fatal({ err: error }, 'start failed');
+    progress(`spindle: ${lineOf(error)}`);
+    process.exit(1);
+  }
+  process.stdout.write(bannerOf(config, running));
+}

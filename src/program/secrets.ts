@@ -1,0 +1,10 @@
+/** What is given to this process and must be in no line: of secrets that the service issues the log knows the form. */
+import type { Config } from '../config.js';
+import { spellings } from '../log.js';
+
+export function secretsOf({ REDIS_URL, DATABASE_URL, OPERATOR_API_KEY }: Config): string[] {
+  const passwords = [REDIS_URL, DATABASE_URL].map((url) =>
+    url !== undefined && URL.canParse(url) ? new URL(url).password : undefined,
+  );
+  return spellings([...passwords, OPERATOR_API_KEY]);
+}

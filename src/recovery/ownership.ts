@@ -1,0 +1,48 @@
+/** Ownership of cells by a worker that prepares each cell before it writes it. */
+import type { EventEmitter } from '../events.js';
+import type { OnFailpoint } from '../failpoints.js';
+import { Ownership } from '../ledger/ownership.js';
+import type { Sql } from '../postgres/client.js';
+import type { RedisNodes } from '../redis/nodes.js';
+import { Semaphore } from '../semaphore.js';
+import { ForeignError } from './handshake.js';
+import { prepareCell } from './prepare.js';
+
+/** Each holds a connection to Postgres for as long as it takes. */
+const REBUILDS_AT_ONCE = 3;
+
+export interface OwnershipParts {
+  readonly sql: Sql;
+  readonly nodes: RedisNodes;
+  readonly idempotencyPeriodSeconds: number;
+  /** Cells of a Redis that may lose what it acknowledges are served, too. */
+  readonly isVolatileServed: boolean;
+  readonly events: EventEmitter;
+  readonly onFailpoint: OnFailpoint;
+}
+
+export function openOwnership(parts: OwnershipParts): Ownership {
+  const { sql, nodes, events, onFailpoint, idempotencyPeriodSeconds } = parts;
+  const turn = new Semaphore(REBUILDS_AT_ONCE);
+  const ownership = new Ownership(sql, {
+    prepare: (lease) => {
+      const store = nodes.cell(lease.cell);
+      const volatile = async (): Promise<readonly string[]> =>
+        parts.isVolatileServed ? [] : store.node.durability.find();
+      return prepareCell(
+        { sql, store, idempotencyPeriodSeconds, volatile, turn, events, onFailpoint },
+        lease,
+      );
+    },
+    refusal: (error) => (error instanceof ForeignError ? error.message : undefined),
+    events,
+    isAble: () => nodes.all.some((node) => node.isReady),
+    changed: (leases) => {
+      const reached = leases.filter(({ cell }) => nodes.of(cell).serverId !== undefined);
+      return nodes.closed(new Map(reached.map(({ cell, token }) => [cell, token])));
+    },
+  });
+  // A server that is reached anew may be another one than before.
+  nodes.onIdentified(() => ownership.lookNow());
+  return ownership;
+}

@@ -1,0 +1,37 @@
+/** What main.ts has made before the roles start, and hands to each. */
+import type { Logger } from 'pino';
+import type { Catalog } from '../catalog/catalog.js';
+import type { Config } from '../config.js';
+import type { EventEmitter } from '../events.js';
+import type { Metrics } from '../metrics/metrics.js';
+import type { Sql } from '../postgres/client.js';
+import type { Installation } from '../postgres/installation.js';
+import type { Store } from '../postgres/store.js';
+import type { RedisNodes } from '../redis/nodes.js';
+import type { Scripts } from '../redis/scripts.js';
+import type { ServiceGroup } from '../runtime/serviceGroup.js';
+import type { Resolve } from '../webhooks/destination.js';
+
+/** What the service asks of the world beside its stores. */
+export interface World {
+  readonly resolve: Resolve;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+}
+
+export interface RoleParts {
+  readonly config: Config;
+  readonly log: Logger;
+  readonly world: World;
+  /** Everything that runs; a role adds its own. */
+  readonly services: ServiceGroup;
+  readonly events: EventEmitter;
+  readonly metrics: Metrics;
+  readonly sql: Sql;
+  readonly store: Store;
+  readonly nodes: RedisNodes;
+  readonly scripts: Scripts;
+  readonly catalog: Catalog;
+  readonly installed: Installation;
+  readonly operatorKey: string;
+}

@@ -1,0 +1,46 @@
+/** What the services of a worker do about what happens. Metrics and the log subscribe by themselves. */
+import type { BlockKeeper } from '../blocks/keeper.js';
+import type { EventEmitter } from '../events.js';
+import type { BookedTotals } from '../ledger/bookedTotals.js';
+import type { Cleanup } from '../ledger/cleanup.js';
+import type { Flusher } from '../ledger/flusher.js';
+import type { Ownership } from '../ledger/ownership.js';
+import type { RedisNodes } from '../redis/nodes.js';
+import type { Deliverer } from '../webhooks/deliverer.js';
+
+export interface Reacting {
+  readonly nodes: RedisNodes;
+  readonly ownership: Ownership;
+  readonly flusher: Flusher;
+  readonly keeper: BlockKeeper;
+  readonly cleanup: Cleanup;
+  readonly totals: BookedTotals;
+  readonly deliverer: Deliverer;
+}
+
+export function subscribeWorker(events: EventEmitter, reacting: Reacting): void {
+  const { nodes, ownership, flusher, keeper, cleanup, totals, deliverer } = reacting;
+  events.on('CellAcquired', ({ lease }) => {
+    flusher.own(lease);
+    keeper.own(lease);
+    cleanup.cleanSoon(lease.cell);
+  });
+  events.on('CellLost', ({ cell }) => {
+    flusher.disown(cell);
+    totals.forget(cell);
+    keeper.disown(cell);
+  });
+  events.on('CellGivenUp', ({ cell }) => ownership.giveUp(cell));
+
+  events.on('CursorAdvanced', ({ lease, cursor }) =>
+    nodes.announceBooked({ cell: lease.cell, epoch: lease.token, cursor }),
+  );
+  events.on('LedgerCommitted', (flush) => totals.booked(flush));
+  events.on('OutcomesConsumed', ({ cell, games }) => keeper.consumed(cell, games));
+  events.on('CommitFoundLater', ({ cell }) => keeper.readAgain(cell));
+  events.on('GamesChanged', ({ games }) => keeper.learn(games));
+
+  events.on('EventsRecorded', () => deliverer.wake());
+  // Its notice was recorded with it.
+  events.on('SettlementReportMade', () => deliverer.wake());
+}
