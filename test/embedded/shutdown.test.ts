@@ -193,7 +193,7 @@ describe('a start that can not be', () => {
       },
       (error: Error) => error.message,
     );
-    expect(failed).toMatch(/^The service ended with 1: /);
+    expect(failed).toMatch(/^The server ended with 1: /);
     const said = failed.split('\n').filter((line) => line.includes('spindle: '));
     expect(said).toEqual([expect.stringContaining(expected())]);
     expect(failed).not.toMatch(/^\s+at /m);
