@@ -19,7 +19,7 @@ import { brokenBuild, type Fault } from './mutant.js';
 const SPINS = 600;
 const PLAYERS = 20;
 
-interface Planted {
+interface Mutation {
   readonly name: string;
   readonly faults: readonly Fault[];
   /** The checks that must have found it. */
@@ -35,7 +35,7 @@ const built = (file: string, find: string, replace: string): Fault => ({
   replace,
 });
 
-const PLANTED: readonly Planted[] = [
+const MUTATIONS: readonly Mutation[] = [
   {
     name: 'a replay spins again',
     faults: [spin('bound[i] = bound[i] or earlier[i]', 'bound[i] = false')],
@@ -210,7 +210,7 @@ async function auditAfterSpins(root: string, isWiped: boolean): Promise<AuditRep
       `/partners/${partner.partnerId}/raffles`,
       {
         displayName: 'A raffle',
-        configName: 'PLANTED',
+        configName: 'MUTATION',
         ticketPriceUsd: 0.25,
         poolSize: SPINS,
         prizes: [{ prizeName: 'Mug', prizeTier: 1, valueUsd: 1, count: SPINS / 10 }],
@@ -269,7 +269,7 @@ describe('the audit', () => {
   );
 });
 
-describe.each(PLANTED)('$name', ({ faults, found, isWiped = false }) => {
+describe.each(MUTATIONS)('$name', ({ faults, found, isWiped = false }) => {
   beforeAll(open);
   afterAll(close);
 

@@ -1,0 +1,68 @@
+/** What keeps the sources tidy: lengths that only shrink, words that do not come back, migrations without a gap. */
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { ROOT } from '../support/root.js';
+import allowed from './allowed.json' with { type: 'json' };
+import { FILE_LINES_MAX, FUNCTION_LINES_MAX, type Length, lengths } from './lengths.js';
+import { sources } from './sources.js';
+
+const CODE = ['src', 'workers', 'lua', 'openapi', 'bench', 'test', 'tools'];
+const THIS = join('test', 'tidy', 'tidy.unit.test.ts');
+const code = sources(ROOT, CODE, /\.(ts|lua|sql)$/).filter(({ path }) => path !== THIS);
+const documents = [
+  ...sources(ROOT, ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'docs'], /\.md$/),
+  ...sources(ROOT, ['.ci', 'grafana', 'Dockerfile', 'docker-compose.yml', '.env.example'], /./),
+];
+
+/** Lines, as `path:number: text`, that a pattern matches. */
+const linesWith = (pattern: RegExp, files = [...code, ...documents]): string[] =>
+  files.flatMap(({ path, text }) =>
+    text
+      .split('\n')
+      .flatMap((line, index) => (pattern.test(line) ? [`${path}:${index + 1}: ${line.trim()}`] : [])),
+  );
+
+describe('lengths', () => {
+  const { files, functions } = lengths(ROOT);
+
+  describe.each<[string, readonly Length[], number, Record<string, number>]>([
+    ['files', files, FILE_LINES_MAX, allowed.files],
+    ['functions', functions, FUNCTION_LINES_MAX, allowed.functions],
+  ])('of %s', (_what, measured, limit, list) => {
+    const longest = new Map<string, number>();
+    for (const { name, lines } of measured) longest.set(name, Math.max(lines, longest.get(name) ?? 0));
+
+    test(`are at most ${limit} lines; those in allowed.json do not grow`, () => {
+      const tooLong = [...longest].filter(([name, lines]) => lines > Math.max(limit, list[name] ?? 0));
+      expect(tooLong).toEqual([]);
+    });
+
+    test('that are within the limit again are no longer in allowed.json', () => {
+      expect(Object.keys(list).filter((name) => (longest.get(name) ?? 0) <= limit)).toEqual([]);
+    });
+  });
+});
+
+describe('words', () => {
+  test('that stood for a thing before it had its name do not come back', () => {
+    expect(linesWith(/\bKILL_AT\b|planted|\bclass Directory\b|\bpeers?\b/i)).toEqual([]);
+  });
+
+  test('of a comment point to docs/contract.md, not to papers beside the project', () => {
+    expect(linesWith(/\b(specification|choices(\.md)?),? \(?(section )?\d/i)).toEqual([]);
+  });
+
+  test('name no folder of the machine that the project was made on', () => {
+    const found = linesWith(/(^|[\s'"`(])\/work\b|\.\.\/shared\b|'\.\.', 'shared'/);
+    // The public corpora lie beside the project; a clone that stands alone skips their tests.
+    expect(found.filter((line) => !line.startsWith('test/support/corpora.ts:'))).toEqual([]);
+  });
+});
+
+test('migrations are numbered without a gap', () => {
+  const names = readdirSync(join(ROOT, 'src', 'postgres', 'migrations')).sort();
+  expect(names.map((name) => name.replace(/_\w+\.sql$/, ''))).toEqual(
+    names.map((_, index) => String(index + 1).padStart(4, '0')),
+  );
+});
