@@ -20,7 +20,6 @@ import { firstIdAt } from '../src/domain/entryId.js';
 import { idempotencyKey, playerField, playersKey } from '../src/redis/keys.js';
 import { writeBound, writePlayer } from '../src/redis/records.js';
 import { pause } from '../test/support/wait.js';
-import { SPIN_PATH } from './generator.js';
 import type { Grown } from './measurement.js';
 import { playerName } from './players.js';
 import type { Period } from './scenarios.js';
@@ -133,16 +132,14 @@ async function knowsPlayer({ api, targets }: Service, number: number): Promise<v
 }
 
 /** @throws where the service does not take a requestId that was put in for bound. */
-async function replays({ base, targets }: Service): Promise<void> {
+async function replays({ api, targets }: Service): Promise<void> {
   const { apiKey, gameId, wagerUsd } = targets[0]!;
-  const response = await fetch(base + SPIN_PATH, {
-    method: 'POST',
-    headers: { 'X-API-Key': apiKey, 'Content-Type': 'application/json' },
-    body: JSON.stringify({ gameId, playerId: playerName(0), wagerUsd, requestId: BOUND_ID }),
-  });
-  const text = await response.text();
-  if (response.headers.get('Idempotent-Replayed') !== 'true')
+  const body = { gameId, playerId: playerName(0), wagerUsd, requestId: BOUND_ID };
+  const { response, error } = await api.partner(apiKey).POST('/spin', { body });
+  if (response.headers.get('Idempotent-Replayed') !== 'true') {
+    const text = JSON.stringify(error);
     throw new Error(`A requestId that was put into Redis is not bound: ${response.status} ${text}`);
+  }
 }
 
 /** Sets many fields of hashes: Redis's own protocol, written in whole calls, many under way at a time. */

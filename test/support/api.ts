@@ -2,23 +2,27 @@
 import {
   bodyOf,
   type OperatorClient,
+  type OperatorSchemas,
   operatorClient,
   type PartnerClient,
+  type PartnerSchemas,
   partnerClient,
 } from '../../src/client/client.js';
-import { OPERATOR_KEY, type TestPartner } from './client.js';
 import { until } from './wait.js';
+
+export const OPERATOR_KEY = 'operator-key-for-tests';
+
+/** What a test partner has. */
+export interface TestPartner {
+  readonly partnerId: number;
+  readonly key: string;
+}
 
 /** Requests a minute: so high that it doesn't matter. */
 const NO_LIMIT = 1_000_000_000;
 const PLAYABLE_WITHIN_MS = 30_000;
 
-export interface Prize {
-  readonly prizeName: string;
-  readonly prizeTier: number;
-  readonly valueUsd: number;
-  readonly count: number;
-}
+export type Prize = Readonly<OperatorSchemas['RafflePrize']>;
 
 export interface RaffleTerms {
   readonly ticketPriceUsd: number;
@@ -42,13 +46,14 @@ export class Api {
     return partnerClient(this.#base, key);
   }
 
-  /** A sandbox partner without limits, with a key. */
-  async newPartner(slug: string): Promise<TestPartner> {
-    const { partnerId } = await bodyOf(
-      this.operator.POST('/partners', {
-        body: { slug, name: slug, environment: 'sandbox', spinRateLimit: NO_LIMIT, apiRateLimit: NO_LIMIT },
-      }),
-    );
+  /** A sandbox partner without limits, unless settings say otherwise, with a key. */
+  async newPartner(
+    slug: string,
+    settings: Partial<OperatorSchemas['PartnerBody']> = {},
+  ): Promise<TestPartner> {
+    const limits = { spinRateLimit: NO_LIMIT, apiRateLimit: NO_LIMIT };
+    const body = { slug, name: slug, environment: 'sandbox' as const, ...limits, ...settings };
+    const { partnerId } = await bodyOf(this.operator.POST('/partners', { body }));
     const params = { path: { id: partnerId } };
     const { apiKey } = await bodyOf(this.operator.POST('/partners/{id}/keys', { params, body: {} }));
     return { partnerId, key: apiKey };
@@ -56,7 +61,8 @@ export class Api {
 
   /** @returns the sheet's id */
   async addSheet(key: string, sheet: object): Promise<number> {
-    const body = sheet as never;
+    // Sheets come from files and from generators: the service checks them.
+    const body = sheet as PartnerSchemas['ParSheetBody'];
     return (await bodyOf(this.partner(key).POST('/par-sheets', { body }))).parSheetId;
   }
 

@@ -1,8 +1,8 @@
-/** Talks to the service as a partner and as the operator would. */
+/** Sends any request to the service, also those that the typed client refuses, and makes partners and games by that client. */
 import { randomBytes } from 'node:crypto';
-import { until } from './wait.js';
+import { Api, OPERATOR_KEY, type TestPartner } from './api.js';
 
-export const OPERATOR_KEY = 'operator-key-for-tests';
+export { OPERATOR_KEY, type TestPartner } from './api.js';
 
 export interface Answer<T = Record<string, unknown>> {
   readonly status: number;
@@ -13,14 +13,13 @@ export interface Answer<T = Record<string, unknown>> {
 
 type Json = Record<string, unknown>;
 
-/** What a test partner has. */
-export interface TestPartner {
-  readonly partnerId: number;
-  readonly key: string;
-}
-
 export class Client {
-  constructor(readonly base: string) {}
+  /** The typed clients of the service. */
+  readonly api: Api;
+
+  constructor(readonly base: string) {
+    this.api = new Api(base);
+  }
 
   async request<T = Json>(
     method: string,
@@ -66,37 +65,13 @@ export class Client {
     return this.partner<T>('POST', '/spin', key, body);
   }
 
-  /** A partner with a key; limits so high that they don't matter, unless settings say otherwise. */
-  async newPartner(settings: Json = {}): Promise<TestPartner> {
-    const made = await this.operator<{ partnerId: number }>('POST', '/partners', {
-      slug: `p-${randomBytes(6).toString('hex')}`,
-      name: 'Test partner',
-      environment: 'sandbox',
-      spinRateLimit: 1_000_000_000,
-      apiRateLimit: 1_000_000_000,
-      ...settings,
-    });
-    if (made.status !== 201) throw new Error(`No partner: ${made.text}`);
-    const { partnerId } = made.body;
-    const key = await this.operator<{ apiKey: string }>('POST', `/partners/${partnerId}/keys`, {});
-    return { partnerId, key: key.body.apiKey };
+  /** A partner with a key, and without limits unless settings say otherwise. */
+  newPartner(settings: Parameters<Api['newPartner']>[1] = {}): Promise<TestPartner> {
+    return this.api.newPartner(`p-${randomBytes(6).toString('hex')}`, settings);
   }
 
   /** Uploads a sheet and registers a game on it; waits until the game can be spun. */
-  async newGame(key: string, sheet: unknown): Promise<number> {
-    const upload = await this.partner<{ parSheetId: number }>('POST', '/par-sheets', key, sheet);
-    if (upload.status !== 201) throw new Error(`No PAR sheet: ${upload.text}`);
-    const game = await this.partner<{ gameConfigId: number }>('POST', '/games', key, {
-      parSheetId: upload.body.parSheetId,
-      displayName: 'Test game',
-      configName: `G_${randomBytes(6).toString('hex').toUpperCase()}`,
-    });
-    if (game.status !== 201) throw new Error(`No game: ${game.text}`);
-    const gameId = game.body.gameConfigId;
-    await until(async () => {
-      const state = await this.operator<{ queue: { readyBlocks: number } }>('GET', `/games/${gameId}`);
-      return state.body.queue.readyBlocks > 0;
-    }, 'the game has its first block');
-    return gameId;
+  newGame(key: string, sheet: object): Promise<number> {
+    return this.api.newGame(key, `g-${randomBytes(6).toString('hex')}`, sheet);
   }
 }
