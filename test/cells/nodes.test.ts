@@ -1,0 +1,125 @@
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { EmbeddedStore } from '../../src/embedded/index.js';
+import { startEmbeddedRedis } from '../../src/embedded/index.js';
+import { blockKey, cellKey, gamesKey } from '../../src/redis/keys.js';
+import { RedisNode } from '../../src/redis/node.js';
+import { RedisNodes } from '../../src/redis/nodes.js';
+import { OutboxReader } from '../../src/redis/outboxReader.js';
+import { readOutbox } from '../../src/redis/records.js';
+import { NotSentError } from '../../src/redis/scriptErrors.js';
+import { Scripts } from '../../src/redis/scripts.js';
+import { Cleanup } from '../support/cleanup.js';
+import { rawRedis } from '../support/redis.js';
+import { ROOT } from '../support/root.js';
+import { until } from '../support/wait.js';
+
+/** Two servers: even cells are on the first, odd ones on the second. */
+const EVEN = 0;
+const ODD = 1;
+const EPOCH = 'data:1';
+const GAME_ID = 9;
+
+const cleanup = new Cleanup();
+const servers: EmbeddedStore[] = [];
+let nodes: RedisNodes;
+let scripts: Scripts;
+
+async function startRedis(): Promise<EmbeddedStore> {
+  const dataDir = await mkdtemp(join(tmpdir(), 'spindle-node-'));
+  cleanup.add(() => rm(dataDir, { recursive: true, force: true, maxRetries: 5 }));
+  await chmod(dataDir, 0o755);
+  const options = { dataDir, cacheDir: join(ROOT, '.cache'), progress: () => {}, onEvent: () => {} };
+  const server = await startEmbeddedRedis(options);
+  cleanup.add(() => server.stop());
+  return server;
+}
+
+const adjust = (cell: number, requestId: string) =>
+  scripts.adjust({
+    cell,
+    epoch: EPOCH,
+    intentId: 1,
+    partnerId: 7,
+    playerId: `player of ${cell}`,
+    requestId,
+    amountMicros: 1_000_000,
+    openingBalanceMicros: 0,
+    enforcesBalance: true,
+  });
+
+beforeAll(async () => {
+  servers.push(await startRedis(), await startRedis());
+  const all = servers.map(({ url }) => new RedisNode(url, () => {}));
+  for (const node of all) {
+    cleanup.add(() => node.close());
+    await node.open();
+  }
+  nodes = new RedisNodes(all, (cell) => cell % 2);
+  scripts = new Scripts(nodes, {
+    idempotencyPeriodSeconds: 86_400,
+    outboxMax: { entries: 500, bytes: 1_000_000 },
+  });
+  for (const cell of [EVEN, ODD]) {
+    const serverId = nodes.of(cell).knownServerId();
+    await nodes.cell(cell).claim({ fence: 1n, serverId });
+    await nodes.cell(cell).open({ fence: 1n, serverId }, EPOCH);
+  }
+});
+afterAll(() => cleanup.run());
+
+test('a cell is written on its own node only', async () => {
+  for (const cell of [EVEN, ODD]) {
+    await nodes.cell(cell).loadBlock(EPOCH, GAME_ID, 0, Buffer.alloc(8));
+    expect(await nodes.cell(cell).findGame(GAME_ID)).toMatchObject({ nextIndex: 0, queueEnd: 4 });
+    const redis = rawRedis(servers[cell]!.url);
+    const keys = await redis.keys('*');
+    redis.disconnect();
+    expect(keys.sort()).toEqual([blockKey(cell, GAME_ID, 0), cellKey(cell), gamesKey(cell)].sort());
+  }
+});
+
+test('commands of several nodes go out together, each to its own node', async () => {
+  const adjusted: ReturnType<typeof adjust>[] = [];
+  nodes.pipelined(() => {
+    for (const cell of [EVEN, ODD]) adjusted.push(adjust(cell, 'together'));
+  });
+  for (const { balanceMicros } of await Promise.all(adjusted)) expect(balanceMicros).toBe(1_000_000);
+});
+
+test('a node that is away closes its own cells; those of the other are dealt from, read and announced', async () => {
+  const [even, odd] = nodes.all as [RedisNode, RedisNode];
+  const reader = await OutboxReader.open(even, () => {});
+  cleanup.add(() => reader.close());
+  const announced: number[] = [];
+  cleanup.add(
+    await even.listenBooked(
+      ({ cell }) => announced.push(cell),
+      () => {},
+    ),
+  );
+  expect(await nodes.closed(new Map([EVEN, ODD].map((cell) => [cell, EPOCH])))).toEqual([]);
+
+  await servers[ODD]!.stop();
+  await until(() => !odd.isReady, 'the node is away');
+  expect(even.isReady).toBe(true);
+  await expect(nodes.cell(ODD).isOpen(EPOCH)).rejects.toThrow(NotSentError);
+  await expect(adjust(ODD, 'away')).rejects.toThrow(NotSentError);
+  expect(await nodes.closed(new Map([[EVEN, EPOCH]]))).toEqual([]);
+
+  await adjust(EVEN, 'meanwhile');
+  const [[cell, batches]] = (await reader.read([{ cell: EVEN, cursor: 0n }], 10, 0)) as [
+    Awaited<ReturnType<OutboxReader['read']>>[number],
+  ];
+  expect(cell).toBe(EVEN);
+  const requestIds = batches.flatMap(({ records }) => readOutbox(records)).map(({ requestId }) => requestId);
+  expect(requestIds).toEqual(expect.arrayContaining(['together', 'meanwhile']));
+
+  await until(() => {
+    nodes.announceBooked({ cell: EVEN, epoch: EPOCH, cursor: 1n });
+    return announced.length > 0;
+  }, 'the announcement arrives');
+  expect(new Set(announced)).toEqual(new Set([EVEN]));
+});
