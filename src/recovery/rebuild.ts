@@ -19,6 +19,7 @@ import { entryOfCode } from '../domain/ledgerEntry.js';
 import type { OnFailpoint } from '../failpoints.js';
 import type { CellLease } from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
+import type { CopyRow } from '../postgres/copyReader.js';
 import {
   beginRecovery,
   type PlayerState,
@@ -114,63 +115,72 @@ async function fillGames({ sql, store }: Parts, owner: CellOwner): Promise<void>
   await filler.finish();
 }
 
-async function fillPlayersAndRequests(
-  { sql, store, idempotencyPeriodSeconds, onFailpoint }: Parts,
-  owner: CellOwner,
-  filled: { players: number; requests: number },
-): Promise<void> {
-  const { cell } = store;
+/** So many are written. */
+interface Filled {
+  players: number;
+  requests: number;
+}
+
+async function fillPlayersAndRequests(parts: Parts, owner: CellOwner, filled: Filled): Promise<void> {
+  const { sql, store, idempotencyPeriodSeconds, onFailpoint } = parts;
   const filler = new CellFiller(store, owner);
   const period = Math.floor((await store.node.timeMs()) / 1000 / idempotencyPeriodSeconds);
   const boundFrom = firstIdAt((period - 1) * idempotencyPeriodSeconds * 1000);
-  const unchecked = await uncheckedFrom(sql, cell);
+  const unchecked = await uncheckedFrom(sql, store.cell);
   const players = new Map<string, PlayerState>();
-  const pause = (): Promise<void> => filler.pause();
-
   // One pass over what no checkpoint holds and what binds.
   await readEntriesFrom(
     sql,
-    cell,
+    store.cell,
     unchecked === undefined || boundFrom < unchecked ? boundFrom : unchecked,
     (row) => {
       const entryId = row.big(0);
-      const partnerId = row.int(1);
-      const playerId = row.text(2);
-      if (unchecked !== undefined && entryId >= unchecked) {
-        const field = playerField(partnerId, playerId);
-        const known = players.get(field);
-        const entryNumber = row.int(3);
-        const firstId = entryOfCode(row.int(8)).opensPlayer ? entryId : known?.firstId;
-        if (known === undefined || known.entryId < entryId) {
-          players.set(field, {
-            partnerId,
-            playerId,
-            entryId,
-            entryNumber,
-            outcomeCode: row.int(4),
-            balanceMicros: row.safe(5),
-            firstId,
-          });
-        } else if (firstId !== known.firstId) {
-          players.set(field, { ...known, firstId });
-        }
-      }
+      if (unchecked !== undefined && entryId >= unchecked) learnPlayer(players, row, entryId);
       if (entryId >= boundFrom && !row.isNull(7)) {
-        const [key, fingerprint] =
-          entryOfCode(row.int(8)).requestIds === 'adjustments'
-            ? [adjustmentKey(partnerId, row.text(7)), adjustmentFingerprint(playerId, row.safe(9))]
-            : spinBinding(partnerId, row.text(7), row.int(6), playerId);
         const entryPeriod = Math.floor(entryTimeMs(entryId) / 1000 / idempotencyPeriodSeconds);
-        const bound = writeBound(entryId, row.int(4), row.safe(5), fingerprint);
-        filler.request(entryPeriod, key, bound);
+        const [key, fingerprint] = bindingOf(row);
+        filler.request(entryPeriod, key, writeBound(entryId, row.int(4), row.safe(5), fingerprint));
         filled.requests++;
       }
     },
-    pause,
+    () => filler.pause(),
   );
   await filler.finish();
   onFailpoint('recovery.requests');
+  await fillPlayers(parts, filler, players, filled);
+  await filler.finish();
+  onFailpoint('recovery.players');
+}
 
+/** Keeps a player as of the newest of its entries that were read. */
+function learnPlayer(players: Map<string, PlayerState>, row: CopyRow, entryId: bigint): void {
+  const partnerId = row.int(1);
+  const playerId = row.text(2);
+  const field = playerField(partnerId, playerId);
+  const known = players.get(field);
+  const firstId = entryOfCode(row.int(8)).opensPlayer ? entryId : known?.firstId;
+  if (known === undefined || known.entryId < entryId) {
+    players.set(field, {
+      partnerId,
+      playerId,
+      entryId,
+      entryNumber: row.int(3),
+      outcomeCode: row.int(4),
+      balanceMicros: row.safe(5),
+      firstId,
+    });
+  } else if (firstId !== known.firstId) {
+    players.set(field, { ...known, firstId });
+  }
+}
+
+/** The players of the checkpoint, those of `later` as they are there, and those that only `later` has. */
+async function fillPlayers(
+  { sql, store }: Parts,
+  filler: CellFiller,
+  later: Map<string, PlayerState>,
+  filled: Filled,
+): Promise<void> {
   const fill = (player: PlayerState): void => {
     const { partnerId, playerId, firstId } = player;
     if (firstId === undefined)
@@ -180,21 +190,29 @@ async function fillPlayersAndRequests(
   };
   await readCheckpoint(
     sql,
-    cell,
+    store.cell,
     (player) => {
       const field = playerField(player.partnerId, player.playerId);
-      const later = players.get(field);
-      players.delete(field);
-      fill(later === undefined ? player : { ...later, firstId: player.firstId });
+      const newest = later.get(field);
+      later.delete(field);
+      fill(newest === undefined ? player : { ...newest, firstId: player.firstId });
     },
-    pause,
+    () => filler.pause(),
   );
-  for (const player of players.values()) {
+  for (const player of later.values()) {
     fill(player);
     if (filler.isBusy) await filler.pause();
   }
-  await filler.finish();
-  onFailpoint('recovery.players');
+}
+
+/** How the requestId of an entry is named, and what it binds to beside the entry. */
+function bindingOf(row: CopyRow): [key: Buffer, fingerprint: Buffer] {
+  const partnerId = row.int(1);
+  const playerId = row.text(2);
+  const requestId = row.text(7);
+  return entryOfCode(row.int(8)).requestIds === 'adjustments'
+    ? [adjustmentKey(partnerId, requestId), adjustmentFingerprint(playerId, row.safe(9))]
+    : spinBinding(partnerId, requestId, row.int(6), playerId);
 }
 
 /** How the requestId of a spin is named, and what it binds to beside its entry. */
