@@ -1,0 +1,88 @@
+/** The stores of version 1.3.0 that are held beside this file: their format, and how they are put into empty servers. */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { gunzipSync } from 'node:zlib';
+import type { Redis } from 'ioredis';
+import type { Client } from 'pg';
+import { from as copyFrom } from 'pg-copy-streams';
+
+/** Settings that the stores were made with and can't be opened without; request ids bind as long as is allowed. */
+export const HELD_SETTINGS = { CELLS: '2', IDEMPOTENCY_TTL_S: '2592000' };
+
+export interface HeldStores {
+  /** Keys, and what DUMP gave of each, in base64. None expires. */
+  readonly redis: readonly (readonly [key: string, dump: string])[];
+  readonly postgres: {
+    readonly schema: readonly string[];
+    /** Rows in the text format of COPY. */
+    readonly tables: readonly {
+      readonly name: string;
+      readonly columns: readonly string[];
+      readonly rows: string;
+    }[];
+    readonly sequences: readonly { readonly name: string; readonly value: string }[];
+  };
+}
+
+export interface SpinBody {
+  readonly gameId: number;
+  readonly playerId: string;
+  readonly wagerUsd: number;
+  readonly requestId: string;
+}
+
+/** A spin that was answered with 200, and the body of the answer. */
+export interface Sent {
+  readonly body: SpinBody;
+  readonly text: string;
+}
+
+/** What version 1.3.0 was asked and answered. */
+export interface Answers {
+  readonly apiKey: string;
+  readonly partnerId: number;
+  readonly gameId: number;
+  readonly raffleId: number;
+  readonly wagerUsd: number;
+  readonly poolTickets: number;
+  readonly prizes: readonly { readonly prizeName: string; readonly count: number }[];
+  readonly sent: readonly Sent[];
+  /** A ticket that was dealt and not confirmed: nothing was booked any more. */
+  readonly unconfirmed: SpinBody;
+  readonly adjustments: readonly { readonly path: string; readonly body: object; readonly text: string }[];
+  readonly players: readonly { readonly path: string; readonly text: string }[];
+  readonly pool: string;
+  readonly webhooks: string;
+  readonly outboxEntries: number;
+}
+
+const readHeld = async (file: string): Promise<unknown> =>
+  JSON.parse(gunzipSync(await readFile(join(import.meta.dirname, file))).toString());
+
+export const readAnswers = async (): Promise<Answers> => (await readHeld('answers.json.gz')) as Answers;
+
+const IDEMPOTENCY_KEY = /^(\{c\d+\}:idem:)\d+$/;
+
+/**
+ * Fills an empty Redis database and an empty Postgres database with what is held. Request ids bind for a time, so those in
+ * Redis get the period that now is, as if the stores had been left a moment ago.
+ */
+export async function restoreHeld(redis: Redis, pg: Client): Promise<void> {
+  const held = (await readHeld('stores.json.gz')) as HeldStores;
+  const [seconds] = await redis.time();
+  const period = Math.floor(Number(seconds) / Number(HELD_SETTINGS.IDEMPOTENCY_TTL_S));
+  for (const [key, dump] of held.redis)
+    await redis.restore(key.replace(IDEMPOTENCY_KEY, `$1${period}`), 0, Buffer.from(dump, 'base64'));
+  for (const statements of held.postgres.schema) await pg.query(statements);
+  // The migrations made some rows of their own; and tables come in no order that their references would allow.
+  await pg.query("SET session_replication_role = 'replica'");
+  for (const { name, columns, rows } of held.postgres.tables) {
+    await pg.query(`DELETE FROM ${name}`);
+    const list = columns.map((column) => `"${column}"`).join();
+    await pipeline(Readable.from(Buffer.from(rows)), pg.query(copyFrom(`COPY ${name} (${list}) FROM STDIN`)));
+  }
+  for (const { name, value } of held.postgres.sequences)
+    await pg.query('SELECT setval($1::regclass, $2::bigint)', [name, value]);
+}

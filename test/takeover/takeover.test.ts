@@ -1,0 +1,171 @@
+/** An upgrade loses nothing: the service opens the stores that version 1.3.0 left, and goes on with them. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { Redis } from 'ioredis';
+import { Client as Pg } from 'pg';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { poolFaults, type RevealedPool } from '../../src/domain/games/rafflePool.js';
+import { freshStores } from '../setup/freshStores.js';
+import { ROOT } from '../support/root.js';
+import { startService } from '../support/service.js';
+import type { TestStores } from '../support/stores.js';
+import { until } from '../support/wait.js';
+import { type Answers, HELD_SETTINGS, readAnswers, restoreHeld, type SpinBody } from './held.js';
+
+const SPINS = 50;
+const REBUILT_WITHIN_MS = 40_000;
+
+let stores: TestStores;
+let redis: Redis;
+let pg: Pg;
+let held: Answers;
+let service: Awaited<ReturnType<typeof startService>>;
+/** Tickets sold since, by the name of what they won. */
+const won: string[] = [];
+const spunSince: { body: SpinBody; text: string }[] = [];
+
+beforeAll(async () => {
+  stores = await freshStores();
+  redis = new Redis(stores.redisUrl, { protocol: 2 });
+  pg = new Pg({ connectionString: stores.databaseUrl });
+  await pg.connect();
+  held = await readAnswers();
+  await restoreHeld(redis, pg);
+  service = await startService(stores, HELD_SETTINGS);
+});
+
+afterAll(async () => {
+  await service?.stop();
+  await pg.end();
+  redis.disconnect();
+  await stores.drop();
+});
+
+const spin = (body: SpinBody) =>
+  service.spin<{ errorCode?: string; presentation: { prizeName: string } }>(held.apiKey, body);
+const get = async (path: string): Promise<string> => (await service.partner('GET', path, held.apiKey)).text;
+const outboxEntries = async (): Promise<number> => {
+  const cells = Array.from({ length: Number(HELD_SETTINGS.CELLS) }, (_, cell) =>
+    redis.xlen(`{c${cell}}:outbox`),
+  );
+  return (await Promise.all(cells)).reduce((sum, length) => sum + length, 0);
+};
+const ledgerRows = async (): Promise<number> =>
+  Number((await pg.query<{ rows: string }>('SELECT count(*) AS rows FROM ledger')).rows[0]!.rows);
+const ticketsRemaining = async (): Promise<number> =>
+  (await service.operator<{ ticketsRemaining: number }>('GET', `/games/${held.raffleId}`)).body
+    .ticketsRemaining;
+
+/** `spindle audit`, as an operator calls it. */
+async function auditStores(): Promise<{ status: number; output: string }> {
+  const child = spawn(process.execPath, [join(ROOT, 'dist', 'src', 'cli.js'), 'audit'], {
+    env: { PATH: process.env.PATH, REDIS_URL: stores.redisUrl, DATABASE_URL: stores.databaseUrl },
+  });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr])
+    stream.on('data', (chunk: Buffer) => {
+      output += chunk;
+    });
+  const [status] = (await once(child, 'close')) as [number];
+  return { status, output };
+}
+
+describe('the stores of version 1.3.0', () => {
+  test('hold an outbox, a raffle that is half sold and a ticket that was not confirmed', () => {
+    expect(held.outboxEntries).toBeGreaterThan(40);
+    const tickets = held.sent.filter(({ body }) => body.gameId === held.raffleId);
+    expect(tickets).toHaveLength(held.poolTickets / 2);
+    expect(held.sent.length - tickets.length).toBeGreaterThan(400);
+  });
+
+  test('answer each request id with the bytes of its first answer', async () => {
+    for (const { body, text } of held.sent) {
+      const answer = await spin(body);
+      expect(answer.headers.get('idempotent-replayed')).toBe('true');
+      expect(answer.text).toBe(text);
+    }
+    const { body } = held.sent[0]!;
+    expect(await spin({ ...body, playerId: 'somebody-else' })).toMatchObject({ status: 409 });
+  });
+
+  test('keep balances, webhooks, the sealed pool and its commitment', async () => {
+    for (const { path, text } of held.players.filter(({ path }) => !path.endsWith(held.unconfirmed.playerId)))
+      expect(await get(path)).toBe(text);
+    expect(await get('/webhooks')).toBe(held.webhooks);
+    expect(await get(`/games/${held.raffleId}/pool`)).toBe(held.pool);
+  });
+
+  test('repeat no adjustment', async () => {
+    for (const { path, body, text } of held.adjustments)
+      expect((await service.operator('POST', path, body)).text).toBe(text);
+  });
+
+  test('have all of the outbox booked, the unconfirmed ticket too, which its request id then reads', async () => {
+    await until(async () => (await outboxEntries()) === 0, 'the outbox is empty');
+    // Each player's first entry is the opening balance.
+    const entries = held.players.length + held.sent.length + held.adjustments.length;
+    expect(await ledgerRows()).toBe(entries + 1);
+    const answer = await spin(held.unconfirmed);
+    expect(answer).toMatchObject({ status: 200 });
+    won.push(answer.body.presentation.prizeName);
+    expect(await ticketsRemaining()).toBe(held.poolTickets / 2 - 1);
+  });
+
+  test('are spun on, and a player’s spins follow those before', async () => {
+    const { gameId, wagerUsd } = held;
+    const playerId = 'player-2';
+    for (let number = 0; number < SPINS; number++) {
+      const body = { gameId, playerId, wagerUsd, requestId: `since-${number}` };
+      const answer = await spin(body);
+      expect(answer).toMatchObject({ status: 200 });
+      spunSince.push({ body, text: answer.text });
+    }
+    await until(async () => (await outboxEntries()) === 0, 'the outbox is empty');
+    const before = held.sent.filter(({ body }) => body.playerId === playerId).length;
+    const { rows } = await pg.query(
+      'SELECT entry_number FROM ledger WHERE player_id = $1 ORDER BY entry_id',
+      [playerId],
+    );
+    expect(rows.map(({ entry_number }) => entry_number)).toEqual(
+      Array.from({ length: 1 + before + SPINS }, (_, index) => index + 1),
+    );
+  });
+
+  test('sell the raffle out, each prize as often as it was advertised', async () => {
+    for (let number = won.length; number < held.poolTickets / 2; number++) {
+      const answer = await spin({ ...held.unconfirmed, requestId: `ticket-since-${number}` });
+      expect(answer).toMatchObject({ status: 200 });
+      won.push(answer.body.presentation.prizeName);
+    }
+    const closed = await spin({ ...held.unconfirmed, requestId: 'one-too-many' });
+    expect(closed).toMatchObject({ status: 410, body: { errorCode: 'KS-4218' } });
+    for (const { body, text } of held.sent)
+      if (body.gameId === held.raffleId) won.push(JSON.parse(text).presentation.prizeName);
+    for (const { prizeName, count } of held.prizes)
+      expect(won.filter((name) => name === prizeName)).toHaveLength(count);
+    const pool = JSON.parse(await get(`/games/${held.raffleId}/pool`)) as RevealedPool;
+    expect(poolFaults(pool)).toEqual([]);
+    expect(pool.poolCommitment).toBe(JSON.parse(held.pool).poolCommitment);
+  });
+
+  test('audit clean', async () => {
+    expect(await auditStores()).toMatchObject({ status: 0 });
+  });
+
+  test('are rebuilt from the ledger after Redis was emptied, and audit clean again', async () => {
+    const balances = await Promise.all(held.players.map(({ path }) => get(path)));
+    const rows = await ledgerRows();
+    await redis.flushdb();
+    const isBack = async (): Promise<boolean> => (await spin(spunSince[0]!.body)).status === 200;
+    await until(isBack, 'the cells are rebuilt', REBUILT_WITHIN_MS, 100);
+    for (const { body, text } of spunSince) expect((await spin(body)).text).toBe(text);
+    // A ticket's request id never expires, however old the files are.
+    for (const { body, text } of held.sent)
+      if (body.gameId === held.raffleId) expect((await spin(body)).text).toBe(text);
+    expect(await Promise.all(held.players.map(({ path }) => get(path)))).toEqual(balances);
+    await until(async () => (await outboxEntries()) === 0, 'the outbox is empty');
+    expect(await ledgerRows()).toBe(rows);
+    expect(await auditStores()).toMatchObject({ status: 0 });
+  });
+});
