@@ -10,6 +10,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, openSync, readFileSync, renameSync, statSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
+import { DeathWatch } from './deathWatch.js';
 import { reasonOf } from './setupError.js';
 
 export interface Launch {
@@ -72,11 +73,13 @@ class Keeper implements Supervisor {
   #running: Running | undefined;
   #loop: Promise<void> = Promise.resolve();
   #stopped: Promise<void> | undefined;
+  readonly #deathWatch: DeathWatch;
   /** This process ends without stop(), e.g. by an uncaught error: the server is at least told to end. */
   readonly #onProcessExit = () => this.#running?.child.kill(this.#options.stopSignals[0]);
 
   constructor(options: SupervisorOptions) {
     this.#options = options;
+    this.#deathWatch = new DeathWatch(options);
   }
 
   pid(): number | undefined {
@@ -150,9 +153,11 @@ class Keeper implements Supervisor {
     if (this.#halt.signal.aborted) return 'stopped';
     const running = startChild(launch, this.#options.logFile);
     this.#running = running;
+    this.#deathWatch.watch(running.child.pid);
     let alive = true;
     running.ended.then(() => {
       alive = false;
+      this.#deathWatch.watch(undefined);
     });
     while (alive && !this.#halt.signal.aborted) {
       if (await this.#options.isReady()) {
@@ -180,6 +185,7 @@ class Keeper implements Supervisor {
       running.child.kill('SIGKILL');
     }
     await this.#loop.catch(() => {});
+    this.#deathWatch.close();
     process.off('exit', this.#onProcessExit);
   }
 }

@@ -1,5 +1,4 @@
 /** The program around the service: settings, log, signals, exit status. */
-import closeWithGrace from 'close-with-grace';
 import type { Logger } from 'pino';
 import { type Config, readConfig } from '../config.js';
 import { SetupError } from '../embedded/index.js';
@@ -8,6 +7,7 @@ import { openLogger } from '../logger.js';
 import { bannerOf } from './banner.js';
 import type { Running } from './running.js';
 import { secretsOf } from './secrets.js';
+import { stopOnSignals } from './signals.js';
 
 /** A stop that takes longer ends the process as it is. */
 const STOP_TIMEOUT_MS = 10_000;
@@ -27,13 +27,13 @@ export async function runProgram(start: Start): Promise<void> {
   const log = openLogger({ level: config.LOG_LEVEL, secrets });
   const progress = (line: string): void => void process.stderr.write(`${withoutSecrets(line, secrets)}\n`);
   let running: Running | undefined;
-  closeWithGrace(
-    { delay: STOP_TIMEOUT_MS, logger: { error: (error: unknown) => log.fatal({ err: error }) } },
-    async ({ err }) => {
-      if (err) log.fatal({ err }, 'uncaught error');
-      await running?.stop();
-    },
-  );
+  stopOnSignals({
+    stopTimeoutMs: STOP_TIMEOUT_MS,
+    // A start that is interrupted has nothing to finish: its servers end with this process.
+    stop: async () => running?.stop(),
+    onUncaughtError: (error) => log.fatal({ err: error }, 'uncaught error'),
+    onStopFailed: (error) => log.fatal({ err: error }, 'stop failed'),
+  });
   try {
     running = await start(config, log, progress);
   } catch (error) {
