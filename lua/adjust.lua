@@ -21,23 +21,14 @@ Reply    status u8, whether an earlier call decided it u8, CORE (zeros where not
          Statuses (include/statuses.lua): DEALT, CONFLICT, INSUFFICIENT, OVERFLOW, OUTBOX_FULL.
 Errors   EPOCH: include/cell.lua
 ]]
+local intent, amount, opening, enforces = tonumber(ARGV[8]), tonumber(ARGV[10]), tonumber(ARGV[11]), ARGV[12] == '1'
+local player, fingerprint, requestId = ARGV[9], ARGV[14], ARGV[15]
+local playerNames, requestKeys = { player }, { ARGV[13] }
 -- include: cell
 -- include: statuses
--- include: entryIds
--- include: outbox
--- include: idempotency
 -- include: players
-local ADJUSTMENT_HEAD = '\3' .. rep('\0', 12)
-local intent, player, amount = tonumber(ARGV[8]), ARGV[9], tonumber(ARGV[10])
-local opening, enforces, fingerprint, requestId = tonumber(ARGV[11]), ARGV[12] == '1', ARGV[14], ARGV[15]
+-- include: idempotency
 
-local answer, last, booked = openCell()
-if answer then
-  return answer
-end
-beginEntryIds(last, readClock())
-beginOutbox(last, booked)
-readBound({ ARGV[13] })
 local boundTo = bound[1]
 if boundTo and #boundTo == REFUSED_BYTES then
   local status, refusedIntent = unpackStruct(REFUSED_FORMAT, boundTo)
@@ -45,11 +36,12 @@ if boundTo and #boundTo == REFUSED_BYTES then
     return char(status, 1) .. NO_CORE
   end
 elseif boundTo then
-  local core = repeatBound(boundTo, fingerprint)
-  return (core and DEALT or CONFLICT) .. '\1' .. (core or NO_CORE)
+  if sub(boundTo, CORE_BYTES + 1, BOUND_BYTES) == fingerprint then
+    return DEALT .. '\1' .. sub(boundTo, 1, CORE_BYTES)
+  end
+  return CONFLICT .. '\1' .. NO_CORE
 end
 
-readPlayers({ player })
 local before = loadPlayer(1)
 local isNew = not before
 if isNew then before = opening end
@@ -63,19 +55,17 @@ elseif after > MONEY_MAX or after < -MONEY_MAX then
   refusal = OVERFLOW
 end
 if refusal then
-  bind(1, pack(REFUSED_FORMAT, byte(refusal), intent))
-  writeBound()
+  call('HSET', idemKey, requestKeys[1], pack(REFUSED_FORMAT, byte(refusal), intent))
   return refusal .. '\0' .. NO_CORE
 end
 
 if isNew then openPlayer(1, before) end
 -- It takes no number: it bears that of the entry before it, so that a player's spins are numbered without a gap.
-local core = bookEntry(1, ADJUSTMENT_HEAD, 0, amount, 0, after, pack('<I2I2', #player, #requestId) .. player .. requestId)
-bind(1, core .. fingerprint)
+local text = pack('<I2I2', #player, #requestId) .. player .. requestId
+local core = bookEntry(1, '\3' .. rep('\0', 12), 0, amount, 0, after, text)
+newlyBound, newlyBoundCount = { requestKeys[1], core .. fingerprint }, 2
 
 -- Write.
-writeOutbox()
-writePlayers()
-writeBound()
-call('HSET', KEYS[1], 'last', packLast())
+-- include: writeEntries
+call('HSET', KEYS[1], 'last', newLast)
 return DEALT .. '\0' .. core

@@ -27,86 +27,12 @@ Reply    time ms u48; per partner: spin count u32 and API count u32 of the windo
          that have one: place of the spin u16 (from 0), length u16, bytes
 Errors   EPOCH, STALE: include/cell.lua
 ]]
--- include: cell
+-- include: batch
 -- include: statuses
--- include: entryIds
--- include: outbox
--- include: idempotency
--- include: players
 -- include: windows
+-- include: players
+-- include: idempotency
 -- include: gameSupply
-local batch = ARGV[8]
-local partnerCount, gameCount, playerCount, requestCount, spinCount, listsAt, spinsAt =
-  unpackStruct('<I2I2I2I2I2I4I4', batch)
-local HEADER_BYTES = 18
--- A spin has no tail of its own yet.
-local NO_TAIL = ''
-
-local spinLimit, apiLimit, opening, funding, enforce = {}, {}, {}, {}, {}
-local wager, gameMaxPayout, payoutsAt, payoutCount, poolSize, wanted, spinHead = {}, {}, {}, {}, {}, {}, {}
-
--- Reads the lists of the batch, and the records of all that they name.
-local function readBatch(nowMs)
-  local offset = HEADER_BYTES + 1
-  local partners, games, players, requests = {}, {}, {}, {}
-  for i = 1, partnerCount do
-    partners[i], spinLimit[i], apiLimit[i], opening[i], funding[i], enforce[i], offset =
-      unpackStruct('<I4I4I4i8i8B', batch, offset)
-  end
-  for i = 1, gameCount do
-    spinHead[i] = '\1' .. sub(batch, offset, offset + 11)
-    games[i], wager[i], gameMaxPayout[i], payoutsAt[i], payoutCount[i], poolSize[i], wanted[i], offset =
-      unpackStruct('<I4i8i8I4I2I4I2', batch, offset)
-  end
-  offset = listsAt + 1
-  -- The last value that unpack gives is where it ended.
-  if playerCount > 0 then
-    players = { unpackStruct('<' .. rep('I2c0', playerCount), batch, offset) }
-    offset = players[playerCount + 1]
-    players[playerCount + 1] = nil
-  end
-  if requestCount > 0 then
-    requests = { unpackStruct('<' .. rep('c16', requestCount), batch, offset) }
-    requests[requestCount + 1] = nil
-  end
-  readPartners(partners, nowMs)
-  readPlayers(players)
-  readBound(requests)
-  readGames(games)
-end
-
--- Decides a spin that has counted and whose requestId is free: the status, and the CORE and tail where it is dealt.
-local function deal(partner, game, player, request, fingerprint, textAt, textEnd)
-  if poolSize[game] > 0 and nextIndex[game] >= poolSize[game] then return CLOSED end
-  if isOutboxFull then return OUTBOX_FULL end
-  local before = balances[player] or loadPlayer(player)
-  local isNew = not before
-  if isNew then before = opening[partner] end
-  local stake, payoutMax = wager[game], gameMaxPayout[game]
-  if enforce[partner] == 1 and before < stake then return INSUFFICIENT end
-  if funding[partner] >= 0 and funding[partner] - netPaid[partner] < payoutMax then return FUNDING end
-  if before > MONEY_MAX - payoutMax or before < stake - MONEY_MAX then return OVERFLOW end
-  local code, index = takeOutcome(game, poolSize[game], wanted[game], payoutCount[game])
-  if not code then return index end
-  local payout = unpackStruct('<i8', batch, payoutsAt[game] + code * 8 + 1)
-  if isNew then openPlayer(player, before) end
-  local after = before - stake + payout
-  entryNumbers[player] = entryNumbers[player] + 1
-  local core = bookEntry(player, spinHead[game], index, payout, code, after, sub(batch, textAt, textEnd))
-  netPaid[partner] = netPaid[partner] + payout - stake
-  local tail = NO_TAIL
-  if request > 0 then bind(request, core .. fingerprint .. tail) end
-  return DEALT, core, tail
-end
-
-local answer, last, booked = openCell()
-if answer then
-  return answer
-end
-local nowMs = readClock()
-beginEntryIds(last, nowMs)
-beginOutbox(last, booked)
-readBatch(nowMs)
 
 local reply = { pack('<I6', nowMs) }
 local replied = 1
@@ -137,33 +63,34 @@ for place = 1, spinCount do
     if kind == 2 then
       status = COUNTED
     elseif boundTo then
-      core, tail = repeatBound(boundTo, fingerprint)
-      status = core and REPLAY or CONFLICT
+      if sub(boundTo, CORE_BYTES + 1, BOUND_BYTES) == fingerprint then
+        status, core, tail = REPLAY, sub(boundTo, 1, CORE_BYTES), sub(boundTo, BOUND_BYTES + 1)
+      else
+        status = CONFLICT
+      end
     elseif deny ~= 0 then
       status = DENIED
     else
-      status, core, tail = deal(partner, game, player, request, fingerprint, textAt - 4, position - 1)
+      -- include: dealSpin
     end
   end
   reply[replied + 1], reply[replied + 2] = status, core or NO_CORE
   replied = replied + 2
-  if tail and tail ~= NO_TAIL then
+  if tail and tail ~= '' then
     tails = (tails or '') .. pack('<I2I2', place - 1, #tail) .. tail
   end
 end
 reply[replied + 1] = tails
 
--- Write.
-local isDealt = outboxEntries > 0
-if isDealt then writeOutbox() end
-writePartners()
 reply = concat(reply)
-if isDealt then
-  writePlayers()
-  writeGames()
-  writeBound()
-  call('HSET', KEYS[1], 'last', packLast(), operationField, operationId .. reply)
+
+-- Write.
+if outboxEntries > 0 then
+  -- include: writeEntries
+  -- include: writeGames
+  call('HSET', KEYS[1], 'last', newLast, operationField, operationId .. reply)
 else
   call('HSET', KEYS[1], operationField, operationId .. reply)
 end
+-- include: writeWindows
 return reply

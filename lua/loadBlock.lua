@@ -16,9 +16,9 @@ Errors   EPOCH <epoch>: the cell is at another epoch, or none; nothing was done.
 ]]
 -- include: records
 -- include: epoch
-local refused = epochError(call('HGET', KEYS[1], 'epoch'))
-if refused then
-  return refused
+local epoch = call('HGET', KEYS[1], 'epoch')
+if epoch ~= ARGV[1] then
+  return epochError(epoch)
 end
 local from = tonumber(ARGV[3])
 local count = #ARGV[4] / 2

@@ -1,5 +1,9 @@
--- The head of a cell command, the same for each that CellClient sends: its keys, its first arguments, the check of the
--- epoch, the stored reply of an operation, the clock.
+-- Begins a cell command, the same way for each that CellClient sends: its keys and first arguments, the check of the
+-- epoch, the stored reply of an operation, the clock. Gives `cellPrefix`, `operationField`, `operationId`, `nowMs`, and the
+-- cell's fields `last` and `booked`.
+--
+-- An include runs where it stands. It is a function only where it runs more than once: a function costs each call of the
+-- script about 0.1 us for every local that it captures.
 --
 -- KEYS[1]  {cN}:cell      hash    epoch; last: LAST; booked: BOOKED; op:<front end>: id of the newest operation of each
 --                                 front end, and its reply
@@ -23,29 +27,20 @@
 -- include: epoch
 local cellPrefix = sub(KEYS[1], 1, -5)
 local operationField, operationId = ARGV[6], ARGV[7]
-
--- Returns what to answer at once, or nil and then the cell's fields `last` and `booked`.
-local function openCell()
-  local cell = call('HMGET', KEYS[1], 'epoch', 'last', 'booked', operationField)
-  local refused = epochError(cell[1])
-  if refused then
-    return refused
-  end
-  local stored = cell[4]
-  if stored then
-    local newest, this = unpackStruct('<I8', stored), unpackStruct('<I8', operationId)
-    if this == newest then
-      return sub(stored, 9)
-    end
-    if this < newest then
-      return redis.error_reply('STALE a newer operation of this front end is known')
-    end
-  end
-  return nil, cell[2], cell[3]
+local cell = call('HMGET', KEYS[1], 'epoch', 'last', 'booked', operationField)
+if cell[1] ~= ARGV[1] then
+  return epochError(cell[1])
 end
-
+local last, booked, stored = cell[2], cell[3], cell[4]
+if stored then
+  local newest, this = unpackStruct('<I8', stored), unpackStruct('<I8', operationId)
+  if this == newest then
+    return sub(stored, 9)
+  end
+  if this < newest then
+    return redis.error_reply('STALE a newer operation of this front end is known')
+  end
+end
+local time = call('TIME')
 -- Milliseconds since the epoch.
-local function readClock()
-  local time = call('TIME')
-  return tonumber(time[1]) * 1000 + floor(tonumber(time[2]) / 1000)
-end
+local nowMs = tonumber(time[1]) * 1000 + floor(tonumber(time[2]) / 1000)

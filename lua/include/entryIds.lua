@@ -1,32 +1,22 @@
--- Ids of ledger entries: ms (41 bits), cell (8), sequence (14). They never go back, even where the clock does.
+-- Ids of ledger entries: ms (41 bits), cell (8), sequence (14). They continue after the newest entry of the cell, and never
+-- go back, even where the clock does. Gives `idMs`, `idSequence` and `idHigh` of the newest id, and `nextEntryId`.
 -- include: cell
-local SEQUENCE_MAX = 16383
-local idMs, idSequence, idHigh, idLow, idCellBits
-
-local function setIdMs(ms)
-  idMs = ms
-  idHigh, idLow = floor(ms / 1024), (ms % 1024) * 4194304 + idCellBits
-end
-
--- Continues after the newest entry of the cell.
-local function beginEntryIds(last, nowMs)
-  idCellBits = tonumber(ARGV[2]) * 16384
-  idSequence = -1
-  if last then
-    local lastMs, lastSequence = unpackStruct('<I6I2', last)
-    if lastMs >= nowMs then
-      nowMs, idSequence = lastMs, lastSequence
-    end
+local idMs, idSequence = nowMs, -1
+if last then
+  local lastMs, lastSequence = unpackStruct('<I6I2', last)
+  if lastMs >= nowMs then
+    idMs, idSequence = lastMs, lastSequence
   end
-  setIdMs(nowMs)
 end
+local idCellBits = tonumber(ARGV[2]) * 16384
+local idHigh, idLow = floor(idMs / 1024), (idMs % 1024) * 4194304 + idCellBits
 
 -- The low 32 bits of the next id; the high ones are `idHigh`.
 local function nextEntryId()
   idSequence = idSequence + 1
-  if idSequence > SEQUENCE_MAX then
-    idSequence = 0
-    setIdMs(idMs + 1)
+  if idSequence > 16383 then
+    idMs, idSequence = idMs + 1, 0
+    idHigh, idLow = floor(idMs / 1024), (idMs % 1024) * 4194304 + idCellBits
   end
   return idLow + idSequence
 end

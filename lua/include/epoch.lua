@@ -1,6 +1,4 @@
--- The error reply where the cell is at another epoch than ARGV[1] says; nil where it is at that one.
+-- The error reply of a cell that is at another epoch than the caller believes.
 local function epochError(epoch)
-  if epoch ~= ARGV[1] then
-    return redis.error_reply('EPOCH ' .. (epoch or 'none'))
-  end
+  return redis.error_reply('EPOCH ' .. (epoch or 'none'))
 end

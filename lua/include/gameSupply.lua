@@ -1,29 +1,25 @@
--- The queues of the call's games: counter, blocks, and the outcomes that were read ahead.
+-- The queues of the call's games: counter, blocks, and the outcomes that were read ahead. Needs `gameIds`.
 --
 -- computed {cN}:block:<game id>:<from>  string, packed outcomes (u16 each) of the block that starts at index <from>
 -- include: cell
 -- include: statuses
+-- Outcomes that are read at a time at the least.
 local READ_AHEAD = 16
-local gameIds = {}
 local nextIndex, queueEnd, blockFrom, blockEnd, readyBlocks = {}, {}, {}, {}, {}
 -- A stretch of a game's outcomes, and the index at which it begins.
 local chunk, chunkFrom = {}, {}
 local takenGames = {}
-
-local function readGames(ids)
-  gameIds = ids
-  if #ids == 0 then
-    return
-  end
-  local records = call('HMGET', KEYS[4], unpack(ids))
-  for i = 1, #ids do
-    local record = records[i]
-    nextIndex[i], queueEnd[i], blockFrom[i], blockEnd[i], readyBlocks[i] = 0, 0, 0, 0, 0
-    if record then
-      nextIndex[i], queueEnd[i], blockFrom[i], blockEnd[i], readyBlocks[i] = unpackStruct(GAME_FORMAT, record)
-      if #record > GAME_BYTES then
-        chunk[i], chunkFrom[i] = sub(record, GAME_BYTES + 1), nextIndex[i]
-      end
+local gameRecords = {}
+if #gameIds > 0 then
+  gameRecords = call('HMGET', KEYS[4], unpack(gameIds))
+end
+for i = 1, #gameIds do
+  local record = gameRecords[i]
+  nextIndex[i], queueEnd[i], blockFrom[i], blockEnd[i], readyBlocks[i] = 0, 0, 0, 0, 0
+  if record then
+    nextIndex[i], queueEnd[i], blockFrom[i], blockEnd[i], readyBlocks[i] = unpackStruct(GAME_FORMAT, record)
+    if #record > GAME_BYTES then
+      chunk[i], chunkFrom[i] = sub(record, GAME_BYTES + 1), nextIndex[i]
     end
   end
 end
@@ -68,18 +64,4 @@ local function takeOutcome(game, poolSize, wanted, codes)
     readyBlocks[game] = readyBlocks[game] - 1
   end
   return code, index
-end
-
-local function writeGames()
-  local values, count = {}, 0
-  for game in pairs(takenGames) do
-    -- A batch may have wanted more than it dealt: not all of what is left is kept.
-    local ahead = (nextIndex[game] - chunkFrom[game]) * 2 + 1
-    values[count + 1] = gameIds[game]
-    values[count + 2] =
-      pack(GAME_FORMAT, nextIndex[game], queueEnd[game], blockFrom[game], blockEnd[game], readyBlocks[game])
-      .. sub(chunk[game], ahead, ahead + READ_AHEAD * 2 - 1)
-    count = count + 2
-  end
-  call('HSET', KEYS[4], unpack(values))
 end

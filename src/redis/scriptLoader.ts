@@ -21,7 +21,7 @@ export const LUA_DIR = luaDir();
 /** An include that does not exist, or that includes itself. */
 export class IncludeError extends Error {}
 
-const INCLUDE = /^-- include: (\S+)$/;
+const INCLUDE = /^ *-- include: (\S+)$/;
 
 /**
  * @param luaDir the folder of the operations, with the folder `include` in it.

@@ -1,0 +1,30 @@
+-- Decides one spin of a batch that has counted and whose requestId is free: `status`, and `core` and `tail` where it is
+-- dealt. One pass, left at the first refusal.
+repeat
+  if poolSize[game] > 0 and nextIndex[game] >= poolSize[game] then status = CLOSED break end
+  if isOutboxFull then status = OUTBOX_FULL break end
+  local before = balances[player] or loadPlayer(player)
+  local isNew = not before
+  if isNew then before = opening[partner] end
+  local stake, payoutMax = wager[game], gameMaxPayout[game]
+  if enforce[partner] == 1 and before < stake then status = INSUFFICIENT break end
+  if funding[partner] >= 0 and funding[partner] - netPaid[partner] < payoutMax then status = FUNDING break end
+  if before > MONEY_MAX - payoutMax or before < stake - MONEY_MAX then status = OVERFLOW break end
+  local code, index = takeOutcome(game, poolSize[game], wanted[game], payoutCount[game])
+  if not code then status = index break end
+  local payout = unpackStruct('<i8', batch, payoutsAt[game] + code * 8 + 1)
+  if isNew then openPlayer(player, before) end
+  local after = before - stake + payout
+  entryNumbers[player] = entryNumbers[player] + 1
+  core = bookEntry(player, spinHead[game], index, payout, code, after, sub(batch, textAt - 4, position - 1))
+  netPaid[partner] = netPaid[partner] + payout - stake
+  -- What a replay repeats beside the CORE: nothing for a spin as it is today.
+  tail = ''
+  if request > 0 then
+    local value = core .. fingerprint .. tail
+    bound[request] = value
+    newlyBound[newlyBoundCount + 1], newlyBound[newlyBoundCount + 2] = requestKeys[request], value
+    newlyBoundCount = newlyBoundCount + 2
+  end
+  status = DEALT
+until true

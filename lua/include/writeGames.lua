@@ -1,0 +1,13 @@
+-- Writes the games that an outcome was taken from.
+-- include: gameSupply
+local gameValues, gameValueCount = {}, 0
+for game in pairs(takenGames) do
+  -- A batch may have wanted more than it dealt: not all of what is left is kept.
+  local ahead = (nextIndex[game] - chunkFrom[game]) * 2 + 1
+  gameValues[gameValueCount + 1] = gameIds[game]
+  gameValues[gameValueCount + 2] =
+    pack(GAME_FORMAT, nextIndex[game], queueEnd[game], blockFrom[game], blockEnd[game], readyBlocks[game])
+    .. sub(chunk[game], ahead, ahead + READ_AHEAD * 2 - 1)
+  gameValueCount = gameValueCount + 2
+end
+call('HSET', KEYS[4], unpack(gameValues))
