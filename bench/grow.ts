@@ -1,7 +1,7 @@
 /**
  * Puts great numbers into a running service: games over its API; players and bound requestIds as records that are written
  * straight into Redis, because by spins ten million of them take ten minutes. The records are those of the scripts
- * (redis/records.ts, batchCodec.ts); that the service takes them for its own is asked of it afterwards.
+ * (redis/records.ts, batch.ts); that the service takes them for its own is asked of it afterwards.
  *
  * What Redis takes for each is the growth of its `used_memory` over their number: all of it, allocator's rounding and
  * tables of a hash that is just being enlarged included.
@@ -14,7 +14,7 @@ import {
   REQUEST_KEY_BYTES,
   writeFingerprint,
   writeRequestKey,
-} from '../src/cells/batchCodec.js';
+} from '../src/cells/batch.js';
 import { bodyOf } from '../src/client/client.js';
 import { firstIdAt } from '../src/domain/entryId.js';
 import { idempotencyKey, playerField, playersKey } from '../src/redis/keys.js';

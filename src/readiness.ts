@@ -2,6 +2,7 @@
 import type { Catalog } from './catalog/catalog.js';
 import type { Store } from './postgres/store.js';
 import type { RedisNodes } from './redis/nodes.js';
+import { withTimeout } from './runtime/withTimeout.js';
 
 /**
  * @param volatile settings of Redis that let it lose data, where it may not be served from for that.
@@ -15,8 +16,8 @@ export async function missing(
 ): Promise<string[]> {
   const lines: string[] = [];
   const [recoveries, closed] = await Promise.allSettled([
-    soon(store.openRecoveries()),
-    soon(nodes.closed(catalog.epochs)),
+    withTimeout(store.openRecoveries(), READY_WITHIN_MS),
+    withTimeout(nodes.closed(catalog.epochs), READY_WITHIN_MS),
   ]);
   const rebuilding = new Set<number>();
   if (recoveries.status === 'rejected') {
@@ -43,10 +44,3 @@ export async function missing(
 }
 
 const READY_WITHIN_MS = 2000;
-
-function soon<T>(promise: Promise<T>): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Error('No answer in time')), READY_WITHIN_MS);
-    promise.then(resolve, reject).finally(() => clearTimeout(timer));
-  });
-}

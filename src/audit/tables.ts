@@ -166,7 +166,7 @@ export const timeOf = (high: number, low: number): number => high * 1024 + ((low
 
 /**
  * The last 6 bytes of a requestId's fingerprint as two words of 32 and 16 bits: a hash of the player's name. What
- * src/cells/batchCodec.ts writes, written down a second time.
+ * src/cells/batch.ts writes, written down a second time.
  */
 export function playerHash(playerId: string): [number, number] {
   let a = 0xdeadbeef;

@@ -6,15 +6,14 @@
  *     └──> reused                     └──> booked? its answer       └──> intent withdrawn, in writing
  *
  * Ended anywhere, the same request goes on: the intent is found, then what the ledger has of it, then what Redis has that
- * is not booked yet. Where nothing of it is anywhere it is done now. Like a spin, a call whose answer did not come is made
- * again until the deadline; what is unknown then is said to be unknown.
+ * is not booked yet. Where nothing of it is anywhere it is done now. CellClient calls the script.
  */
+import { setTimeout as pause } from 'node:timers/promises';
 import type { Adjustment, Intent } from '../postgres/adjustments.js';
 import type { Store } from '../postgres/store.js';
 import { SPIN_STATUS } from '../redis/records.js';
-import { EpochError, NotSentError, RefusedError } from '../redis/scriptErrors.js';
-import type { AdjustCall, AdjustReply } from '../redis/scripts.js';
-import { type Dealt, within } from './batcher.js';
+import { ADJUST } from './adjust.js';
+import type { CellClient } from './cellClient.js';
 
 /** The player's partner, as far as it matters to an adjustment. */
 export interface AdjustedPartner {
@@ -36,20 +35,12 @@ export type Adjusted =
 
 export interface AdjusterOptions {
   readonly store: Pick<Store, 'recordAdjustment' | 'withdrawAdjustment' | 'findAdjustment' | 'cellCursor'>;
-  readonly call: (call: AdjustCall) => Promise<AdjustReply>;
+  readonly cells: Pick<CellClient, 'execute'>;
   /** Id of the newest entry in a cell's outbox; 0: there is none. */
   readonly newestInOutbox: (cell: number) => Promise<bigint>;
-  /** The cell's store keeps what it acknowledges. */
-  readonly isDurable: (cell: number) => boolean;
-  readonly isReady: (cell: number) => boolean;
-  /** Resolves once the store can be reached, or after the milliseconds. */
-  readonly whenReady: (cell: number, timeoutMs: number) => Promise<void>;
-  readonly serverOf: (cell: number) => string | undefined;
   /** An adjustment is answered only once the ledger has it. */
   readonly waitsForLedger: boolean;
-  /** As for spins (batcher.ts). */
-  readonly booked: (cell: number, dealt: Dealt, id: bigint) => Promise<boolean>;
-  /** How long the stores are tried, all tries together. */
+  /** How long the stores are tried, all tries included. */
   readonly deadlineMs: number;
   readonly onError: (error: unknown, cell: number) => void;
 }
@@ -60,9 +51,7 @@ const REFUSALS: Readonly<Record<number, readonly [name: string, answer: Adjusted
   [SPIN_STATUS.overflow]: ['overflow', 'overflow'],
   [SPIN_STATUS.outboxFull]: ['outboxFull', 'refused'],
 };
-const RETRY_MS = 50;
-
-const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+const POLL_MS = 50;
 
 /** One request under way. */
 interface Try {
@@ -79,75 +68,65 @@ export class Adjuster {
 
   /** @throws what Postgres throws, where nothing was done yet. */
   async adjust(actor: string, wanted: Adjustment, partner: AdjustedPartner): Promise<Adjusted> {
-    const { store, onError } = this.#options;
     const under: Try = { deadline: performance.now() + this.#options.deadlineMs, mayHaveRun: false };
-    const failed = (): Adjusted => (under.mayHaveRun ? 'unknown' : 'refused');
     let isSecond = false;
     while (performance.now() < under.deadline) {
-      let intent: Intent | 'reused';
+      let intent: Intent;
       try {
-        intent = await store.recordAdjustment(actor, wanted);
-        if (intent === 'reused') return 'reused';
-        if (!intent.isNew) {
-          if (intent.isOld && !(await this.#isCaughtUp(intent.cell, under))) return failed();
-          const booked = await store.findAdjustment(wanted.partnerId, wanted.requestId);
-          if (booked !== undefined) return { entryId: booked.id, balanceMicros: booked.balanceMicros };
-        }
+        const found = await this.#intent(actor, wanted, under);
+        if (typeof found === 'string' || 'balanceMicros' in found) return found;
+        intent = found;
       } catch (error) {
         if (!under.mayHaveRun) throw error;
-        onError(error, -1);
+        this.#options.onError(error, -1);
         return 'unknown';
       }
-      const serverId = this.#options.serverOf(intent.cell);
-      let reply: AdjustReply | undefined;
-      try {
-        reply = await this.#send(intent, partner, under);
-      } catch (error) {
-        if (!(error instanceof EpochError)) throw error;
-        // The cell was rebuilt, or is being: the intent is read again, for the epoch that follows.
-        onError(error, intent.cell);
-        await pause();
-        continue;
-      }
-      if (reply === undefined) return failed();
-      if (reply.status === SPIN_STATUS.conflict) return 'reused';
-      if (reply.status === SPIN_STATUS.dealt) {
-        const { entryId, balanceMicros } = reply;
-        const dealt = { epoch: intent.epoch, serverId };
-        if (this.#options.waitsForLedger && !(await this.#options.booked(intent.cell, dealt, entryId)))
-          return 'unknown';
-        return { entryId, balanceMicros };
-      }
-      const refusal = REFUSALS[reply.status];
-      if (refusal === undefined) throw new Error(`The adjustment came to status ${reply.status}`);
-      // Where this fails the intent stays: it is refused for good, and withdrawn by the request's repetition.
-      await store
-        .withdrawAdjustment(actor, intent, refusal[0])
-        .catch((error: unknown) => onError(error, intent.cell));
-      // What another call was refused may be old: it is asked anew, once.
-      if (!reply.isEarlier || isSecond) return refusal[1];
-      isSecond = true;
+      const answer = await this.#send(actor, intent, partner, under, isSecond);
+      if (answer === 'epochMoved') await pause(POLL_MS);
+      else if (answer === 'refusedEarlier') isSecond = true;
+      else return answer;
     }
-    return failed();
+    return failed(under);
   }
 
-  /** The script's reply; undefined where none came within the deadline. @throws EpochError: this call did nothing. */
-  async #send(intent: Intent, partner: AdjustedPartner, under: Try): Promise<AdjustReply | undefined> {
-    const { call, isReady, whenReady, isDurable, onError } = this.#options;
-    for (;;) {
-      const leftMs = under.deadline - performance.now();
-      if (leftMs <= 0 || !isDurable(intent.cell)) return undefined;
-      try {
-        if (isReady(intent.cell)) return await within(call({ ...intent, ...partner }), leftMs);
-        await whenReady(intent.cell, leftMs);
-      } catch (error) {
-        if (error instanceof EpochError) throw error;
-        onError(error, intent.cell);
-        if (error instanceof RefusedError && !under.mayHaveRun) return undefined;
-        if (!(error instanceof RefusedError || error instanceof NotSentError)) under.mayHaveRun = true;
-        await pause();
-      }
+  /** The intent to carry out, or the answer where an earlier call has decided it. */
+  async #intent(actor: string, wanted: Adjustment, under: Try): Promise<Intent | Adjusted> {
+    const { store } = this.#options;
+    const intent = await store.recordAdjustment(actor, wanted);
+    if (intent === 'reused' || intent.isNew) return intent;
+    if (intent.isOld && !(await this.#isCaughtUp(intent.cell, under))) return failed(under);
+    const booked = await store.findAdjustment(wanted.partnerId, wanted.requestId);
+    return booked === undefined ? intent : { entryId: booked.id, balanceMicros: booked.balanceMicros };
+  }
+
+  /**
+   * Has an intent carried out. `epochMoved`: the cell was rebuilt, or is being, and the intent must be read again.
+   * `refusedEarlier`: what another call was refused may be old, and is asked anew, once.
+   */
+  async #send(
+    actor: string,
+    intent: Intent,
+    partner: AdjustedPartner,
+    under: Try,
+    isSecond: boolean,
+  ): Promise<Adjusted | 'epochMoved' | 'refusedEarlier'> {
+    const { cells, store, waitsForLedger, onError } = this.#options;
+    const { deadline } = under;
+    const outcome = await cells.execute(ADJUST, { ...intent, ...partner, waitsForLedger, deadline });
+    if (outcome.kind !== 'reply') {
+      under.mayHaveRun ||= outcome.mayHaveRun;
+      return outcome.kind === 'epochMoved' ? 'epochMoved' : failed(under);
     }
+    const { status, isEarlier, entryId, balanceMicros } = outcome.reply;
+    if (status === SPIN_STATUS.conflict) return 'reused';
+    if (status === SPIN_STATUS.dealt) return { entryId, balanceMicros };
+    const refusal = REFUSALS[status];
+    if (refusal === undefined) throw new Error(`The adjustment came to status ${status}`);
+    // Where this fails the intent stays: it is refused for good, and withdrawn by the request's repetition.
+    await store
+      .withdrawAdjustment(actor, intent, refusal[0])
+      .catch((error: unknown) => onError(error, intent.cell));
+    return isEarlier && !isSecond ? 'refusedEarlier' : refusal[1];
   }
 
   /**
@@ -165,8 +144,10 @@ export class Adjuster {
     }
     while ((await store.cellCursor(cell)) < newest) {
       if (performance.now() > deadline) return false;
-      await pause();
+      await pause(POLL_MS);
     }
     return true;
   }
 }
+
+const failed = ({ mayHaveRun }: Try): Adjusted => (mayHaveRun ? 'unknown' : 'refused');

@@ -1,15 +1,15 @@
 /** What a route is, and how one runs: access, window, body, handler, answer. The spin has a path of its own (spin.ts). */
 import fastJson from 'fast-json-stringify';
 import type { TSchema } from '#typebox';
-import { KIND } from '../cells/batchCodec.js';
-import type { SpinJob } from '../cells/batcher.js';
+import { KIND } from '../cells/batch.js';
+import type { SpinCommand } from '../cells/deal.js';
 import { ApiError, ERRORS, type ErrorEntry } from '../domain/errors.js';
 import type { Partner } from '../domain/game.js';
 import { ID_MAX } from '../domain/requests.js';
 import type { Access } from './access.js';
 import { bodyText, check, type JsonObject, parseObject } from './body.js';
 import type { Exchange } from './exchange.js';
-import { CountedJob } from './partner/spin.js';
+import { CountedCommand } from './partner/spin.js';
 import type { Replies, Window } from './reply.js';
 import type { Handle } from './server.js';
 
@@ -77,7 +77,7 @@ export interface Route {
 export const BODY_LIMIT = 65_536;
 
 export interface RouteServices {
-  submit(job: SpinJob): void;
+  submit(command: SpinCommand): void;
   onFault(exchange: Exchange, route: Route, error: unknown): void;
 }
 
@@ -133,7 +133,7 @@ export function serve(route: Route, access: Access, replies: Replies, services: 
     }
     access.partner(exchange, (partner) => {
       const counted = (window: Window): void => void run(exchange, request(partner), window);
-      services.submit(new CountedJob(exchange, partner, replies, KIND.countApi, counted));
+      services.submit(new CountedCommand(exchange, partner, replies, KIND.countApi, counted));
     });
   };
 }

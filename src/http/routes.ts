@@ -1,7 +1,7 @@
 /** The one table of routes, and how it becomes what the server listens for. */
 
-import { KIND } from '../cells/batchCodec.js';
-import type { SpinJob } from '../cells/batcher.js';
+import { KIND } from '../cells/batch.js';
+import type { SpinCommand } from '../cells/deal.js';
 import { ApiError, ERRORS, type ErrorEntry } from '../domain/errors.js';
 import type { Partner } from '../domain/game.js';
 import { SpinBody, SpinResponse, VersionResponse } from '../domain/requests.js';
@@ -16,7 +16,7 @@ import { type GameServices, gameRoutes } from './partner/games.js';
 import { parSheetRoutes } from './partner/parSheets.js';
 import { type PlayerServices, playerRoutes } from './partner/players.js';
 import { type SettlementServices, settlementRoutes } from './partner/settlements.js';
-import { CountedJob, SpinEndpoint, type SpinServices } from './partner/spin.js';
+import { CountedCommand, SpinEndpoint, type SpinServices } from './partner/spin.js';
 import { type WebhookServices, webhookRoutes } from './partner/webhooks.js';
 import type { Replies } from './reply.js';
 import { BODY_LIMIT, learn, OPERATOR_BASE, PARTNER_BASE, type Route, serve } from './route.js';
@@ -115,7 +115,7 @@ export function serverRoutes(
   const routes = allRoutes(services, options.brand);
   const spin = new SpinEndpoint(access, replies, services);
   const routeServices = {
-    submit: (job: SpinJob) => services.submit(job),
+    submit: (job: SpinCommand) => services.submit(job),
     onFault: (exchange: Exchange, route: Route, error: unknown) =>
       services.onFault(exchange, route.operationId, error, route.failure),
   };
@@ -142,7 +142,7 @@ export function serverRoutes(
     };
   });
   const countedNotFound = (exchange: Exchange, partner: Partner): void =>
-    services.submit(new CountedJob(exchange, partner, replies, KIND.countApi, notFound));
+    services.submit(new CountedCommand(exchange, partner, replies, KIND.countApi, notFound));
   return [
     ...served,
     ...documents,

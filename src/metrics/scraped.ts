@@ -1,5 +1,7 @@
 /** Metrics whose samples are made when they are scraped, and the looks at a store that several of them share. */
 
+import { withTimeout } from '../runtime/withTimeout.js';
+
 export type Labels = Record<string, string | number>;
 export interface Sample {
   readonly labels: Labels;
@@ -42,14 +44,6 @@ export function sharedLook<T>(look: () => Promise<T>): () => Promise<T> {
 }
 
 /** A store that hangs must not hold up what the scrape knows without it. */
-export async function inTime<T>(series: Promise<T[]>): Promise<T[]> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<T[]>((resolve) => {
-    timer = setTimeout(() => resolve([]), SCRAPE_PATIENCE_MS);
-  });
-  try {
-    return await Promise.race([series.catch(() => []), late]);
-  } finally {
-    clearTimeout(timer);
-  }
+export function inTime<T>(series: Promise<T[]>): Promise<T[]> {
+  return withTimeout(series, SCRAPE_PATIENCE_MS).catch(() => []);
 }

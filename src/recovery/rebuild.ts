@@ -8,12 +8,7 @@
  * by the fence in Redis, and by the fence in Postgres.
  */
 
-import {
-  FINGERPRINT_BYTES,
-  REQUEST_KEY_BYTES,
-  writeFingerprint,
-  writeRequestKey,
-} from '../cells/batchCodec.js';
+import { FINGERPRINT_BYTES, REQUEST_KEY_BYTES, writeFingerprint, writeRequestKey } from '../cells/batch.js';
 import { entryTimeMs, firstIdAt } from '../domain/entryId.js';
 import { entryOfCode } from '../domain/ledgerEntry.js';
 import type { OnFailpoint } from '../failpoints.js';

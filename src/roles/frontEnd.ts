@@ -28,7 +28,7 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
     nodes.of(cell).durability.volatile.length > 0 && !config.allowVolatileRedis;
 
   const spinIds = new SpinIds(installed.spinIdKey);
-  const { batcher, adjuster } = await openDealing(parts, spinIds, isVolatile);
+  const { cells, deal, adjuster } = await openDealing(parts, spinIds, isVolatile);
   const keyUse = await services.add(new KeyUse(store.touchKeys));
 
   const requestLog = new RequestLog(log, metrics);
@@ -55,7 +55,7 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
     game: (gameId) => catalog.game(gameId),
     refresh: () => catalog.refresh(),
     judgeUrl: (url, environment) => judgeRegistration(url, environment, parts.world.resolve),
-    submit: (job) => batcher.submit(job),
+    submit: (command) => cells.submit(deal, command),
     adjust: (actor, wanted, partner) => adjuster.adjust(actor, wanted, partner),
     ...gameRules({
       ...{ catalog, store, spinIds },
@@ -75,9 +75,9 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
       replies.error(exchange, ERRORS.internal);
     },
     onStopping: () => replies.closeConnections(),
-    isIdle: () => batcher.pending === 0,
+    isIdle: () => cells.pending === 0,
   });
-  registerFrontEndMetrics(metrics, server, batcher);
+  registerFrontEndMetrics(metrics, server, cells);
   await services.add(server).catch((error: unknown) => {
     throw new SetupError(`${lineOf(error)} (HOST, PORT)`);
   });

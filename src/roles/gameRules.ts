@@ -1,11 +1,11 @@
 /** What a request must know of its game beside the catalog: when it is answered, when it is sold out. */
 import type { Catalog } from '../catalog/catalog.js';
-import { within } from '../cells/batcher.js';
 import type { Config } from '../config.js';
 import { waitsForLedger } from '../domain/games/index.js';
 import type { SpinIds } from '../domain/spinId.js';
 import type { Services } from '../http/routes.js';
 import type { Store } from '../postgres/store.js';
+import { withTimeout } from '../runtime/withTimeout.js';
 
 /** How often it is looked whether the last ticket of a raffle is booked, while somebody waits for that. */
 const SOLD_OUT_POLL_MS = 10;
@@ -38,7 +38,7 @@ export function gameRules(parts: GameRuleParts): GameRules {
       while (!isClosed()) {
         const leftMs = deadline - performance.now();
         if (leftMs <= 0) return false;
-        await within(catalog.refresh(), leftMs).catch(() => {});
+        await withTimeout(catalog.refresh(), leftMs).catch(() => {});
         if (!isClosed()) await new Promise((resolve) => setTimeout(resolve, SOLD_OUT_POLL_MS));
       }
       return true;

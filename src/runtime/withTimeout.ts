@@ -1,16 +1,24 @@
-/** A promise with a deadline. */
+/** A promise with a limit: a length of time, or a signal. */
 
 export class TimeoutError extends Error {
   override readonly name = 'TimeoutError';
 }
 
 /**
- * Settles as the promise does. Work that is late goes on, and what becomes of it is ignored.
- * @throws TimeoutError after the milliseconds.
+ * Settles as the promise does. Work that is late goes on, and its result is ignored.
+ * @param limit milliseconds, or a signal.
+ * @throws TimeoutError after the milliseconds; the signal's reason once it is aborted.
  */
-export function withTimeout<T>(promise: Promise<T>, timeoutMs: number): Promise<T> {
+export function withTimeout<T>(promise: Promise<T>, limit: number | AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(new TimeoutError(`Not done within ${timeoutMs} ms`)), timeoutMs);
-    promise.then(resolve, reject).finally(() => clearTimeout(timer));
+    if (typeof limit === 'number') {
+      const timer = setTimeout(() => reject(new TimeoutError(`Not done within ${limit} ms`)), limit);
+      promise.then(resolve, reject).finally(() => clearTimeout(timer));
+      return;
+    }
+    const abort = (): void => reject(limit.reason);
+    if (limit.aborted) abort();
+    limit.addEventListener('abort', abort, { once: true });
+    promise.then(resolve, reject).finally(() => limit.removeEventListener('abort', abort));
   });
 }

@@ -6,6 +6,7 @@ import { isIPv6, type LookupFunction } from 'node:net';
 import { Client } from 'undici';
 import { attemptHeaders } from '../domain/webhook.js';
 import type { DueDelivery } from '../postgres/deliveries.js';
+import { withTimeout } from '../runtime/withTimeout.js';
 import { allowedAddresses, DisallowedError, type Resolve } from './destination.js';
 
 export interface Outcome {
@@ -66,7 +67,7 @@ export class Sender {
     let client: Client | undefined;
     let responseStatus: number | null = null;
     try {
-      const addresses = await orAborted(allowedAddresses(due.url, due.environment, resolve), signal);
+      const addresses = await withTimeout(allowedAddresses(due.url, due.environment, resolve), signal);
       const url = new URL(due.url);
       client = new Client(url.origin, {
         pipelining: 0,
@@ -104,16 +105,6 @@ function giving(addresses: readonly string[]): LookupFunction {
     if (options.all === true) process.nextTick(done, null, all);
     else process.nextTick(done, null, all[0]!.address, all[0]!.family);
   };
-}
-
-/** What the work gives, unless the signal comes first. */
-function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const abort = (): void => reject(signal.reason);
-    if (signal.aborted) abort();
-    signal.addEventListener('abort', abort, { once: true });
-    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));
-  });
 }
 
 /** Reads an answer to its end, or as much of it as anybody needs. */

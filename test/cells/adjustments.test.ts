@@ -8,15 +8,15 @@ import { checkpointPlayers } from '../../src/postgres/recoveries.js';
 import { cellKey, idempotencyKey, outboxKey, playersKey } from '../../src/redis/keys.js';
 import { adjustmentKey, readOutbox, SPIN_STATUS } from '../../src/redis/records.js';
 import { EpochError } from '../../src/redis/scriptErrors.js';
-import { type AdjustCall, Scripts } from '../../src/redis/scripts.js';
+import { Scripts } from '../../src/redis/scripts.js';
 import { freshStores } from '../setup/freshStores.js';
 import { booksHold } from '../support/books.js';
+import { adjustOnce } from '../support/cellCommands.js';
 import type { Answer, Client, TestPartner } from '../support/client.js';
 import { type OpenNodes, openNodes, rawRedis } from '../support/redis.js';
 import { startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
-import type { TestStores } from '../support/stores.js';
-import { ownStores } from '../support/stores.js';
+import { ownStores, type TestStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
 
 type Service = Awaited<ReturnType<typeof startService>>;
@@ -666,11 +666,10 @@ describe('an adjustment whose answer was lost', () => {
       outboxMax: { entries: 100, bytes: 1_000_000 },
     });
     const cell = await cellOf(partnerId);
-    const [{ epoch }] = (await sql`
-      SELECT dataset_id || ':' || epoch AS epoch FROM cells, installation WHERE cell = ${cell}`) as unknown as [
-      { epoch: string },
-    ];
-    const call: AdjustCall = {
+    const [row] = await sql`
+      SELECT dataset_id || ':' || epoch AS epoch FROM cells, installation WHERE cell = ${cell}`;
+    const epoch = String(row!.epoch);
+    const call = {
       cell,
       epoch,
       intentId: 7,
@@ -681,20 +680,21 @@ describe('an adjustment whose answer was lost', () => {
       openingBalanceMicros: 10_000_000,
       enforcesBalance: true,
     };
+    const run = (request: typeof call) => adjustOnce(scripts, request);
     const refused = { status: SPIN_STATUS.insufficientBalance, entryId: 0n, balanceMicros: 0 };
-    expect(await scripts.adjust(call)).toEqual({ ...refused, isEarlier: false });
-    expect(await scripts.adjust({ ...call, requestId: 'more', amountMicros: 1 })).toMatchObject({
+    expect(await run(call)).toEqual({ ...refused, isEarlier: false });
+    expect(await run({ ...call, requestId: 'more', amountMicros: 1 })).toMatchObject({
       status: 0,
     });
     const before = await records();
     for (const intentId of [7, 6])
-      expect(await scripts.adjust({ ...call, intentId })).toEqual({ ...refused, isEarlier: true });
-    await expect(scripts.adjust({ ...call, intentId: 8, epoch: `${epoch}0` })).rejects.toThrow(EpochError);
+      expect(await run({ ...call, intentId })).toEqual({ ...refused, isEarlier: true });
+    await expect(run({ ...call, intentId: 8, epoch: `${epoch}0` })).rejects.toThrow(EpochError);
     expect(await records()).toEqual(before);
-    const done = await scripts.adjust({ ...call, intentId: 8 });
+    const done = await run({ ...call, intentId: 8 });
     expect(done).toMatchObject({ status: SPIN_STATUS.dealt, isEarlier: false, balanceMicros: 0 });
-    expect(await scripts.adjust({ ...call, intentId: 9 })).toEqual({ ...done, isEarlier: true });
-    const other = await scripts.adjust({ ...call, intentId: 9, amountMicros: 1 });
+    expect(await run({ ...call, intentId: 9 })).toEqual({ ...done, isEarlier: true });
+    const other = await run({ ...call, intentId: 9, amountMicros: 1 });
     expect(other.status).toBe(SPIN_STATUS.conflict);
     expect((await records()).slice(2)).toMatchObject([
       {

@@ -11,6 +11,7 @@ import { OutboxReader } from '../../src/redis/outboxReader.js';
 import { readOutbox } from '../../src/redis/records.js';
 import { NotSentError } from '../../src/redis/scriptErrors.js';
 import { Scripts } from '../../src/redis/scripts.js';
+import { adjustOnce } from '../support/cellCommands.js';
 import { Cleanup } from '../support/cleanup.js';
 import { rawRedis } from '../support/redis.js';
 import { ROOT } from '../support/root.js';
@@ -38,7 +39,7 @@ async function startRedis(): Promise<EmbeddedStore> {
 }
 
 const adjust = (cell: number, requestId: string) =>
-  scripts.adjust({
+  adjustOnce(scripts, {
     cell,
     epoch: EPOCH,
     intentId: 1,

@@ -1,12 +1,9 @@
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 // Every test here runs the operations with a watch on their calls: a read after a write fails the test.
-import { BatchEncoder, type BatchItem, BatchReply, KIND } from '../../src/cells/batchCodec.js';
-import type { Game, Partner } from '../../src/domain/game.js';
-import { SLOT } from '../../src/domain/games/slot.js';
+import { type BatchItem, KIND } from '../../src/cells/batch.js';
 import { CellFiller } from '../../src/redis/cellFiller.js';
 import type { CellStore } from '../../src/redis/cellStore.js';
 import {
@@ -19,7 +16,6 @@ import {
   playersKey,
 } from '../../src/redis/keys.js';
 import {
-  CORE_BYTES,
   cellToken,
   isGame,
   NO_TOTALS,
@@ -44,13 +40,20 @@ import {
 } from '../../src/redis/scriptErrors.js';
 import { Scripts } from '../../src/redis/scripts.js';
 import { freshStores } from '../setup/freshStores.js';
+import {
+  CELL,
+  dealOnce,
+  GAME_ID,
+  game,
+  item,
+  OUTBOX_MAX,
+  PAYOUTS,
+  partner,
+  watchedLua,
+} from '../support/dealing.js';
 import { type OpenNodes, openNodes, rawRedis } from '../support/redis.js';
-import { ROOT } from '../support/root.js';
 import type { TestStores } from '../support/stores.js';
 import { ownStores } from '../support/stores.js';
-
-const CELL = 3;
-const GAME_ID = 9;
 
 let stores: TestStores;
 let luaDir: string;
@@ -58,73 +61,8 @@ let redis: Redis;
 let nodes: OpenNodes;
 const cell = (): CellStore => nodes.nodes.cell(CELL);
 let scripts: Scripts;
-let operations = 0;
 
-const partner: Partner = {
-  partnerId: 7,
-  slug: 'p',
-  name: 'P',
-  environment: 'sandbox',
-  isActive: true,
-  cell: CELL,
-  spinRateLimit: 1000,
-  apiRateLimit: 1000,
-  openingBalanceMicros: 1_000_000,
-  balanceMode: 'track',
-  fundingMicros: null,
-};
-const PAYOUTS = [0, 2_500_000, 77_000];
-const table = Buffer.alloc(PAYOUTS.length * 8);
-PAYOUTS.forEach((payout, code) => {
-  table.writeBigInt64LE(BigInt(payout), code * 8);
-});
-const game: Game = {
-  gameId: GAME_ID,
-  partnerId: 7,
-  kind: SLOT,
-  status: 'ACTIVE',
-  wagerMicros: 250_000,
-  maxPayoutMicros: 2_500_000,
-  poolSize: 0,
-  sealedAtMs: undefined,
-  payoutTable: table,
-  payoutMicros: PAYOUTS,
-  fragments: [],
-};
-
-const item = (more: Partial<BatchItem> = {}): BatchItem => ({
-  kind: KIND.deal,
-  deny: 0,
-  partner,
-  game,
-  gameId: GAME_ID,
-  playerId: 'alice',
-  requestId: undefined,
-  mayEqual: true,
-  partnerPlace: 0,
-  ...more,
-});
-
-async function run(items: BatchItem[], options: { operation?: number; epoch?: string } = {}) {
-  const partners: Partner[] = [];
-  const operationId = Buffer.alloc(8);
-  operationId.writeUInt32LE(options.operation ?? ++operations);
-  const buffer = await scripts.spin({
-    cell: CELL,
-    epoch: options.epoch ?? '1',
-    operationField: 'op:test',
-    operationId,
-    batch: new BatchEncoder().encode(items, partners),
-  });
-  const reply = new BatchReply(buffer, partners.length, items.length);
-  return {
-    buffer,
-    reply,
-    statuses: items.map((_, place) => reply.status(place)),
-    cores: items.map((_, place) => buffer.subarray(reply.coreAt(place), reply.coreAt(place) + CORE_BYTES)),
-  };
-}
-
+const run = (items: BatchItem[], options = {}) => dealOnce(scripts, items, options);
 const outcomes = (...codes: number[]): Buffer => Buffer.from(Uint16Array.from(codes).buffer);
 const load = (from: number, ...codes: number[]) => cell().loadBlock('1', GAME_ID, from, outcomes(...codes));
 const outbox = async () => {
@@ -137,26 +75,6 @@ const everything = async () => {
     state[key] = (await redis.dumpBuffer(key)).toString('hex');
   return state;
 };
-
-/** A copy of lua/ whose operations fail where they read after a write. */
-function watchedLua(): string {
-  const dir = mkdtempSync(join(tmpdir(), 'spindle-watched-'));
-  cpSync(join(ROOT, 'lua'), dir, { recursive: true });
-  const library = join(dir, 'include', 'library.lua');
-  const parts = readFileSync(library, 'utf8').split('local call = redis.call');
-  expect(parts).toHaveLength(2);
-  writeFileSync(library, parts.join(WATCHED_CALL.replaceAll('\n', ' ')));
-  return dir;
-}
-const WATCHED_CALL = `
-  local writes = { SET = true, HSET = true, XADD = true, UNLINK = true }
-  local hasWritten = false
-  local call = function(name, ...)
-    if writes[name] then hasWritten = true
-    elseif hasWritten then error(name .. ' is called after a write') end
-    return redis.call(name, ...)
-  end`;
-const OUTBOX_MAX = { entries: 500, bytes: 1_000_000 };
 
 async function open(url: string): Promise<void> {
   redis = rawRedis(url);

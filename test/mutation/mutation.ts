@@ -28,7 +28,11 @@ interface Mutation {
   readonly isWiped?: boolean;
 }
 
-const spin = (find: string, replace: string): Fault => ({ file: 'lua/deal.lua', find, replace });
+const lua = (file: string, find: string, replace: string): Fault => ({
+  file: `lua/${file}.lua`,
+  find,
+  replace,
+});
 const built = (file: string, find: string, replace: string): Fault => ({
   file: `dist/src/${file}`,
   find,
@@ -38,7 +42,7 @@ const built = (file: string, find: string, replace: string): Fault => ({
 const MUTATIONS: readonly Mutation[] = [
   {
     name: 'a replay spins again',
-    faults: [spin('bound[i] = bound[i] or earlier[i]', 'bound[i] = false')],
+    faults: [lua('include/idempotency', 'bound[i] = bound[i] or earlier[i]', 'bound[i] = false')],
     found: ['requests'],
   },
   {
@@ -68,7 +72,8 @@ const MUTATIONS: readonly Mutation[] = [
   {
     name: 'a payout is off by one micro-USD',
     faults: [
-      spin(
+      lua(
+        'include/dealSpin',
         'local after = before - stake + payout',
         'local after = before - stake + payout + (payout > 0 and 1 or 0)',
       ),
@@ -78,9 +83,10 @@ const MUTATIONS: readonly Mutation[] = [
   {
     name: 'a payout is booked a micro-USD too high',
     faults: [
-      spin(
-        "pack('<I6i8I4I4I2i8I4I4I4', index, payout, entryLow",
-        "pack('<I6i8I4I4I2i8I4I4I4', index, payout + 1, entryLow",
+      lua(
+        'include/dealSpin',
+        'bookEntry(player, spinHead[game], index, payout,',
+        'bookEntry(player, spinHead[game], index, payout + 1,',
       ),
     ],
     found: ['outcomes', 'balances'],
@@ -88,7 +94,11 @@ const MUTATIONS: readonly Mutation[] = [
   {
     name: 'a block is served twice',
     faults: [
-      spin('nextIndex[game] = index + 1\n', 'nextIndex[game] = index == 99 and 0 or index + 1\n'),
+      lua(
+        'include/gameSupply',
+        'nextIndex[game] = index + 1\n',
+        'nextIndex[game] = index == 99 and 0 or index + 1\n',
+      ),
       built('postgres/ledger.js', 'WHERE u.from_index = coalesce(', 'WHERE u.from_index >= 0 * coalesce('),
       built('ledger/transcoder.js', 'if (index !== progress.toIndex) {', 'if (index < 0) {'),
     ],
@@ -97,7 +107,8 @@ const MUTATIONS: readonly Mutation[] = [
   {
     name: 'another outcome is dealt than the sealed one',
     faults: [
-      spin(
+      lua(
+        'include/gameSupply',
         'local code = high and low + high * 256',
         'local code = high and low + high * 256; if index % 50 == 7 then code = 0 end',
       ),
@@ -114,9 +125,10 @@ const MUTATIONS: readonly Mutation[] = [
   {
     name: 'a balance forgets a spin',
     faults: [
-      spin(
-        "pack('<c18I4I6', playerCore[player]",
-        "pack('<c18I4I6', stored[player] and sub(stored[player], 1, 18) or playerCore[player]",
+      lua(
+        'include/writeEntries',
+        "pack('<c18I4I6', playerCores[player]",
+        "pack('<c18I4I6', storedPlayers[player] and sub(storedPlayers[player], 1, 18) or playerCores[player]",
       ),
     ],
     found: ['balances'],
@@ -135,7 +147,8 @@ const MUTATIONS: readonly Mutation[] = [
   {
     name: 'a requestId is bound to nothing',
     faults: [
-      spin(
+      lua(
+        'include/writeEntries',
         "call('HSET', idemKey, unpack(newlyBound))",
         "call('HSET', idemKey .. ':lost', unpack(newlyBound))",
       ),
@@ -287,29 +300,35 @@ describe.each(MUTATIONS)('$name', ({ faults, found, isWiped = false }) => {
 const FOUND_BY_THE_MODEL: readonly { name: string; fault: Fault }[] = [
   {
     name: 'a replay spins again',
-    fault: spin('bound[i] = bound[i] or earlier[i]', 'bound[i] = false'),
+    fault: lua('include/idempotency', 'bound[i] = bound[i] or earlier[i]', 'bound[i] = false'),
   },
   {
     name: 'a payout is off by one micro-USD',
-    fault: spin(
+    fault: lua(
+      'include/dealSpin',
       "local payout = unpackStruct('<i8', batch, payoutsAt[game] + code * 8 + 1)",
       "local payout = unpackStruct('<i8', batch, payoutsAt[game] + code * 8 + 1); if payout > 0 then payout = payout + 1 end",
     ),
   },
   {
     name: 'a window lets one more through',
-    fault: spin(
-      'elseif spinUsed[partner] >= spinLimit[partner] and',
-      'elseif spinUsed[partner] > spinLimit[partner] and',
+    fault: lua(
+      'deal',
+      'elseif spinsUsed[partner] >= spinLimit[partner] and',
+      'elseif spinsUsed[partner] > spinLimit[partner] and',
     ),
   },
   {
     name: 'a conflict is answered as a replay',
-    fault: spin('if sub(boundTo, CORE_BYTES + 1) == fingerprint then', 'if boundTo then'),
+    fault: lua('deal', 'if sub(boundTo, CORE_BYTES + 1, BOUND_BYTES) == fingerprint then', 'if boundTo then'),
   },
   {
     name: 'a low balance is not refused',
-    fault: spin('if enforce[partner] == 1 and before < stake then', 'if enforce[partner] == 2 then'),
+    fault: lua(
+      'include/dealSpin',
+      'if enforce[partner] == 1 and before < stake then',
+      'if enforce[partner] == 2 then',
+    ),
   },
 ];
 

@@ -8,8 +8,9 @@
  * before it and a request id that is bound answers whatever became of the game since.
  */
 
-import { KIND } from '../../cells/batchCodec.js';
-import type { SpinFailure, SpinJob, SpinResult } from '../../cells/batcher.js';
+import { KIND } from '../../cells/batch.js';
+import type { SpinCommand, SpinResult } from '../../cells/deal.js';
+import type { CellFailure } from '../../cells/operation.js';
 import { ApiError, ERRORS, type ErrorEntry } from '../../domain/errors.js';
 import type { Game, Partner } from '../../domain/game.js';
 import { decimalTextToMicros } from '../../domain/money.js';
@@ -26,7 +27,7 @@ export interface SpinServices {
   game(gameId: number): Game | undefined;
   /** Reads what changed; a game may have been registered a moment ago. */
   refresh(): Promise<void>;
-  submit(job: SpinJob): void;
+  submit(command: SpinCommand): void;
   /** A spin of the game is answered only once the ledger has it. */
   waitsForLedger(game: Game | undefined): boolean;
   /** A ticket of the raffle may have been sold under a requestId that does not bind any more. */
@@ -64,7 +65,7 @@ export class SpinEndpoint {
     const read = readBody(exchange.body);
     this.#access.partner(exchange, (partner) => {
       if (read instanceof ApiError) {
-        this.#services.submit(new CountedJob(exchange, partner, this.#replies, KIND.countSpin, read));
+        this.#services.submit(new CountedCommand(exchange, partner, this.#replies, KIND.countSpin, read));
         return;
       }
       const { gameId } = read.body;
@@ -93,7 +94,7 @@ export class SpinEndpoint {
     const spin = { exchange, partner, game, body, denial, isWager };
     const { requestId } = body;
     if (game === undefined || requestId === undefined || !services.mayForget(game)) {
-      services.submit(new DealJob(this.#replies, services, spin, KIND.deal));
+      services.submit(new DealCommand(this.#replies, services, spin, KIND.deal));
       return;
     }
     // The window and what still binds come first: what they turn away or answer does not reach the ledger.
@@ -102,12 +103,12 @@ export class SpinEndpoint {
         (ticket) => {
           if (ticket !== undefined) this.#tellSold(exchange, ticket, body, game, isWager, window);
           else if (denial !== undefined) this.#replies.error(exchange, denial, window);
-          else services.submit(new DealJob(this.#replies, services, spin, KIND.dealCounted));
+          else services.submit(new DealCommand(this.#replies, services, spin, KIND.dealCounted));
         },
         () => this.#replies.error(exchange, ERRORS.unavailable, window),
       );
     };
-    services.submit(new DealJob(this.#replies, services, spin, KIND.deal, lookUp));
+    services.submit(new DealCommand(this.#replies, services, spin, KIND.deal, lookUp));
   }
 
   /** Answers a requestId that a ticket was sold under long ago. */
@@ -196,7 +197,7 @@ function isExactly(micros: number, wagerUsd: number, text: string | undefined): 
 }
 
 /** A request that counts against a window and does nothing else in Redis. */
-export class CountedJob implements SpinJob {
+export class CountedCommand implements SpinCommand {
   readonly waitsForLedger = false;
   readonly deny = 0;
   readonly game = undefined;
@@ -205,6 +206,7 @@ export class CountedJob implements SpinJob {
   readonly requestId = undefined;
   readonly mayEqual = false;
   partnerPlace = 0;
+  readonly cell: number;
   readonly kind: number;
   readonly partner: Partner;
   readonly #exchange: Exchange;
@@ -221,6 +223,7 @@ export class CountedJob implements SpinJob {
   ) {
     this.#exchange = exchange;
     this.partner = partner;
+    this.cell = partner.cell;
     this.#replies = replies;
     this.kind = kind;
     this.#then = then;
@@ -239,13 +242,14 @@ export class CountedJob implements SpinJob {
     }
   }
 
-  fail(_failure: SpinFailure): void {
+  fail(_failure: CellFailure): void {
     const isSpin = this.kind === KIND.countSpin;
     this.#replies.error(this.#exchange, ERRORS.unavailable, ownWindow(this.partner, isSpin));
   }
 }
 
-class DealJob implements SpinJob {
+class DealCommand implements SpinCommand {
+  readonly cell: number;
   readonly kind: number;
   readonly waitsForLedger: boolean;
   readonly deny: number;
@@ -278,6 +282,7 @@ class DealJob implements SpinJob {
     this.#onUnbound = onUnbound;
     this.kind = kind;
     this.partner = partner;
+    this.cell = partner.cell;
     this.game = game;
     this.mayEqual = isWager;
     this.waitsForLedger = services.waitsForLedger(game);
@@ -309,9 +314,8 @@ class DealJob implements SpinJob {
     }
   }
 
-  fail(failure: SpinFailure): void {
-    const entry =
-      failure === 'unknown' && this.requestId !== undefined ? ERRORS.spinInProgress : ERRORS.unavailable;
+  fail({ mayHaveRun }: CellFailure): void {
+    const entry = mayHaveRun && this.requestId !== undefined ? ERRORS.spinInProgress : ERRORS.unavailable;
     this.#replies.error(this.#exchange, entry, ownWindow(this.partner, true));
   }
 

@@ -76,16 +76,47 @@ export class BatchEncoder {
 
   /** The batch's bytes: a view that holds until the next call. `partners` gets the partners in the reply's order. */
   encode(items: readonly BatchItem[], partners: Partner[]): Buffer {
+    const players = this.#players;
+    const requests = this.#requests;
+    players.begin(items.length, 2 + PLAYER_BYTES_MAX);
+    requests.begin(items.length, REQUEST_KEY_BYTES);
+    const tableBytes = this.#place(items, partners);
+    const gamesAt = HEADER_BYTES + partners.length * PARTNER_BYTES;
+    const tablesAt = gamesAt + this.#gamePlaces.size * GAME_BYTES;
+    const spinsAt = tablesAt + tableBytes;
+    const bytesMax =
+      spinsAt +
+      items.length * (SPIN_BYTES + PLAYER_BYTES_MAX + REQUEST_BYTES_MAX) +
+      players.buffer.length +
+      requests.buffer.length;
+    if (this.#buffer.length < bytesMax) this.#buffer = Buffer.allocUnsafe(bytesMax * 2);
+    const buffer = this.#buffer;
+    writePartners(buffer, partners);
+    this.#writeGames(buffer, gamesAt, tablesAt);
+    let at = spinsAt;
+    for (const item of items) at = this.#spin(item, buffer, at);
+    writeUInt16(buffer, partners.length, 0);
+    writeUInt16(buffer, this.#gamePlaces.size, 2);
+    writeUInt16(buffer, players.count, 4);
+    writeUInt16(buffer, requests.count, 6);
+    writeUInt16(buffer, items.length, 8);
+    writeUInt32(buffer, at, 10);
+    writeUInt32(buffer, spinsAt, 14);
+    for (const { buffer: list, length } of [players, requests]) {
+      list.copy(buffer, at, 0, length);
+      at += length;
+    }
+    return buffer.subarray(0, at);
+  }
+
+  /** Gives partners, games and payout tables their places. @returns bytes of the tables */
+  #place(items: readonly BatchItem[], partners: Partner[]): number {
     const partnerPlaces = this.#partnerPlaces;
     const gamePlaces = this.#gamePlaces;
     const tablesAt = this.#tablesAt;
-    const players = this.#players;
-    const requests = this.#requests;
     partnerPlaces.clear();
     gamePlaces.clear();
     tablesAt.clear();
-    players.begin(items.length, 2 + PLAYER_BYTES_MAX);
-    requests.begin(items.length, REQUEST_KEY_BYTES);
     let tableBytes = 0;
     for (const item of items) {
       const { partner, game } = item;
@@ -113,53 +144,22 @@ export class BatchEncoder {
         known.spins++;
       }
     }
-    const bytesMax =
-      HEADER_BYTES +
-      partners.length * PARTNER_BYTES +
-      gamePlaces.size * GAME_BYTES +
-      tableBytes +
-      items.length * (SPIN_BYTES + PLAYER_BYTES_MAX + REQUEST_BYTES_MAX) +
-      players.buffer.length +
-      requests.buffer.length;
-    if (this.#buffer.length < bytesMax) this.#buffer = Buffer.allocUnsafe(bytesMax * 2);
-    const buffer = this.#buffer;
+    return tableBytes;
+  }
 
-    let at = HEADER_BYTES;
-    for (const partner of partners) {
-      writeUInt32(buffer, partner.partnerId, at);
-      writeUInt32(buffer, partner.spinRateLimit, at + 4);
-      writeUInt32(buffer, partner.apiRateLimit, at + 8);
-      writeSafeInt64(buffer, partner.openingBalanceMicros, at + 12);
-      writeSafeInt64(buffer, partner.fundingMicros ?? -1, at + 20);
-      buffer[at + 28] = partner.balanceMode === 'enforce' ? 1 : 0;
-      at += PARTNER_BYTES;
-    }
-    const tablesFrom = at + gamePlaces.size * GAME_BYTES;
-    for (const [table, offset] of tablesAt) table.copy(buffer, tablesFrom + offset);
-    for (const { game, spins } of gamePlaces.values()) {
+  #writeGames(buffer: Buffer, gamesAt: number, tablesFrom: number): void {
+    let at = gamesAt;
+    for (const [table, offset] of this.#tablesAt) table.copy(buffer, tablesFrom + offset);
+    for (const { game, spins } of this.#gamePlaces.values()) {
       writeUInt32(buffer, game.gameId, at);
       writeSafeInt64(buffer, game.wagerMicros, at + 4);
       writeSafeInt64(buffer, game.maxPayoutMicros, at + 12);
-      writeUInt32(buffer, tablesFrom + tablesAt.get(game.payoutTable)!, at + 20);
+      writeUInt32(buffer, tablesFrom + this.#tablesAt.get(game.payoutTable)!, at + 20);
       writeUInt16(buffer, game.payoutTable.length / 8, at + 24);
       writeUInt32(buffer, game.poolSize, at + 26);
       writeUInt16(buffer, spins, at + 30);
       at += GAME_BYTES;
     }
-    at = tablesFrom + tableBytes;
-    writeUInt32(buffer, at, 14);
-    for (const item of items) at = this.#spin(item, buffer, at);
-    writeUInt16(buffer, partners.length, 0);
-    writeUInt16(buffer, gamePlaces.size, 2);
-    writeUInt16(buffer, players.count, 4);
-    writeUInt16(buffer, requests.count, 6);
-    writeUInt16(buffer, items.length, 8);
-    writeUInt32(buffer, at, 10);
-    for (const { buffer: list, length } of [players, requests]) {
-      list.copy(buffer, at, 0, length);
-      at += length;
-    }
-    return buffer.subarray(0, at);
   }
 
   /** Writes a spin, its player and its requestId. @returns where it ends. */
@@ -213,6 +213,19 @@ export class BatchEncoder {
     const requestBytes = writeText(buffer, requestId, textAt);
     writeUInt16(buffer, requestBytes, at + 22);
     return textAt + requestBytes;
+  }
+}
+
+function writePartners(buffer: Buffer, partners: readonly Partner[]): void {
+  let at = HEADER_BYTES;
+  for (const partner of partners) {
+    writeUInt32(buffer, partner.partnerId, at);
+    writeUInt32(buffer, partner.spinRateLimit, at + 4);
+    writeUInt32(buffer, partner.apiRateLimit, at + 8);
+    writeSafeInt64(buffer, partner.openingBalanceMicros, at + 12);
+    writeSafeInt64(buffer, partner.fundingMicros ?? -1, at + 20);
+    buffer[at + 28] = partner.balanceMode === 'enforce' ? 1 : 0;
+    at += PARTNER_BYTES;
   }
 }
 

@@ -1,33 +1,34 @@
 /**
- * Tells when the ledger has a spin: for those that are answered only then.
+ * Resolves when the ledger has what was booked in a cell: for commands that are answered only then.
  *
- * The flusher announces each commit over Redis. An announcement that is lost is made up for by asking Postgres, as long
- * as somebody waits. What is announced of one epoch says nothing of another: a rebuilt cell goes on with higher ids,
- * and what its Redis lost is not in the ledger for that.
+ * The flusher announces each commit over Redis. While somebody waits, Postgres is asked, too: an announcement may be lost.
+ * What is announced of one epoch says nothing of another: a rebuilt cell goes on with higher ids, and what its Redis lost
+ * is not in the ledger for that.
  */
+import type { Origin } from './operation.js';
 
-export interface AcknowledgementsOptions {
-  /** How far each cell is booked, as Postgres says. */
+export interface ConfirmationsOptions {
+  /** The newest entry of each cell that the ledger has, as Postgres says. */
   readonly read: () => Promise<readonly { cell: number; epoch: string; cursor: bigint }[]>;
+  /** The ledger has this entry. */
+  readonly isInLedger: (entryId: bigint) => Promise<boolean>;
   /** Which run of a cell's server is reached now. */
   readonly serverOf: (cell: number) => string | undefined;
-  /** How long somebody waits at the most. */
+  /** How long a command waits at the most. */
   readonly deadlineMs: number;
   readonly onError: (error: unknown) => void;
-  /** Seconds that somebody waited. */
-  readonly onBooked: (seconds: number) => void;
+  /** Seconds that a command waited. */
+  readonly onConfirmed: (seconds: number) => void;
 }
 
-/** What was dealt, under which epoch, by which run of the store's server. */
-interface Owed {
-  readonly epoch: string;
-  readonly serverId: string | undefined;
+/** Something that was booked in the store, and is not known to be in the ledger. */
+interface Owed extends Origin {
   readonly id: bigint;
 }
 
 interface Waiting extends Owed {
   readonly since: number;
-  readonly resolve: (isBooked: boolean) => void;
+  readonly resolve: (isConfirmed: boolean) => void;
 }
 
 interface Cell {
@@ -35,7 +36,7 @@ interface Cell {
   cursor: bigint;
   /** In the order in which they came: that of their ids, but for replays. */
   waiting: Waiting[];
-  /** The newest that was given up and is not known to be booked. */
+  /** The newest that was given up and is not known to be in the ledger. */
   owed: Owed | undefined;
 }
 
@@ -45,18 +46,25 @@ const TURN_MS = 100;
 /** While somebody waits longer than this, nothing more is dealt that would have to wait, too. */
 const STALLED_AFTER_MS = 1000;
 
-export class Acknowledgements {
-  readonly #options: AcknowledgementsOptions;
+export class Confirmations {
+  readonly #options: ConfirmationsOptions;
   readonly #cells = new Map<number, Cell>();
   #timer: NodeJS.Timeout | undefined;
   #isAsking = false;
 
-  constructor(options: AcknowledgementsOptions) {
+  constructor(options: ConfirmationsOptions) {
     this.#options = options;
   }
 
-  /** True once the ledger has every entry of the cell up to this one; false where that is not known in time. */
-  booked(cell: number, { epoch, serverId }: Omit<Owed, 'id'>, id: bigint): Promise<boolean> {
+  /** True once the ledger has an entry of the cell; false where that is not known within the deadline. */
+  async confirmed(cell: number, origin: Origin, id: bigint): Promise<boolean> {
+    if (!(await this.#reached(cell, origin, id))) return false;
+    // A Redis that came back may lack what was dealt before: then the ledger has later entries, and not this one.
+    return this.#options.serverOf(cell) === origin.serverId || this.#options.isInLedger(id);
+  }
+
+  /** True once the ledger has come to the entry. */
+  #reached(cell: number, { epoch, serverId }: Origin, id: bigint): Promise<boolean> {
     const known = this.#cell(cell);
     if (known.epoch === epoch && known.cursor >= id) return Promise.resolve(true);
     return new Promise((resolve) => {
@@ -90,7 +98,7 @@ export class Acknowledgements {
     const left: Waiting[] = [];
     for (const each of known.waiting) {
       if (each.epoch === epoch && each.id <= cursor) {
-        this.#options.onBooked((now - each.since) / 1000);
+        this.#options.onConfirmed((now - each.since) / 1000);
         each.resolve(true);
       } else {
         left.push(each);

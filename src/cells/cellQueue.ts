@@ -1,0 +1,256 @@
+/**
+ * The commands of one operation for one cell: those that wait, and the calls under way.
+ *
+ *   submit ──> waiting ──(end of the loop's next turn, a slot is free)──> one script call ──> settle or fail each
+ *                                                                                └──> parked until the ledger has it
+ *
+ * A slot holds one call at a time, tries included. Each has an operation field of its own in the cell, ids in it that only
+ * grow, and a codec of its own. So a repeated call finds its stored reply whatever other slots did meanwhile, a late copy of a
+ * call that was given up is STALE once the slot has been used again, and no call's bytes are overwritten while it is on its
+ * way. Calls of several slots may run in any order: commands that are under way together have no order of their own.
+ *
+ * A call without an answer is made again with the same operation id until the deadline. What may have run by then is
+ * `unknown`, never `refused`.
+ */
+import { setTimeout as pause } from 'node:timers/promises';
+import { EpochError, NotSentError, RefusedError, StaleError } from '../redis/scriptErrors.js';
+import type { CellCall } from '../redis/scripts.js';
+import { withTimeout } from '../runtime/withTimeout.js';
+import type { Confirmations } from './confirmations.js';
+import type { CellCodec, CellCommand, CellFailure, CellOperation, CellReplies, Origin } from './operation.js';
+import { WaitingList } from './waitingList.js';
+
+const RETRY_MS = 20;
+const REFUSED: CellFailure = { kind: 'refused', mayHaveRun: false };
+const UNKNOWN: CellFailure = { kind: 'unknown', mayHaveRun: true };
+/** The errors that say of a try that it did nothing. */
+const SAYS_NOT_DONE = [NotSentError, RefusedError, EpochError];
+
+interface Slot<Request, Reply> {
+  readonly operationField: string;
+  operations: bigint;
+  codec: CellCodec<Request, Reply>;
+}
+
+export interface CellQueueOptions {
+  /** Calls lua/<operation>.lua. */
+  readonly call: (operation: string, call: CellCall) => Promise<Buffer>;
+  /** The cell's store can be reached now. */
+  readonly isReady: (cell: number) => boolean;
+  /** Resolves once the store can be reached, or after the milliseconds. */
+  readonly whenReady: (cell: number, timeoutMs: number) => Promise<void>;
+  /** The cell's store keeps what it acknowledges. */
+  readonly isDurable: (cell: number) => boolean;
+  /** The epoch of a cell; undefined while it is not known. */
+  readonly epochOf: (cell: number) => string | undefined;
+  /** Which run of the cell's server is reached now. */
+  readonly serverOf: (cell: number) => string | undefined;
+  readonly confirmations: Pick<Confirmations, 'confirmed' | 'isStalled'>;
+  /** How long an answer of the store is waited for, all tries included. */
+  readonly deadlineMs: number;
+  /** Commands that may wait for one operation of a cell; more are refused. */
+  readonly waitingMax: number;
+  readonly onCall: (operation: string, size: number, seconds: number) => void;
+  readonly onError: (error: unknown, cell: number, size: number) => void;
+  /** The cell is at another epoch than this process believes. */
+  readonly onEpoch: (cell: number) => void;
+}
+
+/** Commands by where they are: for a call, in one, or done and waiting for the ledger. */
+export interface Held {
+  waiting: number;
+  underWay: number;
+  parked: number;
+}
+
+export class CellQueue<Command extends CellCommand<Reply>, Reply> {
+  readonly #cell: number;
+  readonly #operation: CellOperation<Command, Reply>;
+  readonly #options: CellQueueOptions;
+  readonly #onReady: (queue: CellQueue<Command, Reply>) => void;
+  readonly #waiting: WaitingList<Command>;
+  readonly #free: Slot<Command, Reply>[];
+  #underWay = 0;
+  #parked = 0;
+  #isScheduled = false;
+
+  /**
+   * @param clientName no other process has the same one, nor this one before
+   * @param onReady told when there is something to send; it calls `flush` soon
+   */
+  constructor(
+    cell: number,
+    operation: CellOperation<Command, Reply>,
+    options: CellQueueOptions,
+    clientName: string,
+    onReady: (queue: CellQueue<Command, Reply>) => void,
+  ) {
+    this.#cell = cell;
+    this.#operation = operation;
+    this.#options = options;
+    this.#onReady = onReady;
+    this.#waiting = new WaitingList(options.waitingMax);
+    this.#free = Array.from({ length: operation.slots }, (_, i) => ({
+      operationField: operation.isStored ? `op:${clientName}${i === 0 ? '' : `.${i}`}` : '',
+      operations: 0n,
+      codec: operation.codec(),
+    }));
+  }
+
+  get held(): Held {
+    return { waiting: this.#waiting.length, underWay: this.#underWay, parked: this.#parked };
+  }
+
+  submit(command: Command): void {
+    const isStalled = command.waitsForLedger && this.#options.confirmations.isStalled(this.#cell);
+    if (isStalled || !this.#waiting.add(command)) {
+      command.fail(REFUSED);
+      return;
+    }
+    this.#schedule();
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled || this.#free.length === 0 || this.#waiting.length === 0) return;
+    this.#isScheduled = true;
+    this.#onReady(this);
+  }
+
+  /** Sends what waits, as far as slots are free. The calls are written before this returns. */
+  flush(): void {
+    this.#isScheduled = false;
+    while (this.#free.length > 0 && this.#waiting.length > 0) {
+      const slot = this.#free.pop()!;
+      const commands = this.#waiting.take(this.#operation.batchMax);
+      this.#underWay += commands.length;
+      this.#run(slot, commands)
+        .catch((error: unknown) => {
+          // A defect of ours, in writing the call or reading its reply: it may have been done.
+          this.#options.onError(error, this.#cell, commands.length);
+          for (const command of commands) command.fail(UNKNOWN);
+        })
+        .finally(() => {
+          this.#underWay -= commands.length;
+          this.#free.push(slot);
+          this.#schedule();
+        });
+    }
+  }
+
+  async #run(slot: Slot<Command, Reply>, commands: Command[]): Promise<void> {
+    const { epochOf, isReady, isDurable, serverOf, onCall } = this.#options;
+    const started = performance.now();
+    const epoch = commands[0]!.epoch ?? epochOf(this.#cell);
+    if (
+      epoch === undefined ||
+      !isDurable(this.#cell) ||
+      (!isReady(this.#cell) && !this.#operation.waitsForStore)
+    ) {
+      for (const command of commands) command.fail(REFUSED);
+      return;
+    }
+    const origin = { epoch, serverId: serverOf(this.#cell) };
+    const answer = await this.#call(slot, commands, epoch, started);
+    if (!Buffer.isBuffer(answer)) {
+      // A call that was given up may still be under way, and send what its buffer holds.
+      slot.codec = this.#operation.codec();
+      for (const command of commands) command.fail(answer);
+      return;
+    }
+    onCall(this.#operation.name, commands.length, (performance.now() - started) / 1000);
+    this.#settle(commands, slot.codec.decode(answer, commands), origin);
+  }
+
+  /** The reply, however many tries it takes, or why there is none. */
+  async #call(
+    slot: Slot<Command, Reply>,
+    commands: Command[],
+    epoch: string,
+    started: number,
+  ): Promise<Buffer | CellFailure> {
+    const { call, isReady, whenReady, isDurable, epochOf, deadlineMs, onError, onEpoch } = this.#options;
+    const [first] = commands as [Command];
+    const deadline = first.deadline ?? started + deadlineMs;
+    const request = {
+      cell: this.#cell,
+      epoch,
+      operationField: slot.operationField,
+      operationId: this.#nextId(slot),
+      args: slot.codec.encode(commands),
+    };
+    let mayHaveRun = false;
+    for (;;) {
+      const leftMs = deadline - performance.now();
+      if (leftMs <= 0 || !isDurable(this.#cell)) return mayHaveRun ? UNKNOWN : REFUSED;
+      try {
+        if (isReady(this.#cell)) return await withTimeout(call(this.#operation.name, request), leftMs);
+        await whenReady(this.#cell, leftMs);
+      } catch (error) {
+        onError(error, this.#cell, commands.length);
+        // These say that this try did nothing; of an earlier try they say nothing.
+        if (error instanceof RefusedError && !mayHaveRun) return REFUSED;
+        if (error instanceof EpochError) {
+          onEpoch(this.#cell);
+          // Where a try may have run the cell may come back to this epoch, with the reply: a server that was started again.
+          const isOver = !mayHaveRun || first.epoch !== undefined || epochOf(this.#cell) !== epoch;
+          if (isOver) return { kind: 'epochMoved', mayHaveRun };
+        }
+        if (!SAYS_NOT_DONE.some((type) => error instanceof type)) mayHaveRun = true;
+        // A later call of this slot is known to the store: whether this one ran before it can't be told any more.
+        if (error instanceof StaleError) return UNKNOWN;
+        // The loop lets the rest of the process run: a connection that is closing is found closed in a later turn.
+        await pause(RETRY_MS);
+      }
+    }
+  }
+
+  /** The next operation id of the slot, u64; empty where the operation's reply is not stored. */
+  #nextId(slot: Slot<Command, Reply>): Buffer {
+    if (!this.#operation.isStored) return NO_ID;
+    const id = Buffer.allocUnsafe(8);
+    slot.operations += 1n;
+    id.writeBigUInt64LE(slot.operations);
+    return id;
+  }
+
+  #settle(commands: Command[], answer: CellReplies<Reply>, origin: Origin): void {
+    const { replies } = answer;
+    const parked: number[] = [];
+    let newestId = 0n;
+    for (let i = 0; i < commands.length; i++) {
+      const command = commands[i]!;
+      const id = command.waitsForLedger ? answer.entryId(i) : 0n;
+      if (id === 0n) {
+        this.#answer(command, replies[i]!);
+        continue;
+      }
+      parked.push(i);
+      if (id > newestId) newestId = id;
+    }
+    if (parked.length === 0) return;
+    // The next call goes out meanwhile.
+    this.#parked += parked.length;
+    this.#options.confirmations
+      .confirmed(this.#cell, origin, newestId)
+      .catch(() => false)
+      .then((isConfirmed) => {
+        this.#parked -= parked.length;
+        for (const i of parked) {
+          if (isConfirmed) this.#answer(commands[i]!, replies[i]!);
+          else commands[i]!.fail(UNKNOWN);
+        }
+      });
+  }
+
+  #answer(command: Command, reply: Reply): void {
+    try {
+      command.settle(reply);
+    } catch (error) {
+      // A defect in answering one command must not leave the rest of the batch without answers.
+      this.#options.onError(error, this.#cell, 1);
+      command.fail(UNKNOWN);
+    }
+  }
+}
+
+const NO_ID = Buffer.alloc(0);

@@ -1,0 +1,97 @@
+/** The operation `deal`: spins of a cell, and requests that count against a window, a batch in one call (lua/deal.lua). */
+import type { Partner } from '../domain/game.js';
+import type { SpinIds } from '../domain/spinId.js';
+import { readId, readSafeInt64, SPIN_STATUS } from '../redis/records.js';
+import { BatchEncoder, type BatchItem, BatchReply, KIND } from './batch.js';
+import type { CellCodec, CellCommand, CellOperation, CellReplies, CellRequest } from './operation.js';
+
+/** What became of one request of a batch. Money in micro-USD. */
+export interface SpinResult {
+  readonly status: number;
+  readonly outcomeCode: number;
+  readonly balanceMicros: number;
+  /** Empty where nothing was dealt. */
+  readonly spinId: string;
+  /** Left of the window that the request counts against. */
+  readonly remaining: number;
+  /** The store's clock, milliseconds since the epoch. */
+  readonly timeMs: number;
+  /** What the outcome has beside these, the same in each replay; undefined: nothing. */
+  readonly tail: Buffer | undefined;
+}
+
+export interface SpinRequest extends BatchItem, CellRequest {}
+export interface SpinCommand extends SpinRequest, CellCommand<SpinResult> {}
+export type DealOperation = CellOperation<SpinRequest, SpinResult>;
+
+/** @param batchMax requests in one call at the most */
+export const dealOperation = (spinIds: SpinIds, batchMax: number): DealOperation => ({
+  name: 'deal',
+  batchMax,
+  slots: 1,
+  isStored: true,
+  waitsForStore: false,
+  codec: () => new DealCodec(spinIds),
+});
+
+const hasCore = (status: number): boolean => status === SPIN_STATUS.dealt || status === SPIN_STATUS.replay;
+
+class DealCodec implements CellCodec<SpinRequest, SpinResult> {
+  readonly #spinIds: SpinIds;
+  readonly #encoder = new BatchEncoder();
+  #partners: Partner[] = [];
+  #idBlocks = Buffer.alloc(4096);
+
+  constructor(spinIds: SpinIds) {
+    this.#spinIds = spinIds;
+  }
+
+  encode(requests: readonly SpinRequest[]): Buffer[] {
+    this.#partners = [];
+    return [this.#encoder.encode(requests, this.#partners)];
+  }
+
+  decode(answer: Buffer, requests: readonly SpinRequest[]): CellReplies<SpinResult> {
+    const partners = this.#partners;
+    const reply = new BatchReply(answer, partners.length, requests.length);
+    const { timeMs } = reply;
+    const spinsUsed = partners.map((_, place) => reply.spinsUsed(place));
+    const apiUsed = partners.map((_, place) => reply.apiUsed(place));
+    const ids = this.#enciphered(requests, reply);
+    const replies: SpinResult[] = [];
+    for (let i = 0; i < requests.length; i++) {
+      const { partner, partnerPlace, kind } = requests[i]!;
+      const status = reply.status(i);
+      const isApi = kind === KIND.countApi;
+      const used = isApi ? apiUsed : spinsUsed;
+      if (status !== SPIN_STATUS.limited && kind !== KIND.dealCounted) used[partnerPlace]!++;
+      const limit = isApi ? partner.apiRateLimit : partner.spinRateLimit;
+      const isOutcome = hasCore(status);
+      const at = reply.coreAt(i);
+      replies.push({
+        status,
+        outcomeCode: isOutcome ? answer.readUInt16LE(at + 8) : 0,
+        balanceMicros: isOutcome ? readSafeInt64(answer, at + 10) : 0,
+        spinId: isOutcome ? ids.slice(i * 32, i * 32 + 32) : '',
+        remaining: Math.max(0, limit - used[partnerPlace]!),
+        timeMs,
+        tail: reply.tail(i),
+      });
+    }
+    const entryId = (i: number): bigint => (hasCore(reply.status(i)) ? readId(answer, reply.coreAt(i)) : 0n);
+    return { replies, entryId };
+  }
+
+  /** The spin ids of the whole batch, enciphered in one call: 32 characters each. */
+  #enciphered(requests: readonly SpinRequest[], reply: BatchReply): string {
+    const bytes = requests.length * 16;
+    if (this.#idBlocks.length < bytes) this.#idBlocks = Buffer.alloc(bytes);
+    const blocks = this.#idBlocks;
+    for (let i = 0; i < requests.length; i++) {
+      const at = reply.coreAt(i);
+      reply.buffer.copy(blocks, i * 16, at, at + 8);
+      blocks.writeUInt32LE(requests[i]!.partner.partnerId, i * 16 + 8);
+    }
+    return this.#spinIds.encode(blocks.subarray(0, bytes));
+  }
+}

@@ -1,0 +1,66 @@
+/**
+ * What an operation of a cell is: one Lua file, one codec, one kind of command. CellClient runs it.
+ * To add one: lua/<name>.lua (lua/include/cell.lua has the head of its arguments), a file here with its codec.
+ */
+
+/** Where something was done: under which epoch, by which run of the store's server. */
+export interface Origin {
+  readonly epoch: string;
+  readonly serverId: string | undefined;
+}
+
+/**
+ * Why a command has no reply. `refused`: nothing was done. `unknown`: it may have been done. `epochMoved`: the cell is at
+ * another epoch; whether it was done before is `mayHaveRun`.
+ */
+export interface CellFailure {
+  readonly kind: 'refused' | 'unknown' | 'epochMoved';
+  readonly mayHaveRun: boolean;
+}
+
+/** What CellClient must know of a command; the codec knows the rest. */
+export interface CellRequest {
+  readonly cell: number;
+  /** It is answered only once the ledger has what it booked. */
+  readonly waitsForLedger: boolean;
+  /** It may be done under this epoch only; undefined: under the one that this process believes in. */
+  readonly epoch?: string;
+  /** When it is given up, as performance.now() counts; undefined: after the client's deadline, from its first try on. */
+  readonly deadline?: number;
+}
+
+/** A command on its way. Exactly one of `settle` and `fail` is called, once, after `submit` returned or within it. */
+export interface CellCommand<Reply> extends CellRequest {
+  settle(reply: Reply): void;
+  fail(failure: CellFailure): void;
+}
+
+export type CellArgument = string | number | Buffer;
+
+/** Writes the arguments of a call, and reads its reply. A slot of a queue has one of its own, so it may keep buffers. */
+export interface CellCodec<Request, Reply> {
+  /** The arguments behind the head. Views in them hold until the next call. */
+  encode(requests: readonly Request[]): CellArgument[];
+  /** The replies to what was encoded last, in its order. @throws Error where the reply is not one of this operation. */
+  decode(reply: Buffer, requests: readonly Request[]): CellReplies<Reply>;
+}
+
+export interface CellReplies<Reply> {
+  readonly replies: readonly Reply[];
+  /** Id of the ledger entry that a reply tells of; 0 where it tells of none. */
+  entryId(place: number): bigint;
+}
+
+export interface CellOperation<Request, Reply> {
+  /** lua/<name>.lua */
+  readonly name: string;
+  /** Commands in one call at the most; 1: the operation is not batched. */
+  readonly batchMax: number;
+  /** Calls under way for one cell at the most (cellQueue.ts says why that is correct). */
+  readonly slots: number;
+  /** The cell keeps the newest reply of each slot: a repetition is answered with it. */
+  readonly isStored: boolean;
+  /** A command waits for a store that is away, until its deadline, where it would be refused otherwise. */
+  readonly waitsForStore: boolean;
+  codec(): CellCodec<Request, Reply>;
+}
