@@ -19,6 +19,8 @@ let service: ChildProcess | undefined;
 let turn: Promise<unknown> = Promise.resolve();
 let timer: NodeJS.Timeout | undefined;
 let isEnding = false;
+/** The first compilation finds only what `npm run dev` has just built. */
+let isFirst = true;
 
 async function end(): Promise<void> {
   const child = service;
@@ -58,6 +60,7 @@ function stop(): void {
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, stop);
 for (const folder of READ_AT_START) watch(folder, { recursive: true }, restart);
 
+restart();
 const host = ts.createWatchCompilerHost(
   PROJECT,
   {},
@@ -65,9 +68,10 @@ const host = ts.createWatchCompilerHost(
   ts.createEmitAndSemanticDiagnosticsBuilderProgram,
   (diagnostic) => console.error(ts.formatDiagnosticsWithColorAndContext([diagnostic], formatHost())),
   (status, _newLine, _options, errors) => {
-    if (errors === 0) restart();
-    else if (errors !== undefined)
-      console.error(`${ts.flattenDiagnosticMessageText(status.messageText, '\n')}`);
+    if (errors === undefined) return;
+    if (errors === 0 && !isFirst) restart();
+    isFirst = false;
+    if (errors > 0) console.error(`${ts.flattenDiagnosticMessageText(status.messageText, '\n')}`);
   },
 );
 ts.createWatchProgram(host);
