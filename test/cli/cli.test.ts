@@ -8,8 +8,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { printable, table } from '../../src/cli/output.js';
-import { readRaffle } from '../../src/cli/prizeFile.js';
 import { verifyPool } from '../../src/cli/verifyPool.js';
 import { freshStores } from '../setup/freshStores.js';
 import { OPERATOR_KEY, type TestPartner } from '../support/client.js';
@@ -444,74 +442,6 @@ describe.concurrent('raffles', () => {
   });
 });
 
-describe('a prize file', () => {
-  const options = { displayName: 'S', configName: 'S', ticketPriceUsd: 1, poolSize: 10 };
-  const faults = (text: string | Uint8Array, more = {}, name = 'f'): string[] => {
-    const bytes = typeof text === 'string' ? Buffer.from(text) : text;
-    const read = readRaffle(name, bytes, { ...options, ...more });
-    return 'faults' in read ? read.faults : [];
-  };
-
-  test('of CSV is read as its decimals say, or refused with every fault and its line', () => {
-    expect(faults(`${PRIZES}A,1,0.000001,1\n\n"B",6,9e2,2\n`)).toEqual([]);
-    expect(faults(`${PRIZES}A,1,0.0000001,1\n`)).toEqual([
-      'f:2: valueUsd must be above 0 and at most 1000000000, with at most 6 decimals',
-    ]);
-    expect(faults(`${PRIZES}A,1,0.10000000000000000001,1\nB,1,8999999999.999999,1\n`)).toEqual([
-      'f:2: valueUsd has more digits than the service tells apart',
-      'f:3: valueUsd has more digits than the service tells apart',
-    ]);
-    expect(faults(`${PRIZES}A,1,1\n"B""",1,0x10,-1\n\n"C\nC",1,"1,5",\nD,1.5,0,11\n`)).toEqual([
-      'f:2: has 3 fields, not 4',
-      'f:3: valueUsd must be a decimal number, not «0x10»',
-      'f:3: count must be >= 1',
-      'f:6: valueUsd must be a decimal number, not «1,5»',
-      'f:6: count must be a decimal number, not «»',
-      'f:6: prizeName must have 1 to 128 Unicode characters, without control characters or lone surrogates',
-      'f:7: prizeTier must be an integer',
-    ]);
-    expect(faults(`${PRIZES}A,1,1,6\nNo Win,1,1,6\n`)).toEqual([
-      'f:1: prizes have 12 tickets together, which is more than the poolSize, 10',
-      'f:3: prizeName must not be «No Win»',
-    ]);
-    expect(faults(`${PRIZES}"A,1,1,1\n`)[0]).toMatch(/^f:\d: Quote Not Closed/);
-    expect(faults(`${PRIZES}A"A,1,1,1\nB,0,1,1\n`)).toEqual([
-      expect.stringMatching(/^f:2: Invalid Opening Quote/),
-      'f:3: prizeTier must be >= 1',
-    ]);
-    expect(faults('name,prizeTier,valueUsd,count\nA,1,1,1\n')).toEqual([
-      'f:1: the header must be prizeName,prizeTier,valueUsd,count: «name» is none of them',
-    ]);
-    expect(faults('')).toEqual(['f:1: the header must be prizeName,prizeTier,valueUsd,count']);
-    expect(faults(PRIZES)).toEqual(['f:1: prizes must not have fewer than 1 items']);
-    expect(faults(Buffer.from([0x41, 0xff]))).toEqual(['f: is not UTF-8']);
-    expect(faults(`${PRIZES}A,1,1,1\n`, { poolSize: 0 })).toEqual(['--size must be >= 1']);
-  });
-
-  test('of JSON is read so, too', () => {
-    expect(faults('[{"prizeName":"A","prizeTier":1,"valueUsd":0.10,"count":1}]')).toEqual([]);
-    expect(
-      faults(
-        `\ufeff[\n {"prizeName":"A","prizeTier":7,"valueUsd":1,"count":1},\n {"prizeName":"B","prizeTier":1,\n` +
-          '  "valueUsd":0.10000000000000000001,"count":1, "count": 2, "odds": 5}\n]',
-      ),
-    ).toEqual([
-      'f:2: prizeTier must be <= 6',
-      'f:4: valueUsd has more digits than the service tells apart',
-      'f:4: count is there twice',
-      'f:4: «odds» is no member of this',
-    ]);
-    expect(faults('[{"prizeName":"A",\n"prizeTier":1,\n"valueUsd":1}]')).toEqual(['f:1: count is required']);
-    expect(faults('{"displayName":"x",\n"price":1}')).toEqual([
-      'f:1: prizes is required',
-      'f:2: «price» is no member of this',
-    ]);
-    expect(faults('[\n{"prizeName" "A"}]')).toEqual([expect.stringMatching(/^f:2: is no JSON: /)]);
-    expect(faults('[\n')).toEqual([expect.stringMatching(/^f:\d: is no JSON: /)]);
-    expect(faults('nothing', {}, 'f.json')).toEqual([expect.stringMatching(/^f\.json:1: is no JSON: /)]);
-  });
-});
-
 describe.concurrent('how the service is reached', () => {
   test('the address and the key come from options, the settings or the data folder', async () => {
     const { port } = new URL(service.base);
@@ -632,26 +562,4 @@ describe('the audit log', () => {
       error: expect.stringMatching(/^KS-4101 .*\n {2}\/limit /),
     });
   });
-});
-
-test('a table has its amounts below each other, and nothing in it moves the cursor', () => {
-  const rows = [
-    { name: 'a\x1b[31m\n', usd: 1000 },
-    { name: '', usd: -0.5 },
-    { name: '日本', usd: 0.000001 },
-  ];
-  const columns = [
-    { heading: 'name', value: (row: (typeof rows)[0]) => row.name },
-    { heading: 'USD', value: (row: (typeof rows)[0]) => row.usd, kind: 'usd' as const },
-  ];
-  expect(table(columns, rows)).toBe(
-    [
-      'name                      USD',
-      'a\\u{1b}[31m\\u{a}  1000.00',
-      '-                   -0.50',
-      '日本                 0.000001\n',
-    ].join('\n'),
-  );
-  expect(table(columns, [])).toBe('name  USD\nnone\n');
-  expect(printable('a\u202eb')).toBe('a\\u{202e}b');
 });

@@ -1,16 +1,11 @@
-/** The log of the program: request ids in it, no secrets, and not more of it than a disk can take. */
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { spellings, withoutSecrets } from '../../src/log.js';
-import { openLogger } from '../../src/logger.js';
+import { spellings } from '../../src/log.js';
 import { freshStores } from '../setup/freshStores.js';
 import type { Answer, TestPartner } from '../support/client.js';
 import { load, portOf, spinRequest } from '../support/load.js';
 import { type Cable, proxy } from '../support/proxy.js';
-import { ROOT } from '../support/root.js';
 import type { ServerProcess } from '../support/serverProcess.js';
 import { environment, spawnService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
@@ -294,96 +289,4 @@ describe('a log at its most talkative', () => {
     // The level that is used: no line but those of the faults.
     expect(lines().some(({ level }) => level < 30)).toBe(true);
   });
-});
-
-/** Keeps what is written to it. */
-function memory() {
-  const written: string[] = [];
-  const write = (line: string): void => {
-    written.push(line);
-  };
-  return { written, destination: { write } };
-}
-
-describe('what is passed to the log by mistake', () => {
-  test('is hidden: members with such names, and texts that are known or look like secrets', async () => {
-    const { written, destination } = memory();
-    const password = 'p"a/ss word';
-    const log = openLogger({ level: 'info', secrets: spellings([password, OPERATOR_KEY]) }, destination);
-    const error = Object.assign(
-      new Error(`AUTH ${password} failed for redis://user:other-password@host:1`, {
-        cause: Object.assign(new AggregateError([new Error(OPERATOR_KEY)], 'many')),
-      }),
-      { code: 'EAUTH', command: { name: 'auth', args: ['a-third-password'] }, detail: 'Failing row (whole)' },
-    );
-    log.error({ err: error, apiKey: 'one', partner: { secret: 'two', seed: Buffer.from('three') } }, 'first');
-    log.info(`ks_${'A'.repeat(43)} and whsec_${'b'.repeat(32)} and ${encodeURIComponent(password)}`);
-    const [first, second] = written
-      .join('')
-      .trim()
-      .split('\n')
-      .map((line) => JSON.parse(line) as Line & Record<string, unknown>);
-    expect(first!.err).toMatchObject({
-      type: 'Error',
-      code: 'EAUTH',
-      message: 'AUTH [hidden] failed for redis://[hidden]@host:1',
-      causes: [{ type: 'AggregateError', causes: [{ message: '[hidden]' }] }],
-    });
-    expect(first!.err!.stack).toContain('logs.test.ts');
-    expect(first).toMatchObject({ apiKey: '[hidden]', partner: { secret: '[hidden]', seed: '[hidden]' } });
-    expect(second!.msg).toBe('[hidden] and [hidden] and [hidden]');
-    for (const text of [password, 'a-third-password', 'whole', 'other-password', OPERATOR_KEY]) {
-      for (const spelling of spellings([text])) expect(written.join('')).not.toContain(spelling);
-    }
-    expect(withoutSecrets('postgres://host/db, user@example.com', [])).toBe(
-      'postgres://host/db, user@example.com',
-    );
-  });
-
-  test('a change of state is never left out, a fault of many is counted', async () => {
-    const { written, destination } = memory();
-    const log = openLogger({ level: 'info', secrets: [] }, destination);
-    const all = () =>
-      written
-        .join('')
-        .trim()
-        .split('\n')
-        .map((line) => JSON.parse(line) as Line & { cell?: number });
-    for (let cell = 0; cell < 256; cell++) {
-      log.error({ cell }, 'cell rebuilt');
-      log.fatal({ cell, reason: 'x' }, 'cell halted');
-      log.warn({ cell, err: new Error('x') }, 'flush failed; will retry');
-    }
-    const of = (msg: string) => all().filter((line) => line.msg === msg);
-    expect(of('cell rebuilt').length).toBe(256);
-    expect(of('cell halted').length).toBe(256);
-    expect(of('flush failed; will retry').length).toBe(5);
-    await until(() => of('flush failed; will retry').length === 6, 'the second is over');
-    expect(of('flush failed; will retry').at(-1)).toMatchObject({ cell: 255, unsaid: 250 });
-    log.warn({ cell: 1, err: new Error('x') }, 'flush failed; will retry');
-    expect(of('flush failed; will retry').at(-1)!.unsaid).toBeUndefined();
-  });
-});
-
-test('every message from warn on, and every member, is in docs/operations.md', () => {
-  const text = readFileSync(join(ROOT, 'docs', 'operations.md'), 'utf8').replaceAll(/\s+/g, ' ');
-  const messages = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' })
-    .filter((file) => file.endsWith('.ts'))
-    .map((file) => readFileSync(join(ROOT, 'src', file), 'utf8'))
-    .flatMap((code) => [...code.matchAll(/log\.(?:warn|error|fatal)\([^;]*?'([^']{10,})'/g)])
-    .map(([, message]) => message!);
-  expect(messages.length).toBeGreaterThan(20);
-  expect(messages.filter((message) => !text.includes(`\`${message}\``))).toEqual([]);
-  for (const member of [
-    'requestId',
-    'operation',
-    'errorCode',
-    'partnerId',
-    'status',
-    'ms',
-    'unsaid',
-    'err',
-  ]) {
-    expect(text).toContain(`\`${member}\``);
-  }
 });

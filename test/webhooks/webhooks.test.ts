@@ -4,7 +4,6 @@ import { connect } from 'node:net';
 import { Worker } from 'node:worker_threads';
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { hmacSha256, standardSignature } from '../../src/domain/webhook.js';
 import { freePort } from '../../src/embedded/index.js';
 import { connectPostgres, type Sql } from '../../src/postgres/client.js';
 import { recordEvents } from '../../src/postgres/events.js';
@@ -12,7 +11,6 @@ import type { Resolve } from '../../src/webhooks/destination.js';
 import { Sender } from '../../src/webhooks/sender.js';
 import { freshStores } from '../setup/freshStores.js';
 import type { Answer, Client } from '../support/client.js';
-import { corporaMissing, hmacVectors } from '../support/corpora.js';
 import { isSigned, type Receiver, type Reply, register, startReceiver } from '../support/receiver.js';
 import { startService } from '../support/service.js';
 import type { TestStores } from '../support/stores.js';
@@ -506,31 +504,6 @@ describe('an attempt', () => {
       expect(to.connections.made).toBe(0);
     },
   );
-});
-
-describe('a signature', () => {
-  const vectors = corporaMissing === undefined ? hmacVectors() : [];
-
-  test.skipIf(vectors.length === 0)(
-    `is HMAC-SHA256 by the vectors of Wycheproof${corporaMissing === undefined ? '' : ` (${corporaMissing})`}`,
-    () => {
-      expect(vectors.length).toBeGreaterThan(100);
-      for (const { key, message, tag, isValid, comment } of vectors) {
-        const digest = hmacSha256(key, message).subarray(0, tag.length);
-        expect(digest.equals(tag), `${comment} ${message.toString('hex')}`).toBe(isValid);
-      }
-    },
-  );
-
-  test('of Standard Webhooks is the one of its specification', () => {
-    // The example of the specification (standard-webhooks, spec/standard-webhooks.md).
-    const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';
-    const body = '{"test": 2432232314}';
-    const id = 'msg_p5jXN8AQM9LWM0D4loKWxJek';
-    expect(standardSignature(secret, { id, timestampSeconds: 1_614_265_330, body })).toBe(
-      'v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=',
-    );
-  });
 });
 
 describe('a receiver that hangs', () => {

@@ -1,23 +1,13 @@
 /** Dockerfile and docker-compose.yml, as far as they can be judged without Docker. `npm run test:image` builds and runs the image's files. */
-import { spawn, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
+import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DCLinter } from 'dclint';
-import { pino } from 'pino';
-import { afterAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { Environment, readConfig } from '../../src/config.js';
-import { freePort } from '../../src/embedded/index.js';
-import { findRedisProgram, redisEnvironment } from '../../src/embedded/redisServer.js';
-import { closing } from '../../src/runtime/service.js';
-import { ServiceGroup } from '../../src/runtime/serviceGroup.js';
-import { openRedis } from '../../src/stores.js';
 import { dockerfile } from '../support/dockerfile.js';
 import { ROOT } from '../support/root.js';
-import { until } from '../support/wait.js';
 
 interface ComposeService {
   image: string;
@@ -37,7 +27,6 @@ interface ComposeService {
   depends_on?: Record<string, { condition: string }>;
   deploy: { resources: { limits: Record<string, string> } };
 }
-
 const read = (file: string): string => readFileSync(join(ROOT, file), 'utf8');
 const secrets = Object.fromEntries(
   [...read('.env.example').matchAll(/^([A-Z_]+)=(.*)$/gm)].map(([, name]) => [
@@ -63,7 +52,6 @@ const prometheus = parse(read('grafana/prometheus.yml')) as {
 /** The variables of the service, of either role. */
 const settings = (role: 'http' | 'worker') => readConfig(services[role]!.environment);
 const seconds = (duration: string): number => Number(/^(\d+)s$/.exec(duration)![1]);
-
 describe('docker-compose.yml', () => {
   test('is what the Compose Specification allows, and good practice', () => {
     const order = {
@@ -205,46 +193,6 @@ describe('docker-compose.yml', () => {
     for (const { options } of providers) expect(mounted('grafana')).toContain(options.path);
   });
 });
-
-describe('the Redis of docker-compose.yml', () => {
-  const opened = new ServiceGroup('test', pino({ level: 'silent' }));
-  afterAll(() => opened.stop());
-
-  test('keeps what it acknowledges: the service starts on it', async () => {
-    const { file, ...program } = await findRedisProgram(join(ROOT, '.cache'), () => {});
-    const dir = await mkdtemp(join(tmpdir(), 'spindle-compose-'));
-    await opened.add(closing('folder', () => rm(dir, { recursive: true })));
-    const port = await freePort();
-    const [name, ...args] = services.redis!.command!.split(/\s+/).map((word) => (word === '""' ? '' : word));
-    expect(name).toBe('redis-server');
-    const server = spawn(file, [...args, '--port', String(port), '--dir', dir, '--bind', '127.0.0.1'], {
-      env: redisEnvironment({ file, ...program }),
-      stdio: 'ignore',
-    });
-    const ended = once(server, 'exit');
-    const end = (): Promise<unknown> => {
-      server.kill('SIGTERM');
-      return ended;
-    };
-    await opened.add(closing('Redis', end));
-    const url = new URL(settings('http').REDIS_URL!);
-    url.hostname = '127.0.0.1';
-    url.port = String(port);
-    await until(async () => {
-      const attempt = new ServiceGroup('attempt', pino({ level: 'silent' }));
-      try {
-        await openRedis(url.href, settings('http'), pino({ level: 'silent' }), attempt);
-        return true;
-      } catch (error) {
-        expect((error as Error).message).toMatch(/can't be reached/);
-        return false;
-      } finally {
-        await attempt.stop();
-      }
-    }, 'Redis answers');
-  });
-});
-
 describe('Dockerfile', () => {
   const stages = dockerfile(read('Dockerfile'));
   const last = stages.at(-1)!;

@@ -1,0 +1,96 @@
+/** The service on the Redis that docker-compose.yml sets up. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pino } from 'pino';
+import { afterAll, describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { readConfig } from '../../src/config.js';
+import { freePort } from '../../src/embedded/index.js';
+import { findRedisProgram, redisEnvironment } from '../../src/embedded/redisServer.js';
+import { closing } from '../../src/runtime/service.js';
+import { ServiceGroup } from '../../src/runtime/serviceGroup.js';
+import { openRedis } from '../../src/stores.js';
+import { ROOT } from '../support/root.js';
+import { until } from '../support/wait.js';
+
+interface ComposeService {
+  image: string;
+  build?: string;
+  user: string;
+  command?: string;
+  environment?: Record<string, string>;
+  volumes?: string[];
+  networks: string[];
+  ports?: string[];
+  healthcheck: { test: string[] };
+  stop_grace_period: string;
+  read_only: boolean;
+  cap_drop: string[];
+  security_opt: string[];
+  logging: { options: Record<string, string> };
+  depends_on?: Record<string, { condition: string }>;
+  deploy: { resources: { limits: Record<string, string> } };
+}
+
+const read = (file: string): string => readFileSync(join(ROOT, file), 'utf8');
+const secrets = Object.fromEntries(
+  [...read('.env.example').matchAll(/^([A-Z_]+)=(.*)$/gm)].map(([, name]) => [
+    name!,
+    `${name!.toLowerCase().replaceAll('_', '')}0123456789`,
+  ]),
+);
+const text = read('docker-compose.yml');
+const compose = parse(
+  text.replace(/\$\{([A-Z_]+)[^}]*\}/g, (_all, name: string) => secrets[name] ?? 'nothing says what it is'),
+  { merge: true },
+) as {
+  services: Record<string, ComposeService>;
+  networks: Record<string, { internal?: boolean } | null>;
+  volumes: Record<string, unknown>;
+};
+const { services } = compose;
+/** The variables of the service, of either role. */
+const settings = (role: 'http' | 'worker') => readConfig(services[role]!.environment);
+
+describe('the Redis of docker-compose.yml', () => {
+  const opened = new ServiceGroup('test', pino({ level: 'silent' }));
+  afterAll(() => opened.stop());
+
+  test('keeps what it acknowledges: the service starts on it', async () => {
+    const { file, ...program } = await findRedisProgram(join(ROOT, '.cache'), () => {});
+    const dir = await mkdtemp(join(tmpdir(), 'spindle-compose-'));
+    await opened.add(closing('folder', () => rm(dir, { recursive: true })));
+    const port = await freePort();
+    const [name, ...args] = services.redis!.command!.split(/\s+/).map((word) => (word === '""' ? '' : word));
+    expect(name).toBe('redis-server');
+    const server = spawn(file, [...args, '--port', String(port), '--dir', dir, '--bind', '127.0.0.1'], {
+      env: redisEnvironment({ file, ...program }),
+      stdio: 'ignore',
+    });
+    const ended = once(server, 'exit');
+    const end = (): Promise<unknown> => {
+      server.kill('SIGTERM');
+      return ended;
+    };
+    await opened.add(closing('Redis', end));
+    const url = new URL(settings('http').REDIS_URL!);
+    url.hostname = '127.0.0.1';
+    url.port = String(port);
+    await until(async () => {
+      const attempt = new ServiceGroup('attempt', pino({ level: 'silent' }));
+      try {
+        await openRedis(url.href, settings('http'), pino({ level: 'silent' }), attempt);
+        return true;
+      } catch (error) {
+        expect((error as Error).message).toMatch(/can't be reached/);
+        return false;
+      } finally {
+        await attempt.stop();
+      }
+    }, 'Redis answers');
+  });
+});
