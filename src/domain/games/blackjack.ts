@@ -1,0 +1,309 @@
+/**
+ * A round of blackjack as a pure state machine: rules + shoe + actions = state.
+ *
+ *   state       what may happen                                      next state
+ *   (none)      deal; the dealer shows an ace, insurance is offered  INSURANCE
+ *               deal; the dealer peeks and has a natural             SETTLED
+ *               deal; the player has a natural                       SETTLED
+ *               deal; otherwise                                      PLAYER
+ *   INSURANCE   insurance | noInsurance | timeout                    as after a deal without insurance
+ *   PLAYER      hit, stand, double, split, surrender (where legal)   PLAYER while a hand is left to play, else SETTLED
+ *               timeout: every hand that is left stands              SETTLED
+ *   SETTLED     nothing
+ *
+ *   a hand      WAITING ──becomes active, draws its second card──> ACTIVE ──> STOOD | BUST | SURRENDERED; NATURAL at the deal
+ *
+ * A round is voided outside of this machine: its cards don't matter then.
+ */
+import type { BlackjackRules } from './blackjackRules.js';
+import { cardValue, handTotal, isAce, isNatural, isSoft, isTen } from './cards.js';
+
+export type Phase = 'INSURANCE' | 'PLAYER' | 'SETTLED';
+export type HandStatus = 'WAITING' | 'ACTIVE' | 'STOOD' | 'BUST' | 'SURRENDERED' | 'NATURAL';
+
+/** What a player may send. */
+export const ACTIONS = ['hit', 'stand', 'double', 'split', 'insurance', 'noInsurance', 'surrender'] as const;
+export type Action = (typeof ACTIONS)[number];
+
+/** What moves a round: an action of the player, or the timeout that ends it without one. */
+export type Move = Action | 'timeout';
+
+export interface Hand {
+  readonly cards: readonly number[];
+  readonly status: HandStatus;
+  readonly isDoubled: boolean;
+  readonly isFromSplit: boolean;
+}
+
+export interface Round {
+  readonly rules: BlackjackRules;
+  readonly phase: Phase;
+  /** The up card, the hole card, then what the dealer draws. */
+  readonly dealer: readonly number[];
+  readonly hands: readonly Hand[];
+  /** Place of the hand that is played; undefined outside the phase PLAYER. */
+  readonly activeHand: number | undefined;
+  /** Undefined while it was neither taken nor declined. */
+  readonly isInsured: boolean | undefined;
+  /** Cards taken from the shoe. */
+  readonly drawn: number;
+}
+
+/** What the player pays for an action, in halves of the wager. */
+export const COST_HALVES: Readonly<Record<Action, number>> = {
+  hit: 0,
+  stand: 0,
+  double: 2,
+  split: 2,
+  insurance: 1,
+  noInsurance: 0,
+  surrender: 0,
+};
+
+/** The action is not legal in this state. The state is unchanged. */
+export class IllegalActionError extends Error {}
+
+/**
+ * The round after the deal and these moves.
+ * @param shoe cards in the order in which they are dealt: the player's first and third, the dealer's second (up) and fourth
+ * @throws IllegalActionError where one of the moves is not legal
+ */
+export function replayRound(rules: BlackjackRules, shoe: ArrayLike<number>, moves: readonly Move[]): Round {
+  const round = new PlayedRound(rules, shoe);
+  for (const move of moves) round.move(move);
+  return round;
+}
+
+/** The actions that are legal now, in the order of {@link ACTIONS}. */
+export function legalActions(round: Round): Action[] {
+  return ACTIONS.filter((action) => isLegal(round, action));
+}
+
+/** Whether the player may do this now. */
+export function isLegal(round: Round, action: Action): boolean {
+  const { rules, phase, hands, activeHand } = round;
+  if (phase === 'INSURANCE') return action === 'insurance' || action === 'noInsurance';
+  if (phase !== 'PLAYER') return false;
+  const hand = hands[activeHand!]!;
+  const { cards, isFromSplit } = hand;
+  const isLocked = isFromSplit && isAce(cards[0]!) && !rules.hitSplitAces;
+  switch (action) {
+    case 'hit':
+      return !isLocked;
+    case 'stand':
+      return true;
+    case 'double':
+      return (
+        cards.length === 2 &&
+        !isLocked &&
+        (rules.doubleAfterSplit || !isFromSplit) &&
+        (rules.doubleOn === 'any2' || isHard9To11(cards))
+      );
+    case 'split':
+      return (
+        cards.length === 2 &&
+        cardValue(cards[0]!) === cardValue(cards[1]!) &&
+        hands.length < rules.maxHands &&
+        (rules.resplitAces || !isFromSplit || !isAce(cards[0]!))
+      );
+    case 'surrender':
+      return rules.lateSurrender && hands.length === 1 && cards.length === 2;
+    default:
+      return false;
+  }
+}
+
+/** Money of a round, micro-USD. */
+export interface RoundMoney {
+  /** All stakes, insurance included. */
+  readonly wageredMicros: number;
+  /** All that comes back, stakes included; undefined before the round is settled. */
+  readonly payoutMicros: number | undefined;
+}
+
+/** @param wagerMicros the game's wager: whole micro-USD at half and at the odds of a natural (`stakeFault`) */
+export function roundMoney(round: Round, wagerMicros: number): RoundMoney {
+  const half = wagerMicros / 2;
+  let wageredMicros = round.isInsured === true ? half : 0;
+  for (const hand of round.hands) wageredMicros += stakeOf(hand, wagerMicros);
+  if (round.phase !== 'SETTLED') return { wageredMicros, payoutMicros: undefined };
+  let payoutMicros = round.isInsured === true && isNatural(round.dealer) ? 3 * half : 0;
+  for (const hand of round.hands) payoutMicros += handPayoutMicros(round, hand, wagerMicros);
+  return { wageredMicros, payoutMicros };
+}
+
+/** What the player has staked on a hand, micro-USD. */
+export const stakeOf = ({ isDoubled }: Hand, wagerMicros: number): number =>
+  isDoubled ? 2 * wagerMicros : wagerMicros;
+
+/** What comes back for a hand of a settled round, its stake included, micro-USD. */
+export function handPayoutMicros({ rules, dealer }: Round, hand: Hand, wagerMicros: number): number {
+  const stake = stakeOf(hand, wagerMicros);
+  if (hand.status === 'SURRENDERED') return wagerMicros / 2;
+  if (hand.status === 'BUST') return 0;
+  if (isNatural(dealer)) return hand.status === 'NATURAL' ? stake : 0;
+  if (hand.status === 'NATURAL')
+    return rules.blackjackPays === '3:2' ? stake + (stake / 2) * 3 : stake + (stake / 5) * 6;
+  const ours = handTotal(hand.cards);
+  const theirs = handTotal(dealer);
+  if (theirs > 21 || ours > theirs) return 2 * stake;
+  return ours === theirs ? stake : 0;
+}
+
+// The machine --------------------------------------------------------------------------------------------------------
+
+interface OpenHand extends Hand {
+  cards: number[];
+  status: HandStatus;
+  isDoubled: boolean;
+  isFromSplit: boolean;
+}
+
+/** A round that goes on in place: for whoever plays one move after the other without replaying those before. */
+export class PlayedRound implements Round {
+  phase: Phase = 'PLAYER';
+  readonly dealer: number[] = [];
+  readonly hands: OpenHand[] = [];
+  activeHand: number | undefined = 0;
+  isInsured: boolean | undefined;
+  drawn = 0;
+  readonly #shoe: ArrayLike<number>;
+
+  constructor(
+    readonly rules: BlackjackRules,
+    shoe: ArrayLike<number>,
+  ) {
+    this.#shoe = shoe;
+    const first = this.#draw();
+    this.dealer.push(this.#draw());
+    this.hands.push(newHand([first, this.#draw()], false, 'ACTIVE'));
+    this.dealer.push(this.#draw());
+    if (this.rules.insurance && isAce(this.dealer[0]!)) {
+      this.phase = 'INSURANCE';
+      this.activeHand = undefined;
+    } else {
+      this.#begin();
+    }
+  }
+
+  /** @throws IllegalActionError where it is not legal now; then nothing has changed. */
+  move(move: Move): void {
+    if (move === 'timeout') {
+      this.#timeOut();
+      return;
+    }
+    if (!isLegal(this, move)) throw new IllegalActionError(`${move} is not legal now`);
+    if (move === 'insurance' || move === 'noInsurance') {
+      this.isInsured = move === 'insurance';
+      this.#begin();
+      return;
+    }
+    const hand = this.hands[this.activeHand!]!;
+    switch (move) {
+      case 'hit':
+        hand.cards.push(this.#draw());
+        break;
+      case 'double':
+        hand.isDoubled = true;
+        hand.cards.push(this.#draw());
+        hand.status = 'STOOD';
+        break;
+      case 'stand':
+        hand.status = 'STOOD';
+        break;
+      case 'surrender':
+        hand.status = 'SURRENDERED';
+        break;
+      case 'split':
+        this.#split(hand);
+        break;
+    }
+    this.#goOn();
+  }
+
+  /** After the deal and the question of insurance: the peek, and the player's natural. */
+  #begin(): void {
+    const [up] = this.dealer;
+    const hand = this.hands[0]!;
+    if (isNatural(hand.cards)) hand.status = 'NATURAL';
+    const isPeeked = this.rules.peek && (isAce(up!) || isTen(up!)) && isNatural(this.dealer);
+    if (isPeeked && hand.status === 'ACTIVE') hand.status = 'STOOD';
+    if (hand.status === 'ACTIVE') {
+      this.phase = 'PLAYER';
+      this.activeHand = 0;
+    } else {
+      this.#settle();
+    }
+  }
+
+  #split(hand: OpenHand): void {
+    const moved = newHand([hand.cards.pop()!], true, 'WAITING');
+    hand.isFromSplit = true;
+    this.hands.splice(this.activeHand! + 1, 0, moved);
+    hand.cards.push(this.#draw());
+  }
+
+  /** Ends the active hand where it has nothing left to decide, and makes the next one active, until one has. */
+  #goOn(): void {
+    for (;;) {
+      const hand = this.hands[this.activeHand!]!;
+      const total = handTotal(hand.cards);
+      if (total > 21) hand.status = 'BUST';
+      else if (hand.status === 'ACTIVE' && (total === 21 || !this.#canDecide(hand))) hand.status = 'STOOD';
+      if (hand.status === 'ACTIVE') return;
+      const next = this.hands.findIndex(({ status }) => status === 'WAITING');
+      if (next < 0) break;
+      this.activeHand = next;
+      this.hands[next]!.status = 'ACTIVE';
+      this.hands[next]!.cards.push(this.#draw());
+    }
+    const needsDealer = this.hands.some(({ status }) => status === 'STOOD');
+    if (needsDealer) this.#playDealer();
+    this.#settle();
+  }
+
+  /** A split ace that may neither be hit nor split again only stands. */
+  #canDecide({ cards, isFromSplit }: OpenHand): boolean {
+    return !isFromSplit || !isAce(cards[0]!) || this.rules.hitSplitAces || isLegal(this, 'split');
+  }
+
+  #playDealer(): void {
+    for (;;) {
+      const total = handTotal(this.dealer);
+      const hits = total < 17 || (total === 17 && this.rules.dealerHitsSoft17 && isSoft(this.dealer));
+      if (!hits) return;
+      this.dealer.push(this.#draw());
+    }
+  }
+
+  #timeOut(): void {
+    if (this.phase === 'SETTLED') throw new IllegalActionError('the round has ended');
+    if (this.phase === 'INSURANCE') this.move('noInsurance');
+    // The type checker can't see that a move changes the phase.
+    while ((this.phase as Phase) === 'PLAYER') this.move('stand');
+  }
+
+  #settle(): void {
+    this.phase = 'SETTLED';
+    this.activeHand = undefined;
+  }
+
+  #draw(): number {
+    const card = this.#shoe[this.drawn];
+    if (card === undefined) throw new RangeError('the shoe is empty');
+    this.drawn++;
+    return card;
+  }
+}
+
+const newHand = (cards: number[], isFromSplit: boolean, status: HandStatus): OpenHand => ({
+  cards,
+  status,
+  isDoubled: false,
+  isFromSplit,
+});
+
+function isHard9To11(cards: readonly number[]): boolean {
+  const total = handTotal(cards);
+  return total >= 9 && total <= 11 && !isSoft(cards);
+}

@@ -1,0 +1,97 @@
+/** The rules of a blackjack game: validated, completed with the defaults, fixed for life, and named by their hash. */
+import { createHash } from 'node:crypto';
+import canonicalize from 'canonicalize';
+
+/** The rules of a table; {@link DEFAULT_RULES} has the defaults. */
+export interface BlackjackRules {
+  /** 1..8 */
+  readonly decks: number;
+  readonly dealerHitsSoft17: boolean;
+  readonly blackjackPays: '3:2' | '6:5';
+  readonly doubleOn: 'any2' | '9-11';
+  readonly doubleAfterSplit: boolean;
+  /** 1..4; 1 allows no split. */
+  readonly maxHands: number;
+  readonly resplitAces: boolean;
+  readonly hitSplitAces: boolean;
+  /** The dealer looks for a natural under an ace or a ten before the player acts. */
+  readonly peek: boolean;
+  readonly insurance: boolean;
+  readonly lateSurrender: boolean;
+}
+
+export const DEFAULT_RULES: BlackjackRules = {
+  decks: 6,
+  dealerHitsSoft17: false,
+  blackjackPays: '3:2',
+  doubleOn: 'any2',
+  doubleAfterSplit: true,
+  maxHands: 2,
+  resplitAces: false,
+  hitSplitAces: false,
+  peek: true,
+  insurance: true,
+  lateSurrender: false,
+};
+
+export interface RuleFault {
+  readonly path: string;
+  readonly message: string;
+}
+
+/** What each rule may be; a number is an inclusive range. */
+const ALLOWED: {
+  readonly [name in keyof BlackjackRules]: readonly unknown[] | { min: number; max: number };
+} = {
+  decks: { min: 1, max: 8 },
+  dealerHitsSoft17: [true, false],
+  blackjackPays: ['3:2', '6:5'],
+  doubleOn: ['any2', '9-11'],
+  doubleAfterSplit: [true, false],
+  maxHands: { min: 1, max: 4 },
+  resplitAces: [true, false],
+  hitSplitAces: [true, false],
+  peek: [true, false],
+  insurance: [true, false],
+  lateSurrender: [true, false],
+};
+
+/** The rules with their defaults, or everything that is wrong with them. `given` is any JSON object. */
+export function checkRules(
+  given: Readonly<Record<string, unknown>>,
+): { rules: BlackjackRules } | { faults: RuleFault[] } {
+  const faults: RuleFault[] = [];
+  for (const [name, value] of Object.entries(given)) {
+    const allowed = Object.hasOwn(ALLOWED, name) ? ALLOWED[name as keyof BlackjackRules] : undefined;
+    const path = `/rules/${name}`;
+    if (allowed === undefined) {
+      faults.push({ path, message: 'is no rule of this game' });
+    } else if ('min' in allowed) {
+      const { min, max } = allowed;
+      if (!Number.isInteger(value) || (value as number) < min || (value as number) > max)
+        faults.push({ path, message: `must be a whole number from ${min} to ${max}` });
+    } else if (!allowed.includes(value)) {
+      faults.push({
+        path,
+        message: `must be one of ${allowed.map((each) => JSON.stringify(each)).join(', ')}`,
+      });
+    }
+  }
+  return faults.length > 0 ? { faults } : { rules: { ...DEFAULT_RULES, ...given } };
+}
+
+/** SHA-256 of the rules' canonical JSON (RFC 8785). */
+export const rulesHash = (rules: BlackjackRules): Buffer =>
+  createHash('sha256').update(canonicalize(rules)!).digest();
+
+/** Why a stake can't be played under the rules: half of it, and what a natural pays, must be whole micro-USD. */
+export function stakeFault(rules: BlackjackRules, wagerMicros: number): string | undefined {
+  if (wagerMicros % 2 !== 0) return 'half of the wager must be a whole number of micro-USD';
+  if (rules.blackjackPays === '6:5' && wagerMicros % 5 !== 0)
+    return 'a natural at 6:5 must pay a whole number of micro-USD';
+  return undefined;
+}
+
+/** The most that a round can pay out, micro-USD: every hand doubled and won. */
+export const maxPayoutMicros = (rules: BlackjackRules, wagerMicros: number): number =>
+  4 * rules.maxHands * wagerMicros;

@@ -1,0 +1,77 @@
+/**
+ * A shoe of shuffled decks: its order, which a 32-byte seed decides, and the commitment that is published before it is
+ * dealt. docs/blackjack.md describes both formats to the byte, for whoever checks them without this code.
+ */
+import { createCipheriv, createHash } from 'node:crypto';
+import { DECK_CARDS } from './cards.js';
+
+export const SHOE_SEED_BYTES = 32;
+const COMMITMENT_DOMAIN = 'spindle blackjack shoe v1\n';
+/** Enough for most shuffles of eight decks: 415 words, and the rejected ones. */
+const KEYSTREAM_BYTES = 2560;
+const ZEROS = Buffer.alloc(KEYSTREAM_BYTES);
+
+/**
+ * The cards of a shoe in the order in which they are dealt. Fisher-Yates from the last place down, each place by 32-bit
+ * words of the AES-256-CTR keystream of the seed (counter 0, little endian), masked to the place's bits; a word above the
+ * place is rejected, so that every order is equally likely.
+ * @param decks 1..8, in the order of their codes before the shuffle
+ * @throws RangeError for a seed of another length
+ */
+export function shuffleShoe(decks: number, seed: Uint8Array): Uint8Array {
+  assertSeed(seed);
+  const cards = new Uint8Array(decks * DECK_CARDS);
+  for (let i = 0; i < cards.length; i++) cards[i] = i % DECK_CARDS;
+  const cipher = createCipheriv('aes-256-ctr', seed, Buffer.alloc(16));
+  let words = cipher.update(ZEROS);
+  let at = 0;
+  const next = (mask: number): number => {
+    if (at === words.length) {
+      words = cipher.update(ZEROS);
+      at = 0;
+    }
+    at += 4;
+    return words.readUInt32LE(at - 4) & mask;
+  };
+  for (let i = cards.length - 1; i > 0; i--) {
+    const mask = 2 ** (32 - Math.clz32(i)) - 1;
+    let j = next(mask);
+    while (j > i) j = next(mask);
+    const card = cards[i]!;
+    cards[i] = cards[j]!;
+    cards[j] = card;
+  }
+  return cards;
+}
+
+export interface SealedShoe {
+  readonly gameId: number;
+  /** The shoe's place in the game's sequence of shoes. */
+  readonly index: number;
+  /** SHA-256 of the game's rules (blackjackRules.ts). */
+  readonly rulesHash: Uint8Array;
+  readonly seed: Uint8Array;
+}
+
+/**
+ * SHA-256 over the domain line, game id (u32, big endian), index (u64, big endian), rules hash and seed. Every member is of
+ * fixed length, so no two shoes share one text; the seed is 256 random bits, so the commitment tells nothing of the cards.
+ * @throws RangeError for a seed or hash of another length
+ */
+export function shoeCommitment({ gameId, index, rulesHash, seed }: SealedShoe): Buffer {
+  assertSeed(seed);
+  if (rulesHash.byteLength !== 32) throw new RangeError('the rules hash must be 32 bytes');
+  const position = Buffer.alloc(12);
+  position.writeUInt32BE(gameId, 0);
+  position.writeBigUInt64BE(BigInt(index), 4);
+  return createHash('sha256')
+    .update(COMMITMENT_DOMAIN)
+    .update(position)
+    .update(rulesHash)
+    .update(seed)
+    .digest();
+}
+
+function assertSeed(seed: Uint8Array): void {
+  if (seed.byteLength !== SHOE_SEED_BYTES) throw new RangeError(`the seed must be ${SHOE_SEED_BYTES} bytes`);
+}

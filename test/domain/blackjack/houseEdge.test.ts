@@ -1,0 +1,94 @@
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { describe, expect, test } from 'vitest';
+import { PlayedRound } from '../../../src/domain/games/blackjack.js';
+import { DEFAULT_RULES } from '../../../src/domain/games/blackjackRules.js';
+import { cardOf, handTotal, isNatural } from '../../../src/domain/games/cards.js';
+import { generator, SimulatedShoe } from './basicStrategy.js';
+import { dealerOutcomes } from './dealerOutcomes.js';
+
+const ERRORS_MAX = 4;
+
+describe('known figures', () => {
+  test.concurrent.each([
+    ['six', 0.0046],
+    ['one', 0.01263],
+  ])(
+    '20 million rounds by basic strategy come to the known house edge: %s deck(s)',
+    async (decks, known) => {
+      // A process of plain JavaScript: within the test runner the same takes four times as long.
+      const program = join(import.meta.dirname, '../../../dist/test/domain/blackjack/simulate.js');
+      const { stdout } = await promisify(execFile)(process.execPath, [program, decks, '20000000', '20']);
+      const { edge, standardError } = JSON.parse(stdout) as { edge: number; standardError: number };
+      expect(standardError).toBeGreaterThan(0.0002);
+      expect(standardError).toBeLessThan(0.0003);
+      expect(Math.abs(edge - known) / standardError).toBeLessThan(ERRORS_MAX);
+    },
+    120_000,
+  );
+
+  test('the dealer comes to each total as often as an exact count of one deck says, for each up card', () => {
+    const exact = dealerOutcomes();
+    expect(exact.get('6')!.bust).toBeCloseTo(0.420823, 6);
+    expect(exact.get('T')!.bust).toBeCloseTo(0.232499, 6);
+    expect(exact.get('all')!.bust).toBeCloseTo(0.297967, 6);
+    for (const up of '23456789TA') {
+      const rounds = 300_000;
+      const counts = dealerCounts(up, rounds);
+      for (const [outcome, share] of Object.entries(exact.get(up)!)) {
+        const error = Math.sqrt((share * (1 - share)) / rounds);
+        expect(
+          Math.abs((counts.get(outcome) ?? 0) / rounds - share),
+          `${up}: ${outcome}`,
+        ).toBeLessThanOrEqual(ERRORS_MAX * error);
+      }
+    }
+  });
+
+  test('a natural of six decks comes 0.0474895 of the time, and insurance costs 23/311 of its stake', () => {
+    const shoe = new SimulatedShoe(6, 21);
+    const rounds = 4_000_000;
+    let naturals = 0;
+    let aces = 0;
+    let tens = 0;
+    for (let i = 0; i < rounds; i++) {
+      shoe.play((cards) => {
+        const round = new PlayedRound(DEFAULT_RULES, cards);
+        if (isNatural(round.hands[0]!.cards)) naturals++;
+        if (round.phase === 'INSURANCE') {
+          aces++;
+          if (isNatural(round.dealer)) tens++;
+        }
+      });
+    }
+    expect(Math.abs(naturals / rounds - 0.0474895)).toBeLessThan(ERRORS_MAX * Math.sqrt(0.0474895 / rounds));
+    const cost = 1 - 3 * (tens / aces);
+    expect(Math.abs(cost - 23 / 311)).toBeLessThan(ERRORS_MAX * 3 * Math.sqrt(0.21 / aces));
+  });
+});
+
+/** How often the dealer comes to what, from one deck without the player's cards, after the peek. */
+function dealerCounts(up: string, rounds: number): Map<string, number> {
+  const below = generator(22);
+  const upCard = cardOf(`${up}s`);
+  const deck = Array.from({ length: 52 }, (_, card) => card).filter((card) => card !== upCard);
+  // The player's cards are of another deck: a total that stands.
+  const [first, second] = [cardOf('Ts'), cardOf('7s')];
+  const rules = { ...DEFAULT_RULES, insurance: false };
+  const counts = new Map<string, number>();
+  for (let done = 0; done < rounds; ) {
+    for (let i = 0; i < 12; i++) {
+      const j = i + below(deck.length - i);
+      [deck[i], deck[j]] = [deck[j]!, deck[i]!];
+    }
+    const round = new PlayedRound(rules, [first, upCard, second, ...deck.slice(0, 12)]);
+    if (round.phase === 'SETTLED') continue;
+    round.move('stand');
+    const total = handTotal(round.dealer);
+    const outcome = total > 21 ? 'bust' : String(total);
+    counts.set(outcome, (counts.get(outcome) ?? 0) + 1);
+    done++;
+  }
+  return counts;
+}
