@@ -116,7 +116,7 @@ const OUTSIDE = {
 };
 /** A package is used by one room; those that several may use are the schemas, the threads' pool and the log. */
 const PACKAGES = {
-  'uWebSockets\\.js|uws-pack': ['^src/http/server\\.ts$'],
+  'uWebSockets\\.js|uws-pack': ['^src/http/uwsListener\\.ts$'],
   ioredis: [ROOMS.redis[0]],
   'pg|@types/pg|node-pg-migrate|pg-copy-streams|@types/pg-copy-streams': [ROOMS.postgres[0]],
   'pg|@types/pg': [ROOMS.embedded[0]],

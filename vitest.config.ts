@@ -74,6 +74,16 @@ export default defineConfig({
           exclude: [...configDefaults.exclude, UNIT],
         },
       },
+      // The wire once more, on the other HTTP server.
+      {
+        test: {
+          ...shared,
+          ...onStores,
+          name: 'node-http',
+          include: ['test/http/{wire,framing,badInput}.test.ts'],
+          env: { HTTP_SERVER: 'node' },
+        },
+      },
       // A minute of its own: `npm run test:mutation`.
       { test: { ...shared, ...onStores, name: 'mutation', include: ['test/mutation/mutation.ts'] } },
     ],

@@ -54,6 +54,12 @@ export const Environment = Type.Object({
     description:
       '`http` serves the API; `worker` flushes the ledger, makes blocks, settles and delivers webhooks',
   }),
+  HTTP_SERVER: Type.Optional(
+    Type.Union([Type.Literal('uws'), Type.Literal('node')], {
+      description:
+        'The HTTP server: `uws` (uWebSockets.js) or `node` (node:http); absent: `uws` where it loads',
+    }),
+  ),
   BRAND: Type.String({
     default: 'Spindle',
     pattern: '^[A-Za-z][A-Za-z0-9]{0,31}$',

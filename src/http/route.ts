@@ -9,9 +9,9 @@ import { ID_MAX } from '../domain/requests.js';
 import type { Access } from './access.js';
 import { bodyText, check, type JsonObject, parseObject } from './body.js';
 import type { Exchange } from './exchange.js';
+import type { Handle } from './listener.js';
 import { CountedCommand } from './partner/spin.js';
 import type { Replies, Window } from './reply.js';
-import type { Handle } from './server.js';
 
 export const PARTNER_BASE = '/api/partner/v1';
 export const OPERATOR_BASE = '/api/operator/v1';

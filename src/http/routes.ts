@@ -8,6 +8,7 @@ import { SpinBody, SpinResponse, VersionResponse } from '../domain/requests.js';
 import type { Store } from '../postgres/store.js';
 import type { Access } from './access.js';
 import type { Exchange } from './exchange.js';
+import type { ServerRoute } from './listener.js';
 import { openApiDocument } from './openapi.js';
 import { type AdjustmentServices, adjustmentRoutes } from './operator/adjustments.js';
 import { partnerRoutes } from './operator/partners.js';
@@ -20,7 +21,6 @@ import { CountedCommand, SpinEndpoint, type SpinServices } from './partner/spin.
 import { type WebhookServices, webhookRoutes } from './partner/webhooks.js';
 import type { Replies } from './reply.js';
 import { BODY_LIMIT, learn, OPERATOR_BASE, PARTNER_BASE, type Route, serve } from './route.js';
-import type { ServerRoute } from './server.js';
 
 const SPIN_BODY_LIMIT = 4096;
 export const API_VERSION = '1.0.0';
@@ -146,25 +146,7 @@ export function serverRoutes(
   return [
     ...served,
     ...documents,
-    {
-      method: 'get',
-      pattern: '/healthz',
-      operation: 'healthz',
-      bodyLimit: 0,
-      handle: (exchange) => replies.json(exchange, 200, '{"status":"ok"}'),
-    },
-    {
-      method: 'get',
-      pattern: '/readyz',
-      operation: 'readyz',
-      bodyLimit: 0,
-      handle: (exchange) => {
-        services.missing().then((missing) => {
-          const body = JSON.stringify({ status: missing.length === 0 ? 'ready' : 'not ready', missing });
-          replies.json(exchange, missing.length === 0 ? 200 : 503, body);
-        });
-      },
-    },
+    ...healthRoutes(services, replies),
     {
       method: 'any',
       pattern: `${PARTNER_BASE}/*`,
@@ -185,6 +167,33 @@ export function serverRoutes(
       operation: 'notFound',
       bodyLimit: 0,
       handle: (exchange) => replies.error(exchange, ERRORS.notFound),
+    },
+  ];
+}
+
+/** What tells a balancer about this process. */
+function healthRoutes(services: Services, replies: Replies): ServerRoute[] {
+  return [
+    {
+      method: 'get',
+      pattern: '/healthz',
+      answersHead: true,
+      operation: 'healthz',
+      bodyLimit: 0,
+      handle: (exchange) => replies.json(exchange, 200, '{"status":"ok"}'),
+    },
+    {
+      method: 'get',
+      pattern: '/readyz',
+      answersHead: true,
+      operation: 'readyz',
+      bodyLimit: 0,
+      handle: (exchange) => {
+        services.missing().then((missing) => {
+          const body = JSON.stringify({ status: missing.length === 0 ? 'ready' : 'not ready', missing });
+          replies.json(exchange, missing.length === 0 ? 200 : 503, body);
+        });
+      },
     },
   ];
 }

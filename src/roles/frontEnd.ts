@@ -67,7 +67,9 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
     onFault: requestLog.failed,
     missing: () => missing(nodes, store, catalog, config.allowVolatileRedis ? [] : volatile()),
   };
-  const server = new HttpServer(serverRoutes(answering, access, replies, { brand: config.BRAND }), {
+  const routes = serverRoutes(answering, access, replies, { brand: config.BRAND });
+  const server = await HttpServer.make(routes, {
+    kind: config.HTTP_SERVER,
     host: config.HOST,
     port: config.PORT,
     onDefect: (exchange, error) => {
@@ -77,6 +79,8 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
     onStopping: () => replies.closeConnections(),
     isIdle: () => cells.pending === 0,
   });
+  if (server.kind === 'node' && config.HTTP_SERVER === undefined)
+    log.warn({ node: process.version }, 'uWebSockets.js has no binding for this Node: serving on node:http');
   registerFrontEndMetrics(metrics, server, cells);
   await services.add(server).catch((error: unknown) => {
     throw new SetupError(`${lineOf(error)} (HOST, PORT)`);

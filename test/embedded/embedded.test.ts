@@ -2,7 +2,7 @@
  * The embedded stores, against real servers in folders of their own. Owners that are killed, other users and closed
  * folders take a process of their own, which runs the compiled code: `npx tsc -p tsconfig.build.json` comes first.
  */
-import { type ChildProcess, execFile, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import {
@@ -24,7 +24,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { pathToFileURL } from 'node:url';
-import { promisify } from 'node:util';
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
@@ -38,6 +37,7 @@ import {
   startEmbeddedRedis,
 } from '../../src/embedded/index.js';
 import { supervise } from '../../src/embedded/supervisor.js';
+import { killDeathWatches } from '../support/deathWatches.js';
 import {
   commandsNaming,
   copyProject,
@@ -336,24 +336,12 @@ describe('a pair of stores', () => {
   });
 });
 
-/** Kills the shells that end the servers of a process with it. */
-async function killDeathWatches(pid: number): Promise<void> {
-  const { stdout } = await promisify(execFile)('ps', ['-eo', 'pid=,ppid=,comm=']);
-  const shells = stdout
-    .split('\n')
-    .map((line) => line.trim().split(/\s+/))
-    .filter(([, parent, name]) => Number(parent) === pid && name === 'sh')
-    .map(([shell]) => Number(shell));
-  expect(shells).toHaveLength(2);
-  for (const shell of shells) process.kill(shell, 'SIGKILL');
-}
-
 describe('what an earlier start left behind', () => {
   test('servers whose owner was killed with SIGKILL, and what would end them then, are ended and replaced', async () => {
     const dataDir = join(base, 'orphans');
     const owner = await startOwner({ dataDir });
     await write(owner);
-    await killDeathWatches(owner.child.pid!);
+    expect(await killDeathWatches(owner.child.pid!)).toBe(2);
     owner.child.kill('SIGKILL');
     await once(owner.child, 'exit');
     expect([isAlive(owner.redis.pid), isAlive(owner.pg.pid)]).toEqual([true, true]);

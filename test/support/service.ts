@@ -18,6 +18,8 @@ export function environment(stores: StoreUrls, more: NodeJS.ProcessEnv = {}) {
     // Each costs a start something.
     CELLS: '4',
     LOG_LEVEL: 'silent',
+    // Some tests run once for each HTTP server: see vitest.config.ts.
+    ...(process.env.HTTP_SERVER === undefined ? {} : { HTTP_SERVER: process.env.HTTP_SERVER }),
     ...more,
   };
 }

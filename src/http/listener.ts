@@ -1,0 +1,55 @@
+/** What the two implementations of the HTTP server have in common. */
+import type { Exchange } from './exchange.js';
+
+/** What a route takes; the exchange's body is whole, or undefined where it is over the route's limit. */
+export type Handle = (exchange: Exchange) => void;
+
+export interface ServerRoute {
+  readonly method: 'get' | 'post' | 'put' | 'patch' | 'del' | 'any';
+  /** `:name` stands for one part of the path, `/*` at the end for the rest. */
+  readonly pattern: string;
+  /** It reads the query. */
+  readonly hasQuery?: boolean;
+  /** It answers HEAD as it does GET. */
+  readonly answersHead?: boolean;
+  /** What it is called in the metrics. */
+  readonly operation: string;
+  /** Bytes; a longer body is not kept. 0: the route takes none, and one that is sent is not looked at. */
+  readonly bodyLimit: number;
+  readonly handle: Handle;
+}
+
+export type HttpServerKind = 'uws' | 'node';
+
+export interface ListenerOptions {
+  /** Answers a request whose handler threw: a defect of ours, which must not end the process. */
+  readonly onDefect: (exchange: Exchange, error: unknown) => void;
+}
+
+export interface HttpListener {
+  readonly kind: HttpServerKind;
+  /** Requests that are not answered yet. */
+  readonly open: number;
+  /**
+   * Listens. Several processes of this service may share a port (SO_REUSEPORT).
+   * @param port 0: any that is free
+   * @returns the port
+   * @throws Error where it can't be had
+   */
+  listen(host: string, port: number): Promise<number>;
+  /** Accepts no more connections; what is open goes on. */
+  stopListening(): void;
+  /** Closes every connection. */
+  close(): void;
+}
+
+/**
+ * A body over its limit is read on to this many bytes, so that the client has sent all and reads the answer; one that
+ * goes on is answered then and cut.
+ */
+export const DRAIN_BYTES_MAX = 1_048_576;
+
+/** The only Transfer-Encoding that is taken. */
+export const ACCEPTED_ENCODING = 'chunked';
+
+export const EMPTY_BODY = Buffer.alloc(0);

@@ -1,0 +1,63 @@
+/**
+ * Finds the route of a request, with the precedence of uWebSockets.js: a pattern without parameters first, then one with
+ * (`/games/:id`), then the longest that ends in `/*`; among these a route of the method before one of any method.
+ */
+import type { ServerRoute } from './listener.js';
+
+interface Pattern {
+  readonly route: ServerRoute;
+  readonly segments: readonly string[];
+}
+
+export class Router {
+  readonly #exact = new Map<string, ServerRoute>();
+  /** By method and number of segments. */
+  readonly #patterns = new Map<string, Pattern[]>();
+  /** Longest first. */
+  readonly #prefixes: { readonly route: ServerRoute; readonly prefix: string }[] = [];
+
+  constructor(routes: readonly ServerRoute[]) {
+    for (const route of routes) {
+      const { method, pattern } = route;
+      if (pattern.endsWith('/*')) {
+        this.#prefixes.push({ route, prefix: pattern.slice(0, -1) });
+      } else if (pattern.includes(':')) {
+        const segments = pattern.split('/');
+        const key = `${method} ${segments.length}`;
+        const known = this.#patterns.get(key);
+        if (known === undefined) this.#patterns.set(key, [{ route, segments }]);
+        else known.push({ route, segments });
+      } else {
+        this.#exact.set(`${method} ${pattern}`, route);
+        if (route.answersHead) this.#exact.set(`head ${pattern}`, route);
+      }
+    }
+    this.#prefixes.sort((a, b) => b.prefix.length - a.prefix.length);
+  }
+
+  /**
+   * @param method lower case
+   * @param path undecoded, without the query
+   */
+  find(method: string, path: string): ServerRoute | undefined {
+    const asked = method === 'delete' ? 'del' : method;
+    return (
+      this.#exact.get(`${asked} ${path}`) ??
+      this.#exact.get(`any ${path}`) ??
+      this.#match(asked, path) ??
+      this.#prefixes.find(
+        ({ route, prefix }) => (route.method === asked || route.method === 'any') && path.startsWith(prefix),
+      )?.route
+    );
+  }
+
+  #match(method: string, path: string): ServerRoute | undefined {
+    const parts = path.split('/');
+    const patterns = this.#patterns.get(`${method} ${parts.length}`);
+    return patterns?.find(({ segments }) =>
+      segments.every((segment, place) =>
+        segment.startsWith(':') ? parts[place] !== '' : segment === parts[place],
+      ),
+    )?.route;
+  }
+}
