@@ -113,6 +113,14 @@ export const Environment = Type.Object({
     0,
   ),
   DIRECTORY_POLL_MS: milliseconds(250, 'How often each process reads changes of partners, keys and games'),
+  API_NOTICE_DAYS: Type.Optional(
+    Type.Integer({
+      minimum: 0,
+      maximum: 3650,
+      description:
+        'Shortest time from the announcement that an API version ends to its sunset, days; if absent, 6 calendar months. For sandboxes and tests',
+    }),
+  ),
   SETTLEMENT_CRON: Type.String({
     default: '0 2 * * *',
     description:

@@ -27,7 +27,8 @@ export type BackgroundTask =
   | 'player checkpoint'
   | 'day completeness check'
   | 'webhook delivery'
-  | 'API key expiry check';
+  | 'API key expiry check'
+  | 'API sunset reminder';
 
 export interface Events {
   /** A background task failed and is tried again. */
@@ -82,6 +83,8 @@ export interface Events {
 
   /** Games are new, or have changed. */
   GamesChanged: { readonly games: readonly CatalogGame[] };
+  /** The end of an API version was announced, or moved. */
+  VersionEndsChanged: Record<never, never>;
   /** The catalog can't be read any more; what is known stays known. */
   CatalogStale: { readonly error: unknown };
   /** It is read again. */

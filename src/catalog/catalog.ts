@@ -6,6 +6,7 @@
  * (`refresh`), since it may have been made a moment ago by another process. While Postgres is away what is known stays
  * known: nothing can be changed then either.
  */
+import type { ApiVersionEnd } from '../domain/apiVersion.js';
 import type { ApiKey, Game, Partner } from '../domain/game.js';
 import { kindOfGame } from '../domain/games/index.js';
 import type { RenderedOutcomes } from '../domain/games/kindOfGame.js';
@@ -70,6 +71,7 @@ export class Catalog extends PeriodicService {
   /** By game, where it needs no sheet: what its record has of its mathematics never changes. */
   readonly #ofGames = new Map<number, Mathematics>();
   #epochs = new Map<number, string>();
+  readonly #versionEnds = new Map<string, ApiVersionEnd>();
   #isStale = false;
   #refreshing: Promise<void> | undefined;
 
@@ -128,6 +130,11 @@ export class Catalog extends PeriodicService {
   statistics(gameId: number): OutcomeStatistics | undefined {
     const known = this.#knownGames.get(gameId);
     return known === undefined ? undefined : this.#cached(known)?.statistics;
+  }
+
+  /** The announced end of a version of the partner API. */
+  versionEnd(version: string): ApiVersionEnd | undefined {
+    return this.#versionEnds.get(version);
   }
 
   gamesOfCell(cell: number): KnownGame[] {
@@ -191,7 +198,9 @@ export class Catalog extends PeriodicService {
         ...mathematics.ofGame,
       });
     }
+    for (const end of changes.apiVersions) this.#versionEnds.set(end.version, end);
     this.#newest = changes.newest;
+    if (changes.apiVersions.length > 0) this.#events.emit('VersionEndsChanged', {});
     if (changes.games.length > 0) this.#events.emit('GamesChanged', { games: changes.games });
   }
 

@@ -4,6 +4,43 @@
  */
 
 export interface paths {
+    "/api-versions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The versions of the partner API, and which partners use them */
+        get: operations["listApiVersions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api-versions/{version}/deprecate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Announce when a version of the partner API ends, or move its end later
+         * @description From now on every answer of the version has the headers Deprecation, Sunset and Link; after the sunset it answers 410. Every active webhook gets `api.version.deprecated`, now and 30, 7 and 1 days before the sunset.
+         */
+        post: operations["deprecateApiVersion"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/audit-log": {
         parameters: {
             query?: never;
@@ -257,6 +294,36 @@ export interface components {
             status: "active" | "revoked" | "expired";
             lastUsedAt: string | null;
         };
+        ApiVersion: {
+            version: string;
+            /** @enum {string} */
+            status: "ACTIVE" | "DEPRECATED" | "SUNSET";
+            deprecatedAt: string | null;
+            sunsetAt: string | null;
+            successor: string | null;
+            migrationUrl: string | null;
+        };
+        ApiVersionList: {
+            versions: {
+                version: string;
+                /** @enum {string} */
+                status: "ACTIVE" | "DEPRECATED" | "SUNSET";
+                deprecatedAt: string | null;
+                sunsetAt: string | null;
+                successor: string | null;
+                migrationUrl: string | null;
+                /** @description Partners that have used it, the latest first */
+                partners: components["schemas"]["ApiVersionUse"][];
+            }[];
+        };
+        ApiVersionUse: {
+            partnerId: number;
+            slug: string;
+            /** Format: date-time */
+            lastUsedAt: string;
+            /** @description Requests of the last 24 hours, counted by whole hours */
+            requests24h: number;
+        };
         AuditEntry: {
             auditId: number;
             /** Format: date-time */
@@ -279,6 +346,14 @@ export interface components {
         };
         BlocksBody: {
             count: number;
+        };
+        DeprecateBody: {
+            /** @description RFC 3339 time from which on the version answers 410 */
+            sunsetAt: string;
+            /** @description RFC 3339 time, not in the past; now by default */
+            deprecatedAt?: string;
+            successor?: string | null;
+            migrationUrl?: string | null;
         };
         /** @enum {string} */
         Environment: "sandbox" | "production";
@@ -629,6 +704,19 @@ export interface components {
                 };
             };
         };
+        /** @description KS-4215: The resource is not found */
+        notFound: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ErrorResponse"] & {
+                    /** @enum {unknown} */
+                    errorCode?: "KS-4215";
+                };
+            };
+        };
         /** @description KS-4205: The PAR sheet is not found */
         parSheetNotFound: {
             headers: {
@@ -902,6 +990,67 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
+    listApiVersions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The versions of the partner API, and which partners use them */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiVersionList"];
+                };
+            };
+            401: components["responses"]["unauthorized"];
+            426: components["responses"]["unsupportedInterfaceVersion"];
+            429: components["responses"]["tooManyFailedLogins"];
+            500: components["responses"]["internal"];
+        };
+    };
+    deprecateApiVersion: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Version of the partner API, such as `v1` */
+                version: string;
+            };
+            cookie?: never;
+        };
+        /** @description At most 65536 bytes */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DeprecateBody"];
+            };
+        };
+        responses: {
+            /** @description Announce when a version of the partner API ends, or move its end later */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiVersion"];
+                };
+            };
+            400: components["responses"]["validationFailedOrFieldMissing"];
+            401: components["responses"]["unauthorized"];
+            404: components["responses"]["notFound"];
+            413: components["responses"]["bodyTooLarge"];
+            426: components["responses"]["unsupportedInterfaceVersion"];
+            429: components["responses"]["tooManyFailedLogins"];
+            500: components["responses"]["internal"];
+        };
+    };
     listAuditLog: {
         parameters: {
             query?: {

@@ -4,6 +4,12 @@
  */
 
 export {
+  ApiVersion,
+  ApiVersionList,
+  ApiVersionUse,
+  DeprecateBody,
+} from './schemas/apiVersions.js';
+export {
   amountMicros,
   ID_MAX,
   PATH,

@@ -1,13 +1,17 @@
 /** Webhooks: event types, the ids and bodies of events, and how an attempt is signed (docs/contract.md §13). */
 import { createHmac, type KeyObject } from 'node:crypto';
 
+/** What a webhook can subscribe to. */
 export const EVENT_TYPES = [
   'spin.large_win',
   'settlement.report_ready',
   'block.low_reserve',
   'api_key.expiring',
 ] as const;
-export type EventType = (typeof EVENT_TYPES)[number];
+export type EventType = keyof EventData;
+
+/** What every active webhook gets, whatever it subscribes to (docs/contract.md §16). */
+export const SENT_TO_ALL: ReadonlySet<EventType> = new Set(['api.version.deprecated']);
 
 /** The data of each event, its members in the order in which they are sent. */
 export interface EventData {
@@ -36,6 +40,13 @@ export interface EventData {
     readonly name: string | null;
     readonly expiresAt: string;
     readonly daysLeft: number;
+  };
+  'api.version.deprecated': {
+    readonly version: string;
+    readonly deprecatedAt: string;
+    readonly sunsetAt: string;
+    readonly successor: string | null;
+    readonly migrationUrl: string | null;
   };
 }
 

@@ -13,7 +13,6 @@ export interface AccessServices {
   refresh(): Promise<void>;
   /** Counts a failed authentication of an address. */
   countFailure(address: string, limit: number): Promise<{ count: number; timeMs: number }>;
-  onKeyUsed(keyId: number): void;
   /** @param entry what is answered */
   onError(exchange: Exchange, error: unknown, entry: ErrorEntry): void;
 }
@@ -21,7 +20,7 @@ export interface AccessServices {
 const HASHES_MAX = 4096;
 
 /** A key that names a partner, and what stands against using it. */
-type Found = { partner: Partner; refused: ErrorEntry | undefined };
+type Found = { keyId: number; partner: Partner; refused: ErrorEntry | undefined };
 
 export class Access {
   readonly #services: AccessServices;
@@ -55,6 +54,7 @@ export class Access {
     const found = this.#find(keyHash);
     if (found !== undefined && found.refused === undefined) {
       exchange.partnerId = found.partner.partnerId;
+      exchange.version?.noteUse(found.keyId);
       onPartner(found.partner);
       return;
     }
@@ -68,7 +68,10 @@ export class Access {
           exchange.partnerId = again?.partner.partnerId;
           if (again === undefined) this.#refuse(exchange, ERRORS.invalidApiKey, address);
           else if (again.refused !== undefined) this.#refuse(exchange, again.refused, address);
-          else onPartner(again.partner);
+          else {
+            exchange.version?.noteUse(again.keyId);
+            onPartner(again.partner);
+          }
         },
         (error: unknown) => {
           this.#services.onError(exchange, error, ERRORS.authenticationFailed);
@@ -115,8 +118,7 @@ export class Access {
     if (key.isRevoked) refused = ERRORS.revokedApiKey;
     else if (key.expiresAtMs !== null && key.expiresAtMs <= Date.now()) refused = ERRORS.expiredApiKey;
     else if (!partner.isActive) refused = ERRORS.partnerDeactivated;
-    else this.#services.onKeyUsed(key.keyId);
-    return { partner, refused };
+    return { keyId: key.keyId, partner, refused };
   }
 
   /** Answers a failed authentication with the window of its address; past the limit with KS-4293. */

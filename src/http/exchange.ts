@@ -1,4 +1,5 @@
 /** One request and the way to answer it. What a handler needs is read off the connection before its first await. */
+import type { ServedVersion } from './servedVersion.js';
 
 /** What is used of the connection's response object; src/http/server.ts gives it. */
 export interface RawResponse {
@@ -34,6 +35,8 @@ export class Exchange {
   body: Buffer | undefined;
   /** Whose key it came with, once that is known. */
   partnerId: number | undefined = undefined;
+  /** The version of the API that it asks; undefined outside the partner API. */
+  version: ServedVersion | undefined = undefined;
   /** The answer ends the connection: the rest of the request is not read. */
   closesConnection = false;
   /** The client has gone: nothing may be written any more. */

@@ -1,24 +1,22 @@
-/** Notes when each API key was last used; written down from time to time, since that is not worth a wait. */
+/** Writes down, from time to time, when each API key was last used and how often: that is not worth a wait. */
 import type { Store } from '../postgres/store.js';
 import { PeriodicService } from '../runtime/periodicService.js';
 import { withTimeout } from '../runtime/withTimeout.js';
+import type { ServedVersion } from './servedVersion.js';
 
 const WRITE_EVERY_MS = 10_000;
 const WRITE_AT_STOP_MS = 500;
 
 export class KeyUse extends PeriodicService {
   readonly name = 'API key use';
-  readonly #touchKeys: Store['touchKeys'];
-  /** By key: milliseconds since the epoch. */
-  #used = new Map<number, number>();
+  readonly #versions: readonly ServedVersion[];
+  readonly #noteKeyUses: Store['noteKeyUses'];
 
-  constructor(touchKeys: Store['touchKeys']) {
+  /** @param versions where requests are noted */
+  constructor(versions: readonly ServedVersion[], noteKeyUses: Store['noteKeyUses']) {
     super({ everyMs: WRITE_EVERY_MS, firstAfterMs: WRITE_EVERY_MS });
-    this.#touchKeys = touchKeys;
-  }
-
-  note(keyId: number): void {
-    this.#used.set(keyId, Date.now());
+    this.#versions = versions;
+    this.#noteKeyUses = noteKeyUses;
   }
 
   override async stop(): Promise<void> {
@@ -27,11 +25,15 @@ export class KeyUse extends PeriodicService {
   }
 
   protected async turn(): Promise<void> {
-    const used = this.#used;
-    this.#used = new Map();
-    await this.#touchKeys(new Map([...used].map(([keyId, atMs]) => [keyId, new Date(atMs)])));
+    const uses = this.#versions.flatMap((version) => version.takeUses());
+    try {
+      await this.#noteKeyUses(uses);
+    } catch (error) {
+      for (const version of this.#versions) version.putBack(uses);
+      throw error;
+    }
   }
 
-  /** The next use of a key is noted all the same. */
+  /** What was noted is written with the next turn. */
   protected onTurnFailed(): void {}
 }

@@ -23,6 +23,7 @@ const COMMON: Readonly<Record<Scope, readonly ErrorEntry[]>> = {
     ERRORS.revokedApiKey,
     ERRORS.expiredApiKey,
     ERRORS.partnerDeactivated,
+    ERRORS.apiVersionGone,
     ERRORS.tooManyFailedLogins,
     ERRORS.authenticationFailed,
     ERRORS.unavailable,
@@ -56,16 +57,31 @@ const HEADERS: Readonly<Record<string, object>> = {
   'X-RateLimit-Remaining': { description: 'Requests left in the window', schema: { type: 'integer' } },
   'X-RateLimit-Reset': { description: 'Unix time at which the window ends', schema: { type: 'integer' } },
   'Retry-After': { description: 'Seconds to wait', schema: { type: 'integer' } },
+  Deprecation: {
+    description: 'Once the end of this version is announced: from when on it is deprecated (RFC 9745)',
+    schema: { type: 'string' },
+  },
+  Sunset: {
+    description: 'With Deprecation: from when on this version answers 410 (RFC 8594)',
+    schema: { type: 'string' },
+  },
+  Link: {
+    description: 'With Deprecation: `rel="deprecation"` and `rel="successor-version"`, where they are given',
+    schema: { type: 'string' },
+  },
   'Idempotent-Replayed': {
     description: '`true` where this repeats the original answer to the requestId',
     schema: { type: 'string', enum: ['true'] },
   },
 };
 
+const RATE_LIMIT_HEADERS = ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset'];
+const VERSION_HEADERS = ['Deprecation', 'Sunset', 'Link'];
+
 function headersOf(route: Route, status: number): Record<string, object> {
   const names = ['X-Request-Id'];
   if (route.scope === 'partner')
-    names.push('X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset');
+    names.push(...(status === 410 ? [] : RATE_LIMIT_HEADERS), ...VERSION_HEADERS);
   if (status === 429 || status === 503) names.push('Retry-After');
   if (route.body === SpinBody && status === 200) names.push('Idempotent-Replayed');
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));

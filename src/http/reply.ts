@@ -80,7 +80,9 @@ export class Replies {
         'Content-Type',
         `${contentType}\r\nX-Request-Id: ${exchange.id}${window === undefined ? '' : windowLines(window)}${
           headers === '' ? '' : `\r\n${headers}`
-        }${isHead && !closes ? `\r\nContent-Length: ${Buffer.byteLength(body)}` : ''}`,
+        }${exchange.version === undefined ? '' : exchange.version.headers}${
+          isHead && !closes ? `\r\nContent-Length: ${Buffer.byteLength(body)}` : ''
+        }`,
       );
       if (!isHead && status !== 204) raw.end(body, closes);
       // A length other than 0 given to endWithoutBody is waited for, and the connection takes no further request.
@@ -98,6 +100,8 @@ export class Replies {
       details?: readonly Fault[] | undefined;
       retryAfterSeconds?: number | undefined;
       status?: number;
+      /** In place of the entry's own. */
+      message?: string;
     } = {},
   ): void {
     const status = options.status ?? entry.status;
@@ -107,7 +111,7 @@ export class Replies {
     const body = JSON.stringify({
       status: 'error',
       errorCode: entry.code,
-      message: entry.message,
+      message: options.message ?? entry.message,
       ...(status === 429 ? { retryAfter } : {}),
       ...(options.details === undefined || options.details.length === 0 ? {} : { details: options.details }),
     });

@@ -3,6 +3,7 @@ import fastJson from 'fast-json-stringify';
 import type { TSchema } from '#typebox';
 import { KIND } from '../cells/batch.js';
 import type { SpinCommand } from '../cells/deal.js';
+import { pathOfVersion } from '../domain/apiVersion.js';
 import { ApiError, ERRORS, type ErrorEntry } from '../domain/errors.js';
 import type { Partner } from '../domain/game.js';
 import { ID_MAX } from '../domain/requests.js';
@@ -13,7 +14,8 @@ import type { Handle } from './listener.js';
 import { CountedCommand } from './partner/spin.js';
 import type { Replies, Window } from './reply.js';
 
-export const PARTNER_BASE = '/api/partner/v1';
+export const PARTNER_VERSION = 'v1';
+export const PARTNER_BASE = pathOfVersion(PARTNER_VERSION);
 export const OPERATOR_BASE = '/api/operator/v1';
 
 /** The nouns by which the documents group operations. */
@@ -27,6 +29,7 @@ export const TAGS = {
   Webhooks: 'Signed events to a URL of the partner',
   Partners: 'Accounts of partners and their settings',
   'API keys': 'Keys of partners',
+  'API versions': 'Versions of the partner API, who uses them and when they end',
   'Audit log': 'Changes that the operator made',
   Service: 'The service itself',
 } as const;

@@ -11,6 +11,7 @@ import type { Exchange } from './exchange.js';
 import type { ServerRoute } from './listener.js';
 import { openApiDocument } from './openapi.js';
 import { type AdjustmentServices, adjustmentRoutes } from './operator/adjustments.js';
+import { type ApiVersionServices, apiVersionRoutes } from './operator/apiVersions.js';
 import { partnerRoutes } from './operator/partners.js';
 import { raffleRoutes } from './operator/raffles.js';
 import { type GameServices, gameRoutes } from './partner/games.js';
@@ -20,13 +21,22 @@ import { type SettlementServices, settlementRoutes } from './partner/settlements
 import { CountedCommand, SpinEndpoint, type SpinServices } from './partner/spin.js';
 import { type WebhookServices, webhookRoutes } from './partner/webhooks.js';
 import type { Replies } from './reply.js';
-import { BODY_LIMIT, learn, OPERATOR_BASE, PARTNER_BASE, type Route, serve } from './route.js';
+import {
+  BODY_LIMIT,
+  learn,
+  OPERATOR_BASE,
+  PARTNER_BASE,
+  PARTNER_VERSION,
+  type Route,
+  serve,
+} from './route.js';
 
 const SPIN_BODY_LIMIT = 4096;
 export const API_VERSION = '1.0.0';
 
 export interface Services
   extends AdjustmentServices,
+    ApiVersionServices,
     GameServices,
     PlayerServices,
     SettlementServices,
@@ -77,6 +87,7 @@ export function allRoutes(services: Services, brand: string): Route[] {
     ...webhookRoutes(services),
     ...partnerRoutes(services.store, () => learn(services)),
     ...adjustmentRoutes(services),
+    ...apiVersionRoutes(services),
     {
       method: 'get',
       path: '/version',
@@ -88,7 +99,7 @@ export function allRoutes(services: Services, brand: string): Route[] {
       response: VersionResponse,
       errors: [],
       failure: ERRORS.internal,
-      handle: () => ({ version: API_VERSION, apiVersion: 'v1', service: brand.toLowerCase() }),
+      handle: () => ({ version: API_VERSION, apiVersion: PARTNER_VERSION, service: brand.toLowerCase() }),
     },
   ];
   return routes;

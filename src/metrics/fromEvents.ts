@@ -13,6 +13,7 @@ const STORE_OF_TASK: Readonly<Record<BackgroundTask, string>> = {
   'day completeness check': 'redis',
   'webhook delivery': 'postgres',
   'API key expiry check': 'postgres',
+  'API sunset reminder': 'postgres',
 };
 
 export function subscribeMetrics(events: EventEmitter, metrics: Metrics): void {

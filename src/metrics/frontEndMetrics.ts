@@ -1,5 +1,6 @@
 /** What a front end says whenever it is scraped. */
 import type { CellClient } from '../cells/cellClient.js';
+import type { ServedVersion } from '../http/servedVersion.js';
 import type { HttpServer } from '../http/server.js';
 import type { Metrics } from './metrics.js';
 
@@ -7,9 +8,21 @@ export function registerFrontEndMetrics(
   metrics: Metrics,
   server: Pick<HttpServer, 'open'>,
   cells: Pick<CellClient, 'pending' | 'held'>,
+  versions: readonly Pick<ServedVersion, 'name' | 'requestsByPhase'>[],
 ): void {
   metrics.gauge('spindle_http_open_requests', 'Requests that are not answered yet', () => server.open);
   metrics.gauge('spindle_batch_pending', 'Commands to cells that are not answered yet', () => cells.pending);
+  metrics.counters(
+    'spindle_api_requests_total',
+    'Requests of a version of the partner API, by the phase of its life: active, deprecated, last30days, sunset',
+    () =>
+      versions.flatMap((version) =>
+        [...version.requestsByPhase()].map(([phase, value]) => ({
+          labels: { version: version.name, phase },
+          value,
+        })),
+      ),
+  );
   metrics.gaugeBy(
     'spindle_batch_requests',
     'Requests that wait for a batch, are in one, or wait for the ledger',

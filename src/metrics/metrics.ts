@@ -191,6 +191,11 @@ export class Metrics {
     this.#register(new Scraped(name, help, 'counter', () => [{ labels: {}, value: read() }]));
   }
 
+  /** A counter with labels of its own, whose series are asked for at each scrape. */
+  counters(name: string, help: string, read: () => Sample[]): void {
+    this.#register(new Scraped(name, help, 'counter', read));
+  }
+
   /** The same of what a store tells; absent where it does not tell in time. */
   asked(type: 'gauge' | 'counter', name: string, help: string, read: () => Promise<number>): void {
     const sample = async (): Promise<Sample> => ({ labels: {}, value: await read() });

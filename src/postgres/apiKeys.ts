@@ -1,6 +1,6 @@
 /** API keys: only their SHA-256 is stored (docs/contract.md §3). */
 import { audit, withChange } from './changes.js';
-import { arrayOf, type Sql } from './client.js';
+import type { Sql } from './client.js';
 
 export interface ApiKeyRow {
   keyId: number;
@@ -80,13 +80,4 @@ export async function revokeKey(
     }
     return 'revoked';
   });
-}
-
-/** Writes down when keys were last used; a time never goes back. */
-export async function touchKeys(sql: Sql, used: ReadonlyMap<number, Date>): Promise<void> {
-  if (used.size === 0) return;
-  await sql`
-    UPDATE api_keys k SET last_used_at = greatest(k.last_used_at, u.at)
-    FROM unnest(${arrayOf([...used.keys()])}::int[], ${arrayOf([...used.values()].map((at) => at.toISOString()))}::timestamptz[]) AS u(key_id, at)
-    WHERE k.key_id = u.key_id`;
 }

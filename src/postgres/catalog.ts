@@ -4,6 +4,7 @@ import { kindOfGame } from '../domain/games/index.js';
 import type { GameStatus, GameType } from '../domain/games/kindOfGame.js';
 import type { PrizeTableUsd } from '../domain/games/prizeTable.js';
 import type { ParSheet } from '../domain/par.js';
+import { type ApiVersionRow, apiVersionOf } from './apiVersions.js';
 import { arrayOf, type Sql } from './client.js';
 import { PARTNER_COLUMNS, type PartnerRow, type PartnerTableRow, partnerOf } from './partners.js';
 
@@ -27,6 +28,7 @@ export interface DirectoryChanges {
   partners: PartnerRow[];
   keys: (ApiKey & { hash: string })[];
   games: CatalogGame[];
+  apiVersions: ApiVersionRow[];
 }
 
 /** Number of the newest change there is. */
@@ -67,10 +69,14 @@ export async function changesAfter(sql: Sql, after: bigint): Promise<DirectoryCh
     >`SELECT game_id, partner_id, cell, par_sheet_id, prize_table, sealed_at, closed_at, game_type, status, blocks_requested,
         games.changed
       FROM games JOIN partners USING (partner_id) LEFT JOIN raffles USING (game_id) WHERE games.changed > ${after}`;
+    const versions = await tx<(Parameters<typeof apiVersionOf>[0] & { changed: bigint })[]>`
+      SELECT * FROM api_versions WHERE changed > ${after}`;
     let newest = after;
-    for (const row of [...partners, ...keys, ...games]) if (row.changed > newest) newest = row.changed;
+    for (const row of [...partners, ...keys, ...games, ...versions])
+      if (row.changed > newest) newest = row.changed;
     return {
       newest,
+      apiVersions: versions.map(apiVersionOf),
       partners: partners.map(partnerOf),
       keys: keys.map((row) => ({
         keyId: row.key_id,

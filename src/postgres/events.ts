@@ -1,6 +1,6 @@
 /** Events: written in the transaction that books their cause, so that there is exactly one of each. */
 import { randomBytes } from 'node:crypto';
-import { eventBody, type NewEvent } from '../domain/webhook.js';
+import { eventBody, type NewEvent, SENT_TO_ALL } from '../domain/webhook.js';
 import { arrayOf, type Transaction } from './client.js';
 
 /** Attempts of a delivery, and of each time that it is sent again (docs/contract.md §13.2). */
@@ -27,7 +27,9 @@ export async function recordEvents(tx: Transaction, events: readonly NewEvent[])
   const nowMs = Date.now();
   for (const event of events) {
     const wanting = webhooks.filter(
-      (webhook) => webhook.partner_id === event.partnerId && webhook.events.includes(event.event),
+      (webhook) =>
+        webhook.partner_id === event.partnerId &&
+        (SENT_TO_ALL.has(event.event) || webhook.events.includes(event.event)),
     );
     if (wanting.length === 0) continue;
     const id = newId('evt_', nowMs);

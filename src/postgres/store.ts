@@ -1,6 +1,7 @@
 /** The functions of this folder that others call, bound to a connection: nobody outside holds the client itself. */
 import { recordAdjustment, withdrawAdjustment } from './adjustments.js';
-import { issueKey, listKeys, revokeKey, touchKeys } from './apiKeys.js';
+import { issueKey, listKeys, revokeKey } from './apiKeys.js';
+import { announceEnd, listVersionEnds, listVersionUses, noteKeyUses } from './apiVersions.js';
 import { cellCursor, cellCursors } from './cells.js';
 import { auditPage } from './changes.js';
 import type { Sql } from './client.js';
@@ -23,6 +24,7 @@ import {
 import { createWebhook, deleteWebhook, deliveryPage, listWebhooks, webhookState } from './webhooks.js';
 
 const FUNCTIONS = {
+  announceEnd,
   auditPage,
   cellCursor,
   cellCursors,
@@ -48,8 +50,11 @@ const FUNCTIONS = {
   listGames,
   listKeys,
   listPartners,
+  listVersionEnds,
+  listVersionUses,
   makeReport,
   listWebhooks,
+  noteKeyUses,
   openRecoveries,
   recordAdjustment,
   registerGame,
@@ -62,7 +67,6 @@ const FUNCTIONS = {
   setParSheetStatus,
   settlementPartner,
   storeParSheet,
-  touchKeys,
   unsettledDays,
   updatePartner,
   withdrawAdjustment,

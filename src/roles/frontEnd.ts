@@ -6,8 +6,11 @@ import { Access } from '../http/access.js';
 import { KeyUse } from '../http/keyUse.js';
 import { Replies } from '../http/reply.js';
 import { RequestLog } from '../http/requestLog.js';
+import { PARTNER_BASE, PARTNER_VERSION } from '../http/route.js';
 import { type Services, serverRoutes } from '../http/routes.js';
+import { ServedVersion } from '../http/servedVersion.js';
 import { HttpServer } from '../http/server.js';
+import { ofVersion } from '../http/versionedRoutes.js';
 import { lineOf } from '../log.js';
 import { registerFrontEndMetrics } from '../metrics/frontEndMetrics.js';
 import { missing } from '../readiness.js';
@@ -17,6 +20,16 @@ import { judgeRegistration } from '../webhooks/destination.js';
 import { openDealing } from './dealing.js';
 import { gameRules } from './gameRules.js';
 import type { RoleParts } from './parts.js';
+
+/** The version of the partner API, which learns of its end while it is served. */
+async function serveVersion({ world, catalog, events, services, store }: RoleParts): Promise<ServedVersion> {
+  const version = new ServedVersion(PARTNER_VERSION, world.now);
+  const learnEnd = (): void => version.learn(catalog.versionEnd(version.name));
+  events.on('VersionEndsChanged', learnEnd);
+  learnEnd();
+  await services.add(new KeyUse([version], store.noteKeyUses));
+  return version;
+}
 
 /** @returns the port. */
 export async function startFrontEnd(parts: RoleParts): Promise<number> {
@@ -29,7 +42,7 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
 
   const spinIds = new SpinIds(installed.spinIdKey);
   const { cells, deal, adjuster } = await openDealing(parts, spinIds, isVolatile);
-  const keyUse = await services.add(new KeyUse(store.touchKeys));
+  const version = await serveVersion(parts);
 
   const requestLog = new RequestLog(log, metrics);
   const replies = new Replies(requestLog.answered);
@@ -39,7 +52,6 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
       partner: (partnerId) => catalog.partner(partnerId),
       refresh: () => catalog.refresh(),
       countFailure: (address, limit) => scripts.countFailure(address, limit),
-      onKeyUsed: (keyId) => keyUse.note(keyId),
       onError: (exchange, error, entry) => requestLog.failed(exchange, 'authenticate', error, entry),
     },
     replies,
@@ -55,6 +67,9 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
     game: (gameId) => catalog.game(gameId),
     refresh: () => catalog.refresh(),
     judgeUrl: (url, environment) => judgeRegistration(url, environment, parts.world.resolve),
+    noticeDays: config.API_NOTICE_DAYS,
+    now: parts.world.now,
+    eventsRecorded: (deliveries) => events.emit('EventsRecorded', { deliveries }),
     submit: (command) => cells.submit(deal, command),
     adjust: (actor, wanted, partner) => adjuster.adjust(actor, wanted, partner),
     ...gameRules({
@@ -68,7 +83,7 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
     missing: () => missing(nodes, store, catalog, config.allowVolatileRedis ? [] : volatile()),
   };
   const routes = serverRoutes(answering, access, replies, { brand: config.BRAND });
-  const server = await HttpServer.make(routes, {
+  const server = await HttpServer.make(ofVersion(version, PARTNER_BASE, routes, replies), {
     kind: config.HTTP_SERVER,
     host: config.HOST,
     port: config.PORT,
@@ -81,7 +96,7 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
   });
   if (server.kind === 'node' && config.HTTP_SERVER === undefined)
     log.warn({ node: process.version }, 'uWebSockets.js has no binding for this Node: serving on node:http');
-  registerFrontEndMetrics(metrics, server, cells);
+  registerFrontEndMetrics(metrics, server, cells, [version]);
   await services.add(server).catch((error: unknown) => {
     throw new SetupError(`${lineOf(error)} (HOST, PORT)`);
   });

@@ -21,11 +21,13 @@ import { Deliverer } from '../webhooks/deliverer.js';
 import { KeyExpiry } from '../webhooks/keyExpiry.js';
 import { largeWinEvents } from '../webhooks/largeWins.js';
 import { Sender } from '../webhooks/sender.js';
+import { SunsetReminders } from '../webhooks/sunsetReminders.js';
 import type { RoleParts } from './parts.js';
 import { subscribeWorker } from './reactions.js';
 
 const ATTEMPT_TIME_LIMIT_MS = 15_000;
 const KEY_EXPIRY_EVERY_MS = 300_000;
+const REMINDERS_EVERY_MS = 300_000;
 /** What a rebuild reads of the ledger for the players is not much older than this. */
 const CHECKPOINT_EVERY_MS = 60_000;
 
@@ -74,6 +76,7 @@ export async function startWorker(parts: RoleParts): Promise<void> {
   });
   const deliverer = new Deliverer(sql, sender, { retryDelaysMs: config.webhookRetryDelaysMs, events });
   const keyExpiry = new KeyExpiry(sql, { everyMs: KEY_EXPIRY_EVERY_MS, now: world.now, events });
+  const reminders = new SunsetReminders(sql, { everyMs: REMINDERS_EVERY_MS, now: world.now, events });
   const totals = new BookedTotals((cells) => bookedTotals(sql, cells));
   const unservedCells = new UnservedCells(events);
   subscribeWorker(events, { nodes, ownership, flusher, keeper, cleanup, totals, deliverer });
@@ -84,7 +87,7 @@ export async function startWorker(parts: RoleParts): Promise<void> {
 
   // The blocks end first, then the ledger takes what is dealt, then the cells go to other workers.
   const writers = new ServiceGroup('cell writers', log, [ownership, flusher, keeper]);
-  const jobs = [cleanup, checkpoints, settlement, deliverer, keyExpiry];
+  const jobs = [cleanup, checkpoints, settlement, deliverer, keyExpiry, reminders];
   const background = new ServiceGroup('background jobs', log, jobs, 'together');
   await services.add(new ServiceGroup('worker', log, [writers, background], 'together'));
 }

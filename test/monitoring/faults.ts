@@ -1,5 +1,6 @@
 /** The faults of a staged run: what is done, which alerts must fire of it, and how it is mended. */
 import { bodyOf } from '../../src/client/client.js';
+import { Api } from '../support/api.js';
 import { OPERATOR_KEY } from '../support/client.js';
 import { Wire } from '../support/load.js';
 import { pause } from '../support/wait.js';
@@ -24,6 +25,7 @@ export interface Cast {
 
 const REDIS_FROZEN_MS = 900;
 const REDIS_THAWED_MS = 100;
+const DAY_MS = 86_400_000;
 
 export function faultsOf({ arena, partner, gameId, receiver, unsettled }: Cast) {
   const { stores, redis, sql, workers, port } = arena;
@@ -186,7 +188,23 @@ export function faultsOf({ arena, partner, gameId, receiver, unsettled }: Cast) 
       mend: async () => {},
     },
   } satisfies Record<string, Fault>;
-  return faults;
+  return { ...faults, versionEnding: versionEnding(port) };
+}
+
+/** The end of the version that everybody calls nears. @param port of a front end */
+function versionEnding(port: number): Fault {
+  const endIn = async (days: number): Promise<void> => {
+    const sunsetAt = new Date(Date.now() + days * DAY_MS).toISOString();
+    const params = { path: { version: 'v1' } };
+    const { operator } = new Api(`http://127.0.0.1:${port}`);
+    await bodyOf(operator.POST('/api-versions/{version}/deprecate', { params, body: { sunsetAt } }));
+  };
+  return {
+    what: 'the end of the API version is announced for 20 days from now, then moved to 60',
+    alerts: ['SpindleApiVersionStillUsed'],
+    begin: () => endIn(20),
+    mend: () => endIn(60),
+  };
 }
 
 /** Does something again and again until it is ended. */

@@ -34,6 +34,7 @@ const SETTINGS = {
   // An outbox that fills within half a minute, and webhooks whose five attempts take two seconds.
   OUTBOX_MAX_ENTRIES: '8000',
   WEBHOOK_RETRY_DELAYS_MS: '400',
+  API_NOTICE_DAYS: '0',
 };
 
 const say = (line: string): void => console.log(line);

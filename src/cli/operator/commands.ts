@@ -1,5 +1,6 @@
 /** The commands over the operator API, in the order of the help: each is one request, printed for people or as JSON. */
 import type { Command } from 'commander';
+import { addApiVersionCommands } from './apiVersions.js';
 import { addAuditLogCommand } from './auditLog.js';
 import { type OpenClient, OperatorCommands } from './call.js';
 import { addGameCommands } from './games.js';
@@ -19,6 +20,7 @@ export function addOperatorCommands(program: Command, open: OpenClient): void {
   addGameCommands(commands);
   addWebhookCommands(commands);
   addPlayerCommands(commands);
+  addApiVersionCommands(commands);
   addAuditLogCommand(commands);
   addOpenApiCommand(commands);
 }

@@ -50,6 +50,7 @@ export const PATH = {
   deliveryId: Type.String({
     description: 'Id of the delivery: the `X-…-Delivery-Id` header that it carries',
   }),
+  apiVersion: Type.String({ description: 'Version of the partner API, such as `v1`' }),
   playerId: opaque("The partner's own identifier of the player, percent-encoded"),
   spinId: Type.String({ description: 'The `spinId` of the response' }),
   reportDate: Type.String({ pattern: '^[0-9]{4}-[0-9]{2}-[0-9]{2}$', description: 'UTC day, YYYY-MM-DD' }),

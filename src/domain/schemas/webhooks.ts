@@ -85,6 +85,13 @@ export const EVENTS = {
     expiresAt: timestamp(),
     daysLeft: Type.Integer({ description: '30, 7 or 1' }),
   }),
+  'api.version.deprecated': eventOf('api.version.deprecated', {
+    version: Type.String(),
+    deprecatedAt: timestamp(),
+    sunsetAt: timestamp(),
+    successor: nullable(Type.String()),
+    migrationUrl: nullable(Type.String()),
+  }),
 } satisfies Record<EventType, Type.TSchema>;
 
 export const ResendBody = Type.Object({

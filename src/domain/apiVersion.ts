@@ -1,0 +1,96 @@
+/** The life of a version of the partner API: announced end, notice, and what every answer says of it (docs/contract.md §16). */
+import type { Fault } from './errors.js';
+
+/** The versions that are served; `/api/partner/<version>`. */
+export const API_VERSIONS = ['v1'] as const;
+
+export interface ApiVersionEnd {
+  /** From then on the version should not be used for anything new. */
+  readonly deprecatedAt: Date;
+  /** From then on it answers 410. */
+  readonly sunsetAt: Date;
+  /** The version that takes its place, such as `v2`. */
+  readonly successor: string | null;
+  /** A page that says how to move. */
+  readonly migrationUrl: string | null;
+}
+
+export type ApiVersionStatus = 'ACTIVE' | 'DEPRECATED' | 'SUNSET';
+
+/** Days before its sunset at which partners are reminded. */
+export const SUNSET_REMINDER_DAYS: readonly number[] = [30, 7, 1];
+
+const DAY_MS = 86_400_000;
+const NOTICE_MONTHS = 6;
+/** The last days in which calls of a version are watched. */
+const ENDING_DAYS = 30;
+
+export const pathOfVersion = (version: string): string => `/api/partner/${version}`;
+
+export function statusOfVersion(end: ApiVersionEnd | undefined, nowMs: number): ApiVersionStatus {
+  if (end === undefined) return 'ACTIVE';
+  return end.sunsetAt.getTime() <= nowMs ? 'SUNSET' : 'DEPRECATED';
+}
+
+/** Where a call falls in the life of its version, as the metrics name it. */
+export const VERSION_PHASES = ['active', 'deprecated', 'last30days', 'sunset'] as const;
+export type VersionPhase = (typeof VERSION_PHASES)[number];
+
+export function phaseOfVersion(end: ApiVersionEnd | undefined, nowMs: number): VersionPhase {
+  if (end === undefined) return 'active';
+  const leftMs = end.sunsetAt.getTime() - nowMs;
+  if (leftMs <= 0) return 'sunset';
+  return leftMs <= ENDING_DAYS * DAY_MS ? 'last30days' : 'deprecated';
+}
+
+/** Header lines, each ended by CRLF except the last: Deprecation (RFC 9745), Sunset (RFC 8594) and Link (RFC 8288). */
+export function endHeaders({ deprecatedAt, sunsetAt, successor, migrationUrl }: ApiVersionEnd): string {
+  const links = [
+    ...(migrationUrl === null ? [] : [`<${migrationUrl}>; rel="deprecation"; type="text/html"`]),
+    ...(successor === null ? [] : [`<${pathOfVersion(successor)}>; rel="successor-version"`]),
+  ];
+  return [
+    `Deprecation: @${Math.floor(deprecatedAt.getTime() / 1000)}`,
+    `Sunset: ${sunsetAt.toUTCString()}`,
+    ...(links.length === 0 ? [] : [`Link: ${links.join(', ')}`]),
+  ].join('\r\n');
+}
+
+/** The earliest sunset of an announcement made now: six calendar months later, or so many days where those are given. */
+export function earliestSunset(now: Date, noticeDays: number | undefined): Date {
+  if (noticeDays !== undefined) return new Date(now.getTime() + noticeDays * DAY_MS);
+  const earliest = new Date(now);
+  earliest.setUTCMonth(earliest.getUTCMonth() + NOTICE_MONTHS);
+  // A month that has no such day would give one of the next month: the last day of the month is meant.
+  if (earliest.getUTCDate() !== now.getUTCDate()) earliest.setUTCDate(0);
+  return earliest;
+}
+
+/**
+ * What is wrong with an announcement.
+ * @param standing what was announced before; a sunset is only ever moved later, and its notice has been given
+ * @param noticeDays undefined: six calendar months
+ */
+export function announcementFaults(
+  version: string,
+  wanted: ApiVersionEnd,
+  standing: ApiVersionEnd | undefined,
+  now: Date,
+  noticeDays: number | undefined,
+): Fault[] {
+  const faults: Fault[] = [];
+  const { deprecatedAt, sunsetAt, successor } = wanted;
+  if (standing === undefined) {
+    const earliest = earliestSunset(now, noticeDays);
+    if (sunsetAt < earliest)
+      faults.push({ path: '/sunsetAt', message: `must not be before ${earliest.toISOString()}` });
+  } else if (sunsetAt < standing.sunsetAt) {
+    const message = `must not be before ${standing.sunsetAt.toISOString()}: a sunset is only moved later`;
+    faults.push({ path: '/sunsetAt', message });
+  }
+  if (deprecatedAt < now && deprecatedAt.getTime() !== standing?.deprecatedAt.getTime())
+    faults.push({ path: '/deprecatedAt', message: 'must not be in the past' });
+  if (deprecatedAt > sunsetAt) faults.push({ path: '/deprecatedAt', message: 'must not be after sunsetAt' });
+  if (successor === version) faults.push({ path: '/successor', message: 'must be another version' });
+  return faults;
+}
