@@ -3,8 +3,9 @@
  *
  * Measures two builds of the service under the same load, in turn, round after round: A, the one in DIR (a checkout that
  * is built, version 1.3.0 or later), and B, this one. Each is started by its own bench (`dist/bench/service.js`), as it is
- * deployed, on fresh stores of its own. Prints each round, the medians, and the ratios B/A, taken within a round. Ends
- * with 1 where a number is void: an answer that was not 200, a spin that is not in the ledger. Needs Linux.
+ * deployed, on fresh stores of its own; both stay up for a round and get slices of its seconds in turn. Prints each
+ * round, the medians, and the ratios B/A, taken of neighbouring slices. Ends with 1 where a number is void: an answer that was
+ * not 200, a spin that is not in the ledger. Needs Linux.
  */
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -14,23 +15,30 @@ import { Cleanup } from '../test/support/cleanup.js';
 import { ROOT } from '../test/support/root.js';
 import { startGenerator } from './generator.js';
 import { requireProc } from './measure.js';
-import { isDisturbed, type LoadResult, lostOf, type Measurement } from './measurement.js';
-import { closeBooks, measurePeriod, WARM_UP_AGAIN_SECONDS } from './period.js';
-import type { startService } from './service.js';
+import { isDisturbed, type LoadResult, lostOf, type Shares } from './measurement.js';
+import { closeBooks, measurePeriod } from './period.js';
+import type { Service, startService } from './service.js';
 import { median } from './summary.js';
 
-type Build = 'A' | 'B';
-type Row = Pick<Measurement, 'spinsPerSecond' | 'load' | 'cpuPerSpin' | 'shares'> & {
+const BUILDS = ['A', 'B'] as const;
+type Build = (typeof BUILDS)[number];
+const FIGURES = ['spins/s', 'server', 'redis', 'postgres', 'total', 'generator', 'p50 ms', 'p99 ms'] as const;
+type Figure = (typeof FIGURES)[number];
+type Slice = Omit<Awaited<ReturnType<typeof measurePeriod>>, 'warmUp'>;
+type Row = Readonly<Record<Figure, number>> & {
   readonly build: Build;
   readonly round: number;
   readonly connections: number;
+  readonly shares: Shares;
+  readonly slices: readonly Slice[];
 };
 
-const WARM_UP_SECONDS = 4;
+/** Short, so that what else the machine does changes little from one to the next. */
+const SLICE_SECONDS = 2;
+const WARM_UP_SECONDS = 3;
+const SLICE_WARM_UP_SECONDS = 0.3;
 const PLAYERS = 1000;
 const SHAPE = { ack: 'redis', frontEnds: 0, partners: 1, games: 1, gameType: 'slot' } as const;
-const FIGURES = ['spins/s', 'server', 'redis', 'postgres', 'total', 'generator', 'p50 ms', 'p99 ms'] as const;
-type Figure = (typeof FIGURES)[number];
 
 function readOptions() {
   const { values } = parseArgs({
@@ -60,46 +68,86 @@ type Options = ReturnType<typeof readOptions>;
 
 const serviceModule = (dir: string): string => join(dir, 'dist', 'bench', 'service.js');
 
-/** One start of one build, and a period for each number of connections. */
-async function measureBuild(
-  build: Build,
+interface Side {
+  readonly build: Build;
+  readonly service: Service;
+  readonly loads: [when: string, load: LoadResult][];
+}
+
+/**
+ * One start of both builds, and for each number of connections short slices of load in turn: what else the machine does
+ * then hits both alike.
+ */
+async function measureRound(
   round: number,
   { dirs, connections, seconds, profileDir }: Options,
   cleanup: Cleanup,
-): Promise<{ rows: Row[]; faults: readonly string[] }> {
-  const module = await import(pathToFileURL(serviceModule(dirs[build])).href);
-  const profile = profileDir === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${join(profileDir, build)}`];
-  const service = await (module.startService as typeof startService)(SHAPE, cleanup, profile);
+): Promise<Row[]> {
+  const sides: Side[] = [];
+  for (const build of BUILDS) {
+    const module = await import(pathToFileURL(serviceModule(dirs[build])).href);
+    const profile =
+      profileDir === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${join(profileDir, build)}`];
+    const service = await (module.startService as typeof startService)(SHAPE, cleanup, profile);
+    sides.push({ build, service, loads: [] });
+  }
   const generator = startGenerator(cleanup);
-  const rows: Row[] = [];
-  const loads: [string, LoadResult][] = [];
-  for (const count of connections) {
+  const slice = async (side: Side, count: number, sliceSeconds: number, warmUpSeconds: number) => {
+    const { base, targets } = side.service;
     const order = {
-      base: service.base,
-      targets: service.targets,
+      base,
+      targets,
       connections: count,
       players: PLAYERS,
       hasRequestId: true,
       rate: undefined,
     };
-    const warmUpSeconds = rows.length === 0 ? WARM_UP_SECONDS : WARM_UP_AGAIN_SECONDS;
-    const { warmUp, ...measured } = await measurePeriod(service, generator, order, {
-      seconds,
-      warmUpSeconds,
-    });
-    const row = { build, round, connections: count, ...measured };
-    rows.push(row);
-    loads.push([`${count} connections, warm-up`, warmUp], [`${count} connections`, measured.load]);
-    console.log(lineOf(`${build} round ${round}`, count, (figure) => figureOf(row, figure), shareLine(row)));
+    const settings = { seconds: sliceSeconds, warmUpSeconds };
+    const { warmUp, ...measured } = await measurePeriod(side.service, generator, order, settings);
+    side.loads.push([`${count} connections`, warmUp], [`${count} connections`, measured.load]);
+    return measured;
+  };
+  const rows: Row[] = [];
+  for (const count of connections) {
+    for (const side of sides) await slice(side, count, SLICE_WARM_UP_SECONDS, WARM_UP_SECONDS);
+    const slices: Record<Build, Slice[]> = { A: [], B: [] };
+    for (let taken = 0; taken < seconds / SLICE_SECONDS; taken++)
+      // A B, B A, A B, …: neither always comes first.
+      for (const side of taken % 2 === 0 ? sides : sides.toReversed())
+        slices[side.build].push(await slice(side, count, SLICE_SECONDS, SLICE_WARM_UP_SECONDS));
+    for (const build of BUILDS) {
+      const row = { build, round, connections: count, ...sumOf(slices[build]), slices: slices[build] };
+      rows.push(row);
+      console.log(lineOf(`${build} round ${round}`, count, (figure) => row[figure], shareLine(row)));
+    }
   }
-  return { rows, faults: (await closeBooks(loads, service.books)).faults };
+  for (const { build, loads, service } of sides)
+    for (const fault of (await closeBooks(loads, service.books)).faults) {
+      console.log(`VOID: ${build}, round ${round}: ${fault}`);
+      process.exitCode = 1;
+    }
+  return rows;
 }
 
-function figureOf({ spinsPerSecond, load, cpuPerSpin }: Row, figure: Figure): number {
-  if (figure === 'spins/s') return spinsPerSecond;
-  if (figure === 'p50 ms') return load.p50Ms;
-  if (figure === 'p99 ms') return load.p99Ms;
-  return cpuPerSpin[figure] ?? 0;
+/** Of all slices as if they were one, but for the latencies: of those the median. */
+function sumOf(slices: readonly Slice[]): Omit<Row, 'build' | 'round' | 'connections' | 'slices'> {
+  const total = (value: (slice: Slice) => number): number =>
+    slices.reduce((sum, slice) => sum + value(slice), 0);
+  const spins = total(({ load }) => load.spins);
+  const cpu = (name: string): number =>
+    total(({ load, cpuPerSpin }) => load.spins * (cpuPerSpin[name] ?? 0)) / spins;
+  const share = (name: keyof Shares): number => total(({ shares }) => shares[name]) / slices.length;
+  return {
+    'spins/s': spins / total(({ load }) => load.seconds),
+    server: cpu('server'),
+    redis: cpu('redis'),
+    postgres: cpu('postgres'),
+    total: cpu('total'),
+    generator: cpu('generator'),
+    'p50 ms': median(slices.map(({ load }) => load.p50Ms)),
+    'p99 ms': median(slices.map(({ load }) => load.p99Ms)),
+    shares: { idle: share('idle'), others: share('others'), stolen: share('stolen') },
+  };
 }
 
 const shareLine = (row: Row): string =>
@@ -114,30 +162,28 @@ function lineOf(name: string, connections: number, value: (figure: Figure) => nu
   return `${name.padEnd(12)}${String(connections).padStart(6)}${cells.join('')}  ${note}`;
 }
 
-function renderSummary(rows: readonly Row[], { connections, rounds }: Options): string {
+/** The medians of the rounds, and of the ratios of neighbouring slices of all rounds with the middle half of these. */
+function renderSummary(rows: readonly Row[], { connections }: Options): string {
   const lines: string[] = [];
-  const find = (build: Build, round: number, count: number): Row =>
-    rows.find((row) => row.build === build && row.round === round && row.connections === count)!;
   for (const count of connections) {
-    const perRound = (value: (round: number) => number): number[] =>
-      Array.from({ length: rounds }, (_, index) => value(index + 1));
-    for (const build of ['A', 'B'] as const)
+    const [ofA, ofB] = BUILDS.map((build) =>
+      rows.filter((row) => row.build === build && row.connections === count),
+    ) as [Row[], Row[]];
+    for (const [build, its] of [['A', ofA] as const, ['B', ofB] as const])
+      lines.push(lineOf(`${build} median`, count, (figure) => median(its.map((row) => row[figure]))));
+    const slicesOf = (its: readonly Row[]): Slice[] => its.flatMap(({ slices }) => slices);
+    const ratios = (figure: Figure): number[] => {
+      const before = slicesOf(ofA).map((slice) => sumOf([slice])[figure]);
+      return slicesOf(ofB).map((slice, place) => sumOf([slice])[figure] / before[place]!);
+    };
+    lines.push(lineOf('B/A', count, (figure) => median(ratios(figure))));
+    for (const figure of ['spins/s', 'total'] as const) {
+      const sorted = ratios(figure).sort((a, b) => a - b);
+      const at = (share: number): string => sorted[Math.floor(share * (sorted.length - 1))]!.toFixed(3);
       lines.push(
-        lineOf(`${build} median`, count, (figure) =>
-          median(perRound((round) => figureOf(find(build, round, count), figure))),
-        ),
+        `  ${figure} B/A: ${sorted.length} pairs of slices, half of them ${at(0.25)} to ${at(0.75)}`,
       );
-    const ratios = (figure: Figure): number[] =>
-      perRound(
-        (round) => figureOf(find('B', round, count), figure) / figureOf(find('A', round, count), figure),
-      );
-    lines.push(lineOf('B/A median', count, (figure) => median(ratios(figure))));
-    for (const figure of ['spins/s', 'total'] as const)
-      lines.push(
-        `  ${figure} B/A by round: ${ratios(figure)
-          .map((ratio) => ratio.toFixed(3))
-          .join(', ')}`,
-      );
+    }
   }
   return lines.join('\n');
 }
@@ -153,23 +199,19 @@ async function main(): Promise<void> {
   );
   console.log(`${' '.repeat(14)}conn${FIGURES.map((figure) => figure.padStart(10)).join('')}`);
   const rows: Row[] = [];
-  for (let round = 1; round <= options.rounds; round++)
-    for (const build of ['A', 'B'] as const) {
-      const cleanup = new Cleanup();
-      const interrupted = (): void => {
-        cleanup.run().finally(() => process.exit(130));
-      };
-      process.once('SIGINT', interrupted).once('SIGTERM', interrupted);
-      try {
-        const measured = await measureBuild(build, round, options, cleanup);
-        rows.push(...measured.rows);
-        for (const fault of measured.faults) console.log(`VOID: ${build}, round ${round}: ${fault}`);
-        if (measured.faults.length > 0) process.exitCode = 1;
-      } finally {
-        await cleanup.run();
-        process.off('SIGINT', interrupted).off('SIGTERM', interrupted);
-      }
+  for (let round = 1; round <= options.rounds; round++) {
+    const cleanup = new Cleanup();
+    const interrupted = (): void => {
+      cleanup.run().finally(() => process.exit(130));
+    };
+    process.once('SIGINT', interrupted).once('SIGTERM', interrupted);
+    try {
+      rows.push(...(await measureRound(round, options, cleanup)));
+    } finally {
+      await cleanup.run();
+      process.off('SIGINT', interrupted).off('SIGTERM', interrupted);
     }
+  }
   console.log(`\n${renderSummary(rows, options)}`);
 }
 
