@@ -22,8 +22,8 @@ Reply    status u8, whether an earlier call decided it u8, CORE (zeros where not
 Errors   EPOCH: include/cell.lua
 ]]
 local intent, amount, opening, enforces = tonumber(ARGV[8]), tonumber(ARGV[10]), tonumber(ARGV[11]), ARGV[12] == '1'
-local player, fingerprint, requestId = ARGV[9], ARGV[14], ARGV[15]
-local playerNames, requestKeys = { player }, { ARGV[13] }
+local fingerprint, requestId = ARGV[14], ARGV[15]
+local playerNames, requestKeys = { ARGV[9] }, { ARGV[13] }
 -- include: cell
 -- include: statuses
 -- include: players
@@ -42,7 +42,10 @@ elseif boundTo then
   return CONFLICT .. '\1' .. NO_CORE
 end
 
-local before = loadPlayer(1)
+-- The place of the only player.
+local player = 1
+local before
+-- include: loadPlayer
 local isNew = not before
 if isNew then before = opening end
 local after = before + amount
@@ -59,10 +62,12 @@ if refusal then
   return refusal .. '\0' .. NO_CORE
 end
 
-if isNew then openPlayer(1, before) end
+if isNew then
+  -- include: openPlayer
+end
 -- It takes no number: it bears that of the entry before it, so that a player's spins are numbered without a gap.
-local text = pack('<I2I2', #player, #requestId) .. player .. requestId
-local core = bookEntry(1, '\3' .. rep('\0', 12), 0, amount, 0, after, text)
+local text = pack('<I2I2', #playerNames[1], #requestId) .. playerNames[1] .. requestId
+local core = bookEntry(player, '\3' .. rep('\0', 12), 0, amount, 0, after, text)
 newlyBound, newlyBoundCount = { requestKeys[1], core .. fingerprint }, 2
 
 -- Write.

@@ -3,17 +3,21 @@
 repeat
   if poolSize[game] > 0 and nextIndex[game] >= poolSize[game] then status = CLOSED break end
   if isOutboxFull then status = OUTBOX_FULL break end
-  local before = balances[player] or loadPlayer(player)
+  local before = balances[player]
+  if not before then
+    -- include: loadPlayer
+  end
   local isNew = not before
   if isNew then before = opening[partner] end
   local stake, payoutMax = wager[game], gameMaxPayout[game]
   if enforce[partner] == 1 and before < stake then status = INSUFFICIENT break end
   if funding[partner] >= 0 and funding[partner] - netPaid[partner] < payoutMax then status = FUNDING break end
   if before > MONEY_MAX - payoutMax or before < stake - MONEY_MAX then status = OVERFLOW break end
-  local code, index = takeOutcome(game, poolSize[game], wanted[game], payoutCount[game])
-  if not code then status = index break end
+  -- include: takeOutcome
   local payout = unpackStruct('<i8', batch, payoutsAt[game] + code * 8 + 1)
-  if isNew then openPlayer(player, before) end
+  if isNew then
+    -- include: openPlayer
+  end
   local after = before - stake + payout
   entryNumbers[player] = entryNumbers[player] + 1
   core = bookEntry(player, spinHead[game], index, payout, code, after, sub(batch, textAt - 4, position - 1))

@@ -8,21 +8,6 @@ end
 local balances, entryNumbers, previousLow, previousHigh, createdAt, playerTails = {}, {}, {}, {}, {}, {}
 local playerCores, movedPlayers, movedCount = {}, {}, 0
 
--- The balance of a player, micro-USD; nil where it is not known. To be called once for each.
-local function loadPlayer(player)
-  local record = storedPlayers[player]
-  if not record then
-    return nil
-  end
-  local _
-  previousLow[player], previousHigh[player], _, balances[player], entryNumbers[player], createdAt[player] =
-    unpackStruct(PLAYER_FORMAT, record)
-  if #record > 28 then
-    playerTails[player] = sub(record, 29)
-  end
-  return balances[player]
-end
-
 -- Books an entry of a player, which is known. `head`: kind u8, game id u32, wager i64. `text`: lengths of player and
 -- requestId u16 each, player, requestId. Returns the CORE. src/redis/records.ts, OUTBOX, has the layout.
 local function bookEntry(player, head, index, credit, code, balance, text)
@@ -40,12 +25,4 @@ local function bookEntry(player, head, index, credit, code, balance, text)
   balances[player], playerCores[player] = balance, core
   previousLow[player], previousHigh[player] = low, high
   return core
-end
-
--- Makes a player that is not known, with its opening balance.
-local function openPlayer(player, balance)
-  local name = playerNames[player]
-  previousLow[player], previousHigh[player], entryNumbers[player] = 0, 0, 1
-  bookEntry(player, '\2' .. rep('\0', 12), 0, balance, 0, balance, pack('<I2I2', #name, 0) .. name)
-  createdAt[player] = idMs
 end

@@ -95,7 +95,7 @@ const MUTATIONS: readonly Mutation[] = [
     name: 'a block is served twice',
     faults: [
       lua(
-        'include/gameSupply',
+        'include/takeOutcome',
         'nextIndex[game] = index + 1\n',
         'nextIndex[game] = index == 99 and 0 or index + 1\n',
       ),
@@ -108,9 +108,9 @@ const MUTATIONS: readonly Mutation[] = [
     name: 'another outcome is dealt than the sealed one',
     faults: [
       lua(
-        'include/gameSupply',
-        'local code = high and low + high * 256',
-        'local code = high and low + high * 256; if index % 50 == 7 then code = 0 end',
+        'include/takeOutcome',
+        'local code = codeHigh and codeLow + codeHigh * 256',
+        'local code = codeHigh and codeLow + codeHigh * 256; if index % 50 == 7 then code = 0 end',
       ),
     ],
     found: ['outcomes'],

@@ -1,0 +1,12 @@
+-- Reads the record of `player`, once: `before` is its balance, micro-USD, and stays nil where the player is not known.
+-- include: players
+local playerRecord = storedPlayers[player]
+if playerRecord then
+  local _
+  previousLow[player], previousHigh[player], _, before, entryNumbers[player], createdAt[player] =
+    unpackStruct(PLAYER_FORMAT, playerRecord)
+  balances[player] = before
+  if #playerRecord > PLAYER_BYTES then
+    playerTails[player] = sub(playerRecord, PLAYER_BYTES + 1)
+  end
+end

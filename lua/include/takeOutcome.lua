@@ -1,0 +1,29 @@
+-- Takes the outcome at the counter of `game`: `code` and `index`; or gives `status` and leaves the pass of dealSpin.lua.
+-- include: gameSupply
+local index, outcomes = nextIndex[game], chunk[game]
+if index >= queueEnd[game] then
+  status = (queueEnd[game] == 0 or poolSize[game] > 0) and NO_BLOCK or EXHAUSTED
+  break
+end
+local outcomeAt = outcomes and (index - chunkFrom[game]) * 2 + 1
+if not outcomeAt or outcomeAt > #outcomes then
+  -- A stretch of the block is read at once: what the batch wants, or enough for the next batches, where a game has few
+  -- spins in each.
+  if index >= blockEnd[game] then
+    local blockKey = cellPrefix .. 'block:' .. gameIds[game] .. ':' .. format('%.0f', blockEnd[game])
+    blockFrom[game], blockEnd[game] = blockEnd[game], blockEnd[game] + floor(call('STRLEN', blockKey) / 2)
+  end
+  local blockKey = cellPrefix .. 'block:' .. gameIds[game] .. ':' .. format('%.0f', blockFrom[game])
+  local first = (index - blockFrom[game]) * 2
+  local count = wanted[game] > READ_AHEAD and wanted[game] or READ_AHEAD
+  outcomes = call('GETRANGE', blockKey, first, first + count * 2 - 1)
+  chunk[game], chunkFrom[game], outcomeAt = outcomes, index, 1
+end
+local codeLow, codeHigh = byte(outcomes, outcomeAt, outcomeAt + 1)
+local code = codeHigh and codeLow + codeHigh * 256
+if not code or code >= payoutCount[game] then status = NO_BLOCK break end
+nextIndex[game] = index + 1
+takenGames[game] = true
+if index + 1 == blockEnd[game] then
+  readyBlocks[game] = readyBlocks[game] - 1
+end
