@@ -184,17 +184,36 @@ function projectRoot(): string {
   return here.endsWith(join('dist', 'src')) ? dirname(dirname(here)) : dirname(here);
 }
 
+/** @throws Error with one line that says of each setting that is not valid what it may be. */
+function readVariables(environment: NodeJS.ProcessEnv): Variables {
+  try {
+    return envSchema<Variables>({ schema: Environment, data: environment, env: false, dotenv: false });
+  } catch (error) {
+    const { errors } = error as { errors?: { instancePath: string; message?: string }[] };
+    if (errors === undefined) throw error;
+    // A choice has one error for each of its values and one for itself.
+    const problems = new Map<string, string>();
+    for (const { instancePath, message } of errors) {
+      const name = instancePath.slice(1);
+      const choices = choicesOf(name);
+      problems.set(name, choices === undefined ? `${name} ${message}` : `${name} must be ${choices}`);
+    }
+    throw new Error([...problems.values()].join('; '));
+  }
+}
+
+/** The values of a setting that has only a few. */
+function choicesOf(name: string): string | undefined {
+  const { anyOf } = (Environment.properties as Record<string, { anyOf?: { const?: unknown }[] }>)[name] ?? {};
+  return anyOf?.map((each) => String(each.const)).join(' or ');
+}
+
 /**
  * Reads the settings.
  * @throws Error with one line that names the setting, where one is not valid.
  */
 export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config {
-  const variables = envSchema<Variables>({
-    schema: Environment,
-    data: environment,
-    env: false,
-    dotenv: false,
-  });
+  const variables = readVariables(environment);
   const { ROLES, ALLOW_VOLATILE_REDIS, WEBHOOK_RETRY_DELAYS_MS, ...rest } = variables;
   try {
     checkCron(rest.SETTLEMENT_CRON);

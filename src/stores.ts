@@ -66,14 +66,19 @@ export async function openRedis(
   log: Logger,
   services: ServiceGroup,
 ): Promise<RedisNode> {
-  const node = new RedisNode(url, (error) =>
-    log.warn({ err: lineOf(error) }, 'the connection to Redis is broken'),
-  );
+  let isOpen = false;
+  let lastError: unknown;
+  const node = new RedisNode(url, (error) => {
+    lastError = error;
+    // A start that fails says why in one line.
+    if (isOpen) log.warn({ err: lineOf(error) }, 'the connection to Redis is broken');
+  });
   await services.add(closing('Redis connection', () => node.close()));
   try {
     await node.open();
+    isOpen = true;
   } catch (error) {
-    throw new SetupError(`Redis at ${addressOf(url)} can't be reached: ${lineOf(error)}`);
+    throw new SetupError(`Redis at ${addressOf(url)} can't be reached: ${lineOf(lastError ?? error)}`);
   }
   const { version, major } = await node.version();
   if (major < REDIS_MAJOR_MIN) {

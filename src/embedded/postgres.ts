@@ -144,7 +144,12 @@ async function makeData({ folder, data, user, programs, password, progress }: Ma
   } catch (error) {
     const { stderr } = error as { stderr?: string };
     const reason = stderr ? stderr.trim().split('\n').at(-1) : reasonOf(error);
-    throw new SetupError(`no Postgres data folder can be made in ${folder} (${reason})`, { cause: error });
+    const remedy = reason?.includes('could not look up effective user ID')
+      ? ': start Spindle as a user that /etc/passwd has, or set DATABASE_URL'
+      : '';
+    throw new SetupError(`no Postgres data folder can be made in ${folder} (${reason})${remedy}`, {
+      cause: error,
+    });
   }
   await rename(made, data);
   await syncFolder(folder);

@@ -74,10 +74,12 @@ export class NodeListener implements HttpListener {
 
   listen(host: string, port: number): Promise<number> {
     return new Promise((resolve, reject) => {
-      this.#server.once('error', reject);
+      const onError = (): void =>
+        reject(new Error(`Port ${port} of ${host} is in use or can't be listened on`));
+      this.#server.once('error', onError);
       // Node 20 does not know reusePort and ignores it: there one process has the port to itself.
       this.#server.listen({ host, port, reusePort: true }, () => {
-        this.#server.off('error', reject);
+        this.#server.off('error', onError);
         this.#server.on('error', () => {});
         resolve((this.#server.address() as AddressInfo).port);
       });

@@ -20,6 +20,7 @@ import { type PlayerServices, playerRoutes } from './partner/players.js';
 import { type SettlementServices, settlementRoutes } from './partner/settlements.js';
 import { CountedCommand, SpinEndpoint, type SpinServices } from './partner/spin.js';
 import { type WebhookServices, webhookRoutes } from './partner/webhooks.js';
+import { INSTALLATION_HEADER } from './portHolder.js';
 import type { Replies } from './reply.js';
 import {
   BODY_LIMIT,
@@ -121,7 +122,7 @@ export function serverRoutes(
   services: Services,
   access: Access,
   replies: Replies,
-  options: { brand: string },
+  options: { brand: string; installationTag: string },
 ): ServerRoute[] {
   const routes = allRoutes(services, options.brand);
   const spin = new SpinEndpoint(access, replies, services);
@@ -157,7 +158,7 @@ export function serverRoutes(
   return [
     ...served,
     ...documents,
-    ...healthRoutes(services, replies),
+    ...healthRoutes(services, replies, options.installationTag),
     {
       method: 'any',
       pattern: `${PARTNER_BASE}/*`,
@@ -183,7 +184,8 @@ export function serverRoutes(
 }
 
 /** What tells a balancer about this process. */
-function healthRoutes(services: Services, replies: Replies): ServerRoute[] {
+function healthRoutes(services: Services, replies: Replies, tag: string): ServerRoute[] {
+  const installation = `${INSTALLATION_HEADER}: ${tag}`;
   return [
     {
       method: 'get',
@@ -191,7 +193,7 @@ function healthRoutes(services: Services, replies: Replies): ServerRoute[] {
       answersHead: true,
       operation: 'healthz',
       bodyLimit: 0,
-      handle: (exchange) => replies.json(exchange, 200, '{"status":"ok"}'),
+      handle: (exchange) => replies.json(exchange, 200, '{"status":"ok"}', undefined, installation),
     },
     {
       method: 'get',

@@ -15,7 +15,7 @@ export function bannerOf(config: Config, running: Running): string {
   if (demo !== undefined && port !== undefined) {
     const spin = (gameId: number, wagerUsd: number): string => {
       const body = `{"gameId":${gameId},"playerId":"alice","wagerUsd":${wagerUsd}}`;
-      return `  curl -s http://${config.HOST}:${port}/api/partner/v1/spin -H 'X-API-Key: ${demo.apiKey}' -H 'Content-Type: application/json' -d '${body}'`;
+      return `  curl -s http://${config.HOST}:${port}/api/partner/v1/spin -H 'X-API-Key: ${demo.apiKey}' -H 'Content-Type: application/json' -d '${body}' -w '\\n'`;
     };
     lines.push(
       `  demo key ${demo.apiKey}`,

@@ -4,6 +4,7 @@ import { SpinIds } from '../domain/spinId.js';
 import { SetupError } from '../embedded/index.js';
 import { Access } from '../http/access.js';
 import { KeyUse } from '../http/keyUse.js';
+import { installationTag, refuseStrangersPort } from '../http/portHolder.js';
 import { Replies } from '../http/reply.js';
 import { RequestLog } from '../http/requestLog.js';
 import { PARTNER_BASE, PARTNER_VERSION } from '../http/route.js';
@@ -82,7 +83,8 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
     onFault: requestLog.failed,
     missing: () => missing(nodes, store, catalog, config.allowVolatileRedis ? [] : volatile()),
   };
-  const routes = serverRoutes(answering, access, replies, { brand: config.BRAND });
+  const tag = installationTag(installed.datasetId);
+  const routes = serverRoutes(answering, access, replies, { brand: config.BRAND, installationTag: tag });
   const server = await HttpServer.make(ofVersion(version, PARTNER_BASE, routes, replies), {
     kind: config.HTTP_SERVER,
     host: config.HOST,
@@ -94,11 +96,19 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
     onStopping: () => replies.closeConnections(),
     isIdle: () => cells.pending === 0,
   });
+  registerFrontEndMetrics(metrics, server, cells, [version]);
+  await listen(server, tag, parts);
+  return server.port;
+}
+
+/** @throws SetupError where the port can't be had, or is somebody else's. */
+async function listen(server: HttpServer, tag: string, { config, log, services }: RoleParts): Promise<void> {
   if (server.kind === 'node' && config.HTTP_SERVER === undefined)
     log.warn({ node: process.version }, 'uWebSockets.js has no binding for this Node: serving on node:http');
-  registerFrontEndMetrics(metrics, server, cells, [version]);
-  await services.add(server).catch((error: unknown) => {
+  try {
+    await refuseStrangersPort(config.HOST, config.PORT, tag);
+    await services.add(server);
+  } catch (error) {
     throw new SetupError(`${lineOf(error)} (HOST, PORT)`);
-  });
-  return server.port;
+  }
 }

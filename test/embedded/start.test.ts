@@ -54,8 +54,9 @@ const spin = (service: ServerProcess, requestId: string) =>
 describe('one command', () => {
   test('serves with stores of its own; what it prints spins; nothing is left running; the next start goes on', async () => {
     const service = await start();
-    const line = /curl -s (\S+) -H '([^']+)' -H '([^']+)' -d '([^']+)'/.exec(service.output())!;
-    const { stdout } = await run('curl', ['-s', line[1]!, '-H', line[2]!, '-H', line[3]!, '-d', line[4]!]);
+    const line = /^ {2}curl .*$/m.exec(service.output())!;
+    const { stdout } = await run('/bin/sh', ['-c', line[0]]);
+    expect(stdout.endsWith('}\n')).toBe(true);
     expect(JSON.parse(stdout)).toMatchObject({ spinId: expect.any(String), communityBonus: null });
     expect(service.output()).toMatch(/operator key \(shown this once\) ks_[\w-]{43}/);
     for (const file of ['operator-api-key', 'demo-api-key', 'stores.json']) {
@@ -178,6 +179,12 @@ describe('one command', () => {
 });
 
 describe('settings', () => {
+  test('that are wrong are each named once, with what they may be', () => {
+    expect(() => readConfig({ ...environment(), ACK: 'foo', PORT: 'ninety' })).toThrow(
+      /^PORT must be integer; ACK must be redis or ledger$/,
+    );
+  });
+
   test.each([
     ['PORT', 'ninety'],
     ['ROLES', 'http,cook'],
