@@ -1,12 +1,14 @@
 -- Decides one spin of a batch that has counted and whose requestId is free: `status`, and `core` and `tail` where it is
 -- dealt. One pass, left at the first refusal.
 repeat
-  if poolSize[game] > 0 and nextIndex[game] >= poolSize[game] then status = CLOSED break end
-  if isOutboxFull then status = OUTBOX_FULL break end
   local before = balances[player]
   if not before then
     -- include: loadPlayer
   end
+  -- Flags of the player: 1 blocked.
+  if playerTails[player] and byte(playerTails[player]) == 1 then status = BLOCKED break end
+  if poolSize[game] > 0 and nextIndex[game] >= poolSize[game] then status = CLOSED break end
+  if isOutboxFull then status = OUTBOX_FULL break end
   local isNew = not before
   if isNew then before = opening[partner] end
   local stake, payoutMax = wager[game], gameMaxPayout[game]

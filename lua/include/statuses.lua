@@ -1,4 +1,4 @@
 -- What a command came to: src/redis/records.ts, SPIN_STATUS.
 local DEALT, REPLAY, CONFLICT, LIMITED, DENIED = '\0', '\1', '\2', '\3', '\4'
 local INSUFFICIENT, FUNDING, EXHAUSTED, NO_BLOCK, COUNTED, OVERFLOW = '\5', '\6', '\7', '\8', '\9', '\10'
-local OUTBOX_FULL, CLOSED = '\11', '\12'
+local OUTBOX_FULL, CLOSED, BLOCKED, PLAYER_UNKNOWN = '\11', '\12', '\13', '\14'

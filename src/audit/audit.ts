@@ -11,10 +11,12 @@
 import { type AuditReads, openAuditReads, STRAY } from '../postgres/auditReads.js';
 import { sheetsOf } from '../postgres/catalog.js';
 import type { Sql } from '../postgres/client.js';
+import { openPlayerStatusReads, type PlayerStatusReads } from '../postgres/playerStatuses.js';
 import { openRedisAuditReads, type RedisAuditReads } from '../redis/auditReads.js';
 import type { RedisNodes } from '../redis/nodes.js';
 import { auditLoaded, auditSealed, type Redraw } from './blocks.js';
 import { LedgerPass } from './ledger.js';
+import { auditPlayerStatuses, SeenStatuses } from './playerStatuses.js';
 import { type AuditReport, Findings } from './report.js';
 import { auditCells, auditPlayers, auditRequests, type StoresAudit } from './stores.js';
 
@@ -115,7 +117,10 @@ async function run(
   });
 
   const stores: StoresAudit = { facts, findings, postgres, redis, onProgress };
-  await auditPlayers(stores, pass.players);
+  const seen = new SeenStatuses();
+  await auditPlayers(stores, pass.players, seen);
+  const onRecord = guarded('Postgres', openPlayerStatusReads(sql));
+  await auditPlayerStatuses({ facts, findings, onRecord, redis, seen });
   await auditRequests(stores, pass);
   onProgress('loaded blocks', 0, 0);
   await auditLoaded(facts, findings, postgres, redis);
@@ -123,7 +128,7 @@ async function run(
 }
 
 /** The same functions, whose failures say which store it was. */
-function guarded<T extends AuditReads | RedisAuditReads>(store: string, reads: T): T {
+function guarded<T extends AuditReads | PlayerStatusReads | RedisAuditReads>(store: string, reads: T): T {
   const failed = (error: unknown): never => {
     // A defect of the audit's own is not the store's.
     const isOurs =

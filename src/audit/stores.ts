@@ -10,6 +10,7 @@ import type { CellRecord, OutboxPage, RedisAuditReads } from '../redis/auditRead
 import {
   CORE_BYTES,
   cellToken,
+  isPlayer,
   type OutboxRecord,
   REFUSED_BYTES,
   readId,
@@ -18,6 +19,7 @@ import {
   type Totals,
 } from '../redis/records.js';
 import type { LedgerPass } from './ledger.js';
+import type { SeenStatuses } from './playerStatuses.js';
 import type { Findings, Place } from './report.js';
 import {
   adjustmentHash,
@@ -50,7 +52,6 @@ interface Entry {
   readonly requestId: string | null;
 }
 
-const PLAYER_BYTES = 28;
 const BOUND_BYTES = CORE_BYTES + 10;
 /** Entries asked for at a time. */
 const ENTRIES_AT_A_TIME = 1000;
@@ -154,7 +155,7 @@ function answered(questions: readonly Question[], entries: ReadonlyMap<bigint, E
 }
 
 /** Every player in Redis against its newest entry; every player of the ledger is in Redis. */
-export async function auditPlayers(audit: StoresAudit, players: PlayerTable): Promise<void> {
+export async function auditPlayers(audit: StoresAudit, players: PlayerTable, statuses: SeenStatuses) {
   const { facts, findings, redis } = audit;
   const entries = new Entries(audit);
   let count = 0;
@@ -164,6 +165,7 @@ export async function auditPlayers(audit: StoresAudit, players: PlayerTable): Pr
     for await (const page of redis.players(cell)) {
       for (const [field, value] of page) {
         count++;
+        statuses.note(cell, field, value);
         auditPlayer(audit, players, entries, cell, field, value);
       }
       if (entries.isDue) await entries.answerAll();
@@ -201,11 +203,9 @@ function auditPlayer(
   const partnerId = Number(field.toString('latin1', 0, colon));
   const playerId = field.toString('utf8', colon + 1);
   const where = { cell, partner: partnerId, player: playerId };
-  if (colon < 1 || value.length !== PLAYER_BYTES) {
-    findings.found('balances', "Redis's record of the player can't be read", {
-      ...where,
-      field: field.toString(),
-    });
+  if (colon < 1 || !isPlayer(value)) {
+    const problem = "Redis's record of the player can't be read";
+    findings.found('balances', problem, { ...where, field: field.toString() });
     return;
   }
   const { newestEntryId: id, balanceMicros, entries: entryNumber, createdAtMs } = readPlayer(value);

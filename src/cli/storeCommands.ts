@@ -24,9 +24,9 @@ export function addStoreCommands(program: Command, { storeUrls, settings }: Stor
       process.exitCode = await (await import('./show.js')).show(await storeUrls(), words, { limit, json });
     });
   };
-  shown('player <PARTNER_ID> <PLAYER_ID>', 'balance and newest ledger entry of a player');
+  shown('player <PARTNER_ID> <PLAYER_ID>', 'balance and newest entry of a player');
   shown('game <GAME_ID>', 'counter and queue of a game');
-  shown('outbox <CELL>', 'ledger entries that are not in Postgres yet');
+  shown('outbox <CELL>', 'entries that are not in Postgres yet');
 
   const audit = add(program, 'audit', 'check the stores against each other')
     .option('--redraw', 'draw every block again from its seed, too', false)
@@ -44,7 +44,7 @@ Exit status: 0 CLEAN, 1 NOT CLEAN, or NOT FINISHED where a store does not answer
     });
 
   const settlement = program.command('settlement').description('Settlement reports');
-  const verify = add(settlement, 'verify', 'recompute every settlement report from the ledger')
+  const verify = add(settlement, 'verify', 'recompute every settlement report')
     .option('--partner <ID>', 'the reports of this partner only')
     .addHelpText(
       'after',

@@ -198,6 +198,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/partners/{id}/players/{playerId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /** Block a player, or let it play again */
+        patch: operations["updatePlayer"];
+        trace?: never;
+    };
     "/partners/{id}/players/{playerId}/adjustments": {
         parameters: {
             query?: never;
@@ -503,6 +520,23 @@ export interface components {
             minReadyBlocks: number;
             contactEmail: string | null;
         };
+        PlayerStatusBody: {
+            /**
+             * @description BLOCKED: its spins are refused
+             * @enum {string}
+             */
+            status: "ACTIVE" | "BLOCKED";
+            /** @description Kept in the audit log */
+            reason: string;
+        };
+        PlayerStatusResponse: {
+            playerId: string;
+            /**
+             * @description BLOCKED: its spins are refused
+             * @enum {string}
+             */
+            status: "ACTIVE" | "BLOCKED";
+        };
         RaffleBody: {
             /** @description Name shown to players */
             displayName: string;
@@ -783,6 +817,23 @@ export interface components {
                 "application/json": components["schemas"]["ErrorResponse"] & {
                     /** @enum {unknown} */
                     errorCode?: "KS-4209" | "KS-4212";
+                };
+            };
+        };
+        /**
+         * @description KS-4204: The player is not found
+         *
+         *     KS-4209: The partner is not found
+         */
+        playerNotFoundOrPartnerNotFound: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ErrorResponse"] & {
+                    /** @enum {unknown} */
+                    errorCode?: "KS-4204" | "KS-4209";
                 };
             };
         };
@@ -1469,6 +1520,45 @@ export interface operations {
             426: components["responses"]["unsupportedInterfaceVersion"];
             429: components["responses"]["tooManyFailedLogins"];
             500: components["responses"]["internal"];
+        };
+    };
+    updatePlayer: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the partner */
+                id: number;
+                /** @description The partner's own identifier of the player, percent-encoded */
+                playerId: string;
+            };
+            cookie?: never;
+        };
+        /** @description At most 65536 bytes */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PlayerStatusBody"];
+            };
+        };
+        responses: {
+            /** @description Block a player, or let it play again */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PlayerStatusResponse"];
+                };
+            };
+            400: components["responses"]["validationFailedOrFieldMissing"];
+            401: components["responses"]["unauthorized"];
+            404: components["responses"]["playerNotFoundOrPartnerNotFound"];
+            413: components["responses"]["bodyTooLarge"];
+            426: components["responses"]["unsupportedInterfaceVersion"];
+            429: components["responses"]["tooManyFailedLogins"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["unavailable"];
         };
     };
     adjustBalance: {

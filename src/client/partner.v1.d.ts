@@ -500,6 +500,11 @@ export interface components {
             createdAt: string;
             /** @description Balance now */
             balanceUsd: number;
+            /**
+             * @description BLOCKED: its spins are refused
+             * @enum {string}
+             */
+            status: "ACTIVE" | "BLOCKED";
         };
         PlayerSpin: {
             spinId: string;
@@ -904,6 +909,29 @@ export interface components {
                 "application/json": components["schemas"]["ErrorResponse"] & {
                     /** @enum {unknown} */
                     errorCode?: "KS-4006";
+                };
+            };
+        };
+        /**
+         * @description KS-4006: The game is not found or not registered to this partner
+         *
+         *     KS-4115: The player is blocked
+         */
+        gameNotRegisteredOrPlayerBlocked: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                Deprecation: components["headers"]["Deprecation"];
+                Sunset: components["headers"]["Sunset"];
+                Link: components["headers"]["Link"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ErrorResponse"] & {
+                    /** @enum {unknown} */
+                    errorCode?: "KS-4006" | "KS-4115";
                 };
             };
         };
@@ -1838,7 +1866,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["unauthorized"];
-            403: components["responses"]["gameNotRegistered"];
+            403: components["responses"]["gameNotRegisteredOrPlayerBlocked"];
             409: components["responses"]["spinInProgressOrRequestIdReused"];
             410: components["responses"]["apiVersionGoneOrRaffleClosed"];
             413: components["responses"]["bodyTooLarge"];

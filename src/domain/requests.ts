@@ -48,6 +48,9 @@ export {
   AdjustmentResponse,
   PlayerResponse,
   PlayerSpins,
+  PlayerStatusBody,
+  PlayerStatusOrder,
+  PlayerStatusResponse,
 } from './schemas/players.js';
 export {
   PoolPrize,

@@ -13,6 +13,7 @@ import { openApiDocument } from './openapi.js';
 import { type AdjustmentServices, adjustmentRoutes } from './operator/adjustments.js';
 import { type ApiVersionServices, apiVersionRoutes } from './operator/apiVersions.js';
 import { partnerRoutes } from './operator/partners.js';
+import { type PlayerStatusServices, playerStatusRoutes } from './operator/players.js';
 import { raffleRoutes } from './operator/raffles.js';
 import { type GameServices, gameRoutes } from './partner/games.js';
 import { parSheetRoutes } from './partner/parSheets.js';
@@ -40,6 +41,7 @@ export interface Services
     ApiVersionServices,
     GameServices,
     PlayerServices,
+    PlayerStatusServices,
     SettlementServices,
     SpinServices,
     WebhookServices {
@@ -67,6 +69,7 @@ const spinRoute: Route = {
     ERRORS.wagerMismatch,
     ERRORS.spinInProgress,
     ERRORS.requestIdReused,
+    ERRORS.playerBlocked,
     ERRORS.queueExhausted,
     ERRORS.raffleClosed,
     ERRORS.insufficientBalance,
@@ -89,6 +92,7 @@ export function allRoutes(services: Services, brand: string): Route[] {
     ...partnerRoutes(services.store, () => learn(services)),
     ...adjustmentRoutes(services),
     ...apiVersionRoutes(services),
+    ...playerStatusRoutes(services),
     {
       method: 'get',
       path: '/version',

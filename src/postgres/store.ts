@@ -10,6 +10,7 @@ import { findGame, gameTotals, listGames, registerGame, requestBlocks, setGameSt
 import { entriesDown, findAdjustment, findEntry, findTicket } from './ledger.js';
 import { findParSheet, listActiveParSheets, setParSheetStatus, storeParSheet } from './parSheets.js';
 import { createPartner, findPartner, listPartners, updatePartner } from './partners.js';
+import { recordPlayerStatus } from './playerStatuses.js';
 import { closedPool, createRaffle } from './raffles.js';
 import { openRecoveries } from './recoveries.js';
 import {
@@ -57,6 +58,7 @@ const FUNCTIONS = {
   noteKeyUses,
   openRecoveries,
   recordAdjustment,
+  recordPlayerStatus,
   registerGame,
   reportPage,
   requestBlocks,

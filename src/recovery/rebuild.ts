@@ -15,6 +15,7 @@ import type { OnFailpoint } from '../failpoints.js';
 import type { CellLease } from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
 import type { CopyRow } from '../postgres/copyReader.js';
+import { playerStatuses } from '../postgres/playerStatuses.js';
 import {
   beginRecovery,
   type PlayerState,
@@ -176,11 +177,14 @@ async function fillPlayers(
   later: Map<string, PlayerState>,
   filled: Filled,
 ): Promise<void> {
+  const statuses = new Map(
+    (await playerStatuses(sql, store.cell)).map((each) => [playerField(each.partnerId, each.playerId), each]),
+  );
   const fill = (player: PlayerState): void => {
     const { partnerId, playerId, firstId } = player;
     if (firstId === undefined)
       throw new Error(`Player ${partnerId}:${playerId} has no first entry in the ledger`);
-    filler.player({ ...player, firstId });
+    filler.player({ ...player, firstId, status: statuses.get(playerField(partnerId, playerId)) });
     filled.players++;
   };
   await readCheckpoint(

@@ -1,4 +1,5 @@
 /** What the audit reads of Redis: a bounded piece at a time, and nothing that writes. */
+import type { PlayerStatus } from '../domain/playerStatus.js';
 import { CLIENT, type RedisClient } from './client.js';
 import {
   BLOCK_KEYS_PATTERN,
@@ -23,6 +24,7 @@ import {
   readBooked,
   readGame,
   readOutbox,
+  readPlayer,
   readTotals,
   type Totals,
   totalsOfLast,
@@ -68,6 +70,8 @@ export interface RedisAuditReads {
   /** How many players, and how many requestIds of a period. */
   counts(cell: number, period: number): Promise<{ players: number; bound: number }>;
   players(cell: number): AsyncIterable<readonly Field[]>;
+  /** Of a player by its field; a player that is not known is active. */
+  playerStatus(cell: number, field: string): Promise<PlayerStatus>;
   bound(cell: number, period: number): AsyncIterable<readonly Field[]>;
   loadedBlocks(): AsyncIterable<readonly LoadedBlock[]>;
   /** Null where there is none. */
@@ -131,14 +135,9 @@ export function openRedisAuditReads(nodes: RedisNodes): RedisAuditReads {
         }
       }
     },
-    async counts(cell, period) {
-      const [players, bound] = await Promise.all([
-        at(cell).hlen(playersKey(cell)),
-        at(cell).hlen(idempotencyKey(cell, period)),
-      ]);
-      return { players, bound };
-    },
+    counts: (cell, period) => countsOf(at(cell), cell, period),
     players: (cell) => fields(at(cell), playersKey(cell)),
+    playerStatus: (cell, field) => playerStatusOf(at(cell), cell, field),
     bound: (cell, period) => fields(at(cell), idempotencyKey(cell, period)),
     async *loadedBlocks() {
       for (const node of nodes.all) yield* loadedBlocksOf(node[CLIENT]);
@@ -165,6 +164,17 @@ export function openRedisAuditReads(nodes: RedisNodes): RedisAuditReads {
       }));
     },
   };
+}
+
+async function countsOf(redis: RedisClient, cell: number, period: number) {
+  const keys = [playersKey(cell), idempotencyKey(cell, period)] as const;
+  const [players, bound] = await Promise.all([redis.hlen(keys[0]), redis.hlen(keys[1])]);
+  return { players, bound };
+}
+
+async function playerStatusOf(redis: RedisClient, cell: number, field: string): Promise<PlayerStatus> {
+  const record = await redis.hgetBuffer(playersKey(cell), field);
+  return record === null ? 'ACTIVE' : readPlayer(record).status;
 }
 
 async function* loadedBlocksOf(redis: RedisClient): AsyncGenerator<LoadedBlock[]> {

@@ -5,6 +5,7 @@
 import { createHash } from 'node:crypto';
 import { entryTimeMs, entryTimeMsOfWords, makeEntryId, SEQUENCE_MAX } from '../domain/entryId.js';
 import { type EntryKind, entryOfCode } from '../domain/ledgerEntry.js';
+import type { PlayerStatus } from '../domain/playerStatus.js';
 
 /** What a spin came to, in the order of the codes in lua/deal.lua. */
 export const SPIN_STATUS = {
@@ -21,6 +22,8 @@ export const SPIN_STATUS = {
   overflow: 10,
   outboxFull: 11,
   raffleClosed: 12,
+  playerBlocked: 13,
+  playerUnknown: 14,
 } as const;
 
 export const CORE_BYTES = 18;
@@ -125,12 +128,26 @@ export function readGame(record: Buffer): GameRecord {
   };
 }
 
+const PLAYER_BYTES = 28;
+/** Bytes of PLAYER with a status behind it. */
+const PLAYER_STATUS_BYTES = 5;
+/** The flags behind PLAYER. */
+export const PLAYER_FLAGS: Readonly<Record<PlayerStatus, number>> = { ACTIVE: 0, BLOCKED: 1 };
+
+/** The record of a player has a length that it can have. */
+export const isPlayer = ({ length }: Buffer): boolean =>
+  length === PLAYER_BYTES || length === PLAYER_BYTES + PLAYER_STATUS_BYTES;
+
+/** The player's status was changed once. */
+export const hasStatus = ({ length }: Buffer): boolean => length === PLAYER_BYTES + PLAYER_STATUS_BYTES;
+
 export interface PlayerRecord {
   balanceMicros: number;
   newestEntryId: bigint;
   /** Ledger entries of the player, the opening included. */
   entries: number;
   createdAtMs: number;
+  status: PlayerStatus;
 }
 
 export function readPlayer(record: Buffer): PlayerRecord {
@@ -139,6 +156,8 @@ export function readPlayer(record: Buffer): PlayerRecord {
     balanceMicros: readSafeInt64(record, 10),
     entries: record.readUInt32LE(18),
     createdAtMs: record.readUIntLE(22, 6),
+    status:
+      record.length > PLAYER_BYTES && record[PLAYER_BYTES] === PLAYER_FLAGS.BLOCKED ? 'BLOCKED' : 'ACTIVE',
   };
 }
 
@@ -267,11 +286,17 @@ export function writePlayer(player: {
   balanceMicros: number;
   entryNumber: number;
   firstId: bigint;
+  /** Undefined: it was never changed. */
+  status?: { readonly status: PlayerStatus; readonly change: number } | undefined;
 }): Buffer {
-  const buffer = Buffer.alloc(28);
+  const buffer = Buffer.alloc(PLAYER_BYTES + (player.status === undefined ? 0 : PLAYER_STATUS_BYTES));
   writeCore(buffer, 0, player.entryId, player.outcomeCode, player.balanceMicros);
   buffer.writeUInt32LE(player.entryNumber, 18);
   buffer.writeUIntLE(entryTimeMs(player.firstId), 22, 6);
+  if (player.status !== undefined) {
+    buffer[PLAYER_BYTES] = PLAYER_FLAGS[player.status.status];
+    buffer.writeUInt32LE(player.status.change, PLAYER_BYTES + 1);
+  }
   return buffer;
 }
 

@@ -3,6 +3,7 @@ import { Adjuster } from '../cells/adjuster.js';
 import { CellClient } from '../cells/cellClient.js';
 import { Confirmations } from '../cells/confirmations.js';
 import { type DealOperation, dealOperation } from '../cells/deal.js';
+import { PlayerStatuses } from '../cells/playerStatuses.js';
 import type { SpinIds } from '../domain/spinId.js';
 import { closing } from '../runtime/service.js';
 import type { RoleParts } from './parts.js';
@@ -14,6 +15,7 @@ export interface Dealing {
   readonly cells: CellClient;
   readonly deal: DealOperation;
   readonly adjuster: Adjuster;
+  readonly playerStatuses: PlayerStatuses;
 }
 
 /** @param isVolatile the Redis of a cell may lose what it acknowledges, and is not served from for that. */
@@ -74,5 +76,6 @@ export async function openDealing(
       log.warn({ err: error, cell }, 'a store did not answer to an adjustment');
     },
   });
-  return { cells, deal, adjuster };
+  const playerStatuses = new PlayerStatuses({ store, cells, deadlineMs: config.SPIN_DEADLINE_MS });
+  return { cells, deal, adjuster, playerStatuses };
 }

@@ -42,7 +42,7 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
     nodes.of(cell).durability.volatile.length > 0 && !config.allowVolatileRedis;
 
   const spinIds = new SpinIds(installed.spinIdKey);
-  const { cells, deal, adjuster } = await openDealing(parts, spinIds, isVolatile);
+  const { cells, deal, adjuster, playerStatuses } = await openDealing(parts, spinIds, isVolatile);
   const version = await serveVersion(parts);
 
   const requestLog = new RequestLog(log, metrics);
@@ -73,6 +73,7 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
     eventsRecorded: (deliveries) => events.emit('EventsRecorded', { deliveries }),
     submit: (command) => cells.submit(deal, command),
     adjust: (actor, wanted, partner) => adjuster.adjust(actor, wanted, partner),
+    changePlayerStatus: (actor, wanted) => playerStatuses.change(actor, wanted),
     ...gameRules({
       ...{ catalog, store, spinIds },
       ack: config.ACK,

@@ -15,7 +15,7 @@ import type { TestStores } from '../support/stores.js';
 const SPECIFIED: Readonly<Record<number, string>> = {
   400: '4101 4102 4103 4104 4105 4106 4107 4109 4202 4208 4216 4217 4220 4225 4604 4605',
   401: '4001 4002 4003 4004 4005',
-  403: '4006 4207 4210 4213',
+  403: '4006 4115 4207 4210 4213',
   404: '4201 4204 4205 4206 4209 4212 4214 4215 4221 4301 4601',
   409: '4108 4110 4111 4211 4222 4223 4224 4302 4303 4304 4602 4603',
   410: '4113 4218',
@@ -352,6 +352,7 @@ test('real answers of every operation, right and wrong, are as documented', asyn
   }
   await ask('partner', 'get', '/version', '/version');
   const today = new Date().toISOString().slice(0, 10);
+  const ofDay = '/partners/{id}/settlements/{date}';
   for (const [id, date] of [
     [partnerId, today],
     [partnerId, '2001-01-01'],
@@ -359,8 +360,7 @@ test('real answers of every operation, right and wrong, are as documented', asyn
     [2_000_000_000, today],
     ['%', today],
   ]) {
-    const path = '/partners/{id}/settlements/{date}';
-    await ask('operator', 'post', path, `/partners/${id}/settlements/${date}`);
+    await ask('operator', 'post', ofDay, `/partners/${id}/settlements/${date}`);
   }
   for (const date of [today, '2001-01-01', '2026-02-30', '%']) {
     const path = '/settlements/{date}';
@@ -374,21 +374,12 @@ test('real answers of every operation, right and wrong, are as documented', asyn
       await ask('partner', 'post', `${path}/acknowledge`, `/settlements/${date}${query}`);
     }
   }
-  await ask(
-    'operator',
-    'post',
-    '/partners/{id}/settlements/{date}',
-    `/partners/${partnerId}/settlements/${today}`,
-  );
+  const settle = () => ask('operator', 'post', ofDay, `/partners/${partnerId}/settlements/${today}`);
+  await settle();
   for (let time = 0; time < 2; time++) {
     await ask('partner', 'post', '/settlements/{date}/acknowledge', `/settlements/${today}/acknowledge`);
   }
-  await ask(
-    'operator',
-    'post',
-    '/partners/{id}/settlements/{date}',
-    `/partners/${partnerId}/settlements/${today}`,
-  );
+  await settle();
   await ask('partner', 'get', '/settlements', '/settlements');
   await ask('partner', 'get', '/settlements', '/settlements?limit=0');
 
@@ -432,6 +423,15 @@ test('real answers of every operation, right and wrong, are as documented', asyn
   ]) {
     await ask('operator', 'post', adjustments, `/partners/${id}/players/p/adjustments`, body);
   }
+  const status = { status: 'BLOCKED', reason: 'r' };
+  for (const [of, body] of [
+    [`${partnerId}/players/nobody`, status],
+    [`${partnerId}/players/p`, {}],
+    [`2000000000/players/p`, status],
+    [`${partnerId}/players/p`, status],
+  ])
+    await ask('operator', 'patch', '/partners/{id}/players/{playerId}', `/partners/${of}`, body);
+  await ask('partner', 'post', '/spin', '/spin', { ...spin, requestId: 'blocked' });
   for (const since of ['2026-01-01T00:00:00Z', 'yesterday', 7]) {
     await ask('operator', 'post', '/webhooks/resend', '/webhooks/resend', { since });
   }

@@ -90,8 +90,9 @@ describe('the stores of version 1.3.0', () => {
   });
 
   test('keep balances, webhooks, the sealed pool and its commitment', async () => {
+    // Players have a status since.
     for (const { path, text } of held.players.filter(({ path }) => !path.endsWith(held.unconfirmed.playerId)))
-      expect(await get(path)).toBe(text);
+      expect(await get(path)).toBe(text.replace(/}$/, ',"status":"ACTIVE"}'));
     expect(await get('/webhooks')).toBe(held.webhooks);
     expect(await get(`/games/${held.raffleId}/pool`)).toBe(held.pool);
   });

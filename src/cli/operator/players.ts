@@ -1,4 +1,4 @@
-/** `spindle adjust`: adjusts the balance of a player. */
+/** `spindle adjust`: adjusts the balance of a player. `spindle player`: blocks it, lets it play again. */
 import { randomUUID } from 'node:crypto';
 import { Option } from 'commander';
 import { bodyOf, NoAnswerError } from '../../client/client.js';
@@ -6,10 +6,17 @@ import { usdText, whole } from '../command.js';
 import { keyValues } from '../output.js';
 import { type Call, note, type OperatorCommands } from './call.js';
 
-/** Adds the command to the program. */
+/** Adds the commands to the program. */
 export function addPlayerCommands(commands: OperatorCommands): void {
+  const player = commands.group('player', 'block players and let them play again');
   commands
-    .add('adjust <PARTNER_ID> <PLAYER_ID>', 'adjust a balance, once for each request id', adjust)
+    .add('block <PARTNER_ID> <PLAYER_ID>', 'refuse the spins of a player', setStatus('BLOCKED'), player)
+    .requiredOption('--reason <TEXT>', 'why, for the audit log');
+  commands
+    .add('unblock <PARTNER_ID> <PLAYER_ID>', 'let a player play again', setStatus('ACTIVE'), player)
+    .requiredOption('--reason <TEXT>', 'why, for the audit log');
+  commands
+    .add('adjust <PARTNER_ID> <PLAYER_ID>', 'adjust a balance', adjust)
     .addOption(
       new Option('--amount <USD>', 'what is added; below 0: taken').argParser(usdText).makeOptionMandatory(),
     )
@@ -26,6 +33,17 @@ Examples:
   spindle adjust 2 alice --amount -12.50 --reason 'booked twice' --request-id case-4711-undo`,
     );
 }
+
+const setStatus =
+  (status: 'ACTIVE' | 'BLOCKED') =>
+  async ({ client, words, options, print }: Call): Promise<void> => {
+    const id = whole(words[0], 'PARTNER_ID');
+    const call = client.PATCH('/partners/{id}/players/{playerId}', {
+      params: { path: { id, playerId: words[1]! } },
+      body: { status, reason: String(options.reason) },
+    });
+    print(await bodyOf(call), keyValues);
+  };
 
 async function adjust({ client, words, options, print }: Call): Promise<void> {
   const {

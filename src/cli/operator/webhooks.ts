@@ -7,7 +7,7 @@ import type { Call, OperatorCommands } from './call.js';
 export function addWebhookCommands(commands: OperatorCommands): void {
   const group = commands.group('webhooks', 'Deliveries of webhooks');
   commands
-    .add('resend [DELIVERY_ID...]', 'send deliveries again, or all that have failed', resend, group)
+    .add('resend [DELIVERY_ID...]', 'send one delivery again, or all failed', resend, group)
     .option('--failed-since <TIME>', 'RFC 3339 time: all deliveries that have failed since')
     .addHelpText(
       'after',

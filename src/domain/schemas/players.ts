@@ -3,11 +3,16 @@ import { type Static, Type } from '#typebox';
 import { opaque, pageMembers, REASON_PATTERN, timestamp, usd } from './common.js';
 import { PlayerSpin } from './spins.js';
 
+const PlayerStatus = Type.Union([Type.Literal('ACTIVE'), Type.Literal('BLOCKED')], {
+  description: 'BLOCKED: its spins are refused',
+});
+
 export const PlayerResponse = Type.Object({
   userId: Type.String({ description: 'Internal id of the player' }),
   playerId: Type.String(),
   createdAt: timestamp(),
   balanceUsd: usd('Balance now'),
+  status: PlayerStatus,
 });
 
 export const PlayerSpins = Type.Object({ spins: Type.Array(PlayerSpin), ...pageMembers });
@@ -28,3 +33,15 @@ export const AdjustmentResponse = Type.Object({
 });
 
 export type AdjustmentBody = Static<typeof AdjustmentBody>;
+
+export const PlayerStatusBody = Type.Object({
+  status: PlayerStatus,
+  reason: Type.String({ pattern: REASON_PATTERN, description: 'Kept in the audit log' }),
+});
+
+/** With what the path says. */
+export const PlayerStatusOrder = Type.Object({ playerId: opaque(''), ...PlayerStatusBody.properties });
+
+export const PlayerStatusResponse = Type.Object({ playerId: Type.String(), status: PlayerStatus });
+
+export type PlayerStatusBody = Static<typeof PlayerStatusBody>;

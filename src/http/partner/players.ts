@@ -10,6 +10,7 @@ import type { SpinIds } from '../../domain/spinId.js';
 import type { LedgerEntry } from '../../postgres/ledger.js';
 import type { Store } from '../../postgres/store.js';
 import type { RedisNodes } from '../../redis/nodes.js';
+import type { PlayerRecord } from '../../redis/records.js';
 import type { Route } from '../route.js';
 import { knownGame } from './games.js';
 import { spinResponse } from './spinResponse.js';
@@ -64,6 +65,14 @@ async function spinRecord(
   };
 }
 
+const playerResponse = (playerIdKey: Buffer, partner: Partner, playerId: string, player: PlayerRecord) => ({
+  userId: userIdOf(playerIdKey, partner.partnerId, playerId),
+  playerId,
+  createdAt: new Date(player.createdAtMs).toISOString(),
+  balanceUsd: Number(microsToUsdText(player.balanceMicros)),
+  status: player.status,
+});
+
 export const playerRoutes = (services: PlayerServices): Route[] => {
   const { store, nodes } = services;
   const found = async (partner: Partner, playerId: string) => {
@@ -86,13 +95,7 @@ export const playerRoutes = (services: PlayerServices): Route[] => {
       failure: ERRORS.playerResolutionFailed,
       async handle({ partner, params }) {
         const playerId = params.playerId!;
-        const player = await found(partner, playerId);
-        return {
-          userId: userIdOf(services.playerIdKey, partner.partnerId, playerId),
-          playerId,
-          createdAt: new Date(player.createdAtMs).toISOString(),
-          balanceUsd: Number(microsToUsdText(player.balanceMicros)),
-        };
+        return playerResponse(services.playerIdKey, partner, playerId, await found(partner, playerId));
       },
     },
     {

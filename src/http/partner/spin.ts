@@ -344,6 +344,8 @@ class DealCommand implements SpinCommand {
         return ERRORS.queueExhausted;
       case SPIN_STATUS.noBlock:
         return ERRORS.noBlockServable;
+      case SPIN_STATUS.playerBlocked:
+        return ERRORS.playerBlocked;
       case SPIN_STATUS.outboxFull:
         return ERRORS.unavailable;
       default:

@@ -1,0 +1,29 @@
+--[[
+Blocks a player or lets it play again. Postgres has the status and counts its changes; here it is a flag in the player's
+record. Atomic. A change that comes late, after a newer one, does nothing.
+
+KEYS[1]  to KEYS[5], ARGV[1] to ARGV[7]: as for every cell command, include/cell.lua. The reply is not stored.
+
+ARGV[8]  "<partner id>:<playerId>"
+ARGV[9]  1 blocked, 0 not
+ARGV[10] number of the change, greater than that of every change of the player before, u32
+
+Reply    status u8 (include/statuses.lua): DEALT, PLAYER_UNKNOWN
+Errors   EPOCH: include/cell.lua
+]]
+-- include: cell
+-- include: statuses
+local player, flags, change = ARGV[8], tonumber(ARGV[9]), tonumber(ARGV[10])
+local record = call('HGET', KEYS[3], player)
+if not record then
+  return PLAYER_UNKNOWN
+end
+if #record > PLAYER_BYTES then
+  local _, known = unpackStruct(PLAYER_STATUS_FORMAT, record, PLAYER_BYTES + 1)
+  if known >= change then
+    return DEALT
+  end
+end
+local status = pack(PLAYER_STATUS_FORMAT, flags, change)
+call('HSET', KEYS[3], player, sub(record, 1, PLAYER_BYTES) .. status .. sub(record, PLAYER_BYTES + #status + 1))
+return DEALT

@@ -1,0 +1,33 @@
+/** The operation `setPlayerStatus`: blocks a player, or lets it play again (lua/setPlayerStatus.lua). */
+import type { PlayerStatus } from '../domain/playerStatus.js';
+import { playerField } from '../redis/keys.js';
+import { PLAYER_FLAGS } from '../redis/records.js';
+import type { CellOperation, CellRequest } from './operation.js';
+
+export interface PlayerStatusRequest extends CellRequest {
+  readonly partnerId: number;
+  readonly playerId: string;
+  readonly status: PlayerStatus;
+  /** Greater than that of every change of the player before. */
+  readonly change: number;
+}
+
+/** `status`: SPIN_STATUS: dealt (it is done), playerUnknown. */
+export interface PlayerStatusReply {
+  readonly status: number;
+}
+
+export const SET_PLAYER_STATUS: CellOperation<PlayerStatusRequest, PlayerStatusReply> = {
+  name: 'setPlayerStatus',
+  batchMax: 1,
+  slots: 32,
+  isStored: false,
+  waitsForStore: true,
+  codec: () => ({
+    encode: ([request]) => {
+      const { partnerId, playerId, status, change } = request!;
+      return [playerField(partnerId, playerId), PLAYER_FLAGS[status], change];
+    },
+    decode: (answer) => ({ replies: [{ status: answer[0]! }], entryId: () => 0n }),
+  }),
+};
