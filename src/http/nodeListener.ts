@@ -1,6 +1,6 @@
 /**
  * The HTTP server on node:http: for Node versions that uWebSockets.js has no binding for, and for whoever wants node's parser
- * (llhttp). It costs about three times the CPU per request (docs/production.md).
+ * (llhttp). docs/production.md lists what differs.
  */
 import {
   createServer,
