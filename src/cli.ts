@@ -76,7 +76,7 @@ const pathOf = (command: Command): string =>
 
 function programOf(): Command {
   const program = new Command('spindle')
-    .description('Runs a Spindle service over its operator API, looks into its stores, and proves raffles.')
+    .description('Runs a Spindle service, looks into its stores, and proves raffles.')
     .option('--json', 'one JSON value instead of lines')
     .exitOverride()
     .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'spindle: ')) })
@@ -111,7 +111,7 @@ Examples:
   const webhooks = program.commands.find((command) => command.name() === 'webhooks')!;
   const listen = webhooks
     .command('listen')
-    .description('receive deliveries on this machine and check their signatures')
+    .description('receive deliveries and check signatures')
     .helpGroup(alone)
     .option('--port <N>', 'where (9000; 0: any)')
     .option(

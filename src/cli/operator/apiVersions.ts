@@ -8,7 +8,7 @@ export function addApiVersionCommands(commands: OperatorCommands): void {
   const group = commands.group('api', 'Versions of the partner API');
   commands.add('list', 'the versions, and which partners use them', list, group);
   commands
-    .add('deprecate <VERSION>', 'announce when a version ends, or move its end later', deprecate, group)
+    .add('deprecate <VERSION>', 'announce or delay the end of a version', deprecate, group)
     .requiredOption('--sunset <TIME>', 'RFC 3339 time, or a day: then it ends with its first second, UTC')
     .option('--deprecated-at <TIME>', 'likewise; now by default')
     .option('--successor <VERSION>', 'version that takes its place')
