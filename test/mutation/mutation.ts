@@ -50,8 +50,8 @@ const MUTATIONS: readonly Mutation[] = [
     faults: [
       built(
         'ledger/flusher.js',
-        'for (const [, fields] of streamEntries) {',
-        'for (const [, fields] of streamEntries.slice(-1)) {',
+        'for (const batch of batches) {',
+        'for (const batch of batches.slice(-1)) {',
       ),
     ],
     // The ledger itself refuses what follows a gap, and halts the cell.
@@ -62,8 +62,8 @@ const MUTATIONS: readonly Mutation[] = [
     faults: [
       built(
         'ledger/flusher.js',
-        'for (const [, fields] of streamEntries) {',
-        'for (const [, fields] of streamEntries.slice(-1)) {',
+        'for (const batch of batches) {',
+        'for (const batch of batches.slice(-1)) {',
       ),
       built('postgres/ledger.js', 'WHERE u.from_index = coalesce(', 'WHERE u.from_index >= coalesce('),
     ],
@@ -168,7 +168,13 @@ const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'a rebuild forgets the requestIds',
-    faults: [built('recovery/rebuild.js', 'filler.set(idempotencyKey(cell, entryPeriod), key, bound);', '')],
+    faults: [
+      built(
+        'recovery/rebuild.js',
+        'filler.request(entryPeriod, key, writeBound(entryId, row.int(4), row.safe(5), fingerprint));',
+        '',
+      ),
+    ],
     found: ['requests'],
     isWiped: true,
   },
