@@ -1,13 +1,11 @@
 /** The service on the Redis that docker-compose.yml sets up. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { afterAll, describe, expect, test } from 'vitest';
-import { parse } from 'yaml';
 import { readConfig } from '../../src/config.js';
 import { freePort } from '../../src/embedded/index.js';
 import { findRedisProgram, redisEnvironment } from '../../src/embedded/redisServer.js';
@@ -16,42 +14,8 @@ import { ServiceGroup } from '../../src/runtime/serviceGroup.js';
 import { openRedis } from '../../src/stores.js';
 import { ROOT } from '../support/root.js';
 import { until } from '../support/wait.js';
+import { compose } from './compose.js';
 
-interface ComposeService {
-  image: string;
-  build?: string;
-  user: string;
-  command?: string;
-  environment?: Record<string, string>;
-  volumes?: string[];
-  networks: string[];
-  ports?: string[];
-  healthcheck: { test: string[] };
-  stop_grace_period: string;
-  read_only: boolean;
-  cap_drop: string[];
-  security_opt: string[];
-  logging: { options: Record<string, string> };
-  depends_on?: Record<string, { condition: string }>;
-  deploy: { resources: { limits: Record<string, string> } };
-}
-
-const read = (file: string): string => readFileSync(join(ROOT, file), 'utf8');
-const secrets = Object.fromEntries(
-  [...read('.env.example').matchAll(/^([A-Z_]+)=(.*)$/gm)].map(([, name]) => [
-    name!,
-    `${name!.toLowerCase().replaceAll('_', '')}0123456789`,
-  ]),
-);
-const text = read('docker-compose.yml');
-const compose = parse(
-  text.replace(/\$\{([A-Z_]+)[^}]*\}/g, (_all, name: string) => secrets[name] ?? 'nothing says what it is'),
-  { merge: true },
-) as {
-  services: Record<string, ComposeService>;
-  networks: Record<string, { internal?: boolean } | null>;
-  volumes: Record<string, unknown>;
-};
 const { services } = compose;
 /** The variables of the service, of either role. */
 const settings = (role: 'http' | 'worker') => readConfig(services[role]!.environment);

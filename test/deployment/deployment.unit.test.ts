@@ -1,6 +1,6 @@
 /** Dockerfile and docker-compose.yml, as far as they can be judged without Docker. `npm run test:image` builds and runs the image's files. */
 import { spawnSync } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { DCLinter } from 'dclint';
 import { describe, expect, test } from 'vitest';
@@ -8,41 +8,8 @@ import { parse } from 'yaml';
 import { Environment, readConfig } from '../../src/config.js';
 import { dockerfile } from '../support/dockerfile.js';
 import { ROOT } from '../support/root.js';
+import { compose, read, secrets, text } from './compose.js';
 
-interface ComposeService {
-  image: string;
-  build?: string;
-  user: string;
-  command?: string;
-  environment?: Record<string, string>;
-  volumes?: string[];
-  networks: string[];
-  ports?: string[];
-  healthcheck: { test: string[] };
-  stop_grace_period: string;
-  read_only: boolean;
-  cap_drop: string[];
-  security_opt: string[];
-  logging: { options: Record<string, string> };
-  depends_on?: Record<string, { condition: string }>;
-  deploy: { resources: { limits: Record<string, string> } };
-}
-const read = (file: string): string => readFileSync(join(ROOT, file), 'utf8');
-const secrets = Object.fromEntries(
-  [...read('.env.example').matchAll(/^([A-Z_]+)=(.*)$/gm)].map(([, name]) => [
-    name!,
-    `${name!.toLowerCase().replaceAll('_', '')}0123456789`,
-  ]),
-);
-const text = read('docker-compose.yml');
-const compose = parse(
-  text.replace(/\$\{([A-Z_]+)[^}]*\}/g, (_all, name: string) => secrets[name] ?? 'nothing says what it is'),
-  { merge: true },
-) as {
-  services: Record<string, ComposeService>;
-  networks: Record<string, { internal?: boolean } | null>;
-  volumes: Record<string, unknown>;
-};
 const { services } = compose;
 const each = Object.entries(services);
 const prometheus = parse(read('grafana/prometheus.yml')) as {
