@@ -63,7 +63,7 @@ async function untilReady({ child }: { child: ChildProcess }): Promise<void> {
 }
 
 const inTerminal = (): ReturnType<typeof launch> =>
-  launch('script', ['-qec', `npm ${NPM_START.join(' ')}`, '/dev/null']);
+  launch('script', ['-qec', `exec npm ${NPM_START.join(' ')}`, '/dev/null']);
 
 describe.skipIf(!hasTerminal)('npm start in a terminal (skipped where there is no `script`)', () => {
   test(
