@@ -3,7 +3,8 @@ import type { Validator } from '#typebox/compile';
 import { Settings } from '#typebox/system';
 import type { Fault } from './errors.js';
 
-const SCHEMA_FAULTS_MAX = 10_000;
+/** Of one body; the rest is not looked for. */
+export const FAULTS_MAX = 100;
 
 export interface SchemaFaults {
   readonly faults: Fault[];
@@ -38,7 +39,7 @@ export function schemaFaults(
       faults.push({ path, message: messageOf(error, messages) });
     }
   }
-  return { faults, isMissing };
+  return { faults: faults.slice(0, FAULTS_MAX), isMissing };
 }
 
 type SchemaError = ReturnType<Validator['Errors']>[number];
@@ -68,7 +69,7 @@ function typeMessage(type: string | string[]): string {
 // typebox stops at 8 errors unless told otherwise, by a setting for the whole process.
 function allErrors(validator: Validator, value: unknown) {
   const { maxErrors } = Settings.Get();
-  Settings.Set({ maxErrors: SCHEMA_FAULTS_MAX });
+  Settings.Set({ maxErrors: FAULTS_MAX });
   try {
     return validator.Errors(value);
   } finally {

@@ -59,6 +59,7 @@ export class Access {
       return;
     }
     const address = exchange.remoteAddress();
+    exchange.keepBody();
     // Not known, or refused by what may be old news: look once more before saying no.
     this.#services
       .refresh()

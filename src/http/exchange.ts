@@ -31,7 +31,7 @@ export class Exchange {
   /** What it asks for, as the metrics name it. */
   readonly operation: string;
   readonly startedMs = performance.now();
-  /** The whole body, which holds until the handler's first await; undefined where it was over the limit. */
+  /** The whole body, which holds until the handler's first await, see `keepBody`; undefined where it was over the limit. */
   body: Buffer | undefined;
   /** Whose key it came with, once that is known. */
   partnerId: number | undefined = undefined;
@@ -58,6 +58,11 @@ export class Exchange {
     if (this.settled) return;
     this.settled = true;
     this.#onSettled();
+  }
+
+  /** Makes the body hold beyond the handler's first await: the server's buffer is copied. */
+  keepBody(): void {
+    if (this.body !== undefined && this.body.length > 0) this.body = Buffer.from(this.body);
   }
 
   abort(): void {

@@ -1,5 +1,6 @@
 /** The only writer of responses: status line, headers, body. */
 import { type ApiError, ERRORS, type ErrorEntry, type Fault } from '../domain/errors.js';
+import { FAULTS_MAX } from '../domain/validation.js';
 import type { Exchange } from './exchange.js';
 
 /** A fixed window that a request counts against (docs/contract.md §4). */
@@ -113,7 +114,9 @@ export class Replies {
       errorCode: entry.code,
       message: options.message ?? entry.message,
       ...(status === 429 ? { retryAfter } : {}),
-      ...(options.details === undefined || options.details.length === 0 ? {} : { details: options.details }),
+      ...(options.details === undefined || options.details.length === 0
+        ? {}
+        : { details: options.details.slice(0, FAULTS_MAX) }),
     });
     const headers = retryAfter === undefined ? '' : `Retry-After: ${retryAfter}`;
     this.json(exchange, status, body, window, headers, entry.code);

@@ -91,13 +91,9 @@ export function serve(route: Route, access: Access, replies: Replies, services: 
   const names = [...route.path.matchAll(/\{(\w+)\}/g)].map((match) => match[1]!);
   const base = route.scope === 'partner' ? PARTNER_BASE : OPERATOR_BASE;
 
-  const run = async (
-    exchange: Exchange,
-    request: () => RouteRequest,
-    window: Window | undefined,
-  ): Promise<void> => {
+  const run = async (exchange: Exchange, partner: Partner, window: Window | undefined): Promise<void> => {
     try {
-      const result = await route.handle!(request());
+      const result = await route.handle!({ ...readRequest(route, names, base, exchange), partner });
       if (route.csv !== undefined && prefersCsv(exchange.head.accept)) {
         replies.json(exchange, route.status, route.csv(result as never), window, '', undefined, CSV_TYPE);
         return;
@@ -116,26 +112,14 @@ export function serve(route: Route, access: Access, replies: Replies, services: 
   };
 
   return (exchange) => {
-    // Read now: the body holds only until this call returns.
-    let read: RouteRequest | ApiError;
-    try {
-      read = readRequest(route, names, base, exchange);
-    } catch (error) {
-      if (!(error instanceof ApiError)) throw error;
-      read = error;
-    }
-    const request = (partner: Partner): (() => RouteRequest) => {
-      return () => {
-        if (read instanceof ApiError) throw read;
-        return { ...read, partner };
-      };
-    };
+    // The body costs nothing before the key is right and the window has room.
     if (route.scope === 'operator') {
-      access.operator(exchange, () => void run(exchange, request(NO_PARTNER), undefined));
+      access.operator(exchange, () => void run(exchange, NO_PARTNER, undefined));
       return;
     }
     access.partner(exchange, (partner) => {
-      const counted = (window: Window): void => void run(exchange, request(partner), window);
+      exchange.keepBody();
+      const counted = (window: Window): void => void run(exchange, partner, window);
       services.submit(new CountedCommand(exchange, partner, replies, KIND.countApi, counted));
     });
   };
@@ -158,7 +142,12 @@ export function prefersCsv(accept: string): boolean {
 
 const NO_PARTNER = Object.freeze({}) as Partner;
 
-function readRequest(route: Route, names: readonly string[], base: string, exchange: Exchange): RouteRequest {
+function readRequest(
+  route: Route,
+  names: readonly string[],
+  base: string,
+  exchange: Exchange,
+): Omit<RouteRequest, 'partner'> {
   const parts = exchange.head.path.slice(base.length).split('/');
   const params: Record<string, string> = {};
   route.path.split('/').forEach((part, place) => {
@@ -180,7 +169,7 @@ function readRequest(route: Route, names: readonly string[], base: string, excha
     body = parseObject(text);
     if (route.ownCheck !== true) check(route.body, body);
   }
-  return { partner: NO_PARTNER, params, query, body, text };
+  return { params, query, body, text };
 }
 
 /** Percent-encoded UTF-8. @throws ApiError (KS-4101) where it is not. */

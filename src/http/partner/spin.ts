@@ -61,9 +61,8 @@ export class SpinEndpoint {
   }
 
   readonly handle = (exchange: Exchange): void => {
-    // The body holds only until this call returns, and the key may take longer to find: it is read first.
-    const read = readBody(exchange.body);
     this.#access.partner(exchange, (partner) => {
+      const read = readBody(exchange.body);
       if (read instanceof ApiError) {
         this.#services.submit(new CountedCommand(exchange, partner, this.#replies, KIND.countSpin, read));
         return;
