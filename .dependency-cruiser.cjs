@@ -125,6 +125,7 @@ const PACKAGES = {
   'canonicalize|ipaddr\\.js': [ROOMS.domain[0]],
   'env-schema': [ROOMS.config[0]],
   croner: [ROOMS.settlement[0]],
+  nodemailer: [ROOMS.webhooks[0]],
   undici: [ROOMS.webhooks[0], ROOMS.client[0]],
   'prom-client': [ROOMS.series[0], ROOMS.metrics[0]],
   'openapi-fetch': [ROOMS.client[0]],

@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { envSchema } from 'env-schema';
 import { type Static, Type } from '#typebox';
 import { ERRORS } from './domain/errors.js';
+import { EMAIL_PATTERN } from './domain/schemas/common.js';
 import { checkCron } from './settlement/schedule.js';
 
 const milliseconds = (fallback: number, description: string, minimum = 1) =>
@@ -132,6 +133,24 @@ export const Environment = Type.Object({
     description:
       'Waits after the first to fourth failed attempt of a webhook delivery; the last value repeats if fewer are given',
   }),
+  SMTP_URL: Type.Optional(
+    Type.String({
+      pattern: '^smtps?://.',
+      description:
+        'Mail server, such as `smtps://user:password@mail.example.com`; if absent, e-mails stay unsent',
+    }),
+  ),
+  SMTP_FROM: Type.String({
+    default: 'spindle@localhost',
+    pattern: EMAIL_PATTERN,
+    description: 'Sender of e-mails',
+  }),
+  OPERATOR_EMAIL: Type.Optional(
+    Type.String({
+      pattern: EMAIL_PATTERN,
+      description: 'Who is told by e-mail of a settlement that is overdue for a day; if absent, nobody',
+    }),
+  ),
   METRICS_GAMES_MAX: Type.Integer({
     minimum: 0,
     maximum: 100_000,

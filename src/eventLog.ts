@@ -21,6 +21,11 @@ export function subscribeLog(events: EventEmitter, log: Logger, isVolatileRedisS
     // The history has each attempt, too, and a receiver that is away makes thousands of them.
     else if (result === 'failed') log.debug(attempt, 'webhook delivery attempt failed');
   });
+  events.on('EmailAttempted', ({ result, ...attempt }) => {
+    if (result === 'exhausted') log.warn(attempt, 'e-mail failed permanently');
+    else if (result === 'failed') log.debug(attempt, 'e-mail attempt failed');
+  });
+  events.on('EmailsLeftUnsent', (left) => log.warn(left, 'e-mails are not sent: SMTP_URL is not set'));
   events.on('DurabilityChanged', ({ volatile }) => {
     if (volatile.length === 0) log.warn('Redis is durable again');
     else log.error({ volatile, isServed: isVolatileRedisServed }, 'Redis may lose acknowledged writes');

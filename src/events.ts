@@ -28,7 +28,9 @@ export type BackgroundTask =
   | 'day completeness check'
   | 'webhook delivery'
   | 'API key expiry check'
-  | 'API sunset reminder';
+  | 'API sunset reminder'
+  | 'e-mail delivery'
+  | 'overdue settlement notice';
 
 export interface Events {
   /** A background task failed and is tried again. */
@@ -121,6 +123,16 @@ export interface Events {
     readonly error: string | null;
     readonly seconds: number;
   };
+
+  EmailAttempted: {
+    readonly deliveryId: string;
+    readonly event: string;
+    readonly attempt: number;
+    readonly result: 'sent' | 'failed' | 'exhausted';
+    readonly error: string | null;
+  };
+  /** Nobody can send them: there is no SMTP_URL. */
+  EmailsLeftUnsent: { readonly emails: number };
 
   /** The settings that let Redis lose what it acknowledges are others now; none: it keeps everything. */
   DurabilityChanged: { readonly volatile: readonly string[] };

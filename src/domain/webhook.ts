@@ -10,6 +10,10 @@ export const EVENT_TYPES = [
 ] as const;
 export type EventType = keyof EventData;
 
+/** What no webhook gets, only a person by e-mail. */
+type EmailOnly = 'webhook.deactivated' | 'settlement.overdue';
+export type WebhookEventType = Exclude<EventType, EmailOnly>;
+
 /** What every active webhook gets, whatever it subscribes to (docs/contract.md §16). */
 export const SENT_TO_ALL: ReadonlySet<EventType> = new Set(['api.version.deprecated']);
 
@@ -48,6 +52,16 @@ export interface EventData {
     readonly successor: string | null;
     readonly migrationUrl: string | null;
   };
+  'webhook.deactivated': {
+    readonly webhookId: number;
+    readonly url: string;
+    readonly failingSince: string;
+  };
+  'settlement.overdue': {
+    readonly reportDate: string;
+    /** How many have no complete report of the day. */
+    readonly partners: number;
+  };
 }
 
 /** Something that happened to a partner and that its webhooks are to be told. */
@@ -57,6 +71,8 @@ export type NewEvent = {
     readonly partnerId: number;
     readonly createdAt: Date;
     readonly data: EventData[Type];
+    /** Whom an e-mail goes to, in place of the partner's contact. */
+    readonly recipient?: string;
   };
 }[EventType];
 

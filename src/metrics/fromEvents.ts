@@ -14,6 +14,8 @@ const STORE_OF_TASK: Readonly<Record<BackgroundTask, string>> = {
   'webhook delivery': 'postgres',
   'API key expiry check': 'postgres',
   'API sunset reminder': 'postgres',
+  'e-mail delivery': 'postgres',
+  'overdue settlement notice': 'postgres',
 };
 
 export function subscribeMetrics(events: EventEmitter, metrics: Metrics): void {
@@ -42,5 +44,18 @@ export function subscribeMetrics(events: EventEmitter, metrics: Metrics): void {
     metrics.webhookAttempts.inc({ result });
     metrics.webhookAttemptSeconds.observe(seconds);
   });
+  countEmails(events, metrics);
   events.on('DurabilityChanged', ({ volatile }) => metrics.redisVolatile.set(volatile.length > 0 ? 1 : 0));
+}
+
+function countEmails(events: EventEmitter, metrics: Metrics): void {
+  const counts = new Map(['sent', 'failed', 'exhausted', 'unsent'].map((result) => [result, 0]));
+  const add = (result: string, emails: number): void => void counts.set(result, counts.get(result)! + emails);
+  metrics.counters(
+    'spindle_emails_total',
+    'E-mails by result: sent, failed (an attempt), exhausted (the last one), unsent (there is no SMTP_URL)',
+    () => [...counts].map(([result, value]) => ({ labels: { result }, value })),
+  );
+  events.on('EmailAttempted', ({ result }) => add(result, 1));
+  events.on('EmailsLeftUnsent', ({ emails }) => add('unsent', emails));
 }

@@ -179,7 +179,7 @@ export async function resendDelivery(
 ): Promise<'resent' | 'missing' | 'webhook-deleted'> {
   return sql.begin(async (tx) => {
     const [before] = await tx<{ status: string; attempts: number; deleted_at: Date | null }[]>`
-      SELECT status, attempts, deleted_at FROM deliveries d JOIN webhooks USING (webhook_id)
+      SELECT status, attempts, deleted_at FROM deliveries d LEFT JOIN webhooks USING (webhook_id)
       WHERE delivery_id = ${deliveryId} FOR UPDATE OF d`;
     if (before === undefined) return 'missing';
     if (before.deleted_at !== null) return 'webhook-deleted';

@@ -1,5 +1,6 @@
 /** Events: written in the transaction that books their cause, so that there is exactly one of each. */
 import { randomBytes } from 'node:crypto';
+import { EMAILED_TO_PARTNER } from '../domain/email.js';
 import { eventBody, type NewEvent, SENT_TO_ALL } from '../domain/webhook.js';
 import { arrayOf, type Transaction } from './client.js';
 
@@ -11,39 +12,50 @@ const newId = (prefix: string, timeMs: number): string =>
   prefix + timeMs.toString(16).padStart(12, '0') + randomBytes(10).toString('hex');
 
 /**
- * Writes events down, each with one delivery for each webhook of its partner that wants it; what nobody wants is not
- * written. One short question where the partners have no webhooks.
+ * Writes events down, each with one delivery for each webhook of its partner that wants it and one for the e-mail that is
+ * sent of it; what nobody wants is not written. One short question where the partners have no webhooks.
  * @returns how many deliveries there are to make; the deliverer finds them, and sooner when it is woken after the commit.
  */
 export async function recordEvents(tx: Transaction, events: readonly NewEvent[]): Promise<number> {
   if (events.length === 0) return 0;
-  const partners = [...new Set(events.map(({ partnerId }) => partnerId))];
+  const partners = arrayOf([...new Set(events.map(({ partnerId }) => partnerId))]);
   const webhooks = await tx<{ webhook_id: number; partner_id: number; events: string[] }[]>`
     SELECT webhook_id, partner_id, events FROM webhooks
-    WHERE partner_id = ANY(${arrayOf(partners)}::int[]) AND deleted_at IS NULL`;
-  if (webhooks.length === 0) return 0;
+    WHERE partner_id = ANY(${partners}::int[]) AND deleted_at IS NULL`;
+  const contacts = await contactsOf(tx, events, partners);
+  if (
+    webhooks.length === 0 &&
+    contacts.size === 0 &&
+    events.every(({ recipient }) => recipient === undefined)
+  )
+    return 0;
+  const byPartner = new Map<number, typeof webhooks>();
+  for (const webhook of webhooks)
+    byPartner.set(webhook.partner_id, [...(byPartner.get(webhook.partner_id) ?? []), webhook]);
   const records: { id: string; partner: number; event: string; body: string; at: string }[] = [];
-  const deliveries: { id: string; event: string; webhook: number }[] = [];
+  const deliveries: { id: string; event: string; webhook: number | null; recipient: string | null }[] = [];
   const nowMs = Date.now();
   for (const event of events) {
-    const wanting = webhooks.filter(
-      (webhook) =>
-        webhook.partner_id === event.partnerId &&
-        (SENT_TO_ALL.has(event.event) || webhook.events.includes(event.event)),
+    const wanting = (byPartner.get(event.partnerId) ?? []).filter(
+      (webhook) => SENT_TO_ALL.has(event.event) || webhook.events.includes(event.event),
     );
-    if (wanting.length === 0) continue;
+    const recipient =
+      event.recipient ??
+      (EMAILED_TO_PARTNER.has(event.event) ? contacts.get(event.partnerId) : undefined) ??
+      null;
+    if (wanting.length === 0 && recipient === null) continue;
     const id = newId('evt_', nowMs);
-    const body = eventBody(id, event);
     records.push({
       id,
       partner: event.partnerId,
       event: event.event,
-      body,
+      body: eventBody(id, event),
       at: event.createdAt.toISOString(),
     });
-    for (const { webhook_id } of wanting) {
-      deliveries.push({ id: newId('dlv_', nowMs), event: id, webhook: webhook_id });
-    }
+    for (const { webhook_id } of wanting)
+      deliveries.push({ id: newId('dlv_', nowMs), event: id, webhook: webhook_id, recipient: null });
+    if (recipient !== null)
+      deliveries.push({ id: newId('dlv_', nowMs), event: id, webhook: null, recipient });
   }
   if (records.length === 0) return 0;
   await tx`
@@ -51,8 +63,22 @@ export async function recordEvents(tx: Transaction, events: readonly NewEvent[])
     SELECT id, partner, event, body, at
     FROM json_to_recordset(${JSON.stringify(records)}::json) AS e(id text, partner int, event text, body text, at timestamptz)`;
   await tx`
-    INSERT INTO deliveries (delivery_id, webhook_id, event_id, max_attempts)
-    SELECT id, webhook, event, ${ATTEMPTS_MAX}
-    FROM json_to_recordset(${JSON.stringify(deliveries)}::json) AS d(id text, event text, webhook int)`;
+    INSERT INTO deliveries (delivery_id, webhook_id, recipient, event_id, max_attempts)
+    SELECT id, webhook, recipient, event, ${ATTEMPTS_MAX}
+    FROM json_to_recordset(${JSON.stringify(deliveries)}::json)
+      AS d(id text, event text, webhook int, recipient text)`;
   return deliveries.length;
+}
+
+/** The addresses that e-mails of these events go to, by partner. */
+async function contactsOf(
+  tx: Transaction,
+  events: readonly NewEvent[],
+  partners: string,
+): Promise<ReadonlyMap<number, string>> {
+  if (!events.some(({ event }) => EMAILED_TO_PARTNER.has(event))) return new Map();
+  const rows = await tx<{ partner_id: number; contact_email: string }[]>`
+    SELECT partner_id, contact_email FROM partners
+    WHERE partner_id = ANY(${partners}::int[]) AND contact_email IS NOT NULL`;
+  return new Map(rows.map(({ partner_id, contact_email }) => [partner_id, contact_email]));
 }

@@ -2,6 +2,7 @@
 import { assertOwner, type CellLease } from './cells.js';
 import type { Sql } from './client.js';
 import { recordEvents } from './events.js';
+import { unsettledDays } from './settlements.js';
 
 /** Days before its expiry at which a key's partner is told (docs/contract.md §13.1). */
 const NOTICE_DAYS = '{30,7,1}';
@@ -38,6 +39,30 @@ export async function noticeExpiringKeys(sql: Sql, now: Date): Promise<number> {
         data: { keyId: key_id, name, expiresAt: expires_at.toISOString(), daysLeft: days },
       })),
     );
+  });
+}
+
+/**
+ * Records that the settlement of a day is overdue, once for each day.
+ * @param date YYYY-MM-DD @param recipient address of the operator
+ * @returns how many deliveries were recorded.
+ */
+export async function noticeOverdueSettlement(
+  sql: Sql,
+  date: string,
+  recipient: string,
+  now: Date,
+): Promise<number> {
+  const days = await unsettledDays(sql, date, date);
+  if (days.length === 0) return 0;
+  return sql.begin(async (tx) => {
+    const noticed = await tx`
+      INSERT INTO settlement_notices (report_date, noticed_at) VALUES (${date}::date, ${now})
+      ON CONFLICT DO NOTHING RETURNING report_date`;
+    if (noticed.length === 0) return 0;
+    const data = { reportDate: date, partners: days.length };
+    const partnerId = days[0]!.partnerId;
+    return recordEvents(tx, [{ event: 'settlement.overdue', partnerId, createdAt: now, data, recipient }]);
   });
 }
 

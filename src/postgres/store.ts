@@ -8,6 +8,7 @@ import type { Sql } from './client.js';
 import { resendDelivery, resendFailed } from './deliveries.js';
 import { findGame, gameTotals, listGames, registerGame, requestBlocks, setGameStatus } from './games.js';
 import { entriesDown, findAdjustment, findEntry, findTicket } from './ledger.js';
+import { noticeOverdueSettlement } from './notices.js';
 import { findParSheet, listActiveParSheets, setParSheetStatus, storeParSheet } from './parSheets.js';
 import { createPartner, findPartner, listPartners, updatePartner } from './partners.js';
 import { recordPlayerStatus } from './playerStatuses.js';
@@ -56,6 +57,7 @@ const FUNCTIONS = {
   makeReport,
   listWebhooks,
   noteKeyUses,
+  noticeOverdueSettlement,
   openRecoveries,
   recordAdjustment,
   recordPlayerStatus,

@@ -2,8 +2,8 @@
 import type { Config } from '../config.js';
 import { spellings } from '../log.js';
 
-export function secretsOf({ REDIS_URL, DATABASE_URL, OPERATOR_API_KEY }: Config): string[] {
-  const passwords = [REDIS_URL, DATABASE_URL].map((url) =>
+export function secretsOf({ REDIS_URL, DATABASE_URL, SMTP_URL, OPERATOR_API_KEY }: Config): string[] {
+  const passwords = [REDIS_URL, DATABASE_URL, SMTP_URL].map((url) =>
     url !== undefined && URL.canParse(url) ? new URL(url).password : undefined,
   );
   return spellings([...passwords, OPERATOR_API_KEY]);

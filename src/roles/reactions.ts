@@ -7,6 +7,7 @@ import type { Flusher } from '../ledger/flusher.js';
 import type { Ownership } from '../ledger/ownership.js';
 import type { RedisNodes } from '../redis/nodes.js';
 import type { Deliverer } from '../webhooks/deliverer.js';
+import type { Mailer } from '../webhooks/mailer.js';
 
 export interface Reacting {
   readonly nodes: RedisNodes;
@@ -16,10 +17,11 @@ export interface Reacting {
   readonly cleanup: Cleanup;
   readonly totals: BookedTotals;
   readonly deliverer: Deliverer;
+  readonly mailer: Mailer;
 }
 
 export function subscribeWorker(events: EventEmitter, reacting: Reacting): void {
-  const { nodes, ownership, flusher, keeper, cleanup, totals, deliverer } = reacting;
+  const { nodes, ownership, flusher, keeper, cleanup, totals, deliverer, mailer } = reacting;
   events.on('CellAcquired', ({ lease }) => {
     flusher.own(lease);
     keeper.own(lease);
@@ -40,7 +42,10 @@ export function subscribeWorker(events: EventEmitter, reacting: Reacting): void 
   events.on('CommitFoundLater', ({ cell }) => keeper.readAgain(cell));
   events.on('GamesChanged', ({ games }) => keeper.learn(games));
 
-  events.on('EventsRecorded', () => deliverer.wake());
+  events.on('EventsRecorded', () => {
+    deliverer.wake();
+    mailer.wake();
+  });
   // Its notice was recorded with it.
   events.on('SettlementReportMade', () => deliverer.wake());
 }

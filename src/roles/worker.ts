@@ -22,6 +22,7 @@ import { KeyExpiry } from '../webhooks/keyExpiry.js';
 import { largeWinEvents } from '../webhooks/largeWins.js';
 import { Sender } from '../webhooks/sender.js';
 import { SunsetReminders } from '../webhooks/sunsetReminders.js';
+import { openMail } from './mail.js';
 import type { RoleParts } from './parts.js';
 import { subscribeWorker } from './reactions.js';
 
@@ -77,9 +78,10 @@ export async function startWorker(parts: RoleParts): Promise<void> {
   const deliverer = new Deliverer(sql, sender, { retryDelaysMs: config.webhookRetryDelaysMs, events });
   const keyExpiry = new KeyExpiry(sql, { everyMs: KEY_EXPIRY_EVERY_MS, now: world.now, events });
   const reminders = new SunsetReminders(sql, { everyMs: REMINDERS_EVERY_MS, now: world.now, events });
+  const { mailer, overdueNotice } = openMail(parts, settlement);
   const totals = new BookedTotals((cells) => bookedTotals(sql, cells));
   const unservedCells = new UnservedCells(events);
-  subscribeWorker(events, { nodes, ownership, flusher, keeper, cleanup, totals, deliverer });
+  subscribeWorker(events, { nodes, ownership, flusher, keeper, cleanup, totals, deliverer, mailer });
   registerWorkerMetrics({
     ...{ config, metrics, sql, nodes, catalog },
     ...{ ownership, keeper, totals, unservedCells, threads, settlement, deliverer },
@@ -87,7 +89,7 @@ export async function startWorker(parts: RoleParts): Promise<void> {
 
   // The blocks end first, then the ledger takes what is dealt, then the cells go to other workers.
   const writers = new ServiceGroup('cell writers', log, [ownership, flusher, keeper]);
-  const jobs = [cleanup, checkpoints, settlement, deliverer, keyExpiry, reminders];
+  const jobs = [cleanup, checkpoints, settlement, deliverer, keyExpiry, reminders, mailer, overdueNotice];
   const background = new ServiceGroup('background jobs', log, jobs, 'together');
   await services.add(new ServiceGroup('worker', log, [writers, background], 'together'));
 }

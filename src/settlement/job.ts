@@ -43,6 +43,12 @@ export class SettlementJob extends PeriodicService {
     return Math.max(0, this.#settlements.now().getTime() - startOf(this.#oldestUnsettled) - DAY_MS) / 1000;
   }
 
+  /** The oldest day that has no complete report, and for how long it has been over; undefined where there is none. */
+  get overdue(): { date: string; seconds: number } | undefined {
+    const date = this.#oldestUnsettled;
+    return date === undefined ? undefined : { date, seconds: this.overdueSeconds };
+  }
+
   /** Reports that could not be made at the last turn. */
   get failing(): number {
     return this.#failing;

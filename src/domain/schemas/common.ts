@@ -12,7 +12,9 @@ export const CONFIG_NAME_PATTERN = '^[A-Z0-9_]{1,64}$';
 
 export const SLUG_PATTERN = '^[a-z0-9-]{1,64}$';
 
-export const EMAIL_PATTERN = '^[^\\s@\\p{Cc}\\p{Cs}]{1,64}@[^\\s@\\p{Cc}\\p{Cs}]{1,190}$';
+/** One address: without what separates addresses in a list, or encloses them (RFC 5322, `specials`). */
+const NO_SPECIALS = '[^\\s@\\p{Cc}\\p{Cs}()<>\\[\\]:;,"\\\\]';
+export const EMAIL_PATTERN = `^${NO_SPECIALS}{1,64}@${NO_SPECIALS}{1,190}$`;
 
 /** The patterns' rules in words, for faults. */
 export const PATTERN_MESSAGES: Readonly<Record<string, string>> = {

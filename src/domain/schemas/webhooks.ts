@@ -1,6 +1,6 @@
 /** Webhooks: registrations, deliveries, and the events that are sent. */
 import { Type } from '#typebox';
-import { EVENT_TYPES, type EventType } from '../webhook.js';
+import { EVENT_TYPES, type WebhookEventType } from '../webhook.js';
 import { nullable, pageMembers, timestamp, usd } from './common.js';
 
 export const WebhookEvent = Type.Union(EVENT_TYPES.map((type) => Type.Literal(type)));
@@ -48,7 +48,7 @@ export const DeliveryPage = Type.Object({
   ...pageMembers,
 });
 
-const eventOf = (event: EventType, data: Type.TProperties) =>
+const eventOf = (event: WebhookEventType, data: Type.TProperties) =>
   Type.Object({
     id: Type.String({ description: 'The same in every attempt, and for every webhook' }),
     event: Type.Literal(event),
@@ -92,7 +92,7 @@ export const EVENTS = {
     successor: nullable(Type.String()),
     migrationUrl: nullable(Type.String()),
   }),
-} satisfies Record<EventType, Type.TSchema>;
+} satisfies Record<WebhookEventType, Type.TSchema>;
 
 export const ResendBody = Type.Object({
   since: Type.String({ description: 'RFC 3339 time: deliveries that have failed since are sent again' }),

@@ -1,0 +1,69 @@
+/** E-mails: which events are also sent so, and their texts (docs/operations.md, "E-mail"). Plain text, one template each. */
+import type { EventData, EventType } from './webhook.js';
+
+/** The events of which a partner's contact gets an e-mail. */
+export const EMAILED_TO_PARTNER: ReadonlySet<EventType> = new Set([
+  'api.version.deprecated',
+  'api_key.expiring',
+  'webhook.deactivated',
+]);
+
+type EmailedType =
+  | 'api.version.deprecated'
+  | 'api_key.expiring'
+  | 'webhook.deactivated'
+  | 'settlement.overdue';
+
+export interface EmailText {
+  readonly subject: string;
+  /** Lines ended by LF. */
+  readonly text: string;
+}
+
+const TEMPLATES: {
+  readonly [Type in EmailedType]: (
+    data: EventData[Type],
+    brand: string,
+  ) => { subject: string; lines: string[] };
+} = {
+  'api.version.deprecated': ({ version, deprecatedAt, sunsetAt, successor, migrationUrl }, brand) => ({
+    subject: `${brand} API ${version} ends on ${sunsetAt.slice(0, 10)}`,
+    lines: [
+      `API ${version} is deprecated from ${deprecatedAt} on. From ${sunsetAt} on it answers 410.`,
+      successor === null ? '' : `Please move to ${successor} before then.`,
+      migrationUrl === null ? '' : `How to move: ${migrationUrl}`,
+    ],
+  }),
+  'api_key.expiring': ({ keyId, name, expiresAt, daysLeft }, brand) => ({
+    subject: `${brand} API key ${keyId} expires in ${daysLeft} ${daysLeft === 1 ? 'day' : 'days'}`,
+    lines: [
+      `Your API key ${keyId}${name === null ? '' : ` (${name})`} expires at ${expiresAt}.`,
+      'Please ask us for a new key, and replace it before then.',
+    ],
+  }),
+  'webhook.deactivated': ({ webhookId, url, failingSince }, brand) => ({
+    subject: `${brand} webhook ${webhookId} is inactive`,
+    lines: [
+      `Every delivery to ${url} has failed since ${failingSince}. The webhook is inactive and gets no further events.`,
+      `Once the receiver works, activate it: PATCH /webhooks/${webhookId} {"isActive": true}.`,
+      'GET /events lists the events of the last 30 days.',
+    ],
+  }),
+  'settlement.overdue': ({ reportDate, partners }, brand) => ({
+    subject: `${brand} settlement of ${reportDate} is overdue`,
+    lines: [
+      `${partners} ${partners === 1 ? 'partner has' : 'partners have'} no complete settlement report of ${reportDate}.`,
+      'docs/runbook.md, "SpindleSettlementOverdue", says what to do.',
+    ],
+  }),
+};
+
+/** The text of an event's e-mail. @throws Error where none is sent of such an event */
+export function emailOf(event: string, data: unknown, brand: string): EmailText {
+  const template = TEMPLATES[event as EmailedType] as
+    | ((data: unknown, brand: string) => { subject: string; lines: string[] })
+    | undefined;
+  if (template === undefined) throw new Error(`No e-mail is sent of ${event}`);
+  const { subject, lines } = template(data, brand);
+  return { subject, text: `${lines.filter((line) => line !== '').join('\n\n')}\n` };
+}

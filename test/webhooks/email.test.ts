@@ -1,0 +1,171 @@
+/** E-mails of the outbox, sent to a real SMTP server: each cause once, kept while the server is away, unsent without one. */
+import type { AddressInfo } from 'node:net';
+import postgres from 'postgres';
+import { SMTPServer } from 'smtp-server';
+import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest';
+import { freePort } from '../../src/embedded/index.js';
+import { connectPostgres } from '../../src/postgres/client.js';
+import { recordEvents } from '../../src/postgres/events.js';
+import { noticeExpiringKeys, noticeOverdueSettlement } from '../../src/postgres/notices.js';
+import { freshStores } from '../setup/freshStores.js';
+import { environment, spawnService, startService } from '../support/service.js';
+import type { TestStores } from '../support/stores.js';
+import { until } from '../support/wait.js';
+
+const DAY_MS = 86_400_000;
+
+interface Mail {
+  readonly from: string;
+  readonly to: readonly string[];
+  readonly text: string;
+}
+
+let stores: TestStores;
+let books: postgres.Sql;
+
+beforeEach(async () => {
+  stores = await freshStores();
+  books = postgres(stores.databaseUrl, { max: 2, onnotice: () => {} });
+});
+afterEach(async () => {
+  await books.end();
+  await stores.drop();
+});
+
+/** A mail server that keeps what it takes. @param refuse how many mails it refuses first */
+async function mailServer(refuse = 0, port = 0): Promise<{ url: string; mails: Mail[] }> {
+  const mails: Mail[] = [];
+  let left = refuse;
+  const server = new SMTPServer({
+    authOptional: true,
+    disabledCommands: ['STARTTLS', 'AUTH'],
+    onData(stream, session, done) {
+      const chunks: Buffer[] = [];
+      stream.on('data', (chunk: Buffer) => chunks.push(chunk));
+      stream.on('end', () => {
+        if (left-- > 0) return done(new Error('Try again later'));
+        const { mailFrom, rcptTo } = session.envelope;
+        mails.push({
+          from: mailFrom === false ? '' : mailFrom.address,
+          to: rcptTo.map(({ address }) => address),
+          text: Buffer.concat(chunks).toString(),
+        });
+        done();
+      });
+    },
+  });
+  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
+  onTestFinished(() => new Promise((resolve) => server.close(() => resolve())));
+  return { url: `smtp://127.0.0.1:${(server.server.address() as AddressInfo).port}`, mails };
+}
+
+const settings = (smtpUrl: string) => ({
+  SMTP_URL: smtpUrl,
+  SMTP_FROM: 'api@spindle.example',
+  API_NOTICE_DAYS: '0',
+  WEBHOOK_RETRY_DELAYS_MS: '50',
+});
+const subjectOf = ({ text }: Mail): string | undefined => /^Subject: (.*)$/m.exec(text)?.[1]?.trim();
+const states = async (): Promise<string[]> =>
+  (
+    await books<
+      { status: string }[]
+    >`SELECT status FROM deliveries WHERE recipient IS NOT NULL ORDER BY delivery_id`
+  ).map(({ status }) => status);
+
+test('an announcement whose front end is killed before any e-mail goes out reaches every contact once', async () => {
+  const port = await freePort();
+  // A worker has prepared the cells; without one nothing is sent.
+  await (await startService(stores)).stop();
+  const alone = await spawnService(
+    environment(stores, { ...settings(`smtp://127.0.0.1:${port}`), ROLES: 'http' }),
+  );
+  await alone.client.newPartner({ contactEmail: 'one@partner.example' });
+  const second = await alone.client.newPartner({ contactEmail: 'two@partner.example' });
+  const list = { contactEmail: 'two,three@partner.example' };
+  expect(await alone.client.operator('PATCH', `/partners/${second.partnerId}`, list)).toMatchObject({
+    status: 400,
+    body: { errorCode: 'KS-4101', details: [{ path: '/contactEmail' }] },
+  });
+  await alone.client.newPartner();
+  const sunsetAt = new Date(Date.now() + 60 * DAY_MS).toISOString();
+  const body = { sunsetAt, successor: 'v2', migrationUrl: 'https://example.com/v2' };
+  expect((await alone.client.operator('POST', '/api-versions/v1/deprecate', body)).status).toBe(200);
+  expect(await alone.end('SIGKILL')).toBe('SIGKILL');
+  const { url, mails } = await mailServer(1, port);
+  const service = await startService(stores, settings(url));
+  onTestFinished(() => service.stop());
+  await until(async () => (await states()).every((status) => status === 'delivered'), 'all are sent');
+  expect(mails.flatMap(({ to }) => to).sort()).toEqual(['one@partner.example', 'two@partner.example']);
+  for (const mail of mails) {
+    expect(mail.from).toBe('api@spindle.example');
+    expect(subjectOf(mail)).toBe(`Spindle API v1 ends on ${sunsetAt.slice(0, 10)}`);
+    for (const part of ['410', 'move to v2', 'https://example.com/v2', 'Auto-Submitted: auto-generated'])
+      expect(mail.text).toContain(part);
+    expect(mail.text).toMatch(/^Message-ID: <dlv_[0-9a-f]{32}@spindle\.example>\r$/m);
+  }
+});
+
+test('expiring keys are told to the contact, overdue settlements to the operator, once', async () => {
+  const { url, mails } = await mailServer();
+  const service = await startService(stores, settings(url));
+  onTestFinished(() => service.stop());
+  const sql = connectPostgres(stores.databaseUrl, { max: 2, name: 'test', onError: () => {} });
+  onTestFinished(() => sql.end());
+  const { partnerId } = await service.newPartner({ contactEmail: 'keys@partner.example' });
+  const expiresAt = new Date(Date.now() + 10 * DAY_MS);
+  await service.operator('POST', `/partners/${partnerId}/keys`, {
+    name: 'live',
+    expiresAt: expiresAt.toISOString(),
+  });
+  const now = new Date(expiresAt.getTime() - 6.5 * DAY_MS);
+  expect([await noticeExpiringKeys(sql, now), await noticeExpiringKeys(sql, now)]).toEqual([1, 0]);
+  await until(() => mails.length === 1, 'the contact is told');
+  expect(mails[0]!.to).toEqual(['keys@partner.example']);
+  expect(subjectOf(mails[0]!)).toMatch(/^Spindle API key \d+ expires in 7 days$/);
+  expect(mails[0]!.text).toContain('(live)');
+
+  const today = new Date().toISOString().slice(0, 10);
+  const overdue = () => noticeOverdueSettlement(sql, today, 'operator@spindle.example', new Date());
+  // Whether a partner has a report of the day to come is looked at again.
+  await books`UPDATE partners SET created_at = created_at - interval '2 days'`;
+  expect([await overdue(), await overdue()]).toEqual([1, 0]);
+  await until(() => mails.length === 2, 'the operator is told');
+  expect(mails[1]!.to).toEqual(['operator@spindle.example']);
+  expect(subjectOf(mails[1]!)).toBe(`Spindle settlement of ${today} is overdue`);
+  expect(mails[1]!.text).toContain('1 partner has no complete settlement report');
+});
+
+test('a mail server that refuses for good ends after five attempts, and the operator can send the e-mail again', async () => {
+  const { url, mails } = await mailServer(5);
+  const service = await startService(stores, settings(url));
+  onTestFinished(() => service.stop());
+  await service.newPartner({ contactEmail: 'one@partner.example' });
+  const sunsetAt = new Date(Date.now() + DAY_MS).toISOString();
+  await service.operator('POST', '/api-versions/v1/deprecate', { sunsetAt });
+  await until(async () => (await states())[0] === 'failed', 'it failed for good');
+  const [row] = await books<{ delivery_id: string; attempts: number; last_error: string }[]>`
+    SELECT delivery_id, attempts, last_error FROM deliveries`;
+  expect(row).toMatchObject({ attempts: 5, last_error: expect.stringContaining('Try again later') });
+  expect(mails).toEqual([]);
+  await service.operator('POST', `/deliveries/${row!.delivery_id}/resend`);
+  await until(() => mails.length === 1, 'it is sent');
+});
+
+test('without SMTP_URL an e-mail is kept as unsent, and counted', async () => {
+  const service = await startService(stores, { API_NOTICE_DAYS: '0' });
+  onTestFinished(() => service.stop());
+  const { partnerId } = await service.newPartner({ contactEmail: 'one@partner.example' });
+  const sunsetAt = new Date(Date.now() + DAY_MS).toISOString();
+  await service.operator('POST', '/api-versions/v1/deprecate', { sunsetAt });
+  await until(async () => (await states())[0] === 'unsent', 'it is marked');
+  const metrics = await (await fetch(`http://127.0.0.1:${service.running.metricsPort}/metrics`)).text();
+  expect(metrics).toMatch(/^spindle_emails_total\{result="unsent"\} 1$/m);
+  // What nobody is to be told of is not written.
+  await service.operator('PATCH', `/partners/${partnerId}`, { contactEmail: null });
+  const sql = connectPostgres(stores.databaseUrl, { max: 1, name: 'test', onError: () => {} });
+  onTestFinished(() => sql.end());
+  const data = { keyId: 1, name: null, expiresAt: sunsetAt, daysLeft: 1 };
+  const event = { event: 'api_key.expiring', partnerId, createdAt: new Date(), data } as const;
+  expect(await sql.begin((tx) => recordEvents(tx, [event]))).toBe(0);
+});
