@@ -4,6 +4,26 @@
  */
 
 export interface paths {
+    "/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The events of the account of the last 30 days, the oldest first
+         * @description Whether or not a webhook subscribes to them. An event appears once every transaction that began before its own has ended, so that none ever appears before one that was read.
+         */
+        get: operations["listEvents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/games": {
         parameters: {
             query?: never;
@@ -242,7 +262,8 @@ export interface paths {
         delete: operations["deleteWebhook"];
         options?: never;
         head?: never;
-        patch?: never;
+        /** Change a webhook; what is not sent stays. Deliveries of one that is inactive wait */
+        patch: operations["updateWebhook"];
         trace?: never;
     };
     "/webhooks/{id}/deliveries": {
@@ -256,6 +277,57 @@ export interface paths {
         get: operations["listDeliveries"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/webhooks/{id}/deliveries/{deliveryId}/resend": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Send a delivery of the webhook again, whatever became of it */
+        post: operations["resendOwnDelivery"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/webhooks/{id}/rotate-secret": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Give a webhook a new secret, shown this once; the old one signs, too, for 24 hours */
+        post: operations["rotateWebhookSecret"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/webhooks/{id}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Send a webhook an event with made-up data and `test: true`, whether or not it subscribes to it */
+        post: operations["testWebhook"];
         delete?: never;
         options?: never;
         head?: never;
@@ -394,6 +466,100 @@ export interface components {
             /** @description Seconds; on 429 */
             retryAfter?: number;
             details?: components["schemas"]["ErrorDetail"][];
+        };
+        EventFeed: {
+            events: ({
+                /** @description The same in every attempt, and for every webhook */
+                id: string;
+                /** @constant */
+                event: "spin.large_win";
+                /** Format: date-time */
+                createdAt: string;
+                partnerId: number;
+                data: {
+                    spinId: string;
+                    gameId: number;
+                    playerId: string;
+                    /** @description Above the partner's threshold */
+                    payoutUsd: number;
+                    prizeTier: number;
+                    requestId?: string;
+                };
+                /** @description True where `POST /webhooks/{id}/test` made it */
+                test?: boolean;
+            } | {
+                /** @description The same in every attempt, and for every webhook */
+                id: string;
+                /** @constant */
+                event: "settlement.report_ready";
+                /** Format: date-time */
+                createdAt: string;
+                partnerId: number;
+                data: {
+                    /** @description YYYY-MM-DD */
+                    reportDate: string;
+                    revision: number;
+                    integrityHash: string;
+                    totalSpins: number;
+                    /** @description Wagered less paid out */
+                    ggrUsd: number;
+                };
+                /** @description True where `POST /webhooks/{id}/test` made it */
+                test?: boolean;
+            } | {
+                /** @description The same in every attempt, and for every webhook */
+                id: string;
+                /** @constant */
+                event: "block.low_reserve";
+                /** Format: date-time */
+                createdAt: string;
+                partnerId: number;
+                data: {
+                    gameId: number;
+                    readyBlocks: number;
+                    minReadyBlocks: number;
+                };
+                /** @description True where `POST /webhooks/{id}/test` made it */
+                test?: boolean;
+            } | {
+                /** @description The same in every attempt, and for every webhook */
+                id: string;
+                /** @constant */
+                event: "api_key.expiring";
+                /** Format: date-time */
+                createdAt: string;
+                partnerId: number;
+                data: {
+                    keyId: number;
+                    name: string | null;
+                    /** Format: date-time */
+                    expiresAt: string;
+                    /** @description 30, 7 or 1 */
+                    daysLeft: number;
+                };
+                /** @description True where `POST /webhooks/{id}/test` made it */
+                test?: boolean;
+            } | {
+                /** @description The same in every attempt, and for every webhook */
+                id: string;
+                /** @constant */
+                event: "api.version.deprecated";
+                /** Format: date-time */
+                createdAt: string;
+                partnerId: number;
+                data: {
+                    version: string;
+                    /** Format: date-time */
+                    deprecatedAt: string;
+                    /** Format: date-time */
+                    sunsetAt: string;
+                    successor: string | null;
+                    migrationUrl: string | null;
+                };
+                /** @description True where `POST /webhooks/{id}/test` made it */
+                test?: boolean;
+            })[];
+            nextCursor: string | null;
         };
         GameBody: {
             /** @description The PAR sheet, which must be active */
@@ -569,6 +735,17 @@ export interface components {
             display: string;
             isWild: boolean;
         };
+        Resent: {
+            /** @description Deliveries that are sent again */
+            resent: number;
+        };
+        RotatedSecret: {
+            id: number;
+            /** @description Signs the deliveries from now on; shown this once */
+            secret: string;
+            /** Format: date-time */
+            previousSecretExpiresAt: string;
+        };
         SettlementGame: {
             gameConfigId: number;
             configName: string;
@@ -691,6 +868,13 @@ export interface components {
             /** @description As sent */
             requestId?: string;
         };
+        TestBody: {
+            event: components["schemas"]["WebhookEvent"];
+        };
+        TestSent: {
+            eventId: string;
+            deliveryId: string;
+        };
         VersionResponse: {
             version: string;
             apiVersion: string;
@@ -713,6 +897,12 @@ export interface components {
         WebhookEvent: "spin.large_win" | "settlement.report_ready" | "block.low_reserve" | "api_key.expiring";
         WebhookList: {
             webhooks: components["schemas"]["Webhook"][];
+        };
+        WebhookPatch: {
+            /** @description A public https address; in the sandbox also http://localhost on any port */
+            url?: string;
+            events?: components["schemas"]["WebhookEvent"][];
+            isActive?: boolean;
         };
         WebhookRegistered: {
             id: number;
@@ -1221,6 +1411,29 @@ export interface components {
         /**
          * @description KS-4101: The request is not valid
          *
+         *     KS-4102: A required field is missing
+         */
+        validationFailedOrFieldMissing: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                Deprecation: components["headers"]["Deprecation"];
+                Sunset: components["headers"]["Sunset"];
+                Link: components["headers"]["Link"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ErrorResponse"] & {
+                    /** @enum {unknown} */
+                    errorCode?: "KS-4101" | "KS-4102";
+                };
+            };
+        };
+        /**
+         * @description KS-4101: The request is not valid
+         *
          *     KS-4105: The date is not valid; use YYYY-MM-DD
          */
         validationFailedOrInvalidDate: {
@@ -1302,6 +1515,29 @@ export interface components {
                 };
             };
         };
+        /**
+         * @description KS-4206: The webhook is not found
+         *
+         *     KS-4215: The resource is not found
+         */
+        webhookNotFoundOrNotFound: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                Deprecation: components["headers"]["Deprecation"];
+                Sunset: components["headers"]["Sunset"];
+                Link: components["headers"]["Link"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ErrorResponse"] & {
+                    /** @enum {unknown} */
+                    errorCode?: "KS-4206" | "KS-4215";
+                };
+            };
+        };
     };
     parameters: never;
     requestBodies: never;
@@ -1329,6 +1565,43 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
+    listEvents: {
+        parameters: {
+            query?: {
+                /** @description Id of an event: those after it */
+                after?: string;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The events of the account of the last 30 days, the oldest first */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    Deprecation: components["headers"]["Deprecation"];
+                    Sunset: components["headers"]["Sunset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EventFeed"];
+                };
+            };
+            400: components["responses"]["validationFailed"];
+            401: components["responses"]["unauthorized"];
+            410: components["responses"]["apiVersionGone"];
+            429: components["responses"]["apiRateExceededOrTooManyFailedLogins"];
+            500: components["responses"]["internalOrAuthenticationFailed"];
+            503: components["responses"]["unavailable"];
+        };
+    };
     listGames: {
         parameters: {
             query?: never;
@@ -2106,6 +2379,76 @@ export interface operations {
             503: components["responses"]["unavailable"];
         };
     };
+    updateWebhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the webhook */
+                id: number;
+            };
+            cookie?: never;
+        };
+        /** @description At most 65536 bytes */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WebhookPatch"];
+            };
+        };
+        responses: {
+            /** @description Change a webhook; what is not sent stays. Deliveries of one that is inactive wait */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    Deprecation: components["headers"]["Deprecation"];
+                    Sunset: components["headers"]["Sunset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Webhook"];
+                };
+            };
+            /**
+             * @description KS-4101: The request is not valid
+             *
+             *     KS-4106: The webhook URL is not valid
+             *
+             *     KS-4107: The webhook event types are not valid
+             *
+             *     KS-4217: The webhook URL targets a disallowed destination
+             */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    Deprecation: components["headers"]["Deprecation"];
+                    Sunset: components["headers"]["Sunset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"] & {
+                        /** @enum {unknown} */
+                        errorCode?: "KS-4101" | "KS-4106" | "KS-4107" | "KS-4217";
+                    };
+                };
+            };
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["webhookForeign"];
+            404: components["responses"]["webhookNotFound"];
+            410: components["responses"]["apiVersionGone"];
+            413: components["responses"]["bodyTooLarge"];
+            429: components["responses"]["apiRateExceededOrTooManyFailedLogins"];
+            500: components["responses"]["internalOrAuthenticationFailed"];
+            503: components["responses"]["unavailable"];
+        };
+    };
     listDeliveries: {
         parameters: {
             query?: {
@@ -2142,6 +2485,128 @@ export interface operations {
             403: components["responses"]["webhookForeign"];
             404: components["responses"]["webhookNotFound"];
             410: components["responses"]["apiVersionGone"];
+            429: components["responses"]["apiRateExceededOrTooManyFailedLogins"];
+            500: components["responses"]["internalOrAuthenticationFailed"];
+            503: components["responses"]["unavailable"];
+        };
+    };
+    resendOwnDelivery: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the webhook */
+                id: number;
+                /** @description Id of the delivery: the `X-…-Delivery-Id` header that it carries */
+                deliveryId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Send a delivery of the webhook again, whatever became of it */
+            202: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    Deprecation: components["headers"]["Deprecation"];
+                    Sunset: components["headers"]["Sunset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Resent"];
+                };
+            };
+            400: components["responses"]["validationFailed"];
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["webhookForeign"];
+            404: components["responses"]["webhookNotFoundOrNotFound"];
+            410: components["responses"]["apiVersionGone"];
+            429: components["responses"]["apiRateExceededOrTooManyFailedLogins"];
+            500: components["responses"]["internalOrAuthenticationFailed"];
+            503: components["responses"]["unavailable"];
+        };
+    };
+    rotateWebhookSecret: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the webhook */
+                id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Give a webhook a new secret, shown this once; the old one signs, too, for 24 hours */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    Deprecation: components["headers"]["Deprecation"];
+                    Sunset: components["headers"]["Sunset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RotatedSecret"];
+                };
+            };
+            400: components["responses"]["validationFailed"];
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["webhookForeign"];
+            404: components["responses"]["webhookNotFound"];
+            410: components["responses"]["apiVersionGone"];
+            429: components["responses"]["apiRateExceededOrTooManyFailedLogins"];
+            500: components["responses"]["internalOrAuthenticationFailed"];
+            503: components["responses"]["unavailable"];
+        };
+    };
+    testWebhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the webhook */
+                id: number;
+            };
+            cookie?: never;
+        };
+        /** @description At most 65536 bytes */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TestBody"];
+            };
+        };
+        responses: {
+            /** @description Send a webhook an event with made-up data and `test: true`, whether or not it subscribes to it */
+            202: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    Deprecation: components["headers"]["Deprecation"];
+                    Sunset: components["headers"]["Sunset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TestSent"];
+                };
+            };
+            400: components["responses"]["validationFailedOrFieldMissing"];
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["webhookForeign"];
+            404: components["responses"]["webhookNotFound"];
+            410: components["responses"]["apiVersionGone"];
+            413: components["responses"]["bodyTooLarge"];
             429: components["responses"]["apiRateExceededOrTooManyFailedLogins"];
             500: components["responses"]["internalOrAuthenticationFailed"];
             503: components["responses"]["unavailable"];
@@ -2188,6 +2653,8 @@ export interface operations {
                         prizeTier: number;
                         requestId?: string;
                     };
+                    /** @description True where `POST /webhooks/{id}/test` made it */
+                    test?: boolean;
                 };
             };
         };
@@ -2242,6 +2709,8 @@ export interface operations {
                         /** @description Wagered less paid out */
                         ggrUsd: number;
                     };
+                    /** @description True where `POST /webhooks/{id}/test` made it */
+                    test?: boolean;
                 };
             };
         };
@@ -2292,6 +2761,8 @@ export interface operations {
                         readyBlocks: number;
                         minReadyBlocks: number;
                     };
+                    /** @description True where `POST /webhooks/{id}/test` made it */
+                    test?: boolean;
                 };
             };
         };
@@ -2345,6 +2816,8 @@ export interface operations {
                         /** @description 30, 7 or 1 */
                         daysLeft: number;
                     };
+                    /** @description True where `POST /webhooks/{id}/test` made it */
+                    test?: boolean;
                 };
             };
         };
@@ -2399,6 +2872,8 @@ export interface operations {
                         successor: string | null;
                         migrationUrl: string | null;
                     };
+                    /** @description True where `POST /webhooks/{id}/test` made it */
+                    test?: boolean;
                 };
             };
         };

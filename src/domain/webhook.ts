@@ -8,11 +8,15 @@ export const EVENT_TYPES = [
   'block.low_reserve',
   'api_key.expiring',
 ] as const;
+export type SubscribedEventType = (typeof EVENT_TYPES)[number];
 export type EventType = keyof EventData;
 
 /** What no webhook gets, only a person by e-mail. */
 type EmailOnly = 'webhook.deactivated' | 'settlement.overdue';
 export type WebhookEventType = Exclude<EventType, EmailOnly>;
+
+/** What the feed of events shows. */
+export const IN_FEED: readonly EventType[] = [...EVENT_TYPES, 'api.version.deprecated'];
 
 /** What every active webhook gets, whatever it subscribes to (docs/contract.md §16). */
 export const SENT_TO_ALL: ReadonlySet<EventType> = new Set(['api.version.deprecated']);
@@ -76,9 +80,36 @@ export type NewEvent = {
   };
 }[EventType];
 
+/** Made-up data of each event that a webhook can subscribe to. */
+export const SAMPLE_DATA: { readonly [Type in SubscribedEventType]: EventData[Type] } = {
+  'spin.large_win': {
+    spinId: '00000000000000000000000000000000',
+    gameId: 1,
+    playerId: 'test-player',
+    payoutUsd: 125.5,
+    prizeTier: 6,
+  },
+  'settlement.report_ready': {
+    reportDate: '2026-01-01',
+    revision: 1,
+    integrityHash: '0'.repeat(64),
+    totalSpins: 0,
+    ggrUsd: 0,
+  },
+  'block.low_reserve': { gameId: 1, readyBlocks: 1, minReadyBlocks: 2 },
+  'api_key.expiring': { keyId: 1, name: 'test', expiresAt: '2026-01-31T00:00:00.000Z', daysLeft: 30 },
+};
+
 /** What is sent: the same bytes on every attempt. */
-export const eventBody = (id: string, { event, createdAt, partnerId, data }: NewEvent): string =>
-  JSON.stringify({ id, event, createdAt: createdAt.toISOString(), partnerId, data });
+export const eventBody = (
+  id: string,
+  { event, createdAt, partnerId, data }: NewEvent,
+  isTest = false,
+): string =>
+  JSON.stringify({
+    ...{ id, event, createdAt: createdAt.toISOString(), partnerId, data },
+    ...(isTest ? { test: true } : {}),
+  });
 
 /** `whsec_` and the base64 of 32 bytes. */
 const SECRET_PREFIX = 'whsec_';
@@ -107,7 +138,8 @@ export interface Attempt {
   readonly deliveryId: string;
   readonly eventId: string;
   readonly event: string;
-  readonly secret: string;
+  /** Those that sign, the newest first. */
+  readonly secrets: readonly [string, ...string[]];
   readonly body: string;
   /** 1 on the first. */
   readonly attempt: number;
@@ -116,18 +148,20 @@ export interface Attempt {
 /** Every header of an attempt. @param brand stands in the names of the service's own. */
 export function attemptHeaders(
   brand: string,
-  { deliveryId, eventId, event, secret, body, attempt }: Attempt,
+  { deliveryId, eventId, event, secrets, body, attempt }: Attempt,
   timestampSeconds: number,
 ): Record<string, string> {
   return {
     'Content-Type': 'application/json',
     'User-Agent': `${brand}-Webhooks/1`,
-    [`X-${brand}-Signature`]: bodySignature(secret, body),
+    [`X-${brand}-Signature`]: bodySignature(secrets[0], body),
     [`X-${brand}-Event`]: event,
     [`X-${brand}-Delivery-Id`]: deliveryId,
     [`X-${brand}-Attempt`]: String(attempt),
     'webhook-id': eventId,
     'webhook-timestamp': String(timestampSeconds),
-    'webhook-signature': standardSignature(secret, { id: eventId, timestampSeconds, body }),
+    'webhook-signature': secrets
+      .map((secret) => standardSignature(secret, { id: eventId, timestampSeconds, body }))
+      .join(' '),
   };
 }

@@ -41,6 +41,8 @@ export interface RouteRequest {
   readonly params: Readonly<Record<string, string>>;
   /** Checked against the route's query schema, with its defaults. */
   readonly query: Readonly<Record<string, number>>;
+  /** Texts of the query; what was not sent is absent. */
+  readonly words: Readonly<Record<string, string>>;
   /** Checked against the route's body schema, where it has one. */
   readonly body: JsonObject;
   /** The body as it was sent; empty where the route takes none. */
@@ -154,7 +156,7 @@ function readRequest(
     if (part.startsWith('{')) params[part.slice(1, -1)] = decodePart(parts[place] ?? '');
   });
   if (names.length > 0 && Object.keys(params).length !== names.length) throw new ApiError(ERRORS.notFound);
-  const query = route.query === undefined ? {} : readQuery(route.query, exchange.head.query);
+  const { query, words } = readQuery(route.query, exchange.head.query);
   let body: JsonObject = {};
   let text = '';
   if (route.body !== undefined) {
@@ -169,7 +171,7 @@ function readRequest(
     body = parseObject(text);
     if (route.ownCheck !== true) check(route.body, body);
   }
-  return { params, query, body, text };
+  return { params, query, words, body, text };
 }
 
 /** Percent-encoded UTF-8. @throws ApiError (KS-4101) where it is not. */
@@ -184,17 +186,25 @@ function decodePart(part: string): string {
 }
 
 /** Whole numbers only: what the routes' queries have. */
-function readQuery(schema: TSchema, text: string): Record<string, number> {
-  const properties = (schema as TSchema & { properties: Record<string, { default: number }> }).properties;
-  const given = new URLSearchParams(text);
+function readQuery(
+  schema: TSchema | undefined,
+  text: string,
+): { query: Record<string, number>; words: Record<string, string> } {
   const query: Record<string, number> = {};
-  for (const name of Object.keys(properties)) {
+  const words: Record<string, string> = {};
+  if (schema === undefined) return { query, words };
+  const { properties } = schema as TSchema & {
+    properties: Record<string, { type: string; default: number }>;
+  };
+  const given = new URLSearchParams(text);
+  for (const [name, { type, default: otherwise }] of Object.entries(properties)) {
     const value = given.get(name);
-    query[name] =
-      value === null ? properties[name]!.default : /^\d{1,10}$/.test(value) ? Number(value) : Number.NaN;
+    if (type !== 'string') {
+      query[name] = value === null ? otherwise : /^\d{1,10}$/.test(value) ? Number(value) : Number.NaN;
+    } else if (value !== null) words[name] = value;
   }
-  check(schema, query);
-  return query;
+  check(schema, { ...query, ...words });
+  return { query, words };
 }
 
 /** A number in a path that names a record; undefined where it can name none. */

@@ -15,12 +15,14 @@ import { type ApiVersionServices, apiVersionRoutes } from './operator/apiVersion
 import { partnerRoutes } from './operator/partners.js';
 import { type PlayerStatusServices, playerStatusRoutes } from './operator/players.js';
 import { raffleRoutes } from './operator/raffles.js';
+import { eventRoutes } from './partner/events.js';
 import { type GameServices, gameRoutes } from './partner/games.js';
 import { parSheetRoutes } from './partner/parSheets.js';
 import { type PlayerServices, playerRoutes } from './partner/players.js';
 import { type SettlementServices, settlementRoutes } from './partner/settlements.js';
 import { CountedCommand, SpinEndpoint, type SpinServices } from './partner/spin.js';
 import { type WebhookServices, webhookRoutes } from './partner/webhooks.js';
+import { webhookUpkeepRoutes } from './partner/webhookUpkeep.js';
 import { INSTALLATION_HEADER } from './portHolder.js';
 import type { Replies } from './reply.js';
 import {
@@ -89,6 +91,8 @@ export function allRoutes(services: Services, brand: string): Route[] {
     ...playerRoutes(services),
     ...settlementRoutes(services),
     ...webhookRoutes(services),
+    ...webhookUpkeepRoutes(services),
+    ...eventRoutes(services),
     ...partnerRoutes(services.store, () => learn(services)),
     ...adjustmentRoutes(services),
     ...apiVersionRoutes(services),

@@ -3,9 +3,13 @@
  * prolonged while the attempt is under way; that of a worker which ended lapses, and the delivery is due again.
  */
 import type { Environment } from '../domain/game.js';
+import type { NewEvent } from '../domain/webhook.js';
 import { audit } from './changes.js';
-import { arrayOf, raw, type Sql } from './client.js';
-import { ATTEMPTS_MAX } from './events.js';
+import { arrayOf, raw, type Sql, type Transaction } from './client.js';
+import { ATTEMPTS_MAX, recordEvents } from './events.js';
+
+/** Days for which a webhook may fail. */
+const FAILING_DAYS_MAX = 5;
 
 export interface DueDelivery {
   readonly deliveryId: string;
@@ -15,6 +19,8 @@ export interface DueDelivery {
   readonly body: string;
   readonly url: string;
   readonly secret: string;
+  /** The secret that it replaced, which signs, too, until a time. */
+  readonly previous?: { readonly secret: string; readonly until: Date };
   readonly environment: Environment;
   /** Attempts whose result is known. */
   readonly attempts: number;
@@ -42,13 +48,15 @@ export async function claimDue(
       body: string;
       url: string;
       secret: string;
+      previous_secret: string | null;
+      previous_secret_until: Date | null;
       environment: Environment;
       attempts: number;
       max_attempts: number;
     }[]
   >`
     WITH due AS (
-      SELECT d.delivery_id, w.webhook_id, w.partner_id, w.url, w.secret
+      SELECT d.delivery_id, w.webhook_id, w.partner_id, w.url, w.secret, w.previous_secret, w.previous_secret_until
       FROM webhooks w
       LEFT JOIN unnest(${arrayOf([...underWay.keys()])}::int[], ${arrayOf([...underWay.values()])}::int[])
         AS busy(webhook_id, under_way) USING (webhook_id)
@@ -57,7 +65,7 @@ export async function claimDue(
         WHERE webhook_id = w.webhook_id AND status = 'pending' AND next_attempt_at <= now() AND leased_until < now()
         ORDER BY next_attempt_at LIMIT greatest(0, ${perWebhook} - coalesce(busy.under_way, 0)) FOR UPDATE SKIP LOCKED
       ) d
-      WHERE w.deleted_at IS NULL AND (w.webhook_id = ANY(${arrayOf([...of.webhooks])}::int[])) = ${of.only}
+      WHERE w.deleted_at IS NULL AND w.is_active AND (w.webhook_id = ANY(${arrayOf([...of.webhooks])}::int[])) = ${of.only}
       ORDER BY coalesce(busy.under_way, 0) + row_number() OVER (PARTITION BY w.webhook_id ORDER BY d.next_attempt_at),
         d.next_attempt_at
       LIMIT ${room}
@@ -65,7 +73,8 @@ export async function claimDue(
     UPDATE deliveries d SET leased_until = now() + ${leaseMs} * interval '1 millisecond'
     FROM due JOIN partners USING (partner_id), events e
     WHERE d.delivery_id = due.delivery_id AND e.event_id = d.event_id
-    RETURNING d.delivery_id, d.webhook_id, d.event_id, e.event, e.body, due.url, due.secret, environment, d.attempts,
+    RETURNING d.delivery_id, d.webhook_id, d.event_id, e.event, e.body, due.url, due.secret, due.previous_secret,
+      due.previous_secret_until, environment, d.attempts,
       d.max_attempts`;
   return rows.map((row) => ({
     deliveryId: row.delivery_id,
@@ -75,6 +84,9 @@ export async function claimDue(
     body: row.body,
     url: row.url,
     secret: row.secret,
+    ...(row.previous_secret === null || row.previous_secret_until === null
+      ? {}
+      : { previous: { secret: row.previous_secret, until: row.previous_secret_until } }),
     environment: row.environment,
     attempts: row.attempts,
     maxAttempts: row.max_attempts,
@@ -127,17 +139,68 @@ export async function settleAttempts(
     at: new Date(atMs).toISOString(),
   }));
   const waits = arrayOf(delaysMs);
-  await sql`
+  const text = JSON.stringify(rows);
+  await sql.begin(async (tx) => {
+    await tx`
     UPDATE deliveries d
     SET attempts = greatest(d.attempts, r.attempt), last_attempt_at = r.at, response_status = r.status,
         last_error = r.error, leased_until = '-infinity',
         status = CASE WHEN r.delivered THEN 'delivered' WHEN r.attempt >= d.max_attempts THEN 'failed' ELSE 'pending' END,
         next_attempt_at = CASE WHEN NOT r.delivered AND r.attempt < d.max_attempts THEN now() + interval '1 millisecond' *
           (${waits}::bigint[])[least(${delaysMs.length}, ${ATTEMPTS_MAX} - (d.max_attempts - r.attempt))] END
-    FROM json_to_recordset(${JSON.stringify(rows)}::json)
+    FROM json_to_recordset(${text}::json)
       AS r(id text, attempt int, delivered boolean, status int, error text, at timestamptz)
     WHERE d.delivery_id = r.id
       AND CASE WHEN r.delivered THEN d.status <> 'delivered' ELSE d.status = 'pending' AND d.attempts = r.attempt - 1 END`;
+    await noteFailing(tx, text);
+  });
+}
+
+/**
+ * Notes since when each webhook of these results has failed, and sets one inactive whose every attempt has failed for
+ * {@link FAILING_DAYS_MAX} days; its partner is told by e-mail.
+ */
+async function noteFailing(tx: Transaction, results: string): Promise<void> {
+  const rows = await tx<
+    {
+      webhook_id: number;
+      partner_id: number;
+      url: string;
+      failing_since: Date;
+      deactivated_at: Date | null;
+    }[]
+  >`
+    WITH seen AS (
+      SELECT webhook_id, bool_or(delivered) AS is_good, min(at) AS first_at, max(at) AS last_at
+      FROM json_to_recordset(${results}::json) AS r(id text, delivered boolean, at timestamptz)
+      JOIN deliveries d ON d.delivery_id = r.id WHERE webhook_id IS NOT NULL GROUP BY 1
+    ), judged AS (
+      SELECT webhook_id, is_good, coalesce(failing_since, first_at) AS since, last_at,
+             NOT is_good AND is_active AND last_at >= failing_since + ${FAILING_DAYS_MAX} * interval '24 hours' AS is_over
+      FROM seen JOIN webhooks USING (webhook_id)
+      WHERE CASE WHEN is_good THEN failing_since IS NOT NULL
+                 ELSE failing_since IS NULL OR last_at >= failing_since + ${FAILING_DAYS_MAX} * interval '24 hours' END
+      ORDER BY webhook_id FOR UPDATE OF webhooks
+    )
+    UPDATE webhooks w SET failing_since = CASE WHEN is_good THEN NULL ELSE since END,
+      is_active = w.is_active AND NOT coalesce(is_over, false)
+    FROM judged j WHERE w.webhook_id = j.webhook_id
+    RETURNING w.webhook_id, w.partner_id, w.url, w.failing_since, CASE WHEN is_over THEN last_at END AS deactivated_at`;
+  await recordEvents(
+    tx,
+    rows.flatMap(({ webhook_id, partner_id, url, failing_since, deactivated_at }): NewEvent[] =>
+      deactivated_at === null
+        ? []
+        : [
+            {
+              event: 'webhook.deactivated',
+              partnerId: partner_id,
+              createdAt: deactivated_at,
+              data: { webhookId: webhook_id, url, failingSince: failing_since.toISOString() },
+            },
+          ],
+    ),
+  );
 }
 
 /** How many deliveries wait, and for how long the oldest of those that are due has waited, seconds. */
@@ -145,7 +208,7 @@ export async function pendingDeliveries(sql: Sql): Promise<{ pending: number; ol
   const [row] = await sql<{ pending: bigint; oldest: number }[]>`
     SELECT count(*) AS pending,
            coalesce(extract(epoch FROM now() - min(next_attempt_at))::float8, 0) AS oldest
-    FROM deliveries JOIN webhooks USING (webhook_id) WHERE status = 'pending' AND deleted_at IS NULL`;
+    FROM deliveries JOIN webhooks USING (webhook_id) WHERE status = 'pending' AND deleted_at IS NULL AND is_active`;
   return { pending: Number(row!.pending), oldestDueSeconds: Math.max(0, row!.oldest) };
 }
 
@@ -169,6 +232,16 @@ export async function resendFailed(sql: Sql, actor: string, since: Date): Promis
     await audit(tx, { actor, action: 'delivery.resend-failed', subject: 'deliveries', after });
     return resent;
   });
+}
+
+/** Sends a delivery of a webhook again. @returns false where it has none of this id */
+export async function resendOfWebhook(sql: Sql, webhookId: number, deliveryId: string): Promise<boolean> {
+  const rows = await sql`
+    UPDATE deliveries SET next_attempt_at = now(), status = 'pending',
+      leased_until = CASE status WHEN 'pending' THEN leased_until ELSE '-infinity' END,
+      max_attempts = CASE status WHEN 'pending' THEN max_attempts ELSE attempts + ${ATTEMPTS_MAX} END
+    WHERE delivery_id = ${deliveryId} AND webhook_id = ${webhookId} RETURNING 1`;
+  return rows.length > 0;
 }
 
 /** Sends a delivery again, whatever became of it; one that waits is due now. */

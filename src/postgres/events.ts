@@ -1,8 +1,15 @@
 /** Events: written in the transaction that books their cause, so that there is exactly one of each. */
 import { randomBytes } from 'node:crypto';
 import { EMAILED_TO_PARTNER } from '../domain/email.js';
-import { eventBody, type NewEvent, SENT_TO_ALL } from '../domain/webhook.js';
-import { arrayOf, type Transaction } from './client.js';
+import {
+  eventBody,
+  IN_FEED,
+  type NewEvent,
+  SAMPLE_DATA,
+  SENT_TO_ALL,
+  type SubscribedEventType,
+} from '../domain/webhook.js';
+import { arrayOf, type Sql, type Transaction } from './client.js';
 
 /** Attempts of a delivery, and of each time that it is sent again (docs/contract.md §13.2). */
 export const ATTEMPTS_MAX = 5;
@@ -13,7 +20,7 @@ const newId = (prefix: string, timeMs: number): string =>
 
 /**
  * Writes events down, each with one delivery for each webhook of its partner that wants it and one for the e-mail that is
- * sent of it; what nobody wants is not written. One short question where the partners have no webhooks.
+ * sent of it. What the feed of events shows is written even where nobody wants it.
  * @returns how many deliveries there are to make; the deliverer finds them, and sooner when it is woken after the commit.
  */
 export async function recordEvents(tx: Transaction, events: readonly NewEvent[]): Promise<number> {
@@ -21,14 +28,8 @@ export async function recordEvents(tx: Transaction, events: readonly NewEvent[])
   const partners = arrayOf([...new Set(events.map(({ partnerId }) => partnerId))]);
   const webhooks = await tx<{ webhook_id: number; partner_id: number; events: string[] }[]>`
     SELECT webhook_id, partner_id, events FROM webhooks
-    WHERE partner_id = ANY(${partners}::int[]) AND deleted_at IS NULL`;
+    WHERE partner_id = ANY(${partners}::int[]) AND deleted_at IS NULL AND is_active`;
   const contacts = await contactsOf(tx, events, partners);
-  if (
-    webhooks.length === 0 &&
-    contacts.size === 0 &&
-    events.every(({ recipient }) => recipient === undefined)
-  )
-    return 0;
   const byPartner = new Map<number, typeof webhooks>();
   for (const webhook of webhooks)
     byPartner.set(webhook.partner_id, [...(byPartner.get(webhook.partner_id) ?? []), webhook]);
@@ -43,7 +44,7 @@ export async function recordEvents(tx: Transaction, events: readonly NewEvent[])
       event.recipient ??
       (EMAILED_TO_PARTNER.has(event.event) ? contacts.get(event.partnerId) : undefined) ??
       null;
-    if (wanting.length === 0 && recipient === null) continue;
+    if (wanting.length === 0 && recipient === null && !IN_FEED.includes(event.event)) continue;
     const id = newId('evt_', nowMs);
     records.push({
       id,
@@ -62,6 +63,7 @@ export async function recordEvents(tx: Transaction, events: readonly NewEvent[])
     INSERT INTO events (event_id, partner_id, event, body, created_at)
     SELECT id, partner, event, body, at
     FROM json_to_recordset(${JSON.stringify(records)}::json) AS e(id text, partner int, event text, body text, at timestamptz)`;
+  if (deliveries.length === 0) return 0;
   await tx`
     INSERT INTO deliveries (delivery_id, webhook_id, recipient, event_id, max_attempts)
     SELECT id, webhook, recipient, event, ${ATTEMPTS_MAX}
@@ -81,4 +83,62 @@ async function contactsOf(
     SELECT partner_id, contact_email FROM partners
     WHERE partner_id = ANY(${partners}::int[]) AND contact_email IS NOT NULL`;
   return new Map(rows.map(({ partner_id, contact_email }) => [partner_id, contact_email]));
+}
+
+/** Records an event with made-up data for one webhook. @returns undefined where the webhook is inactive or deleted */
+export async function recordTestEvent(
+  sql: Sql,
+  partnerId: number,
+  webhookId: number,
+  event: SubscribedEventType,
+  now: Date,
+): Promise<{ eventId: string; deliveryId: string } | undefined> {
+  const eventId = newId('evt_', now.getTime());
+  const deliveryId = newId('dlv_', now.getTime());
+  const made = { event, partnerId, createdAt: now, data: SAMPLE_DATA[event] } as NewEvent;
+  return sql.begin(async (tx) => {
+    const active = await tx`
+      SELECT 1 FROM webhooks WHERE webhook_id = ${webhookId} AND deleted_at IS NULL AND is_active FOR SHARE`;
+    if (active.length === 0) return undefined;
+    await tx`
+      INSERT INTO events (event_id, partner_id, event, body, created_at)
+      VALUES (${eventId}, ${partnerId}, ${event}, ${eventBody(eventId, made, true)}, ${now})`;
+    await tx`
+      INSERT INTO deliveries (delivery_id, webhook_id, event_id, max_attempts)
+      VALUES (${deliveryId}, ${webhookId}, ${eventId}, ${ATTEMPTS_MAX})`;
+    return { eventId, deliveryId };
+  });
+}
+
+const FEED_DAYS = 30;
+
+/**
+ * Events of a partner after one of them, in the order of the transactions that wrote them. Those of a transaction that is
+ * younger than any open one are held back: what is shown never gets a predecessor.
+ * @returns undefined where there is no such event to begin after.
+ */
+export async function eventFeed(
+  sql: Sql,
+  partnerId: number,
+  after: string | undefined,
+  limit: number,
+): Promise<{ events: unknown[]; nextCursor: string | null } | undefined> {
+  let place = { writer: '0', id: '' };
+  if (after !== undefined) {
+    const [row] = await sql<{ writer: string }[]>`
+      SELECT written_by::text AS writer FROM events WHERE event_id = ${after} AND partner_id = ${partnerId}`;
+    if (row === undefined) return undefined;
+    place = { writer: row.writer, id: after };
+  }
+  const rows = await sql<{ event_id: string; body: string }[]>`
+    SELECT event_id, body FROM events
+    WHERE partner_id = ${partnerId} AND (written_by, event_id) > (${place.writer}::xid8, ${place.id})
+      AND written_by < pg_snapshot_xmin(pg_current_snapshot())
+      AND event = ANY(${arrayOf(IN_FEED)}::text[]) AND created_at > now() - ${FEED_DAYS} * interval '24 hours'
+    ORDER BY written_by, event_id LIMIT ${limit + 1}`;
+  const page = rows.slice(0, limit);
+  return {
+    events: page.map(({ body }) => JSON.parse(body) as unknown),
+    nextCursor: rows.length > limit ? page.at(-1)!.event_id : null,
+  };
 }

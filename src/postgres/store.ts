@@ -5,7 +5,8 @@ import { announceEnd, listVersionEnds, listVersionUses, noteKeyUses } from './ap
 import { cellCursor, cellCursors } from './cells.js';
 import { auditPage } from './changes.js';
 import type { Sql } from './client.js';
-import { resendDelivery, resendFailed } from './deliveries.js';
+import { resendDelivery, resendFailed, resendOfWebhook } from './deliveries.js';
+import { eventFeed, recordTestEvent } from './events.js';
 import { findGame, gameTotals, listGames, registerGame, requestBlocks, setGameStatus } from './games.js';
 import { entriesDown, findAdjustment, findEntry, findTicket } from './ledger.js';
 import { noticeOverdueSettlement } from './notices.js';
@@ -23,7 +24,15 @@ import {
   settlementPartner,
   unsettledDays,
 } from './settlements.js';
-import { createWebhook, deleteWebhook, deliveryPage, listWebhooks, webhookState } from './webhooks.js';
+import {
+  createWebhook,
+  deleteWebhook,
+  deliveryPage,
+  listWebhooks,
+  rotateSecret,
+  updateWebhook,
+  webhookState,
+} from './webhooks.js';
 
 const FUNCTIONS = {
   announceEnd,
@@ -37,6 +46,7 @@ const FUNCTIONS = {
   deleteWebhook,
   deliveryPage,
   entriesDown,
+  eventFeed,
   findAdjustment,
   findEntry,
   findGame,
@@ -61,18 +71,22 @@ const FUNCTIONS = {
   openRecoveries,
   recordAdjustment,
   recordPlayerStatus,
+  recordTestEvent,
   registerGame,
   reportPage,
   requestBlocks,
   resendDelivery,
   resendFailed,
+  resendOfWebhook,
   revokeKey,
+  rotateSecret,
   setGameStatus,
   setParSheetStatus,
   settlementPartner,
   storeParSheet,
   unsettledDays,
   updatePartner,
+  updateWebhook,
   withdrawAdjustment,
   webhookState,
 };

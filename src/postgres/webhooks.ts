@@ -5,6 +5,7 @@ export interface WebhookRow {
   webhookId: number;
   url: string;
   events: string[];
+  isActive: boolean;
   createdAt: Date;
 }
 
@@ -12,6 +13,7 @@ interface Row {
   webhook_id: number;
   url: string;
   events: string[];
+  is_active: boolean;
   created_at: Date;
 }
 
@@ -19,6 +21,7 @@ const fromRow = (row: Row): WebhookRow => ({
   webhookId: row.webhook_id,
   url: row.url,
   events: row.events,
+  isActive: row.is_active,
   createdAt: row.created_at,
 });
 
@@ -36,7 +39,7 @@ export async function createWebhook(
       INSERT INTO webhooks (partner_id, url, events, secret)
       SELECT ${partnerId}::int, ${url}, ${events}::text[], ${secret}
       WHERE (SELECT count(*) FROM webhooks WHERE partner_id = ${partnerId} AND deleted_at IS NULL) < ${countMax}
-      RETURNING webhook_id, url, events, created_at`;
+      RETURNING webhook_id, url, events, is_active, created_at`;
     return row === undefined ? undefined : fromRow(row);
   });
 }
@@ -44,7 +47,7 @@ export async function createWebhook(
 /** A partner's webhooks, without deleted ones. */
 export async function listWebhooks(sql: Sql, partnerId: number): Promise<WebhookRow[]> {
   const rows = await sql<Row[]>`
-    SELECT webhook_id, url, events, created_at FROM webhooks
+    SELECT webhook_id, url, events, is_active, created_at FROM webhooks
     WHERE partner_id = ${partnerId} AND deleted_at IS NULL ORDER BY webhook_id`;
   return rows.map(fromRow);
 }
@@ -60,6 +63,35 @@ export async function webhookState(
   if (row === undefined) return 'missing';
   if (row.partner_id !== partnerId) return 'foreign';
   return row.deleted_at === null ? 'found' : 'missing';
+}
+
+/** Changes what is given; a webhook that becomes active begins anew. Undefined where it is deleted. */
+export async function updateWebhook(
+  sql: Sql,
+  webhookId: number,
+  change: { url: string | undefined; events: readonly string[] | undefined; isActive: boolean | undefined },
+): Promise<WebhookRow | undefined> {
+  const { url = null, events = null, isActive = null } = change;
+  const [row] = await sql<Row[]>`
+    UPDATE webhooks SET url = coalesce(${url}::text, url), events = coalesce(${events}::text[], events),
+      is_active = coalesce(${isActive}::boolean, is_active),
+      failing_since = CASE WHEN ${isActive}::boolean AND NOT is_active THEN NULL ELSE failing_since END
+    WHERE webhook_id = ${webhookId} AND deleted_at IS NULL
+    RETURNING webhook_id, url, events, is_active, created_at`;
+  return row === undefined ? undefined : fromRow(row);
+}
+
+/** Gives a webhook a new secret; the one that it had signs, too, until a time. @returns false where it is deleted */
+export async function rotateSecret(
+  sql: Sql,
+  webhookId: number,
+  secret: string,
+  previousUntil: Date,
+): Promise<boolean> {
+  const rows = await sql`
+    UPDATE webhooks SET previous_secret = secret, previous_secret_until = ${previousUntil}, secret = ${secret}
+    WHERE webhook_id = ${webhookId} AND deleted_at IS NULL RETURNING 1`;
+  return rows.length > 0;
 }
 
 /** Deletes a webhook. Its record and its deliveries are kept as they are; those that wait are never claimed again. */

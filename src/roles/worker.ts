@@ -74,6 +74,7 @@ export async function startWorker(parts: RoleParts): Promise<void> {
     brand: config.BRAND,
     resolve: world.resolve,
     timeLimitMs: ATTEMPT_TIME_LIMIT_MS,
+    now: world.now,
   });
   const deliverer = new Deliverer(sql, sender, { retryDelaysMs: config.webhookRetryDelaysMs, events });
   const keyExpiry = new KeyExpiry(sql, { everyMs: KEY_EXPIRY_EVERY_MS, now: world.now, events });

@@ -29,6 +29,8 @@ export interface SenderOptions {
   readonly resolve: Resolve;
   /** For the whole attempt, from the look-up to the last byte of the answer. */
   readonly timeLimitMs: number;
+  /** Milliseconds since the epoch. */
+  readonly now?: () => number;
 }
 
 const ANSWER_BYTES_MAX = 65_536;
@@ -62,8 +64,8 @@ export class Sender {
   }
 
   async #attempt(due: DueDelivery, signal: AbortSignal): Promise<Outcome> {
-    const { brand, resolve, timeLimitMs } = this.#options;
-    const nowSeconds = Math.floor(Date.now() / 1000);
+    const { brand, resolve, timeLimitMs, now = Date.now } = this.#options;
+    const nowMs = now();
     let client: Client | undefined;
     let responseStatus: number | null = null;
     try {
@@ -81,7 +83,11 @@ export class Sender {
       const answer = await client.request({
         method: 'POST',
         path: url.pathname + url.search,
-        headers: attemptHeaders(brand, { ...due, attempt: due.attempts + 1 }, nowSeconds),
+        headers: attemptHeaders(
+          brand,
+          { ...due, secrets: signingSecrets(due, nowMs), attempt: due.attempts + 1 },
+          Math.floor(nowMs / 1000),
+        ),
         body: due.body,
         signal,
       });
@@ -95,6 +101,11 @@ export class Sender {
       client?.destroy().catch(() => {});
     }
   }
+}
+
+/** The secrets that sign, the newest first: one that was replaced signs, too, until its time. */
+function signingSecrets({ secret, previous }: DueDelivery, nowMs: number): readonly [string, ...string[]] {
+  return previous === undefined || previous.until.getTime() <= nowMs ? [secret] : [secret, previous.secret];
 }
 
 /** A look-up that knows one name. */

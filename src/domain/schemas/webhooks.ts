@@ -1,5 +1,5 @@
 /** Webhooks: registrations, deliveries, and the events that are sent. */
-import { Type } from '#typebox';
+import { type Static, Type } from '#typebox';
 import { EVENT_TYPES, type WebhookEventType } from '../webhook.js';
 import { nullable, pageMembers, timestamp, usd } from './common.js';
 
@@ -22,12 +22,33 @@ export const WebhookBody = Type.Object({
   events: Type.Array(WebhookEvent, { minItems: 1, uniqueItems: true }),
 });
 
+export type WebhookBody = Static<typeof WebhookBody>;
+
 export const WebhookRegistered = Type.Object({
   ...webhookMembers,
   secret: Type.String({ description: 'Signs the deliveries; shown this once' }),
 });
 
 export const Webhook = Type.Object(webhookMembers);
+
+export const WebhookPatch = Type.Partial(
+  Type.Object({ ...WebhookBody.properties, isActive: Type.Boolean() }),
+);
+
+export const RotatedSecret = Type.Object({
+  id: Type.Integer(),
+  secret: Type.String({ description: 'Signs the deliveries from now on; shown this once' }),
+  previousSecretExpiresAt: timestamp(),
+});
+
+export const TestBody = Type.Object({ event: WebhookEvent });
+
+export const TestSent = Type.Object({ eventId: Type.String(), deliveryId: Type.String() });
+
+export const EventFeedQuery = Type.Object({
+  after: Type.Optional(Type.String({ description: 'Id of an event: those after it' })),
+  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: 20 })),
+});
 
 export const WebhookList = Type.Object({ webhooks: Type.Array(Webhook) });
 
@@ -55,6 +76,7 @@ const eventOf = (event: WebhookEventType, data: Type.TProperties) =>
     createdAt: timestamp(),
     partnerId: Type.Integer(),
     data: Type.Object(data),
+    test: Type.Optional(Type.Boolean({ description: 'True where `POST /webhooks/{id}/test` made it' })),
   });
 
 /** What is sent to webhooks, by event type. */
@@ -93,6 +115,13 @@ export const EVENTS = {
     migrationUrl: nullable(Type.String()),
   }),
 } satisfies Record<WebhookEventType, Type.TSchema>;
+
+export const EventFeed = Type.Object({
+  events: Type.Array(Type.Union(Object.values(EVENTS))),
+  nextCursor: nullable(
+    Type.String({ description: 'Id of the last event for `after`; null: there are no more' }),
+  ),
+});
 
 export const ResendBody = Type.Object({
   since: Type.String({ description: 'RFC 3339 time: deliveries that have failed since are sent again' }),

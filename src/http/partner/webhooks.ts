@@ -24,20 +24,27 @@ export interface WebhookServices {
   readonly store: Store;
   /** Judges a URL and what its name resolves to now. */
   judgeUrl(url: string, environment: Environment): Promise<Judgement>;
+  /** Milliseconds since the epoch. */
+  now(): number;
+  /** Deliveries were committed. */
+  eventsRecorded(deliveries: number): void;
 }
 
 /** Each event is written once for each of them. */
 const WEBHOOKS_MAX = 50;
-const SECRET_BYTES = 32;
+export const SECRET_BYTES = 32;
 const ACTOR = 'operator';
 /** What is no id can't be asked for: not all of it is text to the database. */
-const DELIVERY_ID = /^dlv_[0-9a-f]{32}$/;
+export const DELIVERY_ID = /^dlv_[0-9a-f]{32}$/;
 
-const webhookOf = (row: WebhookRow) => ({
+export const webhookRefused = (state: 'missing' | 'foreign'): ApiError =>
+  new ApiError(state === 'foreign' ? ERRORS.webhookForeign : ERRORS.webhookNotFound);
+
+export const webhookOf = (row: WebhookRow) => ({
   id: row.webhookId,
   url: row.url,
   events: row.events,
-  isActive: true,
+  isActive: row.isActive,
   createdAt: row.createdAt.toISOString(),
 });
 
@@ -54,14 +61,16 @@ function eventFaults(events: unknown): Fault[] {
 }
 
 /**
- * Checks a registration.
+ * Checks a registration, or a change of one.
+ * @param required members that must be there
  * @throws ApiError with all that is wrong in `details`; its code is that of the first of: a field that is missing
  *   (KS-4102), the URL (KS-4106, KS-4217), the event types (KS-4107).
  */
-async function checked(
+export async function checked(
   body: JsonObject,
   judge: (url: string) => Promise<Judgement>,
-): Promise<{ url: string; events: string[] }> {
+  required: readonly string[],
+): Promise<{ url: string | undefined; events: string[] | undefined }> {
   const { url, events } = body;
   const faults: Fault[] = [];
   let entry: ErrorEntry | undefined;
@@ -70,7 +79,7 @@ async function checked(
     entry ??= wrong;
     faults.push(...found);
   };
-  for (const name of ['url', 'events']) {
+  for (const name of required) {
     if (body[name] === undefined) add(ERRORS.fieldMissing, [{ path: `/${name}`, message: 'is required' }]);
   }
   if (url !== undefined) {
@@ -81,13 +90,12 @@ async function checked(
   }
   if (events !== undefined) add(ERRORS.invalidWebhookEvents, eventFaults(events));
   if (entry !== undefined) throw new ApiError(entry, { details: faults });
-  return { url, events } as { url: string; events: string[] };
+  return { url, events } as { url: string | undefined; events: string[] | undefined };
 }
 
 export const webhookRoutes = (services: WebhookServices): Route[] => {
   const { store } = services;
-  const refused = (state: 'missing' | 'foreign'): ApiError =>
-    new ApiError(state === 'foreign' ? ERRORS.webhookForeign : ERRORS.webhookNotFound);
+  const refused = webhookRefused;
   return [
     {
       method: 'post',
@@ -109,7 +117,8 @@ export const webhookRoutes = (services: WebhookServices): Route[] => {
       failure: ERRORS.internal,
       async handle({ partner, body }) {
         const { partnerId, environment } = partner;
-        const { url, events } = await checked(body, (text) => services.judgeUrl(text, environment));
+        const judge = (text: string) => services.judgeUrl(text, environment);
+        const { url, events } = (await checked(body, judge, ['url', 'events'])) as Required<WebhookBody>;
         const secret = webhookSecret(randomBytes(SECRET_BYTES));
         const row = await store.createWebhook({ partnerId, url, events, secret }, WEBHOOKS_MAX);
         if (row === undefined) {

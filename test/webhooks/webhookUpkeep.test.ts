@@ -1,0 +1,260 @@
+/** Partners look after their webhooks: change, rotation, tests, sending again, the feed, and an end after five days of failures. */
+import postgres from 'postgres';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { bodySignature, standardSignature } from '../../src/domain/webhook.js';
+import { connectPostgres, type Sql } from '../../src/postgres/client.js';
+import { settleAttempts } from '../../src/postgres/deliveries.js';
+import { recordEvents } from '../../src/postgres/events.js';
+import { freshStores } from '../setup/freshStores.js';
+import type { Client } from '../support/client.js';
+import { isSigned, type Received, type Receiver, register, startReceiver } from '../support/receiver.js';
+import { startService } from '../support/service.js';
+import type { TestStores } from '../support/stores.js';
+import { until } from '../support/wait.js';
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+
+let stores: TestStores;
+let client: Client & { stop(): Promise<void> };
+let sql: Sql;
+let books: postgres.Sql;
+let nowMs = Date.now();
+
+beforeAll(async () => {
+  stores = await freshStores();
+  client = await startService(stores, {}, { now: () => nowMs });
+  sql = connectPostgres(stores.databaseUrl, { max: 4, name: 'test', onError: () => {} });
+  books = postgres(stores.databaseUrl, { max: 2, onnotice: () => {} });
+});
+afterAll(async () => {
+  await Promise.all([sql.end(), books.end()]);
+  await client.stop();
+  await stores.drop();
+});
+
+async function receiver(): Promise<Receiver> {
+  const started = await startReceiver();
+  onTestFinished(() => started.close());
+  return started;
+}
+
+const keyEvent = (partnerId: number, keyId: number) =>
+  ({
+    event: 'api_key.expiring',
+    partnerId,
+    createdAt: new Date(),
+    data: { keyId, name: null, expiresAt: new Date().toISOString(), daysLeft: 7 },
+  }) as const;
+const record = (partnerId: number, ...keyIds: number[]): Promise<number> =>
+  sql.begin((tx) =>
+    recordEvents(
+      tx,
+      keyIds.map((keyId) => keyEvent(partnerId, keyId)),
+    ),
+  );
+
+/** Whether the service's own signature and one of those of Standard Webhooks are of a secret; its times are of a given clock. */
+const standardOnly = (request: Received, secret: string): boolean => {
+  const { 'webhook-signature': signatures = '' } = request.headers;
+  // The library refuses a time that is not now: each signature is checked by itself, at the time that it was made.
+  return signatures.split(' ').some((one) => one === standardOf(request, secret));
+};
+
+test('a rotated secret signs beside the new one for 24 hours, and only the newest two do', async () => {
+  const to = await receiver();
+  const { key, partnerId } = await client.newPartner();
+  const { id, secret: first } = await register(client, key, to.url(), ['api_key.expiring']);
+  const rotate = async (): Promise<string> => {
+    const answer = await client.partner<{ secret: string; previousSecretExpiresAt: string }>(
+      'POST',
+      `/webhooks/${id}/rotate-secret`,
+      key,
+    );
+    expect(answer.status).toBe(200);
+    expect(Date.parse(answer.body.previousSecretExpiresAt)).toBe(nowMs + DAY_MS);
+    return answer.body.secret;
+  };
+  const next = async (): Promise<Received> => {
+    const before = to.received.length;
+    await record(partnerId, before);
+    await until(() => to.received.length === before + 1, 'it is delivered');
+    return to.received.at(-1)!;
+  };
+  const signers = (request: Received, secrets: readonly string[]): boolean[] =>
+    secrets.map((secret) => standardOnly(request, secret));
+  const alone = await next();
+  expect(isSigned(alone, first)).toBe(true);
+  expect(alone.headers['webhook-signature']).not.toContain(' ');
+  const second = await rotate();
+  expect(signers(await next(), [first, second])).toEqual([true, true]);
+  nowMs += 23 * HOUR_MS;
+  const both = await next();
+  expect(signers(both, [first, second])).toEqual([true, true]);
+  expect(both.headers['x-spindle-signature']).toBe(bodySignature(second, both.bytes));
+  nowMs += HOUR_MS;
+  expect(signers(await next(), [first, second])).toEqual([false, true]);
+  const third = await rotate();
+  const fourth = await rotate();
+  expect(signers(await next(), [second, third, fourth])).toEqual([false, true, true]);
+});
+
+test('a webhook is changed, tested and sent to again; one that is inactive gets nothing until it is active', async () => {
+  const [one, two] = [await receiver(), await receiver()];
+  const { key, partnerId } = await client.newPartner();
+  const { id } = await register(client, key, one.url(), ['spin.large_win']);
+  const tested = await client.partner('POST', `/webhooks/${id}/test`, key, { event: 'block.low_reserve' });
+  expect(tested.status).toBe(202);
+  await until(() => one.received.length === 1, 'the test arrives');
+  expect(one.received[0]!.event).toMatchObject({
+    id: tested.body.eventId,
+    event: 'block.low_reserve',
+    test: true,
+  });
+  const changed = await client.partner('PATCH', `/webhooks/${id}`, key, {
+    url: two.url(),
+    events: ['api_key.expiring'],
+    isActive: false,
+  });
+  expect(changed).toMatchObject({ status: 200, body: { id, url: two.url(), isActive: false } });
+  expect(await record(partnerId, 1)).toBe(0);
+  const refused = await client.partner('POST', `/webhooks/${id}/test`, key, { event: 'block.low_reserve' });
+  expect(refused).toMatchObject({ status: 400, body: { errorCode: 'KS-4101' } });
+  await client.partner('PATCH', `/webhooks/${id}`, key, { isActive: true });
+  expect(await record(partnerId, 2)).toBe(1);
+  await until(() => two.received.length === 1, 'the event arrives at the new URL');
+  const deliveryId = two.received[0]!.headers['x-spindle-delivery-id']!;
+  const path = `/webhooks/${id}/deliveries/${deliveryId}/resend`;
+  await until(async () => {
+    const [row] =
+      await books`SELECT 1 FROM deliveries WHERE delivery_id = ${deliveryId} AND status = 'delivered'`;
+    return row !== undefined;
+  }, 'it is written down');
+  expect(await client.partner('POST', path, key)).toMatchObject({ status: 202, body: { resent: 1 } });
+  await until(() => two.received.length === 2, 'it arrives again');
+  expect(two.received[1]!.event.id).toBe(two.received[0]!.event.id);
+  // Nobody else may do any of it.
+  const other = await client.newPartner();
+  for (const [method, wrong, body] of [
+    ['POST', path, undefined],
+    ['POST', `/webhooks/${id}/rotate-secret`, undefined],
+    ['POST', `/webhooks/${id}/test`, { event: 'spin.large_win' }],
+    ['PATCH', `/webhooks/${id}`, {}],
+  ] as const) {
+    expect((await client.partner(method, wrong, other.key, body)).body.errorCode).toBe('KS-4207');
+    const missing = wrong.replace(`/webhooks/${id}`, '/webhooks/2000000000');
+    expect((await client.partner(method, missing, other.key, body)).body.errorCode).toBe('KS-4206');
+  }
+});
+
+test('bad changes and tests get all their faults, and change nothing', async () => {
+  const to = await receiver();
+  const { key } = await client.newPartner();
+  const { id } = await register(client, key, to.url());
+  const path = `/webhooks/${id}`;
+  for (const [method, at, body, errorCode] of [
+    ['PATCH', path, { url: 'x' }, 'KS-4106'],
+    ['PATCH', path, { url: 'https://127.1/' }, 'KS-4217'],
+    ['PATCH', path, { events: ['api.version.deprecated'] }, 'KS-4107'],
+    ['PATCH', path, { isActive: 'no' }, 'KS-4101'],
+    ['PATCH', path, [], 'KS-4101'],
+    ['POST', `${path}/test`, {}, 'KS-4102'],
+    ['POST', `${path}/test`, { event: 'no.such' }, 'KS-4101'],
+    ['POST', `${path}/deliveries/dlv_1/resend`, undefined, 'KS-4215'],
+    ['GET', '/events?after=x', undefined, 'KS-4101'],
+    ['GET', `/events?after=evt_${'0'.repeat(32)}`, undefined, 'KS-4101'],
+    ['GET', '/events?limit=101', undefined, 'KS-4101'],
+  ] as const) {
+    const answer = await client.partner(method, at, key, body);
+    expect([at, answer.body.errorCode]).toEqual([at, errorCode]);
+  }
+  const { body } = await client.partner<{ webhooks: object[] }>('GET', '/webhooks', key);
+  expect(body.webhooks).toMatchObject([{ id, url: to.url(), events: ['spin.large_win'], isActive: true }]);
+  expect(to.received).toEqual([]);
+});
+
+test('the feed neither skips nor repeats while events are written, in whatever order their transactions end', async () => {
+  const { key, partnerId } = await client.newPartner();
+  const seen: number[] = [];
+  let after: string | undefined;
+  const read = async (): Promise<void> => {
+    const query = after === undefined ? '?limit=7' : `?limit=7&after=${after}`;
+    const { body } = await client.partner<{
+      events: { id: string; data: { keyId: number } }[];
+      nextCursor: unknown;
+    }>('GET', `/events${query}`, key);
+    seen.push(...body.events.map(({ data }) => data.keyId));
+    after = body.events.at(-1)?.id ?? after;
+    if (body.nextCursor !== null) await read();
+  };
+  let finish: () => void = () => {};
+  const held = new Promise<void>((resolve) => {
+    finish = resolve;
+  });
+  let isWritten = false;
+  // Written first and committed last.
+  const slow = sql.begin(async (tx) => {
+    await recordEvents(tx, [keyEvent(partnerId, 1)]);
+    isWritten = true;
+    await held;
+  });
+  await until(() => isWritten, 'the slow transaction has written');
+  await record(partnerId, 2, 3);
+  await read();
+  expect(seen).toEqual([]);
+  finish();
+  await slow;
+  const writing = Promise.all(Array.from({ length: 40 }, (_, i) => record(partnerId, 100 + i)));
+  await until(async () => {
+    await read();
+    return seen.length >= 43;
+  }, 'everything is read');
+  await writing;
+  await read();
+  expect(new Set(seen).size).toBe(43);
+  expect(seen).toHaveLength(43);
+  expect(seen.slice(0, 3).sort()).toEqual([1, 2, 3]);
+});
+
+test('a webhook that has failed for five days is set inactive once, and its partner is told; a success begins anew', async () => {
+  const { key, partnerId } = await client.newPartner({ contactEmail: 'one@partner.example' });
+  const { id } = await register(client, key, 'http://localhost:1/', ['api_key.expiring']);
+  await client.partner('PATCH', `/webhooks/${id}`, key, { isActive: false });
+  await client.partner('PATCH', `/webhooks/${id}`, key, { events: ['spin.large_win'], isActive: true });
+  const [event] = await books<{ event_id: string }[]>`
+    INSERT INTO events (event_id, partner_id, event, body, created_at)
+    VALUES (${`evt_${'1'.repeat(32)}`}, ${partnerId}, 'spin.large_win', '{}', now()) RETURNING event_id`;
+  let attempts = 0;
+  /** What became of an attempt so many days after the first one. */
+  const attempt = async (day: number, isDelivered: boolean): Promise<boolean> => {
+    const deliveryId = `dlv_${String(++attempts).padStart(32, '0')}`;
+    await books`
+      INSERT INTO deliveries (delivery_id, webhook_id, event_id, max_attempts, next_attempt_at)
+      VALUES (${deliveryId}, ${id}, ${event!.event_id}, 5, now() + interval '1 day')`;
+    const result = { deliveryId, attempt: 1, isDelivered, responseStatus: 500, error: null };
+    await settleAttempts(sql, [{ ...result, atMs: Date.now() + day * DAY_MS }], [DAY_MS]);
+    const [row] = await books<
+      { is_active: boolean }[]
+    >`SELECT is_active FROM webhooks WHERE webhook_id = ${id}`;
+    return row!.is_active;
+  };
+  expect([await attempt(0, false), await attempt(4.9, false), await attempt(4.95, true)]).toEqual([
+    true,
+    true,
+    true,
+  ]);
+  expect([await attempt(5, false), await attempt(9.9, false)]).toEqual([true, true]);
+  expect([await attempt(10.1, false), await attempt(10.2, false)]).toEqual([false, false]);
+  const told = await books<{ recipient: string }[]>`
+    SELECT recipient FROM deliveries JOIN events USING (event_id)
+    WHERE event = 'webhook.deactivated' AND partner_id = ${partnerId}`;
+  expect(told).toMatchObject([{ recipient: 'one@partner.example' }]);
+});
+
+/** The Standard Webhooks signature of a delivery, at the time that its header has. */
+const standardOf = ({ headers, bytes }: Received, secret: string): string =>
+  standardSignature(secret, {
+    id: headers['webhook-id']!,
+    timestampSeconds: Number(headers['webhook-timestamp']),
+    body: bytes,
+  });
