@@ -11,7 +11,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The versions of the partner API, and which partners use them */
+        /**
+         * The versions of the partner API, and which partners use them
+         * @description Shows when each version of the partner API ends and which partners still used it.
+         */
         get: operations["listApiVersions"];
         put?: never;
         post?: never;
@@ -48,7 +51,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What was changed, by whom, newest first */
+        /**
+         * What was changed, by whom, newest first
+         * @description Lists the changes with who, when, what, before and after, the newest first.
+         */
         get: operations["listAuditLog"];
         put?: never;
         post?: never;
@@ -67,7 +73,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Send a delivery again, whatever became of it */
+        /**
+         * Send a delivery again, whatever became of it
+         * @description The delivery starts again with 5 attempts, also where it had been delivered.
+         */
         post: operations["resendDelivery"];
         delete?: never;
         options?: never;
@@ -82,14 +91,20 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A game with its queue and its totals */
+        /**
+         * A game with its queue and its totals
+         * @description Shows how many outcomes are ready and what the ledger has of the game: spins, wagers, payouts and the return to player so far.
+         */
         get: operations["getGame"];
         put?: never;
         post?: never;
         delete?: never;
         options?: never;
         head?: never;
-        /** Suspend a game, or make it active again */
+        /**
+         * Suspend a game, or make it active again
+         * @description A suspended game refuses spins with KS-4202; a repeated `requestId` still gets its original answer. In force on every front end within a second.
+         */
         patch: operations["updateGame"];
         trace?: never;
     };
@@ -102,7 +117,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Make outcome blocks now, beyond what demand calls for */
+        /**
+         * Make outcome blocks now, beyond what demand calls for
+         * @description Blocks are made on demand anyway. Use this before an event that will bring many spins.
+         */
         post: operations["makeBlocks"];
         delete?: never;
         options?: never;
@@ -123,7 +141,10 @@ export interface paths {
         delete?: never;
         options?: never;
         head?: never;
-        /** Retire a PAR sheet: no further game can be registered on it */
+        /**
+         * Retire a PAR sheet: no further game can be registered on it
+         * @description No further game can be registered on a retired sheet. Games that use it go on.
+         */
         patch: operations["updateParSheet"];
         trace?: never;
     };
@@ -134,10 +155,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List the partners */
+        /**
+         * List the partners
+         * @description Lists all partners with their settings, the deactivated ones too.
+         */
         get: operations["listPartners"];
         put?: never;
-        /** Create a partner */
+        /**
+         * Create a partner
+         * @description Opens an account. Whether it is sandbox or production never changes. Settings that are not sent have their defaults.
+         */
         post: operations["createPartner"];
         delete?: never;
         options?: never;
@@ -152,14 +179,20 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A partner with its settings */
+        /**
+         * A partner with its settings
+         * @description Returns one partner with its settings.
+         */
         get: operations["getPartner"];
         put?: never;
         post?: never;
         delete?: never;
         options?: never;
         head?: never;
-        /** Change a partner's settings, or deactivate it */
+        /**
+         * Change a partner's settings, or deactivate it
+         * @description Members that are not sent keep their values. Limits and `isActive` are in force on every front end within a second.
+         */
         patch: operations["updatePartner"];
         trace?: never;
     };
@@ -170,10 +203,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List a partner's keys, without their secrets */
+        /**
+         * List a partner's keys, without their secrets
+         * @description Lists the keys of a partner without their secrets, the revoked and expired ones too.
+         */
         get: operations["listKeys"];
         put?: never;
-        /** Issue an API key; it is shown this once */
+        /**
+         * Issue an API key; it is shown this once
+         * @description The answer shows the key, of which the service keeps only the SHA-256.
+         */
         post: operations["issueKey"];
         delete?: never;
         options?: never;
@@ -191,7 +230,10 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** Revoke an API key */
+        /**
+         * Revoke an API key
+         * @description A revoked key is refused with KS-4003 on every front end within a second, for ever.
+         */
         delete: operations["revokeKey"];
         options?: never;
         head?: never;
@@ -211,7 +253,10 @@ export interface paths {
         delete?: never;
         options?: never;
         head?: never;
-        /** Block a player, or let it play again */
+        /**
+         * Block a player, or let it play again
+         * @description A blocked player's spins are refused with KS-4115; a repeated `requestId` still gets its original answer. The change is in the audit log.
+         */
         patch: operations["updatePlayer"];
         trace?: never;
     };
@@ -224,7 +269,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Adjust a player's balance, once for each requestId; a player that is not known is made */
+        /**
+         * Adjust a player's balance, once for each requestId; a player that is not known is made
+         * @description Books an amount to a player as a ledger entry of its own. The same `requestId` books once and gets the same answer, without end. With `balanceMode: "enforce"` the balance can not fall below 0 (KS-4225).
+         */
         post: operations["adjustBalance"];
         delete?: never;
         options?: never;
@@ -241,7 +289,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Make a raffle from a certified prize table; its pool is sealed within seconds */
+        /**
+         * Make a raffle from a certified prize table; its pool is sealed within seconds
+         * @description Makes a raffle of a certified prize table. Tickets without a prize fill the pool up to `poolSize`. The status is `SEALING` until the order of the tickets is sealed, then `ACTIVE`, and `CLOSED` after the last ticket.
+         */
         post: operations["createRaffle"];
         delete?: never;
         options?: never;
@@ -258,7 +309,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Make the report of a day now, or a new revision of it; PENDING where not all of the day is in the ledger yet */
+        /**
+         * Make the report of a day now, or a new revision of it; PENDING where not all of the day is in the ledger yet
+         * @description Makes the report of a UTC day now, or a new revision of it. Reports are made every night without this call; after a dispute it issues the revision that answers it.
+         */
         post: operations["makeSettlement"];
         delete?: never;
         options?: never;
@@ -275,7 +329,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Send all deliveries again that have failed since a time */
+        /**
+         * Send all deliveries again that have failed since a time
+         * @description For the time after an outage of a receiver: deliveries of all partners that have failed.
+         */
         post: operations["resendFailed"];
         delete?: never;
         options?: never;
@@ -306,33 +363,30 @@ export interface components {
             name: string | null;
             /** Format: date-time */
             createdAt: string;
+            /** Format: date-time */
             expiresAt: string | null;
-            /** @enum {string} */
-            status: "active" | "revoked" | "expired";
+            status: components["schemas"]["KeyStatus"];
+            /** Format: date-time */
             lastUsedAt: string | null;
         };
         ApiVersion: {
             version: string;
-            /** @enum {string} */
-            status: "ACTIVE" | "DEPRECATED" | "SUNSET";
+            status: components["schemas"]["ApiVersionStatus"];
+            /** Format: date-time */
             deprecatedAt: string | null;
+            /** Format: date-time */
             sunsetAt: string | null;
             successor: string | null;
             migrationUrl: string | null;
         };
         ApiVersionList: {
-            versions: {
-                version: string;
-                /** @enum {string} */
-                status: "ACTIVE" | "DEPRECATED" | "SUNSET";
-                deprecatedAt: string | null;
-                sunsetAt: string | null;
-                successor: string | null;
-                migrationUrl: string | null;
-                /** @description Partners that have used it, the latest first */
-                partners: components["schemas"]["ApiVersionUse"][];
-            }[];
+            versions: components["schemas"]["ListedApiVersion"][];
         };
+        /**
+         * @description SUNSET: it answers 410
+         * @enum {string}
+         */
+        ApiVersionStatus: "ACTIVE" | "DEPRECATED" | "SUNSET";
         ApiVersionUse: {
             partnerId: number;
             slug: string;
@@ -357,6 +411,11 @@ export interface components {
             limit: number;
             total: number;
         };
+        /**
+         * @description enforce: a wager above the balance is refused; track: the balance is only recorded
+         * @enum {string}
+         */
+        BalanceMode: "track" | "enforce";
         BlocksAccepted: {
             gameConfigId: number;
             requested: number;
@@ -369,7 +428,9 @@ export interface components {
             sunsetAt: string;
             /** @description RFC 3339 time, not in the past; now by default */
             deprecatedAt?: string;
+            /** @description Version that takes its place */
             successor?: string | null;
+            /** @description A page that says how to move */
             migrationUrl?: string | null;
         };
         /** @enum {string} */
@@ -389,8 +450,7 @@ export interface components {
             details?: components["schemas"]["ErrorDetail"][];
         };
         GamePatch: {
-            /** @enum {string} */
-            status: "ACTIVE" | "SUSPENDED";
+            status: components["schemas"]["SettableGameStatus"];
         };
         GameQueue: {
             readyBlocks: number;
@@ -403,6 +463,7 @@ export interface components {
             wageredUsd: number;
             /** @description Sum of payouts in the ledger */
             paidOutUsd: number;
+            /** @description Null before the first spin */
             actualRtp: number | null;
         };
         IssuedKey: {
@@ -410,6 +471,7 @@ export interface components {
             name: string | null;
             /** Format: date-time */
             createdAt: string;
+            /** Format: date-time */
             expiresAt: string | null;
             /** @description Shown this once */
             apiKey: string;
@@ -417,18 +479,34 @@ export interface components {
         KeyBody: {
             /** @description What the key is for */
             name?: string;
+            /** @description RFC 3339 time in the future; null: never */
             expiresAt?: string | null;
         };
         KeyList: {
             keys: components["schemas"]["ApiKey"][];
+        };
+        /** @enum {string} */
+        KeyStatus: "active" | "revoked" | "expired";
+        ListedApiVersion: {
+            version: string;
+            status: components["schemas"]["ApiVersionStatus"];
+            /** Format: date-time */
+            deprecatedAt: string | null;
+            /** Format: date-time */
+            sunsetAt: string | null;
+            successor: string | null;
+            migrationUrl: string | null;
+            /** @description Partners that have used it, the latest first */
+            partners: components["schemas"]["ApiVersionUse"][];
         };
         OperatorGame: {
             /** @description The gameId of spins */
             gameConfigId: number;
             displayName: string;
             configName: string;
+            /** @description Kind of game. May get further values */
             gameType: string;
-            /** @description ACTIVE or SUSPENDED; a raffle may be SEALING or CLOSED, too; may get further values */
+            /** @description ACTIVE: it can be spun. SEALING and CLOSED: before the first and after the last ticket of a raffle. May get further values */
             status: string;
             parSheetId: number | null;
             /** @description Equal to the fixed wager */
@@ -439,6 +517,7 @@ export interface components {
             wagerIncrementUsd: number;
             /** @description Of a raffle: tickets in all */
             poolSize?: number;
+            /** @description Of a raffle: seals its pool; null until it is sealed */
             poolCommitment?: string | null;
             partnerId: number;
             /** @description Of a raffle: tickets that are not booked as sold */
@@ -472,8 +551,8 @@ export interface components {
             apiRateLimit?: number;
             /** @description A player's first balance */
             openingBalanceUsd?: number;
-            /** @enum {string} */
-            balanceMode?: "track" | "enforce";
+            balanceMode?: components["schemas"]["BalanceMode"];
+            /** @description What the operator covers; null: no bound */
             fundingUsd?: number | null;
             largeWinThresholdUsd?: number;
             minReadyBlocks?: number;
@@ -492,8 +571,8 @@ export interface components {
             apiRateLimit?: number;
             /** @description A player's first balance */
             openingBalanceUsd?: number;
-            /** @enum {string} */
-            balanceMode?: "track" | "enforce";
+            balanceMode?: components["schemas"]["BalanceMode"];
+            /** @description What the operator covers; null: no bound */
             fundingUsd?: number | null;
             largeWinThresholdUsd?: number;
             minReadyBlocks?: number;
@@ -513,29 +592,26 @@ export interface components {
             apiRateLimit: number;
             /** @description A player's first balance */
             openingBalanceUsd: number;
-            /** @enum {string} */
-            balanceMode: "track" | "enforce";
+            balanceMode: components["schemas"]["BalanceMode"];
+            /** @description What the operator covers; null: no bound */
             fundingUsd: number | null;
             largeWinThresholdUsd: number;
             minReadyBlocks: number;
             contactEmail: string | null;
         };
+        /**
+         * @description BLOCKED: its spins are refused
+         * @enum {string}
+         */
+        PlayerStatus: "ACTIVE" | "BLOCKED";
         PlayerStatusBody: {
-            /**
-             * @description BLOCKED: its spins are refused
-             * @enum {string}
-             */
-            status: "ACTIVE" | "BLOCKED";
+            status: components["schemas"]["PlayerStatus"];
             /** @description Kept in the audit log */
             reason: string;
         };
         PlayerStatusResponse: {
             playerId: string;
-            /**
-             * @description BLOCKED: its spins are refused
-             * @enum {string}
-             */
-            status: "ACTIVE" | "BLOCKED";
+            status: components["schemas"]["PlayerStatus"];
         };
         RaffleBody: {
             /** @description Name shown to players */
@@ -563,8 +639,9 @@ export interface components {
             gameConfigId: number;
             displayName: string;
             configName: string;
+            /** @description Kind of game. May get further values */
             gameType: string;
-            /** @description ACTIVE or SUSPENDED; a raffle may be SEALING or CLOSED, too; may get further values */
+            /** @description ACTIVE: it can be spun. SEALING and CLOSED: before the first and after the last ticket of a raffle. May get further values */
             status: string;
             parSheetId: number | null;
             /** @description Equal to the fixed wager */
@@ -575,12 +652,18 @@ export interface components {
             wagerIncrementUsd: number;
             /** @description Of a raffle: tickets in all */
             poolSize?: number;
+            /** @description Of a raffle: seals its pool; null until it is sealed */
             poolCommitment?: string | null;
             partnerId: number;
             /** @description What a ticket costs */
             ticketPriceUsd: number;
             ticketsRemaining: number;
         };
+        /**
+         * @description PENDING: made before all of the day was in the ledger, of what was booked up to ledgerTo; the complete report follows as a revision of its own, also where this one was acknowledged or disputed
+         * @enum {string}
+         */
+        ReportStatus: "PENDING" | "GENERATED" | "ACKNOWLEDGED" | "DISPUTED";
         ResendBody: {
             /** @description RFC 3339 time: deliveries that have failed since are sent again */
             since: string;
@@ -589,6 +672,8 @@ export interface components {
             /** @description Deliveries that are sent again */
             resent: number;
         };
+        /** @enum {string} */
+        SettableGameStatus: "ACTIVE" | "SUSPENDED";
         SettlementGame: {
             gameConfigId: number;
             configName: string;
@@ -601,18 +686,16 @@ export interface components {
             paidOutUsd: number;
             /** @description Wagered − paid out */
             ggrUsd: number;
+            /** @description Paid out / wagered, rounded half up to 6 decimals; null where nothing was wagered */
             actualRtp: number | null;
+            /** @description As the game's PAR sheet has it; of a raffle what its whole pool pays of what it takes, rounded likewise */
             certifiedRtp: number | null;
         };
         /** @description Amounts are exact, with at most 6 decimals */
         SettlementReport: {
             /** @description UTC day, YYYY-MM-DD */
             reportDate: string;
-            /**
-             * @description PENDING: made before all of the day was in the ledger, of what was booked up to ledgerTo; the complete report follows as a revision of its own, also where this one was acknowledged or disputed
-             * @enum {string}
-             */
-            reportStatus: "PENDING" | "GENERATED" | "ACKNOWLEDGED" | "DISPUTED";
+            reportStatus: components["schemas"]["ReportStatus"];
             /** @description From 1; what a revision says never changes */
             revision: number;
             totalSpins: number;
@@ -634,6 +717,7 @@ export interface components {
             ledgerFrom: string;
             /** @description The report covers the partner's ledger entries with ids from ledgerFrom up to, and without, this one: the first of the next day, or while PENDING the one after the last that was booked */
             ledgerTo: string;
+            /** @description integrityHash of the partner's report before: of the newest day before this one that had a report when this was made, its newest revision; null for the first */
             previousHash: string | null;
             /** @description SHA-256 of the canonical JSON (RFC 8785) of this object without integrityHash, reportStatus, acknowledgedAt, disputedAt and disputeReason */
             integrityHash: string;
@@ -654,10 +738,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": components["schemas"]["ErrorResponse"] & {
-                    /** @enum {unknown} */
-                    errorCode?: "KS-4101";
-                };
+                "application/json": components["schemas"]["ErrorResponse"];
             };
         };
         /** @description KS-4108: A game with this configName exists already */
@@ -667,10 +748,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": components["schemas"]["ErrorResponse"] & {
-                    /** @enum {unknown} */
-                    errorCode?: "KS-4108";
-                };
+                "application/json": components["schemas"]["ErrorResponse"];
             };
         };
         /** @description KS-4201: The game is not found */
@@ -680,10 +758,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": components["schemas"]["ErrorResponse"] & {
-                    /** @enum {unknown} */
-                    errorCode?: "KS-4201";
-                };
+                "application/json": components["schemas"]["ErrorResponse"];
             };
         };
         /** @description KS-5005: The game could not be registered */
@@ -693,10 +768,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": components["schemas"]["ErrorResponse"] & {
-                    /** @enum {unknown} */
-                    errorCode?: "KS-5005";
-                };
+                "application/json": components["schemas"]["ErrorResponse"];
             };
         };
         /** @description KS-5001: Internal server error */
@@ -706,10 +778,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": components["schemas"]["ErrorResponse"] & {
-                    /** @enum {unknown} */
-                    errorCode?: "KS-5001";
-                };
+                "application/json": components["schemas"]["ErrorResponse"];
             };
         };
         /** @description KS-4213: The API key does not belong to this partner */
@@ -719,10 +788,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": components["schemas"]["ErrorResponse"] & {
-                    /** @enum {unknown} */
-                    errorCode?: "KS-4213";
-                };
+                "application/json": components["schemas"]["ErrorResponse"];
             };
         };
         /** @description KS-5008: The API key could not be issued */
@@ -732,10 +798,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": components["schemas"]["ErrorResponse"] & {
-                    /** @enum {unknown} */
-                    errorCode?: "KS-5008";
-                };
+                "application/json": components["schemas"]["ErrorResponse"];
             };
         };
         /** @description KS-4215: The resource is not found */
@@ -745,10 +808,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": components["schemas"]["ErrorResponse"] & {
-                    /** @enum {unknown} */
-                    errorCode?: "KS-4215";
-                };
+                "application/json": components["schemas"]["ErrorResponse"];
             };
         };
         /** @description KS-4205: The PAR sheet is not found */
@@ -758,10 +818,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": components["schemas"]["ErrorResponse"] & {
-                    /** @enum {unknown} */
-                    errorCode?: "KS-4205";
-                };
+                "application/json": components["schemas"]["ErrorResponse"];
             };
         };
         /** @description KS-5007: The partner could not be created */
@@ -771,10 +828,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": components["schemas"]["ErrorResponse"] & {
-                    /** @enum {unknown} */
-                    errorCode?: "KS-5007";
-                };
+                "application/json": components["schemas"]["ErrorResponse"];
             };
         };
         /** @description KS-4210: The partner is deactivated */
@@ -784,10 +838,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": components["schemas"]["ErrorResponse"] & {
-                    /** @enum {unknown} */
-                    errorCode?: "KS-4210";
-                };
+                "application/json": components["schemas"]["ErrorResponse"];
             };
         };
         /** @description KS-4209: The partner is not found */
@@ -797,10 +848,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": components["schemas"]["ErrorResponse"] & {
-                    /** @enum {unknown} */
-                    errorCode?: "KS-4209";
-                };
+                "application/json": components["schemas"]["ErrorResponse"];
             };
         };
         /**
@@ -814,10 +862,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": components["schemas"]["ErrorResponse"] & {
-                    /** @enum {unknown} */
-                    errorCode?: "KS-4209" | "KS-4212";
-                };
+                "application/json": components["schemas"]["ErrorResponse"];
             };
         };
         /**
@@ -831,10 +876,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": components["schemas"]["ErrorResponse"] & {
-                    /** @enum {unknown} */
-                    errorCode?: "KS-4204" | "KS-4209";
-                };
+                "application/json": components["schemas"]["ErrorResponse"];
             };
         };
         /** @description KS-4218: The raffle is closed; all tickets are sold */
@@ -844,10 +886,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": components["schemas"]["ErrorResponse"] & {
-                    /** @enum {unknown} */
-                    errorCode?: "KS-4218";
-                };
+                "application/json": components["schemas"]["ErrorResponse"];
             };
         };
         /** @description KS-5009: The settlement report could not be generated */
@@ -857,10 +896,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": components["schemas"]["ErrorResponse"] & {
-                    /** @enum {unknown} */
-                    errorCode?: "KS-5009";
-                };
+                "application/json": components["schemas"]["ErrorResponse"];
             };
         };
         /** @description KS-4304: The status of the settlement report does not allow this action */
@@ -870,10 +906,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": components["schemas"]["ErrorResponse"] & {
-                    /** @enum {unknown} */
-                    errorCode?: "KS-4304";
-                };
+                "application/json": components["schemas"]["ErrorResponse"];
             };
         };
         /** @description KS-4211: A partner with this slug exists already */
@@ -883,10 +916,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": components["schemas"]["ErrorResponse"] & {
-                    /** @enum {unknown} */
-                    errorCode?: "KS-4211";
-                };
+                "application/json": components["schemas"]["ErrorResponse"];
             };
         };
         /**
@@ -900,10 +930,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": components["schemas"]["ErrorResponse"] & {
-                    /** @enum {unknown} */
-                    errorCode?: "KS-4110" | "KS-4111";
-                };
+                "application/json": components["schemas"]["ErrorResponse"];
             };
         };
         /** @description KS-4293: Too many failed authentications from this address */
@@ -914,10 +941,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": components["schemas"]["ErrorResponse"] & {
-                    /** @enum {unknown} */
-                    errorCode?: "KS-4293";
-                };
+                "application/json": components["schemas"]["ErrorResponse"];
             };
         };
         /**
@@ -931,10 +955,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": components["schemas"]["ErrorResponse"] & {
-                    /** @enum {unknown} */
-                    errorCode?: "KS-4001" | "KS-4002";
-                };
+                "application/json": components["schemas"]["ErrorResponse"];
             };
         };
         /** @description KS-5002: The service is unavailable for the moment */
@@ -945,10 +966,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": components["schemas"]["ErrorResponse"] & {
-                    /** @enum {unknown} */
-                    errorCode?: "KS-5002";
-                };
+                "application/json": components["schemas"]["ErrorResponse"];
             };
         };
         /** @description KS-4112: The interface_version is not supported; send a semver version with major 1 */
@@ -958,57 +976,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": components["schemas"]["ErrorResponse"] & {
-                    /** @enum {unknown} */
-                    errorCode?: "KS-4112";
-                };
-            };
-        };
-        /** @description KS-4101: The request is not valid */
-        validationFailed: {
-            headers: {
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["ErrorResponse"] & {
-                    /** @enum {unknown} */
-                    errorCode?: "KS-4101";
-                };
-            };
-        };
-        /**
-         * @description KS-4101: The request is not valid
-         *
-         *     KS-4102: A required field is missing
-         */
-        validationFailedOrFieldMissing: {
-            headers: {
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["ErrorResponse"] & {
-                    /** @enum {unknown} */
-                    errorCode?: "KS-4101" | "KS-4102";
-                };
-            };
-        };
-        /**
-         * @description KS-4101: The request is not valid
-         *
-         *     KS-4105: The date is not valid; use YYYY-MM-DD
-         */
-        validationFailedOrInvalidDate: {
-            headers: {
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["ErrorResponse"] & {
-                    /** @enum {unknown} */
-                    errorCode?: "KS-4101" | "KS-4105";
-                };
+                "application/json": components["schemas"]["ErrorResponse"];
             };
         };
         /**
@@ -1022,10 +990,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": components["schemas"]["ErrorResponse"] & {
-                    /** @enum {unknown} */
-                    errorCode?: "KS-4206" | "KS-4215";
-                };
+                "application/json": components["schemas"]["ErrorResponse"];
             };
         };
     };
@@ -1057,6 +1022,28 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "versions": [
+                     *         {
+                     *           "version": "v1",
+                     *           "status": "DEPRECATED",
+                     *           "deprecatedAt": "2026-11-22T04:14:04.632Z",
+                     *           "sunsetAt": "2028-01-01T00:00:00.000Z",
+                     *           "successor": "v2",
+                     *           "migrationUrl": "https://docs.acme.example/v2",
+                     *           "partners": [
+                     *             {
+                     *               "partnerId": 2,
+                     *               "slug": "acme",
+                     *               "lastUsedAt": "2026-11-22T04:14:01.783Z",
+                     *               "requests24h": 19
+                     *             }
+                     *           ]
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["ApiVersionList"];
                 };
             };
@@ -1079,6 +1066,13 @@ export interface operations {
         /** @description At most 65536 bytes */
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "sunsetAt": "2028-01-01T00:00:00Z",
+                 *       "successor": "v2",
+                 *       "migrationUrl": "https://docs.acme.example/v2"
+                 *     }
+                 */
                 "application/json": components["schemas"]["DeprecateBody"];
             };
         };
@@ -1090,10 +1084,33 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "version": "v1",
+                     *       "status": "DEPRECATED",
+                     *       "deprecatedAt": "2026-11-22T04:14:04.632Z",
+                     *       "sunsetAt": "2028-01-01T00:00:00.000Z",
+                     *       "successor": "v2",
+                     *       "migrationUrl": "https://docs.acme.example/v2"
+                     *     }
+                     */
                     "application/json": components["schemas"]["ApiVersion"];
                 };
             };
-            400: components["responses"]["validationFailedOrFieldMissing"];
+            /**
+             * @description KS-4101: The request is not valid
+             *
+             *     KS-4102: A required field is missing
+             */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
             401: components["responses"]["unauthorized"];
             404: components["responses"]["notFound"];
             413: components["responses"]["bodyTooLarge"];
@@ -1105,7 +1122,9 @@ export interface operations {
     listAuditLog: {
         parameters: {
             query?: {
+                /** @description Page, from 1 */
                 page?: number;
+                /** @description Items on a page */
                 limit?: number;
             };
             header?: never;
@@ -1121,10 +1140,41 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "entries": [
+                     *         {
+                     *           "auditId": 22,
+                     *           "at": "2026-11-22T04:14:04.600Z",
+                     *           "actor": "operator",
+                     *           "action": "key.revoke",
+                     *           "subject": "key:2",
+                     *           "before": {
+                     *             "revokedAt": null
+                     *           },
+                     *           "after": {
+                     *             "revokedAt": "2026-11-22T04:14:04.600Z"
+                     *           }
+                     *         }
+                     *       ],
+                     *       "page": 1,
+                     *       "limit": 20,
+                     *       "total": 22
+                     *     }
+                     */
                     "application/json": components["schemas"]["AuditLog"];
                 };
             };
-            400: components["responses"]["validationFailed"];
+            /** @description KS-4101: The request is not valid */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
             401: components["responses"]["unauthorized"];
             426: components["responses"]["unsupportedInterfaceVersion"];
             429: components["responses"]["tooManyFailedLogins"];
@@ -1150,10 +1200,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "resent": 1
+                     *     }
+                     */
                     "application/json": components["schemas"]["Resent"];
                 };
             };
-            400: components["responses"]["validationFailed"];
+            /** @description KS-4101: The request is not valid */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
             401: components["responses"]["unauthorized"];
             404: components["responses"]["webhookNotFoundOrNotFound"];
             426: components["responses"]["unsupportedInterfaceVersion"];
@@ -1180,10 +1244,44 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "gameConfigId": 3,
+                     *       "displayName": "Classic Three",
+                     *       "configName": "CLASSIC_THREE",
+                     *       "gameType": "slot",
+                     *       "status": "ACTIVE",
+                     *       "parSheetId": 2,
+                     *       "minWagerUsd": 0.25,
+                     *       "maxWagerUsd": 0.25,
+                     *       "wagerIncrementUsd": 0.25,
+                     *       "partnerId": 2,
+                     *       "queue": {
+                     *         "readyBlocks": 3,
+                     *         "outcomesReady": 6143,
+                     *         "consumed": 1
+                     *       },
+                     *       "totals": {
+                     *         "spins": 1,
+                     *         "wageredUsd": 0.25,
+                     *         "paidOutUsd": 0.5,
+                     *         "actualRtp": 2
+                     *       }
+                     *     }
+                     */
                     "application/json": components["schemas"]["OperatorGame"];
                 };
             };
-            400: components["responses"]["validationFailed"];
+            /** @description KS-4101: The request is not valid */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
             401: components["responses"]["unauthorized"];
             404: components["responses"]["gameNotFound"];
             426: components["responses"]["unsupportedInterfaceVersion"];
@@ -1204,6 +1302,11 @@ export interface operations {
         /** @description At most 65536 bytes */
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "status": "SUSPENDED"
+                 *     }
+                 */
                 "application/json": components["schemas"]["GamePatch"];
             };
         };
@@ -1215,10 +1318,48 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "gameConfigId": 3,
+                     *       "displayName": "Classic Three",
+                     *       "configName": "CLASSIC_THREE",
+                     *       "gameType": "slot",
+                     *       "status": "SUSPENDED",
+                     *       "parSheetId": 2,
+                     *       "minWagerUsd": 0.25,
+                     *       "maxWagerUsd": 0.25,
+                     *       "wagerIncrementUsd": 0.25,
+                     *       "partnerId": 2,
+                     *       "queue": {
+                     *         "readyBlocks": 3,
+                     *         "outcomesReady": 6143,
+                     *         "consumed": 1
+                     *       },
+                     *       "totals": {
+                     *         "spins": 1,
+                     *         "wageredUsd": 0.25,
+                     *         "paidOutUsd": 0.5,
+                     *         "actualRtp": 2
+                     *       }
+                     *     }
+                     */
                     "application/json": components["schemas"]["OperatorGame"];
                 };
             };
-            400: components["responses"]["validationFailedOrFieldMissing"];
+            /**
+             * @description KS-4101: The request is not valid
+             *
+             *     KS-4102: A required field is missing
+             */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
             401: components["responses"]["unauthorized"];
             404: components["responses"]["gameNotFound"];
             410: components["responses"]["raffleClosed"];
@@ -1241,6 +1382,11 @@ export interface operations {
         /** @description At most 65536 bytes */
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "count": 2
+                 *     }
+                 */
                 "application/json": components["schemas"]["BlocksBody"];
             };
         };
@@ -1252,10 +1398,29 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "gameConfigId": 3,
+                     *       "requested": 2
+                     *     }
+                     */
                     "application/json": components["schemas"]["BlocksAccepted"];
                 };
             };
-            400: components["responses"]["validationFailedOrFieldMissing"];
+            /**
+             * @description KS-4101: The request is not valid
+             *
+             *     KS-4102: A required field is missing
+             */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
             401: components["responses"]["unauthorized"];
             404: components["responses"]["gameNotFound"];
             413: components["responses"]["bodyTooLarge"];
@@ -1277,6 +1442,11 @@ export interface operations {
         /** @description At most 65536 bytes */
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "status": "RETIRED"
+                 *     }
+                 */
                 "application/json": components["schemas"]["ParSheetPatch"];
             };
         };
@@ -1288,10 +1458,36 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "parSheetId": 2,
+                     *       "gameTitle": "Coin Flip",
+                     *       "numReels": 1,
+                     *       "certifiedRtp": 0.9,
+                     *       "symbolCount": 2,
+                     *       "tierCount": 2,
+                     *       "combinationCount": 2,
+                     *       "partnerId": 2,
+                     *       "status": "RETIRED"
+                     *     }
+                     */
                     "application/json": components["schemas"]["OperatorParSheet"];
                 };
             };
-            400: components["responses"]["validationFailedOrFieldMissing"];
+            /**
+             * @description KS-4101: The request is not valid
+             *
+             *     KS-4102: A required field is missing
+             */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
             401: components["responses"]["unauthorized"];
             404: components["responses"]["parSheetNotFound"];
             413: components["responses"]["bodyTooLarge"];
@@ -1316,6 +1512,28 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "partners": [
+                     *         {
+                     *           "partnerId": 2,
+                     *           "slug": "acme",
+                     *           "name": "Acme Games",
+                     *           "environment": "sandbox",
+                     *           "isActive": true,
+                     *           "createdAt": "2026-11-22T04:13:56.258Z",
+                     *           "spinRateLimit": 300,
+                     *           "apiRateLimit": 600,
+                     *           "openingBalanceUsd": 1000,
+                     *           "balanceMode": "track",
+                     *           "fundingUsd": null,
+                     *           "largeWinThresholdUsd": 10,
+                     *           "minReadyBlocks": 2,
+                     *           "contactEmail": "games@acme.example"
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["PartnerList"];
                 };
             };
@@ -1335,6 +1553,15 @@ export interface operations {
         /** @description At most 65536 bytes */
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "slug": "acme",
+                 *       "name": "Acme Games",
+                 *       "environment": "sandbox",
+                 *       "contactEmail": "games@acme.example",
+                 *       "largeWinThresholdUsd": 10
+                 *     }
+                 */
                 "application/json": components["schemas"]["PartnerBody"];
             };
         };
@@ -1346,10 +1573,41 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "partnerId": 2,
+                     *       "slug": "acme",
+                     *       "name": "Acme Games",
+                     *       "environment": "sandbox",
+                     *       "isActive": true,
+                     *       "createdAt": "2026-11-22T04:13:56.258Z",
+                     *       "spinRateLimit": 300,
+                     *       "apiRateLimit": 600,
+                     *       "openingBalanceUsd": 1000,
+                     *       "balanceMode": "track",
+                     *       "fundingUsd": null,
+                     *       "largeWinThresholdUsd": 10,
+                     *       "minReadyBlocks": 2,
+                     *       "contactEmail": "games@acme.example"
+                     *     }
+                     */
                     "application/json": components["schemas"]["PartnerResponse"];
                 };
             };
-            400: components["responses"]["validationFailedOrFieldMissing"];
+            /**
+             * @description KS-4101: The request is not valid
+             *
+             *     KS-4102: A required field is missing
+             */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
             401: components["responses"]["unauthorized"];
             409: components["responses"]["slugTaken"];
             413: components["responses"]["bodyTooLarge"];
@@ -1377,10 +1635,37 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "partnerId": 2,
+                     *       "slug": "acme",
+                     *       "name": "Acme Games",
+                     *       "environment": "sandbox",
+                     *       "isActive": true,
+                     *       "createdAt": "2026-11-22T04:13:56.258Z",
+                     *       "spinRateLimit": 300,
+                     *       "apiRateLimit": 600,
+                     *       "openingBalanceUsd": 1000,
+                     *       "balanceMode": "track",
+                     *       "fundingUsd": null,
+                     *       "largeWinThresholdUsd": 10,
+                     *       "minReadyBlocks": 2,
+                     *       "contactEmail": "games@acme.example"
+                     *     }
+                     */
                     "application/json": components["schemas"]["PartnerResponse"];
                 };
             };
-            400: components["responses"]["validationFailed"];
+            /** @description KS-4101: The request is not valid */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
             401: components["responses"]["unauthorized"];
             404: components["responses"]["partnerNotFound"];
             426: components["responses"]["unsupportedInterfaceVersion"];
@@ -1401,6 +1686,11 @@ export interface operations {
         /** @description At most 65536 bytes */
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "spinRateLimit": 600
+                 *     }
+                 */
                 "application/json": components["schemas"]["PartnerPatch"];
             };
         };
@@ -1412,10 +1702,37 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "partnerId": 2,
+                     *       "slug": "acme",
+                     *       "name": "Acme Games",
+                     *       "environment": "sandbox",
+                     *       "isActive": true,
+                     *       "createdAt": "2026-11-22T04:13:56.258Z",
+                     *       "spinRateLimit": 600,
+                     *       "apiRateLimit": 600,
+                     *       "openingBalanceUsd": 1000,
+                     *       "balanceMode": "track",
+                     *       "fundingUsd": null,
+                     *       "largeWinThresholdUsd": 10,
+                     *       "minReadyBlocks": 2,
+                     *       "contactEmail": "games@acme.example"
+                     *     }
+                     */
                     "application/json": components["schemas"]["PartnerResponse"];
                 };
             };
-            400: components["responses"]["validationFailed"];
+            /** @description KS-4101: The request is not valid */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
             401: components["responses"]["unauthorized"];
             404: components["responses"]["partnerNotFound"];
             413: components["responses"]["bodyTooLarge"];
@@ -1443,10 +1760,33 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "keys": [
+                     *         {
+                     *           "keyId": 2,
+                     *           "name": "back end",
+                     *           "createdAt": "2026-11-22T04:13:56.480Z",
+                     *           "expiresAt": "2027-12-31T00:00:00.000Z",
+                     *           "status": "active",
+                     *           "lastUsedAt": "2026-11-22T04:14:01.783Z"
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["KeyList"];
                 };
             };
-            400: components["responses"]["validationFailed"];
+            /** @description KS-4101: The request is not valid */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
             401: components["responses"]["unauthorized"];
             404: components["responses"]["partnerNotFound"];
             426: components["responses"]["unsupportedInterfaceVersion"];
@@ -1467,6 +1807,12 @@ export interface operations {
         /** @description At most 65536 bytes */
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "name": "back end",
+                 *       "expiresAt": "2027-12-31T00:00:00.000Z"
+                 *     }
+                 */
                 "application/json": components["schemas"]["KeyBody"];
             };
         };
@@ -1478,10 +1824,28 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "keyId": 2,
+                     *       "name": "back end",
+                     *       "createdAt": "2026-11-22T04:13:56.480Z",
+                     *       "expiresAt": "2027-12-31T00:00:00.000Z",
+                     *       "apiKey": "ks_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+                     *     }
+                     */
                     "application/json": components["schemas"]["IssuedKey"];
                 };
             };
-            400: components["responses"]["validationFailed"];
+            /** @description KS-4101: The request is not valid */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
             401: components["responses"]["unauthorized"];
             403: components["responses"]["partnerIsDeactivated"];
             404: components["responses"]["partnerNotFound"];
@@ -1513,7 +1877,16 @@ export interface operations {
                 };
                 content?: never;
             };
-            400: components["responses"]["validationFailed"];
+            /** @description KS-4101: The request is not valid */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
             401: components["responses"]["unauthorized"];
             403: components["responses"]["keyForeign"];
             404: components["responses"]["partnerNotFoundOrKeyNotFound"];
@@ -1537,6 +1910,12 @@ export interface operations {
         /** @description At most 65536 bytes */
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "status": "BLOCKED",
+                 *       "reason": "Self-exclusion"
+                 *     }
+                 */
                 "application/json": components["schemas"]["PlayerStatusBody"];
             };
         };
@@ -1548,10 +1927,29 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "playerId": "alice",
+                     *       "status": "BLOCKED"
+                     *     }
+                     */
                     "application/json": components["schemas"]["PlayerStatusResponse"];
                 };
             };
-            400: components["responses"]["validationFailedOrFieldMissing"];
+            /**
+             * @description KS-4101: The request is not valid
+             *
+             *     KS-4102: A required field is missing
+             */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
             401: components["responses"]["unauthorized"];
             404: components["responses"]["playerNotFoundOrPartnerNotFound"];
             413: components["responses"]["bodyTooLarge"];
@@ -1576,6 +1974,13 @@ export interface operations {
         /** @description At most 65536 bytes */
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "amountUsd": -5.5,
+                 *       "reason": "Correction of ticket 4711",
+                 *       "requestId": "adjust-4711"
+                 *     }
+                 */
                 "application/json": components["schemas"]["AdjustmentBody"];
             };
         };
@@ -1587,6 +1992,13 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "playerId": "alice",
+                     *       "balanceUsd": 1043.75,
+                     *       "adjustmentId": "f4abbfd7541bd6f71c3311b61d6d2bbd"
+                     *     }
+                     */
                     "application/json": components["schemas"]["AdjustmentResponse"];
                 };
             };
@@ -1603,10 +2015,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorResponse"] & {
-                        /** @enum {unknown} */
-                        errorCode?: "KS-4101" | "KS-4102" | "KS-4225";
-                    };
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             401: components["responses"]["unauthorized"];
@@ -1632,6 +2041,28 @@ export interface operations {
         /** @description At most 65536 bytes */
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "displayName": "Spring Raffle",
+                 *       "configName": "SPRING_RAFFLE",
+                 *       "ticketPriceUsd": 1,
+                 *       "poolSize": 8,
+                 *       "prizes": [
+                 *         {
+                 *           "prizeName": "Dinner for two",
+                 *           "prizeTier": 4,
+                 *           "valueUsd": 5,
+                 *           "count": 1
+                 *         },
+                 *         {
+                 *           "prizeName": "Cinema ticket",
+                 *           "prizeTier": 1,
+                 *           "valueUsd": 1,
+                 *           "count": 2
+                 *         }
+                 *       ]
+                 *     }
+                 */
                 "application/json": components["schemas"]["RaffleBody"];
             };
         };
@@ -1643,10 +2074,41 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "gameConfigId": 4,
+                     *       "displayName": "Spring Raffle",
+                     *       "configName": "SPRING_RAFFLE",
+                     *       "gameType": "raffle",
+                     *       "status": "SEALING",
+                     *       "parSheetId": null,
+                     *       "minWagerUsd": 1,
+                     *       "maxWagerUsd": 1,
+                     *       "wagerIncrementUsd": 1,
+                     *       "partnerId": 2,
+                     *       "ticketPriceUsd": 1,
+                     *       "ticketsRemaining": 8,
+                     *       "poolSize": 8,
+                     *       "poolCommitment": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["RaffleResponse"];
                 };
             };
-            400: components["responses"]["validationFailedOrFieldMissing"];
+            /**
+             * @description KS-4101: The request is not valid
+             *
+             *     KS-4102: A required field is missing
+             */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
             401: components["responses"]["unauthorized"];
             403: components["responses"]["partnerIsDeactivated"];
             404: components["responses"]["partnerNotFound"];
@@ -1678,10 +2140,68 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "reportDate": "2026-11-21",
+                     *       "reportStatus": "GENERATED",
+                     *       "revision": 2,
+                     *       "totalSpins": 9,
+                     *       "totalWageredUsd": 8.25,
+                     *       "totalPaidOutUsd": 7.5,
+                     *       "netPositionUsd": 0.75,
+                     *       "ggrUsd": 0.75,
+                     *       "communityBonusUsd": 0,
+                     *       "adjustmentsUsd": 0,
+                     *       "gameBreakdown": [
+                     *         {
+                     *           "gameConfigId": 3,
+                     *           "configName": "CLASSIC_THREE",
+                     *           "displayName": "Classic Three",
+                     *           "gameType": "slot",
+                     *           "spins": 1,
+                     *           "wageredUsd": 0.25,
+                     *           "paidOutUsd": 0.5,
+                     *           "ggrUsd": -0.25,
+                     *           "actualRtp": 2,
+                     *           "certifiedRtp": 0.925
+                     *         },
+                     *         {
+                     *           "gameConfigId": 4,
+                     *           "configName": "SPRING_RAFFLE",
+                     *           "displayName": "Spring Raffle",
+                     *           "gameType": "raffle",
+                     *           "spins": 8,
+                     *           "wageredUsd": 8,
+                     *           "paidOutUsd": 7,
+                     *           "ggrUsd": 1,
+                     *           "actualRtp": 0.875,
+                     *           "certifiedRtp": 0.875
+                     *         }
+                     *       ],
+                     *       "ledgerFrom": "7529695071436800000",
+                     *       "ledgerTo": "7530057459302400000",
+                     *       "previousHash": null,
+                     *       "integrityHash": "d341d898935042985edfde05394bf7245e8f3a5ede37b2f347c909f4f94eafe1",
+                     *       "generatedAt": "2026-11-22T02:00:01.925Z"
+                     *     }
+                     */
                     "application/json": components["schemas"]["SettlementReport"];
                 };
             };
-            400: components["responses"]["validationFailedOrInvalidDate"];
+            /**
+             * @description KS-4101: The request is not valid
+             *
+             *     KS-4105: The date is not valid; use YYYY-MM-DD
+             */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
             401: components["responses"]["unauthorized"];
             /**
              * @description KS-4209: The partner is not found
@@ -1696,10 +2216,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorResponse"] & {
-                        /** @enum {unknown} */
-                        errorCode?: "KS-4209" | "KS-4214" | "KS-4301";
-                    };
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             409: components["responses"]["reportStatus"];
@@ -1718,6 +2235,11 @@ export interface operations {
         /** @description At most 65536 bytes */
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "since": "2026-11-22T00:00:00Z"
+                 *     }
+                 */
                 "application/json": components["schemas"]["ResendBody"];
             };
         };
@@ -1729,10 +2251,28 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "resent": 12
+                     *     }
+                     */
                     "application/json": components["schemas"]["Resent"];
                 };
             };
-            400: components["responses"]["validationFailedOrFieldMissing"];
+            /**
+             * @description KS-4101: The request is not valid
+             *
+             *     KS-4102: A required field is missing
+             */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
             401: components["responses"]["unauthorized"];
             413: components["responses"]["bodyTooLarge"];
             426: components["responses"]["unsupportedInterfaceVersion"];

@@ -31,10 +31,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List the partner's games */
+        /**
+         * List the partner's games
+         * @description Lists all games of the account, the raffles too, whatever their status.
+         */
         get: operations["listGames"];
         put?: never;
-        /** Register a slot game on an active PAR sheet */
+        /**
+         * Register a slot game on an active PAR sheet
+         * @description Makes a game of a PAR sheet. Its wager is the denomination of the sheet. Several games can share a sheet; each has its own queue of outcomes. The first outcomes are ready a moment later; until then a spin answers KS-5012.
+         */
         post: operations["registerGame"];
         delete?: never;
         options?: never;
@@ -49,7 +55,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The sealed pool of a raffle: its commitment; once the last ticket is sold, all that proves it */
+        /**
+         * The sealed pool of a raffle: its commitment; once the last ticket is sold, all that proves it
+         * @description Shows the prize table and the commitment that was published before the first ticket. After the last ticket `reveal` proves that the order of the tickets was the committed one.
+         */
         get: operations["getPool"];
         put?: never;
         post?: never;
@@ -66,10 +75,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List the active PAR sheets */
+        /**
+         * List the active PAR sheets
+         * @description Lists the sheets that games can be registered on. Retired ones are not listed.
+         */
         get: operations["listParSheets"];
         put?: never;
-        /** Upload a PAR sheet */
+        /**
+         * Upload a PAR sheet
+         * @description Stores the mathematics of a slot game after checking all of it: the probabilities sum to 1, the tiers agree with their combinations, and the computed return to player is the certified one. KS-4104 lists every fault in `details`.
+         */
         post: operations["uploadParSheet"];
         delete?: never;
         options?: never;
@@ -84,7 +99,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A player, by the identifier that its spins carry */
+        /**
+         * A player, by the identifier that its spins carry
+         * @description A player exists from its first spin or adjustment on. The balance is that of this moment.
+         */
         get: operations["getPlayer"];
         put?: never;
         post?: never;
@@ -101,7 +119,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The spins of a player, newest first */
+        /**
+         * The spins of a player, newest first
+         * @description Lists a player's spins as they were answered, the newest first.
+         */
         get: operations["listPlayerSpins"];
         put?: never;
         post?: never;
@@ -118,7 +139,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The settlement reports, newest first, the newest revision of each day */
+        /**
+         * The settlement reports, newest first, the newest revision of each day
+         * @description Lists the newest revision of each day, the newest day first.
+         */
         get: operations["listSettlements"];
         put?: never;
         post?: never;
@@ -135,7 +159,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The settlement report of a UTC day; with `Accept: text/csv` its breakdown by game */
+        /**
+         * The settlement report of a UTC day; with `Accept: text/csv` its breakdown by game
+         * @description Returns the report of a UTC day. `integrityHash` is the SHA-256 of its canonical JSON (RFC 8785), and `previousHash` chains it to the report before. With `Accept: text/csv` the answer is the breakdown by game as CSV.
+         */
         get: operations["getSettlement"];
         put?: never;
         post?: never;
@@ -154,7 +181,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Acknowledge the newest revision of a report, for good */
+        /**
+         * Acknowledge the newest revision of a report, for good
+         * @description Agrees with a report. An acknowledged report never changes. Give the `revision` that was read, so that a newer one is not acknowledged unread.
+         */
         post: operations["acknowledgeSettlement"];
         delete?: never;
         options?: never;
@@ -171,7 +201,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Dispute the newest revision of a report; the operator answers with a new one */
+        /**
+         * Dispute the newest revision of a report; the operator answers with a new one
+         * @description Disagrees with a report. The operator looks into it and issues a new revision.
+         */
         post: operations["disputeSettlement"];
         delete?: never;
         options?: never;
@@ -188,7 +221,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Spin a game once for a player: the next outcome of the game's queue is dealt */
+        /**
+         * Spin a game once for a player: the next outcome of the game's queue is dealt
+         * @description Books the wager, deals the next outcome of the game, books the payout and answers, in one atomic step. Send a `requestId` of your own with each spin. If no answer arrives, or KS-4110 does, send the same request with the same `requestId`: the answer has the same bytes and the header `Idempotent-Replayed: true`. After KS-5003, KS-5011 and KS-5012 the spin did not happen: use a new `requestId`.
+         */
         post: operations["spin"];
         delete?: never;
         options?: never;
@@ -203,7 +239,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A spin, as it was answered */
+        /**
+         * A spin, as it was answered
+         * @description Returns the original response of a spin, with its time, game and player.
+         */
         get: operations["getSpin"];
         put?: never;
         post?: never;
@@ -220,7 +259,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Version of the API */
+        /**
+         * Version of the API
+         * @description A small request for trying out a key: it changes nothing.
+         */
         get: operations["getVersion"];
         put?: never;
         post?: never;
@@ -237,10 +279,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List the partner's webhooks, without their secrets */
+        /**
+         * List the partner's webhooks, without their secrets
+         * @description Deleted webhooks are not listed.
+         */
         get: operations["listWebhooks"];
         put?: never;
-        /** Register a URL for events; its signing secret is shown this once */
+        /**
+         * Register a URL for events; its signing secret is shown this once
+         * @description The URL must be a public https address; sandbox accounts may use `http://localhost`. The answer shows the signing secret, which is never shown again.
+         */
         post: operations["registerWebhook"];
         delete?: never;
         options?: never;
@@ -258,11 +306,17 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** Delete a webhook: it gets nothing any more */
+        /**
+         * Delete a webhook: it gets nothing any more
+         * @description Deliveries that wait are given up. The history of its deliveries stays with the operator.
+         */
         delete: operations["deleteWebhook"];
         options?: never;
         head?: never;
-        /** Change a webhook; what is not sent stays. Deliveries of one that is inactive wait */
+        /**
+         * Change a webhook; what is not sent stays. Deliveries of one that is inactive wait
+         * @description A webhook that failed for long is set inactive by the service; `isActive: true` takes it up again, and what waited is delivered.
+         */
         patch: operations["updateWebhook"];
         trace?: never;
     };
@@ -273,7 +327,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The deliveries of a webhook, newest first */
+        /**
+         * The deliveries of a webhook, newest first
+         * @description Shows for each delivery how often it was tried and what the last answer was. A delivery is tried 5 times, then it is `failed`.
+         */
         get: operations["listDeliveries"];
         put?: never;
         post?: never;
@@ -292,7 +349,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Send a delivery of the webhook again, whatever became of it */
+        /**
+         * Send a delivery of the webhook again, whatever became of it
+         * @description The delivery starts again with 5 attempts. It keeps its id and the id of its event.
+         */
         post: operations["resendOwnDelivery"];
         delete?: never;
         options?: never;
@@ -309,7 +369,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Give a webhook a new secret, shown this once; the old one signs, too, for 24 hours */
+        /**
+         * Give a webhook a new secret, shown this once; the old one signs, too, for 24 hours
+         * @description For 24 hours `webhook-signature` has two signatures, separated by a space: by the new and by the old secret. The other signature header uses the new one.
+         */
         post: operations["rotateWebhookSecret"];
         delete?: never;
         options?: never;
@@ -326,7 +389,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Send a webhook an event with made-up data and `test: true`, whether or not it subscribes to it */
+        /**
+         * Send a webhook an event with made-up data and `test: true`, whether or not it subscribes to it
+         * @description The delivery is signed and repeated like any other. Read its result in the deliveries of the webhook.
+         */
         post: operations["testWebhook"];
         delete?: never;
         options?: never;
@@ -345,7 +411,10 @@ export interface webhooks {
         };
         get?: never;
         put?: never;
-        /** The event spin.large_win */
+        /**
+         * The event spin.large_win
+         * @description Sent after a spin whose payout is above the account's threshold.
+         */
         post: operations["on_spin_large_win"];
         delete?: never;
         options?: never;
@@ -362,7 +431,10 @@ export interface webhooks {
         };
         get?: never;
         put?: never;
-        /** The event settlement.report_ready */
+        /**
+         * The event settlement.report_ready
+         * @description Sent when a settlement report is ready: daily at about 02:00 UTC, and for each new revision.
+         */
         post: operations["on_settlement_report_ready"];
         delete?: never;
         options?: never;
@@ -379,7 +451,10 @@ export interface webhooks {
         };
         get?: never;
         put?: never;
-        /** The event block.low_reserve */
+        /**
+         * The event block.low_reserve
+         * @description Sent once when the ready blocks of a game fall below the minimum.
+         */
         post: operations["on_block_low_reserve"];
         delete?: never;
         options?: never;
@@ -396,7 +471,10 @@ export interface webhooks {
         };
         get?: never;
         put?: never;
-        /** The event api_key.expiring */
+        /**
+         * The event api_key.expiring
+         * @description Sent 30 days, 7 days and 1 day before an API key expires.
+         */
         post: operations["on_api_key_expiring"];
         delete?: never;
         options?: never;
@@ -413,7 +491,10 @@ export interface webhooks {
         };
         get?: never;
         put?: never;
-        /** The event api.version.deprecated */
+        /**
+         * The event api.version.deprecated
+         * @description Sent to every webhook, whatever it subscribes to, when the end of this API version is announced, and again 30, 7 and 1 days before.
+         */
         post: operations["on_api_version_deprecated"];
         delete?: never;
         options?: never;
@@ -424,6 +505,78 @@ export interface webhooks {
 }
 export interface components {
     schemas: {
+        AnimationHints: {
+            celebrationTier: components["schemas"]["CelebrationTier"];
+            isNearMiss: boolean;
+            isBonusTrigger: boolean;
+        };
+        ApiKeyExpiringData: {
+            keyId: number;
+            name: string | null;
+            /** Format: date-time */
+            expiresAt: string;
+            /** @description 30, 7 or 1 */
+            daysLeft: number;
+        };
+        ApiKeyExpiringEvent: {
+            /** @description The same in every attempt, and for every webhook */
+            id: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event: "api_key.expiring";
+            /** Format: date-time */
+            createdAt: string;
+            partnerId: number;
+            data: components["schemas"]["ApiKeyExpiringData"];
+            /** @description True where `POST /webhooks/{id}/test` made it */
+            test?: boolean;
+        };
+        ApiVersionDeprecatedData: {
+            version: string;
+            /** Format: date-time */
+            deprecatedAt: string;
+            /** Format: date-time */
+            sunsetAt: string;
+            successor: string | null;
+            migrationUrl: string | null;
+        };
+        ApiVersionDeprecatedEvent: {
+            /** @description The same in every attempt, and for every webhook */
+            id: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event: "api.version.deprecated";
+            /** Format: date-time */
+            createdAt: string;
+            partnerId: number;
+            data: components["schemas"]["ApiVersionDeprecatedData"];
+            /** @description True where `POST /webhooks/{id}/test` made it */
+            test?: boolean;
+        };
+        BlockLowReserveData: {
+            gameId: number;
+            readyBlocks: number;
+            minReadyBlocks: number;
+        };
+        BlockLowReserveEvent: {
+            /** @description The same in every attempt, and for every webhook */
+            id: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event: "block.low_reserve";
+            /** Format: date-time */
+            createdAt: string;
+            partnerId: number;
+            data: components["schemas"]["BlockLowReserveData"];
+            /** @description True where `POST /webhooks/{id}/test` made it */
+            test?: boolean;
+        };
         /**
          * @description How loudly the win is shown
          * @enum {string}
@@ -432,15 +585,17 @@ export interface components {
         Delivery: {
             id: string;
             event: string;
-            /** @enum {string} */
-            status: "pending" | "delivered" | "failed";
+            status: components["schemas"]["DeliveryStatus"];
             /** @description Attempts whose result is known */
             attempts: number;
             maxAttempts: number;
             /** Format: date-time */
             createdAt: string;
+            /** Format: date-time */
             lastAttemptAt: string | null;
+            /** Format: date-time */
             nextAttemptAt: string | null;
+            /** @description Of the last attempt; null: no answer */
             responseStatus: number | null;
         };
         DeliveryPage: {
@@ -449,6 +604,11 @@ export interface components {
             limit: number;
             total: number;
         };
+        /**
+         * @description pending: it is tried again; failed: no attempts are left
+         * @enum {string}
+         */
+        DeliveryStatus: "pending" | "delivered" | "failed";
         DisputeBody: {
             /** @description What is wrong */
             reason: string;
@@ -467,98 +627,11 @@ export interface components {
             retryAfter?: number;
             details?: components["schemas"]["ErrorDetail"][];
         };
+        /** @description What is sent to webhooks; `event` tells which */
+        Event: components["schemas"]["SpinLargeWinEvent"] | components["schemas"]["SettlementReportReadyEvent"] | components["schemas"]["BlockLowReserveEvent"] | components["schemas"]["ApiKeyExpiringEvent"] | components["schemas"]["ApiVersionDeprecatedEvent"];
         EventFeed: {
-            events: ({
-                /** @description The same in every attempt, and for every webhook */
-                id: string;
-                /** @constant */
-                event: "spin.large_win";
-                /** Format: date-time */
-                createdAt: string;
-                partnerId: number;
-                data: {
-                    spinId: string;
-                    gameId: number;
-                    playerId: string;
-                    /** @description Above the partner's threshold */
-                    payoutUsd: number;
-                    prizeTier: number;
-                    requestId?: string;
-                };
-                /** @description True where `POST /webhooks/{id}/test` made it */
-                test?: boolean;
-            } | {
-                /** @description The same in every attempt, and for every webhook */
-                id: string;
-                /** @constant */
-                event: "settlement.report_ready";
-                /** Format: date-time */
-                createdAt: string;
-                partnerId: number;
-                data: {
-                    /** @description YYYY-MM-DD */
-                    reportDate: string;
-                    revision: number;
-                    integrityHash: string;
-                    totalSpins: number;
-                    /** @description Wagered less paid out */
-                    ggrUsd: number;
-                };
-                /** @description True where `POST /webhooks/{id}/test` made it */
-                test?: boolean;
-            } | {
-                /** @description The same in every attempt, and for every webhook */
-                id: string;
-                /** @constant */
-                event: "block.low_reserve";
-                /** Format: date-time */
-                createdAt: string;
-                partnerId: number;
-                data: {
-                    gameId: number;
-                    readyBlocks: number;
-                    minReadyBlocks: number;
-                };
-                /** @description True where `POST /webhooks/{id}/test` made it */
-                test?: boolean;
-            } | {
-                /** @description The same in every attempt, and for every webhook */
-                id: string;
-                /** @constant */
-                event: "api_key.expiring";
-                /** Format: date-time */
-                createdAt: string;
-                partnerId: number;
-                data: {
-                    keyId: number;
-                    name: string | null;
-                    /** Format: date-time */
-                    expiresAt: string;
-                    /** @description 30, 7 or 1 */
-                    daysLeft: number;
-                };
-                /** @description True where `POST /webhooks/{id}/test` made it */
-                test?: boolean;
-            } | {
-                /** @description The same in every attempt, and for every webhook */
-                id: string;
-                /** @constant */
-                event: "api.version.deprecated";
-                /** Format: date-time */
-                createdAt: string;
-                partnerId: number;
-                data: {
-                    version: string;
-                    /** Format: date-time */
-                    deprecatedAt: string;
-                    /** Format: date-time */
-                    sunsetAt: string;
-                    successor: string | null;
-                    migrationUrl: string | null;
-                };
-                /** @description True where `POST /webhooks/{id}/test` made it */
-                test?: boolean;
-            })[];
+            events: components["schemas"]["Event"][];
+            /** @description Id of the last event for `after`; null: there are no more */
             nextCursor: string | null;
         };
         GameBody: {
@@ -585,8 +658,9 @@ export interface components {
             gameConfigId: number;
             displayName: string;
             configName: string;
+            /** @description Kind of game. May get further values */
             gameType: string;
-            /** @description ACTIVE or SUSPENDED; a raffle may be SEALING or CLOSED, too; may get further values */
+            /** @description ACTIVE: it can be spun. SEALING and CLOSED: before the first and after the last ticket of a raffle. May get further values */
             status: string;
             parSheetId: number | null;
             /** @description Equal to the fixed wager */
@@ -597,6 +671,7 @@ export interface components {
             wagerIncrementUsd: number;
             /** @description Of a raffle: tickets in all */
             poolSize?: number;
+            /** @description Of a raffle: seals its pool; null until it is sealed */
             poolCommitment?: string | null;
         };
         ParCombinationBody: {
@@ -658,6 +733,10 @@ export interface components {
             /** @description The tier's nominal multiple of the denomination; 0 for tier 0. What is paid is the combination's */
             payMultiplier: number;
         };
+        PlayerBalance: {
+            /** @description Balance of the player after wager and payout */
+            balanceUsd: number;
+        };
         PlayerResponse: {
             /** @description Internal id of the player */
             userId: string;
@@ -666,20 +745,13 @@ export interface components {
             createdAt: string;
             /** @description Balance now */
             balanceUsd: number;
-            /**
-             * @description BLOCKED: its spins are refused
-             * @enum {string}
-             */
-            status: "ACTIVE" | "BLOCKED";
+            status: components["schemas"]["PlayerStatus"];
         };
         PlayerSpin: {
             spinId: string;
             outcome: components["schemas"]["SpinOutcome"];
-            presentation: components["schemas"]["SlotPresentation"] | components["schemas"]["RafflePresentation"];
-            balance: {
-                /** @description Balance of the player after wager and payout */
-                balanceUsd: number;
-            };
+            presentation: components["schemas"]["Presentation"];
+            balance: components["schemas"]["PlayerBalance"];
             /** @description Null where none was triggered */
             communityBonus: null;
             /** @description As sent */
@@ -694,6 +766,11 @@ export interface components {
             limit: number;
             total: number;
         };
+        /**
+         * @description BLOCKED: its spins are refused
+         * @enum {string}
+         */
+        PlayerStatus: "ACTIVE" | "BLOCKED";
         PoolPrize: {
             prizeName: string;
             prizeTier: number;
@@ -709,8 +786,11 @@ export interface components {
             poolSize: number;
             /** @description The prize table; the ticket code of the n-th prize is n, that of no win 0 */
             prizes: components["schemas"]["PoolPrize"][];
+            /** @description Hexadecimal; null until the pool is sealed. Never changes after that */
             poolCommitment: string | null;
+            /** Format: date-time */
             sealedAt: string | null;
+            /** Format: date-time */
             closedAt: string | null;
             reveal: components["schemas"]["PoolReveal"] | null;
         };
@@ -723,8 +803,13 @@ export interface components {
             /** @description Base64: the ticket codes as they were dealt, 16 bits each, little endian */
             order: string;
         };
+        /** @description What the player sees; `type` tells the kind of game */
+        Presentation: components["schemas"]["SlotPresentation"] | components["schemas"]["RafflePresentation"];
         RafflePresentation: {
-            /** @constant */
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
             type: "raffle";
             prizeName: string;
             prizeTier: number;
@@ -735,6 +820,11 @@ export interface components {
             display: string;
             isWild: boolean;
         };
+        /**
+         * @description PENDING: made before all of the day was in the ledger, of what was booked up to ledgerTo; the complete report follows as a revision of its own, also where this one was acknowledged or disputed
+         * @enum {string}
+         */
+        ReportStatus: "PENDING" | "GENERATED" | "ACKNOWLEDGED" | "DISPUTED";
         Resent: {
             /** @description Deliveries that are sent again */
             resent: number;
@@ -758,7 +848,9 @@ export interface components {
             paidOutUsd: number;
             /** @description Wagered − paid out */
             ggrUsd: number;
+            /** @description Paid out / wagered, rounded half up to 6 decimals; null where nothing was wagered */
             actualRtp: number | null;
+            /** @description As the game's PAR sheet has it; of a raffle what its whole pool pays of what it takes, rounded likewise */
             certifiedRtp: number | null;
         };
         SettlementList: {
@@ -771,11 +863,7 @@ export interface components {
         SettlementReport: {
             /** @description UTC day, YYYY-MM-DD */
             reportDate: string;
-            /**
-             * @description PENDING: made before all of the day was in the ledger, of what was booked up to ledgerTo; the complete report follows as a revision of its own, also where this one was acknowledged or disputed
-             * @enum {string}
-             */
-            reportStatus: "PENDING" | "GENERATED" | "ACKNOWLEDGED" | "DISPUTED";
+            reportStatus: components["schemas"]["ReportStatus"];
             /** @description From 1; what a revision says never changes */
             revision: number;
             totalSpins: number;
@@ -797,6 +885,7 @@ export interface components {
             ledgerFrom: string;
             /** @description The report covers the partner's ledger entries with ids from ledgerFrom up to, and without, this one: the first of the next day, or while PENDING the one after the last that was booked */
             ledgerTo: string;
+            /** @description integrityHash of the partner's report before: of the newest day before this one that had a report when this was made, its newest revision; null for the first */
             previousHash: string | null;
             /** @description SHA-256 of the canonical JSON (RFC 8785) of this object without integrityHash, reportStatus, acknowledgedAt, disputedAt and disputeReason */
             integrityHash: string;
@@ -808,18 +897,41 @@ export interface components {
             disputedAt?: string;
             disputeReason?: string;
         };
+        SettlementReportReadyData: {
+            /** @description YYYY-MM-DD */
+            reportDate: string;
+            revision: number;
+            integrityHash: string;
+            totalSpins: number;
+            /** @description Wagered less paid out */
+            ggrUsd: number;
+        };
+        SettlementReportReadyEvent: {
+            /** @description The same in every attempt, and for every webhook */
+            id: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event: "settlement.report_ready";
+            /** Format: date-time */
+            createdAt: string;
+            partnerId: number;
+            data: components["schemas"]["SettlementReportReadyData"];
+            /** @description True where `POST /webhooks/{id}/test` made it */
+            test?: boolean;
+        };
         SlotPresentation: {
-            /** @constant */
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
             type: "slot";
             /** @description Symbol displays joined by | */
             comboString: string;
             reelSymbols: components["schemas"]["ReelSymbol"][];
             reelStops: number[];
-            animationHints: {
-                celebrationTier: components["schemas"]["CelebrationTier"];
-                isNearMiss: boolean;
-                isBonusTrigger: boolean;
-            };
+            animationHints: components["schemas"]["AnimationHints"];
         };
         SpinBody: {
             /** @description Game configuration id */
@@ -831,6 +943,30 @@ export interface components {
             /** @description Idempotency key; binds for 24 hours at least */
             requestId?: string;
         };
+        SpinLargeWinData: {
+            spinId: string;
+            gameId: number;
+            playerId: string;
+            /** @description Above the partner's threshold */
+            payoutUsd: number;
+            prizeTier: number;
+            requestId?: string;
+        };
+        SpinLargeWinEvent: {
+            /** @description The same in every attempt, and for every webhook */
+            id: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event: "spin.large_win";
+            /** Format: date-time */
+            createdAt: string;
+            partnerId: number;
+            data: components["schemas"]["SpinLargeWinData"];
+            /** @description True where `POST /webhooks/{id}/test` made it */
+            test?: boolean;
+        };
         SpinOutcome: {
             /** @description 0 = no win */
             prizeTier: number;
@@ -841,11 +977,8 @@ export interface components {
         SpinRecord: {
             spinId: string;
             outcome: components["schemas"]["SpinOutcome"];
-            presentation: components["schemas"]["SlotPresentation"] | components["schemas"]["RafflePresentation"];
-            balance: {
-                /** @description Balance of the player after wager and payout */
-                balanceUsd: number;
-            };
+            presentation: components["schemas"]["Presentation"];
+            balance: components["schemas"]["PlayerBalance"];
             /** @description Null where none was triggered */
             communityBonus: null;
             /** @description As sent */
@@ -858,11 +991,8 @@ export interface components {
         SpinResponse: {
             spinId: string;
             outcome: components["schemas"]["SpinOutcome"];
-            presentation: components["schemas"]["SlotPresentation"] | components["schemas"]["RafflePresentation"];
-            balance: {
-                /** @description Balance of the player after wager and payout */
-                balanceUsd: number;
-            };
+            presentation: components["schemas"]["Presentation"];
+            balance: components["schemas"]["PlayerBalance"];
             /** @description Null where none was triggered */
             communityBonus: null;
             /** @description As sent */
@@ -934,10 +1064,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": components["schemas"]["ErrorResponse"] & {
-                    /** @enum {unknown} */
-                    errorCode?: "KS-4292" | "KS-4293";
-                };
+                "application/json": components["schemas"]["ErrorResponse"];
             };
         };
         /** @description KS-4113: This version of the API has ended */
@@ -950,10 +1077,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": components["schemas"]["ErrorResponse"] & {
-                    /** @enum {unknown} */
-                    errorCode?: "KS-4113";
-                };
+                "application/json": components["schemas"]["ErrorResponse"];
             };
         };
         /**
@@ -970,10 +1094,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": components["schemas"]["ErrorResponse"] & {
-                    /** @enum {unknown} */
-                    errorCode?: "KS-4113" | "KS-4218";
-                };
+                "application/json": components["schemas"]["ErrorResponse"];
             };
         };
         /**
@@ -993,10 +1114,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": components["schemas"]["ErrorResponse"] & {
-                    /** @enum {unknown} */
-                    errorCode?: "KS-5004" | "KS-5005";
-                };
+                "application/json": components["schemas"]["ErrorResponse"];
             };
         };
         /**
@@ -1016,10 +1134,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": components["schemas"]["ErrorResponse"] & {
-                    /** @enum {unknown} */
-                    errorCode?: "KS-5004" | "KS-5006";
-                };
+                "application/json": components["schemas"]["ErrorResponse"];
             };
         };
         /**
@@ -1039,10 +1154,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": components["schemas"]["ErrorResponse"] & {
-                    /** @enum {unknown} */
-                    errorCode?: "KS-5004" | "KS-5010";
-                };
+                "application/json": components["schemas"]["ErrorResponse"];
             };
         };
         /** @description KS-4101: The request is not valid */
@@ -1058,10 +1170,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": components["schemas"]["ErrorResponse"] & {
-                    /** @enum {unknown} */
-                    errorCode?: "KS-4101";
-                };
+                "application/json": components["schemas"]["ErrorResponse"];
             };
         };
         /** @description KS-4108: A game with this configName exists already */
@@ -1077,10 +1186,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": components["schemas"]["ErrorResponse"] & {
-                    /** @enum {unknown} */
-                    errorCode?: "KS-4108";
-                };
+                "application/json": components["schemas"]["ErrorResponse"];
             };
         };
         /** @description KS-4006: The game is not found or not registered to this partner */
@@ -1096,10 +1202,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": components["schemas"]["ErrorResponse"] & {
-                    /** @enum {unknown} */
-                    errorCode?: "KS-4006";
-                };
+                "application/json": components["schemas"]["ErrorResponse"];
             };
         };
         /**
@@ -1119,10 +1222,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": components["schemas"]["ErrorResponse"] & {
-                    /** @enum {unknown} */
-                    errorCode?: "KS-4006" | "KS-4115";
-                };
+                "application/json": components["schemas"]["ErrorResponse"];
             };
         };
         /**
@@ -1142,10 +1242,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": components["schemas"]["ErrorResponse"] & {
-                    /** @enum {unknown} */
-                    errorCode?: "KS-5001" | "KS-5004";
-                };
+                "application/json": components["schemas"]["ErrorResponse"];
             };
         };
         /** @description KS-4215: The resource is not found */
@@ -1161,10 +1258,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": components["schemas"]["ErrorResponse"] & {
-                    /** @enum {unknown} */
-                    errorCode?: "KS-4215";
-                };
+                "application/json": components["schemas"]["ErrorResponse"];
             };
         };
         /** @description KS-4205: The PAR sheet is not found */
@@ -1180,10 +1274,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": components["schemas"]["ErrorResponse"] & {
-                    /** @enum {unknown} */
-                    errorCode?: "KS-4205";
-                };
+                "application/json": components["schemas"]["ErrorResponse"];
             };
         };
         /** @description KS-4204: The player is not found */
@@ -1199,10 +1290,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": components["schemas"]["ErrorResponse"] & {
-                    /** @enum {unknown} */
-                    errorCode?: "KS-4204";
-                };
+                "application/json": components["schemas"]["ErrorResponse"];
             };
         };
         /**
@@ -1222,10 +1310,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": components["schemas"]["ErrorResponse"] & {
-                    /** @enum {unknown} */
-                    errorCode?: "KS-4302" | "KS-4304";
-                };
+                "application/json": components["schemas"]["ErrorResponse"];
             };
         };
         /**
@@ -1245,10 +1330,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": components["schemas"]["ErrorResponse"] & {
-                    /** @enum {unknown} */
-                    errorCode?: "KS-4303" | "KS-4304";
-                };
+                "application/json": components["schemas"]["ErrorResponse"];
             };
         };
         /** @description KS-4301: The settlement report is not found */
@@ -1264,10 +1346,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": components["schemas"]["ErrorResponse"] & {
-                    /** @enum {unknown} */
-                    errorCode?: "KS-4301";
-                };
+                "application/json": components["schemas"]["ErrorResponse"];
             };
         };
         /**
@@ -1287,10 +1366,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": components["schemas"]["ErrorResponse"] & {
-                    /** @enum {unknown} */
-                    errorCode?: "KS-5003" | "KS-5004";
-                };
+                "application/json": components["schemas"]["ErrorResponse"];
             };
         };
         /**
@@ -1310,10 +1386,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": components["schemas"]["ErrorResponse"] & {
-                    /** @enum {unknown} */
-                    errorCode?: "KS-4110" | "KS-4111";
-                };
+                "application/json": components["schemas"]["ErrorResponse"];
             };
         };
         /**
@@ -1334,10 +1407,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": components["schemas"]["ErrorResponse"] & {
-                    /** @enum {unknown} */
-                    errorCode?: "KS-4291" | "KS-4293";
-                };
+                "application/json": components["schemas"]["ErrorResponse"];
             };
         };
         /**
@@ -1363,10 +1433,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": components["schemas"]["ErrorResponse"] & {
-                    /** @enum {unknown} */
-                    errorCode?: "KS-4001" | "KS-4002" | "KS-4003" | "KS-4004" | "KS-4005";
-                };
+                "application/json": components["schemas"]["ErrorResponse"];
             };
         };
         /** @description KS-5002: The service is unavailable for the moment */
@@ -1383,98 +1450,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": components["schemas"]["ErrorResponse"] & {
-                    /** @enum {unknown} */
-                    errorCode?: "KS-5002";
-                };
-            };
-        };
-        /** @description KS-4101: The request is not valid */
-        validationFailed: {
-            headers: {
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
-                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
-                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
-                Deprecation: components["headers"]["Deprecation"];
-                Sunset: components["headers"]["Sunset"];
-                Link: components["headers"]["Link"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["ErrorResponse"] & {
-                    /** @enum {unknown} */
-                    errorCode?: "KS-4101";
-                };
-            };
-        };
-        /**
-         * @description KS-4101: The request is not valid
-         *
-         *     KS-4102: A required field is missing
-         */
-        validationFailedOrFieldMissing: {
-            headers: {
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
-                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
-                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
-                Deprecation: components["headers"]["Deprecation"];
-                Sunset: components["headers"]["Sunset"];
-                Link: components["headers"]["Link"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["ErrorResponse"] & {
-                    /** @enum {unknown} */
-                    errorCode?: "KS-4101" | "KS-4102";
-                };
-            };
-        };
-        /**
-         * @description KS-4101: The request is not valid
-         *
-         *     KS-4105: The date is not valid; use YYYY-MM-DD
-         */
-        validationFailedOrInvalidDate: {
-            headers: {
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
-                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
-                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
-                Deprecation: components["headers"]["Deprecation"];
-                Sunset: components["headers"]["Sunset"];
-                Link: components["headers"]["Link"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["ErrorResponse"] & {
-                    /** @enum {unknown} */
-                    errorCode?: "KS-4101" | "KS-4105";
-                };
-            };
-        };
-        /**
-         * @description KS-4101: The request is not valid
-         *
-         *     KS-4104: The PAR sheet is not valid
-         */
-        validationFailedOrInvalidParSheet: {
-            headers: {
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
-                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
-                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
-                Deprecation: components["headers"]["Deprecation"];
-                Sunset: components["headers"]["Sunset"];
-                Link: components["headers"]["Link"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["ErrorResponse"] & {
-                    /** @enum {unknown} */
-                    errorCode?: "KS-4101" | "KS-4104";
-                };
+                "application/json": components["schemas"]["ErrorResponse"];
             };
         };
         /** @description KS-4207: The webhook does not belong to this partner */
@@ -1490,10 +1466,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": components["schemas"]["ErrorResponse"] & {
-                    /** @enum {unknown} */
-                    errorCode?: "KS-4207";
-                };
+                "application/json": components["schemas"]["ErrorResponse"];
             };
         };
         /** @description KS-4206: The webhook is not found */
@@ -1509,10 +1482,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": components["schemas"]["ErrorResponse"] & {
-                    /** @enum {unknown} */
-                    errorCode?: "KS-4206";
-                };
+                "application/json": components["schemas"]["ErrorResponse"];
             };
         };
         /**
@@ -1532,10 +1502,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": components["schemas"]["ErrorResponse"] & {
-                    /** @enum {unknown} */
-                    errorCode?: "KS-4206" | "KS-4215";
-                };
+                "application/json": components["schemas"]["ErrorResponse"];
             };
         };
     };
@@ -1570,6 +1537,7 @@ export interface operations {
             query?: {
                 /** @description Id of an event: those after it */
                 after?: string;
+                /** @description Events in an answer */
                 limit?: number;
             };
             header?: never;
@@ -1591,10 +1559,46 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "events": [
+                     *         {
+                     *           "id": "evt_01a201760794207154d366a13cb3032f",
+                     *           "event": "spin.large_win",
+                     *           "createdAt": "2026-11-22T04:14:02.132Z",
+                     *           "partnerId": 2,
+                     *           "data": {
+                     *             "spinId": "04f965c9ca0a730d47062f0635d6a943",
+                     *             "gameId": 3,
+                     *             "playerId": "alice",
+                     *             "payoutUsd": 125.5,
+                     *             "prizeTier": 6,
+                     *             "requestId": "0197d2c4-9c1e-7a55-8f6e-3b1f0a2c4d5e"
+                     *           }
+                     *         }
+                     *       ],
+                     *       "nextCursor": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["EventFeed"];
                 };
             };
-            400: components["responses"]["validationFailed"];
+            /** @description KS-4101: The request is not valid */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    Deprecation: components["headers"]["Deprecation"];
+                    Sunset: components["headers"]["Sunset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
             401: components["responses"]["unauthorized"];
             410: components["responses"]["apiVersionGone"];
             429: components["responses"]["apiRateExceededOrTooManyFailedLogins"];
@@ -1624,6 +1628,36 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "games": [
+                     *         {
+                     *           "gameConfigId": 3,
+                     *           "displayName": "Classic Three",
+                     *           "configName": "CLASSIC_THREE",
+                     *           "gameType": "slot",
+                     *           "status": "ACTIVE",
+                     *           "parSheetId": 2,
+                     *           "minWagerUsd": 0.25,
+                     *           "maxWagerUsd": 0.25,
+                     *           "wagerIncrementUsd": 0.25
+                     *         },
+                     *         {
+                     *           "gameConfigId": 4,
+                     *           "displayName": "Spring Raffle",
+                     *           "configName": "SPRING_RAFFLE",
+                     *           "gameType": "raffle",
+                     *           "status": "ACTIVE",
+                     *           "parSheetId": null,
+                     *           "minWagerUsd": 1,
+                     *           "maxWagerUsd": 1,
+                     *           "wagerIncrementUsd": 1,
+                     *           "poolSize": 1000,
+                     *           "poolCommitment": "c52d486e3cfaf7bd8c98764f22378544f585fed376706fccfe80cbb891459928"
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["GameList"];
                 };
             };
@@ -1644,6 +1678,13 @@ export interface operations {
         /** @description At most 65536 bytes */
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "parSheetId": 2,
+                 *       "displayName": "Classic Three",
+                 *       "configName": "CLASSIC_THREE"
+                 *     }
+                 */
                 "application/json": components["schemas"]["GameBody"];
             };
         };
@@ -1661,6 +1702,19 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "gameConfigId": 3,
+                     *       "displayName": "Classic Three",
+                     *       "configName": "CLASSIC_THREE",
+                     *       "gameType": "slot",
+                     *       "status": "ACTIVE",
+                     *       "parSheetId": 2,
+                     *       "minWagerUsd": 0.25,
+                     *       "maxWagerUsd": 0.25,
+                     *       "wagerIncrementUsd": 0.25
+                     *     }
+                     */
                     "application/json": components["schemas"]["GameResponse"];
                 };
             };
@@ -1687,10 +1741,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorResponse"] & {
-                        /** @enum {unknown} */
-                        errorCode?: "KS-4101" | "KS-4102" | "KS-4103" | "KS-4208" | "KS-4216";
-                    };
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             401: components["responses"]["unauthorized"];
@@ -1728,10 +1779,57 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "gameConfigId": 4,
+                     *       "displayName": "Spring Raffle",
+                     *       "configName": "SPRING_RAFFLE",
+                     *       "status": "CLOSED",
+                     *       "ticketPriceUsd": 1,
+                     *       "poolSize": 8,
+                     *       "prizes": [
+                     *         {
+                     *           "prizeName": "Dinner for two",
+                     *           "prizeTier": 4,
+                     *           "valueUsd": 5,
+                     *           "count": 1
+                     *         },
+                     *         {
+                     *           "prizeName": "Cinema ticket",
+                     *           "prizeTier": 1,
+                     *           "valueUsd": 1,
+                     *           "count": 2
+                     *         }
+                     *       ],
+                     *       "poolCommitment": "c52d486e3cfaf7bd8c98764f22378544f585fed376706fccfe80cbb891459928",
+                     *       "sealedAt": "2026-11-22T04:13:57.105Z",
+                     *       "closedAt": "2026-11-22T04:14:01.623Z",
+                     *       "reveal": {
+                     *         "seed": "3b7cc7c2c42d37ce510df6304b27de6fe78d6aeeb7b29e3afd546fefcaf6dc0f",
+                     *         "nonce": "41fedbfe34fb19702d3cace7c6da79b108d483532eafd8ba15ab9f9e7828cb97",
+                     *         "order": "AAAAAAIAAAAAAAEAAgAAAA=="
+                     *       }
+                     *     }
+                     */
                     "application/json": components["schemas"]["PoolResponse"];
                 };
             };
-            400: components["responses"]["validationFailed"];
+            /** @description KS-4101: The request is not valid */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    Deprecation: components["headers"]["Deprecation"];
+                    Sunset: components["headers"]["Sunset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
             401: components["responses"]["unauthorized"];
             403: components["responses"]["gameNotRegistered"];
             404: components["responses"]["notFound"];
@@ -1763,6 +1861,21 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "parSheets": [
+                     *         {
+                     *           "parSheetId": 2,
+                     *           "gameTitle": "Coin Flip",
+                     *           "numReels": 1,
+                     *           "certifiedRtp": 0.9,
+                     *           "symbolCount": 2,
+                     *           "tierCount": 2,
+                     *           "combinationCount": 2
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["ParSheetList"];
                 };
             };
@@ -1783,6 +1896,64 @@ export interface operations {
         /** @description At most 10240 bytes */
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "gameTitle": "Coin Flip",
+                 *       "manufacturer": "Acme Games",
+                 *       "numReels": 1,
+                 *       "virtualStopsPerReel": [
+                 *         32
+                 *       ],
+                 *       "certifiedRtp": 0.9,
+                 *       "denominationUsd": 0.25,
+                 *       "symbols": [
+                 *         {
+                 *           "name": "HEADS",
+                 *           "display": "H"
+                 *         },
+                 *         {
+                 *           "name": "TAILS",
+                 *           "display": "T"
+                 *         }
+                 *       ],
+                 *       "tiers": [
+                 *         {
+                 *           "tierId": 0,
+                 *           "name": "No win",
+                 *           "probability": 0.55,
+                 *           "payMultiplier": 0
+                 *         },
+                 *         {
+                 *           "tierId": 1,
+                 *           "name": "Heads",
+                 *           "probability": 0.45,
+                 *           "payMultiplier": 2
+                 *         }
+                 *       ],
+                 *       "combinations": [
+                 *         {
+                 *           "reelSymbols": [
+                 *             "TAILS"
+                 *           ],
+                 *           "comboString": "T",
+                 *           "payMultiplier": 0,
+                 *           "comboProbability": 0.55,
+                 *           "tierId": 0,
+                 *           "displayWeight": 1
+                 *         },
+                 *         {
+                 *           "reelSymbols": [
+                 *             "HEADS"
+                 *           ],
+                 *           "comboString": "H",
+                 *           "payMultiplier": 2,
+                 *           "comboProbability": 0.45,
+                 *           "tierId": 1,
+                 *           "displayWeight": 1
+                 *         }
+                 *       ]
+                 *     }
+                 */
                 "application/json": components["schemas"]["ParSheetBody"];
             };
         };
@@ -1800,10 +1971,40 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "parSheetId": 2,
+                     *       "gameTitle": "Coin Flip",
+                     *       "numReels": 1,
+                     *       "certifiedRtp": 0.9,
+                     *       "symbolCount": 2,
+                     *       "tierCount": 2,
+                     *       "combinationCount": 2
+                     *     }
+                     */
                     "application/json": components["schemas"]["ParSheetResponse"];
                 };
             };
-            400: components["responses"]["validationFailedOrInvalidParSheet"];
+            /**
+             * @description KS-4101: The request is not valid
+             *
+             *     KS-4104: The PAR sheet is not valid
+             */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    Deprecation: components["headers"]["Deprecation"];
+                    Sunset: components["headers"]["Sunset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
             401: components["responses"]["unauthorized"];
             410: components["responses"]["apiVersionGone"];
             413: components["responses"]["bodyTooLarge"];
@@ -1837,10 +2038,34 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "userId": "usr_77TVvlEpURBZqkjErDtVJZ",
+                     *       "playerId": "alice",
+                     *       "createdAt": "2026-11-22T04:14:01.121Z",
+                     *       "balanceUsd": 1049.25,
+                     *       "status": "ACTIVE"
+                     *     }
+                     */
                     "application/json": components["schemas"]["PlayerResponse"];
                 };
             };
-            400: components["responses"]["validationFailed"];
+            /** @description KS-4101: The request is not valid */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    Deprecation: components["headers"]["Deprecation"];
+                    Sunset: components["headers"]["Sunset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
             401: components["responses"]["unauthorized"];
             404: components["responses"]["playerNotFound"];
             410: components["responses"]["apiVersionGone"];
@@ -1852,7 +2077,9 @@ export interface operations {
     listPlayerSpins: {
         parameters: {
             query?: {
+                /** @description Page, from 1 */
                 page?: number;
+                /** @description Items on a page */
                 limit?: number;
             };
             header?: never;
@@ -1877,10 +2104,101 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "spins": [
+                     *         {
+                     *           "spinId": "06b9feb83947c76c18c42e8c8071e3ce",
+                     *           "outcome": {
+                     *             "prizeTier": 4,
+                     *             "payoutUsd": 50,
+                     *             "isBonusTrigger": false
+                     *           },
+                     *           "presentation": {
+                     *             "type": "raffle",
+                     *             "prizeName": "Dinner for two",
+                     *             "prizeTier": 4,
+                     *             "celebrationTier": "large"
+                     *           },
+                     *           "balance": {
+                     *             "balanceUsd": 1049.25
+                     *           },
+                     *           "communityBonus": null,
+                     *           "requestId": "0197d2c4-a3b0-7c11-9d2e-5f6a7b8c9d0e",
+                     *           "createdAt": "2026-11-22T04:14:01.140Z",
+                     *           "gameId": 4
+                     *         },
+                     *         {
+                     *           "spinId": "04f965c9ca0a730d47062f0635d6a943",
+                     *           "outcome": {
+                     *             "prizeTier": 1,
+                     *             "payoutUsd": 0.5,
+                     *             "isBonusTrigger": false
+                     *           },
+                     *           "presentation": {
+                     *             "type": "slot",
+                     *             "comboString": "CH|CH|-",
+                     *             "reelSymbols": [
+                     *               {
+                     *                 "name": "Cherry",
+                     *                 "display": "CH",
+                     *                 "isWild": false
+                     *               },
+                     *               {
+                     *                 "name": "Cherry",
+                     *                 "display": "CH",
+                     *                 "isWild": false
+                     *               },
+                     *               {
+                     *                 "name": "Blank",
+                     *                 "display": "-",
+                     *                 "isWild": false
+                     *               }
+                     *             ],
+                     *             "reelStops": [
+                     *               23,
+                     *               8,
+                     *               3
+                     *             ],
+                     *             "animationHints": {
+                     *               "celebrationTier": "small",
+                     *               "isNearMiss": false,
+                     *               "isBonusTrigger": false
+                     *             }
+                     *           },
+                     *           "balance": {
+                     *             "balanceUsd": 1000.25
+                     *           },
+                     *           "communityBonus": null,
+                     *           "requestId": "0197d2c4-9c1e-7a55-8f6e-3b1f0a2c4d5e",
+                     *           "createdAt": "2026-11-22T04:14:01.121Z",
+                     *           "gameId": 3
+                     *         }
+                     *       ],
+                     *       "page": 1,
+                     *       "limit": 20,
+                     *       "total": 2
+                     *     }
+                     */
                     "application/json": components["schemas"]["PlayerSpins"];
                 };
             };
-            400: components["responses"]["validationFailed"];
+            /** @description KS-4101: The request is not valid */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    Deprecation: components["headers"]["Deprecation"];
+                    Sunset: components["headers"]["Sunset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
             401: components["responses"]["unauthorized"];
             404: components["responses"]["playerNotFound"];
             410: components["responses"]["apiVersionGone"];
@@ -1892,7 +2210,9 @@ export interface operations {
     listSettlements: {
         parameters: {
             query?: {
+                /** @description Page, from 1 */
                 page?: number;
+                /** @description Items on a page */
                 limit?: number;
             };
             header?: never;
@@ -1914,10 +2234,77 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "reports": [
+                     *         {
+                     *           "reportDate": "2026-11-21",
+                     *           "reportStatus": "GENERATED",
+                     *           "revision": 1,
+                     *           "totalSpins": 9,
+                     *           "totalWageredUsd": 8.25,
+                     *           "totalPaidOutUsd": 7.5,
+                     *           "netPositionUsd": 0.75,
+                     *           "ggrUsd": 0.75,
+                     *           "communityBonusUsd": 0,
+                     *           "adjustmentsUsd": 0,
+                     *           "gameBreakdown": [
+                     *             {
+                     *               "gameConfigId": 3,
+                     *               "configName": "CLASSIC_THREE",
+                     *               "displayName": "Classic Three",
+                     *               "gameType": "slot",
+                     *               "spins": 1,
+                     *               "wageredUsd": 0.25,
+                     *               "paidOutUsd": 0.5,
+                     *               "ggrUsd": -0.25,
+                     *               "actualRtp": 2,
+                     *               "certifiedRtp": 0.925
+                     *             },
+                     *             {
+                     *               "gameConfigId": 4,
+                     *               "configName": "SPRING_RAFFLE",
+                     *               "displayName": "Spring Raffle",
+                     *               "gameType": "raffle",
+                     *               "spins": 8,
+                     *               "wageredUsd": 8,
+                     *               "paidOutUsd": 7,
+                     *               "ggrUsd": 1,
+                     *               "actualRtp": 0.875,
+                     *               "certifiedRtp": 0.875
+                     *             }
+                     *           ],
+                     *           "ledgerFrom": "7529695071436800000",
+                     *           "ledgerTo": "7530057459302400000",
+                     *           "previousHash": null,
+                     *           "integrityHash": "d341d898935042985edfde05394bf7245e8f3a5ede37b2f347c909f4f94eafe1",
+                     *           "generatedAt": "2026-11-22T02:00:01.925Z"
+                     *         }
+                     *       ],
+                     *       "page": 1,
+                     *       "limit": 20,
+                     *       "total": 1
+                     *     }
+                     */
                     "application/json": components["schemas"]["SettlementList"];
                 };
             };
-            400: components["responses"]["validationFailed"];
+            /** @description KS-4101: The request is not valid */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    Deprecation: components["headers"]["Deprecation"];
+                    Sunset: components["headers"]["Sunset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
             401: components["responses"]["unauthorized"];
             410: components["responses"]["apiVersionGone"];
             429: components["responses"]["apiRateExceededOrTooManyFailedLogins"];
@@ -1953,11 +2340,79 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "reportDate": "2026-11-21",
+                     *       "reportStatus": "GENERATED",
+                     *       "revision": 1,
+                     *       "totalSpins": 9,
+                     *       "totalWageredUsd": 8.25,
+                     *       "totalPaidOutUsd": 7.5,
+                     *       "netPositionUsd": 0.75,
+                     *       "ggrUsd": 0.75,
+                     *       "communityBonusUsd": 0,
+                     *       "adjustmentsUsd": 0,
+                     *       "gameBreakdown": [
+                     *         {
+                     *           "gameConfigId": 3,
+                     *           "configName": "CLASSIC_THREE",
+                     *           "displayName": "Classic Three",
+                     *           "gameType": "slot",
+                     *           "spins": 1,
+                     *           "wageredUsd": 0.25,
+                     *           "paidOutUsd": 0.5,
+                     *           "ggrUsd": -0.25,
+                     *           "actualRtp": 2,
+                     *           "certifiedRtp": 0.925
+                     *         },
+                     *         {
+                     *           "gameConfigId": 4,
+                     *           "configName": "SPRING_RAFFLE",
+                     *           "displayName": "Spring Raffle",
+                     *           "gameType": "raffle",
+                     *           "spins": 8,
+                     *           "wageredUsd": 8,
+                     *           "paidOutUsd": 7,
+                     *           "ggrUsd": 1,
+                     *           "actualRtp": 0.875,
+                     *           "certifiedRtp": 0.875
+                     *         }
+                     *       ],
+                     *       "ledgerFrom": "7529695071436800000",
+                     *       "ledgerTo": "7530057459302400000",
+                     *       "previousHash": null,
+                     *       "integrityHash": "d341d898935042985edfde05394bf7245e8f3a5ede37b2f347c909f4f94eafe1",
+                     *       "generatedAt": "2026-11-22T02:00:01.925Z"
+                     *     }
+                     */
                     "application/json": components["schemas"]["SettlementReport"];
+                    /**
+                     * @example gameConfigId,configName,displayName,gameType,spins,wageredUsd,paidOutUsd,ggrUsd,actualRtp,certifiedRtp
+                     *     3,"CLASSIC_THREE","Classic Three","slot",1,0.25,0.5,-0.25,2,0.925
+                     */
                     "text/csv": string;
                 };
             };
-            400: components["responses"]["validationFailedOrInvalidDate"];
+            /**
+             * @description KS-4101: The request is not valid
+             *
+             *     KS-4105: The date is not valid; use YYYY-MM-DD
+             */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    Deprecation: components["headers"]["Deprecation"];
+                    Sunset: components["headers"]["Sunset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
             401: components["responses"]["unauthorized"];
             404: components["responses"]["reportNotFound"];
             410: components["responses"]["apiVersionGone"];
@@ -1994,10 +2449,75 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "reportDate": "2026-11-21",
+                     *       "reportStatus": "ACKNOWLEDGED",
+                     *       "revision": 1,
+                     *       "totalSpins": 9,
+                     *       "totalWageredUsd": 8.25,
+                     *       "totalPaidOutUsd": 7.5,
+                     *       "netPositionUsd": 0.75,
+                     *       "ggrUsd": 0.75,
+                     *       "communityBonusUsd": 0,
+                     *       "adjustmentsUsd": 0,
+                     *       "gameBreakdown": [
+                     *         {
+                     *           "gameConfigId": 3,
+                     *           "configName": "CLASSIC_THREE",
+                     *           "displayName": "Classic Three",
+                     *           "gameType": "slot",
+                     *           "spins": 1,
+                     *           "wageredUsd": 0.25,
+                     *           "paidOutUsd": 0.5,
+                     *           "ggrUsd": -0.25,
+                     *           "actualRtp": 2,
+                     *           "certifiedRtp": 0.925
+                     *         },
+                     *         {
+                     *           "gameConfigId": 4,
+                     *           "configName": "SPRING_RAFFLE",
+                     *           "displayName": "Spring Raffle",
+                     *           "gameType": "raffle",
+                     *           "spins": 8,
+                     *           "wageredUsd": 8,
+                     *           "paidOutUsd": 7,
+                     *           "ggrUsd": 1,
+                     *           "actualRtp": 0.875,
+                     *           "certifiedRtp": 0.875
+                     *         }
+                     *       ],
+                     *       "ledgerFrom": "7529695071436800000",
+                     *       "ledgerTo": "7530057459302400000",
+                     *       "previousHash": null,
+                     *       "integrityHash": "d341d898935042985edfde05394bf7245e8f3a5ede37b2f347c909f4f94eafe1",
+                     *       "generatedAt": "2026-11-22T02:00:01.925Z",
+                     *       "acknowledgedAt": "2026-11-22T09:30:00.084Z"
+                     *     }
+                     */
                     "application/json": components["schemas"]["SettlementReport"];
                 };
             };
-            400: components["responses"]["validationFailedOrInvalidDate"];
+            /**
+             * @description KS-4101: The request is not valid
+             *
+             *     KS-4105: The date is not valid; use YYYY-MM-DD
+             */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    Deprecation: components["headers"]["Deprecation"];
+                    Sunset: components["headers"]["Sunset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
             401: components["responses"]["unauthorized"];
             404: components["responses"]["reportNotFound"];
             409: components["responses"]["reportAcknowledgedOrReportStatus"];
@@ -2023,6 +2543,11 @@ export interface operations {
         /** @description At most 65536 bytes */
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "reason": "We count 2 spins more than totalSpins"
+                 *     }
+                 */
                 "application/json": components["schemas"]["DisputeBody"];
             };
         };
@@ -2040,6 +2565,53 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "reportDate": "2026-11-21",
+                     *       "reportStatus": "DISPUTED",
+                     *       "revision": 1,
+                     *       "totalSpins": 9,
+                     *       "totalWageredUsd": 8.25,
+                     *       "totalPaidOutUsd": 7.5,
+                     *       "netPositionUsd": 0.75,
+                     *       "ggrUsd": 0.75,
+                     *       "communityBonusUsd": 0,
+                     *       "adjustmentsUsd": 0,
+                     *       "gameBreakdown": [
+                     *         {
+                     *           "gameConfigId": 3,
+                     *           "configName": "CLASSIC_THREE",
+                     *           "displayName": "Classic Three",
+                     *           "gameType": "slot",
+                     *           "spins": 1,
+                     *           "wageredUsd": 0.25,
+                     *           "paidOutUsd": 0.5,
+                     *           "ggrUsd": -0.25,
+                     *           "actualRtp": 2,
+                     *           "certifiedRtp": 0.925
+                     *         },
+                     *         {
+                     *           "gameConfigId": 4,
+                     *           "configName": "SPRING_RAFFLE",
+                     *           "displayName": "Spring Raffle",
+                     *           "gameType": "raffle",
+                     *           "spins": 8,
+                     *           "wageredUsd": 8,
+                     *           "paidOutUsd": 7,
+                     *           "ggrUsd": 1,
+                     *           "actualRtp": 0.875,
+                     *           "certifiedRtp": 0.875
+                     *         }
+                     *       ],
+                     *       "ledgerFrom": "7529695071436800000",
+                     *       "ledgerTo": "7530057459302400000",
+                     *       "previousHash": null,
+                     *       "integrityHash": "d341d898935042985edfde05394bf7245e8f3a5ede37b2f347c909f4f94eafe1",
+                     *       "generatedAt": "2026-11-22T02:00:01.925Z",
+                     *       "disputedAt": "2026-11-22T09:30:00.045Z",
+                     *       "disputeReason": "We count 2 spins more than totalSpins"
+                     *     }
+                     */
                     "application/json": components["schemas"]["SettlementReport"];
                 };
             };
@@ -2062,10 +2634,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorResponse"] & {
-                        /** @enum {unknown} */
-                        errorCode?: "KS-4101" | "KS-4102" | "KS-4105";
-                    };
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             401: components["responses"]["unauthorized"];
@@ -2088,6 +2657,14 @@ export interface operations {
         /** @description At most 4096 bytes */
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "gameId": 3,
+                 *       "playerId": "alice",
+                 *       "wagerUsd": 0.25,
+                 *       "requestId": "0197d2c4-9c1e-7a55-8f6e-3b1f0a2c4d5e"
+                 *     }
+                 */
                 "application/json": components["schemas"]["SpinBody"];
             };
         };
@@ -2132,10 +2709,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorResponse"] & {
-                        /** @enum {unknown} */
-                        errorCode?: "KS-4101" | "KS-4102" | "KS-4103" | "KS-4202" | "KS-4225";
-                    };
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             401: components["responses"]["unauthorized"];
@@ -2167,10 +2741,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorResponse"] & {
-                        /** @enum {unknown} */
-                        errorCode?: "KS-4203" | "KS-5002" | "KS-5011" | "KS-5012";
-                    };
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
         };
@@ -2200,10 +2771,74 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "spinId": "04f965c9ca0a730d47062f0635d6a943",
+                     *       "outcome": {
+                     *         "prizeTier": 1,
+                     *         "payoutUsd": 0.5,
+                     *         "isBonusTrigger": false
+                     *       },
+                     *       "presentation": {
+                     *         "type": "slot",
+                     *         "comboString": "CH|CH|-",
+                     *         "reelSymbols": [
+                     *           {
+                     *             "name": "Cherry",
+                     *             "display": "CH",
+                     *             "isWild": false
+                     *           },
+                     *           {
+                     *             "name": "Cherry",
+                     *             "display": "CH",
+                     *             "isWild": false
+                     *           },
+                     *           {
+                     *             "name": "Blank",
+                     *             "display": "-",
+                     *             "isWild": false
+                     *           }
+                     *         ],
+                     *         "reelStops": [
+                     *           23,
+                     *           8,
+                     *           3
+                     *         ],
+                     *         "animationHints": {
+                     *           "celebrationTier": "small",
+                     *           "isNearMiss": false,
+                     *           "isBonusTrigger": false
+                     *         }
+                     *       },
+                     *       "balance": {
+                     *         "balanceUsd": 1000.25
+                     *       },
+                     *       "communityBonus": null,
+                     *       "requestId": "0197d2c4-9c1e-7a55-8f6e-3b1f0a2c4d5e",
+                     *       "createdAt": "2026-11-22T04:14:01.121Z",
+                     *       "gameId": 3,
+                     *       "playerId": "alice"
+                     *     }
+                     */
                     "application/json": components["schemas"]["SpinRecord"];
                 };
             };
-            400: components["responses"]["validationFailed"];
+            /** @description KS-4101: The request is not valid */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    Deprecation: components["headers"]["Deprecation"];
+                    Sunset: components["headers"]["Sunset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
             401: components["responses"]["unauthorized"];
             404: components["responses"]["notFound"];
             410: components["responses"]["apiVersionGone"];
@@ -2234,6 +2869,13 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "version": "1.0.0",
+                     *       "apiVersion": "v1",
+                     *       "service": "spindle"
+                     *     }
+                     */
                     "application/json": components["schemas"]["VersionResponse"];
                 };
             };
@@ -2266,6 +2908,22 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "webhooks": [
+                     *         {
+                     *           "id": 1,
+                     *           "url": "https://games.acme.example/spindle-events",
+                     *           "events": [
+                     *             "spin.large_win",
+                     *             "settlement.report_ready"
+                     *           ],
+                     *           "isActive": true,
+                     *           "createdAt": "2026-11-22T04:13:57.068Z"
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["WebhookList"];
                 };
             };
@@ -2286,6 +2944,15 @@ export interface operations {
         /** @description At most 65536 bytes */
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "url": "https://games.acme.example/spindle-events",
+                 *       "events": [
+                 *         "spin.large_win",
+                 *         "settlement.report_ready"
+                 *       ]
+                 *     }
+                 */
                 "application/json": components["schemas"]["WebhookBody"];
             };
         };
@@ -2303,6 +2970,19 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": 1,
+                     *       "url": "https://games.acme.example/spindle-events",
+                     *       "events": [
+                     *         "spin.large_win",
+                     *         "settlement.report_ready"
+                     *       ],
+                     *       "isActive": true,
+                     *       "createdAt": "2026-11-22T04:13:57.068Z",
+                     *       "secret": "whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
+                     *     }
+                     */
                     "application/json": components["schemas"]["WebhookRegistered"];
                 };
             };
@@ -2329,10 +3009,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorResponse"] & {
-                        /** @enum {unknown} */
-                        errorCode?: "KS-4101" | "KS-4102" | "KS-4106" | "KS-4107" | "KS-4217";
-                    };
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             401: components["responses"]["unauthorized"];
@@ -2369,7 +3046,22 @@ export interface operations {
                 };
                 content?: never;
             };
-            400: components["responses"]["validationFailed"];
+            /** @description KS-4101: The request is not valid */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    Deprecation: components["headers"]["Deprecation"];
+                    Sunset: components["headers"]["Sunset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
             401: components["responses"]["unauthorized"];
             403: components["responses"]["webhookForeign"];
             404: components["responses"]["webhookNotFound"];
@@ -2392,6 +3084,13 @@ export interface operations {
         /** @description At most 65536 bytes */
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "events": [
+                 *         "spin.large_win"
+                 *       ]
+                 *     }
+                 */
                 "application/json": components["schemas"]["WebhookPatch"];
             };
         };
@@ -2409,6 +3108,17 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": 1,
+                     *       "url": "https://games.acme.example/spindle-events",
+                     *       "events": [
+                     *         "spin.large_win"
+                     *       ],
+                     *       "isActive": true,
+                     *       "createdAt": "2026-11-22T04:13:57.068Z"
+                     *     }
+                     */
                     "application/json": components["schemas"]["Webhook"];
                 };
             };
@@ -2433,10 +3143,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorResponse"] & {
-                        /** @enum {unknown} */
-                        errorCode?: "KS-4101" | "KS-4106" | "KS-4107" | "KS-4217";
-                    };
+                    "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
             401: components["responses"]["unauthorized"];
@@ -2452,7 +3159,9 @@ export interface operations {
     listDeliveries: {
         parameters: {
             query?: {
+                /** @description Page, from 1 */
                 page?: number;
+                /** @description Items on a page */
                 limit?: number;
             };
             header?: never;
@@ -2477,10 +3186,45 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "deliveries": [
+                     *         {
+                     *           "id": "dlv_01a201760794f2925461f5ca8df107b1",
+                     *           "event": "spin.large_win",
+                     *           "status": "delivered",
+                     *           "attempts": 1,
+                     *           "maxAttempts": 5,
+                     *           "createdAt": "2026-11-22T04:14:02.132Z",
+                     *           "lastAttemptAt": "2026-11-22T04:14:02.141Z",
+                     *           "nextAttemptAt": null,
+                     *           "responseStatus": 204
+                     *         }
+                     *       ],
+                     *       "page": 1,
+                     *       "limit": 20,
+                     *       "total": 1
+                     *     }
+                     */
                     "application/json": components["schemas"]["DeliveryPage"];
                 };
             };
-            400: components["responses"]["validationFailed"];
+            /** @description KS-4101: The request is not valid */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    Deprecation: components["headers"]["Deprecation"];
+                    Sunset: components["headers"]["Sunset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
             401: components["responses"]["unauthorized"];
             403: components["responses"]["webhookForeign"];
             404: components["responses"]["webhookNotFound"];
@@ -2517,10 +3261,30 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "resent": 1
+                     *     }
+                     */
                     "application/json": components["schemas"]["Resent"];
                 };
             };
-            400: components["responses"]["validationFailed"];
+            /** @description KS-4101: The request is not valid */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    Deprecation: components["headers"]["Deprecation"];
+                    Sunset: components["headers"]["Sunset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
             401: components["responses"]["unauthorized"];
             403: components["responses"]["webhookForeign"];
             404: components["responses"]["webhookNotFoundOrNotFound"];
@@ -2555,10 +3319,32 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": 1,
+                     *       "secret": "whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
+                     *       "previousSecretExpiresAt": "2026-11-23T04:14:04.260Z"
+                     *     }
+                     */
                     "application/json": components["schemas"]["RotatedSecret"];
                 };
             };
-            400: components["responses"]["validationFailed"];
+            /** @description KS-4101: The request is not valid */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    Deprecation: components["headers"]["Deprecation"];
+                    Sunset: components["headers"]["Sunset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
             401: components["responses"]["unauthorized"];
             403: components["responses"]["webhookForeign"];
             404: components["responses"]["webhookNotFound"];
@@ -2581,6 +3367,11 @@ export interface operations {
         /** @description At most 65536 bytes */
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "event": "spin.large_win"
+                 *     }
+                 */
                 "application/json": components["schemas"]["TestBody"];
             };
         };
@@ -2598,10 +3389,35 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "eventId": "evt_01a201760794207154d366a13cb3032f",
+                     *       "deliveryId": "dlv_01a201760794f2925461f5ca8df107b1"
+                     *     }
+                     */
                     "application/json": components["schemas"]["TestSent"];
                 };
             };
-            400: components["responses"]["validationFailedOrFieldMissing"];
+            /**
+             * @description KS-4101: The request is not valid
+             *
+             *     KS-4102: A required field is missing
+             */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    Deprecation: components["headers"]["Deprecation"];
+                    Sunset: components["headers"]["Sunset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
             401: components["responses"]["unauthorized"];
             403: components["responses"]["webhookForeign"];
             404: components["responses"]["webhookNotFound"];
@@ -2636,26 +3452,23 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": {
-                    /** @description The same in every attempt, and for every webhook */
-                    id: string;
-                    /** @constant */
-                    event: "spin.large_win";
-                    /** Format: date-time */
-                    createdAt: string;
-                    partnerId: number;
-                    data: {
-                        spinId: string;
-                        gameId: number;
-                        playerId: string;
-                        /** @description Above the partner's threshold */
-                        payoutUsd: number;
-                        prizeTier: number;
-                        requestId?: string;
-                    };
-                    /** @description True where `POST /webhooks/{id}/test` made it */
-                    test?: boolean;
-                };
+                /**
+                 * @example {
+                 *       "id": "evt_01a201760794207154d366a13cb3032f",
+                 *       "event": "spin.large_win",
+                 *       "createdAt": "2026-11-22T04:14:02.132Z",
+                 *       "partnerId": 2,
+                 *       "data": {
+                 *         "spinId": "04f965c9ca0a730d47062f0635d6a943",
+                 *         "gameId": 3,
+                 *         "playerId": "alice",
+                 *         "payoutUsd": 125.5,
+                 *         "prizeTier": 6,
+                 *         "requestId": "0197d2c4-9c1e-7a55-8f6e-3b1f0a2c4d5e"
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["SpinLargeWinEvent"];
             };
         };
         responses: {
@@ -2692,26 +3505,22 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": {
-                    /** @description The same in every attempt, and for every webhook */
-                    id: string;
-                    /** @constant */
-                    event: "settlement.report_ready";
-                    /** Format: date-time */
-                    createdAt: string;
-                    partnerId: number;
-                    data: {
-                        /** @description YYYY-MM-DD */
-                        reportDate: string;
-                        revision: number;
-                        integrityHash: string;
-                        totalSpins: number;
-                        /** @description Wagered less paid out */
-                        ggrUsd: number;
-                    };
-                    /** @description True where `POST /webhooks/{id}/test` made it */
-                    test?: boolean;
-                };
+                /**
+                 * @example {
+                 *       "id": "evt_01a20176079420725461f5ca8df107b1",
+                 *       "event": "settlement.report_ready",
+                 *       "createdAt": "2026-11-22T04:14:02.132Z",
+                 *       "partnerId": 2,
+                 *       "data": {
+                 *         "reportDate": "2026-11-21",
+                 *         "revision": 1,
+                 *         "integrityHash": "d341d898935042985edfde05394bf7245e8f3a5ede37b2f347c909f4f94eafe1",
+                 *         "totalSpins": 9,
+                 *         "ggrUsd": 0.75
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["SettlementReportReadyEvent"];
             };
         };
         responses: {
@@ -2748,22 +3557,20 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": {
-                    /** @description The same in every attempt, and for every webhook */
-                    id: string;
-                    /** @constant */
-                    event: "block.low_reserve";
-                    /** Format: date-time */
-                    createdAt: string;
-                    partnerId: number;
-                    data: {
-                        gameId: number;
-                        readyBlocks: number;
-                        minReadyBlocks: number;
-                    };
-                    /** @description True where `POST /webhooks/{id}/test` made it */
-                    test?: boolean;
-                };
+                /**
+                 * @example {
+                 *       "id": "evt_01a2017607942073a9c3e1f05d7b2468",
+                 *       "event": "block.low_reserve",
+                 *       "createdAt": "2026-11-22T04:14:02.132Z",
+                 *       "partnerId": 2,
+                 *       "data": {
+                 *         "gameId": 3,
+                 *         "readyBlocks": 1,
+                 *         "minReadyBlocks": 2
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["BlockLowReserveEvent"];
             };
         };
         responses: {
@@ -2800,25 +3607,21 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": {
-                    /** @description The same in every attempt, and for every webhook */
-                    id: string;
-                    /** @constant */
-                    event: "api_key.expiring";
-                    /** Format: date-time */
-                    createdAt: string;
-                    partnerId: number;
-                    data: {
-                        keyId: number;
-                        name: string | null;
-                        /** Format: date-time */
-                        expiresAt: string;
-                        /** @description 30, 7 or 1 */
-                        daysLeft: number;
-                    };
-                    /** @description True where `POST /webhooks/{id}/test` made it */
-                    test?: boolean;
-                };
+                /**
+                 * @example {
+                 *       "id": "evt_01a20176079420740f1e2d3c4b5a6978",
+                 *       "event": "api_key.expiring",
+                 *       "createdAt": "2026-11-22T04:14:02.132Z",
+                 *       "partnerId": 2,
+                 *       "data": {
+                 *         "keyId": 2,
+                 *         "name": "back end",
+                 *         "expiresAt": "2026-11-29T00:00:00.000Z",
+                 *         "daysLeft": 7
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["ApiKeyExpiringEvent"];
             };
         };
         responses: {
@@ -2855,26 +3658,22 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": {
-                    /** @description The same in every attempt, and for every webhook */
-                    id: string;
-                    /** @constant */
-                    event: "api.version.deprecated";
-                    /** Format: date-time */
-                    createdAt: string;
-                    partnerId: number;
-                    data: {
-                        version: string;
-                        /** Format: date-time */
-                        deprecatedAt: string;
-                        /** Format: date-time */
-                        sunsetAt: string;
-                        successor: string | null;
-                        migrationUrl: string | null;
-                    };
-                    /** @description True where `POST /webhooks/{id}/test` made it */
-                    test?: boolean;
-                };
+                /**
+                 * @example {
+                 *       "id": "evt_01a2017607942075d8b7a6f5e4c3b2a1",
+                 *       "event": "api.version.deprecated",
+                 *       "createdAt": "2026-11-22T04:14:02.132Z",
+                 *       "partnerId": 2,
+                 *       "data": {
+                 *         "version": "v1",
+                 *         "deprecatedAt": "2026-11-22T04:14:04.632Z",
+                 *         "sunsetAt": "2028-01-01T00:00:00.000Z",
+                 *         "successor": "v2",
+                 *         "migrationUrl": "https://docs.acme.example/v2"
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["ApiVersionDeprecatedEvent"];
             };
         };
         responses: {

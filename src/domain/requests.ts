@@ -6,8 +6,10 @@
 export {
   ApiVersion,
   ApiVersionList,
+  ApiVersionStatus,
   ApiVersionUse,
   DeprecateBody,
+  ListedApiVersion,
 } from './schemas/apiVersions.js';
 export {
   amountMicros,
@@ -30,13 +32,16 @@ export {
   ParSheetList,
   ParSheetPatch,
   ParSheetResponse,
+  SettableGameStatus,
 } from './schemas/games.js';
 export {
   ApiKey,
+  BalanceMode,
   Environment,
   IssuedKey,
   KeyBody,
   KeyList,
+  KeyStatus,
   PartnerBody,
   PartnerList,
   PartnerPatch,
@@ -48,6 +53,7 @@ export {
   AdjustmentResponse,
   PlayerResponse,
   PlayerSpins,
+  PlayerStatus,
   PlayerStatusBody,
   PlayerStatusOrder,
   PlayerStatusResponse,
@@ -71,13 +77,17 @@ export {
   DisputeBody,
   JudgedRevision,
   ReadRevision,
+  ReportStatus,
   SettlementGame,
   SettlementList,
   SettlementReport,
 } from './schemas/settlements.js';
 export {
+  AnimationHints,
   CelebrationTier,
+  PlayerBalance,
   PlayerSpin,
+  Presentation,
   RafflePresentation,
   ReelSymbol,
   SlotPresentation,
@@ -89,7 +99,9 @@ export {
 export {
   Delivery,
   DeliveryPage,
+  DeliveryStatus,
   EVENTS,
+  Event,
   EventFeed,
   EventFeedQuery,
   ResendBody,

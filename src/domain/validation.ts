@@ -59,7 +59,8 @@ function messageOf(error: SchemaError, messages: Readonly<Record<string, string>
   }
 }
 
-function typeMessage(type: string | string[]): string {
+/** The message of a value that is not of a JSON Schema type. */
+export function typeMessage(type: string | string[]): string {
   // JSON has no other way to an infinite number than one that no double holds.
   if (type === 'number') return 'must be a finite number';
   if (type === 'integer' || type === 'object' || type === 'array') return `must be an ${type}`;

@@ -2,6 +2,8 @@
 import type { TSchema } from '#typebox';
 import { ERRORS, type ErrorEntry } from '../domain/errors.js';
 import { ErrorResponse, EVENTS, SpinBody } from '../domain/requests.js';
+import { bodyTooLargeExample, errorExamples } from './errorExamples.js';
+import { eventReferenceOf, type OperationReference, referenceOf } from './reference/index.js';
 import { BODY_LIMIT, CSV_TYPE, OPERATOR_BASE, PARTNER_BASE, type Route, TAGS } from './route.js';
 import { SchemaReferences, sorted } from './schemaReferences.js';
 
@@ -87,7 +89,8 @@ function headersOf(route: Route, status: number): Record<string, object> {
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 }
 
-const json = (schema: object) => ({ 'application/json': { schema } });
+/** @param examples `example` or `examples` of the OpenAPI Media Type Object */
+const json = (schema: object, examples: object) => ({ 'application/json': { schema, ...examples } });
 const NAME_OF_ERROR = new Map<ErrorEntry, string>(
   Object.entries(ERRORS).map(([name, entry]) => [entry, name]),
 );
@@ -99,6 +102,8 @@ const SHARED_ERRORS_MAX = 2;
 function sharedName(status: number, entries: readonly ErrorEntry[]): string | undefined {
   if (status === 401) return 'unauthorized';
   if (status === 413) return 'bodyTooLarge';
+  // Its examples name members of the operation's own body.
+  if (entries.includes(ERRORS.validationFailed)) return undefined;
   if (entries.length > SHARED_ERRORS_MAX) return undefined;
   const [first, ...others] = entries.map((entry) => NAME_OF_ERROR.get(entry)!);
   return first + others.map((name) => `Or${name.charAt(0).toUpperCase()}${name.slice(1)}`).join('');
@@ -111,11 +116,13 @@ class DocumentBuilder {
 
   operation(route: Route): object {
     const { body } = route;
+    const reference = referenceOf(route.operationId);
+    const description = reference.description ?? route.description;
     return {
       operationId: route.operationId,
       tags: [route.tag],
       summary: route.summary,
-      ...(route.description === undefined ? {} : { description: route.description }),
+      ...(description === undefined ? {} : { description }),
       parameters: this.#parameters(route),
       ...(body === undefined
         ? {}
@@ -123,10 +130,10 @@ class DocumentBuilder {
             requestBody: {
               required: true,
               description: `At most ${route.bodyLimit ?? BODY_LIMIT} bytes`,
-              content: json(this.#schemas.of(body)),
+              content: json(this.#schemas.of(body), exampleOf(reference.request)),
             },
           }),
-      responses: { [route.status]: this.#success(route), ...this.#errors(route) },
+      responses: { [route.status]: this.#success(route, reference), ...this.#errors(route) },
     };
   }
 
@@ -141,9 +148,13 @@ class DocumentBuilder {
             operationId: `on_${event.replaceAll('.', '_')}`,
             tags: ['Webhooks'],
             summary: `The event ${event}`,
+            description: eventReferenceOf(event)?.description,
             security: [],
             parameters,
-            requestBody: { required: true, content: json(this.#schemas.of(schema)) },
+            requestBody: {
+              required: true,
+              content: json(this.#schemas.of(schema), exampleOf(eventReferenceOf(event)?.body)),
+            },
             responses: { '2XX': { description: 'Received; any other answer is tried again' } },
           },
         },
@@ -186,8 +197,9 @@ class DocumentBuilder {
     return { ...(description === undefined ? {} : { description }), schema: rest };
   }
 
-  #success(route: Route): object {
+  #success(route: Route, reference: OperationReference): object {
     const { response, csv, status } = route;
+    const csvContent = { schema: { type: 'string' }, ...exampleOf(reference.csv) };
     return {
       description: route.summary,
       headers: headersOf(route, status),
@@ -195,8 +207,8 @@ class DocumentBuilder {
         ? {}
         : {
             content: {
-              ...json(this.#schemas.of(response)),
-              ...(csv === undefined ? {} : { [CSV_TYPE.split(';')[0]!]: { schema: { type: 'string' } } }),
+              ...json(this.#schemas.of(response), exampleOf(reference.response, reference.responses)),
+              ...(csv === undefined ? {} : { [CSV_TYPE.split(';')[0]!]: csvContent }),
             },
           }),
     };
@@ -220,13 +232,22 @@ class DocumentBuilder {
   }
 
   #error(route: Route, status: number, entries: readonly ErrorEntry[]): object {
-    const codes = { type: 'object', properties: { errorCode: { enum: entries.map((entry) => entry.code) } } };
+    const examples = status === 413 ? bodyTooLargeExample() : errorExamples(entries, route);
     return {
       description: entries.map((entry) => `${entry.code}: ${entry.message}`).join('\n\n'),
       headers: headersOf(route, status),
-      content: json({ allOf: [this.#schemas.of(ErrorResponse), codes] }),
+      content: json(this.#schemas.of(ErrorResponse), { examples }),
     };
   }
+}
+
+/** The example of a Media Type Object, or its examples by name; nothing where there is none, which a test finds. */
+function exampleOf(example: unknown, examples?: Readonly<Record<string, unknown>>): object {
+  if (examples !== undefined) {
+    const named = Object.entries(examples).map(([name, value]) => [name, { value }]);
+    return { examples: Object.fromEntries(named) };
+  }
+  return example === undefined ? {} : { example };
 }
 
 /** The headers of every delivery. */

@@ -17,9 +17,14 @@ export const DeprecateBody = Type.Object({
   ),
 });
 
+export const ApiVersionStatus = Type.Union(
+  ['ACTIVE', 'DEPRECATED', 'SUNSET'].map((status) => Type.Literal(status)),
+  { description: 'SUNSET: it answers 410' },
+);
+
 const versionMembers = {
   version: Type.String(),
-  status: Type.Union(['ACTIVE', 'DEPRECATED', 'SUNSET'].map((status) => Type.Literal(status))),
+  status: ApiVersionStatus,
   deprecatedAt: nullable(timestamp()),
   sunsetAt: nullable(timestamp()),
   successor: nullable(Type.String()),
@@ -35,13 +40,11 @@ export const ApiVersionUse = Type.Object({
   requests24h: Type.Integer({ description: 'Requests of the last 24 hours, counted by whole hours' }),
 });
 
-export const ApiVersionList = Type.Object({
-  versions: Type.Array(
-    Type.Object({
-      ...versionMembers,
-      partners: Type.Array(ApiVersionUse, { description: 'Partners that have used it, the latest first' }),
-    }),
-  ),
+export const ListedApiVersion = Type.Object({
+  ...versionMembers,
+  partners: Type.Array(ApiVersionUse, { description: 'Partners that have used it, the latest first' }),
 });
+
+export const ApiVersionList = Type.Object({ versions: Type.Array(ListedApiVersion) });
 
 export type DeprecateBody = Static<typeof DeprecateBody>;

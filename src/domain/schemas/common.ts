@@ -40,6 +40,10 @@ export const ID_MAX = 2_147_483_647;
 
 const pathNumber = (description: string) => Type.Integer({ minimum: 1, maximum: ID_MAX, description });
 
+/** A text that has one of these values today; a client must expect further ones (docs/contract.md §16). */
+export const extensible = (values: readonly string[], description: string) =>
+  Type.String({ description: `${description}. May get further values`, 'x-extensible-enum': values });
+
 export const nullable = <T extends Type.TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
 
 /** The variable parts of paths, by what they name. */
@@ -59,8 +63,12 @@ export const PATH = {
 } satisfies Record<string, Type.TSchema>;
 
 export const Page = Type.Object({
-  page: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000_000, default: 1 })),
-  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: 20 })),
+  page: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: 1_000_000_000, default: 1, description: 'Page, from 1' }),
+  ),
+  limit: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: 100, default: 20, description: 'Items on a page' }),
+  ),
 });
 
 export const pageMembers = { page: Type.Integer(), limit: Type.Integer(), total: Type.Integer() };

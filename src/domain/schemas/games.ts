@@ -1,6 +1,6 @@
 /** Games and PAR sheets: registration, lists, and what the operator sees and changes. */
 import { type Static, Type } from '#typebox';
-import { CONFIG_NAME_PATTERN, id, nullable, opaque, usd } from './common.js';
+import { CONFIG_NAME_PATTERN, extensible, id, nullable, opaque, usd } from './common.js';
 
 export const GameBody = Type.Object({
   parSheetId: id('The PAR sheet, which must be active'),
@@ -19,10 +19,11 @@ export const GameResponse = Type.Object({
   gameConfigId: Type.Integer({ description: 'The gameId of spins' }),
   displayName: Type.String(),
   configName: Type.String(),
-  gameType: Type.String(),
-  status: Type.String({
-    description: 'ACTIVE or SUSPENDED; a raffle may be SEALING or CLOSED, too; may get further values',
-  }),
+  gameType: extensible(['slot', 'raffle'], 'Kind of game'),
+  status: extensible(
+    ['ACTIVE', 'SUSPENDED', 'SEALING', 'CLOSED'],
+    'ACTIVE: it can be spun. SEALING and CLOSED: before the first and after the last ticket of a raffle',
+  ),
   parSheetId: nullable(Type.Integer()),
   minWagerUsd: usd('Equal to the fixed wager'),
   maxWagerUsd: usd('Equal to the fixed wager'),
@@ -47,9 +48,9 @@ export const ParSheetResponse = Type.Object({
 
 export const ParSheetList = Type.Object({ parSheets: Type.Array(ParSheetResponse) });
 
-export const GamePatch = Type.Object({
-  status: Type.Union([Type.Literal('ACTIVE'), Type.Literal('SUSPENDED')]),
-});
+export const SettableGameStatus = Type.Union([Type.Literal('ACTIVE'), Type.Literal('SUSPENDED')]);
+
+export const GamePatch = Type.Object({ status: SettableGameStatus });
 
 export const GameQueue = Type.Object({
   readyBlocks: Type.Integer(),

@@ -4,11 +4,15 @@ import { EMAIL_PATTERN, nullable, opaque, SLUG_PATTERN, timestamp } from './comm
 
 const RATE_LIMIT = { minimum: 1, maximum: 1_000_000_000 };
 
+export const BalanceMode = Type.Union([Type.Literal('track'), Type.Literal('enforce')], {
+  description: 'enforce: a wager above the balance is refused; track: the balance is only recorded',
+});
+
 const settings = {
   spinRateLimit: Type.Integer({ ...RATE_LIMIT, description: 'Spins in a minute' }),
   apiRateLimit: Type.Integer({ ...RATE_LIMIT, description: 'Other requests in a minute' }),
   openingBalanceUsd: Type.Number({ minimum: 0, description: "A player's first balance" }),
-  balanceMode: Type.Union([Type.Literal('track'), Type.Literal('enforce')]),
+  balanceMode: BalanceMode,
   fundingUsd: nullable(Type.Number({ minimum: 0, description: 'What the operator covers; null: no bound' })),
   largeWinThresholdUsd: Type.Number({ minimum: 0 }),
   minReadyBlocks: Type.Integer({ minimum: 1, maximum: 100 }),
@@ -61,9 +65,11 @@ export const IssuedKey = Type.Object({
   apiKey: Type.String({ description: 'Shown this once' }),
 });
 
+export const KeyStatus = Type.Union(['active', 'revoked', 'expired'].map((status) => Type.Literal(status)));
+
 export const ApiKey = Type.Object({
   ...keyMembers,
-  status: Type.Union([Type.Literal('active'), Type.Literal('revoked'), Type.Literal('expired')]),
+  status: KeyStatus,
   lastUsedAt: nullable(timestamp()),
 });
 

@@ -3,7 +3,7 @@ import { type Static, Type } from '#typebox';
 import { opaque, pageMembers, REASON_PATTERN, timestamp, usd } from './common.js';
 import { PlayerSpin } from './spins.js';
 
-const PlayerStatus = Type.Union([Type.Literal('ACTIVE'), Type.Literal('BLOCKED')], {
+export const PlayerStatus = Type.Union([Type.Literal('ACTIVE'), Type.Literal('BLOCKED')], {
   description: 'BLOCKED: its spins are refused',
 });
 

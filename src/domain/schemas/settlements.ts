@@ -45,16 +45,18 @@ export const SettlementGame = Type.Object({
   ),
 });
 
+export const ReportStatus = Type.Union(
+  ['PENDING', 'GENERATED', 'ACKNOWLEDGED', 'DISPUTED'].map((status) => Type.Literal(status)),
+  {
+    description:
+      'PENDING: made before all of the day was in the ledger, of what was booked up to ledgerTo; the complete report follows as a revision of its own, also where this one was acknowledged or disputed',
+  },
+);
+
 export const SettlementReport = Type.Object(
   {
     reportDate: Type.String({ description: 'UTC day, YYYY-MM-DD' }),
-    reportStatus: Type.Union(
-      ['PENDING', 'GENERATED', 'ACKNOWLEDGED', 'DISPUTED'].map((status) => Type.Literal(status)),
-      {
-        description:
-          'PENDING: made before all of the day was in the ledger, of what was booked up to ledgerTo; the complete report follows as a revision of its own, also where this one was acknowledged or disputed',
-      },
-    ),
+    reportStatus: ReportStatus,
     revision: Type.Integer({ minimum: 1, description: 'From 1; what a revision says never changes' }),
     totalSpins: Type.Integer({ minimum: 0 }),
     totalWageredUsd: usd('Sum of the wagers'),

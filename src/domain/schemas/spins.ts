@@ -20,16 +20,18 @@ export const ReelSymbol = Type.Object({
   isWild: Type.Boolean(),
 });
 
+export const AnimationHints = Type.Object({
+  celebrationTier: CelebrationTier,
+  isNearMiss: Type.Boolean(),
+  isBonusTrigger: Type.Boolean(),
+});
+
 export const SlotPresentation = Type.Object({
   type: Type.Literal('slot'),
   comboString: Type.String({ description: 'Symbol displays joined by |' }),
   reelSymbols: Type.Array(ReelSymbol),
   reelStops: Type.Array(Type.Integer()),
-  animationHints: Type.Object({
-    celebrationTier: CelebrationTier,
-    isNearMiss: Type.Boolean(),
-    isBonusTrigger: Type.Boolean(),
-  }),
+  animationHints: AnimationHints,
 });
 
 export const RafflePresentation = Type.Object({
@@ -37,6 +39,14 @@ export const RafflePresentation = Type.Object({
   prizeName: Type.String(),
   prizeTier: Type.Integer({ minimum: 0, maximum: 6 }),
   celebrationTier: CelebrationTier,
+});
+
+export const Presentation = Type.Union([SlotPresentation, RafflePresentation], {
+  description: 'What the player sees; `type` tells the kind of game',
+});
+
+export const PlayerBalance = Type.Object({
+  balanceUsd: usd('Balance of the player after wager and payout'),
 });
 
 export const SpinOutcome = Type.Object({
@@ -48,8 +58,8 @@ export const SpinOutcome = Type.Object({
 const spinMembers = {
   spinId: Type.String(),
   outcome: SpinOutcome,
-  presentation: Type.Union([SlotPresentation, RafflePresentation]),
-  balance: Type.Object({ balanceUsd: usd('Balance of the player after wager and payout') }),
+  presentation: Presentation,
+  balance: PlayerBalance,
   communityBonus: Type.Null({ description: 'Null where none was triggered' }),
   requestId: Type.Optional(Type.String({ description: 'As sent' })),
 };

@@ -47,15 +47,22 @@ export const TestSent = Type.Object({ eventId: Type.String(), deliveryId: Type.S
 
 export const EventFeedQuery = Type.Object({
   after: Type.Optional(Type.String({ description: 'Id of an event: those after it' })),
-  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: 20 })),
+  limit: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: 100, default: 20, description: 'Events in an answer' }),
+  ),
 });
 
 export const WebhookList = Type.Object({ webhooks: Type.Array(Webhook) });
 
+export const DeliveryStatus = Type.Union(
+  ['pending', 'delivered', 'failed'].map((status) => Type.Literal(status)),
+  { description: 'pending: it is tried again; failed: no attempts are left' },
+);
+
 export const Delivery = Type.Object({
   id: Type.String(),
   event: Type.String(),
-  status: Type.Union(['pending', 'delivered', 'failed'].map((status) => Type.Literal(status))),
+  status: DeliveryStatus,
   attempts: Type.Integer({ description: 'Attempts whose result is known' }),
   maxAttempts: Type.Integer(),
   createdAt: timestamp(),
@@ -116,8 +123,12 @@ export const EVENTS = {
   }),
 } satisfies Record<WebhookEventType, Type.TSchema>;
 
+export const Event = Type.Union(Object.values(EVENTS), {
+  description: 'What is sent to webhooks; `event` tells which',
+});
+
 export const EventFeed = Type.Object({
-  events: Type.Array(Type.Union(Object.values(EVENTS))),
+  events: Type.Array(Event),
   nextCursor: nullable(
     Type.String({ description: 'Id of the last event for `after`; null: there are no more' }),
   ),

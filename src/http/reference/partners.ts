@@ -1,0 +1,66 @@
+/** Descriptions and examples: partners and their API keys. */
+import { ERRORS } from '../../domain/errors.js';
+import type { References } from './operationReference.js';
+
+const PARTNER = {
+  partnerId: 2,
+  slug: 'acme',
+  name: 'Acme Games',
+  environment: 'sandbox',
+  isActive: true,
+  createdAt: '2026-11-22T04:13:56.258Z',
+  spinRateLimit: 300,
+  apiRateLimit: 600,
+  openingBalanceUsd: 1000,
+  balanceMode: 'track',
+  fundingUsd: null,
+  largeWinThresholdUsd: 10,
+  minReadyBlocks: 2,
+  contactEmail: 'games@acme.example',
+};
+
+const KEY = {
+  keyId: 2,
+  name: 'back end',
+  createdAt: '2026-11-22T04:13:56.480Z',
+  expiresAt: '2027-12-31T00:00:00.000Z',
+};
+
+export const PARTNER_REFERENCES: References = {
+  createPartner: {
+    description:
+      'Opens an account. Whether it is sandbox or production never changes. Settings that are not sent have their defaults.',
+    request: {
+      slug: 'acme',
+      name: 'Acme Games',
+      environment: 'sandbox',
+      contactEmail: 'games@acme.example',
+      largeWinThresholdUsd: 10,
+    },
+    response: PARTNER,
+  },
+  listPartners: {
+    description: 'Lists all partners with their settings, the deactivated ones too.',
+    response: { partners: [PARTNER] },
+  },
+  getPartner: { description: 'Returns one partner with its settings.', response: PARTNER },
+  updatePartner: {
+    description:
+      'Members that are not sent keep their values. Limits and `isActive` are in force on every front end within a second.',
+    request: { spinRateLimit: 600 },
+    response: { ...PARTNER, spinRateLimit: 600 },
+  },
+  issueKey: {
+    description: 'The answer shows the key, of which the service keeps only the SHA-256.',
+    request: { name: 'back end', expiresAt: '2027-12-31T00:00:00.000Z' },
+    // Not a key of anyone.
+    response: { ...KEY, apiKey: `ks_${'A'.repeat(43)}` },
+  },
+  listKeys: {
+    description: 'Lists the keys of a partner without their secrets, the revoked and expired ones too.',
+    response: { keys: [{ ...KEY, status: 'active', lastUsedAt: '2026-11-22T04:14:01.783Z' }] },
+  },
+  revokeKey: {
+    description: `A revoked key is refused with ${ERRORS.revokedApiKey.code} on every front end within a second, for ever.`,
+  },
+};

@@ -1,0 +1,81 @@
+/** Descriptions and examples: settlement reports. */
+import type { References } from './operationReference.js';
+
+const REPORT = {
+  reportDate: '2026-11-21',
+  reportStatus: 'GENERATED',
+  revision: 1,
+  totalSpins: 9,
+  totalWageredUsd: 8.25,
+  totalPaidOutUsd: 7.5,
+  netPositionUsd: 0.75,
+  ggrUsd: 0.75,
+  communityBonusUsd: 0,
+  adjustmentsUsd: 0,
+  gameBreakdown: [
+    {
+      gameConfigId: 3,
+      configName: 'CLASSIC_THREE',
+      displayName: 'Classic Three',
+      gameType: 'slot',
+      spins: 1,
+      wageredUsd: 0.25,
+      paidOutUsd: 0.5,
+      ggrUsd: -0.25,
+      actualRtp: 2,
+      certifiedRtp: 0.925,
+    },
+    {
+      gameConfigId: 4,
+      configName: 'SPRING_RAFFLE',
+      displayName: 'Spring Raffle',
+      gameType: 'raffle',
+      spins: 8,
+      wageredUsd: 8,
+      paidOutUsd: 7,
+      ggrUsd: 1,
+      actualRtp: 0.875,
+      certifiedRtp: 0.875,
+    },
+  ],
+  ledgerFrom: '7529695071436800000',
+  ledgerTo: '7530057459302400000',
+  previousHash: null,
+  integrityHash: 'd341d898935042985edfde05394bf7245e8f3a5ede37b2f347c909f4f94eafe1',
+  generatedAt: '2026-11-22T02:00:01.925Z',
+};
+
+const DISPUTE_REASON = 'We count 2 spins more than totalSpins';
+
+export const SETTLEMENT_REFERENCES: References = {
+  listSettlements: {
+    description: 'Lists the newest revision of each day, the newest day first.',
+    response: { reports: [REPORT], page: 1, limit: 20, total: 1 },
+  },
+  getSettlement: {
+    description:
+      'Returns the report of a UTC day. `integrityHash` is the SHA-256 of its canonical JSON (RFC 8785), and `previousHash` chains it to the report before. With `Accept: text/csv` the answer is the breakdown by game as CSV.',
+    response: REPORT,
+    csv: 'gameConfigId,configName,displayName,gameType,spins,wageredUsd,paidOutUsd,ggrUsd,actualRtp,certifiedRtp\r\n3,"CLASSIC_THREE","Classic Three","slot",1,0.25,0.5,-0.25,2,0.925\r\n',
+  },
+  acknowledgeSettlement: {
+    description:
+      'Agrees with a report. An acknowledged report never changes. Give the `revision` that was read, so that a newer one is not acknowledged unread.',
+    response: { ...REPORT, reportStatus: 'ACKNOWLEDGED', acknowledgedAt: '2026-11-22T09:30:00.084Z' },
+  },
+  disputeSettlement: {
+    description: 'Disagrees with a report. The operator looks into it and issues a new revision.',
+    request: { reason: DISPUTE_REASON },
+    response: {
+      ...REPORT,
+      reportStatus: 'DISPUTED',
+      disputedAt: '2026-11-22T09:30:00.045Z',
+      disputeReason: DISPUTE_REASON,
+    },
+  },
+  makeSettlement: {
+    description:
+      'Makes the report of a UTC day now, or a new revision of it. Reports are made every night without this call; after a dispute it issues the revision that answers it.',
+    response: { ...REPORT, revision: 2 },
+  },
+};

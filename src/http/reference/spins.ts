@@ -1,0 +1,55 @@
+/** Descriptions and examples: spins. */
+import { ERRORS } from '../../domain/errors.js';
+import type { References } from './operationReference.js';
+
+/** A win on the slot game of the examples. */
+export const SLOT_SPIN = {
+  spinId: '04f965c9ca0a730d47062f0635d6a943',
+  outcome: { prizeTier: 1, payoutUsd: 0.5, isBonusTrigger: false },
+  presentation: {
+    type: 'slot',
+    comboString: 'CH|CH|-',
+    reelSymbols: [
+      { name: 'Cherry', display: 'CH', isWild: false },
+      { name: 'Cherry', display: 'CH', isWild: false },
+      { name: 'Blank', display: '-', isWild: false },
+    ],
+    reelStops: [23, 8, 3],
+    animationHints: { celebrationTier: 'small', isNearMiss: false, isBonusTrigger: false },
+  },
+  balance: { balanceUsd: 1000.25 },
+  communityBonus: null,
+  requestId: '0197d2c4-9c1e-7a55-8f6e-3b1f0a2c4d5e',
+};
+
+/** A ticket of the raffle of the examples. */
+export const RAFFLE_SPIN = {
+  spinId: '06b9feb83947c76c18c42e8c8071e3ce',
+  outcome: { prizeTier: 4, payoutUsd: 50, isBonusTrigger: false },
+  presentation: {
+    type: 'raffle',
+    prizeName: 'Dinner for two',
+    prizeTier: 4,
+    celebrationTier: 'large',
+  },
+  balance: { balanceUsd: 1049.25 },
+  communityBonus: null,
+  requestId: '0197d2c4-a3b0-7c11-9d2e-5f6a7b8c9d0e',
+};
+
+export const SPIN_REFERENCES: References = {
+  spin: {
+    description: `Books the wager, deals the next outcome of the game, books the payout and answers, in one atomic step. Send a \`requestId\` of your own with each spin. If no answer arrives, or ${ERRORS.spinInProgress.code} does, send the same request with the same \`requestId\`: the answer has the same bytes and the header \`Idempotent-Replayed: true\`. After ${ERRORS.spinFailed.code}, ${ERRORS.fundingUnavailable.code} and ${ERRORS.noBlockServable.code} the spin did not happen: use a new \`requestId\`.`,
+    request: {
+      gameId: 3,
+      playerId: 'alice',
+      wagerUsd: 0.25,
+      requestId: '0197d2c4-9c1e-7a55-8f6e-3b1f0a2c4d5e',
+    },
+    responses: { slot: SLOT_SPIN, raffle: RAFFLE_SPIN },
+  },
+  getSpin: {
+    description: 'Returns the original response of a spin, with its time, game and player.',
+    response: { ...SLOT_SPIN, createdAt: '2026-11-22T04:14:01.121Z', gameId: 3, playerId: 'alice' },
+  },
+};

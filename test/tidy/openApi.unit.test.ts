@@ -1,0 +1,144 @@
+/** The OpenAPI documents are worth generating a client from: two linters, examples that fit, names for all that gets a type. */
+import { createConfig, lintFromString } from '@redocly/openapi-core';
+import spectralCore from '@stoplight/spectral-core';
+import { oas } from '@stoplight/spectral-rulesets';
+import { Ajv2020, type AnySchema } from 'ajv/dist/2020.js';
+import { describe, expect, test } from 'vitest';
+import { openApiDocuments } from '../../src/http/routes.js';
+
+const { Ruleset, Spectral } = spectralCore;
+
+type Json = Record<string, unknown>;
+interface Content {
+  schema: AnySchema;
+  example?: unknown;
+  examples?: Record<string, { value: unknown }>;
+}
+type Media = Record<string, Content>;
+interface Operation {
+  operationId: string;
+  tags?: string[];
+  summary?: string;
+  description?: string;
+  requestBody?: { content: Media };
+  responses: Record<string, { content?: Media; $ref?: string }>;
+}
+interface Document {
+  tags: { name: string }[];
+  paths: Record<string, Record<string, Operation>>;
+  webhooks?: Record<string, Record<string, Operation>>;
+  components: { responses: Record<string, { content: Media }>; schemas: Record<string, Json> };
+}
+
+const documents = Object.entries(openApiDocuments('Spindle')).map(
+  ([scope, document]) => [scope, document as Document] as const,
+);
+
+/** Rules of Spectral that say nothing of use here: the order of tags is that of reading, the licence has an SPDX identifier. */
+const SPECTRAL_OFF = ['openapi-tags-alphabetical', 'license-url', 'info-contact'];
+
+const operationsOf = ({ paths, webhooks = {} }: Document): Operation[] =>
+  [...Object.values(paths), ...Object.values(webhooks)].flatMap((methods) => Object.values(methods));
+
+const WHERE = 'add it to src/http/reference';
+
+describe.each(documents)('the OpenAPI document of the %s API', (scope, document) => {
+  test('passes the linter of Redocly without a warning', async () => {
+    const config = await createConfig({ extends: ['recommended-strict'] });
+    const source = JSON.stringify(document);
+    const problems = await lintFromString({ source, absoluteRef: `/${scope}.json`, config });
+    expect(
+      problems.map(({ ruleId, message, location }) => `${ruleId}: ${message} ${location[0]?.pointer}`),
+    ).toEqual([]);
+  });
+
+  test('passes all rules of Spectral without a warning', async () => {
+    const linter = new Spectral();
+    const off = Object.fromEntries(SPECTRAL_OFF.map((rule) => [rule, 'off' as const]));
+    linter.setRuleset(new Ruleset({ extends: [[oas as never, 'all']], rules: off }));
+    const problems = await linter.run(JSON.stringify(document));
+    expect(problems.map(({ code, message, path }) => `${code}: ${message} ${path.join('/')}`)).toEqual([]);
+  });
+
+  test('gives every operation a known tag, a summary and a description', () => {
+    const known = document.tags.map(({ name }) => name);
+    const faults = operationsOf(document).flatMap(({ operationId, tags, summary, description }) => [
+      ...(tags?.length === 1 && known.includes(tags[0]!) ? [] : [`${operationId} has no known tag`]),
+      ...(summary ? [] : [`${operationId} has no summary`]),
+      ...(description ? [] : [`${operationId} has no description: ${WHERE}`]),
+    ]);
+    expect(faults).toEqual([]);
+  });
+
+  test('has an example for every body of every operation and error, and each fits its schema', () => {
+    const ajv = new Ajv2020({ strict: false, allErrors: true, validateFormats: false });
+    ajv.addSchema(closed(document) as AnySchema, scope);
+    const bodies = [
+      ...operationsOf(document).flatMap(({ operationId, requestBody, responses }) => [
+        [`the request of ${operationId}`, requestBody?.content] as const,
+        ...Object.entries(responses).map(
+          ([status, { content }]) => [`the ${status} response of ${operationId}`, content] as const,
+        ),
+      ]),
+      ...Object.entries(document.components.responses).map(
+        ([name, { content }]) => [`the response ${name}`, content] as const,
+      ),
+    ];
+    const faults: string[] = [];
+    for (const [what, content] of bodies) {
+      for (const [type, { schema, example, examples }] of Object.entries(content ?? {})) {
+        const values =
+          example === undefined ? Object.values(examples ?? {}).map(({ value }) => value) : [example];
+        if (values.length === 0) faults.push(`${what} has no example (${type}): ${WHERE}`);
+        const text = JSON.stringify(closed(schema as Json)).replaceAll('"$ref":"#', `"$ref":"${scope}#`);
+        const validate = ajv.compile(JSON.parse(text));
+        for (const value of values) {
+          if (!validate(value)) {
+            faults.push(`an example of ${what} does not fit: ${ajv.errorsText(validate.errors)}`);
+          }
+        }
+      }
+    }
+    expect(faults).toEqual([]);
+  });
+
+  test('names every object and every choice, so that a generated client has a name for its type', () => {
+    const faults = anonymous(document.components.schemas, ['components', 'schemas']);
+    for (const { operationId, requestBody, responses } of operationsOf(document)) {
+      for (const [what, part] of Object.entries({ requestBody, ...responses })) {
+        for (const { schema } of Object.values(part?.content ?? {})) {
+          faults.push(...anonymous({ [what]: schema as Json }, [operationId]));
+          if (isNamed(schema as Json)) faults.push(`${operationId} ${what}`);
+        }
+      }
+    }
+    expect(faults, 'export the schema from src/domain/requests.ts').toEqual([]);
+  });
+});
+
+/** Of a schema that a generator would make a type of its own for. */
+const isNamed = ({ type, properties, enum: choices }: Json): boolean =>
+  (type === 'object' && properties !== undefined) || (Array.isArray(choices) && choices.length > 1);
+
+/** Places of such schemas inside others. */
+function anonymous(schemas: Record<string, Json>, at: readonly string[]): string[] {
+  const found: string[] = [];
+  const look = (value: unknown, path: readonly string[]): void => {
+    if (typeof value !== 'object' || value === null) return;
+    if (!Array.isArray(value) && isNamed(value as Json)) found.push(path.join('/'));
+    for (const [name, member] of Object.entries(value)) look(member, [...path, name]);
+  };
+  for (const [name, schema] of Object.entries(schemas)) {
+    for (const [part, member] of Object.entries(schema)) look(member, [...at, name, part]);
+  }
+  return found;
+}
+
+/** The same with no object taking members that it does not name: an example must not have any. */
+function closed(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(closed);
+  if (typeof value !== 'object' || value === null) return value;
+  const members = Object.fromEntries(Object.entries(value).map(([name, member]) => [name, closed(member)]));
+  const isOpen = (value as Json).type === 'object' && 'properties' in value;
+  return isOpen ? { ...members, additionalProperties: false } : members;
+}
