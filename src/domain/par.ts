@@ -12,7 +12,7 @@ import type { Fault } from './errors.js';
 import { usdToMicros } from './money.js';
 import { readDraft } from './parDraft.js';
 import { PAR_RULES, type Report } from './parRules.js';
-import { schemaFaults } from './validation.js';
+import { FAULTS_MAX, schemaFaults } from './validation.js';
 
 export const MAX_REELS = 10;
 export const MAX_TIER_ID = 6;
@@ -22,8 +22,6 @@ export const MAX_SYMBOLS = 1_000;
 /** A combination's index is a 16-bit code, and 0xFFFF is none of them. */
 export const MAX_COMBINATIONS = 65_535;
 export const MAX_TEXT_LENGTH = 200;
-/** Faults listed; a line after them says how many more there are. */
-export const MAX_FAULTS = 100;
 
 const MAX_COMBO_STRING_LENGTH = MAX_REELS * (MAX_TEXT_LENGTH + 1);
 
@@ -126,9 +124,9 @@ export function checkParSheet(body: unknown): { sheet: ParSheet } | { faults: Fa
 }
 
 function boundFaults(faults: Fault[]): Fault[] {
-  if (faults.length <= MAX_FAULTS) return faults;
-  const more = faults.length - MAX_FAULTS;
-  return [...faults.slice(0, MAX_FAULTS), { path: '', message: `and ${more} more` }];
+  // How many more is not known: the schema's are not looked for beyond the bound.
+  if (faults.length < FAULTS_MAX) return faults;
+  return [...faults.slice(0, FAULTS_MAX - 1), { path: '', message: 'and more' }];
 }
 
 function sheetOf(body: Static<typeof ParSheetBody>): ParSheet {
