@@ -5,6 +5,7 @@ import { envSchema } from 'env-schema';
 import { type Static, Type } from '#typebox';
 import { ERRORS } from './domain/errors.js';
 import { EMAIL_PATTERN } from './domain/schemas/common.js';
+import { TrustedProxies } from './domain/trustedProxies.js';
 import { checkCron } from './settlement/schedule.js';
 
 const milliseconds = (fallback: number, description: string, minimum = 1) =>
@@ -59,6 +60,33 @@ export const Environment = Type.Object({
     Type.Union([Type.Literal('uws'), Type.Literal('node')], {
       description:
         'The HTTP server: `uws` (uWebSockets.js) or `node` (node:http); absent: `uws` where it loads',
+    }),
+  ),
+  CONNECTIONS_MAX: Type.Integer({
+    minimum: 1,
+    maximum: 1_000_000,
+    default: 10_000,
+    description:
+      'Connections open at once; less where the process may open too few files. A further one is closed',
+  }),
+  CONNECTIONS_PER_ADDRESS_MAX: Type.Integer({
+    minimum: 1,
+    maximum: 1_000_000,
+    default: 1000,
+    description:
+      'Connections open at once from one IPv4 address or IPv6 /64; loopback and trusted proxies have no such bound',
+  }),
+  IDLE_TIMEOUT_S: Type.Integer({
+    minimum: 1,
+    maximum: 3600,
+    default: 75,
+    description:
+      'With `HTTP_SERVER=node`: seconds after which a connection without a request is closed; uWebSockets.js takes 10 to 12',
+  }),
+  TRUST_PROXY: Type.Optional(
+    Type.String({
+      description:
+        'Proxies that are believed in `X-Forwarded-For` and PROXY protocol headers: their number, or their addresses and networks separated by commas; if absent, none',
     }),
   ),
   BRAND: Type.String({
@@ -184,10 +212,13 @@ export const Environment = Type.Object({
 type Variables = Static<typeof Environment>;
 
 export interface Config
-  extends Readonly<Omit<Variables, 'ROLES' | 'ALLOW_VOLATILE_REDIS' | 'WEBHOOK_RETRY_DELAYS_MS'>> {
+  extends Readonly<
+    Omit<Variables, 'ROLES' | 'TRUST_PROXY' | 'ALLOW_VOLATILE_REDIS' | 'WEBHOOK_RETRY_DELAYS_MS'>
+  > {
   readonly roles: { readonly http: boolean; readonly worker: boolean };
   readonly allowVolatileRedis: boolean;
   readonly webhookRetryDelaysMs: readonly number[];
+  readonly trustedProxies: TrustedProxies;
   /** Absolute. */
   readonly dataDir: string;
   /** Where downloaded servers are kept, absolute. */
@@ -227,24 +258,31 @@ function choicesOf(name: string): string | undefined {
   return anyOf?.map((each) => String(each.const)).join(' or ');
 }
 
+/** Reads a setting whose form no schema says. @throws Error with one line that names it */
+function setting<T>(name: string, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    throw new Error(`${name} ${error instanceof Error ? error.message : error}`);
+  }
+}
+
 /**
  * Reads the settings.
  * @throws Error with one line that names the setting, where one is not valid.
  */
 export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config {
   const variables = readVariables(environment);
-  const { ROLES, ALLOW_VOLATILE_REDIS, WEBHOOK_RETRY_DELAYS_MS, ...rest } = variables;
-  try {
-    checkCron(rest.SETTLEMENT_CRON);
-  } catch (error) {
-    throw new Error(`env/SETTLEMENT_CRON ${error instanceof Error ? error.message : error}`);
-  }
+  const { ROLES, ALLOW_VOLATILE_REDIS, WEBHOOK_RETRY_DELAYS_MS, TRUST_PROXY, ...rest } = variables;
+  setting('env/SETTLEMENT_CRON', () => checkCron(rest.SETTLEMENT_CRON));
+  const trustedProxies = setting('TRUST_PROXY', () => new TrustedProxies(TRUST_PROXY));
   const root = projectRoot();
   const roles = ROLES.split(',');
   return Object.freeze({
     ...rest,
     roles: Object.freeze({ http: roles.includes('http'), worker: roles.includes('worker') }),
     allowVolatileRedis: ALLOW_VOLATILE_REDIS === '1',
+    trustedProxies,
     webhookRetryDelaysMs: Object.freeze(WEBHOOK_RETRY_DELAYS_MS.split(',').map(Number)),
     dataDir: resolve(rest.DATA_DIR),
     cacheDir: join(root, '.cache'),

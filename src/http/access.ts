@@ -2,6 +2,7 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import { ERRORS, type ErrorEntry } from '../domain/errors.js';
 import type { ApiKey, Partner } from '../domain/game.js';
+import { clientNetwork, type TrustedProxies } from '../domain/trustedProxies.js';
 import type { Exchange } from './exchange.js';
 import type { Replies, Window } from './reply.js';
 
@@ -26,17 +27,19 @@ export class Access {
   readonly #services: AccessServices;
   readonly #replies: Replies;
   readonly #failureLimit: number;
+  readonly #proxies: TrustedProxies;
   readonly #operatorKeyHash: Buffer;
   readonly #hashes = new Map<string, string>();
 
   constructor(
     services: AccessServices,
     replies: Replies,
-    options: { failureLimit: number; operatorKey: string },
+    options: { failureLimit: number; operatorKey: string; proxies: TrustedProxies },
   ) {
     this.#services = services;
     this.#replies = replies;
     this.#failureLimit = options.failureLimit;
+    this.#proxies = options.proxies;
     this.#operatorKeyHash = Buffer.from(hash('sha256', options.operatorKey, 'hex'), 'hex');
   }
 
@@ -47,7 +50,7 @@ export class Access {
   partner(exchange: Exchange, onPartner: (partner: Partner) => void): void {
     const { apiKey } = exchange.head;
     if (apiKey === '') {
-      this.#refuse(exchange, ERRORS.missingApiKey, exchange.remoteAddress());
+      this.#refuse(exchange, ERRORS.missingApiKey, this.clientOf(exchange));
       return;
     }
     const keyHash = this.#hashOf(apiKey);
@@ -58,7 +61,7 @@ export class Access {
       onPartner(found.partner);
       return;
     }
-    const address = exchange.remoteAddress();
+    const address = this.clientOf(exchange);
     exchange.keepBody();
     // Not known, or refused by what may be old news: look once more before saying no.
     this.#services
@@ -86,13 +89,18 @@ export class Access {
       });
   }
 
+  /** What the windows of strangers count by: the client's IPv4 address or IPv6 /64. To be asked before the first await. */
+  clientOf(exchange: Exchange): string {
+    return clientNetwork(this.#proxies.clientOf(exchange.origin()));
+  }
+
   /** Lets a request of the operator's through; answers any other. */
   operator(exchange: Exchange, onOperator: () => void): void {
     const { apiKey, interfaceVersion } = exchange.head;
     if (apiKey === '') {
-      this.#refuse(exchange, ERRORS.missingApiKey, exchange.remoteAddress());
+      this.#refuse(exchange, ERRORS.missingApiKey, this.clientOf(exchange));
     } else if (!timingSafeEqual(Buffer.from(hash('sha256', apiKey, 'hex'), 'hex'), this.#operatorKeyHash)) {
-      this.#refuse(exchange, ERRORS.invalidApiKey, exchange.remoteAddress());
+      this.#refuse(exchange, ERRORS.invalidApiKey, this.clientOf(exchange));
     } else if (interfaceVersion !== '' && !isSupportedInterface(interfaceVersion)) {
       this.#replies.error(exchange, ERRORS.unsupportedInterfaceVersion);
     } else {

@@ -1,4 +1,5 @@
 /** One request and the way to answer it. What a handler needs is read off the connection before its first await. */
+import type { Origin } from '../domain/trustedProxies.js';
 import type { ServedVersion } from './servedVersion.js';
 
 /** What is used of the connection's response object; src/http/server.ts gives it. */
@@ -8,7 +9,13 @@ export interface RawResponse {
   writeHeader(name: string, value: string): unknown;
   end(body: string | Uint8Array, closeConnection?: boolean): unknown;
   endWithoutBody(length?: number, closeConnection?: boolean): unknown;
+  /** Writes as much of the body as the connection takes. @param bytes of the whole body; 0: this is the whole */
+  tryEnd(body: string | Uint8Array, bytes: number): [ok: boolean, isDone: boolean];
+  /** Calls back when the connection takes more. @param handler is given the bytes that were written; true: it could write */
+  onWritable(handler: (written: number) => boolean): unknown;
   getRemoteAddressAsText(): ArrayBuffer;
+  /** The address that a PROXY protocol header names; empty where there was none. */
+  getProxiedRemoteAddressAsText(): ArrayBuffer;
 }
 
 export interface RequestHead {
@@ -17,10 +24,11 @@ export interface RequestHead {
   /** Undecoded, without the query. */
   readonly path: string;
   readonly query: string;
-  /** Value of X-API-Key; empty where it was not sent. Likewise the next two. */
+  /** Value of X-API-Key; empty where it was not sent. Likewise the next three. */
   readonly apiKey: string;
   readonly interfaceVersion: string;
   readonly accept: string;
+  readonly forwardedFor: string;
 }
 
 export class Exchange {
@@ -70,10 +78,16 @@ export class Exchange {
     this.settle();
   }
 
-  /** Address of the client; an IPv4 address in IPv6 form is given as IPv4. To be asked before the first await. */
-  remoteAddress(): string {
-    if (this.aborted) return '';
-    const text = Buffer.from(this.raw.getRemoteAddressAsText()).toString('latin1');
-    return text.replace(/^0000:0000:0000:0000:0000:ffff:|^::ffff:/, '');
+  /** Where it came from. To be asked before the first await. */
+  origin(): Origin {
+    const { forwardedFor } = this.head;
+    if (this.aborted) return { remote: '', proxied: '', forwardedFor };
+    return {
+      remote: latin1(this.raw.getRemoteAddressAsText()),
+      proxied: latin1(this.raw.getProxiedRemoteAddressAsText()),
+      forwardedFor,
+    };
   }
 }
+
+const latin1 = (bytes: ArrayBuffer): string => Buffer.from(bytes).toString('latin1');

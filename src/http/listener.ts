@@ -1,4 +1,5 @@
 /** What the two implementations of the HTTP server have in common. */
+import type { Connections } from './connections.js';
 import type { Exchange } from './exchange.js';
 
 /** What a route takes; the exchange's body is whole, or undefined where it is over the route's limit. */
@@ -24,6 +25,9 @@ export type HttpServerKind = 'uws' | 'node';
 export interface ListenerOptions {
   /** Answers a request whose handler threw: a defect of ours, which must not end the process. */
   readonly onDefect: (exchange: Exchange, error: unknown) => void;
+  readonly connections: Connections;
+  /** A connection without a request under way is closed after it, seconds; uWebSockets.js closes them after 10 to 12 s. */
+  readonly idleTimeoutSeconds: number;
 }
 
 export interface HttpListener {

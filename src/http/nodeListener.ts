@@ -10,7 +10,8 @@ import {
   STATUS_CODES,
 } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
-import { Exchange, type RawResponse } from './exchange.js';
+import type { Connections } from './connections.js';
+import { Exchange } from './exchange.js';
 import {
   ACCEPTED_ENCODING,
   DRAIN_BYTES_MAX,
@@ -19,6 +20,9 @@ import {
   type ListenerOptions,
   type ServerRoute,
 } from './listener.js';
+import { NodeConnection, type WaitingBytes } from './nodeConnection.js';
+import { LINGER_MS, NodeResponse } from './nodeResponse.js';
+import { takeProxyHeader } from './proxyHeader.js';
 import { newRequestId } from './requestIds.js';
 import { Router } from './router.js';
 
@@ -27,34 +31,30 @@ const HEAD_BYTES_MAX = 16_384;
 /** A head must be whole, and a request, within these. */
 const HEADERS_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 15_000;
-/** Longer than the 60 s that balancers keep idle connections for. */
-const KEEP_ALIVE_TIMEOUT_MS = 75_000;
 const CONNECTIONS_CHECKED_EVERY_MS = 2000;
 /** As many as uWebSockets.js takes. */
 const HEADERS_MAX = 100;
-/**
- * An answer that ends an upload is followed by so much more reading: a close with bytes unread resets the connection, and the
- * client may lose the answer.
- */
-const LINGER_BYTES_MAX = 16_777_216;
-const LINGER_MS = 2000;
 
 export class NodeListener implements HttpListener {
   readonly kind = 'node';
   readonly #server: Server;
   readonly #router: Router;
   readonly #options: ListenerOptions;
+  readonly connections: Connections;
+  readonly #bySocket = new WeakMap<Socket, NodeConnection>();
+  readonly #waiting: WaitingBytes = { bytes: 0 };
   #open = 0;
 
   constructor(routes: readonly ServerRoute[], options: ListenerOptions) {
     this.#router = new Router(routes);
     this.#options = options;
+    this.connections = options.connections;
     this.#server = createServer(
       {
         maxHeaderSize: HEAD_BYTES_MAX,
         headersTimeout: HEADERS_TIMEOUT_MS,
         requestTimeout: REQUEST_TIMEOUT_MS,
-        keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
+        keepAliveTimeout: options.idleTimeoutSeconds * 1000,
         connectionsCheckingInterval: CONNECTIONS_CHECKED_EVERY_MS,
         insecureHTTPParser: false,
         requireHostHeader: true,
@@ -64,6 +64,9 @@ export class NodeListener implements HttpListener {
     );
     // Node would drop the headers beyond its limit in silence; the bytes of a head have theirs.
     this.#server.maxHeadersCount = 0;
+    const [serve] = this.#server.listeners('connection') as ((this: Server, socket: Socket) => void)[];
+    this.#server.removeAllListeners('connection');
+    this.#server.on('connection', (socket) => this.#admit(socket, serve!.bind(this.#server)));
     this.#server.on('clientError', (error, socket) => refuseMalformed(error, socket as Socket));
     // CONNECT and Upgrade have no handler: node closes the connection of the one and serves the other as a request.
   }
@@ -96,9 +99,31 @@ export class NodeListener implements HttpListener {
     this.#server.closeAllConnections();
   }
 
+  /** Counts a connection that was just opened, and serves it unless there are too many. */
+  #admit(socket: Socket, serve: (socket: Socket) => void): void {
+    const connection = new NodeConnection(socket, this.#waiting, this.connections.refused);
+    this.#bySocket.set(socket, connection);
+    const refusal = this.connections.addOf(connection.address);
+    socket.once('close', () => {
+      this.connections.removeOf(connection.address);
+      connection.release();
+    });
+    if (refusal !== undefined) {
+      this.connections.refused[refusal]++;
+      socket.destroy();
+    } else if (this.connections.limits.isProxy(connection.address)) {
+      takeProxyHeader(socket, (address) => {
+        connection.proxied = address;
+        serve(socket);
+      });
+    } else serve(socket);
+  }
+
   #accept(request: IncomingMessage, response: ServerResponse): void {
     // The parser goes on with what it has read, also behind a request that was refused by closing.
     if (request.socket.destroyed) return;
+    const connection = this.#bySocket.get(request.socket)!;
+    if (!connection.begin(response)) return;
     const { rawHeaders } = request;
     if (rawHeaders.length > 2 * HEADERS_MAX) {
       refuse(request.socket, 431);
@@ -107,6 +132,7 @@ export class NodeListener implements HttpListener {
     let apiKey = '';
     let interfaceVersion = '';
     let accept = '';
+    let forwardedFor = '';
     let hosts = 0;
     let lengths = 0;
     for (let i = 0; i < rawHeaders.length; i += 2) {
@@ -121,6 +147,9 @@ export class NodeListener implements HttpListener {
           break;
         case 'accept':
           accept = value;
+          break;
+        case 'x-forwarded-for':
+          forwardedFor = forwardedFor === '' ? value : `${forwardedFor}, ${value}`;
           break;
         case 'host':
           hosts++;
@@ -149,8 +178,8 @@ export class NodeListener implements HttpListener {
     }
     this.#open++;
     const exchange = new Exchange(
-      new NodeResponse(request, response),
-      { method, path, query, apiKey, interfaceVersion, accept },
+      new NodeResponse(request, response, connection),
+      { method, path, query, apiKey, interfaceVersion, accept, forwardedFor },
       newRequestId(),
       route.operation,
       this.#settled,
@@ -226,71 +255,4 @@ function refuseMalformed(error: Error & { code?: string }, socket: Socket): void
 function refuse(socket: Socket, status: number): void {
   socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
   setTimeout(() => socket.destroy(), LINGER_MS).unref();
-}
-
-/** Collects what the replies write and sends it in one piece. */
-class NodeResponse implements RawResponse {
-  #status = 200;
-  readonly #headers: string[] = [];
-  readonly #request: IncomingMessage;
-  readonly #response: ServerResponse;
-
-  constructor(request: IncomingMessage, response: ServerResponse) {
-    this.#request = request;
-    this.#response = response;
-  }
-
-  cork(callback: () => void): void {
-    callback();
-  }
-
-  writeStatus(status: string): void {
-    this.#status = Number.parseInt(status, 10);
-  }
-
-  /** @param value may hold further header lines, as the replies write them */
-  writeHeader(name: string, value: string): void {
-    const [first, ...lines] = value.split('\r\n');
-    this.#headers.push(name, first!);
-    for (const line of lines) {
-      const colon = line.indexOf(': ');
-      this.#headers.push(line.slice(0, colon), line.slice(colon + 2));
-    }
-  }
-
-  end(body: string | Uint8Array, closeConnection = false): void {
-    const bytes = typeof body === 'string' ? Buffer.byteLength(body) : body.byteLength;
-    this.#headers.push('Content-Length', String(bytes));
-    // A copy: the replies' buffers hold until this call returns, and a slow reader takes longer.
-    this.#send(closeConnection, typeof body === 'string' ? body : Buffer.from(body));
-  }
-
-  endWithoutBody(_length?: number, closeConnection = false): void {
-    this.#send(closeConnection, '');
-  }
-
-  getRemoteAddressAsText(): ArrayBuffer {
-    return new TextEncoder().encode(this.#request.socket.remoteAddress ?? '').buffer as ArrayBuffer;
-  }
-
-  #send(closeConnection: boolean, body: string | Buffer): void {
-    if (closeConnection) this.#headers.push('Connection', 'close');
-    this.#response.writeHead(this.#status, this.#headers);
-    if (!closeConnection || this.#request.complete) this.#response.end(body);
-    else this.#linger(body);
-  }
-
-  /** Sends the answer, which its length ends for the client, and reads on for a while before the connection is closed. */
-  #linger(body: string | Buffer): void {
-    const { socket } = this.#request;
-    if (body.length > 0) this.#response.write(body);
-    else this.#response.flushHeaders();
-    let passedBy = 0;
-    this.#request.on('data', (chunk: Buffer) => {
-      passedBy += chunk.byteLength;
-      if (passedBy > LINGER_BYTES_MAX) socket.destroy();
-    });
-    this.#request.on('end', () => this.#response.end());
-    setTimeout(() => socket.destroy(), LINGER_MS).unref();
-  }
 }

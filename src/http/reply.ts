@@ -1,7 +1,7 @@
 /** The only writer of responses: status line, headers, body. */
 import { type ApiError, ERRORS, type ErrorEntry, type Fault } from '../domain/errors.js';
 import { FAULTS_MAX } from '../domain/validation.js';
-import type { Exchange } from './exchange.js';
+import type { Exchange, RawResponse } from './exchange.js';
 
 /** A fixed window that a request counts against (docs/contract.md §4). */
 export interface Window {
@@ -85,9 +85,13 @@ export class Replies {
           isHead && !closes ? `\r\nContent-Length: ${Buffer.byteLength(body)}` : ''
         }`,
       );
-      if (!isHead && status !== 204) raw.end(body, closes);
+      if (!isHead && status !== 204) {
+        if (closes) raw.end(body, true);
+        else if (!raw.tryEnd(body, 0)[1]) sendRest(raw, body);
+        return;
+      }
       // A length other than 0 given to endWithoutBody is waited for, and the connection takes no further request.
-      else if (closes) raw.endWithoutBody(0, true);
+      if (closes) raw.endWithoutBody(0, true);
       else raw.endWithoutBody();
     });
   }
@@ -128,6 +132,15 @@ export class Replies {
       retryAfterSeconds: error.retryAfterSeconds,
     });
   }
+}
+
+/**
+ * Sends the rest of a body as its reader takes it. Until then the connection takes no further request, and it is closed where
+ * nothing is read for 10 s.
+ */
+function sendRest(raw: RawResponse, body: string | Uint8Array): void {
+  const bytes = Buffer.from(body as string);
+  raw.onWritable((written) => raw.tryEnd(bytes.subarray(written), bytes.length)[0]);
 }
 
 /** What the lines of a window have in common within a second: all but the number of requests left. */

@@ -4,6 +4,7 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { HEALTHY, type Health, type Service } from '../runtime/service.js';
+import type { Connections } from './connections.js';
 import type { HttpListener, HttpServerKind, ListenerOptions, ServerRoute } from './listener.js';
 
 /** A stop waits so long for what has arrived to be answered. */
@@ -48,6 +49,10 @@ export class HttpServer implements Service {
     return this.#listener.open;
   }
 
+  get connections(): Connections {
+    return this.#options.connections;
+  }
+
   /** The port that it listens on. */
   get port(): number {
     return this.#port;
@@ -76,7 +81,7 @@ export class HttpServer implements Service {
 /** Each implementation is loaded where it serves. */
 async function makeListener(
   routes: readonly ServerRoute[],
-  options: Pick<ServerOptions, 'kind' | 'onDefect'>,
+  options: ListenerOptions & Pick<ServerOptions, 'kind'>,
 ): Promise<HttpListener> {
   if (options.kind !== 'node') {
     try {

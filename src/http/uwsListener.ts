@@ -1,5 +1,6 @@
 /** The HTTP server on uWebSockets.js, whose only importer this file is. */
 
+import * as binding from 'uWebSockets.js';
 import {
   App,
   type HttpRequest,
@@ -8,7 +9,9 @@ import {
   us_listen_socket_close,
   us_socket_local_port,
 } from 'uWebSockets.js';
+import type { Connections } from './connections.js';
 import { Exchange } from './exchange.js';
+import { KernelConnections } from './kernelConnections.js';
 import {
   ACCEPTED_ENCODING,
   DRAIN_BYTES_MAX,
@@ -19,16 +22,36 @@ import {
 } from './listener.js';
 import { newRequestId } from './requestIds.js';
 
+/**
+ * Requests that are answered at once, in one turn of the event loop. A further one waits for the next turn: so the connection of
+ * whoever sent thousands at once is closed, because a request came before the last one was answered.
+ */
+const AT_ONCE_MAX = 64;
+/** HEAD has no body, whose writing would tell that nobody reads: beyond so many in a second connections are closed. */
+const HEADS_PER_SECOND = 100;
+/** The binding's undocumented key for sending no header that names it. */
+const NO_SERVER_HEADER = '999999990007';
+
 export class UwsListener implements HttpListener {
   readonly kind = 'uws';
-  readonly #app = App();
-  #socket: us_listen_socket | undefined;
-  #open = 0;
-
+  readonly connections: Connections;
+  readonly #app;
+  readonly #kernelConnections: KernelConnections;
   readonly #options: ListenerOptions;
+  #socket: us_listen_socket | undefined;
+  #port = 0;
+  #open = 0;
+  #answeredAtOnce = 0;
+  #heads = 0;
+  #headsSecond = 0;
 
   constructor(routes: readonly ServerRoute[], options: ListenerOptions) {
     this.#options = options;
+    this.connections = options.connections;
+    this.#kernelConnections = new KernelConnections(this.connections, () => this.#port);
+    (binding as { _cfg?: (key: string) => void })._cfg?.(NO_SERVER_HEADER);
+    this.#app = App();
+    this.#app.filter(this.#connectionChanged);
     for (const route of routes) {
       const isExact = !/[:*]/.test(route.pattern);
       const accept = (raw: HttpResponse, request: HttpRequest): void =>
@@ -51,7 +74,8 @@ export class UwsListener implements HttpListener {
           return;
         }
         this.#socket = socket;
-        resolve(us_socket_local_port(socket));
+        this.#port = us_socket_local_port(socket);
+        resolve(this.#port);
       });
     });
   }
@@ -63,6 +87,24 @@ export class UwsListener implements HttpListener {
 
   close(): void {
     this.#app.close();
+  }
+
+  readonly #connectionChanged = (raw: HttpResponse, change: number): void => {
+    if (change < 0) this.connections.remove();
+    else this.#admit(raw);
+  };
+
+  /** Counts a connection that was just opened, and closes it where there are too many. */
+  #admit(raw: HttpResponse): void {
+    const refusal = this.connections.add() ?? (this.#isOfTooMany(raw) ? 'address' : undefined);
+    if (refusal === undefined) return;
+    this.connections.refused[refusal]++;
+    raw.close();
+  }
+
+  #isOfTooMany(raw: HttpResponse): boolean {
+    if (!this.connections.mayExceedAddress) return false;
+    return this.#kernelConnections.isOver(Buffer.from(raw.getRemoteAddressAsText()).toString('latin1'));
   }
 
   #accept(
@@ -78,6 +120,13 @@ export class UwsListener implements HttpListener {
       raw.close();
       return;
     }
+    if (method === 'head' || (route.method === 'any' && request.getMethod() === 'head')) {
+      if (this.#areTooManyHeads()) {
+        this.connections.refused.pipeline++;
+        raw.close();
+        return;
+      }
+    }
     this.#open++;
     const exchange = new Exchange(
       raw,
@@ -89,6 +138,7 @@ export class UwsListener implements HttpListener {
         apiKey: fields.apiKey,
         interfaceVersion: fields.interfaceVersion,
         accept: fields.accept,
+        forwardedFor: fields.forwardedFor,
       },
       newRequestId(),
       route.operation,
@@ -132,11 +182,34 @@ export class UwsListener implements HttpListener {
   }
 
   #handle(route: ServerRoute, exchange: Exchange): void {
+    if (this.#answeredAtOnce >= AT_ONCE_MAX) {
+      exchange.keepBody();
+      setImmediate(() => this.#handleNow(route, exchange));
+      return;
+    }
+    this.#handleNow(route, exchange);
+    if (exchange.settled && this.#answeredAtOnce++ === 0)
+      setImmediate(() => {
+        this.#answeredAtOnce = 0;
+      });
+  }
+
+  #handleNow(route: ServerRoute, exchange: Exchange): void {
+    if (exchange.aborted) return;
     try {
       route.handle(exchange);
     } catch (error) {
       this.#options.onDefect(exchange, error);
     }
+  }
+
+  #areTooManyHeads(): boolean {
+    const second = Math.floor(performance.now() / 1000);
+    if (second !== this.#headsSecond) {
+      this.#headsSecond = second;
+      this.#heads = 0;
+    }
+    return ++this.#heads > HEADS_PER_SECOND;
   }
 
   readonly #settled = (): void => {
@@ -148,6 +221,7 @@ interface Fields {
   readonly apiKey: string;
   readonly interfaceVersion: string;
   readonly accept: string;
+  readonly forwardedFor: string;
   /**
    * False for two lengths, a length and chunks, or a coding that isn't chunks: different servers read them differently, and a proxy
    * in front may see another request begin in the middle of this one (RFC 9112, 6.3).
@@ -159,6 +233,7 @@ function fieldsOf(request: HttpRequest): Fields {
   let apiKey = '';
   let interfaceVersion = '';
   let accept = '';
+  let forwardedFor = '';
   let lengths = 0;
   let hosts = 0;
   let encodings = 0;
@@ -185,8 +260,12 @@ function fieldsOf(request: HttpRequest): Fields {
       case 6:
         if (name === 'accept') accept = value;
         break;
+      case 15:
+        if (name === 'x-forwarded-for')
+          forwardedFor = forwardedFor === '' ? value : `${forwardedFor}, ${value}`;
+        break;
     }
   });
   const isPlainlyFramed = lengths <= 1 && hosts <= 1 && encodings + lengths <= 1 && isFramed;
-  return { apiKey, interfaceVersion, accept, isPlainlyFramed };
+  return { apiKey, interfaceVersion, accept, forwardedFor, isPlainlyFramed };
 }

@@ -1,16 +1,24 @@
 /** What a front end says whenever it is scraped. */
 import type { CellClient } from '../cells/cellClient.js';
+import { REFUSALS } from '../http/connections.js';
 import type { ServedVersion } from '../http/servedVersion.js';
 import type { HttpServer } from '../http/server.js';
 import type { Metrics } from './metrics.js';
 
 export function registerFrontEndMetrics(
   metrics: Metrics,
-  server: Pick<HttpServer, 'open'>,
+  server: Pick<HttpServer, 'open' | 'connections'>,
   cells: Pick<CellClient, 'pending' | 'held'>,
   versions: readonly Pick<ServedVersion, 'name' | 'requestsByPhase'>[],
 ): void {
   metrics.gauge('spindle_http_open_requests', 'Requests that are not answered yet', () => server.open);
+  const { connections } = server;
+  metrics.gauge('spindle_http_connections', 'Connections to the API that are open', () => connections.open);
+  metrics.counters(
+    'spindle_http_connections_refused_total',
+    'Connections closed because there were too many (total, address), too many requests on them (pipeline) or answers unread',
+    () => REFUSALS.map((reason) => ({ labels: { reason }, value: connections.refused[reason] })),
+  );
   metrics.gauge('spindle_batch_pending', 'Commands to cells that are not answered yet', () => cells.pending);
   metrics.counters(
     'spindle_api_requests_total',

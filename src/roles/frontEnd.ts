@@ -3,6 +3,7 @@ import { ERRORS } from '../domain/errors.js';
 import { SpinIds } from '../domain/spinId.js';
 import { SetupError } from '../embedded/index.js';
 import { Access } from '../http/access.js';
+import { Connections, connectionsWithin } from '../http/connections.js';
 import { KeyUse } from '../http/keyUse.js';
 import { installationTag, refuseStrangersPort } from '../http/portHolder.js';
 import { Replies } from '../http/reply.js';
@@ -34,7 +35,7 @@ async function serveVersion({ world, catalog, events, services, store }: RolePar
 
 /** @returns the port. */
 export async function startFrontEnd(parts: RoleParts): Promise<number> {
-  const { config, log, services, events, nodes, scripts, catalog, metrics, installed, store } = parts;
+  const { config, log, services, events, nodes, catalog, metrics, installed, store } = parts;
   const volatile = (): string[] => nodes.all.flatMap(({ durability }) => durability.volatile);
   const onChange = (): void => events.emit('DurabilityChanged', { volatile: volatile() });
   for (const { durability } of nodes.all) await services.add(new DurabilityWatch(durability, onChange));
@@ -47,17 +48,7 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
 
   const requestLog = new RequestLog(log, metrics);
   const replies = new Replies(requestLog.answered);
-  const access = new Access(
-    {
-      keyByHash: (hash) => catalog.keyByHash(hash),
-      partner: (partnerId) => catalog.partner(partnerId),
-      refresh: () => catalog.refresh(),
-      countFailure: (address, limit) => scripts.countFailure(address, limit),
-      onError: (exchange, error, entry) => requestLog.failed(exchange, 'authenticate', error, entry),
-    },
-    replies,
-    { failureLimit: config.AUTH_FAILURE_LIMIT, operatorKey: parts.operatorKey },
-  );
+  const access = openAccess(parts, requestLog, replies);
   const answering: Services = {
     store,
     nodes,
@@ -90,6 +81,8 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
     kind: config.HTTP_SERVER,
     host: config.HOST,
     port: config.PORT,
+    connections: connectionsOf(parts),
+    idleTimeoutSeconds: config.IDLE_TIMEOUT_S,
     onDefect: (exchange, error) => {
       requestLog.failed(exchange, exchange.operation, error, ERRORS.internal);
       replies.error(exchange, ERRORS.internal);
@@ -100,6 +93,39 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
   registerFrontEndMetrics(metrics, server, cells, [version]);
   await listen(server, tag, parts);
   return server.port;
+}
+
+function openAccess(
+  { config, catalog, scripts, operatorKey }: RoleParts,
+  requestLog: RequestLog,
+  replies: Replies,
+): Access {
+  return new Access(
+    {
+      keyByHash: (hash) => catalog.keyByHash(hash),
+      partner: (partnerId) => catalog.partner(partnerId),
+      refresh: () => catalog.refresh(),
+      countFailure: (address, limit) => scripts.countFailure(address, limit),
+      onError: (exchange, error, entry) => requestLog.failed(exchange, 'authenticate', error, entry),
+    },
+    replies,
+    { failureLimit: config.AUTH_FAILURE_LIMIT, operatorKey, proxies: config.trustedProxies },
+  );
+}
+
+/** Descriptors that the system does not give can't be waited for: the bound stays below them. */
+function connectionsOf({ config, log }: RoleParts): Connections {
+  const total = connectionsWithin(config.CONNECTIONS_MAX);
+  if (total < config.CONNECTIONS_MAX)
+    log.warn(
+      { connectionsMax: total },
+      'this process may open too few files for CONNECTIONS_MAX connections',
+    );
+  return new Connections({
+    total,
+    perAddress: config.CONNECTIONS_PER_ADDRESS_MAX,
+    isProxy: (address) => config.trustedProxies.trusts(address),
+  });
 }
 
 /** @throws SetupError where the port can't be had, or is somebody else's. */

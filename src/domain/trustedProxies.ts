@@ -1,0 +1,95 @@
+/** Which proxies in front of the service are believed when they say who a client is, and who it is then. */
+import ipaddr from 'ipaddr.js';
+
+const HOPS_MAX = 10;
+/** An IPv6 client is given at least such a network, and may use any address of it. */
+const IPV6_CLIENT_BITS = 64;
+
+/** Where a request came from, as far as is known. */
+export interface Origin {
+  /** Address of the other end of the connection. */
+  readonly remote: string;
+  /** Address that a PROXY protocol header on the connection names; empty where there was none. */
+  readonly proxied: string;
+  /** Value of X-Forwarded-For; empty where it was not sent. */
+  readonly forwardedFor: string;
+}
+
+/** Canonical text of an address, an IPv4 address in IPv6 form as IPv4; undefined for anything else. */
+function canonical(text: string): string | undefined {
+  const trimmed = text.trim();
+  if (!ipaddr.isValid(trimmed)) return undefined;
+  return ipaddr.process(trimmed).toString();
+}
+
+export class TrustedProxies {
+  readonly #hops: number;
+  readonly #networks: readonly [ipaddr.IPv4 | ipaddr.IPv6, number][];
+
+  /**
+   * @param setting empty: no proxy is trusted; a number: so many proxies stand in front of every client (1 to 10); else
+   *   addresses and networks of proxies (CIDR), separated by commas
+   * @throws Error where it is none of these
+   */
+  constructor(setting = '') {
+    const isNumber = /^\d+$/.test(setting);
+    this.#hops = isNumber ? Number(setting) : 0;
+    if (this.#hops > HOPS_MAX) throw new Error(`must be at most ${HOPS_MAX} hops`);
+    this.#networks =
+      isNumber || setting === '' ? [] : setting.split(',').map((part) => networkOf(part.trim()));
+  }
+
+  /** Whether some proxy is trusted. */
+  get areAny(): boolean {
+    return this.#hops > 0 || this.#networks.length > 0;
+  }
+
+  /** Whether a connection from an address may carry the requests of many clients. */
+  trusts(address: string): boolean {
+    return this.#isProxy(address, 0);
+  }
+
+  /** The address nearest to the client that a trusted proxy, or the connection itself, vouches for. */
+  clientOf({ remote, proxied, forwardedFor }: Origin): string {
+    let client = canonical(remote) ?? remote;
+    if (!this.areAny) return client;
+    const nearestLast = [...forwardedFor.split(','), proxied].filter((part) => part.trim() !== '');
+    for (let hop = 0; nearestLast.length > 0 && this.#isProxy(client, hop); hop++) {
+      const next = canonical(nearestLast.pop()!);
+      if (next === undefined) break;
+      client = next;
+    }
+    return client;
+  }
+
+  #isProxy(address: string, hop: number): boolean {
+    if (hop < this.#hops) return true;
+    if (this.#networks.length === 0 || !ipaddr.isValid(address)) return false;
+    const parsed = ipaddr.process(address);
+    return this.#networks.some(
+      ([network, bits]) => parsed.kind() === network.kind() && parsed.match(network as ipaddr.IPv4, bits),
+    );
+  }
+}
+
+function networkOf(text: string): [ipaddr.IPv4 | ipaddr.IPv6, number] {
+  try {
+    if (text.includes('/')) return ipaddr.parseCIDR(text);
+    const address = ipaddr.parse(text);
+    return [address, address.kind() === 'ipv4' ? 32 : 128];
+  } catch {
+    throw new Error(`must be a number of hops, or addresses and networks: «${text}» is neither`);
+  }
+}
+
+/** What one client can use at will: an IPv4 address, or the /64 network of an IPv6 address. */
+export function clientNetwork(address: string): string {
+  if (!address.includes(':') || !ipaddr.isValid(address)) return address;
+  const parsed = ipaddr.process(address);
+  if (parsed.kind() === 'ipv4') return parsed.toString();
+  return `${ipaddr.IPv6.networkAddressFromCIDR(`${parsed}/${IPV6_CLIENT_BITS}`)}/${IPV6_CLIENT_BITS}`;
+}
+
+/** A loopback address: whoever uses it is on the machine of the service. */
+export const isLoopback = (address: string): boolean =>
+  ipaddr.isValid(address) && ipaddr.process(address).range() === 'loopback';

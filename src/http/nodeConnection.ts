@@ -1,0 +1,83 @@
+/** What one connection of node:http has under way, and the bounds of it. */
+import type { ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Refusal } from './connections.js';
+
+/** Requests of a connection that are not answered in full: node reads on while it answers. */
+const REQUESTS_MAX = 16;
+/** Bytes of answers that wait for the readers of one connection, and of all. */
+const WAITING_BYTES_MAX = 1_048_576;
+const ALL_WAITING_BYTES_MAX = 67_108_864;
+const SMALL_BYTES = 8192;
+/** Of a head, which is not measured. */
+const HEAD_BYTES = 512;
+/** A connection on which answers wait is closed when nothing moves for so long. */
+const STALLED_MS = 10_000;
+
+/** Bytes of answers that wait for their readers on all connections. */
+export interface WaitingBytes {
+  bytes: number;
+}
+
+export class NodeConnection {
+  readonly address: string;
+  /** The client that a PROXY protocol header named; empty where there was none. */
+  proxied = '';
+  readonly #socket: Socket;
+  readonly #all: WaitingBytes;
+  readonly #refused: Record<Refusal, number>;
+  #requests = 0;
+  #waitingBytes = 0;
+
+  constructor(socket: Socket, all: WaitingBytes, refused: Record<Refusal, number>) {
+    this.#socket = socket;
+    this.#all = all;
+    this.#refused = refused;
+    this.address = socket.remoteAddress ?? '';
+  }
+
+  /** Counts a request. @returns false: it was one too many, and the connection is closed */
+  begin(response: ServerResponse): boolean {
+    if (++this.#requests > REQUESTS_MAX) return this.#close('pipeline');
+    response.once('finish', () => {
+      this.#requests--;
+    });
+    return true;
+  }
+
+  /** Counts an answer's bytes until the system has them. @returns false: they are too many, and the connection is closed */
+  hold(response: ServerResponse, bodyBytes: number): boolean {
+    const bytes = bodyBytes + HEAD_BYTES;
+    // One small answer has its place always: who reads is served whoever else does not.
+    const isMore = this.#waitingBytes > 0;
+    const isTooMuch = isMore && this.#waitingBytes + bytes > WAITING_BYTES_MAX;
+    const isTooMuchInAll = (isMore || bytes > SMALL_BYTES) && this.#all.bytes + bytes > ALL_WAITING_BYTES_MAX;
+    if (isTooMuch || isTooMuchInAll) return this.#close('unread');
+    this.#waitingBytes += bytes;
+    this.#all.bytes += bytes;
+    response.once('finish', () => {
+      this.#waitingBytes -= bytes;
+      this.#all.bytes -= bytes;
+      // Without requests node has set the time that a connection may be idle.
+      if (this.#waitingBytes === 0 && this.#requests > 0) this.#socket.setTimeout(0);
+    });
+    return true;
+  }
+
+  /** An answer was written: where the system did not take it at once, its reader has to go on within a time. */
+  written(): void {
+    if (this.#socket.writableLength > 0) this.#socket.setTimeout(STALLED_MS);
+  }
+
+  /** The connection is closed: nothing waits any more. */
+  release(): void {
+    this.#all.bytes -= this.#waitingBytes;
+    this.#waitingBytes = 0;
+  }
+
+  #close(refusal: Refusal): false {
+    this.#refused[refusal]++;
+    this.#socket.destroy();
+    return false;
+  }
+}

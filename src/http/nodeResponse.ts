@@ -1,0 +1,96 @@
+/** An answer on node:http, whose bytes are bounded while its reader does not take them. */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { RawResponse } from './exchange.js';
+import type { NodeConnection } from './nodeConnection.js';
+
+/**
+ * An answer that ends an upload is followed by so much more reading: a close with bytes unread resets the connection, and the
+ * client may lose the answer.
+ */
+const LINGER_BYTES_MAX = 16_777_216;
+export const LINGER_MS = 2000;
+
+/** Collects what the replies write and sends it in one piece. */
+export class NodeResponse implements RawResponse {
+  #status = 200;
+  readonly #headers: string[] = [];
+  readonly #request: IncomingMessage;
+  readonly #response: ServerResponse;
+  readonly #connection: NodeConnection;
+
+  constructor(request: IncomingMessage, response: ServerResponse, connection: NodeConnection) {
+    this.#request = request;
+    this.#response = response;
+    this.#connection = connection;
+  }
+
+  cork(callback: () => void): void {
+    callback();
+  }
+
+  writeStatus(status: string): void {
+    this.#status = Number.parseInt(status, 10);
+  }
+
+  /** @param value may hold further header lines, as the replies write them */
+  writeHeader(name: string, value: string): void {
+    const [first, ...lines] = value.split('\r\n');
+    this.#headers.push(name, first!);
+    for (const line of lines) {
+      const colon = line.indexOf(': ');
+      this.#headers.push(line.slice(0, colon), line.slice(colon + 2));
+    }
+  }
+
+  end(body: string | Uint8Array, closeConnection = false): void {
+    const bytes = typeof body === 'string' ? Buffer.byteLength(body) : body.byteLength;
+    this.#headers.push('Content-Length', String(bytes));
+    // A copy: the replies' buffers hold until this call returns, and a slow reader takes longer.
+    this.#send(closeConnection, typeof body === 'string' ? body : Buffer.from(body));
+  }
+
+  endWithoutBody(_length?: number, closeConnection = false): void {
+    this.#send(closeConnection, '');
+  }
+
+  tryEnd(body: string | Uint8Array): [ok: boolean, isDone: boolean] {
+    this.end(body);
+    return [true, true];
+  }
+
+  /** Never called: what the connection does not take waits in node's buffers, which the connection bounds. */
+  onWritable(): void {}
+
+  getRemoteAddressAsText(): ArrayBuffer {
+    return bytesOf(this.#connection.address);
+  }
+
+  getProxiedRemoteAddressAsText(): ArrayBuffer {
+    return bytesOf(this.#connection.proxied);
+  }
+
+  #send(closeConnection: boolean, body: string | Buffer): void {
+    if (!this.#connection.hold(this.#response, body.length)) return;
+    if (closeConnection) this.#headers.push('Connection', 'close');
+    this.#response.writeHead(this.#status, this.#headers);
+    if (!closeConnection || this.#request.complete) this.#response.end(body);
+    else this.#linger(body);
+    this.#connection.written();
+  }
+
+  /** Sends the answer, which its length ends for the client, and reads on for a while before the connection is closed. */
+  #linger(body: string | Buffer): void {
+    const { socket } = this.#request;
+    if (body.length > 0) this.#response.write(body);
+    else this.#response.flushHeaders();
+    let passedBy = 0;
+    this.#request.on('data', (chunk: Buffer) => {
+      passedBy += chunk.byteLength;
+      if (passedBy > LINGER_BYTES_MAX) socket.destroy();
+    });
+    this.#request.on('end', () => this.#response.end());
+    setTimeout(() => socket.destroy(), LINGER_MS).unref();
+  }
+}
+
+const bytesOf = (text: string): ArrayBuffer => new TextEncoder().encode(text).buffer as ArrayBuffer;

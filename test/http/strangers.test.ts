@@ -1,0 +1,215 @@
+/** What a stranger may cost: connections, answers that nobody reads, requests without end. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
+import { networkInterfaces } from 'node:os';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { Connections } from '../../src/http/connections.js';
+import { freshStores } from '../setup/freshStores.js';
+import { HTTP_SERVER } from '../support/httpServer.js';
+import { plainRequest, portOf, Wire } from '../support/load.js';
+import { mainOf, ROOT } from '../support/root.js';
+import type { ServerProcess } from '../support/serverProcess.js';
+import { environment, spawnService, startService } from '../support/service.js';
+import type { TestStores } from '../support/stores.js';
+import { until } from '../support/wait.js';
+
+const OPENAPI = plainRequest('GET', '/api/partner/v1/openapi.json', '');
+const HEALTH = plainRequest('GET', '/healthz', '');
+
+let stores: TestStores;
+const sockets: Socket[] = [];
+/** An address of this machine that is not loopback, which has no bound of its own. */
+const ownAddress = Object.values(networkInterfaces())
+  .flat()
+  .find((each) => each?.family === 'IPv4' && !each.internal)?.address;
+
+beforeAll(async () => {
+  stores = await freshStores();
+});
+afterEach(() => {
+  for (const socket of sockets.splice(0)) socket.destroy();
+});
+afterAll(() => stores.drop());
+
+/** A connection that nobody reads from. */
+async function open(port: number, host = '127.0.0.1'): Promise<Socket> {
+  const socket = connect({ port, host });
+  sockets.push(socket);
+  socket.on('error', () => {});
+  await once(socket, 'connect');
+  return socket;
+}
+
+const openAll = (count: number, port: number): Promise<Socket[]> =>
+  Promise.all(Array.from({ length: count }, () => open(port)));
+
+/** Connections that the service has open, and those that it refused. */
+async function connections(metricsUrl: string): Promise<{ open: number; refused: Record<string, number> }> {
+  const text = await (await fetch(metricsUrl)).text();
+  const refused = [...text.matchAll(/^spindle_http_connections_refused_total\{reason="(\w+)"\} (\d+)/gm)];
+  return {
+    open: Number(/^spindle_http_connections (\d+)/m.exec(text)?.[1]),
+    refused: Object.fromEntries(refused.map(([, reason, count]) => [reason, Number(count)])),
+  };
+}
+
+const residentMb = (pid: number): number =>
+  Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024;
+
+/** Seconds of the processor that a process has used. */
+function cpuSeconds(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ')[1]!.split(' ');
+  return (Number(fields[11]) + Number(fields[12])) / 100;
+}
+
+describe('answers that nobody reads', () => {
+  let service: ServerProcess;
+  beforeAll(async () => {
+    service = await spawnService(environment(stores, { ROLES: 'http,worker' }));
+  });
+  afterAll(() => service.stop());
+
+  test.each([
+    ['GET openapi.json', OPENAPI],
+    ['GET of no route', plainRequest('GET', '/', '')],
+    ['HEAD', plainRequest('HEAD', '/healthz', '')],
+  ])('%s, sent thousands of times: memory stays bounded and the connections end', async (_what, request) => {
+    const port = portOf(service.base!);
+    const beforeMb = residentMb(service.pid);
+    const clients = await openAll(20, port);
+    const requests = request.repeat(Math.ceil(55_000 / request.length));
+    const ended = Promise.all(
+      clients.map((client) => once(client.resume().pause(), 'close').catch(() => {})),
+    );
+    for (const client of clients) client.write(requests);
+    const largestMb = await largest(() => residentMb(service.pid), 1000);
+    expect(largestMb - beforeMb).toBeLessThan(64);
+    for (const client of clients) client.resume();
+    await ended;
+    expect((await (await Wire.open(port)).ask(HEALTH)).status).toBe(200);
+  });
+
+  test('one that reads slowly gets all of each answer', async () => {
+    const client = await open(portOf(service.base!));
+    let bytes = 0;
+    client.pause();
+    client.on('data', (chunk: Buffer) => {
+      bytes += chunk.length;
+    });
+    client.write(OPENAPI.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'));
+    await until(() => client.readableLength > 0 || client.bytesRead > 0, 'the answer has begun');
+    client.resume();
+    await once(client, 'close');
+    expect(bytes).toBeGreaterThan(50_000);
+  });
+});
+
+async function largest(measure: () => number, forMs: number): Promise<number> {
+  let most = 0;
+  for (const endMs = performance.now() + forMs; performance.now() < endMs; ) {
+    most = Math.max(most, measure());
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  return most;
+}
+
+describe('connections', () => {
+  test('beyond CONNECTIONS_MAX are closed, and those that are open are served', async () => {
+    const service = await startService(stores, { CONNECTIONS_MAX: '20' });
+    try {
+      const port = portOf(service.base);
+      const metrics = `http://127.0.0.1:${service.running.metricsPort}/metrics`;
+      const wire = await Wire.open(port);
+      const clients = await openAll(30, port);
+      await until(() => clients.filter((client) => client.resume().closed).length === 11, '11 are closed');
+      expect((await wire.ask(HEALTH)).status).toBe(200);
+      expect(await connections(metrics)).toMatchObject({ open: 20, refused: { total: 11 } });
+      for (const client of clients) client.destroy();
+      await until(async () => (await connections(metrics)).open === 1, 'they are closed');
+      wire.close();
+    } finally {
+      await service.stop();
+    }
+  });
+
+  test('beyond CONNECTIONS_PER_ADDRESS_MAX of one address are refused; proxies and loopback are not held to it', () => {
+    const limits = { total: 100, perAddress: 5, isProxy: (address: string) => address === '203.0.113.9' };
+    const counted = new Connections(limits);
+    const refusals = (address: string, count: number) =>
+      Array.from({ length: count }, () => counted.addOf(address)).filter((refusal) => refusal === 'address')
+        .length;
+    expect(refusals('203.0.113.1', 8)).toBe(3);
+    expect(refusals('203.0.113.9', 8)).toBe(0);
+    expect(refusals('127.0.0.1', 8)).toBe(0);
+    expect(refusals('::ffff:203.0.113.2', 6)).toBe(1);
+    expect(refusals('2001:db8:1:2::1', 3) + refusals('2001:db8:1:2:ffff::2', 3), 'one /64').toBe(1);
+    expect(refusals('2001:db8:1:3::1', 5), 'another /64').toBe(0);
+    for (let i = 0; i < 8; i++) counted.removeOf('203.0.113.1');
+    expect(refusals('203.0.113.1', 5)).toBe(0);
+  });
+
+  test.runIf(ownAddress !== undefined)(
+    'beyond it are closed on both servers, and loopback is served',
+    async () => {
+      const env = { HOST: '0.0.0.0', CONNECTIONS_PER_ADDRESS_MAX: '5' };
+      const service = await startService(stores, env);
+      try {
+        const port = portOf(service.base);
+        const metrics = `http://127.0.0.1:${service.running.metricsPort}/metrics`;
+        await until(async () => {
+          const client = await open(port, ownAddress);
+          client.resume();
+          return (await connections(metrics)).refused.address! > 0;
+        }, 'a connection is refused');
+        expect((await connections(metrics)).open).toBeLessThan(30);
+        expect((await (await Wire.open(port)).ask(HEALTH)).status).toBe(200);
+      } finally {
+        await service.stop();
+      }
+    },
+  );
+
+  test('beyond the descriptors that the process may open are closed, without a loop', async () => {
+    const env = environment(stores, { ROLES: 'http' });
+    const child = spawn('sh', ['-c', `ulimit -n 330; exec "$0" "$@"`, process.execPath, mainOf(ROOT)], {
+      env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    let text = '';
+    child.stdout.on('data', (chunk) => {
+      text += chunk;
+    });
+    const place = (line: string) => new RegExp(`^ *${line} +(http\\S+)\\s`, 'm').exec(text)?.[1];
+    await until(() => place('metrics') !== undefined, 'the service is ready');
+    const port = portOf(place('API')!);
+    const wire = await Wire.open(port);
+    const clients = await openAll(400, port);
+    await until(() => clients.filter((client) => client.resume().closed).length >= 300, 'most are closed');
+    const before = cpuSeconds(child.pid!);
+    const startMs = performance.now();
+    for (let i = 0; i < 10; i++) {
+      expect((await wire.ask(HEALTH)).status).toBe(200);
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    const busy = (cpuSeconds(child.pid!) - before) / ((performance.now() - startMs) / 1000);
+    expect(busy).toBeLessThan(0.5);
+    wire.close();
+    child.kill('SIGTERM');
+    await once(child, 'exit');
+  });
+});
+
+test.runIf(HTTP_SERVER === 'node')('an idle connection is kept for IDLE_TIMEOUT_S', async () => {
+  const service = await startService(stores, { IDLE_TIMEOUT_S: '1' });
+  try {
+    const wire = await Wire.open(portOf(service.base));
+    expect((await wire.ask(HEALTH)).status).toBe(200);
+    const startMs = performance.now();
+    await wire.ended;
+    expect(performance.now() - startMs).toBeGreaterThan(900);
+  } finally {
+    await service.stop();
+  }
+});
