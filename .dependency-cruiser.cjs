@@ -75,7 +75,9 @@ const ROOMS = {
     ],
   ],
   // The command, which calls a running service by its contract or opens the stores.
-  client: ['^src/client/'],
+  // The package for partners knows nothing of the service.
+  package: ['^clients/typescript/src/'],
+  client: ['^src/client/', 'package'],
   cli: [
     '^src/cli(/|\\.ts$)',
     ...[
@@ -93,7 +95,7 @@ const ROOMS = {
       'client',
     ],
   ],
-  openapi: ['^openapi/', 'http'],
+  openapi: ['^openapi/', 'domain', 'http'],
 };
 const PRODUCT = Object.keys(ROOMS);
 /** Tests and measurements look into every room of the product; of each other they share test/support. */
@@ -128,7 +130,7 @@ const PACKAGES = {
   nodemailer: [ROOMS.webhooks[0]],
   undici: [ROOMS.webhooks[0], ROOMS.client[0]],
   'prom-client': [ROOMS.series[0], ROOMS.metrics[0]],
-  'openapi-fetch': [ROOMS.client[0]],
+  'openapi-fetch': [ROOMS.client[0], ROOMS.package[0]],
   'commander|csv-parse|@humanwhocodes/momoa': [ROOMS.cli[0]],
   'close-with-grace': [ROOMS.program[0]],
   piscina: [ROOMS.workers[0], ROOMS.blocks[0], ROOMS.metrics[0], ROOMS.roles[0]],

@@ -15,6 +15,7 @@ WORKDIR /spindle
 COPY package.json package-lock.json .npmrc ./
 RUN --mount=type=cache,target=/root/.npm npm ci --ignore-scripts
 COPY tsconfig.json tsconfig.build.json ./
+COPY clients/typescript/src clients/typescript/src
 COPY src src
 COPY workers workers
 RUN npm run build

@@ -1,11 +1,16 @@
-/** What the files of the contract must contain: the OpenAPI documents, and the TypeScript types made of them. */
+/** What the files of the contract must contain: the OpenAPI documents, the TypeScript types made of them, the error catalogue. */
 import openapiTS, { astToString, COMMENT_HEADER } from 'openapi-typescript';
+import { ERRORS } from '../src/domain/errors.js';
 import { openApiDocuments } from '../src/http/routes.js';
 
 /** The name that the service has where none is set (`BRAND`). */
 const BRAND = 'Spindle';
 
 const WIDTH_MAX = 110;
+
+/** Where the types of a document go: partners' into the package of the client, the operator's to the command. */
+const TYPES = { partner: 'clients/typescript/src/partner.v1.ts', operator: 'src/client/operator.v1.d.ts' };
+const CATALOG = 'clients/typescript/src/errorCatalog.ts';
 
 /** JSON with the innermost objects and arrays on one line where they fit. */
 function formatted(value: object): string {
@@ -17,13 +22,32 @@ function formatted(value: object): string {
   return `${text}\n`;
 }
 
+/** The catalogue as the client has it. */
+function catalogText(): string {
+  const entries = Object.values(ERRORS).map(
+    ({ code, status, retry, message }) =>
+      `  '${code}': { status: ${status}, retry: '${retry}', message: ${JSON.stringify(message)} },\n`,
+  );
+  return `/** Made of the service's error catalogue by \`npm run openapi\`. */
+
+/** What a caller should do next: nothing, wait, repeat with the same requestId, or repeat with a new requestId. */
+export type RetryClass = 'never' | 'later' | 'same-request-id' | 'new-request-id';
+
+export const ERROR_CATALOG = {
+${entries.join('')}} as const satisfies Record<string, { status: number; retry: RetryClass; message: string }>;
+
+export type ErrorCode = keyof typeof ERROR_CATALOG;
+`;
+}
+
 /** The files' texts, by their paths in the repository. The same sources give the same texts. */
 export async function contractFiles(): Promise<ReadonlyMap<string, string>> {
-  const files = new Map<string, string>();
+  const files = new Map<string, string>([[CATALOG, catalogText()]]);
   for (const [scope, document] of Object.entries(openApiDocuments(BRAND))) {
     const text = formatted(document);
     files.set(`openapi/${scope}.v1.json`, text);
-    files.set(`src/client/${scope}.v1.d.ts`, COMMENT_HEADER + astToString(await openapiTS(text)));
+    const types = astToString(await openapiTS(text));
+    files.set(TYPES[scope as keyof typeof TYPES], COMMENT_HEADER + types);
   }
   return files;
 }

@@ -6,7 +6,7 @@ import { Command, CommanderError } from 'commander';
 import { FaultsError, type StoreUrls, UsageError } from './cli/command.js';
 import { addOperatorCommands } from './cli/operator/commands.js';
 import { addStoreCommands } from './cli/storeCommands.js';
-import { type OperatorClient, operatorClient, RefusedError } from './client/client.js';
+import { type OperatorClient, operatorClient, SpindleError } from './client/client.js';
 import type { Config } from './config.js';
 import { STORES_FILE } from './storesFile.js';
 
@@ -147,7 +147,7 @@ function failed(error: unknown): number {
   const say = (line: string): void => void process.stderr.write(`${line}\n`);
   // Its message is printed by then; help that was asked for is no failure.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-  if (error instanceof RefusedError) {
+  if (error instanceof SpindleError) {
     say(`${error.code} ${error.message}`);
     for (const { path, message } of error.details) say(`  ${path === '' ? message : `${path} ${message}`}`);
     if (error.status >= 500 && error.requestId !== undefined) say(`  request ${error.requestId}`);

@@ -30,7 +30,7 @@ export interface RaffleTerms {
   readonly prizes: readonly Prize[];
 }
 
-/** Each method throws RefusedError where the service answers with an error. */
+/** Each method throws SpindleError where the service answers with an error. */
 export class Api {
   readonly operator: OperatorClient;
   readonly #base: string;

@@ -15,6 +15,8 @@ const pages = [
   ...readdirSync(ROOT).filter((file) => file.endsWith('.md')),
   ...filesIn('docs', /\.md$/),
   'bench/results/README.md',
+  'clients/typescript/README.md',
+  'clients/typescript/API_CHANGELOG.md',
 ];
 
 /** The anchor that GitHub gives a heading. */

@@ -7,7 +7,7 @@ import allowed from './allowed.json' with { type: 'json' };
 import { FILE_LINES_MAX, FUNCTION_LINES_MAX, type Length, lengths } from './lengths.js';
 import { sources } from './sources.js';
 
-const CODE = ['src', 'workers', 'lua', 'openapi', 'bench', 'test', 'tools'];
+const CODE = ['clients/typescript/src', 'src', 'workers', 'lua', 'openapi', 'bench', 'test', 'tools'];
 const THIS = join('test', 'tidy', 'tidy.unit.test.ts');
 const code = sources(ROOT, CODE, /\.(ts|lua|sql)$/).filter(({ path }) => path !== THIS);
 const documents = [

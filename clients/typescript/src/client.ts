@@ -1,0 +1,158 @@
+/** The client of a partner's back end: spins that happen once, reads that are repeated, lists as iterators, typed errors. */
+import { type Answered, type ApiOptions, bodyOf, type PartnerApi, partnerApi, type Schemas } from './api.js';
+import { byCursor, byPage } from './pages.js';
+import { mayReadAgain, mayWriteAgain, repeated } from './retries.js';
+import { type NewSpin, type Spin, type SpinOptions, spinOnce } from './spins.js';
+
+export interface SpindleOptions extends ApiOptions {
+  /** Milliseconds for all attempts at a call and the waits between them. Default 60,000. */
+  readonly deadlineMs?: number;
+  /** Makes the requestId of a spin that has none. Default `crypto.randomUUID`. */
+  readonly newRequestId?: () => string;
+}
+
+const DEADLINE_MS = 60_000;
+
+export class Spindle {
+  /** The typed calls that this class has no method for; each resolves with `data` or `error` and is sent once. */
+  readonly api: PartnerApi;
+  readonly #deadlineMs: number;
+  readonly #newRequestId: () => string;
+
+  constructor(options: SpindleOptions) {
+    this.api = partnerApi(options);
+    this.#deadlineMs = options.deadlineMs ?? DEADLINE_MS;
+    this.#newRequestId = options.newRequestId ?? (() => crypto.randomUUID());
+  }
+
+  /**
+   * Spins once, however often it has to be sent. To be safe against a crash of your own, store the requestId before
+   * (`onAttempt`), and call this again with it afterwards.
+   * @throws SpindleError where the service refused it: it did not happen
+   * @throws UnknownSpinError where it may have happened: call again with the error's requestId
+   */
+  spin(spin: NewSpin, options: SpinOptions = {}): Promise<Spin> {
+    const services = { api: this.api, deadlineMs: this.#deadlineMs, newRequestId: this.#newRequestId };
+    return spinOnce(services, spin, options);
+  }
+
+  async getSpin(spinId: string): Promise<Schemas['SpinRecord']> {
+    const params = { path: { spinId } };
+    return (await this.read((api) => api.GET('/spins/{spinId}', { params }))) as Schemas['SpinRecord'];
+  }
+
+  getPlayer(playerId: string): Promise<Schemas['PlayerResponse']> {
+    return this.read((api) =>
+      api.GET('/players/{playerId}', { params: { path: { playerId: inPath(playerId) } } }),
+    );
+  }
+
+  /** A player's spins, the newest first. */
+  playerSpins(playerId: string): AsyncGenerator<Schemas['PlayerSpin'], void, undefined> {
+    const path = { playerId: inPath(playerId) };
+    return byPage(
+      async (query) => {
+        const { spins, total } = await this.read((api) =>
+          api.GET('/players/{playerId}/spins', { params: { path, query } }),
+        );
+        return { items: spins as Schemas['PlayerSpin'][], total };
+      },
+      ({ spinId }) => spinId,
+    );
+  }
+
+  uploadParSheet(sheet: Schemas['ParSheetBody']): Promise<Schemas['ParSheetResponse']> {
+    return this.write((api) => api.POST('/par-sheets', { body: sheet }));
+  }
+
+  registerGame(game: Schemas['GameBody']): Promise<Schemas['GameResponse']> {
+    return this.write((api) => api.POST('/games', { body: game }));
+  }
+
+  async listGames(): Promise<Schemas['GameResponse'][]> {
+    return (await this.read((api) => api.GET('/games'))).games;
+  }
+
+  /** The answer has the signing secret, which is shown this once. */
+  registerWebhook(webhook: Schemas['WebhookBody']): Promise<Schemas['WebhookRegistered']> {
+    return this.write((api) => api.POST('/webhooks', { body: webhook }));
+  }
+
+  async listWebhooks(): Promise<Schemas['Webhook'][]> {
+    return (await this.read((api) => api.GET('/webhooks'))).webhooks;
+  }
+
+  /** The deliveries of a webhook, the newest first. */
+  deliveries(webhookId: number): AsyncGenerator<Schemas['Delivery'], void, undefined> {
+    return byPage(
+      async (query) => {
+        const { deliveries, total } = await this.read((api) =>
+          api.GET('/webhooks/{id}/deliveries', { params: { path: { id: webhookId }, query } }),
+        );
+        return { items: deliveries, total };
+      },
+      ({ id }) => id,
+    );
+  }
+
+  /** The events of the account of the last 30 days, the oldest first. @param after id of an event: those after it */
+  events(after?: string): AsyncGenerator<Schemas['Event'], void, undefined> {
+    return byCursor(async (cursor) => {
+      const query = { limit: 100, ...(cursor === undefined ? {} : { after: cursor }) };
+      const { events, nextCursor } = await this.read((api) => api.GET('/events', { params: { query } }));
+      return { items: events, nextCursor };
+    }, after);
+  }
+
+  /** The settlement reports, the newest day first. */
+  settlements(): AsyncGenerator<Schemas['SettlementReport'], void, undefined> {
+    return byPage(
+      async (query) => {
+        const { reports, total } = await this.read((api) => api.GET('/settlements', { params: { query } }));
+        return { items: reports, total };
+      },
+      ({ reportDate }) => reportDate,
+    );
+  }
+
+  /** @param date UTC day, YYYY-MM-DD */
+  async getSettlement(date: string): Promise<Schemas['SettlementReport']> {
+    const report = await this.read((api) => api.GET('/settlements/{date}', { params: { path: { date } } }));
+    // It would be text only where CSV was asked for.
+    return report as Schemas['SettlementReport'];
+  }
+
+  /** Agrees with the report that was read: a newer revision is refused. */
+  acknowledgeSettlement({
+    reportDate,
+    revision,
+  }: Schemas['SettlementReport']): Promise<Schemas['SettlementReport']> {
+    const params = { path: { date: reportDate }, query: { revision } };
+    return this.write((api) => api.POST('/settlements/{date}/acknowledge', { params }));
+  }
+
+  /** Disagrees with the report that was read, likewise. */
+  disputeSettlement(
+    { reportDate, revision }: Schemas['SettlementReport'],
+    reason: string,
+  ): Promise<Schemas['SettlementReport']> {
+    const params = { path: { date: reportDate }, query: { revision } };
+    return this.write((api) => api.POST('/settlements/{date}/dispute', { params, body: { reason } }));
+  }
+
+  /** Any other read: it is repeated where no answer comes, and where the error says that a wait helps. */
+  read<Body>(call: (api: PartnerApi) => Promise<Answered<Body>>): Promise<Body> {
+    return repeated(() => bodyOf(call(this.api)), mayReadAgain, this.#deadlineMs);
+  }
+
+  /** Any other write: it is repeated only where the rate limit refused it. */
+  write<Body>(call: (api: PartnerApi) => Promise<Answered<Body>>): Promise<Body> {
+    return repeated(() => bodyOf(call(this.api)), mayWriteAgain, this.#deadlineMs);
+  }
+}
+
+/** `fetch` resolves these parts of a path, even percent-encoded, and would ask for something else. @throws TypeError */
+function inPath(part: string): string {
+  if (part === '.' || part === '..') throw new TypeError(`«${part}» can't be part of a URL's path`);
+  return part;
+}

@@ -1,0 +1,146 @@
+/** The partners' client against a running service under faults: each spin happens once, and errors are told as they are. */
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { type SpinAttempt, Spindle, verifyWebhook } from '../../clients/typescript/src/index.js';
+import { freshStores } from '../setup/freshStores.js';
+import type { TestPartner } from '../support/client.js';
+import { type Cable, proxy } from '../support/proxy.js';
+import { startReceiver } from '../support/receiver.js';
+import { startService } from '../support/service.js';
+import { parSheet } from '../support/sheets.js';
+import type { TestStores } from '../support/stores.js';
+import { until } from '../support/wait.js';
+
+const SPIN_DEADLINE_MS = '150';
+
+let stores: TestStores;
+let service: Awaited<ReturnType<typeof startService>>;
+let partner: TestPartner;
+let gameId: number;
+/** Between the service and Redis. */
+let redis: Cable;
+/** Between the client and the service. */
+let wire: Cable;
+let client: Spindle;
+
+beforeAll(async () => {
+  stores = await freshStores();
+  redis = await proxy(stores.redisUrl);
+  service = await startService({ ...stores, redisUrl: redis.url }, { CELLS: '1', SPIN_DEADLINE_MS });
+  partner = await service.newPartner();
+  gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
+  wire = await proxy(service.base);
+  client = new Spindle({ baseUrl: wire.url, apiKey: partner.key, timeoutMs: 1000, deadlineMs: 20_000 });
+});
+afterAll(async () => {
+  await service.stop();
+  await Promise.all([redis.close(), wire.close()]);
+  await stores.drop();
+});
+
+/** A spin with what was told of its attempts. @param mend is called before the second */
+async function spun(
+  playerId: string,
+  mend: () => unknown = () => {},
+  by = client,
+  game = gameId,
+  wagerUsd = 0.25,
+) {
+  const attempts: SpinAttempt[] = [];
+  const onAttempt = async (attempt: SpinAttempt): Promise<void> => {
+    attempts.push(attempt);
+    if (attempt.attempt === 2) await mend();
+  };
+  const result = await by.spin({ gameId: game, playerId, wagerUsd }, { onAttempt }).catch((error) => error);
+  return { result, attempts, ids: new Set(attempts.map(({ requestId }) => requestId)).size };
+}
+
+const spinsOf = async (playerId: string): Promise<string[]> => {
+  const ids: string[] = [];
+  for await (const { spinId } of client.playerSpins(playerId)) ids.push(spinId);
+  return ids;
+};
+const isBooked = (playerId: string, spins: number) =>
+  until(async () => (await spinsOf(playerId)).length >= spins, `${spins} spins of ${playerId} are listed`);
+
+describe('a spin happens once and is told as it was', () => {
+  test('where the connection ends before the answer', async () => {
+    void wire.cutAfter('answers', 20);
+    const { result, attempts, ids } = await spun('cut');
+    expect(attempts.map(({ after }) => (after as Error | undefined)?.name)).toEqual([
+      undefined,
+      'NoAnswerError',
+    ]);
+    expect(ids).toBe(1);
+    await isBooked('cut', 1);
+    expect(await spinsOf('cut')).toEqual([result.spinId]);
+  });
+
+  test('where the answer does not come in time', async () => {
+    wire.answers = false;
+    const { result, attempts, ids } = await spun('late', () => {
+      wire.answers = true;
+      wire.cut();
+    });
+    expect((attempts[1]!.after as Error).message).toContain('no answer in 1 s');
+    expect(ids).toBe(1);
+    await isBooked('late', 1);
+    expect(await spinsOf('late')).toEqual([result.spinId]);
+  });
+
+  test('where the service can not tell whether it happened (KS-4110)', async () => {
+    redis.hold();
+    const { result, attempts, ids } = await spun('held', () => redis.release());
+    expect(attempts[1]!.after).toMatchObject({ code: 'KS-4110' });
+    expect(ids).toBe(1);
+    await isBooked('held', 1);
+    expect(await spinsOf('held')).toEqual([result.spinId]);
+  });
+
+  test('under a new requestId where it was refused for lack of funding (KS-5011)', async () => {
+    const { partnerId, key } = await service.newPartner({ fundingUsd: 0 });
+    const game = await service.newGame(key, parSheet('classic-3-reel'));
+    const poor = new Spindle({ baseUrl: service.base, apiKey: key });
+    const fund = () => service.operator('PATCH', `/partners/${partnerId}`, { fundingUsd: 1e6 });
+    const { result, attempts, ids } = await spun('poor', fund, poor, game);
+    expect(attempts[1]!.after).toMatchObject({ code: 'KS-5011' });
+    expect(ids).toBe(attempts.length);
+    expect(result.requestId).toBe(attempts.at(-1)!.requestId);
+  });
+
+  test('and is never repeated once a raffle is closed (KS-4218)', async () => {
+    const prizes = [{ prizeName: 'Prize', prizeTier: 1, valueUsd: 1, count: 1 }];
+    const terms = { ticketPriceUsd: 1, poolSize: 1, prizes };
+    const raffle = await service.api.newRaffle(partner.partnerId, 'only-ticket', terms);
+    expect((await spun('winner', undefined, client, raffle, 1)).result).toMatchObject({
+      outcome: { payoutUsd: 1 },
+    });
+    const { result, attempts } = await spun('loser', undefined, client, raffle, 1);
+    expect(result).toMatchObject({ name: 'SpindleError', code: 'KS-4218', retry: 'never', status: 410 });
+    expect(attempts).toHaveLength(1);
+  });
+});
+
+test('a list gives every item once over its pages', async () => {
+  await Promise.all(
+    Array.from({ length: 210 }, () => client.spin({ gameId, playerId: 'many', wagerUsd: 0.25 })),
+  );
+  await isBooked('many', 210);
+  expect(new Set(await spinsOf('many')).size).toBe(210);
+});
+
+test('a delivery of the service is verified, and its event is in the feed', async () => {
+  const receiver = await startReceiver();
+  onTestFinished(() => receiver.close());
+  const { id, secret } = await client.registerWebhook({ url: receiver.url(), events: ['spin.large_win'] });
+  const path = { id };
+  await client.write((api) =>
+    api.POST('/webhooks/{id}/test', { params: { path }, body: { event: 'spin.large_win' } }),
+  );
+  await until(() => receiver.received.length > 0, 'the test event arrives');
+  const { bytes, headers } = receiver.received[0]!;
+  const event = await verifyWebhook({ body: bytes, headers, secret });
+  expect(event).toMatchObject({ event: 'spin.large_win', test: true });
+  const fed: string[] = [];
+  for await (const each of client.events()) fed.push(each.id);
+  expect(fed).toContain(event.id);
+});

@@ -1,0 +1,187 @@
+/** What the client does after each error of the catalogue, and after no answer. Needs no server: answers are scripted. */
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import {
+  ERROR_CATALOG,
+  NoAnswerError,
+  Spindle,
+  SpindleError,
+  UnknownSpinError,
+} from '../../clients/typescript/src/index.js';
+
+const SPIN = { gameId: 1, playerId: 'alice', wagerUsd: 0.25 };
+const CODES = Object.entries(ERROR_CATALOG);
+
+/** One scripted answer; `cut`: none, the connection ends. */
+type Scripted = { status: number; body: unknown; headers?: Record<string, string> } | 'cut';
+
+const refusal = (code: string, retryAfter?: number): Scripted => ({
+  status: ERROR_CATALOG[code as keyof typeof ERROR_CATALOG].status,
+  body: { status: 'error', errorCode: code, message: 'm' },
+  ...(retryAfter === undefined ? {} : { headers: { 'Retry-After': String(retryAfter) } }),
+});
+const success: Scripted = { status: 200, body: { spinId: 's' } };
+
+/** A client whose requests get the scripted answers, in turn, the last one for ever. */
+function scripted(answers: readonly Scripted[], options: { deadlineMs?: number } = {}) {
+  const sent: { requestId?: string; atMs: number }[] = [];
+  let made = 0;
+  const client = new Spindle({
+    baseUrl: 'http://service',
+    apiKey: 'ks_key',
+    ...options,
+    newRequestId: () => `id-${++made}`,
+    async fetch(request) {
+      const text = await request.text();
+      sent.push({ ...(text === '' ? {} : JSON.parse(text)), atMs: performance.now() });
+      const answer = answers[Math.min(sent.length, answers.length) - 1]!;
+      if (answer === 'cut') throw new TypeError('fetch failed', { cause: new Error('ECONNRESET') });
+      const body = typeof answer.body === 'string' ? answer.body : JSON.stringify(answer.body);
+      return new Response(body, {
+        status: answer.status,
+        ...(answer.headers && { headers: answer.headers }),
+      });
+    },
+  });
+  return { client, sent, ids: () => sent.map(({ requestId }) => requestId) };
+}
+
+/** What a call comes to, with every wait passed at once. */
+async function outcome<Result>(call: Promise<Result>): Promise<Result | Error> {
+  const settled = call.catch((error: Error) => error);
+  await vi.runAllTimersAsync();
+  return settled;
+}
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+describe('a spin', () => {
+  test.each(CODES.filter(([, { retry }]) => retry === 'never'))(
+    'is sent once where %s refuses it',
+    async (code) => {
+      const { client, ids } = scripted([refusal(code), success]);
+      expect(await outcome(client.spin(SPIN))).toMatchObject({ name: 'SpindleError', code, retry: 'never' });
+      expect(ids()).toEqual(['id-1']);
+    },
+  );
+
+  test.each(CODES.filter(([, { retry }]) => retry === 'later' || retry === 'same-request-id'))(
+    'is repeated with its requestId after %s',
+    async (code) => {
+      const { client, ids } = scripted([refusal(code), success]);
+      expect(await outcome(client.spin(SPIN))).toEqual({ spinId: 's', requestId: 'id-1' });
+      expect(ids()).toEqual(['id-1', 'id-1']);
+    },
+  );
+
+  test.each(CODES.filter(([, { retry }]) => retry === 'new-request-id'))(
+    'is repeated with a new requestId after %s',
+    async (code) => {
+      const { client, ids } = scripted([refusal(code), success]);
+      expect(await outcome(client.spin({ ...SPIN, requestId: 'mine' }))).toMatchObject({ requestId: 'id-1' });
+      expect(ids()).toEqual(['mine', 'id-1']);
+    },
+  );
+
+  test('keeps its requestId where no answer came, or one of something else', async () => {
+    const { client, ids } = scripted(['cut', 'cut', { status: 502, body: '<html>' }, success]);
+    expect(await outcome(client.spin(SPIN))).toMatchObject({ requestId: 'id-1' });
+    expect(ids()).toEqual(Array(4).fill('id-1'));
+  });
+
+  test('that may be under way keeps its requestId even where the service did not find it', async () => {
+    const { client, ids } = scripted(['cut', refusal('KS-5011'), success]);
+    await outcome(client.spin(SPIN));
+    expect(ids()).toEqual(['id-1', 'id-1', 'id-1']);
+  });
+
+  test('waits for Retry-After', async () => {
+    const { client, sent } = scripted([refusal('KS-4291', 42), success]);
+    await outcome(client.spin(SPIN));
+    expect(sent[1]!.atMs - sent[0]!.atMs).toBeGreaterThanOrEqual(42_000);
+  });
+
+  test('is unknown at the deadline where it may have happened, and refused where it did not', async () => {
+    const lost = scripted(['cut'], { deadlineMs: 3000 });
+    const unknown = (await outcome(lost.client.spin(SPIN))) as UnknownSpinError;
+    expect(unknown).toBeInstanceOf(UnknownSpinError);
+    expect(unknown.requestId).toBe('id-1');
+    expect(unknown.cause).toBeInstanceOf(NoAnswerError);
+    const revoked = scripted(['cut', refusal('KS-4003')]);
+    expect(await outcome(revoked.client.spin(SPIN))).toBeInstanceOf(UnknownSpinError);
+    const full = scripted([refusal('KS-5012')], { deadlineMs: 3000 });
+    expect(await outcome(full.client.spin(SPIN))).toMatchObject({ name: 'SpindleError', code: 'KS-5012' });
+  });
+
+  test('tells each attempt before it is sent, and stops at a signal', async () => {
+    const { client, sent } = scripted(['cut', 'cut', success]);
+    const stop = new AbortController();
+    const told: [number, string, number][] = [];
+    const call = client.spin(SPIN, {
+      signal: stop.signal,
+      onAttempt({ attempt, requestId }) {
+        told.push([attempt, requestId, sent.length]);
+        if (attempt === 2) stop.abort();
+      },
+    });
+    expect(await outcome(call)).toMatchObject({ name: 'UnknownSpinError', requestId: 'id-1' });
+    expect(told).toEqual([
+      [1, 'id-1', 0],
+      [2, 'id-1', 1],
+    ]);
+  });
+});
+
+describe('other calls', () => {
+  test('are repeated if they read, and a write only where the rate limit refused it', async () => {
+    const read = scripted(['cut', refusal('KS-5002', 2), { status: 200, body: { games: [] } }]);
+    expect(await outcome(read.client.listGames())).toEqual([]);
+    expect(read.sent).toHaveLength(3);
+    const game = { parSheetId: 1, displayName: 'G', configName: 'G' };
+    const limited = scripted([refusal('KS-4292', 9), { status: 201, body: { gameConfigId: 7 } }]);
+    expect(await outcome(limited.client.registerGame(game))).toEqual({ gameConfigId: 7 });
+    const cut = scripted(['cut']);
+    expect(await outcome(cut.client.registerGame(game))).toBeInstanceOf(NoAnswerError);
+    expect(cut.sent).toHaveLength(1);
+  });
+
+  test('throw what the service said: code, details, its request id', async () => {
+    const details = [{ path: '/configName', message: 'is required' }];
+    const body = { status: 'error', errorCode: 'KS-4102', message: 'm', details };
+    const { client } = scripted([{ status: 400, body, headers: { 'X-Request-Id': 'req-1' } }]);
+    const error = (await outcome(client.uploadParSheet({} as never))) as SpindleError;
+    expect(error).toBeInstanceOf(SpindleError);
+    expect(error).toMatchObject({
+      code: 'KS-4102',
+      status: 400,
+      retry: 'never',
+      details,
+      requestId: 'req-1',
+    });
+  });
+
+  test('judge a code that is newer than the client by its status', async () => {
+    const unknown = (status: number): Scripted => ({
+      status,
+      body: { status: 'error', errorCode: 'KS-9999', message: 'm' },
+    });
+    const never = scripted([unknown(422), success]);
+    expect(await outcome(never.client.spin(SPIN))).toMatchObject({ code: 'KS-9999', retry: 'never' });
+    const later = scripted([unknown(503), success]);
+    expect(await outcome(later.client.spin(SPIN))).toMatchObject({ requestId: 'id-1' });
+  });
+
+  test('list every item once, also where newer ones push the rest to the next page', async () => {
+    const spinOf = (n: number) => ({ spinId: `s-${n}` });
+    const pageOf = (from: number, count: number, total: number): Scripted => ({
+      status: 200,
+      body: { spins: Array.from({ length: count }, (_, i) => spinOf(from - i)), page: 1, limit: 100, total },
+    });
+    // Of 150 spins page 1 has 150 … 51; 2 are added; page 2 begins at 52.
+    const { client } = scripted([pageOf(150, 100, 150), pageOf(52, 52, 152)]);
+    const ids: string[] = [];
+    for await (const { spinId } of client.playerSpins('alice')) ids.push(spinId);
+    expect(ids).toEqual(Array.from({ length: 150 }, (_, i) => `s-${150 - i}`));
+    await expect(client.getPlayer('..')).rejects.toThrow(TypeError);
+  });
+});
