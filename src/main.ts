@@ -60,13 +60,14 @@ async function startAll(
   const { redisUrl, databaseUrl } = await storeAddresses(config, log, progress, services);
   progress('Checking Redis and Postgres …');
   const nodes = new RedisNodes([await openRedis(redisUrl, config, log, services)]);
-  const sql = await openPostgres(databaseUrl, config, log, services);
+  const pools = await openPostgres(databaseUrl, config, log, services);
+  const sql = pools.background;
   progress('Bringing the schema up to date …');
   await migrate(databaseUrl, config.migrationsDir, (line) => log.debug(line));
   const installed = await installFixed(sql, config);
   const { operatorKey, isNew: isNewOperatorKey } = await operatorKeyOf(config);
 
-  const store = openStore(sql);
+  const store = openStore(pools.requests);
   const scripts = new Scripts(nodes, {
     idempotencyPeriodSeconds: installed.idempotencyTtlSeconds,
     outboxMax: { entries: config.OUTBOX_MAX_ENTRIES, bytes: config.OUTBOX_MAX_MB * 1e6 },
@@ -82,7 +83,7 @@ async function startAll(
     await (await import('./roles/worker.js')).startWorker(parts);
     await untilServed(nodes, catalog);
   }
-  registerPoolMetrics(metrics, sql);
+  registerPoolMetrics(metrics, pools);
   const metricsServer = new MetricsServer(metrics, config.HOST, config.METRICS_PORT);
   await services.add(metricsServer).catch((error: Error) => {
     throw new SetupError(error.message);

@@ -11,7 +11,13 @@ import {
   startEmbeddedRedis,
 } from './embedded/index.js';
 import { addressOf, lineOf } from './log.js';
-import { connectPostgres, POSTGRES_MAJOR_MIN, postgresMajor, type Sql } from './postgres/client.js';
+import {
+  connectPostgres,
+  POSTGRES_MAJOR_MIN,
+  type PostgresPools,
+  postgresMajor,
+  type Sql,
+} from './postgres/client.js';
 import { REDIS_MAJOR_MIN, RedisNode } from './redis/node.js';
 import { closing } from './runtime/service.js';
 import type { ServiceGroup } from './runtime/serviceGroup.js';
@@ -97,22 +103,33 @@ export async function openRedis(
   return node;
 }
 
+const REQUEST_CONNECTIONS_MAX = 6;
+const WORKER_CONNECTIONS_MAX = 10;
+/** A front end reads its catalog and how far the cells are booked. */
+const FRONT_END_CONNECTIONS_MAX = 2;
+
 /** @throws SetupError where it can't be reached or is too old. */
 export async function openPostgres(
   url: string,
   config: Config,
   log: Logger,
   services: ServiceGroup,
-): Promise<Sql> {
-  const sql = connectPostgres(url, {
-    max: config.roles.worker ? 10 : 6,
-    name: 'spindle',
-    onError: (error) => log.warn({ err: lineOf(error) }, 'a connection to Postgres is broken'),
-  });
-  await services.add(closing('Postgres connections', () => sql.end()));
+): Promise<PostgresPools> {
+  const connect = (max: number): Sql =>
+    connectPostgres(url, {
+      max,
+      name: 'spindle',
+      onError: (error) => log.warn({ err: lineOf(error) }, 'a connection to Postgres is broken'),
+    });
+  const pools = {
+    requests: connect(REQUEST_CONNECTIONS_MAX),
+    background: connect(config.roles.worker ? WORKER_CONNECTIONS_MAX : FRONT_END_CONNECTIONS_MAX),
+  };
+  for (const sql of [pools.requests, pools.background])
+    await services.add(closing('Postgres connections', () => sql.end()));
   let major: number;
   try {
-    major = await postgresMajor(sql);
+    major = await postgresMajor(pools.background);
   } catch (error) {
     throw new SetupError(`Postgres at ${addressOf(url)} can't be reached: ${lineOf(error)}`);
   }
@@ -121,5 +138,5 @@ export async function openPostgres(
       `Postgres at ${addressOf(url)} is ${major}; ${POSTGRES_MAJOR_MIN} or later is needed`,
     );
   }
-  return sql;
+  return pools;
 }

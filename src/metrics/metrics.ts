@@ -207,6 +207,11 @@ export class Metrics {
     this.#by('gauge', name, help, label, read);
   }
 
+  /** A gauge with several labels, read when it is scraped. */
+  gauges(name: string, help: string, samples: () => Sample[]): void {
+    this.#register(new Scraped(name, help, 'gauge', samples));
+  }
+
   /** The same of a counter. */
   counterBy(name: string, help: string, label: string, read: Series): void {
     this.#by('counter', name, help, label, read);

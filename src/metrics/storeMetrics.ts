@@ -1,5 +1,5 @@
 /** What a worker says of the stores, whenever it is scraped. */
-import type { Sql } from '../postgres/client.js';
+import type { PostgresPools, Sql } from '../postgres/client.js';
 import { pendingDeliveries } from '../postgres/deliveries.js';
 import type { RedisNodes } from '../redis/nodes.js';
 import type { RedisUse } from '../redis/use.js';
@@ -48,15 +48,15 @@ export function registerStoreMetrics(metrics: Metrics, sql: Sql, nodes: RedisNod
 }
 
 /** The connections of any process to Postgres. */
-export function registerPoolMetrics(metrics: Metrics, sql: Sql): void {
-  metrics.gaugeBy(
+export function registerPoolMetrics(metrics: Metrics, pools: PostgresPools): void {
+  metrics.gauges(
     'spindle_postgres_connections',
-    'Connections of the pool, and requests that wait for one (state waiting)',
-    'state',
-    async () => [
-      ['busy', sql.pool.total - sql.pool.idle],
-      ['idle', sql.pool.idle],
-      ['waiting', sql.pool.waiting],
-    ],
+    'Connections of a pool, and statements that wait for one (state waiting)',
+    () =>
+      [...Object.entries(pools)].flatMap(([pool, { pool: { total, idle, waiting } }]) => [
+        { labels: { pool, state: 'busy' }, value: total - idle },
+        { labels: { pool, state: 'idle' }, value: idle },
+        { labels: { pool, state: 'waiting' }, value: waiting },
+      ]),
   );
 }

@@ -34,6 +34,14 @@ export interface Sql extends Run {
   end(): Promise<void>;
 }
 
+/** The connections to Postgres: requests that take all of theirs hold up no flush, no lease and no rebuild. */
+export interface PostgresPools {
+  /** What partners and operators ask. */
+  readonly requests: Sql;
+  /** Flushes, leases, rebuilds, and what this process reads for itself. */
+  readonly background: Sql;
+}
+
 /** The oldest server that the schema is tested for. */
 export const POSTGRES_MAJOR_MIN = 15;
 

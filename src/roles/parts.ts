@@ -27,7 +27,9 @@ export interface RoleParts {
   readonly services: ServiceGroup;
   readonly events: EventEmitter;
   readonly metrics: Metrics;
+  /** For what the process does by itself. */
   readonly sql: Sql;
+  /** For what partners and operators ask: its connections are others. */
   readonly store: Store;
   readonly nodes: RedisNodes;
   readonly scripts: Scripts;

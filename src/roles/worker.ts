@@ -10,6 +10,7 @@ import { Flusher } from '../ledger/flusher.js';
 import { UnservedCells } from '../ledger/unservedCells.js';
 import { registerWorkerMetrics } from '../metrics/workerMetrics.js';
 import { bookedTotals } from '../postgres/bookedTotals.js';
+import { openStore } from '../postgres/store.js';
 import { Checkpoints } from '../recovery/checkpoints.js';
 import { openOwnership } from '../recovery/ownership.js';
 import { OutboxReader } from '../redis/outboxReader.js';
@@ -34,7 +35,7 @@ const CHECKPOINT_EVERY_MS = 60_000;
 
 export async function startWorker(parts: RoleParts): Promise<void> {
   const { config, log, services, events, metrics, world } = parts;
-  const { sql, store, nodes, catalog, installed } = parts;
+  const { sql, nodes, catalog, installed } = parts;
   const readers: OutboxReader[] = [];
   for (const node of nodes.all) {
     const reader = await OutboxReader.open(node, () => metrics.storeErrors.inc({ store: 'redis' }));
@@ -69,7 +70,7 @@ export async function startWorker(parts: RoleParts): Promise<void> {
   const cleanup = new Cleanup(nodes, idempotencyPeriodSeconds, () => ownership.cells, events);
   const checkpoints = new Checkpoints(sql, CHECKPOINT_EVERY_MS, events);
   const cron = config.SETTLEMENT_CRON;
-  const settlement = new SettlementJob(new Settlements({ store, nodes, events }), { cron, events });
+  const settlement = new SettlementJob(new Settlements({ store: openStore(sql), nodes, events }), { cron, events });
   const sender = new Sender({
     brand: config.BRAND,
     resolve: world.resolve,

@@ -1,0 +1,52 @@
+/** What one partner asks of the ledger holds up nobody else: neither the flushes nor the spins and look-ups of another. */
+import postgres from 'postgres';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { freshStores } from '../setup/freshStores.js';
+import type { TestPartner } from '../support/client.js';
+import { startService } from '../support/service.js';
+import { parSheet } from '../support/sheets.js';
+import type { TestStores } from '../support/stores.js';
+import { until } from '../support/wait.js';
+
+const WAGER = 0.25;
+/** A flush takes some tens of milliseconds; a statement that waits for the lock is given up after 8 s. */
+const SOON_MS = 3000;
+
+let stores: TestStores;
+let service: Awaited<ReturnType<typeof startService>>;
+let sql: postgres.Sql;
+let partner: TestPartner;
+let gameId: number;
+
+beforeAll(async () => {
+  stores = await freshStores();
+  service = await startService(stores);
+  sql = postgres(stores.databaseUrl, { max: 2, onnotice: () => {} });
+  partner = await service.newPartner();
+  gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
+}, 60_000);
+
+afterAll(async () => {
+  await sql?.end();
+  await service?.stop();
+  await stores?.drop();
+});
+
+const spin = () => service.spin(partner.key, { gameId, playerId: 'p', wagerUsd: WAGER });
+
+test('requests that hold all their connections to Postgres hold up no flush', async () => {
+  const waiting: Promise<unknown>[] = [];
+  await sql.begin(async (tx) => {
+    await tx`LOCK TABLE webhooks IN ACCESS EXCLUSIVE MODE`;
+    for (let i = 0; i < 20; i++) waiting.push(service.partner('GET', '/webhooks', partner.key));
+    await until(
+      async () => (await sql`SELECT 1 FROM pg_stat_activity WHERE wait_event = 'relation'`).length >= 6,
+      'requests wait for the lock',
+    );
+    const { body } = await spin();
+    expect(body).toMatchObject({ spinId: expect.any(String) });
+    const booked = async () => (await sql`SELECT 1 FROM ledger WHERE kind = 1`).length === 1;
+    await until(booked, 'the spin is in the ledger', SOON_MS);
+  });
+  await Promise.all(waiting);
+});
