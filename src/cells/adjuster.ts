@@ -14,6 +14,7 @@ import type { Store } from '../postgres/store.js';
 import { SPIN_STATUS } from '../redis/records.js';
 import { ADJUST } from './adjust.js';
 import type { CellClient } from './cellClient.js';
+import type { Confirmations } from './confirmations.js';
 
 /** The player's partner, as far as it matters to an adjustment. */
 export interface AdjustedPartner {
@@ -34,10 +35,11 @@ export type Adjusted =
   | 'unknown';
 
 export interface AdjusterOptions {
-  readonly store: Pick<Store, 'recordAdjustment' | 'withdrawAdjustment' | 'findAdjustment' | 'cellCursor'>;
+  readonly store: Pick<Store, 'recordAdjustment' | 'withdrawAdjustment' | 'findAdjustment'>;
   readonly cells: Pick<CellClient, 'execute'>;
   /** Id of the newest entry in a cell's outbox; 0: there is none. */
   readonly newestInOutbox: (cell: number) => Promise<bigint>;
+  readonly confirmations: Pick<Confirmations, 'cameTo'>;
   /** An adjustment is answered only once the ledger has it. */
   readonly waitsForLedger: boolean;
   /** How long the stores are tried, all tries included. */
@@ -51,7 +53,7 @@ const REFUSALS: Readonly<Record<number, readonly [name: string, answer: Adjusted
   [SPIN_STATUS.overflow]: ['overflow', 'overflow'],
   [SPIN_STATUS.outboxFull]: ['outboxFull', 'refused'],
 };
-const POLL_MS = 50;
+const RETRY_MS = 50;
 
 /** One request under way. */
 interface Try {
@@ -82,7 +84,7 @@ export class Adjuster {
         return 'unknown';
       }
       const answer = await this.#send(actor, intent, partner, under, isSecond);
-      if (answer === 'epochMoved') await pause(POLL_MS);
+      if (answer === 'epochMoved') await pause(RETRY_MS);
       else if (answer === 'refusedEarlier') isSecond = true;
       else return answer;
     }
@@ -134,19 +136,14 @@ export class Adjuster {
    * found there then. False where that takes too long.
    */
   async #isCaughtUp(cell: number, { deadline }: Try): Promise<boolean> {
-    const { store, newestInOutbox, onError } = this.#options;
-    let newest: bigint;
+    const { newestInOutbox, confirmations, onError } = this.#options;
     try {
-      newest = await newestInOutbox(cell);
+      const newest = await newestInOutbox(cell);
+      return await confirmations.cameTo(cell, newest, deadline - performance.now());
     } catch (error) {
       onError(error, cell);
       return false;
     }
-    while ((await store.cellCursor(cell)) < newest) {
-      if (performance.now() > deadline) return false;
-      await pause(POLL_MS);
-    }
-    return true;
   }
 }
 

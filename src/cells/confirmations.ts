@@ -1,7 +1,9 @@
 /**
- * Resolves when the ledger has what was booked in a cell: for commands that are answered only then.
+ * Resolves when the ledger has what was booked in a cell: for commands that are answered only then, and for whoever reads
+ * the ledger and must not miss what Redis has.
  *
- * The flusher announces each commit over Redis. While somebody waits, Postgres is asked, too: an announcement may be lost.
+ * The flusher announces each commit over Redis. While somebody waits, Postgres is asked, too: an announcement may be lost. One
+ * question is under way at a time, for all cells and everybody who waits.
  * What is announced of one epoch says nothing of another: a rebuilt cell goes on with higher ids, and what its Redis lost
  * is not in the ledger for that.
  */
@@ -31,9 +33,18 @@ interface Waiting extends Owed {
   readonly resolve: (isConfirmed: boolean) => void;
 }
 
+/** Somebody who is about to read the ledger. */
+interface Reader {
+  readonly id: bigint;
+  readonly since: number;
+  readonly deadline: number;
+  readonly resolve: (isBooked: boolean) => void;
+}
+
 interface Cell {
   epoch: string;
   cursor: bigint;
+  readers: Reader[];
   /** In the order in which they came: that of their ids, but for replays. */
   waiting: Waiting[];
   /** The newest that was given up and is not known to be in the ledger. */
@@ -45,12 +56,15 @@ const ASK_AFTER_MS = 250;
 const TURN_MS = 100;
 /** While somebody waits longer than this, nothing more is dealt that would have to wait, too. */
 const STALLED_AFTER_MS = 1000;
+/** Readers that may wait for one cell. */
+const READERS_MAX = 1000;
 
 export class Confirmations {
   readonly #options: ConfirmationsOptions;
   readonly #cells = new Map<number, Cell>();
   #timer: NodeJS.Timeout | undefined;
   #isAsking = false;
+  #askedAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: ConfirmationsOptions) {
     this.#options = options;
@@ -69,6 +83,23 @@ export class Confirmations {
     if (known.epoch === epoch && known.cursor >= id) return Promise.resolve(true);
     return new Promise((resolve) => {
       known.waiting.push({ epoch, serverId, id, since: performance.now(), resolve });
+      this.#timer ??= setTimeout(this.#turn, TURN_MS);
+    });
+  }
+
+  /**
+   * True once the ledger has come to an entry of the cell, under whichever epoch; an entry that Redis lost is then not in it.
+   * False where it has not within the milliseconds, or too many wait for the cell already.
+   */
+  cameTo(cell: number, id: bigint, timeoutMs: number): Promise<boolean> {
+    const known = this.#cell(cell);
+    if (known.cursor >= id) return Promise.resolve(true);
+    if (known.readers.length >= READERS_MAX) return Promise.resolve(false);
+    const since = performance.now();
+    // What was announced before this process listened is learnt now.
+    if (since - this.#askedAt > ASK_AFTER_MS && !this.#isAsking) void this.#ask();
+    return new Promise((resolve) => {
+      known.readers.push({ id, since, deadline: since + timeoutMs, resolve });
       this.#timer ??= setTimeout(this.#turn, TURN_MS);
     });
   }
@@ -93,6 +124,10 @@ export class Confirmations {
     if (known.epoch === epoch && known.cursor >= cursor) return;
     known.epoch = epoch;
     known.cursor = cursor;
+    if (known.readers.length > 0) {
+      for (const { id, resolve } of known.readers) if (id <= cursor) resolve(true);
+      known.readers = known.readers.filter(({ id }) => id > cursor);
+    }
     if (known.waiting.length === 0) return;
     const now = performance.now();
     const left: Waiting[] = [];
@@ -119,7 +154,7 @@ export class Confirmations {
   #cell(cell: number): Cell {
     let known = this.#cells.get(cell);
     if (known === undefined) {
-      known = { epoch: '', cursor: 0n, waiting: [], owed: undefined };
+      known = { epoch: '', cursor: 0n, readers: [], waiting: [], owed: undefined };
       this.#cells.set(cell, known);
     }
     return known;
@@ -137,21 +172,27 @@ export class Confirmations {
       }
       cell.waiting = cell.waiting.filter((each) => !isLate(each));
       this.#forgive(number, cell);
-      oldest = Math.min(oldest, ...cell.waiting.map(({ since }) => since));
+      for (const { deadline, resolve } of cell.readers) if (deadline <= now) resolve(false);
+      cell.readers = cell.readers.filter(({ deadline }) => deadline > now);
+      for (const { since } of cell.waiting) oldest = Math.min(oldest, since);
+      for (const { since } of cell.readers) oldest = Math.min(oldest, since);
     }
     const isOwed = [...this.#cells.values()].some(({ owed }) => owed !== undefined);
     // Not waited for: a Postgres that hangs must not hold up the deadlines.
     if ((isOwed || now - oldest > ASK_AFTER_MS) && !this.#isAsking) void this.#ask();
-    const isAwaited = isOwed || [...this.#cells.values()].some(({ waiting }) => waiting.length > 0);
+    const isAwaited =
+      isOwed || [...this.#cells.values()].some(({ waiting, readers }) => waiting.length + readers.length > 0);
     this.#timer = isAwaited ? setTimeout(this.#turn, TURN_MS) : undefined;
   };
 
   async #ask(): Promise<void> {
     this.#isAsking = true;
+    this.#askedAt = performance.now();
     try {
       for (const { cell, epoch, cursor } of await this.#options.read()) {
         const known = this.#cells.get(cell);
-        if (known !== undefined && (known.waiting.length > 0 || known.owed !== undefined))
+        if (known === undefined) continue;
+        if (known.waiting.length + known.readers.length > 0 || known.owed !== undefined)
           this.advance(cell, epoch, cursor);
       }
     } catch (error) {

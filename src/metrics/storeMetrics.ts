@@ -53,10 +53,17 @@ export function registerPoolMetrics(metrics: Metrics, pools: PostgresPools): voi
     'spindle_postgres_connections',
     'Connections of a pool, and statements that wait for one (state waiting)',
     () =>
-      [...Object.entries(pools)].flatMap(([pool, { pool: { total, idle, waiting } }]) => [
-        { labels: { pool, state: 'busy' }, value: total - idle },
-        { labels: { pool, state: 'idle' }, value: idle },
-        { labels: { pool, state: 'waiting' }, value: waiting },
-      ]),
+      [...Object.entries(pools)].flatMap(
+        ([
+          pool,
+          {
+            pool: { total, idle, waiting },
+          },
+        ]) => [
+          { labels: { pool, state: 'busy' }, value: total - idle },
+          { labels: { pool, state: 'idle' }, value: idle },
+          { labels: { pool, state: 'waiting' }, value: waiting },
+        ],
+      ),
   );
 }

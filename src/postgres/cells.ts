@@ -153,12 +153,6 @@ export async function cellCursors(sql: Sql): Promise<{ cell: number; epoch: stri
   return rows.map((row) => ({ cell: row.cell, epoch: row.token, cursor: row.cursor_id }));
 }
 
-/** Id of the newest booked ledger entry of a cell. */
-export async function cellCursor(sql: Sql, cell: number): Promise<bigint> {
-  const [row] = await sql<{ cursor_id: bigint }[]>`SELECT cursor_id FROM cells WHERE cell = ${cell}`;
-  return row?.cursor_id ?? 0n;
-}
-
 /** The cell that a partner lives in; undefined where there is no such partner. */
 export async function cellOfPartner(sql: Sql, partnerId: number): Promise<number | undefined> {
   const [row] = await sql<{ cell: number }[]>`SELECT cell FROM partners WHERE partner_id = ${partnerId}`;

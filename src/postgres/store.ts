@@ -2,7 +2,7 @@
 import { recordAdjustment, withdrawAdjustment } from './adjustments.js';
 import { issueKey, listKeys, revokeKey } from './apiKeys.js';
 import { announceEnd, listVersionEnds, listVersionUses, noteKeyUses } from './apiVersions.js';
-import { cellCursor, cellCursors } from './cells.js';
+import { cellCursors } from './cells.js';
 import { auditPage } from './changes.js';
 import type { Sql } from './client.js';
 import { resendDelivery, resendFailed, resendOfWebhook } from './deliveries.js';
@@ -37,7 +37,6 @@ import {
 const FUNCTIONS = {
   announceEnd,
   auditPage,
-  cellCursor,
   cellCursors,
   closedPool,
   createPartner,

@@ -5,6 +5,7 @@ import { Confirmations } from '../cells/confirmations.js';
 import { type DealOperation, dealOperation } from '../cells/deal.js';
 import { PlayerStatuses } from '../cells/playerStatuses.js';
 import type { SpinIds } from '../domain/spinId.js';
+import { openStore } from '../postgres/store.js';
 import { closing } from '../runtime/service.js';
 import type { RoleParts } from './parts.js';
 
@@ -16,6 +17,7 @@ export interface Dealing {
   readonly deal: DealOperation;
   readonly adjuster: Adjuster;
   readonly playerStatuses: PlayerStatuses;
+  readonly confirmations: Confirmations;
 }
 
 /** @param isVolatile the Redis of a cell may lose what it acknowledges, and is not served from for that. */
@@ -25,9 +27,11 @@ export async function openDealing(
   isVolatile: (cell: number) => boolean,
 ): Promise<Dealing> {
   const { config, log, services, nodes, scripts, catalog, metrics, store } = parts;
+  // What partners ask of the ledger doesn't hold up the confirmations.
+  const ledger = openStore(parts.sql);
   const confirmations = new Confirmations({
-    read: store.cellCursors,
-    isInLedger: async (entryId) => (await store.findEntry(entryId)) !== undefined,
+    read: ledger.cellCursors,
+    isInLedger: async (entryId) => (await ledger.findEntry(entryId)) !== undefined,
     serverOf: (cell) => nodes.of(cell).serverId,
     deadlineMs: config.SPIN_DEADLINE_MS,
     onConfirmed: (seconds) => metrics.ackSeconds.observe(seconds),
@@ -69,6 +73,7 @@ export async function openDealing(
     store,
     cells,
     newestInOutbox: (cell) => nodes.cell(cell).newestInOutbox(),
+    confirmations,
     waitsForLedger: config.ACK === 'ledger',
     deadlineMs: config.SPIN_DEADLINE_MS,
     onError: (error, cell) => {
@@ -77,5 +82,5 @@ export async function openDealing(
     },
   });
   const playerStatuses = new PlayerStatuses({ store, cells, deadlineMs: config.SPIN_DEADLINE_MS });
-  return { cells, deal, adjuster, playerStatuses };
+  return { cells, deal, adjuster, playerStatuses, confirmations };
 }

@@ -43,7 +43,11 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
     nodes.of(cell).durability.volatile.length > 0 && !config.allowVolatileRedis;
 
   const spinIds = new SpinIds(installed.spinIdKey);
-  const { cells, deal, adjuster, playerStatuses } = await openDealing(parts, spinIds, isVolatile);
+  const { cells, deal, adjuster, playerStatuses, confirmations } = await openDealing(
+    parts,
+    spinIds,
+    isVolatile,
+  );
   const version = await serveVersion(parts);
 
   const requestLog = new RequestLog(log, metrics);
@@ -65,8 +69,9 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
     submit: (command) => cells.submit(deal, command),
     adjust: (actor, wanted, partner) => adjuster.adjust(actor, wanted, partner),
     changePlayerStatus: (actor, wanted) => playerStatuses.change(actor, wanted),
+    cameTo: (cell, entryId, timeoutMs) => confirmations.cameTo(cell, entryId, timeoutMs),
     ...gameRules({
-      ...{ catalog, store, spinIds },
+      ...{ catalog, store, spinIds, nodes, confirmations },
       ack: config.ACK,
       idempotencyTtlSeconds: installed.idempotencyTtlSeconds,
       deadlineMs: config.SPIN_DEADLINE_MS,

@@ -1,19 +1,20 @@
 /** What a request must know of its game beside the catalog: when it is answered, when it is sold out. */
 import type { Catalog } from '../catalog/catalog.js';
+import type { Confirmations } from '../cells/confirmations.js';
 import type { Config } from '../config.js';
 import { waitsForLedger } from '../domain/games/index.js';
 import type { SpinIds } from '../domain/spinId.js';
 import type { Services } from '../http/routes.js';
 import type { Store } from '../postgres/store.js';
+import type { RedisNodes } from '../redis/nodes.js';
 import { withTimeout } from '../runtime/withTimeout.js';
-
-/** How often it is looked whether the last ticket of a raffle is booked, while somebody waits for that. */
-const SOLD_OUT_POLL_MS = 10;
 
 export interface GameRuleParts {
   readonly catalog: Catalog;
   readonly store: Store;
   readonly spinIds: SpinIds;
+  readonly nodes: Pick<RedisNodes, 'cell'>;
+  readonly confirmations: Pick<Confirmations, 'cameTo'>;
   readonly ack: Config['ACK'];
   readonly idempotencyTtlSeconds: number;
   readonly deadlineMs: number;
@@ -22,7 +23,9 @@ export interface GameRuleParts {
 type GameRules = Pick<Services, 'waitsForLedger' | 'mayForget' | 'findSold' | 'isSoldOut'>;
 
 export function gameRules(parts: GameRuleParts): GameRules {
-  const { catalog, store, spinIds, deadlineMs, idempotencyTtlSeconds } = parts;
+  const { store, spinIds, idempotencyTtlSeconds } = parts;
+  /** Under way, by game: everybody who asks meanwhile shares one. */
+  const looks = new Map<number, Promise<boolean>>();
   return {
     waitsForLedger: (game) => waitsForLedger(game?.kind, parts.ack),
     mayForget: ({ kind, sealedAtMs }) =>
@@ -32,16 +35,29 @@ export function gameRules(parts: GameRuleParts): GameRules {
       if (entry === undefined) return undefined;
       return { ...entry, spinId: spinIds.encodeOne(entry.id, partner.partnerId) };
     },
-    isSoldOut: async ({ gameId }) => {
-      const deadline = performance.now() + deadlineMs;
-      const isClosed = (): boolean => catalog.game(gameId)?.status === 'CLOSED';
-      while (!isClosed()) {
-        const leftMs = deadline - performance.now();
-        if (leftMs <= 0) return false;
-        await withTimeout(catalog.refresh(), leftMs).catch(() => {});
-        if (!isClosed()) await new Promise((resolve) => setTimeout(resolve, SOLD_OUT_POLL_MS));
+    isSoldOut: ({ gameId, partnerId }) => {
+      let look = looks.get(gameId);
+      if (look === undefined) {
+        look = isClosed(parts, gameId, partnerId)
+          .catch(() => false)
+          .finally(() => looks.delete(gameId));
+        looks.set(gameId, look);
       }
-      return true;
+      return look;
     },
   };
+}
+
+/** All tickets are dealt: waits until the last one is booked, which closes the raffle in the same transaction. */
+async function isClosed(
+  { catalog, nodes, confirmations, deadlineMs }: GameRuleParts,
+  gameId: number,
+  partnerId: number,
+): Promise<boolean> {
+  const deadline = performance.now() + deadlineMs;
+  const { cell } = catalog.partner(partnerId)!;
+  const newest = await nodes.cell(cell).newestInOutbox();
+  if (!(await confirmations.cameTo(cell, newest, deadlineMs))) return false;
+  await withTimeout(catalog.refresh(), deadline - performance.now());
+  return catalog.game(gameId)?.status === 'CLOSED';
 }

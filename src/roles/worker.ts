@@ -70,7 +70,10 @@ export async function startWorker(parts: RoleParts): Promise<void> {
   const cleanup = new Cleanup(nodes, idempotencyPeriodSeconds, () => ownership.cells, events);
   const checkpoints = new Checkpoints(sql, CHECKPOINT_EVERY_MS, events);
   const cron = config.SETTLEMENT_CRON;
-  const settlement = new SettlementJob(new Settlements({ store: openStore(sql), nodes, events }), { cron, events });
+  const settlement = new SettlementJob(new Settlements({ store: openStore(sql), nodes, events }), {
+    cron,
+    events,
+  });
   const sender = new Sender({
     brand: config.BRAND,
     resolve: world.resolve,

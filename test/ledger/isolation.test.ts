@@ -3,6 +3,7 @@ import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { freshStores } from '../setup/freshStores.js';
 import type { TestPartner } from '../support/client.js';
+import { proxy } from '../support/proxy.js';
 import { startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import type { TestStores } from '../support/stores.js';
@@ -49,4 +50,41 @@ test('requests that hold all their connections to Postgres hold up no flush', as
     await until(booked, 'the spin is in the ledger', SOON_MS);
   });
   await Promise.all(waiting);
+});
+
+test('look-ups of spins that are not booked wait for a signal: few questions, a bounded number, and nobody else waits', async () => {
+  const lookUps = 1200;
+  const waitersMax = 1000;
+  const cable = await proxy(stores.databaseUrl);
+  const front = await startService({ ...stores, databaseUrl: cable.url }, { ROLES: 'http' });
+  const other = await service.newPartner();
+  await front.partner('GET', '/par-sheets', other.key);
+  // Nobody flushes any more.
+  await service.stop();
+  const { spinId } = (await front.spin(partner.key, { gameId, playerId: 'p', wagerUsd: WAGER })).body;
+  let questions = 0;
+  cable.beforeRequest = (chunk) => {
+    if (chunk.includes('cursor_id FROM cells')) questions++;
+  };
+  let answered = 0;
+  const looks = Array.from({ length: lookUps }, async () => {
+    const answer = await front.partner('GET', `/spins/${spinId as string}`, partner.key);
+    answered++;
+    return answer.body.errorCode;
+  });
+  try {
+    await until(() => answered >= lookUps - waitersMax, 'those over the bound are refused at once', 2500);
+    const started = performance.now();
+    expect((await front.partner('GET', '/par-sheets', other.key)).status).toBe(200);
+    expect(performance.now() - started).toBeLessThan(1000);
+    expect(answered).toBe(lookUps - waitersMax);
+    expect(new Set(await Promise.all(looks))).toEqual(new Set(['KS-5002']));
+    expect(questions).toBeGreaterThan(0);
+    expect(questions).toBeLessThan(60);
+  } finally {
+    await Promise.allSettled(looks);
+    await front.stop();
+    await cable.close();
+    service = await startService(stores);
+  }
 });

@@ -24,11 +24,12 @@ export interface PlayerServices {
   game(gameId: number): Game | undefined;
   /** Reads what changed; a game may have been registered a moment ago. */
   refresh(): Promise<void>;
+  /** True once the ledger of a cell has come to an entry; false where it has not within the milliseconds. */
+  cameTo(cell: number, entryId: bigint, timeoutMs: number): Promise<boolean>;
 }
 
 /** How long an entry that Redis has acknowledged is waited for in the ledger. */
 const BOOKED_WITHIN_MS = 3000;
-const LOOK_AGAIN_MS = 10;
 
 /** The internal id of a player: the same for good, and it tells nothing of the partner's own identifier. */
 function userIdOf(key: Buffer, partnerId: number, playerId: string): string {
@@ -36,12 +37,8 @@ function userIdOf(key: Buffer, partnerId: number, playerId: string): string {
 }
 
 /** Waits until the ledger of a cell has come to an entry. @throws ApiError (KS-5002) where it does not. */
-async function booked(store: Store, cell: number, entryId: bigint): Promise<void> {
-  const deadline = performance.now() + BOOKED_WITHIN_MS;
-  while ((await store.cellCursor(cell)) < entryId) {
-    if (performance.now() > deadline) throw new ApiError(ERRORS.unavailable);
-    await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS));
-  }
+async function booked(services: PlayerServices, cell: number, entryId: bigint): Promise<void> {
+  if (!(await services.cameTo(cell, entryId, BOOKED_WITHIN_MS))) throw new ApiError(ERRORS.unavailable);
 }
 
 const isShownAsSpin = ({ kind }: LedgerEntry): boolean => ENTRY_KINDS[kind].history === 'spin';
@@ -120,7 +117,7 @@ export const playerRoutes = (services: PlayerServices): Route[] => {
         const total = player.entries - 1;
         const fromNumber = player.entries - (page - 1) * limit;
         if (fromNumber <= 1) return { spins: [], page, limit, total };
-        await booked(store, partner.cell, player.newestEntryId);
+        await booked(services, partner.cell, player.newestEntryId);
         const newest = { id: player.newestEntryId, entryNumber: player.entries };
         const { partnerId } = partner;
         const entries = await store.entriesDown({ partnerId, playerId, newest }, fromNumber, limit);
@@ -144,7 +141,7 @@ export const playerRoutes = (services: PlayerServices): Route[] => {
       async handle({ partner, params }) {
         const meant = services.spinIds.decode(params.spinId!);
         if (meant === undefined || meant.partnerId !== partner.partnerId) throw new ApiError(ERRORS.notFound);
-        await booked(store, partner.cell, meant.entryId);
+        await booked(services, partner.cell, meant.entryId);
         const entry = await store.findEntry(meant.entryId);
         if (entry === undefined || !isShownAsSpin(entry)) throw new ApiError(ERRORS.notFound);
         return spinRecord(services, partner, entry, { playerId: entry.playerId });
