@@ -36,8 +36,7 @@ export interface FlusherOptions {
   readonly onFailpoint: OnFailpoint;
 }
 
-/** Read of one cell at a time, and booked of it in one transaction, which must be done well within its deadline. */
-const STREAM_ENTRIES_MAX = 512;
+/** Booked of one cell in one transaction, which must be done well within its deadline. */
 const LEDGER_ENTRIES_MAX = 20_000;
 /** Likewise: each large win is written once for each webhook that wants it, and a partner may have fifty. */
 const LARGE_WINS_MAX = 64;
@@ -71,6 +70,8 @@ interface NodeLoop {
   isAwaited: boolean;
   /** How long the last round booked, without the wait for what there is to book. */
   bookedMs: number;
+  /** The last round found nothing to book. */
+  wasEmpty: boolean;
 }
 
 export class Flusher implements Service {
@@ -91,7 +92,7 @@ export class Flusher implements Service {
   constructor(sql: Sql, nodes: RedisNodes, readers: readonly OutboxReader[], options: FlusherOptions) {
     this.#sql = sql;
     this.#nodes = nodes;
-    this.#loops = readers.map((reader) => ({ reader, isAwaited: false, bookedMs: 0 }));
+    this.#loops = readers.map((reader) => ({ reader, isAwaited: false, bookedMs: 0, wasEmpty: false }));
     this.#options = options;
   }
 
@@ -131,7 +132,8 @@ export class Flusher implements Service {
   async #empty(loop: NodeLoop, deadline: number): Promise<void> {
     while (performance.now() < deadline) {
       try {
-        if ((await this.#round(loop, 0)) === 0) return;
+        await this.#round(loop, 0);
+        if (loop.wasEmpty) return;
       } catch {
         return;
       }
@@ -141,10 +143,10 @@ export class Flusher implements Service {
   async #run(loop: NodeLoop): Promise<void> {
     while (!this.#stopping) {
       const started = performance.now();
-      let most = 0;
+      let isMore = false;
       loop.isAwaited = false;
       try {
-        most = await this.#round(loop, BLOCK_MS);
+        isMore = await this.#round(loop, BLOCK_MS);
       } catch (error) {
         this.#tell(error);
         await pause(RETRY_MS);
@@ -155,16 +157,16 @@ export class Flusher implements Service {
         intervalMs === 0 ? 0 : Math.min(REST_SHARE * loop.bookedMs, REST_MAX_MS),
       );
       // No rest while there is more than one read takes: after an outage the backlog must shrink.
-      if (rest > 0 && most < STREAM_ENTRIES_MAX && !loop.isAwaited && !this.#stopping) await pause(rest);
+      if (rest > 0 && !isMore && !loop.isAwaited && !this.#stopping) await pause(rest);
     }
   }
 
   /**
    * Reads and books what there is, once, all cells of a node side by side.
    * @param waitMs how long to wait while there is nothing to read; 0: not at all
-   * @returns the most outbox entries that a cell had
+   * @returns whether there is more to be booked at once
    */
-  async #round(loop: NodeLoop, waitMs: number): Promise<number> {
+  async #round(loop: NodeLoop, waitMs: number): Promise<boolean> {
     const { reader } = loop;
     const now = performance.now();
     loop.bookedMs = 0;
@@ -174,27 +176,28 @@ export class Flusher implements Service {
     // After a restart the two connections may lead to different servers for a moment.
     if (cells.length === 0 || !reader.isAtNode) {
       await pause(20);
-      return 0;
+      loop.wasEmpty = true;
+      return false;
     }
     await Promise.all(cells.map((owned) => this.#settle(owned)));
     const positions = cells.map(({ lease: { cell }, cursor }) => ({ cell, cursor }));
-    const read = await reader.read(positions, STREAM_ENTRIES_MAX, waitMs);
+    const read = await reader.read(positions, waitMs);
     const readAt = performance.now();
-    const counts = await Promise.all(
-      read.map(async ([cell, batches]) => {
-        const booked = await this.#book(loop, cells.find(({ lease }) => lease.cell === cell)!, batches);
-        // What was left over is read again at once.
-        return booked < batches.length ? STREAM_ENTRIES_MAX : booked;
-      }),
+    const areBooked = await Promise.all(
+      read.cells.map(([cell, batches]) =>
+        this.#book(loop, cells.find(({ lease }) => lease.cell === cell)!, batches),
+      ),
     );
     loop.bookedMs = performance.now() - readAt;
-    return Math.max(0, ...counts);
+    loop.wasEmpty = read.cells.length === 0;
+    // What was left over is read again at once.
+    return read.isMore || areBooked.includes(false);
   }
 
-  /** Books them, or the first of them; gives how many, also where that failed and is tried again later. */
-  async #book(loop: NodeLoop, owned: OwnedCell, batches: readonly OutboxBatch[]): Promise<number> {
+  /** Books them, or the first of them: false. True also where it failed, and is tried again later. */
+  async #book(loop: NodeLoop, owned: OwnedCell, batches: readonly OutboxBatch[]): Promise<boolean> {
     const { lease, records } = owned;
-    if (this.#owned.get(lease.cell) !== owned) return batches.length;
+    if (this.#owned.get(lease.cell) !== owned) return true;
     const { onFailpoint, events } = this.#options;
     const started = performance.now();
     try {
@@ -256,10 +259,10 @@ export class Flusher implements Service {
         })),
       });
       await this.#settle(owned);
-      return taken;
+      return taken === batches.length;
     } catch (error) {
       await this.#failed(owned, error);
-      return batches.length;
+      return true;
     }
   }
 

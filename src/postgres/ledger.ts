@@ -288,6 +288,9 @@ const ROW_TEMPLATE = ((): Buffer => {
   return row;
 })();
 
+/** Kept from one flush to the next. */
+const KEPT_BYTES_MAX = 1_048_576;
+
 /** Makes the bytes that {@link bookEntries} copies: rows are begun, their members written in place, their texts ended. */
 export class CopyWriter {
   buffer = Buffer.allocUnsafe(16_384);
@@ -298,6 +301,8 @@ export class CopyWriter {
   }
 
   reset(): void {
+    // What a backlog needed once is not kept: there is a writer for each cell.
+    if (this.buffer.length > KEPT_BYTES_MAX) this.buffer = Buffer.allocUnsafe(KEPT_BYTES_MAX);
     COPY_HEAD.copy(this.buffer, 0);
     this.#at = COPY_HEAD_BYTES;
   }

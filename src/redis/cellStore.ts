@@ -30,6 +30,7 @@ import {
   type Totals,
   totalsBefore,
   totalsOfLast,
+  waitingTotals,
   writeBooked,
   writeLast,
 } from './records.js';
@@ -125,10 +126,7 @@ export class CellStore {
   /** Ledger entries that are not known to be in the ledger, and their bytes. */
   async outboxTotals(): Promise<Totals> {
     const [last, booked] = await this.#redis.hmgetBuffer(cellKey(this.cell), 'last', 'booked');
-    if (!last) return NO_TOTALS;
-    const all = totalsOfLast(last);
-    const done = booked ? readBooked(booked).totals : NO_TOTALS;
-    return { entries: all.entries - done.entries, bytes: all.bytes - done.bytes };
+    return waitingTotals(last ?? null, booked ?? null);
   }
 
   /** Age of the oldest outbox entry; 0 where there is none. */

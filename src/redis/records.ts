@@ -75,6 +75,14 @@ export const readBooked = (buffer: Buffer): Booked => ({
   totals: readTotals(buffer, 8),
 });
 
+/** What is not known to be in the ledger, by the fields `last` and `booked` of a cell's hash. */
+export function waitingTotals(last: Buffer | null, booked: Buffer | null): Totals {
+  if (last === null) return NO_TOTALS;
+  const all = totalsOfLast(last);
+  const done = booked === null ? NO_TOTALS : readBooked(booked).totals;
+  return { entries: all.entries - done.entries, bytes: all.bytes - done.bytes };
+}
+
 export function writeBooked({ id, totals }: Booked): Buffer {
   const buffer = Buffer.alloc(8 + TOTALS_BYTES);
   buffer.writeBigUInt64LE(id, 0);
