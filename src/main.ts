@@ -2,6 +2,7 @@
 import { fileURLToPath } from 'node:url';
 import type { Logger } from 'pino';
 import { Catalog } from './catalog/catalog.js';
+import { Staleness } from './catalog/staleness.js';
 import type { Config } from './config.js';
 import { SetupError } from './embedded/index.js';
 import { subscribeLog } from './eventLog.js';
@@ -73,8 +74,10 @@ async function startAll(
     outboxMax: { entries: config.OUTBOX_MAX_ENTRIES, bytes: config.OUTBOX_MAX_MB * 1e6 },
   });
   const catalog = await services.add(new Catalog(sql, config.DIRECTORY_POLL_MS, events));
+  const staleness = await services.add(new Staleness(catalog, nodes.all, installed.datasetId, events));
   const parts: RoleParts = {
     ...{ config, log, world, services, events, metrics, sql, store, nodes, scripts, catalog },
+    staleness,
     ...{ installed, operatorKey },
   };
   if (config.roles.worker) {

@@ -141,6 +141,11 @@ export class Catalog extends PeriodicService {
     return [...this.#knownGames.values()].filter((game) => game.cell === cell);
   }
 
+  /** Number of the newest change that is known here. */
+  get newestChange(): bigint {
+    return this.#newest;
+  }
+
   /** The epoch that Redis must be at for this cell; undefined where there is no such cell. */
   epochOf(cell: number): string | undefined {
     return this.#epochs.get(cell);
@@ -198,8 +203,11 @@ export class Catalog extends PeriodicService {
         ...mathematics.ofGame,
       });
     }
+    if (changes.newest > this.#newest) {
+      this.#newest = changes.newest;
+      this.#events.emit('CatalogAdvanced', {});
+    }
     for (const end of changes.apiVersions) this.#versionEnds.set(end.version, end);
-    this.#newest = changes.newest;
     if (changes.apiVersions.length > 0) this.#events.emit('VersionEndsChanged', {});
     if (changes.games.length > 0) this.#events.emit('GamesChanged', { games: changes.games });
   }

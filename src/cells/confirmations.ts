@@ -10,6 +10,8 @@
 import type { Origin } from './operation.js';
 
 export interface ConfirmationsOptions {
+  /** What the epochs of this database begin with: announcements of others on the same server are heard, too. */
+  readonly datasetId: string;
   /** The newest entry of each cell that the ledger has, as Postgres says. */
   readonly read: () => Promise<readonly { cell: number; epoch: string; cursor: bigint }[]>;
   /** The ledger has this entry. */
@@ -118,6 +120,7 @@ export class Confirmations {
 
   /** The ledger has every entry of the cell up to the cursor. */
   advance(cell: number, epoch: string, cursor: bigint): void {
+    if (!epoch.startsWith(`${this.#options.datasetId}:`)) return;
     const known = this.#cell(cell);
     if (known.owed !== undefined && (known.owed.epoch !== epoch || known.owed.id <= cursor))
       known.owed = undefined;

@@ -3,6 +3,7 @@
  * is reached through cellStore.ts; which cell is on which node, nodes.ts knows.
  */
 import { type BookedAnnouncement, listenBooked, publishBooked } from './announcements.js';
+import { tellChange, toldChange } from './catalogChanges.js';
 import { CLIENT, RedisClient } from './client.js';
 import { Durability } from './durability.js';
 import { asScriptError, messageOf, NotSentError } from './scriptErrors.js';
@@ -126,6 +127,15 @@ export class RedisNode {
   /** How much of its resources the server uses. */
   use(): Promise<RedisUse> {
     return readUse(this[CLIENT]);
+  }
+
+  /** The number of the newest change of partners, keys and games that was told; 0 where none was. */
+  toldChange(datasetId: string): Promise<bigint> {
+    return toldChange(this[CLIENT], datasetId);
+  }
+
+  tellChange(datasetId: string, change: bigint): Promise<void> {
+    return tellChange(this[CLIENT], datasetId, change);
   }
 
   /** Tells every listener that a cell is booked up to a cursor. The message may be lost. */

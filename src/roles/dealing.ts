@@ -30,6 +30,7 @@ export async function openDealing(
   // What partners ask of the ledger doesn't hold up the confirmations.
   const ledger = openStore(parts.sql);
   const confirmations = new Confirmations({
+    datasetId: parts.installed.datasetId,
     read: ledger.cellCursors,
     isInLedger: async (entryId) => (await ledger.findEntry(entryId)) !== undefined,
     serverOf: (cell) => nodes.of(cell).serverId,

@@ -1,6 +1,7 @@
 /** What main.ts has made before the roles start, and hands to each. */
 import type { Logger } from 'pino';
 import type { Catalog } from '../catalog/catalog.js';
+import type { Staleness } from '../catalog/staleness.js';
 import type { Config } from '../config.js';
 import type { EventEmitter } from '../events.js';
 import type { Metrics } from '../metrics/metrics.js';
@@ -34,6 +35,7 @@ export interface RoleParts {
   readonly nodes: RedisNodes;
   readonly scripts: Scripts;
   readonly catalog: Catalog;
+  readonly staleness: Staleness;
   readonly installed: Installation;
   readonly operatorKey: string;
 }

@@ -1,0 +1,78 @@
+/**
+ * Tells whether the catalog is behind: something has changed, and this process can't read it from Postgres. A revoked key must
+ * not be accepted then, so nothing is.
+ *
+ *   Postgres ──poll──> catalog of any process ──tells the change's number──> Redis ──poll──> catalogs of all others
+ *
+ * A process that has lost Postgres goes on while nothing has changed.
+ */
+import type { EventEmitter } from '../events.js';
+import type { RedisNode } from '../redis/node.js';
+import { PeriodicService } from '../runtime/periodicService.js';
+import { withTimeout } from '../runtime/withTimeout.js';
+import type { Catalog } from './catalog.js';
+
+/** With both limits below it is known within 1 s of a change that it can't be read. */
+const LOOK_EVERY_MS = 250;
+const TOLD_WITHIN_MS = 200;
+const READ_WITHIN_MS = 400;
+
+export class Staleness extends PeriodicService {
+  readonly name = 'catalog staleness';
+  readonly #catalog: Pick<Catalog, 'newestChange' | 'refresh'>;
+  readonly #nodes: readonly RedisNode[];
+  readonly #datasetId: string;
+  /** All changes up to this one were told before a read that succeeded. */
+  #caughtUpTo = 0n;
+  #isBehind = false;
+
+  constructor(
+    catalog: Pick<Catalog, 'newestChange' | 'refresh'>,
+    nodes: readonly RedisNode[],
+    datasetId: string,
+    events: EventEmitter,
+  ) {
+    super({ everyMs: LOOK_EVERY_MS, firstAfterMs: 0 });
+    this.#catalog = catalog;
+    this.#nodes = nodes;
+    this.#datasetId = datasetId;
+    // Told at once, not at the next look.
+    events.on('CatalogAdvanced', () => this.hurry());
+  }
+
+  /** What is known of partners, keys and games is known to be old. */
+  get isBehind(): boolean {
+    return this.#isBehind;
+  }
+
+  protected async turn(): Promise<void> {
+    const told = await Promise.all(this.#nodes.map((node) => this.#exchange(node)));
+    const newest = told.reduce((most, change) => (change > most ? change : most), 0n);
+    if (newest > this.#catalog.newestChange && newest > this.#caughtUpTo) {
+      // Not by the number alone: a Postgres that was put back to an earlier state has lower ones.
+      const isRead = await withTimeout(this.#catalog.refresh(), READ_WITHIN_MS).then(
+        () => true,
+        () => false,
+      );
+      if (isRead) this.#caughtUpTo = newest;
+      this.#isBehind = !isRead;
+    } else {
+      this.#isBehind = false;
+    }
+  }
+
+  protected onTurnFailed(): void {}
+
+  /** Learns what a node was told, and tells it what it was not. 0 where it does not answer: nothing is dealt from it then. */
+  async #exchange(node: RedisNode): Promise<bigint> {
+    const { newestChange } = this.#catalog;
+    try {
+      const told = await withTimeout(node.toldChange(this.#datasetId), TOLD_WITHIN_MS);
+      if (told < newestChange)
+        await withTimeout(node.tellChange(this.#datasetId, newestChange), TOLD_WITHIN_MS);
+      return told;
+    } catch {
+      return 0n;
+    }
+  }
+}

@@ -1,0 +1,18 @@
+/**
+ * The number of the newest change of partners, keys and games, told through Redis: a front end that has lost Postgres learns by
+ * it that what it knows is old. Whoever reads a change from Postgres tells it.
+ */
+import type { RedisClient } from './client.js';
+
+/** sorted set: dataset id → number of the newest change. A server may be shared by several databases. */
+const KEY = 'spindle:changes';
+
+/** Tells a change; a lower number than the one that is told already changes nothing. */
+export async function tellChange(redis: RedisClient, datasetId: string, change: bigint): Promise<void> {
+  await redis.zadd(KEY, 'GT', String(change), datasetId);
+}
+
+/** The newest change that was told; 0 where none was. */
+export async function toldChange(redis: RedisClient, datasetId: string): Promise<bigint> {
+  return BigInt((await redis.zscore(KEY, datasetId)) ?? 0);
+}
