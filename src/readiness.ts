@@ -44,3 +44,20 @@ export async function missing(
 }
 
 const READY_WITHIN_MS = 2000;
+
+const SHARED_FOR_MS = 250;
+
+/** Everybody who asks within 250 ms, or while a look is under way, gets the result of one look. */
+export function sharedLook<T>(look: () => Promise<T>): () => Promise<T> {
+  let shared: Promise<T> | undefined;
+  let endedAt = Number.POSITIVE_INFINITY;
+  return () => {
+    if (shared === undefined || performance.now() - endedAt > SHARED_FOR_MS) {
+      endedAt = Number.POSITIVE_INFINITY;
+      shared = look().finally(() => {
+        endedAt = performance.now();
+      });
+    }
+    return shared;
+  };
+}

@@ -34,6 +34,7 @@ export const ADJUST: CellOperation<AdjustRequest, AdjustReply> = {
   // What an intent came to is kept with its requestId.
   isStored: false,
   waitsForStore: true,
+  partnerOf: ({ partnerId }) => partnerId,
   codec: () => ({
     encode: ([request]) => {
       const { intentId, partnerId, playerId, requestId, amountMicros } = request!;

@@ -89,7 +89,7 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> {
     this.#operation = operation;
     this.#options = options;
     this.#onReady = onReady;
-    this.#waiting = new WaitingList(options.waitingMax);
+    this.#waiting = new WaitingList(options.waitingMax, operation.partnerOf);
     this.#free = Array.from({ length: operation.slots }, (_, i) => ({
       operationField: operation.isStored ? `op:${clientName}${i === 0 ? '' : `.${i}`}` : '',
       operations: 0n,
@@ -103,11 +103,9 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> {
 
   submit(command: Command): void {
     const isStalled = command.waitsForLedger && this.#options.confirmations.isStalled(this.#cell);
-    if (isStalled || !this.#waiting.add(command)) {
-      command.fail(REFUSED);
-      return;
-    }
-    this.#schedule();
+    const refused = isStalled ? command : this.#waiting.add(command);
+    refused?.fail(REFUSED);
+    if (refused !== command) this.#schedule();
   }
 
   #schedule(): void {

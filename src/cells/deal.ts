@@ -3,6 +3,7 @@ import type { Partner } from '../domain/game.js';
 import type { SpinIds } from '../domain/spinId.js';
 import { readId, readSafeInt64, SPIN_STATUS } from '../redis/records.js';
 import { BatchEncoder, type BatchItem, BatchReply, KIND } from './batch.js';
+import type { ExhaustedWindows } from './exhaustedWindows.js';
 import type { CellCodec, CellCommand, CellOperation, CellReplies, CellRequest } from './operation.js';
 
 /** What became of one request of a batch. Money in micro-USD. */
@@ -24,14 +25,22 @@ export interface SpinRequest extends BatchItem, CellRequest {}
 export interface SpinCommand extends SpinRequest, CellCommand<SpinResult> {}
 export type DealOperation = CellOperation<SpinRequest, SpinResult>;
 
-/** @param batchMax requests in one call at the most */
-export const dealOperation = (spinIds: SpinIds, batchMax: number): DealOperation => ({
+/**
+ * @param batchMax requests in one call at the most
+ * @param exhausted told of each window that a request found exhausted
+ */
+export const dealOperation = (
+  spinIds: SpinIds,
+  batchMax: number,
+  exhausted: ExhaustedWindows,
+): DealOperation => ({
   name: 'deal',
   batchMax,
   slots: 1,
   isStored: true,
   waitsForStore: false,
-  codec: () => new DealCodec(spinIds),
+  partnerOf: ({ partner }) => partner.partnerId,
+  codec: () => new DealCodec(spinIds, exhausted),
 });
 
 const hasCore = (status: number): boolean => status === SPIN_STATUS.dealt || status === SPIN_STATUS.replay;
@@ -41,13 +50,17 @@ class DealCodec implements CellCodec<SpinRequest, SpinResult> {
   readonly #encoder = new BatchEncoder();
   #partners: Partner[] = [];
   #idBlocks = Buffer.alloc(4096);
+  readonly #exhausted: ExhaustedWindows;
+  #encodedAt = 0;
 
-  constructor(spinIds: SpinIds) {
+  constructor(spinIds: SpinIds, exhausted: ExhaustedWindows) {
     this.#spinIds = spinIds;
+    this.#exhausted = exhausted;
   }
 
   encode(requests: readonly SpinRequest[]): Buffer[] {
     this.#partners = [];
+    this.#encodedAt = performance.now();
     return [this.#encoder.encode(requests, this.#partners)];
   }
 
@@ -64,7 +77,8 @@ class DealCodec implements CellCodec<SpinRequest, SpinResult> {
       const status = reply.status(i);
       const isApi = kind === KIND.countApi;
       const used = isApi ? apiUsed : spinsUsed;
-      if (status !== SPIN_STATUS.limited && kind !== KIND.dealCounted) used[partnerPlace]!++;
+      if (status === SPIN_STATUS.limited) this.#exhausted.learn(partner, kind, timeMs, this.#encodedAt);
+      else if (kind !== KIND.dealCounted) used[partnerPlace]!++;
       const limit = isApi ? partner.apiRateLimit : partner.spinRateLimit;
       const isOutcome = hasCore(status);
       const at = reply.coreAt(i);
@@ -95,3 +109,14 @@ class DealCodec implements CellCodec<SpinRequest, SpinResult> {
     return this.#spinIds.encode(blocks.subarray(0, bytes));
   }
 }
+
+/** The reply to a request whose window is known to be exhausted. @param timeMs the store's clock */
+export const limitedResult = (timeMs: number): SpinResult => ({
+  status: SPIN_STATUS.limited,
+  outcomeCode: 0,
+  balanceMicros: 0,
+  spinId: '',
+  remaining: 0,
+  timeMs,
+  tail: undefined,
+});

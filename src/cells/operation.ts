@@ -62,5 +62,7 @@ export interface CellOperation<Request, Reply> {
   readonly isStored: boolean;
   /** A command waits for a store that is away, until its deadline, where it would be refused otherwise. */
   readonly waitsForStore: boolean;
+  /** Whose command it is: partners take turns. */
+  partnerOf(request: Request): number;
   codec(): CellCodec<Request, Reply>;
 }

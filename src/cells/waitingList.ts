@@ -1,32 +1,81 @@
-/** The commands that wait for a call: first come, first served, and no more than a bound. Who goes first is decided here. */
+/**
+ * The commands that wait for a call, no more than a bound. Who goes first is decided here: while more wait than a call takes,
+ * partners take turns, and where the list is full, the partner with the most gives way. One partner alone pays nothing for it.
+ */
 export class WaitingList<Command> {
-  #commands: Command[] = [];
   readonly #max: number;
+  readonly #partnerOf: (command: Command) => number;
+  /** By partner, each first come, first served. The partner that was served last is the last. */
+  #queues = new Map<number, Command[]>();
+  #length = 0;
 
   /** @param max commands that may wait */
-  constructor(max: number) {
+  constructor(max: number, partnerOf: (command: Command) => number) {
     this.#max = max;
+    this.#partnerOf = partnerOf;
   }
 
   get length(): number {
-    return this.#commands.length;
+    return this.#length;
   }
 
-  /** @returns false where the list is full: the command is not in it. */
-  add(command: Command): boolean {
-    if (this.#commands.length >= this.#max) return false;
-    this.#commands.push(command);
-    return true;
-  }
-
-  /** Takes the next commands off the list. */
-  take(max: number): Command[] {
-    const all = this.#commands;
-    if (all.length <= max) {
-      this.#commands = [];
-      return all;
+  /** @returns the command that is not in the list because it is full: this one, or the newest of the partner with the most. */
+  add(command: Command): Command | undefined {
+    const partnerId = this.#partnerOf(command);
+    const queue = this.#queues.get(partnerId);
+    let refused: Command | undefined;
+    if (this.#length >= this.#max) {
+      const longest = this.#longest();
+      if (longest.length <= (queue?.length ?? 0) + 1) return command;
+      refused = longest.pop();
+      this.#length--;
     }
-    this.#commands = all.slice(max);
-    return all.slice(0, max);
+    if (queue === undefined) this.#queues.set(partnerId, [command]);
+    else queue.push(command);
+    this.#length++;
+    return refused;
+  }
+
+  /** Takes the next commands off the list; those of one partner stay in their order. */
+  take(max: number): Command[] {
+    if (this.#length > max) return this.#takeInTurn(max);
+    const queues = [...this.#queues.values()];
+    this.#queues = new Map();
+    this.#length = 0;
+    return queues.length === 1 ? queues[0]! : queues.flat();
+  }
+
+  /** Of each partner as much as of any other, as far as it has as much. */
+  #takeInTurn(max: number): Command[] {
+    const counts = new Map<number, number>();
+    let left = max;
+    let open = [...this.#queues].map(([partnerId, { length }]) => ({ partnerId, length }));
+    while (left > 0) {
+      const share = Math.max(1, Math.floor(left / open.length));
+      for (const { partnerId, length } of open) {
+        const taken = counts.get(partnerId) ?? 0;
+        const more = Math.min(share, length - taken, left);
+        counts.set(partnerId, taken + more);
+        left -= more;
+      }
+      open = open.filter(({ partnerId, length }) => length > counts.get(partnerId)!);
+    }
+    const commands: Command[] = [];
+    // Who got one more than others is behind them the next time.
+    for (const [partnerId, count] of [...counts].sort(([, a], [, b]) => a - b)) {
+      if (count === 0) continue;
+      const queue = this.#queues.get(partnerId)!;
+      this.#queues.delete(partnerId);
+      commands.push(...queue.slice(0, count));
+      if (count < queue.length) this.#queues.set(partnerId, queue.slice(count));
+    }
+    this.#length -= max;
+    return commands;
+  }
+
+  #longest(): Command[] {
+    let longest: Command[] = [];
+    for (const queue of this.#queues.values()) if (queue.length > longest.length) longest = queue;
+    return longest;
   }
 }

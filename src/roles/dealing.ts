@@ -2,8 +2,9 @@
 import { Adjuster } from '../cells/adjuster.js';
 import { CellClient } from '../cells/cellClient.js';
 import { Confirmations } from '../cells/confirmations.js';
-import { type DealOperation, dealOperation } from '../cells/deal.js';
 import { PlayerStatuses } from '../cells/playerStatuses.js';
+import { dealOperation, limitedResult, type SpinCommand } from '../cells/deal.js';
+import { ExhaustedWindows } from '../cells/exhaustedWindows.js';
 import type { SpinIds } from '../domain/spinId.js';
 import { openStore } from '../postgres/store.js';
 import { closing } from '../runtime/service.js';
@@ -14,7 +15,8 @@ const WAITING_MAX = 10_000;
 
 export interface Dealing {
   readonly cells: CellClient;
-  readonly deal: DealOperation;
+  /** Has a request of a partner dealt or counted; one whose window is exhausted is refused at once. */
+  readonly submit: (command: SpinCommand) => void;
   readonly adjuster: Adjuster;
   readonly playerStatuses: PlayerStatuses;
   readonly confirmations: Confirmations;
@@ -48,7 +50,8 @@ export async function openDealing(
     );
     await services.add(closing('Redis subscription', endListening));
   }
-  const deal = dealOperation(spinIds, config.BATCH_MAX);
+  const exhausted = new ExhaustedWindows();
+  const deal = dealOperation(spinIds, config.BATCH_MAX, exhausted);
   const cells = new CellClient({
     call: (operation, call) => scripts.command(operation, call),
     pipelined: (calls) => nodes.pipelined(calls),
@@ -83,5 +86,10 @@ export async function openDealing(
     },
   });
   const playerStatuses = new PlayerStatuses({ store, cells, deadlineMs: config.SPIN_DEADLINE_MS });
-  return { cells, deal, adjuster, playerStatuses, confirmations };
+  const submit = (command: SpinCommand): void => {
+    const refusedAtMs = exhausted.refusedAt(command.partner, command.kind);
+    if (refusedAtMs === undefined) cells.submit(deal, command);
+    else command.settle(limitedResult(refusedAtMs));
+  };
+  return { cells, submit, adjuster, playerStatuses, confirmations };
 }

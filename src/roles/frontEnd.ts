@@ -15,7 +15,7 @@ import { HttpServer } from '../http/server.js';
 import { ofVersion } from '../http/versionedRoutes.js';
 import { lineOf } from '../log.js';
 import { registerFrontEndMetrics } from '../metrics/frontEndMetrics.js';
-import { missing } from '../readiness.js';
+import { missing, sharedLook } from '../readiness.js';
 import { DurabilityWatch } from '../redis/durability.js';
 import { Settlements } from '../settlement/settlements.js';
 import { judgeRegistration } from '../webhooks/destination.js';
@@ -43,7 +43,7 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
     nodes.of(cell).durability.volatile.length > 0 && !config.allowVolatileRedis;
 
   const spinIds = new SpinIds(installed.spinIdKey);
-  const { cells, deal, adjuster, playerStatuses, confirmations } = await openDealing(
+  const { submit, adjuster, playerStatuses, confirmations } = await openDealing(
     parts,
     spinIds,
     isVolatile,
@@ -66,7 +66,7 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
     noticeDays: config.API_NOTICE_DAYS,
     now: parts.world.now,
     eventsRecorded: (deliveries) => events.emit('EventsRecorded', { deliveries }),
-    submit: (command) => cells.submit(deal, command),
+    submit,
     adjust: (actor, wanted, partner) => adjuster.adjust(actor, wanted, partner),
     changePlayerStatus: (actor, wanted) => playerStatuses.change(actor, wanted),
     cameTo: (cell, entryId, timeoutMs) => confirmations.cameTo(cell, entryId, timeoutMs),
@@ -78,7 +78,7 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
     }),
     onDealt: (game, payoutMicros) => metrics.dealt(game.wagerMicros, payoutMicros),
     onFault: requestLog.failed,
-    missing: () => missing(nodes, store, catalog, config.allowVolatileRedis ? [] : volatile()),
+    missing: sharedLook(() => missing(nodes, store, catalog, config.allowVolatileRedis ? [] : volatile())),
   };
   const tag = installationTag(installed.datasetId);
   const routes = serverRoutes(answering, access, replies, { brand: config.BRAND, installationTag: tag });
