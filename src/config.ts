@@ -130,6 +130,12 @@ export const Environment = Type.Object({
     default: 256,
     description: 'The same in megabytes',
   }),
+  CLOCK_SKEW_MAX_S: Type.Integer({
+    minimum: 1,
+    maximum: 31_536_000,
+    default: 10,
+    description: `Seconds by which the clock of Redis and a cell's newest entry may differ from a front end's; past them spins get ${ERRORS.unavailable.code}`,
+  }),
   BATCH_MAX: Type.Integer({
     minimum: 1,
     maximum: 512,

@@ -2,6 +2,9 @@
 import type { Logger } from 'pino';
 import type { EventEmitter } from './events.js';
 
+/** Every batch is refused then. */
+const CLOCK_TOLD_EVERY_MS = 60_000;
+
 export function subscribeLog(events: EventEmitter, log: Logger, isVolatileRedisServed: boolean): void {
   events.on('TaskFailed', ({ task, error, ...about }) =>
     log.warn({ err: error, ...about }, `${task} failed; will retry`),
@@ -41,6 +44,12 @@ function subscribeCellLog(events: EventEmitter, log: Logger): void {
   });
   events.on('CellAcquired', ({ lease: { cell } }) => {
     if (refused.delete(cell)) log.warn({ cell }, 'refused cell is served again');
+  });
+  let clockToldAt = Number.NEGATIVE_INFINITY;
+  events.on('ClockRefused', (refusal) => {
+    if (performance.now() - clockToldAt < CLOCK_TOLD_EVERY_MS) return;
+    clockToldAt = performance.now();
+    log.fatal(refusal, 'clocks differ: the cell is not dealt from');
   });
   events.on('CellLost', ({ cell }) => log.info({ cell }, 'cell released'));
   events.on('CellHalted', ({ cell, reason }) => log.fatal({ cell, reason }, 'cell halted'));

@@ -83,6 +83,9 @@ export interface Events {
   };
   PlayersCheckpointed: { readonly players: number; readonly seconds: number };
 
+  /** A command was refused: the clock of Redis, or the cell's newest entry, is so far ahead of this process's (below 0: behind). */
+  ClockRefused: { readonly cell: number; readonly skewMs: number };
+
   /** Games are new, or have changed. */
   GamesChanged: { readonly games: readonly CatalogGame[] };
   /** The end of an API version was announced, or moved. */

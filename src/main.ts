@@ -72,6 +72,7 @@ async function startAll(
   const scripts = new Scripts(nodes, {
     idempotencyPeriodSeconds: installed.idempotencyTtlSeconds,
     outboxMax: { entries: config.OUTBOX_MAX_ENTRIES, bytes: config.OUTBOX_MAX_MB * 1e6 },
+    clock: { now: world.now, skewMaxMs: config.CLOCK_SKEW_MAX_S * 1000 },
   });
   const catalog = await services.add(new Catalog(sql, config.DIRECTORY_POLL_MS, events));
   const staleness = await services.add(new Staleness(catalog, nodes.all, installed.datasetId, events));

@@ -21,7 +21,11 @@
 -- ARGV[7]  id of this operation, u64: greater than those before in its field; the same again is answered with the
 --          stored reply and changes nothing. Empty where the reply is not stored.
 --
--- Errors   EPOCH <epoch>: the cell is at another epoch, or none; nothing was done.
+-- ARGV     last but one: the caller's clock, ms since the epoch; last: by how many ms it and the newest entry may differ from
+--          this server's clock. Entries of a clock that jumped would lie in days that are not theirs. 0: not checked.
+--
+-- Errors   CLOCK <ms>: they differ by so much; nothing was done.
+--          EPOCH <epoch>: the cell is at another epoch, or none; nothing was done.
 --          STALE: an operation with a greater id is known in the field; nothing was done now.
 -- include: records
 -- include: epoch
@@ -44,3 +48,14 @@ end
 local time = call('TIME')
 -- Milliseconds since the epoch.
 local nowMs = tonumber(time[1]) * 1000 + floor(tonumber(time[2]) / 1000)
+do
+  local callerMs, skewMax = tonumber(ARGV[#ARGV - 1]), tonumber(ARGV[#ARGV])
+  local skew = nowMs - callerMs
+  if last and skew >= -skewMax then
+    local lastMs = unpackStruct('<I6', last)
+    if lastMs > nowMs then skew = lastMs - callerMs end
+  end
+  if skewMax > 0 and (skew > skewMax or skew < -skewMax) then
+    return redis.error_reply(format('CLOCK %.0f', skew))
+  end
+end

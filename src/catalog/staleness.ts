@@ -15,7 +15,7 @@ import type { Catalog } from './catalog.js';
 /** With both limits below it is known within 1 s of a change that it can't be read. */
 const LOOK_EVERY_MS = 250;
 const TOLD_WITHIN_MS = 200;
-const READ_WITHIN_MS = 400;
+const READ_WITHIN_MS = 500;
 
 export class Staleness extends PeriodicService {
   readonly name = 'catalog staleness';

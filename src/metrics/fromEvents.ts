@@ -21,6 +21,7 @@ const STORE_OF_TASK: Readonly<Record<BackgroundTask, string>> = {
 export function subscribeMetrics(events: EventEmitter, metrics: Metrics): void {
   events.on('TaskFailed', ({ task }) => metrics.storeErrors.inc({ store: STORE_OF_TASK[task] }));
   events.on('CatalogStale', () => metrics.storeErrors.inc({ store: 'postgres' }));
+  events.on('ClockRefused', () => metrics.clockRefusals.inc());
   events.on('LedgerCommitted', ({ entries, seconds, lagSeconds }) => {
     metrics.flushEntries.inc(entries);
     metrics.flushSeconds.observe(seconds);

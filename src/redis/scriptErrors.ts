@@ -20,6 +20,16 @@ export class OutrunError extends Error {}
 /** Redis refused the script before it ran (out of memory, loading, read only, …). Nothing was done. */
 export class RefusedError extends Error {}
 
+/** The clocks of the caller and of Redis, or a cell's newest entry, differ too much. Nothing was done. */
+export class ClockError extends RefusedError {
+  /** By how much Redis, or the entry, is ahead of the caller; below 0: behind. */
+  readonly skewMs: number;
+  constructor(skewMs: number) {
+    super(`The clock of Redis, or the newest entry, is ${skewMs} ms ahead of ours`);
+    this.skewMs = skewMs;
+  }
+}
+
 /** Error replies that Redis gives before it runs anything of a script. */
 const REFUSED =
   /^(OOM|LOADING|READONLY|MISCONF|MASTERDOWN|BUSY|NOREPLICAS|NOPERM|NOAUTH|WRONGPASS|CLUSTERDOWN)/;
@@ -33,6 +43,7 @@ export const messageOf = (error: unknown): string => (error instanceof Error ? e
 export function asScriptError(error: unknown, script: Script): unknown {
   const message = messageOf(error);
   if (message.startsWith('EPOCH')) return new EpochError(`The cell is at epoch ${message.slice(6)}`);
+  if (message.startsWith('CLOCK')) return new ClockError(Number(message.slice(6)));
   if (message.startsWith('STALE')) return new StaleError('A newer batch of this front end is known');
   if (message.startsWith('FENCED')) return new OutrunError('A later owner of the cell has written to it');
   if (NOT_SENT.test(message)) return new NotSentError(message, { cause: error });

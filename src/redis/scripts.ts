@@ -20,6 +20,13 @@ export interface ScriptOptions {
   readonly idempotencyPeriodSeconds: number;
   /** What may wait in a cell's outbox before nothing more is dealt. */
   readonly outboxMax: { readonly entries: number; readonly bytes: number };
+  /** Absent: clocks are not compared. */
+  readonly clock?: {
+    /** Milliseconds since the epoch. */
+    readonly now: () => number;
+    /** By how many milliseconds the server's clock and a cell's newest entry may differ from it. */
+    readonly skewMaxMs: number;
+  };
 }
 
 export class Scripts {
@@ -33,11 +40,11 @@ export class Scripts {
 
   /**
    * Calls an operation that begins with lua/include/cell.lua; gives its binary reply.
-   * @throws EpochError, RefusedError, NotSentError: this call did nothing. Any other error: it may have been done.
+   * @throws EpochError, ClockError, RefusedError, NotSentError: this call did nothing. Any other error: it may have been done.
    */
   async command(operation: string, call: CellCall): Promise<Buffer> {
     const { cell, epoch, operationField, operationId, args } = call;
-    const { idempotencyPeriodSeconds, outboxMax } = this.#options;
+    const { idempotencyPeriodSeconds, outboxMax, clock } = this.#options;
     const node = this.#nodes.of(cell);
     return node.run(
       node.script(operation),
@@ -51,6 +58,8 @@ export class Scripts {
         operationField,
         operationId,
         ...args,
+        clock?.now() ?? 0,
+        clock?.skewMaxMs ?? 0,
       ],
     ) as Promise<Buffer>;
   }

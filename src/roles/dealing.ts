@@ -7,6 +7,7 @@ import { dealOperation, limitedResult, type SpinCommand } from '../cells/deal.js
 import { ExhaustedWindows } from '../cells/exhaustedWindows.js';
 import type { SpinIds } from '../domain/spinId.js';
 import { openStore } from '../postgres/store.js';
+import { ClockError } from '../redis/scriptErrors.js';
 import { closing } from '../runtime/service.js';
 import type { RoleParts } from './parts.js';
 
@@ -67,6 +68,10 @@ export async function openDealing(
       if (operation === deal.name) metrics.batch(size, seconds);
     },
     onError: (error, cell, size) => {
+      if (error instanceof ClockError) {
+        parts.events.emit('ClockRefused', { cell, skewMs: error.skewMs });
+        return;
+      }
       metrics.storeErrors.inc({ store: 'redis' });
       log.warn({ err: error, cell, size }, 'a command to a cell failed');
     },

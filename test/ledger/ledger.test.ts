@@ -6,6 +6,7 @@ import { freshStores } from '../setup/freshStores.js';
 import type { TestPartner } from '../support/client.js';
 import type { ServerProcess } from '../support/serverProcess.js';
 import { environment, spawnService, startService } from '../support/service.js';
+import { ENTRIES_AHEAD } from '../support/settlement.js';
 import { parSheet } from '../support/sheets.js';
 import type { TestStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
@@ -45,7 +46,7 @@ async function spinMany(
 }
 
 async function service() {
-  const running = await startService(stores);
+  const running = await startService(stores, ENTRIES_AHEAD);
   ends.push(() => running.stop());
   const partner = await running.newPartner();
   const gameId = await running.newGame(partner.key, parSheet('classic-3-reel'));

@@ -82,7 +82,7 @@ describe('without a store', () => {
       500,
       'KS-5008',
     );
-    await expectFault(() => get('/players/p/spins'), 500, 'KS-5010');
+    await expectFault(() => get('/players/p/spins'), 503, 'KS-5002');
     await expectFault(() => get('/games'), 500, 'KS-5001');
     await expectFault(() => spin({ gameId: 2_000_000_000 }), 503, 'KS-5002');
     expect(await service.metric('spindle_faults_total{operation="registerGame"}')).toBe(faults + 1);

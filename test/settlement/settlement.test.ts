@@ -9,6 +9,7 @@ import { startService } from '../support/service.js';
 import {
   bookedInto,
   dayAt,
+  ENTRIES_AHEAD,
   hashOf,
   longAgo,
   microsOf,
@@ -44,7 +45,7 @@ beforeAll(async () => {
   redis = new Redis(stores.redisUrl, { protocol: 2 });
   today = dayAt(Date.now());
   // Only what a test asks for: nothing was due for some months.
-  client = await startService(stores, { SETTLEMENT_CRON: longAgo(today) });
+  client = await startService(stores, { ...ENTRIES_AHEAD, SETTLEMENT_CRON: longAgo(today) });
 });
 
 afterAll(async () => {

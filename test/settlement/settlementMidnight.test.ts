@@ -9,6 +9,7 @@ import { startService } from '../support/service.js';
 import {
   bookedInto,
   dayAt,
+  ENTRIES_AHEAD,
   longAgo,
   madeOf,
   microsOf,
@@ -38,7 +39,7 @@ beforeAll(async () => {
   own = connectPostgres(stores.databaseUrl, { max: 1, name: 'test', onError: () => {} });
   redis = new Redis(stores.redisUrl, { protocol: 2 });
   today = dayAt(Date.now());
-  service = await startService(stores, { SETTLEMENT_CRON: longAgo(today) });
+  service = await startService(stores, { ...ENTRIES_AHEAD, SETTLEMENT_CRON: longAgo(today) });
 });
 
 afterAll(async () => {

@@ -16,6 +16,7 @@ import {
   bookedInto,
   canonical,
   dayAt,
+  ENTRIES_AHEAD,
   longAgo,
   oldPartner,
   runIntoMoment,
@@ -39,7 +40,7 @@ beforeAll(async () => {
   const sql = postgres(stores.databaseUrl, { max: 1, onnotice: () => {} });
   const redis = new Redis(stores.redisUrl, { protocol: 2 });
   today = dayAt(Date.now());
-  const service = await startService(stores, { SETTLEMENT_CRON: longAgo(today) });
+  const service = await startService(stores, { ...ENTRIES_AHEAD, SETTLEMENT_CRON: longAgo(today) });
   const partner = await oldPartner(service, sql, today, 3);
   const other = await oldPartner(service, sql, today, 3);
   partnerId = partner.partnerId;

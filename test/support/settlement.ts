@@ -106,6 +106,9 @@ export async function reportsOf(sql: postgres.Sql, partnerId: number): Promise<M
 export const madeOf = async (sql: postgres.Sql, partnerId: number): Promise<string[]> =>
   (await reportsOf(sql, partnerId)).map(({ date, revision, status }) => `${date} ${revision} ${status}`);
 
+/** Setting of a service whose entries a test puts ahead of the clock. */
+export const ENTRIES_AHEAD = { CLOCK_SKEW_MAX_S: '31536000' };
+
 /** The next ledger entries of a cell are so many of the last millisecond before a moment, then go on from it. */
 export async function runIntoMoment(redis: Redis, cell: number, ms: number, entries: number): Promise<void> {
   const last = (await redis.hgetBuffer(cellKey(cell), 'last'))!;
