@@ -23,6 +23,7 @@ export const SET_PLAYER_STATUS: CellOperation<PlayerStatusRequest, PlayerStatusR
   slots: 32,
   isStored: false,
   waitsForStore: true,
+  partnerOf: ({ partnerId }) => partnerId,
   codec: () => ({
     encode: ([request]) => {
       const { partnerId, playerId, status, change } = request!;

@@ -2,9 +2,9 @@
 import { Adjuster } from '../cells/adjuster.js';
 import { CellClient } from '../cells/cellClient.js';
 import { Confirmations } from '../cells/confirmations.js';
-import { PlayerStatuses } from '../cells/playerStatuses.js';
 import { dealOperation, limitedResult, type SpinCommand } from '../cells/deal.js';
 import { ExhaustedWindows } from '../cells/exhaustedWindows.js';
+import { PlayerStatuses } from '../cells/playerStatuses.js';
 import type { SpinIds } from '../domain/spinId.js';
 import { openStore } from '../postgres/store.js';
 import { ClockError } from '../redis/scriptErrors.js';
