@@ -15,16 +15,22 @@ export async function missing(
   volatile: readonly string[],
 ): Promise<string[]> {
   const lines: string[] = [];
-  const [recoveries, closed] = await Promise.allSettled([
+  const [recoveries, halted, closed] = await Promise.allSettled([
     withTimeout(store.openRecoveries(), READY_WITHIN_MS),
+    withTimeout(store.haltedCells(), READY_WITHIN_MS),
     withTimeout(nodes.closed(catalog.epochs), READY_WITHIN_MS),
   ]);
-  const rebuilding = new Set<number>();
-  if (recoveries.status === 'rejected') {
+  /** Cells of which it is said why they are closed. */
+  const explained = new Set<number>();
+  if (recoveries.status === 'rejected' || halted.status === 'rejected') {
     lines.push('Postgres does not answer');
   } else {
+    for (const { cell, reason } of halted.value) {
+      explained.add(cell);
+      lines.push(`The ledger of cell ${cell} is halted: ${reason}`);
+    }
     for (const { cell, step, players, requests, startedAt } of recoveries.value) {
-      rebuilding.add(cell);
+      explained.add(cell);
       lines.push(
         `Cell ${cell} is being rebuilt from the ledger since ${startedAt.toISOString()}: ` +
           `${step} (${players} players, ${requests} requests so far)`,
@@ -34,7 +40,7 @@ export async function missing(
   if (closed.status === 'rejected') {
     lines.push('Redis does not answer');
   } else {
-    const others = closed.value.filter((cell) => !rebuilding.has(cell));
+    const others = closed.value.filter((cell) => !explained.has(cell));
     if (others.length > 0) {
       lines.push(`Redis is not yet, or not any more, what the ledger knows in cells ${others.join(', ')}`);
     }

@@ -55,7 +55,9 @@ export const ParTierBody = Type.Object({
 export const ParCombinationBody = Type.Object({
   reelSymbols: Type.Array(Type.String(), { description: 'Symbol names, one for each reel' }),
   comboString: text('The symbol displays joined with the pipe character', 0, MAX_COMBO_STRING_LENGTH),
-  payMultiplier: payMultiplier('Multiple of the denomination that is paid; 0 in tier 0'),
+  payMultiplier: payMultiplier(
+    'Multiple of the denomination that is paid, at most 10,000,000 USD; 0 in tier 0, above 0 in every other tier',
+  ),
   comboProbability: probability('Probability of the combination'),
   tierId: tierId('The tier, one of tiers'),
   displayWeight: Type.Number({
@@ -78,7 +80,8 @@ export const ParSheetBody = Type.Object({
     minimum: 0,
   }),
   denominationUsd: Type.Number({
-    description: 'The fixed wager of every game built on this sheet, in USD; at most 6 decimals',
+    description:
+      'The fixed wager of every game built on this sheet, in USD; at most 10,000, with at most 6 decimals',
     exclusiveMinimum: 0,
   }),
   symbols: Type.Array(ParSymbolBody, { minItems: 1, maxItems: MAX_SYMBOLS }),

@@ -12,8 +12,10 @@ import {
 import { payoutMicros, usdToMicros } from './money.js';
 import type { Draft } from './parDraft.js';
 
-/** The largest denomination and the largest payout: a thousand million USD. */
-export const MAX_PAYOUT_MICROS = 1_000_000_000_000_000;
+/** The largest denomination: 10,000 USD. */
+export const MAX_DENOMINATION_MICROS = 10_000_000_000;
+/** The largest payout of a spin: 10,000,000 USD. */
+export const MAX_PAYOUT_MICROS = 10_000_000_000_000;
 const TOLERANCE: Decimal = { digits: 1n, exponent: -6 };
 const ONE: Decimal = { digits: 1n, exponent: 0 };
 
@@ -64,11 +66,11 @@ function checkStops(draft: Draft, report: Report): void {
 function checkDenomination({ denominationUsd }: Draft, report: Report): void {
   if (denominationUsd === undefined) return;
   const micros = usdToMicros(denominationUsd);
-  if (micros !== undefined && micros <= MAX_PAYOUT_MICROS) return;
+  if (micros !== undefined && micros <= MAX_DENOMINATION_MICROS) return;
   report(
     '/denominationUsd',
-    denominationUsd * 1e6 > MAX_PAYOUT_MICROS
-      ? `must not be above ${MAX_PAYOUT_MICROS / 1e6}`
+    denominationUsd * 1e6 > MAX_DENOMINATION_MICROS
+      ? `must not be above ${MAX_DENOMINATION_MICROS / 1e6}`
       : 'must have at most 6 decimals',
   );
 }
@@ -125,7 +127,7 @@ function checkCombinationSymbols({ symbols, combinations }: Draft, report: Repor
   });
 }
 
-/** Rule 5: every tier of a combination is defined; and what pays isn't in tier 0. */
+/** Rule 5: every tier of a combination is defined; what pays isn't in tier 0, and what is in another tier pays. */
 function checkCombinationTiers({ tiers, combinations }: Draft, report: Report): void {
   const ids = allDefined(tiers?.map(({ tierId }) => tierId));
   const defined = ids === undefined ? undefined : new Set(ids);
@@ -136,6 +138,9 @@ function checkCombinationTiers({ tiers, combinations }: Draft, report: Report): 
     }
     if (tierId === 0 && payMultiplier !== undefined && payMultiplier > 0) {
       report(`/combinations/${index}/tierId`, 'a winning combination must not be in tier 0 (no win)');
+    }
+    if (tierId > 0 && payMultiplier === 0) {
+      report(`/combinations/${index}/payMultiplier`, 'must be above 0 in a tier above 0');
     }
   });
 }

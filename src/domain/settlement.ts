@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import canonicalize from 'canonicalize';
-import { microsToUsdText, usdToMicros } from './money.js';
+import { ExactNumber, type JsonNumber, jsonInteger, jsonUsd, unmarked } from './exactJson.js';
 
 export const DAY_MS = 86_400_000;
 
@@ -28,10 +28,10 @@ export interface Breakdown {
   readonly configName: string;
   readonly displayName: string;
   readonly gameType: string;
-  readonly spins: number;
-  readonly wageredUsd: number;
-  readonly paidOutUsd: number;
-  readonly ggrUsd: number;
+  readonly spins: JsonNumber;
+  readonly wageredUsd: JsonNumber;
+  readonly paidOutUsd: JsonNumber;
+  readonly ggrUsd: JsonNumber;
   readonly actualRtp: number | null;
   readonly certifiedRtp: number | null;
 }
@@ -40,13 +40,13 @@ export interface Breakdown {
 export interface Report {
   readonly reportDate: string;
   readonly revision: number;
-  readonly totalSpins: number;
-  readonly totalWageredUsd: number;
-  readonly totalPaidOutUsd: number;
-  readonly netPositionUsd: number;
-  readonly ggrUsd: number;
-  readonly communityBonusUsd: number;
-  readonly adjustmentsUsd: number;
+  readonly totalSpins: JsonNumber;
+  readonly totalWageredUsd: JsonNumber;
+  readonly totalPaidOutUsd: JsonNumber;
+  readonly netPositionUsd: JsonNumber;
+  readonly ggrUsd: JsonNumber;
+  readonly communityBonusUsd: JsonNumber;
+  readonly adjustmentsUsd: JsonNumber;
   readonly gameBreakdown: readonly Breakdown[];
   /** Decimal text: ledger entry ids are beyond what a JSON number holds. */
   readonly ledgerFrom: string;
@@ -75,14 +75,6 @@ export const shiftDay = (day: string, days: number): string => dayOf(startOf(day
 
 // Figures ------------------------------------------------------------------------------------------------------------
 
-/** @throws RangeError where a JSON number can't hold the amount to the micro-USD. */
-export function exactUsd(micros: bigint): number {
-  const whole = Number(micros);
-  const usd = Number.isSafeInteger(whole) ? Number(microsToUsdText(whole)) : Number.NaN;
-  if (usdToMicros(usd) !== whole) throw new RangeError(`${micros} micro-USD is no exact number of USD`);
-  return usd;
-}
-
 const RTP_SCALE = 1_000_000n;
 
 /** Paid over wagered, to 6 decimals, half up; null where nothing was wagered. */
@@ -93,15 +85,9 @@ export function rtpOf(wageredMicros: bigint, paidMicros: bigint): number | null 
   return Number(scaled) / Number(RTP_SCALE);
 }
 
-function exactCount(count: bigint): number {
-  if (count > BigInt(Number.MAX_SAFE_INTEGER)) throw new RangeError(`${count} is no exact JSON number`);
-  return Number(count);
-}
-
 /**
  * Makes the report of a day.
  * @param figures games in the order of their ids
- * @throws RangeError where an amount is too large to be exact in JSON.
  */
 export function composeReport(
   about: Pick<Report, 'reportDate' | 'revision' | 'ledgerFrom' | 'ledgerTo' | 'previousHash' | 'generatedAt'>,
@@ -115,22 +101,22 @@ export function composeReport(
   return {
     reportDate: about.reportDate,
     revision: about.revision,
-    totalSpins: exactCount(sum((game) => game.spins)),
-    totalWageredUsd: exactUsd(wagered),
-    totalPaidOutUsd: exactUsd(paid),
-    netPositionUsd: exactUsd(wagered - paid),
-    ggrUsd: exactUsd(wagered - paid),
+    totalSpins: jsonInteger(sum((game) => game.spins)),
+    totalWageredUsd: jsonUsd(wagered),
+    totalPaidOutUsd: jsonUsd(paid),
+    netPositionUsd: jsonUsd(wagered - paid),
+    ggrUsd: jsonUsd(wagered - paid),
     communityBonusUsd: 0,
-    adjustmentsUsd: exactUsd(figures.adjustmentsMicros),
+    adjustmentsUsd: jsonUsd(figures.adjustmentsMicros),
     gameBreakdown: games.map((game) => ({
       gameConfigId: game.gameConfigId,
       configName: game.configName,
       displayName: game.displayName,
       gameType: game.gameType,
-      spins: exactCount(game.spins),
-      wageredUsd: exactUsd(game.wageredMicros),
-      paidOutUsd: exactUsd(game.paidMicros),
-      ggrUsd: exactUsd(game.wageredMicros - game.paidMicros),
+      spins: jsonInteger(game.spins),
+      wageredUsd: jsonUsd(game.wageredMicros),
+      paidOutUsd: jsonUsd(game.paidMicros),
+      ggrUsd: jsonUsd(game.wageredMicros - game.paidMicros),
       actualRtp: rtpOf(game.wageredMicros, game.paidMicros),
       certifiedRtp: game.certifiedRtp,
     })),
@@ -141,9 +127,12 @@ export function composeReport(
   };
 }
 
-/** The canonical form (RFC 8785) of a report, and its SHA-256 in hexadecimal digits. */
+/**
+ * The canonical form (RFC 8785) of a report, and its SHA-256 in hexadecimal digits. A sum that a double does not hold is
+ * written with all its digits, which RFC 8785 leaves to the application.
+ */
 export function seal(report: Report): { text: string; integrityHash: string } {
-  const text = canonicalize(report)!;
+  const text = unmarked(canonicalize(report)!);
   return { text, integrityHash: createHash('sha256').update(text, 'utf8').digest('hex') };
 }
 
@@ -170,9 +159,9 @@ const FORMULA = /^\s*[=+\-@＝＋－＠]/u;
  * an apostrophe in front, which makes it text there. Numbers are neither, and null is an empty field.
  */
 export function breakdownCsv(report: Pick<Report, 'gameBreakdown'>): string {
-  const field = (value: string | number | null): string => {
+  const field = (value: string | JsonNumber | null): string => {
     if (value === null) return '';
-    if (typeof value === 'number') return String(value);
+    if (typeof value === 'number' || value instanceof ExactNumber) return String(value);
     return `"${(FORMULA.test(value) ? `'${value}` : value).replaceAll('"', '""')}"`;
   };
   const lines = report.gameBreakdown.map((row) => COLUMNS.map((name) => field(row[name])).join(','));

@@ -1,5 +1,6 @@
 /** Webhooks: event types, the ids and bodies of events, and how an attempt is signed (docs/contract.md §13). */
 import { createHmac, type KeyObject } from 'node:crypto';
+import { exactJson, type JsonNumber } from './exactJson.js';
 
 /** What a webhook can subscribe to. */
 export const EVENT_TYPES = [
@@ -35,8 +36,8 @@ export interface EventData {
     readonly reportDate: string;
     readonly revision: number;
     readonly integrityHash: string;
-    readonly totalSpins: number;
-    readonly ggrUsd: number;
+    readonly totalSpins: JsonNumber;
+    readonly ggrUsd: JsonNumber;
   };
   'block.low_reserve': {
     readonly gameId: number;
@@ -106,7 +107,7 @@ export const eventBody = (
   { event, createdAt, partnerId, data }: NewEvent,
   isTest = false,
 ): string =>
-  JSON.stringify({
+  exactJson({
     ...{ id, event, createdAt: createdAt.toISOString(), partnerId, data },
     ...(isTest ? { test: true } : {}),
   });

@@ -5,6 +5,7 @@ import { KIND } from '../cells/batch.js';
 import type { SpinCommand } from '../cells/deal.js';
 import { pathOfVersion } from '../domain/apiVersion.js';
 import { ApiError, ERRORS, type ErrorEntry } from '../domain/errors.js';
+import { unmarked } from '../domain/exactJson.js';
 import type { Partner } from '../domain/game.js';
 import { ID_MAX } from '../domain/requests.js';
 import type { Access } from './access.js';
@@ -69,6 +70,8 @@ export interface Route {
   readonly status: number;
   /** Absent: no body (204). */
   readonly response?: TSchema;
+  /** The result has sums, which may be beyond a double: {@link ExactNumber}. */
+  readonly hasSums?: true;
   /** The result as CSV, for a caller that would rather have that than JSON. */
   readonly csv?: (result: never) => string;
   /** Further errors of this operation, beside those that every route of its scope has. */
@@ -88,8 +91,7 @@ export interface RouteServices {
 
 /** Makes the function that serves a route. */
 export function serve(route: Route, access: Access, replies: Replies, services: RouteServices): Handle {
-  const serialize =
-    route.response === undefined ? undefined : fastJson(route.response as Parameters<typeof fastJson>[0]);
+  const serialize = serializerOf(route);
   const names = [...route.path.matchAll(/\{(\w+)\}/g)].map((match) => match[1]!);
   const base = route.scope === 'partner' ? PARTNER_BASE : OPERATOR_BASE;
 
@@ -125,6 +127,23 @@ export function serve(route: Route, access: Access, replies: Replies, services: 
       services.submit(new CountedCommand(exchange, partner, replies, KIND.countApi, counted));
     });
   };
+}
+
+function serializerOf({ response, hasSums }: Route): ((result: unknown) => string) | undefined {
+  if (response === undefined) return undefined;
+  if (hasSums !== true) return fastJson(response as Parameters<typeof fastJson>[0]);
+  const serialize = fastJson(withoutNumbers(response) as Parameters<typeof fastJson>[0]);
+  return (result) => unmarked(serialize(result));
+}
+
+/** The schema with no type where a number stands: such a member is written by JSON.stringify. */
+function withoutNumbers(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(withoutNumbers);
+  if (typeof schema !== 'object' || schema === null) return schema;
+  const { type, anyOf } = schema as { type?: unknown; anyOf?: { type?: unknown }[] };
+  const isNumber = (each: unknown): boolean => each === 'number' || each === 'integer';
+  if (isNumber(type) || anyOf?.some((each) => isNumber(each.type))) return {};
+  return Object.fromEntries(Object.entries(schema).map(([name, value]) => [name, withoutNumbers(value)]));
 }
 
 export const CSV_TYPE = 'text/csv; charset=utf-8; header=present';

@@ -5,7 +5,8 @@
  *      │                                            │ failed, or unknown whether it committed
  *      │                                            └──> read fence and cursor again from Postgres, then go on
  *      ├── another owner has a higher fence ──> given up
- *      └── an entry is there already, or an index was skipped or dealt twice ──> halted, with an alarm
+ *      └── an entry is there already, an index was skipped or dealt twice, or Postgres refuses the data twice in a row
+ *            ──> halted, with an alarm; the other cells go on
  *
  * Nothing is trimmed that is not committed; what is read again after a crash begins after the committed cursor.
  */
@@ -15,7 +16,7 @@ import type { NewEvent } from '../domain/webhook.js';
 import type { EventEmitter } from '../events.js';
 import type { OnFailpoint } from '../failpoints.js';
 import { type CellLease, FencedError, haltCell } from '../postgres/cells.js';
-import { isUniqueViolation, type Sql } from '../postgres/client.js';
+import { isDataFault, isUniqueViolation, type Sql } from '../postgres/client.js';
 import { bookEntries, ensurePartition, ProgressError } from '../postgres/ledger.js';
 import type { Ticket } from '../postgres/raffles.js';
 import type { CellStore } from '../redis/cellStore.js';
@@ -61,6 +62,8 @@ interface OwnedCell {
   /** What is booked is not trimmed and noted yet; `true`: nor is it known how much that is. */
   unsettled: Totals | true | undefined;
   notBefore: number;
+  /** The flush before failed for its own data. */
+  hasDataFault: boolean;
 }
 
 /** The flushes of one node's cells: a node that is away holds up its own cells only. */
@@ -113,6 +116,7 @@ export class Flusher implements Service {
       cursor: lease.cursorId,
       unsettled: undefined,
       notBefore: 0,
+      hasDataFault: false,
     });
   }
 
@@ -230,6 +234,7 @@ export class Flusher implements Service {
       );
       onFailpoint('flush.committed');
       owned.cursor = newestId;
+      owned.hasDataFault = false;
       loop.isAwaited ||= hasTickets;
       owned.unsettled =
         newest.before === undefined
@@ -287,7 +292,9 @@ export class Flusher implements Service {
 
   async #failed(owned: OwnedCell, error: unknown): Promise<void> {
     const { cell } = owned.lease;
-    if (error instanceof ProgressError || isUniqueViolation(error)) {
+    // A partition that is missing in a Postgres that was put back fails so, too: the second time it was made anew.
+    const isRefused = isDataFault(error) && owned.hasDataFault;
+    if (error instanceof ProgressError || isUniqueViolation(error) || isRefused) {
       this.#giveUp(owned);
       const reason = error instanceof Error ? error.message : String(error);
       this.#options.events.emit('CellHalted', { cell, reason });
@@ -299,6 +306,7 @@ export class Flusher implements Service {
       await this.#readAgain(owned, error).catch((again: unknown) => this.#tell(again, cell));
       return;
     }
+    owned.hasDataFault = isDataFault(error);
     // A Postgres that was put back may lack them.
     this.#partitions.clear();
     this.#tell(error, cell);

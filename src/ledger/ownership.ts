@@ -6,7 +6,8 @@
  *     └──────────────────┴─────────────────────────────────────────────────────────┘ it was any more
  *
  * One loop renews the leases, takes what nobody holds, and looks whether Redis still has each cell as it was prepared.
- * Preparing may take long (a rebuild); its lease is renewed meanwhile.
+ * Preparing may take long (a rebuild); its lease is renewed meanwhile. Where it fails again and again it rests for longer each
+ * time, so that a rebuild that can't succeed leaves few epochs and audit entries behind.
  */
 import { randomUUID } from 'node:crypto';
 import type { EventEmitter } from '../events.js';
@@ -31,6 +32,9 @@ export interface OwnershipOptions {
 const LEASE_MS = 3000;
 const TURN_MS = 750;
 const PREPARED_WITHIN_MS = 3000;
+/** After the second preparation of a cell that failed in a row; twice as long after each further one. */
+const REST_MIN_MS = 1000;
+const REST_MAX_MS = 60_000;
 
 interface Held {
   readonly lease: CellLease;
@@ -44,6 +48,8 @@ export class Ownership extends PeriodicService {
   readonly #options: OwnershipOptions;
   readonly #held = new Map<number, Held>();
   readonly #preparing = new Set<Promise<void>>();
+  /** Cells whose preparation failed: how often in a row, and when it is tried again (performance.now()). */
+  readonly #failed = new Map<number, { times: number; notBefore: number }>();
   #unableSince: number | undefined;
 
   constructor(sql: Sql, options: OwnershipOptions) {
@@ -78,6 +84,7 @@ export class Ownership extends PeriodicService {
 
   /** Redis may be another one than before: the next turn, which looks, comes at once. */
   lookNow(): void {
+    this.#failed.clear();
     this.hurry();
   }
 
@@ -93,7 +100,9 @@ export class Ownership extends PeriodicService {
     for (const held of [...this.#held.values()]) if (!kept.has(held.lease.cell)) this.#drop(held);
     await this.#look();
     if (this.isStopped || !this.#options.isAble()) return;
-    for (const lease of await acquireCells(this.#sql, this.owner, LEASE_MS)) {
+    const resting = [...this.#failed].filter(([, { notBefore }]) => notBefore > performance.now());
+    const cells = resting.map(([cell]) => cell);
+    for (const lease of await acquireCells(this.#sql, this.owner, LEASE_MS, cells)) {
       // Ours until its lease ended: what was known of it holds no more.
       const before = this.#held.get(lease.cell);
       if (before !== undefined) this.#drop(before);
@@ -134,17 +143,26 @@ export class Ownership extends PeriodicService {
       if (this.#held.get(lease.cell) !== held) return;
       const ready: Held = { lease, isReady: true };
       this.#held.set(lease.cell, ready);
+      this.#failed.delete(lease.cell);
       this.#options.events.emit('CellAcquired', { lease });
     } catch (error) {
       const { cell } = held.lease;
       const reason = this.#options.refusal(error);
       if (reason === undefined) {
+        this.#rest(cell);
         this.#options.events.emit('TaskFailed', { task: 'cell preparation', error, cell });
       } else {
         this.#options.events.emit('CellRefused', { cell, reason });
       }
       await this.#release(held);
     }
+  }
+
+  #rest(cell: number): void {
+    const times = (this.#failed.get(cell)?.times ?? 0) + 1;
+    // One that failed once is tried again at once: most often a store was away for a moment.
+    const restMs = times === 1 ? 0 : Math.min(REST_MAX_MS, REST_MIN_MS * 2 ** (times - 2));
+    this.#failed.set(cell, { times, notBefore: performance.now() + restMs });
   }
 
   #drop(held: Held): void {

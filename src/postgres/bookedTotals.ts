@@ -22,8 +22,8 @@ export async function bookedTotals(sql: Sql, cells: readonly number[]): Promise<
     const cursors = await tx<{ cell: number; cursor_id: bigint }[]>`
       SELECT cell, cursor_id FROM cells WHERE cell = ANY(${wanted}::int[])`;
     const games = await tx<{ cell: number; game_id: number; spins: bigint; wagered: bigint; paid: bigint }[]>`
-      SELECT cell, game_id, sum(spins)::bigint AS spins, sum(wagered_micros)::bigint AS wagered,
-             sum(paid_micros)::bigint AS paid
+      SELECT cell, game_id, sum(spins) AS spins, sum(wagered_micros) AS wagered,
+             sum(paid_micros) AS paid
       FROM game_days JOIN partners USING (partner_id) WHERE cell = ANY(${wanted}::int[]) GROUP BY cell, game_id`;
     const byCell = new Map(
       cursors.map((row): [number, CellTotals] => [

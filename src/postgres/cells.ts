@@ -38,11 +38,17 @@ const fromRow = (row: Row): CellLease => ({
   halted: row.halted,
 });
 
-/** Leases every cell that nobody holds (or whose lease has ended), and says which. */
-export async function acquireCells(sql: Sql, owner: string, leaseMs: number): Promise<CellLease[]> {
+/** Leases every cell that nobody holds (or whose lease has ended), except some, and says which. */
+export async function acquireCells(
+  sql: Sql,
+  owner: string,
+  leaseMs: number,
+  except: readonly number[],
+): Promise<CellLease[]> {
   const rows = await sql<Row[]>`
     UPDATE cells SET owner = ${owner}, fence = fence + 1, lease_until = now() + ${leaseMs} * interval '1 millisecond'
-    WHERE cell IN (SELECT cell FROM cells WHERE lease_until < now() ORDER BY cell FOR UPDATE SKIP LOCKED)
+    WHERE cell IN (SELECT cell FROM cells WHERE lease_until < now() AND cell <> ALL(${arrayOf(except)}::int[])
+                   ORDER BY cell FOR UPDATE SKIP LOCKED)
     RETURNING cell, fence, epoch, ${TOKEN} AS token, cursor_id, halted`;
   return rows.map(fromRow);
 }
@@ -151,6 +157,12 @@ export async function cellCursors(sql: Sql): Promise<{ cell: number; epoch: stri
   const rows = await sql<{ cell: number; token: string; cursor_id: bigint }[]>`
     SELECT cell, ${TOKEN} AS token, cursor_id FROM cells`;
   return rows.map((row) => ({ cell: row.cell, epoch: row.token, cursor: row.cursor_id }));
+}
+
+/** The cells whose ledger is halted, with the reason. */
+export async function haltedCells(sql: Sql): Promise<{ cell: number; reason: string }[]> {
+  return sql<{ cell: number; reason: string }[]>`
+    SELECT cell, halted AS reason FROM cells WHERE halted IS NOT NULL ORDER BY cell`;
 }
 
 /** The cell that a partner lives in; undefined where there is no such partner. */

@@ -11,7 +11,7 @@ import { runner } from 'node-pg-migrate';
 import { DatabaseError, Pool, type PoolClient, type QueryConfig, types } from 'pg';
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
 
-/** Runs one statement and gives its rows. 8-byte integers are read as BigInt; {@link safe} makes numbers of them. */
+/** Runs one statement and gives its rows. 8-byte integers and whole `numeric`s (sums) are read as BigInt; {@link safe} makes numbers of them. */
 type Run = <Rows extends readonly object[]>(
   text: TemplateStringsArray,
   ...values: unknown[]
@@ -81,7 +81,7 @@ export function connectPostgres(
     keepAliveInitialDelayMillis: 10_000,
     types: {
       getTypeParser: ((oid: number, format: never) =>
-        oid === types.builtins.INT8
+        oid === types.builtins.INT8 || oid === types.builtins.NUMERIC
           ? BigInt
           : types.getTypeParser(oid, format)) as typeof types.getTypeParser,
     },
@@ -211,6 +211,16 @@ export const arrayOf = (values: readonly (number | bigint | string)[]): string =
 export function isUniqueViolation(error: unknown): boolean {
   return error instanceof DatabaseError && error.code === UNIQUE_VIOLATION;
 }
+
+/** SQLSTATE classes 22 (data exception) and 23 (integrity constraint violation). */
+const DATA_FAULT = /^2[23]/;
+
+/**
+ * A statement failed for what it was given, and would fail again: the store is there. PostgreSQL documentation, appendix A.
+ * A RangeError is the same of this program: a value that is not what it can be.
+ */
+export const isDataFault = (error: unknown): boolean =>
+  error instanceof RangeError || (error instanceof DatabaseError && DATA_FAULT.test(error.code ?? ''));
 
 /** A database integer as a JS number. @throws RangeError where a double can't hold it exactly. */
 export function safe(value: bigint): number {

@@ -167,16 +167,16 @@ export async function requestBlocks(
 }
 
 export interface GameTotals {
-  spins: number;
-  wageredMicros: number;
-  paidMicros: number;
+  spins: bigint;
+  wageredMicros: bigint;
+  paidMicros: bigint;
 }
 
 /** What the ledger holds of a game. */
 export async function gameTotals(sql: Sql, gameId: number): Promise<GameTotals> {
   const [row] = await sql<{ spins: bigint; wagered: bigint; paid: bigint }[]>`
-    SELECT coalesce(sum(spins), 0)::bigint AS spins, coalesce(sum(wagered_micros), 0)::bigint AS wagered,
-           coalesce(sum(paid_micros), 0)::bigint AS paid
+    SELECT coalesce(sum(spins), 0) AS spins, coalesce(sum(wagered_micros), 0) AS wagered,
+           coalesce(sum(paid_micros), 0) AS paid
     FROM game_days WHERE game_id = ${gameId}`;
-  return { spins: safe(row!.spins), wageredMicros: safe(row!.wagered), paidMicros: safe(row!.paid) };
+  return { spins: row!.spins, wageredMicros: row!.wagered, paidMicros: row!.paid };
 }

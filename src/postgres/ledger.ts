@@ -95,7 +95,7 @@ async function addTotals(tx: Transaction, totals: FlushTotals): Promise<Readonly
       INSERT INTO game_days AS t (game_id, day, partner_id, spins, wagered_micros, paid_micros)
       SELECT * FROM unnest(${arrayOf(games.map((g) => g.gameId))}::int[], ${arrayOf(games.map((g) => g.day))}::date[],
         ${arrayOf(games.map((g) => g.partnerId))}::int[], ${arrayOf(games.map((g) => g.spins))}::bigint[],
-        ${arrayOf(games.map((g) => g.wageredMicros))}::bigint[], ${arrayOf(games.map((g) => g.paidMicros))}::bigint[])
+        ${arrayOf(games.map((g) => g.wageredMicros))}::numeric[], ${arrayOf(games.map((g) => g.paidMicros))}::numeric[])
       ON CONFLICT (game_id, day) DO UPDATE SET spins = t.spins + excluded.spins,
         wagered_micros = t.wagered_micros + excluded.wagered_micros, paid_micros = t.paid_micros + excluded.paid_micros`;
     const rows = await tx<{ game_id: number; next_index: bigint; pool_size: number | null }[]>`
@@ -126,7 +126,7 @@ async function addTotals(tx: Transaction, totals: FlushTotals): Promise<Readonly
     await tx`
       INSERT INTO opening_days AS t (partner_id, day, players, opened_micros)
       SELECT * FROM unnest(${arrayOf(openings.map((o) => o.partnerId))}::int[], ${arrayOf(openings.map((o) => o.day))}::date[],
-        ${arrayOf(openings.map((o) => o.players))}::bigint[], ${arrayOf(openings.map((o) => o.openedMicros))}::bigint[])
+        ${arrayOf(openings.map((o) => o.players))}::bigint[], ${arrayOf(openings.map((o) => o.openedMicros))}::numeric[])
       ON CONFLICT (partner_id, day) DO UPDATE SET players = t.players + excluded.players,
         opened_micros = t.opened_micros + excluded.opened_micros`;
   }
@@ -135,7 +135,7 @@ async function addTotals(tx: Transaction, totals: FlushTotals): Promise<Readonly
       INSERT INTO adjustment_days AS t (partner_id, day, adjustments, amount_micros)
       SELECT * FROM unnest(${arrayOf(adjustments.map((a) => a.partnerId))}::int[],
         ${arrayOf(adjustments.map((a) => a.day))}::date[], ${arrayOf(adjustments.map((a) => a.adjustments))}::bigint[],
-        ${arrayOf(adjustments.map((a) => a.amountMicros))}::bigint[])
+        ${arrayOf(adjustments.map((a) => a.amountMicros))}::numeric[])
       ON CONFLICT (partner_id, day) DO UPDATE SET adjustments = t.adjustments + excluded.adjustments,
         amount_micros = t.amount_micros + excluded.amount_micros`;
   }

@@ -139,11 +139,11 @@ export async function openRecoveries(sql: Sql): Promise<Recovery[]> {
 export async function partnerNets(
   sql: Sql,
   cell: number,
-): Promise<{ partnerId: number; netMicros: number }[]> {
+): Promise<{ partnerId: number; netMicros: bigint }[]> {
   const rows = await sql<{ partner_id: number; net: bigint }[]>`
-    SELECT partner_id, (sum(paid_micros) - sum(wagered_micros))::bigint AS net
+    SELECT partner_id, sum(paid_micros) - sum(wagered_micros) AS net
     FROM game_days JOIN partners USING (partner_id) WHERE cell = ${cell} GROUP BY partner_id`;
-  return rows.map((row) => ({ partnerId: row.partner_id, netMicros: safe(row.net) }));
+  return rows.map((row) => ({ partnerId: row.partner_id, netMicros: row.net }));
 }
 
 /**

@@ -123,8 +123,8 @@ async function ledgerSums(
       credited: bigint;
     }[]
   >`
-    SELECT partner_id, kind, game_id, count(*) AS entries, sum(wager_micros)::bigint AS wagered,
-           sum(credit_micros)::bigint AS credited
+    SELECT partner_id, kind, game_id, count(*) AS entries, sum(wager_micros) AS wagered,
+           sum(credit_micros) AS credited
     FROM ledger WHERE ${range} AND ${only} GROUP BY partner_id, kind, game_id`;
   const sums = new Map<number, LedgerSums>();
   for (const row of rows) {

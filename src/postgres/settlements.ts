@@ -6,6 +6,7 @@
  *   PENDING ────┬──> ACKNOWLEDGED
  *   GENERATED ──┴──> DISPUTED        and beside each of them: the next revision
  */
+import { parseExactJson } from '../domain/exactJson.js';
 import { kindOfGame } from '../domain/games/index.js';
 import type { GameType } from '../domain/games/kindOfGame.js';
 import type { PrizeTableUsd } from '../domain/games/prizeTable.js';
@@ -38,7 +39,7 @@ interface Row {
   partner_id: number;
   status: ReportStatus;
   is_complete: boolean;
-  report: Report;
+  report: string;
   integrity_hash: string;
   acknowledged_at: Date | null;
   disputed_at: Date | null;
@@ -46,14 +47,14 @@ interface Row {
 }
 
 const COLUMNS = raw(
-  'partner_id, status, is_complete, report, integrity_hash, acknowledged_at, disputed_at, dispute_reason',
+  'partner_id, status, is_complete, report::text AS report, integrity_hash, acknowledged_at, disputed_at, dispute_reason',
 );
 
 const fromRow = (row: Row): StoredReport => ({
   partnerId: row.partner_id,
   status: row.status,
   isComplete: row.is_complete,
-  report: row.report,
+  report: parseExactJson(row.report) as Report,
   integrityHash: row.integrity_hash,
   acknowledgedAt: row.acknowledged_at,
   disputedAt: row.disputed_at,
@@ -261,10 +262,10 @@ async function figuresOf(
       paid: bigint;
     }[]
   >`
-    SELECT c.cursor_id, coalesce(a.amount_micros, 0)::bigint AS adjustments,
+    SELECT c.cursor_id, coalesce(a.amount_micros, 0) AS adjustments,
            g.game_id, g.config_name, g.display_name, g.game_type, g.sheet->>'certifiedRtp' AS certified_rtp,
-           g.prize_table, coalesce(g.spins, 0)::bigint AS spins, coalesce(g.wagered_micros, 0)::bigint AS wagered,
-           coalesce(g.paid_micros, 0)::bigint AS paid
+           g.prize_table, coalesce(g.spins, 0) AS spins, coalesce(g.wagered_micros, 0) AS wagered,
+           coalesce(g.paid_micros, 0) AS paid
     FROM partners p JOIN cells c USING (cell)
       LEFT JOIN adjustment_days a ON a.partner_id = p.partner_id AND a.day = ${date}::date
       LEFT JOIN (SELECT games.game_id, games.partner_id, config_name, display_name, game_type, sheet, prize_table,

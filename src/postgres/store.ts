@@ -2,7 +2,7 @@
 import { recordAdjustment, withdrawAdjustment } from './adjustments.js';
 import { issueKey, listKeys, revokeKey } from './apiKeys.js';
 import { announceEnd, listVersionEnds, listVersionUses, noteKeyUses } from './apiVersions.js';
-import { cellCursors } from './cells.js';
+import { cellCursors, haltedCells } from './cells.js';
 import { auditPage } from './changes.js';
 import type { Sql } from './client.js';
 import { resendDelivery, resendFailed, resendOfWebhook } from './deliveries.js';
@@ -55,6 +55,7 @@ const FUNCTIONS = {
   findTicket,
   firstSettlementDay,
   gameTotals,
+  haltedCells,
   issueKey,
   judgeReport,
   listActiveParSheets,

@@ -19,7 +19,7 @@ export class CellFiller {
   }
 
   /** A partner whose windows begin anew. @param netMicros payouts − wagers */
-  partner(partnerId: number, netMicros: number): void {
+  partner(partnerId: number, netMicros: bigint): void {
     this.#set(partnersKey(this.#store.cell), String(partnerId), writePartner(netMicros));
   }
 

@@ -321,10 +321,20 @@ export function writeBound(
   return buffer;
 }
 
+/**
+ * The largest net of a partner, of either sign, micro-USD: what a signed 64-bit integer holds with room for a batch.
+ * Beyond it the net stays there. It is compared with the funding alone, which is at most MAX_MICROS: a spin that brings
+ * the net near this from below is refused long before, and one far below zero leaves all of the funding.
+ */
+export const NET_MAX_MICROS = 9_000_000_000_000_000_000n;
+
 /** PARTNER whose windows begin anew. @param netMicros payouts − wagers */
-export function writePartner(netMicros: number): Buffer {
+export function writePartner(netMicros: bigint): Buffer {
   const buffer = Buffer.alloc(24);
-  buffer.writeBigInt64LE(BigInt(netMicros), 16);
+  let net = netMicros;
+  if (net > NET_MAX_MICROS) net = NET_MAX_MICROS;
+  else if (net < -NET_MAX_MICROS) net = -NET_MAX_MICROS;
+  buffer.writeBigInt64LE(net, 16);
   return buffer;
 }
 

@@ -2,6 +2,7 @@
 
 import type { Adjusted, AdjustedPartner } from '../../cells/adjuster.js';
 import { ApiError, ERRORS, type Fault } from '../../domain/errors.js';
+import { jsonUsd } from '../../domain/exactJson.js';
 import { decimalTextToMicros, MAX_MICROS, microsToUsdText } from '../../domain/money.js';
 import { AdjustmentBody, AdjustmentOrder, AdjustmentResponse, PATH } from '../../domain/requests.js';
 import type { SpinIds } from '../../domain/spinId.js';
@@ -77,6 +78,7 @@ export const adjustmentRoutes = (services: AdjustmentServices): Route[] => [
     ownCheck: true,
     status: 200,
     response: AdjustmentResponse,
+    hasSums: true,
     errors: [
       ERRORS.fieldMissing,
       ERRORS.partnerNotFound,
@@ -102,7 +104,7 @@ export const adjustmentRoutes = (services: AdjustmentServices): Route[] => [
       if (typeof adjusted === 'string') throw refusalOf(adjusted);
       return {
         playerId: order.playerId,
-        balanceUsd: Number(microsToUsdText(adjusted.balanceMicros)),
+        balanceUsd: jsonUsd(BigInt(adjusted.balanceMicros)),
         adjustmentId: services.spinIds.encodeOne(adjusted.entryId, partnerId),
       };
     },

@@ -1,5 +1,6 @@
 /** Games: registration and list (docs/contract.md §7), and the operator's view of one. */
 import { ApiError, ERRORS, type Fault } from '../../domain/errors.js';
+import { jsonInteger, jsonUsd } from '../../domain/exactJson.js';
 import type { Game, Partner } from '../../domain/game.js';
 import { isRegisteredByPartner, kindOfGame } from '../../domain/games/index.js';
 import { microsToUsdText, usdToMicros } from '../../domain/money.js';
@@ -79,10 +80,11 @@ async function operatorGame(services: GameServices, row: GameRow) {
       consumed: record?.nextIndex ?? 0,
     },
     totals: {
-      spins: totals.spins,
-      wageredUsd: Number(microsToUsdText(totals.wageredMicros)),
-      paidOutUsd: Number(microsToUsdText(totals.paidMicros)),
-      actualRtp: totals.wageredMicros === 0 ? null : totals.paidMicros / totals.wageredMicros,
+      spins: jsonInteger(totals.spins),
+      wageredUsd: jsonUsd(totals.wageredMicros),
+      paidOutUsd: jsonUsd(totals.paidMicros),
+      actualRtp:
+        totals.wageredMicros === 0n ? null : Number(totals.paidMicros) / Number(totals.wageredMicros),
     },
   };
 }
@@ -165,6 +167,7 @@ export const gameRoutes = (services: GameServices): Route[] => [
     scope: 'operator',
     status: 200,
     response: OperatorGame,
+    hasSums: true,
     errors: [ERRORS.gameNotFound],
     failure: ERRORS.internal,
     async handle({ params }) {
@@ -185,6 +188,7 @@ export const gameRoutes = (services: GameServices): Route[] => [
     body: GamePatch,
     status: 200,
     response: OperatorGame,
+    hasSums: true,
     errors: [ERRORS.gameNotFound, ERRORS.raffleClosed],
     failure: ERRORS.internal,
     async handle({ params, body }) {

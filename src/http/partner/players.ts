@@ -2,9 +2,9 @@
 import { createHmac } from 'node:crypto';
 import { entryTimeMs } from '../../domain/entryId.js';
 import { ApiError, ERRORS } from '../../domain/errors.js';
+import { jsonUsd, parseExactJson } from '../../domain/exactJson.js';
 import type { Game, Partner } from '../../domain/game.js';
 import { ENTRY_KINDS } from '../../domain/ledgerEntry.js';
-import { microsToUsdText } from '../../domain/money.js';
 import { PATH, Page, PlayerResponse, PlayerSpins, SpinRecord } from '../../domain/requests.js';
 import type { SpinIds } from '../../domain/spinId.js';
 import type { LedgerEntry } from '../../postgres/ledger.js';
@@ -55,7 +55,7 @@ async function spinRecord(
   const fragment = game.fragments[entry.outcomeCode]!;
   const response = spinResponse(spinId, fragment, entry.balanceMicros, entry.requestId);
   return {
-    ...(JSON.parse(response.toString()) as object),
+    ...(parseExactJson(response.toString()) as object),
     createdAt: new Date(entryTimeMs(entry.id)).toISOString(),
     gameId: entry.gameId,
     ...further,
@@ -88,6 +88,7 @@ export const playerRoutes = (services: PlayerServices): Route[] => {
       scope: 'partner',
       status: 200,
       response: PlayerResponse,
+      hasSums: true,
       errors: [ERRORS.playerNotFound],
       failure: ERRORS.playerResolutionFailed,
       async handle({ partner, params }) {
@@ -106,6 +107,7 @@ export const playerRoutes = (services: PlayerServices): Route[] => {
       query: Page,
       status: 200,
       response: PlayerSpins,
+      hasSums: true,
       errors: [ERRORS.playerNotFound],
       failure: ERRORS.playerResolutionFailed,
       async handle({ partner, params, query }) {
@@ -136,6 +138,7 @@ export const playerRoutes = (services: PlayerServices): Route[] => {
       scope: 'partner',
       status: 200,
       response: SpinRecord,
+      hasSums: true,
       errors: [ERRORS.notFound],
       failure: ERRORS.internal,
       async handle({ partner, params }) {

@@ -61,6 +61,7 @@ export const settlementRoutes = ({ store, settlements }: SettlementServices): Ro
       query: Page,
       status: 200,
       response: SettlementList,
+      hasSums: true,
       errors: [],
       failure: ERRORS.internal,
       async handle({ partner, query }) {
@@ -81,6 +82,7 @@ export const settlementRoutes = ({ store, settlements }: SettlementServices): Ro
       query: ReadRevision,
       status: 200,
       response: SettlementReport,
+      hasSums: true,
       csv: (report: Report) => breakdownCsv(report),
       errors: [ERRORS.invalidDate, ERRORS.reportNotFound],
       failure: ERRORS.internal,
@@ -102,6 +104,7 @@ export const settlementRoutes = ({ store, settlements }: SettlementServices): Ro
       query: JudgedRevision,
       status: 200,
       response: SettlementReport,
+      hasSums: true,
       errors: [ERRORS.invalidDate, ERRORS.reportNotFound, ERRORS.reportAcknowledged, ERRORS.reportStatus],
       failure: ERRORS.internal,
       handle: (request) => judge(request, { status: 'ACKNOWLEDGED' }),
@@ -118,6 +121,7 @@ export const settlementRoutes = ({ store, settlements }: SettlementServices): Ro
       query: JudgedRevision,
       status: 200,
       response: SettlementReport,
+      hasSums: true,
       errors: [ERRORS.invalidDate, ERRORS.reportNotFound, ERRORS.reportDisputed, ERRORS.reportStatus],
       failure: ERRORS.internal,
       handle: (request) =>
@@ -134,6 +138,7 @@ export const settlementRoutes = ({ store, settlements }: SettlementServices): Ro
       scope: 'operator',
       status: 201,
       response: SettlementReport,
+      hasSums: true,
       errors: [
         ERRORS.invalidDate,
         ERRORS.partnerNotFound,
