@@ -15,6 +15,7 @@ import { ENTRY_KINDS } from '../domain/ledgerEntry.js';
 import type { NewEvent } from '../domain/webhook.js';
 import type { EventEmitter } from '../events.js';
 import type { OnFailpoint } from '../failpoints.js';
+import type { BookedAdjustment } from '../postgres/adjustments.js';
 import { type CellLease, FencedError, haltCell } from '../postgres/cells.js';
 import { isDataFault, isUniqueViolation, type Sql } from '../postgres/client.js';
 import { bookEntries, ensurePartition, ProgressError } from '../postgres/ledger.js';
@@ -229,6 +230,7 @@ export class Flusher implements Service {
         records.rows(),
         totals,
         (raffles) => ticketsOf(batches.slice(0, taken), raffles),
+        totals.adjustments.length === 0 ? [] : adjustmentsOf(batches.slice(0, taken)),
         newEvents,
         onFailpoint,
       );
@@ -365,6 +367,16 @@ function ticketsOf(batches: readonly OutboxBatch[], raffles: ReadonlySet<number>
     .flatMap(({ kind, gameId, requestId, id }) =>
       ENTRY_KINDS[kind].requestIds === 'spins' && requestId !== null && raffles.has(gameId)
         ? [{ gameId, requestId, entryId: id }]
+        : [],
+    );
+}
+
+function adjustmentsOf(batches: readonly OutboxBatch[]): BookedAdjustment[] {
+  return batches
+    .flatMap(({ records }) => readOutbox(records))
+    .flatMap(({ kind, partnerId, requestId, id }) =>
+      ENTRY_KINDS[kind].requestIds === 'adjustments' && requestId !== null
+        ? [{ partnerId, requestId, entryId: id }]
         : [],
     );
 }

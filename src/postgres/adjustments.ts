@@ -4,7 +4,7 @@
  * what is decided in one epoch is not known in the next, so whoever holds an intent of an earlier one must read it again.
  */
 import { audit } from './changes.js';
-import { type Sql, safe } from './client.js';
+import { type Sql, safe, type Transaction } from './client.js';
 
 export interface Adjustment {
   readonly partnerId: number;
@@ -120,4 +120,27 @@ export async function withdrawAdjustment(
       after: { refusal },
     });
   });
+}
+
+/** An adjustment that is booked. */
+export interface BookedAdjustment {
+  readonly partnerId: number;
+  readonly requestId: string;
+  readonly entryId: bigint;
+}
+
+/** Writes down, in the transaction that books them, which entries adjustments are. */
+export async function noteAdjustments(
+  tx: Transaction,
+  adjustments: readonly BookedAdjustment[],
+): Promise<void> {
+  const rows = adjustments.map(({ partnerId, requestId, entryId }) => ({
+    partner: partnerId,
+    request: requestId,
+    entry: String(entryId),
+  }));
+  await tx`
+    UPDATE adjustments a SET entry_id = t.entry
+    FROM json_to_recordset(${JSON.stringify(rows)}::json) AS t(partner int, request text, entry bigint)
+    WHERE a.partner_id = t.partner AND a.request_id = t.request`;
 }

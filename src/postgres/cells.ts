@@ -43,7 +43,7 @@ export async function acquireCells(
   sql: Sql,
   owner: string,
   leaseMs: number,
-  except: readonly number[],
+  except: readonly number[] = [],
 ): Promise<CellLease[]> {
   const rows = await sql<Row[]>`
     UPDATE cells SET owner = ${owner}, fence = fence + 1, lease_until = now() + ${leaseMs} * interval '1 millisecond'

@@ -1,13 +1,13 @@
 /**
- * The ledger: written by COPY in one transaction with the cell's cursor, and read back by entry id or along a player.
+ * The ledger: written by COPY in one transaction with the cell's cursor, and read back by entry id.
  *
  * A player's opening and spins are numbered 1, 2, 3, … and each entry names the one before; an adjustment among them has
- * the number of the entry before it. Only each 64th has an index entry, so that booking a spin costs one index; a page of history starts at the indexed entry at or after it (or at the player's
- * newest) and follows `previous_id`, at most 63 spins (and the adjustments among them) beyond what the page itself shows.
+ * the number of the entry before it. Only each 64th has an index entry, so that booking a spin costs one index; a page of history starts there (playerHistory.ts).
  */
 
-import { ENTRY_KINDS, type EntryKind, entryCodesSql, entryOfCode } from '../domain/ledgerEntry.js';
+import { type EntryKind, entryOfCode } from '../domain/ledgerEntry.js';
 import type { NewEvent } from '../domain/webhook.js';
+import { type BookedAdjustment, noteAdjustments } from './adjustments.js';
 import { type CursorMove, moveCursor } from './cells.js';
 import { nextChange } from './changes.js';
 import { arrayOf, raw, type Sql, safe, type Transaction } from './client.js';
@@ -18,8 +18,6 @@ const COPY = `
   COPY ledger (entry_id, previous_id, wager_micros, credit_micros, balance_micros, outcome_index, partner_id, game_id,
                entry_number, outcome_code, kind, player_id, request_id)
   FROM STDIN (FORMAT binary)`;
-/** The kinds that have the entry number of the entry before. */
-const UNNUMBERED = raw(entryCodesSql(({ takesEntryNumber }) => !takesEntryNumber));
 
 export interface LedgerEntry {
   kind: EntryKind;
@@ -60,6 +58,7 @@ export class ProgressError extends Error {}
 /**
  * Books entries, totals, cursor and the events of the entries in one transaction.
  * @param ticketsOf the tickets among the entries, of these raffles
+ * @param adjustments the adjustments among the entries
  * @returns how many deliveries of events were recorded, and whether tickets of raffles were booked.
  * @throws FencedError where the cell has another owner; ProgressError; a unique violation where an entry is there
  *   already. Nothing is written then.
@@ -71,6 +70,7 @@ export async function bookEntries(
   entries: Buffer,
   totals: FlushTotals,
   ticketsOf: (raffles: ReadonlySet<number>) => readonly Ticket[],
+  adjustments: readonly BookedAdjustment[],
   events: readonly NewEvent[],
   onFailpoint: (step: 'flush.cursor-moved' | 'flush.rows-copied' | 'flush.totals-added') => void,
 ): Promise<{ deliveries: number; hasTickets: boolean }> {
@@ -81,6 +81,7 @@ export async function bookEntries(
     onFailpoint('flush.rows-copied');
     const raffles = await addTotals(tx, totals);
     if (raffles.size > 0) await noteTickets(tx, ticketsOf(raffles));
+    if (adjustments.length > 0) await noteAdjustments(tx, adjustments);
     onFailpoint('flush.totals-added');
     return { deliveries: await recordEvents(tx, events), hasTickets: raffles.size > 0 };
   });
@@ -165,7 +166,7 @@ export async function ensurePartition(
   });
 }
 
-interface EntryRow {
+export interface EntryRow {
   entry_id: bigint;
   previous_id: bigint;
   wager_micros: bigint;
@@ -181,7 +182,7 @@ interface EntryRow {
   request_id: string | null;
 }
 
-const fromRow = (row: EntryRow): LedgerEntry => ({
+export const entryOfRow = (row: EntryRow): LedgerEntry => ({
   kind: entryOfCode(row.kind).kind,
   id: row.entry_id,
   previousId: row.previous_id,
@@ -199,7 +200,7 @@ const fromRow = (row: EntryRow): LedgerEntry => ({
 
 export async function findEntry(sql: Sql, entryId: bigint): Promise<LedgerEntry | undefined> {
   const [row] = await sql<EntryRow[]>`SELECT * FROM ledger WHERE entry_id = ${entryId}`;
-  return row === undefined ? undefined : fromRow(row);
+  return row === undefined ? undefined : entryOfRow(row);
 }
 
 /** The entry of the ticket of a raffle that was sold under a requestId; undefined: none was. */
@@ -208,10 +209,10 @@ export async function findTicket(
   gameId: number,
   requestId: string,
 ): Promise<LedgerEntry | undefined> {
-  const [row] = await sql<EntryRow[]>`
-    SELECT * FROM ledger WHERE entry_id =
-      (SELECT entry_id FROM ticket_requests WHERE game_id = ${gameId} AND request_id = ${requestId})`;
-  return row === undefined ? undefined : fromRow(row);
+  const [row] = await sql<{ entry_id: bigint }[]>`
+    SELECT entry_id FROM ticket_requests WHERE game_id = ${gameId} AND request_id = ${requestId}`;
+  // A statement of its own: with the id known, only the partition of its day is looked at.
+  return row === undefined ? undefined : findEntry(sql, row.entry_id);
 }
 
 /** The adjustment that a partner's requestId stands for, where it is booked. */
@@ -220,41 +221,9 @@ export async function findAdjustment(
   partnerId: number,
   requestId: string,
 ): Promise<LedgerEntry | undefined> {
-  const [row] = await sql<EntryRow[]>`
-    SELECT * FROM ledger WHERE kind = ${raw(String(ENTRY_KINDS.adjustment.code))} AND partner_id = ${partnerId}
-      AND request_id = ${requestId}`;
-  return row === undefined ? undefined : fromRow(row);
-}
-
-/**
- * Spins (and, as number 1, the opening) of a player from a number downwards, newest first.
- * @param newest the player's newest entry, from which the walk starts where no indexed one is nearer.
- */
-export async function entriesDown(
-  sql: Sql,
-  player: { partnerId: number; playerId: string; newest: { id: bigint; entryNumber: number } },
-  fromNumber: number,
-  count: number,
-): Promise<LedgerEntry[]> {
-  const { partnerId, playerId, newest } = player;
-  const rows = await sql<EntryRow[]>`
-    WITH RECURSIVE start AS (
-      SELECT entry_id FROM ledger
-      WHERE partner_id = ${partnerId} AND player_id = ${playerId} AND entry_number % 64 = 0
-        AND entry_number >= ${fromNumber} AND entry_number < ${fromNumber + 64}
-      UNION ALL
-      SELECT ${newest.id}::bigint WHERE ${newest.entryNumber}::int < ${fromNumber + 64}
-      LIMIT 1
-    ), walk AS (
-      SELECT l.* FROM ledger l WHERE l.entry_id = (SELECT entry_id FROM start)
-      UNION ALL
-      SELECT l.* FROM walk w JOIN ledger l ON l.entry_id = w.previous_id
-      WHERE w.entry_number > ${fromNumber - count + 1}
-         OR (w.entry_number = ${fromNumber - count + 1} AND w.kind IN ${UNNUMBERED})
-    )
-    SELECT * FROM walk WHERE entry_number <= ${fromNumber} AND kind NOT IN ${UNNUMBERED}
-    ORDER BY entry_number DESC`;
-  return rows.map(fromRow);
+  const [row] = await sql<{ entry_id: bigint | null }[]>`
+    SELECT entry_id FROM adjustments WHERE partner_id = ${partnerId} AND request_id = ${requestId}`;
+  return row === undefined || row.entry_id === null ? undefined : findEntry(sql, row.entry_id);
 }
 
 /** Where the members of a row are, from its first byte, in COPY's binary format; big endian. */

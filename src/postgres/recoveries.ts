@@ -222,6 +222,7 @@ export async function checkpointPlayers(sql: Sql, minAgeMs: number): Promise<num
         WHERE entry_id BETWEEN ${oldest} AND ${newest}
         GROUP BY partner_id, player_id
       ) AS n JOIN ledger l USING (entry_id)
+      WHERE l.entry_id BETWEEN ${oldest} AND ${newest}
       ON CONFLICT (partner_id, player_id) DO UPDATE SET entry_id = excluded.entry_id,
         entry_number = excluded.entry_number, outcome_code = excluded.outcome_code,
         balance_micros = excluded.balance_micros

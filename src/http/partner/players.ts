@@ -1,6 +1,6 @@
 /** Players and their spins, read from Redis (now) and the ledger (what was booked). */
 import { createHmac } from 'node:crypto';
-import { entryTimeMs } from '../../domain/entryId.js';
+import { entryTimeMs, firstIdAt } from '../../domain/entryId.js';
 import { ApiError, ERRORS } from '../../domain/errors.js';
 import { jsonUsd, parseExactJson } from '../../domain/exactJson.js';
 import type { Game, Partner } from '../../domain/game.js';
@@ -122,7 +122,9 @@ export const playerRoutes = (services: PlayerServices): Route[] => {
         await booked(services, partner.cell, player.newestEntryId);
         const newest = { id: player.newestEntryId, entryNumber: player.entries };
         const { partnerId } = partner;
-        const entries = await store.entriesDown({ partnerId, playerId, newest }, fromNumber, limit);
+        const firstId = firstIdAt(player.createdAtMs);
+        const of = { partnerId, playerId, newest, firstId };
+        const entries = await store.entriesDown(of, fromNumber, limit);
         const spins = entries.filter(isShownAsSpin);
         const records = spins.map((entry) => spinRecord(services, partner, entry, {}));
         return { spins: await Promise.all(records), page, limit, total };
