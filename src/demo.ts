@@ -102,7 +102,7 @@ export async function seedDemo(store: Store, apiKey: string): Promise<Demo> {
     const checked = checkParSheet(SHEET);
     if ('faults' in checked)
       throw new Error(`The demo PAR sheet is wrong: ${JSON.stringify(checked.faults)}`);
-    const parSheetId = await store.storeParSheet(partnerId, checked.sheet);
+    const { parSheetId } = (await store.storeParSheet(partnerId, checked.sheet))!;
     const made = await store.registerGame({
       partnerId,
       parSheetId,

@@ -19,6 +19,7 @@ import type { Sql } from '../postgres/client.js';
 import type { RedisNodes } from '../redis/nodes.js';
 import { HEALTHY, type Health, type Service, unhealthy } from '../runtime/service.js';
 import { BlockSupply, SheetCache } from './blockSupply.js';
+import { FairTurns } from './fairTurns.js';
 import { PoolSupply } from './poolSupply.js';
 import { Reserve } from './reserve.js';
 import type { OutcomeSupply } from './supply.js';
@@ -57,7 +58,10 @@ const OUTCOME_BYTES = 2;
 const PACE_HALF_LIFE_SECONDS = 10;
 const TURN_MS = 200;
 const RETRY_MS = 250;
-const MAKING_MAX = 64;
+/** Queues of one partner that are filled at once; each may wait for a thread. */
+const FILLING_PER_PARTNER_MAX = 4;
+/** Blocks in the making for each thread: the next one is ready when it is free. */
+const MAKING_PER_THREAD = 2;
 const UNLINKED_ANEW = 64;
 
 interface Queue {
@@ -71,11 +75,16 @@ interface Queue {
   /** End of the newest lease; undefined: to be read again from the stores. */
   leaseEnd: number | undefined;
   requested: number;
+  isSuspended: boolean;
   making: boolean;
   notBefore: number;
   pace: number;
   seenAt: number;
 }
+
+/** How long the outcomes of a queue last at its pace; one that was not read yet may have none. */
+const secondsLeft = ({ leaseEnd, nextIndex, pace }: Queue): number =>
+  leaseEnd === undefined ? 0 : (leaseEnd - nextIndex) / Math.max(pace, 1);
 
 export class BlockKeeper implements Service {
   readonly name = 'block keeper';
@@ -87,6 +96,10 @@ export class BlockKeeper implements Service {
   readonly #queues = new Map<number, Queue>();
   readonly #sheets: SheetCache;
   readonly #running = new Set<Promise<void>>();
+  /** By partner: how many of its queues are filled now, and which wait for that. */
+  readonly #filling = new Map<number, number>();
+  readonly #waiting = new Map<number, Set<Queue>>();
+  readonly #turns: FairTurns;
   #timer: NodeJS.Timeout | undefined;
   #stopped = false;
   /** By game: why its queue could not be replenished at the last try. */
@@ -98,6 +111,7 @@ export class BlockKeeper implements Service {
     this.#pool = pool;
     this.#options = options;
     this.#sheets = new SheetCache(sql);
+    this.#turns = new FairTurns(MAKING_PER_THREAD * pool.threads.length || MAKING_PER_THREAD);
   }
 
   async start(): Promise<void> {
@@ -161,6 +175,7 @@ export class BlockKeeper implements Service {
           nextIndex: 0,
           leaseEnd: undefined,
           requested: 0,
+          isSuspended: false,
           making: false,
           notBefore: 0,
           pace: 0,
@@ -169,6 +184,8 @@ export class BlockKeeper implements Service {
         this.#queues.set(game.gameId, queue);
       }
       queue.requested = game.blocksRequested;
+      // Nothing is dealt of it: its blocks are made once it is active again.
+      queue.isSuspended = game.status === 'SUSPENDED';
       this.#consider(queue);
     }
   }
@@ -231,15 +248,38 @@ export class BlockKeeper implements Service {
   }
 
   #consider(queue: Queue): void {
-    if (
-      this.#stopped ||
-      queue.making ||
-      this.#running.size >= MAKING_MAX ||
-      performance.now() < queue.notBefore
-    )
-      return;
+    if (this.#stopped || queue.making || queue.isSuspended || performance.now() < queue.notBefore) return;
     if (queue.leaseEnd !== undefined && !queue.supply.isLow(queue)) return;
+    const { partnerId } = queue;
+    if ((this.#filling.get(partnerId) ?? 0) < FILLING_PER_PARTNER_MAX) {
+      this.#begin(queue);
+      return;
+    }
+    const waiting = this.#waiting.get(partnerId);
+    if (waiting === undefined) this.#waiting.set(partnerId, new Set([queue]));
+    else waiting.add(queue);
+  }
+
+  /** Considers the partner's queues that wait, the one that runs dry first before the others. */
+  #beginNext(partnerId: number): void {
+    const waiting = this.#waiting.get(partnerId);
+    let next: Queue | undefined;
+    for (const queue of waiting ?? []) {
+      if (next === undefined || secondsLeft(queue) < secondsLeft(next)) next = queue;
+    }
+    if (waiting === undefined || next === undefined) {
+      this.#waiting.delete(partnerId);
+      return;
+    }
+    waiting.delete(next);
+    if (this.#queues.get(next.gameId) === next) this.#consider(next);
+    if ((this.#filling.get(partnerId) ?? 0) < FILLING_PER_PARTNER_MAX) this.#beginNext(partnerId);
+  }
+
+  #begin(queue: Queue): void {
+    const { partnerId } = queue;
     queue.making = true;
+    this.#filling.set(partnerId, (this.#filling.get(partnerId) ?? 0) + 1);
     const work = this.#fill(queue)
       .then(() => void this.#failing.delete(queue.gameId))
       .catch((error: unknown) => {
@@ -252,6 +292,10 @@ export class BlockKeeper implements Service {
       .finally(() => {
         queue.making = false;
         this.#running.delete(work);
+        const filling = this.#filling.get(partnerId)! - 1;
+        if (filling === 0) this.#filling.delete(partnerId);
+        else this.#filling.set(partnerId, filling);
+        this.#beginNext(partnerId);
       });
     this.#running.add(work);
   }
@@ -302,7 +346,11 @@ export class BlockKeeper implements Service {
     const { lease, gameId } = queue;
     const fromIndex = queue.leaseEnd!;
     const { onFailpoint } = this.#options;
-    const block = await queue.supply.make(fromIndex, queue.pace);
+    const block = await this.#turns.run(
+      queue.partnerId,
+      () => secondsLeft(queue),
+      () => queue.supply.make(fromIndex, queue.pace),
+    );
     onFailpoint('block.made');
     const count = block.outcomes.byteLength / OUTCOME_BYTES;
     const toIndex = fromIndex + count;

@@ -556,6 +556,12 @@ export interface components {
             fundingUsd?: number | null;
             largeWinThresholdUsd?: number;
             minReadyBlocks?: number;
+            /** @description Games that the partner may register; those that the operator makes do not count */
+            maxGames?: number;
+            /** @description Active PAR sheets that the partner may have */
+            maxParSheets?: number;
+            /** @description Webhooks that the partner may have */
+            maxWebhooks?: number;
             contactEmail?: string | null;
         };
         PartnerList: {
@@ -576,6 +582,12 @@ export interface components {
             fundingUsd?: number | null;
             largeWinThresholdUsd?: number;
             minReadyBlocks?: number;
+            /** @description Games that the partner may register; those that the operator makes do not count */
+            maxGames?: number;
+            /** @description Active PAR sheets that the partner may have */
+            maxParSheets?: number;
+            /** @description Webhooks that the partner may have */
+            maxWebhooks?: number;
             contactEmail?: string | null;
         };
         PartnerResponse: {
@@ -597,6 +609,12 @@ export interface components {
             fundingUsd: number | null;
             largeWinThresholdUsd: number;
             minReadyBlocks: number;
+            /** @description Games that the partner may register; those that the operator makes do not count */
+            maxGames: number;
+            /** @description Active PAR sheets that the partner may have */
+            maxParSheets: number;
+            /** @description Webhooks that the partner may have */
+            maxWebhooks: number;
             contactEmail: string | null;
         };
         /**

@@ -57,6 +57,7 @@ export const ERRORS = {
     'The interface_version is not supported; send a semver version with major 1',
   ),
   apiVersionGone: entry('KS-4113', 410, 'never', 'This version of the API has ended'),
+  capReached: entry('KS-4114', 409, 'never', 'The partner has as many of these as it may have'),
   playerBlocked: entry('KS-4115', 403, 'never', 'The player is blocked'),
   gameNotFound: entry('KS-4201', 404, 'never', 'The game is not found'),
   gameNotActive: entry('KS-4202', 400, 'never', 'The game is not active'),

@@ -162,11 +162,19 @@ function financialClasses(sheet: ParSheet): Iterable<number[]> {
   return classes.values();
 }
 
+const REDUCED_MAX = 2n ** 256n;
+
 function sumOf(indexes: readonly number[], values: readonly bigint[]): bigint {
   return indexes.reduce((sum, index) => sum + values[index]!, 0n);
 }
 
+/**
+ * A common divisor, the greatest where both numbers are of ordinary size. Reducing the others would take Euclid's algorithm
+ * thousands of long divisions, and saves little: a sheet's extreme decimals must not hold up the threads.
+ */
 function greatestCommonDivisor(a: bigint, b: bigint): bigint {
+  if (a === 0n || b === 0n) return a + b;
+  if (a > REDUCED_MAX || b > REDUCED_MAX) return 1n;
   while (b !== 0n) [a, b] = [b, a % b];
   return a;
 }

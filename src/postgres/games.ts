@@ -81,9 +81,9 @@ const fromRow = (row: Row): GameRow => ({
         },
 });
 
-export type Registration = GameRow | 'name-taken' | 'sheet-missing' | 'sheet-not-active';
+export type Registration = GameRow | 'name-taken' | 'sheet-missing' | 'sheet-not-active' | 'cap-reached';
 
-/** Registers a slot game on an active sheet of the same partner. */
+/** Registers a slot game on an active sheet of the same partner, where it has fewer games than it may. */
 export async function registerGame(
   sql: Sql,
   game: { partnerId: number; parSheetId: number; configName: string; displayName: string },
@@ -96,6 +96,11 @@ export async function registerGame(
         WHERE par_sheet_id = ${game.parSheetId} AND partner_id = ${game.partnerId} FOR SHARE`;
       if (sheet === undefined) return 'sheet-missing';
       if (sheet.status !== 'ACTIVE') return 'sheet-not-active';
+      // Changes go one after the other, so the count holds. Partners register slot games only.
+      const [cap] = await tx<{ is_reached: boolean }[]>`
+        SELECT (SELECT count(*) FROM games g WHERE g.partner_id = p.partner_id AND game_type = 'slot') >= max_games
+          AS is_reached FROM partners p WHERE partner_id = ${game.partnerId}`;
+      if (cap!.is_reached) return 'cap-reached';
       const [row] = await tx<{ game_id: number }[]>`
         INSERT INTO games (partner_id, par_sheet_id, game_type, config_name, display_name, changed)
         VALUES (${game.partnerId}, ${game.parSheetId}, 'slot', ${game.configName}, ${game.displayName}, ${changed})

@@ -1,53 +1,87 @@
 /** PAR sheets as they were uploaded and found right. */
 import type { ParSheet } from '../domain/par.js';
 import { audit } from './changes.js';
-import type { Sql } from './client.js';
+import { raw, type Sql } from './client.js';
 
 export type ParSheetStatus = 'ACTIVE' | 'RETIRED';
 
+/** What a list shows of a sheet. */
+export interface ParSheetSummary {
+  readonly parSheetId: number;
+  readonly gameTitle: string;
+  readonly numReels: number;
+  readonly certifiedRtp: number;
+  readonly symbolCount: number;
+  readonly tierCount: number;
+  readonly combinationCount: number;
+}
+
 export interface ParSheetRow {
-  parSheetId: number;
-  partnerId: number;
-  status: ParSheetStatus;
-  sheet: ParSheet;
-  createdAt: Date;
+  readonly parSheetId: number;
+  readonly partnerId: number;
+  readonly status: ParSheetStatus;
+  readonly sheet: ParSheet;
 }
 
-interface Row {
+interface SummaryRow {
   par_sheet_id: number;
-  partner_id: number;
-  status: ParSheetStatus;
-  sheet: ParSheet;
-  created_at: Date;
+  game_title: string;
+  num_reels: number;
+  certified_rtp: number;
+  symbol_count: number;
+  tier_count: number;
+  combination_count: number;
 }
 
-const fromRow = (row: Row): ParSheetRow => ({
+const SUMMARY = raw(
+  'par_sheet_id, game_title, num_reels, certified_rtp, symbol_count, tier_count, combination_count',
+);
+
+const summaryOf = (row: SummaryRow): ParSheetSummary => ({
   parSheetId: row.par_sheet_id,
-  partnerId: row.partner_id,
-  status: row.status,
-  sheet: row.sheet,
-  createdAt: row.created_at,
+  gameTitle: row.game_title,
+  numReels: row.num_reels,
+  certifiedRtp: row.certified_rtp,
+  symbolCount: row.symbol_count,
+  tierCount: row.tier_count,
+  combinationCount: row.combination_count,
 });
 
-export async function storeParSheet(sql: Sql, partnerId: number, sheet: ParSheet): Promise<number> {
-  const [row] = await sql<{ par_sheet_id: number }[]>`
-    INSERT INTO par_sheets (partner_id, sheet) VALUES (${partnerId}, ${JSON.stringify(sheet)})
-    RETURNING par_sheet_id`;
-  return row!.par_sheet_id;
+/** Stores a sheet that was found right; undefined where the partner has as many active ones as it may. */
+export async function storeParSheet(
+  sql: Sql,
+  partnerId: number,
+  sheet: ParSheet,
+): Promise<ParSheetSummary | undefined> {
+  return sql.begin(async (tx) => {
+    // Uploads of a partner go one after the other, so that the count holds.
+    const [cap] = await tx<{ max: number }[]>`
+      SELECT max_par_sheets AS max FROM partners WHERE partner_id = ${partnerId} FOR NO KEY UPDATE`;
+    const [row] = await tx<SummaryRow[]>`
+      INSERT INTO par_sheets (partner_id, sheet, game_title, num_reels, certified_rtp, symbol_count, tier_count,
+        combination_count)
+      SELECT ${partnerId}::int, ${JSON.stringify(sheet)}::json, ${sheet.gameTitle}, ${sheet.numReels}::int,
+        ${sheet.certifiedRtp}::float8, ${sheet.symbols.length}::int, ${sheet.tiers.length}::int,
+        ${sheet.combinations.length}::int
+      WHERE (SELECT count(*) FROM par_sheets WHERE partner_id = ${partnerId} AND status = 'ACTIVE') < ${cap!.max}
+      RETURNING ${SUMMARY}`;
+    return row === undefined ? undefined : summaryOf(row);
+  });
 }
 
-export async function listActiveParSheets(sql: Sql, partnerId: number): Promise<ParSheetRow[]> {
-  const rows = await sql<Row[]>`
-    SELECT par_sheet_id, partner_id, status, sheet, created_at FROM par_sheets
-    WHERE partner_id = ${partnerId} AND status = 'ACTIVE' ORDER BY par_sheet_id`;
-  return rows.map(fromRow);
+export async function listActiveParSheets(sql: Sql, partnerId: number): Promise<ParSheetSummary[]> {
+  const rows = await sql<SummaryRow[]>`
+    SELECT ${SUMMARY} FROM par_sheets WHERE partner_id = ${partnerId} AND status = 'ACTIVE' ORDER BY par_sheet_id`;
+  return rows.map(summaryOf);
 }
 
 /** A sheet by its number, whoever's it is. */
 export async function findParSheet(sql: Sql, parSheetId: number): Promise<ParSheetRow | undefined> {
-  const [row] = await sql<Row[]>`
-    SELECT par_sheet_id, partner_id, status, sheet, created_at FROM par_sheets WHERE par_sheet_id = ${parSheetId}`;
-  return row === undefined ? undefined : fromRow(row);
+  const [row] = await sql<
+    { par_sheet_id: number; partner_id: number; status: ParSheetStatus; sheet: ParSheet }[]
+  >`SELECT par_sheet_id, partner_id, status, sheet FROM par_sheets WHERE par_sheet_id = ${parSheetId}`;
+  if (row === undefined) return undefined;
+  return { parSheetId: row.par_sheet_id, partnerId: row.partner_id, status: row.status, sheet: row.sheet };
 }
 
 /** Sets the status; undefined where there is no such sheet. */
@@ -56,14 +90,13 @@ export async function setParSheetStatus(
   actor: string,
   parSheetId: number,
   status: ParSheetStatus,
-): Promise<ParSheetRow | undefined> {
+): Promise<(ParSheetSummary & { partnerId: number; status: ParSheetStatus }) | undefined> {
   return sql.begin(async (tx) => {
     const [before] = await tx<{ status: ParSheetStatus }[]>`
       SELECT status FROM par_sheets WHERE par_sheet_id = ${parSheetId} FOR UPDATE`;
     if (before === undefined) return undefined;
-    const [row] = await tx<Row[]>`
-      UPDATE par_sheets SET status = ${status} WHERE par_sheet_id = ${parSheetId}
-      RETURNING par_sheet_id, partner_id, status, sheet, created_at`;
+    const [row] = await tx<(SummaryRow & { partner_id: number })[]>`
+      UPDATE par_sheets SET status = ${status} WHERE par_sheet_id = ${parSheetId} RETURNING partner_id, ${SUMMARY}`;
     await audit(tx, {
       actor,
       action: 'par-sheet.update',
@@ -71,6 +104,6 @@ export async function setParSheetStatus(
       before,
       after: { status },
     });
-    return fromRow(row!);
+    return { ...summaryOf(row!), partnerId: row!.partner_id, status };
   });
 }

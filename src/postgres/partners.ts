@@ -11,6 +11,10 @@ export interface PartnerSettings {
   fundingMicros: number | null;
   largeWinThresholdMicros: number;
   minReadyBlocks: number;
+  /** Games, active PAR sheets and webhooks that the partner may have by its own registration. */
+  maxGames: number;
+  maxParSheets: number;
+  maxWebhooks: number;
   contactEmail: string | null;
 }
 
@@ -38,6 +42,9 @@ export interface PartnerTableRow {
   funding_micros: bigint | null;
   large_win_threshold_micros: bigint;
   min_ready_blocks: number;
+  max_games: number;
+  max_par_sheets: number;
+  max_webhooks: number;
   contact_email: string | null;
   created_at: Date;
 }
@@ -45,7 +52,8 @@ export interface PartnerTableRow {
 /** The columns that {@link partnerOf} reads. */
 export const PARTNER_COLUMNS = raw(
   `partner_id, slug, name, environment, is_active, cell, spin_rate_limit, api_rate_limit, opening_balance_micros,
-   balance_mode, funding_micros, large_win_threshold_micros, min_ready_blocks, contact_email, created_at`,
+   balance_mode, funding_micros, large_win_threshold_micros, min_ready_blocks, max_games, max_par_sheets, max_webhooks,
+   contact_email, created_at`,
 );
 
 export const partnerOf = (row: PartnerTableRow): PartnerRow => ({
@@ -62,6 +70,9 @@ export const partnerOf = (row: PartnerTableRow): PartnerRow => ({
   fundingMicros: row.funding_micros === null ? null : safe(row.funding_micros),
   largeWinThresholdMicros: safe(row.large_win_threshold_micros),
   minReadyBlocks: row.min_ready_blocks,
+  maxGames: row.max_games,
+  maxParSheets: row.max_par_sheets,
+  maxWebhooks: row.max_webhooks,
   contactEmail: row.contact_email,
   createdAt: row.created_at,
 });
@@ -79,10 +90,12 @@ export async function createPartner(
         GROUP BY c.cell ORDER BY count(p.partner_id), c.cell LIMIT 1`;
       const [row] = await tx<PartnerTableRow[]>`
         INSERT INTO partners (slug, name, environment, cell, spin_rate_limit, api_rate_limit, opening_balance_micros,
-          balance_mode, funding_micros, large_win_threshold_micros, min_ready_blocks, contact_email, changed)
+          balance_mode, funding_micros, large_win_threshold_micros, min_ready_blocks, max_games, max_par_sheets, max_webhooks,
+          contact_email, changed)
         VALUES (${partner.slug}, ${partner.name}, ${partner.environment}, ${cell!.cell}, ${partner.spinRateLimit},
           ${partner.apiRateLimit}, ${partner.openingBalanceMicros}, ${partner.balanceMode}, ${partner.fundingMicros},
-          ${partner.largeWinThresholdMicros}, ${partner.minReadyBlocks}, ${partner.contactEmail}, ${changed})
+          ${partner.largeWinThresholdMicros}, ${partner.minReadyBlocks}, ${partner.maxGames},
+          ${partner.maxParSheets}, ${partner.maxWebhooks}, ${partner.contactEmail}, ${changed})
         RETURNING ${PARTNER_COLUMNS}`;
       const made = partnerOf(row!);
       await audit(tx, { actor, action: 'partner.create', subject: `partner:${made.partnerId}`, after: made });
@@ -125,6 +138,7 @@ export async function updatePartner(
         api_rate_limit = ${after.apiRateLimit}, opening_balance_micros = ${after.openingBalanceMicros},
         balance_mode = ${after.balanceMode}, funding_micros = ${after.fundingMicros},
         large_win_threshold_micros = ${after.largeWinThresholdMicros}, min_ready_blocks = ${after.minReadyBlocks},
+        max_games = ${after.maxGames}, max_par_sheets = ${after.maxParSheets}, max_webhooks = ${after.maxWebhooks},
         contact_email = ${after.contactEmail}, changed = ${changed}
       WHERE partner_id = ${partnerId}`;
     await audit(tx, { actor, action: 'partner.update', subject: `partner:${partnerId}`, before, after });

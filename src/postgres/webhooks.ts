@@ -29,16 +29,16 @@ const fromRow = (row: Row): WebhookRow => ({
 export async function createWebhook(
   sql: Sql,
   webhook: { partnerId: number; url: string; events: readonly string[]; secret: string },
-  countMax: number,
 ): Promise<WebhookRow | undefined> {
   const { partnerId, url, events, secret } = webhook;
   return sql.begin(async (tx) => {
     // Registrations of a partner go one after the other, so that the count holds.
-    await tx`SELECT 1 FROM partners WHERE partner_id = ${partnerId} FOR NO KEY UPDATE`;
+    const [cap] = await tx<{ max: number }[]>`
+      SELECT max_webhooks AS max FROM partners WHERE partner_id = ${partnerId} FOR NO KEY UPDATE`;
     const [row] = await tx<Row[]>`
       INSERT INTO webhooks (partner_id, url, events, secret)
       SELECT ${partnerId}::int, ${url}, ${events}::text[], ${secret}
-      WHERE (SELECT count(*) FROM webhooks WHERE partner_id = ${partnerId} AND deleted_at IS NULL) < ${countMax}
+      WHERE (SELECT count(*) FROM webhooks WHERE partner_id = ${partnerId} AND deleted_at IS NULL) < ${cap!.max}
       RETURNING webhook_id, url, events, is_active, created_at`;
     return row === undefined ? undefined : fromRow(row);
   });

@@ -47,7 +47,7 @@ beforeAll(async () => {
   raffleId = await service.api.newRaffle(partner.partnerId, 'raffle', {
     ticketPriceUsd: 0.25,
     poolSize: 10,
-    prizes: [],
+    prizes: [{ prizeName: 'One', prizeTier: 1, valueUsd: 1, count: 1 }],
   });
   for (let i = 0; i < SPINS; i++) expect((await spin(gameId)).status).toBe(200);
   expect((await adjust()).status).toBe(200);

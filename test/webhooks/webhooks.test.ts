@@ -187,7 +187,7 @@ describe('registration', () => {
     );
     expect(answers.filter(({ status }) => status === 201)).toHaveLength(50);
     const [refused] = answers.filter(({ status }) => status !== 201);
-    expect(refused).toMatchObject(failed(400, 'KS-4101'));
+    expect(refused).toMatchObject(failed(409, 'KS-4114'));
     await client.partner('DELETE', `/webhooks/${answers.find(({ status }) => status === 201)!.body.id}`, key);
     expect((await client.partner('POST', '/webhooks', key, body)).status).toBe(201);
   });

@@ -26,6 +26,9 @@ const SETTINGS: readonly (readonly [
   ['--funding <USD>', 'what the operator covers; none: no bound', 'fundingUsd', orNone(usdNumber)],
   ['--large-win-threshold <USD>', 'a payout above it is a large win', 'largeWinThresholdUsd', usdNumber],
   ['--min-ready-blocks <N>', 'blocks that are kept ready of each game', 'minReadyBlocks', wholeNumber],
+  ['--max-games <N>', 'games that the partner may register', 'maxGames', wholeNumber],
+  ['--max-par-sheets <N>', 'active PAR sheets that the partner may have', 'maxParSheets', wholeNumber],
+  ['--max-webhooks <N>', 'webhooks that the partner may have', 'maxWebhooks', wholeNumber],
   ['--contact-email <ADDRESS>', 'whom to write to; none: nobody', 'contactEmail', orNone(String)],
 ];
 

@@ -7,6 +7,7 @@ const RATE_LIMIT = { minimum: 1, maximum: 1_000_000_000 };
 export const BalanceMode = Type.Union([Type.Literal('track'), Type.Literal('enforce')], {
   description: 'enforce: a wager above the balance is refused; track: the balance is only recorded',
 });
+const cap = (description: string) => Type.Integer({ minimum: 0, maximum: 100_000, description });
 
 const settings = {
   spinRateLimit: Type.Integer({ ...RATE_LIMIT, description: 'Spins in a minute' }),
@@ -16,6 +17,9 @@ const settings = {
   fundingUsd: nullable(Type.Number({ minimum: 0, description: 'What the operator covers; null: no bound' })),
   largeWinThresholdUsd: Type.Number({ minimum: 0 }),
   minReadyBlocks: Type.Integer({ minimum: 1, maximum: 100 }),
+  maxGames: cap('Games that the partner may register; those that the operator makes do not count'),
+  maxParSheets: cap('Active PAR sheets that the partner may have'),
+  maxWebhooks: Type.Integer({ minimum: 0, maximum: 200, description: 'Webhooks that the partner may have' }),
   contactEmail: nullable(Type.String({ pattern: EMAIL_PATTERN })),
 };
 

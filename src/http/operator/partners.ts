@@ -31,6 +31,9 @@ const DEFAULTS: Omit<PartnerSettings, 'openingBalanceMicros'> = {
   fundingMicros: null,
   largeWinThresholdMicros: 100_000_000,
   minReadyBlocks: 2,
+  maxGames: 1000,
+  maxParSheets: 1000,
+  maxWebhooks: 50,
   contactEmail: null,
 };
 
@@ -50,6 +53,9 @@ const partnerOf = (row: PartnerRow) => ({
   fundingUsd: row.fundingMicros === null ? null : usd(row.fundingMicros),
   largeWinThresholdUsd: usd(row.largeWinThresholdMicros),
   minReadyBlocks: row.minReadyBlocks,
+  maxGames: row.maxGames,
+  maxParSheets: row.maxParSheets,
+  maxWebhooks: row.maxWebhooks,
   contactEmail: row.contactEmail,
 });
 
@@ -67,11 +73,15 @@ function settingsOf(body: PartnerPatch): Partial<PartnerSettings> {
     return micros ?? 0;
   };
   const { spinRateLimit, apiRateLimit, balanceMode, minReadyBlocks, contactEmail } = body;
+  const { maxGames, maxParSheets, maxWebhooks } = body;
   const settings: Partial<PartnerSettings> = {
     ...(spinRateLimit === undefined ? {} : { spinRateLimit }),
     ...(apiRateLimit === undefined ? {} : { apiRateLimit }),
     ...(balanceMode === undefined ? {} : { balanceMode: balanceMode as PartnerSettings['balanceMode'] }),
     ...(minReadyBlocks === undefined ? {} : { minReadyBlocks }),
+    ...(maxGames === undefined ? {} : { maxGames }),
+    ...(maxParSheets === undefined ? {} : { maxParSheets }),
+    ...(maxWebhooks === undefined ? {} : { maxWebhooks }),
     ...(contactEmail === undefined ? {} : { contactEmail }),
   };
   if (body.openingBalanceUsd !== undefined) {

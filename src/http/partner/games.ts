@@ -106,6 +106,7 @@ export const gameRoutes = (services: GameServices): Route[] => [
       ERRORS.parSheetNotActive,
       ERRORS.wagerMismatch,
       ERRORS.configNameTaken,
+      ERRORS.capReached,
     ],
     failure: ERRORS.gameRegistrationFailed,
     async handle({ partner, body }) {
@@ -133,6 +134,7 @@ export const gameRoutes = (services: GameServices): Route[] => [
         configName,
         displayName,
       });
+      if (game === 'cap-reached') throw new ApiError(ERRORS.capReached);
       if (game === 'name-taken') throw new ApiError(ERRORS.configNameTaken);
       if (game === 'sheet-missing') throw new ApiError(ERRORS.parSheetNotFound);
       if (game === 'sheet-not-active') throw new ApiError(ERRORS.parSheetNotActive);

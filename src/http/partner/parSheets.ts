@@ -1,6 +1,6 @@
 /** PAR sheets: upload and list (docs/contract.md §6). */
 import { ApiError, ERRORS } from '../../domain/errors.js';
-import { checkParSheet, type ParSheet, ParSheetBody } from '../../domain/par.js';
+import { checkParSheet, ParSheetBody } from '../../domain/par.js';
 import {
   OperatorParSheet,
   PATH,
@@ -12,16 +12,6 @@ import type { Store } from '../../postgres/store.js';
 import { pathId, type Route } from '../route.js';
 
 const UPLOAD_LIMIT = 10_240;
-
-const summaryOf = (parSheetId: number, sheet: ParSheet) => ({
-  parSheetId,
-  gameTitle: sheet.gameTitle,
-  numReels: sheet.numReels,
-  certifiedRtp: sheet.certifiedRtp,
-  symbolCount: sheet.symbols.length,
-  tierCount: sheet.tiers.length,
-  combinationCount: sheet.combinations.length,
-});
 
 export const parSheetRoutes = (store: Store): Route[] => [
   {
@@ -36,12 +26,14 @@ export const parSheetRoutes = (store: Store): Route[] => [
     ownCheck: true,
     status: 201,
     response: ParSheetResponse,
-    errors: [ERRORS.invalidParSheet],
+    errors: [ERRORS.invalidParSheet, ERRORS.capReached],
     failure: ERRORS.parUploadFailed,
     async handle({ partner, body }) {
       const checked = checkParSheet(body);
       if ('faults' in checked) throw new ApiError(ERRORS.invalidParSheet, { details: checked.faults });
-      return summaryOf(await store.storeParSheet(partner.partnerId, checked.sheet), checked.sheet);
+      const stored = await store.storeParSheet(partner.partnerId, checked.sheet);
+      if (stored === undefined) throw new ApiError(ERRORS.capReached);
+      return stored;
     },
   },
   {
@@ -56,8 +48,7 @@ export const parSheetRoutes = (store: Store): Route[] => [
     errors: [],
     failure: ERRORS.internal,
     async handle({ partner }) {
-      const sheets = await store.listActiveParSheets(partner.partnerId);
-      return { parSheets: sheets.map(({ parSheetId, sheet }) => summaryOf(parSheetId, sheet)) };
+      return { parSheets: await store.listActiveParSheets(partner.partnerId) };
     },
   },
   {
@@ -80,7 +71,7 @@ export const parSheetRoutes = (store: Store): Route[] => [
           ? undefined
           : await store.setParSheetStatus('operator', parSheetId, 'RETIRED');
       if (row === undefined) throw new ApiError(ERRORS.parSheetNotFound);
-      return { ...summaryOf(row.parSheetId, row.sheet), partnerId: row.partnerId, status: row.status };
+      return row;
     },
   },
 ];

@@ -30,8 +30,6 @@ export interface WebhookServices {
   eventsRecorded(deliveries: number): void;
 }
 
-/** Each event is written once for each of them. */
-const WEBHOOKS_MAX = 50;
 export const SECRET_BYTES = 32;
 const ACTOR = 'operator';
 /** What is no id can't be asked for: not all of it is text to the database. */
@@ -113,6 +111,7 @@ export const webhookRoutes = (services: WebhookServices): Route[] => {
         ERRORS.invalidWebhookUrl,
         ERRORS.webhookDestinationDisallowed,
         ERRORS.invalidWebhookEvents,
+        ERRORS.capReached,
       ],
       failure: ERRORS.internal,
       async handle({ partner, body }) {
@@ -120,12 +119,8 @@ export const webhookRoutes = (services: WebhookServices): Route[] => {
         const judge = (text: string) => services.judgeUrl(text, environment);
         const { url, events } = (await checked(body, judge, ['url', 'events'])) as Required<WebhookBody>;
         const secret = webhookSecret(randomBytes(SECRET_BYTES));
-        const row = await store.createWebhook({ partnerId, url, events, secret }, WEBHOOKS_MAX);
-        if (row === undefined) {
-          throw new ApiError(ERRORS.validationFailed, {
-            details: [{ path: '', message: `A partner has at most ${WEBHOOKS_MAX} webhooks` }],
-          });
-        }
+        const row = await store.createWebhook({ partnerId, url, events, secret });
+        if (row === undefined) throw new ApiError(ERRORS.capReached);
         return { ...webhookOf(row), secret };
       },
     },
