@@ -185,6 +185,19 @@ export const Environment = Type.Object({
       description: 'Who is told by e-mail of a settlement that is overdue for a day; if absent, nobody',
     }),
   ),
+  WEBHOOK_HOST_ATTEMPTS_MAX: Type.Integer({
+    minimum: 1,
+    maximum: 1_000_000,
+    default: 3000,
+    description:
+      'Webhook attempts to one host in a minute, over all webhooks of all partners; the others wait',
+  }),
+  WEBHOOK_RETENTION_DAYS: Type.Integer({
+    minimum: 1,
+    maximum: 3650,
+    default: 30,
+    description: 'Days for which webhook events and deliveries are kept after they ended',
+  }),
   METRICS_GAMES_MAX: Type.Integer({
     minimum: 0,
     maximum: 100_000,

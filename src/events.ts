@@ -27,6 +27,7 @@ export type BackgroundTask =
   | 'player checkpoint'
   | 'day completeness check'
   | 'webhook delivery'
+  | 'webhook retention'
   | 'API key expiry check'
   | 'API sunset reminder'
   | 'e-mail delivery'

@@ -12,6 +12,7 @@ const STORE_OF_TASK: Readonly<Record<BackgroundTask, string>> = {
   'player checkpoint': 'postgres',
   'day completeness check': 'redis',
   'webhook delivery': 'postgres',
+  'webhook retention': 'postgres',
   'API key expiry check': 'postgres',
   'API sunset reminder': 'postgres',
   'e-mail delivery': 'postgres',

@@ -27,9 +27,15 @@ export interface DueDelivery {
   readonly maxAttempts: number;
 }
 
+/** A host that failed so often in a row gets one attempt at a time, … */
+const FAILURES_MAX = 50;
+/** … after rests that double up to this, seconds. */
+const HOST_REST_MAX_SECONDS = 60;
+
 /**
  * Leases deliveries that are due: of each webhook as many as it may still have under way here, the oldest first; the first
  * of each webhook before the second of any.
+ * Of each host no more than it may have in this minute; workers that claim at the same moment may take the same rest of it.
  * @param underWay deliveries that the caller has under way, by webhook
  * @param of of which webhooks: of these only, or of all but these
  */
@@ -37,7 +43,12 @@ export async function claimDue(
   sql: Sql,
   underWay: ReadonlyMap<number, number>,
   of: { readonly webhooks: Iterable<number>; readonly only: boolean },
-  { perWebhook, room, leaseMs }: { perWebhook: number; room: number; leaseMs: number },
+  {
+    perWebhook,
+    perHost,
+    room,
+    leaseMs,
+  }: { perWebhook: number; perHost: number; room: number; leaseMs: number },
 ): Promise<DueDelivery[]> {
   const rows = await sql<
     {
@@ -55,9 +66,21 @@ export async function claimDue(
       max_attempts: number;
     }[]
   >`
-    WITH due AS (
-      SELECT d.delivery_id, w.webhook_id, w.partner_id, w.url, w.secret, w.previous_secret, w.previous_secret_until
-      FROM webhooks w
+    WITH minutes AS (SELECT floor(extract(epoch FROM now()) / 60)::bigint AS this_minute),
+    used AS (
+      SELECT host, sum(attempts) AS attempts FROM webhook_hosts JOIN minutes ON minute = this_minute GROUP BY host
+    ),
+    waiting AS (
+      SELECT d.delivery_id, d.next_attempt_at, w.webhook_id, w.partner_id, w.url, w.secret, w.previous_secret,
+        w.previous_secret_until, w.host,
+        coalesce(busy.under_way, 0) + row_number() OVER (PARTITION BY w.webhook_id ORDER BY d.next_attempt_at) AS place,
+        row_number() OVER (PARTITION BY w.host, w.partner_id ORDER BY d.next_attempt_at) AS place_of_partner,
+        CASE WHEN h.failures >= ${FAILURES_MAX} THEN 1
+             ELSE ${Math.ceil(perHost / 2)} - CASE WHEN h.minute = this_minute THEN h.attempts ELSE 0 END
+        END AS room_of_partner,
+        ${perHost} - coalesce(used.attempts, 0) AS room_of_host
+      FROM webhooks w CROSS JOIN minutes LEFT JOIN webhook_hosts h USING (host, partner_id)
+      LEFT JOIN used USING (host)
       LEFT JOIN unnest(${arrayOf([...underWay.keys()])}::int[], ${arrayOf([...underWay.values()])}::int[])
         AS busy(webhook_id, under_way) USING (webhook_id)
       CROSS JOIN LATERAL (
@@ -66,9 +89,23 @@ export async function claimDue(
         ORDER BY next_attempt_at LIMIT greatest(0, ${perWebhook} - coalesce(busy.under_way, 0)) FOR UPDATE SKIP LOCKED
       ) d
       WHERE w.deleted_at IS NULL AND w.is_active AND (w.webhook_id = ANY(${arrayOf([...of.webhooks])}::int[])) = ${of.only}
-      ORDER BY coalesce(busy.under_way, 0) + row_number() OVER (PARTITION BY w.webhook_id ORDER BY d.next_attempt_at),
-        d.next_attempt_at
-      LIMIT ${room}
+        AND coalesce(h.not_before <= now(), true)
+    ),
+    allowed AS (
+      SELECT *, row_number() OVER (PARTITION BY host ORDER BY place_of_partner, next_attempt_at) AS place_of_host
+      FROM waiting WHERE place_of_partner <= room_of_partner
+    ),
+    due AS (
+      SELECT * FROM allowed WHERE place_of_host <= room_of_host ORDER BY place, next_attempt_at LIMIT ${room}
+    ),
+    counted AS (
+      INSERT INTO webhook_hosts AS h (host, partner_id, minute, attempts)
+      SELECT host, partner_id, max(this_minute), count(*) FROM due CROSS JOIN minutes
+      GROUP BY host, partner_id ORDER BY host, partner_id
+      ON CONFLICT (host, partner_id) DO UPDATE SET minute = excluded.minute,
+        attempts = CASE WHEN h.minute = excluded.minute THEN h.attempts ELSE 0 END + excluded.attempts,
+        not_before = CASE WHEN h.failures >= ${FAILURES_MAX} THEN now() + make_interval(secs => ${HOST_ATTEMPT_SECONDS})
+          ELSE h.not_before END
     )
     UPDATE deliveries d SET leased_until = now() + ${leaseMs} * interval '1 millisecond'
     FROM due JOIN partners USING (partner_id), events e
@@ -142,6 +179,7 @@ export async function settleAttempts(
   const text = JSON.stringify(rows);
   await sql.begin(async (tx) => {
     await tx`
+    WITH settled AS (
     UPDATE deliveries d
     SET attempts = greatest(d.attempts, r.attempt), last_attempt_at = r.at, response_status = r.status,
         last_error = r.error, leased_until = '-infinity',
@@ -151,7 +189,19 @@ export async function settleAttempts(
     FROM json_to_recordset(${text}::json)
       AS r(id text, attempt int, delivered boolean, status int, error text, at timestamptz)
     WHERE d.delivery_id = r.id
-      AND CASE WHEN r.delivered THEN d.status <> 'delivered' ELSE d.status = 'pending' AND d.attempts = r.attempt - 1 END`;
+      AND CASE WHEN r.delivered THEN d.status <> 'delivered' ELSE d.status = 'pending' AND d.attempts = r.attempt - 1 END
+    RETURNING d.webhook_id, r.delivered
+    ),
+    hosts AS (
+      SELECT host, partner_id, bool_or(delivered) AS has_success, count(*)::int AS attempts
+      FROM settled JOIN webhooks USING (webhook_id) GROUP BY host, partner_id
+    )
+    UPDATE webhook_hosts h
+    SET failures = CASE WHEN has_success THEN 0 ELSE least(h.failures + hosts.attempts, 1000000) END,
+      not_before = CASE WHEN has_success OR h.failures + hosts.attempts < ${FAILURES_MAX} THEN '-infinity'
+        ELSE now() + interval '1 second' *
+          least(${HOST_REST_MAX_SECONDS}, 2 ^ least(h.failures + hosts.attempts - ${FAILURES_MAX}, 10)) END
+    FROM hosts WHERE h.host = hosts.host AND h.partner_id = hosts.partner_id`;
     await noteFailing(tx, text);
   });
 }

@@ -36,8 +36,8 @@ export async function createWebhook(
     const [cap] = await tx<{ max: number }[]>`
       SELECT max_webhooks AS max FROM partners WHERE partner_id = ${partnerId} FOR NO KEY UPDATE`;
     const [row] = await tx<Row[]>`
-      INSERT INTO webhooks (partner_id, url, events, secret)
-      SELECT ${partnerId}::int, ${url}, ${events}::text[], ${secret}
+      INSERT INTO webhooks (partner_id, url, host, events, secret)
+      SELECT ${partnerId}::int, ${url}, ${new URL(url).hostname}, ${events}::text[], ${secret}
       WHERE (SELECT count(*) FROM webhooks WHERE partner_id = ${partnerId} AND deleted_at IS NULL) < ${cap!.max}
       RETURNING webhook_id, url, events, is_active, created_at`;
     return row === undefined ? undefined : fromRow(row);
@@ -72,8 +72,10 @@ export async function updateWebhook(
   change: { url: string | undefined; events: readonly string[] | undefined; isActive: boolean | undefined },
 ): Promise<WebhookRow | undefined> {
   const { url = null, events = null, isActive = null } = change;
+  const host = url === null ? null : new URL(url).hostname;
   const [row] = await sql<Row[]>`
-    UPDATE webhooks SET url = coalesce(${url}::text, url), events = coalesce(${events}::text[], events),
+    UPDATE webhooks SET url = coalesce(${url}::text, url), host = coalesce(${host}::text, host),
+      events = coalesce(${events}::text[], events),
       is_active = coalesce(${isActive}::boolean, is_active),
       failing_since = CASE WHEN ${isActive}::boolean AND NOT is_active THEN NULL ELSE failing_since END
     WHERE webhook_id = ${webhookId} AND deleted_at IS NULL
@@ -123,13 +125,18 @@ export interface DeliveryRow {
   responseStatus: number | null;
 }
 
-/** A page of a webhook's deliveries, newest first, and how many there are. */
+/** A list reaches back over so many deliveries, and counts no further. */
+export const DELIVERIES_LISTED_MAX = 10_000;
+
+/** A page of a webhook's newest deliveries, newest first, and how many there are, both up to {@link DELIVERIES_LISTED_MAX}. */
 export async function deliveryPage(
   sql: Sql,
   webhookId: number,
   page: number,
   limit: number,
 ): Promise<{ deliveries: DeliveryRow[]; total: number }> {
+  const offset = (page - 1) * limit;
+  const listed = Math.max(0, Math.min(limit, DELIVERIES_LISTED_MAX - offset));
   const rows = await sql<
     {
       delivery_id: string;
@@ -146,9 +153,10 @@ export async function deliveryPage(
     SELECT delivery_id, event, status, attempts, max_attempts, d.created_at, last_attempt_at, next_attempt_at,
            response_status
     FROM deliveries d JOIN events USING (event_id) WHERE webhook_id = ${webhookId}
-    ORDER BY delivery_id DESC LIMIT ${limit} OFFSET ${(page - 1) * limit}`;
+    ORDER BY delivery_id DESC LIMIT ${listed} OFFSET ${Math.min(offset, DELIVERIES_LISTED_MAX)}`;
   const [count] = await sql<{ total: bigint }[]>`
-    SELECT count(*) AS total FROM deliveries WHERE webhook_id = ${webhookId}`;
+    SELECT count(*) AS total FROM (
+      SELECT 1 FROM deliveries WHERE webhook_id = ${webhookId} LIMIT ${DELIVERIES_LISTED_MAX}) AS counted`;
   return {
     deliveries: rows.map((row) => ({
       deliveryId: row.delivery_id,

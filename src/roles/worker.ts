@@ -21,6 +21,7 @@ import { Settlements } from '../settlement/settlements.js';
 import { Deliverer } from '../webhooks/deliverer.js';
 import { KeyExpiry } from '../webhooks/keyExpiry.js';
 import { largeWinEvents } from '../webhooks/largeWins.js';
+import { WebhookRetention } from '../webhooks/retention.js';
 import { Sender } from '../webhooks/sender.js';
 import { SunsetReminders } from '../webhooks/sunsetReminders.js';
 import { openMail } from './mail.js';
@@ -80,7 +81,12 @@ export async function startWorker(parts: RoleParts): Promise<void> {
     timeLimitMs: ATTEMPT_TIME_LIMIT_MS,
     now: world.now,
   });
-  const deliverer = new Deliverer(sql, sender, { retryDelaysMs: config.webhookRetryDelaysMs, events });
+  const deliverer = new Deliverer(sql, sender, {
+    retryDelaysMs: config.webhookRetryDelaysMs,
+    hostAttemptsMax: config.WEBHOOK_HOST_ATTEMPTS_MAX,
+    events,
+  });
+  const retention = new WebhookRetention(sql, config.WEBHOOK_RETENTION_DAYS, events);
   const keyExpiry = new KeyExpiry(sql, { everyMs: KEY_EXPIRY_EVERY_MS, now: world.now, events });
   const reminders = new SunsetReminders(sql, { everyMs: REMINDERS_EVERY_MS, now: world.now, events });
   const { mailer, overdueNotice } = openMail(parts, settlement);
@@ -94,7 +100,7 @@ export async function startWorker(parts: RoleParts): Promise<void> {
 
   // The blocks end first, then the ledger takes what is dealt, then the cells go to other workers.
   const writers = new ServiceGroup('cell writers', log, [ownership, flusher, keeper]);
-  const jobs = [cleanup, checkpoints, settlement, deliverer, keyExpiry, reminders, mailer, overdueNotice];
+  const jobs = [cleanup, checkpoints, settlement, deliverer, retention, keyExpiry, reminders, mailer, overdueNotice];
   const background = new ServiceGroup('background jobs', log, jobs, 'together');
   await services.add(new ServiceGroup('worker', log, [writers, background], 'together'));
 }

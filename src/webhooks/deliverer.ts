@@ -10,6 +10,9 @@
  * need one connection of the pool, however many are under way. Of each webhook only a few are, and each attempt has an end:
  * one that hangs takes nothing from the others. Those that are known to be slow have no more than half of the room together,
  * however many they are. A result is kept until it is written down.
+ *
+ * A host gets a bounded number of attempts in a minute, whoever's webhooks lead to it, and one that only fails gets a single
+ * attempt now and then until it answers (postgres/deliveries.ts): nobody can be flooded through this service.
  */
 import { setImmediate } from 'node:timers/promises';
 import type { EventEmitter } from '../events.js';
@@ -29,6 +32,8 @@ import type { Outcome, Sender, Sending } from './sender.js';
 export interface DelivererOptions {
   /** Waits after the first, second, … failed attempt. */
   readonly retryDelaysMs: readonly number[];
+  /** Attempts to one host in a minute, over all webhooks and workers. */
+  readonly hostAttemptsMax: number;
   readonly events: EventEmitter;
 }
 
@@ -182,7 +187,8 @@ export class Deliverer implements Service {
       busy.set(due.webhookId, (busy.get(due.webhookId) ?? 0) + 1);
       if (started < longAgo) slow.add(due.webhookId);
     }
-    const limits = { perWebhook: PER_WEBHOOK_MAX, leaseMs: LEASE_MS };
+    const perHost = this.#options.hostAttemptsMax;
+    const limits = { perWebhook: PER_WEBHOOK_MAX, perHost, leaseMs: LEASE_MS };
     const claimed = await claimDue(this.#sql, busy, { webhooks: slow, only: false }, { ...limits, room });
     let slowUnderWay = 0;
     for (const webhookId of slow) slowUnderWay += busy.get(webhookId) ?? 0;

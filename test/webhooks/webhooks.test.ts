@@ -540,8 +540,8 @@ describe('a receiver that hangs', () => {
     const [{ partnerId }, other] = await Promise.all([client.newPartner(), client.newPartner()]);
     await register(client, other.key, quick.url(), EVENTS);
     await books`
-      INSERT INTO webhooks (partner_id, url, events, secret)
-      SELECT ${partnerId}, ${slow.url()}, '{settlement.report_ready}', 'whsec_' FROM generate_series(1, 300)`;
+      INSERT INTO webhooks (partner_id, url, host, events, secret)
+      SELECT ${partnerId}, ${slow.url()}, 'localhost', '{settlement.report_ready}', 'whsec_' FROM generate_series(1, 300)`;
     await happen(partnerId);
     await until(() => slow.received.length === 300, 'an attempt of each is under way');
     const begun = slow.received.at(-1)!.atMs;

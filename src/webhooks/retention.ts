@@ -1,0 +1,31 @@
+/** Keeps the history of webhook deliveries as long as it is wanted, and no longer. */
+import type { EventEmitter } from '../events.js';
+import type { Sql } from '../postgres/client.js';
+import { removeEndedDeliveries } from '../postgres/webhookRetention.js';
+import { PeriodicService } from '../runtime/periodicService.js';
+
+const TURN_MS = 600_000;
+const FIRST_AFTER_MS = 5000;
+
+export class WebhookRetention extends PeriodicService {
+  readonly name = 'webhook retention';
+  readonly #sql: Sql;
+  readonly #days: number;
+  readonly #events: EventEmitter;
+
+  /** @param days how long deliveries and events are kept after they ended */
+  constructor(sql: Sql, days: number, events: EventEmitter) {
+    super({ everyMs: TURN_MS, firstAfterMs: FIRST_AFTER_MS });
+    this.#sql = sql;
+    this.#days = days;
+    this.#events = events;
+  }
+
+  protected async turn(): Promise<void> {
+    while (!this.isStopped && (await removeEndedDeliveries(this.#sql, this.#days)) > 0);
+  }
+
+  protected onTurnFailed(error: unknown): void {
+    this.#events.emit('TaskFailed', { task: 'webhook retention', error });
+  }
+}

@@ -1,0 +1,145 @@
+/** Nobody can be flooded through the service: attempts are bounded by host, and history has an end. */
+import { randomBytes } from 'node:crypto';
+import postgres from 'postgres';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { connectPostgres, type Sql } from '../../src/postgres/client.js';
+import { removeEndedDeliveries } from '../../src/postgres/webhookRetention.js';
+import { freshStores } from '../setup/freshStores.js';
+import { type Receiver, type Reply, register, startReceiver } from '../support/receiver.js';
+import { startService } from '../support/service.js';
+import type { TestStores } from '../support/stores.js';
+import { until } from '../support/wait.js';
+
+const PER_HOST = 5;
+/** Each is resolved to the receiver: a host of its own for the service. */
+const names = ['one.test', 'two.test', 'three.test', 'other.test'];
+
+let stores: TestStores;
+let service: Awaited<ReturnType<typeof startService>>;
+let sql: Sql;
+let books: postgres.Sql;
+
+beforeAll(async () => {
+  stores = await freshStores();
+  service = await startService(stores, {
+    WEBHOOK_HOST_ATTEMPTS_MAX: String(PER_HOST),
+    WEBHOOK_RETRY_DELAYS_MS: '3600000',
+  });
+  sql = connectPostgres(stores.databaseUrl, { max: 2, name: 'test', onError: () => {} });
+  books = postgres(stores.databaseUrl, { max: 2, onnotice: () => {} });
+});
+afterAll(async () => {
+  await service?.stop();
+  await Promise.all([sql?.end(), books?.end()]);
+  await stores?.drop();
+});
+
+async function receiver(reply?: Reply): Promise<Receiver> {
+  const started = await startReceiver(reply);
+  onTestFinished(() => started.close());
+  return started;
+}
+
+/** A webhook of a new partner that leads to the receiver, under the name of a host of its own. */
+async function webhookOf(
+  target: Receiver,
+  host: string,
+): Promise<{ id: number; partnerId: number; key: string }> {
+  const { partnerId, key } = await service.newPartner();
+  const { id } = await register(service, key, target.url());
+  await books`UPDATE webhooks SET host = ${host} WHERE webhook_id = ${id}`;
+  return { id, partnerId, key };
+}
+
+/** Records deliveries of an event, as what causes them does. */
+async function record(webhook: { id: number; partnerId: number }, count: number): Promise<void> {
+  const event = `evt_${Date.now().toString(16).padStart(12, '0')}${randomBytes(10).toString('hex')}`;
+  await books`INSERT INTO events VALUES (${event}, ${webhook.partnerId}, 'spin.large_win', '{}', now())`;
+  await books`
+    INSERT INTO deliveries (delivery_id, webhook_id, event_id, max_attempts)
+    SELECT 'dlv_' || ${event.slice(4, 24)}::text || lpad(to_hex(n), 12, '0'), ${webhook.id}, ${event}, 5
+    FROM generate_series(1, ${count}::int) n`;
+}
+
+test('attempts to a host in a minute are bounded, over all webhooks of all partners, and other hosts go on', async () => {
+  const flooded = await receiver();
+  const other = await receiver();
+  const webhooks = await Promise.all([1, 2, 3, 4].map(() => webhookOf(flooded, names[0]!)));
+  const next = await webhookOf(other, names[3]!);
+  const minuteOf = () => Math.floor(Date.now() / 60_000);
+  const first = minuteOf();
+  await Promise.all(webhooks.map((webhook) => record(webhook, 20)));
+  await until(() => flooded.received.length >= PER_HOST, 'the bound is reached');
+  // Whatever is recorded later for another host comes while the first one waits.
+  for (let n = 1; n <= PER_HOST; n++) {
+    await record(next, 1);
+    await until(() => other.received.length === n, 'the other host is told');
+  }
+  expect(flooded.received.length).toBeLessThanOrEqual(PER_HOST * (minuteOf() - first + 1));
+  await books`UPDATE webhook_hosts SET minute = minute - 1, attempts = 0 WHERE host = ${names[0]!}`;
+  await until(() => flooded.received.length > PER_HOST, 'the next minute has attempts of its own');
+});
+
+test('a host that only fails gets one attempt at a time, and all of them once it answers', async () => {
+  let status = 500;
+  const failing = await receiver((_request, response) => void response.writeHead(status).end());
+  const webhook = await webhookOf(failing, names[1]!);
+  await books`INSERT INTO webhook_hosts (host, minute, attempts, failures) VALUES (${names[1]!}, 0, 0, 50)`;
+  await record(webhook, 4);
+  const rests = async () =>
+    (
+      await books`SELECT 1 FROM webhook_hosts WHERE host = ${names[1]!} AND not_before > now() AND failures > 50`
+    ).length;
+  await until(async () => (await rests()) === 1, 'the host rests');
+  expect(failing.received).toHaveLength(1);
+  status = 204;
+  await books`UPDATE webhook_hosts SET not_before = now() WHERE host = ${names[1]!}`;
+  // The one that failed waits for its own retry.
+  await until(() => failing.received.length === 4, 'the others are delivered');
+  expect(await books`SELECT failures FROM webhook_hosts WHERE host = ${names[1]!}`).toMatchObject([
+    { failures: 0 },
+  ]);
+});
+
+test('deliveries and events are removed so many days after they ended, and no earlier', async () => {
+  const target = await receiver();
+  const webhook = await webhookOf(target, names[2]!);
+  await record(webhook, 2);
+  await until(() => target.received.length === 2, 'both are delivered');
+  const left = async () =>
+    Number(
+      (
+        await books`SELECT count(*) FROM deliveries WHERE webhook_id = ${webhook.id} AND status = 'delivered'`
+      )[0]!.count,
+    );
+  await until(async () => (await left()) === 2, 'both results are written down');
+  await removeEndedDeliveries(sql, 30);
+  expect(await left()).toBe(2);
+  const [old] = await books`
+    UPDATE deliveries SET last_attempt_at = now() - interval '31 days' WHERE webhook_id = ${webhook.id}
+    RETURNING event_id`;
+  const oldId = `evt_000000000000${'0'.repeat(20)}`;
+  await books`INSERT INTO events VALUES (${oldId}, ${webhook.partnerId}, 'spin.large_win', '{}', now())`;
+  expect(await removeEndedDeliveries(sql, 30)).toBeGreaterThanOrEqual(3);
+  expect(await left()).toBe(0);
+  expect(await books`SELECT 1 FROM events WHERE event_id = ${oldId}`).toHaveLength(0);
+  // Its id is of today.
+  expect(await books`SELECT 1 FROM events WHERE event_id = ${old!.event_id as string}`).toHaveLength(1);
+});
+
+test('a list of deliveries reaches back over the newest 10,000, and counts no further', async () => {
+  const target = await receiver();
+  const webhook = await webhookOf(target, names[2]!);
+  await books`UPDATE webhooks SET deleted_at = now() WHERE webhook_id = ${webhook.id}`;
+  await record(webhook, 10_050);
+  await books`UPDATE webhooks SET deleted_at = NULL, events = '{}' WHERE webhook_id = ${webhook.id}`;
+  await books`UPDATE deliveries SET status = 'failed', next_attempt_at = NULL WHERE webhook_id = ${webhook.id} AND status = 'pending'`;
+  const page = (n: number) =>
+    service.partner<{ deliveries: unknown[]; total: number }>(
+      'GET',
+      `/webhooks/${webhook.id}/deliveries?page=${n}&limit=100`,
+      webhook.key,
+    );
+  expect((await page(100)).body).toMatchObject({ total: 10_000, deliveries: { length: 100 } });
+  expect((await page(101)).body).toMatchObject({ total: 10_000, deliveries: { length: 0 } });
+});
