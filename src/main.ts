@@ -18,6 +18,7 @@ import { installFixed, operatorKeyOf } from './program/installed.js';
 import { untilServed } from './program/playable.js';
 import { runProgram } from './program/program.js';
 import type { Running } from './program/running.js';
+import { missing } from './readiness.js';
 import { RedisNodes } from './redis/nodes.js';
 import { Scripts } from './redis/scripts.js';
 import type { RoleParts, World } from './roles/parts.js';
@@ -88,7 +89,11 @@ async function startAll(
     await untilServed(nodes, catalog);
   }
   registerPoolMetrics(metrics, pools);
-  const metricsServer = new MetricsServer(metrics, config.HOST, config.METRICS_PORT);
+  const volatile = (): string[] =>
+    config.allowVolatileRedis ? [] : nodes.all.flatMap(({ durability }) => durability.volatile);
+  const metricsServer = new MetricsServer(metrics, config.HOST, config.METRICS_PORT, () =>
+    missing(nodes, store, catalog, volatile()),
+  );
   await services.add(metricsServer).catch((error: Error) => {
     throw new SetupError(error.message);
   });

@@ -158,9 +158,9 @@ export class Access {
     );
   }
 
-  /** Where the store can't tell: the limit, by this process's clock. */
+  /** Where the store can't tell: nothing is promised of the limit, by this process's clock. */
   #ownWindow(): Window {
-    return { policy: 'auth', limit: this.#failureLimit, remaining: this.#failureLimit, nowMs: Date.now() };
+    return { policy: 'auth', limit: this.#failureLimit, remaining: 0, nowMs: Date.now() };
   }
 }
 

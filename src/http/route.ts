@@ -87,6 +87,8 @@ export const BODY_LIMIT = 65_536;
 export interface RouteServices {
   submit(command: SpinCommand): void;
   onFault(exchange: Exchange, route: Route, error: unknown): void;
+  /** The error says that a store does not answer, and nothing of this program. */
+  isStoreAway(error: unknown): boolean;
 }
 
 /** Makes the function that serves a route. */
@@ -111,7 +113,8 @@ export function serve(route: Route, access: Access, replies: Replies, services: 
         return;
       }
       services.onFault(exchange, route, error);
-      replies.error(exchange, route.failure, window);
+      const isAway = route.failure === ERRORS.internal && services.isStoreAway(error);
+      replies.error(exchange, isAway ? ERRORS.unavailable : route.failure, window);
     }
   };
 

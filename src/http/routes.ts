@@ -52,6 +52,7 @@ export interface Services
   missing(): Promise<string[]>;
   /** @param entry what is answered */
   onFault(exchange: Exchange, operation: string, error: unknown, entry: ErrorEntry): void;
+  isStoreAway(error: unknown): boolean;
 }
 
 const spinRoute: Route = {
@@ -136,6 +137,7 @@ export function serverRoutes(
   const spin = new SpinEndpoint(access, replies, services);
   const routeServices = {
     submit: (job: SpinCommand) => services.submit(job),
+    isStoreAway: services.isStoreAway,
     onFault: (exchange: Exchange, route: Route, error: unknown) =>
       services.onFault(exchange, route.operationId, error, route.failure),
   };

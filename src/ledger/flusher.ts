@@ -78,6 +78,13 @@ interface NodeLoop {
   wasEmpty: boolean;
 }
 
+/** The outbox that was read is not that of the lease's epoch: Redis holds something else by now. Nothing was written. */
+class EpochChangedError extends Error {
+  constructor(cell: number) {
+    super(`Cell ${cell} of Redis is not at the epoch of its lease: its outbox is not booked`);
+  }
+}
+
 export class Flusher implements Service {
   readonly name = 'flusher';
   readonly stopTimeoutMs = STOP_TIMEOUT_MS;
@@ -216,6 +223,7 @@ export class Flusher implements Service {
         records.add(batch.records);
         taken++;
       }
+      if (!(await owned.store.isOpen(lease.token))) throw new EpochChangedError(lease.cell);
       const { entries, oldestId, newestId, oldestMs } = records;
       const newest = batches[taken - 1]!;
       const totals = records.totals();
@@ -301,6 +309,11 @@ export class Flusher implements Service {
       const reason = error instanceof Error ? error.message : String(error);
       this.#options.events.emit('CellHalted', { cell, reason });
       await haltCell(this.#sql, cell, reason).catch((again: unknown) => this.#tell(again, cell));
+      return;
+    }
+    if (error instanceof EpochChangedError) {
+      this.#tell(error, cell);
+      this.#giveUp(owned);
       return;
     }
     if (error instanceof FencedError) {

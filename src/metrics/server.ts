@@ -1,4 +1,4 @@
-/** Serves GET /metrics and GET /healthz to the monitoring, on a port of its own. */
+/** Serves GET /metrics, /healthz and /readyz to the monitoring, on a port of its own. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { HEALTHY, type Health, type Service } from '../runtime/service.js';
@@ -10,14 +10,28 @@ export class MetricsServer implements Service {
   readonly #port: number;
   readonly #server;
 
-  /** @param port 0: any that is free. */
-  constructor(metrics: Metrics, host: string, port: number) {
+  /**
+   * @param port 0: any that is free.
+   * @param missing what is missing before this process can do its work
+   */
+  constructor(metrics: Metrics, host: string, port: number, missing: () => Promise<string[]>) {
     this.#host = host;
     this.#port = port;
     this.#server = createServer((request, response) => {
       // Of a process without an API, too: that it lives.
       if (request.url === '/healthz') {
         response.end();
+        return;
+      }
+      if (request.url === '/readyz') {
+        missing().then(
+          (lines) => {
+            const isReady = lines.length === 0;
+            const body = JSON.stringify({ status: isReady ? 'ready' : 'not ready', missing: lines });
+            response.writeHead(isReady ? 200 : 503, { 'Content-Type': 'application/json' }).end(body);
+          },
+          (error: unknown) => response.writeHead(500).end(String(error)),
+        );
         return;
       }
       if (request.url !== '/metrics') {

@@ -91,16 +91,17 @@ export class FencedError extends Error {}
 
 /**
  * Takes the cell's row for this transaction and moves its cursor over entries, of which `first` is the oldest.
- * @throws FencedError where another owner came, or the cursor is not where it was believed to be.
+ * @throws FencedError where another owner came, another epoch began, or the cursor is not where it was believed to be.
  */
 export async function moveCursor(
   tx: Transaction,
-  lease: { cell: number; fence: bigint },
+  lease: { cell: number; fence: bigint; epoch: bigint },
   { from, first, to }: CursorMove,
 ): Promise<void> {
   const rows = await tx`
     UPDATE cells SET cursor_id = ${to}, unchecked_from = coalesce(unchecked_from, ${first}::bigint)
-    WHERE cell = ${lease.cell} AND fence = ${lease.fence} AND cursor_id = ${from} RETURNING cell`;
+    WHERE cell = ${lease.cell} AND fence = ${lease.fence} AND epoch = ${lease.epoch} AND cursor_id = ${from}
+    RETURNING cell`;
   if (rows.length !== 1)
     throw new FencedError(`Cell ${lease.cell} is no longer written by fence ${lease.fence}`);
 }

@@ -212,6 +212,19 @@ export function isUniqueViolation(error: unknown): boolean {
   return error instanceof DatabaseError && error.code === UNIQUE_VIOLATION;
 }
 
+/** Of the driver and of sockets: what says that the server does not answer. */
+const AWAY =
+  /Connection terminated|timeout exceeded|Query read timeout|COPY was not answered|ECONN|ETIMEDOUT|EPIPE|EHOSTUNREACH|ENOTFOUND/;
+/** SQLSTATE: connection exceptions, insufficient resources, a server that stops or starts, a statement that took too long. */
+const AWAY_STATE = /^(08|53|57)/;
+
+/** Postgres does not answer now, whatever is asked. */
+export function isPostgresAway(error: unknown): boolean {
+  if (error instanceof DatabaseError) return AWAY_STATE.test(error.code ?? '');
+  const { code, message } = error as { code?: unknown; message?: unknown };
+  return AWAY.test(`${code} ${message}`);
+}
+
 /** SQLSTATE classes 22 (data exception) and 23 (integrity constraint violation). */
 const DATA_FAULT = /^2[23]/;
 

@@ -31,6 +31,8 @@ export interface DueDelivery {
 const FAILURES_MAX = 50;
 /** … after rests that double up to this, seconds. */
 const HOST_REST_MAX_SECONDS = 60;
+/** Until the result of that attempt is known, or its worker is gone, nothing else is sent there, seconds. */
+const HOST_ATTEMPT_SECONDS = 20;
 
 /**
  * Leases deliveries that are due: of each webhook as many as it may still have under way here, the oldest first; the first

@@ -65,7 +65,7 @@ export class ProgressError extends Error {}
  */
 export async function bookEntries(
   sql: Sql,
-  lease: { cell: number; fence: bigint },
+  lease: { cell: number; fence: bigint; epoch: bigint },
   cursor: CursorMove,
   entries: Buffer,
   totals: FlushTotals,

@@ -37,6 +37,14 @@ const REFUSED =
 /** What the client library says of a call that it did not write. */
 const NOT_SENT = /^Stream isn't writeable/;
 
+/** Of the client library and of sockets: what says that the server does not answer. */
+const AWAY =
+  /^(Stream isn't writeable|Connection is closed|Command timed out)|max retries per request|ECONN|ETIMEDOUT|EPIPE/;
+
+/** Redis does not answer now, or takes nothing, whatever is asked. */
+export const isRedisAway = (error: unknown): boolean =>
+  error instanceof NotSentError || error instanceof RefusedError || AWAY.test(messageOf(error));
+
 export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 /** The error above that an error reply, or the client library, stands for; any other error as it is, with the place in lua/. */

@@ -15,8 +15,10 @@ import { HttpServer } from '../http/server.js';
 import { ofVersion } from '../http/versionedRoutes.js';
 import { lineOf } from '../log.js';
 import { registerFrontEndMetrics } from '../metrics/frontEndMetrics.js';
+import { isPostgresAway } from '../postgres/client.js';
 import { missing, sharedLook } from '../readiness.js';
 import { DurabilityWatch } from '../redis/durability.js';
+import { isRedisAway } from '../redis/scriptErrors.js';
 import { Settlements } from '../settlement/settlements.js';
 import { judgeRegistration } from '../webhooks/destination.js';
 import { openDealing } from './dealing.js';
@@ -74,6 +76,7 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
     }),
     onDealt: (game, payoutMicros) => metrics.dealt(game.wagerMicros, payoutMicros),
     onFault: requestLog.failed,
+    isStoreAway: (error) => isPostgresAway(error) || isRedisAway(error),
     missing: sharedLook(() => missing(nodes, store, catalog, config.allowVolatileRedis ? [] : volatile())),
   };
   const tag = installationTag(installed.datasetId);

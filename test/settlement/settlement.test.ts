@@ -272,7 +272,7 @@ describe('the states', () => {
     expect(new Date(acknowledgedAt as string).toISOString()).toBe(acknowledgedAt);
     expect(hashOf(body)).toBe(made.integrityHash);
     expect(await acknowledge(partner, date)).toMatchObject(failed(409, 'KS-4302'));
-    expect(await dispute(partner, date)).toMatchObject(failed(409, 'KS-4304'));
+    expect(await dispute(partner, date)).toMatchObject(failed(409, 'KS-4302'));
     expect(await make(partner, date)).toMatchObject(failed(409, 'KS-4304'));
     expect((await read(partner, date)).body).toEqual(body);
     for (const change of [
@@ -302,7 +302,7 @@ describe('the states', () => {
       disputedAt: expect.any(String),
     });
     expect(await dispute(partner, date)).toMatchObject(failed(409, 'KS-4303'));
-    expect(await acknowledge(partner, date)).toMatchObject(failed(409, 'KS-4304'));
+    expect(await acknowledge(partner, date)).toMatchObject(failed(409, 'KS-4303'));
     const second = await make(partner, date);
     expect(second).toMatchObject({ status: 201, body: { reportStatus: 'GENERATED', revision: 2 } });
     expect(second.body.integrityHash).toBe(hashOf(second.body));

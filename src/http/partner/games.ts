@@ -18,6 +18,7 @@ import {
 import type { GameRow } from '../../postgres/games.js';
 import type { Store } from '../../postgres/store.js';
 import type { RedisNodes } from '../../redis/nodes.js';
+import { check } from '../body.js';
 import { learn, pathId, type Route } from '../route.js';
 
 const WAGER_FIELDS = ['minWagerUsd', 'maxWagerUsd', 'wagerIncrementUsd'] as const;
@@ -98,6 +99,7 @@ export const gameRoutes = (services: GameServices): Route[] => [
     summary: 'Register a slot game on an active PAR sheet',
     scope: 'partner',
     body: GameBody,
+    ownCheck: true,
     status: 201,
     response: GameResponse,
     errors: [
@@ -110,9 +112,12 @@ export const gameRoutes = (services: GameServices): Route[] => [
     ],
     failure: ERRORS.gameRegistrationFailed,
     async handle({ partner, body }) {
-      const wanted = body as unknown as GameBody;
-      if (wanted.gameType !== undefined && !isRegisteredByPartner(wanted.gameType))
+      const { gameType, ...rest } = body;
+      check(GameBody, rest);
+      // Of whatever type it is, what is not the name of such a kind is not supported.
+      if (gameType !== undefined && (typeof gameType !== 'string' || !isRegisteredByPartner(gameType)))
         throw new ApiError(ERRORS.gameTypeUnsupported);
+      const wanted = rest as unknown as GameBody;
       const sheet =
         wanted.parSheetId > ID_MAX ? undefined : await services.store.findParSheet(wanted.parSheetId);
       if (sheet === undefined || sheet.partnerId !== partner.partnerId)

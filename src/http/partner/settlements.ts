@@ -36,18 +36,23 @@ function dateOf({ params }: RouteRequest): string {
   return date;
 }
 
+const JUDGING_ERRORS = [
+  ERRORS.invalidDate,
+  ERRORS.reportNotFound,
+  ERRORS.reportAcknowledged,
+  ERRORS.reportDisputed,
+  ERRORS.reportStatus,
+];
+
 export const settlementRoutes = ({ store, settlements }: SettlementServices): Route[] => {
-  /**
-   * A report may be judged once. To do again what was done has a code of its own (KS-4302, KS-4303), so that a client that
-   * repeats a request knows that it was heard; to do the other thing is refused for the status (KS-4304).
-   */
+  /** A report may be judged once: the code says what it is (KS-4302 acknowledged, KS-4303 disputed). */
   const judge = async (request: RouteRequest, judgement: Judgement) => {
     const { partner, query } = request;
     const about = { partnerId: partner.partnerId, date: dateOf(request), revision: query.revision };
     const judged = await store.judgeReport(about, `partner:${partner.partnerId}`, judgement);
     if (typeof judged === 'object') return reportOf(judged);
     if (judged === 'missing') throw new ApiError(ERRORS.reportNotFound);
-    if (judged === 'superseded' || judged !== judgement.status) throw new ApiError(ERRORS.reportStatus);
+    if (judged === 'superseded') throw new ApiError(ERRORS.reportStatus);
     throw new ApiError(judged === 'ACKNOWLEDGED' ? ERRORS.reportAcknowledged : ERRORS.reportDisputed);
   };
   return [
@@ -105,7 +110,7 @@ export const settlementRoutes = ({ store, settlements }: SettlementServices): Ro
       status: 200,
       response: SettlementReport,
       hasSums: true,
-      errors: [ERRORS.invalidDate, ERRORS.reportNotFound, ERRORS.reportAcknowledged, ERRORS.reportStatus],
+      errors: JUDGING_ERRORS,
       failure: ERRORS.internal,
       handle: (request) => judge(request, { status: 'ACKNOWLEDGED' }),
     },
@@ -122,7 +127,7 @@ export const settlementRoutes = ({ store, settlements }: SettlementServices): Ro
       status: 200,
       response: SettlementReport,
       hasSums: true,
-      errors: [ERRORS.invalidDate, ERRORS.reportNotFound, ERRORS.reportDisputed, ERRORS.reportStatus],
+      errors: JUDGING_ERRORS,
       failure: ERRORS.internal,
       handle: (request) =>
         judge(request, { status: 'DISPUTED', reason: (request.body as DisputeBody).reason }),

@@ -75,17 +75,26 @@ export class SpinEndpoint {
       }
       this.#services.refresh().then(
         () => this.#spin(exchange, partner, read, this.#services.game(gameId)),
-        // Whether there is such a game can't be told now.
-        () => this.#replies.error(exchange, ERRORS.unavailable, ownWindow(partner, true)),
+        // Whether there is such a game can't be told now. The window and a bound requestId come first all the same.
+        () => this.#spin(exchange, partner, read, undefined, ERRORS.unavailable),
       );
     });
   };
 
-  #spin(exchange: Exchange, partner: Partner, { body, text }: ReadBody, found: Game | undefined): void {
+  /** @param ifUnknown the answer where the game is not known and the requestId binds nothing */
+  #spin(
+    exchange: Exchange,
+    partner: Partner,
+    { body, text }: ReadBody,
+    found: Game | undefined,
+    ifUnknown: ErrorEntry = ERRORS.gameNotRegistered,
+  ): void {
     const game = found !== undefined && found.partnerId === partner.partnerId ? found : undefined;
-    const isWager = game !== undefined && isExactly(game.wagerMicros, body.wagerUsd, text);
+    // A game that can't be looked up now may be the one that the requestId is bound to.
+    const isUnsure = ifUnknown === ERRORS.unavailable;
+    const isWager = game === undefined ? isUnsure : isExactly(game.wagerMicros, body.wagerUsd, text);
     let denial: ErrorEntry | undefined;
-    if (game === undefined) denial = ERRORS.gameNotRegistered;
+    if (game === undefined) denial = ifUnknown;
     else if (game.status === 'CLOSED') denial = ERRORS.raffleClosed;
     else if (game.status === 'SUSPENDED') denial = ERRORS.gameNotActive;
     else if (!isWager) denial = ERRORS.wagerMismatch;
@@ -298,7 +307,9 @@ class DealCommand implements SpinCommand {
         this.#services.onDealt(this.game!, this.#answer(result, window, ''));
         return;
       case SPIN_STATUS.replay:
-        this.#answer(result, window, REPLAYED);
+        // What the outcome looks like is not known here while the game can't be looked up.
+        if (this.game === undefined) this.#replies.error(this.#exchange, ERRORS.unavailable, window);
+        else this.#answer(result, window, REPLAYED);
         return;
       case SPIN_STATUS.raffleClosed:
         // Terminal, so not said while the last tickets could still come back: what is not booked a rebuild sells again.
@@ -362,8 +373,8 @@ function windowOf(partner: Partner, isSpin: boolean, result: SpinResult): Window
   };
 }
 
-/** What can be said of a window while the store that counts is away. */
+/** What can be said of a window while the store that counts is away: nothing that is sent now is taken. */
 function ownWindow(partner: Partner, isSpin: boolean): Window {
   const limit = isSpin ? partner.spinRateLimit : partner.apiRateLimit;
-  return { policy: isSpin ? 'spin' : 'api', limit, remaining: limit, nowMs: Date.now() };
+  return { policy: isSpin ? 'spin' : 'api', limit, remaining: 0, nowMs: Date.now() };
 }

@@ -1,0 +1,83 @@
+/** What is answered while a store is away: what is known, KS-5002 with a time to come back, and no promise. */
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { OPERATOR_KEY, type TestPartner } from '../support/client.js';
+import { startService } from '../support/service.js';
+import { parSheet } from '../support/sheets.js';
+import { type OwnStores, ownStores } from '../support/stores.js';
+import { until } from '../support/wait.js';
+
+let stores: OwnStores;
+let service: Awaited<ReturnType<typeof startService>>;
+let partner: TestPartner;
+let gameId: number;
+
+beforeEach(async () => {
+  stores = await ownStores();
+  service = await startService(stores, { SPIN_DEADLINE_MS: '500' });
+  partner = await service.newPartner();
+  gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
+}, 60_000);
+afterEach(async () => {
+  await service?.stop();
+  await stores?.drop();
+}, 60_000);
+
+const spin = (game: number, requestId: string) =>
+  service.spin(partner.key, { gameId: game, playerId: 'p', wagerUsd: 0.25, requestId });
+
+test('without Postgres a bound requestId comes before an unknown game, and nothing is KS-5001', async () => {
+  const first = await spin(gameId, 'bound');
+  expect(first.status).toBe(200);
+  await stores.postgres.stop();
+  const replay = await spin(gameId, 'bound');
+  expect(replay).toMatchObject({ status: 200, text: first.text });
+  expect(await spin(999_999, 'bound')).toMatchObject({ status: 409, body: { errorCode: 'KS-4111' } });
+  const unknown = await spin(999_999, 'free');
+  expect(unknown).toMatchObject({ status: 503, body: { errorCode: 'KS-5002' } });
+  expect(unknown.headers.get('retry-after')).toBeTruthy();
+  for (const path of ['/par-sheets', '/games', '/webhooks', '/settlements']) {
+    const answer = await service.partner('GET', path, partner.key);
+    expect(answer, path).toMatchObject({ status: 503, body: { errorCode: 'KS-5002' } });
+    expect(answer.headers.get('retry-after'), path).toBeTruthy();
+  }
+  const operator = await service.request('GET', '/api/operator/v1/audit-log', { key: OPERATOR_KEY });
+  expect(operator).toMatchObject({ status: 503, body: { errorCode: 'KS-5002' } });
+  await stores.postgres.start();
+}, 120_000);
+
+test('without Redis the window headers promise nothing', async () => {
+  await stores.redis.stop();
+  const answer = await spin(gameId, 'r');
+  expect(answer.status).toBe(503);
+  expect(Number(answer.headers.get('x-ratelimit-limit'))).toBeGreaterThan(0);
+  expect(answer.headers.get('x-ratelimit-remaining')).toBe('0');
+  await stores.redis.start();
+}, 120_000);
+
+test('a worker says on its metrics port whether it is ready, and what is missing', async () => {
+  const worker = await startService(stores, { ROLES: 'worker' });
+  const ready = () => fetch(`http://127.0.0.1:${worker.running.metricsPort}/readyz`);
+  try {
+    await until(async () => (await ready()).status === 200, 'the worker is ready');
+    await stores.postgres.stop();
+    await until(async () => (await ready()).status === 503, 'the worker is not ready');
+    expect(await (await ready()).text()).toContain('Postgres does not answer');
+    await stores.postgres.start();
+  } finally {
+    await worker.stop();
+  }
+}, 120_000);
+
+test('a gameType of any wrong type is KS-4216', async () => {
+  const parSheetId = await service.api.addSheet(partner.key, parSheet('classic-3-reel'));
+  for (const gameType of [1, null, {}, ['slot'], true, 'raffle', '']) {
+    const body = { parSheetId, displayName: 'g', configName: 'G', gameType };
+    expect(
+      await service.partner('POST', '/games', partner.key, body),
+      JSON.stringify(gameType),
+    ).toMatchObject({
+      status: 400,
+      body: { errorCode: 'KS-4216' },
+    });
+  }
+});
