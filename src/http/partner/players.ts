@@ -66,7 +66,7 @@ const playerResponse = (playerIdKey: Buffer, partner: Partner, playerId: string,
   userId: userIdOf(playerIdKey, partner.partnerId, playerId),
   playerId,
   createdAt: new Date(player.createdAtMs).toISOString(),
-  balanceUsd: Number(microsToUsdText(player.balanceMicros)),
+  balanceUsd: jsonUsd(BigInt(player.balanceMicros)),
   status: player.status,
 });
 
