@@ -8,6 +8,7 @@
  *
  * Memory: about 100 bytes for each player, 60 for each requestId of the last two idempotency periods.
  */
+import { auditChain } from '../postgres/auditChain.js';
 import { type AuditReads, openAuditReads, STRAY } from '../postgres/auditReads.js';
 import { sheetsOf } from '../postgres/catalog.js';
 import type { Sql } from '../postgres/client.js';
@@ -116,6 +117,10 @@ async function run(
     return { facts, pass };
   });
 
+  const chain = await guarded('Postgres', { chain: () => auditChain(sql) }).chain();
+  for (const { auditId, problem } of chain.faults) findings.found('audit-log', problem, { auditId });
+  findings.looked('audit-log', 'entries', chain.entries);
+
   const stores: StoresAudit = { facts, findings, postgres, redis, onProgress };
   const seen = new SeenStatuses();
   await auditPlayers(stores, pass.players, seen);
@@ -128,7 +133,9 @@ async function run(
 }
 
 /** The same functions, whose failures say which store it was. */
-function guarded<T extends AuditReads | PlayerStatusReads | RedisAuditReads>(store: string, reads: T): T {
+function guarded<
+  T extends AuditReads | PlayerStatusReads | RedisAuditReads | { chain: () => ReturnType<typeof auditChain> },
+>(store: string, reads: T): T {
   const failed = (error: unknown): never => {
     // A defect of the audit's own is not the store's.
     const isOurs =

@@ -9,6 +9,7 @@ export const CHECKS = {
   'double-entry': 'postings sum to zero; totals by day and of all balances are those of the ledger',
   requests: 'every requestId stands for one entry, and binds to it; those of tickets are noted for ever',
   statuses: 'players are blocked in Redis as they are on record',
+  'audit-log': 'every entry of the audit log has the hash of itself and the one before',
   cursors: 'cursors, outboxes and epochs fit the ledger; no cell is halted',
 } as const;
 export type CheckName = keyof typeof CHECKS;
