@@ -82,6 +82,9 @@ export interface Route {
   readonly handle?: (request: RouteRequest) => Promise<unknown> | unknown;
 }
 
+/** The response of a route whose result has sums: {@link Route.hasSums}. */
+export const summed = (response: TSchema) => ({ response, hasSums: true }) as const;
+
 export const BODY_LIMIT = 65_536;
 
 export interface RouteServices {

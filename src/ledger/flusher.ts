@@ -13,12 +13,12 @@
 import { firstIdAt } from '../domain/entryId.js';
 import { ENTRY_KINDS } from '../domain/ledgerEntry.js';
 import type { NewEvent } from '../domain/webhook.js';
-import type { EventEmitter } from '../events.js';
+import type { Consumption, EventEmitter } from '../events.js';
 import type { OnFailpoint } from '../failpoints.js';
 import type { BookedAdjustment } from '../postgres/adjustments.js';
 import { type CellLease, FencedError, haltCell } from '../postgres/cells.js';
 import { isDataFault, isUniqueViolation, type Sql } from '../postgres/client.js';
-import { bookEntries, ensurePartition, ProgressError } from '../postgres/ledger.js';
+import { bookEntries, ensurePartition, type FlushTotals, ProgressError } from '../postgres/ledger.js';
 import type { Ticket } from '../postgres/raffles.js';
 import type { CellStore } from '../redis/cellStore.js';
 import type { RedisNodes } from '../redis/nodes.js';
@@ -265,14 +265,7 @@ export class Flusher implements Service {
         seconds: (performance.now() - started) / 1000,
         lagSeconds: Math.max(0, Date.now() - oldestMs) / 1000,
       });
-      events.emit('OutcomesConsumed', {
-        cell: lease.cell,
-        games: totals.progress.map((game) => ({
-          gameId: game.gameId,
-          nextIndex: game.toIndex,
-          count: game.toIndex - game.fromIndex,
-        })),
-      });
+      events.emit('OutcomesConsumed', { cell: lease.cell, games: totals.progress.map(consumptionOf) });
       await this.#settle(owned);
       return taken === batches.length;
     } catch (error) {
@@ -372,6 +365,12 @@ export class Flusher implements Service {
     }
   }
 }
+
+const consumptionOf = ({ gameId, fromIndex, toIndex }: FlushTotals['progress'][number]): Consumption => ({
+  gameId,
+  nextIndex: toIndex,
+  count: toIndex - fromIndex,
+});
 
 /** The tickets of raffles among stream entries, as far as they have a requestId. */
 function ticketsOf(batches: readonly OutboxBatch[], raffles: ReadonlySet<number>): Ticket[] {

@@ -45,12 +45,7 @@ export async function claimDue(
   sql: Sql,
   underWay: ReadonlyMap<number, number>,
   of: { readonly webhooks: Iterable<number>; readonly only: boolean },
-  {
-    perWebhook,
-    perHost,
-    room,
-    leaseMs,
-  }: { perWebhook: number; perHost: number; room: number; leaseMs: number },
+  limits: { perWebhook: number; perHost: number; room: number; leaseMs: number },
 ): Promise<DueDelivery[]> {
   const rows = await sql<
     {
@@ -78,9 +73,9 @@ export async function claimDue(
         coalesce(busy.under_way, 0) + row_number() OVER (PARTITION BY w.webhook_id ORDER BY d.next_attempt_at) AS place,
         row_number() OVER (PARTITION BY w.host, w.partner_id ORDER BY d.next_attempt_at) AS place_of_partner,
         CASE WHEN h.failures >= ${FAILURES_MAX} THEN 1
-             ELSE ${Math.ceil(perHost / 2)} - CASE WHEN h.minute = this_minute THEN h.attempts ELSE 0 END
+             ELSE ${Math.ceil(limits.perHost / 2)} - CASE WHEN h.minute = this_minute THEN h.attempts ELSE 0 END
         END AS room_of_partner,
-        ${perHost} - coalesce(used.attempts, 0) AS room_of_host
+        ${limits.perHost} - coalesce(used.attempts, 0) AS room_of_host
       FROM webhooks w CROSS JOIN minutes LEFT JOIN webhook_hosts h USING (host, partner_id)
       LEFT JOIN used USING (host)
       LEFT JOIN unnest(${arrayOf([...underWay.keys()])}::int[], ${arrayOf([...underWay.values()])}::int[])
@@ -88,7 +83,7 @@ export async function claimDue(
       CROSS JOIN LATERAL (
         SELECT delivery_id, next_attempt_at FROM deliveries
         WHERE webhook_id = w.webhook_id AND status = 'pending' AND next_attempt_at <= now() AND leased_until < now()
-        ORDER BY next_attempt_at LIMIT greatest(0, ${perWebhook} - coalesce(busy.under_way, 0)) FOR UPDATE SKIP LOCKED
+        ORDER BY next_attempt_at LIMIT greatest(0, ${limits.perWebhook} - coalesce(busy.under_way, 0)) FOR UPDATE SKIP LOCKED
       ) d
       WHERE w.deleted_at IS NULL AND w.is_active AND (w.webhook_id = ANY(${arrayOf([...of.webhooks])}::int[])) = ${of.only}
         AND coalesce(h.not_before <= now(), true)
@@ -98,7 +93,7 @@ export async function claimDue(
       FROM waiting WHERE place_of_partner <= room_of_partner
     ),
     due AS (
-      SELECT * FROM allowed WHERE place_of_host <= room_of_host ORDER BY place, next_attempt_at LIMIT ${room}
+      SELECT * FROM allowed WHERE place_of_host <= room_of_host ORDER BY place, next_attempt_at LIMIT ${limits.room}
     ),
     counted AS (
       INSERT INTO webhook_hosts AS h (host, partner_id, minute, attempts)
@@ -109,7 +104,7 @@ export async function claimDue(
         not_before = CASE WHEN h.failures >= ${FAILURES_MAX} THEN now() + make_interval(secs => ${HOST_ATTEMPT_SECONDS})
           ELSE h.not_before END
     )
-    UPDATE deliveries d SET leased_until = now() + ${leaseMs} * interval '1 millisecond'
+    UPDATE deliveries d SET leased_until = now() + ${limits.leaseMs} * interval '1 millisecond'
     FROM due JOIN partners USING (partner_id), events e
     WHERE d.delivery_id = due.delivery_id AND e.event_id = d.event_id
     RETURNING d.delivery_id, d.webhook_id, d.event_id, e.event, e.body, due.url, due.secret, due.previous_secret,

@@ -26,6 +26,8 @@ interface Adjusted extends Record<string, unknown> {
   adjustmentId: string;
 }
 
+const adjustedOf = async (id: number) =>
+  (await sql`SELECT adjustments, amount_micros::bigint FROM adjustment_days WHERE partner_id = ${id}`)[0];
 const WAGER = 0.25;
 let stores: Pick<TestStores, 'redisUrl' | 'databaseUrl' | 'drop'>;
 let sql: postgres.Sql<{ bigint: bigint }>;
@@ -127,10 +129,7 @@ describe('an adjustment', () => {
       { ...rest, kind: 3, credit_micros: 2_000_001n, balance_micros: 12_000_001n, request_id: 'up' },
       { ...rest, kind: 3, credit_micros: -12_500_000n, balance_micros: -499_999n, request_id: 'down' },
     ]);
-    expect([
-      ...(await sql`
-      SELECT adjustments, amount_micros::bigint FROM adjustment_days WHERE partner_id = ${partnerId}`),
-    ]).toMatchObject([{ adjustments: 2n, amount_micros: -10_499_999n }]);
+    expect(await adjustedOf(partnerId)).toMatchObject({ adjustments: 2n, amount_micros: -10_499_999n });
     const intent = { requestId: 'up', amountMicros: 2_000_001, reason: 'line 1\n\tline 2 🎁' };
     expect(await auditLogOf(partnerId)).toMatchObject([
       {
@@ -298,9 +297,7 @@ describe('an adjustment', () => {
     const [row] = await sql`SELECT balance_micros FROM ledger WHERE partner_id = ${partnerId}
       AND player_id = 'q' AND kind = 3`;
     expect(row!.balance_micros).toBe(-8_999_999_999_999_999n);
-    const [day] = await sql`
-      SELECT adjustments, amount_micros::bigint FROM adjustment_days WHERE partner_id = ${partnerId}`;
-    expect(day).toMatchObject({ adjustments: 6n, amount_micros: 1n });
+    expect(await adjustedOf(partnerId)).toMatchObject({ adjustments: 6n, amount_micros: 1n });
     expect(await audited()).toEqual([]);
   });
 

@@ -9,7 +9,7 @@ import type { SpinIds } from '../../domain/spinId.js';
 import type { Adjustment } from '../../postgres/adjustments.js';
 import type { Store } from '../../postgres/store.js';
 import { check, type JsonObject, memberText } from '../body.js';
-import { pathId, type Route } from '../route.js';
+import { pathId, type Route, summed } from '../route.js';
 
 const ACTOR = 'operator';
 
@@ -77,8 +77,7 @@ export const adjustmentRoutes = (services: AdjustmentServices): Route[] => [
     body: AdjustmentBody,
     ownCheck: true,
     status: 200,
-    response: AdjustmentResponse,
-    hasSums: true,
+    ...summed(AdjustmentResponse),
     errors: [
       ERRORS.fieldMissing,
       ERRORS.partnerNotFound,

@@ -1,5 +1,5 @@
 /** Games: registration and list (docs/contract.md §7), and the operator's view of one. */
-import { ApiError, ERRORS, type Fault } from '../../domain/errors.js';
+import { ApiError, ERRORS, type ErrorEntry, type Fault } from '../../domain/errors.js';
 import { jsonInteger, jsonUsd } from '../../domain/exactJson.js';
 import type { Game, Partner } from '../../domain/game.js';
 import { isRegisteredByPartner, kindOfGame } from '../../domain/games/index.js';
@@ -15,11 +15,11 @@ import {
   OperatorGame,
   PATH,
 } from '../../domain/requests.js';
-import type { GameRow } from '../../postgres/games.js';
+import type { GameRow, Registration } from '../../postgres/games.js';
 import type { Store } from '../../postgres/store.js';
 import type { RedisNodes } from '../../redis/nodes.js';
-import { check } from '../body.js';
-import { learn, pathId, type Route } from '../route.js';
+import { check, type JsonObject } from '../body.js';
+import { learn, pathId, type Route, summed } from '../route.js';
 
 const WAGER_FIELDS = ['minWagerUsd', 'maxWagerUsd', 'wagerIncrementUsd'] as const;
 
@@ -90,6 +90,21 @@ async function operatorGame(services: GameServices, row: GameRow) {
   };
 }
 
+/** @throws ApiError KS-4101, KS-4102; KS-4216 where `gameType` is anything but the name of a kind that partners register */
+function wantedGame({ gameType, ...rest }: JsonObject): GameBody {
+  check(GameBody, rest);
+  if (gameType !== undefined && (typeof gameType !== 'string' || !isRegisteredByPartner(gameType)))
+    throw new ApiError(ERRORS.gameTypeUnsupported);
+  return rest as unknown as GameBody;
+}
+
+const REFUSALS: Readonly<Record<Extract<Registration, string>, ErrorEntry>> = {
+  'cap-reached': ERRORS.capReached,
+  'name-taken': ERRORS.configNameTaken,
+  'sheet-missing': ERRORS.parSheetNotFound,
+  'sheet-not-active': ERRORS.parSheetNotActive,
+};
+
 export const gameRoutes = (services: GameServices): Route[] => [
   {
     method: 'post',
@@ -103,6 +118,7 @@ export const gameRoutes = (services: GameServices): Route[] => [
     status: 201,
     response: GameResponse,
     errors: [
+      ERRORS.fieldMissing,
       ERRORS.gameTypeUnsupported,
       ERRORS.parSheetNotFound,
       ERRORS.parSheetNotActive,
@@ -112,12 +128,7 @@ export const gameRoutes = (services: GameServices): Route[] => [
     ],
     failure: ERRORS.gameRegistrationFailed,
     async handle({ partner, body }) {
-      const { gameType, ...rest } = body;
-      check(GameBody, rest);
-      // Of whatever type it is, what is not the name of such a kind is not supported.
-      if (gameType !== undefined && (typeof gameType !== 'string' || !isRegisteredByPartner(gameType)))
-        throw new ApiError(ERRORS.gameTypeUnsupported);
-      const wanted = rest as unknown as GameBody;
+      const wanted = wantedGame(body);
       const sheet =
         wanted.parSheetId > ID_MAX ? undefined : await services.store.findParSheet(wanted.parSheetId);
       if (sheet === undefined || sheet.partnerId !== partner.partnerId)
@@ -139,10 +150,7 @@ export const gameRoutes = (services: GameServices): Route[] => [
         configName,
         displayName,
       });
-      if (game === 'cap-reached') throw new ApiError(ERRORS.capReached);
-      if (game === 'name-taken') throw new ApiError(ERRORS.configNameTaken);
-      if (game === 'sheet-missing') throw new ApiError(ERRORS.parSheetNotFound);
-      if (game === 'sheet-not-active') throw new ApiError(ERRORS.parSheetNotActive);
+      if (typeof game === 'string') throw new ApiError(REFUSALS[game]);
       await learn(services);
       return gameOf(game, denominationMicros);
     },
@@ -173,8 +181,7 @@ export const gameRoutes = (services: GameServices): Route[] => [
     summary: 'A game with its queue and its totals',
     scope: 'operator',
     status: 200,
-    response: OperatorGame,
-    hasSums: true,
+    ...summed(OperatorGame),
     errors: [ERRORS.gameNotFound],
     failure: ERRORS.internal,
     async handle({ params }) {
@@ -194,8 +201,7 @@ export const gameRoutes = (services: GameServices): Route[] => [
     scope: 'operator',
     body: GamePatch,
     status: 200,
-    response: OperatorGame,
-    hasSums: true,
+    ...summed(OperatorGame),
     errors: [ERRORS.gameNotFound, ERRORS.raffleClosed],
     failure: ERRORS.internal,
     async handle({ params, body }) {

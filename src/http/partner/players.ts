@@ -11,7 +11,7 @@ import type { LedgerEntry } from '../../postgres/ledger.js';
 import type { Store } from '../../postgres/store.js';
 import type { RedisNodes } from '../../redis/nodes.js';
 import type { PlayerRecord } from '../../redis/records.js';
-import type { Route } from '../route.js';
+import { type Route, summed } from '../route.js';
 import { knownGame } from './games.js';
 import { spinResponse } from './spinResponse.js';
 
@@ -87,8 +87,7 @@ export const playerRoutes = (services: PlayerServices): Route[] => {
       summary: 'A player, by the identifier that its spins carry',
       scope: 'partner',
       status: 200,
-      response: PlayerResponse,
-      hasSums: true,
+      ...summed(PlayerResponse),
       errors: [ERRORS.playerNotFound],
       failure: ERRORS.playerResolutionFailed,
       async handle({ partner, params }) {
@@ -106,8 +105,7 @@ export const playerRoutes = (services: PlayerServices): Route[] => {
       scope: 'partner',
       query: Page,
       status: 200,
-      response: PlayerSpins,
-      hasSums: true,
+      ...summed(PlayerSpins),
       errors: [ERRORS.playerNotFound],
       failure: ERRORS.playerResolutionFailed,
       async handle({ partner, params, query }) {
@@ -121,11 +119,9 @@ export const playerRoutes = (services: PlayerServices): Route[] => {
         if (fromNumber <= 1) return { spins: [], page, limit, total };
         await booked(services, partner.cell, player.newestEntryId);
         const newest = { id: player.newestEntryId, entryNumber: player.entries };
-        const { partnerId } = partner;
         const firstId = firstIdAt(player.createdAtMs);
-        const of = { partnerId, playerId, newest, firstId };
-        const entries = await store.entriesDown(of, fromNumber, limit);
-        const spins = entries.filter(isShownAsSpin);
+        const of = { partnerId: partner.partnerId, playerId, newest, firstId };
+        const spins = (await store.entriesDown(of, fromNumber, limit)).filter(isShownAsSpin);
         const records = spins.map((entry) => spinRecord(services, partner, entry, {}));
         return { spins: await Promise.all(records), page, limit, total };
       },
@@ -139,8 +135,7 @@ export const playerRoutes = (services: PlayerServices): Route[] => {
       summary: 'A spin, as it was answered',
       scope: 'partner',
       status: 200,
-      response: SpinRecord,
-      hasSums: true,
+      ...summed(SpinRecord),
       errors: [ERRORS.notFound],
       failure: ERRORS.internal,
       async handle({ partner, params }) {

@@ -13,7 +13,7 @@ import { breakdownCsv, isDay, type Report } from '../../domain/settlement.js';
 import type { Judgement, StoredReport } from '../../postgres/settlements.js';
 import type { Store } from '../../postgres/store.js';
 import type { Settlements } from '../../settlement/settlements.js';
-import { pathId, type Route, type RouteRequest } from '../route.js';
+import { pathId, type Route, type RouteRequest, summed } from '../route.js';
 
 export interface SettlementServices {
   readonly store: Store;
@@ -65,8 +65,7 @@ export const settlementRoutes = ({ store, settlements }: SettlementServices): Ro
       scope: 'partner',
       query: Page,
       status: 200,
-      response: SettlementList,
-      hasSums: true,
+      ...summed(SettlementList),
       errors: [],
       failure: ERRORS.internal,
       async handle({ partner, query }) {
@@ -86,8 +85,7 @@ export const settlementRoutes = ({ store, settlements }: SettlementServices): Ro
       scope: 'partner',
       query: ReadRevision,
       status: 200,
-      response: SettlementReport,
-      hasSums: true,
+      ...summed(SettlementReport),
       csv: (report: Report) => breakdownCsv(report),
       errors: [ERRORS.invalidDate, ERRORS.reportNotFound],
       failure: ERRORS.internal,
@@ -108,8 +106,7 @@ export const settlementRoutes = ({ store, settlements }: SettlementServices): Ro
       scope: 'partner',
       query: JudgedRevision,
       status: 200,
-      response: SettlementReport,
-      hasSums: true,
+      ...summed(SettlementReport),
       errors: JUDGING_ERRORS,
       failure: ERRORS.internal,
       handle: (request) => judge(request, { status: 'ACKNOWLEDGED' }),
@@ -125,8 +122,7 @@ export const settlementRoutes = ({ store, settlements }: SettlementServices): Ro
       body: DisputeBody,
       query: JudgedRevision,
       status: 200,
-      response: SettlementReport,
-      hasSums: true,
+      ...summed(SettlementReport),
       errors: JUDGING_ERRORS,
       failure: ERRORS.internal,
       handle: (request) =>
@@ -142,8 +138,7 @@ export const settlementRoutes = ({ store, settlements }: SettlementServices): Ro
         'Make the report of a day now, or a new revision of it; PENDING where not all of the day is in the ledger yet',
       scope: 'operator',
       status: 201,
-      response: SettlementReport,
-      hasSums: true,
+      ...summed(SettlementReport),
       errors: [
         ERRORS.invalidDate,
         ERRORS.partnerNotFound,
