@@ -13,6 +13,7 @@ import {
 import { connectPostgres, type Sql } from '../postgres/client.js';
 import { installation } from '../postgres/installation.js';
 import { examine, type Finding } from '../recovery/handshake.js';
+import { LedgerScan } from '../recovery/ledgerScan.js';
 import { prepareCell } from '../recovery/prepare.js';
 import { RedisNode } from '../redis/node.js';
 import { RedisNodes } from '../redis/nodes.js';
@@ -107,6 +108,7 @@ export async function recover(sql: Sql, nodes: RedisNodes, options: RecoverOptio
             isToReplace: options.isToReplace,
             volatile: async () => (options.isVolatileAllowed ? [] : nodes.of(cell).durability.find()),
             turn: new Semaphore(1),
+            scan: new LedgerScan(sql),
             onFailpoint: () => {},
             events,
           },

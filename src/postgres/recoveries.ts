@@ -269,12 +269,12 @@ export async function readCheckpoint(
 }
 
 /**
- * Entries of a cell from an id on, in no order. The row's fields: entry id (bigint), partner id, player id, entry number,
+ * Entries of cells from an id on, in no order, by one scan. The row's fields: entry id (bigint), partner id, player id, entry number,
  * outcome code, balance (bigint), game id, request id (or null), kind, credit (bigint).
  */
 export async function readEntriesFrom(
   sql: Sql,
-  cell: number,
+  cells: readonly number[],
   fromId: bigint,
   onRow: (row: CopyRow) => void,
   onPause: () => Promise<void>,
@@ -283,7 +283,7 @@ export async function readEntriesFrom(
     const rows = tx.read(`
       COPY (SELECT entry_id, partner_id, player_id, entry_number, outcome_code, balance_micros, game_id, request_id,
               kind, credit_micros
-            FROM ledger WHERE entry_id >= ${fromId} AND ${entryCellSql('entry_id')} = ${cell})
+            FROM ledger WHERE entry_id >= ${fromId} AND ${entryCellSql('entry_id')} = ANY('${arrayOf(cells)}'::int[]))
       TO STDOUT (FORMAT binary)`);
     await readRows(rows, onRow, onPause);
   });

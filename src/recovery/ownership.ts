@@ -6,6 +6,7 @@ import type { Sql } from '../postgres/client.js';
 import type { RedisNodes } from '../redis/nodes.js';
 import { Semaphore } from '../semaphore.js';
 import { ForeignError } from './handshake.js';
+import { LedgerScan } from './ledgerScan.js';
 import { prepareCell } from './prepare.js';
 
 /** Each holds a connection to Postgres for as long as it takes. */
@@ -24,13 +25,24 @@ export interface OwnershipParts {
 export function openOwnership(parts: OwnershipParts): Ownership {
   const { sql, nodes, events, onFailpoint, idempotencyPeriodSeconds } = parts;
   const turn = new Semaphore(REBUILDS_AT_ONCE);
+  // One for each node: a node that hangs holds up no other's rebuilds.
+  const scans = new Map(nodes.all.map((node) => [node, new LedgerScan(sql)]));
   const ownership = new Ownership(sql, {
     prepare: (lease) => {
       const store = nodes.cell(lease.cell);
       const volatile = async (): Promise<readonly string[]> =>
         parts.isVolatileServed ? [] : store.node.durability.find();
       return prepareCell(
-        { sql, store, idempotencyPeriodSeconds, volatile, turn, events, onFailpoint },
+        {
+          sql,
+          store,
+          idempotencyPeriodSeconds,
+          volatile,
+          turn,
+          scan: scans.get(store.node)!,
+          events,
+          onFailpoint,
+        },
         lease,
       );
     },

@@ -9,6 +9,7 @@ import { finishRecovery } from '../postgres/recoveries.js';
 import type { CellStore } from '../redis/cellStore.js';
 import type { Semaphore } from '../semaphore.js';
 import { examine, ForeignError } from './handshake.js';
+import type { LedgerScan } from './ledgerScan.js';
 import { type RebuildOptions, type Rebuilt, rebuild } from './rebuild.js';
 
 export interface PrepareParts extends RebuildOptions {
@@ -17,8 +18,10 @@ export interface PrepareParts extends RebuildOptions {
   readonly store: CellStore;
   /** Settings of Redis that let it lose what it acknowledged. While there are any, nothing of it is touched. */
   readonly volatile: () => Promise<readonly string[]>;
-  /** Rebuilds take turns. */
+  /** What a rebuild does for its cell alone is done by a few at a time. */
   readonly turn: Semaphore;
+  /** What all rebuilds of a node read of the ledger is read once. */
+  readonly scan: LedgerScan;
   readonly events: EventEmitter;
   /** Rebuild also what is another database's, or newer than Postgres: it is given up. */
   readonly isToReplace?: boolean;
@@ -30,6 +33,17 @@ export interface PrepareParts extends RebuildOptions {
  *   another owner came. Any other error: a store failed.
  */
 export async function prepareCell(parts: PrepareParts, leased: CellLease): Promise<CellLease> {
+  const { cell } = leased;
+  // Before it is known whether the cell is lost: those that are prepared together read together.
+  parts.scan.begin(cell);
+  try {
+    return await prepare(parts, leased);
+  } finally {
+    parts.scan.end(cell);
+  }
+}
+
+async function prepare(parts: PrepareParts, leased: CellLease): Promise<CellLease> {
   const { sql, store } = parts;
   const serverId = store.node.knownServerId();
   // Asked before the front ends learn that this run of the server is dealt from; and what a server lacks that was
@@ -71,16 +85,14 @@ export async function prepareCell(parts: PrepareParts, leased: CellLease): Promi
   let rebuilt: Rebuilt;
   try {
     parts.onFailpoint('recovery.detected');
-    rebuilt = await parts.turn.run(async () => {
-      await store.claim(owner);
-      parts.onFailpoint('recovery.fenced');
-      // Before the claim a former owner may have finished what it was about: what was found then may hold no more.
-      const again = await examine(sql, store, lease);
-      if (!('reason' in again) || again.state !== finding.state) {
-        throw new Error(`Cell ${lease.cell} was found ${finding.state}, and ${again.state} at a second look`);
-      }
-      return rebuild(parts, lease, owner, again);
-    });
+    await store.claim(owner);
+    parts.onFailpoint('recovery.fenced');
+    // Before the claim a former owner may have finished what it was about: what was found then may hold no more.
+    const again = await examine(sql, store, lease);
+    if (!('reason' in again) || again.state !== finding.state) {
+      throw new Error(`Cell ${lease.cell} was found ${finding.state}, and ${again.state} at a second look`);
+    }
+    rebuilt = await rebuild(parts, lease, owner, again);
   } catch (error) {
     parts.events.emit('RebuildFailed', { cell });
     throw error;

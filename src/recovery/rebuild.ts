@@ -21,7 +21,6 @@ import {
   type PlayerState,
   partnerNets,
   readCheckpoint,
-  readEntriesFrom,
   recordRecovery,
   resumptionsOf,
   uncheckedFrom,
@@ -30,7 +29,9 @@ import { CellFiller } from '../redis/cellFiller.js';
 import type { CellOwner, CellStore } from '../redis/cellStore.js';
 import { playerField } from '../redis/keys.js';
 import { adjustmentFingerprint, adjustmentKey, NO_TOTALS, writeBound } from '../redis/records.js';
+import type { Semaphore } from '../semaphore.js';
 import type { Unfit } from './handshake.js';
+import type { LedgerScan } from './ledgerScan.js';
 
 export interface RebuildOptions {
   readonly idempotencyPeriodSeconds: number;
@@ -48,6 +49,10 @@ export interface Rebuilt {
 
 interface Parts extends RebuildOptions {
   readonly sql: Sql;
+  /** What each cell reads and writes by itself is done by a few at a time. */
+  readonly turn: Semaphore;
+  /** What all read of the ledger is read once. The cell has begun it. */
+  readonly scan: LedgerScan;
   readonly store: CellStore;
 }
 
@@ -60,16 +65,18 @@ export async function rebuild(
 ): Promise<Rebuilt> {
   const { sql, store, onFailpoint } = parts;
   const started = performance.now();
-  const begun = await beginRecovery(sql, lease, reason, BigInt(token?.split(':')[1] ?? 0));
-  onFailpoint('recovery.voided');
-  await store.clear(owner);
-  onFailpoint('recovery.cleared');
+  const begun = await parts.turn.run(async () => {
+    const recovery = await beginRecovery(sql, lease, reason, BigInt(token?.split(':')[1] ?? 0));
+    onFailpoint('recovery.voided');
+    await store.clear(owner);
+    onFailpoint('recovery.cleared');
+    await fillPartners(parts, owner);
+    onFailpoint('recovery.partners');
+    return recovery;
+  });
   const filled = { players: 0, requests: 0 };
   const record = (step: string, isFinished = false): Promise<void> =>
     recordRecovery(sql, begun.lease, { step, isFinished, ...filled });
-
-  await fillPartners(parts, owner);
-  onFailpoint('recovery.partners');
   await record('players and requests');
   const progress = setInterval(() => record('players and requests').catch(() => {}), PROGRESS_MS);
   try {
@@ -125,8 +132,7 @@ async function fillPlayersAndRequests(parts: Parts, owner: CellOwner, filled: Fi
   const unchecked = await uncheckedFrom(sql, store.cell);
   const players = new Map<string, PlayerState>();
   // One pass over what no checkpoint holds and what binds.
-  await readEntriesFrom(
-    sql,
+  await parts.scan.read(
     store.cell,
     unchecked === undefined || boundFrom < unchecked ? boundFrom : unchecked,
     (row) => {
@@ -143,8 +149,10 @@ async function fillPlayersAndRequests(parts: Parts, owner: CellOwner, filled: Fi
   );
   await filler.finish();
   onFailpoint('recovery.requests');
-  await fillPlayers(parts, filler, players, filled);
-  await filler.finish();
+  await parts.turn.run(async () => {
+    await fillPlayers(parts, filler, players, filled);
+    await filler.finish();
+  });
   onFailpoint('recovery.players');
 }
 
