@@ -68,6 +68,7 @@ const ROOMS = {
       'config',
       'catalog',
       'webhooks',
+      'readiness',
       'metrics',
       'stores',
       'program',

@@ -62,18 +62,21 @@ async function examineLive(sql: Sql, nodes: RedisNodes, lease: CellLease): Promi
   );
 }
 
+/** Each cell as it is; changes nothing. */
+async function check(sql: Sql, nodes: RedisNodes): Promise<CellState[]> {
+  const states: CellState[] = [];
+  for (const lease of await cellLeases(sql)) {
+    const finding = await examineLive(sql, nodes, lease);
+    const { cell, halted } = lease;
+    if (halted !== null) states.push({ cell, state: 'halted', note: halted });
+    else states.push({ cell, state: finding.state, note: 'reason' in finding ? finding.reason : '' });
+  }
+  return states;
+}
+
 /** Each cell as it is, or as it is afterwards. @throws where a store does not answer, or a cell can't be judged. */
 export async function recover(sql: Sql, nodes: RedisNodes, options: RecoverOptions): Promise<CellState[]> {
-  if (options.isCheck) {
-    const states: CellState[] = [];
-    for (const lease of await cellLeases(sql)) {
-      const finding = await examineLive(sql, nodes, lease);
-      const { cell, halted } = lease;
-      if (halted !== null) states.push({ cell, state: 'halted', note: halted });
-      else states.push({ cell, state: finding.state, note: 'reason' in finding ? finding.reason : '' });
-    }
-    return states;
-  }
+  if (options.isCheck) return check(sql, nodes);
   for (const cell of options.resume) await clearHalt(sql, cell);
   const installed = await installation(sql);
   const owner = randomUUID();

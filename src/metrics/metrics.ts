@@ -40,7 +40,11 @@ export class Metrics {
   readonly blockOutcomes: Counter;
   readonly blockPoolSeconds: Counter;
   readonly storeErrors: Counter;
-  readonly clockRefusals: Counter;
+  readonly clockRefusals = new Counter({
+    name: 'spindle_clock_refusals_total',
+    help: 'Calls of cells that were refused because clocks differ',
+    registers: [this.registry],
+  });
   readonly recoveriesUnderWay: Gauge;
   readonly recoverySeconds: Histogram;
   readonly outcomesVoided: Counter;
@@ -86,11 +90,6 @@ export class Metrics {
       name: 'spindle_store_errors_total',
       help: 'Failed calls of a store in the background, by store',
       labelNames: ['store'],
-      registers,
-    });
-    this.clockRefusals = new Counter({
-      name: 'spindle_clock_refusals_total',
-      help: 'Calls of cells that were refused because clocks differ',
       registers,
     });
     this.flushSeconds = new Histogram({

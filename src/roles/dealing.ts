@@ -23,13 +23,9 @@ export interface Dealing {
   readonly confirmations: Confirmations;
 }
 
-/** @param isVolatile the Redis of a cell may lose what it acknowledges, and is not served from for that. */
-export async function openDealing(
-  parts: RoleParts,
-  spinIds: SpinIds,
-  isVolatile: (cell: number) => boolean,
-): Promise<Dealing> {
-  const { config, log, services, nodes, scripts, catalog, metrics, store } = parts;
+/** Confirmations, told of by the workers through Redis and, where that is silent, by Postgres. */
+async function openConfirmations(parts: RoleParts): Promise<Confirmations> {
+  const { config, log, services, nodes, metrics } = parts;
   // What partners ask of the ledger doesn't hold up the confirmations.
   const ledger = openStore(parts.sql);
   const confirmations = new Confirmations({
@@ -51,6 +47,17 @@ export async function openDealing(
     );
     await services.add(closing('Redis subscription', endListening));
   }
+  return confirmations;
+}
+
+/** @param isVolatile the Redis of a cell may lose what it acknowledges, and is not served from for that. */
+export async function openDealing(
+  parts: RoleParts,
+  spinIds: SpinIds,
+  isVolatile: (cell: number) => boolean,
+): Promise<Dealing> {
+  const { config, log, nodes, scripts, catalog, metrics, store } = parts;
+  const confirmations = await openConfirmations(parts);
   const exhausted = new ExhaustedWindows();
   const deal = dealOperation(spinIds, config.BATCH_MAX, exhausted);
   const cells = new CellClient({
