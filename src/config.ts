@@ -188,9 +188,9 @@ export const Environment = Type.Object({
   WEBHOOK_HOST_ATTEMPTS_MAX: Type.Integer({
     minimum: 1,
     maximum: 1_000_000,
-    default: 3000,
+    default: 6000,
     description:
-      'Webhook attempts to one host in a minute, over all webhooks of all partners; the others wait',
+      'Webhook attempts to one host in a minute, over all webhooks of all partners, half of them of one partner; others wait',
   }),
   WEBHOOK_RETENTION_DAYS: Type.Integer({
     minimum: 1,

@@ -89,7 +89,7 @@ export const BODY_LIMIT = 65_536;
 
 export interface RouteServices {
   submit(command: SpinCommand): void;
-  onFault(exchange: Exchange, route: Route, error: unknown): void;
+  onFault(exchange: Exchange, route: Route, error: unknown, entry: ErrorEntry): void;
   /** The error says that a store does not answer, and nothing of this program. */
   isStoreAway(error: unknown): boolean;
 }
@@ -115,9 +115,10 @@ export function serve(route: Route, access: Access, replies: Replies, services: 
         replies.error(exchange, error.entry, window, { details: error.details, status });
         return;
       }
-      services.onFault(exchange, route, error);
       const isAway = route.failure === ERRORS.internal && services.isStoreAway(error);
-      replies.error(exchange, isAway ? ERRORS.unavailable : route.failure, window);
+      const entry = isAway ? ERRORS.unavailable : route.failure;
+      services.onFault(exchange, route, error, entry);
+      replies.error(exchange, entry, window);
     }
   };
 

@@ -138,8 +138,8 @@ export function serverRoutes(
   const routeServices = {
     submit: (job: SpinCommand) => services.submit(job),
     isStoreAway: services.isStoreAway,
-    onFault: (exchange: Exchange, route: Route, error: unknown) =>
-      services.onFault(exchange, route.operationId, error, route.failure),
+    onFault: (exchange: Exchange, route: Route, error: unknown, entry: ErrorEntry) =>
+      services.onFault(exchange, route.operationId, error, entry),
   };
   const served = routes.map((route): ServerRoute => {
     const base = route.scope === 'partner' ? PARTNER_BASE : OPERATOR_BASE;

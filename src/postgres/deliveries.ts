@@ -27,17 +27,18 @@ export interface DueDelivery {
   readonly maxAttempts: number;
 }
 
-/** A host that failed so often in a row gets one attempt at a time, … */
+/** A host that failed a partner so often in a row gets one attempt of that partner at a time, … */
 const FAILURES_MAX = 50;
 /** … after rests that double up to this, seconds. */
 const HOST_REST_MAX_SECONDS = 60;
-/** Until the result of that attempt is known, or its worker is gone, nothing else is sent there, seconds. */
+/** Until the result of that attempt is known, or its worker is gone, the partner sends nothing else there, seconds. */
 const HOST_ATTEMPT_SECONDS = 20;
 
 /**
  * Leases deliveries that are due: of each webhook as many as it may still have under way here, the oldest first; the first
  * of each webhook before the second of any.
- * Of each host no more than it may have in this minute; workers that claim at the same moment may take the same rest of it.
+ * Of each host no more than it may have in this minute, and of one partner no more than half of that; workers that claim at
+ * the same moment may take the same rest of it.
  * @param underWay deliveries that the caller has under way, by webhook
  * @param of of which webhooks: of these only, or of all but these
  */

@@ -28,5 +28,8 @@ export async function removeEndedDeliveries(sql: Sql, days: number): Promise<num
         AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.event_id = e.event_id)
       ORDER BY event_id LIMIT ${ROWS_MAX})
     RETURNING event_id`;
+  await sql`
+    DELETE FROM webhook_hosts h WHERE minute < extract(epoch FROM now() - make_interval(days => ${days})) / 60
+      AND NOT EXISTS (SELECT 1 FROM webhooks w WHERE w.host = h.host AND w.partner_id = h.partner_id AND deleted_at IS NULL)`;
   return ended.length + orphaned.length + events.length;
 }

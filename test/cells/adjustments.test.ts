@@ -757,7 +757,7 @@ describe('while a store is away', () => {
 
       await allBooked();
       await own.postgres.stop();
-      expect(codeOf(await adjust(partnerId, 'p', 1, 'no-intent'))).toEqual([500, 'KS-5001']);
+      expect(codeOf(await adjust(partnerId, 'p', 1, 'no-intent'))).toEqual([503, 'KS-5002']);
       expect(await outboxesAreEmpty()).toBe(true);
       await own.postgres.start();
       await until(

@@ -83,7 +83,7 @@ describe('without a store', () => {
       'KS-5008',
     );
     await expectFault(() => get('/players/p/spins'), 503, 'KS-5002');
-    await expectFault(() => get('/games'), 500, 'KS-5001');
+    await expectFault(() => get('/games'), 503, 'KS-5002');
     await expectFault(() => spin({ gameId: 2_000_000_000 }), 503, 'KS-5002');
     expect(await service.metric('spindle_faults_total{operation="registerGame"}')).toBe(faults + 1);
     const spun = await spin({ requestId: 'meanwhile' });
@@ -111,7 +111,7 @@ describe('without a store', () => {
     await expectFault(() => get('/players/p'), 503, 'KS-5002');
     await expectFault(upload, 503, 'KS-5002');
     expect(performance.now() - started).toBeLessThan(700);
-    await expectFault(() => service.operator('GET', `/games/${gameId}`), 500, 'KS-5001');
+    await expectFault(() => service.operator('GET', `/games/${gameId}`), 503, 'KS-5002');
     for (const [name, limit] of [
       ['x-ratelimit-limit', '1000000000'],
       ['x-ratelimit-reset', expect.any(String)],
@@ -159,7 +159,7 @@ describe('without a store', () => {
         late(service.request('GET', '/api/partner/v1/version'), 6),
         late(service.operator('GET', `/games/${gameId}`), 6),
       ]);
-      expect(look).toMatchObject(failed(500, 'KS-5001'));
+      expect(look).toMatchObject(failed(503, 'KS-5002'));
       expect(wrong).toMatchObject(failed(401, 'KS-4002'));
       expect(missing).toMatchObject(failed(401, 'KS-4001'));
     } finally {
