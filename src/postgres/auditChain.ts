@@ -1,4 +1,4 @@
-/** Checks the chain of the audit log: each entry's hash covers the entry and the hash before (migrations/0013_audit_chain.sql). */
+/** Checks the chain of the audit log: each entry's hash covers the entry and the hash before (migrations/0015_audit_chain.sql). */
 import { createHash } from 'node:crypto';
 import type { Sql } from './client.js';
 

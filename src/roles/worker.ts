@@ -100,7 +100,17 @@ export async function startWorker(parts: RoleParts): Promise<void> {
 
   // The blocks end first, then the ledger takes what is dealt, then the cells go to other workers.
   const writers = new ServiceGroup('cell writers', log, [ownership, flusher, keeper]);
-  const jobs = [cleanup, checkpoints, settlement, deliverer, retention, keyExpiry, reminders, mailer, overdueNotice];
+  const jobs = [
+    cleanup,
+    checkpoints,
+    settlement,
+    deliverer,
+    retention,
+    keyExpiry,
+    reminders,
+    mailer,
+    overdueNotice,
+  ];
   const background = new ServiceGroup('background jobs', log, jobs, 'together');
   await services.add(new ServiceGroup('worker', log, [writers, background], 'together'));
 }

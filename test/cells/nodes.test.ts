@@ -104,7 +104,7 @@ test('a node that is away closes its own cells; those of the other are dealt fro
   expect(await nodes.closed(new Map([EVEN, ODD].map((cell) => [cell, EPOCH])))).toEqual([]);
 
   await servers[ODD]!.stop();
-  await until(() => !odd.isReady, 'the node is away');
+  await until(() => odd.serverId === undefined, 'the node is away');
   expect(even.isReady).toBe(true);
   await expect(nodes.cell(ODD).isOpen(EPOCH)).rejects.toThrow(NotSentError);
   await expect(adjust(ODD, 'away')).rejects.toThrow(NotSentError);
