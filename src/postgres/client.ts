@@ -161,6 +161,8 @@ async function transaction<T>(pool: Pool, run: (tx: Transaction) => Promise<T>, 
     await client.query('COMMIT');
     return result;
   } catch (error) {
+    // A server that does not answer would not answer to this either, and the caller waits.
+    if (!(error instanceof DatabaseError) && isPostgresAway(error)) broken ??= error as Error;
     if (broken === undefined) {
       await client.query('ROLLBACK').catch((again: Error) => {
         broken = again;

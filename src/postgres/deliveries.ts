@@ -48,22 +48,7 @@ export async function claimDue(
   of: { readonly webhooks: Iterable<number>; readonly only: boolean },
   limits: { perWebhook: number; perHost: number; room: number; leaseMs: number },
 ): Promise<DueDelivery[]> {
-  const rows = await sql<
-    {
-      delivery_id: string;
-      webhook_id: number;
-      event_id: string;
-      event: string;
-      body: string;
-      url: string;
-      secret: string;
-      previous_secret: string | null;
-      previous_secret_until: Date | null;
-      environment: Environment;
-      attempts: number;
-      max_attempts: number;
-    }[]
-  >`
+  const rows = await sql<DueRow[]>`
     WITH minutes AS (SELECT floor(extract(epoch FROM now()) / 60)::bigint AS this_minute),
     used AS (
       SELECT host, sum(attempts) AS attempts FROM webhook_hosts JOIN minutes ON minute = this_minute GROUP BY host
@@ -111,22 +96,39 @@ export async function claimDue(
     RETURNING d.delivery_id, d.webhook_id, d.event_id, e.event, e.body, due.url, due.secret, due.previous_secret,
       due.previous_secret_until, environment, d.attempts,
       d.max_attempts`;
-  return rows.map((row) => ({
-    deliveryId: row.delivery_id,
-    webhookId: row.webhook_id,
-    eventId: row.event_id,
-    event: row.event,
-    body: row.body,
-    url: row.url,
-    secret: row.secret,
-    ...(row.previous_secret === null || row.previous_secret_until === null
-      ? {}
-      : { previous: { secret: row.previous_secret, until: row.previous_secret_until } }),
-    environment: row.environment,
-    attempts: row.attempts,
-    maxAttempts: row.max_attempts,
-  }));
+  return rows.map(dueOf);
 }
+
+interface DueRow {
+  delivery_id: string;
+  webhook_id: number;
+  event_id: string;
+  event: string;
+  body: string;
+  url: string;
+  secret: string;
+  previous_secret: string | null;
+  previous_secret_until: Date | null;
+  environment: Environment;
+  attempts: number;
+  max_attempts: number;
+}
+
+const dueOf = (row: DueRow): DueDelivery => ({
+  deliveryId: row.delivery_id,
+  webhookId: row.webhook_id,
+  eventId: row.event_id,
+  event: row.event,
+  body: row.body,
+  url: row.url,
+  secret: row.secret,
+  ...(row.previous_secret === null || row.previous_secret_until === null
+    ? {}
+    : { previous: { secret: row.previous_secret, until: row.previous_secret_until } }),
+  environment: row.environment,
+  attempts: row.attempts,
+  maxAttempts: row.max_attempts,
+});
 
 /** Prolongs leases. */
 export async function prolongLeases(

@@ -34,6 +34,25 @@ const REMINDERS_EVERY_MS = 300_000;
 /** What a rebuild reads of the ledger for the players is not much older than this. */
 const CHECKPOINT_EVERY_MS = 60_000;
 
+function openDeliveries({ config, events, sql, world }: RoleParts): {
+  readonly deliverer: Deliverer;
+  readonly retention: WebhookRetention;
+} {
+  const sender = new Sender({
+    brand: config.BRAND,
+    resolve: world.resolve,
+    timeLimitMs: ATTEMPT_TIME_LIMIT_MS,
+    now: world.now,
+  });
+  const deliverer = new Deliverer(sql, sender, {
+    retryDelaysMs: config.webhookRetryDelaysMs,
+    hostAttemptsMax: config.WEBHOOK_HOST_ATTEMPTS_MAX,
+    events,
+  });
+  const retention = new WebhookRetention(sql, config.WEBHOOK_RETENTION_DAYS, events);
+  return { deliverer, retention };
+}
+
 export async function startWorker(parts: RoleParts): Promise<void> {
   const { config, log, services, events, metrics, world } = parts;
   const { sql, nodes, catalog, installed } = parts;
@@ -75,18 +94,7 @@ export async function startWorker(parts: RoleParts): Promise<void> {
     cron,
     events,
   });
-  const sender = new Sender({
-    brand: config.BRAND,
-    resolve: world.resolve,
-    timeLimitMs: ATTEMPT_TIME_LIMIT_MS,
-    now: world.now,
-  });
-  const deliverer = new Deliverer(sql, sender, {
-    retryDelaysMs: config.webhookRetryDelaysMs,
-    hostAttemptsMax: config.WEBHOOK_HOST_ATTEMPTS_MAX,
-    events,
-  });
-  const retention = new WebhookRetention(sql, config.WEBHOOK_RETENTION_DAYS, events);
+  const { deliverer, retention } = openDeliveries(parts);
   const keyExpiry = new KeyExpiry(sql, { everyMs: KEY_EXPIRY_EVERY_MS, now: world.now, events });
   const reminders = new SunsetReminders(sql, { everyMs: REMINDERS_EVERY_MS, now: world.now, events });
   const { mailer, overdueNotice } = openMail(parts, settlement);

@@ -9,6 +9,7 @@ import { freshStores } from '../setup/freshStores.js';
 import type { Client } from '../support/client.js';
 import { isSigned, type Received, type Receiver, register, startReceiver } from '../support/receiver.js';
 import { startService } from '../support/service.js';
+import { ENTRIES_AHEAD } from '../support/settlement.js';
 import type { TestStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
 
@@ -23,7 +24,7 @@ let nowMs = Date.now();
 
 beforeAll(async () => {
   stores = await freshStores();
-  client = await startService(stores, {}, { now: () => nowMs });
+  client = await startService(stores, ENTRIES_AHEAD, { now: () => nowMs });
   sql = connectPostgres(stores.databaseUrl, { max: 4, name: 'test', onError: () => {} });
   books = postgres(stores.databaseUrl, { max: 2, onnotice: () => {} });
 });
