@@ -93,8 +93,8 @@ export interface Events {
   VersionEndsChanged: Record<never, never>;
   /** The catalog can't be read any more; what is known stays known. */
   CatalogStale: { readonly error: unknown };
-  /** The catalog has read a newer change. */
-  CatalogAdvanced: Record<never, never>;
+  /** The catalog has read that somebody may do less than before. */
+  RestrictionRead: Record<never, never>;
   /** It is read again. */
   CatalogRecovered: Record<never, never>;
   /** A block is made, leased and loaded. */

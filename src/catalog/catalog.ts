@@ -13,7 +13,13 @@ import type { RenderedOutcomes } from '../domain/games/kindOfGame.js';
 import type { ParSheet } from '../domain/par.js';
 import { type OutcomeStatistics, payoutTable, type RenderedSheet } from '../domain/presentation.js';
 import type { EventEmitter } from '../events.js';
-import { type CatalogGame, changesAfter, newestChange, sheetsOf } from '../postgres/catalog.js';
+import {
+  type CatalogGame,
+  changesAfter,
+  type DirectoryChanges,
+  newestChange,
+  sheetsOf,
+} from '../postgres/catalog.js';
 import { cellEpochs } from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
 import type { PartnerRow } from '../postgres/partners.js';
@@ -62,6 +68,7 @@ export class Catalog extends PeriodicService {
   readonly #sql: Sql;
   readonly #events: EventEmitter;
   #newest = 0n;
+  #newestRestriction = 0n;
   #partners = new Map<number, PartnerRow>();
   #keys = new Map<string, ApiKey>();
   #games = new Map<number, Game>();
@@ -146,6 +153,11 @@ export class Catalog extends PeriodicService {
     return this.#newest;
   }
 
+  /** Number of a change up to which all are known here that take something away: it is told through Redis (staleness.ts). */
+  get newestRestriction(): bigint {
+    return this.#newestRestriction;
+  }
+
   /** The epoch that Redis must be at for this cell; undefined where there is no such cell. */
   epochOf(cell: number): string | undefined {
     return this.#epochs.get(cell);
@@ -188,6 +200,7 @@ export class Catalog extends PeriodicService {
       .map((game) => sheetIdOf(game))
       .filter((id): id is number => id !== undefined && !this.#ofSheets.has(id));
     const sheets = await sheetsOf(this.#sql, [...new Set(unknown)]);
+    const isRestriction = this.#takesAway(changes);
     for (const partner of changes.partners) this.#partners.set(partner.partnerId, partner);
     for (const { hash, ...key } of changes.keys) this.#keys.set(hash, key);
     for (const known of changes.games) {
@@ -203,13 +216,23 @@ export class Catalog extends PeriodicService {
         ...mathematics.ofGame,
       });
     }
-    if (changes.newest > this.#newest) {
-      this.#newest = changes.newest;
-      this.#events.emit('CatalogAdvanced', {});
+    if (changes.newest > this.#newest) this.#newest = changes.newest;
+    if (isRestriction) {
+      this.#newestRestriction = this.#newest;
+      this.#events.emit('RestrictionRead', {});
     }
     for (const end of changes.apiVersions) this.#versionEnds.set(end.version, end);
     if (changes.apiVersions.length > 0) this.#events.emit('VersionEndsChanged', {});
     if (changes.games.length > 0) this.#events.emit('GamesChanged', { games: changes.games });
+  }
+
+  /** Somebody may do less than before: what is new to everybody holds nobody up who can't read it. */
+  #takesAway({ partners, keys, games }: DirectoryChanges): boolean {
+    return (
+      partners.some(({ partnerId, isActive }) => !isActive || this.#partners.has(partnerId)) ||
+      keys.some(({ isRevoked }) => isRevoked) ||
+      games.some(({ status }) => status === 'SUSPENDED')
+    );
   }
 
   #mathematics(known: KnownGame, sheets: ReadonlyMap<number, ParSheet>): Mathematics | undefined {

@@ -1,10 +1,10 @@
 /**
- * Tells whether the catalog is behind: something has changed, and this process can't read it from Postgres. A revoked key must
- * not be accepted then, so nothing is.
+ * Tells whether the catalog is behind: a key was revoked, or a partner or game was changed or suspended, and this process can't
+ * read it from Postgres. A revoked key must not be accepted then, so nothing is. What is only added holds nobody up.
  *
  *   Postgres ──poll──> catalog of any process ──tells the change's number──> Redis ──poll──> catalogs of all others
  *
- * A process that has lost Postgres goes on while nothing has changed.
+ * A process that has lost Postgres goes on while nothing of that kind has changed.
  */
 import type { EventEmitter } from '../events.js';
 import type { RedisNode } from '../redis/node.js';
@@ -13,13 +13,13 @@ import { withTimeout } from '../runtime/withTimeout.js';
 import type { Catalog } from './catalog.js';
 
 /** With both limits below it is known within 1 s of a change that it can't be read. */
-const LOOK_EVERY_MS = 250;
+const LOOK_EVERY_MS = 100;
 const TOLD_WITHIN_MS = 200;
-const READ_WITHIN_MS = 500;
+const READ_WITHIN_MS = 600;
 
 export class Staleness extends PeriodicService {
   readonly name = 'catalog staleness';
-  readonly #catalog: Pick<Catalog, 'newestChange' | 'refresh'>;
+  readonly #catalog: Pick<Catalog, 'newestChange' | 'newestRestriction' | 'refresh'>;
   readonly #nodes: readonly RedisNode[];
   readonly #datasetId: string;
   /** All changes up to this one were told before a read that succeeded. */
@@ -27,7 +27,7 @@ export class Staleness extends PeriodicService {
   #isBehind = false;
 
   constructor(
-    catalog: Pick<Catalog, 'newestChange' | 'refresh'>,
+    catalog: Pick<Catalog, 'newestChange' | 'newestRestriction' | 'refresh'>,
     nodes: readonly RedisNode[],
     datasetId: string,
     events: EventEmitter,
@@ -37,7 +37,7 @@ export class Staleness extends PeriodicService {
     this.#nodes = nodes;
     this.#datasetId = datasetId;
     // Told at once, not at the next look.
-    events.on('CatalogAdvanced', () => this.hurry());
+    events.on('RestrictionRead', () => this.hurry());
   }
 
   /** What is known of partners, keys and games is known to be old. */
@@ -65,11 +65,11 @@ export class Staleness extends PeriodicService {
 
   /** Learns what a node was told, and tells it what it was not. 0 where it does not answer: nothing is dealt from it then. */
   async #exchange(node: RedisNode): Promise<bigint> {
-    const { newestChange } = this.#catalog;
+    const { newestRestriction } = this.#catalog;
     try {
       const told = await withTimeout(node.toldChange(this.#datasetId), TOLD_WITHIN_MS);
-      if (told < newestChange)
-        await withTimeout(node.tellChange(this.#datasetId, newestChange), TOLD_WITHIN_MS);
+      if (told < newestRestriction)
+        await withTimeout(node.tellChange(this.#datasetId, newestRestriction), TOLD_WITHIN_MS);
       return told;
     } catch {
       return 0n;

@@ -10,8 +10,6 @@ import type { Replies, Window } from './reply.js';
 export interface AccessServices {
   keyByHash(hash: string): ApiKey | undefined;
   partner(partnerId: number): Partner | undefined;
-  /** What is known of keys and partners is known to be old, and can't be read anew. */
-  isBehind(): boolean;
   /** Reads what changed; rejects where keys can't be checked. */
   refresh(): Promise<void>;
   /** Counts a failed authentication of an address. */
@@ -59,11 +57,6 @@ export class Access {
     const found = this.#find(keyHash);
     if (found !== undefined && found.refused === undefined) {
       exchange.partnerId = found.partner.partnerId;
-      // The key may be revoked since.
-      if (this.#services.isBehind()) {
-        this.#replies.error(exchange, ERRORS.unavailable);
-        return;
-      }
       exchange.version?.noteUse(found.keyId);
       onPartner(found.partner);
       return;

@@ -1,6 +1,6 @@
 /**
- * The number of the newest change of partners, keys and games, told through Redis: a front end that has lost Postgres learns by
- * it that what it knows is old. Whoever reads a change from Postgres tells it.
+ * The number of the newest change that takes something from a partner, a key or a game, told through Redis: a front end that has
+ * lost Postgres learns by it that what it knows is old. Whoever reads such a change from Postgres tells it.
  */
 import type { RedisClient } from './client.js';
 

@@ -16,7 +16,7 @@ const WAITING_MAX = 10_000;
 
 export interface Dealing {
   readonly cells: CellClient;
-  /** Has a request of a partner dealt or counted; one whose window is exhausted is refused at once. */
+  /** Has a request of a partner dealt or counted; one whose window is exhausted, or whose key may be revoked since, is refused at once. */
   readonly submit: (command: SpinCommand) => void;
   readonly adjuster: Adjuster;
   readonly playerStatuses: PlayerStatuses;
@@ -99,6 +99,11 @@ export async function openDealing(
   });
   const playerStatuses = new PlayerStatuses({ store, cells, deadlineMs: config.SPIN_DEADLINE_MS });
   const submit = (command: SpinCommand): void => {
+    // The key may be revoked since.
+    if (parts.staleness.isBehind) {
+      command.fail({ kind: 'refused', mayHaveRun: false });
+      return;
+    }
     const refusedAtMs = exhausted.refusedAt(command.partner, command.kind);
     if (refusedAtMs === undefined) cells.submit(deal, command);
     else command.settle(limitedResult(refusedAtMs));
