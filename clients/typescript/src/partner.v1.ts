@@ -679,7 +679,7 @@ export interface components {
             reelSymbols: string[];
             /** @description The symbol displays joined with the pipe character */
             comboString: string;
-            /** @description Multiple of the denomination that is paid; 0 in tier 0 */
+            /** @description Multiple of the denomination that is paid, at most 10,000,000 USD; 0 in tier 0, above 0 in every other tier */
             payMultiplier: number;
             /** @description Probability of the combination */
             comboProbability: number;
@@ -699,7 +699,7 @@ export interface components {
             virtualStopsPerReel: number[];
             /** @description Return to player as a fraction: 0.925 means 92.5 % */
             certifiedRtp: number;
-            /** @description The fixed wager of every game built on this sheet, in USD; at most 6 decimals */
+            /** @description The fixed wager of every game built on this sheet, in USD; at most 10,000, with at most 6 decimals */
             denominationUsd: number;
             symbols: components["schemas"]["ParSymbolBody"][];
             tiers: components["schemas"]["ParTierBody"][];
@@ -1173,8 +1173,28 @@ export interface components {
                 "application/json": components["schemas"]["ErrorResponse"];
             };
         };
-        /** @description KS-4108: A game with this configName exists already */
-        configNameTaken: {
+        /** @description KS-4114: The partner has as many of these as it may have */
+        capReached: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                Deprecation: components["headers"]["Deprecation"];
+                Sunset: components["headers"]["Sunset"];
+                Link: components["headers"]["Link"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ErrorResponse"];
+            };
+        };
+        /**
+         * @description KS-4108: A game with this configName exists already
+         *
+         *     KS-4114: The partner has as many of these as it may have
+         */
+        configNameTakenOrCapReached: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
@@ -1279,46 +1299,6 @@ export interface components {
         };
         /** @description KS-4204: The player is not found */
         playerNotFound: {
-            headers: {
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
-                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
-                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
-                Deprecation: components["headers"]["Deprecation"];
-                Sunset: components["headers"]["Sunset"];
-                Link: components["headers"]["Link"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["ErrorResponse"];
-            };
-        };
-        /**
-         * @description KS-4302: The settlement report is acknowledged already
-         *
-         *     KS-4304: The status of the settlement report does not allow this action
-         */
-        reportAcknowledgedOrReportStatus: {
-            headers: {
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
-                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
-                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
-                Deprecation: components["headers"]["Deprecation"];
-                Sunset: components["headers"]["Sunset"];
-                Link: components["headers"]["Link"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["ErrorResponse"];
-            };
-        };
-        /**
-         * @description KS-4303: The settlement report is disputed already
-         *
-         *     KS-4304: The status of the settlement report does not allow this action
-         */
-        reportDisputedOrReportStatus: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
@@ -1746,7 +1726,7 @@ export interface operations {
             };
             401: components["responses"]["unauthorized"];
             404: components["responses"]["parSheetNotFound"];
-            409: components["responses"]["configNameTaken"];
+            409: components["responses"]["configNameTakenOrCapReached"];
             410: components["responses"]["apiVersionGone"];
             413: components["responses"]["bodyTooLarge"];
             429: components["responses"]["apiRateExceededOrTooManyFailedLogins"];
@@ -2006,6 +1986,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["unauthorized"];
+            409: components["responses"]["capReached"];
             410: components["responses"]["apiVersionGone"];
             413: components["responses"]["bodyTooLarge"];
             429: components["responses"]["apiRateExceededOrTooManyFailedLogins"];
@@ -2520,7 +2501,28 @@ export interface operations {
             };
             401: components["responses"]["unauthorized"];
             404: components["responses"]["reportNotFound"];
-            409: components["responses"]["reportAcknowledgedOrReportStatus"];
+            /**
+             * @description KS-4302: The settlement report is acknowledged already
+             *
+             *     KS-4303: The settlement report is disputed already
+             *
+             *     KS-4304: The status of the settlement report does not allow this action
+             */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    Deprecation: components["headers"]["Deprecation"];
+                    Sunset: components["headers"]["Sunset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
             410: components["responses"]["apiVersionGone"];
             429: components["responses"]["apiRateExceededOrTooManyFailedLogins"];
             500: components["responses"]["internalOrAuthenticationFailed"];
@@ -2639,7 +2641,28 @@ export interface operations {
             };
             401: components["responses"]["unauthorized"];
             404: components["responses"]["reportNotFound"];
-            409: components["responses"]["reportDisputedOrReportStatus"];
+            /**
+             * @description KS-4302: The settlement report is acknowledged already
+             *
+             *     KS-4303: The settlement report is disputed already
+             *
+             *     KS-4304: The status of the settlement report does not allow this action
+             */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    Deprecation: components["headers"]["Deprecation"];
+                    Sunset: components["headers"]["Sunset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
             410: components["responses"]["apiVersionGone"];
             413: components["responses"]["bodyTooLarge"];
             429: components["responses"]["apiRateExceededOrTooManyFailedLogins"];
@@ -3013,6 +3036,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["unauthorized"];
+            409: components["responses"]["capReached"];
             410: components["responses"]["apiVersionGone"];
             413: components["responses"]["bodyTooLarge"];
             429: components["responses"]["apiRateExceededOrTooManyFailedLogins"];
