@@ -55,7 +55,8 @@ export class Staleness extends PeriodicService {
         () => false,
       );
       if (isRead) this.#caughtUpTo = newest;
-      this.#isBehind = !isRead;
+      // The poll may have read it meanwhile.
+      this.#isBehind = !isRead && newest > this.#catalog.newestChange;
     } else {
       this.#isBehind = false;
     }

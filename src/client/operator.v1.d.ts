@@ -1547,6 +1547,9 @@ export interface operations {
                      *           "fundingUsd": null,
                      *           "largeWinThresholdUsd": 10,
                      *           "minReadyBlocks": 2,
+                     *           "maxGames": 1000,
+                     *           "maxParSheets": 1000,
+                     *           "maxWebhooks": 50,
                      *           "contactEmail": "games@acme.example"
                      *         }
                      *       ]
@@ -1606,6 +1609,9 @@ export interface operations {
                      *       "fundingUsd": null,
                      *       "largeWinThresholdUsd": 10,
                      *       "minReadyBlocks": 2,
+                     *       "maxGames": 1000,
+                     *       "maxParSheets": 1000,
+                     *       "maxWebhooks": 50,
                      *       "contactEmail": "games@acme.example"
                      *     }
                      */
@@ -1668,6 +1674,9 @@ export interface operations {
                      *       "fundingUsd": null,
                      *       "largeWinThresholdUsd": 10,
                      *       "minReadyBlocks": 2,
+                     *       "maxGames": 1000,
+                     *       "maxParSheets": 1000,
+                     *       "maxWebhooks": 50,
                      *       "contactEmail": "games@acme.example"
                      *     }
                      */
@@ -1735,6 +1744,9 @@ export interface operations {
                      *       "fundingUsd": null,
                      *       "largeWinThresholdUsd": 10,
                      *       "minReadyBlocks": 2,
+                     *       "maxGames": 1000,
+                     *       "maxParSheets": 1000,
+                     *       "maxWebhooks": 50,
                      *       "contactEmail": "games@acme.example"
                      *     }
                      */

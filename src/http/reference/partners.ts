@@ -16,6 +16,9 @@ const PARTNER = {
   fundingUsd: null,
   largeWinThresholdUsd: 10,
   minReadyBlocks: 2,
+  maxGames: 1000,
+  maxParSheets: 1000,
+  maxWebhooks: 50,
   contactEmail: 'games@acme.example',
 };
 
