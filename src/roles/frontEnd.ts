@@ -45,7 +45,11 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
     nodes.of(cell).durability.volatile.length > 0 && !config.allowVolatileRedis;
 
   const spinIds = new SpinIds(installed.spinIdKey);
-  const { cells, submit, adjuster, playerStatuses, confirmations } = await openDealing(parts, spinIds, isVolatile);
+  const { cells, submit, adjuster, playerStatuses, confirmations } = await openDealing(
+    parts,
+    spinIds,
+    isVolatile,
+  );
   const version = await serveVersion(parts);
 
   const requestLog = new RequestLog(log, metrics);
