@@ -4,6 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import canonicalize from 'canonicalize';
+import { csvText } from './csv.js';
 import { ExactNumber, type JsonNumber, jsonInteger, jsonUsd, unmarked } from './exactJson.js';
 
 export const DAY_MS = 86_400_000;
@@ -151,18 +152,12 @@ const COLUMNS = [
   'certifiedRtp',
 ] as const satisfies readonly (keyof Breakdown)[];
 
-/** What a spreadsheet takes for the beginning of a formula, also behind spaces and in full width (OWASP, CSV injection). */
-const FORMULA = /^\s*[=+\-@＝＋－＠]/u;
-
-/**
- * The breakdown as CSV (RFC 4180), with a header line. Text is quoted; text that a spreadsheet would run as a formula gets
- * an apostrophe in front, which makes it text there. Numbers are neither, and null is an empty field.
- */
+/** The breakdown as CSV, with a header line. Null is an empty field. */
 export function breakdownCsv(report: Pick<Report, 'gameBreakdown'>): string {
   const field = (value: string | JsonNumber | null): string => {
     if (value === null) return '';
     if (typeof value === 'number' || value instanceof ExactNumber) return String(value);
-    return `"${(FORMULA.test(value) ? `'${value}` : value).replaceAll('"', '""')}"`;
+    return csvText(value);
   };
   const lines = report.gameBreakdown.map((row) => COLUMNS.map((name) => field(row[name])).join(','));
   return [COLUMNS.join(','), ...lines, ''].join('\r\n');

@@ -13,6 +13,10 @@ export interface RawResponse {
   tryEnd(body: string | Uint8Array, bytes: number): [ok: boolean, isDone: boolean];
   /** Calls back when the connection takes more. @param handler is given the bytes that were written; true: it could write */
   onWritable(handler: (written: number) => boolean): unknown;
+  /** Sends a part of a body whose length is not known; false: the client takes it slower than it is written. */
+  write(part: string): boolean;
+  /** Cuts the connection. */
+  close(): unknown;
   getRemoteAddressAsText(): ArrayBuffer;
   /** The address that a PROXY protocol header names; empty where there was none. */
   getProxiedRemoteAddressAsText(): ArrayBuffer;
@@ -49,6 +53,8 @@ export class Exchange {
   closesConnection = false;
   /** The client has gone: nothing may be written any more. */
   aborted = false;
+  /** Called when the client has gone. */
+  onAbort: () => void = () => {};
   /** Answered, or not to be answered any more. */
   settled = false;
   readonly #onSettled: () => void;
@@ -76,6 +82,7 @@ export class Exchange {
   abort(): void {
     this.aborted = true;
     this.settle();
+    this.onAbort();
   }
 
   /** Where it came from. To be asked before the first await. */

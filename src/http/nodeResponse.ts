@@ -43,6 +43,10 @@ export class NodeResponse implements RawResponse {
   }
 
   end(body: string | Uint8Array, closeConnection = false): void {
+    if (this.#response.headersSent) {
+      this.#response.end(body);
+      return;
+    }
     const bytes = typeof body === 'string' ? Buffer.byteLength(body) : body.byteLength;
     this.#headers.push('Content-Length', String(bytes));
     // A copy: the replies' buffers hold until this call returns, and a slow reader takes longer.
@@ -58,8 +62,19 @@ export class NodeResponse implements RawResponse {
     return [true, true];
   }
 
-  /** Never called: what the connection does not take waits in node's buffers, which the connection bounds. */
-  onWritable(): void {}
+  /** Of a body in parts; any other waits in node's buffers, which the connection bounds. */
+  onWritable(handler: (written: number) => boolean): void {
+    this.#response.once('drain', () => handler(0));
+  }
+
+  write(part: string): boolean {
+    if (!this.#response.headersSent) this.#response.writeHead(this.#status, this.#headers);
+    return this.#response.write(part);
+  }
+
+  close(): void {
+    this.#request.socket.destroy();
+  }
 
   getRemoteAddressAsText(): ArrayBuffer {
     return bytesOf(this.#connection.address);

@@ -198,7 +198,8 @@ class DocumentBuilder {
   }
 
   #success(route: Route, reference: OperationReference): object {
-    const { response, csv, status } = route;
+    const { response, status } = route;
+    const hasCsv = route.csv !== undefined || route.csvPieces !== undefined;
     const csvContent = { schema: { type: 'string' }, ...exampleOf(reference.csv) };
     return {
       description: route.summary,
@@ -208,7 +209,7 @@ class DocumentBuilder {
         : {
             content: {
               ...json(this.#schemas.of(response), exampleOf(reference.response, reference.responses)),
-              ...(csv === undefined ? {} : { [CSV_TYPE.split(';')[0]!]: csvContent }),
+              ...(!hasCsv ? {} : { [CSV_TYPE.split(';')[0]!]: csvContent }),
             },
           }),
     };

@@ -16,6 +16,10 @@ export interface Window {
 export const WINDOW_SECONDS = 60;
 /** What `Retry-After` says where no window tells: stores come back within seconds. */
 export const RETRY_AFTER_SECONDS = 2;
+/** A client that takes nothing of a long answer for so long is cut off. */
+const STALLED_MS = 10_000;
+
+class StalledError extends Error {}
 
 /** Told of every answer that goes out. */
 export type ReplyObserver = (exchange: Exchange, status: number, errorCode: string | undefined) => void;
@@ -76,15 +80,8 @@ export class Replies {
     raw.cork(() => {
       // 200 OK is what the server writes by itself.
       if (status !== 200) raw.writeStatus(STATUS_TEXT[status] ?? String(status));
-      // One call in place of one for each header: a value may hold the lines that follow, and these are all our own.
-      raw.writeHeader(
-        'Content-Type',
-        `${contentType}\r\nX-Request-Id: ${exchange.id}${window === undefined ? '' : windowLines(window)}${
-          headers === '' ? '' : `\r\n${headers}`
-        }${exchange.version === undefined ? '' : exchange.version.headers}${
-          isHead && !closes ? `\r\nContent-Length: ${Buffer.byteLength(body)}` : ''
-        }`,
-      );
+      const length = isHead && !closes ? `\r\nContent-Length: ${Buffer.byteLength(body)}` : '';
+      this.#writeHeaders(exchange, contentType, window, headers, length);
       if (!isHead && status !== 204) {
         if (closes) raw.end(body, true);
         else if (!raw.tryEnd(body, 0)[1]) sendRest(raw, body);
@@ -126,6 +123,65 @@ export class Replies {
     this.json(exchange, status, body, window, headers, entry.code);
   }
 
+  /**
+   * Sends a body of any length piece by piece, each once the one before was taken: so it needs little memory.
+   * @param pieces none of them empty; where the first one rejects nothing was sent, later the connection is cut
+   * @throws what `pieces` throws
+   */
+  async stream(
+    exchange: Exchange,
+    pieces: AsyncIterator<string>,
+    contentType: string,
+    window?: Window,
+  ): Promise<void> {
+    const { raw } = exchange;
+    let piece = await pieces.next();
+    let isBegun = false;
+    try {
+      while (piece.done !== true && !exchange.settled) {
+        const text = piece.value;
+        let isTaken = true;
+        raw.cork(() => {
+          if (!isBegun) this.#writeHeaders(exchange, contentType, window, '', '');
+          isBegun = true;
+          isTaken = raw.write(text);
+        });
+        if (!isTaken) await taken(exchange);
+        piece = await pieces.next();
+      }
+      if (exchange.settled) return;
+      exchange.settle();
+      this.#observe(exchange, 200, undefined);
+      raw.cork(() => raw.end('', this.#closing));
+    } catch (error) {
+      // The client must not take what it has for the whole.
+      if (!exchange.settled) {
+        exchange.settle();
+        this.#observe(exchange, 200, undefined);
+        raw.close();
+      }
+      if (!(error instanceof StalledError)) throw error;
+    } finally {
+      await pieces.return?.();
+    }
+  }
+
+  /** One call in place of one for each header: a value may hold the lines that follow, and these are all our own. */
+  #writeHeaders(
+    exchange: Exchange,
+    contentType: string,
+    window: Window | undefined,
+    headers: string,
+    length: string,
+  ): void {
+    exchange.raw.writeHeader(
+      'Content-Type',
+      `${contentType}\r\nX-Request-Id: ${exchange.id}${window === undefined ? '' : windowLines(window)}${
+        headers === '' ? '' : `\r\n${headers}`
+      }${exchange.version === undefined ? '' : exchange.version.headers}${length}`,
+    );
+  }
+
   failure(exchange: Exchange, error: ApiError, window?: Window): void {
     this.error(exchange, error.entry, window, {
       details: error.details,
@@ -141,6 +197,19 @@ export class Replies {
 function sendRest(raw: RawResponse, body: string | Uint8Array): void {
   const bytes = Buffer.from(body as string);
   raw.onWritable((written) => raw.tryEnd(bytes.subarray(written), bytes.length)[0]);
+}
+
+/** Resolves once the client has taken what was written, or has gone. @throws Error where it takes too long */
+async function taken(exchange: Exchange): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  await new Promise<void>((resolve, reject) => {
+    exchange.onAbort = resolve;
+    exchange.raw.onWritable(() => {
+      resolve();
+      return true;
+    });
+    timer = setTimeout(() => reject(new StalledError('The client takes nothing')), STALLED_MS);
+  }).finally(() => clearTimeout(timer));
 }
 
 /** What the lines of a window have in common within a second: all but the number of requests left. */

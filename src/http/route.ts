@@ -74,6 +74,8 @@ export interface Route {
   readonly hasSums?: true;
   /** The result as CSV, for a caller that would rather have that than JSON. */
   readonly csv?: (result: never) => string;
+  /** The same piece by piece, in place of `handle`: of any length. The first piece comes once the request is found right. */
+  readonly csvPieces?: (request: RouteRequest) => AsyncGenerator<string>;
   /** Further errors of this operation, beside those that every route of its scope has. */
   readonly errors: readonly ErrorEntry[];
   /** What a fault of ours is called here. */
@@ -102,7 +104,12 @@ export function serve(route: Route, access: Access, replies: Replies, services: 
 
   const run = async (exchange: Exchange, partner: Partner, window: Window | undefined): Promise<void> => {
     try {
-      const result = await route.handle!({ ...readRequest(route, names, base, exchange), partner });
+      const request = { ...readRequest(route, names, base, exchange), partner };
+      if (route.csvPieces !== undefined && prefersCsv(exchange.head.accept)) {
+        await replies.stream(exchange, route.csvPieces(request), CSV_TYPE, window);
+        return;
+      }
+      const result = await route.handle!(request);
       if (route.csv !== undefined && prefersCsv(exchange.head.accept)) {
         replies.json(exchange, route.status, route.csv(result as never), window, '', undefined, CSV_TYPE);
         return;

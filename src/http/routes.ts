@@ -21,6 +21,7 @@ import { parSheetRoutes } from './partner/parSheets.js';
 import { type PlayerServices, playerRoutes } from './partner/players.js';
 import { type SettlementServices, settlementRoutes } from './partner/settlements.js';
 import { CountedCommand, SpinEndpoint, type SpinServices } from './partner/spin.js';
+import { spinFeedRoutes } from './partner/spins.js';
 import { type WebhookServices, webhookRoutes } from './partner/webhooks.js';
 import { webhookUpkeepRoutes } from './partner/webhookUpkeep.js';
 import { INSTALLATION_HEADER } from './portHolder.js';
@@ -90,6 +91,7 @@ export function allRoutes(services: Services, brand: string): Route[] {
     ...gameRoutes(services),
     ...raffleRoutes(services),
     ...playerRoutes(services),
+    ...spinFeedRoutes(services),
     ...settlementRoutes(services),
     ...webhookRoutes(services),
     ...webhookUpkeepRoutes(services),

@@ -166,6 +166,12 @@ export async function haltedCells(sql: Sql): Promise<{ cell: number; reason: str
     SELECT cell, halted AS reason FROM cells WHERE halted IS NOT NULL ORDER BY cell`;
 }
 
+/** Id of the newest booked ledger entry of a cell. */
+export async function bookedIdOf(sql: Sql, cell: number): Promise<bigint> {
+  const [row] = await sql<{ cursor_id: bigint }[]>`SELECT cursor_id FROM cells WHERE cell = ${cell}`;
+  return row?.cursor_id ?? 0n;
+}
+
 /** The cell that a partner lives in; undefined where there is no such partner. */
 export async function cellOfPartner(sql: Sql, partnerId: number): Promise<number | undefined> {
   const [row] = await sql<{ cell: number }[]>`SELECT cell FROM partners WHERE partner_id = ${partnerId}`;

@@ -20,6 +20,8 @@ export interface GameRow {
   gameId: number;
   partnerId: number;
   parSheetId: number | null;
+  /** Of its PAR sheet; null: it has none. */
+  certifiedRtp: number | null;
   gameType: GameType;
   configName: string;
   displayName: string;
@@ -33,6 +35,7 @@ interface Row {
   game_id: number;
   partner_id: number;
   par_sheet_id: number | null;
+  certified_rtp: number | null;
   game_type: GameType;
   config_name: string;
   display_name: string;
@@ -48,6 +51,7 @@ interface Row {
 
 const LISTED = `
   game_id, partner_id, par_sheet_id, game_type, config_name, display_name, status, created_at,
+    (SELECT certified_rtp FROM par_sheets s WHERE s.par_sheet_id = games.par_sheet_id) AS certified_rtp,
     pool_size, sealed_at, closed_at, coalesce(next_index, 0) AS sold,
     (SELECT encode(commitment, 'hex') FROM blocks b
      WHERE pool_size IS NOT NULL AND b.game_id = games.game_id AND from_index = 0) AS commitment`;
@@ -59,6 +63,7 @@ const fromRow = (row: Row): GameRow => ({
   gameId: row.game_id,
   partnerId: row.partner_id,
   parSheetId: row.par_sheet_id,
+  certifiedRtp: row.certified_rtp,
   gameType: row.game_type,
   configName: row.config_name,
   displayName: row.display_name,

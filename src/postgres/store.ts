@@ -25,6 +25,7 @@ import {
   settlementPartner,
   unsettledDays,
 } from './settlements.js';
+import { playerSpinsByTime, spinsByTime } from './spinsByTime.js';
 import {
   createWebhook,
   deleteWebhook,
@@ -83,7 +84,9 @@ const FUNCTIONS = {
   rotateSecret,
   setGameStatus,
   setParSheetStatus,
+  playerSpinsByTime,
   settlementPartner,
+  spinsByTime,
   storeParSheet,
   unsettledDays,
   updatePartner,

@@ -63,6 +63,7 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
     playerIdKey: installed.playerIdKey,
     partner: (partnerId) => catalog.partner(partnerId),
     game: (gameId) => catalog.game(gameId),
+    statistics: (gameId) => catalog.statistics(gameId),
     refresh: () => catalog.refresh(),
     judgeUrl: (url, environment) => judgeRegistration(url, environment, parts.world.resolve),
     noticeDays: config.API_NOTICE_DAYS,

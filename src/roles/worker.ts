@@ -19,18 +19,14 @@ import { ServiceGroup } from '../runtime/serviceGroup.js';
 import { SettlementJob } from '../settlement/job.js';
 import { Settlements } from '../settlement/settlements.js';
 import { Deliverer } from '../webhooks/deliverer.js';
-import { KeyExpiry } from '../webhooks/keyExpiry.js';
 import { largeWinEvents } from '../webhooks/largeWins.js';
 import { WebhookRetention } from '../webhooks/retention.js';
 import { Sender } from '../webhooks/sender.js';
-import { SunsetReminders } from '../webhooks/sunsetReminders.js';
-import { openMail } from './mail.js';
+import { openNotices } from './notices.js';
 import type { RoleParts } from './parts.js';
 import { subscribeWorker } from './reactions.js';
 
 const ATTEMPT_TIME_LIMIT_MS = 15_000;
-const KEY_EXPIRY_EVERY_MS = 300_000;
-const REMINDERS_EVERY_MS = 300_000;
 /** What a rebuild reads of the ledger for the players is not much older than this. */
 const CHECKPOINT_EVERY_MS = 60_000;
 
@@ -54,7 +50,7 @@ function openDeliveries({ config, events, sql, world }: RoleParts): {
 }
 
 export async function startWorker(parts: RoleParts): Promise<void> {
-  const { config, log, services, events, metrics, world } = parts;
+  const { config, log, services, events, metrics } = parts;
   const { sql, nodes, catalog, installed } = parts;
   const readers: OutboxReader[] = [];
   for (const node of nodes.all) {
@@ -95,9 +91,7 @@ export async function startWorker(parts: RoleParts): Promise<void> {
     events,
   });
   const { deliverer, retention } = openDeliveries(parts);
-  const keyExpiry = new KeyExpiry(sql, { everyMs: KEY_EXPIRY_EVERY_MS, now: world.now, events });
-  const reminders = new SunsetReminders(sql, { everyMs: REMINDERS_EVERY_MS, now: world.now, events });
-  const { mailer, overdueNotice } = openMail(parts, settlement);
+  const { mailer, notices } = openNotices(parts, settlement);
   const totals = new BookedTotals((cells) => bookedTotals(sql, cells));
   const unservedCells = new UnservedCells(events);
   subscribeWorker(events, { nodes, ownership, flusher, keeper, cleanup, totals, deliverer, mailer });
@@ -108,17 +102,7 @@ export async function startWorker(parts: RoleParts): Promise<void> {
 
   // The blocks end first, then the ledger takes what is dealt, then the cells go to other workers.
   const writers = new ServiceGroup('cell writers', log, [ownership, flusher, keeper]);
-  const jobs = [
-    cleanup,
-    checkpoints,
-    settlement,
-    deliverer,
-    retention,
-    keyExpiry,
-    reminders,
-    mailer,
-    overdueNotice,
-  ];
+  const jobs = [cleanup, checkpoints, settlement, deliverer, retention, mailer, ...notices];
   const background = new ServiceGroup('background jobs', log, jobs, 'together');
   await services.add(new ServiceGroup('worker', log, [writers, background], 'together'));
 }

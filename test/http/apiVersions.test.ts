@@ -141,6 +141,7 @@ test('an announcement whose front end is killed before any delivery reaches ever
   // A worker has prepared the cells. Without one nothing is delivered: the announcement is committed, and the process ends.
   await (await startService(stores)).stop();
   const alone = await spawnService(environment(stores, { API_NOTICE_DAYS: '0', ROLES: 'http' }));
+  onTestFinished(() => void alone.end('SIGKILL'));
   const first = await alone.client.newPartner();
   const second = await alone.client.newPartner();
   await register(alone.client, first.key, one.url('/a'), ['spin.large_win']);

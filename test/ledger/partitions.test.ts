@@ -5,6 +5,7 @@ import { firstIdAt } from '../../src/domain/entryId.js';
 import { connectPostgres, type Sql } from '../../src/postgres/client.js';
 import { ensurePartition, findAdjustment, findEntry, findTicket } from '../../src/postgres/ledger.js';
 import { entriesDown } from '../../src/postgres/playerHistory.js';
+import { playerSpinsByTime, type SpinsFound, spinsByTime } from '../../src/postgres/spinsByTime.js';
 import { freshStores } from '../setup/freshStores.js';
 import type { TestPartner } from '../support/client.js';
 import { startService } from '../support/service.js';
@@ -26,9 +27,11 @@ let service: Awaited<ReturnType<typeof startService>>;
 let partner: TestPartner;
 let gameId: number;
 let raffleId: number;
+let cell: number;
 let newest: { id: bigint; entryNumber: number };
 
 const PLAYER = 'p';
+const entriesOf = async (found: Promise<SpinsFound>) => (await found).entries;
 const adjust = () =>
   service.operator('POST', `/partners/${partner.partnerId}/players/${PLAYER}/adjustments`, {
     amountUsd: 1,
@@ -63,6 +66,10 @@ beforeAll(async () => {
   }
   const [row] = await observer<{ entry_id: bigint; entry_number: number }[]>`
     SELECT entry_id, entry_number FROM ledger WHERE kind = 1 ORDER BY entry_id DESC LIMIT 1`;
+  const [home] = await observer<
+    { cell: number }[]
+  >`SELECT cell FROM partners WHERE partner_id = ${partner.partnerId}`;
+  cell = home!.cell;
   newest = { id: row!.entry_id, entryNumber: row!.entry_number };
 }, 300_000);
 afterAll(async () => {
@@ -93,6 +100,19 @@ describe('with a thousand daily partitions', () => {
       (on) => entriesDown(on, { partnerId: partner.partnerId, playerId: PLAYER, newest, firstId }, 30, 20),
     ],
   ];
+
+  const all = { fromId: 0n, toId: 2n ** 63n - 1n, gameId: undefined };
+  lookUps.push(
+    ['a page by time', (on) => entriesOf(spinsByTime(on, { ...all, ...partner, cell }, 100))],
+    ['a game by time', (on) => entriesOf(spinsByTime(on, { ...all, ...partner, cell, gameId }, 100))],
+    [
+      'a player by time',
+      (on) => {
+        const player = { partnerId: partner.partnerId, playerId: PLAYER, newest, firstId };
+        return entriesOf(playerSpinsByTime(on, player, { ...all, ...partner, cell }, 100));
+      },
+    ],
+  );
 
   test.each(lookUps)('%s locks the partitions of a few days', async (_, run) => {
     const locks = await sql.begin(async (tx) => {

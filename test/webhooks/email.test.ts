@@ -80,6 +80,7 @@ test('an announcement whose front end is killed before any e-mail goes out reach
   const alone = await spawnService(
     environment(stores, { ...settings(`smtp://127.0.0.1:${port}`), ROLES: 'http' }),
   );
+  onTestFinished(() => void alone.end('SIGKILL'));
   await alone.client.newPartner({ contactEmail: 'one@partner.example' });
   const second = await alone.client.newPartner({ contactEmail: 'two@partner.example' });
   const list = { contactEmail: 'two,three@partner.example' };

@@ -100,6 +100,48 @@ test('a rotated secret signs beside the new one for 24 hours, and only the newes
   expect(signers(await next(), [second, third, fourth])).toEqual([false, true, true]);
 });
 
+test('under load every delivery of 24 hours after a rotation is verified with the old secret and with the new one', async () => {
+  const to = await receiver();
+  const { key, partnerId } = await client.newPartner();
+  const { id, secret: old } = await register(client, key, to.url(), ['api_key.expiring']);
+  let made = 0;
+  let isOver = false;
+  const load = (async () => {
+    for (; !isOver; made += 5) {
+      await until(() => isOver || made - to.received.length < 40, 'few are waiting');
+      await record(partnerId, ...[1, 2, 3, 4, 5].map((i) => made + i));
+    }
+  })();
+  /** What arrives of fifty events that are recorded from now on. */
+  const arrived = async (): Promise<Received[]> => {
+    const from = made + 5;
+    const later = () => to.received.filter(({ event }) => Number(event.data.keyId) > from);
+    await until(() => later().length >= 50, 'fifty more arrive');
+    return later();
+  };
+  const verified = (requests: readonly Received[], secret: string): number =>
+    requests.filter((request) => standardOnly(request, secret)).length;
+  try {
+    const before = await arrived();
+    expect(verified(before, old)).toBe(before.length);
+    const { body } = await client.partner<{ secret: string }>('POST', `/webhooks/${id}/rotate-secret`, key);
+    for (const laterMs of [0, 12 * HOUR_MS, 12 * HOUR_MS - 60_000]) {
+      nowMs += laterMs;
+      const requests = await arrived();
+      expect([verified(requests, old), verified(requests, body.secret)]).toEqual([
+        requests.length,
+        requests.length,
+      ]);
+    }
+    nowMs += 60_000;
+    const after = await arrived();
+    expect([verified(after, old), verified(after, body.secret)]).toEqual([0, after.length]);
+  } finally {
+    isOver = true;
+    await load;
+  }
+});
+
 test('a webhook is changed, tested and sent to again; one that is inactive gets nothing until it is active', async () => {
   const [one, two] = [await receiver(), await receiver()];
   const { key, partnerId } = await client.newPartner();

@@ -23,6 +23,7 @@ export const ERROR_CATALOG = {
   'KS-4111': { status: 409, retry: 'never', message: "The requestId was used for a different spin request" },
   'KS-4112': { status: 426, retry: 'never', message: "The interface_version is not supported; send a semver version with major 1" },
   'KS-4113': { status: 410, retry: 'never', message: "This version of the API has ended" },
+  'KS-4114': { status: 409, retry: 'never', message: "The partner has as many of these as it may have" },
   'KS-4115': { status: 403, retry: 'never', message: "The player is blocked" },
   'KS-4201': { status: 404, retry: 'never', message: "The game is not found" },
   'KS-4202': { status: 400, retry: 'never', message: "The game is not active" },

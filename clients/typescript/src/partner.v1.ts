@@ -232,6 +232,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/spins": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The spins of the account by time, oldest first; with `Accept: text/csv` all of the range at once
+         * @description A page may have fewer spins than `limit`, even none, while `nextCursor` is not null. Whatever is spun meanwhile, no spin is skipped or repeated. To follow the ledger, ask again with the `spinId` of the last spin as `cursor`.
+         */
+        get: operations["listSpins"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/spins/{spinId}": {
         parameters: {
             query?: never;
@@ -651,7 +671,7 @@ export interface components {
             wagerIncrementUsd?: number;
         };
         GameList: {
-            games: components["schemas"]["GameResponse"][];
+            games: components["schemas"]["ListedGame"][];
         };
         GameResponse: {
             /** @description The gameId of spins */
@@ -673,6 +693,33 @@ export interface components {
             poolSize?: number;
             /** @description Of a raffle: seals its pool; null until it is sealed */
             poolCommitment?: string | null;
+        };
+        ListedGame: {
+            /** @description The gameId of spins */
+            gameConfigId: number;
+            displayName: string;
+            configName: string;
+            /** @description Kind of game. May get further values */
+            gameType: string;
+            /** @description ACTIVE: it can be spun. SEALING and CLOSED: before the first and after the last ticket of a raffle. May get further values */
+            status: string;
+            parSheetId: number | null;
+            /** @description Equal to the fixed wager */
+            minWagerUsd: number;
+            /** @description Equal to the fixed wager */
+            maxWagerUsd: number;
+            /** @description Equal to the fixed wager */
+            wagerIncrementUsd: number;
+            /** @description Of a raffle: tickets in all */
+            poolSize?: number;
+            /** @description Of a raffle: seals its pool; null until it is sealed */
+            poolCommitment?: string | null;
+            /** @description Of a slot: the certified return to player */
+            certifiedRtp?: number;
+            /** @description Of a slot: the probability that a spin pays */
+            hitFrequency?: number;
+            /** @description Of a slot: the largest payout of a spin */
+            topPrizeUsd?: number;
         };
         ParCombinationBody: {
             /** @description Symbol names, one for each reel */
@@ -942,6 +989,11 @@ export interface components {
             wagerUsd: number;
             /** @description Idempotency key; binds for 24 hours at least */
             requestId?: string;
+        };
+        SpinFeed: {
+            spins: components["schemas"]["SpinRecord"][];
+            /** @description For `cursor`; null: the ledger has no more of the range */
+            nextCursor: string | null;
         };
         SpinLargeWinData: {
             spinId: string;
@@ -1620,7 +1672,10 @@ export interface operations {
                      *           "parSheetId": 2,
                      *           "minWagerUsd": 0.25,
                      *           "maxWagerUsd": 0.25,
-                     *           "wagerIncrementUsd": 0.25
+                     *           "wagerIncrementUsd": 0.25,
+                     *           "certifiedRtp": 0.925,
+                     *           "hitFrequency": 0.2,
+                     *           "topPrizeUsd": 250
                      *         },
                      *         {
                      *           "gameConfigId": 4,
@@ -2767,6 +2822,126 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
+        };
+    };
+    listSpins: {
+        parameters: {
+            query?: {
+                /** @description RFC 3339 time: spins from then on */
+                from?: string;
+                /** @description RFC 3339 time: spins before */
+                to?: string;
+                /** @description Spins of this game only */
+                gameId?: number;
+                /** @description Spins of this player only */
+                playerId?: string;
+                /** @description A `nextCursor`, or the `spinId` of a spin: spins after it */
+                cursor?: string;
+                /** @description Spins in an answer */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The spins of the account by time, oldest first; with `Accept: text/csv` all of the range at once */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    Deprecation: components["headers"]["Deprecation"];
+                    Sunset: components["headers"]["Sunset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "spins": [
+                     *         {
+                     *           "spinId": "04f965c9ca0a730d47062f0635d6a943",
+                     *           "outcome": {
+                     *             "prizeTier": 1,
+                     *             "payoutUsd": 0.5,
+                     *             "isBonusTrigger": false
+                     *           },
+                     *           "presentation": {
+                     *             "type": "slot",
+                     *             "comboString": "CH|CH|-",
+                     *             "reelSymbols": [
+                     *               {
+                     *                 "name": "Cherry",
+                     *                 "display": "CH",
+                     *                 "isWild": false
+                     *               },
+                     *               {
+                     *                 "name": "Cherry",
+                     *                 "display": "CH",
+                     *                 "isWild": false
+                     *               },
+                     *               {
+                     *                 "name": "Blank",
+                     *                 "display": "-",
+                     *                 "isWild": false
+                     *               }
+                     *             ],
+                     *             "reelStops": [
+                     *               23,
+                     *               8,
+                     *               3
+                     *             ],
+                     *             "animationHints": {
+                     *               "celebrationTier": "small",
+                     *               "isNearMiss": false,
+                     *               "isBonusTrigger": false
+                     *             }
+                     *           },
+                     *           "balance": {
+                     *             "balanceUsd": 1000.25
+                     *           },
+                     *           "communityBonus": null,
+                     *           "requestId": "0197d2c4-9c1e-7a55-8f6e-3b1f0a2c4d5e",
+                     *           "createdAt": "2026-11-22T04:14:01.121Z",
+                     *           "gameId": 3,
+                     *           "playerId": "alice"
+                     *         }
+                     *       ],
+                     *       "nextCursor": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["SpinFeed"];
+                    /**
+                     * @example spinId,createdAt,gameId,playerId,requestId,wagerUsd,payoutUsd,prizeTier,balanceUsd
+                     *     04f965c9ca0a730d47062f0635d6a943,2026-11-22T04:14:01.121Z,3,"alice","0197d2c4-9c1e-7a55-8f6e-3b1f0a2c4d5e",0.25,0.5,1,1000.25
+                     */
+                    "text/csv": string;
+                };
+            };
+            /** @description KS-4101: The request is not valid */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    Deprecation: components["headers"]["Deprecation"];
+                    Sunset: components["headers"]["Sunset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            401: components["responses"]["unauthorized"];
+            410: components["responses"]["apiVersionGone"];
+            429: components["responses"]["apiRateExceededOrTooManyFailedLogins"];
+            500: components["responses"]["internalOrAuthenticationFailed"];
+            503: components["responses"]["unavailable"];
         };
     };
     getSpin: {

@@ -34,7 +34,14 @@ export const GameResponse = Type.Object({
   ),
 });
 
-export const GameList = Type.Object({ games: Type.Array(GameResponse) });
+export const ListedGame = Type.Object({
+  ...GameResponse.properties,
+  certifiedRtp: Type.Optional(Type.Number({ description: 'Of a slot: the certified return to player' })),
+  hitFrequency: Type.Optional(Type.Number({ description: 'Of a slot: the probability that a spin pays' })),
+  topPrizeUsd: Type.Optional(usd('Of a slot: the largest payout of a spin')),
+});
+
+export const GameList = Type.Object({ games: Type.Array(ListedGame) });
 
 export const ParSheetResponse = Type.Object({
   parSheetId: Type.Integer(),

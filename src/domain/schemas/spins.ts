@@ -1,6 +1,6 @@
 /** Spins: what is sent and answered, and what a player sees of an outcome. */
 import { type Static, Type } from '#typebox';
-import { id, opaque, timestamp, usd } from './common.js';
+import { ID_MAX, id, nullable, opaque, timestamp, usd } from './common.js';
 
 export const SpinBody = Type.Object({
   gameId: id('Game configuration id'),
@@ -74,5 +74,28 @@ export const SpinRecord = Type.Object({
 });
 
 export const PlayerSpin = Type.Object({ ...spinMembers, createdAt: timestamp(), gameId: Type.Integer() });
+
+/** The query of the ledger by time. */
+export const SpinFeedQuery = Type.Object({
+  from: Type.Optional(Type.String({ format: 'date-time', description: 'RFC 3339 time: spins from then on' })),
+  to: Type.Optional(Type.String({ format: 'date-time', description: 'RFC 3339 time: spins before' })),
+  gameId: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: ID_MAX, description: 'Spins of this game only' }),
+  ),
+  playerId: Type.Optional(opaque('Spins of this player only')),
+  cursor: Type.Optional(
+    Type.String({ description: 'A `nextCursor`, or the `spinId` of a spin: spins after it' }),
+  ),
+  limit: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: 100, default: 20, description: 'Spins in an answer' }),
+  ),
+});
+
+export const SpinFeed = Type.Object({
+  spins: Type.Array(SpinRecord),
+  nextCursor: nullable(
+    Type.String({ description: 'For `cursor`; null: the ledger has no more of the range' }),
+  ),
+});
 
 export type SpinBody = Static<typeof SpinBody>;

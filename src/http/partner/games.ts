@@ -4,6 +4,7 @@ import { jsonInteger, jsonUsd } from '../../domain/exactJson.js';
 import type { Game, Partner } from '../../domain/game.js';
 import { isRegisteredByPartner, kindOfGame } from '../../domain/games/index.js';
 import { microsToUsdText, usdToMicros } from '../../domain/money.js';
+import type { OutcomeStatistics } from '../../domain/presentation.js';
 import {
   BlocksAccepted,
   BlocksBody,
@@ -21,6 +22,9 @@ import type { RedisNodes } from '../../redis/nodes.js';
 import { check, type JsonObject } from '../body.js';
 import { learn, pathId, type Route, summed } from '../route.js';
 
+/** A sum of doubles is no more exact. */
+const PROBABILITY_DIGITS = 12;
+
 const WAGER_FIELDS = ['minWagerUsd', 'maxWagerUsd', 'wagerIncrementUsd'] as const;
 
 export interface GameServices {
@@ -28,6 +32,8 @@ export interface GameServices {
   readonly nodes: Pick<RedisNodes, 'cell'>;
   partner(partnerId: number): Partner | undefined;
   game(gameId: number): Game | undefined;
+  /** What many spins of a game come to; undefined: it is left to no chance. */
+  statistics(gameId: number): OutcomeStatistics | undefined;
   /** Makes what was just changed known here without waiting for the next poll. */
   refresh(): Promise<void>;
 }
@@ -45,6 +51,22 @@ export function gameOf(row: GameRow, wagerMicros: number) {
     maxWagerUsd: wagerUsd,
     wagerIncrementUsd: wagerUsd,
     ...kindOfGame(row.gameType).listing.forPartner(row.raffle),
+  };
+}
+
+/** A game as lists show it, with what its mathematics lets expect. */
+async function listedGame(services: GameServices, row: GameRow) {
+  const { wagerMicros, maxPayoutMicros } = await knownGame(services, row.gameId);
+  const statistics = services.statistics(row.gameId);
+  return {
+    ...gameOf(row, wagerMicros),
+    ...(statistics === undefined || row.certifiedRtp === null
+      ? {}
+      : {
+          certifiedRtp: row.certifiedRtp,
+          hitFrequency: Number(statistics.hitFrequency.toPrecision(PROBABILITY_DIGITS)),
+          topPrizeUsd: Number(microsToUsdText(maxPayoutMicros)),
+        }),
   };
 }
 
@@ -168,8 +190,7 @@ export const gameRoutes = (services: GameServices): Route[] => [
     failure: ERRORS.internal,
     async handle({ partner }) {
       const rows = await services.store.listGames(partner.partnerId);
-      const games = rows.map(async (row) => gameOf(row, (await knownGame(services, row.gameId)).wagerMicros));
-      return { games: await Promise.all(games) };
+      return { games: await Promise.all(rows.map((row) => listedGame(services, row))) };
     },
   },
   {

@@ -37,14 +37,14 @@ function userIdOf(key: Buffer, partnerId: number, playerId: string): string {
 }
 
 /** Waits until the ledger of a cell has come to an entry. @throws ApiError (KS-5002) where it does not. */
-async function booked(services: PlayerServices, cell: number, entryId: bigint): Promise<void> {
+export async function booked(services: PlayerServices, cell: number, entryId: bigint): Promise<void> {
   if (!(await services.cameTo(cell, entryId, BOOKED_WITHIN_MS))) throw new ApiError(ERRORS.unavailable);
 }
 
 const isShownAsSpin = ({ kind }: LedgerEntry): boolean => ENTRY_KINDS[kind].history === 'spin';
 
 /** A booked spin as its response was, with further members put behind. */
-async function spinRecord(
+export async function spinRecord(
   services: PlayerServices,
   partner: Partner,
   entry: LedgerEntry,

@@ -98,7 +98,9 @@ export const GAME_REFERENCES: References = {
   },
   listGames: {
     description: 'Lists all games of the account, the raffles too, whatever their status.',
-    response: { games: [SLOT_GAME, RAFFLE_GAME] },
+    response: {
+      games: [{ ...SLOT_GAME, certifiedRtp: 0.925, hitFrequency: 0.2, topPrizeUsd: 250 }, RAFFLE_GAME],
+    },
   },
   getGame: {
     description:

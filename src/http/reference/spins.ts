@@ -48,6 +48,13 @@ export const SPIN_REFERENCES: References = {
     },
     responses: { slot: SLOT_SPIN, raffle: RAFFLE_SPIN },
   },
+  listSpins: {
+    response: {
+      spins: [{ ...SLOT_SPIN, createdAt: '2026-11-22T04:14:01.121Z', gameId: 3, playerId: 'alice' }],
+      nextCursor: null,
+    },
+    csv: 'spinId,createdAt,gameId,playerId,requestId,wagerUsd,payoutUsd,prizeTier,balanceUsd\r\n04f965c9ca0a730d47062f0635d6a943,2026-11-22T04:14:01.121Z,3,"alice","0197d2c4-9c1e-7a55-8f6e-3b1f0a2c4d5e",0.25,0.5,1,1000.25\r\n',
+  },
   getSpin: {
     description: 'Returns the original response of a spin, with its time, game and player.',
     response: { ...SLOT_SPIN, createdAt: '2026-11-22T04:14:01.121Z', gameId: 3, playerId: 'alice' },

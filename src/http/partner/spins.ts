@@ -1,0 +1,187 @@
+/** The partner's own ledger by time: in pages, or all of a range as CSV (docs/contract.md §8.5). */
+
+import { csvText } from '../../domain/csv.js';
+import { entryTimeMs, firstIdAt } from '../../domain/entryId.js';
+import { ApiError, ERRORS, type Fault } from '../../domain/errors.js';
+import type { Game, Partner } from '../../domain/game.js';
+import { microsToUsdText } from '../../domain/money.js';
+import { SpinFeed, SpinFeedQuery } from '../../domain/requests.js';
+import type { LedgerEntry } from '../../postgres/ledger.js';
+import type { SpinRange, SpinsFound } from '../../postgres/spinsByTime.js';
+import { Semaphore } from '../../semaphore.js';
+import { isRfc3339 } from '../operator/partners.js';
+import { type Route, type RouteRequest, summed } from '../route.js';
+import { knownGame } from './games.js';
+import { booked, type PlayerServices, spinRecord } from './players.js';
+
+/** The largest id that the ledger can have. */
+const ID_END = 2n ** 63n - 1n;
+/** Rows of a piece of CSV: few milliseconds, after which others have their turn. */
+const CSV_ROWS = 500;
+/** Pieces that are made at a time in this process; a slow client holds none. */
+const CSV_AT_ONCE = 2;
+const CSV_OF_PARTNER_MAX = 4;
+const CSV_COLUMNS = 'spinId,createdAt,gameId,playerId,requestId,wagerUsd,payoutUsd,prizeTier,balanceUsd\r\n';
+
+interface Wanted extends SpinRange {
+  readonly playerId: string | undefined;
+}
+
+/** @throws ApiError (KS-4101) with all faults of the query */
+function wantedOf(services: PlayerServices, { partner, query, words }: RouteRequest): Wanted {
+  const faults: Fault[] = [];
+  const time = (name: 'from' | 'to'): number | undefined => {
+    const text = words[name];
+    if (text === undefined) return undefined;
+    const ms = new Date(text).getTime();
+    if (isRfc3339(text) && !Number.isNaN(ms)) return Math.max(0, ms);
+    faults.push({ path: `/${name}`, message: 'must be an RFC 3339 time' });
+    return undefined;
+  };
+  const [fromMs, toMs] = [time('from') ?? 0, time('to')];
+  if (toMs !== undefined && toMs < fromMs) faults.push({ path: '/to', message: 'must not be before `from`' });
+  const { cursor } = words;
+  const after = cursor === undefined ? undefined : services.spinIds.decode(cursor);
+  if (cursor !== undefined && after?.partnerId !== partner.partnerId)
+    faults.push({ path: '/cursor', message: 'must be a `nextCursor` or a `spinId` of this account' });
+  if (faults.length > 0) throw new ApiError(ERRORS.validationFailed, { details: faults });
+  const fromId = firstIdAt(fromMs);
+  const afterId = after === undefined ? 0n : after.entryId + 1n;
+  const toId = toMs === undefined ? ID_END : firstIdAt(toMs);
+  return {
+    partnerId: partner.partnerId,
+    cell: partner.cell,
+    fromId: afterId > fromId ? afterId : fromId,
+    toId: toId < ID_END ? toId : ID_END,
+    gameId: query.gameId,
+    playerId: words.playerId,
+  };
+}
+
+/** Spins of a range, up to what the ledger has now. */
+async function look(services: PlayerServices, wanted: Wanted, limit: number): Promise<SpinsFound> {
+  const { store, nodes } = services;
+  const { playerId, partnerId, cell } = wanted;
+  if (playerId === undefined) return store.spinsByTime(wanted, limit);
+  const player = await nodes.cell(cell).findPlayer(partnerId, playerId);
+  if (player === undefined) return { entries: [], nextId: undefined, bookedId: 0n };
+  await booked(services, cell, player.newestEntryId);
+  const newest = { id: player.newestEntryId, entryNumber: player.entries };
+  const firstId = firstIdAt(player.createdAtMs);
+  return store.playerSpinsByTime({ partnerId, playerId, newest, firstId }, wanted, limit);
+}
+
+/**
+ * A page. Its end is the end of the range only once the ledger has everything that was acknowledged before.
+ * @throws ApiError (KS-5002) where the ledger does not come to that
+ */
+async function pageOf(services: PlayerServices, wanted: Wanted, limit: number): Promise<SpinsFound> {
+  const found = await look(services, wanted, limit);
+  if (found.nextId !== undefined || wanted.playerId !== undefined) return found;
+  const newestId = await services.nodes.cell(wanted.cell).newestInOutbox();
+  if (newestId <= found.bookedId) return found;
+  await booked(services, wanted.cell, newestId);
+  return look(services, wanted, limit);
+}
+
+/** How many are under way of each partner. */
+class Exports {
+  readonly #ofPartner = new Map<number, number>();
+  readonly #turns = new Semaphore(CSV_AT_ONCE);
+
+  async *run(services: PlayerServices, request: RouteRequest): AsyncGenerator<string> {
+    const { partner } = request;
+    const wanted = wantedOf(services, request);
+    const open = this.#ofPartner.get(partner.partnerId) ?? 0;
+    if (open >= CSV_OF_PARTNER_MAX) {
+      const message = `At most ${CSV_OF_PARTNER_MAX} exports of a partner run at a time`;
+      throw new ApiError(ERRORS.apiRateExceeded, { details: [{ path: '', message }] });
+    }
+    this.#ofPartner.set(partner.partnerId, open + 1);
+    try {
+      let fromId: bigint | undefined = wanted.fromId;
+      let head = CSV_COLUMNS;
+      while (fromId !== undefined) {
+        const range: Wanted = { ...wanted, fromId };
+        const [found, text] = await this.#turns.run(async () => {
+          const page = await pageOf(services, range, CSV_ROWS);
+          return [page, head + (await csvOf(services, partner, page.entries))] as const;
+        });
+        head = '';
+        if (text !== '') yield text;
+        fromId = found.nextId;
+      }
+    } finally {
+      const left = this.#ofPartner.get(partner.partnerId)! - 1;
+      if (left > 0) this.#ofPartner.set(partner.partnerId, left);
+      else this.#ofPartner.delete(partner.partnerId);
+    }
+  }
+}
+
+/** Prize tiers of a game's outcomes, by code, as far as they were asked for. */
+const tiersOf = new WeakMap<Game, (number | undefined)[]>();
+
+function prizeTierOf(game: Game, outcomeCode: number): number {
+  let tiers = tiersOf.get(game);
+  if (tiers === undefined) {
+    tiers = [];
+    tiersOf.set(game, tiers);
+  }
+  tiers[outcomeCode] ??= (
+    JSON.parse(`{${game.fragments[outcomeCode]}}`) as { outcome: { prizeTier: number } }
+  ).outcome.prizeTier;
+  return tiers[outcomeCode];
+}
+
+async function csvOf(
+  services: PlayerServices,
+  { partnerId }: Partner,
+  entries: readonly LedgerEntry[],
+): Promise<string> {
+  let text = '';
+  for (const entry of entries) {
+    const game = services.game(entry.gameId) ?? (await knownGame(services, entry.gameId));
+    text += `${services.spinIds.encodeOne(entry.id, partnerId)},${new Date(entryTimeMs(entry.id)).toISOString()},${
+      entry.gameId
+    },${csvText(entry.playerId)},${entry.requestId === null ? '' : csvText(entry.requestId)},${microsToUsdText(
+      entry.wagerMicros,
+    )},${microsToUsdText(entry.creditMicros)},${prizeTierOf(game, entry.outcomeCode)},${microsToUsdText(
+      entry.balanceMicros,
+    )}\r\n`;
+  }
+  return text;
+}
+
+export const spinFeedRoutes = (services: PlayerServices): Route[] => {
+  const exports = new Exports();
+  return [
+    {
+      method: 'get',
+      path: '/spins',
+      operationId: 'listSpins',
+      tag: 'Spins',
+      summary:
+        'The spins of the account by time, oldest first; with `Accept: text/csv` all of the range at once',
+      description:
+        'A page may have fewer spins than `limit`, even none, while `nextCursor` is not null. Whatever is spun meanwhile, no spin is skipped or repeated. To follow the ledger, ask again with the `spinId` of the last spin as `cursor`.',
+      scope: 'partner',
+      query: SpinFeedQuery,
+      status: 200,
+      ...summed(SpinFeed),
+      csvPieces: (request) => exports.run(services, request),
+      errors: [],
+      failure: ERRORS.internal,
+      async handle(request) {
+        const { partner, query } = request;
+        const { entries, nextId } = await pageOf(services, wantedOf(services, request), query.limit!);
+        const records = entries.map((entry) =>
+          spinRecord(services, partner, entry, { playerId: entry.playerId }),
+        );
+        const nextCursor =
+          nextId === undefined ? null : services.spinIds.encodeOne(nextId - 1n, partner.partnerId);
+        return { spins: await Promise.all(records), nextCursor };
+      },
+    },
+  ];
+};

@@ -1,0 +1,161 @@
+/**
+ * A partner's spins by time, oldest first, in pages. There is no index for it, since each costs every spin something: a page reads the
+ * primary key along, over the days on which the partner spun (`game_days`), and a bounded number of rows. What it has come to is told, so
+ * that the next page goes on there, also where it found nothing.
+ *
+ * All entries of a partner are of one cell, whose owner books them in the order of their ids, each batch together with the
+ * cell's cursor. So below the cursor nothing is added any more: a page that ends there skips nothing, whatever is booked meanwhile.
+ */
+import { entryTimeMs, firstIdAt, idsIn } from '../domain/entryId.js';
+import { ENTRY_KINDS, entryCodesSql } from '../domain/ledgerEntry.js';
+import { DAY_MS, dayOf, startOf } from '../domain/settlement.js';
+import { bookedIdOf } from './cells.js';
+import { raw, type Sql } from './client.js';
+import { type EntryRow, entryOfRow, type LedgerEntry } from './ledger.js';
+import { entriesDown, type PlayerOfHistory } from './playerHistory.js';
+
+/** Which spins of a partner are wanted. */
+export interface SpinRange {
+  readonly partnerId: number;
+  /** The partner's. */
+  readonly cell: number;
+  /** Entry ids from here, … */
+  readonly fromId: bigint;
+  /** … and below this. */
+  readonly toId: bigint;
+  readonly gameId: number | undefined;
+}
+
+export interface SpinsFound {
+  /** Oldest first. */
+  readonly entries: readonly LedgerEntry[];
+  /** Where the next page begins; undefined: the ledger has no more of the range now. */
+  readonly nextId: bigint | undefined;
+  /** What had been booked of the cell. */
+  readonly bookedId: bigint;
+}
+
+/** Rows of all partners that a page looks at: a tenth of a second. */
+const EXAMINED_MAX = 250_000;
+/** Looked at first, and this many times more each time that too few were found. */
+const WINDOW_MIN = 1000;
+const WINDOW_GROWTH = 4;
+/** Walks along a player's entries, {@link INDEXED_EACH} each, for one page. */
+const WALKS_MAX = 32;
+const INDEXED_EACH = 64;
+/** Looked over for an indexed entry by one statement. */
+const LOOKED_OVER = idsIn(8 * DAY_MS);
+/** Days that one page looks for. */
+const DAYS_MAX = 400;
+const SPINS = raw(entryCodesSql(({ history }) => history === 'spin'));
+
+/** @param limit the most entries, at least 1 */
+export async function spinsByTime(sql: Sql, range: SpinRange, limit: number): Promise<SpinsFound> {
+  const { partnerId, cell, fromId, gameId } = range;
+  // Read before the rows: every row up to it is there.
+  const bookedId = await bookedIdOf(sql, cell);
+  const toId = range.toId > bookedId ? bookedId + 1n : range.toId;
+  const entries: LedgerEntry[] = [];
+  let examined = 0;
+  let windowRows = Math.max(WINDOW_MIN, limit * 2);
+  const days = await daysOfSpins(sql, range, toId);
+  for (const day of days) {
+    const dayMs = startOf(day);
+    const endId = least(firstIdAt(dayMs + DAY_MS), toId);
+    let lowId = fromId > firstIdAt(dayMs) ? fromId : firstIdAt(dayMs);
+    while (lowId < endId) {
+      if (examined >= EXAMINED_MAX) return { entries, nextId: lowId, bookedId };
+      const highId = await idAfter(sql, lowId, endId, windowRows);
+      // One more than is wanted tells whether there are more.
+      const rows = await sql<EntryRow[]>`
+        SELECT * FROM ledger WHERE entry_id >= ${lowId} AND entry_id < ${highId} AND partner_id = ${partnerId}
+          AND kind IN ${SPINS} AND (${gameId ?? null}::int IS NULL OR game_id = ${gameId ?? null})
+        ORDER BY entry_id LIMIT ${limit + 1 - entries.length}`;
+      entries.push(...rows.map(entryOfRow));
+      if (entries.length > limit)
+        return { entries: entries.slice(0, limit), nextId: entries[limit]!.id, bookedId };
+      examined += windowRows;
+      windowRows *= WINDOW_GROWTH;
+      lowId = highId;
+    }
+  }
+  const isCut = days.length === DAYS_MAX;
+  return { entries, nextId: isCut ? firstIdAt(startOf(days.at(-1)!) + DAY_MS) : undefined, bookedId };
+}
+
+/**
+ * The same of one player: along its entries, which are indexed.
+ * @param player as Redis has it; its newest entry is booked
+ */
+export async function playerSpinsByTime(
+  sql: Sql,
+  player: PlayerOfHistory,
+  range: SpinRange,
+  limit: number,
+): Promise<SpinsFound> {
+  const { newest, firstId } = player;
+  const { toId, gameId } = range;
+  const fromId = range.fromId > firstId ? range.fromId : firstId;
+  if (fromId > newest.id) return { entries: [], nextId: undefined, bookedId: newest.id };
+  const entries: LedgerEntry[] = [];
+  let nextId = fromId;
+  let topNumber = (await indexedNumberFrom(sql, player, fromId)) ?? newest.entryNumber;
+  for (let walks = 0; walks < WALKS_MAX; walks++) {
+    const walked = await entriesDown(sql, player, topNumber, INDEXED_EACH);
+    for (const entry of walked.reverse()) {
+      if (entry.id < nextId || !isShownAsSpin(entry)) continue;
+      if (entry.id >= toId) return { entries, nextId: undefined, bookedId: newest.id };
+      if (gameId !== undefined && entry.gameId !== gameId) continue;
+      if (entries.length === limit) return { entries, nextId: entry.id, bookedId: newest.id };
+      entries.push(entry);
+    }
+    if (topNumber === newest.entryNumber) return { entries, nextId: undefined, bookedId: newest.id };
+    topNumber = Math.min(topNumber + INDEXED_EACH, newest.entryNumber);
+    nextId = (walked.at(-1)?.id ?? newest.id) + 1n;
+  }
+  return { entries, nextId, bookedId: newest.id };
+}
+
+const isShownAsSpin = ({ kind }: LedgerEntry): boolean => ENTRY_KINDS[kind].history === 'spin';
+
+/** The first entry number of a player that is indexed, at or after an id. */
+async function indexedNumberFrom(
+  sql: Sql,
+  { partnerId, playerId, newest }: PlayerOfHistory,
+  fromId: bigint,
+): Promise<number | undefined> {
+  // A few days at a time: each statement locks the partitions of its range only.
+  for (let lowId = fromId; lowId <= newest.id; lowId += LOOKED_OVER) {
+    const [row] = await sql<{ entry_number: number }[]>`
+      SELECT entry_number FROM ledger
+      WHERE partner_id = ${partnerId} AND player_id = ${playerId} AND entry_number % ${raw(String(INDEXED_EACH))} = 0
+        AND entry_id >= ${lowId} AND entry_id < ${lowId + LOOKED_OVER} AND kind IN ${SPINS}
+      ORDER BY entry_number LIMIT 1`;
+    if (row !== undefined) return row.entry_number;
+  }
+  return undefined;
+}
+
+const least = (a: bigint, b: bigint): bigint => (a < b ? a : b);
+
+/** The days of a range on which the partner, or its game, spun. */
+async function daysOfSpins(sql: Sql, range: SpinRange, toId: bigint): Promise<string[]> {
+  const { partnerId, fromId, gameId } = range;
+  if (fromId >= toId) return [];
+  const [first, last] = [dayOf(entryTimeMs(fromId)), dayOf(entryTimeMs(toId - 1n))];
+  if (first === last) return [first];
+  const rows = await sql<{ day: string }[]>`
+    SELECT DISTINCT day::text FROM game_days
+    WHERE partner_id = ${partnerId} AND day BETWEEN ${first}::date AND ${last}::date
+      AND (${gameId ?? null}::int IS NULL OR game_id = ${gameId ?? null})
+    ORDER BY 1 LIMIT ${DAYS_MAX}`;
+  return rows.map(({ day }) => day);
+}
+
+/** The id that comes so many rows after one; the end where that comes before. */
+async function idAfter(sql: Sql, lowId: bigint, endId: bigint, rows: number): Promise<bigint> {
+  const [row] = await sql<{ entry_id: bigint }[]>`
+    SELECT entry_id FROM ledger WHERE entry_id >= ${lowId} AND entry_id < ${endId}
+    ORDER BY entry_id OFFSET ${rows} LIMIT 1`;
+  return row?.entry_id ?? endId;
+}
