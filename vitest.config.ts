@@ -80,7 +80,7 @@ export default defineConfig({
           ...shared,
           ...onStores,
           name: 'node-http',
-          include: ['test/http/{wire,framing,strangers,badInput}.test.ts'],
+          include: ['test/http/{wire,framing,strangers,badInput,helpfulErrors}.test.ts'],
           env: { HTTP_SERVER: 'node' },
         },
       },

@@ -57,7 +57,9 @@ export function judgeUrl(text: string, environment: Environment): Judgement {
   const host = hostOf(url);
   const isAddress = ipaddr.isValid(host);
   if (isAddress ? !isPublicAddress(host) : isInternalName(host)) {
-    return disallowed('must lead to a public address');
+    const isThisMachine = environment === 'sandbox' && isAddress && ipaddr.parse(host).range() === 'loopback';
+    const hint = isThisMachine ? '; in the sandbox write this machine as http://localhost' : '';
+    return disallowed(`must lead to a public address${hint}`);
   }
   if (url.protocol !== 'https:') return invalid('must begin with https://');
   return {};

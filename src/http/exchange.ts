@@ -33,6 +33,8 @@ export interface RequestHead {
   readonly interfaceVersion: string;
   readonly accept: string;
   readonly forwardedFor: string;
+  /** Undefined where it was not sent; empty also for one with other characters than ASCII. */
+  readonly idempotencyKey: string | undefined;
 }
 
 export class Exchange {

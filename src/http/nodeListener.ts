@@ -129,36 +129,7 @@ export class NodeListener implements HttpListener {
       refuse(request.socket, 431);
       return;
     }
-    let apiKey = '';
-    let interfaceVersion = '';
-    let accept = '';
-    let forwardedFor = '';
-    let hosts = 0;
-    let lengths = 0;
-    for (let i = 0; i < rawHeaders.length; i += 2) {
-      const value = rawHeaders[i + 1]!;
-      switch (rawHeaders[i]!.toLowerCase()) {
-        case 'x-api-key':
-          // Combined as RFC 9110, 5.3 says: two keys are no key.
-          apiKey = apiKey === '' ? value : `${apiKey}, ${value}`;
-          break;
-        case 'interface_version':
-          interfaceVersion = value;
-          break;
-        case 'accept':
-          accept = value;
-          break;
-        case 'x-forwarded-for':
-          forwardedFor = forwardedFor === '' ? value : `${forwardedFor}, ${value}`;
-          break;
-        case 'host':
-          hosts++;
-          break;
-        case 'content-length':
-          lengths++;
-          break;
-      }
-    }
+    const { hosts, lengths, ...fields } = fieldsOf(rawHeaders);
     const encoding = request.headers['transfer-encoding'];
     // The framing is ambiguous (RFC 9112, 6.3): a proxy in front may see another request begin inside this one.
     if (
@@ -179,7 +150,7 @@ export class NodeListener implements HttpListener {
     this.#open++;
     const exchange = new Exchange(
       new NodeResponse(request, response, connection),
-      { method, path, query, apiKey, interfaceVersion, accept, forwardedFor },
+      { method, path, query, ...fields },
       newRequestId(),
       route.operation,
       this.#settled,
@@ -231,6 +202,45 @@ export class NodeListener implements HttpListener {
   readonly #settled = (): void => {
     this.#open--;
   };
+}
+
+/** What is asked of a request's headers: those that are read, and how often two came that may come once. */
+function fieldsOf(rawHeaders: readonly string[]) {
+  let apiKey = '';
+  let interfaceVersion = '';
+  let accept = '';
+  let forwardedFor = '';
+  let idempotencyKey: string | undefined;
+  let hosts = 0;
+  let lengths = 0;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const value = rawHeaders[i + 1]!;
+    switch (rawHeaders[i]!.toLowerCase()) {
+      case 'x-api-key':
+        // Combined as RFC 9110, 5.3 says: two keys are no key.
+        apiKey = apiKey === '' ? value : `${apiKey}, ${value}`;
+        break;
+      case 'interface_version':
+        interfaceVersion = value;
+        break;
+      case 'accept':
+        accept = value;
+        break;
+      case 'x-forwarded-for':
+        forwardedFor = forwardedFor === '' ? value : `${forwardedFor}, ${value}`;
+        break;
+      case 'idempotency-key':
+        idempotencyKey = idempotencyKey === undefined ? value : `${idempotencyKey}, ${value}`;
+        break;
+      case 'host':
+        hosts++;
+        break;
+      case 'content-length':
+        lengths++;
+        break;
+    }
+  }
+  return { apiKey, interfaceVersion, accept, forwardedFor, idempotencyKey, hosts, lengths };
 }
 
 /** Path and query of a request target, in origin or absolute form (RFC 9112, 3.2). */

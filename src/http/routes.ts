@@ -1,14 +1,13 @@
 /** The one table of routes, and how it becomes what the server listens for. */
 
-import { KIND } from '../cells/batch.js';
 import type { SpinCommand } from '../cells/deal.js';
-import { ApiError, ERRORS, type ErrorEntry } from '../domain/errors.js';
-import type { Partner } from '../domain/game.js';
+import { ERRORS, type ErrorEntry } from '../domain/errors.js';
 import { SpinBody, SpinResponse, VersionResponse } from '../domain/requests.js';
 import type { Store } from '../postgres/store.js';
 import type { Access } from './access.js';
 import type { Exchange } from './exchange.js';
 import type { ServerRoute } from './listener.js';
+import { notFoundRoutes } from './notFound.js';
 import { openApiDocument } from './openapi.js';
 import { type AdjustmentServices, adjustmentRoutes } from './operator/adjustments.js';
 import { type ApiVersionServices, apiVersionRoutes } from './operator/apiVersions.js';
@@ -20,7 +19,7 @@ import { type GameServices, gameRoutes } from './partner/games.js';
 import { parSheetRoutes } from './partner/parSheets.js';
 import { type PlayerServices, playerRoutes } from './partner/players.js';
 import { type SettlementServices, settlementRoutes } from './partner/settlements.js';
-import { CountedCommand, SpinEndpoint, type SpinServices } from './partner/spin.js';
+import { SpinEndpoint, type SpinServices } from './partner/spin.js';
 import { spinFeedRoutes } from './partner/spins.js';
 import { type WebhookServices, webhookRoutes } from './partner/webhooks.js';
 import { webhookUpkeepRoutes } from './partner/webhookUpkeep.js';
@@ -154,7 +153,6 @@ export function serverRoutes(
       handle: route.handle === undefined ? spin.handle : serve(route, access, replies, routeServices),
     };
   });
-  const notFound = new ApiError(ERRORS.notFound);
   const documents = Object.entries(openApiDocuments(options.brand)).map(([scope, document]): ServerRoute => {
     const text = JSON.stringify(document);
     return {
@@ -165,34 +163,9 @@ export function serverRoutes(
       handle: (exchange) => replies.json(exchange, 200, text),
     };
   });
-  const countedNotFound = (exchange: Exchange, partner: Partner): void =>
-    services.submit(new CountedCommand(exchange, partner, replies, KIND.countApi, notFound));
-  return [
-    ...served,
-    ...documents,
-    ...healthRoutes(services, replies, options.installationTag),
-    {
-      method: 'any',
-      pattern: `${PARTNER_BASE}/*`,
-      operation: 'notFound',
-      bodyLimit: 0,
-      handle: (exchange) => access.partner(exchange, (partner) => countedNotFound(exchange, partner)),
-    },
-    {
-      method: 'any',
-      pattern: `${OPERATOR_BASE}/*`,
-      operation: 'notFound',
-      bodyLimit: 0,
-      handle: (exchange) => access.operator(exchange, () => replies.error(exchange, ERRORS.notFound)),
-    },
-    {
-      method: 'any',
-      pattern: '/*',
-      operation: 'notFound',
-      bodyLimit: 0,
-      handle: (exchange) => replies.error(exchange, ERRORS.notFound),
-    },
-  ];
+  const found = [...served, ...documents, ...healthRoutes(services, replies, options.installationTag)];
+  const submit = (command: SpinCommand): void => services.submit(command);
+  return [...found, ...notFoundRoutes(found, { access, replies, submit })];
 }
 
 /** What tells a balancer about this process. */

@@ -139,6 +139,7 @@ export class UwsListener implements HttpListener {
         interfaceVersion: fields.interfaceVersion,
         accept: fields.accept,
         forwardedFor: fields.forwardedFor,
+        idempotencyKey: fields.idempotencyKey,
       },
       newRequestId(),
       route.operation,
@@ -222,6 +223,7 @@ interface Fields {
   readonly interfaceVersion: string;
   readonly accept: string;
   readonly forwardedFor: string;
+  readonly idempotencyKey: string | undefined;
   /**
    * False for two lengths, a length and chunks, or a coding that isn't chunks: different servers read them differently, and a proxy
    * in front may see another request begin in the middle of this one (RFC 9112, 6.3).
@@ -234,6 +236,7 @@ function fieldsOf(request: HttpRequest): Fields {
   let interfaceVersion = '';
   let accept = '';
   let forwardedFor = '';
+  let idempotencyKey: string | undefined;
   let lengths = 0;
   let hosts = 0;
   let encodings = 0;
@@ -263,9 +266,11 @@ function fieldsOf(request: HttpRequest): Fields {
       case 15:
         if (name === 'x-forwarded-for')
           forwardedFor = forwardedFor === '' ? value : `${forwardedFor}, ${value}`;
+        else if (name === 'idempotency-key')
+          idempotencyKey = idempotencyKey === undefined ? value : `${idempotencyKey}, ${value}`;
         break;
     }
   });
   const isPlainlyFramed = lengths <= 1 && hosts <= 1 && encodings + lengths <= 1 && isFramed;
-  return { apiKey, interfaceVersion, accept, forwardedFor, isPlainlyFramed };
+  return { apiKey, interfaceVersion, accept, forwardedFor, idempotencyKey, isPlainlyFramed };
 }

@@ -11,16 +11,16 @@
 import { KIND } from '../../cells/batch.js';
 import type { SpinCommand, SpinResult } from '../../cells/deal.js';
 import type { CellFailure } from '../../cells/operation.js';
-import { ApiError, ERRORS, type ErrorEntry } from '../../domain/errors.js';
+import { ApiError, ERRORS, type ErrorEntry, type Fault } from '../../domain/errors.js';
 import type { Game, Partner } from '../../domain/game.js';
-import { decimalTextToMicros } from '../../domain/money.js';
-import { SpinBody } from '../../domain/requests.js';
+import { decimalTextToMicros, microsToUsdText } from '../../domain/money.js';
+import type { SpinBody } from '../../domain/requests.js';
 import { SPIN_STATUS } from '../../redis/records.js';
 import type { Access } from '../access.js';
-import { bodyText, check, type JsonObject, memberText, parseObject } from '../body.js';
+import { memberText } from '../body.js';
 import type { Exchange } from '../exchange.js';
 import type { Replies, Window } from '../reply.js';
-import { readPlainSpin } from './plainSpin.js';
+import { type ReadBody, readBody } from './spinBody.js';
 import { spinResponse } from './spinResponse.js';
 
 export interface SpinServices {
@@ -62,7 +62,7 @@ export class SpinEndpoint {
 
   readonly handle = (exchange: Exchange): void => {
     this.#access.partner(exchange, (partner) => {
-      const read = readBody(exchange.body);
+      const read = readBody(exchange.body, exchange.head.idempotencyKey);
       if (read instanceof ApiError) {
         this.#services.submit(new CountedCommand(exchange, partner, this.#replies, KIND.countSpin, read));
         return;
@@ -110,7 +110,8 @@ export class SpinEndpoint {
       services.findSold(game, partner, requestId).then(
         (ticket) => {
           if (ticket !== undefined) this.#tellSold(exchange, ticket, body, game, isWager, window);
-          else if (denial !== undefined) this.#replies.error(exchange, denial, window);
+          else if (denial !== undefined)
+            this.#replies.error(exchange, denial, window, { details: faultsOf(denial, game) });
           else services.submit(new DealCommand(this.#replies, services, spin, KIND.dealCounted));
         },
         () => this.#replies.error(exchange, ERRORS.unavailable, window),
@@ -149,48 +150,18 @@ interface JudgedSpin {
   readonly isWager: boolean;
 }
 
+/** What a refusal says beside its message. */
+const faultsOf = (entry: ErrorEntry, game: Game | undefined): readonly Fault[] | undefined =>
+  entry !== ERRORS.wagerMismatch || game === undefined
+    ? undefined
+    : [
+        {
+          path: '/wagerUsd',
+          message: `must be ${microsToUsdText(game.wagerMicros)}, the wager of this game`,
+        },
+      ];
+
 const REPLAYED = 'Idempotent-Replayed: true';
-
-interface ReadBody {
-  readonly body: SpinBody;
-  /** As it was sent; undefined where it is known that no number has more than 15 characters. */
-  readonly text: string | undefined;
-}
-
-function readBody(bytes: Buffer | undefined): ReadBody | ApiError {
-  try {
-    if (bytes === undefined) throw tooLarge();
-    const plain = readPlainSpin(bytes);
-    if (plain !== undefined) return { body: plain, text: undefined };
-    const text = bodyText(bytes);
-    const body = parseObject(text);
-    if (!isPlainly(body)) check(SpinBody, body);
-    return { body: body as unknown as SpinBody, text };
-  } catch (error) {
-    if (error instanceof ApiError) return error;
-    throw error;
-  }
-}
-
-const tooLarge = (): ApiError =>
-  new ApiError(ERRORS.validationFailed, { details: [{ path: '', message: 'The body is over the limit' }] });
-
-const PLAIN = /^[ -~]{1,128}$/;
-
-/**
- * Most of the other bodies: every member of its type, texts in printable ASCII. Such a body fits the schema, whose Unicode patterns
- * cost several times this; any other is left to the schema to judge.
- */
-function isPlainly({ gameId, playerId, wagerUsd, requestId }: JsonObject): boolean {
-  return (
-    Number.isSafeInteger(gameId) &&
-    (gameId as number) > 0 &&
-    Number.isFinite(wagerUsd) &&
-    typeof playerId === 'string' &&
-    PLAIN.test(playerId) &&
-    (requestId === undefined || (typeof requestId === 'string' && PLAIN.test(requestId)))
-  );
-}
 
 /**
  * Whether a wager has exactly the decimal value of an amount. A double tells decimals of up to 15 digits apart; only
@@ -320,7 +291,10 @@ class DealCommand implements SpinCommand {
         return;
       default:
         if (result.status === SPIN_STATUS.denied && this.#onUnbound !== undefined) this.#onUnbound(window);
-        else this.#replies.error(this.#exchange, this.#refusal(result.status), window);
+        else {
+          const entry = this.#refusal(result.status);
+          this.#replies.error(this.#exchange, entry, window, { details: faultsOf(entry, this.game) });
+        }
     }
   }
 

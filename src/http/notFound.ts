@@ -1,0 +1,49 @@
+/** What answers where there is nothing, and says which methods a path has in place of the one that was asked. */
+import { KIND } from '../cells/batch.js';
+import type { SpinCommand } from '../cells/deal.js';
+import { ApiError, ERRORS, type Fault } from '../domain/errors.js';
+import type { Access } from './access.js';
+import type { Exchange, RequestHead } from './exchange.js';
+import type { Handle, ServerRoute } from './listener.js';
+import { CountedCommand } from './partner/spin.js';
+import type { Replies } from './reply.js';
+import { OPERATOR_BASE, PARTNER_BASE } from './route.js';
+import { Router } from './router.js';
+
+const METHODS = ['get', 'post', 'put', 'patch', 'delete'];
+
+/**
+ * The routes of all paths that have none; below a base the key is checked first, and a partner's request is counted.
+ * @param routes all that have a method of their own
+ */
+export function notFoundRoutes(
+  routes: readonly ServerRoute[],
+  { access, replies, submit }: { access: Access; replies: Replies; submit(command: SpinCommand): void },
+): ServerRoute[] {
+  const router = new Router(routes);
+  const faultsOf = ({ method, path }: RequestHead): Fault[] => {
+    const known = METHODS.filter((each) => router.find(each, path) !== undefined);
+    if (known.length === 0) return [];
+    const names = known.map((each) => each.toUpperCase()).join(' and ');
+    return [{ path: '', message: `This path takes ${names}, not ${method.toUpperCase()}` }];
+  };
+  const refuse = (exchange: Exchange): void =>
+    replies.error(exchange, ERRORS.notFound, undefined, { details: faultsOf(exchange.head) });
+  const route = (pattern: string, handle: Handle): ServerRoute => ({
+    method: 'any',
+    pattern,
+    operation: 'notFound',
+    bodyLimit: 0,
+    handle,
+  });
+  return [
+    route(`${PARTNER_BASE}/*`, (exchange) =>
+      access.partner(exchange, (partner) => {
+        const notFound = new ApiError(ERRORS.notFound, { details: faultsOf(exchange.head) });
+        submit(new CountedCommand(exchange, partner, replies, KIND.countApi, notFound));
+      }),
+    ),
+    route(`${OPERATOR_BASE}/*`, (exchange) => access.operator(exchange, () => refuse(exchange))),
+    route('/*', refuse),
+  ];
+}

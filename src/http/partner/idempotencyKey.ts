@@ -1,0 +1,48 @@
+/**
+ * The requestId of a request where it is not in the body's member of that name: in the header Idempotency-Key
+ * (draft-ietf-httpapi-idempotency-key-header), or under a name that callers take for it.
+ */
+import { ApiError, ERRORS, type Fault } from '../../domain/errors.js';
+import type { JsonObject } from '../body.js';
+
+/** Names that other APIs give it, without case, hyphens and underscores. */
+const NAMES = new Set(['requestid', 'idempotencykey']);
+/** A header's text: printable ASCII. */
+const KEY = /^[ -~]{1,128}$/;
+
+const refusal = (path: string, message: string): ApiError =>
+  new ApiError(ERRORS.validationFailed, { details: [{ path, message }] });
+
+/**
+ * A body without a requestId whose sender means another member by it would not be idempotent, which nobody notices.
+ * @throws ApiError (KS-4101) that gives the right name
+ */
+export function refuseMisnamedRequestId(body: JsonObject): void {
+  if (body.requestId !== undefined) return;
+  const faults = Object.keys(body)
+    .filter((name) => NAMES.has(name.toLowerCase().replaceAll(/[-_]/g, '')))
+    .map((name): Fault => ({ path: `/${name}`, message: 'is not known: the idempotency key is requestId' }));
+  if (faults.length > 0) throw new ApiError(ERRORS.validationFailed, { details: faults });
+}
+
+/**
+ * A body with the requestId that the header gives it.
+ * @param header the value of Idempotency-Key, as it is or as a structured field's string, in quotation marks
+ * @throws ApiError (KS-4101) where the header is none, or the body has another requestId
+ */
+export function withIdempotencyKey<Body extends { readonly requestId?: string }>(
+  body: Body,
+  header: string,
+): Body {
+  const requestId = /^"(?:[^"\\]|\\["\\])*"$/.test(header)
+    ? header.slice(1, -1).replaceAll(/\\(.)/g, '$1')
+    : header;
+  if (!KEY.test(requestId)) {
+    throw refusal('', 'The header Idempotency-Key must have 1 to 128 printable ASCII characters');
+  }
+  if (body.requestId === undefined) return { ...body, requestId };
+  if (body.requestId !== requestId) {
+    throw refusal('/requestId', 'differs from the header Idempotency-Key');
+  }
+  return body;
+}

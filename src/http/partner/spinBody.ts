@@ -1,0 +1,55 @@
+/** Reads the body of a spin: most of them straight from their bytes, all others by JSON.parse and the schema. */
+import { ApiError, ERRORS } from '../../domain/errors.js';
+import { SpinBody } from '../../domain/requests.js';
+import { bodyText, check, type JsonObject, parseObject } from '../body.js';
+import { refuseMisnamedRequestId, withIdempotencyKey } from './idempotencyKey.js';
+import { readPlainSpin } from './plainSpin.js';
+
+export interface ReadBody {
+  readonly body: SpinBody;
+  /** As it was sent; undefined where it is known that no number has more than 15 characters. */
+  readonly text: string | undefined;
+}
+
+/** The spin that a request asks for, or why it asks for none. @param idempotencyKey the header of that name */
+export function readBody(bytes: Buffer | undefined, idempotencyKey: string | undefined): ReadBody | ApiError {
+  try {
+    if (bytes === undefined) throw tooLarge();
+    const plain = readPlainSpin(bytes);
+    const read = plain === undefined ? readAnyBody(bytes) : { body: plain, text: undefined };
+    if (idempotencyKey === undefined) return read;
+    return { body: withIdempotencyKey(read.body, idempotencyKey), text: read.text };
+  } catch (error) {
+    if (error instanceof ApiError) return error;
+    throw error;
+  }
+}
+
+/** @throws ApiError where it is no spin */
+function readAnyBody(bytes: Buffer): ReadBody {
+  const text = bodyText(bytes);
+  const body = parseObject(text);
+  refuseMisnamedRequestId(body);
+  if (!isPlainly(body)) check(SpinBody, body);
+  return { body: body as unknown as SpinBody, text };
+}
+
+const tooLarge = (): ApiError =>
+  new ApiError(ERRORS.validationFailed, { details: [{ path: '', message: 'The body is over the limit' }] });
+
+const PLAIN = /^[ -~]{1,128}$/;
+
+/**
+ * Most of the other bodies: every member of its type, texts in printable ASCII. Such a body fits the schema, whose Unicode patterns
+ * cost several times this; any other is left to the schema to judge.
+ */
+function isPlainly({ gameId, playerId, wagerUsd, requestId }: JsonObject): boolean {
+  return (
+    Number.isSafeInteger(gameId) &&
+    (gameId as number) > 0 &&
+    Number.isFinite(wagerUsd) &&
+    typeof playerId === 'string' &&
+    PLAIN.test(playerId) &&
+    (requestId === undefined || (typeof requestId === 'string' && PLAIN.test(requestId)))
+  );
+}
