@@ -44,6 +44,13 @@ export const Environment = Type.Object({
         'Key of the operator API; if absent, the first start makes one, prints it once and keeps it under DATA_DIR',
     }),
   ),
+  WEBHOOK_SECRETS_KEY: Type.Optional(
+    Type.String({
+      pattern: '^[A-Za-z0-9+/]{43}=(,[A-Za-z0-9+/]{43}=)*$',
+      description:
+        'Keys that encrypt the secrets of webhooks in Postgres, each 32 bytes in base64: the first encrypts, all decrypt. If absent, the key under DATA_DIR where Postgres is embedded; else secrets are not encrypted',
+    }),
+  ),
   SPINDLE_URL: Type.Optional(
     Type.String({
       pattern: '^https?://.',

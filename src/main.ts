@@ -14,11 +14,11 @@ import { registerPoolMetrics } from './metrics/storeMetrics.js';
 import { migrate } from './postgres/client.js';
 import { openStore } from './postgres/store.js';
 import { openDemo } from './program/demo.js';
-import { installFixed, operatorKeyOf } from './program/installed.js';
+import { installFixed, openSecrets, operatorKeyOf } from './program/installed.js';
 import { untilServed } from './program/playable.js';
 import { runProgram } from './program/program.js';
 import type { Running } from './program/running.js';
-import { missing } from './readiness.js';
+import { readiness, readyAnswer } from './readiness.js';
 import { RedisNodes } from './redis/nodes.js';
 import { Scripts } from './redis/scripts.js';
 import type { RoleParts, World } from './roles/parts.js';
@@ -69,6 +69,10 @@ async function startAll(
   const installed = await installFixed(sql, config);
   const { operatorKey, isNew: isNewOperatorKey } = await operatorKeyOf(config);
 
+  const secretBox = await openSecrets(sql, config);
+  if (secretBox.prefix === undefined)
+    log.warn('secrets of webhooks are not encrypted: WEBHOOK_SECRETS_KEY is not set');
+
   const store = openStore(pools.requests);
   const scripts = new Scripts(nodes, {
     idempotencyPeriodSeconds: installed.idempotencyTtlSeconds,
@@ -80,7 +84,7 @@ async function startAll(
   const parts: RoleParts = {
     ...{ config, log, world, services, events, metrics, sql, store, nodes, scripts, catalog },
     staleness,
-    ...{ installed, operatorKey },
+    ...{ installed, operatorKey, secretBox },
   };
   if (config.roles.worker) {
     progress('Taking over ledger and blocks …');
@@ -92,7 +96,7 @@ async function startAll(
   const volatile = (): string[] =>
     config.allowVolatileRedis ? [] : nodes.all.flatMap(({ durability }) => durability.volatile);
   const metricsServer = new MetricsServer(metrics, config.HOST, config.METRICS_PORT, () =>
-    missing(nodes, store, catalog, volatile()),
+    readiness(nodes, store, catalog, volatile()).then(readyAnswer),
   );
   await services.add(metricsServer).catch((error: Error) => {
     throw new SetupError(error.message);

@@ -1,20 +1,25 @@
-/** What is missing before this process can serve: the answer of GET /readyz. */
+/** Whether this process can serve, and what stands against it: the answer of GET /readyz. */
 import type { Catalog } from './catalog/catalog.js';
 import type { Store } from './postgres/store.js';
 import type { RedisNodes } from './redis/nodes.js';
 import { withTimeout } from './runtime/withTimeout.js';
 
-/**
- * @param volatile settings of Redis that let it lose data, where it may not be served from for that.
- * @returns a line for each thing; none where all is there.
- */
-export async function missing(
+export interface Readiness {
+  /** What is missing, a line each: the process is not ready. */
+  readonly missing: readonly string[];
+  /** Cells that are halted while others are served, a line each: the process is ready, for the partners of the others. */
+  readonly halted: readonly string[];
+}
+
+/** @param volatile settings of Redis that let it lose data, where it may not be served from for that. */
+export async function readiness(
   nodes: RedisNodes,
   store: Store,
   catalog: Catalog,
   volatile: readonly string[],
-): Promise<string[]> {
+): Promise<Readiness> {
   const lines: string[] = [];
+  const haltedLines: string[] = [];
   const [recoveries, halted, closed] = await Promise.allSettled([
     withTimeout(store.openRecoveries(), READY_WITHIN_MS),
     withTimeout(store.haltedCells(), READY_WITHIN_MS),
@@ -27,7 +32,7 @@ export async function missing(
   } else {
     for (const { cell, reason } of halted.value) {
       explained.add(cell);
-      lines.push(`The ledger of cell ${cell} is halted: ${reason}`);
+      haltedLines.push(`The ledger of cell ${cell} is halted: ${reason}`);
     }
     for (const { cell, step, players, requests, startedAt } of recoveries.value) {
       explained.add(cell);
@@ -46,7 +51,20 @@ export async function missing(
     }
   }
   if (volatile.length > 0) lines.push(`Redis may lose what it acknowledges: ${volatile.join('; ')}`);
-  return lines;
+  const isAnyServed = haltedLines.length < catalog.epochs.size;
+  return isAnyServed
+    ? { missing: lines, halted: haltedLines }
+    : { missing: [...haltedLines, ...lines], halted: [] };
+}
+
+/** The answer. */
+export function readyAnswer({ missing, halted }: Readiness): {
+  readonly status: number;
+  readonly body: string;
+} {
+  const isReady = missing.length === 0;
+  const body = JSON.stringify({ status: isReady ? 'ready' : 'not ready', missing, halted });
+  return { status: isReady ? 200 : 503, body };
 }
 
 const READY_WITHIN_MS = 2000;

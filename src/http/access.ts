@@ -18,6 +18,8 @@ export interface AccessServices {
   onError(exchange: Exchange, error: unknown, entry: ErrorEntry): void;
 }
 
+/** The holder of the one operator key, as the audit log names it. */
+const OPERATOR = 'operator';
 const HASHES_MAX = 4096;
 
 /** A key that names a partner, and what stands against using it. */
@@ -95,7 +97,7 @@ export class Access {
   }
 
   /** Lets a request of the operator's through; answers any other. */
-  operator(exchange: Exchange, onOperator: () => void): void {
+  operator(exchange: Exchange, onOperator: (actor: string) => void): void {
     const { apiKey, interfaceVersion } = exchange.head;
     if (apiKey === '') {
       this.#refuse(exchange, ERRORS.missingApiKey, this.clientOf(exchange));
@@ -104,7 +106,7 @@ export class Access {
     } else if (interfaceVersion !== '' && !isSupportedInterface(interfaceVersion)) {
       this.#replies.error(exchange, ERRORS.unsupportedInterfaceVersion);
     } else {
-      onOperator();
+      onOperator(OPERATOR);
     }
   }
 

@@ -38,6 +38,8 @@ export const TAGS = {
 export interface RouteRequest {
   /** The partner whose key it is; on operator routes never looked at. */
   readonly partner: Partner;
+  /** Who asks, as the audit log names it; on partner routes empty. */
+  readonly actor: string;
   /** Decoded parts of the path, by name. */
   readonly params: Readonly<Record<string, string>>;
   /** Checked against the route's query schema, with its defaults. */
@@ -89,6 +91,8 @@ export const summed = (response: TSchema) => ({ response, hasSums: true }) as co
 
 export const BODY_LIMIT = 65_536;
 
+type Caller = Pick<RouteRequest, 'partner' | 'actor'>;
+
 export interface RouteServices {
   submit(command: SpinCommand): void;
   onFault(exchange: Exchange, route: Route, error: unknown, entry: ErrorEntry): void;
@@ -102,9 +106,9 @@ export function serve(route: Route, access: Access, replies: Replies, services: 
   const names = [...route.path.matchAll(/\{(\w+)\}/g)].map((match) => match[1]!);
   const base = route.scope === 'partner' ? PARTNER_BASE : OPERATOR_BASE;
 
-  const run = async (exchange: Exchange, partner: Partner, window: Window | undefined): Promise<void> => {
+  const run = async (exchange: Exchange, caller: Caller, window: Window | undefined): Promise<void> => {
     try {
-      const request = { ...readRequest(route, names, base, exchange), partner };
+      const request = { ...readRequest(route, names, base, exchange), ...caller };
       if (route.csvPieces !== undefined && prefersCsv(exchange.head.accept)) {
         await replies.stream(exchange, route.csvPieces(request), CSV_TYPE, window);
         return;
@@ -132,12 +136,12 @@ export function serve(route: Route, access: Access, replies: Replies, services: 
   return (exchange) => {
     // The body costs nothing before the key is right and the window has room.
     if (route.scope === 'operator') {
-      access.operator(exchange, () => void run(exchange, NO_PARTNER, undefined));
+      access.operator(exchange, (actor) => void run(exchange, { partner: NO_PARTNER, actor }, undefined));
       return;
     }
     access.partner(exchange, (partner) => {
       exchange.keepBody();
-      const counted = (window: Window): void => void run(exchange, partner, window);
+      const counted = (window: Window): void => void run(exchange, { partner, actor: '' }, window);
       services.submit(new CountedCommand(exchange, partner, replies, KIND.countApi, counted));
     });
   };
@@ -182,7 +186,7 @@ function readRequest(
   names: readonly string[],
   base: string,
   exchange: Exchange,
-): Omit<RouteRequest, 'partner'> {
+): Omit<RouteRequest, keyof Caller> {
   const parts = exchange.head.path.slice(base.length).split('/');
   const params: Record<string, string> = {};
   route.path.split('/').forEach((part, place) => {

@@ -49,7 +49,7 @@ export interface Services
     WebhookServices {
   readonly store: Store;
   /** What is missing before this process can serve; empty once it can. */
-  missing(): Promise<string[]>;
+  readiness(): Promise<{ readonly status: number; readonly body: string }>;
   /** @param entry what is answered */
   onFault(exchange: Exchange, operation: string, error: unknown, entry: ErrorEntry): void;
   isStoreAway(error: unknown): boolean;
@@ -187,10 +187,7 @@ function healthRoutes(services: Services, replies: Replies, tag: string): Server
       operation: 'readyz',
       bodyLimit: 0,
       handle: (exchange) => {
-        services.missing().then((missing) => {
-          const body = JSON.stringify({ status: missing.length === 0 ? 'ready' : 'not ready', missing });
-          replies.json(exchange, missing.length === 0 ? 200 : 503, body);
-        });
+        services.readiness().then(({ status, body }) => replies.json(exchange, status, body));
       },
     },
   ];

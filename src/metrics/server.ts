@@ -4,6 +4,12 @@ import type { AddressInfo } from 'node:net';
 import { HEALTHY, type Health, type Service } from '../runtime/service.js';
 import type { Metrics } from './metrics.js';
 
+/** The answer of GET /readyz. */
+interface ReadyAnswer {
+  readonly status: number;
+  readonly body: string;
+}
+
 export class MetricsServer implements Service {
   readonly name = 'metrics server';
   readonly #host: string;
@@ -12,9 +18,9 @@ export class MetricsServer implements Service {
 
   /**
    * @param port 0: any that is free.
-   * @param missing what is missing before this process can do its work
+   * @param readiness whether this process can do its work
    */
-  constructor(metrics: Metrics, host: string, port: number, missing: () => Promise<string[]>) {
+  constructor(metrics: Metrics, host: string, port: number, readiness: () => Promise<ReadyAnswer>) {
     this.#host = host;
     this.#port = port;
     this.#server = createServer((request, response) => {
@@ -24,12 +30,8 @@ export class MetricsServer implements Service {
         return;
       }
       if (request.url === '/readyz') {
-        missing().then(
-          (lines) => {
-            const isReady = lines.length === 0;
-            const body = JSON.stringify({ status: isReady ? 'ready' : 'not ready', missing: lines });
-            response.writeHead(isReady ? 200 : 503, { 'Content-Type': 'application/json' }).end(body);
-          },
+        readiness().then(
+          ({ status, body }) => response.writeHead(status, { 'Content-Type': 'application/json' }).end(body),
           (error: unknown) => response.writeHead(500).end(String(error)),
         );
         return;

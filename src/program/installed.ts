@@ -1,10 +1,12 @@
 /** What is decided once for a database: settings that can't change any more, and the operator's key. */
 import { join } from 'node:path';
 import type { Config } from '../config.js';
+import { newBoxKey, SecretBox, UnknownKeyError } from '../domain/secretBox.js';
 import { readOrCreateSecret, SetupError } from '../embedded/index.js';
 import { newApiKey } from '../http/operator/partners.js';
 import type { Sql } from '../postgres/client.js';
 import { type Installation, install, installation } from '../postgres/installation.js';
+import { sealSecrets } from '../postgres/webhookSecrets.js';
 
 /** Writes the settings of a new database, or reads those of an old one. @throws SetupError where they are others. */
 export async function installFixed(sql: Sql, config: Config): Promise<Installation> {
@@ -31,4 +33,23 @@ export async function operatorKeyOf(config: Config): Promise<{ operatorKey: stri
     return newApiKey();
   });
   return { operatorKey, isNew };
+}
+
+/**
+ * The keys of webhook secrets that are given, or the one in the data folder where the database is there, too. What is in the
+ * database is encrypted with the first one from here on.
+ * @throws SetupError where a key is missing
+ */
+export async function openSecrets(sql: Sql, config: Config): Promise<SecretBox> {
+  const given = config.WEBHOOK_SECRETS_KEY;
+  const file = join(config.dataDir, 'webhook-secrets-key');
+  const own = config.DATABASE_URL === undefined ? [await readOrCreateSecret(file, newBoxKey)] : [];
+  const box = new SecretBox(given?.split(',') ?? own);
+  await sealSecrets(sql, box).catch((error: unknown) => {
+    if (!(error instanceof UnknownKeyError)) throw error;
+    throw new SetupError(
+      `WEBHOOK_SECRETS_KEY lacks the key ${error.keyId}, with which secrets of webhooks in this database are encrypted`,
+    );
+  });
+  return box;
 }

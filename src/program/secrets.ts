@@ -2,9 +2,15 @@
 import type { Config } from '../config.js';
 import { spellings } from '../log.js';
 
-export function secretsOf({ REDIS_URL, DATABASE_URL, SMTP_URL, OPERATOR_API_KEY }: Config): string[] {
+export function secretsOf({
+  REDIS_URL,
+  DATABASE_URL,
+  SMTP_URL,
+  OPERATOR_API_KEY,
+  ...config
+}: Config): string[] {
   const passwords = [REDIS_URL, DATABASE_URL, SMTP_URL].map((url) =>
     url !== undefined && URL.canParse(url) ? new URL(url).password : undefined,
   );
-  return spellings([...passwords, OPERATOR_API_KEY]);
+  return spellings([...passwords, OPERATOR_API_KEY, ...(config.WEBHOOK_SECRETS_KEY?.split(',') ?? [])]);
 }

@@ -16,7 +16,7 @@ import { ofVersion } from '../http/versionedRoutes.js';
 import { lineOf } from '../log.js';
 import { registerFrontEndMetrics } from '../metrics/frontEndMetrics.js';
 import { isPostgresAway } from '../postgres/client.js';
-import { missing, sharedLook } from '../readiness.js';
+import { readiness, readyAnswer, sharedLook } from '../readiness.js';
 import { DurabilityWatch } from '../redis/durability.js';
 import { isRedisAway } from '../redis/scriptErrors.js';
 import { Settlements } from '../settlement/settlements.js';
@@ -66,6 +66,7 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
     statistics: (gameId) => catalog.statistics(gameId),
     refresh: () => catalog.refresh(),
     judgeUrl: (url, environment) => judgeRegistration(url, environment, parts.world.resolve),
+    sealSecret: (secret) => parts.secretBox.seal(secret),
     noticeDays: config.API_NOTICE_DAYS,
     now: parts.world.now,
     eventsRecorded: (deliveries) => events.emit('EventsRecorded', { deliveries }),
@@ -82,7 +83,9 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
     onDealt: (game, payoutMicros) => metrics.dealt(game.wagerMicros, payoutMicros),
     onFault: requestLog.failed,
     isStoreAway: (error) => isPostgresAway(error) || isRedisAway(error),
-    missing: sharedLook(() => missing(nodes, store, catalog, config.allowVolatileRedis ? [] : volatile())),
+    readiness: sharedLook(() =>
+      readiness(nodes, store, catalog, config.allowVolatileRedis ? [] : volatile()).then(readyAnswer),
+    ),
   };
   const tag = installationTag(installed.datasetId);
   const routes = serverRoutes(answering, access, replies, { brand: config.BRAND, installationTag: tag });

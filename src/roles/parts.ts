@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import type { Catalog } from '../catalog/catalog.js';
 import type { Staleness } from '../catalog/staleness.js';
 import type { Config } from '../config.js';
+import type { SecretBox } from '../domain/secretBox.js';
 import type { EventEmitter } from '../events.js';
 import type { Metrics } from '../metrics/metrics.js';
 import type { Sql } from '../postgres/client.js';
@@ -38,4 +39,6 @@ export interface RoleParts {
   readonly staleness: Staleness;
   readonly installed: Installation;
   readonly operatorKey: string;
+  /** Of the secrets of webhooks in Postgres. */
+  readonly secretBox: SecretBox;
 }

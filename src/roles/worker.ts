@@ -30,7 +30,7 @@ const ATTEMPT_TIME_LIMIT_MS = 15_000;
 /** What a rebuild reads of the ledger for the players is not much older than this. */
 const CHECKPOINT_EVERY_MS = 60_000;
 
-function openDeliveries({ config, events, sql, world }: RoleParts): {
+function openDeliveries({ config, events, sql, world, secretBox }: RoleParts): {
   readonly deliverer: Deliverer;
   readonly retention: WebhookRetention;
 } {
@@ -38,6 +38,7 @@ function openDeliveries({ config, events, sql, world }: RoleParts): {
     brand: config.BRAND,
     resolve: world.resolve,
     timeLimitMs: ATTEMPT_TIME_LIMIT_MS,
+    openSecret: (sealed) => secretBox.open(sealed),
     now: world.now,
   });
   const deliverer = new Deliverer(sql, sender, {

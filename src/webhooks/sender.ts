@@ -29,6 +29,8 @@ export interface SenderOptions {
   readonly resolve: Resolve;
   /** For the whole attempt, from the look-up to the last byte of the answer. */
   readonly timeLimitMs: number;
+  /** Decrypts a secret that the database holds. */
+  readonly openSecret?: (sealed: string) => string;
   /** Milliseconds since the epoch. */
   readonly now?: () => number;
 }
@@ -64,7 +66,7 @@ export class Sender {
   }
 
   async #attempt(due: DueDelivery, signal: AbortSignal): Promise<Outcome> {
-    const { brand, resolve, timeLimitMs, now = Date.now } = this.#options;
+    const { brand, resolve, timeLimitMs, now = Date.now, openSecret = asIs } = this.#options;
     const nowMs = now();
     let client: Client | undefined;
     let responseStatus: number | null = null;
@@ -85,7 +87,7 @@ export class Sender {
         path: url.pathname + url.search,
         headers: attemptHeaders(
           brand,
-          { ...due, secrets: signingSecrets(due, nowMs), attempt: due.attempts + 1 },
+          { ...due, secrets: signingSecrets(due, nowMs, openSecret), attempt: due.attempts + 1 },
           Math.floor(nowMs / 1000),
         ),
         body: due.body,
@@ -104,9 +106,18 @@ export class Sender {
 }
 
 /** The secrets that sign, the newest first: one that was replaced signs, too, until its time. */
-function signingSecrets({ secret, previous }: DueDelivery, nowMs: number): readonly [string, ...string[]] {
-  return previous === undefined || previous.until.getTime() <= nowMs ? [secret] : [secret, previous.secret];
+function signingSecrets(
+  { secret, previous }: DueDelivery,
+  nowMs: number,
+  open: (sealed: string) => string,
+): readonly [string, ...string[]] {
+  const newest = open(secret);
+  return previous === undefined || previous.until.getTime() <= nowMs
+    ? [newest]
+    : [newest, open(previous.secret)];
 }
+
+const asIs = (text: string): string => text;
 
 /** A look-up that knows one name. */
 function giving(addresses: readonly string[]): LookupFunction {

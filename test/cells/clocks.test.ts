@@ -8,6 +8,7 @@ import { rawRedis } from '../support/redis.js';
 import { startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import type { TestStores } from '../support/stores.js';
+import { until } from '../support/wait.js';
 
 const MINUTE_MS = 60_000;
 
@@ -25,6 +26,12 @@ beforeAll(async () => {
   service = await startService(stores, { CELLS: '1' }, { now: () => Date.now() + aheadMs });
   partner = await service.newPartner();
   gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
+  const ready = async (): Promise<number> => {
+    const { body } = await service.operator<{ queue: { readyBlocks: number } }>('GET', `/games/${gameId}`);
+    return body.queue.readyBlocks;
+  };
+  // From then on only spins change the game's record.
+  await until(async () => (await ready()) === 3, 'all of its blocks are loaded');
 }, 60_000);
 
 beforeEach(() => {

@@ -11,8 +11,6 @@ import type { Store } from '../../postgres/store.js';
 import { check, type JsonObject, memberText } from '../body.js';
 import { pathId, type Route, summed } from '../route.js';
 
-const ACTOR = 'operator';
-
 export interface AdjustmentServices {
   readonly store: Pick<Store, 'findPartner'>;
   readonly spinIds: SpinIds;
@@ -87,13 +85,13 @@ export const adjustmentRoutes = (services: AdjustmentServices): Route[] => [
       ERRORS.unavailable,
     ],
     failure: ERRORS.internal,
-    async handle({ params, body, text }) {
+    async handle({ actor, params, body, text }) {
       const order = orderOf(params.playerId!, body, text);
       const partnerId = pathId(params.id!);
       const partner = partnerId === undefined ? undefined : await services.store.findPartner(partnerId);
       if (partnerId === undefined || partner === undefined) throw new ApiError(ERRORS.partnerNotFound);
       const adjusted = await services.adjust(
-        ACTOR,
+        actor,
         { partnerId, ...order },
         {
           openingBalanceMicros: partner.openingBalanceMicros,

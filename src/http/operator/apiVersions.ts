@@ -18,8 +18,6 @@ export interface ApiVersionServices {
   eventsRecorded(deliveries: number): void;
 }
 
-const ACTOR = 'operator';
-
 const versionOf = (version: string, end: ApiVersionRow | undefined, nowMs: number) => ({
   version,
   status: statusOfVersion(end, nowMs),
@@ -98,13 +96,13 @@ export const apiVersionRoutes = (services: ApiVersionServices): Route[] => [
     response: ApiVersion,
     errors: [ERRORS.notFound],
     failure: ERRORS.internal,
-    async handle({ params, body }) {
+    async handle({ actor, params, body }) {
       const version = API_VERSIONS.find((name) => name === params.version);
       if (version === undefined) throw new ApiError(ERRORS.notFound);
       const announcement = announcementOf(body as DeprecateBody);
       const { noticeDays } = services;
       const now = new Date(services.now());
-      const made = await services.store.announceEnd(ACTOR, version, announcement, { now, noticeDays });
+      const made = await services.store.announceEnd(actor, version, announcement, { now, noticeDays });
       if ('faults' in made) throw new ApiError(ERRORS.validationFailed, { details: made.faults });
       if (made.deliveries > 0) services.eventsRecorded(made.deliveries);
       await learn(services);

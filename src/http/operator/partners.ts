@@ -20,7 +20,6 @@ import type { PartnerRow, PartnerSettings } from '../../postgres/partners.js';
 import type { Store } from '../../postgres/store.js';
 import { pathId, type Route } from '../route.js';
 
-const ACTOR = 'operator';
 /** A player of a sandbox partner begins with this; one of a production partner with nothing (docs/contract.md §5.2). */
 const SANDBOX_OPENING_MICROS = 1_000_000_000;
 
@@ -162,11 +161,11 @@ export const partnerRoutes = (store: Store, refresh: () => Promise<void>): Route
       response: PartnerResponse,
       errors: [ERRORS.slugTaken],
       failure: ERRORS.partnerCreationFailed,
-      async handle({ body }) {
+      async handle({ actor, body }) {
         const { slug, name, environment, ...given } = body as unknown as PartnerBody;
         const kind = environment as PartnerRow['environment'];
         const settings = { ...initialSettings(kind), ...settingsOf(given as PartnerPatch) };
-        const row = await store.createPartner(ACTOR, { slug, name, environment: kind, ...settings });
+        const row = await store.createPartner(actor, { slug, name, environment: kind, ...settings });
         if (row === undefined) throw new ApiError(ERRORS.slugTaken);
         await refresh();
         return partnerOf(row);
@@ -216,7 +215,7 @@ export const partnerRoutes = (store: Store, refresh: () => Promise<void>): Route
       response: PartnerResponse,
       errors: [ERRORS.partnerNotFound],
       failure: ERRORS.internal,
-      async handle({ params, body }) {
+      async handle({ actor, params, body }) {
         const patch = body as PartnerPatch;
         const { name, isActive } = patch;
         const change = {
@@ -225,7 +224,7 @@ export const partnerRoutes = (store: Store, refresh: () => Promise<void>): Route
           ...(isActive === undefined ? {} : { isActive }),
         };
         const partnerId = pathId(params.id!);
-        const row = partnerId === undefined ? undefined : await store.updatePartner(ACTOR, partnerId, change);
+        const row = partnerId === undefined ? undefined : await store.updatePartner(actor, partnerId, change);
         if (row === undefined) throw new ApiError(ERRORS.partnerNotFound);
         await refresh();
         return partnerOf(row);
@@ -244,13 +243,13 @@ export const partnerRoutes = (store: Store, refresh: () => Promise<void>): Route
       response: IssuedKey,
       errors: [ERRORS.partnerNotFound, ERRORS.partnerIsDeactivated],
       failure: ERRORS.keyIssueFailed,
-      async handle({ params, body }) {
+      async handle({ actor, params, body }) {
         const { name, expiresAt } = body as KeyBody;
         const expiry = expiryOf(expiresAt);
         const partner = await found(params.id!);
         if (!partner.isActive) throw new ApiError(ERRORS.partnerIsDeactivated);
         const apiKey = newApiKey();
-        const row = await store.issueKey(ACTOR, {
+        const row = await store.issueKey(actor, {
           partnerId: partner.partnerId,
           hash: apiKeyHash(apiKey),
           name: name ?? null,
@@ -295,11 +294,11 @@ export const partnerRoutes = (store: Store, refresh: () => Promise<void>): Route
       status: 204,
       errors: [ERRORS.partnerNotFound, ERRORS.keyNotFound, ERRORS.keyForeign],
       failure: ERRORS.internal,
-      async handle({ params }) {
+      async handle({ actor, params }) {
         const partner = await found(params.id!);
         const keyId = pathId(params.keyId!);
         const result =
-          keyId === undefined ? 'missing' : await store.revokeKey(ACTOR, partner.partnerId, keyId);
+          keyId === undefined ? 'missing' : await store.revokeKey(actor, partner.partnerId, keyId);
         if (result === 'missing') throw new ApiError(ERRORS.keyNotFound);
         if (result === 'foreign') throw new ApiError(ERRORS.keyForeign);
         await refresh();

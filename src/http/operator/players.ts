@@ -7,8 +7,6 @@ import type { RedisNodes } from '../../redis/nodes.js';
 import { check } from '../body.js';
 import { pathId, type Route } from '../route.js';
 
-const ACTOR = 'operator';
-
 export interface PlayerStatusServices {
   readonly store: Pick<Store, 'findPartner'>;
   readonly nodes: Pick<RedisNodes, 'cell'>;
@@ -33,7 +31,7 @@ export const playerStatusRoutes = (services: PlayerStatusServices): Route[] => [
     response: PlayerStatusResponse,
     errors: [ERRORS.fieldMissing, ERRORS.partnerNotFound, ERRORS.playerNotFound, ERRORS.unavailable],
     failure: ERRORS.internal,
-    async handle({ params, body }) {
+    async handle({ actor, params, body }) {
       const playerId = params.playerId!;
       check(PlayerStatusOrder, { ...body, playerId });
       const { status, reason } = body as unknown as PlayerStatusBody;
@@ -43,7 +41,7 @@ export const playerStatusRoutes = (services: PlayerStatusServices): Route[] => [
       const player = await services.nodes.cell(partner.cell).findPlayer(partnerId, playerId);
       if (player === undefined) throw new ApiError(ERRORS.playerNotFound);
       const change = { partnerId, playerId, status, reason };
-      const outcome = await services.changePlayerStatus(ACTOR, change);
+      const outcome = await services.changePlayerStatus(actor, change);
       if (outcome === 'unavailable') throw new ApiError(ERRORS.unavailable);
       if (outcome === 'unknownPlayer') throw new ApiError(ERRORS.playerNotFound);
       return { playerId, status };

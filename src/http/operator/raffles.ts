@@ -51,7 +51,7 @@ export const raffleRoutes = (services: GameServices, reveal = revealer(services)
     response: RaffleResponse,
     errors: [ERRORS.partnerNotFound, ERRORS.partnerIsDeactivated, ERRORS.configNameTaken],
     failure: ERRORS.gameRegistrationFailed,
-    async handle({ params, body }) {
+    async handle({ actor, params, body }) {
       const { displayName, configName, ...sent } = body as unknown as RaffleBody;
       const checked = checkPrizeTable(sent);
       if ('faults' in checked) throw new ApiError(ERRORS.validationFailed, { details: checked.faults });
@@ -65,7 +65,7 @@ export const raffleRoutes = (services: GameServices, reveal = revealer(services)
         displayName,
         table: prizeTableUsd(checked.table),
       };
-      const row = await services.store.createRaffle('operator', raffle);
+      const row = await services.store.createRaffle(actor, raffle);
       if (row === 'name-taken') throw new ApiError(ERRORS.configNameTaken);
       await learn(services);
       const { ticketPriceMicros } = checked.table;

@@ -225,11 +225,11 @@ export const gameRoutes = (services: GameServices): Route[] => [
     ...summed(OperatorGame),
     errors: [ERRORS.gameNotFound, ERRORS.raffleClosed],
     failure: ERRORS.internal,
-    async handle({ params, body }) {
+    async handle({ actor, params, body }) {
       const gameId = pathId(params.id!);
       const status = body.status as GamePatch['status'];
       const row =
-        gameId === undefined ? undefined : await services.store.setGameStatus('operator', gameId, status);
+        gameId === undefined ? undefined : await services.store.setGameStatus(actor, gameId, status);
       if (row === undefined) throw new ApiError(ERRORS.gameNotFound);
       if (row === 'closed') throw new ApiError(ERRORS.raffleClosed);
       await learn(services);
@@ -249,7 +249,7 @@ export const gameRoutes = (services: GameServices): Route[] => [
     response: BlocksAccepted,
     errors: [ERRORS.gameNotFound],
     failure: ERRORS.internal,
-    async handle({ params, body }) {
+    async handle({ actor, params, body }) {
       const gameId = pathId(params.id!);
       const count = body.count as number;
       const row = gameId === undefined ? undefined : await services.store.findGame(gameId);
@@ -258,7 +258,7 @@ export const gameRoutes = (services: GameServices): Route[] => [
       if (message !== undefined) {
         throw new ApiError(ERRORS.validationFailed, { details: [{ path: '/id', message }] });
       }
-      await services.store.requestBlocks('operator', row.gameId, count);
+      await services.store.requestBlocks(actor, row.gameId, count);
       return { gameConfigId: row.gameId, requested: count };
     },
   },

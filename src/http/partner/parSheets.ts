@@ -64,12 +64,10 @@ export const parSheetRoutes = (store: Store): Route[] => [
     response: OperatorParSheet,
     errors: [ERRORS.parSheetNotFound],
     failure: ERRORS.internal,
-    async handle({ params }) {
+    async handle({ actor, params }) {
       const parSheetId = pathId(params.id!);
       const row =
-        parSheetId === undefined
-          ? undefined
-          : await store.setParSheetStatus('operator', parSheetId, 'RETIRED');
+        parSheetId === undefined ? undefined : await store.setParSheetStatus(actor, parSheetId, 'RETIRED');
       if (row === undefined) throw new ApiError(ERRORS.parSheetNotFound);
       return row;
     },

@@ -149,7 +149,7 @@ export const settlementRoutes = ({ store, settlements }: SettlementServices): Ro
       failure: ERRORS.reportFailed,
       async handle(request) {
         const date = dateOf(request);
-        return reportOf(await settlements.makeNow(pathId(request.params.id!), date, 'operator'));
+        return reportOf(await settlements.makeNow(pathId(request.params.id!), date, request.actor));
       },
     },
   ];

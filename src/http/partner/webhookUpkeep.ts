@@ -88,7 +88,8 @@ const changingRoutes = (services: WebhookServices): Route[] => [
       const id = await found(services, partner.partnerId, params.id!);
       const secret = webhookSecret(randomBytes(SECRET_BYTES));
       const until = new Date(services.now() + PREVIOUS_SECRET_MS);
-      if (!(await services.store.rotateSecret(id, secret, until))) throw webhookRefused('missing');
+      if (!(await services.store.rotateSecret(id, services.sealSecret(secret), until)))
+        throw webhookRefused('missing');
       return { id, secret, previousSecretExpiresAt: until.toISOString() };
     },
   },

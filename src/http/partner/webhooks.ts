@@ -24,6 +24,8 @@ export interface WebhookServices {
   readonly store: Store;
   /** Judges a URL and what its name resolves to now. */
   judgeUrl(url: string, environment: Environment): Promise<Judgement>;
+  /** Encrypts a secret for the database. */
+  sealSecret(secret: string): string;
   /** Milliseconds since the epoch. */
   now(): number;
   /** Deliveries were committed. */
@@ -31,7 +33,6 @@ export interface WebhookServices {
 }
 
 export const SECRET_BYTES = 32;
-const ACTOR = 'operator';
 /** What is no id can't be asked for: not all of it is text to the database. */
 export const DELIVERY_ID = /^dlv_[0-9a-f]{32}$/;
 
@@ -119,7 +120,8 @@ export const webhookRoutes = (services: WebhookServices): Route[] => {
         const judge = (text: string) => services.judgeUrl(text, environment);
         const { url, events } = (await checked(body, judge, ['url', 'events'])) as Required<WebhookBody>;
         const secret = webhookSecret(randomBytes(SECRET_BYTES));
-        const row = await store.createWebhook({ partnerId, url, events, secret });
+        const sealed = services.sealSecret(secret);
+        const row = await store.createWebhook({ partnerId, url, events, secret: sealed });
         if (row === undefined) throw new ApiError(ERRORS.capReached);
         return { ...webhookOf(row), secret };
       },
@@ -199,14 +201,14 @@ export const webhookRoutes = (services: WebhookServices): Route[] => {
       response: Resent,
       errors: [],
       failure: ERRORS.internal,
-      async handle({ body }) {
+      async handle({ actor, body }) {
         const since = body.since as string;
         const time = new Date(since);
         if (!isRfc3339(since) || Number.isNaN(time.getTime())) {
           const details = [{ path: '/since', message: 'must be an RFC 3339 time' }];
           throw new ApiError(ERRORS.validationFailed, { details });
         }
-        return { resent: await store.resendFailed(ACTOR, time) };
+        return { resent: await store.resendFailed(actor, time) };
       },
     },
     {
@@ -221,9 +223,9 @@ export const webhookRoutes = (services: WebhookServices): Route[] => {
       response: Resent,
       errors: [ERRORS.notFound, ERRORS.webhookNotFound],
       failure: ERRORS.internal,
-      async handle({ params }) {
+      async handle({ actor, params }) {
         const id = params.id!;
-        const result = DELIVERY_ID.test(id) ? await store.resendDelivery(ACTOR, id) : 'missing';
+        const result = DELIVERY_ID.test(id) ? await store.resendDelivery(actor, id) : 'missing';
         if (result === 'missing') throw new ApiError(ERRORS.notFound);
         if (result === 'webhook-deleted') throw new ApiError(ERRORS.webhookNotFound);
         return { resent: 1 };
