@@ -66,7 +66,7 @@ export const Environment = Type.Object({
   HTTP_SERVER: Type.Optional(
     Type.Union([Type.Literal('uws'), Type.Literal('node')], {
       description:
-        'The HTTP server: `uws` (uWebSockets.js) or `node` (node:http); absent: `uws` where it loads',
+        'The HTTP server: `uws` (uWebSockets.js) or `node` (node:http); absent: `uws` where it loads. docs/production.md lists how they differ',
     }),
   ),
   CONNECTIONS_MAX: Type.Integer({

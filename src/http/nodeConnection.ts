@@ -1,5 +1,5 @@
 /** What one connection of node:http has under way, and the bounds of it. */
-import type { ServerResponse } from 'node:http';
+import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Refusal } from './connections.js';
 
@@ -13,6 +13,8 @@ const SMALL_BYTES = 8192;
 const HEAD_BYTES = 512;
 /** A connection on which answers wait is closed when nothing moves for so long. */
 const STALLED_MS = 10_000;
+/** A client that was refused has so long to read why. */
+const REFUSED_MS = 2000;
 
 /** Bytes of answers that wait for their readers on all connections. */
 export interface WaitingBytes {
@@ -26,8 +28,10 @@ export class NodeConnection {
   readonly #socket: Socket;
   readonly #all: WaitingBytes;
   readonly #refused: Record<Refusal, number>;
-  #requests = 0;
+  /** Requests that are not answered in full. */
+  readonly #requests = new Set<IncomingMessage>();
   #waitingBytes = 0;
+  #refusal: number | undefined;
 
   constructor(socket: Socket, all: WaitingBytes, refused: Record<Refusal, number>) {
     this.#socket = socket;
@@ -36,13 +40,45 @@ export class NodeConnection {
     this.address = socket.remoteAddress ?? '';
   }
 
-  /** Counts a request. @returns false: it was one too many, and the connection is closed */
-  begin(response: ServerResponse): boolean {
-    if (++this.#requests > REQUESTS_MAX) return this.#close('pipeline');
+  /** Counts a request. @returns false: it was one too many, or nothing is read any more of the connection */
+  begin(request: IncomingMessage, response: ServerResponse): boolean {
+    if (this.#refusal !== undefined) return false;
+    this.#requests.add(request);
+    if (this.#requests.size > REQUESTS_MAX) return this.#close('pipeline');
     response.once('finish', () => {
-      this.#requests--;
+      this.#requests.delete(request);
+      this.#endRefused();
     });
     return true;
+  }
+
+  /** Reads no further: answers what came before, then this, and closes. */
+  refuse(status: number): void {
+    if (this.#refusal !== undefined) return;
+    this.#refusal = status;
+    this.#endRefused();
+  }
+
+  /** Refuses a request that was read: in its turn, and no other behind it. */
+  refuseRequest(response: ServerResponse, status: number): void {
+    this.#refusal = status;
+    response.writeHead(status, { Connection: 'close', 'Content-Length': 0 }).end();
+    this.written();
+  }
+
+  /** What came whole is owed its own answer first: a client takes the first one for that of its first request. */
+  #endRefused(): void {
+    if (
+      this.#refusal === undefined ||
+      !this.#socket.writable ||
+      [...this.#requests].some((request) => request.complete)
+    )
+      return;
+    const status = this.#refusal;
+    this.#socket.end(
+      `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`,
+    );
+    setTimeout(() => this.#socket.destroy(), REFUSED_MS).unref();
   }
 
   /** Counts an answer's bytes until the system has them. @returns false: they are too many, and the connection is closed */
@@ -59,7 +95,7 @@ export class NodeConnection {
       this.#waitingBytes -= bytes;
       this.#all.bytes -= bytes;
       // Without requests node has set the time that a connection may be idle.
-      if (this.#waitingBytes === 0 && this.#requests > 0) this.#socket.setTimeout(0);
+      if (this.#waitingBytes === 0 && this.#requests.size > 0) this.#socket.setTimeout(0);
     });
     return true;
   }

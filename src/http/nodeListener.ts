@@ -2,13 +2,7 @@
  * The HTTP server on node:http: for Node versions that uWebSockets.js has no binding for, and for whoever wants node's parser
  * (llhttp). docs/production.md lists what differs.
  */
-import {
-  createServer,
-  type IncomingMessage,
-  type Server,
-  type ServerResponse,
-  STATUS_CODES,
-} from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Connections } from './connections.js';
 import { Exchange } from './exchange.js';
@@ -21,7 +15,7 @@ import {
   type ServerRoute,
 } from './listener.js';
 import { NodeConnection, type WaitingBytes } from './nodeConnection.js';
-import { LINGER_MS, NodeResponse } from './nodeResponse.js';
+import { NodeResponse } from './nodeResponse.js';
 import { takeProxyHeader } from './proxyHeader.js';
 import { newRequestId } from './requestIds.js';
 import { Router } from './router.js';
@@ -67,7 +61,7 @@ export class NodeListener implements HttpListener {
     const [serve] = this.#server.listeners('connection') as ((this: Server, socket: Socket) => void)[];
     this.#server.removeAllListeners('connection');
     this.#server.on('connection', (socket) => this.#admit(socket, serve!.bind(this.#server)));
-    this.#server.on('clientError', (error, socket) => refuseMalformed(error, socket as Socket));
+    this.#server.on('clientError', (error, socket) => this.#refuse(error, socket as Socket));
     // CONNECT and Upgrade have no handler: node closes the connection of the one and serves the other as a request.
   }
 
@@ -119,25 +113,26 @@ export class NodeListener implements HttpListener {
     } else serve(socket);
   }
 
+  /** Answers what the parser refused, where that is still possible, and closes. */
+  #refuse({ code }: NodeJS.ErrnoException, socket: Socket): void {
+    const connection = this.#bySocket.get(socket);
+    if (connection === undefined || code === 'ECONNRESET' || !socket.writable) socket.destroy();
+    else if (code === 'HPE_HEADER_OVERFLOW') connection.refuse(431);
+    else connection.refuse(code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 408 : 400);
+  }
+
   #accept(request: IncomingMessage, response: ServerResponse): void {
     // The parser goes on with what it has read, also behind a request that was refused by closing.
     if (request.socket.destroyed) return;
     const connection = this.#bySocket.get(request.socket)!;
-    if (!connection.begin(response)) return;
-    const { rawHeaders } = request;
-    if (rawHeaders.length > 2 * HEADERS_MAX) {
-      refuse(request.socket, 431);
+    if (!connection.begin(request, response)) return;
+    if (request.rawHeaders.length > 2 * HEADERS_MAX) {
+      connection.refuseRequest(response, 431);
       return;
     }
-    const { hosts, lengths, ...fields } = fieldsOf(rawHeaders);
-    const encoding = request.headers['transfer-encoding'];
-    // The framing is ambiguous (RFC 9112, 6.3): a proxy in front may see another request begin inside this one.
-    if (
-      hosts > 1 ||
-      lengths > 1 ||
-      (encoding !== undefined && encoding.toLowerCase() !== ACCEPTED_ENCODING)
-    ) {
-      request.socket.destroy();
+    const fields = fieldsOf(request);
+    if (!fields.isPlainlyFramed) {
+      connection.refuseRequest(response, 400);
       return;
     }
     const method = request.method!.toLowerCase();
@@ -204,8 +199,17 @@ export class NodeListener implements HttpListener {
   };
 }
 
-/** What is asked of a request's headers: those that are read, and how often two came that may come once. */
-function fieldsOf(rawHeaders: readonly string[]) {
+interface Fields {
+  readonly apiKey: string;
+  readonly interfaceVersion: string;
+  readonly accept: string;
+  readonly forwardedFor: string;
+  readonly idempotencyKey: string | undefined;
+  /** False where a proxy in front may see another request begin inside this one (RFC 9112, 6.3). */
+  readonly isPlainlyFramed: boolean;
+}
+
+function fieldsOf({ rawHeaders, headers }: IncomingMessage): Fields {
   let apiKey = '';
   let interfaceVersion = '';
   let accept = '';
@@ -240,7 +244,10 @@ function fieldsOf(rawHeaders: readonly string[]) {
         break;
     }
   }
-  return { apiKey, interfaceVersion, accept, forwardedFor, idempotencyKey, hosts, lengths };
+  const encoding = headers['transfer-encoding'];
+  const isPlainlyFramed =
+    hosts <= 1 && lengths <= 1 && (encoding === undefined || encoding.toLowerCase() === ACCEPTED_ENCODING);
+  return { apiKey, interfaceVersion, accept, forwardedFor, idempotencyKey, isPlainlyFramed };
 }
 
 /** Path and query of a request target, in origin or absolute form (RFC 9112, 3.2). */
@@ -249,20 +256,6 @@ function targetOf(target: string): [path: string, query: string] {
   const local = target.slice(origin.length);
   const mark = local.indexOf('?');
   const path = mark < 0 ? local : local.slice(0, mark);
-  return [path === '' ? '/' : path, mark < 0 ? '' : local.slice(mark + 1)];
-}
-
-/** What the parser refuses: answered, where that is still possible, and closed. */
-function refuseMalformed(error: Error & { code?: string }, socket: Socket): void {
-  if (error.code === 'ECONNRESET' || !socket.writable) {
-    socket.destroy();
-    return;
-  }
-  if (error.code === 'HPE_HEADER_OVERFLOW') refuse(socket, 431);
-  else refuse(socket, error.code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 408 : 400);
-}
-
-function refuse(socket: Socket, status: number): void {
-  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
-  setTimeout(() => socket.destroy(), LINGER_MS).unref();
+  // The asterisk form (OPTIONS *) asks for no resource.
+  return [path.startsWith('/') ? path : '/', mark < 0 ? '' : local.slice(mark + 1)];
 }

@@ -8,7 +8,7 @@ import type { NodeConnection } from './nodeConnection.js';
  * client may lose the answer.
  */
 const LINGER_BYTES_MAX = 16_777_216;
-export const LINGER_MS = 2000;
+const LINGER_MS = 2000;
 
 /** Collects what the replies write and sends it in one piece. */
 export class NodeResponse implements RawResponse {
