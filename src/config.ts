@@ -155,6 +155,12 @@ export const Environment = Type.Object({
     0,
   ),
   DIRECTORY_POLL_MS: milliseconds(250, 'How often each process reads changes of partners, keys and games'),
+  API_PREVIEW: Type.Optional(
+    Type.Literal('v2', {
+      description:
+        '`v2`: the partner API is also served under `/api/partner/v2`, as a preview that may change',
+    }),
+  ),
   API_NOTICE_DAYS: Type.Optional(
     Type.Integer({
       minimum: 0,

@@ -14,6 +14,7 @@ export {
 export {
   amountMicros,
   ID_MAX,
+  nullable,
   PATH,
   PATTERN_MESSAGES,
   Page,

@@ -57,6 +57,8 @@ export class Exchange {
   aborted = false;
   /** Called when the client has gone. */
   onAbort: () => void = () => {};
+  /** Changes the JSON of the answer to that of the version that is asked; undefined: it stays. */
+  rewrite: ((json: string) => string) | undefined = undefined;
   /** Answered, or not to be answered any more. */
   settled = false;
   readonly #onSettled: () => void;

@@ -6,6 +6,7 @@ import type { Access } from './access.js';
 import type { Exchange, RequestHead } from './exchange.js';
 import type { Handle, ServerRoute } from './listener.js';
 import { CountedCommand } from './partner/spin.js';
+import { underPreview } from './preview.js';
 import type { Replies } from './reply.js';
 import { OPERATOR_BASE, PARTNER_BASE } from './route.js';
 import { Router } from './router.js';
@@ -18,8 +19,9 @@ const METHODS = ['get', 'post', 'put', 'patch', 'delete'];
  */
 export function notFoundRoutes(
   routes: readonly ServerRoute[],
-  { access, replies, submit }: { access: Access; replies: Replies; submit(command: SpinCommand): void },
+  services: { access: Access; replies: Replies; submit(command: SpinCommand): void; hasPreview: boolean },
 ): ServerRoute[] {
+  const { access, replies, submit, hasPreview } = services;
   const router = new Router(routes);
   const faultsOf = ({ method, path }: RequestHead): Fault[] => {
     const known = METHODS.filter((each) => router.find(each, path) !== undefined);
@@ -36,13 +38,15 @@ export function notFoundRoutes(
     bodyLimit: 0,
     handle,
   });
+  const ofPartners = route(`${PARTNER_BASE}/*`, (exchange) =>
+    access.partner(exchange, (partner) => {
+      const notFound = new ApiError(ERRORS.notFound, { details: faultsOf(exchange.head) });
+      submit(new CountedCommand(exchange, partner, replies, KIND.countApi, notFound));
+    }),
+  );
   return [
-    route(`${PARTNER_BASE}/*`, (exchange) =>
-      access.partner(exchange, (partner) => {
-        const notFound = new ApiError(ERRORS.notFound, { details: faultsOf(exchange.head) });
-        submit(new CountedCommand(exchange, partner, replies, KIND.countApi, notFound));
-      }),
-    ),
+    ofPartners,
+    ...(hasPreview ? [underPreview(ofPartners)] : []),
     route(`${OPERATOR_BASE}/*`, (exchange) => access.operator(exchange, () => refuse(exchange))),
     route('/*', refuse),
   ];

@@ -74,17 +74,21 @@ export class Replies {
     if (exchange.settled) return;
     exchange.settle();
     this.#observe(exchange, status, errorCode);
-    const { raw } = exchange;
+    const { raw, rewrite } = exchange;
+    const sent =
+      rewrite === undefined || contentType !== 'application/json'
+        ? body
+        : rewrite(Buffer.from(body as string).toString());
     const isHead = exchange.head.method === 'head';
     const closes = this.#closing || exchange.closesConnection;
     raw.cork(() => {
       // 200 OK is what the server writes by itself.
       if (status !== 200) raw.writeStatus(STATUS_TEXT[status] ?? String(status));
-      const length = isHead && !closes ? `\r\nContent-Length: ${Buffer.byteLength(body)}` : '';
+      const length = isHead && !closes ? `\r\nContent-Length: ${Buffer.byteLength(sent)}` : '';
       this.#writeHeaders(exchange, contentType, window, headers, length);
       if (!isHead && status !== 204) {
-        if (closes) raw.end(body, true);
-        else if (!raw.tryEnd(body, 0)[1]) sendRest(raw, body);
+        if (closes) raw.end(sent, true);
+        else if (!raw.tryEnd(sent, 0)[1]) sendRest(raw, sent);
         return;
       }
       // A length other than 0 given to endWithoutBody is waited for, and the connection takes no further request.

@@ -36,6 +36,8 @@ export const TAGS = {
 } as const;
 
 export interface RouteRequest {
+  /** The version of the partner API that is asked. */
+  readonly apiVersion: string;
   /** The partner whose key it is; on operator routes never looked at. */
   readonly partner: Partner;
   /** Who asks, as the audit log names it; on partner routes empty. */
@@ -101,14 +103,20 @@ export interface RouteServices {
 }
 
 /** Makes the function that serves a route. */
-export function serve(route: Route, access: Access, replies: Replies, services: RouteServices): Handle {
+export function serve(
+  route: Route,
+  access: Access,
+  replies: Replies,
+  services: RouteServices,
+  apiVersion = PARTNER_VERSION,
+): Handle {
   const serialize = serializerOf(route);
   const names = [...route.path.matchAll(/\{(\w+)\}/g)].map((match) => match[1]!);
-  const base = route.scope === 'partner' ? PARTNER_BASE : OPERATOR_BASE;
+  const base = route.scope === 'partner' ? pathOfVersion(apiVersion) : OPERATOR_BASE;
 
   const run = async (exchange: Exchange, caller: Caller, window: Window | undefined): Promise<void> => {
     try {
-      const request = { ...readRequest(route, names, base, exchange), ...caller };
+      const request = { ...readRequest(route, names, base, exchange), ...caller, apiVersion };
       if (route.csvPieces !== undefined && prefersCsv(exchange.head.accept)) {
         await replies.stream(exchange, route.csvPieces(request), CSV_TYPE, window);
         return;
@@ -186,7 +194,7 @@ function readRequest(
   names: readonly string[],
   base: string,
   exchange: Exchange,
-): Omit<RouteRequest, keyof Caller> {
+): Omit<RouteRequest, keyof Caller | 'apiVersion'> {
   const parts = exchange.head.path.slice(base.length).split('/');
   const params: Record<string, string> = {};
   route.path.split('/').forEach((part, place) => {
@@ -247,6 +255,13 @@ function readQuery(
 /** A number in a path that names a record; undefined where it can name none. */
 export function pathId(text: string): number | undefined {
   return /^[1-9]\d{0,9}$/.test(text) && Number(text) <= ID_MAX ? Number(text) : undefined;
+}
+
+/** Where a list goes on in a version that has cursors (preview.ts). @throws ApiError (KS-4101) where the text is no such place */
+export function cursorOf({ cursor }: RouteRequest['words'], pattern: RegExp): string | undefined {
+  if (cursor === undefined || pattern.test(cursor)) return cursor;
+  const details = [{ path: '/cursor', message: 'must be a `nextCursor` of this list' }];
+  throw new ApiError(ERRORS.validationFailed, { details });
 }
 
 /**

@@ -1,6 +1,7 @@
 /** The one table of routes, and how it becomes what the server listens for. */
 
 import type { SpinCommand } from '../cells/deal.js';
+import { withDecimalSchemas } from '../domain/decimalText.js';
 import { ERRORS, type ErrorEntry } from '../domain/errors.js';
 import { SpinBody, SpinResponse, VersionResponse } from '../domain/requests.js';
 import type { Store } from '../postgres/store.js';
@@ -24,6 +25,7 @@ import { spinFeedRoutes } from './partner/spins.js';
 import { type WebhookServices, webhookRoutes } from './partner/webhooks.js';
 import { webhookUpkeepRoutes } from './partner/webhookUpkeep.js';
 import { INSTALLATION_HEADER } from './portHolder.js';
+import { PREVIEW_BASE, PREVIEW_VERSION, previewOf, underPreview } from './preview.js';
 import type { Replies } from './reply.js';
 import {
   BODY_LIMIT,
@@ -37,6 +39,7 @@ import {
 
 const SPIN_BODY_LIMIT = 4096;
 export const API_VERSION = '1.0.0';
+const PREVIEW_API_VERSION = '2.0.0-preview';
 
 export interface Services
   extends AdjustmentServices,
@@ -110,7 +113,10 @@ export function allRoutes(services: Services, brand: string): Route[] {
       response: VersionResponse,
       errors: [],
       failure: ERRORS.internal,
-      handle: () => ({ version: API_VERSION, apiVersion: PARTNER_VERSION, service: brand.toLowerCase() }),
+      handle: ({ apiVersion }) => ({
+        version: apiVersion === PARTNER_VERSION ? API_VERSION : PREVIEW_API_VERSION,
+        ...{ apiVersion, service: brand.toLowerCase() },
+      }),
     },
   ];
   return routes;
@@ -127,12 +133,18 @@ export function openApiDocuments(brand: string): Readonly<Record<Route['scope'],
   };
 }
 
+/** The document of version 2 of the partner API. @param routes those of the partner */
+function previewDocument(routes: readonly Route[], brand: string): object {
+  const document = openApiDocument('partner', routes, { name: brand, version: PREVIEW_API_VERSION });
+  return { ...(withDecimalSchemas(document) as object), servers: [{ url: PREVIEW_BASE }] };
+}
+
 /** What the server listens for: the table, the documents, health, and 404 for everything else. */
 export function serverRoutes(
   services: Services,
   access: Access,
   replies: Replies,
-  options: { brand: string; installationTag: string },
+  options: { brand: string; installationTag: string; hasPreview: boolean },
 ): ServerRoute[] {
   const routes = allRoutes(services, options.brand);
   const spin = new SpinEndpoint(access, replies, services);
@@ -142,30 +154,53 @@ export function serverRoutes(
     onFault: (exchange: Exchange, route: Route, error: unknown, entry: ErrorEntry) =>
       services.onFault(exchange, route.operationId, error, entry),
   };
-  const served = routes.map((route): ServerRoute => {
-    const base = route.scope === 'partner' ? PARTNER_BASE : OPERATOR_BASE;
-    return {
-      method: route.method === 'delete' ? 'del' : route.method,
-      pattern: base + route.path.replace(/\{(\w+)\}/g, ':$1'),
-      operation: route.operationId,
-      hasQuery: route.query !== undefined,
-      bodyLimit: route.body === undefined ? 0 : (route.bodyLimit ?? BODY_LIMIT),
-      handle: route.handle === undefined ? spin.handle : serve(route, access, replies, routeServices),
-    };
+  const served = (route: Route, apiVersion = PARTNER_VERSION): ServerRoute => ({
+    method: route.method === 'delete' ? 'del' : route.method,
+    pattern:
+      (route.scope === 'partner' ? PARTNER_BASE : OPERATOR_BASE) + route.path.replace(/\{(\w+)\}/g, ':$1'),
+    operation: route.operationId,
+    hasQuery: route.query !== undefined,
+    bodyLimit: route.body === undefined ? 0 : (route.bodyLimit ?? BODY_LIMIT),
+    handle:
+      route.handle === undefined ? spin.handle : serve(route, access, replies, routeServices, apiVersion),
   });
-  const documents = Object.entries(openApiDocuments(options.brand)).map(([scope, document]): ServerRoute => {
-    const text = JSON.stringify(document);
-    return {
-      method: 'get',
-      pattern: `${scope === 'partner' ? PARTNER_BASE : OPERATOR_BASE}/openapi.json`,
-      operation: 'getOpenApi',
-      bodyLimit: 0,
-      handle: (exchange) => replies.json(exchange, 200, text),
-    };
-  });
-  const found = [...served, ...documents, ...healthRoutes(services, replies, options.installationTag)];
+  const found = [
+    ...routes.map((route) => served(route)),
+    ...documentRoutes(options.brand, replies),
+    ...(options.hasPreview ? previewRoutes(routes, served, options.brand, replies) : []),
+    ...healthRoutes(services, replies, options.installationTag),
+  ];
   const submit = (command: SpinCommand): void => services.submit(command);
-  return [...found, ...notFoundRoutes(found, { access, replies, submit })];
+  return [...found, ...notFoundRoutes(found, { access, replies, submit, hasPreview: options.hasPreview })];
+}
+
+/** A document, at its base. */
+const documentRoute = (base: string, document: object, replies: Replies): ServerRoute => {
+  const text = JSON.stringify(document);
+  return {
+    method: 'get',
+    pattern: `${base}/openapi.json`,
+    operation: 'getOpenApi',
+    bodyLimit: 0,
+    handle: (exchange) => replies.json(exchange, 200, text),
+  };
+};
+
+function documentRoutes(brand: string, replies: Replies): ServerRoute[] {
+  const { partner, operator } = openApiDocuments(brand);
+  return [documentRoute(PARTNER_BASE, partner, replies), documentRoute(OPERATOR_BASE, operator, replies)];
+}
+
+/** Version 2 of the partner API. @param served makes what is listened for of a route */
+function previewRoutes(
+  routes: readonly Route[],
+  served: (route: Route, apiVersion: string) => ServerRoute,
+  brand: string,
+  replies: Replies,
+): ServerRoute[] {
+  const ofPartners = routes.filter(({ scope }) => scope === 'partner').map(previewOf);
+  const listened = ofPartners.map((route) => underPreview(served(route, PREVIEW_VERSION)));
+  return [...listened, documentRoute(PREVIEW_BASE, previewDocument(ofPartners, brand), replies)];
 }
 
 /** What tells a balancer about this process. */

@@ -16,7 +16,10 @@ export interface DueDelivery {
   readonly webhookId: number;
   readonly eventId: string;
   readonly event: string;
+  /** As version 1 of the API has it. */
   readonly body: string;
+  /** The version that the webhook was registered with. */
+  readonly apiVersion: string;
   readonly url: string;
   readonly secret: string;
   /** The secret that it replaced, which signs, too, until a time. */
@@ -55,7 +58,7 @@ export async function claimDue(
     ),
     waiting AS (
       SELECT d.delivery_id, d.next_attempt_at, w.webhook_id, w.partner_id, w.url, w.secret, w.previous_secret,
-        w.previous_secret_until, w.host,
+        w.previous_secret_until, w.api_version, w.host,
         coalesce(busy.under_way, 0) + row_number() OVER (PARTITION BY w.webhook_id ORDER BY d.next_attempt_at) AS place,
         row_number() OVER (PARTITION BY w.host, w.partner_id ORDER BY d.next_attempt_at) AS place_of_partner,
         CASE WHEN h.failures >= ${FAILURES_MAX} THEN 1
@@ -94,7 +97,7 @@ export async function claimDue(
     FROM due JOIN partners USING (partner_id), events e
     WHERE d.delivery_id = due.delivery_id AND e.event_id = d.event_id
     RETURNING d.delivery_id, d.webhook_id, d.event_id, e.event, e.body, due.url, due.secret, due.previous_secret,
-      due.previous_secret_until, environment, d.attempts,
+      due.previous_secret_until, due.api_version, environment, d.attempts,
       d.max_attempts`;
   return rows.map(dueOf);
 }
@@ -106,6 +109,7 @@ interface DueRow {
   event: string;
   body: string;
   url: string;
+  api_version: string;
   secret: string;
   previous_secret: string | null;
   previous_secret_until: Date | null;
@@ -121,6 +125,7 @@ const dueOf = (row: DueRow): DueDelivery => ({
   event: row.event,
   body: row.body,
   url: row.url,
+  apiVersion: row.api_version,
   secret: row.secret,
   ...(row.previous_secret === null || row.previous_secret_until === null
     ? {}

@@ -73,9 +73,11 @@ export async function reportPage(
   partnerId: number,
   page: number,
   limit: number,
+  before?: string,
 ): Promise<{ reports: StoredReport[]; total: number }> {
   const rows = await sql<Row[]>`
-    SELECT DISTINCT ON (report_date) ${COLUMNS} FROM settlement_reports WHERE partner_id = ${partnerId}
+    SELECT DISTINCT ON (report_date) ${COLUMNS} FROM settlement_reports
+    WHERE partner_id = ${partnerId} AND report_date < coalesce(${before ?? null}::date, 'infinity')
     ORDER BY report_date DESC, revision DESC LIMIT ${limit} OFFSET ${(page - 1) * limit}`;
   const [count] = await sql<{ total: bigint }[]>`
     SELECT count(DISTINCT report_date) AS total FROM settlement_reports WHERE partner_id = ${partnerId}`;

@@ -28,16 +28,16 @@ const fromRow = (row: Row): WebhookRow => ({
 /** Registers a webhook; undefined where the partner has as many as it may. */
 export async function createWebhook(
   sql: Sql,
-  webhook: { partnerId: number; url: string; events: readonly string[]; secret: string },
+  webhook: { partnerId: number; url: string; events: readonly string[]; secret: string; apiVersion: string },
 ): Promise<WebhookRow | undefined> {
-  const { partnerId, url, events, secret } = webhook;
+  const { partnerId, url, events, secret, apiVersion } = webhook;
   return sql.begin(async (tx) => {
     // Registrations of a partner go one after the other, so that the count holds.
     const [cap] = await tx<{ max: number }[]>`
       SELECT max_webhooks AS max FROM partners WHERE partner_id = ${partnerId} FOR NO KEY UPDATE`;
     const [row] = await tx<Row[]>`
-      INSERT INTO webhooks (partner_id, url, host, events, secret)
-      SELECT ${partnerId}::int, ${url}, ${new URL(url).hostname}, ${events}::text[], ${secret}
+      INSERT INTO webhooks (partner_id, url, host, events, secret, api_version)
+      SELECT ${partnerId}::int, ${url}, ${new URL(url).hostname}, ${events}::text[], ${secret}, ${apiVersion}
       WHERE (SELECT count(*) FROM webhooks WHERE partner_id = ${partnerId} AND deleted_at IS NULL) < ${cap!.max}
       RETURNING webhook_id, url, events, is_active, created_at`;
     return row === undefined ? undefined : fromRow(row);
@@ -134,6 +134,7 @@ export async function deliveryPage(
   webhookId: number,
   page: number,
   limit: number,
+  before?: string,
 ): Promise<{ deliveries: DeliveryRow[]; total: number }> {
   const offset = (page - 1) * limit;
   const listed = Math.max(0, Math.min(limit, DELIVERIES_LISTED_MAX - offset));
@@ -152,7 +153,8 @@ export async function deliveryPage(
   >`
     SELECT delivery_id, event, status, attempts, max_attempts, d.created_at, last_attempt_at, next_attempt_at,
            response_status
-    FROM deliveries d JOIN events USING (event_id) WHERE webhook_id = ${webhookId}
+    FROM deliveries d JOIN events USING (event_id)
+    WHERE webhook_id = ${webhookId} AND (${before ?? null}::text IS NULL OR delivery_id < ${before ?? null})
     ORDER BY delivery_id DESC LIMIT ${listed} OFFSET ${Math.min(offset, DELIVERIES_LISTED_MAX)}`;
   const [count] = await sql<{ total: bigint }[]>`
     SELECT count(*) AS total FROM (

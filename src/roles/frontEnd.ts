@@ -88,11 +88,10 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
     ),
   };
   const tag = installationTag(installed.datasetId);
-  const routes = serverRoutes(answering, access, replies, { brand: config.BRAND, installationTag: tag });
+  const options = { brand: config.BRAND, installationTag: tag, hasPreview: config.API_PREVIEW !== undefined };
+  const routes = serverRoutes(answering, access, replies, options);
   const server = await HttpServer.make(ofVersion(version, PARTNER_BASE, routes, replies), {
-    kind: config.HTTP_SERVER,
-    host: config.HOST,
-    port: config.PORT,
+    ...{ kind: config.HTTP_SERVER, host: config.HOST, port: config.PORT },
     connections: connectionsOf(parts),
     idleTimeoutSeconds: config.IDLE_TIMEOUT_S,
     onDefect: (exchange, error) => {

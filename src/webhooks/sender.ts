@@ -4,6 +4,7 @@
  */
 import { isIPv6, type LookupFunction } from 'node:net';
 import { Client } from 'undici';
+import { withDecimalText } from '../domain/decimalText.js';
 import { attemptHeaders } from '../domain/webhook.js';
 import type { DueDelivery } from '../postgres/deliveries.js';
 import { withTimeout } from '../runtime/withTimeout.js';
@@ -70,6 +71,7 @@ export class Sender {
     const nowMs = now();
     let client: Client | undefined;
     let responseStatus: number | null = null;
+    const body = due.apiVersion === 'v1' ? due.body : withDecimalText(due.body);
     try {
       const addresses = await withTimeout(allowedAddresses(due.url, due.environment, resolve), signal);
       const url = new URL(due.url);
@@ -87,10 +89,10 @@ export class Sender {
         path: url.pathname + url.search,
         headers: attemptHeaders(
           brand,
-          { ...due, secrets: signingSecrets(due, nowMs, openSecret), attempt: due.attempts + 1 },
+          { ...due, body, secrets: signingSecrets(due, nowMs, openSecret), attempt: due.attempts + 1 },
           Math.floor(nowMs / 1000),
         ),
-        body: due.body,
+        body,
         signal,
       });
       responseStatus = answer.statusCode;

@@ -411,7 +411,7 @@ describe('an attempt', () => {
     webhookId: 1,
     eventId: 'evt_1',
     event: 'spin.large_win',
-    body: '{"id":"evt_1"}',
+    ...{ body: '{"id":"evt_1"}', apiVersion: 'v1' },
     secret: `whsec_${Buffer.alloc(32, 7).toString('base64')}`,
     environment: 'sandbox',
     attempts: 0,

@@ -11,7 +11,7 @@ import type { LedgerEntry } from '../../postgres/ledger.js';
 import type { Store } from '../../postgres/store.js';
 import type { RedisNodes } from '../../redis/nodes.js';
 import type { PlayerRecord } from '../../redis/records.js';
-import { type Route, summed } from '../route.js';
+import { cursorOf, type Route, summed } from '../route.js';
 import { knownGame } from './games.js';
 import { spinResponse } from './spinResponse.js';
 
@@ -40,6 +40,8 @@ function userIdOf(key: Buffer, partnerId: number, playerId: string): string {
 export async function booked(services: PlayerServices, cell: number, entryId: bigint): Promise<void> {
   if (!(await services.cameTo(cell, entryId, BOOKED_WITHIN_MS))) throw new ApiError(ERRORS.unavailable);
 }
+
+const ENTRY_NUMBER = /^[1-9]\d{0,8}$/;
 
 const isShownAsSpin = ({ kind }: LedgerEntry): boolean => ENTRY_KINDS[kind].history === 'spin';
 
@@ -108,22 +110,26 @@ export const playerRoutes = (services: PlayerServices): Route[] => {
       ...summed(PlayerSpins),
       errors: [ERRORS.playerNotFound],
       failure: ERRORS.playerResolutionFailed,
-      async handle({ partner, params, query }) {
+      async handle({ partner, params, query, words }) {
         const playerId = params.playerId!;
+        const cursor = cursorOf(words, ENTRY_NUMBER);
         const player = await found(partner, playerId);
-        const page = query.page!;
+        const page = query.page ?? 1;
         const limit = query.limit!;
         // Entry 1 is the opening; every other one is a spin.
         const total = player.entries - 1;
-        const fromNumber = player.entries - (page - 1) * limit;
-        if (fromNumber <= 1) return { spins: [], page, limit, total };
+        const newestNumber =
+          cursor === undefined ? player.entries : Math.min(player.entries, Number(cursor) - 1);
+        const fromNumber = newestNumber - (page - 1) * limit;
+        if (fromNumber <= 1) return { spins: [], page, limit, total, nextCursor: null };
         await booked(services, partner.cell, player.newestEntryId);
         const newest = { id: player.newestEntryId, entryNumber: player.entries };
         const firstId = firstIdAt(player.createdAtMs);
         const of = { partnerId: partner.partnerId, playerId, newest, firstId };
         const spins = (await store.entriesDown(of, fromNumber, limit)).filter(isShownAsSpin);
         const records = spins.map((entry) => spinRecord(services, partner, entry, {}));
-        return { spins: await Promise.all(records), page, limit, total };
+        const nextCursor = fromNumber - limit > 1 ? String(fromNumber - limit + 1) : null;
+        return { spins: await Promise.all(records), page, limit, total, nextCursor };
       },
     },
     {

@@ -13,7 +13,10 @@ import { breakdownCsv, isDay, type Report } from '../../domain/settlement.js';
 import type { Judgement, StoredReport } from '../../postgres/settlements.js';
 import type { Store } from '../../postgres/store.js';
 import type { Settlements } from '../../settlement/settlements.js';
-import { pathId, type Route, type RouteRequest, summed } from '../route.js';
+import { cursorOf, pathId, type Route, type RouteRequest, summed } from '../route.js';
+
+const DATE =
+  /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d)$|^\d{4}-(?:0[13-9]|1[0-2])-30$|^\d{4}-(?:0[13578]|1[02])-31$/;
 
 export interface SettlementServices {
   readonly store: Store;
@@ -68,11 +71,13 @@ export const settlementRoutes = ({ store, settlements }: SettlementServices): Ro
       ...summed(SettlementList),
       errors: [],
       failure: ERRORS.internal,
-      async handle({ partner, query }) {
-        const page = query.page!;
+      async handle({ partner, query, words }) {
+        const cursor = cursorOf(words, DATE);
+        const page = query.page ?? 1;
         const limit = query.limit!;
-        const { reports, total } = await store.reportPage(partner.partnerId, page, limit);
-        return { reports: reports.map(reportOf), page, limit, total };
+        const { reports, total } = await store.reportPage(partner.partnerId, page, limit, cursor);
+        const nextCursor = reports.length < limit ? null : reports.at(-1)!.report.reportDate;
+        return { reports: reports.map(reportOf), page, limit, total, nextCursor };
       },
     },
     {

@@ -18,7 +18,7 @@ import type { Store } from '../../postgres/store.js';
 import type { WebhookRow } from '../../postgres/webhooks.js';
 import type { JsonObject } from '../body.js';
 import { isRfc3339 } from '../operator/partners.js';
-import { pathId, type Route } from '../route.js';
+import { cursorOf, pathId, type Route } from '../route.js';
 
 export interface WebhookServices {
   readonly store: Store;
@@ -115,13 +115,13 @@ export const webhookRoutes = (services: WebhookServices): Route[] => {
         ERRORS.capReached,
       ],
       failure: ERRORS.internal,
-      async handle({ partner, body }) {
+      async handle({ partner, body, apiVersion }) {
         const { partnerId, environment } = partner;
         const judge = (text: string) => services.judgeUrl(text, environment);
         const { url, events } = (await checked(body, judge, ['url', 'events'])) as Required<WebhookBody>;
         const secret = webhookSecret(randomBytes(SECRET_BYTES));
         const sealed = services.sealSecret(secret);
-        const row = await store.createWebhook({ partnerId, url, events, secret: sealed });
+        const row = await store.createWebhook({ partnerId, url, events, secret: sealed, apiVersion });
         if (row === undefined) throw new ApiError(ERRORS.capReached);
         return { ...webhookOf(row), secret };
       },
@@ -172,13 +172,14 @@ export const webhookRoutes = (services: WebhookServices): Route[] => {
       response: DeliveryPage,
       errors: [ERRORS.webhookNotFound, ERRORS.webhookForeign],
       failure: ERRORS.internal,
-      async handle({ partner, params, query }) {
+      async handle({ partner, params, query, words }) {
+        const cursor = cursorOf(words, DELIVERY_ID);
         const id = pathId(params.id!);
         const state = id === undefined ? 'missing' : await store.webhookState(partner.partnerId, id);
         if (id === undefined || state !== 'found') throw refused(state === 'foreign' ? state : 'missing');
-        const page = query.page!;
+        const page = query.page ?? 1;
         const limit = query.limit!;
-        const { deliveries, total } = await store.deliveryPage(id, page, limit);
+        const { deliveries, total } = await store.deliveryPage(id, page, limit, cursor);
         const items = deliveries.map(({ deliveryId, createdAt, lastAttemptAt, nextAttemptAt, ...rest }) => ({
           id: deliveryId,
           ...rest,
@@ -186,7 +187,8 @@ export const webhookRoutes = (services: WebhookServices): Route[] => {
           lastAttemptAt: lastAttemptAt?.toISOString() ?? null,
           nextAttemptAt: nextAttemptAt?.toISOString() ?? null,
         }));
-        return { deliveries: items, page, limit, total };
+        const nextCursor = items.length < limit ? null : items.at(-1)!.id;
+        return { deliveries: items, page, limit, total, nextCursor };
       },
     },
     {
