@@ -30,7 +30,9 @@ end
 if queueEnd >= from + count then
   return 0
 end
-if queueEnd ~= from then
+-- A block that was freed when it was partly dealt (freeBlocks.lua) comes back to where it was.
+local isFreed = from == blockFrom and from < nextIndex and queueEnd == nextIndex and from + count == blockEnd
+if queueEnd ~= from and not isFreed then
   return redis.error_reply('GAP ' .. format('%.0f', queueEnd))
 end
 call('SET', KEYS[3], ARGV[4])

@@ -20,7 +20,9 @@ import type { RedisNodes } from '../redis/nodes.js';
 import { HEALTHY, type Health, type Service, unhealthy } from '../runtime/service.js';
 import { BlockSupply, SheetCache } from './blockSupply.js';
 import { FairTurns } from './fairTurns.js';
+import { freeQueue } from './freeing.js';
 import { PoolSupply } from './poolSupply.js';
+import { type Queue, secondsLeft } from './queue.js';
 import { Reserve } from './reserve.js';
 import type { OutcomeSupply } from './supply.js';
 
@@ -60,31 +62,11 @@ const TURN_MS = 200;
 const RETRY_MS = 250;
 /** Queues of one partner that are filled at once; each may wait for a thread. */
 const FILLING_PER_PARTNER_MAX = 4;
+/** After so long a suspended game's blocks are freed: no front end deals from it any more. */
+const FREE_AFTER_MS = 5000;
 /** Blocks in the making for each thread: the next one is ready when it is free. */
 const MAKING_PER_THREAD = 2;
 const UNLINKED_ANEW = 64;
-
-interface Queue {
-  readonly gameId: number;
-  readonly partnerId: number;
-  readonly lease: CellLease;
-  readonly supply: OutcomeSupply;
-  /** Blocks that are loaded and not wholly booked, oldest first. */
-  blocks: { fromIndex: number; toIndex: number }[];
-  nextIndex: number;
-  /** End of the newest lease; undefined: to be read again from the stores. */
-  leaseEnd: number | undefined;
-  requested: number;
-  isSuspended: boolean;
-  making: boolean;
-  notBefore: number;
-  pace: number;
-  seenAt: number;
-}
-
-/** How long the outcomes of a queue last at its pace; one that was not read yet may have none. */
-const secondsLeft = ({ leaseEnd, nextIndex, pace }: Queue): number =>
-  leaseEnd === undefined ? 0 : (leaseEnd - nextIndex) / Math.max(pace, 1);
 
 export class BlockKeeper implements Service {
   readonly name = 'block keeper';
@@ -175,7 +157,8 @@ export class BlockKeeper implements Service {
           nextIndex: 0,
           leaseEnd: undefined,
           requested: 0,
-          isSuspended: false,
+          suspendedAt: undefined,
+          isFreed: false,
           making: false,
           notBefore: 0,
           pace: 0,
@@ -184,8 +167,9 @@ export class BlockKeeper implements Service {
         this.#queues.set(game.gameId, queue);
       }
       queue.requested = game.blocksRequested;
-      // Nothing is dealt of it: its blocks are made once it is active again.
-      queue.isSuspended = game.status === 'SUSPENDED';
+      // Nothing is dealt of it: its blocks are freed, and loaded or made once it is active again.
+      if (game.status === 'SUSPENDED') queue.suspendedAt ??= performance.now();
+      else queue.suspendedAt = undefined;
       this.#consider(queue);
     }
   }
@@ -222,7 +206,8 @@ export class BlockKeeper implements Service {
 
   /** Queue depth by game; of a finite supply, the outcomes that are not booked. */
   depths(): QueueDepth[] {
-    return [...this.#queues.values()].map(({ gameId, lease, supply, ...queue }) => ({
+    const kept = [...this.#queues.values()].filter(({ isFreed }) => !isFreed);
+    return kept.map(({ gameId, lease, supply, ...queue }) => ({
       gameId,
       cell: lease.cell,
       outcomes: Math.max(0, (queue.leaseEnd ?? queue.nextIndex) - queue.nextIndex),
@@ -248,16 +233,28 @@ export class BlockKeeper implements Service {
   }
 
   #consider(queue: Queue): void {
-    if (this.#stopped || queue.making || queue.isSuspended || performance.now() < queue.notBefore) return;
+    const { suspendedAt } = queue;
+    const now = performance.now();
+    if (this.#stopped || queue.making || now < queue.notBefore) return;
+    if (suspendedAt !== undefined) {
+      // A pool is loaded whole, and there are few.
+      const isDue = queue.supply.reserve !== undefined && now - suspendedAt > FREE_AFTER_MS;
+      if (isDue && !queue.isFreed && this.#hasTurn(queue)) this.#run(queue, () => this.#free(queue));
+      return;
+    }
     if (queue.leaseEnd !== undefined && !queue.supply.isLow(queue)) return;
     const { partnerId } = queue;
-    if ((this.#filling.get(partnerId) ?? 0) < FILLING_PER_PARTNER_MAX) {
-      this.#begin(queue);
+    if (this.#hasTurn(queue)) {
+      this.#run(queue, () => this.#fill(queue));
       return;
     }
     const waiting = this.#waiting.get(partnerId);
     if (waiting === undefined) this.#waiting.set(partnerId, new Set([queue]));
     else waiting.add(queue);
+  }
+
+  #hasTurn({ partnerId }: Queue): boolean {
+    return (this.#filling.get(partnerId) ?? 0) < FILLING_PER_PARTNER_MAX;
   }
 
   /** Considers the partner's queues that wait, the one that runs dry first before the others. */
@@ -273,14 +270,14 @@ export class BlockKeeper implements Service {
     }
     waiting.delete(next);
     if (this.#queues.get(next.gameId) === next) this.#consider(next);
-    if ((this.#filling.get(partnerId) ?? 0) < FILLING_PER_PARTNER_MAX) this.#beginNext(partnerId);
+    if (this.#hasTurn(next)) this.#beginNext(partnerId);
   }
 
-  #begin(queue: Queue): void {
+  #run(queue: Queue, job: () => Promise<void>): void {
     const { partnerId } = queue;
     queue.making = true;
     this.#filling.set(partnerId, (this.#filling.get(partnerId) ?? 0) + 1);
-    const work = this.#fill(queue)
+    const work = job()
       .then(() => void this.#failing.delete(queue.gameId))
       .catch((error: unknown) => {
         // What is known of the queue may be wrong now: it is read again before the next block.
@@ -304,7 +301,17 @@ export class BlockKeeper implements Service {
     this.#options.events.emit('TaskFailed', { task: 'block replenishment', error, gameId });
   }
 
+  /** Removes a suspended game's blocks from Redis; they stay leased, and {@link BlockKeeper.#read} loads them again. */
+  async #free(queue: Queue): Promise<void> {
+    const { gameId, lease } = queue;
+    // Whatever comes of it: what is known of the queue is read again.
+    queue.leaseEnd = undefined;
+    queue.isFreed = await freeQueue(this.#sql, this.#nodes.cell(lease.cell), lease, gameId);
+    if (queue.isFreed) queue.blocks = [];
+  }
+
   async #fill(queue: Queue): Promise<void> {
+    queue.isFreed = false;
     if (queue.leaseEnd === undefined) {
       await this.#read(queue);
       queue.supply.reserve?.hasFallen(queue.blocks.length);

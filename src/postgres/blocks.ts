@@ -35,10 +35,10 @@ export interface LeasedBlock {
   outcomes: Buffer | null;
 }
 
-/** Blocks of a game that are not wholly booked yet, oldest first; with the outcomes of those from an index on. */
-export async function openBlocks(sql: Sql, gameId: number, outcomesFrom: number): Promise<LeasedBlock[]> {
+/** Blocks of a game that are not wholly booked yet, oldest first; with the outcomes of those that end after an index. */
+export async function openBlocks(sql: Sql, gameId: number, outcomesAfter: number): Promise<LeasedBlock[]> {
   const rows = await sql<{ from_index: bigint; to_index: bigint; outcomes: Buffer | null }[]>`
-    SELECT from_index, to_index, CASE WHEN from_index >= ${outcomesFrom} THEN outcomes END AS outcomes FROM blocks
+    SELECT from_index, to_index, CASE WHEN to_index > ${outcomesAfter} THEN outcomes END AS outcomes FROM blocks
     WHERE game_id = ${gameId} AND to_index > coalesce((SELECT next_index FROM game_progress p WHERE p.game_id = ${gameId}), 0)
     ORDER BY from_index`;
   return rows.map((row) => ({

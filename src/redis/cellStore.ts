@@ -71,6 +71,7 @@ export class CellStore {
   readonly node: RedisNode;
   readonly #redis: RedisClient;
   readonly #loadBlock: Script;
+  readonly #freeBlocks: Script;
   readonly #claimCell: Script;
   readonly #fencedSet: Script;
   readonly #fencedMark: Script;
@@ -80,6 +81,8 @@ export class CellStore {
     this.node = node;
     this.#redis = node[CLIENT];
     this.#loadBlock = node.script('loadBlock');
+    // Taken also where memory is full: it makes room.
+    this.#freeBlocks = node.script('freeBlocks', 'allow-oom');
     this.#claimCell = node.script('claimCell', 'allow-oom');
     this.#fencedSet = node.script('fencedSet');
     // Few bytes, on which it depends that memory becomes free again: taken also where there is none.
@@ -258,6 +261,28 @@ export class CellStore {
       [cellKey(this.cell), gamesKey(this.cell), blockKey(this.cell, gameId, fromIndex)],
       [cellToken(epoch, this.node.knownServerId()), gameId, fromIndex, outcomes],
     );
+  }
+
+  /**
+   * Frees the queue of a game (lua/freeBlocks.lua): its blocks can be loaded again.
+   * @param epoch dataset and number
+   * @param fromIndices where the blocks begin that are loaded
+   * @returns false where the queue ends elsewhere by now: nothing was done.
+   * @throws EpochError, RefusedError, NotSentError: nothing was done.
+   */
+  async freeBlocks(
+    epoch: string,
+    gameId: number,
+    queueEnd: number,
+    fromIndices: readonly number[],
+  ): Promise<boolean> {
+    const blocks = fromIndices.map((fromIndex) => blockKey(this.cell, gameId, fromIndex));
+    const freed = await this.node.run(
+      this.#freeBlocks,
+      [cellKey(this.cell), gamesKey(this.cell), ...blocks],
+      [cellToken(epoch, this.node.knownServerId()), gameId, queueEnd],
+    );
+    return freed === 1;
   }
 
   /** Removes blocks of a game that are wholly booked. @param fromIndices at least one */

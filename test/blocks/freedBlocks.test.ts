@@ -1,0 +1,148 @@
+/** A suspended game's blocks are freed from Redis and loaded again when it goes on: nothing is dealt twice or skipped. */
+import { spawnSync } from 'node:child_process';
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Redis } from 'ioredis';
+import postgres from 'postgres';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { blockKey, cellKey, gamesKey } from '../../src/redis/keys.js';
+import { cellToken, readGame, SPIN_STATUS } from '../../src/redis/records.js';
+import { EpochError, GapError } from '../../src/redis/scriptErrors.js';
+import { Scripts } from '../../src/redis/scripts.js';
+import { freshStores } from '../setup/freshStores.js';
+import { CELL, dealOnce, GAME_ID, item, OUTBOX_MAX, watchedLua } from '../support/dealing.js';
+import { type OpenNodes, openNodes, rawRedis } from '../support/redis.js';
+import { ROOT } from '../support/root.js';
+import { startService } from '../support/service.js';
+import { parSheet } from '../support/sheets.js';
+import type { TestStores } from '../support/stores.js';
+import { until } from '../support/wait.js';
+
+let stores: TestStores;
+let redis: Redis;
+beforeAll(async () => {
+  stores = await freshStores();
+  redis = rawRedis(stores.redisUrl);
+});
+afterAll(async () => {
+  redis.disconnect();
+  await stores.drop();
+});
+
+describe('lua/freeBlocks.lua and loadBlock.lua', () => {
+  const BLOCKS: readonly (readonly number[])[] = [
+    [0, 1, 2, 1],
+    [2, 0],
+    [1, 1, 0],
+  ];
+  const ALL = BLOCKS.flat();
+  const starts = BLOCKS.map((_, i) => BLOCKS.slice(0, i).flat().length);
+  let luaDir: string;
+  let nodes: OpenNodes;
+  let scripts: Scripts;
+
+  beforeAll(async () => {
+    luaDir = watchedLua();
+    nodes = await openNodes(stores.redisUrl, luaDir);
+    scripts = new Scripts(nodes.nodes, { idempotencyPeriodSeconds: 86_400, outboxMax: OUTBOX_MAX });
+  });
+  beforeEach(async () => {
+    await redis.flushdb();
+    await redis.hset(cellKey(CELL), 'epoch', cellToken('1', nodes.node.serverId!));
+    for (const i of starts.keys()) await load(i);
+  });
+  afterAll(() => {
+    nodes.close();
+    rmSync(luaDir, { recursive: true });
+  });
+
+  const cell = () => nodes.nodes.cell(CELL);
+  const load = (i: number) =>
+    cell().loadBlock('1', GAME_ID, starts[i]!, Buffer.from(Uint16Array.from(BLOCKS[i]!).buffer));
+  const record = async () => readGame((await redis.hgetBuffer(gamesKey(CELL), String(GAME_ID)))!);
+  const blocks = () => redis.keys(`${blockKey(CELL, GAME_ID, 0).slice(0, -1)}*`);
+  const deal = (count: number) =>
+    dealOnce(
+      scripts,
+      Array.from({ length: count }, () => item()),
+    );
+  const codes = async (count: number): Promise<number[]> => {
+    if (count === 0) return [];
+    const { statuses, cores } = await deal(count);
+    expect(statuses).toEqual(Array.from({ length: count }, () => SPIN_STATUS.dealt));
+    return cores.map((core) => core.readUInt16LE(8));
+  };
+
+  test('wherever a queue is freed, the same outcomes go on at the same place', async () => {
+    for (let dealt = 0; dealt <= ALL.length; dealt++) {
+      await redis.del(gamesKey(CELL), ...starts.map((start) => blockKey(CELL, GAME_ID, start)));
+      for (const i of starts.keys()) await load(i);
+      expect(await codes(dealt)).toEqual(ALL.slice(0, dealt));
+      expect(await cell().freeBlocks('1', GAME_ID, ALL.length, starts)).toBe(true);
+      expect(await blocks()).toEqual([]);
+      expect(await record()).toMatchObject({ nextIndex: dealt, queueEnd: dealt, readyBlocks: 0 });
+      expect((await deal(1)).statuses).toEqual([
+        dealt === 0 ? SPIN_STATUS.noBlock : SPIN_STATUS.queueExhausted,
+      ]);
+      // Freed again, nothing changes.
+      expect(await cell().freeBlocks('1', GAME_ID, dealt, starts)).toBe(true);
+      const open = [...starts.keys()].filter((i) => starts[i]! + BLOCKS[i]!.length > dealt);
+      if (open.length > 1) await expect(load(open[1]!)).rejects.toThrow(GapError);
+      for (const i of open) await load(i);
+      for (const i of open) await load(i);
+      expect(await record()).toMatchObject({ queueEnd: ALL.length, readyBlocks: open.length });
+      expect(await codes(ALL.length - dealt)).toEqual(ALL.slice(dealt));
+    }
+  });
+
+  test('nothing is freed of a queue that has grown meanwhile, nor at another epoch', async () => {
+    const before = await record();
+    expect(await cell().freeBlocks('1', GAME_ID, ALL.length - 1, starts)).toBe(false);
+    await expect(cell().freeBlocks('2', GAME_ID, ALL.length, starts)).rejects.toThrow(EpochError);
+    expect(await cell().freeBlocks('1', GAME_ID + 1, 0, [])).toBe(false);
+    expect(await record()).toEqual(before);
+    expect(await blocks()).toHaveLength(BLOCKS.length);
+  });
+});
+
+describe('a service', () => {
+  const SPINS = 7;
+  test('suspends and resumes a game again and again: its indexes have no gap, and the audit finds nothing', async () => {
+    await redis.flushdb();
+    const service = await startService(stores, { CELLS: '1' });
+    const books = postgres(stores.databaseUrl, { max: 1, onnotice: () => {} });
+    try {
+      const { key } = await service.newPartner();
+      const gameId = await service.newGame(key, parSheet('classic-3-reel'));
+      const setStatus = (status: string) => service.operator('PATCH', `/games/${gameId}`, { status });
+      const spin = () => service.spin(key, { gameId, playerId: 'p', wagerUsd: 0.25 });
+      const blocks = () => redis.keys(`${blockKey(0, gameId, 0).slice(0, -1)}*`);
+      for (let round = 1; round <= 2; round++) {
+        await until(async () => (await spin()).status === 200, 'the game goes on');
+        for (let i = 1; i < SPINS; i++) expect((await spin()).status).toBe(200);
+        expect((await setStatus('SUSPENDED')).status).toBe(200);
+        await until(async () => (await blocks()).length === 0, 'its blocks are freed');
+        expect((await spin()).body).toMatchObject({ errorCode: 'KS-4202' });
+        const booked = () => books<{ n: string; last: string }[]>`
+          SELECT count(*) AS n, max(outcome_index) AS last FROM ledger WHERE game_id = ${gameId}`;
+        await until(async () => Number((await booked())[0]!.n) === round * SPINS, 'all is booked');
+        expect(Number((await booked())[0]!.last)).toBe(round * SPINS - 1);
+        const audit = spawnSync(process.execPath, [join(ROOT, 'dist', 'src', 'cli.js'), 'audit'], {
+          env: { PATH: process.env.PATH, REDIS_URL: stores.redisUrl, DATABASE_URL: stores.databaseUrl },
+          encoding: 'utf8',
+        });
+        expect(audit.status, audit.stdout).toBe(0);
+        expect((await setStatus('ACTIVE')).status).toBe(200);
+      }
+      const [{ n }] =
+        (await books`SELECT count(*) AS n FROM blocks WHERE game_id = ${gameId}`) as unknown as [
+          { n: string },
+        ];
+      // No block was made anew for one that was freed.
+      expect(Number(n)).toBe(3);
+    } finally {
+      await service.stop();
+      await books.end();
+    }
+  });
+});
