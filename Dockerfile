@@ -15,7 +15,10 @@ WORKDIR /spindle
 COPY package.json package-lock.json .npmrc ./
 RUN --mount=type=cache,target=/root/.npm npm ci --ignore-scripts
 COPY tsconfig.json tsconfig.build.json ./
-COPY clients/typescript/src clients/typescript/src
+COPY clients clients
+COPY docs docs
+COPY openapi openapi
+COPY tools tools
 COPY src src
 COPY workers workers
 RUN npm run build

@@ -258,6 +258,8 @@ export interface Config
   readonly migrationsDir: string;
   /** Built JavaScript of workers/. */
   readonly workersDir: string;
+  /** Where the build puts the pages of /docs. */
+  readonly docsDir: string;
 }
 
 /** The folder of package.json: two above this file when built (dist/src), one above otherwise. */
@@ -320,5 +322,6 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
     cacheDir: join(root, '.cache'),
     migrationsDir: join(root, 'src', 'postgres', 'migrations'),
     workersDir: join(root, 'dist', 'workers'),
+    docsDir: join(root, 'dist', 'docs'),
   });
 }

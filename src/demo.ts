@@ -6,6 +6,8 @@ import { apiKeyHash, initialSettings } from './http/operator/partners.js';
 import type { Store } from './postgres/store.js';
 
 const SLUG = 'demo';
+/** Below the smallest win of the game: every fifth spin makes an event, so that a webhook is tried within a minute. */
+const LARGE_WIN_MICROS = 400_000;
 const ACTOR = 'first start';
 
 const symbols = { SEVEN: '7', BAR: 'BAR', BELL: 'BELL', CHERRY: 'CH', WILD: 'W', BLANK: '-' };
@@ -90,6 +92,7 @@ export async function seedDemo(store: Store, apiKey: string): Promise<Demo> {
       name: 'Demo partner',
       environment: 'sandbox',
       ...initialSettings('sandbox'),
+      largeWinThresholdMicros: LARGE_WIN_MICROS,
     }));
   if (partner === undefined) throw new Error('The demo partner was made by another process just now');
   const { partnerId } = partner;

@@ -445,6 +445,8 @@ export interface components {
             status: "error";
             errorCode: string;
             message: string;
+            /** @description Where it is explained, relative to the address of the service */
+            docUrl?: string;
             /** @description Seconds; on 429 */
             retryAfter?: number;
             details?: components["schemas"]["ErrorDetail"][];

@@ -134,6 +134,9 @@ export const ERRORS = {
   ),
 } as const satisfies Record<string, ErrorEntry>;
 
+/** Where the service itself says what to do about an error, below its address. */
+export const docUrlOf = ({ code }: ErrorEntry): string => `/docs/errors#${code}`;
+
 /** One fault of a refused request; `path` is a JSON Pointer (RFC 6901) into what was sent. */
 export interface Fault {
   readonly path: string;

@@ -1,6 +1,6 @@
 /** Examples of the errors in the OpenAPI documents: the catalogue's own words, with the details that an operation would give. */
 import type { TSchema } from '#typebox';
-import { ERRORS, type ErrorEntry, type Fault } from '../domain/errors.js';
+import { docUrlOf, ERRORS, type ErrorEntry, type Fault } from '../domain/errors.js';
 import { typeMessage } from '../domain/validation.js';
 import { BODY_LIMIT, type Route } from './route.js';
 
@@ -31,6 +31,7 @@ function example(entry: ErrorEntry, details: readonly Fault[] | undefined): Exam
       status: 'error',
       errorCode,
       message,
+      docUrl: docUrlOf(entry),
       ...(status === 429 ? { retryAfter: RETRY_AFTER_SECONDS } : {}),
       ...(details === undefined ? {} : { details }),
     },

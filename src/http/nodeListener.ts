@@ -204,6 +204,7 @@ interface Fields {
   readonly interfaceVersion: string;
   readonly accept: string;
   readonly forwardedFor: string;
+  readonly acceptEncoding: string;
   readonly idempotencyKey: string | undefined;
   /** False where a proxy in front may see another request begin inside this one (RFC 9112, 6.3). */
   readonly isPlainlyFramed: boolean;
@@ -215,6 +216,7 @@ function fieldsOf({ rawHeaders, headers }: IncomingMessage): Fields {
   let accept = '';
   let forwardedFor = '';
   let idempotencyKey: string | undefined;
+  let acceptEncoding = '';
   let hosts = 0;
   let lengths = 0;
   for (let i = 0; i < rawHeaders.length; i += 2) {
@@ -233,6 +235,9 @@ function fieldsOf({ rawHeaders, headers }: IncomingMessage): Fields {
       case 'x-forwarded-for':
         forwardedFor = forwardedFor === '' ? value : `${forwardedFor}, ${value}`;
         break;
+      case 'accept-encoding':
+        acceptEncoding = value;
+        break;
       case 'idempotency-key':
         idempotencyKey = idempotencyKey === undefined ? value : `${idempotencyKey}, ${value}`;
         break;
@@ -247,7 +252,7 @@ function fieldsOf({ rawHeaders, headers }: IncomingMessage): Fields {
   const encoding = headers['transfer-encoding'];
   const isPlainlyFramed =
     hosts <= 1 && lengths <= 1 && (encoding === undefined || encoding.toLowerCase() === ACCEPTED_ENCODING);
-  return { apiKey, interfaceVersion, accept, forwardedFor, idempotencyKey, isPlainlyFramed };
+  return { apiKey, interfaceVersion, accept, forwardedFor, idempotencyKey, acceptEncoding, isPlainlyFramed };
 }
 
 /** Path and query of a request target, in origin or absolute form (RFC 9112, 3.2). */

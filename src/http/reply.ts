@@ -1,5 +1,5 @@
 /** The only writer of responses: status line, headers, body. */
-import { type ApiError, ERRORS, type ErrorEntry, type Fault } from '../domain/errors.js';
+import { type ApiError, docUrlOf, ERRORS, type ErrorEntry, type Fault } from '../domain/errors.js';
 import { FAULTS_MAX } from '../domain/validation.js';
 import type { Exchange, RawResponse } from './exchange.js';
 
@@ -29,6 +29,7 @@ const STATUS_TEXT: Readonly<Record<number, string>> = {
   201: '201 Created',
   202: '202 Accepted',
   204: '204 No Content',
+  302: '302 Found',
   400: '400 Bad Request',
   401: '401 Unauthorized',
   403: '403 Forbidden',
@@ -118,6 +119,7 @@ export class Replies {
       status: 'error',
       errorCode: entry.code,
       message: options.message ?? entry.message,
+      docUrl: docUrlOf(entry),
       ...(status === 429 ? { retryAfter } : {}),
       ...(options.details === undefined || options.details.length === 0
         ? {}

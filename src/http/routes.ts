@@ -6,6 +6,7 @@ import { ERRORS, type ErrorEntry } from '../domain/errors.js';
 import { SpinBody, SpinResponse, VersionResponse } from '../domain/requests.js';
 import type { Store } from '../postgres/store.js';
 import type { Access } from './access.js';
+import { docsRoutes } from './docs.js';
 import type { Exchange } from './exchange.js';
 import type { ServerRoute } from './listener.js';
 import { notFoundRoutes } from './notFound.js';
@@ -26,6 +27,7 @@ import { type WebhookServices, webhookRoutes } from './partner/webhooks.js';
 import { webhookUpkeepRoutes } from './partner/webhookUpkeep.js';
 import { INSTALLATION_HEADER } from './portHolder.js';
 import { PREVIEW_BASE, PREVIEW_VERSION, previewOf, underPreview } from './preview.js';
+import { PublicWindow } from './publicWindow.js';
 import type { Replies } from './reply.js';
 import {
   BODY_LIMIT,
@@ -144,7 +146,7 @@ export function serverRoutes(
   services: Services,
   access: Access,
   replies: Replies,
-  options: { brand: string; installationTag: string; hasPreview: boolean },
+  options: { brand: string; installationTag: string; hasPreview: boolean; docsDir: string },
 ): ServerRoute[] {
   const routes = allRoutes(services, options.brand);
   const spin = new SpinEndpoint(access, replies, services);
@@ -169,6 +171,7 @@ export function serverRoutes(
     ...documentRoutes(options.brand, replies),
     ...(options.hasPreview ? previewRoutes(routes, served, options.brand, replies) : []),
     ...healthRoutes(services, replies, options.installationTag),
+    ...docsRoutes(options.docsDir, { access, replies, window: new PublicWindow() }),
   ];
   const submit = (command: SpinCommand): void => services.submit(command);
   return [...found, ...notFoundRoutes(found, { access, replies, submit, hasPreview: options.hasPreview })];

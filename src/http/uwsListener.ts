@@ -140,6 +140,7 @@ export class UwsListener implements HttpListener {
         accept: fields.accept,
         forwardedFor: fields.forwardedFor,
         idempotencyKey: fields.idempotencyKey,
+        acceptEncoding: fields.acceptEncoding,
       },
       newRequestId(),
       route.operation,
@@ -224,6 +225,7 @@ interface Fields {
   readonly accept: string;
   readonly forwardedFor: string;
   readonly idempotencyKey: string | undefined;
+  readonly acceptEncoding: string;
   /**
    * False for two lengths, a length and chunks, or a coding that isn't chunks: different servers read them differently, and a proxy
    * in front may see another request begin in the middle of this one (RFC 9112, 6.3).
@@ -237,6 +239,7 @@ function fieldsOf(request: HttpRequest): Fields {
   let accept = '';
   let forwardedFor = '';
   let idempotencyKey: string | undefined;
+  let acceptEncoding = '';
   let lengths = 0;
   let hosts = 0;
   let encodings = 0;
@@ -264,7 +267,8 @@ function fieldsOf(request: HttpRequest): Fields {
         if (name === 'accept') accept = value;
         break;
       case 15:
-        if (name === 'x-forwarded-for')
+        if (name === 'accept-encoding') acceptEncoding = value;
+        else if (name === 'x-forwarded-for')
           forwardedFor = forwardedFor === '' ? value : `${forwardedFor}, ${value}`;
         else if (name === 'idempotency-key')
           idempotencyKey = idempotencyKey === undefined ? value : `${idempotencyKey}, ${value}`;
@@ -272,5 +276,5 @@ function fieldsOf(request: HttpRequest): Fields {
     }
   });
   const isPlainlyFramed = lengths <= 1 && hosts <= 1 && encodings + lengths <= 1 && isFramed;
-  return { apiKey, interfaceVersion, accept, forwardedFor, idempotencyKey, isPlainlyFramed };
+  return { apiKey, interfaceVersion, accept, forwardedFor, idempotencyKey, acceptEncoding, isPlainlyFramed };
 }

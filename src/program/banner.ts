@@ -7,6 +7,8 @@ export function bannerOf(config: Config, running: Running): string {
   const lines = ['', `${config.BRAND} is ready.`];
   const { port, demo, metricsPort } = running;
   if (port !== undefined) lines.push(`  API      http://${config.HOST}:${port}/api/partner/v1`);
+  if (port !== undefined) lines.push(`  docs     http://${config.HOST}:${port}/docs`);
+  lines.push('  command  npx spindle --help');
   lines.push(`  metrics  http://${config.HOST}:${metricsPort}/metrics`);
   if (running.isNewOperatorKey) lines.push(`  operator key (shown this once) ${running.operatorKey}`);
   if (config.OPERATOR_API_KEY === undefined) {

@@ -17,6 +17,9 @@ export const ErrorResponse = Type.Object({
   status: Type.Literal('error'),
   errorCode: Type.String({ pattern: '^KS-[0-9]{4}$' }),
   message: Type.String(),
+  docUrl: Type.Optional(
+    Type.String({ description: 'Where it is explained, relative to the address of the service' }),
+  ),
   retryAfter: Type.Optional(Type.Integer({ description: 'Seconds; on 429' })),
   details: Type.Optional(Type.Array(ErrorDetail)),
 });

@@ -1,0 +1,40 @@
+/** How often a client without a key may ask for what is public: a fixed window by its address, in this process. */
+import { ERRORS } from '../domain/errors.js';
+import type { Exchange } from './exchange.js';
+import { type Replies, WINDOW_SECONDS } from './reply.js';
+
+/** Requests of an address in a window: 20 times what reading every page takes. */
+const REQUESTS_MAX = 600;
+/** Addresses that are counted apart; those beyond share one count. */
+const ADDRESSES_MAX = 10_000;
+const OTHERS = 'others';
+
+export class PublicWindow {
+  readonly #counts = new Map<string, number>();
+  readonly #nowMs: () => number;
+  #minute = 0;
+
+  constructor(nowMs: () => number = Date.now) {
+    this.#nowMs = nowMs;
+  }
+
+  /** Counts a request. @param address an IPv4 address or an IPv6 network */
+  admits(address: string): boolean {
+    const minute = Math.floor(this.#nowMs() / 1000 / WINDOW_SECONDS);
+    if (minute !== this.#minute) {
+      this.#minute = minute;
+      this.#counts.clear();
+    }
+    const isCounted = this.#counts.has(address) || this.#counts.size < ADDRESSES_MAX;
+    const key = isCounted ? address : OTHERS;
+    const count = (this.#counts.get(key) ?? 0) + 1;
+    this.#counts.set(key, count);
+    return count <= REQUESTS_MAX;
+  }
+
+  refuse(exchange: Exchange, replies: Replies): void {
+    const nowMs = this.#nowMs();
+    const window = { policy: 'public', limit: REQUESTS_MAX, remaining: 0, nowMs };
+    replies.error(exchange, ERRORS.apiRateExceeded, window);
+  }
+}

@@ -1,0 +1,139 @@
+/** The pages of /docs as the build made them: served compressed and safely, with links that lead somewhere, within a bound. */
+import { request } from 'node:http';
+import { brotliDecompressSync, gunzipSync } from 'node:zlib';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { ERRORS } from '../../src/domain/errors.js';
+import { PublicWindow } from '../../src/http/publicWindow.js';
+import { freshStores } from '../setup/freshStores.js';
+import { startService } from '../support/service.js';
+import type { TestStores } from '../support/stores.js';
+
+const FIRST_BYTE_MS_MAX = 50;
+
+interface Page {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | undefined>>;
+  readonly bytes: Buffer;
+  readonly firstByteMs: number;
+}
+
+let stores: TestStores;
+let service: Awaited<ReturnType<typeof startService>>;
+/** Every page that the first links to, by its path. */
+const pages = new Map<string, string>();
+
+/** Asks with exactly these headers: no client decodes the answer. */
+function get(path: string, headers: Record<string, string> = {}, method = 'GET'): Promise<Page> {
+  return new Promise((resolve, reject) => {
+    const sentMs = performance.now();
+    const sending = request(service.base + path, { method, headers }, (response) => {
+      const firstByteMs = performance.now() - sentMs;
+      const chunks: Buffer[] = [];
+      response.on('data', (chunk: Buffer) => chunks.push(chunk));
+      response.on('end', () =>
+        resolve({
+          status: response.statusCode!,
+          headers: response.headers as Page['headers'],
+          bytes: Buffer.concat(chunks),
+          firstByteMs,
+        }),
+      );
+    });
+    sending.on('error', reject).end();
+  });
+}
+
+beforeAll(async () => {
+  stores = await freshStores();
+  service = await startService(stores, { CELLS: '1' });
+  const first = (await get('/docs')).bytes.toString();
+  pages.set('/docs', first);
+  for (const [, path] of first.matchAll(/href="(\/docs\/[\w-]+)"/g)) {
+    if (!pages.has(path!)) pages.set(path!, (await get(path!)).bytes.toString());
+  }
+});
+afterAll(async () => {
+  await service.stop();
+  await stores.drop();
+});
+
+test('/ leads to the pages, which say what a partner needs', async () => {
+  expect(await get('/')).toMatchObject({ status: 302, headers: { location: '/docs' } });
+  expect([...pages.keys()]).toEqual(
+    expect.arrayContaining(
+      ['api', 'idempotency', 'errors', 'webhooks', 'rate-limits', 'raffles', 'client', 'changelog'].map(
+        (slug) => `/docs/${slug}`,
+      ),
+    ),
+  );
+});
+
+test('every page comes within 50 ms, compressed where the client takes that, and with nothing from elsewhere', async () => {
+  for (const path of [...pages.keys(), '/docs/style.css']) {
+    const plain = await get(path);
+    const br = await get(path, { 'Accept-Encoding': 'gzip, br;q=1.0' });
+    const gzip = await get(path, { 'Accept-Encoding': 'br;q=0, gzip' });
+    expect([plain.status, br.headers['content-encoding'], gzip.headers['content-encoding']]).toEqual([
+      200,
+      'br',
+      'gzip',
+    ]);
+    expect(brotliDecompressSync(br.bytes).equals(plain.bytes)).toBe(true);
+    expect(gunzipSync(gzip.bytes).equals(plain.bytes)).toBe(true);
+    expect(plain.headers['content-encoding']).toBeUndefined();
+    expect(plain.headers['content-security-policy']).toMatch(/^default-src 'none';(?!.*unsafe)/);
+    expect(plain.headers['x-content-type-options']).toBe('nosniff');
+    expect(Math.min(plain.firstByteMs, br.firstByteMs, gzip.firstByteMs)).toBeLessThan(FIRST_BYTE_MS_MAX);
+    expect((await get(path, {}, 'HEAD')).bytes.length).toBe(0);
+  }
+  for (const html of pages.values()) {
+    expect(html).not.toMatch(/<script|<style|\sstyle="|<(link|img)[^>]*(href|src)="(?!\/docs\/|data:,)/);
+  }
+});
+
+test('every link leads to a page and an anchor that exist, and no anchor is there twice', () => {
+  const idsOf = new Map<string, Set<string>>();
+  for (const [path, html] of pages) {
+    const ids = [...html.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id!);
+    expect(
+      ids.filter((id, place) => ids.indexOf(id) !== place),
+      path,
+    ).toEqual([]);
+    idsOf.set(path, new Set(ids));
+  }
+  for (const [from, html] of pages) {
+    for (const [, path, anchor] of html.matchAll(/<a[^>]* href="(\/docs[\w/-]*)?(?:#([^"]+))?"/g)) {
+      const ids = idsOf.get(path ?? from);
+      expect(ids, `${from} → ${path}`).toBeDefined();
+      if (anchor !== undefined) expect(ids!.has(anchor), `${from} → ${path ?? from}#${anchor}`).toBe(true);
+    }
+  }
+});
+
+describe('the reference', () => {
+  test('has each operation, and the errors page an anchor for each code', async () => {
+    for (const scope of ['partner', 'operator']) {
+      const { body } = await service.request<{
+        paths: Record<string, Record<string, { operationId: string }>>;
+      }>('GET', `/api/${scope}/v1/openapi.json`);
+      const page = pages.get(scope === 'partner' ? '/docs/api' : '/docs/operator-api')!;
+      for (const { operationId } of Object.values(body.paths).flatMap((methods) => Object.values(methods))) {
+        expect(page).toContain(`id="${operationId}"`);
+      }
+    }
+    for (const { code } of Object.values(ERRORS)) expect(pages.get('/docs/errors')).toContain(`id="${code}"`);
+  });
+});
+
+test('a client without a key is bounded, without a cost to others', () => {
+  let nowMs = 0;
+  const window = new PublicWindow(() => nowMs);
+  const admitted = (address: string): number =>
+    Array.from({ length: 700 }, () => window.admits(address)).filter(Boolean).length;
+  expect(admitted('192.0.2.1')).toBe(600);
+  expect(admitted('192.0.2.2')).toBe(600);
+  for (let i = 0; i < 20_000; i++) window.admits(`2001:db8:${i}::/64`);
+  expect(window.admits('198.51.100.1')).toBe(false);
+  nowMs = 60_000;
+  expect(window.admits('192.0.2.1')).toBe(true);
+});

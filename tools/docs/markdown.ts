@@ -1,0 +1,46 @@
+/** Markdown of the repository as HTML: GitHub's anchors, an anchor for each error code, links between the pages. */
+import { posix } from 'node:path';
+import { Marked, type Tokens } from 'marked';
+import { addressOf, escaped, type PageSource } from './pages.js';
+
+/** The anchor that GitHub gives a heading. */
+const anchorOf = (heading: string): string =>
+  heading
+    .trim()
+    .toLowerCase()
+    .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
+    .replaceAll(' ', '-');
+
+/** @param pages those that links may lead to; a link to another file of the repository becomes text */
+export function htmlOf(markdown: string, page: PageSource, pages: readonly PageSource[]): string {
+  const marked = new Marked({ gfm: true });
+  marked.use({
+    renderer: {
+      heading({ tokens, depth, text }: Tokens.Heading) {
+        const anchor = anchorOf(text.replaceAll(/[`*]|\[([^\]]*)\]\([^)]*\)/g, '$1'));
+        return `<h${depth} id="${escaped(anchor)}">${this.parser.parseInline(tokens)}</h${depth}>\n`;
+      },
+      link({ href, tokens }: Tokens.Link) {
+        const text = this.parser.parseInline(tokens);
+        const target = targetOf(href, page, pages);
+        return target === undefined ? text : `<a href="${escaped(target)}">${text}</a>`;
+      },
+      html: ({ text }: Tokens.HTML | Tokens.Tag) => (text.startsWith('<!--') ? '' : escaped(text)),
+    },
+  });
+  const html = marked.parse(markdown, { async: false });
+  return html
+    .replaceAll(/<tr>\n<td>(KS-\d{4})<\/td>/g, '<tr id="$1">\n<td><a href="#$1">$1</a></td>')
+    .replaceAll('<table>', '<div class="wide" tabindex="0"><table>')
+    .replaceAll('</table>', '</table></div>')
+    .replaceAll('<pre>', '<pre tabindex="0">');
+}
+
+function targetOf(href: string, page: PageSource, pages: readonly PageSource[]): string | undefined {
+  if (/^https?:/.test(href) || href.startsWith('#')) return href;
+  const [path = '', anchor] = href.split('#');
+  const file = posix.join(posix.dirname(page.file), path);
+  const target = pages.find((each) => each.file === file);
+  if (target === undefined) return undefined;
+  return addressOf(target) + (anchor === undefined ? '' : `#${anchor}`);
+}

@@ -1,0 +1,194 @@
+/** An OpenAPI document as one HTML page: each operation with its parameters, bodies, examples and errors. */
+import { Marked } from 'marked';
+import { escaped } from './pages.js';
+
+interface Schema {
+  readonly $ref?: string;
+  readonly type?: string | readonly string[];
+  readonly description?: string;
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly required?: readonly string[];
+  readonly items?: Schema;
+  readonly enum?: readonly unknown[];
+  readonly const?: unknown;
+  readonly oneOf?: readonly Schema[];
+  readonly anyOf?: readonly Schema[];
+  readonly allOf?: readonly Schema[];
+  readonly 'x-extensible-enum'?: readonly unknown[];
+}
+interface Media {
+  readonly schema: Schema;
+  readonly example?: unknown;
+  readonly examples?: Readonly<Record<string, { readonly summary?: string; readonly value: unknown }>>;
+}
+interface Body {
+  readonly $ref?: string;
+  readonly description?: string;
+  readonly content?: Readonly<Record<string, Media>>;
+}
+interface Operation {
+  readonly operationId: string;
+  readonly tags: readonly string[];
+  readonly summary: string;
+  readonly description?: string;
+  readonly parameters?: readonly {
+    readonly name: string;
+    readonly in: string;
+    readonly required?: boolean;
+    readonly description?: string;
+    readonly schema: Schema;
+  }[];
+  readonly requestBody?: Body;
+  readonly responses: Readonly<Record<string, Body>>;
+}
+export interface OpenApi {
+  readonly info: { readonly title: string; readonly description: string };
+  readonly servers: readonly { readonly url: string }[];
+  readonly tags: readonly { readonly name: string; readonly description: string }[];
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+  readonly webhooks?: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+  readonly components: {
+    readonly schemas: Readonly<Record<string, Schema>>;
+    readonly responses: Readonly<Record<string, Body>>;
+  };
+}
+
+const marked = new Marked({ gfm: true });
+const prose = (text: string): string => marked.parse(escaped(text), { async: false });
+const line = (text: string): string => marked.parseInline(escaped(text), { async: false });
+const code = (text: string): string => `<code>${escaped(text)}</code>`;
+const nameOf = (reference: string): string => reference.slice(reference.lastIndexOf('/') + 1);
+const anchor = (text: string): string => text.toLowerCase().replaceAll(/[^a-z0-9]+/g, '-');
+
+const block = (value: unknown): string =>
+  `<pre tabindex="0"><code>${escaped(typeof value === 'string' ? value : JSON.stringify(value, null, 2))}</code></pre>`;
+
+const table = (head: readonly string[], rows: readonly (readonly string[])[]): string =>
+  rows.length === 0
+    ? ''
+    : `<div class="wide" tabindex="0"><table><thead><tr>${head.map((cell) => `<th>${cell}</th>`).join('')}</tr></thead><tbody>${rows
+        .map((row) => `<tr>${row.map((cell) => `<td>${cell}</td>`).join('')}</tr>`)
+        .join('')}</tbody></table></div>`;
+
+/** What a value may be, with links to named schemas. */
+function typeOf(schema: Schema): string {
+  if (schema.$ref !== undefined) {
+    return `<a href="#schema-${nameOf(schema.$ref)}">${nameOf(schema.$ref)}</a>`;
+  }
+  const choices = schema.oneOf ?? schema.anyOf;
+  if (choices !== undefined) return choices.map(typeOf).join(' or ');
+  const values =
+    schema.enum ?? schema['x-extensible-enum'] ?? (schema.const === undefined ? undefined : [schema.const]);
+  if (values !== undefined) return values.map((value) => code(JSON.stringify(value))).join(' ');
+  if (schema.items !== undefined) return `array of ${typeOf(schema.items)}`;
+  return escaped([schema.type ?? 'any'].flat().join(' or '));
+}
+
+function examplesOf(media: Media | undefined): string {
+  if (media === undefined) return '';
+  if (media.example !== undefined) return block(media.example);
+  return Object.entries(media.examples ?? {})
+    .map(([name, { value }]) => `<p>${escaped(name)}</p>${block(value)}`)
+    .join('');
+}
+
+class Reference {
+  constructor(readonly document: OpenApi) {}
+
+  page(): string {
+    const { info, tags, servers, components, webhooks = {} } = this.document;
+    const operations = this.#operations();
+    const groups = tags.map(({ name, description }) => {
+      const own = operations.filter(({ operation }) => operation.tags[0] === name);
+      return {
+        index: `<li><a href="#${anchor(name)}">${escaped(name)}</a><ul>${own
+          .map(({ operation }) => `<li><a href="#${operation.operationId}">${operation.operationId}</a></li>`)
+          .join('')}</ul></li>`,
+        text: `<h2 id="${anchor(name)}">${escaped(name)}</h2>${prose(description)}${own
+          .map((each) => this.#operation(each))
+          .join('')}`,
+      };
+    });
+    const events = Object.values(webhooks).flatMap((methods) => Object.values(methods));
+    return `<h1>${escaped(info.title)}</h1>${prose(info.description)}
+<p>Base path ${code(servers[0]!.url)}. The document: <a href="${servers[0]!.url}/openapi.json">openapi.json</a>.
+Every request has the header ${code('X-API-Key')}.</p>
+<ul class="index">${groups.map(({ index }) => index).join('')}</ul>
+${groups.map(({ text }) => text).join('\n')}
+${events.length === 0 ? '' : `<h2 id="events">Events</h2>${events.map((event) => this.#event(event)).join('')}`}
+<h2 id="schemas">Schemas</h2>
+${Object.entries(components.schemas)
+  .map(([name, schema]) => `<h3 id="schema-${name}">${name}</h3>${this.#schema(schema)}`)
+  .join('\n')}`;
+  }
+
+  #operations() {
+    return Object.entries(this.document.paths).flatMap(([path, methods]) =>
+      Object.entries(methods).map(([method, operation]) => ({
+        method: method.toUpperCase(),
+        path,
+        operation,
+      })),
+    );
+  }
+
+  #operation({ method, path, operation }: { method: string; path: string; operation: Operation }): string {
+    const { operationId, summary, description, parameters = [], requestBody, responses } = operation;
+    const [status, success] = Object.entries(responses).find(([each]) => each.startsWith('2'))!;
+    const errors = Object.entries(responses).filter(([each]) => !each.startsWith('2'));
+    const sent = requestBody?.content?.['application/json'];
+    const got = this.#bodyOf(success).content?.['application/json'];
+    return `<section aria-labelledby="${operationId}">
+<h3 id="${operationId}"><span class="method">${method}</span> ${code(path)}</h3>
+<p><strong>${line(summary)}</strong> ${code(operationId)}</p>${prose(description ?? '')}
+${table(
+  ['Parameter', 'In', 'Type', 'Meaning'],
+  parameters.map((each) => [
+    code(each.name) + (each.required ? ' (required)' : ''),
+    each.in,
+    typeOf(each.schema),
+    line(each.description ?? ''),
+  ]),
+)}
+${sent === undefined ? '' : `<h4>Request: ${typeOf(sent.schema)}</h4>${examplesOf(sent)}`}
+<h4>Response ${status}${got === undefined ? '' : `: ${typeOf(got.schema)}`}</h4>${examplesOf(got)}
+<details><summary>Errors</summary>${table(
+      ['Status', 'Code', 'Meaning'],
+      errors.flatMap(([each, body]) => this.#errorRows(each, this.#bodyOf(body))),
+    )}</details>
+</section>`;
+  }
+
+  #errorRows(status: string, { content }: Body): string[][] {
+    return Object.entries(content?.['application/json']?.examples ?? {}).map(([name, { summary = '' }]) => [
+      status,
+      `<a href="/docs/errors#${name}">${name}</a>`,
+      escaped(summary),
+    ]);
+  }
+
+  #event({ operationId, summary, description = '', requestBody }: Operation): string {
+    const sent = requestBody?.content?.['application/json'];
+    return `<section aria-labelledby="${operationId}"><h3 id="${operationId}">${escaped(summary)}</h3>${prose(
+      description,
+    )}${sent === undefined ? '' : `<p>${typeOf(sent.schema)}</p>${examplesOf(sent)}`}</section>`;
+  }
+
+  #schema(schema: Schema): string {
+    const { description, properties, required = [] } = schema;
+    const text = description === undefined ? '' : prose(description);
+    if (properties === undefined) return `${text}<p>${typeOf(schema)}</p>`;
+    const rows = Object.entries(properties).map(([name, member]) => [
+      code(name) + (required.includes(name) ? '' : ' (optional)'),
+      typeOf(member),
+      line(member.description ?? ''),
+    ]);
+    return text + table(['Member', 'Type', 'Meaning'], rows);
+  }
+
+  #bodyOf(body: Body): Body {
+    return body.$ref === undefined ? body : this.document.components.responses[nameOf(body.$ref)]!;
+  }
+}
+
+export const referenceOf = (document: OpenApi): string => new Reference(document).page();
