@@ -9,7 +9,11 @@ const BRAND = 'Spindle';
 const WIDTH_MAX = 110;
 
 /** Where the types of a document go: partners' into the package of the client, the operator's to the command. */
-const TYPES = { partner: 'clients/typescript/src/partner.v1.ts', operator: 'src/client/operator.v1.d.ts' };
+const TYPES = {
+  partner: 'clients/typescript/src/partner.v1.ts',
+  operator: 'src/client/operator.v1.d.ts',
+  play: 'clients/typescript/src/play.v1.ts',
+};
 const CATALOG = 'clients/typescript/src/errorCatalog.ts';
 
 /** JSON with the innermost objects and arrays on one line where they fit. */

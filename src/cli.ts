@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-/** `spindle`: runs a service over its operator API, looks into its stores, and proves raffles. */
+/** `spindle`: runs a service over its operator API, looks into its stores, and proves raffles and rounds. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command, CommanderError } from 'commander';
@@ -67,12 +67,56 @@ async function openClient(options: { url?: string; keyFile?: string }): Promise<
 const version = (): string =>
   JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')).version;
 
+/** Groups that are one line of the help: each has a help of its own. */
+const FOLDED = ['round', 'player', 'api'];
+
 /** All commands below a command, without the groups that they are in. */
 const leavesOf = (command: Command): Command[] =>
-  command.commands.flatMap((each) => (each.commands.length > 0 ? leavesOf(each) : [each]));
+  command.commands.flatMap((each) =>
+    each.commands.length > 0 && !FOLDED.includes(each.name()) ? leavesOf(each) : [each],
+  );
 
 const pathOf = (command: Command): string =>
   command.parent?.parent ? `${pathOf(command.parent)} ${command.name()}` : command.name();
+
+const ALONE = 'Without any service or store:';
+
+/** The commands that prove what was dealt. */
+function addProofs(program: Command): void {
+  const verify = program
+    .command('verify-pool <FILE>')
+    .description('prove the pool of a closed raffle')
+    .helpGroup(ALONE)
+    .option('--commitment <HEX>', 'the commitment that was published when the pool was sealed')
+    .addHelpText(
+      'after',
+      `
+FILE is the answer of GET /api/partner/v1/games/GAME_ID/pool; - reads it from the standard input.
+Exit status: 0 proven, 1 not, 2 wrong usage or a file that can't be read.
+
+Examples:
+  spindle verify-pool pool.json --commitment 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
+  curl -s -H "X-API-Key: $KEY" http://127.0.0.1:8080/api/partner/v1/games/7/pool | spindle verify-pool -`,
+    )
+    .action(async (file: string) => {
+      process.exitCode = (await import('./cli/verifyPool.js')).verifyPoolFile(file, verify.optsWithGlobals());
+    });
+  const verifyRound = program
+    .command('verify-round <FILE>')
+    .description('prove the cards of a blackjack round')
+    .helpGroup(ALONE)
+    .option('--commitment <HEX>', 'the commitment that the deal showed')
+    .addHelpText(
+      'after',
+      `
+FILE is the answer of GET /api/play/blackjack/rounds/ROUND_ID once the round has ended; - reads the standard input.
+Exit status: 0 proven, 1 not, 2 wrong usage or a file that can't be read.`,
+    )
+    .action(async (file: string) => {
+      const { verifyRoundFile } = await import('./cli/verifyRound.js');
+      process.exitCode = verifyRoundFile(file, verifyRound.optsWithGlobals());
+    });
+}
 
 function programOf(): Command {
   const program = new Command('spindle')
@@ -89,30 +133,12 @@ function programOf(): Command {
     })
     .helpCommand(false);
   addOperatorCommands(program, openClient);
-  const alone = 'Without any service or store:';
-  const verify = program
-    .command('verify-pool <FILE>')
-    .description('prove the pool of a closed raffle')
-    .helpGroup(alone)
-    .option('--commitment <HEX>', 'the commitment that was published when the pool was sealed')
-    .addHelpText(
-      'after',
-      `
-FILE is the answer of GET /api/partner/v1/games/GAME_ID/pool; - reads it from the standard input.
-Exit status: 0 proven, 1 not, 2 wrong usage or a file that can't be read.
-
-Examples:
-  spindle verify-pool pool.json --commitment 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
-  curl -s -H "X-API-Key: $KEY" http://127.0.0.1:8080/api/partner/v1/games/7/pool | spindle verify-pool -`,
-    )
-    .action(async (file: string) => {
-      process.exitCode = (await import('./cli/verifyPool.js')).verifyPoolFile(file, verify.optsWithGlobals());
-    });
+  addProofs(program);
   const webhooks = program.commands.find((command) => command.name() === 'webhooks')!;
   const listen = webhooks
     .command('listen')
     .description('receive deliveries and check signatures')
-    .helpGroup(alone)
+    .helpGroup(ALONE)
     .option('--port <N>', 'where (9000; 0: any)')
     .option(
       '--secret <SECRET>',
@@ -128,15 +154,14 @@ Examples:
   program
     .command('version')
     .description('the version of this program')
-    .helpGroup(alone)
+    .helpGroup(ALONE)
     .action(() => {
       const json = program.opts().json === true;
       process.stdout.write(json ? `${JSON.stringify({ version: version() })}\n` : `spindle ${version()}\n`);
     });
   program.addHelpText(
     'after',
-    `
-spindle COMMAND --help has the options and examples of a command.
+    `spindle COMMAND --help has the options and examples of a command.
 Exit status: 0 done, found, clean, proven; 1 refused, not found, not clean, or no answer; 2 wrong usage.`,
   );
   return program;

@@ -5,6 +5,7 @@
 import type { GameTotals } from './postgres/bookedTotals.js';
 import type { CatalogGame } from './postgres/catalog.js';
 import type { CellLease } from './postgres/cells.js';
+import type { RoundEntry } from './postgres/rounds.js';
 import { Emitter } from './runtime/emitter.js';
 
 /** What was booked of a game; `spins` is a number where few are told. */
@@ -25,6 +26,7 @@ export type BackgroundTask =
   | 'block replenishment'
   | 'cleanup'
   | 'player checkpoint'
+  | 'round timeout'
   | 'day completeness check'
   | 'webhook delivery'
   | 'webhook retention'
@@ -48,6 +50,8 @@ export interface Events {
     readonly from: bigint;
     readonly to: bigint;
     readonly games: readonly BookedGame[];
+    /** Entries of blackjack rounds. */
+    readonly rounds: readonly RoundEntry[];
     readonly entries: number;
     readonly seconds: number;
     /** Age of the oldest entry when it was committed. */

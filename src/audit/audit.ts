@@ -13,12 +13,14 @@ import { type AuditReads, openAuditReads, STRAY } from '../postgres/auditReads.j
 import { sheetsOf } from '../postgres/catalog.js';
 import type { Sql } from '../postgres/client.js';
 import { openPlayerStatusReads, type PlayerStatusReads } from '../postgres/playerStatuses.js';
+import { openRoundReads, type RoundReads } from '../postgres/roundAuditReads.js';
 import { openRedisAuditReads, type RedisAuditReads } from '../redis/auditReads.js';
 import type { RedisNodes } from '../redis/nodes.js';
 import { auditLoaded, auditSealed, type Redraw } from './blocks.js';
 import { LedgerPass } from './ledger.js';
 import { auditPlayerStatuses, SeenStatuses } from './playerStatuses.js';
 import { type AuditReport, Findings } from './report.js';
+import { auditOpenRounds, auditRounds } from './rounds.js';
 import { auditCells, auditPlayers, auditRequests, type StoresAudit } from './stores.js';
 
 export type Phase = 'blocks' | 'ledger' | 'postings' | 'players' | 'requests' | 'loaded blocks' | 'cells';
@@ -114,6 +116,7 @@ async function run(
       },
       async () => {},
     );
+    await auditRounds(snapshot, findings);
     return { facts, pass };
   });
 
@@ -126,6 +129,8 @@ async function run(
   await auditPlayers(stores, pass.players, seen);
   const onRecord = guarded('Postgres', openPlayerStatusReads(sql));
   await auditPlayerStatuses({ facts, findings, onRecord, redis, seen });
+  const reads = guarded('Postgres', openRoundReads(sql));
+  await auditOpenRounds({ facts, findings, reads, redis });
   await auditRequests(stores, pass);
   onProgress('loaded blocks', 0, 0);
   await auditLoaded(facts, findings, postgres, redis);
@@ -134,7 +139,12 @@ async function run(
 
 /** The same functions, whose failures say which store it was. */
 function guarded<
-  T extends AuditReads | PlayerStatusReads | RedisAuditReads | { chain: () => ReturnType<typeof auditChain> },
+  T extends
+    | AuditReads
+    | PlayerStatusReads
+    | RedisAuditReads
+    | RoundReads
+    | { chain: () => ReturnType<typeof auditChain> },
 >(store: string, reads: T): T {
   const failed = (error: unknown): never => {
     // A defect of the audit's own is not the store's.

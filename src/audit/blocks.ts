@@ -14,6 +14,7 @@ import type { RedisAuditReads } from '../redis/auditReads.js';
 import type { LoadedBlock } from '../redis/keys.js';
 import type { GameRecord } from '../redis/records.js';
 import type { Findings, Place } from './report.js';
+import { judgeShoes, shoesCommitmentOf } from './shoes.js';
 
 const OUTCOME_BYTES = 2;
 /** Blocks read from Postgres at a time: some megabytes at the most. */
@@ -58,15 +59,19 @@ export async function auditSealed(
     }
     const commitment = row.bytes(BLOCKS.commitment).toString('hex');
     const raffle = facts.raffles.get(gameId);
+    const table = facts.tables.get(gameId);
+    if (table !== undefined) judgeShoes(row, table, findings, at);
     const sealed =
-      raffle === undefined
-        ? commitmentOf(row.bytes(BLOCKS.nonce), gameId, fromIndex, outcomes)
-        : poolCommitmentOf(row.bytes(BLOCKS.nonce), row.bytes(BLOCKS.seed), gameId, raffle.text, outcomes);
+      table !== undefined
+        ? shoesCommitmentOf(row, table)
+        : raffle === undefined
+          ? commitmentOf(row.bytes(BLOCKS.nonce), gameId, fromIndex, outcomes)
+          : poolCommitmentOf(row.bytes(BLOCKS.nonce), row.bytes(BLOCKS.seed), gameId, raffle.text, outcomes);
     if (sealed !== commitment) {
       findings.found('blocks', 'the commitment is not that of the block', at, sealed, commitment);
     }
     if (raffle !== undefined) judgePool(raffle, outcomes, findings, at);
-    if (redraw !== undefined) {
+    if (redraw !== undefined && table === undefined) {
       const sheet = redraw.sheets.get(sheetIds.get(gameId) ?? -1);
       const draw = (): Uint16Array => {
         const seed = row.bytes(BLOCKS.seed);
@@ -195,8 +200,8 @@ export async function auditLoaded(
   findings.looked('blocks', 'blocks in Redis', seen.size);
   for (const { gameId, cell } of facts.games) {
     // By the database's own rows: the audit takes no rule from domain/games.
-    const isRaffle = facts.raffles.has(gameId);
-    await auditQueue({ cell, gameId, isRaffle }, seen, findings, postgres, redis);
+    const goesOn = facts.raffles.has(gameId) || facts.tables.has(gameId);
+    await auditQueue({ cell, gameId, goesOn }, seen, findings, postgres, redis);
   }
 }
 
@@ -232,15 +237,15 @@ async function compareBlocks(
 
 /** The queue of a game in Redis: sealed blocks, all of them there as far as they are not dealt. */
 async function auditQueue(
-  { cell, gameId, isRaffle }: { cell: number; gameId: number; isRaffle: boolean },
+  { cell, gameId, goesOn }: { cell: number; gameId: number; goesOn: boolean },
   seen: ReadonlySet<string>,
   findings: Findings,
   postgres: AuditReads,
   redis: RedisAuditReads,
 ): Promise<void> {
   const game = await redis.game(cell, gameId);
-  // A raffle that is rebuilt goes on where it was, and its pool is loaded a moment later.
-  if (game === undefined || (isRaffle && game.queueEnd === 0)) return;
+  // A raffle or table that is rebuilt goes on where it was, and its outcomes are loaded a moment later.
+  if (game === undefined || (goesOn && game.queueEnd === 0)) return;
   const at = { cell, game: gameId };
   const open = await postgres.blocksFrom(gameId, game.nextIndex);
   const queued = open.filter((block) => block.toIndex <= game.queueEnd);

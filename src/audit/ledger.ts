@@ -6,7 +6,7 @@ import { hash } from 'node:crypto';
 import { SpinIds } from '../domain/spinId.js';
 import { type AuditReads, type Facts, intentKey, LEDGER, type Snapshot } from '../postgres/auditReads.js';
 import type { CopyRow } from '../postgres/copyReader.js';
-import { type Payouts, payoutsOf, prizesOf } from './payouts.js';
+import { dealsOf, type Payouts, payoutsOf, prizesOf } from './payouts.js';
 import type { CheckName, Findings, Place } from './report.js';
 import {
   adjustmentHash,
@@ -24,6 +24,8 @@ import {
 const SPIN = 1;
 const OPENING = 2;
 const ADJUSTMENT = 3;
+const ROUND_DEAL = 6;
+const [ROUND_ACTION, ROUND_VOID] = [7, 8];
 const DAY_MS = 86_400_000;
 /** Sealed outcomes of a game that are held at a time: 64 KB. */
 const STRETCH_OUTCOMES = 16_384;
@@ -130,6 +132,7 @@ export class LedgerPass {
         findings.found('outcomes', `prize table: ${(error as Error).message}`, { game: gameId });
       }
     }
+    for (const [gameId, table] of facts.tables) prizes.set(gameId, dealsOf(table));
     for (const { gameId, partnerId, parSheetId } of facts.games) {
       this.#games.set(gameId, {
         gameId,
@@ -221,7 +224,7 @@ export class LedgerPass {
       this.#closeDay();
       this.#dayNumber = dayNumber;
     }
-    if (kind === SPIN) {
+    if (kind === SPIN || kind === ROUND_DEAL) {
       this.#spins++;
       this.#add(this.#days.games, row.int(LEDGER.gameId), partnerId, wager, credit);
       this.#dealt(row, partnerId, wager, credit);
@@ -229,6 +232,9 @@ export class LedgerPass {
         this.#request(row, ms, high, low, partnerId, ':', row.int(LEDGER.gameId), playerHash(playerId));
         if (this.#facts.raffles.has(row.int(LEDGER.gameId))) this.#tickets++;
       }
+    } else if (kind === ROUND_ACTION || kind === ROUND_VOID) {
+      const spins = kind === ROUND_VOID ? -1 : 0;
+      this.#add(this.#days.games, row.int(LEDGER.gameId), partnerId, wager, credit, spins);
     } else if (kind === OPENING) {
       this.#add(this.#days.openings, partnerId, partnerId, 0, credit);
     } else if (kind === ADJUSTMENT) {
@@ -239,7 +245,7 @@ export class LedgerPass {
         this.#request(row, ms, high, low, partnerId, '+', first, [second, rest]);
       }
     } else {
-      this.#report('double-entry', row, 'the entry is of an unknown kind', '1, 2 or 3', kind);
+      this.#report('double-entry', row, 'the entry is of an unknown kind', '1, 2, 3, 6, 7 or 8', kind);
     }
   }
 
@@ -277,7 +283,7 @@ export class LedgerPass {
     const before = players.entries[slot]!;
     if (before === 0) players.firstMs[slot] = timeOf(high, low);
     // The first of what is wrong is said: what follows from it would only hide it.
-    const expectedNumber = kind === ADJUSTMENT ? before : before + 1;
+    const expectedNumber = kind === SPIN || kind === OPENING ? before + 1 : before;
     if (number !== expectedNumber) {
       this.#report(
         'balances',
@@ -296,7 +302,7 @@ export class LedgerPass {
         found,
       );
     } else if ((kind === OPENING) !== (before === 0)) {
-      const expected = before === 0 ? '2 (an opening)' : '1 (a spin) or 3';
+      const expected = before === 0 ? '2 (an opening)' : 'any but 2';
       this.#report('balances', row, "the player's first entry, and no other, is an opening", expected, kind);
     } else if (balance !== players.balance[slot]! - wager + credit) {
       const expected = players.balance[slot]! - wager + credit;
@@ -512,13 +518,20 @@ export class LedgerPass {
     this.#period = period;
   }
 
-  #add(sums: Map<number, DaySum>, id: number, partnerId: number, wager: number, credit: number): void {
+  #add(
+    sums: Map<number, DaySum>,
+    id: number,
+    partnerId: number,
+    wager: number,
+    credit: number,
+    count = 1,
+  ): void {
     let sum = sums.get(id);
     if (sum === undefined) {
       sum = { partnerId, count: 0, wagered: new Sum(), credited: new Sum() };
       sums.set(id, sum);
     }
-    sum.count++;
+    sum.count += count;
     sum.wagered.add(wager);
     sum.credited.add(credit);
   }
@@ -558,47 +571,34 @@ export class LedgerPass {
       );
       differ("game_days.partner_id is not the entries'", at, sum.partnerId, booked.partnerId);
     }
-    for (const [partnerId, sum] of this.#days.openings) {
-      const key = `${partnerId}/${day}`;
-      const booked = this.#openingDays.get(key);
-      this.#openingDays.delete(key);
-      const at = { partner: partnerId, day };
-      differ(
-        'opening_days.players is not the number of openings in the ledger',
-        at,
-        sum.count,
-        booked?.players,
-      );
-      if (booked === undefined) continue;
-      differ(
-        'opening_days.opened_micros is not their sum in the ledger',
-        at,
-        sum.credited.value,
-        booked.openedMicros,
-      );
-    }
-    for (const [partnerId, sum] of this.#days.adjustments) {
-      const key = `${partnerId}/${day}`;
-      const booked = this.#adjustmentDays.get(key);
-      this.#adjustmentDays.delete(key);
-      const at = { partner: partnerId, day };
-      differ(
-        'adjustment_days.adjustments is not the number of adjustments in the ledger',
-        at,
-        sum.count,
-        booked?.adjustments,
-      );
-      if (booked === undefined) continue;
-      differ(
-        'adjustment_days.amount_micros is not their sum in the ledger',
-        at,
-        sum.credited.value,
-        booked.amountMicros,
-      );
-    }
+    const closePartners = <Row>(
+      sums: Map<number, DaySum>,
+      rows: Map<string, Row>,
+      [count, counted]: readonly [table: string, of: string],
+      totals: (row: Row) => readonly [count: bigint, column: string, sum: bigint],
+    ): void => {
+      for (const [partnerId, sum] of sums) {
+        const key = `${partnerId}/${day}`;
+        const booked = rows.get(key);
+        rows.delete(key);
+        const at = { partner: partnerId, day };
+        const known = booked === undefined ? undefined : totals(booked);
+        differ(`${count} is not the number of ${counted} in the ledger`, at, sum.count, known?.[0]);
+        if (known === undefined) continue;
+        differ(`${known[1]} is not their sum in the ledger`, at, sum.credited.value, known[2]);
+      }
+    };
+    const { openings, adjustments } = this.#days;
+    closePartners(openings, this.#openingDays, ['opening_days.players', 'openings'], (row) => {
+      return [row.players, 'opening_days.opened_micros', row.openedMicros];
+    });
+    const ofAdjustments = ['adjustment_days.adjustments', 'adjustments'] as const;
+    closePartners(adjustments, this.#adjustmentDays, ofAdjustments, (row) => {
+      return [row.adjustments, 'adjustment_days.amount_micros', row.amountMicros];
+    });
     this.#days.games.clear();
-    this.#days.openings.clear();
-    this.#days.adjustments.clear();
+    openings.clear();
+    adjustments.clear();
   }
 
   #finish(): void {
@@ -693,7 +693,7 @@ export class LedgerPass {
   #place(row: CopyRow): Place {
     const id = row.big(LEDGER.entryId);
     const partnerId = row.int(LEDGER.partnerId);
-    const isSpin = row.int(LEDGER.kind) === SPIN;
+    const isSpin = [SPIN, ROUND_DEAL].includes(row.int(LEDGER.kind));
     const isAdjustment = row.int(LEDGER.kind) === ADJUSTMENT;
     return {
       entry: id.toString(),

@@ -3,6 +3,8 @@
  * none of the code that the service pays by.
  */
 
+import type { AuditedTable } from '../postgres/roundAuditReads.js';
+
 const MICRO_DIGITS = 6;
 /** An exponent beyond it is no number that a certified sheet bears; it would only fill memory with zeros. */
 const EXPONENT_MAX = 400;
@@ -57,6 +59,13 @@ export function payoutsOf(denomination: string, multipliers: readonly string[]):
       );
     }),
   };
+}
+
+/** What a deal of blackjack pays by itself: nothing while it is open, nothing where it is lost, the wager at a push, a natural's odds. */
+export function dealsOf({ rules, wagerMicros }: AuditedTable): Payouts {
+  const odds = rules.blackjackPays === '6:5' ? [6, 5] : [3, 2];
+  const natural = wagerMicros + (wagerMicros * odds[0]!) / odds[1]!;
+  return { wager: wagerMicros, paid: Float64Array.from([0, 0, wagerMicros, natural]) };
 }
 
 /**

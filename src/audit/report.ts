@@ -8,6 +8,7 @@ export const CHECKS = {
   blocks: 'blocks are what their commitments say, without gaps, and the same in Redis',
   'double-entry': 'postings sum to zero; totals by day and of all balances are those of the ledger',
   requests: 'every requestId stands for one entry, and binds to it; those of tickets are noted for ever',
+  rounds: 'every blackjack round is its shoe and its moves; Redis has open what the ledger has',
   statuses: 'players are blocked in Redis as they are on record',
   'audit-log': 'every entry of the audit log has the hash of itself and the one before',
   cursors: 'cursors, outboxes and epochs fit the ledger; no cell is halted',

@@ -694,7 +694,7 @@ class OutboxWalk {
       this.#counted = id;
       this.#entries++;
     }
-    if (record.kind !== 'spin') return;
+    if (record.kind !== 'spin' && record.kind !== 'roundDeal') return;
     const expected = this.#next.get(gameId) ?? 0;
     if (outcomeIndex !== expected) {
       const problem = 'the outbox does not go on where the ledger stands';

@@ -24,6 +24,7 @@ import { freeQueue } from './freeing.js';
 import { PoolSupply } from './poolSupply.js';
 import { type Queue, secondsLeft } from './queue.js';
 import { Reserve } from './reserve.js';
+import { ShoeSupply } from './shoeSupply.js';
 import type { OutcomeSupply } from './supply.js';
 
 export interface KeptGame extends GameSource {
@@ -51,6 +52,8 @@ export interface KeeperOptions {
   readonly minReadyBlocks: (partnerId: number) => number;
   /** The worker of the thread pool that seals a raffle. */
   readonly sealer: string;
+  /** The worker of the thread pool that makes shoes. */
+  readonly shoemaker: string;
   readonly events: EventEmitter;
   readonly onFailpoint: OnFailpoint;
 }
@@ -218,16 +221,17 @@ export class BlockKeeper implements Service {
 
   #supplyOf(game: KeptGame, lease: CellLease): OutcomeSupply {
     const { gameId, partnerId } = game;
-    const { minReadyBlocks, events, sealer } = this.#options;
+    const { minReadyBlocks, events, sealer, shoemaker } = this.#options;
+    const reserve = (): Reserve =>
+      new Reserve(this.#sql, { gameId, partnerId, lease }, minReadyBlocks, events);
     const makers: { readonly [F in Supply['form']]: () => OutcomeSupply } = {
-      blocks: () => {
-        const reserve = new Reserve(this.#sql, { gameId, partnerId, lease }, minReadyBlocks, events);
-        return new BlockSupply(this.#pool, this.#sheets, { gameId, sheetId: game.parSheetId! }, reserve);
-      },
+      blocks: () =>
+        new BlockSupply(this.#pool, this.#sheets, { gameId, sheetId: game.parSheetId! }, reserve()),
       pool: () => {
         const order = { gameId, table: game.prizeTable! };
         return new PoolSupply(this.#sql, this.#pool, sealer, order, game.sealedAt !== null);
       },
+      shoes: () => new ShoeSupply(this.#pool, shoemaker, { gameId, rules: game.table!.rules }, reserve()),
     };
     return makers[kindOfGame(game.gameType).supply.form]();
   }

@@ -32,12 +32,12 @@ export type KnownGame = CatalogGame;
 interface Mathematics {
   readonly ofGame: Pick<
     Game,
-    'wagerMicros' | 'maxPayoutMicros' | 'payoutTable' | 'payoutMicros' | 'fragments' | 'poolSize'
+    'wagerMicros' | 'maxPayoutMicros' | 'payoutTable' | 'payoutMicros' | 'fragments' | 'poolSize' | 'table'
   >;
   readonly statistics: OutcomeStatistics | undefined;
 }
 
-const mathematicsOf = ({ rendered, statistics, poolSize }: RenderedOutcomes): Mathematics => ({
+const mathematicsOf = ({ rendered, statistics, poolSize, table }: RenderedOutcomes): Mathematics => ({
   ofGame: {
     wagerMicros: rendered.wagerMicros,
     maxPayoutMicros: rendered.maxPayoutMicros,
@@ -45,6 +45,7 @@ const mathematicsOf = ({ rendered, statistics, poolSize }: RenderedOutcomes): Ma
     payoutMicros: rendered.combinations.map((combination) => combination.payoutMicros),
     fragments: fragmentsOf(rendered),
     poolSize,
+    table,
   },
   statistics,
 });

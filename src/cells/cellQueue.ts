@@ -91,7 +91,7 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> {
     this.#onReady = onReady;
     this.#waiting = new WaitingList(options.waitingMax, operation.partnerOf);
     this.#free = Array.from({ length: operation.slots }, (_, i) => ({
-      operationField: operation.isStored ? `op:${clientName}${i === 0 ? '' : `.${i}`}` : '',
+      operationField: operation.isStored ? `op:${clientName}.${operation.name}${i === 0 ? '' : `.${i}`}` : '',
       operations: 0n,
       codec: operation.codec(),
     }));

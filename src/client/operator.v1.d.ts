@@ -196,6 +196,26 @@ export interface paths {
         patch: operations["updatePartner"];
         trace?: never;
     };
+    "/partners/{id}/blackjack-games": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Make a blackjack table; its rules and its wager never change
+         * @description Makes a table for a partner. Rules that are not sent have their defaults. Rules and wager never change: suspend the game and make another one.
+         */
+        post: operations["createBlackjackGame"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/partners/{id}/keys": {
         parameters: {
             query?: never;
@@ -320,6 +340,66 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/rounds/{roundId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * A round as its partner sees it
+         * @description Shows a round of any partner as its partner sees it.
+         */
+        get: operations["showRound"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/rounds/{roundId}/close": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Play an open round out as its timeout does
+         * @description Plays an open round out as its timeout does: insurance is declined, every hand stands, the dealer draws.
+         */
+        post: operations["closeRound"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/rounds/{roundId}/void": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Void an open round: every stake is given back, and the round counts in no total
+         * @description Gives back all that the player has staked on an open round. The round counts in no total; its entries stay in the ledger, and author and reason in the audit log.
+         */
+        post: operations["voidRound"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/webhooks/resend": {
         parameters: {
             query?: never;
@@ -416,6 +496,95 @@ export interface components {
          * @enum {string}
          */
         BalanceMode: "track" | "enforce";
+        BlackjackBody: {
+            /** @description Name shown to players */
+            displayName: string;
+            /** @description System identifier, unique across the partner's games */
+            configName: string;
+            /** @description What a deal costs: above 0, at most 10,000, whole micro-USD at half and at the odds of a natural */
+            wagerUsd: number;
+            rules: components["schemas"]["BlackjackRulesBody"];
+            /** @description An open round is played out by itself so many seconds after its deal; 86,400 where absent */
+            roundTimeoutS?: number;
+        };
+        /**
+         * @description What a natural pays
+         * @enum {string}
+         */
+        BlackjackPays: "3:2" | "6:5";
+        BlackjackResponse: {
+            /** @description The gameId of spins */
+            gameConfigId: number;
+            displayName: string;
+            configName: string;
+            /** @description Kind of game. May get further values */
+            gameType: string;
+            /** @description ACTIVE: it can be spun. SEALING and CLOSED: before the first and after the last ticket of a raffle. May get further values */
+            status: string;
+            parSheetId: number | null;
+            /** @description Equal to the fixed wager */
+            minWagerUsd: number;
+            /** @description Equal to the fixed wager */
+            maxWagerUsd: number;
+            /** @description Equal to the fixed wager */
+            wagerIncrementUsd: number;
+            /** @description Of a raffle: tickets in all */
+            poolSize?: number;
+            /** @description Of a raffle: seals its pool; null until it is sealed */
+            poolCommitment?: string | null;
+            partnerId: number;
+            /** @description What a deal costs */
+            wagerUsd: number;
+            rules: components["schemas"]["BlackjackRules"];
+            /** @description Hexadecimal SHA-256 of the RFC 8785 text of the rules */
+            rulesHash: string;
+            roundTimeoutS: number;
+        };
+        BlackjackRules: {
+            /** @description 6 where absent */
+            decks: number;
+            /** @description false where absent */
+            dealerHitsSoft17: boolean;
+            blackjackPays: components["schemas"]["BlackjackPays"];
+            doubleOn: components["schemas"]["DoubleOn"];
+            /** @description true where absent */
+            doubleAfterSplit: boolean;
+            /** @description 2 where absent; 1 allows no split */
+            maxHands: number;
+            /** @description false where absent */
+            resplitAces: boolean;
+            /** @description false where absent */
+            hitSplitAces: boolean;
+            /** @description The dealer looks for a natural first; true where absent */
+            peek: boolean;
+            /** @description true where absent */
+            insurance: boolean;
+            /** @description false where absent */
+            lateSurrender: boolean;
+        };
+        /** @description What differs from the defaults */
+        BlackjackRulesBody: {
+            /** @description 6 where absent */
+            decks?: number;
+            /** @description false where absent */
+            dealerHitsSoft17?: boolean;
+            blackjackPays?: components["schemas"]["BlackjackPays"];
+            doubleOn?: components["schemas"]["DoubleOn"];
+            /** @description true where absent */
+            doubleAfterSplit?: boolean;
+            /** @description 2 where absent; 1 allows no split */
+            maxHands?: number;
+            /** @description false where absent */
+            resplitAces?: boolean;
+            /** @description false where absent */
+            hitSplitAces?: boolean;
+            /** @description The dealer looks for a natural first; true where absent */
+            peek?: boolean;
+            /** @description true where absent */
+            insurance?: boolean;
+            /** @description false where absent */
+            lateSurrender?: boolean;
+        };
         BlocksAccepted: {
             gameConfigId: number;
             requested: number;
@@ -433,12 +602,21 @@ export interface components {
             /** @description A page that says how to move */
             migrationUrl?: string | null;
         };
+        /**
+         * @description On which two cards a hand may be doubled
+         * @enum {string}
+         */
+        DoubleOn: "any2" | "9-11";
         /** @enum {string} */
         Environment: "sandbox" | "production";
         ErrorDetail: {
             /** @description JSON Pointer (RFC 6901) of the faulty member; empty: the whole body */
             path: string;
             message: string;
+            /** @description KS-4222: the round that is open */
+            roundId?: string;
+            /** @description KS-4222: the number of its newest action, 0 before the first */
+            lastActionSeq?: number;
         };
         ErrorResponse: {
             /** @constant */
@@ -468,6 +646,11 @@ export interface components {
             /** @description Null before the first spin */
             actualRtp: number | null;
         };
+        /**
+         * @description ACTIVE: it is played now; WAITING: it will be
+         * @enum {string}
+         */
+        HandStatus: "WAITING" | "ACTIVE" | "STOOD" | "BUST" | "SURRENDERED" | "NATURAL";
         IssuedKey: {
             keyId: number;
             name: string | null;
@@ -619,6 +802,10 @@ export interface components {
             maxWebhooks: number;
             contactEmail: string | null;
         };
+        PlayerBalance: {
+            /** @description Balance of the player after wager and payout */
+            balanceUsd: number;
+        };
         /**
          * @description BLOCKED: its spins are refused
          * @enum {string}
@@ -692,6 +879,93 @@ export interface components {
             /** @description Deliveries that are sent again */
             resent: number;
         };
+        RoundAction: {
+            action: components["schemas"]["RoundActionName"];
+            /** @description What it costs, where it costs something */
+            costUsd?: number;
+        };
+        /**
+         * @description What the player does
+         * @enum {string}
+         */
+        RoundActionName: "hit" | "stand" | "double" | "split" | "insurance" | "noInsurance" | "surrender";
+        /** @description The up card alone before the round is settled */
+        RoundDealer: {
+            cards: string[];
+            total: number;
+        };
+        RoundHand: {
+            cards: string[];
+            total: number;
+            isSoft: boolean;
+            /** @description Staked on this hand */
+            wagerUsd: number;
+            status: components["schemas"]["HandStatus"];
+            /** @description What comes back for this hand, its stake included; once the round is settled */
+            payoutUsd?: number;
+        };
+        RoundInsurance: {
+            /** @description Half of the wager */
+            wagerUsd: number;
+            /** @description What comes back, once the round is settled */
+            payoutUsd?: number;
+        };
+        /**
+         * @description INSURANCE: to be taken or declined; PLAYER: a hand is played
+         * @enum {string}
+         */
+        RoundPhase: "INSURANCE" | "PLAYER" | "SETTLED" | "VOIDED";
+        RoundRecordResponse: {
+            roundId: string;
+            gameId: number;
+            playerId: string;
+            status: components["schemas"]["RoundStatus"];
+            phase: components["schemas"]["RoundPhase"];
+            lastActionSeq: number;
+            /** @description All stakes, insurance included */
+            wageredUsd: number;
+            /** @description All that comes back, stakes included; null before the round has ended */
+            payoutUsd: number | null;
+            dealer: components["schemas"]["RoundDealer"];
+            /** @description Place of the hand that is played, from 0 */
+            activeHand: number | null;
+            hands: components["schemas"]["RoundHand"][];
+            legalActions: components["schemas"]["RoundAction"][];
+            insurance: components["schemas"]["RoundInsurance"] | null;
+            /** @description True where its timeout, or the operator, played it out */
+            autoCompleted?: boolean;
+            rulesHash: string;
+            shoe: components["schemas"]["RoundShoe"];
+            /** Format: date-time */
+            expiresAt: string;
+            balance: components["schemas"]["PlayerBalance"];
+            /** @description As sent with the deal */
+            requestId?: string;
+            /** @description What the player did, in order; a last `timeout` where the round was played out by itself */
+            actions: string[];
+            table: components["schemas"]["RoundTable"];
+            /** Format: date-time */
+            createdAt: string;
+        };
+        RoundShoe: {
+            /** @description Place of the shoe in the table's sequence */
+            index: number;
+            /** @description Hexadecimal; made before the shoe was dealt */
+            commitment: string;
+            /** @description Hexadecimal, 32 bytes: gives the order of all cards; once the round has ended */
+            seed?: string;
+        };
+        /**
+         * @description What became of the round
+         * @enum {string}
+         */
+        RoundStatus: "OPEN" | "SETTLED" | "VOIDED";
+        /** @description What the round was played by: with the seed, all that a proof needs */
+        RoundTable: {
+            /** @description What a deal costs */
+            wagerUsd: number;
+            rules: components["schemas"]["BlackjackRules"];
+        };
         /** @enum {string} */
         SettableGameStatus: "ACTIVE" | "SUSPENDED";
         SettlementGame: {
@@ -699,6 +973,7 @@ export interface components {
             configName: string;
             displayName: string;
             gameType: string;
+            /** @description Spins and blackjack rounds, at their deal; a round that was voided takes itself away again */
             spins: number;
             /** @description Sum of the wagers */
             wageredUsd: number;
@@ -731,6 +1006,10 @@ export interface components {
             communityBonusUsd: number;
             /** @description Sum of the adjustments that the operator booked to players; in no other total */
             adjustmentsUsd: number;
+            /** @description Blackjack rounds that were open at ledgerTo; absent in reports of versions up to 1.3.0 */
+            openRounds?: number;
+            /** @description What was staked on them, which is in totalWageredUsd by its time */
+            openWageredUsd?: number;
             /** @description Every game that the partner had on that day, by gameConfigId, played or not; no raffle that was closed before it */
             gameBreakdown: components["schemas"]["SettlementGame"][];
             /** @description First ledger entry id that could be of the day (decimal). An id is milliseconds since the Unix epoch × 2^22, plus cell and sequence */
@@ -748,6 +1027,10 @@ export interface components {
             /** Format: date-time */
             disputedAt?: string;
             disputeReason?: string;
+        };
+        VoidBody: {
+            /** @description Kept in the audit log */
+            reason: string;
         };
     };
     responses: {
@@ -929,8 +1212,32 @@ export interface components {
                 "application/json": components["schemas"]["ErrorResponse"];
             };
         };
+        /** @description KS-4221: The round is not found */
+        roundNotFound: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ErrorResponse"];
+            };
+        };
         /** @description KS-4211: A partner with this slug exists already */
         slugTaken: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ErrorResponse"];
+            };
+        };
+        /**
+         * @description KS-4110: A spin with this requestId is in progress
+         *
+         *     KS-4223: The action is not legal in the state of the round
+         */
+        spinInProgressOrActionIllegal: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
@@ -1773,6 +2080,99 @@ export interface operations {
             500: components["responses"]["internal"];
         };
     };
+    createBlackjackGame: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the partner */
+                id: number;
+            };
+            cookie?: never;
+        };
+        /** @description At most 65536 bytes */
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "displayName": "Blackjack",
+                 *       "configName": "BLACKJACK",
+                 *       "wagerUsd": 0.25,
+                 *       "rules": {
+                 *         "decks": 6,
+                 *         "lateSurrender": false
+                 *       },
+                 *       "roundTimeoutS": 86400
+                 *     }
+                 */
+                "application/json": components["schemas"]["BlackjackBody"];
+            };
+        };
+        responses: {
+            /** @description Make a blackjack table; its rules and its wager never change */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "gameConfigId": 5,
+                     *       "displayName": "Blackjack",
+                     *       "configName": "BLACKJACK",
+                     *       "gameType": "blackjack",
+                     *       "status": "ACTIVE",
+                     *       "parSheetId": null,
+                     *       "minWagerUsd": 0.25,
+                     *       "maxWagerUsd": 0.25,
+                     *       "wagerIncrementUsd": 0.25,
+                     *       "partnerId": 2,
+                     *       "wagerUsd": 0.25,
+                     *       "rules": {
+                     *         "decks": 6,
+                     *         "dealerHitsSoft17": false,
+                     *         "blackjackPays": "3:2",
+                     *         "doubleOn": "any2",
+                     *         "doubleAfterSplit": true,
+                     *         "maxHands": 2,
+                     *         "resplitAces": false,
+                     *         "hitSplitAces": false,
+                     *         "peek": true,
+                     *         "insurance": true,
+                     *         "lateSurrender": false
+                     *       },
+                     *       "rulesHash": "cc583bf4e4c3e17c57341a5d8d9f2c9c166d84aad6fb7b921df7fb7ca4a4c331",
+                     *       "roundTimeoutS": 86400
+                     *     }
+                     */
+                    "application/json": components["schemas"]["BlackjackResponse"];
+                };
+            };
+            /**
+             * @description KS-4101: The request is not valid
+             *
+             *     KS-4102: A required field is missing
+             */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["partnerIsDeactivated"];
+            404: components["responses"]["partnerNotFound"];
+            409: components["responses"]["configNameTaken"];
+            413: components["responses"]["bodyTooLarge"];
+            426: components["responses"]["unsupportedInterfaceVersion"];
+            429: components["responses"]["tooManyFailedLogins"];
+            500: components["responses"]["gameRegistrationFailed"];
+        };
+    };
     listKeys: {
         parameters: {
             query?: never;
@@ -2184,6 +2584,8 @@ export interface operations {
                      *       "ggrUsd": 0.75,
                      *       "communityBonusUsd": 0,
                      *       "adjustmentsUsd": 0,
+                     *       "openRounds": 0,
+                     *       "openWageredUsd": 0,
                      *       "gameBreakdown": [
                      *         {
                      *           "gameConfigId": 3,
@@ -2255,6 +2657,339 @@ export interface operations {
             426: components["responses"]["unsupportedInterfaceVersion"];
             429: components["responses"]["tooManyFailedLogins"];
             500: components["responses"]["reportFailed"];
+        };
+    };
+    showRound: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The `roundId` of the deal */
+                roundId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A round as its partner sees it */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "roundId": "32ba64c0443dd3ef0747a1737bf2fa44",
+                     *       "gameId": 5,
+                     *       "playerId": "alice",
+                     *       "status": "SETTLED",
+                     *       "phase": "SETTLED",
+                     *       "lastActionSeq": 1,
+                     *       "wageredUsd": 0.25,
+                     *       "payoutUsd": 0.5,
+                     *       "dealer": {
+                     *         "cards": [
+                     *           "Jd",
+                     *           "5c",
+                     *           "7d"
+                     *         ],
+                     *         "total": 22
+                     *       },
+                     *       "activeHand": null,
+                     *       "hands": [
+                     *         {
+                     *           "cards": [
+                     *             "Kh",
+                     *             "8c"
+                     *           ],
+                     *           "total": 18,
+                     *           "isSoft": false,
+                     *           "wagerUsd": 0.25,
+                     *           "status": "STOOD",
+                     *           "payoutUsd": 0.5
+                     *         }
+                     *       ],
+                     *       "legalActions": [],
+                     *       "insurance": null,
+                     *       "rulesHash": "cc583bf4e4c3e17c57341a5d8d9f2c9c166d84aad6fb7b921df7fb7ca4a4c331",
+                     *       "shoe": {
+                     *         "index": 1,
+                     *         "commitment": "60c2b03fbf2b9d08d9951218e967f5e460afe9c49301370b5f66a788969da999",
+                     *         "seed": "9500f2343ec56803b519fdf3f644cf78e145ceccfe68e00a8be905911faee514"
+                     *       },
+                     *       "expiresAt": "2026-11-23T04:19:37.417Z",
+                     *       "balance": {
+                     *         "balanceUsd": 1000.25
+                     *       },
+                     *       "requestId": "0197d2c4-b7d2-7f3e-8a41-6c7d8e9f0a1b",
+                     *       "actions": [
+                     *         "stand"
+                     *       ],
+                     *       "table": {
+                     *         "wagerUsd": 0.25,
+                     *         "rules": {
+                     *           "decks": 6,
+                     *           "dealerHitsSoft17": false,
+                     *           "blackjackPays": "3:2",
+                     *           "doubleOn": "any2",
+                     *           "doubleAfterSplit": true,
+                     *           "maxHands": 2,
+                     *           "resplitAces": false,
+                     *           "hitSplitAces": false,
+                     *           "peek": true,
+                     *           "insurance": true,
+                     *           "lateSurrender": false
+                     *         }
+                     *       },
+                     *       "createdAt": "2026-11-22T04:19:37.417Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["RoundRecordResponse"];
+                };
+            };
+            /** @description KS-4101: The request is not valid */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            401: components["responses"]["unauthorized"];
+            404: components["responses"]["roundNotFound"];
+            426: components["responses"]["unsupportedInterfaceVersion"];
+            429: components["responses"]["tooManyFailedLogins"];
+            500: components["responses"]["internal"];
+        };
+    };
+    closeRound: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The `roundId` of the deal */
+                roundId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Play an open round out as its timeout does */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "roundId": "32ba64c0443dd3ef0747a1737bf2fa44",
+                     *       "gameId": 5,
+                     *       "playerId": "alice",
+                     *       "status": "SETTLED",
+                     *       "phase": "SETTLED",
+                     *       "lastActionSeq": 0,
+                     *       "wageredUsd": 0.25,
+                     *       "payoutUsd": 0.5,
+                     *       "dealer": {
+                     *         "cards": [
+                     *           "Jd",
+                     *           "5c",
+                     *           "7d"
+                     *         ],
+                     *         "total": 22
+                     *       },
+                     *       "activeHand": null,
+                     *       "hands": [
+                     *         {
+                     *           "cards": [
+                     *             "Kh",
+                     *             "8c"
+                     *           ],
+                     *           "total": 18,
+                     *           "isSoft": false,
+                     *           "wagerUsd": 0.25,
+                     *           "status": "STOOD",
+                     *           "payoutUsd": 0.5
+                     *         }
+                     *       ],
+                     *       "legalActions": [],
+                     *       "insurance": null,
+                     *       "rulesHash": "cc583bf4e4c3e17c57341a5d8d9f2c9c166d84aad6fb7b921df7fb7ca4a4c331",
+                     *       "shoe": {
+                     *         "index": 1,
+                     *         "commitment": "60c2b03fbf2b9d08d9951218e967f5e460afe9c49301370b5f66a788969da999",
+                     *         "seed": "9500f2343ec56803b519fdf3f644cf78e145ceccfe68e00a8be905911faee514"
+                     *       },
+                     *       "expiresAt": "2026-11-23T04:19:37.417Z",
+                     *       "balance": {
+                     *         "balanceUsd": 1000.25
+                     *       },
+                     *       "requestId": "0197d2c4-b7d2-7f3e-8a41-6c7d8e9f0a1b",
+                     *       "actions": [
+                     *         "timeout"
+                     *       ],
+                     *       "table": {
+                     *         "wagerUsd": 0.25,
+                     *         "rules": {
+                     *           "decks": 6,
+                     *           "dealerHitsSoft17": false,
+                     *           "blackjackPays": "3:2",
+                     *           "doubleOn": "any2",
+                     *           "doubleAfterSplit": true,
+                     *           "maxHands": 2,
+                     *           "resplitAces": false,
+                     *           "hitSplitAces": false,
+                     *           "peek": true,
+                     *           "insurance": true,
+                     *           "lateSurrender": false
+                     *         }
+                     *       },
+                     *       "createdAt": "2026-11-22T04:19:37.417Z",
+                     *       "autoCompleted": true
+                     *     }
+                     */
+                    "application/json": components["schemas"]["RoundRecordResponse"];
+                };
+            };
+            /** @description KS-4101: The request is not valid */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            401: components["responses"]["unauthorized"];
+            404: components["responses"]["roundNotFound"];
+            409: components["responses"]["spinInProgressOrActionIllegal"];
+            426: components["responses"]["unsupportedInterfaceVersion"];
+            429: components["responses"]["tooManyFailedLogins"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["unavailable"];
+        };
+    };
+    voidRound: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The `roundId` of the deal */
+                roundId: string;
+            };
+            cookie?: never;
+        };
+        /** @description At most 65536 bytes */
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "reason": "the player was cut off by a fault of ours"
+                 *     }
+                 */
+                "application/json": components["schemas"]["VoidBody"];
+            };
+        };
+        responses: {
+            /** @description Void an open round: every stake is given back, and the round counts in no total */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "roundId": "32ba64c0443dd3ef0747a1737bf2fa44",
+                     *       "gameId": 5,
+                     *       "playerId": "alice",
+                     *       "status": "VOIDED",
+                     *       "phase": "VOIDED",
+                     *       "lastActionSeq": 0,
+                     *       "wageredUsd": 0.25,
+                     *       "payoutUsd": 0.25,
+                     *       "dealer": {
+                     *         "cards": [
+                     *           "Jd"
+                     *         ],
+                     *         "total": 10
+                     *       },
+                     *       "activeHand": null,
+                     *       "hands": [
+                     *         {
+                     *           "cards": [
+                     *             "Kh",
+                     *             "8c"
+                     *           ],
+                     *           "total": 18,
+                     *           "isSoft": false,
+                     *           "wagerUsd": 0.25,
+                     *           "status": "ACTIVE"
+                     *         }
+                     *       ],
+                     *       "legalActions": [],
+                     *       "insurance": null,
+                     *       "rulesHash": "cc583bf4e4c3e17c57341a5d8d9f2c9c166d84aad6fb7b921df7fb7ca4a4c331",
+                     *       "shoe": {
+                     *         "index": 1,
+                     *         "commitment": "60c2b03fbf2b9d08d9951218e967f5e460afe9c49301370b5f66a788969da999",
+                     *         "seed": "9500f2343ec56803b519fdf3f644cf78e145ceccfe68e00a8be905911faee514"
+                     *       },
+                     *       "expiresAt": "2026-11-23T04:19:37.417Z",
+                     *       "balance": {
+                     *         "balanceUsd": 1000
+                     *       },
+                     *       "requestId": "0197d2c4-b7d2-7f3e-8a41-6c7d8e9f0a1b",
+                     *       "actions": [],
+                     *       "table": {
+                     *         "wagerUsd": 0.25,
+                     *         "rules": {
+                     *           "decks": 6,
+                     *           "dealerHitsSoft17": false,
+                     *           "blackjackPays": "3:2",
+                     *           "doubleOn": "any2",
+                     *           "doubleAfterSplit": true,
+                     *           "maxHands": 2,
+                     *           "resplitAces": false,
+                     *           "hitSplitAces": false,
+                     *           "peek": true,
+                     *           "insurance": true,
+                     *           "lateSurrender": false
+                     *         }
+                     *       },
+                     *       "createdAt": "2026-11-22T04:19:37.417Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["RoundRecordResponse"];
+                };
+            };
+            /**
+             * @description KS-4101: The request is not valid
+             *
+             *     KS-4102: A required field is missing
+             */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            401: components["responses"]["unauthorized"];
+            404: components["responses"]["roundNotFound"];
+            409: components["responses"]["spinInProgressOrActionIllegal"];
+            413: components["responses"]["bodyTooLarge"];
+            426: components["responses"]["unsupportedInterfaceVersion"];
+            429: components["responses"]["tooManyFailedLogins"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["unavailable"];
         };
     };
     resendFailed: {

@@ -82,11 +82,11 @@ export const ERRORS = {
     'The webhook URL targets a disallowed destination',
   ),
   raffleClosed: entry('KS-4218', 410, 'never', 'The raffle is closed; all tickets are sold'),
-  blackjackOnly: reserved('KS-4220', 400, 'The game is played through the blackjack round endpoints'),
-  roundNotFound: reserved('KS-4221', 404, 'The round is not found'),
-  roundOpen: reserved('KS-4222', 409, 'An open round exists already for this game'),
-  actionIllegal: reserved('KS-4223', 409, 'The action is not legal in the state of the round'),
-  actionStale: reserved('KS-4224', 409, 'The action sequence number is stale or out of order'),
+  blackjackOnly: entry('KS-4220', 400, 'never', 'The game is played through the blackjack round endpoints'),
+  roundNotFound: entry('KS-4221', 404, 'never', 'The round is not found'),
+  roundOpen: entry('KS-4222', 409, 'never', 'An open round exists already for this game'),
+  actionIllegal: entry('KS-4223', 409, 'never', 'The action is not legal in the state of the round'),
+  actionStale: entry('KS-4224', 409, 'never', 'The action sequence number is stale or out of order'),
   insufficientBalance: entry('KS-4225', 400, 'never', 'The balance is too low for this action'),
   spinRateExceeded: entry('KS-4291', 429, 'later', 'The spin rate limit is exceeded'),
   apiRateExceeded: entry('KS-4292', 429, 'later', 'The API rate limit is exceeded'),
@@ -141,6 +141,9 @@ export const docUrlOf = ({ code }: ErrorEntry): string => `/docs/errors#${code}`
 export interface Fault {
   readonly path: string;
   readonly message: string;
+  /** Of KS-4222: the round that is open, and the number of its newest action. */
+  readonly roundId?: string;
+  readonly lastActionSeq?: number;
 }
 
 /** A refusal with an entry of the catalogue: an answer to the caller, not a defect of the service. */

@@ -1,5 +1,6 @@
 /** A registered game and its partner, as the front end holds them in memory to judge and answer spins. */
 import type { GameStatus, KindOfGame } from './games/kindOfGame.js';
+import type { BlackjackTable } from './games/tableTerms.js';
 
 export type BalanceMode = 'track' | 'enforce';
 export type Environment = 'sandbox' | 'production';
@@ -46,4 +47,6 @@ export interface Game {
   readonly payoutMicros: readonly number[];
   /** The members `outcome` and `presentation` of a response for each outcome code, as UTF-8 JSON. */
   readonly fragments: readonly Buffer[];
+  /** Of a game that is played in rounds; undefined: it is spun. */
+  readonly table?: BlackjackTable | undefined;
 }

@@ -3,7 +3,9 @@
  * the bytes of an entry are in redis/records.ts (outbox) and postgres/ledger.ts (row), the scripts that write them in lua/.
  */
 
-export type EntryKind = 'spin' | 'opening' | 'adjustment';
+export type EntryKind = 'spin' | 'opening' | 'adjustment' | RoundEntryKind;
+/** The entries of a blackjack round: its deal, each action after it, and its voiding. */
+export type RoundEntryKind = 'roundDeal' | 'roundAction' | 'roundVoid';
 
 export interface EntryDefinition {
   readonly kind: EntryKind;
@@ -14,8 +16,8 @@ export interface EntryDefinition {
    * `opening`, `adjustment`: pays the credit, by partner and day.
    */
   readonly counterpart: 'game' | 'opening' | 'adjustment';
-  /** Counts as a spin: in totals, statistics, RTP and large wins. */
-  readonly countsAsSpin: boolean;
+  /** By how many it changes the number of its game's spins, in totals, statistics and RTP. A round counts at its deal. */
+  readonly spins: 1 | 0 | -1;
   /** Adds payout − wager to the partner's net, which its funding bounds. */
   readonly movesPartnerNet: boolean;
   /** Deals the next outcome of its game: its index is the one after the game's entry before. */
@@ -35,7 +37,7 @@ export const ENTRY_KINDS = {
     kind: 'spin',
     code: 1,
     counterpart: 'game',
-    countsAsSpin: true,
+    spins: 1,
     movesPartnerNet: true,
     advancesGameIndex: true,
     opensPlayer: false,
@@ -47,7 +49,7 @@ export const ENTRY_KINDS = {
     kind: 'opening',
     code: 2,
     counterpart: 'opening',
-    countsAsSpin: false,
+    spins: 0,
     movesPartnerNet: false,
     advancesGameIndex: false,
     opensPlayer: true,
@@ -59,7 +61,7 @@ export const ENTRY_KINDS = {
     kind: 'adjustment',
     code: 3,
     counterpart: 'adjustment',
-    countsAsSpin: false,
+    spins: 0,
     movesPartnerNet: false,
     advancesGameIndex: false,
     opensPlayer: false,
@@ -67,14 +69,55 @@ export const ENTRY_KINDS = {
     requestIds: 'adjustments',
     history: 'hidden',
   },
+  roundDeal: {
+    kind: 'roundDeal',
+    code: 6,
+    counterpart: 'game',
+    spins: 1,
+    movesPartnerNet: true,
+    advancesGameIndex: true,
+    opensPlayer: false,
+    takesEntryNumber: false,
+    requestIds: 'spins',
+    history: 'hidden',
+  },
+  roundAction: {
+    kind: 'roundAction',
+    code: 7,
+    counterpart: 'game',
+    spins: 0,
+    movesPartnerNet: true,
+    advancesGameIndex: false,
+    opensPlayer: false,
+    takesEntryNumber: false,
+    requestIds: undefined,
+    history: 'hidden',
+  },
+  /** Gives the stakes back: its wager is what the round has wagered, negative. */
+  roundVoid: {
+    kind: 'roundVoid',
+    code: 8,
+    counterpart: 'game',
+    spins: -1,
+    movesPartnerNet: true,
+    advancesGameIndex: false,
+    opensPlayer: false,
+    takesEntryNumber: false,
+    requestIds: undefined,
+    history: 'hidden',
+  },
 } as const satisfies { [K in EntryKind]: EntryDefinition & { kind: K } };
 
-const BY_CODE: readonly (EntryDefinition | undefined)[] = [
-  undefined,
-  ENTRY_KINDS.spin,
-  ENTRY_KINDS.opening,
-  ENTRY_KINDS.adjustment,
-];
+const BY_CODE: readonly (EntryDefinition | undefined)[] = Object.values<EntryDefinition>(ENTRY_KINDS).reduce(
+  (byCode, definition) => {
+    byCode[definition.code] = definition;
+    return byCode;
+  },
+  [] as (EntryDefinition | undefined)[],
+);
+
+export const isRoundEntry = (kind: EntryKind): kind is RoundEntryKind =>
+  kind === 'roundDeal' || kind === 'roundAction' || kind === 'roundVoid';
 
 /** The definition of a code. @throws RangeError where no kind has it */
 export function entryOfCode(code: number): EntryDefinition {

@@ -24,6 +24,12 @@ export interface GameFigures {
   readonly paidMicros: bigint;
 }
 
+/** Blackjack rounds that are open at a moment. */
+export interface OpenRounds {
+  readonly rounds: bigint;
+  readonly wageredMicros: bigint;
+}
+
 export interface Breakdown {
   readonly gameConfigId: number;
   readonly configName: string;
@@ -48,6 +54,9 @@ export interface Report {
   readonly ggrUsd: JsonNumber;
   readonly communityBonusUsd: JsonNumber;
   readonly adjustmentsUsd: JsonNumber;
+  /** Blackjack rounds that were open where the report ends, and what is staked on them. Absent in reports of versions up to 1.3.0. */
+  readonly openRounds?: JsonNumber;
+  readonly openWageredUsd?: JsonNumber;
   readonly gameBreakdown: readonly Breakdown[];
   /** Decimal text: ledger entry ids are beyond what a JSON number holds. */
   readonly ledgerFrom: string;
@@ -92,7 +101,11 @@ export function rtpOf(wageredMicros: bigint, paidMicros: bigint): number | null 
  */
 export function composeReport(
   about: Pick<Report, 'reportDate' | 'revision' | 'ledgerFrom' | 'ledgerTo' | 'previousHash' | 'generatedAt'>,
-  figures: { readonly games: readonly GameFigures[]; readonly adjustmentsMicros: bigint },
+  figures: {
+    readonly games: readonly GameFigures[];
+    readonly adjustmentsMicros: bigint;
+    readonly open: OpenRounds;
+  },
 ): Report {
   const { games } = figures;
   const sum = (of: (game: GameFigures) => bigint): bigint =>
@@ -109,6 +122,8 @@ export function composeReport(
     ggrUsd: jsonUsd(wagered - paid),
     communityBonusUsd: 0,
     adjustmentsUsd: jsonUsd(figures.adjustmentsMicros),
+    openRounds: jsonInteger(figures.open.rounds),
+    openWageredUsd: jsonUsd(figures.open.wageredMicros),
     gameBreakdown: games.map((game) => ({
       gameConfigId: game.gameConfigId,
       configName: game.configName,

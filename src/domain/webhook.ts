@@ -26,6 +26,7 @@ export const SENT_TO_ALL: ReadonlySet<EventType> = new Set(['api.version.depreca
 export interface EventData {
   'spin.large_win': {
     readonly spinId: string;
+    readonly roundId?: string;
     readonly gameId: number;
     readonly playerId: string;
     readonly payoutUsd: number;

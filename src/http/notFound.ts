@@ -8,7 +8,7 @@ import type { Handle, ServerRoute } from './listener.js';
 import { CountedCommand } from './partner/spin.js';
 import { underPreview } from './preview.js';
 import type { Replies } from './reply.js';
-import { OPERATOR_BASE, PARTNER_BASE } from './route.js';
+import { BASES } from './route.js';
 import { Router } from './router.js';
 
 const METHODS = ['get', 'post', 'put', 'patch', 'delete'];
@@ -38,16 +38,17 @@ export function notFoundRoutes(
     bodyLimit: 0,
     handle,
   });
-  const ofPartners = route(`${PARTNER_BASE}/*`, (exchange) =>
+  const refuseCounted: Handle = (exchange) =>
     access.partner(exchange, (partner) => {
       const notFound = new ApiError(ERRORS.notFound, { details: faultsOf(exchange.head) });
       submit(new CountedCommand(exchange, partner, replies, KIND.countApi, notFound));
-    }),
-  );
+    });
+  const ofPartners = route(`${BASES.partner}/*`, refuseCounted);
   return [
     ofPartners,
     ...(hasPreview ? [underPreview(ofPartners)] : []),
-    route(`${OPERATOR_BASE}/*`, (exchange) => access.operator(exchange, () => refuse(exchange))),
+    route(`${BASES.play}/*`, refuseCounted),
+    route(`${BASES.operator}/*`, (exchange) => access.operator(exchange, () => refuse(exchange))),
     route('/*', refuse),
   ];
 }

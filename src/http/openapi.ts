@@ -4,7 +4,7 @@ import { ERRORS, type ErrorEntry } from '../domain/errors.js';
 import { ErrorResponse, EVENTS, SpinBody } from '../domain/requests.js';
 import { bodyTooLargeExample, errorExamples } from './errorExamples.js';
 import { eventReferenceOf, type OperationReference, referenceOf } from './reference/index.js';
-import { BODY_LIMIT, CSV_TYPE, OPERATOR_BASE, PARTNER_BASE, type Route, TAGS } from './route.js';
+import { BASES, BODY_LIMIT, CSV_TYPE, type Route, TAGS } from './route.js';
 import { SchemaReferences, sorted } from './schemaReferences.js';
 
 type Scope = Route['scope'];
@@ -13,23 +13,26 @@ const METHODS: readonly Route['method'][] = ['get', 'post', 'patch', 'delete'];
 const INTRODUCTION: Readonly<Record<Scope, string>> = {
   partner:
     'The API of partners: PAR sheets, games, spins, players, settlement reports and webhooks. Amounts are USD with at most 6 decimals. A spin is idempotent by its `requestId`: send it again with the same one after any answer that does not tell its result.',
+  play: 'The API of blackjack rounds, with the keys of partners. A deal is idempotent by its `requestId`, an action by its `seq`: after any answer that does not tell the result, send the same again. Every answer follows the commit of its ledger entry.',
   operator:
     'The API of whoever runs the service: partners and their keys, games, raffles, adjustments and the audit log. Amounts are USD with at most 6 decimals.',
 };
 
+const OF_PARTNERS: readonly ErrorEntry[] = [
+  ERRORS.missingApiKey,
+  ERRORS.invalidApiKey,
+  ERRORS.revokedApiKey,
+  ERRORS.expiredApiKey,
+  ERRORS.partnerDeactivated,
+  ERRORS.tooManyFailedLogins,
+  ERRORS.authenticationFailed,
+  ERRORS.unavailable,
+];
+
 /** Errors that every operation of a scope can answer with. */
 const COMMON: Readonly<Record<Scope, readonly ErrorEntry[]>> = {
-  partner: [
-    ERRORS.missingApiKey,
-    ERRORS.invalidApiKey,
-    ERRORS.revokedApiKey,
-    ERRORS.expiredApiKey,
-    ERRORS.partnerDeactivated,
-    ERRORS.apiVersionGone,
-    ERRORS.tooManyFailedLogins,
-    ERRORS.authenticationFailed,
-    ERRORS.unavailable,
-  ],
+  partner: [...OF_PARTNERS, ERRORS.apiVersionGone],
+  play: OF_PARTNERS,
   operator: [
     ERRORS.missingApiKey,
     ERRORS.invalidApiKey,
@@ -41,8 +44,9 @@ const COMMON: Readonly<Record<Scope, readonly ErrorEntry[]>> = {
 /** Every error that a route can answer with. */
 export function errorsOf(route: Route): ErrorEntry[] {
   const errors = new Set<ErrorEntry>([...COMMON[route.scope], ...route.errors, route.failure]);
-  if (route.scope === 'partner') {
-    errors.add(route.body === SpinBody ? ERRORS.spinRateExceeded : ERRORS.apiRateExceeded);
+  if (route.scope !== 'operator') {
+    const isSpin = route.body === SpinBody || route.window === 'spin';
+    errors.add(isSpin ? ERRORS.spinRateExceeded : ERRORS.apiRateExceeded);
   }
   // A part of the path may not be percent-encoded UTF-8.
   if (route.body !== undefined || route.query !== undefined || route.path.includes('{')) {
@@ -82,10 +86,11 @@ const VERSION_HEADERS = ['Deprecation', 'Sunset', 'Link'];
 
 function headersOf(route: Route, status: number): Record<string, object> {
   const names = ['X-Request-Id'];
-  if (route.scope === 'partner')
-    names.push(...(status === 410 ? [] : RATE_LIMIT_HEADERS), ...VERSION_HEADERS);
+  if (route.scope !== 'operator' && status !== 410) names.push(...RATE_LIMIT_HEADERS);
+  if (route.scope === 'partner') names.push(...VERSION_HEADERS);
   if (status === 429 || status === 503) names.push('Retry-After');
-  if (route.body === SpinBody && status === 200) names.push('Idempotent-Replayed');
+  if ((route.body === SpinBody || route.replays) && status === route.status)
+    names.push('Idempotent-Replayed');
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 }
 
@@ -165,7 +170,11 @@ class DocumentBuilder {
   /** What the operations have referred to. */
   components(scope: Scope): object {
     const headers = Object.entries(HEADERS).filter(
-      ([name]) => scope === 'partner' || name === 'X-Request-Id' || name === 'Retry-After',
+      ([name]) =>
+        scope === 'partner' ||
+        name === 'X-Request-Id' ||
+        name === 'Retry-After' ||
+        (scope === 'play' && !VERSION_HEADERS.includes(name)),
     );
     return {
       headers: sorted(Object.fromEntries(headers)),
@@ -300,7 +309,7 @@ export function openApiDocument(
       description: INTRODUCTION[scope],
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
-    servers: [{ url: scope === 'partner' ? PARTNER_BASE : OPERATOR_BASE }],
+    servers: [{ url: BASES[scope] }],
     security: [{ apiKey: [] }],
     tags: Object.entries(TAGS)
       .filter(([name]) => routes.some((route) => route.tag === name))

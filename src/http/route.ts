@@ -12,18 +12,26 @@ import type { Access } from './access.js';
 import { bodyText, check, type JsonObject, parseObject } from './body.js';
 import type { Exchange } from './exchange.js';
 import type { Handle } from './listener.js';
-import { CountedCommand } from './partner/spin.js';
+import { CountedCommand, REPLAYED } from './partner/spin.js';
 import type { Replies, Window } from './reply.js';
 
 export const PARTNER_VERSION = 'v1';
 export const PARTNER_BASE = pathOfVersion(PARTNER_VERSION);
 export const OPERATOR_BASE = '/api/operator/v1';
 
+/** Where the routes of each API are. `play` has a version of its own, and takes the keys of partners. */
+export const BASES = {
+  partner: PARTNER_BASE,
+  operator: OPERATOR_BASE,
+  play: '/api/play/blackjack',
+} as const;
+
 /** The nouns by which the documents group operations. */
 export const TAGS = {
   'PAR sheets': 'The mathematics of slot games',
   Games: 'Games, their queues of outcomes and their totals',
   Raffles: 'Finite sealed pools, which anybody can check once they are sold out',
+  Rounds: 'Play blackjack, one action after the other; read, void and close what was dealt',
   Spins: 'Deal the next outcome of a game, and read what was dealt',
   Players: 'Balances of players',
   Settlements: 'One report for each UTC day with games, by revision',
@@ -65,7 +73,11 @@ export interface Route {
   readonly summary: string;
   /** What the summary leaves open; Markdown. */
   readonly description?: string;
-  readonly scope: 'partner' | 'operator';
+  readonly scope: keyof typeof BASES;
+  /** Which of the partner's windows a request counts against; absent: `api`. */
+  readonly window?: 'spin' | 'api';
+  /** A request may be answered with what an earlier one was answered: {@link Replayed}. */
+  readonly replays?: true;
   readonly bodyLimit?: number;
   readonly body?: TSchema;
   /** The handler checks the body by itself; the schema is for the document only. */
@@ -91,6 +103,11 @@ export interface Route {
 /** The response of a route whose result has sums: {@link Route.hasSums}. */
 export const summed = (response: TSchema) => ({ response, hasSums: true }) as const;
 
+/** The result of a handler that repeats an earlier answer. */
+export class Replayed {
+  constructor(readonly body: unknown) {}
+}
+
 export const BODY_LIMIT = 65_536;
 
 type Caller = Pick<RouteRequest, 'partner' | 'actor'>;
@@ -112,7 +129,8 @@ export function serve(
 ): Handle {
   const serialize = serializerOf(route);
   const names = [...route.path.matchAll(/\{(\w+)\}/g)].map((match) => match[1]!);
-  const base = route.scope === 'partner' ? pathOfVersion(apiVersion) : OPERATOR_BASE;
+  const base = route.scope === 'partner' ? pathOfVersion(apiVersion) : BASES[route.scope];
+  const kind = route.window === 'spin' ? KIND.countSpin : KIND.countApi;
 
   const run = async (exchange: Exchange, caller: Caller, window: Window | undefined): Promise<void> => {
     try {
@@ -126,8 +144,9 @@ export function serve(
         replies.json(exchange, route.status, route.csv(result as never), window, '', undefined, CSV_TYPE);
         return;
       }
-      const text = serialize === undefined ? '' : serialize(result);
-      replies.json(exchange, route.status, text, window);
+      const body = result instanceof Replayed ? result.body : result;
+      const text = serialize === undefined ? '' : serialize(body);
+      replies.json(exchange, route.status, text, window, result instanceof Replayed ? REPLAYED : '');
     } catch (error) {
       if (error instanceof ApiError) {
         const status = exchange.body === undefined ? 413 : error.entry.status;
@@ -150,7 +169,7 @@ export function serve(
     access.partner(exchange, (partner) => {
       exchange.keepBody();
       const counted = (window: Window): void => void run(exchange, { partner, actor: '' }, window);
-      services.submit(new CountedCommand(exchange, partner, replies, KIND.countApi, counted));
+      services.submit(new CountedCommand(exchange, partner, replies, kind, counted));
     });
   };
 }

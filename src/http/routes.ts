@@ -13,6 +13,7 @@ import { notFoundRoutes } from './notFound.js';
 import { openApiDocument } from './openapi.js';
 import { type AdjustmentServices, adjustmentRoutes } from './operator/adjustments.js';
 import { type ApiVersionServices, apiVersionRoutes } from './operator/apiVersions.js';
+import { type BlackjackServices, blackjackRoutes } from './operator/blackjack.js';
 import { partnerRoutes } from './operator/partners.js';
 import { type PlayerStatusServices, playerStatusRoutes } from './operator/players.js';
 import { raffleRoutes } from './operator/raffles.js';
@@ -20,6 +21,7 @@ import { eventRoutes } from './partner/events.js';
 import { type GameServices, gameRoutes } from './partner/games.js';
 import { parSheetRoutes } from './partner/parSheets.js';
 import { type PlayerServices, playerRoutes } from './partner/players.js';
+import { roundRoutes } from './partner/rounds.js';
 import { type SettlementServices, settlementRoutes } from './partner/settlements.js';
 import { SpinEndpoint, type SpinServices } from './partner/spin.js';
 import { spinFeedRoutes } from './partner/spins.js';
@@ -29,15 +31,7 @@ import { INSTALLATION_HEADER } from './portHolder.js';
 import { PREVIEW_BASE, PREVIEW_VERSION, previewOf, underPreview } from './preview.js';
 import { PublicWindow } from './publicWindow.js';
 import type { Replies } from './reply.js';
-import {
-  BODY_LIMIT,
-  learn,
-  OPERATOR_BASE,
-  PARTNER_BASE,
-  PARTNER_VERSION,
-  type Route,
-  serve,
-} from './route.js';
+import { BASES, BODY_LIMIT, learn, PARTNER_VERSION, type Route, serve } from './route.js';
 
 const SPIN_BODY_LIMIT = 4096;
 export const API_VERSION = '1.0.0';
@@ -46,6 +40,7 @@ const PREVIEW_API_VERSION = '2.0.0-preview';
 export interface Services
   extends AdjustmentServices,
     ApiVersionServices,
+    BlackjackServices,
     GameServices,
     PlayerServices,
     PlayerStatusServices,
@@ -73,6 +68,7 @@ const spinRoute: Route = {
   response: SpinResponse,
   errors: [
     ERRORS.gameNotRegistered,
+    ERRORS.blackjackOnly,
     ERRORS.gameNotActive,
     ERRORS.wagerMismatch,
     ERRORS.spinInProgress,
@@ -94,6 +90,8 @@ export function allRoutes(services: Services, brand: string): Route[] {
     ...parSheetRoutes(services.store),
     ...gameRoutes(services),
     ...raffleRoutes(services),
+    ...roundRoutes(services),
+    ...blackjackRoutes(services),
     ...playerRoutes(services),
     ...spinFeedRoutes(services),
     ...settlementRoutes(services),
@@ -132,6 +130,7 @@ export function openApiDocuments(brand: string): Readonly<Record<Route['scope'],
   return {
     partner: openApiDocument('partner', routes, service),
     operator: openApiDocument('operator', routes, service),
+    play: openApiDocument('play', routes, service),
   };
 }
 
@@ -158,8 +157,7 @@ export function serverRoutes(
   };
   const served = (route: Route, apiVersion = PARTNER_VERSION): ServerRoute => ({
     method: route.method === 'delete' ? 'del' : route.method,
-    pattern:
-      (route.scope === 'partner' ? PARTNER_BASE : OPERATOR_BASE) + route.path.replace(/\{(\w+)\}/g, ':$1'),
+    pattern: BASES[route.scope] + route.path.replace(/\{(\w+)\}/g, ':$1'),
     operation: route.operationId,
     hasQuery: route.query !== undefined,
     bodyLimit: route.body === undefined ? 0 : (route.bodyLimit ?? BODY_LIMIT),
@@ -190,8 +188,9 @@ const documentRoute = (base: string, document: object, replies: Replies): Server
 };
 
 function documentRoutes(brand: string, replies: Replies): ServerRoute[] {
-  const { partner, operator } = openApiDocuments(brand);
-  return [documentRoute(PARTNER_BASE, partner, replies), documentRoute(OPERATOR_BASE, operator, replies)];
+  return Object.entries(openApiDocuments(brand)).map(([scope, document]) =>
+    documentRoute(BASES[scope as Route['scope']], document, replies),
+  );
 }
 
 /** Version 2 of the partner API. @param served makes what is listened for of a route */

@@ -261,7 +261,7 @@ export class Flusher implements Service {
         from: cursor.from,
         to: cursor.to,
         games: totals.games,
-        entries,
+        ...{ rounds: totals.rounds, entries },
         seconds: (performance.now() - started) / 1000,
         lagSeconds: Math.max(0, Date.now() - oldestMs) / 1000,
       });

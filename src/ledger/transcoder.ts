@@ -2,8 +2,9 @@
  * Turns outbox records into ledger rows and sums, byte by byte: no text, no number and no object is made of what is only
  * carried from the one to the other. Both sides' layouts are theirs (redis/records.ts, postgres/ledger.ts).
  */
-import { entryOfCode } from '../domain/ledgerEntry.js';
+import { type EntryDefinition, entryOfCode, isRoundEntry } from '../domain/ledgerEntry.js';
 import { CopyWriter, type FlushTotals, ProgressError, ROW } from '../postgres/ledger.js';
+import type { RoundEntry } from '../postgres/rounds.js';
 import { OUTBOX, outboxTimeMs, readId, readSafeInt64 } from '../redis/records.js';
 
 const COLON = 0x3a;
@@ -20,6 +21,9 @@ export interface LargeWin {
   readonly playerId: string;
   readonly requestId: string | null;
   readonly outcomeCode: number;
+  readonly outcomeIndex: number;
+  /** It ends a round, or is one; of its deal what is known here: the deal may be booked in an earlier flush. */
+  readonly round?: { readonly dealId?: bigint };
   readonly payoutMicros: number;
   readonly timeMs: number;
 }
@@ -57,6 +61,8 @@ export class Transcoder {
   oldestMs = 0;
   /** Large wins among them; also every win of a partner whose threshold is not known yet. */
   largeWins: LargeWin[] = [];
+  /** The entries of rounds among them. */
+  rounds: RoundEntry[] = [];
 
   /** @param largeWinThreshold micro-USD; asked once a game and flush, so that a spin costs a comparison. */
   constructor(largeWinThreshold: (partnerId: number) => number | undefined) {
@@ -76,6 +82,7 @@ export class Transcoder {
     this.newestId = 0n;
     this.oldestMs = 0;
     this.largeWins = [];
+    this.rounds = [];
   }
 
   /**
@@ -123,6 +130,7 @@ export class Transcoder {
       })),
       adjustments: this.#adjustments,
       progress: [...this.#progress.values()],
+      rounds: this.rounds,
     };
   }
 
@@ -157,12 +165,14 @@ export class Transcoder {
     const credit = readSafeInt64(batch, at + OUTBOX.credit);
     if (entry.advancesGameIndex) this.#advance(gameId, index);
     if (entry.counterpart === 'opening') {
-      this.#add(this.#openings, partnerId, partnerId, 0, credit);
+      this.#add(this.#openings, partnerId, partnerId, 0, credit, 1);
     } else if (entry.counterpart === 'adjustment') {
       this.#adjusted(partnerId, credit);
     } else {
-      const sum = this.#add(this.#games, gameId, partnerId, readSafeInt64(batch, at + OUTBOX.wager), credit);
-      if (entry.countsAsSpin && credit > sum.largeWinMicros) {
+      const wager = readSafeInt64(batch, at + OUTBOX.wager);
+      const sum = this.#add(this.#games, gameId, partnerId, wager, credit, entry.spins);
+      if (isRoundEntry(entry.kind)) this.#round(entry, batch, at, idAt + 1, requestAt, end);
+      if (credit > sum.largeWinMicros) {
         this.largeWins.push({
           entryId: readId(batch, at + OUTBOX.id),
           partnerId,
@@ -171,6 +181,8 @@ export class Transcoder {
           requestId: requestAt === end ? null : batch.toString('utf8', requestAt, end),
           outcomeCode: batch.readUInt16LE(at + OUTBOX.outcomeCode),
           payoutMicros: credit,
+          outcomeIndex: index,
+          ...(isRoundEntry(entry.kind) ? { round: this.#dealOf(gameId, index) } : {}),
           timeMs: outboxTimeMs(batch, at),
         });
       }
@@ -178,7 +190,45 @@ export class Transcoder {
     return end;
   }
 
-  #add(sums: Map<number, Sum>, id: number, partnerId: number, wager: number, credit: number): Sum {
+  #dealOf(gameId: number, shoeIndex: number): { dealId?: bigint } {
+    const deal = this.rounds.find(
+      (each) => each.kind === 'roundDeal' && each.gameId === gameId && each.shoeIndex === shoeIndex,
+    );
+    return deal === undefined ? {} : { dealId: deal.id };
+  }
+
+  /** Takes note of an entry of a round. There are few: a round's answer waits for the flush. */
+  #round(
+    { kind }: EntryDefinition,
+    batch: Buffer,
+    at: number,
+    playerAt: number,
+    requestAt: number,
+    end: number,
+  ): void {
+    this.rounds.push({
+      kind: kind as RoundEntry['kind'],
+      id: readId(batch, at + OUTBOX.id),
+      gameId: batch.readUInt32LE(at + OUTBOX.gameId),
+      shoeIndex: batch.readUIntLE(at + OUTBOX.outcomeIndex, 6),
+      partnerId: Number(batch.toString('latin1', at + OUTBOX.player, playerAt - 1)),
+      playerId: batch.toString('utf8', playerAt, requestAt),
+      requestId: requestAt === end ? null : batch.toString('utf8', requestAt, end),
+      code: batch.readUInt16LE(at + OUTBOX.outcomeCode),
+      wagerMicros: readSafeInt64(batch, at + OUTBOX.wager),
+      creditMicros: readSafeInt64(batch, at + OUTBOX.credit),
+      balanceMicros: readSafeInt64(batch, at + OUTBOX.balance),
+    });
+  }
+
+  #add(
+    sums: Map<number, Sum>,
+    id: number,
+    partnerId: number,
+    wager: number,
+    credit: number,
+    count: number,
+  ): Sum {
     let sum = sums.get(id);
     if (sum === undefined) {
       sum = {
@@ -194,7 +244,7 @@ export class Transcoder {
       };
       sums.set(id, sum);
     }
-    sum.count++;
+    sum.count += count;
     sum.wagered += wager;
     sum.credited += credit;
     if (sum.wagered > SUM_MAX || sum.credited > SUM_MAX) {

@@ -10,6 +10,7 @@ const STORE_OF_TASK: Readonly<Record<BackgroundTask, string>> = {
   'block replenishment': 'blocks',
   cleanup: 'redis',
   'player checkpoint': 'postgres',
+  'round timeout': 'postgres',
   'day completeness check': 'redis',
   'webhook delivery': 'postgres',
   'webhook retention': 'postgres',

@@ -6,12 +6,14 @@ import type { Sql } from '../postgres/client.js';
 import type { RedisNodes } from '../redis/nodes.js';
 import { type CellMetricsParts, registerCellMetrics } from './cellMetrics.js';
 import { type GameMetricsParts, registerGameMetrics } from './gameMetrics.js';
+import { type RoundMetricsParts, registerRoundMetrics } from './roundMetrics.js';
 import { registerStoreMetrics } from './storeMetrics.js';
 import { registerWorkMetrics, type WorkMetricsParts } from './workMetrics.js';
 
 export interface WorkerMetricsParts
   extends Omit<CellMetricsParts, 'cells' | 'outboxMax' | 'unservedCells'>,
     Omit<GameMetricsParts, 'gamesMax'>,
+    Omit<RoundMetricsParts, 'gamesMax'>,
     Omit<WorkMetricsParts, 'pool'> {
   readonly config: Readonly<
     Record<'CELLS' | 'OUTBOX_MAX_ENTRIES' | 'OUTBOX_MAX_MB' | 'METRICS_GAMES_MAX', number>
@@ -32,6 +34,7 @@ export function registerWorkerMetrics(parts: WorkerMetricsParts): void {
     unservedCells: () => parts.unservedCells.cells,
   });
   registerGameMetrics({ ...parts, gamesMax: config.METRICS_GAMES_MAX });
+  registerRoundMetrics({ ...parts, gamesMax: config.METRICS_GAMES_MAX });
   registerStoreMetrics(metrics, sql, nodes);
   registerWorkMetrics({ ...parts, pool: threads });
 }

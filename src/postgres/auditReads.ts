@@ -3,7 +3,13 @@
  * however much is booked meanwhile; the rest is asked for as it is at the moment. Nothing is written or locked.
  */
 import { arrayOf, raw, type Sql, safe, type Transaction } from './client.js';
-import { type CopyRow, readRows } from './copyReader.js';
+import { type CopyRow, orGone, readRows } from './copyReader.js';
+import {
+  type AuditedTable,
+  auditedTables,
+  ROUNDS_SELECT,
+  STRAY_ROUND_ENTRIES_SELECT,
+} from './roundAuditReads.js';
 
 /** Fields of the rows of {@link Snapshot.ledger}. */
 export const LEDGER = {
@@ -93,6 +99,8 @@ export interface Facts {
   readonly sheets: ReadonlyMap<number, SheetTexts>;
   /** By game. */
   readonly raffles: ReadonlyMap<number, AuditedRaffle>;
+  /** Blackjack tables, by game. */
+  readonly tables: ReadonlyMap<number, AuditedTable>;
   /** By cell: id of the newest entry that is booked. */
   readonly cursors: ReadonlyMap<number, bigint>;
   /** By game: the next index that the ledger expects. */
@@ -138,6 +146,9 @@ export interface Snapshot {
   readonly unbalancedPostings: ReadAll;
   /** Tickets of raffles whose requestId does not stand for them, and requestIds that stand for none; as in {@link STRAY}. */
   readonly strayTickets: ReadAll;
+  /** All rounds; fields as ROUNDS of roundAuditReads.ts has them. */
+  readonly rounds: ReadAll;
+  readonly strayRoundEntries: ReadAll;
 }
 
 /** Some sealed outcomes, packed. */
@@ -308,6 +319,8 @@ async function inSnapshot<T>(sql: Sql, run: (snapshot: Snapshot) => Promise<T>):
            FULL JOIN ticket_requests AS told USING (entry_id, game_id, request_id)
            WHERE sold.entry_id IS NULL OR told.entry_id IS NULL`,
         ),
+        rounds: all(ROUNDS_SELECT),
+        strayRoundEntries: all(STRAY_ROUND_ENTRIES_SELECT),
       });
     }, 'ISOLATION LEVEL REPEATABLE READ READ ONLY');
   } finally {
@@ -315,32 +328,16 @@ async function inSnapshot<T>(sql: Sql, run: (snapshot: Snapshot) => Promise<T>):
   }
 }
 
-/** The pieces as they come, until `gone` rejects: whoever would bring the next one is not waited for then. */
-async function* orGone(pieces: AsyncIterable<Buffer>, gone: Promise<never>): AsyncGenerator<Buffer> {
-  const iterator = pieces[Symbol.asyncIterator]();
-  let isWaiting = false;
-  try {
-    for (;;) {
-      isWaiting = true;
-      const next = await Promise.race([iterator.next(), gone]);
-      isWaiting = false;
-      if (next.done === true) return;
-      yield next.value;
-    }
-  } finally {
-    if (!isWaiting) await iterator.return?.();
-  }
-}
-
 const DAY = raw(`to_char(day, 'YYYY-MM-DD')`);
+
+type GameFacts = { game_id: number; partner_id: number; cell: number; par_sheet_id: number | null };
 
 async function facts(tx: Transaction): Promise<Facts> {
   const [installed] = await tx<{ spin_id_key: Buffer; cells: number; idempotency_ttl_s: number }[]>`
     SELECT spin_id_key, cells, idempotency_ttl_s FROM installation`;
   const partners = await tx<{ partner_id: number; cell: number }[]>`SELECT partner_id, cell FROM partners`;
-  const games = await tx<
-    { game_id: number; partner_id: number; cell: number; par_sheet_id: number | null }[]
-  >`SELECT game_id, partner_id, cell, par_sheet_id FROM games JOIN partners USING (partner_id)`;
+  const games = await tx<GameFacts[]>`
+    SELECT game_id, partner_id, cell, par_sheet_id FROM games JOIN partners USING (partner_id)`;
   // Taken out by the database: a number that JSON.parse made would not be the text that was certified.
   const sheets = await tx<{ par_sheet_id: number; denomination: string; multipliers: string[] }[]>`
     SELECT par_sheet_id, sheet->>'denominationUsd' AS denomination,
@@ -412,6 +409,7 @@ async function facts(tx: Transaction): Promise<Facts> {
         },
       ]),
     ),
+    tables: await auditedTables(tx),
     cursors: new Map(cells.map((row) => [row.cell, row.cursor_id])),
     progress: new Map(progress.map((row) => [row.game_id, safe(row.next_index)])),
     voids: voids.map((row) => ({

@@ -3,8 +3,10 @@ import type { ApiKey } from '../domain/game.js';
 import { kindOfGame } from '../domain/games/index.js';
 import type { GameStatus, GameType } from '../domain/games/kindOfGame.js';
 import type { PrizeTableUsd } from '../domain/games/prizeTable.js';
+import type { TableTerms } from '../domain/games/tableTerms.js';
 import type { ParSheet } from '../domain/par.js';
 import { type ApiVersionRow, apiVersionOf } from './apiVersions.js';
+import { type TableColumns, termsOf } from './blackjackTables.js';
 import { arrayOf, type Sql } from './client.js';
 import { PARTNER_COLUMNS, type PartnerRow, type PartnerTableRow, partnerOf } from './partners.js';
 
@@ -15,6 +17,7 @@ export interface CatalogGame {
   parSheetId: number | null;
   /** What a game's own record has of its mathematics. */
   prizeTable: PrizeTableUsd | null;
+  table: TableTerms | null;
   /** When a finite supply was sealed; null: it is not, or the supply is endless. */
   sealedAt: Date | null;
   gameType: GameType;
@@ -53,7 +56,7 @@ export async function changesAfter(sql: Sql, after: bigint): Promise<DirectoryCh
       }[]
     >`SELECT key_id, partner_id, key_hash, expires_at, revoked_at, changed FROM api_keys WHERE changed > ${after}`;
     const games = await tx<
-      {
+      (TableColumns & {
         game_id: number;
         partner_id: number;
         cell: number;
@@ -65,10 +68,11 @@ export async function changesAfter(sql: Sql, after: bigint): Promise<DirectoryCh
         closed_at: Date | null;
         blocks_requested: number;
         changed: bigint;
-      }[]
+      })[]
     >`SELECT game_id, partner_id, cell, par_sheet_id, prize_table, sealed_at, closed_at, game_type, status, blocks_requested,
-        games.changed
-      FROM games JOIN partners USING (partner_id) LEFT JOIN raffles USING (game_id) WHERE games.changed > ${after}`;
+        wager_micros, rules, round_timeout_s, games.changed
+      FROM games JOIN partners USING (partner_id) LEFT JOIN raffles USING (game_id)
+        LEFT JOIN blackjack_tables USING (game_id) WHERE games.changed > ${after}`;
     const versions = await tx<(Parameters<typeof apiVersionOf>[0] & { changed: bigint })[]>`
       SELECT * FROM api_versions WHERE changed > ${after}`;
     let newest = after;
@@ -91,6 +95,7 @@ export async function changesAfter(sql: Sql, after: bigint): Promise<DirectoryCh
         cell: row.cell,
         parSheetId: row.par_sheet_id,
         prizeTable: row.prize_table,
+        table: termsOf(row),
         sealedAt: row.sealed_at,
         gameType: row.game_type,
         status: kindOfGame(row.game_type).lifeCycle.statusOf({

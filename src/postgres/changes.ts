@@ -41,6 +41,15 @@ export async function audit(tx: Transaction, entry: AuditEntry): Promise<void> {
     VALUES (${entry.actor}, ${entry.action}, ${entry.subject}, ${json(entry.before)}, ${json(entry.after)})`;
 }
 
+/** Writes down what the operator does to a round, before it is done. */
+export const auditRound = (
+  sql: Sql,
+  actor: string,
+  action: string,
+  roundId: string,
+  after: unknown,
+): Promise<void> => sql.begin((tx) => audit(tx, { actor, action, subject: `round:${roundId}`, after }));
+
 export interface AuditRow {
   auditId: number;
   at: string;

@@ -99,3 +99,20 @@ export async function readRows(
   }
   if (isHead || rest.length > 0) throw new Error('COPY ended in the middle of a row');
 }
+
+/** The pieces as they come, until `gone` rejects: whoever would bring the next one is not waited for then. */
+export async function* orGone(pieces: AsyncIterable<Buffer>, gone: Promise<never>): AsyncGenerator<Buffer> {
+  const iterator = pieces[Symbol.asyncIterator]();
+  let isWaiting = false;
+  try {
+    for (;;) {
+      isWaiting = true;
+      const next = await Promise.race([iterator.next(), gone]);
+      isWaiting = false;
+      if (next.done === true) return;
+      yield next.value;
+    }
+  } finally {
+    if (!isWaiting) await iterator.return?.();
+  }
+}

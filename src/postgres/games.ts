@@ -151,7 +151,7 @@ export async function setGameStatus(
   });
 }
 
-/** Asks for blocks of a slot game to be made beyond what demand calls for; false where there is no such game. */
+/** Asks for blocks of a game with an endless supply to be made beyond what demand calls for; false where there is no such game. */
 export async function requestBlocks(
   sql: Sql,
   actor: string,
@@ -160,7 +160,7 @@ export async function requestBlocks(
 ): Promise<boolean> {
   return withChange(sql, async (tx, changed) => {
     const [before] = await tx<{ blocks_requested: number }[]>`
-      SELECT blocks_requested FROM games WHERE game_id = ${gameId} AND game_type = 'slot' FOR UPDATE`;
+      SELECT blocks_requested FROM games WHERE game_id = ${gameId} AND game_type <> 'raffle' FOR UPDATE`;
     if (before === undefined) return false;
     const blocksRequested = Math.min(before.blocks_requested + count, BLOCKS_REQUESTED_MAX);
     await tx`

@@ -13,6 +13,7 @@ import { nextChange } from './changes.js';
 import { arrayOf, raw, type Sql, safe, type Transaction } from './client.js';
 import { recordEvents } from './events.js';
 import { closeRaffles, noteTickets, type Ticket } from './raffles.js';
+import { bookRounds, type RoundEntry } from './rounds.js';
 
 const COPY = `
   COPY ledger (entry_id, previous_id, wager_micros, credit_micros, balance_micros, outcome_index, partner_id, game_id,
@@ -50,16 +51,22 @@ export interface FlushTotals {
   adjustments: { partnerId: number; day: string; adjustments: number; amountMicros: bigint }[];
   /** Per game: the first index of this flush, and the one after its last. */
   progress: { gameId: number; fromIndex: number; toIndex: number }[];
+  /** Entries of rounds, in their order. */
+  rounds: readonly RoundEntry[];
 }
 
-/** The ledger and the counter of a game disagree: an outcome was dealt twice, or one was skipped. Nothing was written. */
+/**
+ * The ledger and the counter of a game or the record of a round disagree: an outcome was dealt twice or skipped, or a step was.
+ * Nothing was written.
+ */
 export class ProgressError extends Error {}
 
 /**
  * Books entries, totals, cursor and the events of the entries in one transaction.
  * @param ticketsOf the tickets among the entries, of these raffles
  * @param adjustments the adjustments among the entries
- * @returns how many deliveries of events were recorded, and whether tickets of raffles were booked.
+ * @returns how many deliveries of events were recorded, and whether tickets of raffles or steps of rounds were booked: somebody
+ *   waits for these.
  * @throws FencedError where the cell has another owner; ProgressError; a unique violation where an entry is there
  *   already. Nothing is written then.
  */
@@ -82,8 +89,13 @@ export async function bookEntries(
     const raffles = await addTotals(tx, totals);
     if (raffles.size > 0) await noteTickets(tx, ticketsOf(raffles));
     if (adjustments.length > 0) await noteAdjustments(tx, adjustments);
+    const { rounds } = totals;
+    if (rounds.length > 0) {
+      const faults = await bookRounds(tx, rounds);
+      if (faults.length > 0) throw new ProgressError(faults.join('; '));
+    }
     onFailpoint('flush.totals-added');
-    return { deliveries: await recordEvents(tx, events), hasTickets: raffles.size > 0 };
+    return { deliveries: await recordEvents(tx, events), hasTickets: raffles.size > 0 || rounds.length > 0 };
   });
 }
 

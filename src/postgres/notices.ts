@@ -96,7 +96,7 @@ export async function reserveIsBack(sql: Sql, lease: CellLease, gameId: number):
     await assertOwner(tx, lease);
     await tx`
       INSERT INTO block_reserves AS r (game_id, is_low) SELECT game_id, false FROM games
-      WHERE game_id = ${gameId} AND game_type = 'slot'
+      WHERE game_id = ${gameId} AND game_type <> 'raffle'
       ON CONFLICT (game_id) DO UPDATE SET is_low = false, since = now() WHERE r.is_low`;
   });
 }

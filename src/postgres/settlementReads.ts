@@ -1,7 +1,8 @@
 /** What `spindle settlement verify` reads, all of it from one snapshot; nothing is written or locked. */
 import { entryOfCode } from '../domain/ledgerEntry.js';
-import type { ReportStatus } from '../domain/settlement.js';
+import type { OpenRounds, ReportStatus } from '../domain/settlement.js';
 import { raw, type Sql, type Transaction } from './client.js';
+import { openRoundsAt } from './rounds.js';
 import { FIRST_DAY } from './settlements.js';
 
 /** A report's place in the chain. */
@@ -47,6 +48,8 @@ export interface SettlementSnapshot {
   texts(date: string): Promise<ReportText[]>;
   /** By partner: its ledger rows with ids from the first (with) to the second (without). */
   sums(ids: { from: bigint; to: bigint }, partnerId?: number): Promise<Map<number, LedgerSums>>;
+  /** Rounds of a partner that were open before an id. */
+  openRounds(partnerId: number, before: bigint): Promise<OpenRounds>;
 }
 
 /** @param partnerId absent: every partner */
@@ -100,6 +103,7 @@ export async function withSettlementSnapshot<T>(
           WHERE report_date = ${date}::date AND ${only} ORDER BY report_id`;
         return rows.map((row) => ({ partnerId: row.partner_id, revision: row.revision, text: row.text }));
       },
+      openRounds: (of, before) => openRoundsAt(tx, of, before),
       sums: (ids, of) => ledgerSums(tx, ids, of ?? partnerId),
     });
   }, 'ISOLATION LEVEL REPEATABLE READ, READ ONLY');
@@ -131,9 +135,14 @@ async function ledgerSums(
     const before = sums.get(row.partner_id);
     const games = new Map(before?.games);
     let adjustmentsMicros = before?.adjustmentsMicros ?? 0n;
-    const { counterpart } = entryOfCode(row.kind);
+    const { counterpart, spins } = entryOfCode(row.kind);
     if (counterpart === 'game') {
-      games.set(row.game_id, { spins: row.entries, wageredMicros: row.wagered, paidMicros: row.credited });
+      const game = games.get(row.game_id) ?? { spins: 0n, wageredMicros: 0n, paidMicros: 0n };
+      games.set(row.game_id, {
+        spins: game.spins + BigInt(spins) * row.entries,
+        wageredMicros: game.wageredMicros + row.wagered,
+        paidMicros: game.paidMicros + row.credited,
+      });
     } else if (counterpart === 'adjustment') adjustmentsMicros += row.credited;
     sums.set(row.partner_id, { games, adjustmentsMicros, rows: (before?.rows ?? 0) + Number(row.entries) });
   }

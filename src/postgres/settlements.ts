@@ -20,6 +20,7 @@ import {
 import { audit } from './changes.js';
 import { raw, type Sql, safe, type Transaction } from './client.js';
 import { recordEvents } from './events.js';
+import { openRoundsAt } from './rounds.js';
 
 const PARTNER_LOCK = 7_310_005;
 
@@ -203,16 +204,18 @@ export async function makeReport(
     const figures = await figuresOf(tx, wanted);
     const isComplete = wanted.isComplete || figures.cursor >= ids.to;
     const booked = figures.cursor < ids.from ? ids.from : figures.cursor + 1n;
+    const end = isComplete ? ids.to : booked;
+    const open = await openRoundsAt(tx, partnerId, end);
     const report = composeReport(
       {
         reportDate: date,
         revision: (newest?.report.revision ?? 0) + 1,
         ledgerFrom: String(ids.from),
-        ledgerTo: String(isComplete ? ids.to : booked),
+        ledgerTo: String(end),
         previousHash: await previousHash(tx, partnerId, date),
         generatedAt: wanted.now.toISOString(),
       },
-      figures,
+      { ...figures, open },
     );
     const { text, integrityHash } = seal(report);
     const [row] = await tx<Row[]>`

@@ -2,8 +2,9 @@
 import { recordAdjustment, withdrawAdjustment } from './adjustments.js';
 import { issueKey, listKeys, revokeKey } from './apiKeys.js';
 import { announceEnd, listVersionEnds, listVersionUses, noteKeyUses } from './apiVersions.js';
+import { createTable, shoeSeeds } from './blackjackTables.js';
 import { cellCursors, haltedCells } from './cells.js';
-import { auditPage } from './changes.js';
+import { auditPage, auditRound } from './changes.js';
 import type { Sql } from './client.js';
 import { resendDelivery, resendFailed, resendOfWebhook } from './deliveries.js';
 import { eventFeed, recordTestEvent } from './events.js';
@@ -16,6 +17,7 @@ import { entriesDown } from './playerHistory.js';
 import { recordPlayerStatus } from './playerStatuses.js';
 import { closedPool, createRaffle } from './raffles.js';
 import { openRecoveries } from './recoveries.js';
+import { findRound, roundPage } from './rounds.js';
 import {
   findReport,
   firstSettlementDay,
@@ -39,10 +41,12 @@ import {
 const FUNCTIONS = {
   announceEnd,
   auditPage,
+  auditRound,
   cellCursors,
   closedPool,
   createPartner,
   createRaffle,
+  createTable,
   createWebhook,
   deleteWebhook,
   deliveryPage,
@@ -54,6 +58,7 @@ const FUNCTIONS = {
   findParSheet,
   findPartner,
   findReport,
+  findRound,
   findTicket,
   firstSettlementDay,
   gameTotals,
@@ -82,11 +87,13 @@ const FUNCTIONS = {
   resendOfWebhook,
   revokeKey,
   rotateSecret,
+  roundPage,
   setGameStatus,
   setParSheetStatus,
   playerSpinsByTime,
   settlementPartner,
   spinsByTime,
+  shoeSeeds,
   storeParSheet,
   unsettledDays,
   updatePartner,

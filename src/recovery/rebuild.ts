@@ -25,6 +25,7 @@ import {
   resumptionsOf,
   uncheckedFrom,
 } from '../postgres/recoveries.js';
+import { openRounds } from '../postgres/rounds.js';
 import { CellFiller } from '../redis/cellFiller.js';
 import type { CellOwner, CellStore } from '../redis/cellStore.js';
 import { playerField } from '../redis/keys.js';
@@ -86,6 +87,7 @@ export async function rebuild(
   }
   await record('games');
   await fillGames(parts, owner);
+  await fillRounds(parts, owner);
   onFailpoint('recovery.games');
 
   const { cursorId } = begun.lease;
@@ -107,13 +109,25 @@ async function fillPartners({ sql, store }: Parts, owner: CellOwner): Promise<vo
 }
 
 /**
- * A slot game goes on after all that was ever leased, a raffle at the ticket after the last one that is booked; with an empty
- * queue: the block keeper fills it.
+ * A slot game goes on after all that was ever leased, a raffle or a blackjack table after the last outcome that is booked; with an
+ * empty queue: the block keeper fills it.
  */
 async function fillGames({ sql, store }: Parts, owner: CellOwner): Promise<void> {
   const filler = new CellFiller(store, owner);
   for (const { gameId, nextIndex, queueEnd } of await resumptionsOf(sql, store.cell)) {
     filler.game(gameId, nextIndex, queueEnd);
+  }
+  await filler.finish();
+}
+
+/** The rounds that are open go on where their booked steps end. */
+async function fillRounds({ sql, store }: Parts, owner: CellOwner): Promise<void> {
+  const filler = new CellFiller(store, owner);
+  for (const { gameId, partnerId, playerId, shoeIndex, entryIds } of await openRounds(sql, store.cell)) {
+    filler.round(gameId, partnerId, playerId, {
+      ...{ shoeIndex, dealId: entryIds[0]!, steps: entryIds.length - 1 },
+    });
+    if (filler.isBusy) await filler.pause();
   }
   await filler.finish();
 }

@@ -11,6 +11,7 @@ import {
   outboxKey,
   playersKey,
   readBlockKey,
+  roundsKey,
 } from './keys.js';
 import type { RedisNodes } from './nodes.js';
 import {
@@ -73,6 +74,8 @@ export interface RedisAuditReads {
   /** Of a player by its field; a player that is not known is active. */
   playerStatus(cell: number, field: string): Promise<PlayerStatus>;
   bound(cell: number, period: number): AsyncIterable<readonly Field[]>;
+  /** The open rounds. */
+  rounds(cell: number): AsyncIterable<readonly Field[]>;
   loadedBlocks(): AsyncIterable<readonly LoadedBlock[]>;
   /** Null where there is none. */
   block(cell: number, gameId: number, fromIndex: number): Promise<Buffer | null>;
@@ -138,6 +141,7 @@ export function openRedisAuditReads(nodes: RedisNodes): RedisAuditReads {
     counts: (cell, period) => countsOf(at(cell), cell, period),
     players: (cell) => fields(at(cell), playersKey(cell)),
     playerStatus: (cell, field) => playerStatusOf(at(cell), cell, field),
+    rounds: (cell) => fields(at(cell), roundsKey(cell)),
     bound: (cell, period) => fields(at(cell), idempotencyKey(cell, period)),
     async *loadedBlocks() {
       for (const node of nodes.all) yield* loadedBlocksOf(node[CLIENT]);

@@ -1,7 +1,15 @@
 /** Fills a cell that its owner has claimed and cleared with what a rebuild reads of the ledger; many fields a call. */
 import type { CellOwner, CellStore } from './cellStore.js';
-import { gamesKey, idempotencyKey, partnersKey, playerField, playersKey } from './keys.js';
-import { writeGame, writePartner, writePlayer } from './records.js';
+import {
+  gamesKey,
+  idempotencyKey,
+  partnersKey,
+  playerField,
+  playersKey,
+  roundField,
+  roundsKey,
+} from './keys.js';
+import { type OpenRound, writeGame, writePartner, writePlayer, writeRound } from './records.js';
 
 const FIELDS_A_CALL = 500;
 const CALLS_MAX = 16;
@@ -32,6 +40,11 @@ export class CellFiller {
   player(player: Parameters<typeof writePlayer>[0] & { partnerId: number; playerId: string }): void {
     const field = playerField(player.partnerId, player.playerId);
     this.#set(playersKey(this.#store.cell), field, writePlayer(player));
+  }
+
+  /** An open round. */
+  round(gameId: number, partnerId: number, playerId: string, round: OpenRound): void {
+    this.#set(roundsKey(this.#store.cell), roundField(gameId, partnerId, playerId), writeRound(round));
   }
 
   /** A requestId that is bound. @param key its hash @param bound as `writeBound` makes it */

@@ -14,6 +14,8 @@ export const partnersKey = (cell: number): string => `{c${cell}}:partners`;
 export const playersKey = (cell: number): string => `{c${cell}}:players`;
 /** hash: game id → counter and queue. Written by deal.lua and loadBlock.lua. */
 export const gamesKey = (cell: number): string => `{c${cell}}:games`;
+/** hash: `<game id>:<partner id>:<playerId>` → the open round of a player at a table. Written by roundDeal.lua and roundAct.lua. */
+export const roundsKey = (cell: number): string => `{c${cell}}:rounds`;
 /** stream: ledger entries that are not in Postgres yet. Written by deal.lua and adjust.lua, trimmed by the flusher. */
 export const outboxKey = (cell: number): string => `{c${cell}}:outbox`;
 /** string: packed outcomes of a block. Written by loadBlock.lua, deleted by the block keeper once all are booked. */
@@ -50,6 +52,9 @@ export const authFailuresKey = (address: string): string => `{auth}:${address}`;
 
 /** What the field of a player begins with; its playerId follows. */
 export const playerPrefix = (partnerId: number): string => `${partnerId}:`;
+/** The field of an open round in {@link roundsKey}. */
+export const roundField = (gameId: number, partnerId: number, playerId: string): string =>
+  `${gameId}:${playerPrefix(partnerId)}${playerId}`;
 /** The field of a player in {@link playersKey}, and how the outbox names a player. */
 export const playerField = (partnerId: number, playerId: string): string =>
   playerPrefix(partnerId) + playerId;

@@ -24,6 +24,10 @@ export const SPIN_STATUS = {
   raffleClosed: 12,
   playerBlocked: 13,
   playerUnknown: 14,
+  /** A round of the player is open at the table. */
+  roundOpen: 20,
+  /** The round has had other steps than the caller believed. */
+  roundMoved: 21,
 } as const;
 
 export const CORE_BYTES = 18;
@@ -278,6 +282,33 @@ export const adjustmentKey = (partnerId: number, requestId: string): Buffer =>
 /** What a requestId of an adjustment is bound to, beside its entry: 10 bytes of a SHA-256. */
 export const adjustmentFingerprint = (playerId: string, amountMicros: number): Buffer =>
   digest(`${amountMicros}:${playerId}`, 10);
+
+// Rounds ------------------------------------------------------------------------------------------------------------
+
+/** ROUND (lua/include/roundRecords.lua): an open round. */
+export interface OpenRound {
+  readonly shoeIndex: number;
+  /** Of the deal's entry. */
+  readonly dealId: bigint;
+  /** Steps after the deal. */
+  readonly steps: number;
+}
+
+const ROUND_BYTES = 16;
+
+/** Undefined where the record has another length than it can have. */
+export function readRound(record: Buffer): OpenRound | undefined {
+  if (record.length !== ROUND_BYTES) return undefined;
+  return { shoeIndex: record.readUIntLE(0, 6), dealId: readId(record, 6), steps: record.readUInt16LE(14) };
+}
+
+export function writeRound({ shoeIndex, dealId, steps }: OpenRound): Buffer {
+  const buffer = Buffer.alloc(ROUND_BYTES);
+  buffer.writeUIntLE(shoeIndex, 0, 6);
+  buffer.writeBigUInt64LE(dealId, 6);
+  buffer.writeUInt16LE(steps, 14);
+  return buffer;
+}
 
 // Writers, for a rebuild ---------------------------------------------------------------------------------------------
 

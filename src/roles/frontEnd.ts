@@ -24,6 +24,7 @@ import { judgeRegistration } from '../webhooks/destination.js';
 import { openDealing } from './dealing.js';
 import { gameRules } from './gameRules.js';
 import type { RoleParts } from './parts.js';
+import { playedRounds } from './rounds.js';
 
 /** The version of the partner API, which learns of its end while it is served. */
 async function serveVersion({ world, catalog, events, services, store }: RoleParts): Promise<ServedVersion> {
@@ -70,7 +71,7 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
     noticeDays: config.API_NOTICE_DAYS,
     now: parts.world.now,
     eventsRecorded: (deliveries) => events.emit('EventsRecorded', { deliveries }),
-    submit,
+    ...{ ...playedRounds(parts, cells), submit },
     adjust: (actor, wanted, partner) => adjuster.adjust(actor, wanted, partner),
     changePlayerStatus: (actor, wanted) => playerStatuses.change(actor, wanted),
     cameTo: (cell, entryId, timeoutMs) => confirmations.cameTo(cell, entryId, timeoutMs),

@@ -10,6 +10,7 @@ import { Flusher } from '../ledger/flusher.js';
 import { UnservedCells } from '../ledger/unservedCells.js';
 import { registerWorkerMetrics } from '../metrics/workerMetrics.js';
 import { bookedTotals } from '../postgres/bookedTotals.js';
+import { findDeal } from '../postgres/rounds.js';
 import { openStore } from '../postgres/store.js';
 import { Checkpoints } from '../recovery/checkpoints.js';
 import { openOwnership } from '../recovery/ownership.js';
@@ -25,6 +26,7 @@ import { Sender } from '../webhooks/sender.js';
 import { openNotices } from './notices.js';
 import type { RoleParts } from './parts.js';
 import { subscribeWorker } from './reactions.js';
+import { openRoundTimeouts } from './rounds.js';
 
 const ATTEMPT_TIME_LIMIT_MS = 15_000;
 /** What a rebuild reads of the ledger for the players is not much older than this. */
@@ -73,7 +75,8 @@ export async function startWorker(parts: RoleParts): Promise<void> {
     // With ACK=ledger somebody waits for each commit: the next one begins as soon as there is something to write.
     intervalMs: config.ACK === 'ledger' ? 0 : config.FLUSH_INTERVAL_MS,
     largeWinThreshold: (partnerId) => catalog.largeWinThreshold(partnerId),
-    eventsOf: (wins) => largeWinEvents(spinIds, catalog, wins),
+    eventsOf: (wins) =>
+      largeWinEvents(spinIds, catalog, wins, (gameId, shoeIndex) => findDeal(sql, gameId, shoeIndex)),
     events,
     onFailpoint,
   });
@@ -81,6 +84,7 @@ export async function startWorker(parts: RoleParts): Promise<void> {
     gamesOfCell: (cell) => catalog.gamesOfCell(cell),
     minReadyBlocks: (partnerId) => catalog.minReadyBlocks(partnerId),
     sealer: join(config.workersDir, 'sealRaffle.js'),
+    shoemaker: join(config.workersDir, 'makeShoes.js'),
     events,
     onFailpoint,
   });
@@ -97,13 +101,14 @@ export async function startWorker(parts: RoleParts): Promise<void> {
   const unservedCells = new UnservedCells(events);
   subscribeWorker(events, { nodes, ownership, flusher, keeper, cleanup, totals, deliverer, mailer });
   registerWorkerMetrics({
-    ...{ config, metrics, sql, nodes, catalog },
+    ...{ config, metrics, events, sql, nodes, catalog },
     ...{ ownership, keeper, totals, unservedCells, threads, settlement, deliverer },
   });
 
   // The blocks end first, then the ledger takes what is dealt, then the cells go to other workers.
   const writers = new ServiceGroup('cell writers', log, [ownership, flusher, keeper]);
-  const jobs = [cleanup, checkpoints, settlement, deliverer, retention, mailer, ...notices];
+  const timeouts = openRoundTimeouts(parts, () => ownership.cells);
+  const jobs = [timeouts, cleanup, checkpoints, settlement, deliverer, retention, mailer, ...notices];
   const background = new ServiceGroup('background jobs', log, jobs, 'together');
   await services.add(new ServiceGroup('worker', log, [writers, background], 'together'));
 }

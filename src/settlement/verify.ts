@@ -11,6 +11,7 @@ import {
   DAY_MS,
   dayOf,
   type GameFigures,
+  type OpenRounds,
   type Report,
   seal,
   startOf,
@@ -97,7 +98,8 @@ export async function verifySettlements(
         const covered = link.isComplete
           ? sums
           : await snapshot.sums({ from: ids.from, to: idOf(report.ledgerTo, ids.from) }, link.partnerId);
-        compareWithLedger(report, covered.get(link.partnerId) ?? NO_SUMS, differ);
+        const open = await snapshot.openRounds(link.partnerId, idOf(report.ledgerTo, ids.to));
+        compareWithLedger(report, covered.get(link.partnerId) ?? NO_SUMS, open, differ);
       }
     }
     return {
@@ -231,7 +233,7 @@ const plain = (value: JsonNumber | null): string | number | null =>
   value instanceof ExactNumber ? value.text : value;
 
 /** Makes the report anew of the ledger's rows and compares every figure. */
-function compareWithLedger(report: Report, sums: LedgerSums, differ: Differ): void {
+function compareWithLedger(report: Report, sums: LedgerSums, open: OpenRounds, differ: Differ): void {
   const listed = new Map(report.gameBreakdown.map((row) => [row.gameConfigId, row]));
   const names = [...new Set([...listed.keys(), ...sums.games.keys()])].sort((a, b) => a - b);
   const games = names.map((gameConfigId): GameFigures => {
@@ -244,7 +246,7 @@ function compareWithLedger(report: Report, sums: LedgerSums, differ: Differ): vo
     const booked = sums.games.get(gameConfigId) ?? NOTHING_BOOKED;
     return { gameConfigId, configName, displayName, gameType, certifiedRtp, ...booked };
   });
-  const expected = composeReport(report, { games, adjustmentsMicros: sums.adjustmentsMicros });
+  const expected = composeReport(report, { games, adjustmentsMicros: sums.adjustmentsMicros, open });
   for (const name of [
     'totalSpins',
     'totalWageredUsd',
@@ -253,9 +255,10 @@ function compareWithLedger(report: Report, sums: LedgerSums, differ: Differ): vo
     'ggrUsd',
     'communityBonusUsd',
     'adjustmentsUsd',
+    ...(report.openRounds === undefined ? [] : (['openRounds', 'openWageredUsd'] as const)),
   ] as const) {
     if (String(report[name]) !== String(expected[name]))
-      differ(`${name} is not that of the ledger`, plain(expected[name]), plain(report[name]));
+      differ(`${name} is not that of the ledger`, plain(expected[name]!), plain(report[name]!));
   }
   for (const row of expected.gameBreakdown) {
     const found = listed.get(row.gameConfigId);

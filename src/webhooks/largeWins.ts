@@ -13,37 +13,50 @@ export interface LargeWinCatalog {
   refresh(): Promise<void>;
 }
 
+/** The entry of the deal of a round that is booked already. */
+export type FindDeal = (gameId: number, shoeIndex: number) => Promise<bigint | undefined>;
+
 /** Tells the large wins from what may be some. @throws where the catalog can't be read, or lacks what was spun. */
 export async function largeWinEvents(
   spinIds: SpinIds,
   catalog: LargeWinCatalog,
   wins: readonly LargeWin[],
+  findDeal: FindDeal,
 ): Promise<NewEvent[]> {
   const isKnown = ({ partnerId, gameId }: LargeWin): boolean =>
     catalog.largeWinThreshold(partnerId) !== undefined && catalog.game(gameId) !== undefined;
   if (!wins.every(isKnown)) await catalog.refresh();
   const events: NewEvent[] = [];
-  for (const { entryId, partnerId, gameId, playerId, requestId, outcomeCode, payoutMicros, timeMs } of wins) {
+  for (const win of wins) {
+    const { entryId, partnerId, gameId, playerId, requestId, payoutMicros, timeMs } = win;
     const threshold = catalog.largeWinThreshold(partnerId);
-    const fragment = catalog.game(gameId)?.fragments[outcomeCode];
-    if (threshold === undefined || fragment === undefined) {
-      throw new Error(`The outcome ${outcomeCode} of game ${gameId} of partner ${partnerId} is not known`);
-    }
+    const game = catalog.game(gameId);
+    if (threshold === undefined || game === undefined)
+      throw new Error(`Game ${gameId} of partner ${partnerId} is not known`);
     if (payoutMicros <= threshold) continue;
-    const { outcome } = JSON.parse(`{${fragment.toString()}}`) as { outcome: { prizeTier: number } };
+    const dealId = win.round && (win.round.dealId ?? (await findDeal(gameId, win.outcomeIndex)));
+    const spinId = spinIds.encodeOne(dealId ?? entryId, partnerId);
     events.push({
       event: 'spin.large_win',
       partnerId,
       createdAt: new Date(timeMs),
       data: {
-        spinId: spinIds.encodeOne(entryId, partnerId),
+        spinId,
+        ...(win.round === undefined ? {} : { roundId: spinId }),
         gameId,
         playerId,
         payoutUsd: Number(microsToUsdText(payoutMicros)),
-        prizeTier: outcome.prizeTier,
+        prizeTier: win.round === undefined ? prizeTierOf(game, win) : 0,
         ...(requestId === null ? {} : { requestId }),
       },
     });
   }
   return events;
+}
+
+function prizeTierOf({ gameId, fragments }: Game, { outcomeCode }: LargeWin): number {
+  const fragment = fragments[outcomeCode];
+  if (fragment === undefined) throw new Error(`The outcome ${outcomeCode} of game ${gameId} is not known`);
+  const { outcome } = JSON.parse(`{${fragment.toString()}}`) as { outcome: { prizeTier: number } };
+  return outcome.prizeTier;
 }

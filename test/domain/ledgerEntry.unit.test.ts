@@ -67,11 +67,11 @@ describe('the kinds of ledger entries', () => {
 
   test("have the counterparts that the database's view of postings gives them", () => {
     const migration = readFileSync(
-      join(import.meta.dirname, '../../src/postgres/migrations/0004_adjustments.sql'),
+      join(import.meta.dirname, '../../src/postgres/migrations/0017_blackjack.sql'),
       'utf8',
     );
-    const [, accounts] = /CASE kind (WHEN 1 THEN 'game:.*) END,/.exec(migration)!;
-    const [rules, otherwise] = accounts!.split(' ELSE ');
+    const [, accounts] = /CASE kind (WHEN 1 THEN 'game:[^)]*?) END,/.exec(migration)!;
+    const [rules, otherwise] = accounts!.split(/\s+ELSE /);
     const written = new Map(
       [...rules!.matchAll(/WHEN (\d+) THEN '(\w+):/g)].map(([, code, name]) => [code, name]),
     );
@@ -83,6 +83,6 @@ describe('the kinds of ledger entries', () => {
 
   test('are listed for SQL by what holds of them', () => {
     expect(entryCodesSql(({ takesEntryNumber }) => takesEntryNumber)).toBe('(1, 2)');
-    expect(entryCodesSql(({ movesPartnerNet }) => movesPartnerNet)).toBe('(1)');
+    expect(entryCodesSql(({ movesPartnerNet }) => movesPartnerNet)).toBe('(1, 6, 7, 8)');
   });
 });

@@ -91,7 +91,7 @@ test('a report is sealed by the SHA-256 of its canonical form, whatever its name
           previousHash: null,
           generatedAt: '2026-01-02T02:00:00.000Z',
         },
-        { games: [game], adjustmentsMicros: -paidMicros },
+        { games: [game], adjustmentsMicros: -paidMicros, open: { rounds: 1n, wageredMicros } },
       );
       const { text, integrityHash } = seal(report);
       expect(JSON.parse(text)).toEqual(report);

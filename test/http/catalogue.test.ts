@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { Ajv2020, type AnySchema } from 'ajv/dist/2020.js';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ERRORS, type ErrorEntry } from '../../src/domain/errors.js';
+import { BASES } from '../../src/http/route.js';
 import { freshStores } from '../setup/freshStores.js';
 import { type Answer, type Client, OPERATOR_KEY, type TestPartner } from '../support/client.js';
 import { ROOT } from '../support/root.js';
@@ -47,8 +48,8 @@ interface Document {
     securitySchemes: Record<string, unknown>;
   };
 }
-const SCOPES = ['partner', 'operator'] as const;
-type Scope = (typeof SCOPES)[number];
+type Scope = keyof typeof BASES;
+const SCOPES = Object.keys(BASES) as Scope[];
 
 const entries = Object.entries(ERRORS) as [keyof typeof ERRORS, ErrorEntry][];
 const byCode = new Map(entries.map(([, entry]) => [entry.code, entry]));
@@ -65,7 +66,7 @@ beforeAll(async () => {
   client = await startService(stores, { AUTH_FAILURE_LIMIT: '1000000' });
   partner = await client.newPartner();
   for (const scope of SCOPES) {
-    const answer = await client.request<Document>('GET', `/api/${scope}/v1/openapi.json`);
+    const answer = await client.request<Document>('GET', `${BASES[scope]}/openapi.json`);
     expect(answer.status).toBe(200);
     documents[scope] = answer.body;
     ajv.addSchema(answer.body as unknown as AnySchema, scope);
@@ -226,7 +227,7 @@ describe('docs/errors.md', () => {
       const documented = new Set<string>();
       for (const part of cell!.split(';')) {
         const named = [...part.matchAll(/`(\w+)`/g)].map(([, id]) => id!);
-        const scope = /all (partner|operator)/.exec(part)?.[1] as Scope | undefined;
+        const scope = /all (partner|operator|play)/.exec(part)?.[1] as Scope | undefined;
         const ids = scope === undefined ? named : idsOf(scope).filter((id) => !named.includes(id));
         for (const id of ids) documented.add(id);
       }
@@ -250,7 +251,7 @@ describe.each(SCOPES)('the OpenAPI document of the %s API', (scope) => {
     const document = documents[scope];
     expect(document.openapi).toMatch(/^3\.1\.\d+$/);
     expect(document.info).toMatchObject({ title: expect.any(String), version: '1.0.0' });
-    expect(document.servers).toEqual([{ url: `/api/${scope}/v1` }]);
+    expect(document.servers).toEqual([{ url: BASES[scope] }]);
     for (const [, pointer] of JSON.stringify(document).matchAll(/"\$ref":"#([^"]*)"/g)) {
       expect(at(document, pointer!), pointer).toBeDefined();
     }
@@ -300,11 +301,10 @@ describe.each(SCOPES)('the OpenAPI document of the %s API', (scope) => {
 test('real answers of every operation, right and wrong, are as documented', async () => {
   const { key, partnerId } = partner;
   const ask = async (scope: Scope, method: string, template: string, path: string, body?: unknown) => {
-    const answer = await client.request<Record<string, never>>(
-      method.toUpperCase(),
-      `/api/${scope}/v1${path}`,
-      { key: scope === 'partner' ? key : OPERATOR_KEY, body },
-    );
+    const answer = await client.request<Record<string, never>>(method.toUpperCase(), BASES[scope] + path, {
+      key: scope === 'operator' ? OPERATOR_KEY : key,
+      body,
+    });
     expectDocumented(scope, method, template, answer as Answer);
     return answer.body;
   };
@@ -441,8 +441,8 @@ test('real answers of every operation, right and wrong, are as documented', asyn
   await ask('operator', 'get', '/audit-log', '/audit-log');
   await ask('operator', 'get', '/audit-log', '/audit-log?limit=0');
   for (const scope of SCOPES) {
-    const path = scope === 'partner' ? '/version' : '/partners';
-    const refused = await client.request('GET', `/api/${scope}/v1${path}`, { key: 'ks_wrong' });
+    const path = { partner: '/version', operator: '/partners', play: '/rounds' }[scope];
+    const refused = await client.request('GET', BASES[scope] + path, { key: 'ks_wrong' });
     expectDocumented(scope, 'get', path, refused);
   }
 });

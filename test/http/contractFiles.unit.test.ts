@@ -11,8 +11,10 @@ test('the OpenAPI files and the types of the client are what the schemas give: r
   expect([...files.keys()].sort()).toEqual([
     'clients/typescript/src/errorCatalog.ts',
     'clients/typescript/src/partner.v1.ts',
+    'clients/typescript/src/play.v1.ts',
     'openapi/operator.v1.json',
     'openapi/partner.v1.json',
+    'openapi/play.v1.json',
     'src/client/operator.v1.d.ts',
   ]);
   for (const [path, text] of files) expect(readFileSync(join(ROOT, path), 'utf8'), path).toBe(text);

@@ -10,5 +10,7 @@ export {
   SpindleError,
   UnknownSpinError,
 } from './errors.js';
+/** The types of the round endpoints, for a fetch of your own. */
+export type { paths as PlayPaths } from './play.v1.js';
 export type { NewSpin, Spin, SpinAttempt, SpinOptions } from './spins.js';
 export { type SpindleEvent, verifyWebhook, WebhookVerificationError } from './webhooks.js';

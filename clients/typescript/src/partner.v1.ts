@@ -637,6 +637,10 @@ export interface components {
             /** @description JSON Pointer (RFC 6901) of the faulty member; empty: the whole body */
             path: string;
             message: string;
+            /** @description KS-4222: the round that is open */
+            roundId?: string;
+            /** @description KS-4222: the number of its newest action, 0 before the first */
+            lastActionSeq?: number;
         };
         ErrorResponse: {
             /** @constant */
@@ -663,7 +667,7 @@ export interface components {
             displayName: string;
             /** @description System identifier, unique across the partner's games */
             configName: string;
-            /** @description `slot`; raffles are made by the operator */
+            /** @description `slot`; raffles and blackjack tables are made by the operator */
             gameType?: string;
             /** @description If sent, the denomination of the sheet */
             minWagerUsd?: number;
@@ -890,6 +894,7 @@ export interface components {
             configName: string;
             displayName: string;
             gameType: string;
+            /** @description Spins and blackjack rounds, at their deal; a round that was voided takes itself away again */
             spins: number;
             /** @description Sum of the wagers */
             wageredUsd: number;
@@ -928,6 +933,10 @@ export interface components {
             communityBonusUsd: number;
             /** @description Sum of the adjustments that the operator booked to players; in no other total */
             adjustmentsUsd: number;
+            /** @description Blackjack rounds that were open at ledgerTo; absent in reports of versions up to 1.3.0 */
+            openRounds?: number;
+            /** @description What was staked on them, which is in totalWageredUsd by its time */
+            openWageredUsd?: number;
             /** @description Every game that the partner had on that day, by gameConfigId, played or not; no raffle that was closed before it */
             gameBreakdown: components["schemas"]["SettlementGame"][];
             /** @description First ledger entry id that could be of the day (decimal). An id is milliseconds since the Unix epoch × 2^22, plus cell and sequence */
@@ -998,11 +1007,15 @@ export interface components {
             nextCursor: string | null;
         };
         SpinLargeWinData: {
+            /** @description Of a spin; of a blackjack round, its roundId */
             spinId: string;
+            /** @description Of a blackjack round */
+            roundId?: string;
             gameId: number;
             playerId: string;
             /** @description Above the partner's threshold */
             payoutUsd: number;
+            /** @description 0 of a blackjack round */
             prizeTier: number;
             requestId?: string;
         };
@@ -2286,6 +2299,8 @@ export interface operations {
                      *           "ggrUsd": 0.75,
                      *           "communityBonusUsd": 0,
                      *           "adjustmentsUsd": 0,
+                     *           "openRounds": 0,
+                     *           "openWageredUsd": 0,
                      *           "gameBreakdown": [
                      *             {
                      *               "gameConfigId": 3,
@@ -2390,6 +2405,8 @@ export interface operations {
                      *       "ggrUsd": 0.75,
                      *       "communityBonusUsd": 0,
                      *       "adjustmentsUsd": 0,
+                     *       "openRounds": 0,
+                     *       "openWageredUsd": 0,
                      *       "gameBreakdown": [
                      *         {
                      *           "gameConfigId": 3,
@@ -2499,6 +2516,8 @@ export interface operations {
                      *       "ggrUsd": 0.75,
                      *       "communityBonusUsd": 0,
                      *       "adjustmentsUsd": 0,
+                     *       "openRounds": 0,
+                     *       "openWageredUsd": 0,
                      *       "gameBreakdown": [
                      *         {
                      *           "gameConfigId": 3,
@@ -2636,6 +2655,8 @@ export interface operations {
                      *       "ggrUsd": 0.75,
                      *       "communityBonusUsd": 0,
                      *       "adjustmentsUsd": 0,
+                     *       "openRounds": 0,
+                     *       "openWageredUsd": 0,
                      *       "gameBreakdown": [
                      *         {
                      *           "gameConfigId": 3,
@@ -2774,6 +2795,8 @@ export interface operations {
              *     KS-4103: The wager must equal the game's fixed wager
              *
              *     KS-4202: The game is not active
+             *
+             *     KS-4220: The game is played through the blackjack round endpoints
              *
              *     KS-4225: The balance is too low for this action
              */

@@ -5,7 +5,7 @@ import type { Call, OperatorCommands, Schemas } from './call.js';
 
 /** Adds the commands to the program. */
 export function addApiVersionCommands(commands: OperatorCommands): void {
-  const group = commands.group('api', 'Versions of the partner API');
+  const group = commands.group('api', 'versions of the partner API and their end');
   commands.add('list', 'the versions, and which partners use them', list, group);
   commands
     .add('deprecate <VERSION>', 'announce or delay the end of a version', deprecate, group)

@@ -2,6 +2,7 @@
 import type { Command } from 'commander';
 import { addApiVersionCommands } from './apiVersions.js';
 import { addAuditLogCommand } from './auditLog.js';
+import { addBlackjackCommands } from './blackjack.js';
 import { type OpenClient, OperatorCommands } from './call.js';
 import { addGameCommands } from './games.js';
 import { addKeyCommands } from './keys.js';
@@ -17,6 +18,7 @@ export function addOperatorCommands(program: Command, open: OpenClient): void {
   addPartnerCommands(commands);
   addKeyCommands(commands);
   addRaffleCommands(commands);
+  addBlackjackCommands(commands);
   addGameCommands(commands);
   addWebhookCommands(commands);
   addPlayerCommands(commands);

@@ -80,9 +80,12 @@ export function checkRules(
   return faults.length > 0 ? { faults } : { rules: { ...DEFAULT_RULES, ...given } };
 }
 
-/** SHA-256 of the rules' canonical JSON (RFC 8785). */
+/** The rules as canonical JSON (RFC 8785). */
+export const rulesText = (rules: BlackjackRules): string => canonicalize(rules)!;
+
+/** SHA-256 of {@link rulesText}. */
 export const rulesHash = (rules: BlackjackRules): Buffer =>
-  createHash('sha256').update(canonicalize(rules)!).digest();
+  createHash('sha256').update(rulesText(rules)).digest();
 
 /** Why a stake can't be played under the rules: half of it, and what a natural pays, must be whole micro-USD. */
 export function stakeFault(rules: BlackjackRules, wagerMicros: number): string | undefined {

@@ -2,8 +2,13 @@
 import type { GameType, KindOfGame } from './kindOfGame.js';
 import { RAFFLE } from './raffle.js';
 import { SLOT } from './slot.js';
+import { BLACKJACK } from './table.js';
 
-export const KINDS_OF_GAMES: { readonly [T in GameType]: KindOfGame } = { slot: SLOT, raffle: RAFFLE };
+export const KINDS_OF_GAMES: { readonly [T in GameType]: KindOfGame } = {
+  slot: SLOT,
+  raffle: RAFFLE,
+  blackjack: BLACKJACK,
+};
 
 export const kindOfGame = (gameType: GameType): KindOfGame => KINDS_OF_GAMES[gameType];
 

@@ -1,16 +1,14 @@
 /**
  * What a kind of game is: how its outcomes are supplied, when a spin of it is acknowledged, how a game lives and ends, what a player
- * and an operator see of it, what its return should be. One definition each (slot.ts, raffle.ts); index.ts has the list.
- *
- * A kind whose round has many steps (blackjack) is one more definition: its supply is a third form (shoes), its acknowledgement
- * is `after-ledger-commit`, and `mathematics` gets a form that renders the state of a round in place of an outcome's code.
+ * and an operator see of it, what its return should be. One definition each (slot.ts, raffle.ts, table.ts); index.ts has the list.
  */
 
 import type { ParSheet } from '../par.js';
 import type { OutcomeStatistics, RenderedSheet } from '../presentation.js';
 import type { PrizeTableUsd } from './prizeTable.js';
+import type { BlackjackTable, TableTerms } from './tableTerms.js';
 
-export type GameType = 'slot' | 'raffle';
+export type GameType = 'slot' | 'raffle' | 'blackjack';
 
 /** `SEALING` (its supply is not there yet) and `CLOSED` (all of it is dealt, for ever) are of kinds with a finite supply only. */
 export type GameStatus = 'ACTIVE' | 'SUSPENDED' | 'SEALING' | 'CLOSED';
@@ -34,8 +32,9 @@ export interface Supply {
   /**
    * `blocks`: endless; blocks are made ahead of demand, and a reserve of them is kept ready.
    * `pool`: finite; one block, sealed before the first outcome is dealt, and nothing after its last one.
+   * `shoes`: endless blocks of shoes; each is committed to by itself, and its outcome is what its deal comes to.
    */
-  readonly form: 'blocks' | 'pool';
+  readonly form: 'blocks' | 'pool' | 'shoes';
   /** Why an operator can't ask for blocks to be made, as a fault's message; undefined: it can. */
   readonly refusesBlocks: string | undefined;
   /**
@@ -77,6 +76,7 @@ export interface BindingMoment {
 export interface GameSource {
   readonly parSheetId: number | null;
   readonly prizeTable: PrizeTableUsd | null;
+  readonly table: TableTerms | null;
 }
 
 /** What an outcome pays and shows, and what is expected of many. */
@@ -103,6 +103,8 @@ export interface RenderedOutcomes {
   readonly statistics: OutcomeStatistics | undefined;
   /** Outcomes in all; 0: the supply is endless. */
   readonly poolSize: number;
+  /** Of a game that is played in rounds. */
+  readonly table?: BlackjackTable;
 }
 
 /** What lists of games show of this kind beside what they show of every game. */

@@ -7,6 +7,7 @@ import { DECK_CARDS } from './cards.js';
 
 export const SHOE_SEED_BYTES = 32;
 const COMMITMENT_DOMAIN = 'spindle blackjack shoe v1\n';
+const BLOCK_DOMAIN = 'spindle blackjack shoes v1\n';
 /** Enough for most shuffles of eight decks: 415 words, and the rejected ones. */
 const KEYSTREAM_BYTES = 2560;
 const ZEROS = Buffer.alloc(KEYSTREAM_BYTES);
@@ -70,6 +71,13 @@ export function shoeCommitment({ gameId, index, rulesHash, seed }: SealedShoe): 
     .update(rulesHash)
     .update(seed)
     .digest();
+}
+
+/** A block of shoes is committed to as a whole: SHA-256 over its domain line and the commitment of each shoe, in order. */
+export function shoesCommitment(commitments: readonly Uint8Array[]): Buffer {
+  const digest = createHash('sha256').update(BLOCK_DOMAIN);
+  for (const commitment of commitments) digest.update(commitment);
+  return digest.digest();
 }
 
 function assertSeed(seed: Uint8Array): void {

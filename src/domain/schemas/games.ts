@@ -9,7 +9,9 @@ export const GameBody = Type.Object({
     pattern: CONFIG_NAME_PATTERN,
     description: "System identifier, unique across the partner's games",
   }),
-  gameType: Type.Optional(Type.String({ description: '`slot`; raffles are made by the operator' })),
+  gameType: Type.Optional(
+    Type.String({ description: '`slot`; raffles and blackjack tables are made by the operator' }),
+  ),
   minWagerUsd: Type.Optional(usd('If sent, the denomination of the sheet')),
   maxWagerUsd: Type.Optional(usd('If sent, the denomination of the sheet')),
   wagerIncrementUsd: Type.Optional(usd('If sent, the denomination of the sheet')),

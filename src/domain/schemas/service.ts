@@ -1,5 +1,7 @@
 /** What is not of one resource: the version, errors, the audit log. */
+
 import { Type } from '#typebox';
+import { ERRORS } from '../errors.js';
 import { pageMembers, timestamp } from './common.js';
 
 export const VersionResponse = Type.Object({
@@ -11,6 +13,12 @@ export const VersionResponse = Type.Object({
 export const ErrorDetail = Type.Object({
   path: Type.String({ description: 'JSON Pointer (RFC 6901) of the faulty member; empty: the whole body' }),
   message: Type.String(),
+  roundId: Type.Optional(Type.String({ description: `${ERRORS.roundOpen.code}: the round that is open` })),
+  lastActionSeq: Type.Optional(
+    Type.Integer({
+      description: `${ERRORS.roundOpen.code}: the number of its newest action, 0 before the first`,
+    }),
+  ),
 });
 
 export const ErrorResponse = Type.Object({

@@ -28,7 +28,9 @@ export const SettlementGame = Type.Object({
   configName: Type.String(),
   displayName: Type.String(),
   gameType: Type.String(),
-  spins: Type.Integer({ minimum: 0 }),
+  spins: Type.Integer({
+    description: 'Spins and blackjack rounds, at their deal; a round that was voided takes itself away again',
+  }),
   wageredUsd: usd('Sum of the wagers'),
   paidOutUsd: usd('Sum of the payouts'),
   ggrUsd: usd('Wagered − paid out'),
@@ -58,13 +60,19 @@ export const SettlementReport = Type.Object(
     reportDate: Type.String({ description: 'UTC day, YYYY-MM-DD' }),
     reportStatus: ReportStatus,
     revision: Type.Integer({ minimum: 1, description: 'From 1; what a revision says never changes' }),
-    totalSpins: Type.Integer({ minimum: 0 }),
+    totalSpins: Type.Integer(),
     totalWageredUsd: usd('Sum of the wagers'),
     totalPaidOutUsd: usd('Sum of the payouts'),
     netPositionUsd: usd('Wagered − paid out'),
     ggrUsd: usd('Gross gaming revenue: wagered − paid out'),
     communityBonusUsd: usd('Always 0'),
     adjustmentsUsd: usd('Sum of the adjustments that the operator booked to players; in no other total'),
+    openRounds: Type.Optional(
+      Type.Integer({
+        description: 'Blackjack rounds that were open at ledgerTo; absent in reports of versions up to 1.3.0',
+      }),
+    ),
+    openWageredUsd: Type.Optional(usd('What was staked on them, which is in totalWageredUsd by its time')),
     gameBreakdown: Type.Array(SettlementGame, {
       description:
         'Every game that the partner had on that day, by gameConfigId, played or not; no raffle that was closed before it',

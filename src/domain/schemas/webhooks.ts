@@ -89,11 +89,12 @@ const eventOf = (event: WebhookEventType, data: Type.TProperties) =>
 /** What is sent to webhooks, by event type. */
 export const EVENTS = {
   'spin.large_win': eventOf('spin.large_win', {
-    spinId: Type.String(),
+    spinId: Type.String({ description: 'Of a spin; of a blackjack round, its roundId' }),
+    roundId: Type.Optional(Type.String({ description: 'Of a blackjack round' })),
     gameId: Type.Integer(),
     playerId: Type.String(),
     payoutUsd: usd("Above the partner's threshold"),
-    prizeTier: Type.Integer({ minimum: 1, maximum: 6 }),
+    prizeTier: Type.Integer({ minimum: 0, maximum: 6, description: '0 of a blackjack round' }),
     requestId: Type.Optional(Type.String()),
   }),
   'settlement.report_ready': eventOf('settlement.report_ready', {

@@ -90,11 +90,15 @@ export class SpinEndpoint {
     ifUnknown: ErrorEntry = ERRORS.gameNotRegistered,
   ): void {
     const game = found !== undefined && found.partnerId === partner.partnerId ? found : undefined;
+    const isRounds = game?.table !== undefined;
     // A game that can't be looked up now may be the one that the requestId is bound to.
     const isUnsure = ifUnknown === ERRORS.unavailable;
-    const isWager = game === undefined ? isUnsure : isExactly(game.wagerMicros, body.wagerUsd, text);
+    // A requestId of a round is never that of a spin.
+    const isWager =
+      game === undefined ? isUnsure : !isRounds && isExactly(game.wagerMicros, body.wagerUsd, text);
     let denial: ErrorEntry | undefined;
     if (game === undefined) denial = ifUnknown;
+    else if (isRounds) denial = ERRORS.blackjackOnly;
     else if (game.status === 'CLOSED') denial = ERRORS.raffleClosed;
     else if (game.status === 'SUSPENDED') denial = ERRORS.gameNotActive;
     else if (!isWager) denial = ERRORS.wagerMismatch;
@@ -161,13 +165,14 @@ const faultsOf = (entry: ErrorEntry, game: Game | undefined): readonly Fault[] |
         },
       ];
 
-const REPLAYED = 'Idempotent-Replayed: true';
+/** The header line of an answer that repeats an earlier one. */
+export const REPLAYED = 'Idempotent-Replayed: true';
 
 /**
  * Whether a wager has exactly the decimal value of an amount. A double tells decimals of up to 15 digits apart; only
  * where the body has a longer number is its text looked at.
  */
-function isExactly(micros: number, wagerUsd: number, text: string | undefined): boolean {
+export function isExactly(micros: number, wagerUsd: number, text: string | undefined): boolean {
   // The nearest double of a decimal: what JSON.parse makes of every way to write it.
   if (wagerUsd !== micros / 1_000_000) return false;
   if (text === undefined || !/[\d.]{16}/.test(text)) return true;

@@ -8,6 +8,7 @@ import type { OperationReference, References } from './operationReference.js';
 import { PARTNER_REFERENCES } from './partners.js';
 import { PLAYER_REFERENCES } from './players.js';
 import { RAFFLE_REFERENCES } from './raffles.js';
+import { ROUND_REFERENCES } from './rounds.js';
 import { SERVICE_REFERENCES } from './service.js';
 import { SETTLEMENT_REFERENCES } from './settlements.js';
 import { SPIN_REFERENCES } from './spins.js';
@@ -19,6 +20,7 @@ export const REFERENCES: References = {
   ...SPIN_REFERENCES,
   ...GAME_REFERENCES,
   ...RAFFLE_REFERENCES,
+  ...ROUND_REFERENCES,
   ...PLAYER_REFERENCES,
   ...SETTLEMENT_REFERENCES,
   ...WEBHOOK_REFERENCES,

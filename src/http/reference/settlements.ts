@@ -12,6 +12,8 @@ const REPORT = {
   ggrUsd: 0.75,
   communityBonusUsd: 0,
   adjustmentsUsd: 0,
+  openRounds: 0,
+  openWageredUsd: 0,
   gameBreakdown: [
     {
       gameConfigId: 3,

@@ -1,0 +1,108 @@
+--[[
+Deals a round: takes the next shoe of the game's queue, whose outcome code is what its deal comes to by itself. Atomic; all
+reads and checks come before the first write, and no write after the first can fail.
+
+KEYS[1]  to KEYS[5], ARGV[1] to ARGV[7]: as for every cell command, include/cell.lua. The reply is stored.
+
+ARGV[8]  partner id
+ARGV[9]  game id
+ARGV[10] "<partner id>:<playerId>"
+ARGV[11] 16-byte requestId hash, and
+ARGV[12] 10-byte fingerprint of the request, and
+ARGV[13] requestId; empty: none
+ARGV[14] 1: refuse, unless the requestId is bound
+ARGV[15] wager, micro-USD
+ARGV[16] largest payout of a round, micro-USD
+ARGV[17] i64 per outcome code: what comes back at the deal, micro-USD
+ARGV[18] opening balance of the partner's players, micro-USD
+ARGV[19] funding of the partner, micro-USD; -1: no bound
+ARGV[20] 1: no wager above the balance
+
+computed {cN}:rounds  hash, "<game id>:<partner id>:<playerId>" -> ROUND of the open round (include/roundRecords.lua)
+
+Reply    time ms u48, status u8 (include/statuses.lua), CORE (zeros where nothing is told), index of the shoe u48, steps of the
+         open round u16, id of the player's newest entry as low u32 and high u32 (zeros: the player is not known).
+         ROUND_OPEN: the id in CORE is that of the open round's deal. REPLAY: of CORE's deal only CORE is told.
+Errors   EPOCH, STALE: include/cell.lua
+]]
+local partnerIds, gameIds, playerNames, requestKeys = { ARGV[8] }, { ARGV[9] }, { ARGV[10] }, {}
+if ARGV[13] ~= '' then requestKeys[1] = ARGV[11] end
+local poolSize, wanted, payoutCount = { 0 }, { 1 }, { #ARGV[17] / 8 }
+local fingerprint, requestId = ARGV[12], ARGV[13]
+local stake, payoutMax, funding = tonumber(ARGV[15]), tonumber(ARGV[16]), tonumber(ARGV[19])
+-- include: statuses
+-- include: windows
+-- include: players
+-- include: idempotency
+-- include: gameSupply
+-- include: roundRecords
+local game, player = 1, 1
+local roundsKey, roundField = cellPrefix .. 'rounds', ARGV[9] .. ':' .. ARGV[10]
+local openRound = call('HGET', roundsKey, roundField)
+local status, core, index, steps = nil, NO_CORE, 0, 0
+local before
+-- include: loadPlayer
+-- One pass, left at the first refusal.
+repeat
+  local boundTo = bound[1]
+  if boundTo then
+    if sub(boundTo, CORE_BYTES + 1, BOUND_BYTES) == fingerprint then
+      status, core = REPLAY, sub(boundTo, 1, CORE_BYTES)
+    else
+      status = CONFLICT
+    end
+    break
+  end
+  if ARGV[14] == '1' then status = DENIED break end
+  -- Flags of the player: 1 blocked.
+  if playerTails[player] and byte(playerTails[player]) == 1 then status = BLOCKED break end
+  if openRound then
+    local low, high
+    index, low, high, steps = unpackStruct(ROUND_FORMAT, openRound)
+    status, core = ROUND_OPEN, pack('<I4I4', low, high) .. rep('\0', CORE_BYTES - 8)
+    break
+  end
+  if isOutboxFull then status = OUTBOX_FULL break end
+  local isNew = not before
+  if isNew then before = tonumber(ARGV[18]) end
+  if ARGV[20] == '1' and before < stake then status = INSUFFICIENT break end
+  if funding >= 0 and funding - netPaid[1] < payoutMax then status = FUNDING break end
+  if before > MONEY_MAX - payoutMax or before < stake - MONEY_MAX then status = OVERFLOW break end
+  -- The shoe: `index` and `code`.
+  do
+    local shoe
+    repeat
+      -- include: takeOutcome
+      shoe = { index, code }
+    until true
+    if not shoe then break end
+    index = shoe[1]
+    local code = shoe[2]
+    local payout = unpackStruct('<i8', ARGV[17], code * 8 + 1)
+    if isNew then
+      -- include: openPlayer
+    end
+    local text = pack('<I2I2', #ARGV[10], #requestId) .. ARGV[10] .. requestId
+    core = bookEntry(player, '\6' .. pack('<I4i8', tonumber(ARGV[9]), stake), index, payout, code, before - stake + payout, text)
+    netPaid[1] = netPaid[1] + payout - stake
+    if requestKeys[1] then newlyBound, newlyBoundCount = { requestKeys[1], core .. fingerprint }, 2 end
+    -- Code 0: it is open.
+    if code == 0 then openRound = pack(ROUND_FORMAT, index, previousLow[player], previousHigh[player], 0) end
+  end
+  status = DEALT
+until true
+
+local reply = pack('<I6', nowMs) .. status .. core
+  .. pack('<I6I2I4I4', index, steps, previousLow[player] or 0, previousHigh[player] or 0)
+
+-- Write.
+if status == DEALT then
+  -- include: writeEntries
+  -- include: writeGames
+  call('HSET', KEYS[1], 'last', newLast, operationField, operationId .. reply)
+  if openRound then call('HSET', roundsKey, roundField, openRound) end
+  -- include: writeWindows
+else
+  call('HSET', KEYS[1], operationField, operationId .. reply)
+end
+return reply

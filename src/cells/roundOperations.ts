@@ -1,0 +1,151 @@
+/** The operations of rounds: `roundDeal` takes a shoe (lua/roundDeal.lua), `roundAct` books the next step (lua/roundAct.lua). */
+import { ENTRY_KINDS } from '../domain/ledgerEntry.js';
+import { playerField } from '../redis/keys.js';
+import { CORE_BYTES, readId, readSafeInt64, SPIN_STATUS } from '../redis/records.js';
+import { FINGERPRINT_BYTES, REQUEST_KEY_BYTES, writeFingerprint, writeRequestKey } from './batch.js';
+import type { CellOperation, CellRequest } from './operation.js';
+
+/** Whose round, at which table. */
+interface RoundPlayer extends CellRequest {
+  readonly partnerId: number;
+  readonly playerId: string;
+  readonly gameId: number;
+  /** A stake above the balance is refused. */
+  readonly enforcesBalance: boolean;
+}
+
+export interface RoundDealRequest extends RoundPlayer {
+  readonly requestId: string | undefined;
+  /** Nothing is dealt; only a requestId that is bound answers. */
+  readonly isDenied: boolean;
+  /** The request can equal one that was dealt before. */
+  readonly mayEqual: boolean;
+  readonly wagerMicros: number;
+  readonly maxPayoutMicros: number;
+  /** What comes back at the deal by outcome code, as lua/roundDeal.lua reads it. */
+  readonly payoutTable: Buffer;
+  readonly openingBalanceMicros: number;
+  /** Null: no bound. */
+  readonly fundingMicros: number | null;
+}
+
+export interface RoundDealReply {
+  /** SPIN_STATUS: dealt, replay, conflict, denied, playerBlocked, roundOpen, or why nothing could be dealt. */
+  readonly status: number;
+  /** Of the deal that is told of; 0: none. */
+  readonly dealId: bigint;
+  /** After the deal, micro-USD. */
+  readonly balanceMicros: number;
+  /** Of the shoe that was dealt. */
+  readonly shoeIndex: number;
+  readonly outcomeCode: number;
+}
+
+/** Calls of one cell under way: each is a round trip, and their answers wait for one sync of the store together. */
+const SLOTS = 32;
+const CORE_AT = 7;
+const REST_AT = CORE_AT + CORE_BYTES;
+
+export const ROUND_DEAL: CellOperation<RoundDealRequest, RoundDealReply> = {
+  name: 'roundDeal',
+  batchMax: 1,
+  slots: SLOTS,
+  isStored: true,
+  waitsForStore: false,
+  partnerOf: ({ partnerId }) => partnerId,
+  codec: () => ({
+    encode: ([request]) => {
+      const { partnerId, playerId, gameId, requestId, fundingMicros } = request!;
+      const key = Buffer.alloc(REQUEST_KEY_BYTES);
+      const fingerprint = Buffer.alloc(FINGERPRINT_BYTES, 0xff);
+      if (requestId !== undefined) writeRequestKey(key, 0, partnerId, requestId);
+      if (request!.mayEqual) writeFingerprint(fingerprint, 0, gameId, playerId);
+      return [
+        partnerId,
+        gameId,
+        playerField(partnerId, playerId),
+        key,
+        fingerprint,
+        requestId ?? '',
+        request!.isDenied ? 1 : 0,
+        request!.wagerMicros,
+        request!.maxPayoutMicros,
+        request!.payoutTable,
+        request!.openingBalanceMicros,
+        fundingMicros ?? -1,
+        request!.enforcesBalance ? 1 : 0,
+      ];
+    },
+    decode: (answer) => {
+      const status = answer[CORE_AT - 1]!;
+      const dealId = readId(answer, CORE_AT);
+      const reply = {
+        status,
+        dealId,
+        outcomeCode: answer.readUInt16LE(CORE_AT + 8),
+        balanceMicros: readSafeInt64(answer, CORE_AT + 10),
+        shoeIndex: answer.readUIntLE(REST_AT, 6),
+      };
+      // Of an open round also its newest step must be booked before anybody is told of it.
+      const entryId = status === SPIN_STATUS.roundOpen ? readId(answer, REST_AT + 8) : dealId;
+      return { replies: [reply], entryId: () => entryId };
+    },
+  }),
+};
+
+export interface RoundActRequest extends RoundPlayer {
+  readonly shoeIndex: number;
+  /** Steps that the round has had, as far as the caller knows. */
+  readonly steps: number;
+  readonly kind: 'roundAction' | 'roundVoid';
+  /** Below 0: given back. */
+  readonly stakeMicros: number;
+  readonly payoutMicros: number;
+  /** As domain/games/round.ts codes the step. */
+  readonly code: number;
+  readonly isEnd: boolean;
+}
+
+export interface RoundActReply {
+  /** SPIN_STATUS: dealt (the step is booked), roundMoved, or why it could not be booked. */
+  readonly status: number;
+  /** Of the step; 0 where none was booked. */
+  readonly entryId: bigint;
+  /** After it, micro-USD. */
+  readonly balanceMicros: number;
+}
+
+export const ROUND_ACT: CellOperation<RoundActRequest, RoundActReply> = {
+  name: 'roundAct',
+  batchMax: 1,
+  slots: SLOTS,
+  isStored: true,
+  waitsForStore: true,
+  partnerOf: ({ partnerId }) => partnerId,
+  codec: () => ({
+    encode: ([request]) => {
+      const { partnerId, playerId, gameId, kind } = request!;
+      return [
+        partnerId,
+        gameId,
+        playerField(partnerId, playerId),
+        request!.shoeIndex,
+        request!.steps,
+        request!.stakeMicros,
+        request!.payoutMicros,
+        request!.code,
+        ENTRY_KINDS[kind].code,
+        request!.isEnd ? 1 : 0,
+        request!.enforcesBalance ? 1 : 0,
+      ];
+    },
+    decode: (answer) => {
+      const status = answer[CORE_AT - 1]!;
+      const entryId = readId(answer, CORE_AT);
+      const reply = { status, entryId, balanceMicros: readSafeInt64(answer, CORE_AT + 10) };
+      // Whoever comes too late reads the ledger next: it must have what moved the round.
+      const awaited = status === SPIN_STATUS.roundMoved ? readId(answer, REST_AT) : entryId;
+      return { replies: [reply], entryId: () => awaited };
+    },
+  }),
+};

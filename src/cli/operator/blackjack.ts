@@ -1,0 +1,88 @@
+/** `spindle blackjack`: makes tables. `spindle round`: shows rounds, voids them, plays them out. */
+import { Option } from 'commander';
+import { bodyOf } from '../../client/client.js';
+import { UsageError, usdNumber, whole, wholeNumber } from '../command.js';
+import { keyValues } from '../output.js';
+import { bytesOf, type Call, type OperatorCommands, type Schemas } from './call.js';
+
+/** Adds the commands to the program. */
+export function addBlackjackCommands(commands: OperatorCommands): void {
+  const table = commands.group('blackjack', 'Blackjack tables');
+  commands
+    .add('create <PARTNER_ID>', 'make a blackjack table', createTable, table)
+    .requiredOption('--name <NAME>', 'name shown to players')
+    .requiredOption('--config <NAME>', "system identifier, unique across the partner's games")
+    .addOption(new Option('--wager <USD>', 'what a deal costs').argParser(usdNumber).makeOptionMandatory())
+    .option('--rules <FILE>', 'JSON with the rules that differ from the defaults')
+    .addOption(
+      new Option('--round-timeout <SECONDS>', 'when an open round is played out (86400)').argParser(
+        wholeNumber,
+      ),
+    )
+    .addHelpText(
+      'after',
+      `
+Example:
+  echo '{"decks":1,"blackjackPays":"6:5"}' > rules.json
+  spindle blackjack create 2 --name 'Single Deck' --config SINGLE_DECK --wager 0.5 --rules rules.json`,
+    );
+  const round = commands.group('round', 'show, void and close blackjack rounds');
+  commands.add('show <ROUND_ID>', 'a blackjack round as its partner sees it', showRound, round);
+  commands
+    .add('void <ROUND_ID>', 'void an open round: every stake is given back', voidRound, round)
+    .requiredOption('--reason <TEXT>', 'why, for the audit log');
+  commands.add('close <ROUND_ID>', 'play an open round out as its timeout does', closeRound, round);
+}
+
+async function createTable({ client, words, options, print }: Call): Promise<void> {
+  const id = whole(words[0], 'PARTNER_ID');
+  const { name, config, wager, roundTimeout } = options as { name: string; config: string; wager: number } & {
+    roundTimeout?: number;
+  };
+  const body = {
+    ...{ displayName: name, configName: config, wagerUsd: wager },
+    rules: options.rules === undefined ? {} : rulesOf(String(options.rules)),
+    ...(roundTimeout === undefined ? {} : { roundTimeoutS: roundTimeout }),
+  };
+  const call = client.POST('/partners/{id}/blackjack-games', { params: { path: { id } }, body });
+  print(await bodyOf(call), ({ rules, ...made }) => keyValues({ ...made, rules: JSON.stringify(rules) }));
+}
+
+function rulesOf(file: string): Schemas['BlackjackRulesBody'] {
+  try {
+    return JSON.parse(bytesOf(file).toString('utf8'));
+  } catch (error) {
+    if (error instanceof UsageError) throw error;
+    throw new UsageError(`${file} is no JSON`);
+  }
+}
+
+const pathOf = (words: readonly string[]) => ({ path: { roundId: words[0]! } });
+
+async function showRound({ client, words, print }: Call): Promise<void> {
+  print(await bodyOf(client.GET('/rounds/{roundId}', { params: pathOf(words) })), roundLines);
+}
+
+async function voidRound({ client, words, options, print }: Call): Promise<void> {
+  const body = { reason: String(options.reason) };
+  print(await bodyOf(client.POST('/rounds/{roundId}/void', { params: pathOf(words), body })), roundLines);
+}
+
+async function closeRound({ client, words, print }: Call): Promise<void> {
+  print(await bodyOf(client.POST('/rounds/{roundId}/close', { params: pathOf(words) })), roundLines);
+}
+
+function roundLines(round: Schemas['RoundRecordResponse']): string {
+  const { roundId, gameId, playerId, status, wageredUsd, payoutUsd, createdAt, expiresAt, shoe } = round;
+  return keyValues({
+    ...{ roundId, gameId, playerId, status, createdAt, expiresAt, wageredUsd, payoutUsd },
+    dealer: `${round.dealer.cards.join(' ')} (${round.dealer.total})`,
+    hands: round.hands
+      .map(({ cards, total, status: hand }) => `${cards.join(' ')} (${total}, ${hand})`)
+      .join('; '),
+    actions: round.actions.join(' '),
+    shoe: shoe.index,
+    commitment: shoe.commitment,
+    ...(shoe.seed === undefined ? {} : { seed: shoe.seed }),
+  });
+}

@@ -1,0 +1,77 @@
+/** `spindle verify-round`: proves a blackjack round that has ended from what the service shows, and asks nobody. */
+import { readFileSync } from 'node:fs';
+import { type Static, Type } from '#typebox';
+import { Compile } from '#typebox/compile';
+import { roundFaults } from '../domain/games/roundProof.js';
+import { schemaFaults } from '../domain/validation.js';
+import { lineOf } from '../log.js';
+import { UsageError } from './command.js';
+import { printable } from './output.js';
+
+const HEX_32 = '^[0-9a-f]{64}$';
+const MESSAGES = { [HEX_32]: 'must be 32 bytes as 64 lowercase hexadecimal digits' };
+const hex32 = () => Type.String({ pattern: HEX_32 });
+/** What takes part in the proof; the rest is compared with what it gives. */
+const Round = Type.Object({
+  roundId: Type.String(),
+  gameId: Type.Integer({ minimum: 1, maximum: 4_294_967_295 }),
+  status: Type.String(),
+  actions: Type.Array(Type.String()),
+  table: Type.Object({ wagerUsd: Type.Number(), rules: Type.Object({}, { additionalProperties: true }) }),
+  rulesHash: hex32(),
+  shoe: Type.Object({ index: Type.Integer({ minimum: 0 }), commitment: hex32(), seed: hex32() }),
+});
+type Round = Static<typeof Round>;
+const validator = Compile(Round);
+
+/** Everything that is wrong; empty: proven. @param published the commitment, as the deal showed it */
+export function verifyRound(value: unknown, published?: string): string[] {
+  if ((value as { status?: unknown } | null)?.status === 'OPEN')
+    return ['This round is open: the seed that proves its cards is shown once it has ended'];
+  const wrong = schemaFaults(validator, value, MESSAGES)?.faults ?? [];
+  if (wrong.length > 0) return wrong.map(({ path, message }) => `${path || 'The file'} ${message}`);
+  const round = value as Round;
+  const faults = roundFaults(round as Parameters<typeof roundFaults>[0]);
+  if (published !== undefined && published !== round.shoe.commitment) {
+    faults.unshift(
+      `this is not the shoe that was dealt: the deal showed ${published}, the file has ${round.shoe.commitment}`,
+    );
+  }
+  return faults;
+}
+
+/** The command. @returns the exit status: 0 proven, 1 not. @throws UsageError where there is nothing to look at */
+export function verifyRoundFile(
+  file: string,
+  options: { readonly commitment?: string; readonly json?: boolean },
+): number {
+  const published = options.commitment?.toLowerCase();
+  if (published !== undefined && !new RegExp(HEX_32).test(published)) {
+    throw new UsageError('--commitment must be 64 hexadecimal digits');
+  }
+  let value: unknown;
+  try {
+    value = JSON.parse(readFileSync(file === '-' ? 0 : file, 'utf8'));
+  } catch (error) {
+    throw new UsageError(`${file} can't be read: ${lineOf(error)}`);
+  }
+  const faults = verifyRound(value, published);
+  const isProven = faults.length === 0;
+  const say = (line: string): void => void process.stdout.write(`${line}\n`);
+  if (options.json === true) {
+    say(JSON.stringify({ isProven, isAgainstPublished: published !== undefined, faults }));
+  } else if (!isProven) {
+    say('NOT PROVEN');
+    for (const fault of faults) say(`  ${printable(fault)}`);
+  } else {
+    const { roundId, gameId, shoe, actions } = value as Round;
+    say(`PROVEN: round ${roundId}, game ${gameId}, shoe ${shoe.index}, ${actions.length} actions`);
+    say(`  commitment ${shoe.commitment}`);
+    say('  Rules and seed are those of the commitment; seed and actions give every card and the payout.');
+    if (published === undefined) {
+      say('  Compare the commitment with the one that the deal showed (or give that with --commitment):');
+      say('  only that proves that the shoe has not been exchanged since.');
+    }
+  }
+  return isProven ? 0 : 1;
+}

@@ -1,0 +1,211 @@
+/**
+ * A round as it is on record: which shoe, which moves, which ledger entries. Rules + shoe + moves give its state
+ * (blackjack.ts); this file packs a step into an entry's outcome code, and shows a round to its partner.
+ */
+import { entryTimeMs } from '../entryId.js';
+import { microsToUsdText } from '../money.js';
+import {
+  type Action,
+  COST_HALVES,
+  type Hand,
+  handPayoutMicros,
+  legalActions,
+  type Move,
+  type Round,
+  replayRound,
+  roundMoney,
+  stakeOf,
+} from './blackjack.js';
+import { cardText, handTotal, isNatural, isSoft } from './cards.js';
+import { shoeCommitment, shuffleShoe } from './shoe.js';
+import type { BlackjackTable } from './tableTerms.js';
+
+export const ROUND_STATUSES = ['OPEN', 'SETTLED', 'VOIDED'] as const;
+export type RoundStatus = (typeof ROUND_STATUSES)[number];
+
+export interface RoundRecord {
+  readonly gameId: number;
+  readonly partnerId: number;
+  readonly playerId: string;
+  /** The shoe's place in the game's sequence; with the game it names the round. */
+  readonly shoeIndex: number;
+  readonly requestId: string | null;
+  readonly status: RoundStatus;
+  readonly moves: readonly Move[];
+  /** The deal's, each move's, and that of the voiding. Likewise the next two, micro-USD. */
+  readonly entryIds: readonly bigint[];
+  readonly wagersMicros: readonly number[];
+  /** The player's balance after each. */
+  readonly balancesMicros: readonly number[];
+  /** Undefined while it is open. */
+  readonly payoutMicros: number | undefined;
+}
+
+// Steps in the ledger ------------------------------------------------------------------------------------------------
+
+/** A move's code is its place; never changed. */
+const MOVES: readonly Move[] = [
+  'hit',
+  'stand',
+  'double',
+  'split',
+  'insurance',
+  'noInsurance',
+  'surrender',
+  'timeout',
+];
+const MOVE_BITS = 4;
+const VOID_CODE = 15;
+const ENDED = 0x8000;
+const STEP_MAX = 0x7ff;
+
+/** What a ledger entry after the deal does to its round. */
+export interface RoundStep {
+  /** 1 for the first entry after the deal. */
+  readonly step: number;
+  readonly move: Move | 'void';
+  readonly isEnd: boolean;
+}
+
+/** The outcome code of the entry: bit 15 ended, bits 14 to 4 the step, bits 3 to 0 the move (15: void). */
+export function stepCode({ step, move, isEnd }: RoundStep): number {
+  if (step < 1 || step > STEP_MAX) throw new RangeError(`A round has no step ${step}`);
+  const code = move === 'void' ? VOID_CODE : MOVES.indexOf(move);
+  return (isEnd ? ENDED : 0) | (step << MOVE_BITS) | code;
+}
+
+/** The inverse of {@link stepCode}. @throws RangeError where the code names no move */
+export function readStep(code: number): RoundStep {
+  const moveCode = code & ((1 << MOVE_BITS) - 1);
+  const move = moveCode === VOID_CODE ? 'void' : MOVES[moveCode];
+  if (move === undefined) throw new RangeError(`No move has the code ${moveCode}`);
+  return { step: (code >> MOVE_BITS) & STEP_MAX, move, isEnd: (code & ENDED) !== 0 };
+}
+
+export const moveCode = (move: Move): number => MOVES.indexOf(move);
+export const moveOfCode = (code: number): Move => {
+  const move = MOVES[code];
+  if (move === undefined) throw new RangeError(`No move has the code ${code}`);
+  return move;
+};
+
+// Play ---------------------------------------------------------------------------------------------------------------
+
+/** The state after these moves. @throws IllegalActionError */
+export const playRound = (table: BlackjackTable, seed: Uint8Array, moves: readonly Move[]): Round =>
+  replayRound(table.rules, shuffleShoe(table.rules.decks, seed), moves);
+
+/** What a move changes in money. */
+export interface MoveMoney {
+  readonly stakeMicros: number;
+  readonly payoutMicros: number;
+  readonly isEnd: boolean;
+}
+
+/** @param before the round without the move, `after` with it */
+export function moneyOfMove(table: BlackjackTable, before: Round, after: Round): MoveMoney {
+  const { wageredMicros } = roundMoney(before, table.wagerMicros);
+  const money = roundMoney(after, table.wagerMicros);
+  return {
+    stakeMicros: money.wageredMicros - wageredMicros,
+    payoutMicros: money.payoutMicros ?? 0,
+    isEnd: after.phase === 'SETTLED',
+  };
+}
+
+export const costMicros = (table: BlackjackTable, action: Action): number =>
+  (COST_HALVES[action] * table.wagerMicros) / 2;
+
+export const sumOf = (amounts: readonly number[]): number =>
+  amounts.reduce((total, amount) => total + amount, 0);
+
+/** The player's own actions among the moves: what `seq` counts. */
+export const actionsOf = ({ moves }: Pick<RoundRecord, 'moves'>): Action[] =>
+  moves.filter((move): move is Action => move !== 'timeout');
+
+/** When an open round is played out by itself, milliseconds since the epoch. */
+export const expiryMs = (table: BlackjackTable, record: Pick<RoundRecord, 'entryIds'>): number =>
+  entryTimeMs(record.entryIds[0]!) + table.roundTimeoutSeconds * 1000;
+
+// Showing ------------------------------------------------------------------------------------------------------------
+
+const usd = (micros: number): number => Number(microsToUsdText(micros));
+
+/** What a partner sees. Before the round has ended, nothing in it depends on the hole card or on cards that are not drawn. */
+export type RoundView = ReturnType<typeof viewRound>;
+
+/**
+ * @param entries show the round as it was after so many of its entries (1: the deal); all of them: as it is
+ * @param roundId of the deal's entry
+ */
+export function viewRound(
+  table: BlackjackTable,
+  record: RoundRecord,
+  seed: Uint8Array,
+  roundId: string,
+  entries = record.entryIds.length,
+) {
+  const isVoided = record.status === 'VOIDED' && entries === record.entryIds.length;
+  const moves = record.moves.slice(0, entries - 1);
+  const round = playRound(table, seed, moves);
+  const isEnd = round.phase === 'SETTLED' || isVoided;
+  const { wageredMicros, payoutMicros } = roundMoney(round, table.wagerMicros);
+  const { gameId, playerId, requestId, shoeIndex } = record;
+  const commitment = shoeCommitment({ gameId, index: shoeIndex, rulesHash: table.rulesHash, seed });
+  return {
+    roundId,
+    gameId,
+    playerId,
+    status: isVoided ? ('VOIDED' as const) : isEnd ? ('SETTLED' as const) : ('OPEN' as const),
+    phase: isVoided ? ('VOIDED' as const) : round.phase,
+    lastActionSeq: actionsOf({ moves }).length,
+    wageredUsd: usd(wageredMicros),
+    payoutUsd: isVoided ? usd(wageredMicros) : payoutMicros === undefined ? null : usd(payoutMicros),
+    dealer: viewDealer(round),
+    activeHand: isVoided ? null : (round.activeHand ?? null),
+    hands: round.hands.map((hand) => viewHand(table, round, hand)),
+    legalActions: isEnd ? [] : legalActions(round).map((action) => viewAction(table, action)),
+    insurance: viewInsurance(table, round),
+    ...(moves.at(-1) === 'timeout' ? { autoCompleted: true } : {}),
+    rulesHash: table.rulesHash.toString('hex'),
+    shoe: {
+      index: shoeIndex,
+      commitment: commitment.toString('hex'),
+      ...(isEnd ? { seed: Buffer.from(seed).toString('hex') } : {}),
+    },
+    expiresAt: new Date(expiryMs(table, record)).toISOString(),
+    balance: { balanceUsd: usd(record.balancesMicros[entries - 1]!) },
+    ...(requestId === null ? {} : { requestId }),
+  };
+}
+
+function viewDealer({ phase, dealer }: Round) {
+  const cards = phase === 'SETTLED' ? dealer : dealer.slice(0, 1);
+  return { cards: cards.map(cardText), total: handTotal(cards) };
+}
+
+function viewHand(table: BlackjackTable, round: Round, hand: Hand) {
+  return {
+    cards: hand.cards.map(cardText),
+    total: handTotal(hand.cards),
+    isSoft: isSoft(hand.cards),
+    wagerUsd: usd(stakeOf(hand, table.wagerMicros)),
+    status: hand.status,
+    ...(round.phase === 'SETTLED'
+      ? { payoutUsd: usd(handPayoutMicros(round, hand, table.wagerMicros)) }
+      : {}),
+  };
+}
+
+function viewAction(table: BlackjackTable, action: Action) {
+  const cost = costMicros(table, action);
+  return { action, ...(cost === 0 ? {} : { costUsd: usd(cost) }) };
+}
+
+/** Null where none was taken. */
+function viewInsurance(table: BlackjackTable, { isInsured, phase, dealer }: Round) {
+  if (isInsured !== true) return null;
+  const stake = table.wagerMicros / 2;
+  const payout = isNatural(dealer) ? 3 * stake : 0;
+  return { wagerUsd: usd(stake), ...(phase === 'SETTLED' ? { payoutUsd: usd(payout) } : {}) };
+}

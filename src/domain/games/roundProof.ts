@@ -1,0 +1,70 @@
+/** Proves a round that has ended from what the service shows of it: rules, seed and actions give every card and all money. */
+import { usdToMicros } from '../money.js';
+import { ACTIONS, IllegalActionError, type Move } from './blackjack.js';
+import { type BlackjackRules, checkRules, rulesHash } from './blackjackRules.js';
+import { type RoundRecord, viewRound } from './round.js';
+import { shoeCommitment } from './shoe.js';
+
+/** What takes part in the proof, as `GET /rounds/{roundId}` has it. */
+export interface EndedRound {
+  readonly roundId: string;
+  readonly gameId: number;
+  readonly status: string;
+  readonly actions: readonly string[];
+  readonly table: { readonly wagerUsd: number; readonly rules: Readonly<Record<string, unknown>> };
+  readonly rulesHash: string;
+  readonly shoe: { readonly index: number; readonly commitment: string; readonly seed: string };
+}
+
+/** The members that the proof gives anew. */
+const PROVEN = ['phase', 'lastActionSeq', 'wageredUsd', 'payoutUsd', 'dealer', 'hands', 'insurance'] as const;
+
+/** Everything that is wrong with a round that is said to have ended; empty: it is proven. */
+export function roundFaults(round: EndedRound): string[] {
+  const checked = checkRules(round.table.rules);
+  if ('faults' in checked) return checked.faults.map(({ path, message }) => `/table${path} ${message}`);
+  const { rules } = checked;
+  const faults: string[] = [];
+  const hash = rulesHash(rules);
+  if (hash.toString('hex') !== round.rulesHash)
+    faults.push(`the hash of the rules is ${hash.toString('hex')}, not ${round.rulesHash}`);
+  const seed = Buffer.from(round.shoe.seed, 'hex');
+  const { gameId } = round;
+  const committed = shoeCommitment({ gameId, index: round.shoe.index, rulesHash: hash, seed }).toString(
+    'hex',
+  );
+  if (committed !== round.shoe.commitment)
+    faults.push(
+      `the commitment of game, index, rules and seed is ${committed}, not ${round.shoe.commitment}`,
+    );
+  return [...faults, ...playFaults(round, rules, seed)];
+}
+
+function playFaults(round: EndedRound, rules: BlackjackRules, seed: Buffer): string[] {
+  const wagerMicros = usdToMicros(round.table.wagerUsd);
+  if (wagerMicros === undefined) return ['/table/wagerUsd is no amount in micro-USD'];
+  const unknown = round.actions.find((action) => action !== 'timeout' && !ACTIONS.includes(action as never));
+  if (unknown !== undefined) return [`«${unknown}» is no action`];
+  const entries = round.actions.length + 1 + (round.status === 'VOIDED' ? 1 : 0);
+  const record: RoundRecord = {
+    ...{ gameId: round.gameId, partnerId: 0, playerId: '', shoeIndex: round.shoe.index, requestId: null },
+    status: round.status === 'VOIDED' ? 'VOIDED' : 'SETTLED',
+    moves: round.actions as readonly Move[],
+    entryIds: Array.from({ length: entries }, () => 0n),
+    wagersMicros: [],
+    balancesMicros: Array.from({ length: entries }, () => 0),
+    payoutMicros: 0,
+  };
+  const table = { wagerMicros, rules, rulesHash: rulesHash(rules), roundTimeoutSeconds: 0 };
+  try {
+    const played = viewRound(table, record, seed, round.roundId);
+    if (played.status !== round.status) return [`the actions lead to ${played.status}, not ${round.status}`];
+    const shown = round as unknown as Record<string, unknown>;
+    return PROVEN.filter((name) => JSON.stringify(played[name]) !== JSON.stringify(shown[name])).map(
+      (name) => `${name} is ${JSON.stringify(played[name])}, not ${JSON.stringify(shown[name])}`,
+    );
+  } catch (error) {
+    if (error instanceof IllegalActionError) return [`the actions can't be played: ${error.message}`];
+    throw error;
+  }
+}

@@ -1,0 +1,100 @@
+/**
+ * Blackjack tables: games of rounds, each dealt from a sealed shoe of its own. A table is made by the operator and never ends;
+ * its rules and its wager never change (docs/blackjack.md).
+ */
+import type { Fault } from '../errors.js';
+import { usdToMicros } from '../money.js';
+import { PlayedRound, roundMoney } from './blackjack.js';
+import { type BlackjackRules, checkRules, maxPayoutMicros, rulesHash, stakeFault } from './blackjackRules.js';
+import type { KindOfGame, RenderedOutcomes } from './kindOfGame.js';
+import type { TableTerms } from './tableTerms.js';
+
+/** The largest wager: 10,000 USD. */
+const WAGER_MAX_MICROS = 10_000_000_000;
+
+/** @param wanted checked by the schema of the request */
+export function checkTable(wanted: {
+  readonly wagerUsd: number;
+  readonly rules: Readonly<Record<string, unknown>>;
+  readonly roundTimeoutSeconds: number;
+}): { terms: TableTerms } | { faults: Fault[] } {
+  const checked = checkRules(wanted.rules);
+  const faults: Fault[] = 'faults' in checked ? [...checked.faults] : [];
+  const wagerMicros = usdToMicros(wanted.wagerUsd);
+  if (wagerMicros === undefined || wagerMicros <= 0 || wagerMicros > WAGER_MAX_MICROS) {
+    faults.push({
+      path: '/wagerUsd',
+      message: 'must be above 0 and at most 10,000, with at most 6 decimals',
+    });
+  } else if ('rules' in checked) {
+    const message = stakeFault(checked.rules, wagerMicros);
+    if (message !== undefined) faults.push({ path: '/wagerUsd', message });
+    else {
+      const { roundTimeoutSeconds } = wanted;
+      return { terms: { wagerMicros, rules: checked.rules, roundTimeoutSeconds } };
+    }
+  }
+  return { faults };
+}
+
+/** What a deal comes to by itself, as the outcome code of its shoe: the sealed block has it, so that one script call books it. */
+export const DEAL_CODES = { open: 0, lost: 1, push: 2, natural: 3 } as const;
+
+/** What comes back at the deal, by {@link DEAL_CODES}, micro-USD. */
+export function dealPayouts({ rules, wagerMicros }: TableTerms): number[] {
+  const natural =
+    rules.blackjackPays === '3:2' ? wagerMicros + (wagerMicros / 2) * 3 : wagerMicros + (wagerMicros / 5) * 6;
+  return [0, 0, wagerMicros, natural];
+}
+
+/** The {@link DEAL_CODES} of a shoe. @param shoe cards in the order in which they are dealt */
+export function dealCode(rules: BlackjackRules, shoe: ArrayLike<number>): number {
+  const round = new PlayedRound(rules, shoe);
+  // Any stake that every rule divides tells the codes apart.
+  const payout = roundMoney(round, 10).payoutMicros;
+  if (payout === undefined) return DEAL_CODES.open;
+  if (payout === 0) return DEAL_CODES.lost;
+  return payout === 10 ? DEAL_CODES.push : DEAL_CODES.natural;
+}
+
+function render(terms: TableTerms): RenderedOutcomes {
+  const combinations = dealPayouts(terms).map((payoutMicros) => ({
+    prizeTier: 0,
+    payoutMicros,
+    isBonusTrigger: false,
+    json: '',
+  }));
+  const { wagerMicros, rules } = terms;
+  return {
+    rendered: { wagerMicros, maxPayoutMicros: maxPayoutMicros(rules, wagerMicros), combinations },
+    // The return depends on how players play.
+    statistics: undefined,
+    poolSize: 0,
+  };
+}
+
+export const BLACKJACK: KindOfGame = {
+  gameType: 'blackjack',
+  registeredBy: 'operator',
+  supply: {
+    form: 'shoes',
+    refusesBlocks: undefined,
+    // Whoever was told of a card was told after its round was booked, so all other shoes are still to be dealt.
+    resumesAt: (_leasedTo, bookedTo) => bookedTo,
+  },
+  // A card is shown once what it follows from is booked: a rebuild deals again what it does not find booked.
+  acknowledgement: 'after-ledger-commit',
+  lifeCycle: {
+    statusOf: ({ isSuspended }) => (isSuspended ? 'SUSPENDED' : 'ACTIVE'),
+    mayBindInLedger: () => false,
+  },
+  mathematics: {
+    sheetIdOf: () => undefined,
+    render: ({ table }) => {
+      if (table === null) return undefined;
+      return { ...render(table), table: { ...table, rulesHash: rulesHash(table.rules) } };
+    },
+    certifiedRtp: () => null,
+  },
+  listing: { forPartner: () => ({}), forOperator: () => ({}) },
+};

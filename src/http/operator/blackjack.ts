@@ -1,0 +1,136 @@
+/** Blackjack tables, made by the operator; and rounds that the operator looks at, voids or closes (docs/blackjack.md). */
+import type { Rounds } from '../../cells/rounds.js';
+import { ApiError, ERRORS } from '../../domain/errors.js';
+import type { Partner } from '../../domain/game.js';
+import { rulesHash } from '../../domain/games/blackjackRules.js';
+import type { RoundRecord } from '../../domain/games/round.js';
+import { checkTable } from '../../domain/games/table.js';
+import { microsToUsdText } from '../../domain/money.js';
+import {
+  BlackjackBody,
+  BlackjackResponse,
+  PATH,
+  RoundRecordResponse,
+  VoidBody,
+} from '../../domain/requests.js';
+import type { Store } from '../../postgres/store.js';
+import { gameOf } from '../partner/games.js';
+import { findRound, type RoundServices, shownRecord, tableOf } from '../partner/rounds.js';
+import { learn, pathId, type Route } from '../route.js';
+
+const ROUND_TIMEOUT_DEFAULT_S = 86_400;
+
+export interface BlackjackServices extends RoundServices {
+  readonly store: RoundServices['store'] & Pick<Store, 'createTable' | 'findPartner' | 'auditRound'>;
+  readonly rounds: Rounds;
+  partner(partnerId: number): Partner | undefined;
+}
+
+async function makeTable(services: BlackjackServices, actor: string, id: string, body: BlackjackBody) {
+  const { displayName, configName, wagerUsd, rules, roundTimeoutS = ROUND_TIMEOUT_DEFAULT_S } = body;
+  const given = rules as Readonly<Record<string, unknown>>;
+  const checked = checkTable({ wagerUsd, rules: given, roundTimeoutSeconds: roundTimeoutS });
+  if ('faults' in checked) throw new ApiError(ERRORS.validationFailed, { details: checked.faults });
+  const partnerId = pathId(id);
+  const partner = partnerId === undefined ? undefined : await services.store.findPartner(partnerId);
+  if (partner === undefined) throw new ApiError(ERRORS.partnerNotFound);
+  if (!partner.isActive) throw new ApiError(ERRORS.partnerIsDeactivated);
+  const { terms } = checked;
+  const row = await services.store.createTable(actor, {
+    ...{ partnerId: partner.partnerId, configName, displayName, terms },
+  });
+  if (row === 'name-taken') throw new ApiError(ERRORS.configNameTaken);
+  await learn(services);
+  return {
+    ...gameOf(row, terms.wagerMicros),
+    partnerId: row.partnerId,
+    wagerUsd: Number(microsToUsdText(terms.wagerMicros)),
+    rules: terms.rules,
+    rulesHash: rulesHash(terms.rules).toString('hex'),
+    roundTimeoutS,
+  };
+}
+
+/** Ends an open round. It is in the audit log before it is done: no end is ever without its entry. */
+async function endRound(
+  services: BlackjackServices,
+  actor: string,
+  roundId: string,
+  how: 'timeout' | 'void',
+  reason?: string,
+): Promise<RoundRecord> {
+  const record = await findRound(services, roundId);
+  if (record.status !== 'OPEN') throw new ApiError(ERRORS.actionIllegal);
+  const table = await tableOf(services, record.gameId);
+  const partner = services.partner(record.partnerId);
+  if (partner === undefined) throw new Error(`Partner ${record.partnerId} is not in the catalog`);
+  const action = how === 'void' ? 'round.void' : 'round.close';
+  const details = {
+    player: `${record.partnerId}:${record.playerId}`,
+    ...(reason === undefined ? {} : { reason }),
+  };
+  await services.store.auditRound(actor, action, roundId, details);
+  const ended = await services.rounds.end(table, partner.cell, record, how);
+  if (typeof ended !== 'string') return ended.record;
+  await services.store.auditRound(actor, `${action}.refused`, roundId, { ...details, refusal: ended });
+  if (ended === 'illegal') throw new ApiError(ERRORS.actionIllegal);
+  throw new ApiError(ended === 'unknown' ? ERRORS.spinInProgress : ERRORS.unavailable);
+}
+
+const ofRound = {
+  params: { roundId: PATH.roundId },
+  tag: 'Rounds',
+  scope: 'operator',
+  status: 200,
+  response: RoundRecordResponse,
+  failure: ERRORS.internal,
+} as const;
+
+export const blackjackRoutes = (services: BlackjackServices): Route[] => [
+  {
+    method: 'post',
+    path: '/partners/{id}/blackjack-games',
+    params: { id: PATH.partnerId },
+    operationId: 'createBlackjackGame',
+    tag: 'Games',
+    summary: 'Make a blackjack table; its rules and its wager never change',
+    scope: 'operator',
+    body: BlackjackBody,
+    status: 201,
+    response: BlackjackResponse,
+    errors: [ERRORS.partnerNotFound, ERRORS.partnerIsDeactivated, ERRORS.configNameTaken],
+    failure: ERRORS.gameRegistrationFailed,
+    handle: ({ actor, params, body }) =>
+      makeTable(services, actor, params.id!, body as unknown as BlackjackBody),
+  },
+  {
+    ...ofRound,
+    method: 'get',
+    path: '/rounds/{roundId}',
+    operationId: 'showRound',
+    summary: 'A round as its partner sees it',
+    errors: [ERRORS.roundNotFound],
+    handle: async ({ params }) => shownRecord(services, await findRound(services, params.roundId!)),
+  },
+  {
+    ...ofRound,
+    method: 'post',
+    path: '/rounds/{roundId}/void',
+    operationId: 'voidRound',
+    summary: 'Void an open round: every stake is given back, and the round counts in no total',
+    body: VoidBody,
+    errors: [ERRORS.roundNotFound, ERRORS.actionIllegal, ERRORS.spinInProgress, ERRORS.unavailable],
+    handle: async ({ actor, params, body }) =>
+      shownRecord(services, await endRound(services, actor, params.roundId!, 'void', body.reason as string)),
+  },
+  {
+    ...ofRound,
+    method: 'post',
+    path: '/rounds/{roundId}/close',
+    operationId: 'closeRound',
+    summary: 'Play an open round out as its timeout does',
+    errors: [ERRORS.roundNotFound, ERRORS.actionIllegal, ERRORS.spinInProgress, ERRORS.unavailable],
+    handle: async ({ actor, params }) =>
+      shownRecord(services, await endRound(services, actor, params.roundId!, 'timeout')),
+  },
+];

@@ -1,0 +1,280 @@
+/** Blackjack rounds: dealt, played and read by a partner (docs/blackjack.md). */
+import type { Acted, DealOrder, Dealt, KnownRound, Rounds } from '../../cells/rounds.js';
+import { entryTimeMs } from '../../domain/entryId.js';
+import { ApiError, ERRORS, type ErrorEntry } from '../../domain/errors.js';
+import type { Game, Partner } from '../../domain/game.js';
+import { actionsOf, type RoundRecord, viewRound } from '../../domain/games/round.js';
+import type { BlackjackTable } from '../../domain/games/tableTerms.js';
+import { microsToUsdText } from '../../domain/money.js';
+import {
+  ActionBody,
+  DealBody,
+  PATH,
+  RoundPage,
+  RoundQuery,
+  RoundRecordResponse,
+  RoundResponse,
+} from '../../domain/requests.js';
+import type { SpinIds } from '../../domain/spinId.js';
+import type { Store } from '../../postgres/store.js';
+import { SPIN_STATUS } from '../../redis/records.js';
+import { Replayed, type Route } from '../route.js';
+import { isExactly } from './spin.js';
+
+export interface RoundServices {
+  readonly store: Pick<Store, 'findRound' | 'roundPage'>;
+  readonly spinIds: SpinIds;
+  readonly rounds: Rounds;
+  /** The seed of a shoe, with which a round is shown. */
+  seedOf(gameId: number, shoeIndex: number): Promise<Buffer>;
+  game(gameId: number): Game | undefined;
+  /** Reads what changed; a table may have been made a moment ago. */
+  refresh(): Promise<void>;
+}
+
+/** The table of a round that is on record, which this process may not have heard of yet. */
+export async function tableOf(
+  services: Pick<RoundServices, 'game' | 'refresh'>,
+  gameId: number,
+): Promise<BlackjackTable> {
+  const known = services.game(gameId)?.table;
+  if (known !== undefined) return known;
+  await services.refresh();
+  const table = services.game(gameId)?.table;
+  if (table === undefined) throw new Error(`Game ${gameId} has rounds and is no blackjack table`);
+  return table;
+}
+
+/** @throws ApiError (KS-4221) where no round has the id, or it is not the partner's. @param partnerId undefined: anybody's */
+export async function findRound(
+  services: Pick<RoundServices, 'store' | 'spinIds'>,
+  roundId: string,
+  partnerId?: number,
+): Promise<RoundRecord> {
+  const named = services.spinIds.decode(roundId);
+  const isOwn = named !== undefined && (partnerId === undefined || named.partnerId === partnerId);
+  const record = isOwn ? await services.store.findRound(named.entryId) : undefined;
+  if (record === undefined || record.partnerId !== named!.partnerId) throw new ApiError(ERRORS.roundNotFound);
+  return record;
+}
+
+const roundIdOf = (services: Pick<RoundServices, 'spinIds'>, { entryIds, partnerId }: RoundRecord): string =>
+  services.spinIds.encodeOne(entryIds[0]!, partnerId);
+
+/** What a partner sees of a round that is on record. */
+export async function shownRecord(
+  services: Pick<RoundServices, 'game' | 'refresh' | 'seedOf' | 'spinIds'>,
+  record: RoundRecord,
+) {
+  const table = await tableOf(services, record.gameId);
+  const seed = await services.seedOf(record.gameId, record.shoeIndex);
+  return {
+    ...viewRound(table, record, seed, roundIdOf(services, record)),
+    actions: record.moves,
+    table: { wagerUsd: Number(microsToUsdText(table.wagerMicros)), rules: table.rules },
+    createdAt: new Date(entryTimeMs(record.entryIds[0]!)).toISOString(),
+  };
+}
+
+// Deal ---------------------------------------------------------------------------------------------------------------
+
+/** Why nothing may be dealt, as far as it can be told before the request id is looked up. */
+function denialOf(
+  game: Game | undefined,
+  isWager: boolean,
+): { entry: ErrorEntry; message?: string } | undefined {
+  if (game === undefined) return { entry: ERRORS.gameNotRegistered };
+  if (game.table === undefined)
+    return { entry: ERRORS.validationFailed, message: 'must be a blackjack table' };
+  if (game.status !== 'ACTIVE') return { entry: ERRORS.gameNotActive };
+  return isWager ? undefined : { entry: ERRORS.wagerMismatch };
+}
+
+const REFUSALS: Readonly<Record<number, ErrorEntry>> = {
+  [SPIN_STATUS.conflict]: ERRORS.requestIdReused,
+  [SPIN_STATUS.insufficientBalance]: ERRORS.insufficientBalance,
+  [SPIN_STATUS.fundingUnavailable]: ERRORS.fundingUnavailable,
+  [SPIN_STATUS.queueExhausted]: ERRORS.queueExhausted,
+  [SPIN_STATUS.noBlock]: ERRORS.noBlockServable,
+  [SPIN_STATUS.playerBlocked]: ERRORS.playerBlocked,
+  [SPIN_STATUS.outboxFull]: ERRORS.unavailable,
+};
+
+async function gameOf(services: RoundServices, gameId: number, partner: Partner): Promise<Game | undefined> {
+  let game = services.game(gameId);
+  if (game === undefined) {
+    // Whether there is such a game can't be told where this fails.
+    await services.refresh().catch(() => {
+      throw new ApiError(ERRORS.unavailable);
+    });
+    game = services.game(gameId);
+  }
+  return game?.partnerId === partner.partnerId ? game : undefined;
+}
+
+async function deal(services: RoundServices, partner: Partner, body: DealBody, text: string) {
+  const game = await gameOf(services, body.gameId, partner);
+  const isWager = game !== undefined && isExactly(game.wagerMicros, body.wagerUsd, text);
+  const denial = denialOf(game, isWager);
+  const { gameId, playerId, requestId } = body;
+  const order: DealOrder = {
+    ...{ partner, game, gameId, playerId, requestId },
+    isDenied: denial !== undefined,
+    mayEqual: isWager && game.table !== undefined,
+  };
+  const dealt = await services.rounds.deal(order);
+  if (typeof dealt === 'string' || !('record' in dealt)) throw dealRefusal(services, dealt, order, denial);
+  return shown(services, game!.table!, dealt, 1);
+}
+
+function dealRefusal(
+  services: RoundServices,
+  dealt: Exclude<Dealt, KnownRound>,
+  { requestId }: DealOrder,
+  denial: ReturnType<typeof denialOf>,
+): ApiError {
+  if (dealt === 'refused') return new ApiError(ERRORS.unavailable);
+  if (dealt === 'unknown')
+    return new ApiError(requestId === undefined ? ERRORS.unavailable : ERRORS.spinInProgress);
+  if ('open' in dealt) {
+    const { open } = dealt;
+    const roundId = roundIdOf(services, open);
+    const message = 'has an open round at this table';
+    const lastActionSeq = actionsOf(open).length;
+    return new ApiError(ERRORS.roundOpen, {
+      details: [{ path: '/playerId', message, roundId, lastActionSeq }],
+    });
+  }
+  if (dealt.status === SPIN_STATUS.denied && denial !== undefined) {
+    const { entry, message } = denial;
+    return new ApiError(entry, message === undefined ? {} : { details: [{ path: '/gameId', message }] });
+  }
+  return new ApiError(REFUSALS[dealt.status] ?? ERRORS.spinFailed);
+}
+
+/** A round after so many of its entries, as an answer that may be a repetition. */
+function shown(
+  services: RoundServices,
+  table: BlackjackTable,
+  { record, seed, isReplay }: KnownRound & { readonly isReplay: boolean },
+  entries: number,
+) {
+  const view = viewRound(table, record, seed, roundIdOf(services, record), entries);
+  return isReplay ? new Replayed(view) : view;
+}
+
+// Act ----------------------------------------------------------------------------------------------------------------
+
+const ACT_REFUSALS: Readonly<Record<Extract<Acted, string>, ErrorEntry>> = {
+  stale: ERRORS.actionStale,
+  illegal: ERRORS.actionIllegal,
+  insufficient: ERRORS.insufficientBalance,
+  overflow: ERRORS.spinFailed,
+  refused: ERRORS.unavailable,
+  unknown: ERRORS.spinInProgress,
+};
+
+async function act(services: RoundServices, partner: Partner, { roundId, action, seq }: ActionBody) {
+  const record = await findRound(services, roundId, partner.partnerId);
+  const table = await tableOf(services, record.gameId);
+  const acted = await services.rounds.act(table, partner, record, action as never, seq);
+  if (typeof acted === 'string') throw new ApiError(ACT_REFUSALS[acted]);
+  return shown(services, table, acted, acted.entries);
+}
+
+// Routes -------------------------------------------------------------------------------------------------------------
+
+const playRoutes = (services: RoundServices): Route[] => [
+  {
+    method: 'post',
+    path: '/deal',
+    operationId: 'dealRound',
+    tag: 'Rounds',
+    summary: "Deal a round: the next sealed shoe of the table is the round's",
+    scope: 'play',
+    window: 'spin',
+    replays: true,
+    bodyLimit: 4096,
+    body: DealBody,
+    status: 201,
+    response: RoundResponse,
+    errors: [
+      ERRORS.gameNotRegistered,
+      ERRORS.gameNotActive,
+      ERRORS.wagerMismatch,
+      ERRORS.spinInProgress,
+      ERRORS.requestIdReused,
+      ERRORS.playerBlocked,
+      ERRORS.roundOpen,
+      ERRORS.insufficientBalance,
+      ERRORS.fundingUnavailable,
+      ERRORS.queueExhausted,
+      ERRORS.noBlockServable,
+      ERRORS.spinFailed,
+    ],
+    failure: ERRORS.internal,
+    handle: ({ partner, body, text }) => deal(services, partner, body as unknown as DealBody, text),
+  },
+  {
+    method: 'post',
+    path: '/action',
+    operationId: 'actInRound',
+    tag: 'Rounds',
+    summary: 'Take the next action of a round, once for each `seq`',
+    scope: 'play',
+    replays: true,
+    bodyLimit: 4096,
+    body: ActionBody,
+    status: 200,
+    response: RoundResponse,
+    errors: [
+      ERRORS.roundNotFound,
+      ERRORS.spinInProgress,
+      ERRORS.actionStale,
+      ERRORS.actionIllegal,
+      ERRORS.insufficientBalance,
+      ERRORS.spinFailed,
+    ],
+    failure: ERRORS.internal,
+    handle: ({ partner, body }) => act(services, partner, body as unknown as ActionBody),
+  },
+];
+
+export const roundRoutes = (services: RoundServices): Route[] => [
+  ...playRoutes(services),
+  {
+    method: 'get',
+    path: '/rounds/{roundId}',
+    params: { roundId: PATH.roundId },
+    operationId: 'getRound',
+    tag: 'Rounds',
+    summary: 'A round as it is; once it has ended, with the seed that proves its cards',
+    scope: 'play',
+    status: 200,
+    response: RoundRecordResponse,
+    errors: [ERRORS.roundNotFound],
+    failure: ERRORS.internal,
+    handle: async ({ partner, params }) =>
+      shownRecord(services, await findRound(services, params.roundId!, partner.partnerId)),
+  },
+  {
+    method: 'get',
+    path: '/rounds',
+    operationId: 'listRounds',
+    tag: 'Rounds',
+    summary: "The partner's rounds, newest first",
+    scope: 'play',
+    query: RoundQuery,
+    status: 200,
+    response: RoundPage,
+    errors: [],
+    failure: ERRORS.internal,
+    async handle({ partner, query, words }) {
+      const { page, limit } = query as { page: number; limit: number };
+      const only = { playerId: words.playerId, status: words.status };
+      const { rounds, total } = await services.store.roundPage(partner.partnerId, only, page, limit);
+      const records = await Promise.all(rounds.map((record) => shownRecord(services, record)));
+      return { rounds: records, page, limit, total };
+    },
+  },
+];
