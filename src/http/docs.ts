@@ -23,6 +23,9 @@ const SAFETY = [
   'Vary: Accept-Encoding',
 ].join('\r\n');
 
+/** An image has a style of its own, for light and dark. */
+const IMAGE_SAFETY = SAFETY.replace("style-src 'self'", "style-src 'unsafe-inline'");
+
 /** By the coding's name, the best first. */
 const CODINGS = { br: '.br', gzip: '.gz' } as const;
 
@@ -89,7 +92,8 @@ export function docsRoutes(
   const routes = [...pages].map(([path, { type, plain, coded }]) =>
     route(path, (exchange) => {
       const best = coded.find(({ coding }) => accepts(exchange.head.acceptEncoding, coding));
-      const headers = best === undefined ? SAFETY : `${SAFETY}\r\nContent-Encoding: ${best.coding}`;
+      const safety = type === TYPES['.svg'] ? IMAGE_SAFETY : SAFETY;
+      const headers = best === undefined ? safety : `${safety}\r\nContent-Encoding: ${best.coding}`;
       replies.json(exchange, 200, best?.bytes ?? plain, undefined, headers, undefined, type);
     }),
   );

@@ -125,7 +125,11 @@ test('a list gives every item once over its pages', async () => {
     Array.from({ length: 210 }, () => client.spin({ gameId, playerId: 'many', wagerUsd: 0.25 })),
   );
   await isBooked('many', 210);
-  expect(new Set(await spinsOf('many')).size).toBe(210);
+  const listed = await spinsOf('many');
+  expect(new Set(listed).size).toBe(210);
+  const byTime: string[] = [];
+  for await (const { spinId } of client.spins({ playerId: 'many' })) byTime.push(spinId);
+  expect(byTime).toEqual(listed.reverse());
 });
 
 test('a delivery of the service is verified, and its event is in the feed', async () => {

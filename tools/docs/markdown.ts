@@ -25,6 +25,8 @@ export function htmlOf(markdown: string, page: PageSource, pages: readonly PageS
         const target = targetOf(href, page, pages);
         return target === undefined ? text : `<a href="${escaped(target)}">${text}</a>`;
       },
+      image: ({ href, text }: Tokens.Image) =>
+        `<img src="/docs/${escaped(posix.basename(href))}" alt="${escaped(text)}">`,
       html: ({ text }: Tokens.HTML | Tokens.Tag) => (text.startsWith('<!--') ? '' : escaped(text)),
     },
   });

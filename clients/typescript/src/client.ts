@@ -11,6 +11,16 @@ export interface SpindleOptions extends ApiOptions {
   readonly newRequestId?: () => string;
 }
 
+/** Which spins are listed. */
+export interface SpinRange {
+  readonly from?: string;
+  readonly to?: string;
+  readonly gameId?: number;
+  readonly playerId?: string;
+  /** The `spinId` of the last spin that is known. */
+  readonly cursor?: string;
+}
+
 const DEADLINE_MS = 60_000;
 
 export class Spindle {
@@ -59,6 +69,21 @@ export class Spindle {
       },
       ({ spinId }) => spinId,
     );
+  }
+
+  /**
+   * The spins of the account by time, the oldest first.
+   * @param range `from` inclusive and `to` exclusive, RFC 3339; of one game or player; after a cursor
+   */
+  spins(range: SpinRange = {}): AsyncGenerator<Schemas['SpinRecord'], void, undefined> {
+    const { cursor: after, ...filter } = range;
+    return byCursor(async (cursor) => {
+      const query = { ...filter, limit: 100, ...(cursor === undefined ? {} : { cursor }) };
+      const page = (await this.read((api) =>
+        api.GET('/spins', { params: { query } }),
+      )) as Schemas['SpinFeed'];
+      return { items: page.spins, nextCursor: page.nextCursor };
+    }, after);
   }
 
   uploadParSheet(sheet: Schemas['ParSheetBody']): Promise<Schemas['ParSheetResponse']> {

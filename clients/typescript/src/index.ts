@@ -1,6 +1,6 @@
 /** @spindle/client: what a partner's back end imports. */
 export { type ApiOptions, bodyOf, type PartnerApi, partnerApi, type Schemas, type Send } from './api.js';
-export { Spindle, type SpindleOptions } from './client.js';
+export { Spindle, type SpindleOptions, type SpinRange } from './client.js';
 export { ERROR_CATALOG } from './errorCatalog.js';
 export {
   type ErrorCode,
