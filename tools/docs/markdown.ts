@@ -3,6 +3,8 @@ import { posix } from 'node:path';
 import { Marked, type Tokens } from 'marked';
 import { addressOf, escaped, type PageSource } from './pages.js';
 
+const ERRORS_FILE = 'docs/errors.md';
+
 /** The anchor that GitHub gives a heading. */
 const anchorOf = (heading: string): string =>
   heading
@@ -31,11 +33,23 @@ export function htmlOf(markdown: string, page: PageSource, pages: readonly PageS
     },
   });
   const html = marked.parse(markdown, { async: false });
-  return html
-    .replaceAll(/<tr>\n<td>(KS-\d{4})<\/td>/g, '<tr id="$1">\n<td><a href="#$1">$1</a></td>')
+  const isErrors = page.file === ERRORS_FILE;
+  return (isErrors ? html.replaceAll(/<tr>(\n<td>)(KS-\d{4})/g, '<tr id="$2">$1$2') : html)
+    .replaceAll(/<[^>]+>|[^<]+/g, withLinkedCodes())
     .replaceAll('<table>', '<div class="wide" tabindex="0"><table>')
     .replaceAll('</table>', '</table></div>')
     .replaceAll('<pre>', '<pre tabindex="0">');
+}
+
+/** Replaces each error code of a text by a link to it, except in code, headings and links. @returns the replacer of a tag or a text */
+function withLinkedCodes(): (part: string) => string {
+  let depth = 0;
+  return (part) => {
+    const [, end, name] = /^<(\/?)(a|code|pre|h[1-6])\b/.exec(part) ?? [];
+    if (name !== undefined) depth += end === '/' ? -1 : 1;
+    if (depth > 0 || part.startsWith('<')) return part;
+    return part.replaceAll(/KS-\d{4}/g, '<a href="/docs/errors#$&">$&</a>');
+  };
 }
 
 function targetOf(href: string, page: PageSource, pages: readonly PageSource[]): string | undefined {
