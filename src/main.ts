@@ -71,7 +71,7 @@ async function startAll(
 
   const secretBox = await openSecrets(sql, config);
   if (secretBox.prefix === undefined)
-    log.warn('secrets of webhooks are not encrypted: WEBHOOK_SECRETS_KEY is not set');
+    log.warn('webhook signing keys are not encrypted in Postgres: WEBHOOK_SECRETS_KEY is not set');
 
   const store = openStore(pools.requests);
   const scripts = new Scripts(nodes, {

@@ -245,7 +245,7 @@ async function auditQueue(
 ): Promise<void> {
   const game = await redis.game(cell, gameId);
   // A raffle or table that is rebuilt goes on where it was, and its outcomes are loaded a moment later.
-  if (game === undefined || (goesOn && game.queueEnd === 0)) return;
+  if (game === undefined || (goesOn && (game.queueEnd === 0 || game.queueEnd < game.nextIndex))) return;
   const at = { cell, game: gameId };
   const open = await postgres.blocksFrom(gameId, game.nextIndex);
   const queued = open.filter((block) => block.toIndex <= game.queueEnd);

@@ -148,20 +148,28 @@ export async function partnerNets(
 
 /**
  * Where a cell's games go on after a rebuild, and where the block begins that is loaded next; games without blocks are left
- * out. A raffle's pool is loaded whole again: only its tickets that are booked are gone.
+ * out. What goes on where it was, a raffle's pool or a table's shoes, is loaded again from the block on that is not wholly
+ * booked.
  */
 export async function resumptionsOf(
   sql: Sql,
   cell: number,
 ): Promise<{ gameId: number; nextIndex: number; queueEnd: number }[]> {
-  const rows = await sql<{ game_id: number; game_type: GameType; to_index: bigint; next_index: bigint }[]>`
-    SELECT game_id, game_type, max(to_index) AS to_index, coalesce(max(next_index), 0) AS next_index
-    FROM blocks JOIN games USING (game_id) JOIN partners USING (partner_id) LEFT JOIN game_progress USING (game_id)
-    WHERE partners.cell = ${cell} GROUP BY game_id, game_type`;
+  const rows = await sql<
+    { game_id: number; game_type: GameType; to_index: bigint; next_index: bigint; open_from: bigint | null }[]
+  >`
+    SELECT game_id, game_type, to_index, next_index,
+      (SELECT min(from_index) FROM blocks b WHERE b.game_id = g.game_id AND b.to_index > next_index) AS open_from
+    FROM (
+      SELECT game_id, game_type, max(to_index) AS to_index, coalesce(max(next_index), 0) AS next_index
+      FROM blocks JOIN games USING (game_id) JOIN partners USING (partner_id) LEFT JOIN game_progress USING (game_id)
+      WHERE partners.cell = ${cell} GROUP BY game_id, game_type
+    ) g`;
   return rows.map((row) => {
     const end = safe(row.to_index);
     const nextIndex = kindOfGame(row.game_type).supply.resumesAt(end, safe(row.next_index));
-    return { gameId: row.game_id, nextIndex, queueEnd: nextIndex < end ? 0 : end };
+    const queueEnd = nextIndex < end && row.open_from !== null ? safe(row.open_from) : end;
+    return { gameId: row.game_id, nextIndex, queueEnd };
   });
 }
 

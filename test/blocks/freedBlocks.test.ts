@@ -13,6 +13,7 @@ import { freshStores } from '../setup/freshStores.js';
 import { CELL, dealOnce, GAME_ID, item, OUTBOX_MAX, watchedLua } from '../support/dealing.js';
 import { type OpenNodes, openNodes, rawRedis } from '../support/redis.js';
 import { ROOT } from '../support/root.js';
+import { deal, newTable } from '../support/rounds.js';
 import { startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import type { TestStores } from '../support/stores.js';
@@ -145,4 +146,37 @@ describe('a service', () => {
       await books.end();
     }
   });
+});
+
+test('a table whose first block is played goes on at its next shoe after Redis lost all it held', async () => {
+  const SHOES = 256;
+  const own = await freshStores();
+  const redis = rawRedis(own.redisUrl);
+  const service = await startService(own, { CELLS: '1' });
+  try {
+    const { key, partnerId } = await service.newPartner();
+    const table = await newTable(service, partnerId);
+    const indexes: number[] = [];
+    for (let from = 0; from < SHOES + 40; from += 16) {
+      const dealt = await Promise.all(
+        Array.from({ length: 16 }, (_, i) => deal(service, key, table, `p${from + i}`, `r${from + i}`)),
+      );
+      for (const { status, body } of dealt) {
+        expect(status).toBe(201);
+        indexes.push(body.shoe.index);
+      }
+    }
+    await redis.flushdb();
+    let again = await deal(service, key, table, 'after', 'after');
+    await until(async () => {
+      if (again.status !== 201) again = await deal(service, key, table, 'after', 'after');
+      return again.status === 201;
+    }, 'the table goes on');
+    indexes.push(again.body.shoe.index);
+    expect(indexes.sort((a, b) => a - b)).toEqual(indexes.map((_, i) => i));
+  } finally {
+    redis.disconnect();
+    await service.stop();
+    await own.drop();
+  }
 });
