@@ -4,6 +4,7 @@
  */
 import { type DestinationStream, type Logger, pino } from 'pino';
 import { HIDDEN, withoutSecrets } from './log.js';
+import { LogOutput } from './logOutput.js';
 
 export interface LoggerOptions {
   readonly level: string;
@@ -14,7 +15,13 @@ export interface LoggerOptions {
 /** Lines of one kind in a second; one more at its end says how many were left out. */
 const LINES_A_SECOND = 5;
 
-export function openLogger({ level, secrets }: LoggerOptions, destination?: DestinationStream): Logger {
+const STANDARD_OUTPUT = 1;
+
+/** @param destination standard output unless told */
+export function openLogger(
+  { level, secrets }: LoggerOptions,
+  destination: DestinationStream = new LogOutput(STANDARD_OUTPUT),
+): Logger {
   const limit = new Limit();
   const { info, fatal } = pino.levels.values as { info: number; fatal: number };
   return pino(
