@@ -25,7 +25,7 @@ RUN npm run build
 
 FROM ${NODE}
 WORKDIR /spindle
-ENV NODE_ENV=production HOST=0.0.0.0
+ENV NODE_ENV=production HOST=0.0.0.0 METRICS_HOST=0.0.0.0
 COPY package.json ./
 COPY --from=dependencies /spindle/node_modules node_modules
 COPY lua lua

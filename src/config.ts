@@ -15,6 +15,16 @@ const milliseconds = (fallback: number, description: string, minimum = 1) =>
 export const Environment = Type.Object({
   HOST: Type.String({ default: '127.0.0.1', description: 'Address to listen on' }),
   PORT: Type.Integer({ minimum: 0, maximum: 65_535, default: 8080, description: 'Port of the API' }),
+  METRICS_HOST: Type.String({
+    default: '127.0.0.1',
+    description: 'Address on which the metrics listen, whatever HOST is',
+  }),
+  METRICS_TOKEN: Type.Optional(
+    Type.String({
+      minLength: 16,
+      description: 'Whoever reads GET /metrics sends it as `Authorization: Bearer`; if absent, nobody has to',
+    }),
+  ),
   METRICS_PORT: Type.Integer({
     minimum: 0,
     maximum: 65_535,

@@ -95,7 +95,8 @@ async function startAll(
   registerPoolMetrics(metrics, pools);
   const volatile = (): string[] =>
     config.allowVolatileRedis ? [] : nodes.all.flatMap(({ durability }) => durability.volatile);
-  const metricsServer = new MetricsServer(metrics, config.HOST, config.METRICS_PORT, () =>
+  const address = { host: config.METRICS_HOST, port: config.METRICS_PORT, token: config.METRICS_TOKEN };
+  const metricsServer = new MetricsServer(metrics, address, () =>
     readiness(nodes, store, catalog, volatile()).then(readyAnswer),
   );
   await services.add(metricsServer).catch((error: Error) => {

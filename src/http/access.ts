@@ -4,6 +4,7 @@ import { ERRORS, type ErrorEntry } from '../domain/errors.js';
 import type { ApiKey, Partner } from '../domain/game.js';
 import { clientNetwork, type TrustedProxies } from '../domain/trustedProxies.js';
 import type { Exchange } from './exchange.js';
+import { type CountFailure, Failures } from './failures.js';
 import type { Replies, Window } from './reply.js';
 
 /** What authentication asks of the rest of the program. */
@@ -12,8 +13,7 @@ export interface AccessServices {
   partner(partnerId: number): Partner | undefined;
   /** Reads what changed; rejects where keys can't be checked. */
   refresh(): Promise<void>;
-  /** Counts a failed authentication of an address. */
-  countFailure(address: string, limit: number): Promise<{ count: number; timeMs: number }>;
+  readonly countFailure: CountFailure;
   /** @param entry what is answered */
   onError(exchange: Exchange, error: unknown, entry: ErrorEntry): void;
 }
@@ -30,6 +30,7 @@ export class Access {
   readonly #replies: Replies;
   readonly #failureLimit: number;
   readonly #proxies: TrustedProxies;
+  readonly #failures: Failures;
   readonly #operatorKeyHash: Buffer;
   readonly #hashes = new Map<string, string>();
 
@@ -42,6 +43,7 @@ export class Access {
     this.#replies = replies;
     this.#failureLimit = options.failureLimit;
     this.#proxies = options.proxies;
+    this.#failures = new Failures(services.countFailure, options.failureLimit);
     this.#operatorKeyHash = Buffer.from(hash('sha256', options.operatorKey, 'hex'), 'hex');
   }
 
@@ -100,9 +102,9 @@ export class Access {
   operator(exchange: Exchange, onOperator: (actor: string) => void): void {
     const { apiKey, interfaceVersion } = exchange.head;
     if (apiKey === '') {
-      this.#refuse(exchange, ERRORS.missingApiKey, this.clientOf(exchange));
+      this.#refuse(exchange, ERRORS.missingApiKey, this.clientOf(exchange), true);
     } else if (!timingSafeEqual(Buffer.from(hash('sha256', apiKey, 'hex'), 'hex'), this.#operatorKeyHash)) {
-      this.#refuse(exchange, ERRORS.invalidApiKey, this.clientOf(exchange));
+      this.#refuse(exchange, ERRORS.invalidApiKey, this.clientOf(exchange), true);
     } else if (interfaceVersion !== '' && !isSupportedInterface(interfaceVersion)) {
       this.#replies.error(exchange, ERRORS.unsupportedInterfaceVersion);
     } else {
@@ -132,19 +134,11 @@ export class Access {
     return { keyId: key.keyId, partner, refused };
   }
 
-  /** Answers a failed authentication with the window of its address; past the limit with KS-4293. */
-  #refuse(exchange: Exchange, entry: ErrorEntry, address: string): void {
-    const limit = this.#failureLimit;
-    this.#services.countFailure(address, limit).then(
-      ({ count, timeMs }) => {
-        const window: Window = {
-          policy: 'auth',
-          limit,
-          remaining: Math.max(0, limit - count),
-          nowMs: timeMs,
-        };
-        this.#replies.error(exchange, count > limit ? ERRORS.tooManyFailedLogins : entry, window);
-      },
+  /** Answers a failed authentication with the window of its client; past the limit with KS-4293. */
+  #refuse(exchange: Exchange, entry: ErrorEntry, client: string, isOperators = false): void {
+    this.#failures.count(client, isOperators).then(
+      ({ window, isOver }) =>
+        this.#replies.error(exchange, isOver ? ERRORS.tooManyFailedLogins : entry, window),
       (error: unknown) => {
         // The store that counts is away; the key is wrong all the same.
         this.#services.onError(exchange, error, entry);

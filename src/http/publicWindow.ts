@@ -3,19 +3,35 @@ import { ERRORS } from '../domain/errors.js';
 import type { Exchange } from './exchange.js';
 import { type Replies, WINDOW_SECONDS } from './reply.js';
 
-/** Requests of an address in a window: 20 times what reading every page takes. */
-const REQUESTS_MAX = 600;
+/** Requests of an address for pages in a window: 20 times what reading every page takes. */
+const PAGES_MAX = 600;
+/** Requests of an address for the API's documents in a window. */
+const DOCUMENTS_MAX = 60;
 /** Addresses that are counted apart; those beyond share one count. */
 const ADDRESSES_MAX = 10_000;
 const OTHERS = 'others';
 
 export class PublicWindow {
   readonly #counts = new Map<string, number>();
+  readonly #policy: string;
+  readonly #limit: number;
   readonly #nowMs: () => number;
   #minute = 0;
 
-  constructor(nowMs: () => number = Date.now) {
+  private constructor(policy: string, limit: number, nowMs: () => number) {
+    this.#policy = policy;
+    this.#limit = limit;
     this.#nowMs = nowMs;
+  }
+
+  /** For the pages of the documentation. */
+  static ofPages(nowMs: () => number = Date.now): PublicWindow {
+    return new PublicWindow('public', PAGES_MAX, nowMs);
+  }
+
+  /** For the documents of the API. */
+  static ofDocuments(): PublicWindow {
+    return new PublicWindow('openapi', DOCUMENTS_MAX, Date.now);
   }
 
   /** Counts a request. @param address an IPv4 address or an IPv6 network */
@@ -29,12 +45,12 @@ export class PublicWindow {
     const key = isCounted ? address : OTHERS;
     const count = (this.#counts.get(key) ?? 0) + 1;
     this.#counts.set(key, count);
-    return count <= REQUESTS_MAX;
+    return count <= this.#limit;
   }
 
   refuse(exchange: Exchange, replies: Replies): void {
     const nowMs = this.#nowMs();
-    const window = { policy: 'public', limit: REQUESTS_MAX, remaining: 0, nowMs };
+    const window = { policy: this.#policy, limit: this.#limit, remaining: 0, nowMs };
     replies.error(exchange, ERRORS.apiRateExceeded, window);
   }
 }

@@ -164,32 +164,47 @@ export function serverRoutes(
     handle:
       route.handle === undefined ? spin.handle : serve(route, access, replies, routeServices, apiVersion),
   });
+  const documents = { access, replies, window: PublicWindow.ofDocuments() };
   const found = [
     ...routes.map((route) => served(route)),
-    ...documentRoutes(options.brand, replies),
-    ...(options.hasPreview ? previewRoutes(routes, served, options.brand, replies) : []),
+    ...documentRoutes(options.brand, documents),
+    ...(options.hasPreview ? previewRoutes(routes, served, options.brand, documents) : []),
     ...healthRoutes(services, replies, options.installationTag),
-    ...docsRoutes(options.docsDir, { access, replies, window: new PublicWindow() }),
+    ...docsRoutes(options.docsDir, { access, replies, window: PublicWindow.ofPages() }),
   ];
   const submit = (command: SpinCommand): void => services.submit(command);
   return [...found, ...notFoundRoutes(found, { access, replies, submit, hasPreview: options.hasPreview })];
 }
 
+/** What the documents are given out with: they need no key, so no partner's window bounds them. */
+interface Documents {
+  readonly access: Access;
+  readonly replies: Replies;
+  readonly window: PublicWindow;
+}
+
 /** A document, at its base. */
-const documentRoute = (base: string, document: object, replies: Replies): ServerRoute => {
+const documentRoute = (
+  base: string,
+  document: object,
+  { access, replies, window }: Documents,
+): ServerRoute => {
   const text = JSON.stringify(document);
   return {
     method: 'get',
     pattern: `${base}/openapi.json`,
     operation: 'getOpenApi',
     bodyLimit: 0,
-    handle: (exchange) => replies.json(exchange, 200, text),
+    handle: (exchange) => {
+      if (window.admits(access.clientOf(exchange))) replies.json(exchange, 200, text);
+      else window.refuse(exchange, replies);
+    },
   };
 };
 
-function documentRoutes(brand: string, replies: Replies): ServerRoute[] {
+function documentRoutes(brand: string, documents: Documents): ServerRoute[] {
   return Object.entries(openApiDocuments(brand)).map(([scope, document]) =>
-    documentRoute(BASES[scope as Route['scope']], document, replies),
+    documentRoute(BASES[scope as Route['scope']], document, documents),
   );
 }
 
@@ -198,11 +213,11 @@ function previewRoutes(
   routes: readonly Route[],
   served: (route: Route, apiVersion: string) => ServerRoute,
   brand: string,
-  replies: Replies,
+  documents: Documents,
 ): ServerRoute[] {
   const ofPartners = routes.filter(({ scope }) => scope === 'partner').map(previewOf);
   const listened = ofPartners.map((route) => underPreview(served(route, PREVIEW_VERSION)));
-  return [...listened, documentRoute(PREVIEW_BASE, previewDocument(ofPartners, brand), replies)];
+  return [...listened, documentRoute(PREVIEW_BASE, previewDocument(ofPartners, brand), documents)];
 }
 
 /** What tells a balancer about this process. */

@@ -1,4 +1,5 @@
 /** Serves GET /metrics, /healthz and /readyz to the monitoring, on a port of its own. */
+import { createHash, timingSafeEqual } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { HEALTHY, type Health, type Service } from '../runtime/service.js';
@@ -10,6 +11,16 @@ interface ReadyAnswer {
   readonly body: string;
 }
 
+export interface Address {
+  readonly host: string;
+  /** 0: any that is free. */
+  readonly port: number;
+  /** Whoever asks for the metrics has to send it (Authorization: Bearer); undefined: nobody has to. */
+  readonly token: string | undefined;
+}
+
+const hashOf = (text: string): Buffer => createHash('sha256').update(text).digest();
+
 export class MetricsServer implements Service {
   readonly name = 'metrics server';
   readonly #host: string;
@@ -17,12 +28,12 @@ export class MetricsServer implements Service {
   readonly #server;
 
   /**
-   * @param port 0: any that is free.
    * @param readiness whether this process can do its work
    */
-  constructor(metrics: Metrics, host: string, port: number, readiness: () => Promise<ReadyAnswer>) {
+  constructor(metrics: Metrics, { host, port, token }: Address, readiness: () => Promise<ReadyAnswer>) {
     this.#host = host;
     this.#port = port;
+    const expected = token === undefined ? undefined : hashOf(`Bearer ${token}`);
     this.#server = createServer((request, response) => {
       // Of a process without an API, too: that it lives.
       if (request.url === '/healthz') {
@@ -38,6 +49,10 @@ export class MetricsServer implements Service {
       }
       if (request.url !== '/metrics') {
         response.writeHead(404).end();
+        return;
+      }
+      if (expected !== undefined && !timingSafeEqual(hashOf(request.headers.authorization ?? ''), expected)) {
+        response.writeHead(401, { 'WWW-Authenticate': 'Bearer' }).end();
         return;
       }
       metrics.registry.metrics().then(
@@ -57,7 +72,9 @@ export class MetricsServer implements Service {
     return new Promise((resolve, reject) => {
       this.#server.once('error', () =>
         reject(
-          new Error(`Port ${this.#port} of ${this.#host} (METRICS_PORT) is in use or can't be listened on`),
+          new Error(
+            `Port ${this.#port} of ${this.#host} (METRICS_HOST, METRICS_PORT) is in use or can't be listened on`,
+          ),
         ),
       );
       this.#server.listen(this.#port, this.#host, () => resolve());

@@ -9,7 +9,7 @@ export function bannerOf(config: Config, running: Running): string {
   if (port !== undefined) lines.push(`  API      http://${config.HOST}:${port}/api/partner/v1`);
   if (port !== undefined) lines.push(`  docs     http://${config.HOST}:${port}/docs`);
   lines.push('  command  npx spindle --help');
-  lines.push(`  metrics  http://${config.HOST}:${metricsPort}/metrics`);
+  lines.push(`  metrics  http://${config.METRICS_HOST}:${metricsPort}/metrics`);
   if (running.isNewOperatorKey) lines.push(`  operator key (shown this once) ${running.operatorKey}`);
   if (config.OPERATOR_API_KEY === undefined) {
     lines.push(`  operator key is kept in ${join(config.DATA_DIR, 'operator-api-key')}`);

@@ -135,8 +135,7 @@ describe('docker-compose.yml', () => {
     for (const { names, port } of targets) {
       for (const name of names as ('http' | 'worker')[]) {
         expect(port).toBe(settings(name).METRICS_PORT);
-        // The metrics listen where the API does.
-        expect(settings(name).HOST).toBe('0.0.0.0');
+        expect(settings(name).METRICS_HOST).toBe('0.0.0.0');
         const shared = services[name]!.networks.filter((network) =>
           services.prometheus!.networks.includes(network),
         );

@@ -127,7 +127,7 @@ describe('the reference', () => {
 
 test('a client without a key is bounded, without a cost to others', () => {
   let nowMs = 0;
-  const window = new PublicWindow(() => nowMs);
+  const window = PublicWindow.ofPages(() => nowMs);
   const admitted = (address: string): number =>
     Array.from({ length: 700 }, () => window.admits(address)).filter(Boolean).length;
   expect(admitted('192.0.2.1')).toBe(600);

@@ -7,6 +7,7 @@ import { networkInterfaces } from 'node:os';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { Connections } from '../../src/http/connections.js';
 import { freshStores } from '../setup/freshStores.js';
+import { OPERATOR_KEY } from '../support/client.js';
 import { HTTP_SERVER } from '../support/httpServer.js';
 import { plainRequest, portOf, Wire } from '../support/load.js';
 import { mainOf, ROOT } from '../support/root.js';
@@ -67,19 +68,23 @@ function cpuSeconds(pid: number): number {
 describe('answers that nobody reads', () => {
   let service: ServerProcess;
   beforeAll(async () => {
-    service = await spawnService(environment(stores, { ROLES: 'http,worker' }));
+    service = await spawnService(environment(stores, { TRUST_PROXY: '1' }));
   });
   afterAll(() => service.stop());
 
   test.each([
-    ['GET openapi.json', OPENAPI],
-    ['GET of no route', plainRequest('GET', '/', '')],
-    ['HEAD', plainRequest('HEAD', '/healthz', '')],
+    // Each from another client, as a proxy tells: no window bounds them.
+    [
+      'GET openapi.json',
+      (place: number) => OPENAPI.replace('X-API-Key: ', `X-Forwarded-For: 2001:db8:${place}::1`),
+    ],
+    ['GET of no route', () => plainRequest('GET', '/', '')],
+    ['HEAD', () => plainRequest('HEAD', '/healthz', '')],
   ])('%s, sent thousands of times: memory stays bounded and the connections end', async (_what, request) => {
     const port = portOf(service.base!);
     const beforeMb = residentMb(service.pid);
     const clients = await openAll(20, port);
-    const requests = request.repeat(Math.ceil(55_000 / request.length));
+    const requests = Array.from({ length: 600 }, (_, place) => request(place)).join('');
     const ended = Promise.all(
       clients.map((client) => once(client.resume().pause(), 'close').catch(() => {})),
     );
@@ -209,6 +214,103 @@ test.runIf(HTTP_SERVER === 'node')('an idle connection is kept for IDLE_TIMEOUT_
     const startMs = performance.now();
     await wire.ended;
     expect(performance.now() - startMs).toBeGreaterThan(900);
+  } finally {
+    await service.stop();
+  }
+});
+
+describe('a client', () => {
+  test('gets openapi.json 60 times a minute, and another client is not held back', async () => {
+    const service = await startService(stores, { TRUST_PROXY: '127.0.0.0/8' });
+    try {
+      const wire = await Wire.open(portOf(service.base));
+      const from = (address: string) =>
+        wire.ask(OPENAPI.replace('X-API-Key: ', `X-Forwarded-For: ${address}`));
+      const statuses: number[] = [];
+      // A minute may end meanwhile: then as many again are served.
+      for (let i = 0; i < 130; i++) statuses.push((await from(`2001:db8::${i.toString(16)}`)).status);
+      expect(statuses.filter((status) => status === 429).length).toBeGreaterThanOrEqual(10);
+      expect(statuses.filter((status) => status === 200).length).toBeGreaterThanOrEqual(60);
+      const last = await from('2001:db8::1');
+      if (last.status === 429) {
+        expect(JSON.parse(last.text)).toMatchObject({ errorCode: 'KS-4292' });
+        expect(last.headers.get('ratelimit-policy')).toBe('"openapi";q=60;w=60');
+      }
+      expect((await from('2001:db8:0:1::1')).status).toBe(200);
+      wire.close();
+    } finally {
+      await service.stop();
+    }
+  });
+
+  test.each([
+    ['X-Forwarded-For', ''],
+    ['the PROXY protocol', '\r\n\r\n\0\r\nQUIT\n'],
+  ])('named by %s has its own window of failures, by IPv6 /64', async (_what, signature) => {
+    const service = await startService(stores, { TRUST_PROXY: '127.0.0.0/8', AUTH_FAILURE_LIMIT: '2' });
+    try {
+      const fail = async (network: number, host: number): Promise<number> => {
+        const wire = await Wire.open(portOf(service.base));
+        const address = `2001:db8:${signature.length}:${network}::${host}`;
+        const header = Buffer.alloc(52);
+        header.write(signature, 'latin1');
+        header.writeUInt8(0x21, 12);
+        header.writeUInt8(0x21, 13);
+        header.writeUInt16BE(36, 14);
+        const words = [0x2001, 0xdb8, signature.length, network, 0, 0, 0, host];
+        for (const [at, word] of words.entries()) header.writeUInt16BE(word, 16 + 2 * at);
+        const forwarded = signature === '' ? `X-Forwarded-For: 1.2.3.4, ${address}\r\n` : '';
+        const request = `GET /api/partner/v1/games HTTP/1.1\r\nHost: x\r\n${forwarded}X-API-Key: ks_wrong\r\n\r\n`;
+        const bytes = Buffer.from(request);
+        const { status } = await wire.ask(signature === '' ? bytes : Buffer.concat([header, bytes]));
+        wire.close();
+        return status;
+      };
+      const seen: number[] = [];
+      // More than two windows hold.
+      for (let host = 1; host <= 7; host++) seen.push(await fail(1, host));
+      expect(seen.slice(0, 2)).toEqual([401, 401]);
+      expect(seen.filter((status) => status === 429).length).toBeGreaterThanOrEqual(3);
+      expect(await fail(2, 1), 'another /64').toBe(401);
+    } finally {
+      await service.stop();
+    }
+  });
+
+  test('that tries operator keys waits longer for each answer, and a right key does not', async () => {
+    const service = await startService(stores);
+    try {
+      const ask = async (key: string): Promise<[status: number, ms: number]> => {
+        const startMs = performance.now();
+        const { status } = await service.request('GET', '/api/operator/v1/partners', { key });
+        return [status, performance.now() - startMs];
+      };
+      for (let i = 0; i < 6; i++) expect((await ask('an-operator-key-that-is-wrong'))[0]).toBe(401);
+      const [wrong, right] = await Promise.all([ask('an-operator-key-that-is-wrong'), ask(OPERATOR_KEY)]);
+      expect(wrong[1]).toBeGreaterThan(300);
+      expect(right[0]).toBe(200);
+      expect(right[1]).toBeLessThan(wrong[1]);
+    } finally {
+      await service.stop();
+    }
+  });
+});
+
+test('the metrics are given to those who have the token only, and not on the address of the API', async () => {
+  const token = 'a-token-of-the-monitoring';
+  const service = await startService(stores, { HOST: '0.0.0.0', METRICS_TOKEN: token });
+  try {
+    const url = `http://127.0.0.1:${service.running.metricsPort}`;
+    expect((await fetch(`${url}/metrics`)).status).toBe(401);
+    expect((await fetch(`${url}/metrics`, { headers: { Authorization: 'Bearer another' } })).status).toBe(
+      401,
+    );
+    expect((await fetch(`${url}/metrics`, { headers: { Authorization: `Bearer ${token}` } })).status).toBe(
+      200,
+    );
+    expect((await fetch(`${url}/healthz`)).status).toBe(200);
+    if (ownAddress !== undefined)
+      await expect(fetch(`http://${ownAddress}:${service.running.metricsPort}/healthz`)).rejects.toThrow();
   } finally {
     await service.stop();
   }
