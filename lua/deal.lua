@@ -33,6 +33,7 @@ Errors   EPOCH, STALE: include/cell.lua
 -- include: players
 -- include: idempotency
 -- include: gameSupply
+-- include: communal
 
 local reply = { pack('<I6', nowMs) }
 local replied = 1
@@ -48,7 +49,9 @@ for place = 1, spinCount do
     unpackStruct('<BBI2I2I2I2c10I2I2', batch, position)
   position = textAt + playerLength + requestLength
   local status, core, tail
-  if kind == 3 then
+  if isDeferring then
+    status = DEFERRED
+  elseif kind == 3 then
     if apiUsed[partner] >= apiLimit[partner] then
       status = LIMITED
     else
@@ -72,6 +75,11 @@ for place = 1, spinCount do
       status = DENIED
     else
       -- include: dealSpin
+      if isDeferring then
+        -- A second event is left to the next call, and all that comes after it: it did not count.
+        status = DEFERRED
+        if kind ~= 4 then spinsUsed[partner] = spinsUsed[partner] - 1 end
+      end
     end
   end
   reply[replied + 1], reply[replied + 2] = status, core or NO_CORE
@@ -84,10 +92,13 @@ reply[replied + 1] = tails
 
 reply = concat(reply)
 
+if bonus then bonus.note() end
+
 -- Write.
 if outboxEntries > 0 then
   -- include: writeEntries
   -- include: writeGames
+  if bonus then bonus.write() end
   call('HSET', KEYS[1], 'last', newLast, operationField, operationId .. reply)
 else
   call('HSET', KEYS[1], operationField, operationId .. reply)

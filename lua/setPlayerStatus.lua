@@ -19,10 +19,11 @@ if not record then
   return PLAYER_UNKNOWN
 end
 if #record > PLAYER_BYTES then
-  local _, known = unpackStruct(PLAYER_STATUS_FORMAT, record, PLAYER_BYTES + 1)
+  local knownFlags, known = unpackStruct(PLAYER_STATUS_FORMAT, record, PLAYER_BYTES + 1)
   if known >= change then
     return DEALT
   end
+  flags = flags + knownFlags - knownFlags % 2
 end
 local status = pack(PLAYER_STATUS_FORMAT, flags, change)
 call('HSET', KEYS[3], player, sub(record, 1, PLAYER_BYTES) .. status .. sub(record, PLAYER_BYTES + #status + 1))

@@ -68,7 +68,7 @@ const version = (): string =>
   JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')).version;
 
 /** Groups that are one line of the help: each has a help of its own. */
-const FOLDED = ['round', 'player', 'api'];
+const FOLDED = ['round', 'player', 'api', 'communal'];
 
 /** All commands below a command, without the groups that they are in. */
 const leavesOf = (command: Command): Command[] =>
@@ -129,7 +129,11 @@ function programOf(): Command {
       // One screen that has them all.
       visibleCommands: (command) => (command.parent === null ? leavesOf(command) : [...command.commands]),
       subcommandTerm: (command) =>
-        [pathOf(command), ...command.registeredArguments.map((word) => word.name())].join(' '),
+        [
+          pathOf(command),
+          ...command.registeredArguments.map((word) => word.name()),
+          ...(command.commands.length > 0 ? ['COMMAND'] : []),
+        ].join(' '),
     })
     .helpCommand(false);
   addOperatorCommands(program, openClient);
@@ -161,8 +165,7 @@ function programOf(): Command {
     });
   program.addHelpText(
     'after',
-    `spindle COMMAND --help has the options and examples of a command.
-Exit status: 0 done, found, clean, proven; 1 refused, not found, not clean, or no answer; 2 wrong usage.`,
+    `spindle COMMAND --help has more. Exit status: 0 done, found, clean, proven; 1 refused, not found, not clean, or no answer; 2 wrong usage.`,
   );
   return program;
 }

@@ -5,6 +5,7 @@
 import type { GameTotals } from './postgres/bookedTotals.js';
 import type { CatalogGame } from './postgres/catalog.js';
 import type { CellLease } from './postgres/cells.js';
+import type { BookedEvent } from './postgres/communalBooking.js';
 import type { RoundEntry } from './postgres/rounds.js';
 import { Emitter } from './runtime/emitter.js';
 
@@ -67,6 +68,8 @@ export interface Events {
   CellGivenUp: { readonly cell: number };
   /** The ledger of a cell contradicts its outbox. Nothing is booked or dealt until people decide. */
   CellHalted: { readonly cell: number; readonly reason: string };
+  /** Events of communal progressives were committed. */
+  CommunalEventsBooked: { readonly events: readonly Pick<BookedEvent, 'tierLevel' | 'status'>[] };
   /** Events for webhooks were committed, with so many deliveries. */
   EventsRecorded: { readonly deliveries: number };
 

@@ -7,6 +7,7 @@ export const FAILPOINTS = [
   'flush.read',
   'flush.cursor-moved',
   'flush.rows-copied',
+  'flush.communal-booked',
   'flush.totals-added',
   'flush.committed',
   'flush.trimmed',
@@ -24,6 +25,7 @@ export const FAILPOINTS = [
   'recovery.players',
   'recovery.requests',
   'recovery.games',
+  'recovery.communal',
   'recovery.installed',
   'recovery.recorded',
 ] as const;

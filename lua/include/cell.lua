@@ -6,7 +6,7 @@
 -- script about 0.1 us for every local that it captures.
 --
 -- KEYS[1]  {cN}:cell      hash    epoch; last: LAST; booked: BOOKED; op:<front end>: id of the newest operation of each
---                                 front end, and its reply
+--                                 front end, and its reply; communal: games of the cell have a communal progressive
 -- KEYS[2]  {cN}:partners  hash    partner id -> PARTNER
 -- KEYS[3]  {cN}:players   hash    "<partner id>:<playerId>" -> PLAYER
 -- KEYS[4]  {cN}:games     hash    game id -> GAME
@@ -31,7 +31,7 @@
 -- include: epoch
 local cellPrefix = sub(KEYS[1], 1, -5)
 local operationField, operationId = ARGV[6], ARGV[7]
-local cell = call('HMGET', KEYS[1], 'epoch', 'last', 'booked', operationField)
+local cell = call('HMGET', KEYS[1], 'epoch', 'last', 'booked', operationField, 'communal')
 if cell[1] ~= ARGV[1] then
   return epochError(cell[1])
 end

@@ -6,7 +6,7 @@ repeat
     -- include: loadPlayer
   end
   -- Flags of the player: 1 blocked.
-  if playerTails[player] and byte(playerTails[player]) == 1 then status = BLOCKED break end
+  if playerTails[player] and byte(playerTails[player]) % 2 == 1 then status = BLOCKED break end
   if poolSize[game] > 0 and nextIndex[game] >= poolSize[game] then status = CLOSED break end
   if isOutboxFull then status = OUTBOX_FULL break end
   local isNew = not before
@@ -15,6 +15,8 @@ repeat
   if enforce[partner] == 1 and before < stake then status = INSUFFICIENT break end
   if funding[partner] >= 0 and funding[partner] - netPaid[partner] < payoutMax then status = FUNDING break end
   if before > MONEY_MAX - payoutMax or before < stake - MONEY_MAX then status = OVERFLOW break end
+  local tier = bonus and bonus.tierOf(game)
+  if isDeferring then break end
   -- include: takeOutcome
   local payout = unpackStruct('<i8', batch, payoutsAt[game] + code * 8 + 1)
   if isNew then
@@ -24,8 +26,9 @@ repeat
   entryNumbers[player] = entryNumbers[player] + 1
   core = bookEntry(player, spinHead[game], index, payout, code, after, sub(batch, textAt - 4, position - 1))
   netPaid[partner] = netPaid[partner] + payout - stake
-  -- What a replay repeats beside the CORE: nothing for a spin as it is today.
+  -- What a replay repeats beside the CORE: what the spin tells of a communal progressive.
   tail = ''
+  if bonus then tail = bonus.count(game, player, tier) end
   if request > 0 then
     local value = core .. fingerprint .. tail
     bound[request] = value

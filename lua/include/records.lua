@@ -7,7 +7,8 @@
 --          net paid to players i64 (payouts - wagers, micro-USD)
 -- CORE     ledger entry id as low u32 and high u32, outcome code u16, balance after i64 (micro-USD)
 -- PLAYER   CORE of the newest entry, number of entries u32, created at u48 (ms since the epoch);
---          behind it, where the player's status was ever changed: flags u8 (1 blocked), number of the change u32
+--          behind it, where the player's status was ever changed or a share is still to be told: flags u8 (1 blocked,
+--          2 more shares are in its list), number of the change u32 (0: never), shares (include/communalRecords.lua)
 -- BOUND    CORE of the entry that a requestId is bound to, fingerprint of its request (10 bytes; src/redis/records.ts has
 --          that of an adjustment); behind it a tail of any length that a replay repeats, or none
 -- REFUSED  in the place of BOUND: why an adjustment was refused u8, number of its intent u48
@@ -22,7 +23,7 @@ local CORE_BYTES = 18
 local NO_CORE = rep('\0', CORE_BYTES)
 local PLAYER_FORMAT = '<I4I4I2i8I4I6'
 local PLAYER_BYTES = 28
-local PLAYER_STATUS_FORMAT = '<BI4'
+local PLAYER_STATUS_FORMAT, PLAYER_STATUS_BYTES = '<BI4', 5
 local BOUND_BYTES = 28
 local REFUSED_FORMAT = '<BI6'
 local REFUSED_BYTES = 7

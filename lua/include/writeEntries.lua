@@ -1,11 +1,7 @@
 -- Writes what was booked: the outbox, the players, the requestIds. Gives `newLast`, the cell's field `last`.
--- The stream comes first of all writes: it is the only one that Redis itself could refuse (an id that is not the newest).
--- include: outbox
 -- include: players
 -- include: idempotency
-local outboxBytes = concat(outboxRecords)
-call('XADD', KEYS[5], format('%.0f-%d', idMs, idSequence), 'b', outboxBytes, 't',
-  pack(TOTALS_FORMAT, totalEntries, totalBytes))
+-- include: writeStream
 local playerValues = {}
 for i = 1, movedCount do
   local player = movedPlayers[i]
@@ -17,4 +13,3 @@ call('HSET', KEYS[3], unpack(playerValues))
 if newlyBoundCount > 0 then
   call('HSET', idemKey, unpack(newlyBound))
 end
-local newLast = pack(LAST_FORMAT, idMs, idSequence, totalEntries + outboxEntries, totalBytes + #outboxBytes)

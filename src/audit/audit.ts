@@ -9,14 +9,17 @@
  * Memory: about 100 bytes for each player, 60 for each requestId of the last two idempotency periods.
  */
 import { auditChain } from '../postgres/auditChain.js';
-import { type AuditReads, openAuditReads, STRAY } from '../postgres/auditReads.js';
+import { STRAY } from '../postgres/auditColumns.js';
+import { type AuditReads, type Facts, openAuditReads } from '../postgres/auditReads.js';
 import { sheetsOf } from '../postgres/catalog.js';
 import type { Sql } from '../postgres/client.js';
+import { type CommunalReads, openCommunalReads } from '../postgres/communalAuditReads.js';
 import { openPlayerStatusReads, type PlayerStatusReads } from '../postgres/playerStatuses.js';
 import { openRoundReads, type RoundReads } from '../postgres/roundAuditReads.js';
 import { openRedisAuditReads, type RedisAuditReads } from '../redis/auditReads.js';
 import type { RedisNodes } from '../redis/nodes.js';
 import { auditLoaded, auditSealed, type Redraw } from './blocks.js';
+import { CommunalStoresAudit } from './communalStores.js';
 import { LedgerPass } from './ledger.js';
 import { auditPlayerStatuses, SeenStatuses } from './playerStatuses.js';
 import { type AuditReport, Findings } from './report.js';
@@ -117,6 +120,13 @@ async function run(
       async () => {},
     );
     await auditRounds(snapshot, findings);
+    await snapshot.strayCommunal(
+      (row) => {
+        const problem = `what is booked as ${row.text(0)} of a communal progressive names no entry of the ledger`;
+        findings.found('communal', problem, { entry: row.big(1).toString(), game: row.int(2) });
+      },
+      async () => {},
+    );
     return { facts, pass };
   });
 
@@ -124,7 +134,27 @@ async function run(
   for (const { auditId, problem } of chain.faults) findings.found('audit-log', problem, { auditId });
   findings.looked('audit-log', 'entries', chain.entries);
 
-  const stores: StoresAudit = { facts, findings, postgres, redis, onProgress };
+  await auditStores({ sql, nodes, postgres, redis, findings, onProgress }, facts, pass);
+}
+
+interface Stores extends Pick<StoresAudit, 'postgres' | 'redis' | 'findings'> {
+  readonly sql: Sql;
+  readonly nodes: RedisNodes;
+  readonly onProgress: AuditOptions['onProgress'];
+}
+
+/** What Redis holds against the snapshot, and against what was booked since. */
+async function auditStores(
+  { sql, nodes, postgres, redis, findings, onProgress }: Stores,
+  facts: Facts,
+  pass: LedgerPass,
+): Promise<void> {
+  const communal = new CommunalStoresAudit(facts, findings, {
+    postgres: guarded('Postgres', openCommunalReads(sql)),
+    redis,
+    findPot: (cell, gameId) => nodes.cell(cell).findPot(gameId),
+  });
+  const stores: StoresAudit = { facts, findings, postgres, redis, communal, onProgress };
   const seen = new SeenStatuses();
   await auditPlayers(stores, pass.players, seen);
   const onRecord = guarded('Postgres', openPlayerStatusReads(sql));
@@ -135,17 +165,19 @@ async function run(
   onProgress('loaded blocks', 0, 0);
   await auditLoaded(facts, findings, postgres, redis);
   await auditCells(stores);
+  await communal.finish();
 }
 
+type Reads =
+  | AuditReads
+  | CommunalReads
+  | PlayerStatusReads
+  | RedisAuditReads
+  | RoundReads
+  | { chain: () => ReturnType<typeof auditChain> };
+
 /** The same functions, whose failures say which store it was. */
-function guarded<
-  T extends
-    | AuditReads
-    | PlayerStatusReads
-    | RedisAuditReads
-    | RoundReads
-    | { chain: () => ReturnType<typeof auditChain> },
->(store: string, reads: T): T {
+function guarded<T extends Reads>(store: string, reads: T): T {
   const failed = (error: unknown): never => {
     // A defect of the audit's own is not the store's.
     const isOurs =

@@ -2,13 +2,8 @@
 import { createHash } from 'node:crypto';
 import { shufflePool } from '../domain/games/rafflePool.js';
 import type { ParSheet } from '../domain/par.js';
-import {
-  type AuditedRaffle,
-  type AuditReads,
-  BLOCKS,
-  type Facts,
-  type Snapshot,
-} from '../postgres/auditReads.js';
+import { BLOCKS } from '../postgres/auditColumns.js';
+import type { AuditedRaffle, AuditReads, Facts, Snapshot } from '../postgres/auditReads.js';
 import type { CopyRow } from '../postgres/copyReader.js';
 import type { RedisAuditReads } from '../redis/auditReads.js';
 import type { LoadedBlock } from '../redis/keys.js';

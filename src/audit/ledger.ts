@@ -4,8 +4,11 @@
  */
 import { hash } from 'node:crypto';
 import { SpinIds } from '../domain/spinId.js';
-import { type AuditReads, type Facts, intentKey, LEDGER, type Snapshot } from '../postgres/auditReads.js';
+import { LEDGER } from '../postgres/auditColumns.js';
+import { type AuditReads, type Facts, intentKey, type Snapshot } from '../postgres/auditReads.js';
 import type { CopyRow } from '../postgres/copyReader.js';
+import { CommunalReplay } from './communal.js';
+import { auditCursors } from './cursors.js';
 import { dealsOf, type Payouts, payoutsOf, prizesOf } from './payouts.js';
 import type { CheckName, Findings, Place } from './report.js';
 import {
@@ -24,8 +27,7 @@ import {
 const SPIN = 1;
 const OPENING = 2;
 const ADJUSTMENT = 3;
-const ROUND_DEAL = 6;
-const [ROUND_ACTION, ROUND_VOID] = [7, 8];
+const [SHARE, ROUND_DEAL, ROUND_ACTION, ROUND_VOID] = [4, 6, 7, 8];
 const DAY_MS = 86_400_000;
 /** Sealed outcomes of a game that are held at a time: 64 KB. */
 const STRETCH_OUTCOMES = 16_384;
@@ -76,7 +78,6 @@ export class LedgerPass {
   readonly players = new PlayerTable();
   /** By idempotency period; those of the last two periods of the ledger. */
   readonly requests = new Map<number, RequestTable>();
-  /** Rows so far. */
   rows = 0;
   readonly #facts: Facts;
   readonly #findings: Findings;
@@ -86,6 +87,7 @@ export class LedgerPass {
   #game: GameState | undefined;
   #touched: GameState[] = [];
   #unjudged: Unjudged[] = [];
+  readonly #communal: CommunalReplay;
   readonly #newest = new Map<number, { high: number; low: number }>();
   readonly #gameDays: Map<string, Facts['gameDays'][number]>;
   readonly #openingDays: Map<string, Facts['openingDays'][number]>;
@@ -106,7 +108,6 @@ export class LedgerPass {
   #requestPrefixBytes = 0;
   readonly #record = new Uint32Array(REQUEST_WORDS);
   #requestCount = 0;
-  /** Of raffles, with a requestId. */
   #tickets = 0;
   #spins = 0;
 
@@ -115,6 +116,7 @@ export class LedgerPass {
     this.#facts = facts;
     this.#findings = findings;
     this.#spinIds = new SpinIds(facts.spinIdKey);
+    this.#communal = new CommunalReplay(facts.communal, findings, this.players);
     this.#ttlMs = facts.idempotencyTtlSeconds * 1000;
     const payouts = new Map<number, Payouts>();
     for (const [sheetId, sheet] of facts.sheets) {
@@ -228,6 +230,7 @@ export class LedgerPass {
       this.#spins++;
       this.#add(this.#days.games, row.int(LEDGER.gameId), partnerId, wager, credit);
       this.#dealt(row, partnerId, wager, credit);
+      this.#communal.spin(row, high, low, playerId);
       if (!row.isNull(LEDGER.requestId)) {
         this.#request(row, ms, high, low, partnerId, ':', row.int(LEDGER.gameId), playerHash(playerId));
         if (this.#facts.raffles.has(row.int(LEDGER.gameId))) this.#tickets++;
@@ -244,8 +247,10 @@ export class LedgerPass {
         const [first, second, rest] = adjustmentHash(playerId, credit);
         this.#request(row, ms, high, low, partnerId, '+', first, [second, rest]);
       }
+    } else if (kind === SHARE) {
+      this.#communal.share(row, idOf(high, low), ms, playerId);
     } else {
-      this.#report('double-entry', row, 'the entry is of an unknown kind', '1, 2, 3, 6, 7 or 8', kind);
+      this.#report('double-entry', row, 'the entry is of an unknown kind', '1 to 4, 6, 7 or 8', kind);
     }
   }
 
@@ -283,7 +288,7 @@ export class LedgerPass {
     const before = players.entries[slot]!;
     if (before === 0) players.firstMs[slot] = timeOf(high, low);
     // The first of what is wrong is said: what follows from it would only hide it.
-    const expectedNumber = kind === SPIN || kind === OPENING ? before + 1 : before;
+    const expectedNumber = [SPIN, OPENING, SHARE].includes(kind) ? before + 1 : before;
     if (number !== expectedNumber) {
       this.#report(
         'balances',
@@ -622,15 +627,17 @@ export class LedgerPass {
       const at = { partner: partnerId, day };
       findings.found('double-entry', 'adjustment_days has a day that the ledger has not', at, 0, adjustments);
     }
+    this.#communal.finish();
     const balances = new Sum();
     for (let slot = 0; slot < this.players.count; slot++) balances.add(this.players.balance[slot]!);
     let expected = 0n;
     for (const { openedMicros } of openingDays) expected += openedMicros;
     for (const { wageredMicros, paidMicros } of gameDays) expected += paidMicros - wageredMicros;
     for (const { amountMicros } of adjustmentDays) expected += amountMicros;
+    for (const { paidMicros } of this.#facts.communal.days) expected += paidMicros;
     if (balances.value !== expected) {
       const problem =
-        'the balances of all players together are not openings − wagers + payouts + adjustments';
+        'the balances of all players together are not openings − wagers + payouts + adjustments + shares';
       findings.found('double-entry', problem, {}, expected, balances.value);
     }
     let voided = 0;
@@ -653,16 +660,7 @@ export class LedgerPass {
         );
       }
     }
-    for (const [cell, cursorId] of cursors) {
-      const newest = this.#newest.get(cell);
-      const newestId = newest === undefined ? 0n : idOf(newest.high, newest.low);
-      if (cursorId === newestId) continue;
-      const problem =
-        cursorId < newestId
-          ? 'the ledger has entries above the cursor'
-          : 'the cursor is above the newest entry of the ledger';
-      findings.found('cursors', problem, { cell }, newestId, cursorId);
-    }
+    auditCursors(this.#facts, findings, this.#newest);
     findings.looked('balances', 'ledger rows', this.rows);
     findings.looked('balances', 'players in the ledger', this.players.count);
     findings.looked('indices', 'outcomes dealt', this.#spins);
@@ -693,8 +691,8 @@ export class LedgerPass {
   #place(row: CopyRow): Place {
     const id = row.big(LEDGER.entryId);
     const partnerId = row.int(LEDGER.partnerId);
-    const isSpin = [SPIN, ROUND_DEAL].includes(row.int(LEDGER.kind));
-    const isAdjustment = row.int(LEDGER.kind) === ADJUSTMENT;
+    const kind = row.int(LEDGER.kind);
+    const [isSpin, isAdjustment] = [[SPIN, ROUND_DEAL].includes(kind), kind === ADJUSTMENT];
     return {
       entry: id.toString(),
       at: new Date(Number(id >> 22n)).toISOString(),

@@ -11,6 +11,7 @@ export const CHECKS = {
   rounds: 'every blackjack round is its shoe and its moves; Redis has open what the ledger has',
   statuses: 'players are blocked in Redis as they are on record',
   'audit-log': 'every entry of the audit log has the hash of itself and the one before',
+  communal: 'every communal progressive counts, fires, pays and tells as follows from the ledger',
   cursors: 'cursors, outboxes and epochs fit the ledger; no cell is halted',
 } as const;
 export type CheckName = keyof typeof CHECKS;

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { rulesHash } from '../domain/games/blackjackRules.js';
 import { shuffleShoe } from '../domain/games/shoe.js';
 import { dealCode } from '../domain/games/table.js';
-import { BLOCKS } from '../postgres/auditReads.js';
+import { BLOCKS } from '../postgres/auditColumns.js';
 import type { CopyRow } from '../postgres/copyReader.js';
 import type { AuditedTable } from '../postgres/roundAuditReads.js';
 import type { Findings, Place } from './report.js';

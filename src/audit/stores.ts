@@ -18,6 +18,7 @@ import {
   readSafeInt64,
   type Totals,
 } from '../redis/records.js';
+import type { CommunalStoresAudit } from './communalStores.js';
 import type { LedgerPass } from './ledger.js';
 import type { SeenStatuses } from './playerStatuses.js';
 import type { Findings, Place } from './report.js';
@@ -36,6 +37,7 @@ export interface StoresAudit {
   readonly findings: Findings;
   readonly postgres: AuditReads;
   readonly redis: RedisAuditReads;
+  readonly communal: CommunalStoresAudit;
   readonly onProgress: (phase: 'players' | 'requests' | 'cells', done: number, total: number) => void;
 }
 
@@ -62,9 +64,7 @@ const CELL_SHIFT = 14n;
 const AHEAD_MS_MAX = 60_000;
 const TRIES = 8;
 const PAUSE_MS = 125;
-
 const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
-
 const cellOfId = (id: bigint): number => Number((id >> CELL_SHIFT) & CELL_MASK);
 
 /** A record of Redis that names an entry which is not in the snapshot, and what to do once the entry is known. */
@@ -169,6 +169,7 @@ export async function auditPlayers(audit: StoresAudit, players: PlayerTable, sta
         auditPlayer(audit, players, entries, cell, field, value);
       }
       if (entries.isDue) await entries.answerAll();
+      if (audit.communal.isDue) await audit.communal.settle();
       audit.onProgress('players', count, total);
     }
   }
@@ -192,7 +193,7 @@ export async function auditPlayers(audit: StoresAudit, players: PlayerTable, sta
 }
 
 function auditPlayer(
-  { facts, findings }: StoresAudit,
+  { facts, findings, communal }: StoresAudit,
   players: PlayerTable,
   entries: Entries,
   cell: number,
@@ -203,7 +204,7 @@ function auditPlayer(
   const partnerId = Number(field.toString('latin1', 0, colon));
   const playerId = field.toString('utf8', colon + 1);
   const where = { cell, partner: partnerId, player: playerId };
-  if (colon < 1 || !isPlayer(value)) {
+  if (colon < 1 || !isPlayer(value) || !communal.player(cell, partnerId, playerId, value)) {
     const problem = "Redis's record of the player can't be read";
     findings.found('balances', problem, { ...where, field: field.toString() });
     return;
@@ -314,6 +315,7 @@ export async function auditRequests(audit: StoresAudit, pass: LedgerPass): Promi
           auditBound(audit, pass, entries, { cell, period, ttlMs }, field, value);
         }
         if (entries.isDue) await entries.answerAll();
+        if (audit.communal.isDue) await audit.communal.settle();
         audit.onProgress('requests', count, total);
       }
     }
@@ -358,7 +360,7 @@ export async function auditRequests(audit: StoresAudit, pass: LedgerPass): Promi
 }
 
 function auditBound(
-  { findings }: StoresAudit,
+  { findings, communal }: StoresAudit,
   pass: LedgerPass,
   entries: Entries,
   { cell, period, ttlMs }: { cell: number; period: number; ttlMs: number },
@@ -368,25 +370,21 @@ function auditBound(
   const where = { cell, period, field: field.toString('hex') };
   // An adjustment that was refused: it stands for no entry.
   if (field.length === 16 && value.length === REFUSED_BYTES) return;
-  if (field.length !== 16 || value.length !== BOUND_BYTES) {
+  if (field.length !== 16 || value.length < BOUND_BYTES) {
     findings.found('requests', "what a requestId is bound to can't be read", where);
     return;
   }
   const id = readId(value, 0);
   const at = { ...where, entry: id.toString() };
+  if (communal.bound(cell, id, value.subarray(BOUND_BYTES), at)) return;
   const high = value.readUInt32LE(4);
   const low = value.readUInt32LE(0);
   // Bound in an earlier period than its entry's, it would be forgotten before its time.
   const entryMs = timeOf(high, low);
   const entryPeriod = Math.floor(entryMs / ttlMs);
   if (period < entryPeriod && entryMs - entryPeriod * ttlMs > AHEAD_MS_MAX) {
-    findings.found(
-      'requests',
-      'the requestId is bound in an earlier period than its entry',
-      at,
-      entryPeriod,
-      period,
-    );
+    const problem = 'the requestId is bound in an earlier period than its entry';
+    findings.found('requests', problem, at, entryPeriod, period);
   }
   const hashed = [field.readUInt32LE(0), field.readUInt32LE(4), field.readUInt32LE(8)] as const;
   for (const table of pass.requests.values()) {
@@ -487,7 +485,7 @@ function compareBound(
   fingerprint.writeUInt32LE(first, 0);
   fingerprint.writeUInt32LE(a, 4);
   fingerprint.writeUInt16LE(b, 8);
-  const bound = value.subarray(CORE_BYTES);
+  const bound = value.subarray(CORE_BYTES, BOUND_BYTES);
   if (!bound.equals(fingerprint)) {
     findings.found(
       'requests',

@@ -1,6 +1,7 @@
 /** The operation `adjust`: changes a player's balance, once for each intent (lua/adjust.lua). */
 import { playerField } from '../redis/keys.js';
-import { adjustmentFingerprint, adjustmentKey, readId, readSafeInt64 } from '../redis/records.js';
+import { readId, readSafeInt64 } from '../redis/records.js';
+import { adjustmentFingerprint, adjustmentKey } from '../redis/requestHashes.js';
 import type { CellOperation, CellRequest } from './operation.js';
 
 export interface AdjustRequest extends CellRequest {

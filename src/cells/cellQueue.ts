@@ -215,8 +215,11 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> {
     const { replies } = answer;
     const parked: number[] = [];
     let newestId = 0n;
+    const undone = replies.includes(undefined) ? commands.filter((_, i) => replies[i] === undefined) : [];
+    if (undone.length > 0) this.#waiting.putBack(undone);
     for (let i = 0; i < commands.length; i++) {
       const command = commands[i]!;
+      if (replies[i] === undefined) continue;
       const id = command.waitsForLedger ? answer.entryId(i) : 0n;
       if (id === 0n) {
         this.#answer(command, replies[i]!);

@@ -71,10 +71,14 @@ class DealCodec implements CellCodec<SpinRequest, SpinResult> {
     const spinsUsed = partners.map((_, place) => reply.spinsUsed(place));
     const apiUsed = partners.map((_, place) => reply.apiUsed(place));
     const ids = this.#enciphered(requests, reply);
-    const replies: SpinResult[] = [];
+    const replies: (SpinResult | undefined)[] = [];
     for (let i = 0; i < requests.length; i++) {
       const { partner, partnerPlace, kind } = requests[i]!;
       const status = reply.status(i);
+      if (status === SPIN_STATUS.deferred) {
+        replies.push(undefined);
+        continue;
+      }
       const isApi = kind === KIND.countApi;
       const used = isApi ? apiUsed : spinsUsed;
       if (status === SPIN_STATUS.limited) this.#exhausted.learn(partner, kind, timeMs, this.#encodedAt);

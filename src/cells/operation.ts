@@ -46,7 +46,8 @@ export interface CellCodec<Request, Reply> {
 }
 
 export interface CellReplies<Reply> {
-  readonly replies: readonly Reply[];
+  /** Undefined: the call has left the command undone; it goes again, with those that wait. */
+  readonly replies: readonly (Reply | undefined)[];
   /** Id of the ledger entry that a reply tells of; 0 where it tells of none. */
   entryId(place: number): bigint;
 }

@@ -36,6 +36,22 @@ export class WaitingList<Command> {
     return refused;
   }
 
+  /** Puts commands that were taken, and not done, before the others of their partners: they were let in before. */
+  putBack(commands: readonly Command[]): void {
+    const queues = new Map<number, Command[]>();
+    for (const command of commands) {
+      const partnerId = this.#partnerOf(command);
+      const queue = queues.get(partnerId);
+      if (queue === undefined) queues.set(partnerId, [command]);
+      else queue.push(command);
+    }
+    for (const [partnerId, queue] of queues) {
+      const behind = this.#queues.get(partnerId);
+      this.#queues.set(partnerId, behind === undefined ? queue : [...queue, ...behind]);
+    }
+    this.#length += commands.length;
+  }
+
   /** Takes the next commands off the list; those of one partner stay in their order. */
   take(max: number): Command[] {
     if (this.#length > max) return this.#takeInTurn(max);

@@ -128,6 +128,70 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/games/{id}/communal": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The rules of a communal progressive, its exact progress and its budget
+         * @description Shows the rules with the exact counter, the budget that is left, and what was paid.
+         */
+        get: operations["getCommunalPot"];
+        /**
+         * Set the rules of a slot game's communal progressive
+         * @description Sets the rules as a whole. They are in force at once; the counter goes on unless `resetProgress` is true. The change is in the audit log.
+         */
+        put: operations["setCommunal"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/games/{id}/communal/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What a communal progressive fired, newest first, with the shares
+         * @description Lists what fired, the newest first, with the share of each player.
+         */
+        get: operations["listCommunalPayouts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/games/{id}/communal/funding": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Add to the budget of a communal progressive, or withdraw from it, once for each requestId
+         * @description Books an amount to the promotional budget. The same `requestId` books once, without end. A negative amount withdraws, at most what there is (KS-4603).
+         */
+        post: operations["fundCommunal"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/par-sheets/{id}": {
         parameters: {
             query?: never;
@@ -592,6 +656,86 @@ export interface components {
         BlocksBody: {
             count: number;
         };
+        CommunalBody: {
+            /** @description Nothing is counted while it is false */
+            enabled: boolean;
+            /** @description Spins */
+            triggerInterval: number;
+            /** @description Part of the player who fires */
+            triggerSplitPct: number;
+            /** @description Part of the community */
+            communitySplitPct: number;
+            tiers: components["schemas"]["CommunalTier"][];
+            /** @default 60 */
+            windowMinutes: number;
+            /** @default 100 */
+            communitySize: number;
+            emptyCommunity?: components["schemas"]["EmptyCommunity"];
+            onShortBudget?: components["schemas"]["OnShortBudget"];
+            /**
+             * @description The counter begins anew
+             * @default false
+             */
+            resetProgress: boolean;
+        };
+        /**
+         * @description SKIPPED_BUDGET: the budget could not pay it
+         * @enum {string}
+         */
+        CommunalEventStatus: "PAID" | "SKIPPED_BUDGET";
+        CommunalFundingBody: {
+            /** @description Added to the budget; not 0, at most 6 decimals, negative to withdraw; decimal text in USD */
+            amountUsd: string;
+            /** @description Kept with the funding */
+            reason: string;
+            /** @description Idempotency key; binds for ever */
+            requestId: string;
+        };
+        CommunalFundingResponse: {
+            fundingId: string;
+            /** @description After it; decimal text in USD */
+            budgetUsd: string;
+        };
+        CommunalResponse: {
+            /** @description Nothing is counted while it is false */
+            enabled: boolean;
+            /** @description Spins */
+            triggerInterval: number;
+            /** @description Part of the player who fires */
+            triggerSplitPct: number;
+            /** @description Part of the community */
+            communitySplitPct: number;
+            tiers: components["schemas"]["CommunalTier"][];
+            windowMinutes: number;
+            communitySize: number;
+            emptyCommunity: components["schemas"]["EmptyCommunity"];
+            onShortBudget: components["schemas"]["OnShortBudget"];
+            /** @description Of the rules: 1, 2, … */
+            version: number;
+            status: components["schemas"]["CommunalStatus"];
+            /** @description What the bonus returns per spin over the wager, as a fraction */
+            bonusRtp: number;
+        };
+        CommunalShare: {
+            playerId: string;
+            /** @description Share; decimal text in USD */
+            amountUsd: string;
+        };
+        /**
+         * @description EXHAUSTED: the budget is below the smallest tier
+         * @enum {string}
+         */
+        CommunalStatus: "ACTIVE" | "DISABLED" | "EXHAUSTED";
+        CommunalTier: {
+            /** @description 1 … n, in order */
+            tierLevel: number;
+            /** @description Shown to players */
+            tierName: string;
+            /** @description Fires at each multiple; rises with the level, a multiple of `triggerInterval` */
+            triggerAtSpins: number;
+            /** @description What an event pays: above 0, at most 1,000,000, with at most 6 decimals; decimal text in USD */
+            amountUsd: string;
+        };
         DeprecateBody: {
             /** @description RFC 3339 time from which on the version answers 410 */
             sunsetAt: string;
@@ -607,6 +751,11 @@ export interface components {
          * @enum {string}
          */
         DoubleOn: "any2" | "9-11";
+        /**
+         * @description Who gets the community's part where nobody is in it
+         * @enum {string}
+         */
+        EmptyCommunity: "TO_TRIGGER" | "RETURN_TO_BUDGET";
         /** @enum {string} */
         Environment: "sandbox" | "production";
         ErrorDetail: {
@@ -683,6 +832,56 @@ export interface components {
             migrationUrl: string | null;
             /** @description Partners that have used it, the latest first */
             partners: components["schemas"]["ApiVersionUse"][];
+        };
+        /**
+         * @description What an event does that the budget cannot pay in full
+         * @enum {string}
+         */
+        OnShortBudget: "SKIP" | "PAY_REMAINING";
+        OperatorCommunal: {
+            /** @description Nothing is counted while it is false */
+            enabled: boolean;
+            /** @description Spins */
+            triggerInterval: number;
+            /** @description Part of the player who fires */
+            triggerSplitPct: number;
+            /** @description Part of the community */
+            communitySplitPct: number;
+            tiers: components["schemas"]["CommunalTier"][];
+            windowMinutes: number;
+            communitySize: number;
+            emptyCommunity: components["schemas"]["EmptyCommunity"];
+            onShortBudget: components["schemas"]["OnShortBudget"];
+            /** @description Of the rules: 1, 2, … */
+            version: number;
+            status: components["schemas"]["CommunalStatus"];
+            /** @description What the bonus returns per spin over the wager, as a fraction */
+            bonusRtp: number;
+            /** @description Spins counted */
+            progress: number;
+            /** @description What is left; decimal text in USD */
+            budgetUsd: string;
+            /** @description Paid to players, as far as it is booked; decimal text in USD */
+            paidUsd: string;
+        };
+        OperatorCommunalEvent: {
+            eventId: string;
+            tierLevel: number;
+            tierName: string;
+            /** @description Paid in all; decimal text in USD */
+            totalAmountUsd: string;
+            /** @description Players who got a share, the one who fired included */
+            winners: number;
+            status: components["schemas"]["CommunalEventStatus"];
+            /** Format: date-time */
+            createdAt: string;
+            shares: components["schemas"]["CommunalShare"][];
+        };
+        OperatorCommunalEvents: {
+            events: components["schemas"]["OperatorCommunalEvent"][];
+            page: number;
+            limit: number;
+            total: number;
         };
         OperatorGame: {
             /** @description The gameId of spins */
@@ -803,7 +1002,7 @@ export interface components {
             contactEmail: string | null;
         };
         PlayerBalance: {
-            /** @description Balance of the player after wager and payout */
+            /** @description Balance of the player after wager, payout and the share of a bonus that it fired */
             balanceUsd: number;
         };
         /**
@@ -985,6 +1184,8 @@ export interface components {
             actualRtp: number | null;
             /** @description As the game's PAR sheet has it; of a raffle what its whole pool pays of what it takes, rounded likewise */
             certifiedRtp: number | null;
+            /** @description Shares of its communal progressive; not in `ggrUsd`. Absent in reports of versions up to 1.3.0 */
+            communityBonusUsd?: number;
         };
         /** @description Amounts are exact, with at most 6 decimals */
         SettlementReport: {
@@ -1056,6 +1257,20 @@ export interface components {
         };
         /** @description KS-4201: The game is not found */
         gameNotFound: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ErrorResponse"];
+            };
+        };
+        /**
+         * @description KS-4201: The game is not found
+         *
+         *     KS-4601: No communal progressive is configured for this game
+         */
+        gameNotFoundOrProgressiveNotConfigured: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
@@ -1182,6 +1397,16 @@ export interface components {
                 "application/json": components["schemas"]["ErrorResponse"];
             };
         };
+        /** @description KS-4606: The communal progressive could not be advanced */
+        progressiveFailed: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ErrorResponse"];
+            };
+        };
         /** @description KS-4218: The raffle is closed; all tickets are sold */
         raffleClosed: {
             headers: {
@@ -1204,6 +1429,20 @@ export interface components {
         };
         /** @description KS-4304: The status of the settlement report does not allow this action */
         reportStatus: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ErrorResponse"];
+            };
+        };
+        /**
+         * @description KS-4111: The requestId was used for a different spin request
+         *
+         *     KS-4603: The promotional budget of the communal progressive is exhausted
+         */
+        requestIdReusedOrProgressiveExhausted: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
@@ -1754,6 +1993,327 @@ export interface operations {
             426: components["responses"]["unsupportedInterfaceVersion"];
             429: components["responses"]["tooManyFailedLogins"];
             500: components["responses"]["internal"];
+        };
+    };
+    getCommunalPot: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Game configuration id: the `gameConfigId` of the game */
+                id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The rules of a communal progressive, its exact progress and its budget */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "enabled": true,
+                     *       "triggerInterval": 100,
+                     *       "triggerSplitPct": 40,
+                     *       "communitySplitPct": 60,
+                     *       "tiers": [
+                     *         {
+                     *           "tierLevel": 1,
+                     *           "tierName": "Mini",
+                     *           "triggerAtSpins": 1000,
+                     *           "amountUsd": "5.00"
+                     *         },
+                     *         {
+                     *           "tierLevel": 2,
+                     *           "tierName": "Grand",
+                     *           "triggerAtSpins": 10000,
+                     *           "amountUsd": "100.00"
+                     *         }
+                     *       ],
+                     *       "windowMinutes": 60,
+                     *       "communitySize": 100,
+                     *       "emptyCommunity": "TO_TRIGGER",
+                     *       "onShortBudget": "SKIP",
+                     *       "version": 1,
+                     *       "status": "ACTIVE",
+                     *       "bonusRtp": 0.058,
+                     *       "progress": 4711,
+                     *       "budgetUsd": "9980.00",
+                     *       "paidUsd": "20.00"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["OperatorCommunal"];
+                };
+            };
+            /** @description KS-4101: The request is not valid */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            401: components["responses"]["unauthorized"];
+            404: components["responses"]["gameNotFoundOrProgressiveNotConfigured"];
+            426: components["responses"]["unsupportedInterfaceVersion"];
+            429: components["responses"]["tooManyFailedLogins"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["unavailable"];
+        };
+    };
+    setCommunal: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Game configuration id: the `gameConfigId` of the game */
+                id: number;
+            };
+            cookie?: never;
+        };
+        /** @description At most 65536 bytes */
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "enabled": true,
+                 *       "triggerInterval": 100,
+                 *       "triggerSplitPct": 40,
+                 *       "communitySplitPct": 60,
+                 *       "tiers": [
+                 *         {
+                 *           "tierLevel": 1,
+                 *           "tierName": "Mini",
+                 *           "triggerAtSpins": 1000,
+                 *           "amountUsd": "5.00"
+                 *         },
+                 *         {
+                 *           "tierLevel": 2,
+                 *           "tierName": "Grand",
+                 *           "triggerAtSpins": 10000,
+                 *           "amountUsd": "100.00"
+                 *         }
+                 *       ],
+                 *       "windowMinutes": 60,
+                 *       "communitySize": 100,
+                 *       "emptyCommunity": "TO_TRIGGER",
+                 *       "onShortBudget": "SKIP"
+                 *     }
+                 */
+                "application/json": components["schemas"]["CommunalBody"];
+            };
+        };
+        responses: {
+            /** @description Set the rules of a slot game's communal progressive */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "enabled": true,
+                     *       "triggerInterval": 100,
+                     *       "triggerSplitPct": 40,
+                     *       "communitySplitPct": 60,
+                     *       "tiers": [
+                     *         {
+                     *           "tierLevel": 1,
+                     *           "tierName": "Mini",
+                     *           "triggerAtSpins": 1000,
+                     *           "amountUsd": "5.00"
+                     *         },
+                     *         {
+                     *           "tierLevel": 2,
+                     *           "tierName": "Grand",
+                     *           "triggerAtSpins": 10000,
+                     *           "amountUsd": "100.00"
+                     *         }
+                     *       ],
+                     *       "windowMinutes": 60,
+                     *       "communitySize": 100,
+                     *       "emptyCommunity": "TO_TRIGGER",
+                     *       "onShortBudget": "SKIP",
+                     *       "version": 1,
+                     *       "status": "ACTIVE",
+                     *       "bonusRtp": 0.058
+                     *     }
+                     */
+                    "application/json": components["schemas"]["CommunalResponse"];
+                };
+            };
+            /**
+             * @description KS-4101: The request is not valid
+             *
+             *     KS-4102: A required field is missing
+             *
+             *     KS-4216: The game type is not supported in the partner API
+             *
+             *     KS-4604: triggerSplitPct and communitySplitPct must sum to 100
+             *
+             *     KS-4605: triggerAtSpins must be a multiple of triggerInterval
+             */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            401: components["responses"]["unauthorized"];
+            404: components["responses"]["gameNotFound"];
+            413: components["responses"]["bodyTooLarge"];
+            426: components["responses"]["unsupportedInterfaceVersion"];
+            429: components["responses"]["tooManyFailedLogins"];
+            500: components["responses"]["progressiveFailed"];
+        };
+    };
+    listCommunalPayouts: {
+        parameters: {
+            query?: {
+                /** @description Page, from 1 */
+                page?: number;
+                /** @description Items on a page */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /** @description Game configuration id: the `gameConfigId` of the game */
+                id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What a communal progressive fired, newest first, with the shares */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "events": [
+                     *         {
+                     *           "eventId": "9d8f0f6a2f1b4c7e8a5d3c2b1a0f9e8d",
+                     *           "tierLevel": 1,
+                     *           "tierName": "Mini",
+                     *           "totalAmountUsd": "5.00",
+                     *           "winners": 3,
+                     *           "status": "PAID",
+                     *           "createdAt": "2026-11-22T04:14:01.121Z",
+                     *           "shares": [
+                     *             {
+                     *               "playerId": "alice",
+                     *               "amountUsd": "2.00"
+                     *             },
+                     *             {
+                     *               "playerId": "bob",
+                     *               "amountUsd": "1.50"
+                     *             },
+                     *             {
+                     *               "playerId": "carol",
+                     *               "amountUsd": "1.50"
+                     *             }
+                     *           ]
+                     *         }
+                     *       ],
+                     *       "page": 1,
+                     *       "limit": 20,
+                     *       "total": 1
+                     *     }
+                     */
+                    "application/json": components["schemas"]["OperatorCommunalEvents"];
+                };
+            };
+            /** @description KS-4101: The request is not valid */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            401: components["responses"]["unauthorized"];
+            404: components["responses"]["gameNotFoundOrProgressiveNotConfigured"];
+            426: components["responses"]["unsupportedInterfaceVersion"];
+            429: components["responses"]["tooManyFailedLogins"];
+            500: components["responses"]["internal"];
+        };
+    };
+    fundCommunal: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Game configuration id: the `gameConfigId` of the game */
+                id: number;
+            };
+            cookie?: never;
+        };
+        /** @description At most 65536 bytes */
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "amountUsd": "10000.00",
+                 *       "reason": "Spring promotion",
+                 *       "requestId": "funding-2026-11"
+                 *     }
+                 */
+                "application/json": components["schemas"]["CommunalFundingBody"];
+            };
+        };
+        responses: {
+            /** @description Add to the budget of a communal progressive, or withdraw from it, once for each requestId */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "fundingId": "1f2e3d4c5b6a79881726354453627180",
+                     *       "budgetUsd": "10000.00"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["CommunalFundingResponse"];
+                };
+            };
+            /**
+             * @description KS-4101: The request is not valid
+             *
+             *     KS-4102: A required field is missing
+             */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            401: components["responses"]["unauthorized"];
+            404: components["responses"]["gameNotFoundOrProgressiveNotConfigured"];
+            409: components["responses"]["requestIdReusedOrProgressiveExhausted"];
+            413: components["responses"]["bodyTooLarge"];
+            426: components["responses"]["unsupportedInterfaceVersion"];
+            429: components["responses"]["tooManyFailedLogins"];
+            500: components["responses"]["progressiveFailed"];
         };
     };
     updateParSheet: {
@@ -2597,7 +3157,8 @@ export interface operations {
                      *           "paidOutUsd": 0.5,
                      *           "ggrUsd": -0.25,
                      *           "actualRtp": 2,
-                     *           "certifiedRtp": 0.925
+                     *           "certifiedRtp": 0.925,
+                     *           "communityBonusUsd": 0
                      *         },
                      *         {
                      *           "gameConfigId": 4,
@@ -2609,7 +3170,8 @@ export interface operations {
                      *           "paidOutUsd": 7,
                      *           "ggrUsd": 1,
                      *           "actualRtp": 0.875,
-                     *           "certifiedRtp": 0.875
+                     *           "certifiedRtp": 0.875,
+                     *           "communityBonusUsd": 0
                      *         }
                      *       ],
                      *       "ledgerFrom": "7529695071436800000",

@@ -3,7 +3,7 @@
  * the bytes of an entry are in redis/records.ts (outbox) and postgres/ledger.ts (row), the scripts that write them in lua/.
  */
 
-export type EntryKind = 'spin' | 'opening' | 'adjustment' | RoundEntryKind;
+export type EntryKind = 'spin' | 'opening' | 'adjustment' | 'communalShare' | 'communalNote' | RoundEntryKind;
 /** The entries of a blackjack round: its deal, each action after it, and its voiding. */
 export type RoundEntryKind = 'roundDeal' | 'roundAction' | 'roundVoid';
 
@@ -13,9 +13,10 @@ export interface EntryDefinition {
   readonly code: number;
   /**
    * The account on the other side of the double entry. `game`: takes the wager and pays the credit, by game and day.
-   * `opening`, `adjustment`: pays the credit, by partner and day.
+   * `opening`, `adjustment`: pays the credit, by partner and day. `communal`: the budget of the game's communal
+   * progressive pays the credit, by game and day. `none`: nothing moves, and the ledger has no row of it.
    */
-  readonly counterpart: 'game' | 'opening' | 'adjustment';
+  readonly counterpart: 'game' | 'opening' | 'adjustment' | 'communal' | 'none';
   /** By how many it changes the number of its game's spins, in totals, statistics and RTP. A round counts at its deal. */
   readonly spins: 1 | 0 | -1;
   /** Adds payout − wager to the partner's net, which its funding bounds. */
@@ -29,7 +30,7 @@ export interface EntryDefinition {
   /** Among which request ids it can bind one; undefined: it binds none. */
   readonly requestIds: 'spins' | 'adjustments' | undefined;
   /** How it shows in a player's history. */
-  readonly history: 'spin' | 'hidden';
+  readonly history: 'spin' | 'share' | 'hidden';
 }
 
 export const ENTRY_KINDS = {
@@ -67,6 +68,32 @@ export const ENTRY_KINDS = {
     opensPlayer: false,
     takesEntryNumber: false,
     requestIds: 'adjustments',
+    history: 'hidden',
+  },
+  /** A player's share of an event of a communal progressive. */
+  communalShare: {
+    kind: 'communalShare',
+    code: 4,
+    counterpart: 'communal',
+    spins: 0,
+    movesPartnerNet: false,
+    advancesGameIndex: false,
+    opensPlayer: false,
+    takesEntryNumber: true,
+    requestIds: undefined,
+    history: 'share',
+  },
+  /** In the outbox only: what the ledger must know of a communal progressive (redis/communalRecords.ts). */
+  communalNote: {
+    kind: 'communalNote',
+    code: 5,
+    counterpart: 'none',
+    spins: 0,
+    movesPartnerNet: false,
+    advancesGameIndex: false,
+    opensPlayer: false,
+    takesEntryNumber: false,
+    requestIds: undefined,
     history: 'hidden',
   },
   roundDeal: {

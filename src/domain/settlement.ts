@@ -22,6 +22,8 @@ export interface GameFigures {
   readonly spins: bigint;
   readonly wageredMicros: bigint;
   readonly paidMicros: bigint;
+  /** Shares of its communal progressive. */
+  readonly communityBonusMicros: bigint;
 }
 
 /** Blackjack rounds that are open at a moment. */
@@ -41,6 +43,8 @@ export interface Breakdown {
   readonly ggrUsd: JsonNumber;
   readonly actualRtp: number | null;
   readonly certifiedRtp: number | null;
+  /** Absent in reports of versions up to 1.3.0. */
+  readonly communityBonusUsd?: JsonNumber;
 }
 
 /** What the hash covers: a report without its hash and its status (docs/contract.md §12.2). */
@@ -120,7 +124,7 @@ export function composeReport(
     totalPaidOutUsd: jsonUsd(paid),
     netPositionUsd: jsonUsd(wagered - paid),
     ggrUsd: jsonUsd(wagered - paid),
-    communityBonusUsd: 0,
+    communityBonusUsd: jsonUsd(sum((game) => game.communityBonusMicros)),
     adjustmentsUsd: jsonUsd(figures.adjustmentsMicros),
     openRounds: jsonInteger(figures.open.rounds),
     openWageredUsd: jsonUsd(figures.open.wageredMicros),
@@ -135,6 +139,7 @@ export function composeReport(
       ggrUsd: jsonUsd(game.wageredMicros - game.paidMicros),
       actualRtp: rtpOf(game.wageredMicros, game.paidMicros),
       certifiedRtp: game.certifiedRtp,
+      communityBonusUsd: jsonUsd(game.communityBonusMicros),
     })),
     ledgerFrom: about.ledgerFrom,
     ledgerTo: about.ledgerTo,
@@ -165,6 +170,7 @@ const COLUMNS = [
   'ggrUsd',
   'actualRtp',
   'certifiedRtp',
+  'communityBonusUsd',
 ] as const satisfies readonly (keyof Breakdown)[];
 
 /** The breakdown as CSV, with a header line. Null is an empty field. */
@@ -174,6 +180,6 @@ export function breakdownCsv(report: Pick<Report, 'gameBreakdown'>): string {
     if (typeof value === 'number' || value instanceof ExactNumber) return String(value);
     return csvText(value);
   };
-  const lines = report.gameBreakdown.map((row) => COLUMNS.map((name) => field(row[name])).join(','));
+  const lines = report.gameBreakdown.map((row) => COLUMNS.map((name) => field(row[name] ?? null)).join(','));
   return [COLUMNS.join(','), ...lines, ''].join('\r\n');
 }

@@ -36,6 +36,15 @@ export class SpinIds {
     return this.encode(block);
   }
 
+  /** The id of what a spin brought about, or of what is no spin: never one of a spin. @param kind 1 to 2^32 − 1 */
+  encodeOther(entryId: bigint, partnerId: number, kind: number): string {
+    const block = Buffer.alloc(BLOCK_BYTES);
+    block.writeBigUInt64LE(entryId, 0);
+    block.writeUInt32LE(partnerId, 8);
+    block.writeUInt32LE(kind, 12);
+    return this.encode(block);
+  }
+
   /** What a spin id stands for; undefined where this service never made it. */
   decode(spinId: string): { entryId: bigint; partnerId: number } | undefined {
     if (!/^[0-9a-f]{32}$/.test(spinId)) return undefined;

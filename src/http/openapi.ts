@@ -9,7 +9,7 @@ import { SchemaReferences, sorted } from './schemaReferences.js';
 
 type Scope = Route['scope'];
 
-const METHODS: readonly Route['method'][] = ['get', 'post', 'patch', 'delete'];
+const METHODS: readonly Route['method'][] = ['get', 'post', 'put', 'patch', 'delete'];
 const INTRODUCTION: Readonly<Record<Scope, string>> = {
   partner:
     'The API of partners: PAR sheets, games, spins, players, settlement reports and webhooks. Amounts are USD with at most 6 decimals. A spin is idempotent by its `requestId`: send it again with the same one after any answer that does not tell its result.',

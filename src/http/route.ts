@@ -32,6 +32,7 @@ export const TAGS = {
   Games: 'Games, their queues of outcomes and their totals',
   Raffles: 'Finite sealed pools, which anybody can check once they are sold out',
   Rounds: 'Play blackjack, one action after the other; read, void and close what was dealt',
+  'Communal progressive': 'A bonus pot that the players of a slot game share',
   Spins: 'Deal the next outcome of a game, and read what was dealt',
   Players: 'Balances of players',
   Settlements: 'One report for each UTC day with games, by revision',
@@ -63,7 +64,7 @@ export interface RouteRequest {
 }
 
 export interface Route {
-  readonly method: 'get' | 'post' | 'patch' | 'delete';
+  readonly method: 'get' | 'post' | 'put' | 'patch' | 'delete';
   /** Below the base, with `{name}` for a part. */
   readonly path: string;
   /** A schema for each variable part of the path, for the document only: the handler answers 404 to a strange id. */

@@ -3,8 +3,10 @@
 import type { SpinCommand } from '../cells/deal.js';
 import { withDecimalSchemas } from '../domain/decimalText.js';
 import { ERRORS, type ErrorEntry } from '../domain/errors.js';
+import type { Partner } from '../domain/game.js';
 import { SpinBody, SpinResponse, VersionResponse } from '../domain/requests.js';
 import type { Store } from '../postgres/store.js';
+import type { RedisNodes } from '../redis/nodes.js';
 import type { Access } from './access.js';
 import { docsRoutes } from './docs.js';
 import type { Exchange } from './exchange.js';
@@ -14,9 +16,11 @@ import { openApiDocument } from './openapi.js';
 import { type AdjustmentServices, adjustmentRoutes } from './operator/adjustments.js';
 import { type ApiVersionServices, apiVersionRoutes } from './operator/apiVersions.js';
 import { type BlackjackServices, blackjackRoutes } from './operator/blackjack.js';
+import { type OperatorCommunalServices, operatorCommunalRoutes } from './operator/communal.js';
 import { partnerRoutes } from './operator/partners.js';
 import { type PlayerStatusServices, playerStatusRoutes } from './operator/players.js';
 import { raffleRoutes } from './operator/raffles.js';
+import { type PartnerCommunalServices, partnerCommunalRoutes } from './partner/communal.js';
 import { eventRoutes } from './partner/events.js';
 import { type GameServices, gameRoutes } from './partner/games.js';
 import { parSheetRoutes } from './partner/parSheets.js';
@@ -42,12 +46,16 @@ export interface Services
     ApiVersionServices,
     BlackjackServices,
     GameServices,
+    OperatorCommunalServices,
+    PartnerCommunalServices,
     PlayerServices,
     PlayerStatusServices,
     SettlementServices,
     SpinServices,
     WebhookServices {
   readonly store: Store;
+  readonly nodes: Pick<RedisNodes, 'cell'>;
+  partner(partnerId: number): Partner | undefined;
   /** What is missing before this process can serve; empty once it can. */
   readiness(): Promise<{ readonly status: number; readonly body: string }>;
   /** @param entry what is answered */
@@ -92,6 +100,8 @@ export function allRoutes(services: Services, brand: string): Route[] {
     ...raffleRoutes(services),
     ...roundRoutes(services),
     ...blackjackRoutes(services),
+    ...partnerCommunalRoutes(services),
+    ...operatorCommunalRoutes(services),
     ...playerRoutes(services),
     ...spinFeedRoutes(services),
     ...settlementRoutes(services),

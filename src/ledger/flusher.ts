@@ -18,6 +18,7 @@ import type { OnFailpoint } from '../failpoints.js';
 import type { BookedAdjustment } from '../postgres/adjustments.js';
 import { type CellLease, FencedError, haltCell } from '../postgres/cells.js';
 import { isDataFault, isUniqueViolation, type Sql } from '../postgres/client.js';
+import { PotError, rememberedGames } from '../postgres/communalBooking.js';
 import { bookEntries, ensurePartition, type FlushTotals, ProgressError } from '../postgres/ledger.js';
 import type { Ticket } from '../postgres/raffles.js';
 import type { CellStore } from '../redis/cellStore.js';
@@ -214,7 +215,7 @@ export class Flusher implements Service {
     const started = performance.now();
     try {
       onFailpoint('flush.read');
-      records.reset();
+      await records.begin(() => rememberedGames(this.#sql, lease.cell));
       let entriesBefore = 0;
       let taken = 0;
       for (const batch of batches) {
@@ -227,8 +228,7 @@ export class Flusher implements Service {
       const { entries, oldestId, newestId, oldestMs } = records;
       const newest = batches[taken - 1]!;
       const totals = records.totals();
-      for (const { day } of [...totals.games, ...totals.openings, ...totals.adjustments])
-        await this.#partition(day);
+      for (const day of records.days) await this.#partition(day);
       const cursor = { from: owned.cursor, first: oldestId, to: newestId };
       const newEvents = records.largeWins.length === 0 ? [] : await this.#options.eventsOf(records.largeWins);
       const { deliveries, hasTickets } = await bookEntries(
@@ -240,6 +240,7 @@ export class Flusher implements Service {
         (raffles) => ticketsOf(batches.slice(0, taken), raffles),
         totals.adjustments.length === 0 ? [] : adjustmentsOf(batches.slice(0, taken)),
         newEvents,
+        records.communal.booking,
         onFailpoint,
       );
       onFailpoint('flush.committed');
@@ -256,6 +257,8 @@ export class Flusher implements Service {
       this.#problem = undefined;
       events.emit('CursorAdvanced', { lease, cursor: newestId });
       if (deliveries > 0) events.emit('EventsRecorded', { deliveries });
+      const fired = records.communal.booking?.events ?? [];
+      if (fired.length > 0) events.emit('CommunalEventsBooked', { events: fired });
       events.emit('LedgerCommitted', {
         cell: lease.cell,
         from: cursor.from,
@@ -297,7 +300,8 @@ export class Flusher implements Service {
     const { cell } = owned.lease;
     // A partition that is missing in a Postgres that was put back fails so, too: the second time it was made anew.
     const isRefused = isDataFault(error) && owned.hasDataFault;
-    if (error instanceof ProgressError || isUniqueViolation(error) || isRefused) {
+    const isOutOfStep = error instanceof ProgressError || error instanceof PotError;
+    if (isOutOfStep || isUniqueViolation(error) || isRefused) {
       this.#giveUp(owned);
       const reason = error instanceof Error ? error.message : String(error);
       this.#options.events.emit('CellHalted', { cell, reason });

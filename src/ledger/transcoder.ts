@@ -6,6 +6,7 @@ import { type EntryDefinition, entryOfCode, isRoundEntry } from '../domain/ledge
 import { CopyWriter, type FlushTotals, ProgressError, ROW } from '../postgres/ledger.js';
 import type { RoundEntry } from '../postgres/rounds.js';
 import { OUTBOX, outboxTimeMs, readId, readSafeInt64 } from '../redis/records.js';
+import { CommunalNotes } from './communalNotes.js';
 
 const COLON = 0x3a;
 const ZERO = 0x30;
@@ -51,7 +52,11 @@ export class Transcoder {
   #progress = new Map<number, FlushTotals['progress'][number]>();
   #dayNumber = -1;
   #day = '';
-  /** Entries since the last reset. */
+  /** What the records say of communal progressives. */
+  readonly communal = new CommunalNotes();
+  /** The UTC days of the records. */
+  readonly days = new Set<string>();
+  /** Records since the last reset. */
   entries = 0;
   /** Id of the oldest of them; 0 where there is none. */
   oldestId = 0n;
@@ -69,7 +74,13 @@ export class Transcoder {
     this.#largeWinThreshold = largeWinThreshold;
   }
 
-  reset(): void {
+  /** Begins a flush. @param rememberedGames which games of the cell remember their players; asked once */
+  async begin(rememberedGames: () => Promise<readonly number[]>): Promise<void> {
+    this.#reset();
+    await this.communal.begin(rememberedGames);
+  }
+
+  #reset(): void {
     this.#copy.reset();
     this.#games.clear();
     this.#openings.clear();
@@ -77,6 +88,7 @@ export class Transcoder {
     this.#done = { games: [], openings: [] };
     this.#progress = new Map();
     this.#dayNumber = -1;
+    this.days.clear();
     this.entries = 0;
     this.oldestId = 0n;
     this.newestId = 0n;
@@ -143,6 +155,10 @@ export class Transcoder {
     let partnerId = 0;
     let idAt = playerAt;
     for (; batch[idAt] !== COLON; idAt++) partnerId = partnerId * 10 + batch[idAt]! - ZERO;
+    if (entry.counterpart === 'none') {
+      this.communal.note(batch, at, requestAt, end);
+      return end;
+    }
 
     const row = this.#copy.begin(end - idAt);
     const out = this.#copy.buffer;
@@ -160,7 +176,7 @@ export class Transcoder {
     out.writeInt32BE(batch.readUInt16LE(at + OUTBOX.outcomeCode), row + ROW.outcomeCode);
     out[row + ROW.kind + 1] = entry.code;
     this.#copy.text(batch, idAt + 1, requestAt, false);
-    this.#copy.text(batch, requestAt, end, requestAt === end);
+    this.#copy.text(batch, requestAt, end, requestAt === end || entry.requestIds === undefined);
 
     const credit = readSafeInt64(batch, at + OUTBOX.credit);
     if (entry.advancesGameIndex) this.#advance(gameId, index);
@@ -168,7 +184,14 @@ export class Transcoder {
       this.#add(this.#openings, partnerId, partnerId, 0, credit, 1);
     } else if (entry.counterpart === 'adjustment') {
       this.#adjusted(partnerId, credit);
+    } else if (entry.counterpart === 'communal') {
+      const playerId = batch.toString('utf8', idAt + 1, requestAt);
+      this.communal.share(batch, at, requestAt, partnerId, playerId, this.#day);
     } else {
+      if (entry.kind === 'spin' && this.communal.remembers(gameId)) {
+        const playerId = batch.toString('utf8', idAt + 1, requestAt);
+        this.communal.spin(gameId, playerId, readId(batch, at + OUTBOX.id));
+      }
       const wager = readSafeInt64(batch, at + OUTBOX.wager);
       const sum = this.#add(this.#games, gameId, partnerId, wager, credit, entry.spins);
       if (isRoundEntry(entry.kind)) this.#round(entry, batch, at, idAt + 1, requestAt, end);
@@ -285,6 +308,7 @@ export class Transcoder {
     this.#closeDay();
     this.#dayNumber = dayNumber;
     this.#day = new Date(timeMs).toISOString().slice(0, 10);
+    this.days.add(this.#day);
   }
 
   #closeDay(): void {

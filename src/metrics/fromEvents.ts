@@ -1,4 +1,5 @@
 /** Counts what happens. The spin path does not go through events: it counts by itself. */
+import { TIERS_MAX } from '../domain/communal.js';
 import type { BackgroundTask, EventEmitter } from '../events.js';
 import type { Metrics } from './metrics.js';
 
@@ -48,7 +49,24 @@ export function subscribeMetrics(events: EventEmitter, metrics: Metrics): void {
     metrics.webhookAttemptSeconds.observe(seconds);
   });
   countEmails(events, metrics);
+  countCommunalEvents(events, metrics);
   events.on('DurabilityChanged', ({ volatile }) => metrics.redisVolatile.set(volatile.length > 0 ? 1 : 0));
+}
+
+/** A series for each tier and status: no more than twenty. */
+function countCommunalEvents(events: EventEmitter, metrics: Metrics): void {
+  const series = new Map<string, { labels: { tier: number; status: string }; value: number }>();
+  for (let tier = 1; tier <= TIERS_MAX; tier++)
+    for (const status of ['PAID', 'SKIPPED_BUDGET'])
+      series.set(`${tier} ${status}`, { labels: { tier, status }, value: 0 });
+  metrics.counters(
+    'spindle_communal_events_total',
+    'Events of communal progressives that this process booked, by tier level and status',
+    () => [...series.values()],
+  );
+  events.on('CommunalEventsBooked', ({ events: booked }) => {
+    for (const { tierLevel, status } of booked) series.get(`${tierLevel} ${status}`)!.value++;
+  });
 }
 
 function countEmails(events: EventEmitter, metrics: Metrics): void {

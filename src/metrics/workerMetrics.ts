@@ -5,6 +5,7 @@ import type { UnservedCells } from '../ledger/unservedCells.js';
 import type { Sql } from '../postgres/client.js';
 import type { RedisNodes } from '../redis/nodes.js';
 import { type CellMetricsParts, registerCellMetrics } from './cellMetrics.js';
+import { registerCommunalMetrics } from './communalMetrics.js';
 import { type GameMetricsParts, registerGameMetrics } from './gameMetrics.js';
 import { type RoundMetricsParts, registerRoundMetrics } from './roundMetrics.js';
 import { registerStoreMetrics } from './storeMetrics.js';
@@ -35,6 +36,7 @@ export function registerWorkerMetrics(parts: WorkerMetricsParts): void {
   });
   registerGameMetrics({ ...parts, gamesMax: config.METRICS_GAMES_MAX });
   registerRoundMetrics({ ...parts, gamesMax: config.METRICS_GAMES_MAX });
+  registerCommunalMetrics({ ...parts, gamesMax: config.METRICS_GAMES_MAX });
   registerStoreMetrics(metrics, sql, nodes);
   registerWorkMetrics({ ...parts, pool: threads });
 }

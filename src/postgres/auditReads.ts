@@ -2,7 +2,9 @@
  * What the audit reads of Postgres. Most of it comes from one snapshot, so that rows, totals and cursors fit each other
  * however much is booked meanwhile; the rest is asked for as it is at the moment. Nothing is written or locked.
  */
+import { BLOCK_COLUMNS, ledgerSql } from './auditColumns.js';
 import { arrayOf, raw, type Sql, safe, type Transaction } from './client.js';
+import { type CommunalFacts, communalFacts, STRAY_COMMUNAL } from './communalAuditReads.js';
 import { type CopyRow, orGone, readRows } from './copyReader.js';
 import {
   type AuditedTable,
@@ -11,44 +13,10 @@ import {
   STRAY_ROUND_ENTRIES_SELECT,
 } from './roundAuditReads.js';
 
-/** Fields of the rows of {@link Snapshot.ledger}. */
-export const LEDGER = {
-  entryId: 0,
-  previousId: 1,
-  wager: 2,
-  credit: 3,
-  balance: 4,
-  outcomeIndex: 5,
-  partnerId: 6,
-  gameId: 7,
-  entryNumber: 8,
-  outcomeCode: 9,
-  kind: 10,
-  playerId: 11,
-  requestId: 12,
-} as const;
-const LEDGER_COLUMNS = `entry_id, previous_id, wager_micros, credit_micros, balance_micros, outcome_index, partner_id, game_id,
-  entry_number, outcome_code, kind, player_id, request_id`;
-
-/** Fields of the rows of {@link Snapshot.blocks}. */
-export const BLOCKS = {
-  gameId: 0,
-  fromIndex: 1,
-  toIndex: 2,
-  nonce: 3,
-  seed: 4,
-  commitment: 5,
-  outcomes: 6,
-} as const;
-const BLOCK_COLUMNS = 'game_id, from_index, to_index, nonce, seed, commitment, outcomes';
-
-/** Fields of the rows of {@link Snapshot.strayTickets}; `ofLedger` is 1 for a ticket, 0 for a requestId of none. */
-export const STRAY = { entryId: 0, gameId: 1, requestId: 2, ofLedger: 3 } as const;
-
 /** Codes of kinds, for the audit, which has constants of its own (audit/ledger.ts). */
 const SPIN = 1;
 const ADJUSTMENT = 3;
-/** How often it is looked whether the server is still there, while it works on one long statement. */
+/** How often it is looked whether the server is still there, during one long statement. */
 const LOOK_MS = 5000;
 
 export interface AuditedGame {
@@ -129,26 +97,28 @@ export interface Facts {
   }[];
   /** What operators asked for, by {@link intentKey}. */
   readonly intents: ReadonlyMap<string, { playerId: string; amountMicros: number }>;
+  readonly communal: CommunalFacts;
 }
 
 export const intentKey = (partnerId: number, requestId: string): string => `${partnerId}:${requestId}`;
-
 /** @param onPause waited for from time to time: after each piece that the network brings. */
 type ReadAll = (onRow: (row: CopyRow) => void, onPause: () => Promise<void>) => Promise<void>;
 
 export interface Snapshot {
   readonly facts: Facts;
-  /** All rows by entry id; fields as in {@link LEDGER}. */
+  /** All rows by entry id; fields as in `LEDGER`. */
   readonly ledger: ReadAll;
-  /** All blocks by game and index; fields as in {@link BLOCKS}. */
+  /** All blocks by game and index; fields as in `BLOCKS`. */
   readonly blocks: ReadAll;
   /** Entries whose postings do not sum to zero, or are not two: id, sum of micro-USD as text, number of postings. */
   readonly unbalancedPostings: ReadAll;
-  /** Tickets of raffles whose requestId does not stand for them, and requestIds that stand for none; as in {@link STRAY}. */
+  /** Tickets of raffles whose requestId does not stand for them, and requestIds that stand for none; as in `STRAY`. */
   readonly strayTickets: ReadAll;
   /** All rounds; fields as ROUNDS of roundAuditReads.ts has them. */
   readonly rounds: ReadAll;
   readonly strayRoundEntries: ReadAll;
+  /** What names an entry that the ledger does not have (communalAuditReads.ts). */
+  readonly strayCommunal: ReadAll;
 }
 
 /** Some sealed outcomes, packed. */
@@ -302,11 +272,12 @@ async function inSnapshot<T>(sql: Sql, run: (snapshot: Snapshot) => Promise<T>):
         (select: string): ReadAll =>
         (onRow, onPause) =>
           readRows(orGone(tx.read(`COPY (${select}) TO STDOUT (FORMAT binary)`), gone), onRow, onPause);
-      const known = await facts(tx);
+      const known = { ...(await facts(tx)), communal: await communalFacts(tx) };
       await tx.patiently();
       return run({
         facts: known,
-        ledger: all(`SELECT ${LEDGER_COLUMNS} FROM ledger ORDER BY entry_id`),
+        ledger: all(ledgerSql(known.communal.pots.length > 0)),
+        strayCommunal: all(STRAY_COMMUNAL),
         blocks: all(`SELECT ${BLOCK_COLUMNS} FROM blocks ORDER BY game_id, from_index`),
         unbalancedPostings: all(
           `SELECT entry_id, sum(amount_micros)::text, count(*) FROM postings
@@ -332,7 +303,7 @@ const DAY = raw(`to_char(day, 'YYYY-MM-DD')`);
 
 type GameFacts = { game_id: number; partner_id: number; cell: number; par_sheet_id: number | null };
 
-async function facts(tx: Transaction): Promise<Facts> {
+async function facts(tx: Transaction): Promise<Omit<Facts, 'communal'>> {
   const [installed] = await tx<{ spin_id_key: Buffer; cells: number; idempotency_ttl_s: number }[]>`
     SELECT spin_id_key, cells, idempotency_ttl_s FROM installation`;
   const partners = await tx<{ partner_id: number; cell: number }[]>`SELECT partner_id, cell FROM partners`;

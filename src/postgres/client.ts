@@ -210,6 +210,10 @@ export async function migrate(
 /** Numbers, or texts without special characters, as an array literal; to be cast where it is used. */
 export const arrayOf = (values: readonly (number | bigint | string)[]): string => `{${values.join(',')}}`;
 
+/** The same of texts that may have any character. */
+export const textArrayOf = (values: readonly string[]): string =>
+  `{${values.map((value) => `"${value.replace(/[\\"]/g, '\\$&')}"`).join(',')}}`;
+
 export function isUniqueViolation(error: unknown): boolean {
   return error instanceof DatabaseError && error.code === UNIQUE_VIOLATION;
 }

@@ -11,6 +11,7 @@ import { type BookedAdjustment, noteAdjustments } from './adjustments.js';
 import { type CursorMove, moveCursor } from './cells.js';
 import { nextChange } from './changes.js';
 import { arrayOf, raw, type Sql, safe, type Transaction } from './client.js';
+import { bookCommunal, type CommunalBooking } from './communalBooking.js';
 import { recordEvents } from './events.js';
 import { closeRaffles, noteTickets, type Ticket } from './raffles.js';
 import { bookRounds, type RoundEntry } from './rounds.js';
@@ -61,13 +62,20 @@ export interface FlushTotals {
  */
 export class ProgressError extends Error {}
 
+/** The steps of a flush's transaction. */
+export type FlushStep =
+  | 'flush.cursor-moved'
+  | 'flush.rows-copied'
+  | 'flush.communal-booked'
+  | 'flush.totals-added';
+
 /**
  * Books entries, totals, cursor and the events of the entries in one transaction.
  * @param ticketsOf the tickets among the entries, of these raffles
  * @param adjustments the adjustments among the entries
  * @returns how many deliveries of events were recorded, and whether tickets of raffles or steps of rounds were booked: somebody
  *   waits for these.
- * @throws FencedError where the cell has another owner; ProgressError; a unique violation where an entry is there
+ * @throws FencedError where the cell has another owner; ProgressError; PotError; a unique violation where an entry is there
  *   already. Nothing is written then.
  */
 export async function bookEntries(
@@ -79,7 +87,8 @@ export async function bookEntries(
   ticketsOf: (raffles: ReadonlySet<number>) => readonly Ticket[],
   adjustments: readonly BookedAdjustment[],
   events: readonly NewEvent[],
-  onFailpoint: (step: 'flush.cursor-moved' | 'flush.rows-copied' | 'flush.totals-added') => void,
+  communal: CommunalBooking | undefined,
+  onFailpoint: (step: FlushStep) => void,
 ): Promise<{ deliveries: number; hasTickets: boolean }> {
   return sql.begin(async (tx) => {
     await moveCursor(tx, lease, cursor);
@@ -87,6 +96,10 @@ export async function bookEntries(
     await tx.copy(COPY, entries);
     onFailpoint('flush.rows-copied');
     const raffles = await addTotals(tx, totals);
+    if (communal !== undefined) {
+      await bookCommunal(tx, communal);
+      onFailpoint('flush.communal-booked');
+    }
     if (raffles.size > 0) await noteTickets(tx, ticketsOf(raffles));
     if (adjustments.length > 0) await noteAdjustments(tx, adjustments);
     const { rounds } = totals;

@@ -5,6 +5,7 @@ import type { GameType } from '../domain/games/kindOfGame.js';
 import { assertOwner, type CellLease } from './cells.js';
 import { audit } from './changes.js';
 import { arrayOf, raw, type Sql, safe, type Transaction } from './client.js';
+import { adoptRules } from './communalRecovery.js';
 import { type CopyRow, readRows } from './copyReader.js';
 
 /** The next index of each game of a cell, as the ledger has it; games of which nothing is booked or voided are left out. */
@@ -58,6 +59,7 @@ export async function beginRecovery(
       SELECT game_id, to_index FROM voids JOIN games USING (game_id) JOIN partners USING (partner_id)
       WHERE partners.cell = ${lease.cell} AND voids.epoch = ${epoch}
       ON CONFLICT (game_id) DO UPDATE SET next_index = excluded.next_index`;
+    await adoptRules(tx, lease.cell, cursorId);
     const voided = voids.reduce((sum, each) => sum + safe(each.to_index - each.from_index), 0);
     await tx`
       INSERT INTO recoveries (cell, epoch, reason, step, voided)
@@ -276,9 +278,17 @@ export async function readCheckpoint(
   });
 }
 
+const TOLD_COLUMNS = ', e.event_id, tier_level, tier_name, paid_micros, s.share_micros';
+const TOLD_JOINS = `
+  LEFT JOIN (SELECT told_by, event_id, amount_micros AS share_micros FROM communal_shares WHERE told_by IS NOT NULL) s
+    ON s.told_by = l.entry_id
+  LEFT JOIN communal_events e ON e.event_id = coalesce(s.event_id, l.entry_id) AND paid_micros > 0`;
+
 /**
  * Entries of cells from an id on, in no order, by one scan. The row's fields: entry id (bigint), partner id, player id, entry number,
- * outcome code, balance (bigint), game id, request id (or null), kind, credit (bigint).
+ * outcome code, balance (bigint), game id, request id (or null), kind, credit (bigint), and what a spin told of a communal
+ * progressive: event id (bigint; null: nothing, and no more fields may follow), tier level, tier name, paid in all (bigint),
+ * share (bigint, or null).
  */
 export async function readEntriesFrom(
   sql: Sql,
@@ -288,10 +298,12 @@ export async function readEntriesFrom(
   onPause: () => Promise<void>,
 ): Promise<void> {
   await sql.begin(async (tx) => {
+    const tells = (await tx`SELECT 1 FROM communal_events LIMIT 1`).length > 0;
     const rows = tx.read(`
-      COPY (SELECT entry_id, partner_id, player_id, entry_number, outcome_code, balance_micros, game_id, request_id,
-              kind, credit_micros
-            FROM ledger WHERE entry_id >= ${fromId} AND ${entryCellSql('entry_id')} = ANY('${arrayOf(cells)}'::int[]))
+      COPY (SELECT entry_id, l.partner_id, l.player_id, entry_number, outcome_code, balance_micros, l.game_id, request_id,
+              kind, credit_micros ${tells ? TOLD_COLUMNS : ', NULL::bigint'}
+            FROM ledger l ${tells ? TOLD_JOINS : ''}
+            WHERE entry_id >= ${fromId} AND ${entryCellSql('entry_id')} = ANY('${arrayOf(cells)}'::int[]))
       TO STDOUT (FORMAT binary)`);
     await readRows(rows, onRow, onPause);
   });

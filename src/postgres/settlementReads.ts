@@ -31,9 +31,22 @@ export interface ReportText {
   readonly text: string;
 }
 
+export interface GameSums {
+  readonly spins: bigint;
+  readonly wageredMicros: bigint;
+  readonly paidMicros: bigint;
+  readonly communityBonusMicros: bigint;
+}
+export const NO_GAME_SUMS: GameSums = {
+  spins: 0n,
+  wageredMicros: 0n,
+  paidMicros: 0n,
+  communityBonusMicros: 0n,
+};
+
 /** Sums over ledger rows. */
 export interface LedgerSums {
-  readonly games: ReadonlyMap<number, { spins: bigint; wageredMicros: bigint; paidMicros: bigint }>;
+  readonly games: ReadonlyMap<number, GameSums>;
   readonly adjustmentsMicros: bigint;
   readonly rows: number;
 }
@@ -137,12 +150,16 @@ async function ledgerSums(
     let adjustmentsMicros = before?.adjustmentsMicros ?? 0n;
     const { counterpart, spins } = entryOfCode(row.kind);
     if (counterpart === 'game') {
-      const game = games.get(row.game_id) ?? { spins: 0n, wageredMicros: 0n, paidMicros: 0n };
+      const game = games.get(row.game_id) ?? NO_GAME_SUMS;
       games.set(row.game_id, {
+        ...game,
         spins: game.spins + BigInt(spins) * row.entries,
         wageredMicros: game.wageredMicros + row.wagered,
         paidMicros: game.paidMicros + row.credited,
       });
+    } else if (counterpart === 'communal') {
+      const game = games.get(row.game_id) ?? NO_GAME_SUMS;
+      games.set(row.game_id, { ...game, communityBonusMicros: row.credited });
     } else if (counterpart === 'adjustment') adjustmentsMicros += row.credited;
     sums.set(row.partner_id, { games, adjustmentsMicros, rows: (before?.rows ?? 0) + Number(row.entries) });
   }

@@ -265,20 +265,23 @@ async function figuresOf(
       spins: bigint;
       wagered: bigint;
       paid: bigint;
+      bonus: bigint;
     }[]
   >`
     SELECT c.cursor_id, coalesce(a.amount_micros, 0) AS adjustments,
            g.game_id, g.config_name, g.display_name, g.game_type, g.sheet->>'certifiedRtp' AS certified_rtp,
            g.prize_table, coalesce(g.spins, 0) AS spins, coalesce(g.wagered_micros, 0) AS wagered,
-           coalesce(g.paid_micros, 0) AS paid
+           coalesce(g.paid_micros, 0) AS paid, coalesce(g.bonus_micros, 0) AS bonus
     FROM partners p JOIN cells c USING (cell)
       LEFT JOIN adjustment_days a ON a.partner_id = p.partner_id AND a.day = ${date}::date
       LEFT JOIN (SELECT games.game_id, games.partner_id, config_name, display_name, game_type, sheet, prize_table,
-                        spins, wagered_micros, paid_micros
+                        spins, wagered_micros, d.paid_micros, b.paid_micros AS bonus_micros
                  FROM games LEFT JOIN par_sheets USING (par_sheet_id) LEFT JOIN raffles USING (game_id)
                    LEFT JOIN game_days d ON d.game_id = games.game_id AND d.day = ${date}::date
+                   LEFT JOIN communal_days b ON b.game_id = games.game_id AND b.day = ${date}::date
                  WHERE games.partner_id = ${partnerId}
-                   AND (games.created_at < ${end} AND coalesce(closed_at >= ${start}, true) OR d.game_id IS NOT NULL)) g
+                   AND (games.created_at < ${end} AND coalesce(closed_at >= ${start}, true) OR d.game_id IS NOT NULL
+                     OR b.game_id IS NOT NULL)) g
         ON g.partner_id = p.partner_id
     WHERE p.partner_id = ${partnerId} ORDER BY g.game_id`;
   return {
@@ -295,6 +298,7 @@ async function figuresOf(
         spins: row.spins,
         wageredMicros: row.wagered,
         paidMicros: row.paid,
+        communityBonusMicros: row.bonus,
       })),
   };
 }

@@ -6,6 +6,18 @@ import { createTable, shoeSeeds } from './blackjackTables.js';
 import { cellCursors, haltedCells } from './cells.js';
 import { auditPage, auditRound } from './changes.js';
 import type { Sql } from './client.js';
+import {
+  communalEventPage,
+  communalPaid,
+  hasCommunal,
+  playerSharePage,
+  recordFunding,
+  recordRules,
+  sharesOfEvents,
+  toldBySpins,
+  withdrawFunding,
+  withdrawRules,
+} from './communal.js';
 import { resendDelivery, resendFailed, resendOfWebhook } from './deliveries.js';
 import { eventFeed, recordTestEvent } from './events.js';
 import { findGame, gameTotals, listGames, registerGame, requestBlocks, setGameStatus } from './games.js';
@@ -44,6 +56,8 @@ const FUNCTIONS = {
   auditRound,
   cellCursors,
   closedPool,
+  communalEventPage,
+  communalPaid,
   createPartner,
   createRaffle,
   createTable,
@@ -63,6 +77,7 @@ const FUNCTIONS = {
   firstSettlementDay,
   gameTotals,
   haltedCells,
+  hasCommunal,
   issueKey,
   judgeReport,
   listActiveParSheets,
@@ -76,9 +91,12 @@ const FUNCTIONS = {
   noteKeyUses,
   noticeOverdueSettlement,
   openRecoveries,
+  playerSharePage,
   recordAdjustment,
   recordPlayerStatus,
   recordTestEvent,
+  recordFunding,
+  recordRules,
   registerGame,
   reportPage,
   requestBlocks,
@@ -95,10 +113,14 @@ const FUNCTIONS = {
   spinsByTime,
   shoeSeeds,
   storeParSheet,
+  sharesOfEvents,
+  toldBySpins,
   unsettledDays,
   updatePartner,
   updateWebhook,
   withdrawAdjustment,
+  withdrawFunding,
+  withdrawRules,
   webhookState,
 };
 

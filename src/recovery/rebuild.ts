@@ -14,6 +14,7 @@ import { entryOfCode } from '../domain/ledgerEntry.js';
 import type { OnFailpoint } from '../failpoints.js';
 import type { CellLease } from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
+import { potsOf, untoldShares } from '../postgres/communalRecovery.js';
 import type { CopyRow } from '../postgres/copyReader.js';
 import { playerStatuses } from '../postgres/playerStatuses.js';
 import {
@@ -28,8 +29,10 @@ import {
 import { openRounds } from '../postgres/rounds.js';
 import { CellFiller } from '../redis/cellFiller.js';
 import type { CellOwner, CellStore } from '../redis/cellStore.js';
-import { playerField } from '../redis/keys.js';
-import { adjustmentFingerprint, adjustmentKey, NO_TOTALS, writeBound } from '../redis/records.js';
+import { writeTold, writeUntold } from '../redis/communalRecords.js';
+import { cellKey, playerField } from '../redis/keys.js';
+import { NO_TOTALS, writeBound } from '../redis/records.js';
+import { adjustmentFingerprint, adjustmentKey } from '../redis/requestHashes.js';
 import type { Semaphore } from '../semaphore.js';
 import type { Unfit } from './handshake.js';
 import type { LedgerScan } from './ledgerScan.js';
@@ -89,6 +92,8 @@ export async function rebuild(
   await fillGames(parts, owner);
   await fillRounds(parts, owner);
   onFailpoint('recovery.games');
+  await fillPots(parts, owner);
+  onFailpoint('recovery.communal');
 
   const { cursorId } = begun.lease;
   // Ids go on after all that is booked, and after all that was acknowledged and is lost.
@@ -132,6 +137,18 @@ async function fillRounds({ sql, store }: Parts, owner: CellOwner): Promise<void
   await filler.finish();
 }
 
+/** The pots as they are booked, and whom they remember. */
+async function fillPots({ sql, store }: Parts, owner: CellOwner): Promise<void> {
+  const filler = new CellFiller(store, owner);
+  const pots = await potsOf(sql, store.cell);
+  for (const pot of pots) filler.pot(pot);
+  await filler.finish();
+  for (const { gameId, partnerId, recent } of pots) {
+    await store.rememberPlayers(owner, gameId, partnerId, recent);
+  }
+  if (pots.length > 0) await store.fencedSet(owner, cellKey(store.cell), ['communal', '1']);
+}
+
 /** So many are written. */
 interface Filled {
   players: number;
@@ -155,7 +172,12 @@ async function fillPlayersAndRequests(parts: Parts, owner: CellOwner, filled: Fi
       if (entryId >= boundFrom && !row.isNull(7)) {
         const entryPeriod = Math.floor(entryTimeMs(entryId) / 1000 / idempotencyPeriodSeconds);
         const [key, fingerprint] = bindingOf(row);
-        filler.request(entryPeriod, key, writeBound(entryId, row.int(4), row.safe(5), fingerprint));
+        const bound = writeBound(entryId, row.int(4), row.safe(5), fingerprint);
+        filler.request(
+          entryPeriod,
+          key,
+          row.isNull(10) ? bound : Buffer.concat([bound, toldOf(row, entryId)]),
+        );
         filled.requests++;
       }
     },
@@ -168,6 +190,19 @@ async function fillPlayersAndRequests(parts: Parts, owner: CellOwner, filled: Fi
     await filler.finish();
   });
   onFailpoint('recovery.players');
+}
+
+/** What a replay of a spin repeats beside its entry: what it told of a communal progressive. */
+function toldOf(row: CopyRow, entryId: bigint): Buffer {
+  const eventId = row.big(10);
+  return writeTold({
+    eventId,
+    tierLevel: row.int(11),
+    tierName: row.text(12),
+    paidMicros: row.safe(13),
+    shareMicros: row.isNull(14) ? 0 : row.safe(14),
+    isTrigger: eventId === entryId,
+  });
 }
 
 /** Keeps a player as of the newest of its entries that were read. */
@@ -202,11 +237,18 @@ async function fillPlayers(
   const statuses = new Map(
     (await playerStatuses(sql, store.cell)).map((each) => [playerField(each.partnerId, each.playerId), each]),
   );
+  const untold = new Map<string, Buffer[]>();
+  for (const { partnerId, playerId, ...share } of await untoldShares(sql, store.cell)) {
+    const field = playerField(partnerId, playerId);
+    const sections = untold.get(field) ?? [];
+    if (sections.push(writeUntold({ ...share, isTrigger: false })) === 1) untold.set(field, sections);
+  }
   const fill = (player: PlayerState): void => {
     const { partnerId, playerId, firstId } = player;
     if (firstId === undefined)
       throw new Error(`Player ${partnerId}:${playerId} has no first entry in the ledger`);
-    filler.player({ ...player, firstId, status: statuses.get(playerField(partnerId, playerId)) });
+    const field = playerField(partnerId, playerId);
+    filler.player({ ...player, firstId, status: statuses.get(field) }, untold.get(field) ?? []);
     filled.players++;
   };
   await readCheckpoint(

@@ -12,6 +12,7 @@ import {
   playersKey,
   readBlockKey,
   roundsKey,
+  untoldKey,
 } from './keys.js';
 import type { RedisNodes } from './nodes.js';
 import {
@@ -21,6 +22,7 @@ import {
   NO_TOTALS,
   newestEntryId,
   type OutboxRecord,
+  PLAYER_SHARES_AT,
   readAhead,
   readBooked,
   readGame,
@@ -73,6 +75,8 @@ export interface RedisAuditReads {
   players(cell: number): AsyncIterable<readonly Field[]>;
   /** Of a player by its field; a player that is not known is active. */
   playerStatus(cell: number, field: string): Promise<PlayerStatus>;
+  /** Shares that a player is still to be told of: those in its list, then those behind its record. */
+  untold(cell: number, field: string): Promise<readonly Buffer[]>;
   bound(cell: number, period: number): AsyncIterable<readonly Field[]>;
   /** The open rounds. */
   rounds(cell: number): AsyncIterable<readonly Field[]>;
@@ -142,6 +146,7 @@ export function openRedisAuditReads(nodes: RedisNodes): RedisAuditReads {
     players: (cell) => fields(at(cell), playersKey(cell)),
     playerStatus: (cell, field) => playerStatusOf(at(cell), cell, field),
     rounds: (cell) => fields(at(cell), roundsKey(cell)),
+    untold: (cell, field) => untoldOf(at(cell), cell, field),
     bound: (cell, period) => fields(at(cell), idempotencyKey(cell, period)),
     async *loadedBlocks() {
       for (const node of nodes.all) yield* loadedBlocksOf(node[CLIENT]);
@@ -179,6 +184,13 @@ async function countsOf(redis: RedisClient, cell: number, period: number) {
 async function playerStatusOf(redis: RedisClient, cell: number, field: string): Promise<PlayerStatus> {
   const record = await redis.hgetBuffer(playersKey(cell), field);
   return record === null ? 'ACTIVE' : readPlayer(record).status;
+}
+
+/** The list first: what is taken off it meanwhile stands behind the record then. */
+async function untoldOf(redis: RedisClient, cell: number, field: string): Promise<Buffer[]> {
+  const listed = await redis.lrangeBuffer(untoldKey(cell, field), 0, -1);
+  const record = await redis.hgetBuffer(playersKey(cell), field);
+  return [...listed, record?.subarray(PLAYER_SHARES_AT) ?? Buffer.alloc(0)];
 }
 
 async function* loadedBlocksOf(redis: RedisClient): AsyncGenerator<LoadedBlock[]> {

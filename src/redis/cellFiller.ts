@@ -1,6 +1,8 @@
 /** Fills a cell that its owner has claimed and cleared with what a rebuild reads of the ledger; many fields a call. */
 import type { CellOwner, CellStore } from './cellStore.js';
+import { type PotRecord, placeUntold, writeRules, writeState } from './communalRecords.js';
 import {
+  communalKey,
   gamesKey,
   idempotencyKey,
   partnersKey,
@@ -36,10 +38,27 @@ export class CellFiller {
     this.#set(gamesKey(this.#store.cell), String(gameId), writeGame(nextIndex, queueEnd));
   }
 
-  /** A player as of its newest ledger entry. */
-  player(player: Parameters<typeof writePlayer>[0] & { partnerId: number; playerId: string }): void {
+  /** The communal progressive of a game. */
+  pot(pot: PotRecord & { readonly gameId: number }): void {
+    const record = Buffer.concat([writeState(pot), writeRules(pot.partnerId, pot.rules)]);
+    this.#set(communalKey(this.#store.cell), String(pot.gameId), record);
+  }
+
+  /** A player as of its newest ledger entry. @param untold shares that it is still to be told of, oldest first */
+  player(
+    player: Parameters<typeof writePlayer>[0] & { partnerId: number; playerId: string },
+    untold: readonly Buffer[],
+  ): void {
     const field = playerField(player.partnerId, player.playerId);
-    this.#set(playersKey(this.#store.cell), field, writePlayer(player));
+    const { behindPlayer, listed } = placeUntold(untold);
+    const record =
+      untold.length === 0
+        ? player
+        : { ...player, untold: { shares: behindPlayer, hasListed: listed.length > 0 } };
+    this.#set(playersKey(this.#store.cell), field, writePlayer(record));
+    // The calls are taken in order: so is the list.
+    for (let from = 0; from < listed.length; from += FIELDS_A_CALL)
+      this.#call(this.#store.listUntold(this.#owner, field, listed.slice(from, from + FIELDS_A_CALL)));
   }
 
   /** An open round. */
@@ -61,8 +80,11 @@ export class CellFiller {
 
   #send(key: string, fields: (string | Buffer)[]): void {
     this.#gathered.delete(key);
-    const call = this.#store
-      .fencedSet(this.#owner, key, fields)
+    this.#call(this.#store.fencedSet(this.#owner, key, fields));
+  }
+
+  #call(sent: Promise<void>): void {
+    const call = sent
       .catch((error: unknown) => {
         this.#failure ??= error;
       })

@@ -4,15 +4,19 @@
  */
 import { streamIdOf } from '../domain/entryId.js';
 import { CLIENT, type RedisClient } from './client.js';
+import { type PotRecord, readPot, recencyScore } from './communalRecords.js';
 import {
   blockKey,
   cellKey,
   cellKeysPattern,
+  communalKey,
   gamesKey,
   idempotencyKey,
   outboxKey,
   playerField,
   playersKey,
+  recencyKey,
+  untoldKey,
 } from './keys.js';
 import type { RedisNode } from './node.js';
 import {
@@ -75,6 +79,7 @@ export class CellStore {
   readonly #claimCell: Script;
   readonly #fencedSet: Script;
   readonly #fencedMark: Script;
+  readonly #fencedAdd: Script;
 
   constructor(node: RedisNode, cell: number) {
     this.cell = cell;
@@ -85,6 +90,7 @@ export class CellStore {
     this.#freeBlocks = node.script('freeBlocks', 'allow-oom');
     this.#claimCell = node.script('claimCell', 'allow-oom');
     this.#fencedSet = node.script('fencedSet');
+    this.#fencedAdd = node.script('fencedAdd');
     // Few bytes, on which it depends that memory becomes free again: taken also where there is none.
     this.#fencedMark = node.script('fencedSet', 'allow-oom');
   }
@@ -105,6 +111,12 @@ export class CellStore {
   async findGames(gameIds: readonly number[]): Promise<(GameRecord | undefined)[]> {
     const records = await this.#redis.hmgetBuffer(gamesKey(this.cell), ...gameIds.map(String));
     return records.map((record) => (record ? readGame(record) : undefined));
+  }
+
+  /** The communal progressive of a game; undefined where it has none. */
+  async findPot(gameId: number): Promise<PotRecord | undefined> {
+    const record = await this.#redis.hgetBuffer(communalKey(this.cell), String(gameId));
+    return record === null ? undefined : readPot(record);
   }
 
   /** Id of the newest ledger entry in the outbox, booked or not; 0 where there is none. */
@@ -248,6 +260,34 @@ export class CellStore {
   async fencedSet(owner: CellOwner, key: string, fields: Fields): Promise<void> {
     this.#assertServer(owner);
     await this.node.run(this.#fencedSet, [cellKey(this.cell), key], [String(owner.fence), ...fields]);
+  }
+
+  /** Appends to the list of what a player is still to be told of, as {@link fencedSet} writes fields. */
+  async listUntold(owner: CellOwner, player: string, shares: readonly Buffer[]): Promise<void> {
+    this.#assertServer(owner);
+    const keys = [cellKey(this.cell), untoldKey(this.cell, player)];
+    await this.node.run(this.#fencedAdd, keys, [String(owner.fence), 'RPUSH', ...shares]);
+  }
+
+  /**
+   * Writes whom a game remembers, once the owner has claimed the cell (lua/fencedAdd.lua).
+   * @param recent the newest spin of each player
+   * @throws OutrunError, RefusedError, NotSentError: nothing was done.
+   */
+  async rememberPlayers(
+    owner: CellOwner,
+    gameId: number,
+    partnerId: number,
+    recent: readonly { readonly playerId: string; readonly spinId: bigint }[],
+  ): Promise<void> {
+    if (recent.length === 0) return;
+    this.#assertServer(owner);
+    const members = recent.flatMap(({ playerId, spinId }) => [
+      String(recencyScore(spinId)),
+      playerField(partnerId, playerId),
+    ]);
+    const keys = [cellKey(this.cell), recencyKey(this.cell, gameId)];
+    await this.node.run(this.#fencedAdd, keys, [String(owner.fence), 'ZADD', ...members]);
   }
 
   /**

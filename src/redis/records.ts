@@ -2,7 +2,6 @@
  * Readers of the packed records that the scripts keep (lua/include/records.lua), and of the outbox.
  * Money is read as a JS safe integer: the scripts hold balances within ±9e15 micro-USD.
  */
-import { createHash } from 'node:crypto';
 import { entryTimeMs, entryTimeMsOfWords, makeEntryId, SEQUENCE_MAX } from '../domain/entryId.js';
 import { type EntryKind, entryOfCode } from '../domain/ledgerEntry.js';
 import type { PlayerStatus } from '../domain/playerStatus.js';
@@ -24,6 +23,10 @@ export const SPIN_STATUS = {
   raffleClosed: 12,
   playerBlocked: 13,
   playerUnknown: 14,
+  /** Left to a later call: nothing was done, and it did not count. */
+  deferred: 15,
+  /** A budget has less than is to be taken from it. */
+  shortBudget: 16,
   /** A round of the player is open at the table. */
   roundOpen: 20,
   /** The round has had other steps than the caller believed. */
@@ -141,17 +144,26 @@ export function readGame(record: Buffer): GameRecord {
 }
 
 const PLAYER_BYTES = 28;
-/** Bytes of PLAYER with a status behind it. */
+/** Bytes of the status behind PLAYER. */
 const PLAYER_STATUS_BYTES = 5;
+/** Where shares that are still to be told are behind PLAYER. */
+export const PLAYER_SHARES_AT = PLAYER_BYTES + PLAYER_STATUS_BYTES;
 /** The flags behind PLAYER. */
 export const PLAYER_FLAGS: Readonly<Record<PlayerStatus, number>> = { ACTIVE: 0, BLOCKED: 1 };
+/** Beside them: more shares are in the player's list. */
+const HAS_LISTED = 2;
 
 /** The record of a player has a length that it can have. */
 export const isPlayer = ({ length }: Buffer): boolean =>
-  length === PLAYER_BYTES || length === PLAYER_BYTES + PLAYER_STATUS_BYTES;
+  length === PLAYER_BYTES || length >= PLAYER_SHARES_AT;
 
 /** The player's status was changed once. */
-export const hasStatus = ({ length }: Buffer): boolean => length === PLAYER_BYTES + PLAYER_STATUS_BYTES;
+export const hasStatus = (record: Buffer): boolean =>
+  record.length > PLAYER_BYTES && record.readUInt32LE(PLAYER_BYTES + 1) > 0;
+
+/** The player has shares in its list that it is still to be told of. */
+export const hasListedShares = (record: Buffer): boolean =>
+  record.length > PLAYER_BYTES && (record[PLAYER_BYTES]! & HAS_LISTED) !== 0;
 
 export interface PlayerRecord {
   balanceMicros: number;
@@ -169,7 +181,9 @@ export function readPlayer(record: Buffer): PlayerRecord {
     entries: record.readUInt32LE(18),
     createdAtMs: record.readUIntLE(22, 6),
     status:
-      record.length > PLAYER_BYTES && record[PLAYER_BYTES] === PLAYER_FLAGS.BLOCKED ? 'BLOCKED' : 'ACTIVE',
+      record.length > PLAYER_BYTES && (record[PLAYER_BYTES]! & PLAYER_FLAGS.BLOCKED) !== 0
+        ? 'BLOCKED'
+        : 'ACTIVE',
   };
 }
 
@@ -238,7 +252,7 @@ export function readOutbox(batch: Buffer): OutboxRecord[] {
   const records: OutboxRecord[] = [];
   let at = 0;
   while (at < batch.length) {
-    const { kind } = entryOfCode(batch[at + OUTBOX.kind]!);
+    const { kind, requestIds } = entryOfCode(batch[at + OUTBOX.kind]!);
     const playerAt = at + OUTBOX.player;
     const requestAt = playerAt + batch.readUInt16LE(at + OUTBOX.playerLength);
     const end = requestAt + batch.readUInt16LE(at + OUTBOX.requestLength);
@@ -257,7 +271,8 @@ export function readOutbox(batch: Buffer): OutboxRecord[] {
       entryNumber: batch.readUInt32LE(at + OUTBOX.entryNumber),
       partnerId: Number(batch.toString('latin1', playerAt, colon)),
       playerId: batch.toString('utf8', colon + 1, requestAt),
-      requestId: requestAt === end ? null : batch.toString('utf8', requestAt, end),
+      requestId:
+        requestIds === undefined || requestAt === end ? null : batch.toString('utf8', requestAt, end),
     });
     at = end;
   }
@@ -268,20 +283,6 @@ export function readOutbox(batch: Buffer): OutboxRecord[] {
 
 /** Bytes of REFUSED, which stands in the place of BOUND for an adjustment that was refused. */
 export const REFUSED_BYTES = 7;
-
-const digest = (text: string, bytes: number): Buffer =>
-  createHash('sha256').update(text).digest().subarray(0, bytes);
-
-/**
- * How Redis names the requestId of an adjustment: the first 16 bytes of a SHA-256. A spin's is of a text with a colon
- * after the partner's number: the two never meet.
- */
-export const adjustmentKey = (partnerId: number, requestId: string): Buffer =>
-  digest(`${partnerId}+${requestId}`, 16);
-
-/** What a requestId of an adjustment is bound to, beside its entry: 10 bytes of a SHA-256. */
-export const adjustmentFingerprint = (playerId: string, amountMicros: number): Buffer =>
-  digest(`${amountMicros}:${playerId}`, 10);
 
 // Rounds ------------------------------------------------------------------------------------------------------------
 
@@ -327,14 +328,24 @@ export function writePlayer(player: {
   firstId: bigint;
   /** Undefined: it was never changed. */
   status?: { readonly status: PlayerStatus; readonly change: number } | undefined;
+  /** Shares that the player is still to be told of; undefined: none. */
+  untold?: { readonly shares: Buffer; readonly hasListed: boolean } | undefined;
 }): Buffer {
-  const buffer = Buffer.alloc(PLAYER_BYTES + (player.status === undefined ? 0 : PLAYER_STATUS_BYTES));
+  const { status, untold } = player;
+  const hasTail = status !== undefined || untold !== undefined;
+  const buffer = Buffer.alloc(
+    PLAYER_BYTES + (hasTail ? PLAYER_STATUS_BYTES : 0) + (untold?.shares.length ?? 0),
+  );
   writeCore(buffer, 0, player.entryId, player.outcomeCode, player.balanceMicros);
   buffer.writeUInt32LE(player.entryNumber, 18);
   buffer.writeUIntLE(entryTimeMs(player.firstId), 22, 6);
-  if (player.status !== undefined) {
-    buffer[PLAYER_BYTES] = PLAYER_FLAGS[player.status.status];
-    buffer.writeUInt32LE(player.status.change, PLAYER_BYTES + 1);
+  if (status !== undefined) {
+    buffer[PLAYER_BYTES] = PLAYER_FLAGS[status.status];
+    buffer.writeUInt32LE(status.change, PLAYER_BYTES + 1);
+  }
+  if (untold !== undefined) {
+    if (untold.hasListed) buffer[PLAYER_BYTES]! += HAS_LISTED;
+    untold.shares.copy(buffer, PLAYER_SHARES_AT);
   }
   return buffer;
 }

@@ -5,7 +5,9 @@ import { Confirmations } from '../cells/confirmations.js';
 import { dealOperation, limitedResult, type SpinCommand } from '../cells/deal.js';
 import { ExhaustedWindows } from '../cells/exhaustedWindows.js';
 import { PlayerStatuses } from '../cells/playerStatuses.js';
+import { PotKeeper } from '../cells/potKeeper.js';
 import type { SpinIds } from '../domain/spinId.js';
+import type { Services } from '../http/routes.js';
 import { openStore } from '../postgres/store.js';
 import { ClockError } from '../redis/scriptErrors.js';
 import { closing } from '../runtime/service.js';
@@ -18,8 +20,8 @@ export interface Dealing {
   readonly cells: CellClient;
   /** Has a request of a partner dealt or counted; one whose window is exhausted, or whose key may be revoked since, is refused at once. */
   readonly submit: (command: SpinCommand) => void;
-  readonly adjuster: Adjuster;
-  readonly playerStatuses: PlayerStatuses;
+  /** What operators' requests have done. */
+  readonly operating: Pick<Services, 'adjust' | 'changePlayerStatus' | 'setCommunal' | 'fundCommunal'>;
   readonly confirmations: Confirmations;
 }
 
@@ -56,7 +58,7 @@ export async function openDealing(
   spinIds: SpinIds,
   isVolatile: (cell: number) => boolean,
 ): Promise<Dealing> {
-  const { config, log, nodes, scripts, catalog, metrics, store } = parts;
+  const { config, log, nodes, scripts, catalog, metrics } = parts;
   const confirmations = await openConfirmations(parts);
   const exhausted = new ExhaustedWindows();
   const deal = dealOperation(spinIds, config.BATCH_MAX, exhausted);
@@ -85,19 +87,6 @@ export async function openDealing(
     // A rebuilt cell has another epoch: the sooner it is known here, the sooner the cell deals again.
     onEpoch: () => void catalog.refresh().catch(() => {}),
   });
-  const adjuster = new Adjuster({
-    store,
-    cells,
-    newestInOutbox: (cell) => nodes.cell(cell).newestInOutbox(),
-    confirmations,
-    waitsForLedger: config.ACK === 'ledger',
-    deadlineMs: config.SPIN_DEADLINE_MS,
-    onError: (error, cell) => {
-      metrics.storeErrors.inc({ store: 'redis' });
-      log.warn({ err: error, cell }, 'a store did not answer to an adjustment');
-    },
-  });
-  const playerStatuses = new PlayerStatuses({ store, cells, deadlineMs: config.SPIN_DEADLINE_MS });
   const submit = (command: SpinCommand): void => {
     // The key may be revoked since.
     if (parts.staleness.isBehind) {
@@ -108,5 +97,40 @@ export async function openDealing(
     if (refusedAtMs === undefined) cells.submit(deal, command);
     else command.settle(limitedResult(refusedAtMs));
   };
-  return { cells, submit, adjuster, playerStatuses, confirmations };
+  return { cells, submit, operating: openOperating(parts, cells, confirmations), confirmations };
+}
+
+/** What operators' requests have done in the cells. */
+function openOperating(
+  { config, log, nodes, metrics, store }: RoleParts,
+  cells: CellClient,
+  confirmations: Confirmations,
+): Dealing['operating'] {
+  const options = {
+    ...{ store, cells, confirmations },
+    newestInOutbox: (cell: number) => nodes.cell(cell).newestInOutbox(),
+    waitsForLedger: config.ACK === 'ledger',
+    deadlineMs: config.SPIN_DEADLINE_MS,
+  };
+  const onError =
+    (message: string) =>
+    (error: unknown, cell: number): void => {
+      metrics.storeErrors.inc({ store: 'redis' });
+      log.warn({ err: error, cell }, message);
+    };
+  const adjuster = new Adjuster({
+    ...options,
+    onError: onError('a store did not answer to an adjustment'),
+  });
+  const playerStatuses = new PlayerStatuses({ store, cells, deadlineMs: config.SPIN_DEADLINE_MS });
+  const potKeeper = new PotKeeper({
+    ...options,
+    onError: onError('a store did not answer to a change of a communal progressive'),
+  });
+  return {
+    adjust: (actor, wanted, partner) => adjuster.adjust(actor, wanted, partner),
+    changePlayerStatus: (actor, wanted) => playerStatuses.change(actor, wanted),
+    setCommunal: (actor, game, rules, resets) => potKeeper.set(actor, game, rules, resets),
+    fundCommunal: (actor, partnerId, wanted) => potKeeper.fund(actor, partnerId, wanted),
+  };
 }

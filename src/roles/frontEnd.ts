@@ -46,11 +46,7 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
     nodes.of(cell).durability.volatile.length > 0 && !config.allowVolatileRedis;
 
   const spinIds = new SpinIds(installed.spinIdKey);
-  const { cells, submit, adjuster, playerStatuses, confirmations } = await openDealing(
-    parts,
-    spinIds,
-    isVolatile,
-  );
+  const { cells, submit, operating, confirmations } = await openDealing(parts, spinIds, isVolatile);
   const version = await serveVersion(parts);
 
   const requestLog = new RequestLog(log, metrics);
@@ -72,8 +68,7 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
     now: parts.world.now,
     eventsRecorded: (deliveries) => events.emit('EventsRecorded', { deliveries }),
     ...{ ...playedRounds(parts, cells), submit },
-    adjust: (actor, wanted, partner) => adjuster.adjust(actor, wanted, partner),
-    changePlayerStatus: (actor, wanted) => playerStatuses.change(actor, wanted),
+    ...operating,
     cameTo: (cell, entryId, timeoutMs) => confirmations.cameTo(cell, entryId, timeoutMs),
     ...gameRules({
       ...{ catalog, store, spinIds, nodes, confirmations },

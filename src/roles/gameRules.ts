@@ -33,7 +33,8 @@ export function gameRules(parts: GameRuleParts): GameRules {
     findSold: async (game, partner, requestId) => {
       const entry = await store.findTicket(game.gameId, requestId);
       if (entry === undefined) return undefined;
-      return { ...entry, spinId: spinIds.encodeOne(entry.id, partner.partnerId) };
+      const told = (await store.toldBySpins([entry.id])).get(entry.id);
+      return { ...entry, spinId: spinIds.encodeOne(entry.id, partner.partnerId), told };
     },
     isSoldOut: ({ gameId, partnerId }) => {
       let look = looks.get(gameId);

@@ -20,6 +20,7 @@ import type { Sql } from '../postgres/client.js';
 import {
   type LedgerSums,
   type Link,
+  NO_GAME_SUMS,
   type ReportText,
   type SettlementSnapshot,
   withSettlementSnapshot,
@@ -46,7 +47,6 @@ export interface Verification {
 }
 
 const NO_SUMS: LedgerSums = { games: new Map(), adjustmentsMicros: 0n, rows: 0 };
-const NOTHING_BOOKED = { spins: 0n, wageredMicros: 0n, paidMicros: 0n };
 
 /** @param partnerId absent: every partner */
 export async function verifySettlements(
@@ -231,6 +231,7 @@ function findGaps({ links, firstDays }: SettlementSnapshot, differences: Differe
 
 const plain = (value: JsonNumber | null): string | number | null =>
   value instanceof ExactNumber ? value.text : value;
+const COMPARED = ['spins', 'wageredUsd', 'paidOutUsd', 'ggrUsd', 'actualRtp', 'communityBonusUsd'] as const;
 
 /** Makes the report anew of the ledger's rows and compares every figure. */
 function compareWithLedger(report: Report, sums: LedgerSums, open: OpenRounds, differ: Differ): void {
@@ -243,7 +244,7 @@ function compareWithLedger(report: Report, sums: LedgerSums, open: OpenRounds, d
       gameType: '',
       certifiedRtp: null,
     };
-    const booked = sums.games.get(gameConfigId) ?? NOTHING_BOOKED;
+    const booked = sums.games.get(gameConfigId) ?? NO_GAME_SUMS;
     return { gameConfigId, configName, displayName, gameType, certifiedRtp, ...booked };
   });
   const expected = composeReport(report, { games, adjustmentsMicros: sums.adjustmentsMicros, open });
@@ -262,11 +263,13 @@ function compareWithLedger(report: Report, sums: LedgerSums, open: OpenRounds, d
   }
   for (const row of expected.gameBreakdown) {
     const found = listed.get(row.gameConfigId);
-    for (const name of ['spins', 'wageredUsd', 'paidOutUsd', 'ggrUsd', 'actualRtp'] as const) {
-      const value = found?.[name] ?? null;
-      if (found !== undefined && String(value) === String(row[name])) continue;
+    for (const name of COMPARED) {
+      // Reports of earlier versions do not name it: there was none.
+      const value = found?.[name] ?? (name === 'communityBonusUsd' && found !== undefined ? 0 : null);
+      const expectedValue = row[name] ?? null;
+      if (found !== undefined && String(value) === String(expectedValue)) continue;
       const problem = `${name} of game ${row.gameConfigId} is not that of the ledger`;
-      differ(problem, plain(row[name]), plain(value));
+      differ(problem, plain(expectedValue), plain(value));
     }
   }
 }

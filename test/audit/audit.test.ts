@@ -717,7 +717,7 @@ describe('double entry', () => {
     expect(problems(await audited())).toEqual({
       'double-entry': [
         'opening_days.opened_micros is not their sum in the ledger',
-        'the balances of all players together are not openings − wagers + payouts + adjustments',
+        'the balances of all players together are not openings − wagers + payouts + adjustments + shares',
       ],
     });
     await sql`UPDATE opening_days SET opened_micros = opened_micros + 1, players = players + 1 WHERE partner_id = ${partnerId}`;
@@ -749,7 +749,7 @@ describe('double entry', () => {
       at: { entry: String(id) },
       found: '1 of 3 postings',
     });
-    await sql`UPDATE ledger SET kind = 4 WHERE entry_id = ${String(id)}`;
+    await sql`UPDATE ledger SET kind = 9 WHERE entry_id = ${String(id)}`;
     expect(problems(await audited())['double-entry']).toContain('the entry is of an unknown kind');
   });
 });
@@ -986,7 +986,7 @@ describe('spindle audit', () => {
     const json = await cli(env(), '--json', '--limit', '2');
     const report = JSON.parse(json.out) as AuditReport;
     expect(json.status).toBe(1);
-    expect(report.checks.map((check) => check.listed.length)).toEqual([2, 0, 2, 0, 1, 0, 0, 0, 0, 0]);
+    expect(report.checks.map((check) => check.listed.length)).toEqual([2, 0, 2, 0, 1, 0, 0, 0, 0, 0, 0]);
     expect(report.violations).toBeGreaterThan(1000);
   });
 

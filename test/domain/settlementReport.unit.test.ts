@@ -81,6 +81,7 @@ test('a report is sealed by the SHA-256 of its canonical form, whatever its name
         spins: 7n,
         wageredMicros,
         paidMicros,
+        communityBonusMicros: 0n,
       };
       const report = composeReport(
         {

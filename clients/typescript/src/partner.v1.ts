@@ -48,6 +48,66 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/games/{id}/communal": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The rules of a communal progressive
+         * @description Shows the rules to the game's partner. The counter is the operator's alone.
+         */
+        get: operations["getCommunal"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/games/{id}/communal/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What a communal progressive fired, newest first
+         * @description Lists what fired, the newest first.
+         */
+        get: operations["listCommunalEvents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/games/{id}/communal/progress": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * How far the way to each tier is, rounded down to tens of a percent
+         * @description Shows how far the way to each tier is, rounded down to tens of a percent, so that nobody can time a spin by it.
+         */
+        get: operations["getCommunalProgress"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/games/{id}/pool": {
         parameters: {
             query?: never;
@@ -112,6 +172,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/players/{playerId}/community-bonuses": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * A player's shares of communal progressives, newest first
+         * @description Lists a player's shares, the newest first. `toldBySpinId` names the spin whose `communityBonus` told it.
+         */
+        get: operations["listCommunityBonuses"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/players/{playerId}/spins": {
         parameters: {
             query?: never;
@@ -120,8 +200,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The spins of a player, newest first
-         * @description Lists a player's spins as they were answered, the newest first.
+         * The spins of a player and its shares of communal progressives, newest first
+         * @description Lists a player's spins as they were answered, and its shares of communal progressives, the newest first; these have a `type`.
          */
         get: operations["listPlayerSpins"];
         put?: never;
@@ -602,6 +682,86 @@ export interface components {
          * @enum {string}
          */
         CelebrationTier: "none" | "small" | "medium" | "large" | "jackpot";
+        CommunalEvent: {
+            eventId: string;
+            tierLevel: number;
+            tierName: string;
+            /** @description Paid in all; decimal text in USD */
+            totalAmountUsd: string;
+            /** @description Players who got a share, the one who fired included */
+            winners: number;
+            status: components["schemas"]["CommunalEventStatus"];
+            /** Format: date-time */
+            createdAt: string;
+        };
+        /**
+         * @description SKIPPED_BUDGET: the budget could not pay it
+         * @enum {string}
+         */
+        CommunalEventStatus: "PAID" | "SKIPPED_BUDGET";
+        CommunalEvents: {
+            events: components["schemas"]["CommunalEvent"][];
+            page: number;
+            limit: number;
+            total: number;
+        };
+        CommunalProgress: {
+            tiers: components["schemas"]["TierProgress"][];
+        };
+        CommunalResponse: {
+            /** @description Nothing is counted while it is false */
+            enabled: boolean;
+            /** @description Spins */
+            triggerInterval: number;
+            /** @description Part of the player who fires */
+            triggerSplitPct: number;
+            /** @description Part of the community */
+            communitySplitPct: number;
+            tiers: components["schemas"]["CommunalTier"][];
+            windowMinutes: number;
+            communitySize: number;
+            emptyCommunity: components["schemas"]["EmptyCommunity"];
+            onShortBudget: components["schemas"]["OnShortBudget"];
+            /** @description Of the rules: 1, 2, … */
+            version: number;
+            status: components["schemas"]["CommunalStatus"];
+            /** @description What the bonus returns per spin over the wager, as a fraction */
+            bonusRtp: number;
+        };
+        /**
+         * @description EXHAUSTED: the budget is below the smallest tier
+         * @enum {string}
+         */
+        CommunalStatus: "ACTIVE" | "DISABLED" | "EXHAUSTED";
+        CommunalTier: {
+            /** @description 1 … n, in order */
+            tierLevel: number;
+            /** @description Shown to players */
+            tierName: string;
+            /** @description Fires at each multiple; rises with the level, a multiple of `triggerInterval` */
+            triggerAtSpins: number;
+            /** @description What an event pays: above 0, at most 1,000,000, with at most 6 decimals; decimal text in USD */
+            amountUsd: string;
+        };
+        CommunityBonus: {
+            /** @constant */
+            triggered: true;
+            tierName: string;
+            tierLevel: number;
+            /** @description Paid in all; decimal text in USD */
+            totalAmountUsd: string;
+            /** @description The player's share; decimal text in USD */
+            yourShareUsd: string;
+            /** @description This spin fired it, and its balance has the share in it; otherwise it was credited before */
+            isTriggerPlayer: boolean;
+            eventId: string;
+        };
+        CommunityBonuses: {
+            bonuses: components["schemas"]["PlayerBonus"][];
+            page: number;
+            limit: number;
+            total: number;
+        };
         Delivery: {
             id: string;
             event: string;
@@ -633,6 +793,11 @@ export interface components {
             /** @description What is wrong */
             reason: string;
         };
+        /**
+         * @description Who gets the community's part where nobody is in it
+         * @enum {string}
+         */
+        EmptyCommunity: "TO_TRIGGER" | "RETURN_TO_BUDGET";
         ErrorDetail: {
             /** @description JSON Pointer (RFC 6901) of the faulty member; empty: the whole body */
             path: string;
@@ -700,6 +865,7 @@ export interface components {
             /** @description Of a raffle: seals its pool; null until it is sealed */
             poolCommitment?: string | null;
         };
+        HistoryEntry: components["schemas"]["PlayerSpin"] | components["schemas"]["PlayerShare"];
         ListedGame: {
             /** @description The gameId of spins */
             gameConfigId: number;
@@ -727,6 +893,11 @@ export interface components {
             /** @description Of a slot: the largest payout of a spin */
             topPrizeUsd?: number;
         };
+        /**
+         * @description What an event does that the budget cannot pay in full
+         * @enum {string}
+         */
+        OnShortBudget: "SKIP" | "PAY_REMAINING";
         ParCombinationBody: {
             /** @description Symbol names, one for each reel */
             reelSymbols: string[];
@@ -787,8 +958,21 @@ export interface components {
             payMultiplier: number;
         };
         PlayerBalance: {
-            /** @description Balance of the player after wager and payout */
+            /** @description Balance of the player after wager, payout and the share of a bonus that it fired */
             balanceUsd: number;
+        };
+        PlayerBonus: {
+            eventId: string;
+            gameId: number;
+            tierLevel: number;
+            tierName: string;
+            /** @description Share of the player; decimal text in USD */
+            amountUsd: string;
+            isTriggerPlayer: boolean;
+            /** Format: date-time */
+            createdAt: string;
+            /** @description The spin whose response told it; null: none has */
+            toldBySpinId: string | null;
         };
         PlayerResponse: {
             /** @description Internal id of the player */
@@ -800,13 +984,23 @@ export interface components {
             balanceUsd: number;
             status: components["schemas"]["PlayerStatus"];
         };
+        PlayerShare: {
+            /** @constant */
+            type: "communityBonus";
+            /** Format: date-time */
+            createdAt: string;
+            gameId: number;
+            balance: components["schemas"]["PlayerBalance"];
+            communityBonus: components["schemas"]["CommunityBonus"];
+            /** @description The spin that told it; null: it was not told yet */
+            toldBySpinId: string | null;
+        };
         PlayerSpin: {
             spinId: string;
             outcome: components["schemas"]["SpinOutcome"];
             presentation: components["schemas"]["Presentation"];
             balance: components["schemas"]["PlayerBalance"];
-            /** @description Null where none was triggered */
-            communityBonus: null;
+            communityBonus: components["schemas"]["CommunityBonus"] | null;
             /** @description As sent */
             requestId?: string;
             /** Format: date-time */
@@ -814,7 +1008,7 @@ export interface components {
             gameId: number;
         };
         PlayerSpins: {
-            spins: components["schemas"]["PlayerSpin"][];
+            spins: components["schemas"]["HistoryEntry"][];
             page: number;
             limit: number;
             total: number;
@@ -906,6 +1100,8 @@ export interface components {
             actualRtp: number | null;
             /** @description As the game's PAR sheet has it; of a raffle what its whole pool pays of what it takes, rounded likewise */
             certifiedRtp: number | null;
+            /** @description Shares of its communal progressive; not in `ggrUsd`. Absent in reports of versions up to 1.3.0 */
+            communityBonusUsd?: number;
         };
         SettlementList: {
             reports: components["schemas"]["SettlementReport"][];
@@ -1046,8 +1242,7 @@ export interface components {
             outcome: components["schemas"]["SpinOutcome"];
             presentation: components["schemas"]["Presentation"];
             balance: components["schemas"]["PlayerBalance"];
-            /** @description Null where none was triggered */
-            communityBonus: null;
+            communityBonus: components["schemas"]["CommunityBonus"] | null;
             /** @description As sent */
             requestId?: string;
             /** Format: date-time */
@@ -1060,8 +1255,7 @@ export interface components {
             outcome: components["schemas"]["SpinOutcome"];
             presentation: components["schemas"]["Presentation"];
             balance: components["schemas"]["PlayerBalance"];
-            /** @description Null where none was triggered */
-            communityBonus: null;
+            communityBonus: components["schemas"]["CommunityBonus"] | null;
             /** @description As sent */
             requestId?: string;
         };
@@ -1071,6 +1265,14 @@ export interface components {
         TestSent: {
             eventId: string;
             deliveryId: string;
+        };
+        TierProgress: {
+            tierLevel: number;
+            tierName: string;
+            /** @description What it pays; decimal text in USD */
+            amountUsd: string;
+            /** @description The way to it, rounded down to tens */
+            progressPct: number;
         };
         VersionResponse: {
             version: string;
@@ -1366,6 +1568,42 @@ export interface components {
         };
         /** @description KS-4204: The player is not found */
         playerNotFound: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                Deprecation: components["headers"]["Deprecation"];
+                Sunset: components["headers"]["Sunset"];
+                Link: components["headers"]["Link"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ErrorResponse"];
+            };
+        };
+        /**
+         * @description KS-4602: The communal progressive is disabled for this game
+         *
+         *     KS-4603: The promotional budget of the communal progressive is exhausted
+         */
+        progressiveDisabledOrProgressiveExhausted: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                Deprecation: components["headers"]["Deprecation"];
+                Sunset: components["headers"]["Sunset"];
+                Link: components["headers"]["Link"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ErrorResponse"];
+            };
+        };
+        /** @description KS-4601: No communal progressive is configured for this game */
+        progressiveNotConfigured: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
@@ -1804,6 +2042,236 @@ export interface operations {
             503: components["responses"]["unavailable"];
         };
     };
+    getCommunal: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Game configuration id: the `gameConfigId` of the game */
+                id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The rules of a communal progressive */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    Deprecation: components["headers"]["Deprecation"];
+                    Sunset: components["headers"]["Sunset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "enabled": true,
+                     *       "triggerInterval": 100,
+                     *       "triggerSplitPct": 40,
+                     *       "communitySplitPct": 60,
+                     *       "tiers": [
+                     *         {
+                     *           "tierLevel": 1,
+                     *           "tierName": "Mini",
+                     *           "triggerAtSpins": 1000,
+                     *           "amountUsd": "5.00"
+                     *         },
+                     *         {
+                     *           "tierLevel": 2,
+                     *           "tierName": "Grand",
+                     *           "triggerAtSpins": 10000,
+                     *           "amountUsd": "100.00"
+                     *         }
+                     *       ],
+                     *       "windowMinutes": 60,
+                     *       "communitySize": 100,
+                     *       "emptyCommunity": "TO_TRIGGER",
+                     *       "onShortBudget": "SKIP",
+                     *       "version": 1,
+                     *       "status": "ACTIVE",
+                     *       "bonusRtp": 0.058
+                     *     }
+                     */
+                    "application/json": components["schemas"]["CommunalResponse"];
+                };
+            };
+            /** @description KS-4101: The request is not valid */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    Deprecation: components["headers"]["Deprecation"];
+                    Sunset: components["headers"]["Sunset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["gameNotRegistered"];
+            404: components["responses"]["progressiveNotConfigured"];
+            410: components["responses"]["apiVersionGone"];
+            429: components["responses"]["apiRateExceededOrTooManyFailedLogins"];
+            500: components["responses"]["internalOrAuthenticationFailed"];
+            503: components["responses"]["unavailable"];
+        };
+    };
+    listCommunalEvents: {
+        parameters: {
+            query?: {
+                /** @description Page, from 1 */
+                page?: number;
+                /** @description Items on a page */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /** @description Game configuration id: the `gameConfigId` of the game */
+                id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What a communal progressive fired, newest first */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    Deprecation: components["headers"]["Deprecation"];
+                    Sunset: components["headers"]["Sunset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "events": [
+                     *         {
+                     *           "eventId": "9d8f0f6a2f1b4c7e8a5d3c2b1a0f9e8d",
+                     *           "tierLevel": 1,
+                     *           "tierName": "Mini",
+                     *           "totalAmountUsd": "5.00",
+                     *           "winners": 3,
+                     *           "status": "PAID",
+                     *           "createdAt": "2026-11-22T04:14:01.121Z"
+                     *         }
+                     *       ],
+                     *       "page": 1,
+                     *       "limit": 20,
+                     *       "total": 1
+                     *     }
+                     */
+                    "application/json": components["schemas"]["CommunalEvents"];
+                };
+            };
+            /** @description KS-4101: The request is not valid */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    Deprecation: components["headers"]["Deprecation"];
+                    Sunset: components["headers"]["Sunset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["gameNotRegistered"];
+            404: components["responses"]["progressiveNotConfigured"];
+            410: components["responses"]["apiVersionGone"];
+            429: components["responses"]["apiRateExceededOrTooManyFailedLogins"];
+            500: components["responses"]["internalOrAuthenticationFailed"];
+            503: components["responses"]["unavailable"];
+        };
+    };
+    getCommunalProgress: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Game configuration id: the `gameConfigId` of the game */
+                id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description How far the way to each tier is, rounded down to tens of a percent */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    Deprecation: components["headers"]["Deprecation"];
+                    Sunset: components["headers"]["Sunset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "tiers": [
+                     *         {
+                     *           "tierLevel": 1,
+                     *           "tierName": "Mini",
+                     *           "amountUsd": "5.00",
+                     *           "progressPct": 70
+                     *         },
+                     *         {
+                     *           "tierLevel": 2,
+                     *           "tierName": "Grand",
+                     *           "amountUsd": "100.00",
+                     *           "progressPct": 40
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["CommunalProgress"];
+                };
+            };
+            /** @description KS-4101: The request is not valid */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    Deprecation: components["headers"]["Deprecation"];
+                    Sunset: components["headers"]["Sunset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["gameNotRegistered"];
+            404: components["responses"]["progressiveNotConfigured"];
+            409: components["responses"]["progressiveDisabledOrProgressiveExhausted"];
+            410: components["responses"]["apiVersionGone"];
+            429: components["responses"]["apiRateExceededOrTooManyFailedLogins"];
+            500: components["responses"]["internalOrAuthenticationFailed"];
+            503: components["responses"]["unavailable"];
+        };
+    };
     getPool: {
         parameters: {
             query?: never;
@@ -2125,6 +2593,82 @@ export interface operations {
             503: components["responses"]["unavailable"];
         };
     };
+    listCommunityBonuses: {
+        parameters: {
+            query?: {
+                /** @description Page, from 1 */
+                page?: number;
+                /** @description Items on a page */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /** @description The partner's own identifier of the player, percent-encoded */
+                playerId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A player's shares of communal progressives, newest first */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    Deprecation: components["headers"]["Deprecation"];
+                    Sunset: components["headers"]["Sunset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "bonuses": [
+                     *         {
+                     *           "eventId": "9d8f0f6a2f1b4c7e8a5d3c2b1a0f9e8d",
+                     *           "gameId": 3,
+                     *           "tierLevel": 1,
+                     *           "tierName": "Mini",
+                     *           "amountUsd": "1.50",
+                     *           "isTriggerPlayer": false,
+                     *           "createdAt": "2026-11-22T04:14:01.121Z",
+                     *           "toldBySpinId": null
+                     *         }
+                     *       ],
+                     *       "page": 1,
+                     *       "limit": 20,
+                     *       "total": 1
+                     *     }
+                     */
+                    "application/json": components["schemas"]["CommunityBonuses"];
+                };
+            };
+            /** @description KS-4101: The request is not valid */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    Deprecation: components["headers"]["Deprecation"];
+                    Sunset: components["headers"]["Sunset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            401: components["responses"]["unauthorized"];
+            404: components["responses"]["playerNotFound"];
+            410: components["responses"]["apiVersionGone"];
+            429: components["responses"]["apiRateExceededOrTooManyFailedLogins"];
+            500: components["responses"]["authenticationFailedOrPlayerResolutionFailed"];
+            503: components["responses"]["unavailable"];
+        };
+    };
     listPlayerSpins: {
         parameters: {
             query?: {
@@ -2142,7 +2686,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The spins of a player, newest first */
+            /** @description The spins of a player and its shares of communal progressives, newest first */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2178,6 +2722,24 @@ export interface operations {
                      *           "requestId": "0197d2c4-a3b0-7c11-9d2e-5f6a7b8c9d0e",
                      *           "createdAt": "2026-11-22T04:14:01.140Z",
                      *           "gameId": 4
+                     *         },
+                     *         {
+                     *           "type": "communityBonus",
+                     *           "createdAt": "2026-11-22T04:14:01.130Z",
+                     *           "gameId": 3,
+                     *           "balance": {
+                     *             "balanceUsd": 1001.75
+                     *           },
+                     *           "communityBonus": {
+                     *             "triggered": true,
+                     *             "tierName": "Mini",
+                     *             "tierLevel": 1,
+                     *             "totalAmountUsd": "5.00",
+                     *             "yourShareUsd": "1.50",
+                     *             "isTriggerPlayer": false,
+                     *             "eventId": "9d8f0f6a2f1b4c7e8a5d3c2b1a0f9e8d"
+                     *           },
+                     *           "toldBySpinId": null
                      *         },
                      *         {
                      *           "spinId": "04f965c9ca0a730d47062f0635d6a943",
@@ -2228,7 +2790,7 @@ export interface operations {
                      *       ],
                      *       "page": 1,
                      *       "limit": 20,
-                     *       "total": 2
+                     *       "total": 3
                      *     }
                      */
                     "application/json": components["schemas"]["PlayerSpins"];
@@ -2312,7 +2874,8 @@ export interface operations {
                      *               "paidOutUsd": 0.5,
                      *               "ggrUsd": -0.25,
                      *               "actualRtp": 2,
-                     *               "certifiedRtp": 0.925
+                     *               "certifiedRtp": 0.925,
+                     *               "communityBonusUsd": 0
                      *             },
                      *             {
                      *               "gameConfigId": 4,
@@ -2324,7 +2887,8 @@ export interface operations {
                      *               "paidOutUsd": 7,
                      *               "ggrUsd": 1,
                      *               "actualRtp": 0.875,
-                     *               "certifiedRtp": 0.875
+                     *               "certifiedRtp": 0.875,
+                     *               "communityBonusUsd": 0
                      *             }
                      *           ],
                      *           "ledgerFrom": "7529695071436800000",
@@ -2418,7 +2982,8 @@ export interface operations {
                      *           "paidOutUsd": 0.5,
                      *           "ggrUsd": -0.25,
                      *           "actualRtp": 2,
-                     *           "certifiedRtp": 0.925
+                     *           "certifiedRtp": 0.925,
+                     *           "communityBonusUsd": 0
                      *         },
                      *         {
                      *           "gameConfigId": 4,
@@ -2430,7 +2995,8 @@ export interface operations {
                      *           "paidOutUsd": 7,
                      *           "ggrUsd": 1,
                      *           "actualRtp": 0.875,
-                     *           "certifiedRtp": 0.875
+                     *           "certifiedRtp": 0.875,
+                     *           "communityBonusUsd": 0
                      *         }
                      *       ],
                      *       "ledgerFrom": "7529695071436800000",
@@ -2442,8 +3008,8 @@ export interface operations {
                      */
                     "application/json": components["schemas"]["SettlementReport"];
                     /**
-                     * @example gameConfigId,configName,displayName,gameType,spins,wageredUsd,paidOutUsd,ggrUsd,actualRtp,certifiedRtp
-                     *     3,"CLASSIC_THREE","Classic Three","slot",1,0.25,0.5,-0.25,2,0.925
+                     * @example gameConfigId,configName,displayName,gameType,spins,wageredUsd,paidOutUsd,ggrUsd,actualRtp,certifiedRtp,communityBonusUsd
+                     *     3,"CLASSIC_THREE","Classic Three","slot",1,0.25,0.5,-0.25,2,0.925,0
                      */
                     "text/csv": string;
                 };
@@ -2529,7 +3095,8 @@ export interface operations {
                      *           "paidOutUsd": 0.5,
                      *           "ggrUsd": -0.25,
                      *           "actualRtp": 2,
-                     *           "certifiedRtp": 0.925
+                     *           "certifiedRtp": 0.925,
+                     *           "communityBonusUsd": 0
                      *         },
                      *         {
                      *           "gameConfigId": 4,
@@ -2541,7 +3108,8 @@ export interface operations {
                      *           "paidOutUsd": 7,
                      *           "ggrUsd": 1,
                      *           "actualRtp": 0.875,
-                     *           "certifiedRtp": 0.875
+                     *           "certifiedRtp": 0.875,
+                     *           "communityBonusUsd": 0
                      *         }
                      *       ],
                      *       "ledgerFrom": "7529695071436800000",
@@ -2668,7 +3236,8 @@ export interface operations {
                      *           "paidOutUsd": 0.5,
                      *           "ggrUsd": -0.25,
                      *           "actualRtp": 2,
-                     *           "certifiedRtp": 0.925
+                     *           "certifiedRtp": 0.925,
+                     *           "communityBonusUsd": 0
                      *         },
                      *         {
                      *           "gameConfigId": 4,
@@ -2680,7 +3249,8 @@ export interface operations {
                      *           "paidOutUsd": 7,
                      *           "ggrUsd": 1,
                      *           "actualRtp": 0.875,
-                     *           "certifiedRtp": 0.875
+                     *           "certifiedRtp": 0.875,
+                     *           "communityBonusUsd": 0
                      *         }
                      *       ],
                      *       "ledgerFrom": "7529695071436800000",

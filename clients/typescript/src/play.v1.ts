@@ -163,7 +163,7 @@ export interface components {
          */
         HandStatus: "WAITING" | "ACTIVE" | "STOOD" | "BUST" | "SURRENDERED" | "NATURAL";
         PlayerBalance: {
-            /** @description Balance of the player after wager and payout */
+            /** @description Balance of the player after wager, payout and the share of a bonus that it fired */
             balanceUsd: number;
         };
         RoundAction: {

@@ -4,6 +4,7 @@ import { addApiVersionCommands } from './apiVersions.js';
 import { addAuditLogCommand } from './auditLog.js';
 import { addBlackjackCommands } from './blackjack.js';
 import { type OpenClient, OperatorCommands } from './call.js';
+import { addCommunalCommands } from './communal.js';
 import { addGameCommands } from './games.js';
 import { addKeyCommands } from './keys.js';
 import { addOpenApiCommand } from './openApi.js';
@@ -20,6 +21,7 @@ export function addOperatorCommands(program: Command, open: OpenClient): void {
   addRaffleCommands(commands);
   addBlackjackCommands(commands);
   addGameCommands(commands);
+  addCommunalCommands(commands);
   addWebhookCommands(commands);
   addPlayerCommands(commands);
   addApiVersionCommands(commands);

@@ -45,6 +45,9 @@ export const SettlementGame = Type.Object({
         "As the game's PAR sheet has it; of a raffle what its whole pool pays of what it takes, rounded likewise",
     }),
   ),
+  communityBonusUsd: Type.Optional(
+    usd('Shares of its communal progressive; not in `ggrUsd`. Absent in reports of versions up to 1.3.0'),
+  ),
 });
 
 export const ReportStatus = Type.Union(

@@ -1,6 +1,7 @@
 /** Spins: what is sent and answered, and what a player sees of an outcome. */
 import { type Static, Type } from '#typebox';
 import { ID_MAX, id, nullable, opaque, timestamp, usd } from './common.js';
+import { CommunityBonus } from './communal.js';
 
 export const SpinBody = Type.Object({
   gameId: id('Game configuration id'),
@@ -46,7 +47,7 @@ export const Presentation = Type.Union([SlotPresentation, RafflePresentation], {
 });
 
 export const PlayerBalance = Type.Object({
-  balanceUsd: usd('Balance of the player after wager and payout'),
+  balanceUsd: usd('Balance of the player after wager, payout and the share of a bonus that it fired'),
 });
 
 export const SpinOutcome = Type.Object({
@@ -60,7 +61,7 @@ const spinMembers = {
   outcome: SpinOutcome,
   presentation: Presentation,
   balance: PlayerBalance,
-  communityBonus: Type.Null({ description: 'Null where none was triggered' }),
+  communityBonus: nullable(CommunityBonus),
   requestId: Type.Optional(Type.String({ description: 'As sent' })),
 };
 
@@ -96,6 +97,16 @@ export const SpinFeed = Type.Object({
   nextCursor: nullable(
     Type.String({ description: 'For `cursor`; null: the ledger has no more of the range' }),
   ),
+});
+
+/** An entry of a player's history that is no spin: its share of an event of a communal progressive. */
+export const PlayerShare = Type.Object({
+  type: Type.Literal('communityBonus'),
+  createdAt: timestamp(),
+  gameId: Type.Integer(),
+  balance: PlayerBalance,
+  communityBonus: CommunityBonus,
+  toldBySpinId: nullable(Type.String({ description: 'The spin that told it; null: it was not told yet' })),
 });
 
 export type SpinBody = Static<typeof SpinBody>;

@@ -7,10 +7,12 @@ import type { Game, Partner } from '../../domain/game.js';
 import { ENTRY_KINDS } from '../../domain/ledgerEntry.js';
 import { PATH, Page, PlayerResponse, PlayerSpins, SpinRecord } from '../../domain/requests.js';
 import type { SpinIds } from '../../domain/spinId.js';
+import type { ShareOfEvent, Told } from '../../postgres/communal.js';
 import type { LedgerEntry } from '../../postgres/ledger.js';
 import type { Store } from '../../postgres/store.js';
 import type { RedisNodes } from '../../redis/nodes.js';
 import type { PlayerRecord } from '../../redis/records.js';
+import { communityBonus } from '../communalViews.js';
 import { cursorOf, type Route, summed } from '../route.js';
 import { knownGame } from './games.js';
 import { spinResponse } from './spinResponse.js';
@@ -45,24 +47,42 @@ const ENTRY_NUMBER = /^[1-9]\d{0,8}$/;
 
 const isShownAsSpin = ({ kind }: LedgerEntry): boolean => ENTRY_KINDS[kind].history === 'spin';
 
-/** A booked spin as its response was, with further members put behind. */
-export async function spinRecord(
+/** A booked spin as its response was. @param told what it told of a communal progressive */
+async function spinRecord(
   services: PlayerServices,
   partner: Partner,
   entry: LedgerEntry,
-  further: object,
+  told: Told | undefined,
 ): Promise<object> {
   const game = await knownGame(services, entry.gameId);
   const spinId = services.spinIds.encodeOne(entry.id, partner.partnerId);
   const fragment = game.fragments[entry.outcomeCode]!;
-  const response = spinResponse(spinId, fragment, entry.balanceMicros, entry.requestId);
+  const { partnerId } = partner;
+  const bonus = told && JSON.stringify(communityBonus(services.spinIds, partnerId, told));
+  // The share of who fired was credited by an entry of its own, and answered with the spin.
+  const balanceMicros = entry.balanceMicros + (told?.isTrigger === true ? told.shareMicros : 0);
+  const response = spinResponse(spinId, fragment, balanceMicros, entry.requestId, bonus);
   return {
     ...(parseExactJson(response.toString()) as object),
     createdAt: new Date(entryTimeMs(entry.id)).toISOString(),
     gameId: entry.gameId,
-    ...further,
   };
 }
+
+/** A share of a communal progressive, which is an entry of its own in a player's history. */
+const shareRecord = (
+  { spinIds }: PlayerServices,
+  { partnerId }: Partner,
+  { id, gameId, balanceMicros }: LedgerEntry,
+  share: ShareOfEvent,
+) => ({
+  type: 'communityBonus',
+  createdAt: new Date(entryTimeMs(id)).toISOString(),
+  gameId,
+  balance: { balanceUsd: jsonUsd(BigInt(balanceMicros)) },
+  communityBonus: communityBonus(spinIds, partnerId, share),
+  toldBySpinId: share.toldBy === null ? null : spinIds.encodeOne(share.toldBy, partnerId),
+});
 
 const playerResponse = (playerIdKey: Buffer, partner: Partner, playerId: string, player: PlayerRecord) => ({
   userId: userIdOf(playerIdKey, partner.partnerId, playerId),
@@ -71,6 +91,27 @@ const playerResponse = (playerIdKey: Buffer, partner: Partner, playerId: string,
   balanceUsd: jsonUsd(BigInt(player.balanceMicros)),
   status: player.status,
 });
+
+/** Entries of a player's history: spins as their responses were, and shares. */
+export async function historyRecords(
+  services: PlayerServices,
+  partner: Partner,
+  entries: readonly LedgerEntry[],
+) {
+  const { store } = services;
+  const idsOf = (shown: 'spin' | 'share') =>
+    entries.filter(({ kind }) => ENTRY_KINDS[kind].history === shown).map(({ id }) => id);
+  const [told, shares] = await Promise.all([
+    store.toldBySpins(idsOf('spin')),
+    store.sharesOfEvents(idsOf('share')),
+  ]);
+  const records = entries.map((entry) => {
+    const share = shares.get(entry.id);
+    if (share !== undefined) return shareRecord(services, partner, entry, share);
+    return isShownAsSpin(entry) ? spinRecord(services, partner, entry, told.get(entry.id)) : [];
+  });
+  return (await Promise.all(records)).flat();
+}
 
 export const playerRoutes = (services: PlayerServices): Route[] => {
   const { store, nodes } = services;
@@ -103,7 +144,7 @@ export const playerRoutes = (services: PlayerServices): Route[] => {
       params: { playerId: PATH.playerId },
       operationId: 'listPlayerSpins',
       tag: 'Spins',
-      summary: 'The spins of a player, newest first',
+      summary: 'The spins of a player and its shares of communal progressives, newest first',
       scope: 'partner',
       query: Page,
       status: 200,
@@ -116,7 +157,7 @@ export const playerRoutes = (services: PlayerServices): Route[] => {
         const player = await found(partner, playerId);
         const page = query.page ?? 1;
         const limit = query.limit!;
-        // Entry 1 is the opening; every other one is a spin.
+        // Entry 1 is the opening; every other one is a spin or a share.
         const total = player.entries - 1;
         const newestNumber =
           cursor === undefined ? player.entries : Math.min(player.entries, Number(cursor) - 1);
@@ -126,10 +167,10 @@ export const playerRoutes = (services: PlayerServices): Route[] => {
         const newest = { id: player.newestEntryId, entryNumber: player.entries };
         const firstId = firstIdAt(player.createdAtMs);
         const of = { partnerId: partner.partnerId, playerId, newest, firstId };
-        const spins = (await store.entriesDown(of, fromNumber, limit)).filter(isShownAsSpin);
-        const records = spins.map((entry) => spinRecord(services, partner, entry, {}));
+        const entries = await store.entriesDown(of, fromNumber, limit);
+        const spins = await historyRecords(services, partner, entries);
         const nextCursor = fromNumber - limit > 1 ? String(fromNumber - limit + 1) : null;
-        return { spins: await Promise.all(records), page, limit, total, nextCursor };
+        return { spins, page, limit, total, nextCursor };
       },
     },
     {
@@ -150,7 +191,8 @@ export const playerRoutes = (services: PlayerServices): Route[] => {
         await booked(services, partner.cell, meant.entryId);
         const entry = await store.findEntry(meant.entryId);
         if (entry === undefined || !isShownAsSpin(entry)) throw new ApiError(ERRORS.notFound);
-        return spinRecord(services, partner, entry, { playerId: entry.playerId });
+        const [record] = await historyRecords(services, partner, [entry]);
+        return { ...record, playerId: entry.playerId };
       },
     },
   ];

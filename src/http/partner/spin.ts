@@ -15,15 +15,19 @@ import { ApiError, ERRORS, type ErrorEntry, type Fault } from '../../domain/erro
 import type { Game, Partner } from '../../domain/game.js';
 import { decimalTextToMicros, microsToUsdText } from '../../domain/money.js';
 import type { SpinBody } from '../../domain/requests.js';
+import type { SpinIds } from '../../domain/spinId.js';
+import { readTold, type ToldBonus } from '../../redis/communalRecords.js';
 import { SPIN_STATUS } from '../../redis/records.js';
 import type { Access } from '../access.js';
 import { memberText } from '../body.js';
+import { communityBonus } from '../communalViews.js';
 import type { Exchange } from '../exchange.js';
 import type { Replies, Window } from '../reply.js';
 import { type ReadBody, readBody } from './spinBody.js';
 import { spinResponse } from './spinResponse.js';
 
 export interface SpinServices {
+  readonly spinIds: SpinIds;
   game(gameId: number): Game | undefined;
   /** Reads what changed; a game may have been registered a moment ago. */
   refresh(): Promise<void>;
@@ -47,6 +51,8 @@ export interface SoldTicket {
   readonly outcomeCode: number;
   /** Micro-USD after it. */
   readonly balanceMicros: number;
+  /** What it told of a communal progressive. */
+  readonly told: ToldBonus | undefined;
 }
 
 export class SpinEndpoint {
@@ -137,8 +143,9 @@ export class SpinEndpoint {
       this.#replies.error(exchange, ERRORS.requestIdReused, window);
       return;
     }
-    const { spinId, outcomeCode, balanceMicros } = ticket;
-    const response = spinResponse(spinId, game.fragments[outcomeCode]!, balanceMicros, body.requestId);
+    const { spinId, outcomeCode, balanceMicros, told } = ticket;
+    const bonus = told && JSON.stringify(communityBonus(this.#services.spinIds, game.partnerId, told));
+    const response = spinResponse(spinId, game.fragments[outcomeCode]!, balanceMicros, body.requestId, bonus);
     this.#replies.json(exchange, 200, response, window, REPLAYED);
   }
 }
@@ -311,8 +318,16 @@ class DealCommand implements SpinCommand {
   /** @returns the payout, micro-USD */
   #answer(result: SpinResult, window: Window, headers: string): number {
     const game = this.game!;
-    const { spinId, outcomeCode, balanceMicros } = result;
-    const response = spinResponse(spinId, game.fragments[outcomeCode]!, balanceMicros, this.requestId);
+    const { spinId, outcomeCode, tail } = result;
+    let { balanceMicros } = result;
+    let bonus: string | undefined;
+    if (tail !== undefined) {
+      const told = readTold(tail);
+      if (told.isTrigger) balanceMicros += told.shareMicros;
+      bonus = JSON.stringify(communityBonus(this.#services.spinIds, this.partner.partnerId, told));
+    }
+    const fragment = game.fragments[outcomeCode]!;
+    const response = spinResponse(spinId, fragment, balanceMicros, this.requestId, bonus);
     this.#replies.json(this.#exchange, 200, response, window, headers);
     return game.payoutMicros[result.outcomeCode]!;
   }

@@ -6,10 +6,10 @@ import { microsToUsdText } from '../../domain/money.js';
 
 const BEGIN = '{"spinId":"';
 const BALANCE = ',"balance":{"balanceUsd":';
-const END = '},"communityBonus":null';
+const BONUS = '},"communityBonus":';
 const REQUEST_ID = ',"requestId":';
-/** The most that the rest takes: the fixed texts, a spin id, a balance, and a requestId of 128 escaped characters. */
-const REST_BYTES_MAX = 256 + 128 * 6;
+/** The most that the rest takes: the fixed texts, a spin id, a balance, a requestId and a tier of 128 escaped characters each. */
+const REST_BYTES_MAX = 512 + 2 * 128 * 6;
 
 let buffer = Buffer.allocUnsafe(16_384);
 /** The buffer's first bytes, by their number: a view costs more to make than to keep. */
@@ -19,6 +19,7 @@ let views: Buffer[] = [];
  * @param spinId ASCII
  * @param fragment the members `outcome` and `presentation` as UTF-8 JSON
  * @param balanceMicros micro-USD after the spin
+ * @param communityBonus JSON
  * @returns the response as UTF-8 JSON: a view that holds until the next call.
  */
 export function spinResponse(
@@ -26,6 +27,7 @@ export function spinResponse(
   fragment: Buffer,
   balanceMicros: number,
   requestId: string | undefined | null,
+  communityBonus = 'null',
 ): Buffer {
   if (buffer.length < fragment.length + REST_BYTES_MAX) {
     buffer = Buffer.allocUnsafe(2 * (fragment.length + REST_BYTES_MAX));
@@ -37,7 +39,9 @@ export function spinResponse(
   buffer.set(fragment, at);
   at = ascii(BALANCE, at + fragment.length);
   at = ascii(microsToUsdText(balanceMicros), at);
-  at = ascii(END, at);
+  at = ascii(BONUS, at);
+  if (communityBonus === 'null') at = ascii(communityBonus, at);
+  else at += buffer.write(communityBonus, at);
   if (requestId !== undefined && requestId !== null) {
     at = ascii(REQUEST_ID, at);
     if (PLAIN.test(requestId)) {

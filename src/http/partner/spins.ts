@@ -12,7 +12,7 @@ import { Semaphore } from '../../semaphore.js';
 import { isRfc3339 } from '../operator/partners.js';
 import { type Route, type RouteRequest, summed } from '../route.js';
 import { knownGame } from './games.js';
-import { booked, type PlayerServices, spinRecord } from './players.js';
+import { booked, historyRecords, type PlayerServices } from './players.js';
 
 /** The largest id that the ledger can have. */
 const ID_END = 2n ** 63n - 1n;
@@ -175,12 +175,11 @@ export const spinFeedRoutes = (services: PlayerServices): Route[] => {
       async handle(request) {
         const { partner, query } = request;
         const { entries, nextId } = await pageOf(services, wantedOf(services, request), query.limit!);
-        const records = entries.map((entry) =>
-          spinRecord(services, partner, entry, { playerId: entry.playerId }),
-        );
+        const records = await historyRecords(services, partner, entries);
+        const spins = records.map((record, place) => ({ ...record, playerId: entries[place]!.playerId }));
         const nextCursor =
           nextId === undefined ? null : services.spinIds.encodeOne(nextId - 1n, partner.partnerId);
-        return { spins: await Promise.all(records), nextCursor };
+        return { spins, nextCursor };
       },
     },
   ];

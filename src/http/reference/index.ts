@@ -2,6 +2,7 @@
  * Descriptions and examples of all operations, by operationId; a file for each resource. A test checks that each operation has
  * them and that the examples fit its schemas (test/tidy/openApi.unit.test.ts).
  */
+import { COMMUNAL_REFERENCES } from './communal.js';
 import { EVENT_REFERENCES, type EventReference } from './events.js';
 import { GAME_REFERENCES } from './games.js';
 import type { OperationReference, References } from './operationReference.js';
@@ -22,6 +23,7 @@ export const REFERENCES: References = {
   ...RAFFLE_REFERENCES,
   ...ROUND_REFERENCES,
   ...PLAYER_REFERENCES,
+  ...COMMUNAL_REFERENCES,
   ...SETTLEMENT_REFERENCES,
   ...WEBHOOK_REFERENCES,
   ...PARTNER_REFERENCES,

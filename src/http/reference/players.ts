@@ -1,5 +1,6 @@
 /** Descriptions and examples: players and their balances. */
 import { ERRORS } from '../../domain/errors.js';
+import { TOLD_BONUS } from './communal.js';
 import type { References } from './operationReference.js';
 import { RAFFLE_SPIN, SLOT_SPIN } from './spins.js';
 
@@ -15,15 +16,24 @@ export const PLAYER_REFERENCES: References = {
     },
   },
   listPlayerSpins: {
-    description: "Lists a player's spins as they were answered, the newest first.",
+    description:
+      "Lists a player's spins as they were answered, and its shares of communal progressives, the newest first; these have a `type`.",
     response: {
       spins: [
         { ...RAFFLE_SPIN, createdAt: '2026-11-22T04:14:01.140Z', gameId: 4 },
+        {
+          type: 'communityBonus',
+          createdAt: '2026-11-22T04:14:01.130Z',
+          gameId: 3,
+          balance: { balanceUsd: 1001.75 },
+          communityBonus: { ...TOLD_BONUS, yourShareUsd: '1.50', isTriggerPlayer: false },
+          toldBySpinId: null,
+        },
         { ...SLOT_SPIN, createdAt: '2026-11-22T04:14:01.121Z', gameId: 3 },
       ],
       page: 1,
       limit: 20,
-      total: 2,
+      total: 3,
     },
   },
   updatePlayer: {

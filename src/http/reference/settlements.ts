@@ -26,6 +26,7 @@ const REPORT = {
       ggrUsd: -0.25,
       actualRtp: 2,
       certifiedRtp: 0.925,
+      communityBonusUsd: 0,
     },
     {
       gameConfigId: 4,
@@ -38,6 +39,7 @@ const REPORT = {
       ggrUsd: 1,
       actualRtp: 0.875,
       certifiedRtp: 0.875,
+      communityBonusUsd: 0,
     },
   ],
   ledgerFrom: '7529695071436800000',
@@ -58,7 +60,7 @@ export const SETTLEMENT_REFERENCES: References = {
     description:
       'Returns the report of a UTC day. `integrityHash` is the SHA-256 of its canonical JSON (RFC 8785), and `previousHash` chains it to the report before. With `Accept: text/csv` the answer is the breakdown by game as CSV.',
     response: REPORT,
-    csv: 'gameConfigId,configName,displayName,gameType,spins,wageredUsd,paidOutUsd,ggrUsd,actualRtp,certifiedRtp\r\n3,"CLASSIC_THREE","Classic Three","slot",1,0.25,0.5,-0.25,2,0.925\r\n',
+    csv: 'gameConfigId,configName,displayName,gameType,spins,wageredUsd,paidOutUsd,ggrUsd,actualRtp,certifiedRtp,communityBonusUsd\r\n3,"CLASSIC_THREE","Classic Three","slot",1,0.25,0.5,-0.25,2,0.925,0\r\n',
   },
   acknowledgeSettlement: {
     description:

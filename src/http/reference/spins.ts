@@ -1,5 +1,6 @@
 /** Descriptions and examples: spins. */
 import { ERRORS } from '../../domain/errors.js';
+import { TOLD_BONUS } from './communal.js';
 import type { References } from './operationReference.js';
 
 /** A win on the slot game of the examples. */
@@ -46,7 +47,11 @@ export const SPIN_REFERENCES: References = {
       wagerUsd: 0.25,
       requestId: '0197d2c4-9c1e-7a55-8f6e-3b1f0a2c4d5e',
     },
-    responses: { slot: SLOT_SPIN, raffle: RAFFLE_SPIN },
+    responses: {
+      slot: SLOT_SPIN,
+      bonus: { ...SLOT_SPIN, balance: { balanceUsd: 1002.25 }, communityBonus: TOLD_BONUS },
+      raffle: RAFFLE_SPIN,
+    },
   },
   listSpins: {
     response: {

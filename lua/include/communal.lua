@@ -1,0 +1,259 @@
+-- The communal progressives of the call's games (docs/communal.md): counts dealt spins, fires, credits, tells. Needs
+-- `gameIds`; gives `bonus`, nil in a cell without any: such a cell has no field `communal`, and runs nothing of this.
+--
+-- computed {cN}:communal        hash, game id -> STATE and RULES (include/communalRecords.lua)
+-- computed {cN}:recency:<game>  sorted set, "<partner id>:<playerId>" -> moment of its newest spin; RECENCY_MAX at the most
+-- computed {cN}:untold:<player> list, the shares that its player is still to be told of and that are not behind its PLAYER
+-- include: cell
+-- include: players
+local bonus
+-- A second event is left to the next call, with all that comes after it.
+local isDeferring = false
+if cell[5] and #gameIds > 0 then
+  -- include: notes
+  -- include: communalRecords
+  -- By the place of the game.
+  local pots = {}
+  -- The call has fired: one event is all that a call may credit.
+  local hasFired = false
+  local records = call('HMGET', cellPrefix .. 'communal', unpack(gameIds))
+  for game = 1, #gameIds do
+    if records[game] then pots[game] = readPot(records[game]) end
+  end
+
+  -- By the place of the player: the share that goes to the end of its list, and how many are taken off the begin.
+  local newlyListed, takenOff = {}, {}
+  local function listKey(player)
+    return cellPrefix .. 'untold:' .. playerNames[player]
+  end
+
+  -- Keeps a share that its player is to be told of by a later spin. A call fires once: there is one for each player.
+  local function keepUntold(player, share)
+    local tail = playerTails[player] or NO_STATUS
+    if byte(tail) < 2 then
+      if #tail + #share <= UNTOLD_BYTES_MAX then
+        playerTails[player] = tail .. share
+        return
+      end
+      playerTails[player] = char(byte(tail) + 2) .. sub(tail, 2)
+    end
+    newlyListed[player] = share
+  end
+
+  -- As many shares of a player wait as may.
+  local function isFull(player)
+    local tail = playerTails[player]
+    if not tail or byte(tail) < 2 then return false end
+    local count = call('LLEN', listKey(player)) - (takenOff[player] or 0)
+    local at = PLAYER_STATUS_BYTES + 1
+    while at < #tail do
+      at, count = at + 2 + byte(tail, at) + byte(tail, at + 1) * 256, count + 1
+    end
+    return count >= UNTOLD_MAX
+  end
+
+  -- Tells a player the oldest of its shares that it was not told of: gives the tail of the spin that was booked last.
+  local function tell(player, gameId)
+    local tail = playerTails[player]
+    local flags, at = byte(tail), PLAYER_STATUS_BYTES + 1
+    local length = byte(tail, at) + byte(tail, at + 1) * 256
+    local left = sub(tail, at + 2 + length)
+    if left == '' and flags >= 2 then
+      local from = takenOff[player] or 0
+      local listed = call('LRANGE', listKey(player), from, from + UNTOLD_TAKEN - 1)
+      takenOff[player] = from + #listed
+      left = concat(listed)
+      if #listed < UNTOLD_TAKEN then
+        flags, left = flags - 2, left .. (newlyListed[player] or '')
+        newlyListed[player] = nil
+      end
+    end
+    local status = char(flags) .. sub(tail, 2, PLAYER_STATUS_BYTES)
+    playerTails[player] = (left ~= '' or status ~= NO_STATUS) and status .. left or nil
+    local name = playerNames[player]
+    local spin = pack('<I4I4', previousLow[player], previousHigh[player])
+    addNote(gameId, sub(name, 1, (find(name, ':', 1, true))), '\3' .. sub(tail, at + 2, at + 9) .. spin)
+    return sub(tail, at + 10, at + 1 + length)
+  end
+
+  -- Reads the record of a player who is not of this call, or whose turn has not come: as include/loadPlayer.lua does.
+  local function readMember(player)
+    local record = storedPlayers[player]
+    if not record then return nil end
+    local _
+    previousLow[player], previousHigh[player], _, balances[player], entryNumbers[player], createdAt[player] =
+      unpackStruct(PLAYER_FORMAT, record)
+    if #record > PLAYER_BYTES then playerTails[player] = sub(record, PLAYER_BYTES + 1) end
+    return balances[player]
+  end
+
+  -- Adds players that are remembered from earlier calls to a community.
+  local function addRemembered(pot, game, found, wanted, seen)
+    local placeOf = {}
+    for place = 1, #playerNames do placeOf[playerNames[place]] = place end
+    local oldest = recencyScore(idMs - pot.windowMinutes * 60000, 0)
+    local remembered = call('ZREVRANGE', cellPrefix .. 'recency:' .. gameIds[game], 0, RECENCY_MAX - 1, 'WITHSCORES')
+    local unread, unreadPlaces = {}, {}
+    for i = 1, #remembered, 2 do
+      local name = remembered[i]
+      if #found >= wanted or tonumber(remembered[i + 1]) < oldest then break end
+      if not seen[name] then
+        seen[name] = true
+        local place = placeOf[name]
+        if not place then
+          place = #playerNames + 1
+          playerNames[place] = name
+          unread[#unread + 1], unreadPlaces[#unread + 1] = name, place
+        end
+        found[#found + 1] = place
+      end
+    end
+    if #unread > 0 then
+      local stored = call('HMGET', KEYS[3], unpack(unread))
+      for i = 1, #unread do storedPlayers[unreadPlaces[i]] = stored[i] end
+    end
+  end
+
+  -- The community of an event: places of other players, the most recent first.
+  local function communityOf(pot, game, trigger)
+    local found, wanted, seen = {}, pot.communitySize, { [playerNames[trigger]] = true }
+    if wanted == 0 then return found end
+    local recent = pot.recent
+    for i = #recent, 1, -1 do
+      local player = recent[i]
+      local name = playerNames[player]
+      if not seen[name] then
+        seen[name] = true
+        if #found < wanted then found[#found + 1] = player end
+      end
+    end
+    if #found < wanted then addRemembered(pot, game, found, wanted, seen) end
+    -- Passed over: a balance that has no room for the largest amount, and a player who has been told of nothing for long.
+    local fitting = {}
+    for i = 1, #found do
+      local player = found[i]
+      local balance = balances[player] or readMember(player)
+      if balance and balance <= MONEY_MAX - TIER_AMOUNT_MAX and not isFull(player) then
+        fitting[#fitting + 1] = player
+      end
+    end
+    return fitting
+  end
+
+  -- Fires a tier for the spin that was booked last. Gives the spin's tail; empty where the event pays nothing.
+  local function fire(pot, game, trigger, tier)
+    hasFired = true
+    local eventId = pack('<I4I4', previousLow[trigger], previousHigh[trigger])
+    local amount, status = tier.amount, 1
+    if pot.budget < amount then
+      if pot.paysRemaining and pot.budget > 0 then amount = pot.budget else amount, status = 0, 2 end
+    end
+    local shares, winners, paid = {}, {}, 0
+    if status == 1 then
+      local community = communityOf(pot, game, trigger)
+      -- By whole and remainder: the product of an amount and the split is no exact double.
+      local remainder = amount % SPLIT_WHOLE
+      local part = (amount - remainder) / SPLIT_WHOLE * pot.split + floor(remainder * pot.split / SPLIT_WHOLE)
+      local rest, count = amount - part, #community
+      if count == 0 and not pot.returnsToBudget then part = amount end
+      if balances[trigger] > MONEY_MAX - TIER_AMOUNT_MAX then part = 0 end
+      winners[1], shares[1], paid = trigger, part, part
+      local leftOver = count > 0 and rest % count or 0
+      for i = 1, count do
+        local share = (rest - leftOver) / count
+        if i <= leftOver then share = share + 1 end
+        winners[i + 1], shares[i + 1], paid = community[i], share, paid + share
+      end
+    end
+    local winnerCount = 0
+    for i = 1, #winners do
+      if shares[i] > 0 then winnerCount = winnerCount + 1 end
+    end
+    pot.budget = pot.budget - paid
+    addNote(gameIds[game], pot.partner, '\2' .. eventId .. pack('<I4BBI6i8i8B', pot.version, tier.level, status,
+      pot.progress, tier.amount, paid, winnerCount) .. tier.name)
+    if paid == 0 then return '' end
+    local head = '\4' .. pack('<I4i8', gameIds[game], 0)
+    for i = 1, #winners do
+      local player, share = winners[i], shares[i]
+      if share > 0 then
+        local tail = eventId .. pack('<BBi8i8', tier.level, 0, paid, share) .. tier.name
+        local name = playerNames[player]
+        entryNumbers[player] = entryNumbers[player] + 1
+        -- Behind the event 1: of the player who fired it, and told at once.
+        bookEntry(player, head, 0, share, 0, balances[player] + share,
+          pack('<I2I2', #name, 9) .. name .. eventId .. char(i == 1 and 1 or 0))
+        if i > 1 then
+          keepUntold(player, pack('<I2I4I4', 8 + #tail, previousLow[player], previousHigh[player]) .. tail)
+        end
+      end
+    end
+    return eventId .. pack('<BBi8i8', tier.level, 1, paid, shares[1]) .. tier.name
+  end
+
+  bonus = {
+    -- The tier that the next spin of a game fires; nil: none. A spin has two entries at the most, its player's opening and itself.
+    tierOf = function(game)
+      local pot = pots[game]
+      local tier = pot and pot.enabled and nextTier(pot)
+      local entries = outboxEntries + 2 + (tier and pot.communitySize + 1 or 0)
+      if (tier and outboxEntries > 0 or hasFired) and (tier and hasFired or entries > ENTRIES_MAX) then
+        isDeferring = true
+      end
+      return tier
+    end,
+
+    -- Counts the spin that was booked last. Gives its tail: what it tells its player.
+    count = function(game, player, tier)
+      local pot, tail = pots[game], ''
+      if pot then
+        if pot.remembers then
+          local count = #pot.recent + 1
+          pot.recent[count], pot.moments[count] = player, recencyScore(idMs, idSequence)
+        end
+        if pot.enabled then
+          pot.progress = pot.progress + 1
+          if tier then tail = fire(pot, game, player, tier) end
+        end
+      end
+      if tail == '' and playerTails[player] and #playerTails[player] > PLAYER_STATUS_BYTES then
+        tail = tell(player, gameIds[game])
+      end
+      return tail
+    end,
+
+    -- Notes for the ledger what the call counted.
+    note = function()
+      for game, pot in pairs(pots) do
+        if pot.progress ~= pot.progressBefore then
+          addNote(gameIds[game], pot.partner, stateNote(pot, 1, pot.version))
+        end
+      end
+    end,
+
+    -- Writes the pots that the call counted for, whom it remembers, and who is still to be told.
+    write = function()
+      for player, count in pairs(takenOff) do call('LTRIM', listKey(player), count, -1) end
+      for player, share in pairs(newlyListed) do call('RPUSH', listKey(player), share) end
+      for game, pot in pairs(pots) do
+        if pot.progress ~= pot.progressBefore then
+          call('HSET', cellPrefix .. 'communal', gameIds[game], potRecord(pot))
+        end
+        local recent, remembered, seen, count = pot.recent, {}, {}, 0
+        for i = #recent, 1, -1 do
+          local player = recent[i]
+          if not seen[player] then
+            seen[player] = true
+            remembered[count + 1], remembered[count + 2] = format('%.0f', pot.moments[i]), playerNames[player]
+            count = count + 2
+          end
+        end
+        if count > 0 then
+          local key = cellPrefix .. 'recency:' .. gameIds[game]
+          call('ZADD', key, unpack(remembered))
+          call('ZREMRANGEBYRANK', key, 0, -RECENCY_MAX - 1)
+        end
+      end
+    end,
+  }
+end

@@ -1,0 +1,7 @@
+-- Writes the outbox, first of all writes: it is the only one that Redis itself could refuse (an id that is not the newest).
+-- Gives `newLast`, the cell's field `last`.
+-- include: outbox
+local outboxBytes = concat(outboxRecords)
+call('XADD', KEYS[5], format('%.0f-%d', idMs, idSequence), 'b', outboxBytes, 't',
+  pack(TOTALS_FORMAT, totalEntries, totalBytes))
+local newLast = pack(LAST_FORMAT, idMs, idSequence, totalEntries + outboxEntries, totalBytes + #outboxBytes)

@@ -1,0 +1,25 @@
+/** The cursor of each cell is at the newest of what is booked of it: an entry of the ledger, or a note. */
+import type { Facts } from '../postgres/auditReads.js';
+import type { Findings } from './report.js';
+import { idOf } from './tables.js';
+
+/** @param newest by cell: the words of the id of its newest entry in the ledger */
+export function auditCursors(
+  { cursors, communal }: Facts,
+  findings: Findings,
+  newest: ReadonlyMap<number, { high: number; low: number }>,
+): void {
+  for (const [cell, cursorId] of cursors) {
+    const words = newest.get(cell);
+    const noted = communal.pots.filter((pot) => pot.cell === cell).map(({ notedTo }) => notedTo);
+    const newestId = [words === undefined ? 0n : idOf(words.high, words.low), ...noted].reduce((a, b) =>
+      a > b ? a : b,
+    );
+    if (cursorId === newestId) continue;
+    const problem =
+      cursorId < newestId
+        ? 'the ledger has entries above the cursor'
+        : 'the cursor is above the newest entry of the ledger';
+    findings.found('cursors', problem, { cell }, newestId, cursorId);
+  }
+}

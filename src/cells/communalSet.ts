@@ -1,0 +1,39 @@
+/** The operation `communalSet`: puts the rules of a game's communal progressive in force (lua/communalSet.lua). */
+import type { CommunalRules } from '../domain/communal.js';
+import { type PotState, readState, writeRules } from '../redis/communalRecords.js';
+import type { CellOperation, CellRequest } from './operation.js';
+
+export interface CommunalSetRequest extends CellRequest {
+  readonly partnerId: number;
+  readonly gameId: number;
+  /** Greater than that of every version before. */
+  readonly version: number;
+  readonly rules: CommunalRules;
+  readonly resetsProgress: boolean;
+}
+
+export interface CommunalSetReply {
+  /** SPIN_STATUS: dealt (it is in force, or a later version is), outboxFull. */
+  readonly status: number;
+  readonly state: PotState;
+}
+
+export const COMMUNAL_SET: CellOperation<CommunalSetRequest, CommunalSetReply> = {
+  name: 'communalSet',
+  batchMax: 1,
+  slots: 1,
+  // A version is put in force once: a repetition finds it.
+  isStored: false,
+  waitsForStore: true,
+  partnerOf: ({ partnerId }) => partnerId,
+  codec: () => ({
+    encode: ([request]) => {
+      const { gameId, version, partnerId, rules, resetsProgress } = request!;
+      return [gameId, version, writeRules(partnerId, rules), resetsProgress ? 1 : 0];
+    },
+    decode: (answer) => ({
+      replies: [{ status: answer[0]!, state: readState(answer, 1) }],
+      entryId: () => 0n,
+    }),
+  }),
+};

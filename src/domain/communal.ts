@@ -1,0 +1,152 @@
+/**
+ * The communal progressive: a bonus pot of a slot game that fires every so many spins (docs/communal.md has the rules).
+ * Pure: what a configuration may be, which tier fires, how its amount is divided, what it returns. lua/ does the same at
+ * each spin.
+ */
+
+/** What fires when a multiple of `triggerAtSpins` is reached. */
+export interface CommunalTier {
+  /** 1 … n, in order. */
+  readonly tierLevel: number;
+  readonly tierName: string;
+  /** A multiple of the interval; it rises with the level. */
+  readonly triggerAtSpins: number;
+  readonly amountMicros: number;
+}
+
+export type EmptyCommunity = 'TO_TRIGGER' | 'RETURN_TO_BUDGET';
+export type OnShortBudget = 'SKIP' | 'PAY_REMAINING';
+export type CommunalStatus = 'ACTIVE' | 'DISABLED' | 'EXHAUSTED';
+export type EventStatus = 'PAID' | 'SKIPPED_BUDGET';
+
+/** What an operator sets for a game. */
+export interface CommunalRules {
+  readonly enabled: boolean;
+  readonly triggerInterval: number;
+  /** The trigger player's part in hundredths of a percent, 0 … 10,000; the community has the rest. */
+  readonly triggerSplit: number;
+  readonly tiers: readonly CommunalTier[];
+  readonly windowMinutes: number;
+  readonly communitySize: number;
+  readonly emptyCommunity: EmptyCommunity;
+  readonly onShortBudget: OnShortBudget;
+}
+
+/** Where the pot of a game stands. */
+export interface CommunalState {
+  /** Of the rules that are in force: 1, 2, … */
+  readonly version: number;
+  /** Spins counted. */
+  readonly progress: number;
+  readonly budgetMicros: number;
+}
+
+/** The whole of a split. */
+export const SPLIT_WHOLE = 10_000;
+/** The largest amount of a tier, 1,000,000 USD. */
+export const TIER_AMOUNT_MAX_MICROS = 1_000_000_000_000;
+export const TIERS_MAX = 10;
+export const COMMUNITY_SIZE_MAX = 200;
+/** Distinct players that are remembered of a game: the largest community, and the player who fires. */
+export const RECENCY_MAX = COMMUNITY_SIZE_MAX + 1;
+
+/** The tier that fires when so many spins are counted: the highest whose `triggerAtSpins` divides the count. */
+export function firingTier(
+  { triggerInterval, tiers }: Pick<CommunalRules, 'triggerInterval' | 'tiers'>,
+  progress: number,
+): CommunalTier | undefined {
+  if (progress === 0 || progress % triggerInterval !== 0) return undefined;
+  return tiers.findLast(({ triggerAtSpins }) => progress % triggerAtSpins === 0);
+}
+
+/** How an amount is divided; micro-USD. */
+export interface Split {
+  readonly triggerMicros: number;
+  /** The most recent first. */
+  readonly communityMicros: readonly number[];
+}
+
+/**
+ * Divides what an event pays: the trigger part is floored, the rest divided evenly and floored, and what is left over goes
+ * one micro each to the most recent. The sum is the amount, or the trigger part alone where nobody is in the community and
+ * its part stays in the budget.
+ * @param amountMicros up to {@link TIER_AMOUNT_MAX_MICROS}
+ * @param community how many players it has
+ */
+export function splitAmount(
+  amountMicros: number,
+  { triggerSplit, emptyCommunity }: Pick<CommunalRules, 'triggerSplit' | 'emptyCommunity'>,
+  community: number,
+): Split {
+  // By whole and remainder: the product of an amount and the split is beyond the safe integers.
+  const remainder = amountMicros % SPLIT_WHOLE;
+  const triggerMicros =
+    ((amountMicros - remainder) / SPLIT_WHOLE) * triggerSplit +
+    Math.floor((remainder * triggerSplit) / SPLIT_WHOLE);
+  if (community === 0) {
+    const all = emptyCommunity === 'TO_TRIGGER' ? amountMicros : triggerMicros;
+    return { triggerMicros: all, communityMicros: [] };
+  }
+  const rest = amountMicros - triggerMicros;
+  const leftOver = rest % community;
+  const each = (rest - leftOver) / community;
+  const communityMicros = Array.from({ length: community }, (_, i) => (i < leftOver ? each + 1 : each));
+  return { triggerMicros, communityMicros };
+}
+
+/** What an event of a tier pays of a budget; undefined: it is skipped. */
+export function payable(
+  amountMicros: number,
+  budgetMicros: number,
+  onShortBudget: OnShortBudget,
+): number | undefined {
+  if (budgetMicros >= amountMicros) return amountMicros;
+  return onShortBudget === 'PAY_REMAINING' && budgetMicros > 0 ? budgetMicros : undefined;
+}
+
+/** `EXHAUSTED`: the budget is below the smallest tier. */
+export function communalStatus(
+  { enabled, tiers }: Pick<CommunalRules, 'enabled' | 'tiers'>,
+  budgetMicros: number,
+): CommunalStatus {
+  if (!enabled) return 'DISABLED';
+  return budgetMicros < Math.min(...tiers.map(({ amountMicros }) => amountMicros)) ? 'EXHAUSTED' : 'ACTIVE';
+}
+
+/** How far the way to a tier is, in percent, rounded down to tens: nobody can time a spin by it. */
+export const progressPct = (progress: number, triggerAtSpins: number): number =>
+  Math.floor(((progress % triggerAtSpins) * 10) / triggerAtSpins) * 10;
+
+/**
+ * What the bonus returns per spin over the wager while its budget lasts, as a fraction. Of all counts, the share on which a
+ * tier fires is that of its multiples that are no multiples of a higher tier (inclusion and exclusion).
+ */
+export function bonusRtp({ tiers }: Pick<CommunalRules, 'tiers'>, wagerMicros: number): number {
+  let perSpin = 0;
+  tiers.forEach((tier, place) => {
+    perSpin += tier.amountMicros * firingShare(tiers, place);
+  });
+  return perSpin / wagerMicros;
+}
+
+function firingShare(tiers: readonly CommunalTier[], place: number): number {
+  const higher = tiers.slice(place + 1);
+  let share = 0;
+  for (let subset = 0; subset < 2 ** higher.length; subset++) {
+    let multiple = BigInt(tiers[place]!.triggerAtSpins);
+    let sign = 1;
+    higher.forEach(({ triggerAtSpins }, i) => {
+      if ((subset & (1 << i)) === 0) return;
+      multiple = lcm(multiple, BigInt(triggerAtSpins));
+      sign = -sign;
+    });
+    share += sign / Number(multiple);
+  }
+  return share;
+}
+
+function lcm(a: bigint, b: bigint): bigint {
+  let [x, y] = [a, b];
+  while (y !== 0n) [x, y] = [y, x % y];
+  return (a / x) * b;
+}

@@ -1,0 +1,102 @@
+/** Reads what an operator sends as the rules of a communal progressive, with every fault that it has. */
+import { type CommunalRules, SPLIT_WHOLE, TIER_AMOUNT_MAX_MICROS } from './communal.js';
+import { ApiError, ERRORS, type Fault } from './errors.js';
+import { jsonUsd } from './exactJson.js';
+import { decimalTextToMicros, microsToUsdText } from './money.js';
+import type { CommunalBody } from './schemas/communal.js';
+
+const DECIMAL = /^\d{1,16}(\.\d{1,6})?$/;
+
+/** An amount as the communal endpoints write it: at least two decimals, six at the most. */
+export function usdText(micros: number | bigint): string {
+  const text = String(jsonUsd(BigInt(micros)));
+  const decimals = text.includes('.') ? text.length - text.indexOf('.') - 1 : 0;
+  if (decimals >= 2) return text;
+  return decimals === 1 ? `${text}0` : `${text}.00`;
+}
+
+/** The micro-USD of a decimal text such as `-12.5`; undefined where it is none, or has more than 6 decimals. */
+export function micros(text: string): number | undefined {
+  const magnitude = text.startsWith('-') ? text.slice(1) : text;
+  if (!DECIMAL.test(magnitude)) return undefined;
+  const amount = decimalTextToMicros(magnitude.replace(/^0+(?=\d)/, ''));
+  return amount === undefined ? undefined : text.startsWith('-') ? 0 - amount : amount;
+}
+
+/** A percentage in hundredths of a percent; undefined where it has more than 2 decimals. */
+function hundredths(pct: number): number | undefined {
+  const scaled = Math.round(pct * 100);
+  return scaled / 100 === pct ? scaled : undefined;
+}
+
+/**
+ * @param body fits the schema
+ * @throws ApiError KS-4101 (with all faults), then KS-4604, then KS-4605.
+ */
+export function readRules(body: CommunalBody): CommunalRules {
+  const faults: Fault[] = [];
+  const split = {
+    triggerSplitPct: hundredths(body.triggerSplitPct),
+    communitySplitPct: hundredths(body.communitySplitPct),
+  };
+  for (const [name, value] of Object.entries(split)) {
+    if (value === undefined) faults.push({ path: `/${name}`, message: 'must have at most 2 decimals' });
+  }
+  const tiers = body.tiers.map((tier, i) => {
+    const path = `/tiers/${i}`;
+    if (tier.tierLevel !== i + 1) faults.push({ path: `${path}/tierLevel`, message: `must be ${i + 1}` });
+    const before = body.tiers[i - 1];
+    if (before !== undefined && tier.triggerAtSpins <= before.triggerAtSpins) {
+      faults.push({ path: `${path}/triggerAtSpins`, message: `must be above ${before.triggerAtSpins}` });
+    }
+    const amountMicros = micros(tier.amountUsd) ?? -1;
+    if (amountMicros <= 0 || amountMicros > TIER_AMOUNT_MAX_MICROS) {
+      const most = microsToUsdText(TIER_AMOUNT_MAX_MICROS);
+      const message = `must be a decimal text above 0, at most ${most}, with at most 6 decimals`;
+      faults.push({ path: `${path}/amountUsd`, message });
+    }
+    const { tierLevel, tierName, triggerAtSpins } = tier;
+    return { tierLevel, tierName, triggerAtSpins, amountMicros };
+  });
+  if (faults.length > 0) throw new ApiError(ERRORS.validationFailed, { details: faults });
+  const triggerSplit = split.triggerSplitPct!;
+  if (triggerSplit + split.communitySplitPct! !== SPLIT_WHOLE) {
+    const message = 'triggerSplitPct and communitySplitPct must sum to 100';
+    throw new ApiError(ERRORS.progressiveSplit, { details: [{ path: '/triggerSplitPct', message }] });
+  }
+  const { triggerInterval } = body;
+  const uneven = tiers.flatMap(({ triggerAtSpins }, i): Fault[] =>
+    triggerAtSpins % triggerInterval === 0
+      ? []
+      : [{ path: `/tiers/${i}/triggerAtSpins`, message: `must be a multiple of ${triggerInterval}` }],
+  );
+  if (uneven.length > 0) throw new ApiError(ERRORS.progressiveInterval, { details: uneven });
+  return {
+    enabled: body.enabled,
+    triggerInterval,
+    triggerSplit,
+    tiers,
+    windowMinutes: body.windowMinutes ?? 60,
+    communitySize: body.communitySize ?? 100,
+    emptyCommunity: body.emptyCommunity ?? 'TO_TRIGGER',
+    onShortBudget: body.onShortBudget ?? 'SKIP',
+  };
+}
+
+/** The rules as both APIs show them. */
+export const rulesView = (rules: CommunalRules) => ({
+  enabled: rules.enabled,
+  triggerInterval: rules.triggerInterval,
+  triggerSplitPct: rules.triggerSplit / 100,
+  communitySplitPct: (SPLIT_WHOLE - rules.triggerSplit) / 100,
+  tiers: rules.tiers.map(({ tierLevel, tierName, triggerAtSpins, amountMicros }) => ({
+    tierLevel,
+    tierName,
+    triggerAtSpins,
+    amountUsd: usdText(amountMicros),
+  })),
+  windowMinutes: rules.windowMinutes,
+  communitySize: rules.communitySize,
+  emptyCommunity: rules.emptyCommunity,
+  onShortBudget: rules.onShortBudget,
+});

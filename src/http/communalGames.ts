@@ -1,0 +1,32 @@
+/** Finds the communal progressive of a game, for both APIs. */
+import { ApiError, ERRORS } from '../domain/errors.js';
+import type { Partner } from '../domain/game.js';
+import type { SpinIds } from '../domain/spinId.js';
+import type { Store } from '../postgres/store.js';
+import type { CellStore } from '../redis/cellStore.js';
+import type { PotRecord } from '../redis/communalRecords.js';
+
+export interface PotServices {
+  readonly store: Store;
+  readonly nodes: { cell(cell: number): Pick<CellStore, 'findPot'> };
+  readonly spinIds: SpinIds;
+  partner(partnerId: number): Partner | undefined;
+}
+
+/**
+ * The pot of a game as it is now.
+ * @throws ApiError KS-4601 where none is configured, KS-5002 where Redis does not have it for the moment.
+ */
+export async function potOf(services: PotServices, gameId: number, partnerId: number): Promise<PotRecord> {
+  const partner = services.partner(partnerId);
+  if (partner === undefined) throw new Error(`Partner ${partnerId} is not in the catalog`);
+  const pot = await services.nodes.cell(partner.cell).findPot(gameId);
+  if (pot !== undefined) return pot;
+  const isOnRecord = await services.store.hasCommunal(gameId);
+  throw new ApiError(isOnRecord ? ERRORS.unavailable : ERRORS.progressiveNotConfigured);
+}
+
+/** @throws ApiError KS-4601 where none is configured. */
+export async function assertPot(store: Store, gameId: number): Promise<void> {
+  if (!(await store.hasCommunal(gameId))) throw new ApiError(ERRORS.progressiveNotConfigured);
+}

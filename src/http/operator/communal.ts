@@ -1,0 +1,202 @@
+/** The operator's side of communal progressives: rules, funding, state, events (docs/contract.md §17). */
+import type { Funded } from '../../cells/potKeeper.js';
+import type { CommunalRules } from '../../domain/communal.js';
+import { micros as microsOf, readRules, usdText } from '../../domain/communalRules.js';
+import { ApiError, ERRORS } from '../../domain/errors.js';
+import type { Game } from '../../domain/game.js';
+import { MAX_MICROS, microsToUsdText } from '../../domain/money.js';
+import {
+  CommunalBody,
+  CommunalFundingBody,
+  CommunalFundingResponse,
+  CommunalResponse,
+  OperatorCommunal,
+  OperatorCommunalEvents,
+  PATH,
+  Page,
+} from '../../domain/requests.js';
+import type { Funding } from '../../postgres/communal.js';
+import type { GameRow } from '../../postgres/games.js';
+import type { PotState } from '../../redis/communalRecords.js';
+import { check } from '../body.js';
+import { assertPot, type PotServices, potOf } from '../communalGames.js';
+import { eventView, fundingIdOf, potView } from '../communalViews.js';
+import { knownGame } from '../partner/games.js';
+import { pathId, type Route } from '../route.js';
+
+const ACTOR = 'operator';
+
+export interface OperatorCommunalServices extends PotServices {
+  game(gameId: number): Game | undefined;
+  refresh(): Promise<void>;
+  setCommunal(
+    actor: string,
+    game: { readonly gameId: number; readonly partnerId: number },
+    rules: CommunalRules,
+    resetsProgress: boolean,
+  ): Promise<PotState | undefined>;
+  fundCommunal(actor: string, partnerId: number, wanted: Funding): Promise<Funded>;
+}
+
+async function gameOfPath(services: OperatorCommunalServices, id: string): Promise<GameRow> {
+  const gameId = pathId(id);
+  const row = gameId === undefined ? undefined : await services.store.findGame(gameId);
+  if (row === undefined) throw new ApiError(ERRORS.gameNotFound);
+  return row;
+}
+
+function fundingRefusal(funded: Exclude<Funded, object>): ApiError {
+  switch (funded) {
+    case 'reused':
+      return new ApiError(ERRORS.requestIdReused);
+    case 'short':
+      return new ApiError(ERRORS.progressiveExhausted, {
+        details: [{ path: '/amountUsd', message: 'is more than there is in the budget' }],
+      });
+    case 'overflow': {
+      const message = `the budget would be above ${microsToUsdText(MAX_MICROS)}`;
+      return new ApiError(ERRORS.validationFailed, { details: [{ path: '/amountUsd', message }] });
+    }
+    case 'unconfirmed':
+      return new ApiError(ERRORS.progressiveFailed);
+  }
+}
+
+const setCommunal = (services: OperatorCommunalServices): Route => ({
+  method: 'put',
+  path: '/games/{id}/communal',
+  params: { id: PATH.gameId },
+  operationId: 'setCommunal',
+  tag: 'Communal progressive',
+  summary: "Set the rules of a slot game's communal progressive",
+  description: 'In force at once. The counter goes on unless `resetProgress` is true.',
+  scope: 'operator',
+  body: CommunalBody,
+  ownCheck: true,
+  status: 200,
+  response: CommunalResponse,
+  errors: [
+    ERRORS.gameNotFound,
+    ERRORS.gameTypeUnsupported,
+    ERRORS.fieldMissing,
+    ERRORS.progressiveSplit,
+    ERRORS.progressiveInterval,
+    ERRORS.progressiveFailed,
+  ],
+  failure: ERRORS.progressiveFailed,
+  async handle({ params, body }) {
+    const row = await gameOfPath(services, params.id!);
+    if (row.gameType !== 'slot') throw new ApiError(ERRORS.gameTypeUnsupported);
+    check(CommunalBody, body);
+    const wanted = body as unknown as CommunalBody;
+    const rules = readRules(wanted);
+    const { gameId, partnerId } = row;
+    const { wagerMicros } = await knownGame(services, gameId);
+    const state = await services.setCommunal(
+      ACTOR,
+      { gameId, partnerId },
+      rules,
+      wanted.resetProgress === true,
+    );
+    if (state === undefined) throw new ApiError(ERRORS.progressiveFailed);
+    return potView({ ...state, partnerId, rules }, wagerMicros);
+  },
+});
+
+const getCommunalPot = (services: OperatorCommunalServices): Route => ({
+  method: 'get',
+  path: '/games/{id}/communal',
+  params: { id: PATH.gameId },
+  operationId: 'getCommunalPot',
+  tag: 'Communal progressive',
+  summary: 'The rules of a communal progressive, its exact progress and its budget',
+  scope: 'operator',
+  status: 200,
+  response: OperatorCommunal,
+  errors: [ERRORS.gameNotFound, ERRORS.progressiveNotConfigured, ERRORS.unavailable],
+  failure: ERRORS.internal,
+  async handle({ params }) {
+    const { gameId, partnerId } = await gameOfPath(services, params.id!);
+    const { wagerMicros } = await knownGame(services, gameId);
+    const pot = await potOf(services, gameId, partnerId);
+    return {
+      ...potView(pot, wagerMicros),
+      progress: pot.progress,
+      budgetUsd: usdText(pot.budgetMicros),
+      paidUsd: usdText(await services.store.communalPaid(gameId)),
+    };
+  },
+});
+
+const fundCommunal = (services: OperatorCommunalServices): Route => ({
+  method: 'post',
+  path: '/games/{id}/communal/funding',
+  params: { id: PATH.gameId },
+  operationId: 'fundCommunal',
+  tag: 'Communal progressive',
+  summary: 'Add to the budget of a communal progressive, or withdraw from it, once for each requestId',
+  scope: 'operator',
+  body: CommunalFundingBody,
+  ownCheck: true,
+  status: 200,
+  response: CommunalFundingResponse,
+  errors: [
+    ERRORS.gameNotFound,
+    ERRORS.fieldMissing,
+    ERRORS.progressiveNotConfigured,
+    ERRORS.progressiveExhausted,
+    ERRORS.requestIdReused,
+    ERRORS.progressiveFailed,
+  ],
+  failure: ERRORS.progressiveFailed,
+  async handle({ params, body }) {
+    const { gameId, partnerId } = await gameOfPath(services, params.id!);
+    check(CommunalFundingBody, body);
+    const { amountUsd, reason, requestId } = body as unknown as CommunalFundingBody;
+    const amountMicros = microsOf(amountUsd);
+    if (amountMicros === undefined || amountMicros === 0) {
+      const most = microsToUsdText(MAX_MICROS);
+      const message = `must be a decimal text other than 0 within -${most} and ${most}, with at most 6 decimals`;
+      throw new ApiError(ERRORS.validationFailed, { details: [{ path: '/amountUsd', message }] });
+    }
+    await assertPot(services.store, gameId);
+    const wanted = { gameId, requestId, amountMicros, reason };
+    const funded = await services.fundCommunal(ACTOR, partnerId, wanted);
+    if (typeof funded === 'string') throw fundingRefusal(funded);
+    const fundingId = fundingIdOf(services.spinIds, funded.fundingId, partnerId);
+    return { fundingId, budgetUsd: usdText(funded.budgetMicros) };
+  },
+});
+
+const listCommunalPayouts = (services: OperatorCommunalServices): Route => ({
+  method: 'get',
+  path: '/games/{id}/communal/events',
+  params: { id: PATH.gameId },
+  operationId: 'listCommunalPayouts',
+  tag: 'Communal progressive',
+  summary: 'What a communal progressive fired, newest first, with the shares',
+  scope: 'operator',
+  query: Page,
+  status: 200,
+  response: OperatorCommunalEvents,
+  errors: [ERRORS.gameNotFound, ERRORS.progressiveNotConfigured],
+  failure: ERRORS.internal,
+  async handle({ params, query }) {
+    const { gameId, partnerId } = await gameOfPath(services, params.id!);
+    await assertPot(services.store, gameId);
+    const page = query.page!;
+    const limit = query.limit!;
+    const { events, total } = await services.store.communalEventPage(gameId, page, limit);
+    const shown = events.map((event) => ({
+      ...eventView(services.spinIds, partnerId, event),
+      shares: event.shares.map(({ playerId, amountMicros }) => ({
+        playerId,
+        amountUsd: usdText(amountMicros),
+      })),
+    }));
+    return { events: shown, page, limit, total };
+  },
+});
+
+export const operatorCommunalRoutes = (services: OperatorCommunalServices): Route[] =>
+  [setCommunal, getCommunalPot, fundCommunal, listCommunalPayouts].map((route) => route(services));

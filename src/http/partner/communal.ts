@@ -1,0 +1,174 @@
+/** The partner's side of communal progressives: what to show players (docs/contract.md §17). */
+import { communalStatus, progressPct } from '../../domain/communal.js';
+import { usdText } from '../../domain/communalRules.js';
+import { entryTimeMs } from '../../domain/entryId.js';
+import { ApiError, ERRORS } from '../../domain/errors.js';
+import type { Game, Partner } from '../../domain/game.js';
+import {
+  CommunalEvents,
+  CommunalProgress,
+  CommunalResponse,
+  CommunityBonuses,
+  PATH,
+  Page,
+} from '../../domain/requests.js';
+import type { RedisNodes } from '../../redis/nodes.js';
+import { assertPot, type PotServices, potOf } from '../communalGames.js';
+import { eventIdOf, eventView, potView } from '../communalViews.js';
+import { cursorOf, pathId, type Route, type RouteRequest } from '../route.js';
+
+export interface PartnerCommunalServices extends PotServices {
+  readonly nodes: Pick<RedisNodes, 'cell'>;
+  game(gameId: number): Game | undefined;
+  refresh(): Promise<void>;
+}
+
+/** @throws ApiError (KS-4006) where the game is not the partner's. */
+async function ownGame(services: PartnerCommunalServices, partner: Partner, id: string): Promise<Game> {
+  const gameId = pathId(id);
+  let game = gameId === undefined ? undefined : services.game(gameId);
+  if (game === undefined && gameId !== undefined) {
+    await services.refresh();
+    game = services.game(gameId);
+  }
+  if (game === undefined || game.partnerId !== partner.partnerId)
+    throw new ApiError(ERRORS.gameNotRegistered);
+  return game;
+}
+
+const CURSOR = /^[0-9a-f]{32}$/;
+
+/** What a cursor of the preview of version 2 stands for: the list goes on before it. @throws ApiError (KS-4101) */
+function idOfCursor(
+  { spinIds }: PartnerCommunalServices,
+  { partnerId }: Partner,
+  words: RouteRequest['words'],
+): bigint | undefined {
+  const cursor = cursorOf(words, CURSOR);
+  const meant = cursor === undefined ? undefined : spinIds.decode(cursor);
+  return meant?.partnerId === partnerId ? meant.entryId : undefined;
+}
+
+const getCommunal = (services: PartnerCommunalServices): Route => ({
+  method: 'get',
+  path: '/games/{id}/communal',
+  params: { id: PATH.gameId },
+  operationId: 'getCommunal',
+  tag: 'Communal progressive',
+  summary: 'The rules of a communal progressive',
+  scope: 'partner',
+  status: 200,
+  response: CommunalResponse,
+  errors: [ERRORS.gameNotRegistered, ERRORS.progressiveNotConfigured],
+  failure: ERRORS.internal,
+  async handle({ partner, params }) {
+    const game = await ownGame(services, partner, params.id!);
+    return potView(await potOf(services, game.gameId, partner.partnerId), game.wagerMicros);
+  },
+});
+
+const getCommunalProgress = (services: PartnerCommunalServices): Route => ({
+  method: 'get',
+  path: '/games/{id}/communal/progress',
+  params: { id: PATH.gameId },
+  operationId: 'getCommunalProgress',
+  tag: 'Communal progressive',
+  summary: 'How far the way to each tier is, rounded down to tens of a percent',
+  scope: 'partner',
+  status: 200,
+  response: CommunalProgress,
+  errors: [
+    ERRORS.gameNotRegistered,
+    ERRORS.progressiveNotConfigured,
+    ERRORS.progressiveDisabled,
+    ERRORS.progressiveExhausted,
+  ],
+  failure: ERRORS.internal,
+  async handle({ partner, params }) {
+    const game = await ownGame(services, partner, params.id!);
+    const { rules, progress, budgetMicros } = await potOf(services, game.gameId, partner.partnerId);
+    const status = communalStatus(rules, budgetMicros);
+    if (status === 'DISABLED') throw new ApiError(ERRORS.progressiveDisabled);
+    if (status === 'EXHAUSTED') throw new ApiError(ERRORS.progressiveExhausted);
+    return {
+      tiers: rules.tiers.map(({ tierLevel, tierName, amountMicros, triggerAtSpins }) => ({
+        tierLevel,
+        tierName,
+        amountUsd: usdText(amountMicros),
+        progressPct: progressPct(progress, triggerAtSpins),
+      })),
+    };
+  },
+});
+
+const listCommunalEvents = (services: PartnerCommunalServices): Route => ({
+  method: 'get',
+  path: '/games/{id}/communal/events',
+  params: { id: PATH.gameId },
+  operationId: 'listCommunalEvents',
+  tag: 'Communal progressive',
+  summary: 'What a communal progressive fired, newest first',
+  scope: 'partner',
+  query: Page,
+  status: 200,
+  response: CommunalEvents,
+  errors: [ERRORS.gameNotRegistered, ERRORS.progressiveNotConfigured],
+  failure: ERRORS.internal,
+  async handle({ partner, params, query, words }) {
+    const before = idOfCursor(services, partner, words);
+    const { gameId, partnerId } = await ownGame(services, partner, params.id!);
+    await assertPot(services.store, gameId);
+    const page = query.page ?? 1;
+    const limit = query.limit!;
+    const { events, total } = await services.store.communalEventPage(gameId, page, limit, before);
+    const nextCursor =
+      events.length < limit ? null : services.spinIds.encodeOne(events.at(-1)!.eventId, partnerId);
+    return {
+      events: events.map((event) => eventView(services.spinIds, partnerId, event)),
+      ...{ page, limit, total, nextCursor },
+    };
+  },
+});
+
+const listCommunityBonuses = (services: PartnerCommunalServices): Route => ({
+  method: 'get',
+  path: '/players/{playerId}/community-bonuses',
+  params: { playerId: PATH.playerId },
+  operationId: 'listCommunityBonuses',
+  tag: 'Communal progressive',
+  summary: "A player's shares of communal progressives, newest first",
+  scope: 'partner',
+  query: Page,
+  status: 200,
+  response: CommunityBonuses,
+  errors: [ERRORS.playerNotFound],
+  failure: ERRORS.playerResolutionFailed,
+  async handle({ partner, params, query, words }) {
+    const before = idOfCursor(services, partner, words);
+    const playerId = params.playerId!;
+    const { partnerId, cell } = partner;
+    const player = await services.nodes.cell(cell).findPlayer(partnerId, playerId);
+    if (player === undefined) throw new ApiError(ERRORS.playerNotFound);
+    const page = query.page ?? 1;
+    const limit = query.limit!;
+    const { shares, total } = await services.store.playerSharePage(partnerId, playerId, page, limit, before);
+    const bonuses = shares.map((share) => ({
+      eventId: eventIdOf(services.spinIds, share.eventId, partnerId),
+      gameId: share.gameId,
+      tierLevel: share.tierLevel,
+      tierName: share.tierName,
+      amountUsd: usdText(share.amountMicros),
+      isTriggerPlayer: share.isTrigger,
+      createdAt: new Date(entryTimeMs(share.entryId)).toISOString(),
+      toldBySpinId: share.toldBy === null ? null : services.spinIds.encodeOne(share.toldBy, partnerId),
+    }));
+    const nextCursor =
+      shares.length < limit ? null : services.spinIds.encodeOne(shares.at(-1)!.entryId, partnerId);
+    return { bonuses, page, limit, total, nextCursor };
+  },
+});
+
+export const partnerCommunalRoutes = (services: PartnerCommunalServices): Route[] =>
+  [getCommunal, getCommunalProgress, listCommunalEvents, listCommunityBonuses].map((route) =>
+    route(services),
+  );

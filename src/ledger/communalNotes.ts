@@ -1,0 +1,92 @@
+/** Gathers from the outbox what a flush books of communal progressives (postgres/communalBooking.ts). */
+import type { CommunalBooking } from '../postgres/communalBooking.js';
+import { readNote, SHARE_OF_TRIGGER } from '../redis/communalRecords.js';
+import { OUTBOX, readId, readSafeInt64 } from '../redis/records.js';
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] extends readonly (infer Item)[] ? Item[] : T[K] };
+
+const nothing = () => ({
+  changes: [] as Mutable<CommunalBooking>['changes'],
+  events: [] as Mutable<CommunalBooking>['events'],
+  shares: [] as Mutable<CommunalBooking>['shares'],
+  told: [] as Mutable<CommunalBooking>['told'],
+  days: [] as Mutable<CommunalBooking>['days'],
+  recent: new Map<number, Map<string, bigint>>(),
+});
+
+export class CommunalNotes {
+  /** Games whose players are remembered. */
+  readonly #remembered = new Set<number>();
+  #booking = nothing();
+  #isEmpty = true;
+  #isInformed = false;
+
+  /** Begins a flush. Which games remember their players is asked once: the notes tell of later ones. */
+  async begin(rememberedGames: () => Promise<readonly number[]>): Promise<void> {
+    if (!this.#isEmpty) this.#booking = nothing();
+    this.#isEmpty = true;
+    if (this.#isInformed) return;
+    for (const gameId of await rememberedGames()) this.#remembered.add(gameId);
+    this.#isInformed = true;
+  }
+
+  remembers(gameId: number): boolean {
+    return this.#remembered.has(gameId);
+  }
+
+  /** Undefined: there is nothing. */
+  get booking(): CommunalBooking | undefined {
+    return this.#isEmpty ? undefined : this.#booking;
+  }
+
+  /** Takes the note at a place of a batch. @throws RangeError where it is of no known type. */
+  note(batch: Buffer, at: number, payloadAt: number, end: number): void {
+    this.#isEmpty = false;
+    const note = readNote(batch.subarray(payloadAt, end));
+    const gameId = batch.readUInt32LE(at + OUTBOX.gameId);
+    const { changes, events, told } = this.#booking;
+    if (note.type === 'state') {
+      changes.push({ ...note, noteId: readId(batch, at + OUTBOX.id), gameId });
+      // Rules that never were enabled are noted as well: that costs a look, and no more.
+      if (note.cause === 'rules') this.#remembered.add(gameId);
+    } else if (note.type === 'event') events.push({ ...note, gameId });
+    else told.push(note);
+  }
+
+  /** Takes the share at a place of a batch. @param eventAt where its event's id is, and whether its player fired it */
+  share(batch: Buffer, at: number, eventAt: number, partnerId: number, playerId: string, day: string): void {
+    this.#isEmpty = false;
+    const { shares, days } = this.#booking;
+    const gameId = batch.readUInt32LE(at + OUTBOX.gameId);
+    const amountMicros = readSafeInt64(batch, at + OUTBOX.credit);
+    const eventId = readId(batch, eventAt);
+    const isTrigger = batch[eventAt + 8] === SHARE_OF_TRIGGER;
+    shares.push({
+      entryId: readId(batch, at + OUTBOX.id),
+      eventId,
+      gameId,
+      partnerId,
+      playerId,
+      amountMicros,
+      isTrigger,
+      toldBy: isTrigger ? eventId : null,
+    });
+    const sum = days.find((each) => each.gameId === gameId && each.day === day);
+    if (sum === undefined) days.push({ gameId, partnerId, day, shares: 1, paidMicros: BigInt(amountMicros) });
+    else {
+      sum.shares++;
+      sum.paidMicros += BigInt(amountMicros);
+    }
+  }
+
+  /** Takes a spin of a game that remembers its players. */
+  spin(gameId: number, playerId: string, entryId: bigint): void {
+    this.#isEmpty = false;
+    let players = this.#booking.recent.get(gameId);
+    if (players === undefined) {
+      players = new Map();
+      this.#booking.recent.set(gameId, players);
+    }
+    players.set(playerId, entryId);
+  }
+}

@@ -1,0 +1,36 @@
+/** What a worker says of the communal progressives of the cells that it writes, whenever it is scraped. */
+import type { Ownership } from '../ledger/ownership.js';
+import type { Sql } from '../postgres/client.js';
+import { bookedPots } from '../postgres/communal.js';
+import type { Metrics } from './metrics.js';
+import { sharedLook } from './scraped.js';
+
+export interface CommunalMetricsParts {
+  readonly metrics: Metrics;
+  readonly sql: Sql;
+  readonly ownership: Pick<Ownership, 'cells'>;
+  /** Games that have series of their own, at the most: those that were spun last. */
+  readonly gamesMax: number;
+}
+
+export function registerCommunalMetrics({ metrics, sql, ownership, gamesMax }: CommunalMetricsParts): void {
+  const pots = sharedLook(() => bookedPots(sql, ownership.cells, gamesMax));
+  metrics.gaugeBy(
+    'spindle_communal_progress_spins',
+    'Spins that the communal progressive of a game has counted',
+    'game',
+    async () => (await pots()).map(({ gameId, progress }) => [gameId, Number(progress)]),
+  );
+  metrics.gaugeBy(
+    'spindle_communal_budget_usd',
+    'Left of the promotional budget of a communal progressive',
+    'game',
+    async () => (await pots()).map(({ gameId, budgetMicros }) => [gameId, Number(budgetMicros) / 1e6]),
+  );
+  metrics.counterBy(
+    'spindle_communal_paid_usd_total',
+    'Shares of a communal progressive in the ledger',
+    'game',
+    async () => (await pots()).map(({ gameId, paidMicros }) => [gameId, Number(paidMicros) / 1e6]),
+  );
+}

@@ -1,0 +1,367 @@
+/**
+ * Communal progressives as the APIs need them: the versions of the rules and the intents of funding, on record before
+ * Redis does anything; events and shares, as far as they are booked.
+ */
+import type { CommunalRules } from '../domain/communal.js';
+import { audit } from './changes.js';
+import { arrayOf, type Sql, safe } from './client.js';
+
+export interface RulesVersion {
+  readonly version: number;
+  readonly cell: number;
+  /** The cell's epoch when the version was put on record. */
+  readonly epoch: string;
+}
+
+/** Puts the next version of a game's rules on record. */
+export function recordRules(
+  sql: Sql,
+  actor: string,
+  gameId: number,
+  rules: CommunalRules,
+  resetsProgress: boolean,
+): Promise<RulesVersion> {
+  return sql.begin(async (tx) => {
+    // Versions of a game are made one after the other.
+    const [row] = await tx<{ cell: number; epoch: string }[]>`
+      SELECT cell, (SELECT dataset_id FROM installation) || ':' || epoch AS epoch
+      FROM games JOIN partners USING (partner_id) JOIN cells USING (cell) WHERE game_id = ${gameId} FOR UPDATE OF games`;
+    const [newest] = await tx<{ version: number; rules: CommunalRules }[]>`
+      SELECT version, rules FROM communal_rules WHERE game_id = ${gameId} ORDER BY version DESC LIMIT 1`;
+    const version = (newest?.version ?? 0) + 1;
+    await tx`
+      INSERT INTO communal_rules (game_id, version, rules, resets_progress)
+      VALUES (${gameId}, ${version}, ${JSON.stringify(rules)}, ${resetsProgress})`;
+    await audit(tx, {
+      actor,
+      action: 'communal.set',
+      subject: `game:${gameId}`,
+      before: newest?.rules,
+      after: { ...rules, version, resetsProgress },
+    });
+    return { version, cell: row!.cell, epoch: row!.epoch };
+  });
+}
+
+/** Removes a version that did not come in force, and says so in the audit log. */
+export async function withdrawRules(sql: Sql, actor: string, gameId: number, version: number): Promise<void> {
+  await sql.begin(async (tx) => {
+    const removed = await tx`
+      DELETE FROM communal_rules WHERE game_id = ${gameId} AND version = ${version} AND in_force_from IS NULL
+        AND version = (SELECT max(version) FROM communal_rules WHERE game_id = ${gameId}) RETURNING 1`;
+    if (removed.length === 0) return;
+    await audit(tx, {
+      actor,
+      action: 'communal.set.refused',
+      subject: `game:${gameId}`,
+      before: { version },
+    });
+  });
+}
+
+/** The game has rules on record. */
+export async function hasCommunal(sql: Sql, gameId: number): Promise<boolean> {
+  const rows = await sql`SELECT 1 FROM communal_rules WHERE game_id = ${gameId} LIMIT 1`;
+  return rows.length > 0;
+}
+
+/** What is booked as paid by a game's pot, micro-USD. */
+export async function communalPaid(sql: Sql, gameId: number): Promise<bigint> {
+  const [row] = await sql<{ paid: bigint }[]>`
+    SELECT coalesce(sum(paid_micros), 0) AS paid FROM communal_days WHERE game_id = ${gameId}`;
+  return row!.paid;
+}
+
+/** A pot as it is booked. */
+export interface BookedPot {
+  readonly gameId: number;
+  readonly progress: bigint;
+  readonly budgetMicros: bigint;
+  readonly paidMicros: bigint;
+}
+
+/** The pots of these cells; of more than `max` those that changed last. */
+export async function bookedPots(sql: Sql, cells: readonly number[], max: number): Promise<BookedPot[]> {
+  const rows = await sql<{ game_id: number; progress: bigint; budget_micros: bigint; paid: bigint }[]>`
+    SELECT game_id, progress, budget_micros,
+      (SELECT coalesce(sum(paid_micros), 0) FROM communal_days d WHERE d.game_id = p.game_id) AS paid
+    FROM communal_pots p JOIN games USING (game_id) JOIN partners USING (partner_id)
+    WHERE cell = ANY(${arrayOf(cells)}::int[]) ORDER BY noted_to DESC, game_id LIMIT ${max}`;
+  return rows.map((row) => ({
+    gameId: row.game_id,
+    progress: row.progress,
+    budgetMicros: row.budget_micros,
+    paidMicros: row.paid,
+  }));
+}
+
+// Funding ------------------------------------------------------------------------------------------------------------
+
+export interface Funding {
+  readonly gameId: number;
+  readonly requestId: string;
+  /** Of either sign, not 0. */
+  readonly amountMicros: number;
+  readonly reason: string;
+}
+
+export interface FundingIntent extends Funding {
+  readonly fundingId: number;
+  readonly cell: number;
+  /** The cell's epoch when the intent was read. */
+  readonly epoch: string;
+  /** It was made by this call. */
+  readonly isNew: boolean;
+  /** It is so old that Redis may have forgotten what came of it. */
+  readonly isOld: boolean;
+  /** The budget after it, where it is booked. */
+  readonly budgetMicros: number | undefined;
+}
+
+/** Puts an intent on record, or finds the same one there. @returns `reused` where the requestId stands for another one. */
+export function recordFunding(
+  sql: Sql,
+  actor: string,
+  wanted: Funding,
+): Promise<FundingIntent | 'reused' | 'withdrawn'> {
+  const { gameId, requestId, amountMicros, reason } = wanted;
+  return sql.begin(async (tx) => {
+    const made = await tx`
+      INSERT INTO communal_fundings (game_id, request_id, amount_micros, reason)
+      VALUES (${gameId}, ${requestId}, ${amountMicros}, ${reason})
+      ON CONFLICT (game_id, request_id) DO NOTHING RETURNING 1`;
+    if (made.length > 0) {
+      const after = { requestId, amountMicros, reason };
+      await audit(tx, { actor, action: 'communal.fund', subject: `game:${gameId}`, after });
+    }
+    const [row] = await tx<
+      {
+        funding_id: bigint;
+        amount_micros: bigint;
+        reason: string;
+        budget_micros: bigint | null;
+        is_old: boolean;
+        cell: number;
+        token: string;
+      }[]
+    >`
+      SELECT funding_id, f.amount_micros, reason, budget_micros, cell, dataset_id || ':' || epoch AS token,
+        f.created_at < now() - make_interval(secs => idempotency_ttl_s / 2) AS is_old
+      FROM communal_fundings f JOIN games USING (game_id) JOIN partners USING (partner_id) JOIN cells USING (cell),
+        installation
+      WHERE game_id = ${gameId} AND request_id = ${requestId}`;
+    if (row === undefined) return 'withdrawn' as const;
+    if (row.amount_micros !== BigInt(amountMicros) || row.reason !== reason) return 'reused' as const;
+    return {
+      ...wanted,
+      fundingId: safe(row.funding_id),
+      cell: row.cell,
+      epoch: row.token,
+      isNew: made.length > 0,
+      isOld: row.is_old,
+      budgetMicros: row.budget_micros === null ? undefined : safe(row.budget_micros),
+    };
+  });
+}
+
+/**
+ * Removes an intent that was refused, and says so in the audit log. Left where it is if the cell is at another epoch by
+ * now: then it may have been done there, for another caller.
+ */
+export async function withdrawFunding(
+  sql: Sql,
+  actor: string,
+  intent: FundingIntent,
+  refusal: string,
+): Promise<void> {
+  const { gameId, requestId, fundingId, amountMicros, reason } = intent;
+  await sql.begin(async (tx) => {
+    const held = await tx`
+      SELECT 1 FROM cells WHERE cell = ${intent.cell}
+        AND (SELECT dataset_id FROM installation) || ':' || epoch = ${intent.epoch} FOR SHARE`;
+    if (held.length === 0) return;
+    const removed = await tx`
+      DELETE FROM communal_fundings WHERE game_id = ${gameId} AND funding_id = ${fundingId} AND note_id IS NULL
+      RETURNING 1`;
+    if (removed.length === 0) return;
+    const before = { requestId, amountMicros, reason };
+    await audit(tx, {
+      actor,
+      action: 'communal.fund.refused',
+      subject: `game:${gameId}`,
+      before,
+      after: { refusal },
+    });
+  });
+}
+
+/** Above every id. */
+const ID_END = 2n ** 63n - 1n;
+
+// Events and shares --------------------------------------------------------------------------------------------------
+
+export interface CommunalEvent {
+  readonly eventId: bigint;
+  readonly tierLevel: number;
+  readonly tierName: string;
+  readonly paidMicros: bigint;
+  readonly winners: number;
+  readonly status: string;
+  readonly shares: readonly { readonly playerId: string; readonly amountMicros: bigint }[];
+}
+
+/**
+ * A page of a game's events, newest first, with their shares (the trigger's first), and how many events there are.
+ * @param before events before this one only
+ */
+export async function communalEventPage(
+  sql: Sql,
+  gameId: number,
+  page: number,
+  limit: number,
+  before?: bigint,
+): Promise<{ events: CommunalEvent[]; total: number }> {
+  const rows = await sql<
+    {
+      event_id: bigint;
+      tier_level: number;
+      tier_name: string;
+      paid_micros: bigint;
+      winners: number;
+      status: string;
+    }[]
+  >`
+    SELECT event_id, tier_level, tier_name, paid_micros, winners, status FROM communal_events
+    WHERE game_id = ${gameId} AND event_id < ${before ?? ID_END} ORDER BY event_id DESC LIMIT ${limit} OFFSET ${(page - 1) * limit}`;
+  const [count] = await sql<{ total: bigint }[]>`
+    SELECT count(*) AS total FROM communal_events WHERE game_id = ${gameId}`;
+  const shares = await sql<{ event_id: bigint; player_id: string; amount_micros: bigint }[]>`
+    SELECT event_id, player_id, amount_micros FROM communal_shares
+    WHERE event_id = ANY(${arrayOf(rows.map((row) => row.event_id))}::bigint[]) ORDER BY entry_id`;
+  return {
+    events: rows.map((row) => ({
+      eventId: row.event_id,
+      tierLevel: row.tier_level,
+      tierName: row.tier_name,
+      paidMicros: row.paid_micros,
+      winners: row.winners,
+      status: row.status,
+      shares: shares
+        .filter((share) => share.event_id === row.event_id)
+        .map((share) => ({ playerId: share.player_id, amountMicros: share.amount_micros })),
+    })),
+    total: safe(count!.total),
+  };
+}
+
+export interface PlayerShare {
+  readonly entryId: bigint;
+  readonly eventId: bigint;
+  readonly gameId: number;
+  readonly tierLevel: number;
+  readonly tierName: string;
+  readonly amountMicros: bigint;
+  readonly isTrigger: boolean;
+  readonly toldBy: bigint | null;
+}
+
+/** A page of a player's shares, newest first, and how many there are. @param before shares before this one only */
+export async function playerSharePage(
+  sql: Sql,
+  partnerId: number,
+  playerId: string,
+  page: number,
+  limit: number,
+  before?: bigint,
+): Promise<{ shares: PlayerShare[]; total: number }> {
+  const rows = await sql<
+    {
+      entry_id: bigint;
+      event_id: bigint;
+      game_id: number;
+      tier_level: number;
+      tier_name: string;
+      amount_micros: bigint;
+      is_trigger: boolean;
+      told_by: bigint | null;
+    }[]
+  >`
+    SELECT entry_id, event_id, s.game_id, tier_level, tier_name, s.amount_micros, is_trigger, told_by
+    FROM communal_shares s JOIN communal_events USING (event_id)
+    WHERE s.partner_id = ${partnerId} AND s.player_id = ${playerId} AND entry_id < ${before ?? ID_END}
+    ORDER BY entry_id DESC LIMIT ${limit} OFFSET ${(page - 1) * limit}`;
+  const [count] = await sql<{ total: bigint }[]>`
+    SELECT count(*) AS total FROM communal_shares WHERE partner_id = ${partnerId} AND player_id = ${playerId}`;
+  return {
+    shares: rows.map((row) => ({
+      entryId: row.entry_id,
+      eventId: row.event_id,
+      gameId: row.game_id,
+      tierLevel: row.tier_level,
+      tierName: row.tier_name,
+      amountMicros: row.amount_micros,
+      isTrigger: row.is_trigger,
+      toldBy: row.told_by,
+    })),
+    total: safe(count!.total),
+  };
+}
+
+/** What a spin told of an event. */
+export interface Told {
+  readonly eventId: bigint;
+  readonly tierLevel: number;
+  readonly tierName: string;
+  readonly paidMicros: number;
+  readonly shareMicros: number;
+  readonly isTrigger: boolean;
+}
+
+/** A share, as it is told. */
+export interface ShareOfEvent extends Told {
+  /** Null: it was not told yet. */
+  readonly toldBy: bigint | null;
+}
+
+/** Shares by the id of their entry. */
+export async function sharesOfEvents(
+  sql: Sql,
+  entryIds: readonly bigint[],
+): Promise<Map<bigint, ShareOfEvent>> {
+  if (entryIds.length === 0) return new Map();
+  const rows = await sql<(ToldRow & { entry_id: bigint; is_trigger: boolean; told_by: bigint | null })[]>`
+    SELECT entry_id, event_id, tier_level, tier_name, paid_micros, s.amount_micros AS share, is_trigger, told_by
+    FROM communal_shares s JOIN communal_events USING (event_id)
+    WHERE entry_id = ANY(${arrayOf(entryIds)}::bigint[])`;
+  return new Map(
+    rows.map((row) => [row.entry_id, { ...toldOfRow(row, row.is_trigger), toldBy: row.told_by }]),
+  );
+}
+
+interface ToldRow {
+  event_id: bigint;
+  tier_level: number;
+  tier_name: string;
+  paid_micros: bigint;
+  share: bigint | null;
+}
+
+const toldOfRow = (row: ToldRow, isTrigger: boolean): Told => ({
+  eventId: row.event_id,
+  tierLevel: row.tier_level,
+  tierName: row.tier_name,
+  paidMicros: safe(row.paid_micros),
+  shareMicros: safe(row.share ?? 0n),
+  isTrigger,
+});
+
+/** What these spins told, by the id of their entry; spins that told nothing are left out. */
+export async function toldBySpins(sql: Sql, spinIds: readonly bigint[]): Promise<Map<bigint, Told>> {
+  if (spinIds.length === 0) return new Map();
+  const rows = await sql<(ToldRow & { spin_id: bigint })[]>`
+    SELECT u.spin_id, e.event_id, tier_level, tier_name, paid_micros, s.amount_micros AS share
+    FROM unnest(${arrayOf(spinIds)}::bigint[]) AS u(spin_id)
+      LEFT JOIN communal_shares s ON s.told_by = u.spin_id
+      JOIN communal_events e ON e.event_id = coalesce(s.event_id, u.spin_id) AND paid_micros > 0`;
+  return new Map(rows.map((row) => [row.spin_id, toldOfRow(row, row.event_id === row.spin_id)]));
+}

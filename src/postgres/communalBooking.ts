@@ -1,0 +1,205 @@
+/**
+ * Books what a flush has of communal progressives, in the flush's transaction: counters, budgets, events, shares, what was
+ * told, and the players who spun last. A counter or budget that does not go on where the books stand stops the cell.
+ */
+import { RECENCY_MAX } from '../domain/communal.js';
+import { arrayOf, type Sql, safe, type Transaction, textArrayOf } from './client.js';
+
+/** What a call changed of a pot. */
+export interface PotChange {
+  readonly noteId: bigint;
+  readonly gameId: number;
+  readonly cause: 'spins' | 'rules' | 'funding';
+  /** The version of the rules; of funding, its intent. */
+  readonly reference: number;
+  readonly progressBefore: number;
+  readonly progress: number;
+  readonly budgetBeforeMicros: number;
+  readonly budgetMicros: number;
+}
+
+export interface BookedEvent {
+  readonly eventId: bigint;
+  readonly gameId: number;
+  readonly version: number;
+  readonly progress: number;
+  readonly tierLevel: number;
+  readonly tierName: string;
+  readonly amountMicros: number;
+  readonly paidMicros: number;
+  readonly winners: number;
+  readonly status: 'PAID' | 'SKIPPED_BUDGET';
+}
+
+export interface BookedShare {
+  readonly entryId: bigint;
+  readonly eventId: bigint;
+  readonly gameId: number;
+  readonly partnerId: number;
+  readonly playerId: string;
+  readonly amountMicros: number;
+  readonly isTrigger: boolean;
+  /** The spin that told it, where it is told at once. */
+  readonly toldBy: bigint | null;
+}
+
+/** What a flush adds; everything in the order of the outbox. */
+export interface CommunalBooking {
+  readonly changes: readonly PotChange[];
+  readonly events: readonly BookedEvent[];
+  readonly shares: readonly BookedShare[];
+  readonly told: readonly { readonly shareId: bigint; readonly spinId: bigint }[];
+  /** Sums of the shares by game and day. */
+  readonly days: readonly {
+    gameId: number;
+    partnerId: number;
+    day: string;
+    shares: number;
+    paidMicros: bigint;
+  }[];
+  /** By game: the newest spin of each player who spun it. */
+  readonly recent: ReadonlyMap<number, ReadonlyMap<string, bigint>>;
+}
+
+/** What the outbox says of a pot does not go on where the books stand. Nothing was written. */
+export class PotError extends Error {}
+
+/** @throws PotError; a unique violation where something is booked already. */
+export async function bookCommunal(tx: Transaction, booking: CommunalBooking): Promise<void> {
+  const { changes, events, shares, told, days } = booking;
+  for (const gameId of new Set(changes.map((change) => change.gameId))) {
+    await bookPot(
+      tx,
+      gameId,
+      changes.filter((change) => change.gameId === gameId),
+      events,
+    );
+  }
+  if (events.length > 0) {
+    await tx`
+      INSERT INTO communal_events (event_id, game_id, version, progress, tier_level, tier_name, amount_micros, paid_micros,
+        winners, status)
+      SELECT * FROM unnest(${arrayOf(events.map((e) => e.eventId))}::bigint[], ${arrayOf(events.map((e) => e.gameId))}::int[],
+        ${arrayOf(events.map((e) => e.version))}::int[], ${arrayOf(events.map((e) => e.progress))}::bigint[],
+        ${arrayOf(events.map((e) => e.tierLevel))}::int[], ${textArrayOf(events.map((e) => e.tierName))}::text[],
+        ${arrayOf(events.map((e) => e.amountMicros))}::bigint[], ${arrayOf(events.map((e) => e.paidMicros))}::bigint[],
+        ${arrayOf(events.map((e) => e.winners))}::int[], ${arrayOf(events.map((e) => e.status))}::text[])`;
+  }
+  if (shares.length > 0) {
+    await tx`
+      INSERT INTO communal_shares (entry_id, event_id, game_id, partner_id, player_id, amount_micros, is_trigger,
+        told_by)
+      SELECT * FROM unnest(${arrayOf(shares.map((s) => s.entryId))}::bigint[], ${arrayOf(shares.map((s) => s.eventId))}::bigint[],
+        ${arrayOf(shares.map((s) => s.gameId))}::int[], ${arrayOf(shares.map((s) => s.partnerId))}::int[],
+        ${textArrayOf(shares.map((s) => s.playerId))}::text[], ${arrayOf(shares.map((s) => s.amountMicros))}::bigint[],
+        ${arrayOf(shares.map((s) => String(s.isTrigger)))}::boolean[],
+        ${arrayOf(shares.map((s) => s.toldBy ?? 'NULL'))}::bigint[])`;
+  }
+  if (told.length > 0) await bookTold(tx, told);
+  if (days.length > 0) {
+    await tx`
+      INSERT INTO communal_days AS t (game_id, day, partner_id, shares, paid_micros)
+      SELECT * FROM unnest(${arrayOf(days.map((d) => d.gameId))}::int[], ${arrayOf(days.map((d) => d.day))}::date[],
+        ${arrayOf(days.map((d) => d.partnerId))}::int[], ${arrayOf(days.map((d) => d.shares))}::bigint[],
+        ${arrayOf(days.map((d) => d.paidMicros))}::bigint[])
+      ON CONFLICT (game_id, day) DO UPDATE SET shares = t.shares + excluded.shares,
+        paid_micros = t.paid_micros + excluded.paid_micros`;
+  }
+  for (const [gameId, players] of booking.recent) await bookRecency(tx, gameId, players);
+}
+
+/** Moves a pot along its changes, each of which begins where the one before ended. */
+async function bookPot(
+  tx: Transaction,
+  gameId: number,
+  changes: readonly PotChange[],
+  events: readonly BookedEvent[],
+): Promise<void> {
+  const [row] = await tx<{ version: number; progress: bigint; budget_micros: bigint }[]>`
+    SELECT version, progress, budget_micros FROM communal_pots WHERE game_id = ${gameId} FOR UPDATE`;
+  let at = { progress: safe(row?.progress ?? 0n), budgetMicros: safe(row?.budget_micros ?? 0n) };
+  let version = row?.version ?? 0;
+  let paid = events.reduce(
+    (sum, event) => (event.gameId === gameId ? sum + BigInt(event.paidMicros) : sum),
+    0n,
+  );
+  for (const change of changes) {
+    const isNext = change.progressBefore === at.progress && change.budgetBeforeMicros === at.budgetMicros;
+    if (!isNext) {
+      throw new PotError(
+        `the pot of game ${gameId} goes on at ${change.progressBefore} spins and ${change.budgetBeforeMicros} micro-USD, ` +
+          `the books stand at ${at.progress} and ${at.budgetMicros}`,
+      );
+    }
+    at = change;
+    if (change.cause === 'spins') paid -= BigInt(change.budgetBeforeMicros - change.budgetMicros);
+    else if (change.cause === 'rules') {
+      version = change.reference;
+      await tx`
+        UPDATE communal_rules SET in_force_from = ${change.noteId}
+        WHERE game_id = ${gameId} AND version = ${change.reference} AND in_force_from IS NULL`;
+    } else await bookFunding(tx, change);
+  }
+  if (paid !== 0n)
+    throw new PotError(`the events of game ${gameId} paid ${paid} micro-USD more than its budget`);
+  const newest = changes.at(-1)!;
+  await tx`
+    INSERT INTO communal_pots AS t (game_id, version, progress, budget_micros, recency_from, noted_to)
+    VALUES (${gameId}, ${version}, ${at.progress}, ${at.budgetMicros},
+      (SELECT min(in_force_from) FROM communal_rules WHERE game_id = ${gameId} AND (rules->>'enabled')::boolean),
+      ${newest.noteId})
+    ON CONFLICT (game_id) DO UPDATE SET version = excluded.version, progress = excluded.progress,
+      budget_micros = excluded.budget_micros, recency_from = coalesce(t.recency_from, excluded.recency_from),
+      noted_to = excluded.noted_to`;
+}
+
+async function bookFunding(tx: Transaction, change: PotChange): Promise<void> {
+  const rows = await tx`
+    UPDATE communal_fundings SET note_id = ${change.noteId}, budget_micros = ${change.budgetMicros}
+    WHERE game_id = ${change.gameId} AND funding_id = ${change.reference} AND note_id IS NULL
+      AND amount_micros = ${change.budgetMicros - change.budgetBeforeMicros} RETURNING 1`;
+  if (rows.length !== 1) {
+    throw new PotError(
+      `the funding ${change.reference} of game ${change.gameId} is booked, or was never asked for`,
+    );
+  }
+}
+
+async function bookTold(
+  tx: Transaction,
+  told: readonly { readonly shareId: bigint; readonly spinId: bigint }[],
+): Promise<void> {
+  const rows = await tx`
+    UPDATE communal_shares SET told_by = u.spin_id
+    FROM unnest(${arrayOf(told.map((t) => t.shareId))}::bigint[], ${arrayOf(told.map((t) => t.spinId))}::bigint[])
+      AS u(share_id, spin_id)
+    WHERE entry_id = u.share_id AND told_by IS NULL RETURNING 1`;
+  if (rows.length !== told.length)
+    throw new PotError('a share was told that was told before, or that is not booked');
+}
+
+/** Keeps the newest players only: no community has more. */
+async function bookRecency(
+  tx: Transaction,
+  gameId: number,
+  players: ReadonlyMap<string, bigint>,
+): Promise<void> {
+  const newest = [...players].sort(([, a], [, b]) => (a < b ? 1 : -1)).slice(0, RECENCY_MAX);
+  await tx`
+    INSERT INTO communal_recency AS t (game_id, player_id, spin_id)
+    SELECT ${gameId}, * FROM unnest(${textArrayOf(newest.map(([playerId]) => playerId))}::text[],
+      ${arrayOf(newest.map(([, spinId]) => spinId))}::bigint[])
+    ON CONFLICT (game_id, player_id) DO UPDATE SET spin_id = excluded.spin_id`;
+  await tx`
+    DELETE FROM communal_recency WHERE game_id = ${gameId} AND spin_id <
+      (SELECT spin_id FROM communal_recency WHERE game_id = ${gameId}
+       ORDER BY spin_id DESC OFFSET ${RECENCY_MAX - 1} LIMIT 1)`;
+}
+
+/** The games of a cell whose players are remembered. */
+export async function rememberedGames(sql: Sql, cell: number): Promise<number[]> {
+  const rows = await sql<{ game_id: number }[]>`
+    SELECT game_id FROM communal_pots JOIN games USING (game_id) JOIN partners USING (partner_id)
+    WHERE cell = ${cell} AND recency_from IS NOT NULL`;
+  return rows.map((row) => row.game_id);
+}

@@ -1,0 +1,117 @@
+/** What a rebuild of Redis reads of communal progressives. */
+import type { CommunalRules } from '../domain/communal.js';
+import { type Sql, safe, type Transaction } from './client.js';
+
+/** A pot as it is booked, under the newest rules that are on record, and the newest spin of each player that it remembers. */
+export interface RecoveredPot {
+  readonly gameId: number;
+  readonly partnerId: number;
+  readonly version: number;
+  readonly rules: CommunalRules;
+  readonly remembersPlayers: boolean;
+  readonly progress: number;
+  readonly budgetMicros: number;
+  readonly recent: readonly { readonly playerId: string; readonly spinId: bigint }[];
+}
+
+/**
+ * Puts the rules in force that Redis may have lost: what is on record and not booked. Part of the transaction that begins a
+ * recovery: the next epoch begins with them.
+ */
+export async function adoptRules(tx: Transaction, cell: number, cursorId: bigint): Promise<void> {
+  const rows = await tx<{ game_id: number; version: number; resets: boolean; is_enabled: boolean }[]>`
+    SELECT game_id, max(version) AS version, bool_or(resets_progress) AS resets,
+      bool_or((rules->>'enabled')::boolean) AS is_enabled
+    FROM communal_rules r JOIN games USING (game_id) JOIN partners USING (partner_id)
+    WHERE cell = ${cell} AND in_force_from IS NULL
+      AND version > (SELECT coalesce(max(version), 0) FROM communal_pots p WHERE p.game_id = r.game_id)
+    GROUP BY game_id`;
+  for (const row of rows) {
+    await tx`
+      UPDATE communal_rules SET in_force_from = ${cursorId} WHERE game_id = ${row.game_id} AND version <= ${row.version} AND in_force_from IS NULL`;
+    await tx`
+      INSERT INTO communal_pots AS t (game_id, version, progress, budget_micros, recency_from, noted_to)
+      VALUES (${row.game_id}, ${row.version}, 0, 0,
+        CASE WHEN ${row.is_enabled}::boolean THEN ${cursorId}::bigint END, 0)
+      ON CONFLICT (game_id) DO UPDATE SET version = excluded.version,
+        progress = CASE WHEN ${row.resets}::boolean THEN 0 ELSE t.progress END,
+        recency_from = coalesce(t.recency_from, excluded.recency_from)`;
+  }
+}
+
+export async function potsOf(sql: Sql, cell: number): Promise<RecoveredPot[]> {
+  const pots = await sql<
+    {
+      game_id: number;
+      partner_id: number;
+      version: number;
+      rules: CommunalRules;
+      recency_from: bigint | null;
+      progress: bigint;
+      budget_micros: bigint;
+    }[]
+  >`
+    SELECT game_id, partner_id, version, rules, recency_from, progress, budget_micros
+    FROM communal_pots JOIN communal_rules USING (game_id, version) JOIN games USING (game_id)
+      JOIN partners USING (partner_id)
+    WHERE cell = ${cell}`;
+  const recent = await sql<{ game_id: number; player_id: string; spin_id: bigint }[]>`
+    SELECT game_id, player_id, spin_id FROM communal_recency JOIN communal_pots USING (game_id) JOIN games USING (game_id)
+      JOIN partners USING (partner_id)
+    WHERE cell = ${cell} AND spin_id > recency_from`;
+  return pots.map((row) => ({
+    gameId: row.game_id,
+    partnerId: row.partner_id,
+    version: row.version,
+    rules: row.rules,
+    remembersPlayers: row.recency_from !== null,
+    progress: safe(row.progress),
+    budgetMicros: safe(row.budget_micros),
+    recent: recent
+      .filter((each) => each.game_id === row.game_id)
+      .map((each) => ({ playerId: each.player_id, spinId: each.spin_id })),
+  }));
+}
+
+/** Shares that their players are still to be told of, oldest first. */
+export async function untoldShares(
+  sql: Sql,
+  cell: number,
+): Promise<
+  {
+    partnerId: number;
+    playerId: string;
+    entryId: bigint;
+    eventId: bigint;
+    tierLevel: number;
+    tierName: string;
+    paidMicros: number;
+    shareMicros: number;
+  }[]
+> {
+  const rows = await sql<
+    {
+      partner_id: number;
+      player_id: string;
+      entry_id: bigint;
+      event_id: bigint;
+      tier_level: number;
+      tier_name: string;
+      paid_micros: bigint;
+      share: bigint;
+    }[]
+  >`
+    SELECT partner_id, player_id, entry_id, event_id, tier_level, tier_name, paid_micros, s.amount_micros AS share
+    FROM communal_shares s JOIN communal_events USING (event_id) JOIN partners USING (partner_id)
+    WHERE cell = ${cell} AND told_by IS NULL ORDER BY entry_id`;
+  return rows.map((row) => ({
+    partnerId: row.partner_id,
+    playerId: row.player_id,
+    entryId: row.entry_id,
+    eventId: row.event_id,
+    tierLevel: row.tier_level,
+    tierName: row.tier_name,
+    paidMicros: safe(row.paid_micros),
+    shareMicros: safe(row.share),
+  }));
+}

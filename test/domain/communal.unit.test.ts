@@ -1,0 +1,130 @@
+/** The arithmetic of communal progressives: which tier fires, how an amount is divided, what it returns. */
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import {
+  bonusRtp,
+  communalStatus,
+  firingTier,
+  payable,
+  progressPct,
+  SPLIT_WHOLE,
+  splitAmount,
+  TIER_AMOUNT_MAX_MICROS,
+} from '../../src/domain/communal.js';
+import { micros, usdText } from '../../src/domain/communalRules.js';
+import { readPot, writeRules, writeState } from '../../src/redis/communalRecords.js';
+
+const tiersOf = (steps: readonly number[], triggerInterval: number) => {
+  let spins = 0;
+  return steps.map((step, i) => {
+    spins += step * triggerInterval;
+    return { tierLevel: i + 1, tierName: `T${i}`, triggerAtSpins: spins, amountMicros: (i + 1) * 1_000_001 };
+  });
+};
+const TIERS = fc
+  .tuple(
+    fc.array(fc.integer({ min: 1, max: 4 }), { minLength: 1, maxLength: 6 }),
+    fc.integer({ min: 10, max: 20 }),
+  )
+  .map(([steps, triggerInterval]) => ({ triggerInterval, tiers: tiersOf(steps, triggerInterval) }));
+
+test('a split gives all of the amount, evenly to the micro-USD', () => {
+  fc.assert(
+    fc.property(
+      fc.integer({ min: 1, max: TIER_AMOUNT_MAX_MICROS }),
+      fc.integer({ min: 0, max: SPLIT_WHOLE }),
+      fc.integer({ min: 1, max: 200 }),
+      (amount, triggerSplit, community) => {
+        const split = splitAmount(amount, { triggerSplit, emptyCommunity: 'TO_TRIGGER' }, community);
+        const all = split.communityMicros.reduce(
+          (sum, share) => sum + BigInt(share),
+          BigInt(split.triggerMicros),
+        );
+        expect(all).toBe(BigInt(amount));
+        expect(BigInt(split.triggerMicros)).toBe(
+          (BigInt(amount) * BigInt(triggerSplit)) / BigInt(SPLIT_WHOLE),
+        );
+        expect(Math.max(...split.communityMicros) - Math.min(...split.communityMicros)).toBeLessThanOrEqual(
+          1,
+        );
+        expect([...split.communityMicros].sort((a, b) => b - a)).toEqual(split.communityMicros);
+      },
+    ),
+  );
+});
+
+test('an empty community leaves its part to the player who fired, or in the budget', () => {
+  const rules = { triggerSplit: 4000, emptyCommunity: 'TO_TRIGGER' as const };
+  expect(splitAmount(101, rules, 0)).toEqual({ triggerMicros: 101, communityMicros: [] });
+  expect(splitAmount(101, { ...rules, emptyCommunity: 'RETURN_TO_BUDGET' }, 0).triggerMicros).toBe(40);
+});
+
+test('the highest tier whose spins divide the count fires, alone, and the return is the share of the counts', () => {
+  fc.assert(
+    fc.property(TIERS, (rules) => {
+      const period = rules.tiers.reduce((product, { triggerAtSpins }) => lcm(product, triggerAtSpins), 1);
+      fc.pre(period <= 500_000);
+      let paid = 0;
+      for (let progress = rules.triggerInterval; progress <= period; progress += rules.triggerInterval) {
+        const dividing = rules.tiers.filter(({ triggerAtSpins }) => progress % triggerAtSpins === 0);
+        expect(firingTier(rules, progress)).toBe(dividing.at(-1));
+        expect(firingTier(rules, progress + 1)).toBeUndefined();
+        paid += dividing.at(-1)?.amountMicros ?? 0;
+      }
+      expect(bonusRtp(rules, 250_000)).toBeCloseTo(paid / period / 250_000, 6);
+    }),
+    { numRuns: 40 },
+  );
+});
+
+const lcm = (a: number, b: number): number => (a / gcd(a, b)) * b;
+const gcd = (a: number, b: number): number => (b === 0 ? a : gcd(b, a % b));
+
+test('a budget pays an event in full, or what is left, or nothing', () => {
+  expect([payable(5, 5, 'SKIP'), payable(5, 4, 'SKIP'), payable(5, 4, 'PAY_REMAINING')]).toEqual([
+    5,
+    undefined,
+    4,
+  ]);
+  expect(payable(5, 0, 'PAY_REMAINING')).toBeUndefined();
+  const tiers = tiersOf([1, 1], 10);
+  expect(communalStatus({ enabled: true, tiers }, 1_000_000)).toBe('EXHAUSTED');
+  expect(communalStatus({ enabled: true, tiers }, 1_000_001)).toBe('ACTIVE');
+  expect(communalStatus({ enabled: false, tiers }, 0)).toBe('DISABLED');
+});
+
+test('progress is told in tens of a percent, rounded down', () => {
+  expect([0, 99, 100, 999, 1000, 1950].map((progress) => progressPct(progress, 1000))).toEqual([
+    0, 0, 10, 90, 0, 90,
+  ]);
+});
+
+test('amounts keep their value through decimal texts', () => {
+  fc.assert(
+    fc.property(fc.integer({ min: -9e15, max: 9e15 }), (amount) => {
+      expect(micros(usdText(amount))).toBe(amount === 0 ? 0 : amount);
+    }),
+  );
+  expect([usdText(5_000_000), usdText(1), usdText(500_000)]).toEqual(['5.00', '0.000001', '0.50']);
+  for (const text of ['', '1e3', '.5', '5.', '+1', '1.0000001', ' 1', '0x1'])
+    expect(micros(text)).toBeUndefined();
+});
+
+test('the record of a pot reads as it was written', () => {
+  fc.assert(
+    fc.property(TIERS, fc.boolean(), fc.integer({ min: 0, max: 2 ** 47 }), (rules, flag, progress) => {
+      const whole = {
+        enabled: flag,
+        ...rules,
+        triggerSplit: 3333,
+        windowMinutes: 10_080,
+        communitySize: 200,
+        emptyCommunity: flag ? ('RETURN_TO_BUDGET' as const) : ('TO_TRIGGER' as const),
+        onShortBudget: flag ? ('SKIP' as const) : ('PAY_REMAINING' as const),
+      };
+      const state = { version: 7, remembersPlayers: !flag, progress, budgetMicros: 9e15 };
+      const record = Buffer.concat([writeState(state), writeRules(12, whole)]);
+      expect(readPot(record)).toEqual({ ...state, partnerId: 12, rules: whole });
+    }),
+  );
+});

@@ -1,0 +1,80 @@
+/** Plays games with a communal progressive, and judges what comes of it from the answers alone. */
+import { expect } from 'vitest';
+import { audit } from '../../src/audit/audit.js';
+import { connectPostgres } from '../../src/postgres/client.js';
+import type { Answer, Client, TestPartner } from './client.js';
+import { openNodes } from './redis.js';
+import type { StoreUrls } from './stores.js';
+
+export const RULES = {
+  enabled: true,
+  triggerInterval: 10,
+  triggerSplitPct: 40,
+  communitySplitPct: 60,
+  tiers: [
+    { tierLevel: 1, tierName: 'Mini', triggerAtSpins: 50, amountUsd: '5.00' },
+    { tierLevel: 2, tierName: 'Größer', triggerAtSpins: 250, amountUsd: '20.000001' },
+    { tierLevel: 3, tierName: 'Grand', triggerAtSpins: 1000, amountUsd: '100.00' },
+  ],
+};
+
+export interface Bonus {
+  readonly triggered: true;
+  readonly tierName: string;
+  readonly tierLevel: number;
+  readonly totalAmountUsd: string;
+  readonly yourShareUsd: string;
+  readonly isTriggerPlayer: boolean;
+  readonly eventId: string;
+}
+
+export interface SpinBody {
+  readonly spinId: string;
+  readonly outcome: { readonly payoutUsd: number };
+  readonly balance: { readonly balanceUsd: number };
+  readonly communityBonus: Bonus | null;
+}
+
+/** USD as a number or a decimal text, in micro-USD. */
+export const micros = (usd: unknown): bigint => BigInt(Math.round(Number(usd) * 1e6));
+
+let requests = 0;
+
+/** Sets rules and funds the pot. */
+export async function setUp(
+  service: Client,
+  gameId: number,
+  rules: object = RULES,
+  fundingUsd = '100000.00',
+): Promise<void> {
+  const set = await service.operator('PUT', `/games/${gameId}/communal`, rules);
+  expect(set.status, set.text).toBe(200);
+  const body = { amountUsd: fundingUsd, reason: 'promotion', requestId: `f${requests++}` };
+  const funded = await service.operator('POST', `/games/${gameId}/communal/funding`, body);
+  expect(funded.status, funded.text).toBe(200);
+}
+
+export const spin = (
+  service: Client,
+  partner: TestPartner,
+  gameId: number,
+  playerId: string,
+  requestId?: string,
+): Promise<Answer<SpinBody>> =>
+  service.partner<SpinBody>('POST', '/spin', partner.key, {
+    gameId,
+    playerId,
+    wagerUsd: 0.25,
+    ...(requestId === undefined ? {} : { requestId }),
+  });
+
+/** What the audit finds wrong with two stores; it must come to its end. */
+export async function auditFindings({ databaseUrl, redisUrl }: StoreUrls): Promise<unknown[]> {
+  const sql = connectPostgres(databaseUrl, { max: 2, name: 'test', onError: () => {} });
+  const nodes = await openNodes(redisUrl);
+  const report = await audit(sql, nodes.nodes, { limit: 20, redraw: undefined, onProgress: () => {} });
+  nodes.close();
+  await sql.end();
+  expect(report.interrupted).toBeUndefined();
+  return report.checks.flatMap(({ listed }) => listed);
+}
