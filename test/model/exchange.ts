@@ -178,3 +178,19 @@ export type Told = Pick<Exchange, 'request' | 'answer' | 'front' | 'sentAt' | 'r
 export function fail(exchange: Told, what: string): never {
   throw new Violation(`${what}\n  ${describe(exchange)}`);
 }
+
+/** An answer to the operator. */
+export interface Answered extends Answer {
+  readonly asked: string;
+  readonly json: Json | undefined;
+}
+
+/** @throws Violation */
+export function complain({ asked, status, text }: Answered, what: string): never {
+  throw new Violation(`${what}\n  ${asked} → ${status} ${text}`);
+}
+
+export const windowKindOf = (request: Request): WindowKind =>
+  request.kind === 'spin' ? 'spin' : request.kind === 'fixed' ? request.window : 'API';
+export const touchesState = ({ kind }: Request): boolean =>
+  kind === 'spin' || kind === 'player' || kind === 'page';

@@ -27,6 +27,7 @@ export const LAST_PLAYER = 'the last';
 
 const SPIN = 1;
 const OPENING = 2;
+const SHARE = 4;
 
 /**
  * Waits until all that was answered is booked, and compares.
@@ -35,7 +36,7 @@ const OPENING = 2;
 export async function judgeLedger(sql: Sql, model: PartnerModel): Promise<void> {
   const { partnerId } = model;
   // The last player's last spin is the partner's newest entry, and entries are booked in order.
-  const spins = Math.max(...model.states.map((state) => state.players.get(LAST_PLAYER)?.spins.length ?? 0));
+  const spins = Math.max(...model.states.map((state) => spinsOf(state, LAST_PLAYER)));
   await until(async () => {
     const [booked] = await sql`
       SELECT count(*)::int AS spins FROM ledger
@@ -71,12 +72,27 @@ export async function judgeLedger(sql: Sql, model: PartnerModel): Promise<void> 
     gameDays.map((day) => line(day.game_id, day.spins, day.wagered, day.paid)),
     wanted,
   );
+  const shares = rows.filter((row) => row.kind === SHARE);
+  const potDays = await sql`
+    SELECT game_id, sum(shares) AS shares, sum(paid_micros) AS paid FROM communal_days
+    WHERE partner_id = ${partnerId} GROUP BY game_id`;
+  compare(
+    'communal_days',
+    potDays.map((day) => line(day.game_id, day.shares, day.paid)),
+    [...new Set(shares.map((row) => row.game_id))].map((gameId) => {
+      const own = shares.filter((row) => row.game_id === gameId);
+      return line(gameId, own.length, sum(own, 'credit_micros'));
+    }),
+  );
   compare(
     'opening_days',
     openingDays.map((day) => line(day.players, day.opened)),
     [line(openings.length, sum(openings, 'credit_micros'))],
   );
 }
+
+const spinsOf = (state: State, playerId: string): number =>
+  (state.players.get(playerId)?.entries ?? []).filter((entry) => typeof entry !== 'object').length;
 
 /** What differs between the rows and a state; undefined where nothing does. */
 function faultOf(model: PartnerModel, state: State, rows: readonly Row[]): string | undefined {
@@ -93,11 +109,11 @@ function faultOf(model: PartnerModel, state: State, rows: readonly Row[]): strin
     }
     const expected = model.rowsOf(state, playerId);
     if (spins.length !== expected.length) {
-      return `«${playerId}» has ${spins.length} spins in it, and ${expected.length} were dealt`;
+      return `«${playerId}» has ${spins.length} entries in it, and ${expected.length} follow`;
     }
     let before = first;
     for (const [place, row] of spins.entries()) {
-      const { gameId, requestId, wager, credit, balance } = expected[place]!;
+      const { kind, gameId, requestId, wager, credit, balance } = expected[place]!;
       const found = [
         row.kind,
         row.game_id,
@@ -106,9 +122,9 @@ function faultOf(model: PartnerModel, state: State, rows: readonly Row[]): strin
         row.credit_micros,
         row.balance_micros,
       ];
-      const wanted = [SPIN, gameId, requestId, wager, credit, balance];
+      const wanted = [kind === 'share' ? SHARE : SPIN, gameId, requestId, wager, credit, balance];
       if (found.join() !== wanted.join())
-        return `spin ${place} of «${playerId}» is ${found}, and should be ${wanted}`;
+        return `entry ${place} of «${playerId}» is ${found}, and should be ${wanted}`;
       if (row.previous_id !== before.entry_id || row.entry_number !== before.entry_number + 1) {
         return `entry ${row.entry_id} of «${playerId}» does not follow ${before.entry_id}`;
       }

@@ -8,6 +8,7 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import { type Changing, Violation, type WindowKind, type WindowSeen, Windows } from './changing.js';
+import { type BonusRules, judgeTold } from './communal.js';
 import { amount, at, decimal, isSame, type Json, usd } from './decimal.js';
 import {
   type Answer,
@@ -21,48 +22,29 @@ import {
   type Key,
   outcomeOf,
   parsed,
-  type Request,
   type SpinRequest,
+  touchesState,
+  windowKindOf,
   windowOf,
 } from './exchange.js';
 import {
   type Bound,
+  balanceWith,
   dealt,
   denialsOf,
+  type ExpectedRow,
   type Game,
   type Lost,
-  type LostDeal,
+  lostText,
+  NO_STATE,
+  ones,
   refusals,
   type Settings,
+  type SpinRecord,
   type State,
+  shareShown,
   union,
 } from './state.js';
-
-/** A spin that was dealt, as its answers say. */
-interface SpinRecord {
-  readonly spinId: string;
-  readonly gameId: number;
-  readonly playerId: string;
-  readonly requestId: string | undefined;
-  readonly payout: bigint;
-  readonly after: bigint;
-  readonly json: Json;
-  /** The response's bytes, once POST /spin has given them. */
-  text?: string;
-  createdAt?: string;
-  /** When its request was sent and answered, where that one request dealt it. */
-  during?: { readonly sentAt: number; readonly receivedAt: number };
-}
-
-/** One row of the ledger as a state expects it. */
-export interface ExpectedRow {
-  readonly playerId: string;
-  readonly gameId: number;
-  readonly requestId: string | null;
-  readonly wager: bigint;
-  readonly credit: bigint;
-  readonly balance: bigint;
-}
 
 /** Who waits for longer may be told that a store did not answer in time. */
 const PATIENCE_MS = 2000;
@@ -89,7 +71,7 @@ export class PartnerModel {
   readonly #lost: Lost[] = [];
   /** What stays the same of a player: userId and createdAt. */
   readonly #faces = new Map<string, string>();
-  #states: State[] = [{ players: new Map(), bound: new Map(), lostDeals: new Map(), net: 0n }];
+  #states: State[] = [NO_STATE];
 
   /** @param clock seconds since the epoch by the store's clock, at a time of performance.now() */
   constructor(
@@ -98,6 +80,12 @@ export class PartnerModel {
     readonly clock: (time: number) => number,
     readonly auth: AuthFailures,
   ) {}
+
+  /** A game has a pot from now on. */
+  setPot(gameId: number, rules: BonusRules, budget: bigint): void {
+    const pot = { rules, progress: 0, budget, recent: [] };
+    this.#states = this.#states.map((state) => ({ ...state, pots: new Map(state.pots).set(gameId, pot) }));
+  }
 
   /** The ids of the spins that are known, oldest first. */
   get spinIds(): string[] {
@@ -478,8 +466,12 @@ export class PartnerModel {
         expected.add(`200, fresh, from a balance of ${usd(before)}`);
         if (!isFresh || record === undefined) continue;
         const { sheet } = game!;
-        if (record.after !== before - sheet.wager + record.payout) continue;
-        states.push(dealt(state, record.spinId, request, sheet.wager, record.payout, each.opening));
+        const after = dealt(state, record.spinId, request, sheet.wager, record.payout, each.opening);
+        const share = after.told.get(record.spinId);
+        const eventIds = judgeTold(at(record.json, 'communityBonus'), share, after.eventIds);
+        if (typeof eventIds === 'string') expected.add(eventIds);
+        else if (record.after === balanceWith(before - sheet.wager + record.payout, share))
+          states.push({ ...after, eventIds });
       }
     }
     if (states.length === 0) return [...expected].join(' or ');
@@ -514,9 +506,12 @@ export class PartnerModel {
     if (deal.spinId !== undefined) return deal.spinId === record.spinId ? state : undefined;
     if (record.gameId !== gameId || record.requestId !== requestId) return undefined;
     if (record.payout !== deal.payout || record.after !== deal.after) return undefined;
-    for (const { spins } of state.players.values()) if (spins.includes(record.spinId)) return undefined;
+    for (const { entries } of state.players.values()) if (entries.includes(record.spinId)) return undefined;
     for (const other of state.lostDeals.values()) if (other.spinId === record.spinId) return undefined;
-    return { ...state, lostDeals: new Map(state.lostDeals).set(place, { ...deal, spinId: record.spinId }) };
+    const eventIds = judgeTold(at(record.json, 'communityBonus'), state.told.get(place), state.eventIds);
+    if (typeof eventIds === 'string') return undefined;
+    const lostDeals = new Map(state.lostDeals).set(place, { ...deal, spinId: record.spinId });
+    return { ...state, lostDeals, eventIds };
   }
 
   #player(state: State, playerId: string, { exchange, answer }: Served): Failpoint {
@@ -545,17 +540,23 @@ export class PartnerModel {
     const player = state.players.get(playerId);
     if (player === undefined) return outcomeOf(answer) === '404 KS-4204' ? [state] : '404 KS-4204';
     const json = parsed(answer.text);
-    const newestFirst = player.spins.toReversed().slice((page - 1) * limit, page * limit);
+    const newestFirst = player.entries.toReversed().slice((page - 1) * limit, page * limit);
     const items = at(json, 'spins');
     const head = ['page', 'limit', 'total'].map((name) => at(json, name)).join();
     if (answer.status !== 200 || !Array.isArray(items) || items.length !== newestFirst.length) {
-      return `200 with ${newestFirst.length} spins`;
+      return `200 with ${newestFirst.length} entries`;
     }
-    if (head !== [page, limit, player.spins.length].join())
-      return `page, limit, total ${page}, ${limit}, ${player.spins.length}`;
+    if (head !== [page, limit, player.entries.length].join())
+      return `page, limit, total ${page}, ${limit}, ${player.entries.length}`;
     let next = state;
     for (const [place, spin] of newestFirst.entries()) {
       const item = items[place] as Json;
+      if (typeof spin === 'object') {
+        const known = shareShown(item, spin, next);
+        if (typeof known === 'string') return `its place ${place} to be ${known}`;
+        next = known;
+        continue;
+      }
       const { createdAt: _, gameId, ...rest } = item as { [name: string]: Json };
       const game = this.#game(Number(gameId));
       if (game === undefined) fail(exchange, `There is no game ${gameId}`);
@@ -573,25 +574,32 @@ export class PartnerModel {
 
   /** The ledger rows of a player that a state expects after the opening, oldest first. */
   rowsOf(state: State, playerId: string): ExpectedRow[] {
-    return state.players.get(playerId)!.spins.map((spin) => {
-      const lost = typeof spin === 'number' ? this.#lost[spin]!.request : undefined;
+    return state.players.get(playerId)!.entries.map((entry) => {
+      if (typeof entry === 'object') {
+        const { gameId, amount: credit, balance } = entry;
+        return { kind: 'share', playerId, gameId, requestId: null, wager: 0n, credit, balance };
+      }
+      const lost = typeof entry === 'number' ? this.#lost[entry]!.request : undefined;
       const { payout, after } =
-        typeof spin === 'number' ? state.lostDeals.get(spin)! : this.#records.get(spin)!;
-      const { gameId, requestId } = lost ?? this.#records.get(spin as string)!;
+        typeof entry === 'number' ? state.lostDeals.get(entry)! : this.#records.get(entry)!;
+      const { gameId, requestId } = lost ?? this.#records.get(entry as string)!;
+      const share = state.told.get(entry);
       return {
+        kind: 'spin',
         playerId,
         gameId,
         requestId: requestId ?? null,
         wager: this.#game(gameId)!.sheet.wager,
         credit: payout,
-        balance: after,
+        // The share of who fired is an entry of its own behind it.
+        balance: after - balanceWith(0n, share),
       };
     });
   }
 
   /** What is wrong with the order in which a state has a player's spins: one was answered before the other was sent. */
   orderFault(state: State, playerId: string): string | undefined {
-    const spins = state.players.get(playerId)!.spins.filter((spin) => typeof spin === 'string');
+    const spins = state.players.get(playerId)!.entries.filter((entry) => typeof entry === 'string');
     let latest = { sentAt: Number.NEGATIVE_INFINITY, spinId: '' };
     for (const spinId of spins) {
       const { during } = this.#records.get(spinId)!;
@@ -601,15 +609,4 @@ export class PartnerModel {
     }
     return undefined;
   }
-}
-
-const lostText = ({ payout, after }: LostDeal): string => `that paid ${usd(payout)} and left ${usd(after)}`;
-const windowKindOf = (request: Request): WindowKind =>
-  request.kind === 'spin' ? 'spin' : request.kind === 'fixed' ? request.window : 'API';
-const touchesState = ({ kind }: Request): boolean => kind === 'spin' || kind === 'player' || kind === 'page';
-
-function ones(mask: number): number {
-  let count = 0;
-  for (let left = mask; left > 0; left >>= 1) count += left & 1;
-  return count;
 }

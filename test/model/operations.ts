@@ -18,6 +18,21 @@ export interface PartnerChoice {
   readonly balanceMode: 'track' | 'enforce';
   readonly funding: string | null;
   readonly sheets: readonly SheetName[];
+  /** The communal progressive of its first game. */
+  readonly bonus: BonusChoice | null;
+}
+
+/** Tiers fire at each 10th, 20th, … spin. */
+export interface BonusChoice {
+  /** By level, USD. */
+  readonly amounts: readonly string[];
+  /** USD. */
+  readonly budget: string;
+  /** Of who fires, in hundredths of a percent. */
+  readonly triggerPart: number;
+  readonly communitySize: number;
+  readonly returnsToBudget: boolean;
+  readonly paysRemaining: boolean;
 }
 
 /** Who asks where. Numbers choose among what there is, modulo its number. */
@@ -188,6 +203,16 @@ const openings = fc.constantFrom('0', '0.5', '0.25', '12.345678', '1000000.00000
 /** Each sheet's largest payout and a little beside it among them: that is where funding ends. */
 const fundings = fc.constantFrom('0', '0.08', '0.077', '0.076999', '9.625', '10.5', '500', '1000', '1000000');
 
+/** Amounts that do not divide evenly, budgets that run out. */
+const bonuses: fc.Arbitrary<BonusChoice> = fc.record({
+  amounts: fc.array(fc.constantFrom('0.000001', '0.000007', '0.500003', '1'), { minLength: 1, maxLength: 2 }),
+  budget: fc.constantFrom('0.000009', '0.75', '1000'),
+  triggerPart: fc.constantFrom(0, 3333, 4000, 10_000),
+  communitySize: fc.constantFrom(0, 1, 2, 200),
+  returnsToBudget: fc.boolean(),
+  paysRemaining: fc.boolean(),
+});
+
 const partners = (limits: fc.Arbitrary<number | null>): fc.Arbitrary<PartnerChoice> =>
   fc.record({
     environment: fc.constantFrom('sandbox', 'production'),
@@ -197,6 +222,7 @@ const partners = (limits: fc.Arbitrary<number | null>): fc.Arbitrary<PartnerChoi
     balanceMode: weighted<'track' | 'enforce'>([3, fc.constant('track')], [1, fc.constant('enforce')]),
     funding: weighted<string | null>([4, fc.constant(null)], [1, fundings]),
     sheets: fc.array(fc.constantFrom(...SHEET_NAMES), { minLength: 1, maxLength: 2 }),
+    bonus: weighted<BonusChoice | null>([1, fc.constant(null)], [2, bonuses]),
   });
 
 const front = few(1);

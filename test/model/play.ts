@@ -4,11 +4,14 @@ import { isDeepStrictEqual } from 'node:util';
 import type postgres from 'postgres';
 import type { StoreClock } from '../support/storeClock.js';
 import { until } from '../support/wait.js';
-import { Changing, Violation } from './changing.js';
+import { judgePots, type Operate, setBonus } from './bonus.js';
+import { Changing } from './changing.js';
 import { amount, at, type Json, numbersAsText, usd } from './decimal.js';
 import {
   type Answer,
+  type Answered,
   type AuthFailures,
+  complain,
   describe,
   type Exchange,
   type FixedRequest,
@@ -159,6 +162,7 @@ export class Play {
     const partner: Partner = { model, asked: [] };
     await this.#issue(partner, 0);
     await this.#makeGames(partner, choice.sheets.map(sheetOf));
+    if (choice.bonus !== null) await setBonus(this.#operate, model, choice.bonus);
     return partner;
   }
 
@@ -487,6 +491,8 @@ export class Play {
     this.#world.seen.set(name, (this.#world.seen.get(name) ?? 0) + 1);
   }
 
+  readonly #operate: Operate = (method, path, body) => this.#operator(0, method, path, body);
+
   async #operator(front: number, method: string, path: string, body?: object): Promise<Answered> {
     const { fronts, operatorKey } = this.#world;
     const request = { method, path: OPERATOR_BASE + path, key: operatorKey };
@@ -536,20 +542,14 @@ export class Play {
     await ask(lastSpin(model.games[0]!));
     for (const playerId of model.players) {
       await ask(askPlayer(playerId));
-      const spins = Math.max(...model.states.map((state) => state.players.get(playerId)?.spins.length ?? 0));
+      const spins = Math.max(
+        ...model.states.map((state) => state.players.get(playerId)?.entries.length ?? 0),
+      );
       for (let page = 1; (page - 1) * PAGE < spins; page++) await ask(askPage(playerId, page, PAGE));
     }
+    await judgePots(this.#operate, model);
     await judgeLedger(this.#world.sql, model);
   }
-}
-
-interface Answered extends Answer {
-  readonly asked: string;
-  readonly json: Json | undefined;
-}
-
-function complain({ asked, status, text }: Answered, what: string): never {
-  throw new Violation(`${what}\n  ${asked} → ${status} ${text}`);
 }
 
 function judgeSettings(answer: Answered, status: number, settings: Settings): void {

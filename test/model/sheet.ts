@@ -87,7 +87,6 @@ export class Sheet {
       [['presentation', 'animationHints', 'isNearMiss'], isNearMiss],
       [['presentation', 'animationHints', 'isBonusTrigger'], isBonus],
       [['presentation', 'animationHints', 'celebrationTier'], celebration(tier, payout > this.wager)],
-      [['communityBonus'], null],
     ];
     for (const [path, value] of wanted) {
       const found = at(spin, ...path);

@@ -1,6 +1,7 @@
 /** What may be the case with a partner: players, balances, bound requestIds. States are never changed in place. */
 import type { Changing } from './changing.js';
-import { decimal, isSame } from './decimal.js';
+import { counted, judgeTold, type Player, type Pot, type Share, type SpinName } from './communal.js';
+import { amount, at, decimal, isSame, type Json, usd } from './decimal.js';
 import type { SpinRequest } from './exchange.js';
 import type { Sheet } from './sheet.js';
 
@@ -36,16 +37,36 @@ export interface LostDeal {
   readonly spinId?: string;
 }
 
-export interface Player {
-  readonly opening: bigint;
-  readonly balance: bigint;
-  /** Its spins in order: a spin id, or the place of a lost spin. */
-  readonly spins: readonly (string | number)[];
+export interface Bound {
+  readonly spin: SpinName;
+  readonly request: SpinRequest;
 }
 
-export interface Bound {
-  readonly spin: string | number;
-  readonly request: SpinRequest;
+/** A spin that was dealt, as its answers say. */
+export interface SpinRecord {
+  readonly spinId: string;
+  readonly gameId: number;
+  readonly playerId: string;
+  readonly requestId: string | undefined;
+  readonly payout: bigint;
+  readonly after: bigint;
+  readonly json: Json;
+  /** The response's bytes, once POST /spin has given them. */
+  text?: string;
+  createdAt?: string;
+  /** When its request was sent and answered, where that one request dealt it. */
+  during?: { readonly sentAt: number; readonly receivedAt: number };
+}
+
+/** One row of the ledger as a state expects it. */
+export interface ExpectedRow {
+  readonly playerId: string;
+  readonly gameId: number;
+  readonly requestId: string | null;
+  readonly kind: 'spin' | 'share';
+  readonly wager: bigint;
+  readonly credit: bigint;
+  readonly balance: bigint;
 }
 
 /** What may be the case. Never changed in place. */
@@ -57,17 +78,39 @@ export interface State {
   readonly lostDeals: ReadonlyMap<number, LostDeal>;
   /** Paid out less wagered. */
   readonly net: bigint;
+  /** By game. */
+  readonly pots: ReadonlyMap<number, Pot>;
+  /** What spins told; those that told nothing are left out. */
+  readonly told: ReadonlyMap<SpinName, Share>;
+  /** The ids of events, by the spin that fired, as far as they were told. */
+  readonly eventIds: ReadonlyMap<SpinName, string>;
 }
+
+export const NO_STATE: State = {
+  players: new Map(),
+  bound: new Map(),
+  lostDeals: new Map(),
+  net: 0n,
+  pots: new Map(),
+  told: new Map(),
+  eventIds: new Map(),
+};
 
 /** The states without repeats. */
 export const union = (states: readonly State[]): State[] =>
   states.length <= 1 ? [...states] : [...new Map(states.map((state) => [keyOf(state), state])).values()];
 
-const keyOf = ({ players, lostDeals }: State): string =>
-  JSON.stringify([
-    [...players].map(([id, { opening, balance, spins }]) => [id, `${opening}`, `${balance}`, spins]).sort(),
-    [...lostDeals].map(([place, { payout, after, spinId }]) => [place, `${payout}`, `${after}`, spinId]),
-  ]);
+const keyOf = ({ players, lostDeals, pots, told, eventIds }: State): string =>
+  JSON.stringify(
+    [
+      [...players].map(([id, { opening, balance, entries }]) => [id, opening, balance, entries]).sort(),
+      [...lostDeals].map(([place, { payout, after, spinId }]) => [place, payout, after, spinId]),
+      [...pots],
+      [...told].map(([spin, { event }]) => [spin, event]).sort(),
+      [...eventIds].sort(),
+    ],
+    (_name, value: unknown) => (typeof value === 'bigint' ? `${value}` : value),
+  );
 
 /** What stands against a spin whose requestId is not bound; any of several may be said. */
 export function denialsOf(
@@ -101,22 +144,60 @@ export function refusals(
 /** The state after a spin was dealt; it is known by its id, or by its place among the lost. */
 export function dealt(
   state: State,
-  spin: string | number,
+  spin: SpinName,
   request: SpinRequest,
   wager: bigint,
   payout: bigint,
   opening: bigint,
 ): State {
-  const { playerId, requestId } = request;
-  const player = state.players.get(playerId) ?? { opening, balance: opening, spins: [] };
+  const { playerId, requestId, gameId } = request;
+  const player = state.players.get(playerId) ?? { opening, balance: opening, entries: [], untold: [] };
+  const players = new Map(state.players).set(playerId, {
+    ...player,
+    balance: player.balance - wager + payout,
+    entries: [...player.entries, spin],
+  });
+  const pot = state.pots.get(gameId);
+  const after = counted(players, pot, { name: spin, gameId, playerId });
   return {
-    players: new Map(state.players).set(playerId, {
-      opening: player.opening,
-      balance: player.balance - wager + payout,
-      spins: [...player.spins, spin],
-    }),
+    players: after.players,
+    pots: after.pot === undefined ? state.pots : new Map(state.pots).set(gameId, after.pot),
+    told: after.told === undefined ? state.told : new Map(state.told).set(spin, after.told),
+    eventIds: state.eventIds,
     bound: requestId === undefined ? state.bound : new Map(state.bound).set(requestId, { spin, request }),
     lostDeals: state.lostDeals,
     net: state.net + payout - wager,
   };
+}
+
+/** A balance after a spin, with the share in it that the spin itself fired. */
+export const balanceWith = (balance: bigint, share: Share | undefined): bigint =>
+  share?.isTrigger === true ? balance + share.amount : balance;
+
+/** A share in a history. @returns the state that knows of its event then; a text where something is wrong */
+export function shareShown(item: Json, share: Share, state: State): State | string {
+  const eventIds = judgeTold(at(item, 'communityBonus'), share, state.eventIds);
+  if (typeof eventIds === 'string') return eventIds;
+  const isShown =
+    at(item, 'type') === 'communityBonus' &&
+    at(item, 'gameId') === String(share.gameId) &&
+    amount(at(item, 'balance', 'balanceUsd')) === share.balance;
+  if (!isShown) return `a share of ${usd(share.amount)} that leaves ${usd(share.balance)}`;
+  const teller = share.isTrigger ? share.event : [...state.told].find(([, told]) => told === share)?.[0];
+  const spinId = typeof teller === 'number' ? state.lostDeals.get(teller)!.spinId : teller;
+  // The id of a lost spin may not be known yet.
+  const isTold = teller === undefined ? null : spinId;
+  if (isTold !== undefined && at(item, 'toldBySpinId') !== isTold)
+    return `a share that was told by ${isTold}`;
+  return { ...state, eventIds };
+}
+
+export const lostText = ({ payout, after }: LostDeal): string =>
+  `that paid ${usd(payout)} and left ${usd(after)}`;
+
+/** The bits that are set. */
+export function ones(mask: number): number {
+  let count = 0;
+  for (let left = mask; left > 0; left >>= 1) count += left & 1;
+  return count;
 }

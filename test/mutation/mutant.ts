@@ -2,6 +2,7 @@
 import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { CheckName } from '../../src/audit/report.js';
 import { ROOT } from '../support/root.js';
 
 /** What is wrong in a copy: a text that stands exactly once in a file of lua/ or dist/, and what stands there instead. */
@@ -10,6 +11,29 @@ export interface Fault {
   readonly find: string;
   readonly replace: string;
 }
+
+/** Faults that the audit must find. */
+export interface Mutation {
+  readonly name: string;
+  readonly faults: readonly Fault[];
+  /** The checks that must have found it. */
+  readonly found: readonly CheckName[];
+  /** Empty Redis in the middle of it. */
+  readonly isWiped?: boolean;
+}
+
+/** A fault of a script, by its path in lua/ without the ending. */
+export const lua = (file: string, find: string, replace: string): Fault => ({
+  file: `lua/${file}.lua`,
+  find,
+  replace,
+});
+/** A fault of the program, by its path in dist/src/. */
+export const built = (file: string, find: string, replace: string): Fault => ({
+  file: `dist/src/${file}`,
+  find,
+  replace,
+});
 
 export interface BrokenBuild {
   /** Its root: dist/src/main.js and dist/src/cli.js are in there. */

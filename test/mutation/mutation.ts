@@ -7,6 +7,7 @@ import { connectPostgres, type Sql } from '../../src/postgres/client.js';
 import { ModelFailure, runModel } from '../model/run.js';
 import { freshStores } from '../setup/freshStores.js';
 import { OPERATOR_KEY } from '../support/client.js';
+import { RULES, setUp } from '../support/communal.js';
 import { each, load, portOf, spinRequest } from '../support/load.js';
 import { type OpenNodes, openNodes } from '../support/redis.js';
 import { ROOT } from '../support/root.js';
@@ -14,30 +15,20 @@ import { environment, spawnService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import type { TestStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
-import { brokenBuild, type Fault } from './mutant.js';
+import { COMMUNAL_MUTATIONS } from './communalMutations.js';
+import { brokenBuild, built, type Fault, lua, type Mutation } from './mutant.js';
 
 const SPINS = 600;
 const PLAYERS = 20;
-
-interface Mutation {
-  readonly name: string;
-  readonly faults: readonly Fault[];
-  /** The checks that must have found it. */
-  readonly found: readonly CheckName[];
-  /** Empty Redis in the middle of it. */
-  readonly isWiped?: boolean;
-}
-
-const lua = (file: string, find: string, replace: string): Fault => ({
-  file: `lua/${file}.lua`,
-  find,
-  replace,
-});
-const built = (file: string, find: string, replace: string): Fault => ({
-  file: `dist/src/${file}`,
-  find,
-  replace,
-});
+/** Fires often, to a community that is smaller than the players are many, in parts that do not divide evenly. */
+const BONUS = {
+  ...RULES,
+  communitySize: 7,
+  tiers: [
+    { tierLevel: 1, tierName: 'Mini', triggerAtSpins: 20, amountUsd: '0.001003' },
+    { tierLevel: 2, tierName: 'Grand', triggerAtSpins: 60, amountUsd: '0.02' },
+  ],
+};
 
 const MUTATIONS: readonly Mutation[] = [
   {
@@ -171,7 +162,7 @@ const MUTATIONS: readonly Mutation[] = [
     faults: [
       built(
         'recovery/rebuild.js',
-        'filler.request(entryPeriod, key, writeBound(entryId, row.int(4), row.safe(5), fingerprint));',
+        'filler.request(entryPeriod, key, row.isNull(10) ? bound : Buffer.concat([bound, toldOf(row, entryId)]));',
         '',
       ),
     ],
@@ -240,6 +231,7 @@ async function auditAfterSpins(root: string, isWiped: boolean): Promise<AuditRep
       return body.status === 'ACTIVE';
     };
     await until(isOpen, 'the raffle is open');
+    await setUp(client, gameId, BONUS);
     const port = portOf(client.base);
     const play = async (name: string): Promise<void> => {
       const numbers = Array.from({ length: SPINS / 2 }, (_, i) => i);
@@ -248,7 +240,9 @@ async function auditAfterSpins(root: string, isWiped: boolean): Promise<AuditRep
         const body = { gameId: game, playerId: `p${i % PLAYERS}`, wagerUsd: 0.25, requestId: `${name}-${i}` };
         return spinRequest(partner.key, JSON.stringify(body));
       };
-      for (const some of [numbers, numbers.filter((i) => i % 10 === 0)]) {
+      const again = numbers.filter((i) => i % 10 === 0);
+      // Some are sent again at once, and some later.
+      for (const some of [numbers.flatMap((i) => (i % 10 === 0 ? [i, i] : [i])), again]) {
         // What is answered does not matter here: the audit must find it in the stores.
         await load({ port, connections: 8, next: each(some, request), onAnswer: () => {} });
       }
@@ -288,7 +282,7 @@ describe('the audit', () => {
   );
 });
 
-describe.each(MUTATIONS)('$name', ({ faults, found, isWiped = false }) => {
+describe.each([...MUTATIONS, ...COMMUNAL_MUTATIONS])('$name', ({ faults, found, isWiped = false }) => {
   beforeAll(open);
   afterAll(close);
 
@@ -327,6 +321,18 @@ const FOUND_BY_THE_MODEL: readonly { name: string; fault: Fault }[] = [
   {
     name: 'a conflict is answered as a replay',
     fault: lua('deal', 'if sub(boundTo, CORE_BYTES + 1, BOUND_BYTES) == fingerprint then', 'if boundTo then'),
+  },
+  {
+    name: 'a communal progressive fires one spin too early',
+    fault: lua('include/communalRecords', 'local count = pot.progress + 1', 'local count = pot.progress + 2'),
+  },
+  {
+    name: 'a winner who was told is told again',
+    fault: lua('include/communal', 'local left = sub(tail, at + 2 + length)', 'local left = sub(tail, at)'),
+  },
+  {
+    name: 'the remainder of a bonus is lost',
+    fault: lua('include/communal', 'if i <= leftOver then share = share + 1 end', ''),
   },
   {
     name: 'a low balance is not refused',

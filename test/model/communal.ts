@@ -1,0 +1,155 @@
+/** A communal progressive as docs/contract.md §17 has it: what a dealt spin counts, fires, credits and tells. Nothing is changed in place. */
+import { at, type Json, usd } from './decimal.js';
+
+export interface BonusRules {
+  readonly interval: number;
+  /** Of who fires, in hundredths of a percent. */
+  readonly triggerPart: bigint;
+  readonly communitySize: number;
+  readonly returnsToBudget: boolean;
+  readonly paysRemaining: boolean;
+  /** By level. */
+  readonly tiers: readonly { readonly name: string; readonly at: number; readonly amount: bigint }[];
+}
+
+/** The pot of a game. */
+export interface Pot {
+  readonly rules: BonusRules;
+  readonly progress: number;
+  readonly budget: bigint;
+  /** Who spun, the most recent first. */
+  readonly recent: readonly string[];
+}
+
+/** A spin: its id, or the place of a lost one. */
+export type SpinName = string | number;
+
+/** A share of an event, as it is told. */
+export interface Share {
+  /** The spin that fired it. */
+  readonly event: SpinName;
+  readonly gameId: number;
+  readonly level: number;
+  readonly name: string;
+  /** Micro-USD. */
+  readonly total: bigint;
+  readonly amount: bigint;
+  readonly isTrigger: boolean;
+  /** Of the player after it. */
+  readonly balance: bigint;
+}
+
+/** An entry of a player's history: a spin, or a share. */
+export type Entry = SpinName | Share;
+
+export interface Player {
+  readonly opening: bigint;
+  readonly balance: bigint;
+  /** In order. */
+  readonly entries: readonly Entry[];
+  /** Shares that it was not told of, oldest first. */
+  readonly untold: readonly Share[];
+}
+
+/** What a spin comes to beside its own balance. */
+interface Counted {
+  readonly players: ReadonlyMap<string, Player>;
+  readonly pot: Pot | undefined;
+  /** What the spin tells; undefined: nothing. */
+  readonly told: Share | undefined;
+}
+
+/** @param players with the spin in them */
+export function counted(
+  players: ReadonlyMap<string, Player>,
+  pot: Pot | undefined,
+  spin: { readonly name: SpinName; readonly gameId: number; readonly playerId: string },
+): Counted {
+  if (pot === undefined) return told(players, undefined, spin.playerId);
+  const { rules } = pot;
+  const progress = pot.progress + 1;
+  const recent = [spin.playerId, ...pot.recent.filter((playerId) => playerId !== spin.playerId)];
+  const next = { ...pot, progress, recent };
+  const level = rules.tiers.findLastIndex((tier) => progress % tier.at === 0);
+  if (progress % rules.interval !== 0 || level < 0) return told(players, next, spin.playerId);
+  const { name, amount: whole } = rules.tiers[level]!;
+  const isShort = pot.budget < whole;
+  const amount = !isShort ? whole : rules.paysRemaining ? pot.budget : 0n;
+  if (amount === 0n) return told(players, next, spin.playerId);
+
+  const community = recent.slice(1, 1 + rules.communitySize);
+  let part = (amount * rules.triggerPart) / 10_000n;
+  const rest = amount - part;
+  if (community.length === 0 && !rules.returnsToBudget) part = amount;
+  const count = BigInt(community.length);
+  const parts: [string, bigint][] = [[spin.playerId, part]];
+  for (const [place, playerId] of community.entries())
+    parts.push([playerId, rest / count + (BigInt(place) < rest % count ? 1n : 0n)]);
+  const total = parts.reduce((sum, [, share]) => sum + share, 0n);
+  const after = new Map(players);
+  const shareOf = (playerId: string, share: bigint): Share => ({
+    event: spin.name,
+    gameId: spin.gameId,
+    level: level + 1,
+    name,
+    total,
+    amount: share,
+    isTrigger: playerId === spin.playerId,
+    balance: after.get(playerId)!.balance + share,
+  });
+  for (const [playerId, amount] of parts) {
+    if (amount === 0n) continue;
+    const player = after.get(playerId)!;
+    const share = shareOf(playerId, amount);
+    after.set(playerId, {
+      ...player,
+      balance: share.balance,
+      entries: [...player.entries, share],
+      untold: share.isTrigger ? player.untold : [...player.untold, share],
+    });
+  }
+  const emptied = { ...next, budget: pot.budget - total };
+  if (total === 0n) return told(after, emptied, spin.playerId);
+  return { players: after, pot: emptied, told: shareOf(spin.playerId, part) };
+}
+
+/** A spin that fires nothing tells its player the oldest share that it was not told of. */
+function told(players: ReadonlyMap<string, Player>, pot: Pot | undefined, playerId: string): Counted {
+  const player = players.get(playerId)!;
+  const [oldest, ...untold] = player.untold;
+  if (oldest === undefined) return { players, pot, told: undefined };
+  return { players: new Map(players).set(playerId, { ...player, untold }), pot, told: oldest };
+}
+
+/** At least two decimals, and no more than it takes. */
+export const bonusText = (micros: bigint): string => usd(micros).replace(/0{1,4}$/, '');
+
+/**
+ * Compares what was told with what was to be told.
+ * @param eventIds by the spin that fired, as far as they are known
+ * @returns the ids that are known then; a text where something is wrong
+ */
+export function judgeTold(
+  found: Json | undefined,
+  share: Share | undefined,
+  eventIds: ReadonlyMap<SpinName, string>,
+): ReadonlyMap<SpinName, string> | string {
+  if (share === undefined) return found === null ? eventIds : 'no communityBonus';
+  const wanted: Record<string, Json> = {
+    triggered: true,
+    tierName: share.name,
+    tierLevel: String(share.level),
+    totalAmountUsd: bonusText(share.total),
+    yourShareUsd: bonusText(share.amount),
+    isTriggerPlayer: share.isTrigger,
+  };
+  const text = `the communityBonus ${JSON.stringify(wanted)}`;
+  if (found === null || found === undefined) return text;
+  for (const [name, value] of Object.entries(wanted)) if (at(found, name) !== value) return text;
+  const eventId = at(found, 'eventId');
+  if (typeof eventId !== 'string') return 'an eventId';
+  const known = eventIds.get(share.event);
+  if (known !== undefined) return known === eventId ? eventIds : `the event ${known}`;
+  if ([...eventIds.values()].includes(eventId)) return 'an event of its own';
+  return new Map(eventIds).set(share.event, eventId);
+}
