@@ -8,6 +8,7 @@ import { findPrometheus, promtool } from '../monitoring/prometheus.js';
 import { check, type Exposed, ExpressionError, readExposition } from '../monitoring/promql.js';
 import { freshStores } from '../setup/freshStores.js';
 import type { TestPartner } from '../support/client.js';
+import { RULES as RULES_OF_BONUS, setUp as setUpBonus } from '../support/communal.js';
 import { type Receiver, startReceiver } from '../support/receiver.js';
 import { ROOT } from '../support/root.js';
 import { startService } from '../support/service.js';
@@ -39,6 +40,13 @@ const value = (text: string, name: string): number =>
 const SPINS = 40;
 const WAGER = 0.25;
 
+async function newGameWithBonus(): Promise<number> {
+  const made = await service.newGame(partner.key, parSheet('classic-3-reel'));
+  const tiers = [{ ...RULES_OF_BONUS.tiers[0]!, triggerAtSpins: 20 }];
+  await setUpBonus(service, made, { ...RULES_OF_BONUS, tiers });
+  return made;
+}
+
 beforeAll(async () => {
   stores = await freshStores();
   service = await startService(stores);
@@ -61,7 +69,7 @@ beforeAll(async () => {
     events: ['spin.large_win'],
   });
   expect(webhook.status).toBe(201);
-  gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
+  gameId = await newGameWithBonus();
   const spin = { gameId, playerId: 'p', wagerUsd: WAGER };
   const answers = await Promise.all(Array.from({ length: SPINS }, () => service.spin(partner.key, spin)));
   expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
@@ -254,6 +262,10 @@ test('what is booked is told exactly, and the same after a restart and by anothe
   expect(await told(service)).toEqual([books!.spins, books!.wagered, books!.paid]);
   expect(books).toMatchObject({ spins: SPINS + 1, wagered: SPINS * WAGER + 1 });
   const before = await scrape(service);
+  expect(before).toContain(`spindle_communal_progress_spins{game="${gameId}"} ${SPINS}\n`);
+  expect(before).toContain(`spindle_communal_paid_usd_total{game="${gameId}"} 10\n`);
+  expect(before).toContain(`spindle_communal_budget_usd{game="${gameId}"} 99990\n`);
+  expect(before).toContain('spindle_communal_events_total{tier="1",status="PAID"} 2\n');
   expect(before).toContain(`spindle_game_spins_total{game="${gameId}"} ${SPINS}\n`);
   expect(before).toContain(`spindle_raffle_tickets_remaining{game="${raffleId}"} 9\n`);
   const { rtp, variancePerSpin } = outcomeStatistics(parSheet('classic-3-reel') as never);
