@@ -85,7 +85,7 @@ export default defineConfig({
         },
       },
       // A minute of its own: `npm run test:mutation`.
-      { test: { ...shared, ...onStores, name: 'mutation', include: ['test/mutation/mutation.ts'] } },
+      { test: { ...shared, ...onStores, name: 'mutation', include: ['test/mutation/{mutation,rounds}.ts'] } },
     ],
   },
 });

@@ -135,11 +135,15 @@ function parse(bytes: Buffer, isHead: boolean): { answer: WireAnswer; length: nu
 }
 
 /** The bytes of a POST /spin; further header lines each end with CRLF. */
-export function spinRequest(key: string, body: string | Uint8Array, more = ''): Buffer {
+export const spinRequest = (key: string, body: string | Uint8Array, more = ''): Buffer =>
+  postRequest(SPIN_PATH, key, body, more);
+
+/** The bytes of a request with a body. @param more header lines, each ended by CRLF */
+export function postRequest(path: string, key: string, body: string | Uint8Array, more = ''): Buffer {
   const bytes = Buffer.from(body);
   return Buffer.concat([
     Buffer.from(
-      `POST ${SPIN_PATH} HTTP/1.1\r\nHost: localhost\r\nX-API-Key: ${key}\r\nContent-Length: ${bytes.length}\r\n${more}\r\n`,
+      `POST ${path} HTTP/1.1\r\nHost: localhost\r\nX-API-Key: ${key}\r\nContent-Length: ${bytes.length}\r\n${more}\r\n`,
       'latin1',
     ),
     bytes,
