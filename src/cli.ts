@@ -4,9 +4,17 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command, CommanderError } from 'commander';
 import { FaultsError, type StoreUrls, UsageError } from './cli/command.js';
+import { bytesOf } from './cli/operator/call.js';
 import { addOperatorCommands } from './cli/operator/commands.js';
+import { addPartnerWebhookCommands } from './cli/partnerWebhooks.js';
 import { addStoreCommands } from './cli/storeCommands.js';
-import { type OperatorClient, operatorClient, SpindleError } from './client/client.js';
+import {
+  type OperatorClient,
+  operatorClient,
+  type PartnerClient,
+  partnerClient,
+  SpindleError,
+} from './client/client.js';
 import type { Config } from './config.js';
 import { STORES_FILE } from './storesFile.js';
 
@@ -37,9 +45,9 @@ function addressOf(host: string, port: number): string {
   return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
-async function openClient(options: { url?: string; keyFile?: string }): Promise<OperatorClient> {
-  const config = await settings();
-  const address = options.url ?? config.SPINDLE_URL ?? addressOf(config.HOST, config.PORT);
+/** The service's address. @throws UsageError where it is none */
+function serviceAddress(config: Config, given: string | undefined): string {
+  const address = given ?? config.SPINDLE_URL ?? addressOf(config.HOST, config.PORT);
   const url = URL.canParse(address) ? new URL(address) : undefined;
   if (url === undefined || !/^https?:$/.test(url.protocol)) {
     throw new UsageError(`«${address}» is no http:// or https:// address`);
@@ -47,6 +55,20 @@ async function openClient(options: { url?: string; keyFile?: string }): Promise<
   if (`${url.username}${url.password}${url.search}${url.hash}` !== '') {
     throw new UsageError('The address of the service must have no user, query or fragment');
   }
+  return address;
+}
+
+/** @throws UsageError where the file has no key of a partner */
+async function openPartnerClient(options: { url?: string; keyFile: string }): Promise<PartnerClient> {
+  const address = serviceAddress(await settings(), options.url);
+  const key = bytesOf(options.keyFile).toString('latin1').trim();
+  if (!/^ks_[\x21-\x7e]+$/.test(key)) throw new UsageError(`${options.keyFile} has no key of a partner`);
+  return partnerClient(address, key);
+}
+
+async function openClient(options: { url?: string; keyFile?: string }): Promise<OperatorClient> {
+  const config = await settings();
+  const address = serviceAddress(config, options.url);
   const file = options.keyFile ?? join(config.dataDir, OPERATOR_KEY_FILE);
   let key: string;
   if (options.keyFile === undefined && config.OPERATOR_API_KEY !== undefined) key = config.OPERATOR_API_KEY;
@@ -68,7 +90,7 @@ const version = (): string =>
   JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')).version;
 
 /** Groups that are one line of the help: each has a help of its own. */
-const FOLDED = ['round', 'player', 'api', 'communal'];
+const FOLDED = ['round', 'player', 'api', 'communal', 'webhooks'];
 
 /** All commands below a command, without the groups that they are in. */
 const leavesOf = (command: Command): Command[] =>
@@ -138,22 +160,10 @@ function programOf(): Command {
     .helpCommand(false);
   addOperatorCommands(program, openClient);
   addProofs(program);
-  const webhooks = program.commands.find((command) => command.name() === 'webhooks')!;
-  const listen = webhooks
-    .command('listen')
-    .description('receive deliveries and check signatures')
-    .helpGroup(ALONE)
-    .option('--port <N>', 'where (9000; 0: any)')
-    .option(
-      '--secret <SECRET>',
-      'secret of the webhook, whsec_…; may be given again',
-      (secret: string, secrets: readonly string[]) => [...secrets, secret],
-      [],
-    )
-    .action(async () => {
-      const { port, secret, json = false } = listen.optsWithGlobals();
-      await (await import('./cli/webhooks.js')).listen((await settings()).BRAND, { port, secret, json });
-    });
+  addPartnerWebhookCommands(program, {
+    brand: async () => (await settings()).BRAND,
+    open: openPartnerClient,
+  });
   addStoreCommands(program, { storeUrls, settings });
   program
     .command('version')

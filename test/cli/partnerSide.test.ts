@@ -1,0 +1,123 @@
+/** `spindle api`, and `spindle webhooks manage` and `listen` as a partner calls them: the built program, against a service. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { freshStores } from '../setup/freshStores.js';
+import { OPERATOR_KEY, type TestPartner } from '../support/client.js';
+import { register } from '../support/receiver.js';
+import { ROOT } from '../support/root.js';
+import { startService } from '../support/service.js';
+import type { TestStores } from '../support/stores.js';
+import { until } from '../support/wait.js';
+
+let stores: TestStores;
+let service: Awaited<ReturnType<typeof startService>>;
+let partner: TestPartner;
+let folder: string;
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'spindle-cli-'));
+  stores = await freshStores();
+  service = await startService(stores, { WEBHOOK_RETRY_DELAYS_MS: '20' });
+  partner = await service.newPartner();
+  writeFileSync(join(folder, 'key'), `${partner.key}\n`);
+  writeFileSync(join(folder, 'wrong'), 'operator');
+});
+afterAll(async () => {
+  await service?.stop();
+  await stores?.drop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+function begin(...args: string[]): { child: ChildProcess; output: { out: string; error: string } } {
+  const env = { PATH: process.env.PATH, SPINDLE_URL: service.base, OPERATOR_API_KEY: OPERATOR_KEY };
+  const child = spawn(process.execPath, [join(ROOT, 'dist', 'src', 'cli.js'), ...args], { cwd: folder, env });
+  const output = { out: '', error: '' };
+  child.stdout.on('data', (chunk: Buffer) => {
+    output.out += chunk;
+  });
+  child.stderr.on('data', (chunk: Buffer) => {
+    output.error += chunk;
+  });
+  return { child, output };
+}
+
+async function cli(...args: string[]): Promise<{ status: number; out: string; error: string }> {
+  const { child, output } = begin(...args);
+  const [status] = (await once(child, 'close')) as [number];
+  return { status, ...output };
+}
+
+test('api lists versions with who uses them, and announces an end, which refuses what is wrong', async () => {
+  const wrong = await cli('api', 'deprecate', 'v1', '--sunset', '2099-02-30');
+  expect(wrong).toMatchObject({
+    status: 1,
+    out: '',
+    error: expect.stringMatching(/^KS-4101 .*\n {2}\/sunsetAt /),
+  });
+  expect((await cli('api', 'deprecate', 'v1')).status).toBe(2);
+  expect(await cli('api', 'deprecate', 'v9', '--sunset', '2099-01-01')).toMatchObject({
+    status: 1,
+    error: expect.stringMatching(/^KS-4215 /),
+  });
+  const args = ['--sunset', '2099-01-01', '--successor', 'v2', '--migration-url', 'https://example.com/v2'];
+  const announced = await cli('api', 'deprecate', 'v1', ...args, '--json');
+  expect([announced.status, announced.error]).toEqual([0, '']);
+  expect(JSON.parse(announced.out)).toMatchObject({
+    ...{ version: 'v1', status: 'DEPRECATED', sunsetAt: '2099-01-01T00:00:00.000Z', successor: 'v2' },
+    migrationUrl: 'https://example.com/v2',
+  });
+  const listed = await cli('api', 'list');
+  expect([listed.status, listed.error]).toEqual([0, '']);
+  expect(listed.out).toMatch(/^version +v1$/m);
+  expect(listed.out).toMatch(/^sunsetAt +2099-01-01T00:00:00\.000Z$/m);
+  expect(listed.out).toMatch(/^ *id {2}slug +last used +requests 24 h$/m);
+});
+
+test('webhooks manage lists, deactivates, tests and rotates; listen takes what either secret of a rotation signed', async () => {
+  const { id, secret } = await register(service, partner.key, 'http://localhost:9/');
+  const manage = (...args: string[]) => cli('webhooks', 'manage', ...args, '--key-file', 'key');
+  const listed = await manage('list');
+  expect([listed.status, listed.error]).toEqual([0, '']);
+  expect(listed.out).toMatch(new RegExp(`^ *${id} {2}http://localhost:9/ {2}spin\\.large_win {2}yes$`, 'm'));
+  expect(JSON.parse((await manage('deactivate', String(id), '--json')).out)).toMatchObject({
+    id,
+    isActive: false,
+  });
+  expect(await manage('test', String(id))).toMatchObject({
+    status: 1,
+    error: expect.stringMatching(/^KS-4101 /),
+  });
+  expect((await manage('activate', String(id))).status).toBe(0);
+  const rotated = JSON.parse((await manage('rotate', String(id), '--json')).out) as { secret: string };
+
+  for (const known of [secret, rotated.secret]) {
+    const { child, output } = begin('webhooks', 'listen', '--port', '0', '--json', '--secret', known);
+    onTestFinished(() => void child.kill('SIGKILL'));
+    await until(() => output.error.includes('listening on'), 'it listens');
+    const url = /http:\/\/localhost:\d+\//.exec(output.error)![0];
+    await service.partner('PATCH', `/webhooks/${id}`, partner.key, { url });
+    const tested = await manage('test', String(id), '--event', 'api_key.expiring', '--json');
+    expect([tested.status, tested.error]).toEqual([0, '']);
+    await until(() => output.out.includes('\n'), 'the test arrives');
+    const line = JSON.parse(output.out.split('\n')[0]!) as { isValid: boolean; body: string };
+    expect(line.isValid).toBe(true);
+    expect(JSON.parse(line.body)).toMatchObject({ event: 'api_key.expiring', test: true });
+  }
+});
+
+test.each([
+  [['delete', '1', '--key-file', 'key'], 'ACTION must be one of list, test, rotate, activate, deactivate'],
+  [['test', '--key-file', 'key'], 'test needs the id of a webhook'],
+  [['rotate', 'x', '--key-file', 'key'], 'rotate needs the id of a webhook'],
+  [['list', '--key-file', 'none'], "none can't be read"],
+  [['list', '--key-file', 'wrong'], 'wrong has no key of a partner'],
+  [['list'], "required option '--key-file <FILE>' not specified"],
+])('webhooks manage %j is wrong usage', async (args, message) => {
+  const ended = await cli('webhooks', 'manage', ...args);
+  expect([ended.status, ended.out]).toEqual([2, '']);
+  expect(ended.error).toContain(message);
+});
