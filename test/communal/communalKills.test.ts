@@ -169,5 +169,5 @@ test(
       expect((await spin(client(), partner, gameId, playerId, requestId)).text).toBe(text);
     }
   },
-  IS_WHOLE ? 600_000 : 120_000,
+  IS_WHOLE ? 900_000 : 300_000,
 );
