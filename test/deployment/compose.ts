@@ -27,7 +27,9 @@ export const read = (file: string): string => readFileSync(join(ROOT, file), 'ut
 export const secrets = Object.fromEntries(
   [...read('.env.example').matchAll(/^([A-Z_]+)=(.*)$/gm)].map(([, name]) => [
     name!,
-    `${name!.toLowerCase().replaceAll('_', '')}0123456789`,
+    name === 'WEBHOOK_SECRETS_KEY'
+      ? Buffer.alloc(32, 7).toString('base64')
+      : `${name!.toLowerCase().replaceAll('_', '')}0123456789`,
   ]),
 );
 export const text = read('docker-compose.yml');
