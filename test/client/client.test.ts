@@ -121,8 +121,9 @@ describe('a spin happens once and is told as it was', () => {
 });
 
 test('a list gives every item once over its pages', async () => {
+  const patient = new Spindle({ baseUrl: service.base, apiKey: partner.key });
   await Promise.all(
-    Array.from({ length: 210 }, () => client.spin({ gameId, playerId: 'many', wagerUsd: 0.25 })),
+    Array.from({ length: 210 }, () => patient.spin({ gameId, playerId: 'many', wagerUsd: 0.25 })),
   );
   await isBooked('many', 210);
   const listed = await spinsOf('many');
@@ -144,7 +145,9 @@ test('a delivery of the service is verified, and its event is in the feed', asyn
   const { bytes, headers } = receiver.received[0]!;
   const event = await verifyWebhook({ body: bytes, headers, secret });
   expect(event).toMatchObject({ event: 'spin.large_win', test: true });
-  const fed: string[] = [];
-  for await (const each of client.events()) fed.push(each.id);
-  expect(fed).toContain(event.id);
+  // The feed holds events back while an older transaction is open, also one of another database of the server.
+  await until(async () => {
+    for await (const each of client.events()) if (each.id === event.id) return true;
+    return false;
+  }, 'the event is in the feed');
 });

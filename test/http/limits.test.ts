@@ -73,6 +73,7 @@ async function expectLimited(answer: RawAnswer, policy: 'spin' | 'api', limit: n
     status: 'error',
     errorCode: policy === 'spin' ? 'KS-4291' : 'KS-4292',
     message: expect.any(String),
+    docUrl: expect.stringContaining('/docs/errors#'),
     retryAfter,
   });
 }
