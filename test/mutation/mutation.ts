@@ -327,10 +327,6 @@ const FOUND_BY_THE_MODEL: readonly { name: string; fault: Fault }[] = [
     fault: lua('include/communalRecords', 'local count = pot.progress + 1', 'local count = pot.progress + 2'),
   },
   {
-    name: 'a winner who was told is told again',
-    fault: lua('include/communal', 'local left = sub(tail, at + 2 + length)', 'local left = sub(tail, at)'),
-  },
-  {
     name: 'the remainder of a bonus is lost',
     fault: lua('include/communal', 'if i <= leftOver then share = share + 1 end', ''),
   },
