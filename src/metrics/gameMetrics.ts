@@ -1,6 +1,9 @@
 /** What a worker says of the games of the cells that it writes, whenever it is scraped. */
 import type { BlockKeeper, QueueDepth } from '../blocks/keeper.js';
 import type { Catalog } from '../catalog/catalog.js';
+import type { Game } from '../domain/game.js';
+import { basicStrategyReturn } from '../domain/games/basicStrategy.js';
+import type { BlackjackTable } from '../domain/games/tableTerms.js';
 import type { OutcomeStatistics } from '../domain/presentation.js';
 import { rtpSurprise } from '../domain/rtp.js';
 import type { BookedTotals } from '../ledger/bookedTotals.js';
@@ -28,12 +31,23 @@ interface ShownGame {
   readonly spins: number;
   readonly wageredUsd: number;
   readonly paidUsd: number;
-  /** Undefined of a raffle. */
+  /** Of slots only. */
   readonly statistics: OutcomeStatistics | undefined;
-  /** Undefined of a raffle, and before the first spin. */
+  /** Of blackjack only. */
+  readonly table: BlackjackTable | undefined;
+  /** Of slots only, and after the first spin. */
   readonly surprise: number | undefined;
   /** The highest are shown. */
   readonly rank: number;
+}
+
+function surpriseOf(
+  soFar: { readonly spins: number; readonly rtp: number },
+  statistics: OutcomeStatistics | undefined,
+  game: Game | undefined,
+): number | undefined {
+  if (statistics === undefined || game === undefined || soFar.spins === 0) return undefined;
+  return rtpSurprise(soFar, statistics, game.maxPayoutMicros / game.wagerMicros);
 }
 
 /** Of thousands of games only so many have series of their own: those that need to be looked at, then those spun most. */
@@ -46,17 +60,10 @@ export function registerGameMetrics(parts: GameMetricsParts): void {
     const paidUsd = booked === undefined ? 0 : Number(booked.paidMicros) / 1e6;
     const statistics = catalog.statistics(gameId);
     const game = catalog.game(gameId);
-    const surprise =
-      statistics === undefined || game === undefined || spins === 0
-        ? undefined
-        : rtpSurprise(
-            { spins, rtp: paidUsd / wageredUsd },
-            statistics,
-            game.maxPayoutMicros / game.wagerMicros,
-          );
+    const surprise = surpriseOf({ spins, rtp: paidUsd / wageredUsd }, statistics, game);
     const needsALook = blocks < minReadyBlocks || (surprise ?? 0) > SURPRISE_SHOWN;
     const rank = needsALook ? Number.MAX_SAFE_INTEGER : spins;
-    return { depth, spins, wageredUsd, paidUsd, statistics, surprise, rank };
+    return { depth, spins, wageredUsd, paidUsd, statistics, surprise, rank, table: game?.table };
   };
   const shown = sharedLook(async () => {
     // Without Postgres there is still the depth of the queues.
@@ -105,6 +112,11 @@ export function registerGameMetrics(parts: GameMetricsParts): void {
     'spindle_game_certified_rtp',
     'Return to player that the sheet lets expect, as a fraction',
     (game) => game.statistics?.rtp,
+  );
+  byGame(
+    'spindle_game_basic_strategy_return',
+    'What basic strategy gets back of all stakes by the rules of a blackjack table, as a fraction, where it is known',
+    ({ table }) => (table === undefined ? undefined : basicStrategyReturn(table.rulesHash)),
   );
   byGame(
     'spindle_game_variance_per_spin',

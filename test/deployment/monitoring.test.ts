@@ -1,6 +1,8 @@
 /** Dashboards and alert rules ask for what a running service exposes; each alert has a page in the runbook, and cases. */
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { basicStrategyReturn } from '../../src/domain/games/basicStrategy.js';
+import { DEFAULT_RULES, rulesHash } from '../../src/domain/games/blackjackRules.js';
 import { outcomeStatistics } from '../../src/domain/presentation.js';
 import { rtpSurprise } from '../../src/domain/rtp.js';
 import { CASES, expressionsOf, RULES, readMonitoring } from '../monitoring/files.js';
@@ -11,6 +13,7 @@ import type { TestPartner } from '../support/client.js';
 import { RULES as RULES_OF_BONUS, setUp as setUpBonus } from '../support/communal.js';
 import { type Receiver, startReceiver } from '../support/receiver.js';
 import { ROOT } from '../support/root.js';
+import { newTable } from '../support/rounds.js';
 import { startService } from '../support/service.js';
 import { fiveReelWild, parSheet } from '../support/sheets.js';
 import type { TestStores } from '../support/stores.js';
@@ -26,6 +29,7 @@ let receiver: Receiver;
 let partner: TestPartner;
 let gameId: number;
 let raffleId: number;
+let tableId: number;
 let exposed: Exposed;
 
 const scrape = async (of: Service): Promise<string> =>
@@ -69,7 +73,7 @@ beforeAll(async () => {
     events: ['spin.large_win'],
   });
   expect(webhook.status).toBe(201);
-  gameId = await newGameWithBonus();
+  [gameId, tableId] = [await newGameWithBonus(), await newTable(service, partner.partnerId)];
   const spin = { gameId, playerId: 'p', wagerUsd: WAGER };
   const answers = await Promise.all(Array.from({ length: SPINS }, () => service.spin(partner.key, spin)));
   expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
@@ -140,8 +144,13 @@ afterAll(async () => {
 });
 
 test('every expression of every panel asks for metrics and labels that are there', () => {
-  const variables = { game: String(gameId), __rate_interval: '5m' };
-  const asked = dashboards.flatMap((dashboard) => expressionsOf(dashboard, variables));
+  const askedOf = (game: number) =>
+    dashboards.flatMap((dashboard) =>
+      expressionsOf(dashboard, { game: String(game), __rate_interval: '5m' }),
+    );
+  const ofTable = askedOf(tableId);
+  const isOfTables = /spindle_game_basic_strategy_return/;
+  const asked = askedOf(gameId).map((each, i) => (isOfTables.test(each.expr) ? ofTable[i]! : each));
   expect(asked.length).toBeGreaterThan(80);
   for (const { where, expr, legend } of asked) {
     const labels = check(expr, exposed);
@@ -271,6 +280,8 @@ test('what is booked is told exactly, and the same after a restart and by anothe
   const { rtp, variancePerSpin } = outcomeStatistics(parSheet('classic-3-reel') as never);
   expect(before).toContain(`spindle_game_certified_rtp{game="${gameId}"} ${rtp}\n`);
   expect(before).toContain(`spindle_game_variance_per_spin{game="${gameId}"} ${variancePerSpin}\n`);
+  const expected = basicStrategyReturn(rulesHash(DEFAULT_RULES));
+  expect(before).toContain(`spindle_game_basic_strategy_return{game="${tableId}"} ${expected}\n`);
 
   // The other takes over once the first has ended; meanwhile it owns no cell, and says nothing of them.
   const other = await startService(stores, { METRICS_GAMES_MAX: '1' });
@@ -290,9 +301,9 @@ test('what is booked is told exactly, and the same after a restart and by anothe
   });
   await until(async () => (await told(other))[0] === books!.spins + 1, 'one more is booked');
   expect((await told(other))[2]).toBeCloseTo(books!.paid + spun.body.outcome.payoutUsd, 9);
-  // Of three games one has series: the one that was spun most.
+  // Of four games one has series: the one that was spun most.
   const after = await scrape(other);
-  expect(after).toMatch(/^spindle_games 3$/m);
+  expect(after).toMatch(/^spindle_games 4$/m);
   expect(
     [...after.matchAll(/^spindle_queue_blocks\{game="(\d+)"\}/gm)].map((match) => Number(match[1])),
   ).toEqual([gameId]);

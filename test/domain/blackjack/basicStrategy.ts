@@ -158,15 +158,17 @@ export class SimulatedShoe {
 
 const WAGER = 10;
 
-/** Mean and standard error of the house's gain, as a share of the initial wager. */
+/** Mean and standard error of the house's gain and the mean of all stakes, as shares of the initial wager. */
 export function houseEdge(rules: BlackjackRules, strategy: Strategy, rounds: number, seed: number) {
   const shoe = new SimulatedShoe(rules.decks, seed);
   let sum = 0;
   let squares = 0;
+  let staked = 0;
   const play = (cards: Uint8Array): number => {
     const round = new PlayedRound(rules, cards);
     while (round.phase !== 'SETTLED') round.move(basicMove(round, strategy));
     const { wageredMicros, payoutMicros } = roundMoney(round, WAGER);
+    staked += wageredMicros;
     return wageredMicros - payoutMicros!;
   };
   for (let i = 0; i < rounds; i++) {
@@ -176,5 +178,9 @@ export function houseEdge(rules: BlackjackRules, strategy: Strategy, rounds: num
   }
   const mean = sum / rounds;
   const deviation = Math.sqrt(squares / rounds - mean * mean);
-  return { edge: mean / WAGER, standardError: deviation / WAGER / Math.sqrt(rounds) };
+  return {
+    edge: mean / WAGER,
+    standardError: deviation / WAGER / Math.sqrt(rounds),
+    stakesPerRound: staked / WAGER / rounds,
+  };
 }

@@ -2,8 +2,9 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
+import { basicStrategyReturn } from '../../../src/domain/games/basicStrategy.js';
 import { PlayedRound } from '../../../src/domain/games/blackjack.js';
-import { DEFAULT_RULES } from '../../../src/domain/games/blackjackRules.js';
+import { DEFAULT_RULES, rulesHash } from '../../../src/domain/games/blackjackRules.js';
 import { cardOf, handTotal, isNatural } from '../../../src/domain/games/cards.js';
 import { generator, SimulatedShoe } from './basicStrategy.js';
 import { dealerOutcomes } from './dealerOutcomes.js';
@@ -12,18 +13,24 @@ const ERRORS_MAX = 4;
 
 describe('known figures', () => {
   test.concurrent.each([
-    ['six', 0.0046],
-    ['one', 0.01263],
+    ['six', 0.0046, DEFAULT_RULES],
+    ['one', 0.01263, { ...DEFAULT_RULES, decks: 1, blackjackPays: '6:5' as const, insurance: false }],
   ])(
     '20 million rounds by basic strategy come to the known house edge: %s deck(s)',
-    async (decks, known) => {
+    async (decks, known, rules) => {
       // A process of plain JavaScript: within the test runner the same takes four times as long.
       const program = join(import.meta.dirname, '../../../dist/test/domain/blackjack/simulate.js');
       const { stdout } = await promisify(execFile)(process.execPath, [program, decks, '20000000', '20']);
-      const { edge, standardError } = JSON.parse(stdout) as { edge: number; standardError: number };
+      const simulated = JSON.parse(stdout) as Record<'edge' | 'standardError' | 'stakesPerRound', number>;
+      const { edge, standardError, stakesPerRound } = simulated;
       expect(standardError).toBeGreaterThan(0.0002);
       expect(standardError).toBeLessThan(0.0003);
       expect(Math.abs(edge - known) / standardError).toBeLessThan(ERRORS_MAX);
+      // What a worker tells of such a table: of all stakes, not of the initial ones.
+      const told = basicStrategyReturn(rulesHash(rules))!;
+      const returned = 1 - edge / stakesPerRound;
+      expect(Math.abs(returned - told) / (standardError / stakesPerRound)).toBeLessThan(ERRORS_MAX);
+      expect(stakesPerRound).toBeCloseTo(known / (1 - told), 3);
     },
     120_000,
   );

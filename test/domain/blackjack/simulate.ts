@@ -1,4 +1,4 @@
-/** `node simulate.js six|one ROUNDS SEED`: prints house edge and standard error of one of the two known rule sets, as JSON. */
+/** `node simulate.js six|one ROUNDS SEED`: prints house edge, standard error and stakes of one of the two known rule sets, as JSON. */
 import { DEFAULT_RULES } from '../../../src/domain/games/blackjackRules.js';
 import { houseEdge, ONE_DECK, SIX_DECKS } from './basicStrategy.js';
 
