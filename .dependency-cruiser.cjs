@@ -105,7 +105,8 @@ const OUTSIDE = {
   setup: ['^test/setup/', 'support'],
   bench: ['^bench/', ...PRODUCT.filter((room) => room !== 'main'), 'support'],
   monitoring: ['^test/monitoring/', ...PRODUCT, 'support'],
-  model: ['^test/model/', ...PRODUCT, 'support', 'setup'],
+  model: ['^test/model/', ...PRODUCT, 'support', 'setup', 'blackjackReference'],
+  blackjackReference: ['^test/domain/blackjack/reference\\.ts$'],
   tests: [
     '^test/(?!support/|setup/|monitoring/|model/)',
     ...PRODUCT,

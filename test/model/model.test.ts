@@ -10,6 +10,7 @@ import type { ServerProcess } from '../support/serverProcess.js';
 import { environment, spawnService } from '../support/service.js';
 import type { TestStores } from '../support/stores.js';
 import { type ModelOptions, runModel } from './run.js';
+import { runTables } from './table.js';
 
 const RUNS_DEFAULT = 20;
 const RUNS = Number(process.env.MODEL_RUNS ?? RUNS_DEFAULT);
@@ -105,5 +106,27 @@ describe.concurrent('the service does what the model allows', { timeout: 180_000
     };
     await runModel({ ...options(services.slice(2), Math.ceil(RUNS / 4)), cutStore });
     expect(cuts).toBeGreaterThan(0);
+  });
+
+  test('whatever players and the operator do at a blackjack table', async () => {
+    const { bases, operatorKey, databaseUrl, seed } = options(services.slice(0, 2), RUNS);
+    const forMs = Math.min(FOR_MS, 1_000_000);
+    const seen = await runTables({ bases, operatorKey, databaseUrl, seed, runs: RUNS, forMs });
+    const wanted = [
+      'deal 201',
+      'deal 201 replayed',
+      'deal 400 KS-4103',
+      'deal 409 KS-4111',
+      'deal 409 KS-4222',
+      'action 200',
+      'action 200 replayed',
+      'action 404 KS-4221',
+      'action 409 KS-4223',
+      'action 409 KS-4224',
+      'close 200',
+      'void 200',
+      'timeout',
+    ];
+    if (seen.get('scenario')! >= RUNS_DEFAULT) expect(wanted.filter((name) => !seen.has(name))).toEqual([]);
   });
 });
