@@ -237,7 +237,6 @@ describe('spin.large_win', () => {
       [],
     );
     const won = made.filter(({ outcome }) => outcome.payoutUsd > 0).length;
-    // Held back while an older transaction of the server is open.
     const feed = async () => (await client.partner('GET', '/events?limit=100', key)).body.events;
     await expect.poll(feed, { timeout: 10_000 }).toHaveLength(won);
   });
