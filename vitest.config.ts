@@ -3,18 +3,25 @@ import { configDefaults, defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /**
- * The files that take longest, longest first: none of them is left alone at the end. The first two wait for a minute to begin,
+ * The files that take longest, longest first: none of them is left alone at the end. The first three wait for a minute to begin,
  * which costs nothing while others work.
  */
 const LONGEST = [
+  'refusals',
   'model',
   'limits',
   'bounds',
   'recovery',
   'audit',
+  'houseEdge',
+  'badInput',
+  'signals',
+  'adjustments',
   'start',
   'embedded',
   'recoverCommand',
+  'communalKills',
+  'apiVersions',
   'acknowledgement',
   'raffles',
   'webhookCrash',
