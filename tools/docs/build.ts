@@ -1,5 +1,5 @@
 /** `npm run docs`: writes the pages of /docs to dist/docs, each also compressed. `npm run build` runs it. */
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { htmlOf } from './markdown.js';
@@ -20,10 +20,18 @@ for (const page of pages) {
 for (const image of existsSync(IMAGES) ? readdirSync(IMAGES).filter((name) => name.endsWith('.svg')) : []) {
   files.set(image, readFileSync(join(IMAGES, image), 'utf8'));
 }
-rmSync(FOLDER, { recursive: true, force: true });
-mkdirSync(FOLDER, { recursive: true });
+const made = new Map<string, string | Buffer>();
 for (const [name, text] of files) {
-  writeFileSync(join(FOLDER, name), text);
-  writeFileSync(join(FOLDER, `${name}.br`), brotliCompressSync(text));
-  writeFileSync(join(FOLDER, `${name}.gz`), gzipSync(text, { level: 9 }));
+  made.set(`${name}.br`, brotliCompressSync(text));
+  made.set(`${name}.gz`, gzipSync(text, { level: 9 }));
+  made.set(name, text);
 }
+// Each takes the place of the one before it in one step: a service that starts meanwhile finds every file.
+const begun = `${FOLDER}.${process.pid}`;
+for (const folder of [FOLDER, begun]) mkdirSync(folder, { recursive: true });
+for (const [name, bytes] of made) {
+  writeFileSync(join(begun, name), bytes);
+  renameSync(join(begun, name), join(FOLDER, name));
+}
+for (const name of readdirSync(FOLDER)) if (!made.has(name)) rmSync(join(FOLDER, name));
+rmSync(begun, { recursive: true });
