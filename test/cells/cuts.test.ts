@@ -29,6 +29,8 @@ const WHOLE_BYTES = ANSWER_BYTES - 1;
 const PATIENT_MS = 15_000;
 const IMPATIENT_MS = 40;
 const CUTS_OF_WORKER = 8;
+/** Every other cut is an RST; the others are a FIN. */
+const isByReset = (bytes: number): boolean => bytes % 2 === 1;
 
 let stores: TestStores;
 /** Serves and writes, over connections that nobody cuts. */
@@ -111,7 +113,7 @@ async function cutting(
   cable.beforeRequest = (chunk) => {
     if (/config/i.test(chunk.toString('latin1'))) isDisturbed = true;
     if (isSpinCall(chunk) && ++calls <= times) {
-      void cable.cutAfter(way, bytes, bytes % 2 === 1).then(() => {
+      void cable.cutAfter(way, bytes, isByReset(bytes)).then(() => {
         cuts++;
       });
     }
@@ -193,7 +195,12 @@ test('cut in the call, with time to send it again: every spin is told, and happe
 test('cut in the answer, with time to send it again: every spin is told, and happened once', async () => {
   const done = await cuttingAll(patient, answerCuts);
   expect(done.filter(({ cuts }) => cuts !== 1)).toEqual([]);
-  expect(done.filter(({ bytes, calls }) => calls !== (bytes < WHOLE_BYTES ? 2 : 1))).toEqual([]);
+  const isRight = ({ bytes, calls }: { bytes: number; calls: number }): boolean => {
+    if (bytes < WHOLE_BYTES) return calls === 2;
+    // A FIN comes after the whole answer. An RST also takes an answer that the front end has not read yet.
+    return calls === 1 || (calls === 2 && isByReset(bytes));
+  };
+  expect(done.filter((round) => !isRight(round))).toEqual([]);
   const { answers } = await judged(patient[0]!);
   expect(Object.keys(answers)).toEqual(['200']);
 });
