@@ -32,7 +32,7 @@ beforeAll(async () => {
   };
   // From then on only spins change the game's record.
   await until(async () => (await ready()) === 3, 'all of its blocks are loaded');
-}, 60_000);
+});
 
 beforeEach(() => {
   aheadMs = 0;

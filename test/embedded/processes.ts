@@ -10,7 +10,7 @@ export const NOBODY = 65_534;
 
 /** Waits for the condition; an error counts as "not yet". */
 export async function until(what: string, condition: () => Promise<boolean> | boolean): Promise<void> {
-  const deadline = performance.now() + 20_000;
+  const deadline = performance.now() + 90_000;
   for (;;) {
     if (await Promise.resolve(condition()).catch(() => false)) return;
     if (performance.now() > deadline) throw new Error(`waited in vain: ${what}`);

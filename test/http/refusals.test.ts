@@ -32,7 +32,7 @@ beforeAll(async () => {
     if (chunk.includes('FROM recoveries')) looks++;
   };
   service = await startService({ redisUrl: cable.url, databaseUrl: database.url });
-}, 60_000);
+});
 
 afterAll(async () => {
   redis?.disconnect();
@@ -86,7 +86,7 @@ test('a partner over its window is refused without Redis until it ends; other wi
   expect(answer.status).toBe(200);
   expect(await clock.seconds()).toBeGreaterThanOrEqual(end);
   clock.close();
-}, 120_000);
+});
 
 test('everybody who asks for /readyz within 250 ms gets the result of one look', async () => {
   const started = performance.now();

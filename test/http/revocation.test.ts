@@ -24,7 +24,7 @@ beforeAll(async () => {
   service = await startService(stores);
   other = await service.newPartner();
   otherGameId = await service.newGame(other.key, parSheet('classic-3-reel'));
-}, 60_000);
+});
 
 beforeEach(async () => {
   partner = await service.newPartner();
@@ -35,7 +35,7 @@ beforeEach(async () => {
     await front.stop();
     await cable.close();
   };
-}, 60_000);
+});
 
 afterAll(async () => {
   await service?.stop();

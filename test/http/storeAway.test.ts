@@ -16,11 +16,11 @@ beforeEach(async () => {
   service = await startService(stores, { SPIN_DEADLINE_MS: '500' });
   partner = await service.newPartner();
   gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
-}, 60_000);
+});
 afterEach(async () => {
   await service?.stop();
   await stores?.drop();
-}, 60_000);
+});
 
 const spin = (game: number, requestId: string) =>
   service.spin(partner.key, { gameId: game, playerId: 'p', wagerUsd: 0.25, requestId });
@@ -43,7 +43,7 @@ test('without Postgres a bound requestId comes before an unknown game, and nothi
   const operator = await service.request('GET', '/api/operator/v1/audit-log', { key: OPERATOR_KEY });
   expect(operator).toMatchObject({ status: 503, body: { errorCode: 'KS-5002' } });
   await stores.postgres.start();
-}, 120_000);
+});
 
 test('without Redis the window headers promise nothing', async () => {
   await stores.redis.stop();
@@ -52,7 +52,7 @@ test('without Redis the window headers promise nothing', async () => {
   expect(Number(answer.headers.get('x-ratelimit-limit'))).toBeGreaterThan(0);
   expect(answer.headers.get('x-ratelimit-remaining')).toBe('0');
   await stores.redis.start();
-}, 120_000);
+});
 
 test('a worker says on its metrics port whether it is ready, and what is missing', async () => {
   const worker = await startService(stores, { ROLES: 'worker' });
@@ -66,7 +66,7 @@ test('a worker says on its metrics port whether it is ready, and what is missing
   } finally {
     await worker.stop();
   }
-}, 120_000);
+});
 
 test('a gameType of any wrong type is KS-4216', async () => {
   const parSheetId = await service.api.addSheet(partner.key, parSheet('classic-3-reel'));

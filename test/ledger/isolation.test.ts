@@ -32,7 +32,7 @@ beforeAll(async () => {
   sql = postgres(stores.databaseUrl, { max: 2, onnotice: () => {} });
   partner = await service.newPartner();
   gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
-}, 60_000);
+});
 
 afterAll(async () => {
   await sql?.end();

@@ -47,7 +47,7 @@ beforeAll(async () => {
   // An opening and its spins for each player.
   const rows = async () => (await sql`SELECT 1 FROM ledger`).length;
   await until(async () => (await rows()) === CELLS * (SPINS + 1), 'all is booked');
-}, 60_000);
+});
 afterAll(async () => {
   await service?.stop();
   await sql?.end();

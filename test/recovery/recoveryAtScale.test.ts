@@ -52,7 +52,7 @@ beforeAll(async () => {
   );
   await service.stop();
   await fillLedger();
-}, 120_000);
+});
 
 afterAll(async () => {
   await sql?.end();
@@ -143,4 +143,4 @@ test(`${ROWS.toLocaleString('en')} rows and ${GAMES} games are ready again in un
   } finally {
     await service.stop();
   }
-}, 200_000);
+});

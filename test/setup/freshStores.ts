@@ -40,8 +40,11 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** An empty Redis database, which no other worker uses, and an empty Postgres database. */
-export async function freshStores(): Promise<TestStores> {
+/**
+ * An empty Redis database, which no other worker uses, and a Postgres database without a row.
+ * @param options.hasSchema without it the database is empty, and the first start of a service brings all migrations.
+ */
+export async function freshStores({ hasSchema = true } = {}): Promise<TestStores> {
   const redisUrl = new URL(inject('redisUrl'));
   const claim = claimed.get(redisUrl.host) ?? claimDatabase(redisUrl.href);
   claimed.set(redisUrl.host, claim);
@@ -51,7 +54,7 @@ export async function freshStores(): Promise<TestStores> {
   redis.disconnect();
   const server = postgres(inject('databaseUrl'), { max: 1, onnotice: () => {} });
   const name = `test_${randomBytes(6).toString('hex')}`;
-  await server.unsafe(`CREATE DATABASE ${name}`);
+  await server.unsafe(`CREATE DATABASE ${name}${hasSchema ? ` TEMPLATE ${inject('templateName')}` : ''}`);
   await server.end();
   const databaseUrl = new URL(inject('databaseUrl'));
   databaseUrl.pathname = `/${name}`;

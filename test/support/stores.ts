@@ -2,13 +2,14 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmod, cp, mkdtemp, realpath, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
+import postgres from 'postgres';
 import { lockDataDir, startEmbeddedPostgres, startEmbeddedRedis } from '../../src/embedded/index.js';
 import { findRedisProgram, redisEnvironment } from '../../src/embedded/redisServer.js';
+import { migrate } from '../../src/postgres/client.js';
 import { Cleanup } from './cleanup.js';
-import { fillDisk, smallDisk } from './disk.js';
+import { fillDisk, smallDisk, storesParent } from './disk.js';
 import { ROOT } from './root.js';
 import { StoreServer } from './storeServer.js';
 
@@ -60,7 +61,8 @@ export interface StoreOptions {
 export async function ownStores(options: StoreOptions = {}): Promise<OwnStores> {
   const { redisDiskMegabytes, onProgress = () => {}, onEvent = () => {} } = options;
   const undo = new Cleanup();
-  const dataDir = options.folder ?? (await realpath(await mkdtemp(join(tmpdir(), 'spindle-stores-'))));
+  const dataDir =
+    options.folder ?? (await realpath(await mkdtemp(join(await storesParent(), 'spindle-stores-'))));
   if (options.folder === undefined) {
     undo.add(() => rm(dataDir, { recursive: true, force: true, maxRetries: 5 }));
     // As root, Postgres runs as another user, who must be able to enter.
@@ -100,6 +102,18 @@ export async function ownStores(options: StoreOptions = {}): Promise<OwnStores> 
     await undo.run();
     throw error;
   }
+}
+
+/** Makes a database that has the schema and no row, to be copied: that is faster than all migrations. @returns its name. */
+export async function templateDatabase({ databaseUrl }: StoreUrls): Promise<string> {
+  const server = postgres(databaseUrl, { max: 1, onnotice: () => {} });
+  const name = 'migrated';
+  await server.unsafe(`CREATE DATABASE ${name}`);
+  await server.end();
+  const url = new URL(databaseUrl);
+  url.pathname = `/${name}`;
+  await migrate(url.href, join(ROOT, 'src', 'postgres', 'migrations'), () => {});
+  return name;
 }
 
 /** Starts the Redis of {@link ownStores}, stopped before, with other settings. @returns what ends it. */

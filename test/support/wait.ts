@@ -2,14 +2,14 @@
 export const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 /**
- * Waits for a condition and looks often. The deadline only ends what would never come.
+ * Waits for a condition and looks often. The deadline only ends what would never come, also on a machine that is slow and busy.
  * @param what names the condition in the error.
  * @throws Error after the deadline.
  */
 export async function until(
   condition: () => Promise<boolean> | boolean,
   what: string,
-  timeoutMs = 20_000,
+  timeoutMs = 90_000,
   everyMs = 10,
 ): Promise<void> {
   const deadline = performance.now() + timeoutMs;

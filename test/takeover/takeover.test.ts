@@ -26,7 +26,7 @@ const won: string[] = [];
 const spunSince: { body: SpinBody; text: string }[] = [];
 
 beforeAll(async () => {
-  stores = await freshStores();
+  stores = await freshStores({ hasSchema: false });
   redis = new Redis(stores.redisUrl, { protocol: 2 });
   pg = new Pg({ connectionString: stores.databaseUrl });
   await pg.connect();

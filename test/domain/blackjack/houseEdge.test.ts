@@ -32,7 +32,6 @@ describe('known figures', () => {
       expect(Math.abs(returned - told) / (standardError / stakesPerRound)).toBeLessThan(ERRORS_MAX);
       expect(stakesPerRound).toBeCloseTo(known / (1 - told), 3);
     },
-    120_000,
   );
 
   test('the dealer comes to each total as often as an exact count of one deck says, for each up card', () => {
