@@ -55,11 +55,18 @@ function checkReelLengths(draft: Draft, report: Report): void {
 
 /** A reel has a stop for each of the symbols that the combinations put on it, at least. */
 function checkStops(draft: Draft, report: Report): void {
+  // One pass over the combinations, however many stops were sent.
+  const symbolsOfReels: Set<string>[] = [];
+  for (const { reelSymbols } of draft.combinations ?? []) {
+    reelSymbols?.forEach((name, reel) => {
+      symbolsOfReels[reel] ??= new Set();
+      if (name !== undefined) symbolsOfReels[reel].add(name);
+    });
+  }
   draft.stops?.forEach((stops, reel) => {
-    const symbols = new Set(draft.combinations?.map((combination) => combination.reelSymbols?.[reel]));
-    symbols.delete(undefined);
-    if (stops === undefined || stops >= symbols.size) return;
-    report(`/virtualStopsPerReel/${reel}`, `${stops} stops can't bear the reel's ${symbols.size} symbols`);
+    const symbols = symbolsOfReels[reel]?.size ?? 0;
+    if (stops === undefined || stops >= symbols) return;
+    report(`/virtualStopsPerReel/${reel}`, `${stops} stops can't bear the reel's ${symbols} symbols`);
   });
 }
 
@@ -170,10 +177,16 @@ function checkTierProbabilities({ tiers, combinations }: Draft, report: Report):
     ),
   );
   if (parts === undefined) return;
+  const ofTiers = new Map<number, Decimal[]>();
+  for (const { tierId, comboProbability } of parts) {
+    const own = ofTiers.get(tierId);
+    if (own === undefined) ofTiers.set(tierId, [decimalOf(comboProbability)]);
+    else own.push(decimalOf(comboProbability));
+  }
+  const sums = new Map([...ofTiers].map(([tierId, own]) => [tierId, sumDecimals(own)]));
   tiers?.forEach(({ tierId, probability }, index) => {
     if (tierId === undefined || probability === undefined) return;
-    const own = parts.filter((part) => part.tierId === tierId);
-    const sum = sumDecimals(own.map((part) => decimalOf(part.comboProbability)));
+    const sum = sums.get(tierId) ?? sumDecimals([]);
     if (isWithin(sum, decimalOf(probability), TOLERANCE)) return;
     report(
       `/tiers/${index}/probability`,

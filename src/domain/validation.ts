@@ -1,4 +1,5 @@
 /** Turns every error that a compiled typebox schema finds into a fault for the caller. */
+import type { TSchema } from '#typebox';
 import type { Validator } from '#typebox/compile';
 import { Settings } from '#typebox/system';
 import type { Fault } from './errors.js';
@@ -19,7 +20,7 @@ export function schemaFaults(
   messages: Readonly<Record<string, string>> = {},
 ): SchemaFaults | undefined {
   if (validator.Check(value)) return undefined;
-  const errors = allErrors(validator, value);
+  const errors = allErrors(validator, withShortLists(validator.Type(), value));
   const faults: Fault[] = [];
   let isMissing = false;
   for (const error of errors) {
@@ -65,6 +66,21 @@ export function typeMessage(type: string | string[]): string {
   if (type === 'number') return 'must be a finite number';
   if (type === 'integer' || type === 'object' || type === 'array') return `must be an ${type}`;
   return `must be a ${type}`;
+}
+
+/**
+ * The value with each of its own lists cut to one item more than its bound. typebox looks at all items of a list that is
+ * too long: 32,000 of them took it 14 ms.
+ */
+function withShortLists(schema: TSchema, value: unknown): unknown {
+  const { properties = {} } = schema as { properties?: Record<string, { maxItems?: number }> };
+  let short = value;
+  for (const [name, { maxItems = Number.POSITIVE_INFINITY }] of Object.entries(properties)) {
+    const list = (value as Record<string, unknown> | null)?.[name];
+    if (!Array.isArray(list) || list.length <= maxItems) continue;
+    short = { ...(short as object), [name]: list.slice(0, maxItems + 1) };
+  }
+  return short;
 }
 
 // typebox stops at 8 errors unless told otherwise, by a setting for the whole process.

@@ -13,6 +13,7 @@ import {
   WebhookList,
   WebhookRegistered,
 } from '../../domain/requests.js';
+import { FAULTS_MAX } from '../../domain/validation.js';
 import { EVENT_TYPES, webhookSecret } from '../../domain/webhook.js';
 import type { Store } from '../../postgres/store.js';
 import type { WebhookRow } from '../../postgres/webhooks.js';
@@ -47,22 +48,24 @@ export const webhookOf = (row: WebhookRow) => ({
   createdAt: row.createdAt.toISOString(),
 });
 
-/** What is wrong with the event types of a registration: all of it. */
+/** What is wrong with the event types of a registration: all of it, as far as an answer tells it. */
 function eventFaults(events: unknown): Fault[] {
   const known: readonly string[] = EVENT_TYPES;
   if (!Array.isArray(events)) return [{ path: '/events', message: 'must be an array of event types' }];
   if (events.length === 0) return [{ path: '/events', message: 'must name at least one event type' }];
-  return events.flatMap((event, i): Fault[] => {
+  // Those that are right are as many as there are types: the rest of so many are faults.
+  const looked = events.slice(0, FAULTS_MAX + known.length);
+  return looked.flatMap((event, i): Fault[] => {
     const path = `/events/${i}`;
     if (!known.includes(event)) return [{ path, message: `must be one of ${known.join(', ')}` }];
-    return events.indexOf(event) < i ? [{ path, message: 'is there twice' }] : [];
+    return looked.indexOf(event) < i ? [{ path, message: 'is there twice' }] : [];
   });
 }
 
 /**
  * Checks a registration, or a change of one.
  * @param required members that must be there
- * @throws ApiError with all that is wrong in `details`; its code is that of the first of: a field that is missing
+ * @throws ApiError with up to {@link FAULTS_MAX} faults in `details`; its code is that of the first of: a field that is missing
  *   (KS-4102), the URL (KS-4106, KS-4217), the event types (KS-4107).
  */
 export async function checked(
@@ -88,7 +91,7 @@ export async function checked(
     if (refusal !== undefined) add(wrong, [{ path: '/url', message }]);
   }
   if (events !== undefined) add(ERRORS.invalidWebhookEvents, eventFaults(events));
-  if (entry !== undefined) throw new ApiError(entry, { details: faults });
+  if (entry !== undefined) throw new ApiError(entry, { details: faults.slice(0, FAULTS_MAX) });
   return { url, events } as { url: string | undefined; events: string[] | undefined };
 }
 
