@@ -52,6 +52,8 @@ import {
 const CACHE = join(PROJECT, '.cache');
 const BUILT = 'dist/src/embedded/index.js';
 const isRoot = process.getuid?.() === 0;
+/** A uid that no name belongs to. */
+const NAMELESS = 54_321;
 const isLinux = process.platform === 'linux';
 const hasSetpriv = isLinux && spawnSync('setpriv', ['--version']).status === 0;
 
@@ -457,7 +459,7 @@ describe('users and closed folders', () => {
 
   // Skipped as well where others cannot run this very node: one below /root, say.
   test.skipIf(!isRoot || !isLinux || !nobodyRunsNode())(
-    'an ordinary user, and root on that data afterwards',
+    'an ordinary user, and root on that data afterwards; a user without a name is told so',
     async () => {
       const home = join(base, 'home');
       await mkdir(home, { mode: 0o700 });
@@ -475,6 +477,16 @@ describe('users and closed folders', () => {
       expect(await uidOf(root.pg.pid)).toBe(NOBODY);
       expect(await read(root)).toEqual(['yes', 'yes']);
       await endOwner(root);
+
+      // Postgres refuses to run as a user that /etc/passwd does not have.
+      const dataDir = join(base, 'nameless');
+      await mkdir(dataDir);
+      await chown(dataDir, NAMELESS, NAMELESS);
+      await chmod(home, 0o755);
+      await expect(startOwner({ ...setup, dataDir, uid: NAMELESS })).rejects.toThrow(
+        /no Postgres data folder can be made in .*nameless.* \(initdb: .*\b54321\b.*\): start Spindle as a user that \/etc\/passwd has, or set DATABASE_URL\n/,
+      );
+      await until('no server is left', async () => (await commandsNaming(dataDir)).length === 0);
     },
   );
 });
