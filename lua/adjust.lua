@@ -67,7 +67,8 @@ if isNew then
 end
 -- It takes no number: it bears that of the entry before it, so that a player's spins are numbered without a gap.
 local text = pack('<I2I2', #playerNames[1], #requestId) .. playerNames[1] .. requestId
-local core = bookEntry(player, '\3' .. rep('\0', 12), 0, amount, 0, after, text)
+local head, index, credit, code, balance, core = '\3' .. rep('\0', 12), 0, amount, 0, after, nil
+-- inline: bookEntry
 newlyBound, newlyBoundCount = { requestKeys[1], core .. fingerprint }, 2
 
 -- Write.

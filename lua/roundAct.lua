@@ -44,7 +44,8 @@ repeat
   if after > MONEY_MAX or after < -MONEY_MAX then status = OVERFLOW break end
   local text = pack('<I2I2', #ARGV[10], 0) .. ARGV[10]
   local head = char(tonumber(ARGV[16])) .. pack('<I4i8', tonumber(ARGV[9]), stake)
-  core = bookEntry(player, head, index, payout, tonumber(ARGV[15]), after, text)
+  local credit, code, balance = payout, tonumber(ARGV[15]), after
+  -- inline: bookEntry
   netPaid[1] = netPaid[1] + payout - stake
   if ARGV[17] ~= '1' then nextRound = pack(ROUND_FORMAT, index, dealLow, dealHigh, steps + 1) end
   status = DEALT

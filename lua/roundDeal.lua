@@ -83,7 +83,8 @@ repeat
       -- include: openPlayer
     end
     local text = pack('<I2I2', #ARGV[10], #requestId) .. ARGV[10] .. requestId
-    core = bookEntry(player, '\6' .. pack('<I4i8', tonumber(ARGV[9]), stake), index, payout, code, before - stake + payout, text)
+    local head, credit, balance = '\6' .. pack('<I4i8', tonumber(ARGV[9]), stake), payout, before - stake + payout
+    -- inline: bookEntry
     netPaid[1] = netPaid[1] + payout - stake
     if requestKeys[1] then newlyBound, newlyBoundCount = { requestKeys[1], core .. fingerprint }, 2 end
     -- Code 0: it is open.

@@ -12,6 +12,12 @@ local isDeferring = false
 if cell[5] and #gameIds > 0 then
   -- include: notes
   -- include: communalRecords
+  local function bookEntry(player, head, index, credit, code, balance, text)
+    local core
+    -- inline: bookEntry
+    return core
+  end
+
   -- By the place of the game.
   local pots = {}
   -- The call has fired: one event is all that a call may credit.

@@ -22,9 +22,9 @@ repeat
   if isNew then
     -- include: openPlayer
   end
-  local after = before - stake + payout
   entryNumbers[player] = entryNumbers[player] + 1
-  core = bookEntry(player, spinHead[game], index, payout, code, after, sub(batch, textAt - 4, position - 1))
+  local head, credit, balance, text = spinHead[game], payout, before - stake + payout, sub(batch, textAt - 4, position - 1)
+  -- inline: bookEntry
   netPaid[partner] = netPaid[partner] + payout - stake
   -- What a replay repeats beside the CORE: what the spin tells of a communal progressive.
   tail = ''

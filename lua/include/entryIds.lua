@@ -1,5 +1,5 @@
 -- Ids of ledger entries: ms (41 bits), cell (8), sequence (14). They continue after the newest entry of the cell, and never
--- go back, even where the clock does. Gives `idMs`, `idSequence` and `idHigh` of the newest id, and `nextEntryId`.
+-- go back, even where the clock does. Gives `idMs`, `idSequence` and `idHigh` of the newest id; include/takeEntryId.lua goes on to the next.
 -- include: cell
 local idMs, idSequence = nowMs, -1
 if last then
@@ -10,13 +10,3 @@ if last then
 end
 local idCellBits = tonumber(ARGV[2]) * 16384
 local idHigh, idLow = floor(idMs / 1024), (idMs % 1024) * 4194304 + idCellBits
-
--- The low 32 bits of the next id; the high ones are `idHigh`.
-local function nextEntryId()
-  idSequence = idSequence + 1
-  if idSequence > 16383 then
-    idMs, idSequence = idMs + 1, 0
-    idHigh, idLow = floor(idMs / 1024), (idMs % 1024) * 4194304 + idCellBits
-  end
-  return idLow + idSequence
-end

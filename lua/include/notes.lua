@@ -2,7 +2,8 @@
 -- of its own (which is given back), "<partner id>:" for its player, and its payload in the place of a requestId.
 -- include: outbox
 local function addNote(gameId, partner, payload)
-  local low, high = nextEntryId(), idHigh
+  -- inline: takeEntryId
+  local low, high = idLow + idSequence, idHigh
   local pieces = outboxPieces
   outboxRecords[pieces + 1] = '\5' .. pack('<I4i8', gameId, 0)
   outboxRecords[pieces + 2] = pack('<I6i8I4I4I2i8I4I4I4', 0, 0, low, high, 0, 0, 0, 0, 0)

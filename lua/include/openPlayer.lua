@@ -2,5 +2,9 @@
 -- include: players
 local playerName = playerNames[player]
 previousLow[player], previousHigh[player], entryNumbers[player] = 0, 0, 1
-bookEntry(player, '\2' .. rep('\0', 12), 0, before, 0, before, pack('<I2I2', #playerName, 0) .. playerName)
+do
+  local head, index, credit, code, balance, core = '\2' .. rep('\0', 12), 0, before, 0, before, nil
+  local text = pack('<I2I2', #playerName, 0) .. playerName
+  -- inline: bookEntry
+end
 createdAt[player] = idMs

@@ -1,6 +1,7 @@
 /**
  * Composes an operation of lua/ with its includes: each line `-- include: name` stands for lua/include/name.lua, which may
- * have includes of its own. A file that is included twice is there once, where it is first needed.
+ * have includes of its own. A file that is included twice is there once, where it is first needed; one that is inlined
+ * (`-- inline: name`) stands wherever it is asked for, as a function's body would, without the cost of a call.
  */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -21,7 +22,7 @@ export const LUA_DIR = luaDir();
 /** An include that does not exist, or that includes itself. */
 export class IncludeError extends Error {}
 
-const INCLUDE = /^ *-- include: (\S+)$/;
+const INCLUDE = /^ *-- (include|inline): (\S+)$/;
 
 /**
  * @param luaDir the folder of the operations, with the folder `include` in it.
@@ -40,16 +41,16 @@ export function loadScript(luaDir: string, name: string, flags?: string): Script
     textOf(luaDir, file, path)
       .split('\n')
       .forEach((line, i) => {
-        const include = INCLUDE.exec(line)?.[1];
-        if (include === undefined) {
+        const [, way, name] = INCLUDE.exec(line) ?? [];
+        if (name === undefined) {
           add(line, `${file}:${i + 1}`);
           return;
         }
-        const nested = `include/${include}.lua`;
+        const nested = `include/${name}.lua`;
         if (path.includes(nested)) {
           throw new IncludeError(`${[...path, nested].join(' includes ')}, which is a cycle`);
         }
-        if (included.has(nested)) return;
+        if (way === 'include' && included.has(nested)) return;
         included.add(nested);
         append(nested, [...path, nested]);
       });

@@ -31,6 +31,12 @@ describe('the script loader', () => {
     expect(linesOf('operation')).toEqual(['local one = 1', 'return one']);
   });
 
+  test('puts what is inlined wherever it is asked for', () => {
+    write('operation', '-- inline: step', 'do', '  -- inline: step', 'end');
+    write('include/step', 'count = count + 1');
+    expect(linesOf('operation')).toEqual(['count = count + 1', 'do', 'count = count + 1', 'end']);
+  });
+
   test('names the path to an include that is missing', () => {
     write('operation', '-- include: upper');
     write('include/upper', '-- include: nowhere');

@@ -65,8 +65,8 @@ const MUTATIONS: readonly Mutation[] = [
     faults: [
       lua(
         'include/dealSpin',
-        'local after = before - stake + payout',
-        'local after = before - stake + payout + (payout > 0 and 1 or 0)',
+        'payout, before - stake + payout,',
+        'payout, before - stake + payout + (payout > 0 and 1 or 0),',
       ),
     ],
     found: ['balances'],
@@ -74,11 +74,7 @@ const MUTATIONS: readonly Mutation[] = [
   {
     name: 'a payout is booked a micro-USD too high',
     faults: [
-      lua(
-        'include/dealSpin',
-        'bookEntry(player, spinHead[game], index, payout,',
-        'bookEntry(player, spinHead[game], index, payout + 1,',
-      ),
+      lua('include/dealSpin', '= spinHead[game], payout, before', '= spinHead[game], payout + 1, before'),
     ],
     found: ['outcomes', 'balances'],
   },
