@@ -111,6 +111,12 @@ export const Environment = Type.Object({
     pattern: '^[A-Za-z][A-Za-z0-9]{0,31}$',
     description: 'Name of the service in /version and header names',
   }),
+  CONSOLE_SESSION_MINUTES: Type.Integer({
+    minimum: 1,
+    maximum: 10_080,
+    default: 480,
+    description: 'Minutes after which whoever signed in to the console signs in again',
+  }),
   IDEMPOTENCY_TTL_S: Type.Integer({
     minimum: 60,
     maximum: 2_592_000,

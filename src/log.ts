@@ -4,7 +4,7 @@
 export const HIDDEN = '[hidden]';
 
 /** API keys and webhook secrets, whosever they are. */
-const ISSUED = /\b(ks_|whsec_)[\w+/=-]{16,}/g;
+const ISSUED = /\b(kso?_|whsec_)[\w+/=-]{16,}/g;
 /** In a URL, between its scheme and its host. */
 const USERINFO = /(\w+:\/\/)[^\s/@"\\]+@/g;
 /** A shorter text may be part of any word. */

@@ -1,5 +1,5 @@
 /**
- * Partners, keys and games in memory, so that a spin is judged without a question to Postgres.
+ * Partners, keys, games and operators in memory, so that a spin is judged without a question to Postgres.
  *
  * Read whole at the start; after that a poll asks for the number of the newest change and reads what came after the
  * last one it saw, so a change made anywhere holds here within one poll. What is not found is asked for at once
@@ -10,6 +10,7 @@ import type { ApiVersionEnd } from '../domain/apiVersion.js';
 import type { ApiKey, Game, Partner } from '../domain/game.js';
 import { kindOfGame } from '../domain/games/index.js';
 import type { RenderedOutcomes } from '../domain/games/kindOfGame.js';
+import type { OperatorKey } from '../domain/operator.js';
 import type { ParSheet } from '../domain/par.js';
 import { type OutcomeStatistics, payoutTable, type RenderedSheet } from '../domain/presentation.js';
 import type { EventEmitter } from '../events.js';
@@ -22,6 +23,7 @@ import {
 } from '../postgres/catalog.js';
 import { cellEpochs } from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
+import type { ChangedOperator } from '../postgres/operators.js';
 import type { PartnerRow } from '../postgres/partners.js';
 import { PeriodicService } from '../runtime/periodicService.js';
 
@@ -78,6 +80,9 @@ export class Catalog extends PeriodicService {
   readonly #ofSheets = new Map<number, Mathematics>();
   /** By game, where it needs no sheet: what its record has of its mathematics never changes. */
   readonly #ofGames = new Map<number, Mathematics>();
+  /** Hash of each operator's key by name, and the keys by it. */
+  readonly #operatorHashes = new Map<string, string>();
+  readonly #operatorKeys = new Map<string, OperatorKey>();
   #epochs = new Map<number, string>();
   readonly #versionEnds = new Map<string, ApiVersionEnd>();
   #isStale = false;
@@ -115,6 +120,11 @@ export class Catalog extends PeriodicService {
   /** A key by the SHA-256 of its text, as a latin1 string of 32 characters. */
   keyByHash(hash: string): ApiKey | undefined {
     return this.#keys.get(hash);
+  }
+
+  /** An operator's key, likewise. */
+  operatorByHash(hash: string): OperatorKey | undefined {
+    return this.#operatorKeys.get(hash);
   }
 
   partner(partnerId: number): Partner | undefined {
@@ -204,6 +214,7 @@ export class Catalog extends PeriodicService {
     const isRestriction = this.#takesAway(changes);
     for (const partner of changes.partners) this.#partners.set(partner.partnerId, partner);
     for (const { hash, ...key } of changes.keys) this.#keys.set(hash, key);
+    for (const operator of changes.operators) this.#learnOperator(operator);
     for (const known of changes.games) {
       this.#knownGames.set(known.gameId, known);
       const mathematics = this.#mathematics(known, sheets);
@@ -228,12 +239,20 @@ export class Catalog extends PeriodicService {
   }
 
   /** Somebody may do less than before: what is new to everybody holds nobody up who can't read it. */
-  #takesAway({ partners, keys, games }: DirectoryChanges): boolean {
+  #takesAway({ partners, keys, games, operators }: DirectoryChanges): boolean {
     return (
       partners.some(({ partnerId, isActive }) => !isActive || this.#partners.has(partnerId)) ||
       keys.some(({ isRevoked }) => isRevoked) ||
-      games.some(({ status }) => status === 'SUSPENDED')
+      games.some(({ status }) => status === 'SUSPENDED') ||
+      operators.some(({ name, isRevoked }) => isRevoked || this.#operatorHashes.has(name))
     );
+  }
+
+  /** A key that was rotated opens nothing any more. */
+  #learnOperator({ hash, name, role, expiresAtMs, isRevoked }: ChangedOperator): void {
+    this.#operatorKeys.delete(this.#operatorHashes.get(name) ?? '');
+    this.#operatorHashes.set(name, hash);
+    this.#operatorKeys.set(hash, { name, role, expiresAtMs, isRevoked });
   }
 
   #mathematics(known: KnownGame, sheets: ReadonlyMap<number, ParSheet>): Mathematics | undefined {

@@ -192,6 +192,70 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/operators": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the operators, without their keys
+         * @description Lists all operators, the revoked ones too; not the first one, whose key the environment gives.
+         */
+        get: operations["listOperators"];
+        put?: never;
+        /**
+         * Create an operator with a key; it is shown this once
+         * @description An admin gives a person or a program a key of its own. The audit log names whoever made a change. A request beyond the role is KS-4116. The answer shows the key, of which the service keeps only the SHA-256.
+         */
+        post: operations["createOperator"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/operators/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Revoke an operator's key and end its sessions
+         * @description The key is refused with KS-4003 on every front end within a second, for ever, and its sessions are over.
+         */
+        delete: operations["revokeOperator"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/operators/{name}/rotate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Replace an operator's key; the new one is shown this once
+         * @description The key before is refused on every front end within a second, and its sessions are over. The name and the role stay.
+         */
+        post: operations["rotateOperatorKey"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/par-sheets/{id}": {
         parameters: {
             query?: never;
@@ -459,6 +523,34 @@ export interface paths {
          */
         post: operations["voidRound"];
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/session": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Who asks, with which role
+         * @description Tells the name and the role behind the key or the session of the request.
+         */
+        get: operations["getSession"];
+        put?: never;
+        /**
+         * Begin a session of the console
+         * @description Takes the key of an operator and answers with a cookie that scripts of the page cannot read, for the console. Every change that comes with the cookie carries `csrfToken` in the header `X-CSRF-Token`. A key has at most 10 sessions at once: one more ends the oldest.
+         */
+        post: operations["signIn"];
+        /**
+         * End the session of the console
+         * @description Ends the session of the request and removes its cookie.
+         */
+        delete: operations["signOut"];
         options?: never;
         head?: never;
         patch?: never;
@@ -810,6 +902,24 @@ export interface components {
             /** @description Shown this once */
             apiKey: string;
         };
+        IssuedOperator: {
+            name: string;
+            role: components["schemas"]["OperatorRole"];
+            status: components["schemas"]["KeyStatus"];
+            /** Format: date-time */
+            createdAt: string;
+            /**
+             * Format: date-time
+             * @description When the key was issued that is in force
+             */
+            issuedAt: string;
+            /** Format: date-time */
+            expiresAt: string | null;
+            /** Format: date-time */
+            revokedAt: string | null;
+            /** @description Shown this once */
+            apiKey: string;
+        };
         KeyBody: {
             /** @description What the key is for */
             name?: string;
@@ -838,6 +948,29 @@ export interface components {
          * @enum {string}
          */
         OnShortBudget: "SKIP" | "PAY_REMAINING";
+        Operator: {
+            name: string;
+            role: components["schemas"]["OperatorRole"];
+            status: components["schemas"]["KeyStatus"];
+            /** Format: date-time */
+            createdAt: string;
+            /**
+             * Format: date-time
+             * @description When the key was issued that is in force
+             */
+            issuedAt: string;
+            /** Format: date-time */
+            expiresAt: string | null;
+            /** Format: date-time */
+            revokedAt: string | null;
+        };
+        OperatorBody: {
+            /** @description As the audit log names the operator; never used again for another */
+            name: string;
+            role: components["schemas"]["OperatorRole"];
+            /** @description RFC 3339 time in the future; null: never */
+            expiresAt?: string | null;
+        };
         OperatorCommunal: {
             /** @description Nothing is counted while it is false */
             enabled: boolean;
@@ -909,6 +1042,13 @@ export interface components {
             queue: components["schemas"]["GameQueue"];
             totals: components["schemas"]["GameTotals"];
         };
+        OperatorKeyBody: {
+            /** @description RFC 3339 time in the future; null: never */
+            expiresAt?: string | null;
+        };
+        OperatorList: {
+            operators: components["schemas"]["Operator"][];
+        };
         OperatorParSheet: {
             parSheetId: number;
             gameTitle: string;
@@ -920,6 +1060,11 @@ export interface components {
             partnerId: number;
             status: string;
         };
+        /**
+         * @description auditor: reads; operator: changes everything but operators; admin: operators too
+         * @enum {string}
+         */
+        OperatorRole: "admin" | "operator" | "auditor";
         ParSheetPatch: {
             /** @constant */
             status: "RETIRED";
@@ -1165,6 +1310,15 @@ export interface components {
             wagerUsd: number;
             rules: components["schemas"]["BlackjackRules"];
         };
+        Session: {
+            /** @description Name of the operator who asks */
+            operator: string;
+            role: components["schemas"]["OperatorRole"];
+            /** @description Goes in X-CSRF-Token with every change; null: the request came with a key */
+            csrfToken: string | null;
+            /** Format: date-time */
+            expiresAt: string | null;
+        };
         /** @enum {string} */
         SettableGameStatus: "ACTIVE" | "SUSPENDED";
         SettlementGame: {
@@ -1235,8 +1389,74 @@ export interface components {
         };
     };
     responses: {
+        /**
+         * @description KS-5004: The API key could not be checked
+         *
+         *     KS-5005: The game could not be registered
+         */
+        authenticationFailedOrGameRegistrationFailed: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ErrorResponse"];
+            };
+        };
+        /**
+         * @description KS-5004: The API key could not be checked
+         *
+         *     KS-5008: The API key could not be issued
+         */
+        authenticationFailedOrKeyIssueFailed: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ErrorResponse"];
+            };
+        };
+        /**
+         * @description KS-5004: The API key could not be checked
+         *
+         *     KS-5007: The partner could not be created
+         */
+        authenticationFailedOrPartnerCreationFailed: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ErrorResponse"];
+            };
+        };
+        /**
+         * @description KS-5004: The API key could not be checked
+         *
+         *     KS-5009: The settlement report could not be generated
+         */
+        authenticationFailedOrReportFailed: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ErrorResponse"];
+            };
+        };
         /** @description KS-4101: The request is not valid */
         bodyTooLarge: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ErrorResponse"];
+            };
+        };
+        /** @description KS-4114: The partner has as many of these as it may have */
+        capReached: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
@@ -1279,8 +1499,12 @@ export interface components {
                 "application/json": components["schemas"]["ErrorResponse"];
             };
         };
-        /** @description KS-5005: The game could not be registered */
-        gameRegistrationFailed: {
+        /**
+         * @description KS-5001: Internal server error
+         *
+         *     KS-5004: The API key could not be checked
+         */
+        internalOrAuthenticationFailed: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
@@ -1289,28 +1513,8 @@ export interface components {
                 "application/json": components["schemas"]["ErrorResponse"];
             };
         };
-        /** @description KS-5001: Internal server error */
-        internal: {
-            headers: {
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["ErrorResponse"];
-            };
-        };
-        /** @description KS-4213: The API key does not belong to this partner */
-        keyForeign: {
-            headers: {
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["ErrorResponse"];
-            };
-        };
-        /** @description KS-5008: The API key could not be issued */
-        keyIssueFailed: {
+        /** @description KS-4212: The API key is not found */
+        keyNotFound: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
@@ -1329,28 +1533,46 @@ export interface components {
                 "application/json": components["schemas"]["ErrorResponse"];
             };
         };
+        /** @description KS-4116: The operator's role does not permit this */
+        notPermitted: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ErrorResponse"];
+            };
+        };
+        /**
+         * @description KS-4116: The operator's role does not permit this
+         *
+         *     KS-4213: The API key does not belong to this partner
+         */
+        notPermittedOrKeyForeign: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ErrorResponse"];
+            };
+        };
+        /**
+         * @description KS-4116: The operator's role does not permit this
+         *
+         *     KS-4210: The partner is deactivated
+         */
+        notPermittedOrPartnerIsDeactivated: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ErrorResponse"];
+            };
+        };
         /** @description KS-4205: The PAR sheet is not found */
         parSheetNotFound: {
-            headers: {
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["ErrorResponse"];
-            };
-        };
-        /** @description KS-5007: The partner could not be created */
-        partnerCreationFailed: {
-            headers: {
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["ErrorResponse"];
-            };
-        };
-        /** @description KS-4210: The partner is deactivated */
-        partnerIsDeactivated: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
@@ -1397,8 +1619,12 @@ export interface components {
                 "application/json": components["schemas"]["ErrorResponse"];
             };
         };
-        /** @description KS-4606: The communal progressive could not be advanced */
-        progressiveFailed: {
+        /**
+         * @description KS-4606: The communal progressive could not be advanced
+         *
+         *     KS-5004: The API key could not be checked
+         */
+        progressiveFailedOrAuthenticationFailed: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
@@ -1409,16 +1635,6 @@ export interface components {
         };
         /** @description KS-4218: The raffle is closed; all tickets are sold */
         raffleClosed: {
-            headers: {
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["ErrorResponse"];
-            };
-        };
-        /** @description KS-5009: The settlement report could not be generated */
-        reportFailed: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
@@ -1514,6 +1730,10 @@ export interface components {
          * @description KS-4001: The X-API-Key header is missing
          *
          *     KS-4002: The API key is not valid
+         *
+         *     KS-4003: The API key is revoked or inactive
+         *
+         *     KS-4004: The API key has expired
          */
         unauthorized: {
             headers: {
@@ -1614,9 +1834,11 @@ export interface operations {
                 };
             };
             401: components["responses"]["unauthorized"];
+            403: components["responses"]["notPermitted"];
             426: components["responses"]["unsupportedInterfaceVersion"];
             429: components["responses"]["tooManyFailedLogins"];
-            500: components["responses"]["internal"];
+            500: components["responses"]["internalOrAuthenticationFailed"];
+            503: components["responses"]["unavailable"];
         };
     };
     deprecateApiVersion: {
@@ -1678,11 +1900,13 @@ export interface operations {
                 };
             };
             401: components["responses"]["unauthorized"];
+            403: components["responses"]["notPermitted"];
             404: components["responses"]["notFound"];
             413: components["responses"]["bodyTooLarge"];
             426: components["responses"]["unsupportedInterfaceVersion"];
             429: components["responses"]["tooManyFailedLogins"];
-            500: components["responses"]["internal"];
+            500: components["responses"]["internalOrAuthenticationFailed"];
+            503: components["responses"]["unavailable"];
         };
     };
     listAuditLog: {
@@ -1742,9 +1966,11 @@ export interface operations {
                 };
             };
             401: components["responses"]["unauthorized"];
+            403: components["responses"]["notPermitted"];
             426: components["responses"]["unsupportedInterfaceVersion"];
             429: components["responses"]["tooManyFailedLogins"];
-            500: components["responses"]["internal"];
+            500: components["responses"]["internalOrAuthenticationFailed"];
+            503: components["responses"]["unavailable"];
         };
     };
     resendDelivery: {
@@ -1785,10 +2011,12 @@ export interface operations {
                 };
             };
             401: components["responses"]["unauthorized"];
+            403: components["responses"]["notPermitted"];
             404: components["responses"]["webhookNotFoundOrNotFound"];
             426: components["responses"]["unsupportedInterfaceVersion"];
             429: components["responses"]["tooManyFailedLogins"];
-            500: components["responses"]["internal"];
+            500: components["responses"]["internalOrAuthenticationFailed"];
+            503: components["responses"]["unavailable"];
         };
     };
     getGame: {
@@ -1849,10 +2077,12 @@ export interface operations {
                 };
             };
             401: components["responses"]["unauthorized"];
+            403: components["responses"]["notPermitted"];
             404: components["responses"]["gameNotFound"];
             426: components["responses"]["unsupportedInterfaceVersion"];
             429: components["responses"]["tooManyFailedLogins"];
-            500: components["responses"]["internal"];
+            500: components["responses"]["internalOrAuthenticationFailed"];
+            503: components["responses"]["unavailable"];
         };
     };
     updateGame: {
@@ -1927,12 +2157,14 @@ export interface operations {
                 };
             };
             401: components["responses"]["unauthorized"];
+            403: components["responses"]["notPermitted"];
             404: components["responses"]["gameNotFound"];
             410: components["responses"]["raffleClosed"];
             413: components["responses"]["bodyTooLarge"];
             426: components["responses"]["unsupportedInterfaceVersion"];
             429: components["responses"]["tooManyFailedLogins"];
-            500: components["responses"]["internal"];
+            500: components["responses"]["internalOrAuthenticationFailed"];
+            503: components["responses"]["unavailable"];
         };
     };
     makeBlocks: {
@@ -1988,11 +2220,13 @@ export interface operations {
                 };
             };
             401: components["responses"]["unauthorized"];
+            403: components["responses"]["notPermitted"];
             404: components["responses"]["gameNotFound"];
             413: components["responses"]["bodyTooLarge"];
             426: components["responses"]["unsupportedInterfaceVersion"];
             429: components["responses"]["tooManyFailedLogins"];
-            500: components["responses"]["internal"];
+            500: components["responses"]["internalOrAuthenticationFailed"];
+            503: components["responses"]["unavailable"];
         };
     };
     getCommunalPot: {
@@ -2060,10 +2294,11 @@ export interface operations {
                 };
             };
             401: components["responses"]["unauthorized"];
+            403: components["responses"]["notPermitted"];
             404: components["responses"]["gameNotFoundOrProgressiveNotConfigured"];
             426: components["responses"]["unsupportedInterfaceVersion"];
             429: components["responses"]["tooManyFailedLogins"];
-            500: components["responses"]["internal"];
+            500: components["responses"]["internalOrAuthenticationFailed"];
             503: components["responses"]["unavailable"];
         };
     };
@@ -2170,11 +2405,13 @@ export interface operations {
                 };
             };
             401: components["responses"]["unauthorized"];
+            403: components["responses"]["notPermitted"];
             404: components["responses"]["gameNotFound"];
             413: components["responses"]["bodyTooLarge"];
             426: components["responses"]["unsupportedInterfaceVersion"];
             429: components["responses"]["tooManyFailedLogins"];
-            500: components["responses"]["progressiveFailed"];
+            500: components["responses"]["progressiveFailedOrAuthenticationFailed"];
+            503: components["responses"]["unavailable"];
         };
     };
     listCommunalPayouts: {
@@ -2247,10 +2484,12 @@ export interface operations {
                 };
             };
             401: components["responses"]["unauthorized"];
+            403: components["responses"]["notPermitted"];
             404: components["responses"]["gameNotFoundOrProgressiveNotConfigured"];
             426: components["responses"]["unsupportedInterfaceVersion"];
             429: components["responses"]["tooManyFailedLogins"];
-            500: components["responses"]["internal"];
+            500: components["responses"]["internalOrAuthenticationFailed"];
+            503: components["responses"]["unavailable"];
         };
     };
     fundCommunal: {
@@ -2308,12 +2547,226 @@ export interface operations {
                 };
             };
             401: components["responses"]["unauthorized"];
+            403: components["responses"]["notPermitted"];
             404: components["responses"]["gameNotFoundOrProgressiveNotConfigured"];
             409: components["responses"]["requestIdReusedOrProgressiveExhausted"];
             413: components["responses"]["bodyTooLarge"];
             426: components["responses"]["unsupportedInterfaceVersion"];
             429: components["responses"]["tooManyFailedLogins"];
-            500: components["responses"]["progressiveFailed"];
+            500: components["responses"]["progressiveFailedOrAuthenticationFailed"];
+            503: components["responses"]["unavailable"];
+        };
+    };
+    listOperators: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description List the operators, without their keys */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "operators": [
+                     *         {
+                     *           "name": "jane.doe",
+                     *           "role": "operator",
+                     *           "status": "active",
+                     *           "createdAt": "2026-11-22T07:30:12.408Z",
+                     *           "issuedAt": "2026-11-22T07:30:12.408Z",
+                     *           "expiresAt": "2027-12-31T00:00:00.000Z",
+                     *           "revokedAt": null
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["OperatorList"];
+                };
+            };
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["notPermitted"];
+            426: components["responses"]["unsupportedInterfaceVersion"];
+            429: components["responses"]["tooManyFailedLogins"];
+            500: components["responses"]["internalOrAuthenticationFailed"];
+            503: components["responses"]["unavailable"];
+        };
+    };
+    createOperator: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description At most 65536 bytes */
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "name": "jane.doe",
+                 *       "role": "operator",
+                 *       "expiresAt": "2027-12-31T00:00:00Z"
+                 *     }
+                 */
+                "application/json": components["schemas"]["OperatorBody"];
+            };
+        };
+        responses: {
+            /** @description Create an operator with a key; it is shown this once */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "name": "jane.doe",
+                     *       "role": "operator",
+                     *       "status": "active",
+                     *       "createdAt": "2026-11-22T07:30:12.408Z",
+                     *       "issuedAt": "2026-11-22T07:30:12.408Z",
+                     *       "expiresAt": "2027-12-31T00:00:00.000Z",
+                     *       "revokedAt": null,
+                     *       "apiKey": "kso_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["IssuedOperator"];
+                };
+            };
+            /**
+             * @description KS-4101: The request is not valid
+             *
+             *     KS-4102: A required field is missing
+             */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["notPermitted"];
+            409: components["responses"]["capReached"];
+            413: components["responses"]["bodyTooLarge"];
+            426: components["responses"]["unsupportedInterfaceVersion"];
+            429: components["responses"]["tooManyFailedLogins"];
+            500: components["responses"]["authenticationFailedOrKeyIssueFailed"];
+            503: components["responses"]["unavailable"];
+        };
+    };
+    revokeOperator: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name of the operator */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Revoke an operator's key and end its sessions */
+            204: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description KS-4101: The request is not valid */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["notPermitted"];
+            404: components["responses"]["keyNotFound"];
+            426: components["responses"]["unsupportedInterfaceVersion"];
+            429: components["responses"]["tooManyFailedLogins"];
+            500: components["responses"]["internalOrAuthenticationFailed"];
+            503: components["responses"]["unavailable"];
+        };
+    };
+    rotateOperatorKey: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name of the operator */
+                name: string;
+            };
+            cookie?: never;
+        };
+        /** @description At most 65536 bytes */
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "expiresAt": "2028-12-31T00:00:00Z"
+                 *     }
+                 */
+                "application/json": components["schemas"]["OperatorKeyBody"];
+            };
+        };
+        responses: {
+            /** @description Replace an operator's key; the new one is shown this once */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "name": "jane.doe",
+                     *       "role": "operator",
+                     *       "status": "active",
+                     *       "createdAt": "2026-11-22T07:30:12.408Z",
+                     *       "issuedAt": "2026-11-22T07:31:40.011Z",
+                     *       "expiresAt": "2028-12-31T00:00:00.000Z",
+                     *       "revokedAt": null,
+                     *       "apiKey": "kso_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["IssuedOperator"];
+                };
+            };
+            /** @description KS-4101: The request is not valid */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["notPermitted"];
+            404: components["responses"]["keyNotFound"];
+            413: components["responses"]["bodyTooLarge"];
+            426: components["responses"]["unsupportedInterfaceVersion"];
+            429: components["responses"]["tooManyFailedLogins"];
+            500: components["responses"]["authenticationFailedOrKeyIssueFailed"];
+            503: components["responses"]["unavailable"];
         };
     };
     updateParSheet: {
@@ -2376,11 +2829,13 @@ export interface operations {
                 };
             };
             401: components["responses"]["unauthorized"];
+            403: components["responses"]["notPermitted"];
             404: components["responses"]["parSheetNotFound"];
             413: components["responses"]["bodyTooLarge"];
             426: components["responses"]["unsupportedInterfaceVersion"];
             429: components["responses"]["tooManyFailedLogins"];
-            500: components["responses"]["internal"];
+            500: components["responses"]["internalOrAuthenticationFailed"];
+            503: components["responses"]["unavailable"];
         };
     };
     listPartners: {
@@ -2428,9 +2883,11 @@ export interface operations {
                 };
             };
             401: components["responses"]["unauthorized"];
+            403: components["responses"]["notPermitted"];
             426: components["responses"]["unsupportedInterfaceVersion"];
             429: components["responses"]["tooManyFailedLogins"];
-            500: components["responses"]["internal"];
+            500: components["responses"]["internalOrAuthenticationFailed"];
+            503: components["responses"]["unavailable"];
         };
     };
     createPartner: {
@@ -2502,11 +2959,13 @@ export interface operations {
                 };
             };
             401: components["responses"]["unauthorized"];
+            403: components["responses"]["notPermitted"];
             409: components["responses"]["slugTaken"];
             413: components["responses"]["bodyTooLarge"];
             426: components["responses"]["unsupportedInterfaceVersion"];
             429: components["responses"]["tooManyFailedLogins"];
-            500: components["responses"]["partnerCreationFailed"];
+            500: components["responses"]["authenticationFailedOrPartnerCreationFailed"];
+            503: components["responses"]["unavailable"];
         };
     };
     getPartner: {
@@ -2563,10 +3022,12 @@ export interface operations {
                 };
             };
             401: components["responses"]["unauthorized"];
+            403: components["responses"]["notPermitted"];
             404: components["responses"]["partnerNotFound"];
             426: components["responses"]["unsupportedInterfaceVersion"];
             429: components["responses"]["tooManyFailedLogins"];
-            500: components["responses"]["internal"];
+            500: components["responses"]["internalOrAuthenticationFailed"];
+            503: components["responses"]["unavailable"];
         };
     };
     updatePartner: {
@@ -2633,11 +3094,13 @@ export interface operations {
                 };
             };
             401: components["responses"]["unauthorized"];
+            403: components["responses"]["notPermitted"];
             404: components["responses"]["partnerNotFound"];
             413: components["responses"]["bodyTooLarge"];
             426: components["responses"]["unsupportedInterfaceVersion"];
             429: components["responses"]["tooManyFailedLogins"];
-            500: components["responses"]["internal"];
+            500: components["responses"]["internalOrAuthenticationFailed"];
+            503: components["responses"]["unavailable"];
         };
     };
     createBlackjackGame: {
@@ -2724,13 +3187,14 @@ export interface operations {
                 };
             };
             401: components["responses"]["unauthorized"];
-            403: components["responses"]["partnerIsDeactivated"];
+            403: components["responses"]["notPermittedOrPartnerIsDeactivated"];
             404: components["responses"]["partnerNotFound"];
             409: components["responses"]["configNameTaken"];
             413: components["responses"]["bodyTooLarge"];
             426: components["responses"]["unsupportedInterfaceVersion"];
             429: components["responses"]["tooManyFailedLogins"];
-            500: components["responses"]["gameRegistrationFailed"];
+            500: components["responses"]["authenticationFailedOrGameRegistrationFailed"];
+            503: components["responses"]["unavailable"];
         };
     };
     listKeys: {
@@ -2780,10 +3244,12 @@ export interface operations {
                 };
             };
             401: components["responses"]["unauthorized"];
+            403: components["responses"]["notPermitted"];
             404: components["responses"]["partnerNotFound"];
             426: components["responses"]["unsupportedInterfaceVersion"];
             429: components["responses"]["tooManyFailedLogins"];
-            500: components["responses"]["internal"];
+            500: components["responses"]["internalOrAuthenticationFailed"];
+            503: components["responses"]["unavailable"];
         };
     };
     issueKey: {
@@ -2839,12 +3305,13 @@ export interface operations {
                 };
             };
             401: components["responses"]["unauthorized"];
-            403: components["responses"]["partnerIsDeactivated"];
+            403: components["responses"]["notPermittedOrPartnerIsDeactivated"];
             404: components["responses"]["partnerNotFound"];
             413: components["responses"]["bodyTooLarge"];
             426: components["responses"]["unsupportedInterfaceVersion"];
             429: components["responses"]["tooManyFailedLogins"];
-            500: components["responses"]["keyIssueFailed"];
+            500: components["responses"]["authenticationFailedOrKeyIssueFailed"];
+            503: components["responses"]["unavailable"];
         };
     };
     revokeKey: {
@@ -2880,11 +3347,12 @@ export interface operations {
                 };
             };
             401: components["responses"]["unauthorized"];
-            403: components["responses"]["keyForeign"];
+            403: components["responses"]["notPermittedOrKeyForeign"];
             404: components["responses"]["partnerNotFoundOrKeyNotFound"];
             426: components["responses"]["unsupportedInterfaceVersion"];
             429: components["responses"]["tooManyFailedLogins"];
-            500: components["responses"]["internal"];
+            500: components["responses"]["internalOrAuthenticationFailed"];
+            503: components["responses"]["unavailable"];
         };
     };
     updatePlayer: {
@@ -2943,11 +3411,12 @@ export interface operations {
                 };
             };
             401: components["responses"]["unauthorized"];
+            403: components["responses"]["notPermitted"];
             404: components["responses"]["playerNotFoundOrPartnerNotFound"];
             413: components["responses"]["bodyTooLarge"];
             426: components["responses"]["unsupportedInterfaceVersion"];
             429: components["responses"]["tooManyFailedLogins"];
-            500: components["responses"]["internal"];
+            500: components["responses"]["internalOrAuthenticationFailed"];
             503: components["responses"]["unavailable"];
         };
     };
@@ -3011,12 +3480,13 @@ export interface operations {
                 };
             };
             401: components["responses"]["unauthorized"];
+            403: components["responses"]["notPermitted"];
             404: components["responses"]["partnerNotFound"];
             409: components["responses"]["spinInProgressOrRequestIdReused"];
             413: components["responses"]["bodyTooLarge"];
             426: components["responses"]["unsupportedInterfaceVersion"];
             429: components["responses"]["tooManyFailedLogins"];
-            500: components["responses"]["internal"];
+            500: components["responses"]["internalOrAuthenticationFailed"];
             503: components["responses"]["unavailable"];
         };
     };
@@ -3102,13 +3572,14 @@ export interface operations {
                 };
             };
             401: components["responses"]["unauthorized"];
-            403: components["responses"]["partnerIsDeactivated"];
+            403: components["responses"]["notPermittedOrPartnerIsDeactivated"];
             404: components["responses"]["partnerNotFound"];
             409: components["responses"]["configNameTaken"];
             413: components["responses"]["bodyTooLarge"];
             426: components["responses"]["unsupportedInterfaceVersion"];
             429: components["responses"]["tooManyFailedLogins"];
-            500: components["responses"]["gameRegistrationFailed"];
+            500: components["responses"]["authenticationFailedOrGameRegistrationFailed"];
+            503: components["responses"]["unavailable"];
         };
     };
     makeSettlement: {
@@ -3199,6 +3670,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["unauthorized"];
+            403: components["responses"]["notPermitted"];
             /**
              * @description KS-4209: The partner is not found
              *
@@ -3218,7 +3690,8 @@ export interface operations {
             409: components["responses"]["reportStatus"];
             426: components["responses"]["unsupportedInterfaceVersion"];
             429: components["responses"]["tooManyFailedLogins"];
-            500: components["responses"]["reportFailed"];
+            500: components["responses"]["authenticationFailedOrReportFailed"];
+            503: components["responses"]["unavailable"];
         };
     };
     showRound: {
@@ -3321,10 +3794,12 @@ export interface operations {
                 };
             };
             401: components["responses"]["unauthorized"];
+            403: components["responses"]["notPermitted"];
             404: components["responses"]["roundNotFound"];
             426: components["responses"]["unsupportedInterfaceVersion"];
             429: components["responses"]["tooManyFailedLogins"];
-            500: components["responses"]["internal"];
+            500: components["responses"]["internalOrAuthenticationFailed"];
+            503: components["responses"]["unavailable"];
         };
     };
     closeRound: {
@@ -3428,11 +3903,12 @@ export interface operations {
                 };
             };
             401: components["responses"]["unauthorized"];
+            403: components["responses"]["notPermitted"];
             404: components["responses"]["roundNotFound"];
             409: components["responses"]["spinInProgressOrActionIllegal"];
             426: components["responses"]["unsupportedInterfaceVersion"];
             429: components["responses"]["tooManyFailedLogins"];
-            500: components["responses"]["internal"];
+            500: components["responses"]["internalOrAuthenticationFailed"];
             503: components["responses"]["unavailable"];
         };
     };
@@ -3545,12 +4021,108 @@ export interface operations {
                 };
             };
             401: components["responses"]["unauthorized"];
+            403: components["responses"]["notPermitted"];
             404: components["responses"]["roundNotFound"];
             409: components["responses"]["spinInProgressOrActionIllegal"];
             413: components["responses"]["bodyTooLarge"];
             426: components["responses"]["unsupportedInterfaceVersion"];
             429: components["responses"]["tooManyFailedLogins"];
-            500: components["responses"]["internal"];
+            500: components["responses"]["internalOrAuthenticationFailed"];
+            503: components["responses"]["unavailable"];
+        };
+    };
+    getSession: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Who asks, with which role */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "operator": "jane.doe",
+                     *       "role": "operator",
+                     *       "csrfToken": "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",
+                     *       "expiresAt": "2026-11-22T15:30:12.408Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Session"];
+                };
+            };
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["notPermitted"];
+            426: components["responses"]["unsupportedInterfaceVersion"];
+            429: components["responses"]["tooManyFailedLogins"];
+            500: components["responses"]["internalOrAuthenticationFailed"];
+            503: components["responses"]["unavailable"];
+        };
+    };
+    signIn: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Begin a session of the console */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "operator": "jane.doe",
+                     *       "role": "operator",
+                     *       "csrfToken": "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",
+                     *       "expiresAt": "2026-11-22T15:30:12.408Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Session"];
+                };
+            };
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["notPermitted"];
+            426: components["responses"]["unsupportedInterfaceVersion"];
+            429: components["responses"]["tooManyFailedLogins"];
+            500: components["responses"]["internalOrAuthenticationFailed"];
+            503: components["responses"]["unavailable"];
+        };
+    };
+    signOut: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description End the session of the console */
+            204: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["notPermitted"];
+            426: components["responses"]["unsupportedInterfaceVersion"];
+            429: components["responses"]["tooManyFailedLogins"];
+            500: components["responses"]["internalOrAuthenticationFailed"];
             503: components["responses"]["unavailable"];
         };
     };
@@ -3603,10 +4175,12 @@ export interface operations {
                 };
             };
             401: components["responses"]["unauthorized"];
+            403: components["responses"]["notPermitted"];
             413: components["responses"]["bodyTooLarge"];
             426: components["responses"]["unsupportedInterfaceVersion"];
             429: components["responses"]["tooManyFailedLogins"];
-            500: components["responses"]["internal"];
+            500: components["responses"]["internalOrAuthenticationFailed"];
+            503: components["responses"]["unavailable"];
         };
     };
 }

@@ -59,6 +59,7 @@ export const ERRORS = {
   apiVersionGone: entry('KS-4113', 410, 'never', 'This version of the API has ended'),
   capReached: entry('KS-4114', 409, 'never', 'The partner has as many of these as it may have'),
   playerBlocked: entry('KS-4115', 403, 'never', 'The player is blocked'),
+  notPermitted: entry('KS-4116', 403, 'never', "The operator's role does not permit this"),
   gameNotFound: entry('KS-4201', 404, 'never', 'The game is not found'),
   gameNotActive: entry('KS-4202', 400, 'never', 'The game is not active'),
   queueExhausted: entry('KS-4203', 503, 'later', 'The outcome queue of the game is exhausted for the moment'),

@@ -59,6 +59,15 @@ export {
   SettableGameStatus,
 } from './schemas/games.js';
 export {
+  IssuedOperator,
+  Operator,
+  OperatorBody,
+  OperatorKeyBody,
+  OperatorList,
+  OperatorRole,
+  Session,
+} from './schemas/operators.js';
+export {
   ApiKey,
   BalanceMode,
   Environment,

@@ -1,25 +1,23 @@
 /** Who may ask, and how often: API keys (docs/contract.md §3), windows (§4), failed authentications (§4). */
-import { hash, timingSafeEqual } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { ERRORS, type ErrorEntry } from '../domain/errors.js';
 import type { ApiKey, Partner } from '../domain/game.js';
+import type { Role } from '../domain/operator.js';
 import { clientNetwork, type TrustedProxies } from '../domain/trustedProxies.js';
 import type { Exchange } from './exchange.js';
 import { type CountFailure, Failures } from './failures.js';
+import { type Caller, OperatorAccess, type OperatorServices } from './operatorAccess.js';
 import type { Replies, Window } from './reply.js';
 
 /** What authentication asks of the rest of the program. */
-export interface AccessServices {
+export interface AccessServices extends OperatorServices {
   keyByHash(hash: string): ApiKey | undefined;
   partner(partnerId: number): Partner | undefined;
-  /** Reads what changed; rejects where keys can't be checked. */
-  refresh(): Promise<void>;
   readonly countFailure: CountFailure;
   /** @param entry what is answered */
   onError(exchange: Exchange, error: unknown, entry: ErrorEntry): void;
 }
 
-/** The holder of the one operator key, as the audit log names it. */
-const OPERATOR = 'operator';
 const HASHES_MAX = 4096;
 
 /** A key that names a partner, and what stands against using it. */
@@ -31,7 +29,7 @@ export class Access {
   readonly #failureLimit: number;
   readonly #proxies: TrustedProxies;
   readonly #failures: Failures;
-  readonly #operatorKeyHash: Buffer;
+  readonly #operators: OperatorAccess;
   readonly #hashes = new Map<string, string>();
 
   constructor(
@@ -44,7 +42,14 @@ export class Access {
     this.#failureLimit = options.failureLimit;
     this.#proxies = options.proxies;
     this.#failures = new Failures(services.countFailure, options.failureLimit);
-    this.#operatorKeyHash = Buffer.from(hash('sha256', options.operatorKey, 'hex'), 'hex');
+    const refusals = {
+      wrong: (exchange: Exchange, entry: ErrorEntry, client: string, message?: string): void =>
+        this.#refuse(exchange, entry, client, { isOperators: true, message }),
+      defect: (exchange: Exchange, error: unknown): void => this.#defect(exchange, error),
+      uncheckable: (exchange: Exchange, error: unknown): void => this.#uncheckable(exchange, error),
+      clientOf: (exchange: Exchange): string => this.clientOf(exchange),
+    };
+    this.#operators = new OperatorAccess(services, replies, refusals, options.operatorKey);
   }
 
   /**
@@ -81,16 +86,9 @@ export class Access {
             onPartner(again.partner);
           }
         },
-        (error: unknown) => {
-          this.#services.onError(exchange, error, ERRORS.authenticationFailed);
-          this.#replies.error(exchange, ERRORS.authenticationFailed, this.#ownWindow());
-        },
+        (error: unknown) => this.#uncheckable(exchange, error),
       )
-      .catch((error: unknown) => {
-        // A defect of ours in what came after.
-        this.#services.onError(exchange, error, ERRORS.internal);
-        this.#replies.error(exchange, ERRORS.internal, this.#ownWindow());
-      });
+      .catch((error: unknown) => this.#defect(exchange, error));
   }
 
   /** What the windows of strangers count by: the client's IPv4 address or IPv6 /64. To be asked before the first await. */
@@ -98,18 +96,9 @@ export class Access {
     return clientNetwork(this.#proxies.clientOf(exchange.origin()));
   }
 
-  /** Lets a request of the operator's through; answers any other. */
-  operator(exchange: Exchange, onOperator: (actor: string) => void): void {
-    const { apiKey, interfaceVersion } = exchange.head;
-    if (apiKey === '') {
-      this.#refuse(exchange, ERRORS.missingApiKey, this.clientOf(exchange), true);
-    } else if (!timingSafeEqual(Buffer.from(hash('sha256', apiKey, 'hex'), 'hex'), this.#operatorKeyHash)) {
-      this.#refuse(exchange, ERRORS.invalidApiKey, this.clientOf(exchange), true);
-    } else if (interfaceVersion !== '' && !isSupportedInterface(interfaceVersion)) {
-      this.#replies.error(exchange, ERRORS.unsupportedInterfaceVersion);
-    } else {
-      onOperator(OPERATOR);
-    }
+  /** Lets a request of an operator's through whose role permits what it asks for; answers any other. */
+  operator(exchange: Exchange, needed: Role, onCaller: (caller: Caller) => void): void {
+    this.#operators.admit(exchange, needed, onCaller);
   }
 
   /** The SHA-256 of a key; of those that came lately it is kept. */
@@ -135,29 +124,39 @@ export class Access {
   }
 
   /** Answers a failed authentication with the window of its client; past the limit with KS-4293. */
-  #refuse(exchange: Exchange, entry: ErrorEntry, client: string, isOperators = false): void {
+  #refuse(
+    exchange: Exchange,
+    entry: ErrorEntry,
+    client: string,
+    { isOperators = false, message }: { isOperators?: boolean; message?: string | undefined } = {},
+  ): void {
+    const options = message === undefined ? {} : { message };
     this.#failures.count(client, isOperators).then(
       ({ window, isOver }) =>
-        this.#replies.error(exchange, isOver ? ERRORS.tooManyFailedLogins : entry, window),
+        isOver
+          ? this.#replies.error(exchange, ERRORS.tooManyFailedLogins, window)
+          : this.#replies.error(exchange, entry, window, options),
       (error: unknown) => {
         // The store that counts is away; the key is wrong all the same.
         this.#services.onError(exchange, error, entry);
-        this.#replies.error(exchange, entry, this.#ownWindow());
+        this.#replies.error(exchange, entry, this.#ownWindow(), options);
       },
     );
+  }
+
+  /** A defect of ours in what came after. */
+  #defect(exchange: Exchange, error: unknown): void {
+    this.#services.onError(exchange, error, ERRORS.internal);
+    this.#replies.error(exchange, ERRORS.internal, this.#ownWindow());
+  }
+
+  #uncheckable(exchange: Exchange, error: unknown): void {
+    this.#services.onError(exchange, error, ERRORS.authenticationFailed);
+    this.#replies.error(exchange, ERRORS.authenticationFailed, this.#ownWindow());
   }
 
   /** Where the store can't tell: nothing is promised of the limit, by this process's clock. */
   #ownWindow(): Window {
     return { policy: 'auth', limit: this.#failureLimit, remaining: 0, nowMs: Date.now() };
   }
-}
-
-/** A semver version (semver.org, 2.0.0) with major 1. */
-function isSupportedInterface(version: string): boolean {
-  const number = '(0|[1-9]\\d*)';
-  const match = new RegExp(
-    `^${number}\\.${number}\\.${number}(-[0-9A-Za-z-]+(\\.[0-9A-Za-z-]+)*)?(\\+[0-9A-Za-z-]+(\\.[0-9A-Za-z-]+)*)?$`,
-  ).exec(version);
-  return match?.[1] === '1';
 }

@@ -28,12 +28,15 @@ export interface RequestHead {
   /** Undecoded, without the query. */
   readonly path: string;
   readonly query: string;
-  /** Value of X-API-Key; empty where it was not sent. Likewise the next four. */
+  /** Value of X-API-Key; empty where it was not sent. Likewise the next seven. */
   readonly apiKey: string;
   readonly interfaceVersion: string;
   readonly accept: string;
   readonly forwardedFor: string;
   readonly acceptEncoding: string;
+  readonly cookie: string;
+  readonly csrfToken: string;
+  readonly requestOrigin: string;
   /** Undefined where it was not sent; empty also for one with other characters than ASCII. */
   readonly idempotencyKey: string | undefined;
 }

@@ -205,6 +205,9 @@ interface Fields {
   readonly accept: string;
   readonly forwardedFor: string;
   readonly acceptEncoding: string;
+  readonly cookie: string;
+  readonly csrfToken: string;
+  readonly requestOrigin: string;
   readonly idempotencyKey: string | undefined;
   /** False where a proxy in front may see another request begin inside this one (RFC 9112, 6.3). */
   readonly isPlainlyFramed: boolean;
@@ -217,6 +220,9 @@ function fieldsOf({ rawHeaders, headers }: IncomingMessage): Fields {
   let forwardedFor = '';
   let idempotencyKey: string | undefined;
   let acceptEncoding = '';
+  let cookie = '';
+  let csrfToken = '';
+  let requestOrigin = '';
   let hosts = 0;
   let lengths = 0;
   for (let i = 0; i < rawHeaders.length; i += 2) {
@@ -241,6 +247,15 @@ function fieldsOf({ rawHeaders, headers }: IncomingMessage): Fields {
       case 'idempotency-key':
         idempotencyKey = idempotencyKey === undefined ? value : `${idempotencyKey}, ${value}`;
         break;
+      case 'cookie':
+        cookie = cookie === '' ? value : `${cookie}; ${value}`;
+        break;
+      case 'x-csrf-token':
+        csrfToken = value;
+        break;
+      case 'origin':
+        requestOrigin = value;
+        break;
       case 'host':
         hosts++;
         break;
@@ -252,7 +267,17 @@ function fieldsOf({ rawHeaders, headers }: IncomingMessage): Fields {
   const encoding = headers['transfer-encoding'];
   const isPlainlyFramed =
     hosts <= 1 && lengths <= 1 && (encoding === undefined || encoding.toLowerCase() === ACCEPTED_ENCODING);
-  return { apiKey, interfaceVersion, accept, forwardedFor, idempotencyKey, acceptEncoding, isPlainlyFramed };
+  const ofConsole = { cookie, csrfToken, requestOrigin };
+  return {
+    apiKey,
+    interfaceVersion,
+    accept,
+    forwardedFor,
+    idempotencyKey,
+    acceptEncoding,
+    ...ofConsole,
+    isPlainlyFramed,
+  };
 }
 
 /** Path and query of a request target, in origin or absolute form (RFC 9112, 3.2). */

@@ -48,7 +48,7 @@ export function notFoundRoutes(
     ofPartners,
     ...(hasPreview ? [underPreview(ofPartners)] : []),
     route(`${BASES.play}/*`, refuseCounted),
-    route(`${BASES.operator}/*`, (exchange) => access.operator(exchange, () => refuse(exchange))),
+    route(`${BASES.operator}/*`, (exchange) => access.operator(exchange, 'auditor', () => refuse(exchange))),
     route('/*', refuse),
   ];
 }

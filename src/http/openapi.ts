@@ -36,8 +36,13 @@ const COMMON: Readonly<Record<Scope, readonly ErrorEntry[]>> = {
   operator: [
     ERRORS.missingApiKey,
     ERRORS.invalidApiKey,
+    ERRORS.revokedApiKey,
+    ERRORS.expiredApiKey,
+    ERRORS.notPermitted,
     ERRORS.unsupportedInterfaceVersion,
     ERRORS.tooManyFailedLogins,
+    ERRORS.authenticationFailed,
+    ERRORS.unavailable,
   ],
 };
 

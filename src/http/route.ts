@@ -7,11 +7,13 @@ import { pathOfVersion } from '../domain/apiVersion.js';
 import { ApiError, ERRORS, type ErrorEntry } from '../domain/errors.js';
 import { unmarked } from '../domain/exactJson.js';
 import type { Partner } from '../domain/game.js';
+import type { Role } from '../domain/operator.js';
 import { ID_MAX } from '../domain/requests.js';
 import type { Access } from './access.js';
 import { bodyText, check, type JsonObject, parseObject } from './body.js';
 import type { Exchange } from './exchange.js';
 import type { Handle } from './listener.js';
+import type { Caller as OperatorCaller } from './operatorAccess.js';
 import { CountedCommand, REPLAYED } from './partner/spin.js';
 import type { Replies, Window } from './reply.js';
 
@@ -39,6 +41,7 @@ export const TAGS = {
   Webhooks: 'Signed events to a URL of the partner',
   Partners: 'Accounts of partners and their settings',
   'API keys': 'Keys of partners',
+  Operators: 'Who runs the service: names, roles and keys; sessions of the console',
   'API versions': 'Versions of the partner API, who uses them and when they end',
   'Audit log': 'Changes that the operator made',
   Service: 'The service itself',
@@ -51,6 +54,10 @@ export interface RouteRequest {
   readonly partner: Partner;
   /** Who asks, as the audit log names it; on partner routes empty. */
   readonly actor: string;
+  /** Who asks, in full; on partner routes never looked at. */
+  readonly operator: OperatorCaller;
+  /** The browser's page is served over TLS. */
+  readonly isSecure: boolean;
   /** Decoded parts of the path, by name. */
   readonly params: Readonly<Record<string, string>>;
   /** Checked against the route's query schema, with its defaults. */
@@ -77,6 +84,8 @@ export interface Route {
   readonly scope: keyof typeof BASES;
   /** Which of the partner's windows a request counts against; absent: `api`. */
   readonly window?: 'spin' | 'api';
+  /** The role that an operator needs; absent: `auditor` to read, `operator` to change something. */
+  readonly role?: Role;
   /** A request may be answered with what an earlier one was answered: {@link Replayed}. */
   readonly replays?: true;
   readonly bodyLimit?: number;
@@ -109,9 +118,22 @@ export class Replayed {
   constructor(readonly body: unknown) {}
 }
 
+/** A result with header lines beside it, such as a cookie. */
+export class WithHeaders {
+  /** @param headers lines of the service's own making, joined by CRLF */
+  constructor(
+    readonly body: unknown,
+    readonly headers: string,
+  ) {}
+}
+
 export const BODY_LIMIT = 65_536;
 
-type Caller = Pick<RouteRequest, 'partner' | 'actor'>;
+type Caller = Pick<RouteRequest, 'partner' | 'actor' | 'operator'>;
+
+/** The role that an operator needs for a route. */
+export const roleFor = ({ role, method }: Pick<Route, 'role' | 'method'>): Role =>
+  role ?? (method === 'get' ? 'auditor' : 'operator');
 
 export interface RouteServices {
   submit(command: SpinCommand): void;
@@ -145,9 +167,10 @@ export function serve(
         replies.json(exchange, route.status, route.csv(result as never), window, '', undefined, CSV_TYPE);
         return;
       }
-      const body = result instanceof Replayed ? result.body : result;
+      const headers = result instanceof WithHeaders ? result.headers : '';
+      const body = result instanceof Replayed || result instanceof WithHeaders ? result.body : result;
       const text = serialize === undefined ? '' : serialize(body);
-      replies.json(exchange, route.status, text, window, result instanceof Replayed ? REPLAYED : '');
+      replies.json(exchange, route.status, text, window, result instanceof Replayed ? REPLAYED : headers);
     } catch (error) {
       if (error instanceof ApiError) {
         const status = exchange.body === undefined ? 413 : error.entry.status;
@@ -164,12 +187,17 @@ export function serve(
   return (exchange) => {
     // The body costs nothing before the key is right and the window has room.
     if (route.scope === 'operator') {
-      access.operator(exchange, (actor) => void run(exchange, { partner: NO_PARTNER, actor }, undefined));
+      access.operator(
+        exchange,
+        roleFor(route),
+        (operator) => void run(exchange, { partner: NO_PARTNER, actor: operator.name, operator }, undefined),
+      );
       return;
     }
     access.partner(exchange, (partner) => {
       exchange.keepBody();
-      const counted = (window: Window): void => void run(exchange, { partner, actor: '' }, window);
+      const counted = (window: Window): void =>
+        void run(exchange, { partner, actor: '', operator: NO_OPERATOR }, window);
       services.submit(new CountedCommand(exchange, partner, replies, kind, counted));
     });
   };
@@ -208,6 +236,7 @@ export function prefersCsv(accept: string): boolean {
 }
 
 const NO_PARTNER = Object.freeze({}) as Partner;
+const NO_OPERATOR = Object.freeze({}) as OperatorCaller;
 
 function readRequest(
   route: Route,
@@ -236,7 +265,7 @@ function readRequest(
     body = parseObject(text);
     if (route.ownCheck !== true) check(route.body, body);
   }
-  return { params, query, words, body, text };
+  return { params, query, words, body, text, isSecure: exchange.head.requestOrigin.startsWith('https:') };
 }
 
 /** Percent-encoded UTF-8. @throws ApiError (KS-4101) where it is not. */

@@ -17,6 +17,7 @@ import { type AdjustmentServices, adjustmentRoutes } from './operator/adjustment
 import { type ApiVersionServices, apiVersionRoutes } from './operator/apiVersions.js';
 import { type BlackjackServices, blackjackRoutes } from './operator/blackjack.js';
 import { type OperatorCommunalServices, operatorCommunalRoutes } from './operator/communal.js';
+import { type OperatorsServices, operatorsRoutes } from './operator/operators.js';
 import { partnerRoutes } from './operator/partners.js';
 import { type PlayerStatusServices, playerStatusRoutes } from './operator/players.js';
 import { raffleRoutes } from './operator/raffles.js';
@@ -47,6 +48,7 @@ export interface Services
     BlackjackServices,
     GameServices,
     OperatorCommunalServices,
+    Omit<OperatorsServices, 'store'>,
     PartnerCommunalServices,
     PlayerServices,
     PlayerStatusServices,
@@ -109,6 +111,7 @@ export function allRoutes(services: Services, brand: string): Route[] {
     ...webhookUpkeepRoutes(services),
     ...eventRoutes(services),
     ...partnerRoutes(services.store, () => learn(services)),
+    ...operatorsRoutes(services),
     ...adjustmentRoutes(services),
     ...apiVersionRoutes(services),
     ...playerStatusRoutes(services),

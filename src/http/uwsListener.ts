@@ -141,6 +141,9 @@ export class UwsListener implements HttpListener {
         forwardedFor: fields.forwardedFor,
         idempotencyKey: fields.idempotencyKey,
         acceptEncoding: fields.acceptEncoding,
+        cookie: fields.cookie,
+        csrfToken: fields.csrfToken,
+        requestOrigin: fields.requestOrigin,
       },
       newRequestId(),
       route.operation,
@@ -226,6 +229,9 @@ interface Fields {
   readonly forwardedFor: string;
   readonly idempotencyKey: string | undefined;
   readonly acceptEncoding: string;
+  readonly cookie: string;
+  readonly csrfToken: string;
+  readonly requestOrigin: string;
   /**
    * False for two lengths, a length and chunks, or a coding that isn't chunks: different servers read them differently, and a proxy
    * in front may see another request begin in the middle of this one (RFC 9112, 6.3).
@@ -240,6 +246,9 @@ function fieldsOf(request: HttpRequest): Fields {
   let forwardedFor = '';
   let idempotencyKey: string | undefined;
   let acceptEncoding = '';
+  let cookie = '';
+  let csrfToken = '';
+  let requestOrigin = '';
   let lengths = 0;
   let hosts = 0;
   let encodings = 0;
@@ -265,6 +274,11 @@ function fieldsOf(request: HttpRequest): Fields {
         break;
       case 6:
         if (name === 'accept') accept = value;
+        else if (name === 'cookie') cookie = cookie === '' ? value : `${cookie}; ${value}`;
+        else if (name === 'origin') requestOrigin = value;
+        break;
+      case 12:
+        if (name === 'x-csrf-token') csrfToken = value;
         break;
       case 15:
         if (name === 'accept-encoding') acceptEncoding = value;
@@ -276,5 +290,8 @@ function fieldsOf(request: HttpRequest): Fields {
     }
   });
   const isPlainlyFramed = lengths <= 1 && hosts <= 1 && encodings + lengths <= 1 && isFramed;
-  return { apiKey, interfaceVersion, accept, forwardedFor, idempotencyKey, acceptEncoding, isPlainlyFramed };
+  return {
+    ...{ apiKey, interfaceVersion, accept, forwardedFor, idempotencyKey, acceptEncoding, isPlainlyFramed },
+    ...{ cookie, csrfToken, requestOrigin },
+  };
 }

@@ -8,6 +8,7 @@ import type { ParSheet } from '../domain/par.js';
 import { type ApiVersionRow, apiVersionOf } from './apiVersions.js';
 import { type TableColumns, termsOf } from './blackjackTables.js';
 import { arrayOf, type Sql } from './client.js';
+import { type ChangedOperator, operatorsAfter } from './operators.js';
 import { PARTNER_COLUMNS, type PartnerRow, type PartnerTableRow, partnerOf } from './partners.js';
 
 export interface CatalogGame {
@@ -32,6 +33,7 @@ export interface DirectoryChanges {
   keys: (ApiKey & { hash: string })[];
   games: CatalogGame[];
   apiVersions: ApiVersionRow[];
+  operators: ChangedOperator[];
 }
 
 /** Number of the newest change there is. */
@@ -75,11 +77,13 @@ export async function changesAfter(sql: Sql, after: bigint): Promise<DirectoryCh
         LEFT JOIN blackjack_tables USING (game_id) WHERE games.changed > ${after}`;
     const versions = await tx<(Parameters<typeof apiVersionOf>[0] & { changed: bigint })[]>`
       SELECT * FROM api_versions WHERE changed > ${after}`;
+    const operators = await operatorsAfter(tx, after);
     let newest = after;
-    for (const row of [...partners, ...keys, ...games, ...versions])
+    for (const row of [...partners, ...keys, ...games, ...versions, ...operators])
       if (row.changed > newest) newest = row.changed;
     return {
       newest,
+      operators,
       apiVersions: versions.map(apiVersionOf),
       partners: partners.map(partnerOf),
       keys: keys.map((row) => ({

@@ -23,6 +23,8 @@ import { eventFeed, recordTestEvent } from './events.js';
 import { findGame, gameTotals, listGames, registerGame, requestBlocks, setGameStatus } from './games.js';
 import { findAdjustment, findEntry, findTicket } from './ledger.js';
 import { noticeOverdueSettlement } from './notices.js';
+import { beginSession, endSession, findSession } from './operatorSessions.js';
+import { createOperator, listOperators, revokeOperator, rotateOperatorKey } from './operators.js';
 import { findParSheet, listActiveParSheets, setParSheetStatus, storeParSheet } from './parSheets.js';
 import { createPartner, findPartner, listPartners, updatePartner } from './partners.js';
 import { entriesDown } from './playerHistory.js';
@@ -54,16 +56,19 @@ const FUNCTIONS = {
   announceEnd,
   auditPage,
   auditRound,
+  beginSession,
   cellCursors,
   closedPool,
   communalEventPage,
   communalPaid,
+  createOperator,
   createPartner,
   createRaffle,
   createTable,
   createWebhook,
   deleteWebhook,
   deliveryPage,
+  endSession,
   entriesDown,
   eventFeed,
   findAdjustment,
@@ -73,6 +78,7 @@ const FUNCTIONS = {
   findPartner,
   findReport,
   findRound,
+  findSession,
   findTicket,
   firstSettlementDay,
   gameTotals,
@@ -83,6 +89,7 @@ const FUNCTIONS = {
   listActiveParSheets,
   listGames,
   listKeys,
+  listOperators,
   listPartners,
   listVersionEnds,
   listVersionUses,
@@ -104,6 +111,8 @@ const FUNCTIONS = {
   resendFailed,
   resendOfWebhook,
   revokeKey,
+  revokeOperator,
+  rotateOperatorKey,
   rotateSecret,
   roundPage,
   setGameStatus,

@@ -65,6 +65,7 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
     judgeUrl: (url, environment) => judgeRegistration(url, environment, parts.world.resolve),
     sealSecret: (secret) => parts.secretBox.seal(secret),
     noticeDays: config.API_NOTICE_DAYS,
+    sessionMinutes: config.CONSOLE_SESSION_MINUTES,
     now: parts.world.now,
     eventsRecorded: (deliveries) => events.emit('EventsRecorded', { deliveries }),
     ...{ ...playedRounds(parts, cells), submit },
@@ -103,7 +104,7 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
 }
 
 function openAccess(
-  { config, catalog, scripts, operatorKey }: RoleParts,
+  { config, catalog, staleness, scripts, store, operatorKey }: RoleParts,
   requestLog: RequestLog,
   replies: Replies,
 ): Access {
@@ -111,6 +112,9 @@ function openAccess(
     {
       keyByHash: (hash) => catalog.keyByHash(hash),
       partner: (partnerId) => catalog.partner(partnerId),
+      operatorByHash: (hash) => catalog.operatorByHash(hash),
+      isBehind: () => staleness.isBehind,
+      findSession: store.findSession,
       refresh: () => catalog.refresh(),
       countFailure: (address, limit) => scripts.countFailure(address, limit),
       onError: (exchange, error, entry) => requestLog.failed(exchange, 'authenticate', error, entry),

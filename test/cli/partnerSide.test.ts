@@ -1,4 +1,4 @@
-/** `spindle api`, and `spindle webhooks manage` and `listen` as a partner calls them: the built program, against a service. */
+/** `spindle api`, `spindle operator`, and `spindle webhooks manage` and `listen` as a partner calls them: the built program, against a service. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -75,6 +75,29 @@ test('api lists versions with who uses them, and announces an end, which refuses
   expect(listed.out).toMatch(/^version +v1$/m);
   expect(listed.out).toMatch(/^sunsetAt +2099-01-01T00:00:00\.000Z$/m);
   expect(listed.out).toMatch(/^ *id {2}slug +last used +requests 24 h$/m);
+});
+
+test('operator issues, lists, rotates and revokes keys; an auditor is told what its role lacks', async () => {
+  const issued = await cli('operator', 'issue', 'jane.doe', '--role', 'auditor', '--json');
+  expect([issued.status, issued.error]).toEqual([0, expect.stringMatching(/shown this once/)]);
+  const { apiKey } = JSON.parse(issued.out);
+  expect(apiKey).toMatch(/^kso_[\w-]{43}$/);
+  writeFileSync(join(folder, 'jane'), `${apiKey}\n`);
+  const asJane = ['--key-file', join(folder, 'jane')];
+  const listed = await cli('operator', 'list', ...asJane);
+  expect([listed.status, listed.error]).toEqual([0, '']);
+  expect(listed.out).toMatch(/^name +role +status +key issued +expires$/m);
+  expect(listed.out).toMatch(/^jane\.doe +auditor +active +\S+Z +-$/m);
+  expect(await cli('operator', 'revoke', 'jane.doe', ...asJane)).toMatchObject({
+    status: 1,
+    error: expect.stringMatching(/^KS-4116 .*\n.*takes the role admin; jane\.doe is auditor/),
+  });
+  const rotated = await cli('operator', 'rotate', 'jane.doe', '--expires', '2099-01-01T00:00:00Z');
+  expect(rotated.out).toMatch(/^expiresAt +2099-01-01T00:00:00\.000Z$/m);
+  expect(rotated.out).not.toContain(apiKey);
+  expect((await cli('operator', 'list', ...asJane)).error).toMatch(/^KS-4002 /);
+  expect((await cli('operator', 'revoke', 'jane.doe')).out).toBe('The key of jane.doe is revoked.\n');
+  expect((await cli('operator', 'issue', 'john')).status).toBe(2);
 });
 
 test('webhooks manage lists, deactivates, tests and rotates; listen takes what either secret of a rotation signed', async () => {

@@ -40,7 +40,7 @@ describe('what is passed to the log by mistake', () => {
       { code: 'EAUTH', command: { name: 'auth', args: ['a-third-password'] }, detail: 'Failing row (whole)' },
     );
     log.error({ err: error, apiKey: 'one', partner: { secret: 'two', seed: Buffer.from('three') } }, 'first');
-    log.info(`ks_${'A'.repeat(43)} and whsec_${'b'.repeat(32)} and ${encodeURIComponent(password)}`);
+    log.info(`ks_${'A'.repeat(43)}, kso_${'C'.repeat(43)} and whsec_${'b'.repeat(32)} and ${encodeURIComponent(password)}`);
     const [first, second] = written
       .join('')
       .trim()
@@ -54,7 +54,7 @@ describe('what is passed to the log by mistake', () => {
     });
     expect(first!.err!.stack).toContain('secrets.unit.test.ts');
     expect(first).toMatchObject({ apiKey: '[hidden]', partner: { secret: '[hidden]', seed: '[hidden]' } });
-    expect(second!.msg).toBe('[hidden] and [hidden] and [hidden]');
+    expect(second!.msg).toBe('[hidden], [hidden] and [hidden] and [hidden]');
     for (const text of [password, 'a-third-password', 'whole', 'other-password', OPERATOR_KEY]) {
       for (const spelling of spellings([text])) expect(written.join('')).not.toContain(spelling);
     }

@@ -1,7 +1,7 @@
 /** A change that a front end can't read, because it has lost Postgres, holds there all the same, within a second. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { freshStores } from '../setup/freshStores.js';
-import type { TestPartner } from '../support/client.js';
+import { OPERATOR_KEY, type TestPartner } from '../support/client.js';
 import { type Cable, proxy } from '../support/proxy.js';
 import { startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
@@ -88,6 +88,18 @@ for (const [loss, lose] of losses) {
     });
   }
 }
+
+test('a revoked operator key is not accepted by a front end that has lost Postgres, and the first key is', async () => {
+  const { body } = await service.operator('POST', '/operators', { name: 'gone', role: 'admin' });
+  const ask = (key: string) => front.request('GET', '/api/operator/v1/session', { key });
+  expect((await ask(body.apiKey as string)).status).toBe(200);
+  await cable.close();
+  expect((await ask(body.apiKey as string)).status).toBe(200);
+  expect((await service.operator('DELETE', '/operators/gone')).status).toBe(204);
+  await until(async () => (await ask(body.apiKey as string)).status !== 200, 'the revocation holds');
+  expect((await ask(body.apiKey as string)).body.errorCode).toBe('KS-5002');
+  expect((await ask(OPERATOR_KEY)).status).toBe(200);
+});
 
 test('a front end that reaches Postgres again goes on, and knows the change', async () => {
   cable.answers = false;

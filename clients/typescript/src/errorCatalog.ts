@@ -25,6 +25,7 @@ export const ERROR_CATALOG = {
   'KS-4113': { status: 410, retry: 'never', message: "This version of the API has ended" },
   'KS-4114': { status: 409, retry: 'never', message: "The partner has as many of these as it may have" },
   'KS-4115': { status: 403, retry: 'never', message: "The player is blocked" },
+  'KS-4116': { status: 403, retry: 'never', message: "The operator's role does not permit this" },
   'KS-4201': { status: 404, retry: 'never', message: "The game is not found" },
   'KS-4202': { status: 400, retry: 'never', message: "The game is not active" },
   'KS-4203': { status: 503, retry: 'later', message: "The outcome queue of the game is exhausted for the moment" },

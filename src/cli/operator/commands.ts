@@ -8,6 +8,7 @@ import { addCommunalCommands } from './communal.js';
 import { addGameCommands } from './games.js';
 import { addKeyCommands } from './keys.js';
 import { addOpenApiCommand } from './openApi.js';
+import { addOperatorCommands as addNamedOperatorCommands } from './operators.js';
 import { addPartnerCommands } from './partners.js';
 import { addPlayerCommands } from './players.js';
 import { addRaffleCommands } from './raffles.js';
@@ -25,6 +26,7 @@ export function addOperatorCommands(program: Command, open: OpenClient): void {
   addWebhookCommands(commands);
   addPlayerCommands(commands);
   addApiVersionCommands(commands);
+  addNamedOperatorCommands(commands);
   addAuditLogCommand(commands);
   addOpenApiCommand(commands);
 }

@@ -12,6 +12,9 @@ export const CONFIG_NAME_PATTERN = '^[A-Z0-9_]{1,64}$';
 
 export const SLUG_PATTERN = '^[a-z0-9-]{1,64}$';
 
+/** A person or a program that runs the service; also an e-mail address. */
+export const OPERATOR_NAME_PATTERN = '^[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}$';
+
 /** One address: without what separates addresses in a list, or encloses them (RFC 5322, `specials`). */
 const NO_SPECIALS = '[^\\s@\\p{Cc}\\p{Cs}()<>\\[\\]:;,"\\\\]';
 export const EMAIL_PATTERN = `^${NO_SPECIALS}{1,64}@${NO_SPECIALS}{1,190}$`;
@@ -23,6 +26,8 @@ export const PATTERN_MESSAGES: Readonly<Record<string, string>> = {
     'must have 1 to 2,000 Unicode characters, without lone surrogates and control characters but newline and tab',
   [CONFIG_NAME_PATTERN]: 'must have 1 to 64 uppercase letters, digits and underscores',
   [SLUG_PATTERN]: 'must have 1 to 64 lowercase letters, digits and hyphens',
+  [OPERATOR_NAME_PATTERN]:
+    'must have 1 to 64 letters, digits and . _ @ + -, and begin with a letter or a digit',
   [EMAIL_PATTERN]: 'must be an e-mail address',
 };
 
@@ -50,6 +55,7 @@ export const nullable = <T extends Type.TSchema>(schema: T) => Type.Union([schem
 export const PATH = {
   partnerId: pathNumber('Id of the partner'),
   keyId: pathNumber('Id of the API key'),
+  operatorName: Type.String({ description: 'Name of the operator' }),
   gameId: pathNumber('Game configuration id: the `gameConfigId` of the game'),
   parSheetId: pathNumber('Id of the PAR sheet'),
   webhookId: pathNumber('Id of the webhook'),

@@ -24,8 +24,6 @@ import { eventView, fundingIdOf, potView } from '../communalViews.js';
 import { knownGame } from '../partner/games.js';
 import { pathId, type Route } from '../route.js';
 
-const ACTOR = 'operator';
-
 export interface OperatorCommunalServices extends PotServices {
   game(gameId: number): Game | undefined;
   refresh(): Promise<void>;
@@ -84,7 +82,7 @@ const setCommunal = (services: OperatorCommunalServices): Route => ({
     ERRORS.progressiveFailed,
   ],
   failure: ERRORS.progressiveFailed,
-  async handle({ params, body }) {
+  async handle({ actor, params, body }) {
     const row = await gameOfPath(services, params.id!);
     if (row.gameType !== 'slot') throw new ApiError(ERRORS.gameTypeUnsupported);
     check(CommunalBody, body);
@@ -93,7 +91,7 @@ const setCommunal = (services: OperatorCommunalServices): Route => ({
     const { gameId, partnerId } = row;
     const { wagerMicros } = await knownGame(services, gameId);
     const state = await services.setCommunal(
-      ACTOR,
+      actor,
       { gameId, partnerId },
       rules,
       wanted.resetProgress === true,
@@ -149,7 +147,7 @@ const fundCommunal = (services: OperatorCommunalServices): Route => ({
     ERRORS.progressiveFailed,
   ],
   failure: ERRORS.progressiveFailed,
-  async handle({ params, body }) {
+  async handle({ actor, params, body }) {
     const { gameId, partnerId } = await gameOfPath(services, params.id!);
     check(CommunalFundingBody, body);
     const { amountUsd, reason, requestId } = body as unknown as CommunalFundingBody;
@@ -161,7 +159,7 @@ const fundCommunal = (services: OperatorCommunalServices): Route => ({
     }
     await assertPot(services.store, gameId);
     const wanted = { gameId, requestId, amountMicros, reason };
-    const funded = await services.fundCommunal(ACTOR, partnerId, wanted);
+    const funded = await services.fundCommunal(actor, partnerId, wanted);
     if (typeof funded === 'string') throw fundingRefusal(funded);
     const fundingId = fundingIdOf(services.spinIds, funded.fundingId, partnerId);
     return { fundingId, budgetUsd: usdText(funded.budgetMicros) };

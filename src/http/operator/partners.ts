@@ -119,7 +119,7 @@ export function isRfc3339(text: string): boolean {
 }
 
 /** @throws ApiError (KS-4101) where it is not a time in the future. */
-function expiryOf(text: string | null | undefined): Date | null {
+export function expiryOf(text: string | null | undefined): Date | null {
   if (text === null || text === undefined) return null;
   const expiresAt = new Date(text);
   let message: string | undefined;

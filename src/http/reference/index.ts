@@ -6,6 +6,7 @@ import { COMMUNAL_REFERENCES } from './communal.js';
 import { EVENT_REFERENCES, type EventReference } from './events.js';
 import { GAME_REFERENCES } from './games.js';
 import type { OperationReference, References } from './operationReference.js';
+import { OPERATOR_REFERENCES } from './operators.js';
 import { PARTNER_REFERENCES } from './partners.js';
 import { PLAYER_REFERENCES } from './players.js';
 import { RAFFLE_REFERENCES } from './raffles.js';
@@ -27,6 +28,7 @@ export const REFERENCES: References = {
   ...SETTLEMENT_REFERENCES,
   ...WEBHOOK_REFERENCES,
   ...PARTNER_REFERENCES,
+  ...OPERATOR_REFERENCES,
   ...SERVICE_REFERENCES,
 };
 

@@ -1,0 +1,217 @@
+/** Operators with their keys, and sessions of the console (docs/contract.md §15.7). */
+import { randomBytes } from 'node:crypto';
+import { ApiError, ERRORS } from '../../domain/errors.js';
+import { isReservedName } from '../../domain/operator.js';
+import {
+  IssuedOperator,
+  OperatorBody,
+  OperatorKeyBody,
+  OperatorList,
+  PATH,
+  Session,
+} from '../../domain/requests.js';
+import type { OperatorRow } from '../../postgres/operators.js';
+import type { Store } from '../../postgres/store.js';
+import { type Caller, csrfTokenOf, SESSION_COOKIE, sha256 } from '../operatorAccess.js';
+import { learn, OPERATOR_BASE, type Route, WithHeaders } from '../route.js';
+import { expiryOf } from './partners.js';
+
+export interface OperatorsServices {
+  readonly store: Pick<
+    Store,
+    | 'createOperator'
+    | 'listOperators'
+    | 'rotateOperatorKey'
+    | 'revokeOperator'
+    | 'beginSession'
+    | 'endSession'
+  >;
+  /** How long a session of the console lasts. */
+  readonly sessionMinutes: number;
+  refresh(): Promise<void>;
+}
+
+/** A new key: `kso_` and 43 base64url characters, 256 bits of the operating system's randomness. */
+const newOperatorKey = (): string => `kso_${newToken()}`;
+const newToken = (): string => randomBytes(32).toString('base64url');
+
+function shownOperator(row: OperatorRow) {
+  const isExpired = row.expiresAt !== null && row.expiresAt.getTime() <= Date.now();
+  const isRevoked = row.revokedAt !== null;
+  return {
+    name: row.name,
+    role: row.role,
+    status: isRevoked ? 'revoked' : isExpired ? 'expired' : 'active',
+    createdAt: row.createdAt.toISOString(),
+    issuedAt: row.issuedAt.toISOString(),
+    expiresAt: row.expiresAt?.toISOString() ?? null,
+    revokedAt: row.revokedAt?.toISOString() ?? null,
+  };
+}
+
+const nameFault = (entry: (typeof ERRORS)['validationFailed' | 'capReached'], message: string): ApiError =>
+  new ApiError(entry, { details: [{ path: '/name', message }] });
+
+const TAKEN = 'is taken: a name is never given to a second operator';
+
+const createOperator = ({ store, refresh }: OperatorsServices): Route => ({
+  method: 'post',
+  path: '/operators',
+  operationId: 'createOperator',
+  tag: 'Operators',
+  summary: 'Create an operator with a key; it is shown this once',
+  scope: 'operator',
+  role: 'admin',
+  body: OperatorBody,
+  status: 201,
+  response: IssuedOperator,
+  errors: [ERRORS.capReached],
+  failure: ERRORS.keyIssueFailed,
+  async handle({ actor, body }) {
+    const { name, role, expiresAt } = body as unknown as OperatorBody;
+    const expiry = expiryOf(expiresAt);
+    if (isReservedName(name)) throw nameFault(ERRORS.validationFailed, TAKEN);
+    const apiKey = newOperatorKey();
+    const wanted = { name, role, hash: sha256(apiKey), expiresAt: expiry } as const;
+    const row = await store.createOperator(actor, wanted);
+    if (row === 'taken') throw nameFault(ERRORS.validationFailed, TAKEN);
+    if (row === 'tooMany') throw nameFault(ERRORS.capReached, 'would be one name more than there may be');
+    await learn({ refresh });
+    return { ...shownOperator(row), apiKey };
+  },
+});
+
+const listOperators = ({ store }: OperatorsServices): Route => ({
+  method: 'get',
+  path: '/operators',
+  operationId: 'listOperators',
+  tag: 'Operators',
+  summary: 'List the operators, without their keys',
+  scope: 'operator',
+  status: 200,
+  response: OperatorList,
+  errors: [],
+  failure: ERRORS.internal,
+  async handle() {
+    return { operators: (await store.listOperators()).map(shownOperator) };
+  },
+});
+
+const rotateKey = ({ store, refresh }: OperatorsServices): Route => ({
+  method: 'post',
+  path: '/operators/{name}/rotate',
+  params: { name: PATH.operatorName },
+  operationId: 'rotateOperatorKey',
+  tag: 'Operators',
+  summary: "Replace an operator's key; the new one is shown this once",
+  scope: 'operator',
+  role: 'admin',
+  body: OperatorKeyBody,
+  status: 200,
+  response: IssuedOperator,
+  errors: [ERRORS.keyNotFound],
+  failure: ERRORS.keyIssueFailed,
+  async handle({ actor, params, body }) {
+    const expiry = expiryOf((body as OperatorKeyBody).expiresAt);
+    const apiKey = newOperatorKey();
+    const key = { hash: sha256(apiKey), expiresAt: expiry };
+    const row = await store.rotateOperatorKey(actor, params.name!, key);
+    if (row === undefined) throw new ApiError(ERRORS.keyNotFound);
+    await learn({ refresh });
+    return { ...shownOperator(row), apiKey };
+  },
+});
+
+const revokeOperator = ({ store, refresh }: OperatorsServices): Route => ({
+  method: 'delete',
+  path: '/operators/{name}',
+  params: { name: PATH.operatorName },
+  operationId: 'revokeOperator',
+  tag: 'Operators',
+  summary: "Revoke an operator's key and end its sessions",
+  scope: 'operator',
+  role: 'admin',
+  status: 204,
+  errors: [ERRORS.keyNotFound],
+  failure: ERRORS.internal,
+  async handle({ actor, params }) {
+    const result = await store.revokeOperator(actor, params.name!);
+    if (result === 'missing') throw new ApiError(ERRORS.keyNotFound);
+    await learn({ refresh });
+    return undefined;
+  },
+});
+
+/** Scripts don't see it, other sites don't send it, and it goes to the operator's API only. */
+const cookie = (token: string, maxAgeSeconds: number, isSecure: boolean): string =>
+  `Set-Cookie: ${SESSION_COOKIE}=${token}; Path=${OPERATOR_BASE}; Max-Age=${maxAgeSeconds}; HttpOnly; SameSite=Strict${
+    isSecure ? '; Secure' : ''
+  }\r\nCache-Control: no-store`;
+
+const shownSession = (
+  { name, role }: Caller,
+  session: { csrfToken: string; expiresAt: Date } | undefined,
+) => ({
+  operator: name,
+  role,
+  csrfToken: session?.csrfToken ?? null,
+  expiresAt: session?.expiresAt.toISOString() ?? null,
+});
+
+const sessionRoute = {
+  path: '/session',
+  tag: 'Operators',
+  scope: 'operator',
+  // Auditors sign in and out, too.
+  role: 'auditor',
+  errors: [],
+  failure: ERRORS.internal,
+} as const;
+
+const sessionRoutes = ({ store, sessionMinutes }: OperatorsServices): Route[] => [
+  {
+    ...sessionRoute,
+    method: 'post',
+    operationId: 'signIn',
+    summary: 'Begin a session of the console',
+    status: 201,
+    response: Session,
+    async handle({ operator, isSecure }) {
+      const token = newToken();
+      const { keyHash } = operator;
+      const begun = { sessionHash: sha256(token), keyHash, minutes: sessionMinutes };
+      const expiresAt = await store.beginSession(begun);
+      const session = shownSession(operator, { csrfToken: csrfTokenOf(token), expiresAt });
+      return new WithHeaders(session, cookie(token, sessionMinutes * 60, isSecure));
+    },
+  },
+  {
+    ...sessionRoute,
+    method: 'get',
+    operationId: 'getSession',
+    summary: 'Who asks, with which role',
+    status: 200,
+    response: Session,
+    handle: ({ operator }) =>
+      new WithHeaders(shownSession(operator, operator.session), 'Cache-Control: no-store'),
+  },
+  {
+    ...sessionRoute,
+    method: 'delete',
+    operationId: 'signOut',
+    summary: 'End the session of the console',
+    status: 204,
+    async handle({ operator, isSecure }) {
+      if (operator.session !== undefined) await store.endSession(operator.session.hash);
+      return new WithHeaders(undefined, cookie('', 0, isSecure));
+    },
+  },
+];
+
+export const operatorsRoutes = (services: OperatorsServices): Route[] => [
+  createOperator(services),
+  listOperators(services),
+  rotateKey(services),
+  revokeOperator(services),
+  ...sessionRoutes(services),
+];

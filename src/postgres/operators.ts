@@ -1,0 +1,116 @@
+/** Operators and their keys, of which only the SHA-256 is stored. A name is never given to a second operator. */
+import type { OperatorKey, Role } from '../domain/operator.js';
+import { audit, withChange } from './changes.js';
+import type { Sql, Transaction } from './client.js';
+
+/** Names that there may ever be: the front ends hold all of them in memory. */
+const OPERATORS_MAX = 1000;
+
+export interface OperatorRow {
+  readonly name: string;
+  readonly role: Role;
+  readonly createdAt: Date;
+  /** When the key was issued that is in force. */
+  readonly issuedAt: Date;
+  readonly expiresAt: Date | null;
+  readonly revokedAt: Date | null;
+}
+
+interface Row {
+  name: string;
+  role: Role;
+  key_hash: Buffer;
+  created_at: Date;
+  issued_at: Date;
+  expires_at: Date | null;
+  revoked_at: Date | null;
+  changed: bigint;
+}
+
+const fromRow = (row: Row): OperatorRow => ({
+  name: row.name,
+  role: row.role,
+  createdAt: row.created_at,
+  issuedAt: row.issued_at,
+  expiresAt: row.expires_at,
+  revokedAt: row.revoked_at,
+});
+
+/** A key as the catalog holds it, with its hash as a latin1 string of 32 characters. */
+export type ChangedOperator = OperatorKey & { readonly hash: string; readonly changed: bigint };
+
+/** The operators that changed after a change. */
+export async function operatorsAfter(tx: Transaction, after: bigint): Promise<ChangedOperator[]> {
+  const rows = await tx<Row[]>`SELECT * FROM operators WHERE changed > ${after}`;
+  return rows.map((row) => ({
+    name: row.name,
+    role: row.role,
+    hash: row.key_hash.toString('latin1'),
+    expiresAtMs: row.expires_at?.getTime() ?? null,
+    isRevoked: row.revoked_at !== null,
+    changed: row.changed,
+  }));
+}
+
+/** Makes an operator with a key. @returns undefined: why not */
+export async function createOperator(
+  sql: Sql,
+  actor: string,
+  wanted: { name: string; role: Role; hash: Buffer; expiresAt: Date | null },
+): Promise<OperatorRow | 'taken' | 'tooMany'> {
+  return withChange(sql, async (tx, changed) => {
+    const [known] = await tx<{ total: bigint; is_taken: boolean | null }[]>`
+      SELECT count(*) AS total, bool_or(name = ${wanted.name}) AS is_taken FROM operators`;
+    if (known!.is_taken === true) return 'taken';
+    if (known!.total >= BigInt(OPERATORS_MAX)) return 'tooMany';
+    const [row] = await tx<Row[]>`
+      INSERT INTO operators (name, role, key_hash, expires_at, changed)
+      VALUES (${wanted.name}, ${wanted.role}, ${wanted.hash}, ${wanted.expiresAt}, ${changed}) RETURNING *`;
+    const made = fromRow(row!);
+    await audit(tx, { actor, action: 'operator.create', subject: `operator:${made.name}`, after: made });
+    return made;
+  });
+}
+
+export async function listOperators(sql: Sql): Promise<OperatorRow[]> {
+  const rows = await sql<Row[]>`SELECT * FROM operators ORDER BY name LIMIT ${OPERATORS_MAX}`;
+  return rows.map(fromRow);
+}
+
+/** Gives an operator another key, in place of the one before. @returns undefined: there is no such operator, or it is revoked */
+export async function rotateOperatorKey(
+  sql: Sql,
+  actor: string,
+  name: string,
+  key: { hash: Buffer; expiresAt: Date | null },
+): Promise<OperatorRow | undefined> {
+  return withChange(sql, async (tx, changed) => {
+    const [before] = await tx<Row[]>`
+      SELECT * FROM operators WHERE name = ${name} AND revoked_at IS NULL FOR UPDATE`;
+    if (before === undefined) return undefined;
+    const [row] = await tx<Row[]>`
+      UPDATE operators SET key_hash = ${key.hash}, expires_at = ${key.expiresAt}, issued_at = now(), changed = ${changed}
+      WHERE name = ${name} RETURNING *`;
+    await tx`DELETE FROM operator_sessions WHERE key_hash = ${before.key_hash}`;
+    const subject = `operator:${name}`;
+    const after = fromRow(row!);
+    await audit(tx, { actor, action: 'operator.rotate-key', subject, before: fromRow(before), after });
+    return after;
+  });
+}
+
+/** Revokes an operator's key and ends its sessions; a second time changes nothing. */
+export async function revokeOperator(sql: Sql, actor: string, name: string): Promise<'revoked' | 'missing'> {
+  return withChange(sql, async (tx, changed) => {
+    const [before] = await tx<Row[]>`SELECT * FROM operators WHERE name = ${name} FOR UPDATE`;
+    if (before === undefined) return 'missing';
+    if (before.revoked_at !== null) return 'revoked';
+    const [row] = await tx<Row[]>`
+      UPDATE operators SET revoked_at = now(), changed = ${changed} WHERE name = ${name} RETURNING *`;
+    await tx`DELETE FROM operator_sessions WHERE key_hash = ${before.key_hash}`;
+    const subject = `operator:${name}`;
+    const after = { revokedAt: row!.revoked_at };
+    await audit(tx, { actor, action: 'operator.revoke', subject, before: { revokedAt: null }, after });
+    return 'revoked';
+  });
+}
