@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { ApiError } from '../../src/domain/errors.js';
 import type { Partner } from '../../src/domain/game.js';
 import { bodyText, check, type JsonObject, parseObject } from '../../src/http/body.js';
+import type { Caller } from '../../src/http/operatorAccess.js';
 import { BODY_LIMIT, type Route } from '../../src/http/route.js';
 import { allRoutes, type Services } from '../../src/http/routes.js';
 
@@ -52,7 +53,8 @@ const PARTNER = { partnerId: 1, environment: 'sandbox' } as Partner;
 /** Lets a route with checks of its own judge. There are no services: one that asks them has found the body right. */
 async function judge(route: Route, body: JsonObject, text: string): Promise<void> {
   const params = { id: '1', playerId: 'alice' };
-  const request = { apiVersion: 'v1', partner: PARTNER, actor: '', params, query: {}, words: {}, body, text };
+  const caller = { partner: PARTNER, actor: '', operator: {} as Caller, isSecure: false };
+  const request = { apiVersion: 'v1', ...caller, params, query: {}, words: {}, body, text };
   try {
     await route.handle!(request);
   } catch (error) {
