@@ -40,7 +40,9 @@ describe('what is passed to the log by mistake', () => {
       { code: 'EAUTH', command: { name: 'auth', args: ['a-third-password'] }, detail: 'Failing row (whole)' },
     );
     log.error({ err: error, apiKey: 'one', partner: { secret: 'two', seed: Buffer.from('three') } }, 'first');
-    log.info(`ks_${'A'.repeat(43)}, kso_${'C'.repeat(43)} and whsec_${'b'.repeat(32)} and ${encodeURIComponent(password)}`);
+    log.info(
+      `ks_${'A'.repeat(43)}, kso_${'C'.repeat(43)} and whsec_${'b'.repeat(32)} and ${encodeURIComponent(password)}`,
+    );
     const [first, second] = written
       .join('')
       .trim()
