@@ -145,7 +145,7 @@ test('a wiped Redis deals the same cards: every open round goes on where it was'
     const answer = await deal(service, partner.key, gameId, 'wipe-0', 'wipe-0');
     return answer.status === 201;
   };
-  await until(isBack, 'the cell is rebuilt', 40_000);
+  await until(isBack, 'the cell is rebuilt');
   for (const [i, { round, last }] of states.entries()) {
     const read = await play(other, partner.key, 'GET', `/rounds/${round.roundId}`);
     expect(read.body).toMatchObject(round);

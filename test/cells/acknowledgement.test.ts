@@ -16,9 +16,9 @@ import { type OwnStores, ownStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
 import { type Asked, codeOf, Witness } from '../support/witness.js';
 
-const DEADLINE_MS = 3000;
-/** Beyond the deadline, for a machine that is busy. */
-const SLACK_MS = 1500;
+const DEADLINE_MS = 8000;
+/** Of an answer that does not wait for the deadline, and beyond the deadline, on a machine that is busy. */
+const SLACK_MS = 5000;
 
 const LEDGER = { CELLS: '1', ACK: 'ledger', SPIN_DEADLINE_MS: String(DEADLINE_MS) };
 
@@ -170,7 +170,7 @@ describe('two front ends that answer once the ledger has it, one that answers on
           for (const isNamed of [true, false]) {
             const { value, ms } = await timed(witness.spin(front, isNamed));
             turnedAway.push(value);
-            expect(ms).toBeLessThan(500);
+            expect(ms).toBeLessThan(SLACK_MS);
           }
         }
         expect(turnedAway.map(codeOf)).toEqual(turnedAway.map(() => 'KS-5002'));
@@ -180,7 +180,7 @@ describe('two front ends that answer once the ledger has it, one that answers on
 
       const other = await timed(witness.spin(early, true));
       expect(codeOf(other.value)).toBe('200');
-      expect(other.ms).toBeLessThan(500);
+      expect(other.ms).toBeLessThan(SLACK_MS);
 
       for (const { value, ms } of await isOver) {
         expect(codeOf(value)).toBe(value.requestId === undefined ? 'KS-5002' : 'KS-4110');
@@ -209,7 +209,7 @@ describe('two front ends that answer once the ledger has it, one that answers on
       expect(await redis.call('CLIENT', 'KILL', 'TYPE', 'pubsub')).toBeGreaterThan(0);
       const { value, ms } = await timed(witness.spin(fronts[i % 2]!, true));
       expect([codeOf(value), await isCommitted(value)]).toEqual(['200', true]);
-      expect(ms).toBeLessThan(1500);
+      expect(ms).toBeLessThan(SLACK_MS);
       await until(async () => (await listeners()) === all, 'every front end listens again');
     }
     // Nobody announces what was committed before a front end came; a replay there is answered all the same.
@@ -218,7 +218,7 @@ describe('two front ends that answer once the ledger has it, one that answers on
     try {
       const { value, ms } = await timed(witness.retry(late, asked));
       expect([value.status, value.headers.get('idempotent-replayed')]).toEqual([200, 'true']);
-      expect(ms).toBeLessThan(1500);
+      expect(ms).toBeLessThan(SLACK_MS);
     } finally {
       await late.running.stop();
     }
@@ -289,7 +289,7 @@ describe('a worker that is killed between commit and announcement', () => {
     expect(await second.metric('spindle_cells_owned')).toBe(0);
     const first = await timed(witness.spin(front, true));
     expect(codeOf(first.value)).toBe('200');
-    expect(first.ms).toBeLessThan(1500);
+    expect(first.ms).toBeLessThan(SLACK_MS);
     expect(await killed.end('SIGKILL')).toBe('SIGKILL');
     expect(await witness.booked(first.value.playerId)).toBe(1);
     expect(await second.metric('spindle_cells_owned')).toBe(0);
@@ -298,7 +298,7 @@ describe('a worker that is killed between commit and announcement', () => {
       Promise.all(Array.from({ length: 20 }, (_, i) => witness.spin(front, i % 2 === 0))),
     );
     expect(rest.value.map(codeOf)).toEqual(rest.value.map(() => '200'));
-    expect(rest.ms).toBeLessThan(8000);
+    expect(rest.ms).toBeLessThan(15_000);
     expect(await second.metric('spindle_cells_owned')).toBe(1);
     await witness.flushed(front);
     expect((await witness.judge()).wrong).toEqual([]);

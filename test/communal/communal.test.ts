@@ -209,7 +209,7 @@ test('tells a player who was away every share, oldest first, also after Redis wa
   const before = await listed();
   expect(before).toBeGreaterThan(30);
   await redis.flushdb();
-  await until(async () => (await listed()) > 0, 'the cell is rebuilt', 60_000);
+  await until(async () => (await listed()) > 0, 'the cell is rebuilt');
   expect(await listed()).toBe(before);
   const told: string[] = [];
   await until(async () => {

@@ -10,12 +10,12 @@ import type { ServerProcess } from '../support/serverProcess.js';
 import { environment, spawnService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import type { TestStores } from '../support/stores.js';
-import { until } from '../support/wait.js';
+import { promisedMs, until } from '../support/wait.js';
 
 const CONNECTIONS = 32;
 /** The stop comes while this many spins are answered and many more are under way. */
 const SPINS_BEFORE = 1500;
-const STOP_WITHIN_MS = 10_000;
+const STOP_WITHIN_MS = promisedMs(10_000);
 
 describe.each(['SIGTERM', 'SIGINT'] as const)('%s under load', (signal) => {
   let stores: TestStores;

@@ -9,9 +9,10 @@ import { type Receiver, register, startReceiver } from '../support/receiver.js';
 import { environment, spawnService, startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import type { TestStores } from '../support/stores.js';
-import { until } from '../support/wait.js';
+import { promisedMs, until } from '../support/wait.js';
 
-const DAY_MS = 86_400_000;
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
 const EVENT = 'api.version.deprecated';
 
 type Service = Awaited<ReturnType<typeof startService>>;
@@ -27,8 +28,8 @@ afterEach(async () => {
   await stores.drop();
 });
 
-async function service(more: NodeJS.ProcessEnv = {}): Promise<Service> {
-  const started = await startService(stores, { API_NOTICE_DAYS: '0', ...more });
+async function service(more: NodeJS.ProcessEnv = {}, now = Date.now): Promise<Service> {
+  const started = await startService(stores, { API_NOTICE_DAYS: '0', ...more }, { now });
   onTestFinished(() => started.stop());
   return started;
 }
@@ -63,11 +64,17 @@ const askEverything = (
         [401, client.request('GET', '/api/partner/v1/version')],
         [404, client.partner('GET', '/nothing', key)],
         [413, client.spin(key, 'x'.repeat(5000))],
-        [429, client.partner('GET', '/games', limitedKey)],
+        [429, beyondLimit(client, limitedKey)],
         [500, client.partner('GET', '/settlements', key)],
       ] as [number, Promise<Answer>][]
     ).map(async ([status, answer]): Promise<[number, Answer]> => [status, await answer]),
   );
+
+/** The second request of a minute, where one is allowed; the first may be in the minute before. */
+async function beyondLimit(client: Client, key: string): Promise<Answer> {
+  const first = await client.partner('GET', '/games', key);
+  return first.status === 200 ? client.partner('GET', '/games', key) : first;
+}
 
 const headersOf = ({ headers }: Answer) => ({
   deprecation: headers.get('Deprecation'),
@@ -76,13 +83,14 @@ const headersOf = ({ headers }: Answer) => ({
 });
 
 test('two front ends say the end in every answer, and answer 410 everywhere after it', async () => {
-  const one = await service({ AUTH_FAILURE_LIMIT: '1000000' });
-  const two = await service({ AUTH_FAILURE_LIMIT: '1000000', ROLES: 'http' });
+  let aheadMs = 0;
+  const now = () => Date.now() + aheadMs;
+  const one = await service({ AUTH_FAILURE_LIMIT: '1000000' }, now);
+  const two = await service({ AUTH_FAILURE_LIMIT: '1000000', ROLES: 'http' }, now);
   const partner = await one.newPartner();
   const limited = await one.newPartner({ apiRateLimit: 1, spinRateLimit: 1 });
   const gameId = await one.newGame(partner.key, parSheet('classic-3-reel'));
   const spin = { gameId, playerId: 'p', wagerUsd: 0.25 };
-  await two.partner('GET', '/version', limited.key);
   await books`ALTER TABLE settlement_reports RENAME TO away`;
   const askAll = (client: Client) => askEverything(client, partner.key, limited.key, spin);
   for (const client of [one, two]) {
@@ -92,7 +100,7 @@ test('two front ends say the end in every answer, and answer 410 everywhere afte
       expect(answer.headers.get('Deprecation')).toBeNull();
     }
   }
-  const sunsetMs = Date.now() + 3000;
+  const sunsetMs = Date.now() + HOUR_MS;
   const announced = await deprecate(one, {
     sunsetAt: new Date(sunsetMs).toISOString(),
     successor: 'v2',
@@ -106,7 +114,7 @@ test('two front ends say the end in every answer, and answer 410 everywhere afte
   const says = async (client: Client): Promise<boolean> =>
     (await client.partner('GET', '/version', partner.key)).headers.has('Sunset');
   await until(async () => (await says(one)) && (await says(two)), 'both front ends say it');
-  expect(Date.now() - announcedMs).toBeLessThan(1000);
+  expect(Date.now() - announcedMs).toBeLessThan(promisedMs(1000));
   const expected = {
     deprecation: `@${Math.floor(Date.parse(String(announced.body.deprecatedAt)) / 1000)}`,
     sunset: new Date(sunsetMs).toUTCString(),
@@ -121,9 +129,9 @@ test('two front ends say the end in every answer, and answer 410 everywhere afte
 
   const isGone = async (client: Client): Promise<boolean> =>
     (await client.partner('GET', '/version', partner.key)).status === 410;
-  await until(async () => (await isGone(one)) && (await isGone(two)), 'both front ends answer 410');
-  expect(Date.now()).toBeGreaterThanOrEqual(sunsetMs);
-  expect(Date.now() - sunsetMs).toBeLessThan(1000);
+  expect([await isGone(one), await isGone(two)]).toEqual([false, false]);
+  aheadMs = sunsetMs - Date.now();
+  expect([await isGone(one), await isGone(two)]).toEqual([true, true]);
   const [{ count: before } = { count: '' }] = await books<{ count: string }[]>`SELECT count(*) FROM ledger`;
   for (const [, answer] of (await Promise.all([askAll(one), askAll(two)])).flat()) {
     expect(answer).toMatchObject({ status: 410, body: { errorCode: 'KS-4113' } });

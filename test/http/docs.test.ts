@@ -7,8 +7,9 @@ import { PublicWindow } from '../../src/http/publicWindow.js';
 import { freshStores } from '../setup/freshStores.js';
 import { startService } from '../support/service.js';
 import type { TestStores } from '../support/stores.js';
+import { promisedMs } from '../support/wait.js';
 
-const FIRST_BYTE_MS_MAX = 50;
+const FIRST_BYTE_MS_MAX = promisedMs(50);
 
 interface Page {
   readonly status: number;

@@ -8,7 +8,7 @@ import { raw } from '../support/rawRequest.js';
 import { startService } from '../support/service.js';
 import { type StoreClock, storeClock } from '../support/storeClock.js';
 import type { TestStores } from '../support/stores.js';
-import { until } from '../support/wait.js';
+import { promisedMs, until } from '../support/wait.js';
 
 interface Issued {
   keyId: number;
@@ -71,7 +71,7 @@ async function listed(keyId: number): Promise<Record<string, unknown> | undefine
   return answer.body.keys.find((key) => key.keyId === keyId);
 }
 
-/** Resolves when a front end answers so, and fails where that takes longer than a second. */
+/** Resolves when a front end answers so, and fails where that takes longer than the second that is promised. */
 async function withinOneSecond(from: Client, key: string, status: number): Promise<Answer> {
   const started = performance.now();
   let answer = await version(from, key);
@@ -79,7 +79,7 @@ async function withinOneSecond(from: Client, key: string, status: number): Promi
     answer = answer.status === status ? answer : await version(from, key);
     return answer.status === status;
   }, `the answer is ${status}`);
-  expect(performance.now() - started).toBeLessThan(1000);
+  expect(performance.now() - started).toBeLessThan(promisedMs(1000));
   return answer;
 }
 
@@ -213,7 +213,7 @@ describe('failed authentications', () => {
 
   test('report the window of their address; past it they are KS-4293, and a valid key is never held back', async () => {
     const address = elsewhere();
-    await clock.room(5);
+    await clock.room(15);
     const minuteEnd = Math.ceil(((await clock.seconds()) + 0.5) / 60) * 60;
     for (let used = 1; used <= FAILURE_LIMIT + 2; used++) {
       const answer = await ask(used % 2 === 0 ? undefined : 'ks_wrong', address);
@@ -239,7 +239,7 @@ describe('failed authentications', () => {
 
   test('of the operator count in the same window', async () => {
     const address = elsewhere();
-    await clock.room(5);
+    await clock.room(15);
     const codes: string[] = [];
     for (let i = 0; i <= FAILURE_LIMIT; i++) {
       const path = i % 2 === 0 ? '/api/operator/v1/partners' : '/api/partner/v1/spin';
@@ -253,7 +253,7 @@ describe('failed authentications', () => {
     const held = await client.newPartner();
     await client.operator('PATCH', `/partners/${held.partnerId}`, { isActive: false });
     await until(async () => (await version(strict, held.key)).status !== 200, 'the strict front end knows');
-    await clock.room(5);
+    await clock.room(15);
     const statuses: number[] = [];
     for (let i = 0; i <= FAILURE_LIMIT; i++) statuses.push((await ask(held.key, address)).status);
     expect(statuses).toEqual([...Array(FAILURE_LIMIT).fill(401), 429]);

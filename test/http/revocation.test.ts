@@ -6,9 +6,9 @@ import { type Cable, proxy } from '../support/proxy.js';
 import { startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import type { TestStores } from '../support/stores.js';
-import { until } from '../support/wait.js';
+import { promisedMs, until } from '../support/wait.js';
 
-const HELD_WITHIN_MS = 1000;
+const HELD_WITHIN_MS = promisedMs(1000);
 
 let stores: TestStores;
 let service: Awaited<ReturnType<typeof startService>>;

@@ -1,5 +1,5 @@
 /**
- * Many ledger rows and a hundred games: how long a total loss of Redis keeps the service from dealing. A million rows with
+ * Many ledger rows and many games: how long a total loss of Redis keeps the service from dealing. A million rows with
  * `npm run test:scale`; a tenth of it beside all other tests.
  */
 import { Redis } from 'ioredis';
@@ -18,7 +18,7 @@ import type { TestStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
 
 const ROWS = IS_WHOLE ? 1_000_000 : 100_000;
-const GAMES = 100;
+const GAMES = IS_WHOLE ? 100 : 20;
 const PLAYERS = 10_000;
 const READY_WITHIN_MS = 30_000;
 const DAY_MS = 86_400_000;
@@ -107,7 +107,7 @@ test(`${ROWS.toLocaleString('en')} rows and ${GAMES} games are ready again in un
       service.spin(partner.key, { gameId, playerId: `player-${player}`, wagerUsd: 0.25, requestId });
     await Promise.all(
       games.map((gameId, i) =>
-        until(async () => (await spin(gameId, i, `new-${i}`)).status === 200, 'the game deals', 60_000),
+        until(async () => (await spin(gameId, i, `new-${i}`)).status === 200, 'the game deals'),
       ),
     );
     const playableMs = performance.now() - started;

@@ -1,4 +1,6 @@
-/** Waits: for a while, and for a condition. */
+/** Waits: for a while, and for a condition; and what times a test may hold the service to. */
+import { IS_WHOLE } from './root.js';
+
 export const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 /**
@@ -18,3 +20,9 @@ export async function until(
     await pause(everyMs);
   }
 }
+
+/**
+ * What a test holds a promised time to. `npm run test:time` runs alone and holds it exactly; beside all other tests it is ten
+ * times as long: their load is no fault of the service.
+ */
+export const promisedMs = (ms: number): number => (IS_WHOLE ? ms : 10 * ms);

@@ -58,7 +58,7 @@ test('a service that is killed in the middle of deliveries loses none', async ()
   const won = new Map(answered.filter(({ payoutUsd }) => payoutUsd > 0).map((spin) => [spin.spinId, spin]));
   expect(won.size).toBeGreaterThan(10);
   const told = (): Set<string> => new Set(to.received.map(({ event }) => String(event.data.spinId)));
-  await until(() => [...won.keys()].every((spinId) => told().has(spinId)), 'every win was told', 30_000);
+  await until(() => [...won.keys()].every((spinId) => told().has(spinId)), 'every win was told');
   await until(async () => {
     const open = await books`SELECT 1 FROM deliveries WHERE status <> 'delivered'`;
     return open.length === 0;
@@ -101,7 +101,8 @@ test('a service that is stopped waits for no receiver that hangs, and counts no 
   }, 'a delivery is under way');
   const started = performance.now();
   await client.stop();
-  expect(performance.now() - started).toBeLessThan(8000);
+  // An attempt that hangs takes 15 s.
+  expect(performance.now() - started).toBeLessThan(14_000);
   const rows = await books<{ status: string; attempts: number; free: boolean }[]>`
     SELECT status, attempts, leased_until < now() AS free FROM deliveries`;
   expect(rows.length).toBeGreaterThan(0);
