@@ -31,7 +31,8 @@ const SETTINGS = {
   full_page_writes: 'on',
   max_wal_size: '1GB',
   shared_buffers: '128MB',
-  max_connections: '100',
+  // A service takes up to 16, and several may share the server.
+  max_connections: '300',
   autovacuum: 'on',
   jit: 'off',
   log_destination: 'stderr',

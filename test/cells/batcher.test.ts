@@ -27,7 +27,7 @@ beforeAll(async () => {
   const { databaseUrl } = stores;
   front = await startService(
     { redisUrl: cable.url, databaseUrl },
-    { ROLES: 'http', SPIN_DEADLINE_MS: '1500' },
+    { ROLES: 'http', SPIN_DEADLINE_MS: '3000' },
   );
   client = front;
   partner = await worker.newPartner();

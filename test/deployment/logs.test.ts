@@ -70,7 +70,7 @@ beforeAll(async () => {
     CELLS: '1',
     OPERATOR_API_KEY: OPERATOR_KEY,
     LOG_LEVEL: 'trace',
-    SPIN_DEADLINE_MS: '300',
+    SPIN_DEADLINE_MS: '2000',
     WEBHOOK_RETRY_DELAYS_MS: '10',
   });
   secrets.set('operator key', OPERATOR_KEY);

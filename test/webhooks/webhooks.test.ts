@@ -182,10 +182,12 @@ describe('registration', () => {
   test('has a bound: 50 webhooks of one partner', async () => {
     const { key } = await client.newPartner();
     const body = { url: 'https://hooks.example.com/', events: [EVENTS[0]] };
-    const answers = await Promise.all(
-      Array.from({ length: 52 }, () => client.partner('POST', '/webhooks', key, body)),
-    );
-    expect(answers.filter(({ status }) => status === 201)).toHaveLength(50);
+    const answers: Answer[] = [];
+    for (let i = 0; i < 13; i++) {
+      const four = Array.from({ length: 4 }, () => client.partner('POST', '/webhooks', key, body));
+      answers.push(...(await Promise.all(four)));
+    }
+    expect(answers.map(({ status }) => status).sort()).toEqual([...Array(50).fill(201), 409, 409]);
     const [refused] = answers.filter(({ status }) => status !== 201);
     expect(refused).toMatchObject(failed(409, 'KS-4114'));
     await client.partner('DELETE', `/webhooks/${answers.find(({ status }) => status === 201)!.body.id}`, key);
