@@ -2,34 +2,41 @@
 import { configDefaults, defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
-/**
- * The files that take longest, longest first: none of them is left alone at the end. The first three wait for a minute to begin,
- * which costs nothing while others work.
- */
+/** The files that take longest, longest first: none of them is left alone at the end. */
 const LONGEST = [
-  'refusals',
-  'model',
-  'limits',
-  'bounds',
-  'recovery',
-  'audit',
-  'houseEdge',
-  'badInput',
-  'signals',
-  'adjustments',
-  'start',
-  'embedded',
-  'recoverCommand',
-  'communalKills',
-  'apiVersions',
-  'acknowledgement',
-  'raffles',
-  'webhookCrash',
-  'cuts',
-  'shutdown',
-  'failpoints',
-  'recoveryAtScale',
-  'outages',
+  ...['refusals', 'model', 'limits', 'audit', 'bounds', 'recovery', 'exact', 'communal', 'webhookEvents'],
+  ...[
+    'start',
+    'rounds',
+    'embedded',
+    'cli',
+    'webhooks',
+    'signals',
+    'shutdown',
+    'settlement',
+    'cuts',
+    'partnerSide',
+  ],
+  ...[
+    'spinsByTime',
+    'recoverCommand',
+    'revocation',
+    'settlementVerify',
+    'storeAway',
+    'raffleLoss',
+    'strangers',
+  ],
+  ...[
+    'acknowledgement',
+    'lasting',
+    'freedBlocks',
+    'failpoints',
+    'ledger',
+    'takeover',
+    'adjustments',
+    'email',
+  ],
+  ...['communalKills', 'logs', 'raffles', 'catalogue', 'apiVersions', 'outages', 'webhookCrash'],
 ];
 
 class LongestFirst extends BaseSequencer {
@@ -38,7 +45,10 @@ class LongestFirst extends BaseSequencer {
       const at = LONGEST.findIndex((name) => moduleId.endsWith(`/${name}.test.ts`));
       return at < 0 ? LONGEST.length : at;
     };
-    return (await super.sort(files)).sort((a, b) => place(a) - place(b));
+    // A worker loads the program anew where its next file is of another project.
+    const projects = ['unit', 'node-http', 'service'];
+    const turn = ({ project }: TestSpecification): number => projects.indexOf(project.name);
+    return (await super.sort(files)).sort((a, b) => turn(a) - turn(b) || place(a) - place(b));
   }
 }
 
