@@ -64,6 +64,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/cells": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Cells, Redis servers and the newest recoveries
+         * @description Each partner lives in one cell. Recoveries are the newest 50.
+         */
+        get: operations["listCells"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/deliveries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Deliveries of all partners by status, with what is sent and why it failed
+         * @description The newest attempts first; the list reaches back over 10,000 deliveries.
+         */
+        get: operations["listAllDeliveries"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/deliveries/{id}/resend": {
         parameters: {
             query?: never;
@@ -78,6 +118,26 @@ export interface paths {
          * @description The delivery starts again with 5 attempts, also where it had been delivered.
          */
         post: operations["resendDelivery"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/games": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Games with their queues and totals, newest first
+         * @description Games of all partners, or of one with `partnerId`. `total` counts all of them.
+         */
+        get: operations["listAllGames"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -192,6 +252,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/games/{id}/days": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What a game took and paid by UTC day, newest first
+         * @description Days without a spin are left out. Their sums are the totals of the game.
+         */
+        get: operations["listGameDays"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/operators": {
         parameters: {
             query?: never;
@@ -250,6 +330,26 @@ export interface paths {
          * @description The key before is refused on every front end within a second, and its sessions are over. The name and the role stay.
          */
         post: operations["rotateOperatorKey"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/overview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Traffic of today, errors, latency, and what waits for somebody to look at it
+         * @description What the ledger has of today, and what the front end that answers has counted since its start. Rates come from the differences of two answers.
+         */
+        get: operations["getOverview"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -428,6 +528,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/partners/{id}/players/{playerId}/statement": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * A player with every entry of its ledger, newest first
+         * @description Every entry, of whatever kind: spins, the opening, adjustments, shares of a communal progressive, steps of rounds. The balance after each is the one before it, less the wager, plus the credit.
+         */
+        get: operations["getStatement"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/partners/{id}/raffles": {
         parameters: {
             query?: never;
@@ -455,13 +575,37 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        /**
+         * The settlement report of a partner's day, any revision of it
+         * @description As its partner reads it; `revision` asks for an earlier one.
+         */
+        get: operations["getPartnerSettlement"];
         put?: never;
         /**
          * Make the report of a day now, or a new revision of it; PENDING where not all of the day is in the ledger yet
          * @description Makes the report of a UTC day now, or a new revision of it. Reports are made every night without this call; after a dispute it issues the revision that answers it.
          */
         post: operations["makeSettlement"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/partners/{id}/webhooks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The webhooks of a partner, without their secrets
+         * @description As their partner reads them.
+         */
+        get: operations["listPartnerWebhooks"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -556,6 +700,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/settlements": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The newest revision of the settlement reports of all partners, newest day first
+         * @description A report that is disputed waits for a new revision, which `makeSettlement` makes.
+         */
+        get: operations["listAllSettlements"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/spins/{spinId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * A spin of any partner's: its answer, its ledger entry, the block it was sealed in
+         * @description Also shows the place of the outcome in its game, and the commitment to the block that had it: written down before the first outcome of the block was dealt.
+         */
+        get: operations["showSpin"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/webhooks/resend": {
         parameters: {
             query?: never;
@@ -594,6 +778,11 @@ export interface components {
             balanceUsd: number;
             adjustmentId: string;
         };
+        AnimationHints: {
+            celebrationTier: components["schemas"]["CelebrationTier"];
+            isNearMiss: boolean;
+            isBonusTrigger: boolean;
+        };
         ApiKey: {
             keyId: number;
             name: string | null;
@@ -630,6 +819,14 @@ export interface components {
             lastUsedAt: string;
             /** @description Requests of the last 24 hours, counted by whole hours */
             requests24h: number;
+        };
+        /** @description What waits for somebody to look at it */
+        Attention: {
+            /** @description Counted up to 10,000 */
+            failedDeliveries: number;
+            disputedReports: number;
+            haltedCells: number;
+            openRecoveries: number;
         };
         AuditEntry: {
             auditId: number;
@@ -748,6 +945,17 @@ export interface components {
         BlocksBody: {
             count: number;
         };
+        /**
+         * @description How loudly the win is shown
+         * @enum {string}
+         */
+        CelebrationTier: "none" | "small" | "medium" | "large" | "jackpot";
+        Cells: {
+            cells: components["schemas"]["OperatorCell"][];
+            redis: components["schemas"]["RedisServer"][];
+            /** @description The newest 50, newest first */
+            recoveries: components["schemas"]["Recovery"][];
+        };
         CommunalBody: {
             /** @description Nothing is counted while it is false */
             enabled: boolean;
@@ -828,6 +1036,24 @@ export interface components {
             /** @description What an event pays: above 0, at most 1,000,000, with at most 6 decimals; decimal text in USD */
             amountUsd: string;
         };
+        CommunityBonus: {
+            /** @constant */
+            triggered: true;
+            tierName: string;
+            tierLevel: number;
+            /** @description Paid in all; decimal text in USD */
+            totalAmountUsd: string;
+            /** @description The player's share; decimal text in USD */
+            yourShareUsd: string;
+            /** @description This spin fired it, and its balance has the share in it; otherwise it was credited before */
+            isTriggerPlayer: boolean;
+            eventId: string;
+        };
+        /**
+         * @description pending: it is tried again; failed: no attempts are left
+         * @enum {string}
+         */
+        DeliveryStatus: "pending" | "delivered" | "failed";
         DeprecateBody: {
             /** @description RFC 3339 time from which on the version answers 410 */
             sunsetAt: string;
@@ -869,6 +1095,34 @@ export interface components {
             /** @description Seconds; on 429 */
             retryAfter?: number;
             details?: components["schemas"]["ErrorDetail"][];
+        };
+        /** @description Of a slot: what its sheet lets expect */
+        ExpectedReturn: {
+            /** @description Return to player that many spins come to */
+            rtp: number;
+            /** @description Of one spin's payout, in squared wagers */
+            variancePerSpin: number;
+        };
+        /** @description The front end that answers: counted since its start */
+        FrontEndProcess: {
+            /** @description The same until the process ends */
+            id: string;
+            /** @description Spins that it dealt */
+            spins: number;
+            errors: components["schemas"]["OperationErrors"][];
+            spinSeconds: components["schemas"]["LatencyBucket"][];
+        };
+        GameDay: {
+            /** @description UTC day, YYYY-MM-DD */
+            day: string;
+            spins: number;
+            /** @description Sum of the wagers */
+            wageredUsd: number;
+            /** @description Sum of the payouts */
+            paidOutUsd: number;
+        };
+        GameDays: {
+            days: components["schemas"]["GameDay"][];
         };
         GamePatch: {
             status: components["schemas"]["SettableGameStatus"];
@@ -931,6 +1185,36 @@ export interface components {
         };
         /** @enum {string} */
         KeyStatus: "active" | "revoked" | "expired";
+        LatencyBucket: {
+            /** @description Answers that took at most so long; null: all */
+            leSeconds: number | null;
+            /** @description Those of the buckets below are counted, too */
+            count: number;
+        };
+        LedgerRecord: {
+            entryId: string;
+            /** @description Such as spin, opening, adjustment */
+            kind: string;
+            /** Format: date-time */
+            createdAt: string;
+            gameId: number | null;
+            /** @description Taken from the player */
+            wagerUsd: number;
+            /** @description Given to the player */
+            creditUsd: number;
+            /** @description Balance after it */
+            balanceUsd: number;
+            requestId: string | null;
+            /** @description Of a spin */
+            spinId: string | null;
+            cell: number;
+            /** @description The player's entry before */
+            previousEntryId: string;
+            /** @description Place in the game's sequence of outcomes */
+            outcomeIndex: number;
+            /** @description Number of the outcome in the game's mathematics */
+            outcomeCode: number;
+        };
         ListedApiVersion: {
             version: string;
             status: components["schemas"]["ApiVersionStatus"];
@@ -943,11 +1227,28 @@ export interface components {
             /** @description Partners that have used it, the latest first */
             partners: components["schemas"]["ApiVersionUse"][];
         };
+        ListedSettlement: {
+            partnerId: number;
+            slug: string;
+            /** @description UTC day, YYYY-MM-DD */
+            reportDate: string;
+            revision: number;
+            reportStatus: components["schemas"]["ReportStatus"];
+            totalSpins: number;
+            /** @description Gross gaming revenue: wagered − paid out */
+            ggrUsd: number;
+            disputeReason: string | null;
+        };
         /**
          * @description What an event does that the budget cannot pay in full
          * @enum {string}
          */
         OnShortBudget: "SKIP" | "PAY_REMAINING";
+        OperationErrors: {
+            operation: string;
+            errorCode: string;
+            count: number;
+        };
         Operator: {
             name: string;
             role: components["schemas"]["OperatorRole"];
@@ -970,6 +1271,19 @@ export interface components {
             role: components["schemas"]["OperatorRole"];
             /** @description RFC 3339 time in the future; null: never */
             expiresAt?: string | null;
+        };
+        OperatorCell: {
+            cell: number;
+            epoch: number;
+            /** @description The worker that books it; null: none does */
+            owner: string | null;
+            /** Format: date-time */
+            bookedTo: string | null;
+            /** @description Age of the oldest entry that Redis still has; null: it does not answer */
+            outboxAgeSeconds: number | null;
+            /** @description Why its ledger is halted; null: it goes on */
+            halted: string | null;
+            partners: number;
         };
         OperatorCommunal: {
             /** @description Nothing is counted while it is false */
@@ -1016,6 +1330,35 @@ export interface components {
             limit: number;
             total: number;
         };
+        OperatorDeliveries: {
+            deliveries: components["schemas"]["OperatorDelivery"][];
+            page: number;
+            limit: number;
+            total: number;
+        };
+        OperatorDelivery: {
+            id: string;
+            event: string;
+            status: components["schemas"]["DeliveryStatus"];
+            /** @description Attempts whose result is known */
+            attempts: number;
+            maxAttempts: number;
+            /** Format: date-time */
+            createdAt: string;
+            /** Format: date-time */
+            lastAttemptAt: string | null;
+            /** Format: date-time */
+            nextAttemptAt: string | null;
+            /** @description Of the last attempt; null: no answer */
+            responseStatus: number | null;
+            partnerId: number;
+            webhookId: number;
+            url: string;
+            /** @description What is sent, as version 1 of the API has it */
+            body: string;
+            /** @description Why the last attempt failed */
+            lastError: string | null;
+        };
         OperatorGame: {
             /** @description The gameId of spins */
             gameConfigId: number;
@@ -1039,8 +1382,15 @@ export interface components {
             partnerId: number;
             /** @description Of a raffle: tickets that are not booked as sold */
             ticketsRemaining?: number;
+            expected: components["schemas"]["ExpectedReturn"] | null;
             queue: components["schemas"]["GameQueue"];
             totals: components["schemas"]["GameTotals"];
+        };
+        OperatorGameList: {
+            games: components["schemas"]["OperatorGame"][];
+            page: number;
+            limit: number;
+            total: number;
         };
         OperatorKeyBody: {
             /** @description RFC 3339 time in the future; null: never */
@@ -1065,6 +1415,27 @@ export interface components {
          * @enum {string}
          */
         OperatorRole: "admin" | "operator" | "auditor";
+        OperatorSettlements: {
+            reports: components["schemas"]["ListedSettlement"][];
+            page: number;
+            limit: number;
+            total: number;
+        };
+        OperatorSpin: {
+            partnerId: number;
+            spin: components["schemas"]["SpinRecord"];
+            entry: components["schemas"]["LedgerRecord"];
+            block: components["schemas"]["SpinBlock"] | null;
+        };
+        Overview: {
+            /** Format: date-time */
+            at: string;
+            today: components["schemas"]["TrafficToday"];
+            /** @description The ten partners that spun most today */
+            busiest: components["schemas"]["PartnerTraffic"][];
+            attention: components["schemas"]["Attention"];
+            process: components["schemas"]["FrontEndProcess"];
+        };
         ParSheetPatch: {
             /** @constant */
             status: "RETIRED";
@@ -1146,6 +1517,15 @@ export interface components {
             maxWebhooks: number;
             contactEmail: string | null;
         };
+        PartnerTraffic: {
+            partnerId: number;
+            slug: string;
+            spins: number;
+            /** @description Sum of the wagers */
+            wageredUsd: number;
+            /** @description Sum of the payouts */
+            paidOutUsd: number;
+        };
         PlayerBalance: {
             /** @description Balance of the player after wager, payout and the share of a bonus that it fired */
             balanceUsd: number;
@@ -1164,6 +1544,8 @@ export interface components {
             playerId: string;
             status: components["schemas"]["PlayerStatus"];
         };
+        /** @description What the player sees; `type` tells the kind of game */
+        Presentation: components["schemas"]["SlotPresentation"] | components["schemas"]["RafflePresentation"];
         RaffleBody: {
             /** @description Name shown to players */
             displayName: string;
@@ -1175,6 +1557,16 @@ export interface components {
             poolSize: number;
             /** @description The certified prize table; its counts sum to poolSize at the most, no-win tickets fill up */
             prizes: components["schemas"]["RafflePrize"][];
+        };
+        RafflePresentation: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "raffle";
+            prizeName: string;
+            prizeTier: number;
+            celebrationTier: components["schemas"]["CelebrationTier"];
         };
         RafflePrize: {
             /** @description What it is called in the response of a spin; not «No Win» */
@@ -1209,6 +1601,30 @@ export interface components {
             /** @description What a ticket costs */
             ticketPriceUsd: number;
             ticketsRemaining: number;
+        };
+        Recovery: {
+            cell: number;
+            epoch: number;
+            reason: string;
+            step: string;
+            voidedOutcomes: number;
+            /** Format: date-time */
+            startedAt: string;
+            /** Format: date-time */
+            finishedAt: string | null;
+        };
+        RedisServer: {
+            isReady: boolean;
+            /** @description Settings by which it may lose what it acknowledged */
+            volatile: string[];
+            memoryBytes: number | null;
+            /** @description 0: no bound but that of the machine */
+            maxMemoryBytes: number | null;
+        };
+        ReelSymbol: {
+            name: string;
+            display: string;
+            isWild: boolean;
         };
         /**
          * @description PENDING: made before all of the day was in the ledger, of what was booked up to ledgerTo; the complete report follows as a revision of its own, also where this one was acknowledged or disputed
@@ -1383,9 +1799,100 @@ export interface components {
             disputedAt?: string;
             disputeReason?: string;
         };
+        SlotPresentation: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "slot";
+            /** @description Symbol displays joined by | */
+            comboString: string;
+            reelSymbols: components["schemas"]["ReelSymbol"][];
+            reelStops: number[];
+            animationHints: components["schemas"]["AnimationHints"];
+        };
+        SpinBlock: {
+            fromIndex: number;
+            /** @description The index after its last */
+            toIndex: number;
+            /** @description Written down before its first outcome was dealt */
+            commitment: string;
+            /** Format: date-time */
+            createdAt: string;
+        };
+        SpinOutcome: {
+            /** @description 0 = no win */
+            prizeTier: number;
+            /** @description Win, the authoritative financial result */
+            payoutUsd: number;
+            isBonusTrigger: boolean;
+        };
+        SpinRecord: {
+            spinId: string;
+            outcome: components["schemas"]["SpinOutcome"];
+            presentation: components["schemas"]["Presentation"];
+            balance: components["schemas"]["PlayerBalance"];
+            communityBonus: components["schemas"]["CommunityBonus"] | null;
+            /** @description As sent */
+            requestId?: string;
+            /** Format: date-time */
+            createdAt: string;
+            gameId: number;
+            playerId: string;
+        };
+        Statement: {
+            partnerId: number;
+            playerId: string;
+            status: components["schemas"]["PlayerStatus"];
+            /** @description Balance now */
+            balanceUsd: number;
+            /** Format: date-time */
+            createdAt: string;
+            entries: components["schemas"]["StatementEntry"][];
+            /** @description For `cursor`; null: there are no more */
+            nextCursor: string | null;
+        };
+        StatementEntry: {
+            entryId: string;
+            /** @description Such as spin, opening, adjustment */
+            kind: string;
+            /** Format: date-time */
+            createdAt: string;
+            gameId: number | null;
+            /** @description Taken from the player */
+            wagerUsd: number;
+            /** @description Given to the player */
+            creditUsd: number;
+            /** @description Balance after it */
+            balanceUsd: number;
+            requestId: string | null;
+            /** @description Of a spin */
+            spinId: string | null;
+        };
+        /** @description What the ledger has of this UTC day */
+        TrafficToday: {
+            spins: number;
+            /** @description Sum of the wagers */
+            wageredUsd: number;
+            /** @description Sum of the payouts */
+            paidOutUsd: number;
+            /** @description Partners that spun */
+            partners: number;
+        };
         VoidBody: {
             /** @description Kept in the audit log */
             reason: string;
+        };
+        Webhook: {
+            id: number;
+            url: string;
+            events: string[];
+            isActive: boolean;
+            /** Format: date-time */
+            createdAt: string;
+        };
+        WebhookList: {
+            webhooks: components["schemas"]["Webhook"][];
         };
     };
     responses: {
@@ -1597,6 +2104,20 @@ export interface components {
          *     KS-4212: The API key is not found
          */
         partnerNotFoundOrKeyNotFound: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ErrorResponse"];
+            };
+        };
+        /**
+         * @description KS-4209: The partner is not found
+         *
+         *     KS-4301: The settlement report is not found
+         */
+        partnerNotFoundOrReportNotFound: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
@@ -1916,6 +2437,12 @@ export interface operations {
                 page?: number;
                 /** @description Items on a page */
                 limit?: number;
+                /** @description Changes by this operator */
+                actor?: string;
+                /** @description Actions that begin so, such as `partner.` or `key.issue` */
+                action?: string;
+                /** @description Subjects that begin so, such as `game:7` */
+                subject?: string;
             };
             header?: never;
             path?: never;
@@ -1953,6 +2480,138 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["AuditLog"];
+                };
+            };
+            /** @description KS-4101: The request is not valid */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["notPermitted"];
+            426: components["responses"]["unsupportedInterfaceVersion"];
+            429: components["responses"]["tooManyFailedLogins"];
+            500: components["responses"]["internalOrAuthenticationFailed"];
+            503: components["responses"]["unavailable"];
+        };
+    };
+    listCells: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Cells, Redis servers and the newest recoveries */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "cells": [
+                     *         {
+                     *           "cell": 0,
+                     *           "epoch": 1,
+                     *           "owner": "worker-1",
+                     *           "bookedTo": "2026-11-22T07:44:59.912Z",
+                     *           "outboxAgeSeconds": 0.08,
+                     *           "halted": null,
+                     *           "partners": 1
+                     *         }
+                     *       ],
+                     *       "redis": [
+                     *         {
+                     *           "isReady": true,
+                     *           "volatile": [],
+                     *           "memoryBytes": 31457280,
+                     *           "maxMemoryBytes": 0
+                     *         }
+                     *       ],
+                     *       "recoveries": [
+                     *         {
+                     *           "cell": 0,
+                     *           "epoch": 1,
+                     *           "reason": "Redis lost the cell",
+                     *           "step": "finished",
+                     *           "voidedOutcomes": 6143,
+                     *           "startedAt": "2026-11-21T22:01:12.400Z",
+                     *           "finishedAt": "2026-11-21T22:01:13.020Z"
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Cells"];
+                };
+            };
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["notPermitted"];
+            426: components["responses"]["unsupportedInterfaceVersion"];
+            429: components["responses"]["tooManyFailedLogins"];
+            500: components["responses"]["internalOrAuthenticationFailed"];
+            503: components["responses"]["unavailable"];
+        };
+    };
+    listAllDeliveries: {
+        parameters: {
+            query?: {
+                /** @description Page, from 1 */
+                page?: number;
+                /** @description Items on a page */
+                limit?: number;
+                /** @description Those of this partner only */
+                partnerId?: number;
+                /** @description `pending`, `delivered` or `failed`; absent: `failed` */
+                status?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Deliveries of all partners by status, with what is sent and why it failed */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "deliveries": [
+                     *         {
+                     *           "id": "dlv_019abcde0123456789abcdef01234567",
+                     *           "partnerId": 2,
+                     *           "webhookId": 1,
+                     *           "url": "https://games.acme.example/hooks",
+                     *           "event": "spin.large_win",
+                     *           "status": "failed",
+                     *           "attempts": 5,
+                     *           "maxAttempts": 5,
+                     *           "createdAt": "2026-11-22T04:14:01.783Z",
+                     *           "lastAttemptAt": "2026-11-22T05:35:01.783Z",
+                     *           "nextAttemptAt": null,
+                     *           "responseStatus": 503,
+                     *           "body": "{\"id\":\"evt_1\",\"event\":\"spin.large_win\"}",
+                     *           "lastError": "HTTP 503"
+                     *         }
+                     *       ],
+                     *       "page": 1,
+                     *       "limit": 20,
+                     *       "total": 1
+                     *     }
+                     */
+                    "application/json": components["schemas"]["OperatorDeliveries"];
                 };
             };
             /** @description KS-4101: The request is not valid */
@@ -2019,6 +2678,86 @@ export interface operations {
             503: components["responses"]["unavailable"];
         };
     };
+    listAllGames: {
+        parameters: {
+            query?: {
+                /** @description Page, from 1 */
+                page?: number;
+                /** @description Items on a page */
+                limit?: number;
+                /** @description Those of this partner only */
+                partnerId?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Games with their queues and totals, newest first */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "games": [
+                     *         {
+                     *           "gameConfigId": 3,
+                     *           "displayName": "Classic Three",
+                     *           "configName": "CLASSIC_THREE",
+                     *           "gameType": "slot",
+                     *           "status": "ACTIVE",
+                     *           "parSheetId": 2,
+                     *           "minWagerUsd": 0.25,
+                     *           "maxWagerUsd": 0.25,
+                     *           "wagerIncrementUsd": 0.25,
+                     *           "partnerId": 2,
+                     *           "expected": {
+                     *             "rtp": 0.9,
+                     *             "variancePerSpin": 0.99
+                     *           },
+                     *           "queue": {
+                     *             "readyBlocks": 3,
+                     *             "outcomesReady": 6143,
+                     *             "consumed": 1
+                     *           },
+                     *           "totals": {
+                     *             "spins": 1,
+                     *             "wageredUsd": 0.25,
+                     *             "paidOutUsd": 0.5,
+                     *             "actualRtp": 2
+                     *           }
+                     *         }
+                     *       ],
+                     *       "page": 1,
+                     *       "limit": 20,
+                     *       "total": 1
+                     *     }
+                     */
+                    "application/json": components["schemas"]["OperatorGameList"];
+                };
+            };
+            /** @description KS-4101: The request is not valid */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["notPermitted"];
+            426: components["responses"]["unsupportedInterfaceVersion"];
+            429: components["responses"]["tooManyFailedLogins"];
+            500: components["responses"]["internalOrAuthenticationFailed"];
+            503: components["responses"]["unavailable"];
+        };
+    };
     getGame: {
         parameters: {
             query?: never;
@@ -2050,6 +2789,10 @@ export interface operations {
                      *       "maxWagerUsd": 0.25,
                      *       "wagerIncrementUsd": 0.25,
                      *       "partnerId": 2,
+                     *       "expected": {
+                     *         "rtp": 0.9,
+                     *         "variancePerSpin": 0.99
+                     *       },
                      *       "queue": {
                      *         "readyBlocks": 3,
                      *         "outcomesReady": 6143,
@@ -2126,6 +2869,10 @@ export interface operations {
                      *       "maxWagerUsd": 0.25,
                      *       "wagerIncrementUsd": 0.25,
                      *       "partnerId": 2,
+                     *       "expected": {
+                     *         "rtp": 0.9,
+                     *         "variancePerSpin": 0.99
+                     *       },
                      *       "queue": {
                      *         "readyBlocks": 3,
                      *         "outcomesReady": 6143,
@@ -2557,6 +3304,62 @@ export interface operations {
             503: components["responses"]["unavailable"];
         };
     };
+    listGameDays: {
+        parameters: {
+            query?: {
+                /** @description Days in the answer */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /** @description Game configuration id: the `gameConfigId` of the game */
+                id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What a game took and paid by UTC day, newest first */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "days": [
+                     *         {
+                     *           "day": "2026-11-22",
+                     *           "spins": 48210,
+                     *           "wageredUsd": 12052.5,
+                     *           "paidOutUsd": 11390.25
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["GameDays"];
+                };
+            };
+            /** @description KS-4101: The request is not valid */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["notPermitted"];
+            404: components["responses"]["gameNotFound"];
+            426: components["responses"]["unsupportedInterfaceVersion"];
+            429: components["responses"]["tooManyFailedLogins"];
+            500: components["responses"]["internalOrAuthenticationFailed"];
+            503: components["responses"]["unavailable"];
+        };
+    };
     listOperators: {
         parameters: {
             query?: never;
@@ -2766,6 +3569,80 @@ export interface operations {
             426: components["responses"]["unsupportedInterfaceVersion"];
             429: components["responses"]["tooManyFailedLogins"];
             500: components["responses"]["authenticationFailedOrKeyIssueFailed"];
+            503: components["responses"]["unavailable"];
+        };
+    };
+    getOverview: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Traffic of today, errors, latency, and what waits for somebody to look at it */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "at": "2026-11-22T07:45:00.000Z",
+                     *       "today": {
+                     *         "spins": 48210,
+                     *         "wageredUsd": 12052.5,
+                     *         "paidOutUsd": 11390.25,
+                     *         "partners": 1
+                     *       },
+                     *       "busiest": [
+                     *         {
+                     *           "partnerId": 2,
+                     *           "slug": "acme",
+                     *           "spins": 48210,
+                     *           "wageredUsd": 12052.5,
+                     *           "paidOutUsd": 11390.25
+                     *         }
+                     *       ],
+                     *       "attention": {
+                     *         "failedDeliveries": 3,
+                     *         "disputedReports": 1,
+                     *         "haltedCells": 0,
+                     *         "openRecoveries": 0
+                     *       },
+                     *       "process": {
+                     *         "id": "8c2f0f5e-6a0d-4f8a-9a53-6f3f2b0d7a11",
+                     *         "spins": 48215,
+                     *         "errors": [
+                     *           {
+                     *             "operation": "spin",
+                     *             "errorCode": "KS-4291",
+                     *             "count": 12
+                     *           }
+                     *         ],
+                     *         "spinSeconds": [
+                     *           {
+                     *             "leSeconds": 0.0025,
+                     *             "count": 48100
+                     *           },
+                     *           {
+                     *             "leSeconds": null,
+                     *             "count": 48215
+                     *           }
+                     *         ]
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Overview"];
+                };
+            };
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["notPermitted"];
+            426: components["responses"]["unsupportedInterfaceVersion"];
+            429: components["responses"]["tooManyFailedLogins"];
+            500: components["responses"]["internalOrAuthenticationFailed"];
             503: components["responses"]["unavailable"];
         };
     };
@@ -3490,6 +4367,77 @@ export interface operations {
             503: components["responses"]["unavailable"];
         };
     };
+    getStatement: {
+        parameters: {
+            query?: {
+                /** @description The `nextCursor` of the answer before */
+                cursor?: string;
+                /** @description Entries in an answer */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /** @description Id of the partner */
+                id: number;
+                /** @description The partner's own identifier of the player, percent-encoded */
+                playerId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A player with every entry of its ledger, newest first */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "partnerId": 2,
+                     *       "playerId": "alice",
+                     *       "status": "ACTIVE",
+                     *       "balanceUsd": 1000.25,
+                     *       "createdAt": "2026-11-22T04:13:57.812Z",
+                     *       "entries": [
+                     *         {
+                     *           "entryId": "7412907446960128010",
+                     *           "kind": "spin",
+                     *           "createdAt": "2026-11-22T04:13:57.812Z",
+                     *           "gameId": 3,
+                     *           "wagerUsd": 0.25,
+                     *           "creditUsd": 0.5,
+                     *           "balanceUsd": 1000.25,
+                     *           "requestId": "first-spin",
+                     *           "spinId": "3f0c1f5ab3d94dd0a6a1c9d1b0e0f4c2"
+                     *         }
+                     *       ],
+                     *       "nextCursor": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Statement"];
+                };
+            };
+            /** @description KS-4101: The request is not valid */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["notPermitted"];
+            404: components["responses"]["playerNotFoundOrPartnerNotFound"];
+            426: components["responses"]["unsupportedInterfaceVersion"];
+            429: components["responses"]["tooManyFailedLogins"];
+            500: components["responses"]["internalOrAuthenticationFailed"];
+            503: components["responses"]["unavailable"];
+        };
+    };
     createRaffle: {
         parameters: {
             query?: never;
@@ -3579,6 +4527,110 @@ export interface operations {
             426: components["responses"]["unsupportedInterfaceVersion"];
             429: components["responses"]["tooManyFailedLogins"];
             500: components["responses"]["authenticationFailedOrGameRegistrationFailed"];
+            503: components["responses"]["unavailable"];
+        };
+    };
+    getPartnerSettlement: {
+        parameters: {
+            query?: {
+                /** @description Absent: the newest */
+                revision?: number;
+            };
+            header?: never;
+            path: {
+                /** @description Id of the partner */
+                id: number;
+                /** @description UTC day, YYYY-MM-DD */
+                date: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The settlement report of a partner's day, any revision of it */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "reportDate": "2026-11-21",
+                     *       "reportStatus": "GENERATED",
+                     *       "revision": 1,
+                     *       "totalSpins": 9,
+                     *       "totalWageredUsd": 8.25,
+                     *       "totalPaidOutUsd": 7.5,
+                     *       "netPositionUsd": 0.75,
+                     *       "ggrUsd": 0.75,
+                     *       "communityBonusUsd": 0,
+                     *       "adjustmentsUsd": 0,
+                     *       "openRounds": 0,
+                     *       "openWageredUsd": 0,
+                     *       "gameBreakdown": [
+                     *         {
+                     *           "gameConfigId": 3,
+                     *           "configName": "CLASSIC_THREE",
+                     *           "displayName": "Classic Three",
+                     *           "gameType": "slot",
+                     *           "spins": 1,
+                     *           "wageredUsd": 0.25,
+                     *           "paidOutUsd": 0.5,
+                     *           "ggrUsd": -0.25,
+                     *           "actualRtp": 2,
+                     *           "certifiedRtp": 0.925,
+                     *           "communityBonusUsd": 0
+                     *         },
+                     *         {
+                     *           "gameConfigId": 4,
+                     *           "configName": "SPRING_RAFFLE",
+                     *           "displayName": "Spring Raffle",
+                     *           "gameType": "raffle",
+                     *           "spins": 8,
+                     *           "wageredUsd": 8,
+                     *           "paidOutUsd": 7,
+                     *           "ggrUsd": 1,
+                     *           "actualRtp": 0.875,
+                     *           "certifiedRtp": 0.875,
+                     *           "communityBonusUsd": 0
+                     *         }
+                     *       ],
+                     *       "ledgerFrom": "7529695071436800000",
+                     *       "ledgerTo": "7530057459302400000",
+                     *       "previousHash": null,
+                     *       "integrityHash": "d341d898935042985edfde05394bf7245e8f3a5ede37b2f347c909f4f94eafe1",
+                     *       "generatedAt": "2026-11-22T02:00:01.925Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["SettlementReport"];
+                    /**
+                     * @example gameConfigId,configName,displayName,gameType,spins,wageredUsd,paidOutUsd,ggrUsd,actualRtp,certifiedRtp,communityBonusUsd
+                     *     3,"CLASSIC_THREE","Classic Three","slot",1,0.25,0.5,-0.25,2,0.925,0
+                     */
+                    "text/csv": string;
+                };
+            };
+            /**
+             * @description KS-4101: The request is not valid
+             *
+             *     KS-4105: The date is not valid; use YYYY-MM-DD
+             */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["notPermitted"];
+            404: components["responses"]["partnerNotFoundOrReportNotFound"];
+            426: components["responses"]["unsupportedInterfaceVersion"];
+            429: components["responses"]["tooManyFailedLogins"];
+            500: components["responses"]["internalOrAuthenticationFailed"];
             503: components["responses"]["unavailable"];
         };
     };
@@ -3691,6 +4743,63 @@ export interface operations {
             426: components["responses"]["unsupportedInterfaceVersion"];
             429: components["responses"]["tooManyFailedLogins"];
             500: components["responses"]["authenticationFailedOrReportFailed"];
+            503: components["responses"]["unavailable"];
+        };
+    };
+    listPartnerWebhooks: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the partner */
+                id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The webhooks of a partner, without their secrets */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "webhooks": [
+                     *         {
+                     *           "id": 1,
+                     *           "url": "https://games.acme.example/spindle-events",
+                     *           "events": [
+                     *             "spin.large_win",
+                     *             "settlement.report_ready"
+                     *           ],
+                     *           "isActive": true,
+                     *           "createdAt": "2026-11-22T04:13:57.068Z"
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["WebhookList"];
+                };
+            };
+            /** @description KS-4101: The request is not valid */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["notPermitted"];
+            404: components["responses"]["partnerNotFound"];
+            426: components["responses"]["unsupportedInterfaceVersion"];
+            429: components["responses"]["tooManyFailedLogins"];
+            500: components["responses"]["internalOrAuthenticationFailed"];
             503: components["responses"]["unavailable"];
         };
     };
@@ -4120,6 +5229,183 @@ export interface operations {
             };
             401: components["responses"]["unauthorized"];
             403: components["responses"]["notPermitted"];
+            426: components["responses"]["unsupportedInterfaceVersion"];
+            429: components["responses"]["tooManyFailedLogins"];
+            500: components["responses"]["internalOrAuthenticationFailed"];
+            503: components["responses"]["unavailable"];
+        };
+    };
+    listAllSettlements: {
+        parameters: {
+            query?: {
+                /** @description Page, from 1 */
+                page?: number;
+                /** @description Items on a page */
+                limit?: number;
+                /** @description `PENDING`, `GENERATED`, `ACKNOWLEDGED` or `DISPUTED`; absent: all */
+                status?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The newest revision of the settlement reports of all partners, newest day first */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "reports": [
+                     *         {
+                     *           "partnerId": 2,
+                     *           "slug": "acme",
+                     *           "reportDate": "2026-11-21",
+                     *           "revision": 1,
+                     *           "reportStatus": "DISPUTED",
+                     *           "totalSpins": 48210,
+                     *           "ggrUsd": 662.25,
+                     *           "disputeReason": "Two spins too many"
+                     *         }
+                     *       ],
+                     *       "page": 1,
+                     *       "limit": 20,
+                     *       "total": 1
+                     *     }
+                     */
+                    "application/json": components["schemas"]["OperatorSettlements"];
+                };
+            };
+            /** @description KS-4101: The request is not valid */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["notPermitted"];
+            426: components["responses"]["unsupportedInterfaceVersion"];
+            429: components["responses"]["tooManyFailedLogins"];
+            500: components["responses"]["internalOrAuthenticationFailed"];
+            503: components["responses"]["unavailable"];
+        };
+    };
+    showSpin: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The `spinId` of the response */
+                spinId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A spin of any partner's: its answer, its ledger entry, the block it was sealed in */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "partnerId": 2,
+                     *       "spin": {
+                     *         "spinId": "04f965c9ca0a730d47062f0635d6a943",
+                     *         "outcome": {
+                     *           "prizeTier": 1,
+                     *           "payoutUsd": 0.5,
+                     *           "isBonusTrigger": false
+                     *         },
+                     *         "presentation": {
+                     *           "type": "slot",
+                     *           "comboString": "CH|CH|-",
+                     *           "reelSymbols": [
+                     *             {
+                     *               "name": "Cherry",
+                     *               "display": "CH",
+                     *               "isWild": false
+                     *             },
+                     *             {
+                     *               "name": "Cherry",
+                     *               "display": "CH",
+                     *               "isWild": false
+                     *             },
+                     *             {
+                     *               "name": "Blank",
+                     *               "display": "-",
+                     *               "isWild": false
+                     *             }
+                     *           ],
+                     *           "reelStops": [
+                     *             23,
+                     *             8,
+                     *             3
+                     *           ],
+                     *           "animationHints": {
+                     *             "celebrationTier": "small",
+                     *             "isNearMiss": false,
+                     *             "isBonusTrigger": false
+                     *           }
+                     *         },
+                     *         "balance": {
+                     *           "balanceUsd": 1000.25
+                     *         },
+                     *         "communityBonus": null,
+                     *         "requestId": "0197d2c4-9c1e-7a55-8f6e-3b1f0a2c4d5e",
+                     *         "createdAt": "2026-11-22T04:14:01.121Z",
+                     *         "gameId": 3,
+                     *         "playerId": "alice"
+                     *       },
+                     *       "entry": {
+                     *         "entryId": "7412907446960128010",
+                     *         "kind": "spin",
+                     *         "createdAt": "2026-11-22T04:13:57.812Z",
+                     *         "gameId": 3,
+                     *         "wagerUsd": 0.25,
+                     *         "creditUsd": 0.5,
+                     *         "balanceUsd": 1000.25,
+                     *         "requestId": "first-spin",
+                     *         "spinId": "3f0c1f5ab3d94dd0a6a1c9d1b0e0f4c2",
+                     *         "cell": 4,
+                     *         "previousEntryId": "7412907446960128009",
+                     *         "outcomeIndex": 0,
+                     *         "outcomeCode": 1
+                     *       },
+                     *       "block": {
+                     *         "fromIndex": 0,
+                     *         "toIndex": 2048,
+                     *         "commitment": "c52d486e3cfaf7bd8c98764f22378544f585fed376706fccfe80cbb891459928",
+                     *         "createdAt": "2026-11-22T04:13:57.210Z"
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["OperatorSpin"];
+                };
+            };
+            /** @description KS-4101: The request is not valid */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["notPermitted"];
+            404: components["responses"]["notFound"];
             426: components["responses"]["unsupportedInterfaceVersion"];
             429: components["responses"]["tooManyFailedLogins"];
             500: components["responses"]["internalOrAuthenticationFailed"];

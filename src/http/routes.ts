@@ -18,9 +18,12 @@ import { type ApiVersionServices, apiVersionRoutes } from './operator/apiVersion
 import { type BlackjackServices, blackjackRoutes } from './operator/blackjack.js';
 import { type OperatorCommunalServices, operatorCommunalRoutes } from './operator/communal.js';
 import { type OperatorsServices, operatorsRoutes } from './operator/operators.js';
+import { type OverviewServices, overviewRoutes } from './operator/overview.js';
 import { partnerRoutes } from './operator/partners.js';
+import { partnerViewRoutes } from './operator/partnerViews.js';
 import { type PlayerStatusServices, playerStatusRoutes } from './operator/players.js';
 import { raffleRoutes } from './operator/raffles.js';
+import { operatorReadRoutes } from './operator/reads.js';
 import { type PartnerCommunalServices, partnerCommunalRoutes } from './partner/communal.js';
 import { eventRoutes } from './partner/events.js';
 import { type GameServices, gameRoutes } from './partner/games.js';
@@ -49,6 +52,7 @@ export interface Services
     GameServices,
     OperatorCommunalServices,
     Omit<OperatorsServices, 'store'>,
+    Omit<OverviewServices, 'store' | 'nodes'>,
     PartnerCommunalServices,
     PlayerServices,
     PlayerStatusServices,
@@ -56,7 +60,7 @@ export interface Services
     SpinServices,
     WebhookServices {
   readonly store: Store;
-  readonly nodes: Pick<RedisNodes, 'cell'>;
+  readonly nodes: Pick<RedisNodes, 'all' | 'cell'>;
   partner(partnerId: number): Partner | undefined;
   /** What is missing before this process can serve; empty once it can. */
   readiness(): Promise<{ readonly status: number; readonly body: string }>;
@@ -112,6 +116,8 @@ export function allRoutes(services: Services, brand: string): Route[] {
     ...eventRoutes(services),
     ...partnerRoutes(services.store, () => learn(services)),
     ...operatorsRoutes(services),
+    ...overviewRoutes(services),
+    ...operatorReadRoutes(services),
     ...adjustmentRoutes(services),
     ...apiVersionRoutes(services),
     ...playerStatusRoutes(services),
@@ -132,7 +138,7 @@ export function allRoutes(services: Services, brand: string): Route[] {
       }),
     },
   ];
-  return routes;
+  return [...routes, ...partnerViewRoutes(routes, services.store)];
 }
 
 /** Both documents. @param brand stands in titles and in the names of the webhooks' headers */

@@ -39,6 +39,20 @@ export class FastHistogram {
     }
   }
 
+  /** Observations up to each bound, and all of them, over all classes of status. */
+  cumulated(labelValue: string): number[] {
+    const cumulated = new Array<number>(this.#bounds.length + 1).fill(0);
+    for (const series of this.#series.get(labelValue) ?? []) {
+      let sum = 0;
+      series?.counts.forEach((count, i) => {
+        sum += count;
+        cumulated[i]! += sum;
+      });
+      cumulated[this.#bounds.length]! += series?.count ?? 0;
+    }
+    return cumulated;
+  }
+
   samples(name: string): Sample[] {
     const samples: Sample[] = [];
     for (const [labelValue, classes] of this.#series) {

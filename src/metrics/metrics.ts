@@ -186,6 +186,28 @@ export class Metrics {
     );
   }
 
+  /** What an operator is shown of this process: spins, errors, and how long answers to spins took. */
+  async figures(): Promise<{
+    spins: number;
+    errors: { operation: string; errorCode: string; count: number }[];
+    spinSeconds: { leSeconds: number | null; count: number }[];
+  }> {
+    const { values } = await this.#errors.get();
+    return {
+      spins: this.#dealt,
+      errors: values
+        .filter(({ value }) => value > 0)
+        .map(({ labels, value }) => ({
+          operation: String(labels.operation),
+          errorCode: String(labels.code),
+          count: value,
+        })),
+      spinSeconds: this.#requests
+        .cumulated('spin')
+        .map((count, i) => ({ leSeconds: LATENCY_BUCKETS[i] ?? null, count })),
+    };
+  }
+
   /** A gauge whose value is asked for at each scrape. */
   gauge(name: string, help: string, read: () => number): void {
     this.#register(new Scraped(name, help, 'gauge', () => [{ labels: {}, value: read() }]));

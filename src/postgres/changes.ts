@@ -60,11 +60,20 @@ export interface AuditRow {
   after: unknown;
 }
 
+/** Of whom, or of what, entries are wanted; a text that is absent matches all. */
+export interface AuditFilter {
+  readonly actor?: string | undefined;
+  /** How the action, or the subject, begins. */
+  readonly action?: string | undefined;
+  readonly subject?: string | undefined;
+}
+
 /** A page of the audit log, newest first, and how many entries there are. */
 export async function auditPage(
   sql: Sql,
   page: number,
   limit: number,
+  { actor, action = '', subject = '' }: AuditFilter = {},
 ): Promise<{ entries: AuditRow[]; total: number }> {
   const rows = await sql<
     {
@@ -78,8 +87,11 @@ export async function auditPage(
     }[]
   >`
     SELECT audit_id, at, actor, action, subject, before, after FROM audit_log
+    WHERE actor = coalesce(${actor ?? null}::text, actor) AND starts_with(action, ${action}) AND starts_with(subject, ${subject})
     ORDER BY audit_id DESC LIMIT ${limit} OFFSET ${(page - 1) * limit}`;
-  const [count] = await sql<{ total: bigint }[]>`SELECT count(*) AS total FROM audit_log`;
+  const [count] = await sql<{ total: bigint }[]>`
+    SELECT count(*) AS total FROM audit_log
+    WHERE actor = coalesce(${actor ?? null}::text, actor) AND starts_with(action, ${action}) AND starts_with(subject, ${subject})`;
   return {
     entries: rows.map((row) => ({
       auditId: Number(row.audit_id),

@@ -123,6 +123,22 @@ export async function listGames(sql: Sql, partnerId: number): Promise<GameRow[]>
   return rows.map(fromRow);
 }
 
+/** A page of games, of one partner or of all, the newest first. */
+export async function gamePage(
+  sql: Sql,
+  partnerId: number | undefined,
+  page: number,
+  limit: number,
+): Promise<{ games: GameRow[]; total: number }> {
+  const of = partnerId ?? null;
+  const rows = await sql<Row[]>`
+    ${SELECT_LIST} WHERE ${of}::int IS NULL OR partner_id = ${of}
+    ORDER BY game_id DESC LIMIT ${limit} OFFSET ${(page - 1) * limit}`;
+  const [count] = await sql<{ total: bigint }[]>`
+    SELECT count(*) AS total FROM games WHERE ${of}::int IS NULL OR partner_id = ${of}`;
+  return { games: rows.map(fromRow), total: safe(count!.total) };
+}
+
 export async function findGame(sql: Sql | Transaction, gameId: number): Promise<GameRow | undefined> {
   const [row] = await sql<Row[]>`${SELECT} WHERE game_id = ${gameId}`;
   return row === undefined ? undefined : fromRow(row);

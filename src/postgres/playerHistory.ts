@@ -57,6 +57,37 @@ export async function entriesDown(
   return entries;
 }
 
+/**
+ * Every entry of a player from one downwards, newest first: of all kinds. The walk ends where the ledger does.
+ * @param fromId of one of the player's entries; of any other: nothing is found
+ */
+export async function statementDown(
+  sql: Sql,
+  { partnerId, playerId }: Pick<PlayerOfHistory, 'partnerId' | 'playerId'>,
+  fromId: bigint,
+  count: number,
+): Promise<LedgerEntry[]> {
+  const entries: LedgerEntry[] = [];
+  let next = fromId;
+  while (next > 0n && entries.length < count) {
+    const rows: EntryRow[] = await sql<EntryRow[]>`
+      WITH RECURSIVE walk AS (
+        SELECT l.*, 1 AS place FROM ledger l
+        WHERE l.entry_id = ${next} AND l.partner_id = ${partnerId} AND l.player_id = ${playerId}
+        UNION ALL
+        SELECT l.*, w.place + 1 FROM walk w
+          JOIN ledger l ON l.entry_id = w.previous_id AND l.entry_id > ${next - RANGE} AND l.entry_id < ${next}
+        WHERE w.place < ${count - entries.length}
+      )
+      SELECT * FROM walk ORDER BY entry_id DESC`;
+    const last = rows.at(-1);
+    if (last === undefined) break;
+    entries.push(...rows.map(entryOfRow));
+    next = last.previous_id;
+  }
+  return entries;
+}
+
 /** Id of an entry of the player with this number, or up to 63 above it; undefined where the ledger has none any more. */
 async function startOf(sql: Sql, player: PlayerOfHistory, fromNumber: number): Promise<bigint | undefined> {
   const { partnerId, playerId, newest, firstId } = player;

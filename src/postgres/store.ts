@@ -20,14 +20,32 @@ import {
 } from './communal.js';
 import { resendDelivery, resendFailed, resendOfWebhook } from './deliveries.js';
 import { eventFeed, recordTestEvent } from './events.js';
-import { findGame, gameTotals, listGames, registerGame, requestBlocks, setGameStatus } from './games.js';
+import {
+  findGame,
+  gamePage,
+  gameTotals,
+  listGames,
+  registerGame,
+  requestBlocks,
+  setGameStatus,
+} from './games.js';
 import { findAdjustment, findEntry, findTicket } from './ledger.js';
 import { noticeOverdueSettlement } from './notices.js';
+import {
+  attention,
+  blockOf,
+  cellOverview,
+  deliveriesBy,
+  gameDays,
+  newestRecoveries,
+  reportsOfAll,
+  trafficToday,
+} from './operatorReads.js';
 import { beginSession, endSession, findSession } from './operatorSessions.js';
 import { createOperator, listOperators, revokeOperator, rotateOperatorKey } from './operators.js';
 import { findParSheet, listActiveParSheets, setParSheetStatus, storeParSheet } from './parSheets.js';
 import { createPartner, findPartner, listPartners, updatePartner } from './partners.js';
-import { entriesDown } from './playerHistory.js';
+import { entriesDown, statementDown } from './playerHistory.js';
 import { recordPlayerStatus } from './playerStatuses.js';
 import { closedPool, createRaffle } from './raffles.js';
 import { openRecoveries } from './recoveries.js';
@@ -54,10 +72,13 @@ import {
 
 const FUNCTIONS = {
   announceEnd,
+  attention,
   auditPage,
   auditRound,
   beginSession,
+  blockOf,
   cellCursors,
+  cellOverview,
   closedPool,
   communalEventPage,
   communalPaid,
@@ -67,6 +88,7 @@ const FUNCTIONS = {
   createTable,
   createWebhook,
   deleteWebhook,
+  deliveriesBy,
   deliveryPage,
   endSession,
   entriesDown,
@@ -81,6 +103,8 @@ const FUNCTIONS = {
   findSession,
   findTicket,
   firstSettlementDay,
+  gameDays,
+  gamePage,
   gameTotals,
   haltedCells,
   hasCommunal,
@@ -95,6 +119,7 @@ const FUNCTIONS = {
   listVersionUses,
   makeReport,
   listWebhooks,
+  newestRecoveries,
   noteKeyUses,
   noticeOverdueSettlement,
   openRecoveries,
@@ -106,6 +131,7 @@ const FUNCTIONS = {
   recordRules,
   registerGame,
   reportPage,
+  reportsOfAll,
   requestBlocks,
   resendDelivery,
   resendFailed,
@@ -120,10 +146,12 @@ const FUNCTIONS = {
   playerSpinsByTime,
   settlementPartner,
   spinsByTime,
+  statementDown,
   shoeSeeds,
   storeParSheet,
   sharesOfEvents,
   toldBySpins,
+  trafficToday,
   unsettledDays,
   updatePartner,
   updateWebhook,

@@ -65,6 +65,7 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
     judgeUrl: (url, environment) => judgeRegistration(url, environment, parts.world.resolve),
     sealSecret: (secret) => parts.secretBox.seal(secret),
     noticeDays: config.API_NOTICE_DAYS,
+    figures: () => metrics.figures(),
     sessionMinutes: config.CONSOLE_SESSION_MINUTES,
     now: parts.world.now,
     eventsRecorded: (deliveries) => events.emit('EventsRecorded', { deliveries }),

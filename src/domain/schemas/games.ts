@@ -74,12 +74,21 @@ export const GameTotals = Type.Object({
   actualRtp: nullable(Type.Number({ description: 'Null before the first spin' })),
 });
 
+export const ExpectedReturn = Type.Object(
+  {
+    rtp: Type.Number({ description: 'Return to player that many spins come to' }),
+    variancePerSpin: Type.Number({ description: "Of one spin's payout, in squared wagers" }),
+  },
+  { description: 'Of a slot: what its sheet lets expect' },
+);
+
 export const OperatorGame = Type.Object({
   ...GameResponse.properties,
   partnerId: Type.Integer(),
   ticketsRemaining: Type.Optional(
     Type.Integer({ description: 'Of a raffle: tickets that are not booked as sold' }),
   ),
+  expected: nullable(ExpectedReturn),
   queue: GameQueue,
   totals: GameTotals,
 });

@@ -4,12 +4,12 @@ import { ApiError, ERRORS, type Fault } from '../../domain/errors.js';
 import { MAX_MICROS, microsToUsdText } from '../../domain/money.js';
 import {
   AuditLog,
+  AuditQuery,
   amountMicros,
   IssuedKey,
   KeyBody,
   KeyList,
   PATH,
-  Page,
   PartnerBody,
   PartnerList,
   PartnerPatch,
@@ -312,15 +312,15 @@ export const partnerRoutes = (store: Store, refresh: () => Promise<void>): Route
       tag: 'Audit log',
       summary: 'What was changed, by whom, newest first',
       scope: 'operator',
-      query: Page,
+      query: AuditQuery,
       status: 200,
       response: AuditLog,
       errors: [],
       failure: ERRORS.internal,
-      async handle({ query }) {
+      async handle({ query, words }) {
         const page = query.page!;
         const limit = query.limit!;
-        return { ...(await store.auditPage(page, limit)), page, limit };
+        return { ...(await store.auditPage(page, limit, words)), page, limit };
       },
     },
   ];

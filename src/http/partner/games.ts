@@ -83,11 +83,13 @@ export async function knownGame(
   return game;
 }
 
-async function operatorGame(services: GameServices, row: GameRow) {
+/** A game as operators see it. */
+export async function operatorGame(services: GameServices, row: GameRow) {
   const { wagerMicros } = await knownGame(services, row.gameId);
   // Who knows the game knows its partner: a game is made later.
   const partner = services.partner(row.partnerId);
   if (partner === undefined) throw new Error(`Partner ${row.partnerId} is not in the catalog`);
+  const statistics = services.statistics(row.gameId);
   const [record, totals] = await Promise.all([
     services.nodes.cell(partner.cell).findGame(row.gameId),
     services.store.gameTotals(row.gameId),
@@ -95,6 +97,8 @@ async function operatorGame(services: GameServices, row: GameRow) {
   return {
     ...gameOf(row, wagerMicros),
     partnerId: row.partnerId,
+    expected:
+      statistics === undefined ? null : { rtp: statistics.rtp, variancePerSpin: statistics.variancePerSpin },
     ...kindOfGame(row.gameType).listing.forOperator(row.raffle),
     queue: {
       readyBlocks: record?.readyBlocks ?? 0,

@@ -45,7 +45,7 @@ export async function booked(services: PlayerServices, cell: number, entryId: bi
 
 const ENTRY_NUMBER = /^[1-9]\d{0,8}$/;
 
-const isShownAsSpin = ({ kind }: LedgerEntry): boolean => ENTRY_KINDS[kind].history === 'spin';
+export const isShownAsSpin = ({ kind }: LedgerEntry): boolean => ENTRY_KINDS[kind].history === 'spin';
 
 /** A booked spin as its response was. @param told what it told of a communal progressive */
 async function spinRecord(

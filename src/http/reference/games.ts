@@ -77,6 +77,7 @@ const SHEET = {
 const OPERATOR_GAME = {
   ...SLOT_GAME,
   partnerId: 2,
+  expected: { rtp: 0.9, variancePerSpin: 0.99 },
   queue: { readyBlocks: 3, outcomesReady: 6143, consumed: 1 },
   totals: { spins: 1, wageredUsd: 0.25, paidOutUsd: 0.5, actualRtp: 2 },
 };

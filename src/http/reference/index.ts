@@ -6,6 +6,7 @@ import { COMMUNAL_REFERENCES } from './communal.js';
 import { EVENT_REFERENCES, type EventReference } from './events.js';
 import { GAME_REFERENCES } from './games.js';
 import type { OperationReference, References } from './operationReference.js';
+import { OPERATOR_READ_REFERENCES } from './operatorReads.js';
 import { OPERATOR_REFERENCES } from './operators.js';
 import { PARTNER_REFERENCES } from './partners.js';
 import { PLAYER_REFERENCES } from './players.js';
@@ -29,6 +30,7 @@ export const REFERENCES: References = {
   ...WEBHOOK_REFERENCES,
   ...PARTNER_REFERENCES,
   ...OPERATOR_REFERENCES,
+  ...OPERATOR_READ_REFERENCES,
   ...SERVICE_REFERENCES,
 };
 

@@ -1,0 +1,255 @@
+/** What operators read of games, players, spins, deliveries and settlement reports, whoever's they are. */
+import { entryCell, entryTimeMs } from '../../domain/entryId.js';
+import { ApiError, ERRORS } from '../../domain/errors.js';
+import { ExactNumber, jsonInteger, jsonUsd } from '../../domain/exactJson.js';
+import type { Partner } from '../../domain/game.js';
+import {
+  DeliveriesQuery,
+  GameDays,
+  GameDaysQuery,
+  GamesQuery,
+  OperatorDeliveries,
+  OperatorGameList,
+  OperatorSettlements,
+  OperatorSpin,
+  PATH,
+  SettlementsQuery,
+  Statement,
+  StatementQuery,
+} from '../../domain/requests.js';
+import type { LedgerEntry } from '../../postgres/ledger.js';
+import type { ReportStatus } from '../../postgres/operatorReads.js';
+import type { DeliveryRow } from '../../postgres/webhooks.js';
+import { type GameServices, operatorGame } from '../partner/games.js';
+import { booked, historyRecords, isShownAsSpin, type PlayerServices } from '../partner/players.js';
+import { cursorOf, pathId, type Route, type RouteRequest, summed } from '../route.js';
+
+export type OperatorReadServices = GameServices & PlayerServices;
+
+const ENTRY_ID = /^[1-9]\d{0,18}$/;
+
+const isoOf = (time: Date | null): string | null => time?.toISOString() ?? null;
+
+const listAllGames = (services: OperatorReadServices): Route => ({
+  method: 'get',
+  path: '/games',
+  operationId: 'listAllGames',
+  tag: 'Games',
+  summary: 'Games with their queues and totals, newest first',
+  scope: 'operator',
+  query: GamesQuery,
+  status: 200,
+  ...summed(OperatorGameList),
+  errors: [],
+  failure: ERRORS.internal,
+  async handle({ query }) {
+    const page = query.page!;
+    const limit = query.limit!;
+    const { games, total } = await services.store.gamePage(query.partnerId, page, limit);
+    return { games: await Promise.all(games.map((row) => operatorGame(services, row))), page, limit, total };
+  },
+});
+
+const listGameDays = ({ store }: OperatorReadServices): Route => ({
+  method: 'get',
+  path: '/games/{id}/days',
+  params: { id: PATH.gameId },
+  operationId: 'listGameDays',
+  tag: 'Games',
+  summary: 'What a game took and paid by UTC day, newest first',
+  scope: 'operator',
+  query: GameDaysQuery,
+  status: 200,
+  ...summed(GameDays),
+  errors: [ERRORS.gameNotFound],
+  failure: ERRORS.internal,
+  async handle({ params, query }) {
+    const gameId = pathId(params.id!);
+    const row = gameId === undefined ? undefined : await store.findGame(gameId);
+    if (row === undefined) throw new ApiError(ERRORS.gameNotFound);
+    const days = await store.gameDays(row.gameId, query.limit!);
+    return {
+      days: days.map(({ day, spins, wageredMicros, paidMicros }) => ({
+        day,
+        spins: jsonInteger(spins),
+        wageredUsd: jsonUsd(wageredMicros),
+        paidOutUsd: jsonUsd(paidMicros),
+      })),
+    };
+  },
+});
+
+/** An entry of the ledger as a line of a statement. */
+function statementEntry({ spinIds }: OperatorReadServices, entry: LedgerEntry) {
+  const isSpin = isShownAsSpin(entry);
+  return {
+    entryId: String(entry.id),
+    kind: entry.kind,
+    createdAt: new Date(entryTimeMs(entry.id)).toISOString(),
+    gameId: entry.gameId === 0 ? null : entry.gameId,
+    wagerUsd: jsonUsd(BigInt(entry.wagerMicros)),
+    creditUsd: jsonUsd(BigInt(entry.creditMicros)),
+    balanceUsd: jsonUsd(BigInt(entry.balanceMicros)),
+    requestId: entry.requestId,
+    spinId: isSpin ? spinIds.encodeOne(entry.id, entry.partnerId) : null,
+  };
+}
+
+async function partnerOfPath(services: OperatorReadServices, { params }: RouteRequest): Promise<Partner> {
+  const partnerId = pathId(params.id!);
+  const partner = partnerId === undefined ? undefined : await services.store.findPartner(partnerId);
+  if (partner === undefined) throw new ApiError(ERRORS.partnerNotFound);
+  return partner;
+}
+
+const getStatement = (services: OperatorReadServices): Route => ({
+  method: 'get',
+  path: '/partners/{id}/players/{playerId}/statement',
+  params: { id: PATH.partnerId, playerId: PATH.playerId },
+  operationId: 'getStatement',
+  tag: 'Players',
+  summary: 'A player with every entry of its ledger, newest first',
+  scope: 'operator',
+  query: StatementQuery,
+  status: 200,
+  ...summed(Statement),
+  errors: [ERRORS.partnerNotFound, ERRORS.playerNotFound, ERRORS.unavailable],
+  failure: ERRORS.internal,
+  async handle(request) {
+    const playerId = request.params.playerId!;
+    const cursor = cursorOf(request.words, ENTRY_ID);
+    const limit = request.query.limit!;
+    const partner = await partnerOfPath(services, request);
+    const { partnerId } = partner;
+    const player = await services.nodes.cell(partner.cell).findPlayer(partnerId, playerId);
+    if (player === undefined) throw new ApiError(ERRORS.playerNotFound);
+    await booked(services, partner.cell, player.newestEntryId);
+    const from = cursor === undefined ? player.newestEntryId : BigInt(cursor);
+    const entries = await services.store.statementDown({ partnerId, playerId }, from, limit);
+    const next = entries.at(-1)?.previousId ?? 0n;
+    return {
+      ...{ partnerId, playerId },
+      status: player.status,
+      balanceUsd: jsonUsd(BigInt(player.balanceMicros)),
+      createdAt: new Date(player.createdAtMs).toISOString(),
+      entries: entries.map((entry) => statementEntry(services, entry)),
+      nextCursor: entries.length < limit || next === 0n ? null : String(next),
+    };
+  },
+});
+
+const showSpin = (services: OperatorReadServices): Route => ({
+  method: 'get',
+  path: '/spins/{spinId}',
+  params: { spinId: PATH.spinId },
+  operationId: 'showSpin',
+  tag: 'Spins',
+  summary: "A spin of any partner's: its answer, its ledger entry, the block it was sealed in",
+  scope: 'operator',
+  status: 200,
+  ...summed(OperatorSpin),
+  errors: [ERRORS.notFound, ERRORS.unavailable],
+  failure: ERRORS.internal,
+  async handle({ params }) {
+    const { store, spinIds } = services;
+    const meant = spinIds.decode(params.spinId!);
+    const partner = meant === undefined ? undefined : await store.findPartner(meant.partnerId);
+    if (meant === undefined || partner === undefined) throw new ApiError(ERRORS.notFound);
+    await booked(services, partner.cell, meant.entryId);
+    const entry = await store.findEntry(meant.entryId);
+    if (entry === undefined || entry.partnerId !== partner.partnerId || !isShownAsSpin(entry))
+      throw new ApiError(ERRORS.notFound);
+    const [[record], block] = await Promise.all([
+      historyRecords(services, partner, [entry]),
+      store.blockOf(entry.gameId, entry.outcomeIndex),
+    ]);
+    return {
+      partnerId: partner.partnerId,
+      spin: { ...record, playerId: entry.playerId },
+      entry: {
+        ...statementEntry(services, entry),
+        cell: entryCell(entry.id),
+        previousEntryId: String(entry.previousId),
+        outcomeIndex: entry.outcomeIndex,
+        outcomeCode: entry.outcomeCode,
+      },
+      block:
+        block === undefined
+          ? null
+          : {
+              fromIndex: jsonInteger(block.fromIndex),
+              toIndex: jsonInteger(block.toIndex),
+              commitment: block.commitment,
+              createdAt: block.createdAt.toISOString(),
+            },
+    };
+  },
+});
+
+const listAllDeliveries = ({ store }: OperatorReadServices): Route => ({
+  method: 'get',
+  path: '/deliveries',
+  operationId: 'listAllDeliveries',
+  tag: 'Webhooks',
+  summary: 'Deliveries of all partners by status, with what is sent and why it failed',
+  scope: 'operator',
+  query: DeliveriesQuery,
+  status: 200,
+  response: OperatorDeliveries,
+  errors: [],
+  failure: ERRORS.internal,
+  async handle({ query, words }) {
+    const page = query.page!;
+    const limit = query.limit!;
+    const status = (words.status ?? 'failed') as DeliveryRow['status'];
+    const of = { status, partnerId: query.partnerId ?? null };
+    const { deliveries, total } = await store.deliveriesBy(of, page, limit);
+    const items = deliveries.map(({ deliveryId, createdAt, lastAttemptAt, nextAttemptAt, ...rest }) => ({
+      id: deliveryId,
+      ...rest,
+      createdAt: createdAt.toISOString(),
+      lastAttemptAt: isoOf(lastAttemptAt),
+      nextAttemptAt: isoOf(nextAttemptAt),
+    }));
+    return { deliveries: items, page, limit, total };
+  },
+});
+
+const listAllSettlements = ({ store }: OperatorReadServices): Route => ({
+  method: 'get',
+  path: '/settlements',
+  operationId: 'listAllSettlements',
+  tag: 'Settlements',
+  summary: 'The newest revision of the settlement reports of all partners, newest day first',
+  scope: 'operator',
+  query: SettlementsQuery,
+  status: 200,
+  ...summed(OperatorSettlements),
+  errors: [],
+  failure: ERRORS.internal,
+  async handle({ query, words }) {
+    const page = query.page!;
+    const limit = query.limit!;
+    const { reports, total } = await store.reportsOfAll(
+      words.status as ReportStatus | undefined,
+      page,
+      limit,
+    );
+    const items = reports.map(({ status, totalSpins, ggrUsd, ...report }) => ({
+      ...report,
+      reportStatus: status,
+      totalSpins: jsonInteger(totalSpins),
+      ggrUsd: new ExactNumber(ggrUsd),
+    }));
+    return { reports: items, page, limit, total };
+  },
+});
+
+export const operatorReadRoutes = (services: OperatorReadServices): Route[] => [
+  listAllGames(services),
+  listGameDays(services),
+  getStatement(services),
+  showSpin(services),
+  listAllDeliveries(services),
+  listAllSettlements(services),
+];

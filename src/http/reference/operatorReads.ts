@@ -1,0 +1,166 @@
+/** Descriptions and examples: what operators read beyond one partner. */
+import { GAME_REFERENCES } from './games.js';
+import type { References } from './operationReference.js';
+import { SETTLEMENT_REFERENCES } from './settlements.js';
+import { SPIN_REFERENCES } from './spins.js';
+import { WEBHOOK_REFERENCES } from './webhooks.js';
+
+const TRAFFIC = { spins: 48_210, wageredUsd: 12_052.5, paidOutUsd: 11_390.25 };
+
+const ENTRY = {
+  entryId: '7412907446960128010',
+  kind: 'spin',
+  createdAt: '2026-11-22T04:13:57.812Z',
+  gameId: 3,
+  wagerUsd: 0.25,
+  creditUsd: 0.5,
+  balanceUsd: 1000.25,
+  requestId: 'first-spin',
+  spinId: '3f0c1f5ab3d94dd0a6a1c9d1b0e0f4c2',
+};
+
+export const OPERATOR_READ_REFERENCES: References = {
+  getOverview: {
+    description:
+      'What the ledger has of today, and what the front end that answers has counted since its start. Rates come from the differences of two answers.',
+    response: {
+      at: '2026-11-22T07:45:00.000Z',
+      today: { ...TRAFFIC, partners: 1 },
+      busiest: [{ partnerId: 2, slug: 'acme', ...TRAFFIC }],
+      attention: { failedDeliveries: 3, disputedReports: 1, haltedCells: 0, openRecoveries: 0 },
+      process: {
+        id: '8c2f0f5e-6a0d-4f8a-9a53-6f3f2b0d7a11',
+        spins: 48_215,
+        errors: [{ operation: 'spin', errorCode: 'KS-4291', count: 12 }],
+        spinSeconds: [
+          { leSeconds: 0.0025, count: 48_100 },
+          { leSeconds: null, count: 48_215 },
+        ],
+      },
+    },
+  },
+  listCells: {
+    description: 'Each partner lives in one cell. Recoveries are the newest 50.',
+    response: {
+      cells: [
+        {
+          cell: 0,
+          epoch: 1,
+          owner: 'worker-1',
+          bookedTo: '2026-11-22T07:44:59.912Z',
+          outboxAgeSeconds: 0.08,
+          halted: null,
+          partners: 1,
+        },
+      ],
+      redis: [{ isReady: true, volatile: [], memoryBytes: 31_457_280, maxMemoryBytes: 0 }],
+      recoveries: [
+        {
+          cell: 0,
+          epoch: 1,
+          reason: 'Redis lost the cell',
+          step: 'finished',
+          voidedOutcomes: 6143,
+          startedAt: '2026-11-21T22:01:12.400Z',
+          finishedAt: '2026-11-21T22:01:13.020Z',
+        },
+      ],
+    },
+  },
+  listAllGames: {
+    description: 'Games of all partners, or of one with `partnerId`. `total` counts all of them.',
+    response: { games: [GAME_REFERENCES.getGame!.response], page: 1, limit: 20, total: 1 },
+  },
+  listGameDays: {
+    description: 'Days without a spin are left out. Their sums are the totals of the game.',
+    response: { days: [{ day: '2026-11-22', ...TRAFFIC }] },
+  },
+  getStatement: {
+    description:
+      'Every entry, of whatever kind: spins, the opening, adjustments, shares of a communal progressive, steps of rounds. The balance after each is the one before it, less the wager, plus the credit.',
+    response: {
+      partnerId: 2,
+      playerId: 'alice',
+      status: 'ACTIVE',
+      balanceUsd: 1000.25,
+      createdAt: '2026-11-22T04:13:57.812Z',
+      entries: [ENTRY],
+      nextCursor: null,
+    },
+  },
+  showSpin: {
+    description:
+      'Also shows the place of the outcome in its game, and the commitment to the block that had it: written down before the first outcome of the block was dealt.',
+    response: {
+      partnerId: 2,
+      spin: SPIN_REFERENCES.getSpin!.response,
+      entry: {
+        ...ENTRY,
+        cell: 4,
+        previousEntryId: '7412907446960128009',
+        outcomeIndex: 0,
+        outcomeCode: 1,
+      },
+      block: {
+        fromIndex: 0,
+        toIndex: 2048,
+        commitment: 'c52d486e3cfaf7bd8c98764f22378544f585fed376706fccfe80cbb891459928',
+        createdAt: '2026-11-22T04:13:57.210Z',
+      },
+    },
+  },
+  listAllDeliveries: {
+    description: 'The newest attempts first; the list reaches back over 10,000 deliveries.',
+    response: {
+      deliveries: [
+        {
+          id: 'dlv_019abcde0123456789abcdef01234567',
+          partnerId: 2,
+          webhookId: 1,
+          url: 'https://games.acme.example/hooks',
+          event: 'spin.large_win',
+          status: 'failed',
+          attempts: 5,
+          maxAttempts: 5,
+          createdAt: '2026-11-22T04:14:01.783Z',
+          lastAttemptAt: '2026-11-22T05:35:01.783Z',
+          nextAttemptAt: null,
+          responseStatus: 503,
+          body: '{"id":"evt_1","event":"spin.large_win"}',
+          lastError: 'HTTP 503',
+        },
+      ],
+      page: 1,
+      limit: 20,
+      total: 1,
+    },
+  },
+  listAllSettlements: {
+    description: 'A report that is disputed waits for a new revision, which `makeSettlement` makes.',
+    response: {
+      reports: [
+        {
+          partnerId: 2,
+          slug: 'acme',
+          reportDate: '2026-11-21',
+          revision: 1,
+          reportStatus: 'DISPUTED',
+          totalSpins: 48_210,
+          ggrUsd: 662.25,
+          disputeReason: 'Two spins too many',
+        },
+      ],
+      page: 1,
+      limit: 20,
+      total: 1,
+    },
+  },
+  getPartnerSettlement: {
+    ...SETTLEMENT_REFERENCES.getSettlement,
+    description: 'As its partner reads it; `revision` asks for an earlier one.',
+  },
+  listPartnerWebhooks: {
+    ...WEBHOOK_REFERENCES.listWebhooks,
+    description: 'As their partner reads them.',
+  },
+};
