@@ -90,7 +90,7 @@ const version = (): string =>
   JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')).version;
 
 /** Groups that are one line of the help: each has a help of its own. */
-const FOLDED = ['round', 'player', 'api', 'communal', 'webhooks'];
+const FOLDED = ['round', 'player', 'api', 'communal', 'webhooks', 'operator'];
 
 /** All commands below a command, without the groups that they are in. */
 const leavesOf = (command: Command): Command[] =>

@@ -17,7 +17,7 @@ const expires = (): Option => new Option('--expires <TIME>', 'RFC 3339 time, suc
 
 /** Adds the commands to the program. */
 export function addOperatorCommands(commands: OperatorCommands): void {
-  const group = commands.group('operator', 'who runs the service: names, roles, keys');
+  const group = commands.group('operator', 'operators: issue, list, rotate, revoke');
   commands
     .add('issue <NAME>', 'create an operator; the key is shown this once', issue, group)
     .addOption(

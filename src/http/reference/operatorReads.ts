@@ -1,4 +1,5 @@
 /** Descriptions and examples: what operators read beyond one partner. */
+import { ERRORS } from '../../domain/errors.js';
 import { GAME_REFERENCES } from './games.js';
 import type { References } from './operationReference.js';
 import { SETTLEMENT_REFERENCES } from './settlements.js';
@@ -31,7 +32,7 @@ export const OPERATOR_READ_REFERENCES: References = {
       process: {
         id: '8c2f0f5e-6a0d-4f8a-9a53-6f3f2b0d7a11',
         spins: 48_215,
-        errors: [{ operation: 'spin', errorCode: 'KS-4291', count: 12 }],
+        errors: [{ operation: 'spin', errorCode: ERRORS.spinRateExceeded.code, count: 12 }],
         spinSeconds: [
           { leSeconds: 0.0025, count: 48_100 },
           { leSeconds: null, count: 48_215 },
