@@ -6,6 +6,7 @@
  * (`refresh`), since it may have been made a moment ago by another process. While Postgres is away what is known stays
  * known: nothing can be changed then either.
  */
+import { setTimeout as pause } from 'node:timers/promises';
 import type { ApiVersionEnd } from '../domain/apiVersion.js';
 import type { ApiKey, Game, Partner } from '../domain/game.js';
 import { kindOfGame } from '../domain/games/index.js';
@@ -66,6 +67,9 @@ function fragmentsOf({ combinations }: RenderedSheet): Buffer[] {
   });
 }
 
+/** At the most 40 reads a second find nothing new, however many ask for what there is not. */
+const REST_MS = 25;
+
 export class Catalog extends PeriodicService {
   readonly name = 'catalog';
   readonly #sql: Sql;
@@ -86,7 +90,10 @@ export class Catalog extends PeriodicService {
   #epochs = new Map<number, string>();
   readonly #versionEnds = new Map<string, ApiVersionEnd>();
   #isStale = false;
-  #refreshing: Promise<void> | undefined;
+  /** The read that has begun last, and the one that comes after it. */
+  #reading: Promise<void> | undefined;
+  #next: Promise<void> | undefined;
+  #restsUntilMs = 0;
 
   constructor(sql: Sql, pollMs: number, events: EventEmitter) {
     super({ everyMs: pollMs, firstAfterMs: pollMs });
@@ -180,27 +187,28 @@ export class Catalog extends PeriodicService {
   }
 
   /**
-   * Reads what changed. Calls that come while one is under way share the next one: each caller gets an answer that
-   * was read after it asked.
+   * Reads what changed. Calls share the next read: each caller gets an answer that was read after it asked. After a read
+   * that found nothing new comes a rest, since strangers' keys and unknown games ask for a read with each request.
    */
   refresh(): Promise<void> {
-    if (this.#refreshing === undefined) {
-      this.#refreshing = this.#read().finally(() => {
-        this.#refreshing = undefined;
-      });
-      return this.#refreshing;
-    }
-    const running = this.#refreshing;
-    this.#next ??= running
-      .catch(() => {})
-      .then(() => {
-        this.#next = undefined;
-        return this.refresh();
-      });
+    this.#next ??= this.#readNext();
     return this.#next;
   }
 
-  #next: Promise<void> | undefined;
+  async #readNext(): Promise<void> {
+    await this.#reading?.catch(() => {});
+    const restMs = this.#restsUntilMs - performance.now();
+    if (restMs > 0) await pause(restMs);
+    // Who asks from now on gets the read after this one.
+    this.#next = undefined;
+    const known = this.#newest;
+    this.#reading = this.#read();
+    try {
+      await this.#reading;
+    } finally {
+      if (this.#newest === known) this.#restsUntilMs = performance.now() + REST_MS;
+    }
+  }
 
   async #read(): Promise<void> {
     const [newest, epochs] = await Promise.all([newestChange(this.#sql), cellEpochs(this.#sql)]);

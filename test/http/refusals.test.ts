@@ -18,6 +18,7 @@ let service: Awaited<ReturnType<typeof startService>>;
 let redis: Redis;
 let calls = 0;
 let looks = 0;
+let reads = 0;
 
 beforeAll(async () => {
   stores = await freshStores();
@@ -30,6 +31,7 @@ beforeAll(async () => {
   };
   database.beforeRequest = (chunk) => {
     if (chunk.includes('FROM recoveries')) looks++;
+    if (chunk.includes('FROM change_number')) reads++;
   };
   service = await startService({ redisUrl: cable.url, databaseUrl: database.url });
 });
@@ -97,4 +99,21 @@ test('everybody who asks for /readyz within 250 ms gets the result of one look',
   }
   expect(looks).toBeGreaterThan(0);
   expect(looks).toBeLessThanOrEqual((performance.now() - started) / 250 + 2);
+});
+
+test('keys that nobody issued are looked for 40 times a second at the most, and one that was issued is found at once', async () => {
+  const ask = (key: string) => service.partner('GET', '/version', key);
+  const started = performance.now();
+  reads = 0;
+  await Promise.all(
+    Array.from({ length: 8 }, async (_, client) => {
+      for (let i = 0; i < 50; i++) expect([401, 429]).toContain((await ask(`ks_${client}_${i}`)).status);
+    }),
+  );
+  expect(reads).toBeGreaterThan(1);
+  expect(reads).toBeLessThanOrEqual((performance.now() - started) / 25 + 2);
+  const flood = Promise.all(Array.from({ length: 8 }, (_, i) => ask(`ks_${i}`)));
+  const { key } = await service.newPartner();
+  expect((await ask(key)).status).toBe(200);
+  await flood;
 });
