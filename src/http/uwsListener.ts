@@ -103,7 +103,6 @@ export class UwsListener implements HttpListener {
   }
 
   #isOfTooMany(raw: HttpResponse): boolean {
-    if (!this.connections.mayExceedAddress) return false;
     return this.#kernelConnections.isOver(Buffer.from(raw.getRemoteAddressAsText()).toString('latin1'));
   }
 
