@@ -84,17 +84,18 @@ describe('one command', () => {
   });
 
   test('a signal to npm reaches the service, and nothing is left running', async () => {
-    const npm = spawn('npm', ['start', '--silent'], {
+    // Without the build before it: that would write the files anew that other tests run at this moment.
+    const npm = spawn('npm', ['start', '--silent', '--ignore-scripts'], {
       cwd: ROOT,
       env: { ...process.env, ...environment() },
       stdio: ['ignore', 'pipe', 'ignore'],
     });
     const ended = once(npm, 'exit');
-    await new Promise<void>((resolve) => {
-      npm.stdout.on('data', (chunk: Buffer) => {
-        if (chunk.includes('is ready')) resolve();
-      });
+    let text = '';
+    npm.stdout.on('data', (chunk: Buffer) => {
+      text += chunk;
     });
+    await until(() => text.includes('is ready'), 'the service is ready');
     npm.kill('SIGTERM');
     await ended;
     await until(async () => (await servers()).length === 0, 'the stores have ended');

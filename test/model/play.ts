@@ -258,7 +258,7 @@ export class Play {
       case 'minute': {
         const minute = async () => Math.floor((await this.#world.clock.seconds()) / 60);
         const from = await minute();
-        await until(async () => (await minute()) > from, 'the minute is over', 62_000);
+        await until(async () => (await minute()) > from, 'the minute is over');
         return;
       }
       case 'store-cut':
