@@ -1,10 +1,14 @@
 /** Waits: for a while, and for a condition; and what times a test may hold the service to. */
 import { IS_WHOLE } from './root.js';
 
+const EVERY_MS_MIN = 5;
+const EVERY_MS_MAX = 100;
+
 export const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 /**
- * Waits for a condition and looks often. The deadline only ends what would never come, also on a machine that is slow and busy.
+ * Waits for a condition. It looks often at first and each 100 ms in the end: looking costs the processor time that others need.
+ * The deadline only ends what would never come, also on a machine that is slow and busy.
  * @param what names the condition in the error.
  * @throws Error after the deadline.
  */
@@ -12,12 +16,13 @@ export async function until(
   condition: () => Promise<boolean> | boolean,
   what: string,
   timeoutMs = 90_000,
-  everyMs = 10,
+  everyMs?: number,
 ): Promise<void> {
-  const deadline = performance.now() + timeoutMs;
+  const started = performance.now();
   while (!(await condition())) {
-    if (performance.now() > deadline) throw new Error(`not within ${timeoutMs / 1000} s: ${what}`);
-    await pause(everyMs);
+    const waitedMs = performance.now() - started;
+    if (waitedMs > timeoutMs) throw new Error(`not within ${timeoutMs / 1000} s: ${what}`);
+    await pause(everyMs ?? Math.min(Math.max(waitedMs / 20, EVERY_MS_MIN), EVERY_MS_MAX));
   }
 }
 
