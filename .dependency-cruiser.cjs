@@ -117,6 +117,8 @@ const OUTSIDE = {
     'model',
   ],
   tools: ['^tools/'],
+  // Pages in a browser: of the service they know the types of its operator API only.
+  console: ['^console/', 'client'],
 };
 /** A package is used by one room; those that several may use are the schemas, the threads' pool and the log. */
 const PACKAGES = {
@@ -174,7 +176,7 @@ module.exports = {
     // The domain does no I/O. node:crypto is there for hashes and ciphers; a test looks that randomness is not drawn.
     { from: { path: ROOMS.domain[0] }, to: { path: '^(node:)?(crypto|buffer|os)$' } },
     { from: { pathNot: ROOMS.domain[0] }, to: { dependencyTypes: ['core'] } },
-    { from: { path: '^(bench|openapi|test|tools)/' }, to: { path: 'node_modules/' } },
+    { from: { path: '^(bench|console|openapi|test|tools)/' }, to: { path: 'node_modules/' } },
   ],
   allowedSeverity: 'error',
   options: {

@@ -16,6 +16,7 @@ COPY package.json package-lock.json .npmrc ./
 RUN --mount=type=cache,target=/root/.npm npm ci --ignore-scripts
 COPY tsconfig.json tsconfig.build.json ./
 COPY clients clients
+COPY console console
 COPY docs docs
 COPY openapi openapi
 COPY tools tools

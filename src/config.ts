@@ -276,6 +276,7 @@ export interface Config
   readonly workersDir: string;
   /** Where the build puts the pages of /docs. */
   readonly docsDir: string;
+  readonly consoleDir: string;
 }
 
 /** The folder of package.json: two above this file when built (dist/src), one above otherwise. */
@@ -339,5 +340,6 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
     migrationsDir: join(root, 'src', 'postgres', 'migrations'),
     workersDir: join(root, 'dist', 'workers'),
     docsDir: join(root, 'dist', 'docs'),
+    consoleDir: join(root, 'dist', 'console'),
   });
 }

@@ -1,4 +1,4 @@
-/** The pages of /docs: made by the build (tools/docs), held in memory with their compressed forms, sent as they are. */
+/** The pages of /docs and of /console: made by the build (tools), held in memory with their compressed forms, sent as they are. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { extname, join } from 'node:path';
 import type { Access } from './access.js';
@@ -7,24 +7,36 @@ import type { ServerRoute } from './listener.js';
 import type { PublicWindow } from './publicWindow.js';
 import type { Replies } from './reply.js';
 
-const BASE = '/docs';
 const TYPES: Readonly<Record<string, string>> = {
   '.html': 'text/html; charset=utf-8',
   '.css': 'text/css; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
   '.svg': 'image/svg+xml',
 };
 
-/** A page has no script, and nothing from elsewhere. */
-const SAFETY = [
-  "Content-Security-Policy: default-src 'none'; style-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-  'X-Content-Type-Options: nosniff',
-  'Referrer-Policy: no-referrer',
-  'Cache-Control: public, max-age=300',
-  'Vary: Accept-Encoding',
-].join('\r\n');
+/** Pages below one path. */
+interface Site {
+  readonly base: string;
+  /** What a page may load beside styles and images of its own. Nothing comes from elsewhere. */
+  readonly mayLoad: string;
+}
+
+const DOCS: Site = { base: '/docs', mayLoad: '' };
+/** Its script asks the operator API. */
+const CONSOLE: Site = { base: '/console', mayLoad: "script-src 'self'; connect-src 'self'; " };
+
+const safetyOf = ({ mayLoad }: Site): string =>
+  [
+    `Content-Security-Policy: default-src 'none'; ${mayLoad}style-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
+    'X-Content-Type-Options: nosniff',
+    'Referrer-Policy: no-referrer',
+    'Cache-Control: public, max-age=300',
+    'Vary: Accept-Encoding',
+  ].join('\r\n');
 
 /** An image has a style of its own, for light and dark. */
-const IMAGE_SAFETY = SAFETY.replace("style-src 'self'", "style-src 'unsafe-inline'");
+const imageSafety = (safety: string): string =>
+  safety.replace("style-src 'self'", "style-src 'unsafe-inline'");
 
 /** By the coding's name, the best first. */
 const CODINGS = { br: '.br', gzip: '.gz' } as const;
@@ -35,8 +47,8 @@ interface File {
   readonly coded: readonly { readonly coding: string; readonly bytes: Buffer }[];
 }
 
-/** Reads the pages; none where the build has made none. @param folder `dist/docs` */
-function readPages(folder: string): ReadonlyMap<string, File> {
+/** Reads the pages; none where the build has made none. @param folder such as `dist/docs` */
+function readPages({ base }: Site, folder: string): ReadonlyMap<string, File> {
   const pages = new Map<string, File>();
   let names: string[] = [];
   try {
@@ -47,7 +59,7 @@ function readPages(folder: string): ReadonlyMap<string, File> {
   for (const name of names) {
     const type = TYPES[extname(name)];
     if (type === undefined) continue;
-    const path = name === 'index.html' ? BASE : `${BASE}/${name.replace(/\.html$/, '')}`;
+    const path = name === 'index.html' ? base : `${base}/${name.replace(/\.html$/, '')}`;
     pages.set(path, {
       type,
       plain: readFileSync(join(folder, name)),
@@ -69,36 +81,61 @@ function accepts(header: string, coding: string): boolean {
     .some(([name, weight]) => name === coding && !/^q=0(\.0*)?$/.test(weight ?? ''));
 }
 
-/**
- * The routes of the pages, and of `/`, which leads there. Anybody may ask for them, within a window by address.
- * @param folder where the build has put them
- */
-export function docsRoutes(
-  folder: string,
-  { access, replies, window }: { access: Access; replies: Replies; window: PublicWindow },
-): ServerRoute[] {
-  const pages = readPages(folder);
-  const route = (pattern: string, handle: (exchange: Exchange) => void): ServerRoute => ({
-    method: 'get',
-    pattern,
-    answersHead: true,
-    operation: 'docs',
-    bodyLimit: 0,
-    handle: (exchange) => {
-      if (window.admits(access.clientOf(exchange))) handle(exchange);
-      else window.refuse(exchange, replies);
-    },
-  });
-  const routes = [...pages].map(([path, { type, plain, coded }]) =>
-    route(path, (exchange) => {
+/** What the pages are given out with. */
+interface Publishing {
+  readonly access: Access;
+  readonly replies: Replies;
+  readonly window: PublicWindow;
+}
+
+/** A route that anybody may ask, within a window by address. */
+const publicRoute = (
+  pattern: string,
+  operation: string,
+  { access, replies, window }: Publishing,
+  handle: (exchange: Exchange) => void,
+): ServerRoute => ({
+  method: 'get',
+  pattern,
+  answersHead: true,
+  operation,
+  bodyLimit: 0,
+  handle: (exchange) => {
+    if (window.admits(access.clientOf(exchange))) handle(exchange);
+    else window.refuse(exchange, replies);
+  },
+});
+
+/** A route for each page of a site; none where the build has made none. */
+function siteRoutes(site: Site, folder: string, operation: string, publishing: Publishing): ServerRoute[] {
+  const { replies } = publishing;
+  const ofPages = safetyOf(site);
+  return [...readPages(site, folder)].map(([path, { type, plain, coded }]) =>
+    publicRoute(path, operation, publishing, (exchange) => {
       const best = coded.find(({ coding }) => accepts(exchange.head.acceptEncoding, coding));
-      const safety = type === TYPES['.svg'] ? IMAGE_SAFETY : SAFETY;
+      const safety = type === TYPES['.svg'] ? imageSafety(ofPages) : ofPages;
       const headers = best === undefined ? safety : `${safety}\r\nContent-Encoding: ${best.coding}`;
       replies.json(exchange, 200, best?.bytes ?? plain, undefined, headers, undefined, type);
     }),
   );
-  if (!pages.has(BASE)) return [];
-  const toDocs = (exchange: Exchange): void =>
-    replies.json(exchange, 302, '', undefined, `Location: ${BASE}`, undefined, 'text/plain');
-  return [...routes, route('/', toDocs), route(`${BASE}/`, toDocs)];
+}
+
+const redirect = (pattern: string, to: string, operation: string, publishing: Publishing): ServerRoute =>
+  publicRoute(pattern, operation, publishing, (exchange) =>
+    publishing.replies.json(exchange, 302, '', undefined, `Location: ${to}`, undefined, 'text/plain'),
+  );
+
+/** The routes of the documentation, and of `/`, which leads there. @param folder where the build has put it */
+export function docsRoutes(folder: string, publishing: Publishing): ServerRoute[] {
+  const routes = siteRoutes(DOCS, folder, 'docs', publishing);
+  if (routes.length === 0) return [];
+  const leading = ['/', `${DOCS.base}/`].map((from) => redirect(from, DOCS.base, 'docs', publishing));
+  return [...routes, ...leading];
+}
+
+/** The routes of the console. @param folder where the build has put it */
+export function consoleRoutes(folder: string, publishing: Publishing): ServerRoute[] {
+  const routes = siteRoutes(CONSOLE, folder, 'console', publishing);
+  if (routes.length === 0) return [];
+  return [...routes, redirect(`${CONSOLE.base}/`, CONSOLE.base, 'console', publishing)];
 }

@@ -8,7 +8,7 @@ import { SpinBody, SpinResponse, VersionResponse } from '../domain/requests.js';
 import type { Store } from '../postgres/store.js';
 import type { RedisNodes } from '../redis/nodes.js';
 import type { Access } from './access.js';
-import { docsRoutes } from './docs.js';
+import { consoleRoutes, docsRoutes } from './docs.js';
 import type { Exchange } from './exchange.js';
 import type { ServerRoute } from './listener.js';
 import { notFoundRoutes } from './notFound.js';
@@ -164,7 +164,13 @@ export function serverRoutes(
   services: Services,
   access: Access,
   replies: Replies,
-  options: { brand: string; installationTag: string; hasPreview: boolean; docsDir: string },
+  options: {
+    brand: string;
+    installationTag: string;
+    hasPreview: boolean;
+    docsDir: string;
+    consoleDir: string;
+  },
 ): ServerRoute[] {
   const routes = allRoutes(services, options.brand);
   const spin = new SpinEndpoint(access, replies, services);
@@ -190,6 +196,7 @@ export function serverRoutes(
     ...(options.hasPreview ? previewRoutes(routes, served, options.brand, documents) : []),
     ...healthRoutes(services, replies, options.installationTag),
     ...docsRoutes(options.docsDir, { access, replies, window: PublicWindow.ofPages() }),
+    ...consoleRoutes(options.consoleDir, { access, replies, window: PublicWindow.ofPages() }),
   ];
   const submit = (command: SpinCommand): void => services.submit(command);
   return [...found, ...notFoundRoutes(found, { access, replies, submit, hasPreview: options.hasPreview })];

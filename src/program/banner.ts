@@ -8,6 +8,7 @@ export function bannerOf(config: Config, running: Running): string {
   const { port, demo, metricsPort } = running;
   if (port !== undefined) lines.push(`  API      http://${config.HOST}:${port}/api/partner/v1`);
   if (port !== undefined) lines.push(`  docs     http://${config.HOST}:${port}/docs`);
+  if (port !== undefined) lines.push(`  console  http://${config.HOST}:${port}/console`);
   lines.push('  command  npx spindle --help');
   lines.push(`  metrics  http://${config.METRICS_HOST}:${metricsPort}/metrics`);
   if (running.isNewOperatorKey) lines.push(`  operator key (shown this once) ${running.operatorKey}`);

@@ -1,0 +1,61 @@
+/** Charts (uPlot): drawn in the colours of the page, and told in words to whoever doesn't see them. */
+import { useEffect, useRef } from 'preact/hooks';
+import uPlot from 'uplot';
+import 'uplot/dist/uPlot.min.css';
+
+export interface Series {
+  readonly label: string;
+  readonly values: readonly (number | null)[];
+  /** `line`, or the edges of a band, of which there are two. */
+  readonly kind: 'line' | 'edge';
+}
+
+interface ChartProps {
+  /** What it shows, in a sentence. */
+  readonly label: string;
+  /** Seconds since the epoch. */
+  readonly times: readonly number[];
+  readonly series: readonly Series[];
+  readonly format: (value: number) => string;
+}
+
+const HEIGHT = 220;
+const colourOf = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name);
+
+function optionsOf({ series, format }: ChartProps, width: number): uPlot.Options {
+  const [text, line, accent, band] = ['--soft-text', '--line', '--accent', '--band'].map(colourOf);
+  const axis = { stroke: text!, grid: { stroke: line!, width: 1 }, ticks: { stroke: line!, width: 1 } };
+  const edges = series.flatMap(({ kind }, i) => (kind === 'edge' ? [i + 1] : []));
+  return {
+    ...{ width, height: HEIGHT },
+    cursor: { y: false },
+    legend: { live: false },
+    axes: [axis, { ...axis, size: 70, values: (_plot, ticks) => ticks.map((tick) => format(tick)) }],
+    series: [
+      {},
+      ...series.map(({ label, kind }) => ({
+        label,
+        stroke: kind === 'line' ? accent! : band!,
+        width: kind === 'line' ? 2 : 1,
+        points: { show: kind === 'line' && series[0]!.values.length < 40 },
+      })),
+    ],
+    ...(edges.length === 2 ? { bands: [{ series: [edges[1]!, edges[0]!], fill: band! }] } : {}),
+  };
+}
+
+export function Chart(props: ChartProps) {
+  const box = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const element = box.current!;
+    const data = [props.times, ...props.series.map(({ values }) => values)] as uPlot.AlignedData;
+    const plot = new uPlot(optionsOf(props, element.clientWidth), data, element);
+    const resized = new ResizeObserver(() => plot.setSize({ width: element.clientWidth, height: HEIGHT }));
+    resized.observe(element);
+    return () => {
+      resized.disconnect();
+      plot.destroy();
+    };
+  });
+  return <div class="chart" ref={box} role="img" aria-label={props.label} />;
+}

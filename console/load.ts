@@ -1,0 +1,42 @@
+/** Loads what a page shows, again whenever what it depends on changes, and from time to time. */
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
+
+export interface Loaded<T> {
+  readonly data: T | undefined;
+  readonly error: unknown;
+  /** Loads again now. */
+  readonly reload: () => void;
+}
+
+/**
+ * @param read throws ApiFault
+ * @param everyMs undefined: once
+ */
+export function useLoad<T>(read: () => Promise<T>, depends: readonly unknown[], everyMs?: number): Loaded<T> {
+  const [state, setState] = useState<{ data?: T; error?: unknown }>({});
+  const [turn, setTurn] = useState(0);
+  const latest = useRef(read);
+  latest.current = read;
+  const key = JSON.stringify(depends);
+  useEffect(() => setState({}), [key]);
+  useEffect(() => {
+    let isOver = false;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const load = async (): Promise<void> => {
+      try {
+        const data = await latest.current();
+        if (!isOver) setState({ data });
+      } catch (error) {
+        if (!isOver) setState((known) => ({ ...known, error }));
+      }
+      if (!isOver && everyMs !== undefined) timer = setTimeout(load, everyMs);
+    };
+    void load();
+    return () => {
+      isOver = true;
+      clearTimeout(timer);
+    };
+  }, [key, turn, everyMs]);
+  const reload = useCallback(() => setTurn((before) => before + 1), []);
+  return { data: state.data, error: state.error, reload };
+}

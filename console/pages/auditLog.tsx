@@ -1,0 +1,78 @@
+/** The audit log: who changed what, with the state before and after. */
+import { api, bodyOf, type Schemas } from '../api.js';
+import { time } from '../format.js';
+import { useLoad } from '../load.js';
+import { go, type Place } from '../router.js';
+import { Field, Form, Load, Pager, pageOf, Table } from '../ui.js';
+
+const FILTERS = ['actor', 'action', 'subject'] as const;
+
+export function AuditLog({ place }: { readonly place: Place }) {
+  const page = pageOf(place);
+  const filter = Object.fromEntries(
+    FILTERS.map((name) => [name, place.query.get(name) ?? ''] as const).filter(([, value]) => value !== ''),
+  );
+  const query = { page, limit: 20, ...filter };
+  const loaded = useLoad(() => bodyOf(api.GET('/audit-log', { params: { query } })), [query]);
+  return (
+    <>
+      <Form
+        key={JSON.stringify(filter)}
+        label="Filter"
+        button="Show"
+        keepsValues
+        act={async (values) => {
+          go(['audit'], values);
+          return null;
+        }}
+      >
+        <Field label="Who" name="actor" value={filter.actor} />
+        <Field label="Action begins with" name="action" value={filter.action} hint="Such as partner." />
+        <Field label="Subject begins with" name="subject" value={filter.subject} hint="Such as game:7" />
+      </Form>
+      <Load loaded={loaded}>
+        {({ entries, limit, total }) => (
+          <>
+            <Table
+              caption="Changes, newest first"
+              rows={entries}
+              keyOf={({ auditId }) => auditId}
+              empty="No change is like that."
+              columns={[
+                { heading: 'Number', cell: ({ auditId }) => auditId, isNumber: true },
+                { heading: 'Time (UTC)', cell: ({ at }) => time(at) },
+                { heading: 'Who', cell: ({ actor }) => actor },
+                { heading: 'Action', cell: ({ action }) => action },
+                { heading: 'Subject', cell: ({ subject }) => subject },
+                { heading: 'Change', cell: (entry) => <Change {...entry} /> },
+              ]}
+            />
+            <Pager place={place} page={page} limit={limit} total={total} />
+          </>
+        )}
+      </Load>
+    </>
+  );
+}
+
+/** The members that differ; of something new all that it has. */
+function Change({ before, after }: Schemas['AuditEntry']) {
+  const was = (before ?? {}) as Record<string, unknown>;
+  const now = (after ?? {}) as Record<string, unknown>;
+  const text = (value: unknown): string => JSON.stringify(value) ?? 'nothing';
+  const changed = Object.keys(now).filter((name) => text(was[name]) !== text(now[name]));
+  if (changed.length === 0) return <span>nothing</span>;
+  return (
+    <details>
+      <summary>{changed.slice(0, 3).join(', ')}</summary>
+      <ul>
+        {changed.map((name) => (
+          <li key={name}>
+            {name}: {before === null ? '' : `${text(was[name])} → `}
+            {text(now[name])}
+          </li>
+        ))}
+      </ul>
+    </details>
+  );
+}

@@ -1,0 +1,225 @@
+/** Games: their return against what their sheets let expect, what is left of their queues, suspension. */
+import { api, bodyOf, type Schemas } from '../api.js';
+import { Chart } from '../chart.js';
+import { count, NONE, percent, usd } from '../format.js';
+import { useLoad } from '../load.js';
+import { linkTo, type Place } from '../router.js';
+import { useMayChange } from '../session.js';
+import { Facts, Field, Form, Load, Pager, Panel, pageOf, Status, Table } from '../ui.js';
+
+type Game = Schemas['OperatorGame'];
+
+const EVERY_MS = 5000;
+/** 99 of 100 returns lie within so many standard errors, once there are many spins. */
+const BAND = 2.576;
+
+/** The half width of the band around the expected return after so many spins. */
+const halfBand = ({ expected }: Game, spins: number): number =>
+  expected === null || spins === 0 ? Number.NaN : BAND * Math.sqrt(expected.variancePerSpin / spins);
+
+const bandText = (game: Game): string => {
+  if (game.expected === null) return NONE;
+  const half = halfBand(game, game.totals.spins);
+  return `${percent(game.expected.rtp)}${Number.isNaN(half) ? '' : ` ± ${(100 * half).toFixed(2)}`}`;
+};
+
+const seen = new Map<number, { atMs: number; consumed: number }>();
+
+/** How long the queue lasts at the pace since the page first saw the game, minutes. */
+function minutesLeft({ gameConfigId, queue }: Game): string {
+  const first = seen.get(gameConfigId);
+  if (first === undefined) {
+    seen.set(gameConfigId, { atMs: Date.now(), consumed: queue.consumed });
+    return NONE;
+  }
+  const minutes = (Date.now() - first.atMs) / 60_000;
+  const pace = (queue.consumed - first.consumed) / minutes;
+  return pace <= 0 ? NONE : `${Math.round(queue.outcomesReady / pace)} min`;
+}
+
+export function Games({ place }: { readonly place: Place }) {
+  const page = pageOf(place);
+  const loaded = useLoad(
+    () => bodyOf(api.GET('/games', { params: { query: { page, limit: 20 } } })),
+    [page],
+    EVERY_MS,
+  );
+  return (
+    <Load loaded={loaded}>
+      {({ games, limit, total }) => (
+        <>
+          <Table
+            caption="Games, newest first"
+            rows={games}
+            keyOf={({ gameConfigId }) => gameConfigId}
+            empty="There is no game yet."
+            columns={[
+              { heading: 'Id', cell: ({ gameConfigId }) => gameConfigId, isNumber: true },
+              {
+                heading: 'Game',
+                cell: ({ gameConfigId, displayName }) => (
+                  <a href={linkTo(['games', gameConfigId])}>{displayName}</a>
+                ),
+              },
+              {
+                heading: 'Partner',
+                cell: ({ partnerId }) => <a href={linkTo(['partners', partnerId])}>{partnerId}</a>,
+                isNumber: true,
+              },
+              { heading: 'Kind', cell: ({ gameType }) => gameType },
+              { heading: 'Status', cell: ({ status }) => <Status of={status} /> },
+              { heading: 'Spins', cell: ({ totals }) => count(totals.spins), isNumber: true },
+              { heading: 'Return', cell: ({ totals }) => percent(totals.actualRtp), isNumber: true },
+              { heading: 'Expected', cell: bandText, isNumber: true },
+              { heading: 'Outcomes ready', cell: ({ queue }) => count(queue.outcomesReady), isNumber: true },
+              { heading: 'Lasts', cell: minutesLeft, isNumber: true },
+            ]}
+          />
+          <Pager place={place} page={page} limit={limit} total={total} />
+        </>
+      )}
+    </Load>
+  );
+}
+
+export function GameDetail({ place }: { readonly place: Place }) {
+  const id = Number(place.parts[1]);
+  const params = { path: { id } };
+  const loaded = useLoad(() => bodyOf(api.GET('/games/{id}', { params })), [id], EVERY_MS);
+  const days = useLoad(
+    () => bodyOf(api.GET('/games/{id}/days', { params: { ...params, query: { limit: 400 } } })),
+    [id],
+  );
+  return (
+    <Load loaded={loaded}>
+      {(game) => (
+        <>
+          <GameFacts game={game} />
+          <Changes game={game} onChanged={loaded.reload} />
+          <Panel title="Return by day">
+            <Load loaded={days}>{(list) => <Return game={game} days={list.days} />}</Load>
+          </Panel>
+        </>
+      )}
+    </Load>
+  );
+}
+
+const GameFacts = ({ game }: { readonly game: Game }) => (
+  <Facts
+    of={[
+      ['Name', game.displayName],
+      ['System name', game.configName],
+      [
+        'Partner',
+        <a key="partner" href={linkTo(['partners', game.partnerId])}>
+          {game.partnerId}
+        </a>,
+      ],
+      ['Kind', game.gameType],
+      ['Status', <Status key="status" of={game.status} />],
+      ['Wager', usd(game.minWagerUsd)],
+      ['Spins', count(game.totals.spins)],
+      ['Wagered', usd(game.totals.wageredUsd)],
+      ['Paid', usd(game.totals.paidOutUsd)],
+      ['Return', percent(game.totals.actualRtp, 3)],
+      ['Expected, 99 of 100', bandText(game)],
+      ['Outcomes ready', count(game.queue.outcomesReady)],
+      ['Blocks ready', count(game.queue.readyBlocks)],
+      ['Queue lasts', minutesLeft(game)],
+      ...(game.poolSize === undefined
+        ? []
+        : ([
+            ['Tickets left', `${count(game.ticketsRemaining)} of ${count(game.poolSize)}`],
+            ['Commitment', <code key="commitment">{game.poolCommitment ?? 'not sealed yet'}</code>],
+          ] as const)),
+    ]}
+  />
+);
+
+function Changes({ game, onChanged }: { readonly game: Game; readonly onChanged: () => void }) {
+  if (!useMayChange()) return null;
+  const params = { path: { id: game.gameConfigId } };
+  const isSuspended = game.status === 'SUSPENDED';
+  return (
+    <Panel title="Change">
+      <Form
+        label="Status"
+        button={isSuspended ? 'Resume the game' : 'Suspend the game'}
+        confirm={isSuspended ? `Resume ${game.displayName}?` : `Refuse all spins of ${game.displayName}?`}
+        act={async () => {
+          const status = isSuspended ? 'ACTIVE' : 'SUSPENDED';
+          await bodyOf(api.PATCH('/games/{id}', { params, body: { status } }));
+          onChanged();
+          return isSuspended ? 'The game is active.' : 'The game is suspended.';
+        }}
+      />
+      {game.gameType === 'slot' ? (
+        <Form
+          label="Blocks"
+          button="Make blocks"
+          act={async ({ count: blocks }) => {
+            await bodyOf(api.POST('/games/{id}/blocks', { params, body: { count: Number(blocks) } }));
+            return 'They are being made.';
+          }}
+        >
+          <Field label="Blocks beyond demand" name="count" type="number" value={1} required />
+        </Form>
+      ) : null}
+    </Panel>
+  );
+}
+
+function Return({ game, days }: { readonly game: Game; readonly days: readonly Schemas['GameDay'][] }) {
+  let spins = 0;
+  let wageredUsd = 0;
+  let paidOutUsd = 0;
+  const points = [...days].reverse().map((day) => {
+    spins += day.spins;
+    wageredUsd += day.wageredUsd;
+    paidOutUsd += day.paidOutUsd;
+    const half = halfBand(game, spins);
+    const rtp = game.expected?.rtp ?? Number.NaN;
+    return {
+      time: Date.parse(`${day.day}T00:00:00Z`) / 1000,
+      day,
+      actual: wageredUsd === 0 ? null : paidOutUsd / wageredUsd,
+      low: Number.isNaN(rtp - half) ? null : Math.max(0, rtp - half),
+      high: Number.isNaN(rtp + half) ? null : rtp + half,
+    };
+  });
+  if (points.length === 0) return <p class="empty">Nobody has played it yet.</p>;
+  const last = points.at(-1)!;
+  return (
+    <>
+      <Chart
+        label={`Return since the first day, ${percent(last.actual)} now; 99 of 100 games would lie between ${percent(last.low)} and ${percent(last.high)}.`}
+        times={points.map(({ time }) => time)}
+        series={[
+          { label: 'Lowest expected', values: points.map(({ low }) => low), kind: 'edge' },
+          { label: 'Highest expected', values: points.map(({ high }) => high), kind: 'edge' },
+          { label: 'Return so far', values: points.map(({ actual }) => actual), kind: 'line' },
+        ]}
+        format={(value) => percent(value, 0)}
+      />
+      <Table
+        caption="Days, newest first"
+        rows={[...points].reverse()}
+        keyOf={({ day }) => day.day}
+        empty=""
+        columns={[
+          { heading: 'Day (UTC)', cell: ({ day }) => day.day },
+          { heading: 'Spins', cell: ({ day }) => count(day.spins), isNumber: true },
+          { heading: 'Wagered', cell: ({ day }) => usd(day.wageredUsd), isNumber: true },
+          { heading: 'Paid', cell: ({ day }) => usd(day.paidOutUsd), isNumber: true },
+          {
+            heading: 'Return of the day',
+            cell: ({ day }) => percent(day.paidOutUsd / day.wageredUsd),
+            isNumber: true,
+          },
+          { heading: 'Return so far', cell: ({ actual }) => percent(actual), isNumber: true },
+        ]}
+      />
+    </>
+  );
+}

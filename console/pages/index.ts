@@ -1,0 +1,56 @@
+/** Every page of the console, by the first part of its address. */
+import type { ComponentType } from 'preact';
+import type { Place } from '../router.js';
+import { AuditLog } from './auditLog.js';
+import { Cells } from './cells.js';
+import { GameDetail, Games } from './games.js';
+import { LookUp } from './lookUp.js';
+import { Operators } from './operators.js';
+import { Overview } from './overview.js';
+import { PartnerDetail, Partners } from './partners.js';
+import { PlayerStatement, Players } from './players.js';
+import { Raffles } from './raffles.js';
+import { SettlementDetail, Settlements } from './settlements.js';
+import { Webhooks } from './webhooks.js';
+
+export interface Page {
+  readonly path: string;
+  readonly title: string;
+  readonly View: ComponentType<{ readonly place: Place }>;
+  readonly isListed: boolean;
+}
+
+const listed = (path: string, title: string, View: Page['View']): Page => ({
+  ...{ path, title, View },
+  isListed: true,
+});
+
+export const PAGES: readonly Page[] = [
+  listed('overview', 'Overview', Overview),
+  listed('partners', 'Partners', Partners),
+  listed('games', 'Games', Games),
+  listed('raffles', 'Raffles', Raffles),
+  listed('players', 'Players', Players),
+  listed('lookup', 'Look up', LookUp),
+  listed('webhooks', 'Webhooks', Webhooks),
+  listed('settlements', 'Settlements', Settlements),
+  listed('audit', 'Audit log', AuditLog),
+  listed('cells', 'Cells', Cells),
+  listed('operators', 'Operators', Operators),
+];
+
+/** Pages of one thing, which have its id behind the path. */
+const DETAILS: Readonly<Record<string, (parts: readonly string[]) => Page>> = {
+  partners: (parts) => ({ ...detail, title: `Partner ${parts[1]}`, View: PartnerDetail }),
+  games: (parts) => ({ ...detail, title: `Game ${parts[1]}`, View: GameDetail }),
+  players: (parts) => ({ ...detail, title: `Player ${parts[2]}`, View: PlayerStatement }),
+  settlements: (parts) => ({ ...detail, title: `Report of ${parts[2]}`, View: SettlementDetail }),
+};
+const detail = { path: '', isListed: false };
+
+/** The page of an address; the overview where it names none. */
+export function pageAt(parts: readonly string[]): Page {
+  const [first = ''] = parts;
+  const ofOne = parts.length > 1 ? DETAILS[first] : undefined;
+  return ofOne?.(parts) ?? PAGES.find(({ path }) => path === first) ?? PAGES[0]!;
+}

@@ -1,0 +1,88 @@
+/** Who runs the service: names, roles and keys. */
+import { api, bodyOf, type Schemas } from '../api.js';
+import { time } from '../format.js';
+import { useLoad } from '../load.js';
+import { useIsAdmin } from '../session.js';
+import { Field, Form, Load, Panel, Secret, Status, Table } from '../ui.js';
+
+type Operator = Schemas['Operator'];
+
+function Actions({ name, status, onChanged }: Operator & { readonly onChanged: () => void }) {
+  if (status === 'revoked') return null;
+  const params = { path: { name } };
+  return (
+    <div class="actions">
+      <Form
+        label={`Rotate the key of ${name}`}
+        button="Rotate"
+        isInline
+        confirm={`Replace the key of ${name}? The key before and its sessions end at once.`}
+        act={async () => {
+          const { apiKey } = await bodyOf(api.POST('/operators/{name}/rotate', { params, body: {} }));
+          return <Secret label={`New key of ${name}`} value={apiKey} />;
+        }}
+      />
+      <Form
+        label={`Revoke ${name}`}
+        button="Revoke"
+        isInline
+        confirm={`Revoke ${name} for good?`}
+        act={async () => {
+          await bodyOf(api.DELETE('/operators/{name}', { params }));
+          onChanged();
+          return 'Revoked.';
+        }}
+      />
+    </div>
+  );
+}
+
+export function Operators() {
+  const isAdmin = useIsAdmin();
+  const loaded = useLoad(() => bodyOf(api.GET('/operators', {})), []);
+  const create = async ({ name, role }: Record<string, string>) => {
+    const body = { name: name!, role: role as Schemas['OperatorRole'] };
+    const { apiKey } = await bodyOf(api.POST('/operators', { body }));
+    loaded.reload();
+    return <Secret label={`Key of ${name}`} value={apiKey} />;
+  };
+  return (
+    <>
+      <Load loaded={loaded}>
+        {({ operators }) => (
+          <Table
+            caption="Operators"
+            rows={operators}
+            keyOf={({ name }) => name}
+            empty="Nobody but the first operator, whose key the service was started with."
+            columns={[
+              { heading: 'Name', cell: ({ name }) => name },
+              { heading: 'Role', cell: ({ role }) => role },
+              { heading: 'Status', cell: ({ status }) => <Status of={status} /> },
+              { heading: 'Key issued (UTC)', cell: ({ issuedAt }) => time(issuedAt) },
+              { heading: 'Expires (UTC)', cell: ({ expiresAt }) => time(expiresAt) },
+              ...(isAdmin
+                ? [
+                    {
+                      heading: 'Change',
+                      cell: (row: Operator) => <Actions {...row} onChanged={loaded.reload} />,
+                    },
+                  ]
+                : []),
+            ]}
+          />
+        )}
+      </Load>
+      {isAdmin ? (
+        <Panel title="New operator">
+          <Form label="New operator" button="Issue a key" act={create}>
+            <Field label="Name" name="name" required hint="As the audit log will name it, such as jane.doe" />
+            <Field label="Role" name="role" options={['auditor', 'operator', 'admin']} />
+          </Form>
+        </Panel>
+      ) : (
+        <p class="note">Only an admin manages operators.</p>
+      )}
+    </>
+  );
+}

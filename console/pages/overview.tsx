@@ -1,0 +1,176 @@
+/** What runs now: spins and money, errors, latency, the busiest partners, and what waits for somebody. */
+import { api, bodyOf, type Schemas } from '../api.js';
+import { Chart } from '../chart.js';
+import { count, milliseconds, percent, rate, time, usd } from '../format.js';
+import { useLoad } from '../load.js';
+import { linkTo } from '../router.js';
+import { Facts, Load, Panel, Table } from '../ui.js';
+
+type Overview = Schemas['Overview'];
+
+const EVERY_MS = 3000;
+/** Ten minutes. */
+const KEPT = 200;
+/** Answers that were read while the page was open, oldest first. */
+const samples: Overview[] = [];
+
+function keep(sample: Overview): void {
+  if (samples.at(-1)?.at === sample.at) return;
+  samples.push(sample);
+  if (samples.length > KEPT) samples.shift();
+}
+
+const secondsOf = ({ at }: Overview): number => Date.parse(at) / 1000;
+
+/** Spins a second between two answers; undefined where the day, or the clock, went back. */
+function spinRate(before: Overview | undefined, after: Overview): number | undefined {
+  if (before === undefined) return undefined;
+  const spins = after.today.spins - before.today.spins;
+  const seconds = secondsOf(after) - secondsOf(before);
+  return spins < 0 || seconds <= 0 ? undefined : spins / seconds;
+}
+
+/** The bound that 99 of 100 answers of the process kept since an earlier answer, or since its start. */
+function p99(before: Overview | undefined, after: Overview): number | null {
+  const isSame = before?.process.id === after.process.id;
+  const counts = after.process.spinSeconds.map(({ leSeconds, count: all }, i) => ({
+    leSeconds,
+    count: all - (isSame ? (before?.process.spinSeconds[i]?.count ?? 0) : 0),
+  }));
+  const all = counts.at(-1)?.count ?? 0;
+  return all === 0 ? null : (counts.find(({ count: upTo }) => upTo >= 0.99 * all)?.leSeconds ?? null);
+}
+
+const ATTENTION = [
+  ['failedDeliveries', 'failed webhook deliveries', ['webhooks'], {}],
+  ['disputedReports', 'disputed settlement reports', ['settlements'], { status: 'DISPUTED' }],
+  ['haltedCells', 'halted cells', ['cells'], {}],
+  ['openRecoveries', 'recoveries under way', ['cells'], {}],
+] as const;
+
+function Attention({ attention }: Pick<Overview, 'attention'>) {
+  const waiting = ATTENTION.filter(([name]) => attention[name] > 0);
+  return (
+    <Panel title="Needs attention">
+      {waiting.length === 0 ? (
+        <p class="empty">Nothing.</p>
+      ) : (
+        <ul>
+          {waiting.map(([name, label, parts, query]) => (
+            <li key={name}>
+              <a href={linkTo(parts, query)}>
+                {count(attention[name])} {label}
+              </a>
+            </li>
+          ))}
+        </ul>
+      )}
+    </Panel>
+  );
+}
+
+function Traffic({ now }: { readonly now: Overview }) {
+  const rates = samples.map((sample, i) => spinRate(samples[i - 1], sample) ?? null);
+  if (samples.length < 3) return <p class="empty">The chart begins with the next answers.</p>;
+  return (
+    <Chart
+      label={`Spins a second over the last minutes; now ${rate(rates.at(-1) ?? undefined)}. ${now.today.spins} today.`}
+      times={samples.map(secondsOf)}
+      series={[{ label: 'Spins a second', values: rates, kind: 'line' }]}
+      format={(value) => rate(value)}
+    />
+  );
+}
+
+export function Overview() {
+  const loaded = useLoad(() => bodyOf(api.GET('/overview', {})), [], EVERY_MS);
+  if (loaded.data !== undefined) keep(loaded.data);
+  return (
+    <Load loaded={loaded}>
+      {(now) => {
+        const before = samples.at(-2);
+        // Over half a minute, so that the figure stands still enough to be read.
+        const earlier = samples.at(-11) ?? samples[0];
+        return (
+          <>
+            <Facts
+              of={[
+                ['Spins a second', rate(spinRate(before, now))],
+                ['Spins today', count(now.today.spins)],
+                ['Wagered today', usd(now.today.wageredUsd)],
+                ['Paid today', usd(now.today.paidOutUsd)],
+                ['Return today', percent(now.today.paidOutUsd / now.today.wageredUsd)],
+                ['p99 of a spin', milliseconds(p99(earlier === now ? undefined : earlier, now))],
+                ['Partners today', count(now.today.partners)],
+              ]}
+            />
+            <Panel title="Traffic">
+              <Traffic now={now} />
+            </Panel>
+            <Attention attention={now.attention} />
+            <Busiest now={now} before={before} />
+            <Errors now={now} />
+            <p class="note">
+              As of {time(now.at)} UTC. Errors and latency are those of the front end that answered.
+            </p>
+          </>
+        );
+      }}
+    </Load>
+  );
+}
+
+function Busiest({ now, before }: { readonly now: Overview; readonly before: Overview | undefined }) {
+  const rateOf = ({ partnerId, spins }: Schemas['PartnerTraffic']): string => {
+    const was = before?.busiest.find((each) => each.partnerId === partnerId);
+    const seconds = before === undefined ? 0 : secondsOf(now) - secondsOf(before);
+    return rate(was === undefined || seconds <= 0 ? undefined : Math.max(0, spins - was.spins) / seconds);
+  };
+  return (
+    <Panel title="Partners by traffic today">
+      <Table
+        caption="Partners by traffic today"
+        rows={now.busiest}
+        keyOf={({ partnerId }) => partnerId}
+        empty="Nobody has spun today."
+        columns={[
+          {
+            heading: 'Partner',
+            cell: ({ partnerId, slug }) => <a href={linkTo(['partners', partnerId])}>{slug}</a>,
+          },
+          { heading: 'Spins a second', cell: rateOf, isNumber: true },
+          { heading: 'Spins', cell: ({ spins }) => count(spins), isNumber: true },
+          { heading: 'Wagered', cell: ({ wageredUsd }) => usd(wageredUsd), isNumber: true },
+          { heading: 'Paid', cell: ({ paidOutUsd }) => usd(paidOutUsd), isNumber: true },
+          {
+            heading: 'Return',
+            cell: ({ paidOutUsd, wageredUsd }) => percent(paidOutUsd / wageredUsd),
+            isNumber: true,
+          },
+        ]}
+      />
+    </Panel>
+  );
+}
+
+function Errors({ now }: { readonly now: Overview }) {
+  const rows = [...now.process.errors].sort((a, b) => b.count - a.count);
+  return (
+    <Panel title="Errors since the start of the front end">
+      <Table
+        caption="Errors by code"
+        rows={rows}
+        keyOf={({ operation, errorCode }) => `${operation} ${errorCode}`}
+        empty="No errors."
+        columns={[
+          {
+            heading: 'Code',
+            cell: ({ errorCode }) => <a href={`/docs/errors#${errorCode}`}>{errorCode}</a>,
+          },
+          { heading: 'Operation', cell: ({ operation }) => operation },
+          { heading: 'Count', cell: (row) => count(row.count), isNumber: true },
+        ]}
+      />
+    </Panel>
+  );
+}

@@ -1,0 +1,165 @@
+/** Players: a statement with every entry, adjustments, blocking. */
+import { useEffect, useState } from 'preact/hooks';
+import { api, bodyOf, type Schemas } from '../api.js';
+import { NONE, time, usd } from '../format.js';
+import { useLoad } from '../load.js';
+import { go, linkTo, type Place } from '../router.js';
+import { useMayChange } from '../session.js';
+import { Facts, Fault, Field, Form, Load, Panel, Status, Table } from '../ui.js';
+
+type Statement = Schemas['Statement'];
+type Entry = Schemas['StatementEntry'];
+
+const LIMIT = 50;
+
+export function Players() {
+  return (
+    <Form
+      label="Find a player"
+      button="Show statement"
+      act={async ({ partnerId, playerId }) => {
+        go(['players', partnerId!, playerId!]);
+        return null;
+      }}
+    >
+      <Field label="Partner id" name="partnerId" type="number" required />
+      <Field label="Player" name="playerId" required hint="As the partner names it" />
+    </Form>
+  );
+}
+
+function read(id: number, playerId: string, cursor?: string): Promise<Statement> {
+  const query = { limit: LIMIT, ...(cursor === undefined ? {} : { cursor }) };
+  return bodyOf(
+    api.GET('/partners/{id}/players/{playerId}/statement', { params: { path: { id, playerId }, query } }),
+  );
+}
+
+export function PlayerStatement({ place }: { readonly place: Place }) {
+  const id = Number(place.parts[1]);
+  const playerId = place.parts[2] ?? '';
+  const loaded = useLoad(() => read(id, playerId), [id, playerId]);
+  return (
+    <Load loaded={loaded}>
+      {(statement) => (
+        <>
+          <Facts
+            of={[
+              [
+                'Partner',
+                <a key="partner" href={linkTo(['partners', id])}>
+                  {id}
+                </a>,
+              ],
+              ['Status', <Status key="status" of={statement.status} />],
+              ['Balance', usd(statement.balanceUsd)],
+              ['Since (UTC)', time(statement.createdAt)],
+            ]}
+          />
+          <Changes statement={statement} onChanged={loaded.reload} />
+          <Entries statement={statement} />
+        </>
+      )}
+    </Load>
+  );
+}
+
+function Entries({ statement }: { readonly statement: Statement }) {
+  const [more, setMore] = useState<{ entries: Entry[]; nextCursor: string | null } | undefined>();
+  const [error, setError] = useState<unknown>();
+  // A new statement begins with its first page.
+  useEffect(() => setMore(undefined), [statement]);
+  const { entries, nextCursor } = more ?? statement;
+  const load = async (): Promise<void> => {
+    try {
+      const next = await read(statement.partnerId, statement.playerId, nextCursor!);
+      setMore({ entries: [...entries, ...next.entries], nextCursor: next.nextCursor });
+    } catch (fault) {
+      setError(fault);
+    }
+  };
+  return (
+    <Panel title="Statement">
+      <Table
+        caption="Entries, newest first"
+        rows={entries}
+        keyOf={({ entryId }) => entryId}
+        empty="There is no entry."
+        columns={[
+          { heading: 'Time (UTC)', cell: ({ createdAt }) => time(createdAt) },
+          { heading: 'Kind', cell: ({ kind }) => kind },
+          {
+            heading: 'Game',
+            cell: ({ gameId }) => (gameId === null ? NONE : <a href={linkTo(['games', gameId])}>{gameId}</a>),
+            isNumber: true,
+          },
+          { heading: 'Wager', cell: ({ wagerUsd }) => usd(wagerUsd), isNumber: true },
+          { heading: 'Credit', cell: ({ creditUsd }) => usd(creditUsd), isNumber: true },
+          { heading: 'Balance', cell: ({ balanceUsd }) => usd(balanceUsd), isNumber: true },
+          { heading: 'Request', cell: ({ requestId }) => requestId ?? NONE },
+          {
+            heading: 'Spin',
+            cell: ({ spinId }) =>
+              spinId === null ? NONE : <a href={linkTo(['lookup'], { id: spinId })}>{spinId.slice(0, 8)}…</a>,
+          },
+        ]}
+      />
+      {nextCursor === null ? null : (
+        <button type="button" onClick={load}>
+          Earlier entries
+        </button>
+      )}
+      <Fault error={error} />
+    </Panel>
+  );
+}
+
+function Changes({
+  statement,
+  onChanged,
+}: {
+  readonly statement: Statement;
+  readonly onChanged: () => void;
+}) {
+  // Kept until the adjustment is made: sent again after a lost answer, it takes effect once.
+  const [requestId, setRequestId] = useState(() => crypto.randomUUID());
+  if (!useMayChange()) return null;
+  const { partnerId: id, playerId, status } = statement;
+  const params = { path: { id, playerId } };
+  const isBlocked = status === 'BLOCKED';
+  return (
+    <>
+      <Panel title="Adjust the balance">
+        <Form
+          label="Adjustment"
+          button="Adjust"
+          act={async ({ amountUsd, reason }) => {
+            const body = { amountUsd: Number(amountUsd), reason: reason!, requestId };
+            const path = '/partners/{id}/players/{playerId}/adjustments';
+            const { balanceUsd } = await bodyOf(api.POST(path, { params, body }));
+            setRequestId(crypto.randomUUID());
+            onChanged();
+            return `The balance is ${usd(balanceUsd)}.`;
+          }}
+        >
+          <Field label="Amount in USD" name="amountUsd" type="number" required hint="Negative takes away" />
+          <Field label="Reason" name="reason" required hint="Kept in the audit log" />
+        </Form>
+      </Panel>
+      <Panel title={isBlocked ? 'Unblock the player' : 'Block the player'}>
+        <Form
+          label="Status"
+          button={isBlocked ? 'Unblock' : 'Block'}
+          act={async ({ reason }) => {
+            const body = { status: isBlocked ? 'ACTIVE' : 'BLOCKED', reason: reason! } as const;
+            await bodyOf(api.PATCH('/partners/{id}/players/{playerId}', { params, body }));
+            onChanged();
+            return isBlocked ? 'The player may play.' : 'The player is blocked.';
+          }}
+        >
+          <Field label="Reason" name="reason" required />
+        </Form>
+      </Panel>
+    </>
+  );
+}

@@ -1,0 +1,146 @@
+/** Raffles: tickets left, and new ones from a prize table with a look at what they return. */
+import { useState } from 'preact/hooks';
+import { api, bodyOf } from '../api.js';
+import { count, percent, usd } from '../format.js';
+import { useLoad } from '../load.js';
+import { type Preview, previewOf, prizesOf } from '../prizes.js';
+import { linkTo, type Place } from '../router.js';
+import { useMayChange } from '../session.js';
+import { Facts, Field, Form, Load, Panel, Status, Table } from '../ui.js';
+
+const EVERY_MS = 5000;
+
+export function Raffles({ place }: { readonly place: Place }) {
+  const loaded = useLoad(
+    async () => {
+      const { games } = await bodyOf(api.GET('/games', { params: { query: { limit: 100 } } }));
+      return games.filter(({ gameType }) => gameType === 'raffle');
+    },
+    [],
+    EVERY_MS,
+  );
+  return (
+    <>
+      <Load loaded={loaded}>
+        {(raffles) => (
+          <Table
+            caption="Raffles, newest first"
+            rows={raffles}
+            keyOf={({ gameConfigId }) => gameConfigId}
+            empty="There is no raffle among the newest 100 games."
+            columns={[
+              {
+                heading: 'Raffle',
+                cell: ({ gameConfigId, displayName }) => (
+                  <a href={linkTo(['games', gameConfigId])}>{displayName}</a>
+                ),
+              },
+              {
+                heading: 'Partner',
+                cell: ({ partnerId }) => <a href={linkTo(['partners', partnerId])}>{partnerId}</a>,
+                isNumber: true,
+              },
+              { heading: 'Status', cell: ({ status }) => <Status of={status} /> },
+              { heading: 'Ticket', cell: ({ minWagerUsd }) => usd(minWagerUsd), isNumber: true },
+              { heading: 'Tickets', cell: ({ poolSize }) => count(poolSize), isNumber: true },
+              { heading: 'Left', cell: ({ ticketsRemaining }) => count(ticketsRemaining), isNumber: true },
+              { heading: 'Paid', cell: ({ totals }) => usd(totals.paidOutUsd), isNumber: true },
+            ]}
+          />
+        )}
+      </Load>
+      {useMayChange() ? (
+        <NewRaffle partner={place.query.get('partner') ?? ''} onMade={loaded.reload} />
+      ) : null}
+    </>
+  );
+}
+
+const PreviewFacts = ({ preview }: { readonly preview: Preview }) => (
+  <>
+    <Facts
+      of={[
+        ['Takes', usd(preview.takesUsd)],
+        ['Returns', usd(preview.returnsUsd)],
+        ['Return', percent(preview.rtp)],
+        ['Winning tickets', count(preview.winning)],
+      ]}
+    />
+    {preview.rtp > 1 ? (
+      <p class="fault" role="alert">
+        This raffle returns more than it takes.
+      </p>
+    ) : null}
+  </>
+);
+
+function NewRaffle({ partner, onMade }: { readonly partner: string; readonly onMade: () => void }) {
+  const [shown, setShown] = useState<{ preview?: Preview; error?: string }>({});
+  const look = (form: HTMLFormElement): void => {
+    const values = Object.fromEntries(new FormData(form)) as Record<string, string>;
+    if (values.prizes === '') {
+      setShown({});
+      return;
+    }
+    try {
+      const prizes = prizesOf(values.prizes!);
+      setShown({ preview: previewOf(prizes, Number(values.ticketPriceUsd), Number(values.poolSize)) });
+    } catch (error) {
+      setShown({ error: (error as Error).message });
+    }
+  };
+  const readFile = async (event: Event): Promise<void> => {
+    const input = event.currentTarget as HTMLInputElement;
+    const file = input.files?.[0];
+    if (file === undefined) return;
+    const form = input.form!;
+    (form.elements.namedItem('prizes') as HTMLTextAreaElement).value = await file.text();
+    look(form);
+  };
+  const create = async (values: Record<string, string>) => {
+    const body = {
+      displayName: values.displayName!,
+      configName: values.configName!,
+      ticketPriceUsd: Number(values.ticketPriceUsd),
+      poolSize: Number(values.poolSize),
+      prizes: prizesOf(values.prizes!),
+    };
+    const params = { path: { id: Number(values.partnerId) } };
+    const { gameConfigId } = await bodyOf(api.POST('/partners/{id}/raffles', { params, body }));
+    setShown({});
+    onMade();
+    return (
+      <>
+        Made: <a href={linkTo(['games', gameConfigId])}>game {gameConfigId}</a>. Its pool is being sealed.
+      </>
+    );
+  };
+  return (
+    <Panel title="New raffle">
+      <div onInput={(event) => look((event.target as HTMLInputElement).form!)}>
+        <Form label="New raffle" button="Make raffle" act={create}>
+          <Field label="Partner id" name="partnerId" type="number" value={partner} required />
+          <Field label="Name" name="displayName" required hint="Shown to players" />
+          <Field label="System name" name="configName" required hint="Uppercase letters, digits and _" />
+          <Field label="Ticket price in USD" name="ticketPriceUsd" type="number" value={1} required />
+          <Field label="Tickets" name="poolSize" type="number" value={1000} required />
+          <label class="field">
+            <span>Prizes from a CSV file</span>
+            <input type="file" accept=".csv,text/csv" onChange={readFile} />
+          </label>
+          <Field
+            label="Prizes as CSV"
+            name="prizes"
+            rows={6}
+            required
+            hint="First line: prizeName,prizeTier,valueUsd,count"
+          />
+        </Form>
+      </div>
+      <div role="status">
+        {shown.error === undefined ? null : <p class="fault">{shown.error}</p>}
+        {shown.preview === undefined ? null : <PreviewFacts preview={shown.preview} />}
+      </div>
+    </Panel>
+  );
+}

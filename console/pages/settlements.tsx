@@ -1,0 +1,189 @@
+/** Settlement reports of all partners by day and status, and one report with its revisions side by side. */
+import { api, bodyOf, type Schemas } from '../api.js';
+import { count, NONE, percent, time, usd } from '../format.js';
+import { useLoad } from '../load.js';
+import { go, linkTo, type Place } from '../router.js';
+import { useMayChange } from '../session.js';
+import { Field, Form, Load, Pager, Panel, pageOf, Status, Table } from '../ui.js';
+
+type Report = Schemas['SettlementReport'];
+
+const STATUSES = ['', 'PENDING', 'GENERATED', 'ACKNOWLEDGED', 'DISPUTED'];
+/** Revisions that are shown beside each other: the newest ones. */
+const SHOWN = 3;
+
+export function Settlements({ place }: { readonly place: Place }) {
+  const page = pageOf(place);
+  const status = place.query.get('status') ?? '';
+  const query = { page, limit: 50, ...(status === '' ? {} : { status }) };
+  const loaded = useLoad(() => bodyOf(api.GET('/settlements', { params: { query } })), [page, status]);
+  return (
+    <>
+      <Form
+        label="Filter"
+        button="Show"
+        isInline
+        keepsValues
+        act={async ({ status: wanted }) => {
+          go(['settlements'], { status: wanted! });
+          return null;
+        }}
+      >
+        <Field label="Status" name="status" options={STATUSES} value={status} />
+      </Form>
+      <Load loaded={loaded}>
+        {({ reports, limit, total }) => (
+          <>
+            <Table
+              caption="Settlement reports, newest day first"
+              rows={reports}
+              keyOf={({ partnerId, reportDate }) => `${partnerId} ${reportDate}`}
+              empty="There is no such report."
+              columns={[
+                {
+                  heading: 'Day (UTC)',
+                  cell: ({ partnerId, reportDate }) => (
+                    <a href={linkTo(['settlements', partnerId, reportDate])}>{reportDate}</a>
+                  ),
+                },
+                {
+                  heading: 'Partner',
+                  cell: ({ partnerId, slug }) => <a href={linkTo(['partners', partnerId])}>{slug}</a>,
+                },
+                { heading: 'Status', cell: ({ reportStatus }) => <Status of={reportStatus} /> },
+                { heading: 'Revision', cell: ({ revision }) => revision, isNumber: true },
+                { heading: 'Spins', cell: ({ totalSpins }) => count(totalSpins), isNumber: true },
+                { heading: 'Gross revenue', cell: ({ ggrUsd }) => usd(ggrUsd), isNumber: true },
+                { heading: 'Dispute', cell: ({ disputeReason }) => disputeReason ?? NONE },
+              ]}
+            />
+            <Pager place={place} page={page} limit={limit} total={total} />
+          </>
+        )}
+      </Load>
+      {useMayChange() ? <MakeReport onMade={loaded.reload} /> : null}
+    </>
+  );
+}
+
+const makeReport = (id: number, date: string): Promise<Report> =>
+  bodyOf(api.POST('/partners/{id}/settlements/{date}', { params: { path: { id, date } } }));
+
+const MakeReport = ({ onMade }: { readonly onMade: () => void }) => (
+  <Panel title="Make a report now">
+    <Form
+      label="Make a report"
+      button="Make report"
+      act={async ({ partnerId, date }) => {
+        const { revision, reportStatus } = await makeReport(Number(partnerId), date!);
+        onMade();
+        return `Revision ${revision} is ${reportStatus}.`;
+      }}
+    >
+      <Field label="Partner id" name="partnerId" type="number" required />
+      <Field label="Day (UTC)" name="date" type="date" required />
+    </Form>
+  </Panel>
+);
+
+/** The newest revisions, newest first. @throws ApiFault */
+async function readRevisions(id: number, date: string): Promise<Report[]> {
+  const path = { id, date };
+  const read = (query: { revision?: number }): Promise<Report> =>
+    // The answer is JSON: CSV is for those who ask for it.
+    bodyOf(api.GET('/partners/{id}/settlements/{date}', { params: { path, query } })) as Promise<Report>;
+  const newest = await read({});
+  const earlier = Math.min(SHOWN, newest.revision) - 1;
+  const others = Array.from({ length: earlier }, (_, i) => read({ revision: newest.revision - 1 - i }));
+  return [newest, ...(await Promise.all(others))];
+}
+
+const LINES: readonly (readonly [string, (report: Report) => string])[] = [
+  ['Spins', ({ totalSpins }) => count(totalSpins)],
+  ['Wagered', ({ totalWageredUsd }) => usd(totalWageredUsd)],
+  ['Paid', ({ totalPaidOutUsd }) => usd(totalPaidOutUsd)],
+  ['Gross revenue', ({ ggrUsd }) => usd(ggrUsd)],
+  ['Adjustments', ({ adjustmentsUsd }) => usd(adjustmentsUsd)],
+  ['Generated (UTC)', ({ generatedAt }) => time(generatedAt)],
+  ['Acknowledged (UTC)', ({ acknowledgedAt }) => time(acknowledgedAt)],
+  ['Disputed (UTC)', ({ disputedAt }) => time(disputedAt)],
+  ['Dispute', ({ disputeReason }) => disputeReason ?? NONE],
+  ['Hash', ({ integrityHash }) => `${integrityHash.slice(0, 16)}…`],
+];
+
+export function SettlementDetail({ place }: { readonly place: Place }) {
+  const id = Number(place.parts[1]);
+  const date = place.parts[2] ?? '';
+  const loaded = useLoad(() => readRevisions(id, date), [id, date]);
+  return (
+    <>
+      <p>
+        Of partner <a href={linkTo(['partners', id])}>{id}</a>.
+      </p>
+      <Load loaded={loaded}>
+        {(revisions) => (
+          <>
+            <Table
+              caption="Revisions, newest first"
+              rows={LINES}
+              keyOf={([name]) => name}
+              empty=""
+              columns={[
+                { heading: 'Figure', cell: ([name]) => name },
+                ...revisions.map((report) => ({
+                  heading: `Revision ${report.revision}, ${report.reportStatus}`,
+                  cell: ([, value]: (typeof LINES)[number]) => value(report),
+                  isNumber: true,
+                })),
+              ]}
+            />
+            <Breakdown report={revisions[0]!} />
+            {revisions[0]!.reportStatus === 'ACKNOWLEDGED' ? null : (
+              <Revise id={id} date={date} onMade={loaded.reload} />
+            )}
+          </>
+        )}
+      </Load>
+    </>
+  );
+}
+
+function Revise(props: { readonly id: number; readonly date: string; readonly onMade: () => void }) {
+  if (!useMayChange()) return null;
+  return (
+    <Form
+      label="Make a new revision"
+      button="Make a new revision"
+      confirm={`Make a new revision of the report of ${props.date}?`}
+      act={async () => {
+        const { revision } = await makeReport(props.id, props.date);
+        props.onMade();
+        return `Revision ${revision} is made.`;
+      }}
+    />
+  );
+}
+
+const Breakdown = ({ report }: { readonly report: Report }) => (
+  <Panel title="By game">
+    <Table
+      caption="By game"
+      rows={report.gameBreakdown}
+      keyOf={({ gameConfigId }) => gameConfigId}
+      empty="The partner had no game on that day."
+      columns={[
+        {
+          heading: 'Game',
+          cell: ({ gameConfigId, displayName }) => (
+            <a href={linkTo(['games', gameConfigId])}>{displayName}</a>
+          ),
+        },
+        { heading: 'Spins', cell: ({ spins }) => count(spins), isNumber: true },
+        { heading: 'Wagered', cell: ({ wageredUsd }) => usd(wageredUsd), isNumber: true },
+        { heading: 'Paid', cell: ({ paidOutUsd }) => usd(paidOutUsd), isNumber: true },
+        { heading: 'Return', cell: ({ actualRtp }) => percent(actualRtp), isNumber: true },
+        { heading: 'Certified', cell: ({ certifiedRtp }) => percent(certifiedRtp), isNumber: true },
+      ]}
+    />
+  </Panel>
+);

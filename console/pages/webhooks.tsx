@@ -1,0 +1,129 @@
+/** Webhook deliveries: what failed, with what was sent and why, and sending it again. */
+import { api, bodyOf, type Schemas } from '../api.js';
+import { NONE, time } from '../format.js';
+import { useLoad } from '../load.js';
+import { go, linkTo, type Place } from '../router.js';
+import { useMayChange } from '../session.js';
+import { Field, Form, Load, Pager, Panel, pageOf, Status, Table } from '../ui.js';
+
+type Delivery = Schemas['OperatorDelivery'];
+
+const STATUSES = ['failed', 'pending', 'delivered'];
+const HOUR_MS = 3_600_000;
+
+const Body = ({ id, body }: Delivery) => (
+  <details>
+    <summary>{id}</summary>
+    {/* biome-ignore lint/a11y/noNoninteractiveTabindex: who has no mouse scrolls it with the arrow keys */}
+    <pre tabIndex={0}>{pretty(body)}</pre>
+  </details>
+);
+
+function pretty(body: string): string {
+  try {
+    return JSON.stringify(JSON.parse(body), null, 2);
+  } catch {
+    return body;
+  }
+}
+
+function Resend({ id, onSent }: { readonly id: string; readonly onSent: () => void }) {
+  const params = { path: { id } };
+  return (
+    <Form
+      label={`Send ${id} again`}
+      button="Send again"
+      isInline
+      act={async () => {
+        await bodyOf(api.POST('/deliveries/{id}/resend', { params }));
+        onSent();
+        return 'It is sent again.';
+      }}
+    />
+  );
+}
+
+export function Webhooks({ place }: { readonly place: Place }) {
+  const mayChange = useMayChange();
+  const page = pageOf(place);
+  const status = place.query.get('status') ?? 'failed';
+  const loaded = useLoad(
+    () => bodyOf(api.GET('/deliveries', { params: { query: { page, limit: 20, status } } })),
+    [page, status],
+  );
+  return (
+    <>
+      <Form
+        label="Filter"
+        button="Show"
+        isInline
+        keepsValues
+        act={async ({ status: wanted }) => {
+          go(['webhooks'], { status: wanted! });
+          return null;
+        }}
+      >
+        <Field label="Status" name="status" options={STATUSES} value={status} />
+      </Form>
+      <Load loaded={loaded}>
+        {({ deliveries, limit, total }) => (
+          <>
+            <Table
+              caption="Deliveries, newest attempts first"
+              rows={deliveries}
+              keyOf={({ id }) => id}
+              empty={`No delivery is ${status}.`}
+              columns={[
+                { heading: 'Delivery', cell: (row) => <Body {...row} /> },
+                { heading: 'Status', cell: (row) => <Status of={row.status} /> },
+                { heading: 'Event', cell: ({ event }) => event },
+                {
+                  heading: 'Partner',
+                  cell: ({ partnerId }) => <a href={linkTo(['partners', partnerId])}>{partnerId}</a>,
+                  isNumber: true,
+                },
+                { heading: 'URL', cell: ({ url }) => url },
+                {
+                  heading: 'Attempts',
+                  cell: (row) => `${row.attempts} of ${row.maxAttempts}`,
+                  isNumber: true,
+                },
+                { heading: 'Last (UTC)', cell: ({ lastAttemptAt }) => time(lastAttemptAt) },
+                { heading: 'Answer', cell: ({ responseStatus }) => responseStatus ?? NONE, isNumber: true },
+                { heading: 'Reason', cell: ({ lastError }) => lastError ?? NONE },
+                ...(mayChange
+                  ? [
+                      {
+                        heading: 'Change',
+                        cell: ({ id }: Delivery) => <Resend id={id} onSent={loaded.reload} />,
+                      },
+                    ]
+                  : []),
+              ]}
+            />
+            <Pager place={place} page={page} limit={limit} total={total} />
+          </>
+        )}
+      </Load>
+      {mayChange ? <ResendAll onSent={loaded.reload} /> : null}
+    </>
+  );
+}
+
+const ResendAll = ({ onSent }: { readonly onSent: () => void }) => (
+  <Panel title="Send all again that failed lately">
+    <Form
+      label="Send all again"
+      button="Send all again"
+      confirm="Send all of them again?"
+      act={async ({ hours }) => {
+        const since = new Date(Date.now() - Number(hours) * HOUR_MS).toISOString();
+        const { resent } = await bodyOf(api.POST('/webhooks/resend', { body: { since } }));
+        onSent();
+        return `${resent} are sent again.`;
+      }}
+    >
+      <Field label="Failed within so many hours" name="hours" type="number" value={24} required />
+    </Form>
+  </Panel>
+);

@@ -1,0 +1,2 @@
+/** Style sheets that Vite bundles. */
+declare module '*.css';

@@ -1,0 +1,37 @@
+/** `npm run console`: writes the console to dist/console as one page, one script, one style sheet. `npm run build` runs it. */
+import { join } from 'node:path';
+import { writePages } from './writePages.js';
+
+const ROOT = 'console';
+const FOLDER = join('dist', 'console');
+
+async function build(): Promise<void> {
+  const vite = await import('vite');
+  const built = await vite.build({
+    root: ROOT,
+    base: '/console/',
+    configFile: false,
+    logLevel: 'warn',
+    oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
+    build: {
+      write: false,
+      assetsDir: '',
+      target: 'es2022',
+      modulePreload: false,
+      // A page that a browser has kept for some minutes finds its script after an upgrade, too.
+      rollupOptions: { output: { entryFileNames: 'app.js', assetFileNames: 'style[extname]' } },
+    },
+  });
+  const outputs = [built].flat().flatMap((each) => ('output' in each ? each.output : []));
+  const files = outputs.map((file): [string, string] => [
+    file.fileName,
+    file.type === 'chunk' ? file.code : Buffer.from(file.source).toString('utf8'),
+  ]);
+  writePages(FOLDER, new Map(files));
+}
+
+await build().catch((error: unknown) => {
+  // The oldest Node that the service runs on is older than the oldest for Vite.
+  if (Number.parseFloat(process.versions.node) >= 20.19) throw error;
+  process.stderr.write(`The console is not built: Vite does not run on Node ${process.versions.node}\n`);
+});
