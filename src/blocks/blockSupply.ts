@@ -7,7 +7,7 @@ import type { ParSheet } from '../domain/par.js';
 import { sheetsOf } from '../postgres/catalog.js';
 import type { Sql } from '../postgres/client.js';
 import type { Reserve } from './reserve.js';
-import type { MadeBlock, OutcomeSupply, QueueState } from './supply.js';
+import { blockSizeFor, type MadeBlock, type OutcomeSupply, type QueueState, runsLow } from './supply.js';
 
 /** What a thread of the pool is asked for (workers/makeBlock.ts). */
 export interface BlockOrder {
@@ -21,15 +21,6 @@ export interface BlockOrder {
 /** Outcomes in a block of an idle game: 4 KB of Redis. */
 const BLOCK_OUTCOMES_MIN = 2048;
 const BLOCK_OUTCOMES_MAX = 262_144;
-/** A block lasts about this long at the present pace; twice that is kept ready. */
-const BLOCK_SECONDS = 2;
-
-/** Outcomes in the next block of a game that deals so many a second. */
-const outcomesOf = (pace: number): number =>
-  Math.min(
-    BLOCK_OUTCOMES_MAX,
-    Math.max(BLOCK_OUTCOMES_MIN, 2 ** Math.ceil(Math.log2(Math.max(1, pace * BLOCK_SECONDS)))),
-  );
 
 export class BlockSupply implements OutcomeSupply {
   readonly reserve: Reserve;
@@ -49,18 +40,15 @@ export class BlockSupply implements OutcomeSupply {
     this.reserve = reserve;
   }
 
-  isLow({ leaseEnd = 0, nextIndex, requested, blocks, pace }: QueueState): boolean {
-    return (
-      requested > 0 ||
-      blocks.length <= this.reserve.minReadyBlocks ||
-      leaseEnd - nextIndex < 2 * BLOCK_SECONDS * pace
-    );
+  isLow(queue: QueueState): boolean {
+    return runsLow(queue, this.reserve);
   }
 
   async make(fromIndex: number, pace: number): Promise<MadeBlock> {
     const { gameId, sheetId } = this.#game;
     const sheet = await this.#sheets.get(sheetId);
-    const order: BlockOrder = { sheetId, sheet, gameId, fromIndex, count: outcomesOf(pace) };
+    const count = blockSizeFor(pace, BLOCK_OUTCOMES_MIN, BLOCK_OUTCOMES_MAX);
+    const order: BlockOrder = { sheetId, sheet, gameId, fromIndex, count };
     return this.#pool.run(order);
   }
 

@@ -2,7 +2,7 @@
 import type { Piscina } from 'piscina';
 import type { BlackjackRules } from '../domain/games/blackjackRules.js';
 import type { Reserve } from './reserve.js';
-import type { MadeBlock, OutcomeSupply, QueueState } from './supply.js';
+import { blockSizeFor, type MadeBlock, type OutcomeSupply, type QueueState, runsLow } from './supply.js';
 
 /** What a thread of the pool is asked for (workers/makeShoes.ts). */
 export interface ShoeOrder {
@@ -16,11 +16,6 @@ export interface ShoeOrder {
 const SHOES_MIN = 256;
 /** About 0.2 s of a thread. */
 const SHOES_MAX = 8192;
-/** A block lasts about this long at the present pace; twice that is kept ready. */
-const BLOCK_SECONDS = 2;
-
-const shoesOf = (pace: number): number =>
-  Math.min(SHOES_MAX, Math.max(SHOES_MIN, 2 ** Math.ceil(Math.log2(Math.max(1, pace * BLOCK_SECONDS)))));
 
 export class ShoeSupply implements OutcomeSupply {
   readonly reserve: Reserve;
@@ -41,16 +36,13 @@ export class ShoeSupply implements OutcomeSupply {
     this.reserve = reserve;
   }
 
-  isLow({ leaseEnd = 0, nextIndex, requested, blocks, pace }: QueueState): boolean {
-    return (
-      requested > 0 ||
-      blocks.length <= this.reserve.minReadyBlocks ||
-      leaseEnd - nextIndex < 2 * BLOCK_SECONDS * pace
-    );
+  isLow(queue: QueueState): boolean {
+    return runsLow(queue, this.reserve);
   }
 
   make(fromIndex: number, pace: number): Promise<MadeBlock> {
-    const order: ShoeOrder = { ...this.#game, fromIndex, count: shoesOf(pace) };
+    const count = blockSizeFor(pace, SHOES_MIN, SHOES_MAX);
+    const order: ShoeOrder = { ...this.#game, fromIndex, count };
     return this.#pool.run(order, { filename: this.#shoemaker });
   }
 

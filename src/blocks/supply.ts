@@ -35,3 +35,17 @@ export interface OutcomeSupply {
   /** What is leased is loaded now: the game can be dealt from. */
   loaded(): Promise<void>;
 }
+
+/** A block of an endless supply lasts about this long at the present pace; twice that is kept ready. */
+const BLOCK_SECONDS = 2;
+
+/** Outcomes in the next block of an endless supply, a power of two between bounds. @param pace as in {@link QueueState} */
+export const blockSizeFor = (pace: number, least: number, most: number): number =>
+  Math.min(most, Math.max(least, 2 ** Math.ceil(Math.log2(Math.max(1, pace * BLOCK_SECONDS)))));
+
+/** Whether an endless supply needs another block: the operator asked for one, the reserve is short, or the pace needs it. */
+export const runsLow = (
+  { leaseEnd = 0, nextIndex, requested, blocks, pace }: QueueState,
+  { minReadyBlocks }: Reserve,
+): boolean =>
+  requested > 0 || blocks.length <= minReadyBlocks || leaseEnd - nextIndex < 2 * BLOCK_SECONDS * pace;

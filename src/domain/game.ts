@@ -50,3 +50,26 @@ export interface Game {
   /** Of a game that is played in rounds; undefined: it is spun. */
   readonly table?: BlackjackTable | undefined;
 }
+
+/** By game and outcome code, as far as they were asked for. */
+const prizeTiers = new WeakMap<Pick<Game, 'fragments'>, (number | undefined)[]>();
+
+/**
+ * The prize tier of an outcome, as its fragment tells it; read once for each outcome code.
+ * @throws Error where the game has no such outcome.
+ */
+export function prizeTierOf(game: Pick<Game, 'gameId' | 'fragments'>, outcomeCode: number): number {
+  let tiers = prizeTiers.get(game);
+  if (tiers === undefined) {
+    tiers = [];
+    prizeTiers.set(game, tiers);
+  }
+  const known = tiers[outcomeCode];
+  if (known !== undefined) return known;
+  const fragment = game.fragments[outcomeCode];
+  if (fragment === undefined)
+    throw new Error(`The outcome ${outcomeCode} of game ${game.gameId} is not known`);
+  const { outcome } = JSON.parse(`{${fragment.toString()}}`) as { outcome: { prizeTier: number } };
+  tiers[outcomeCode] = outcome.prizeTier;
+  return outcome.prizeTier;
+}

@@ -1,6 +1,7 @@
 /** Finds the communal progressive of a game, for both APIs. */
 import { ApiError, ERRORS } from '../domain/errors.js';
 import type { Partner } from '../domain/game.js';
+import { PATH } from '../domain/requests.js';
 import type { SpinIds } from '../domain/spinId.js';
 import type { Store } from '../postgres/store.js';
 import type { CellStore } from '../redis/cellStore.js';
@@ -12,6 +13,13 @@ export interface PotServices {
   readonly spinIds: SpinIds;
   partner(partnerId: number): Partner | undefined;
 }
+
+/** What the routes of a game's communal progressive have in common. @param rest of the path, behind the game's */
+export const potRoute = (rest = '') => ({
+  path: `/games/{id}/communal${rest}`,
+  params: { id: PATH.gameId },
+  tag: 'Communal progressive' as const,
+});
 
 /**
  * The pot of a game as it is now.

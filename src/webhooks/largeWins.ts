@@ -1,5 +1,5 @@
 /** The events of large wins (docs/contract.md §13.1). */
-import type { Game } from '../domain/game.js';
+import { type Game, prizeTierOf } from '../domain/game.js';
 import { microsToUsdText } from '../domain/money.js';
 import type { SpinIds } from '../domain/spinId.js';
 import type { NewEvent } from '../domain/webhook.js';
@@ -46,17 +46,10 @@ export async function largeWinEvents(
         gameId,
         playerId,
         payoutUsd: Number(microsToUsdText(payoutMicros)),
-        prizeTier: win.round === undefined ? prizeTierOf(game, win) : 0,
+        prizeTier: win.round === undefined ? prizeTierOf(game, win.outcomeCode) : 0,
         ...(requestId === null ? {} : { requestId }),
       },
     });
   }
   return events;
-}
-
-function prizeTierOf({ gameId, fragments }: Game, { outcomeCode }: LargeWin): number {
-  const fragment = fragments[outcomeCode];
-  if (fragment === undefined) throw new Error(`The outcome ${outcomeCode} of game ${gameId} is not known`);
-  const { outcome } = JSON.parse(`{${fragment.toString()}}`) as { outcome: { prizeTier: number } };
-  return outcome.prizeTier;
 }

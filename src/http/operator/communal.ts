@@ -12,14 +12,13 @@ import {
   CommunalResponse,
   OperatorCommunal,
   OperatorCommunalEvents,
-  PATH,
   Page,
 } from '../../domain/requests.js';
 import type { Funding } from '../../postgres/communal.js';
 import type { GameRow } from '../../postgres/games.js';
 import type { PotState } from '../../redis/communalRecords.js';
 import { check } from '../body.js';
-import { assertPot, type PotServices, potOf } from '../communalGames.js';
+import { assertPot, type PotServices, potOf, potRoute } from '../communalGames.js';
 import { eventView, fundingIdOf, potView } from '../communalViews.js';
 import { knownGame } from '../partner/games.js';
 import { pathId, type Route } from '../route.js';
@@ -61,11 +60,9 @@ function fundingRefusal(funded: Exclude<Funded, object>): ApiError {
 }
 
 const setCommunal = (services: OperatorCommunalServices): Route => ({
+  ...potRoute(),
   method: 'put',
-  path: '/games/{id}/communal',
-  params: { id: PATH.gameId },
   operationId: 'setCommunal',
-  tag: 'Communal progressive',
   summary: "Set the rules of a slot game's communal progressive",
   description: 'In force at once. The counter goes on unless `resetProgress` is true.',
   scope: 'operator',
@@ -102,11 +99,9 @@ const setCommunal = (services: OperatorCommunalServices): Route => ({
 });
 
 const getCommunalPot = (services: OperatorCommunalServices): Route => ({
+  ...potRoute(),
   method: 'get',
-  path: '/games/{id}/communal',
-  params: { id: PATH.gameId },
   operationId: 'getCommunalPot',
-  tag: 'Communal progressive',
   summary: 'The rules of a communal progressive, its exact progress and its budget',
   scope: 'operator',
   status: 200,
@@ -127,11 +122,9 @@ const getCommunalPot = (services: OperatorCommunalServices): Route => ({
 });
 
 const fundCommunal = (services: OperatorCommunalServices): Route => ({
+  ...potRoute('/funding'),
   method: 'post',
-  path: '/games/{id}/communal/funding',
-  params: { id: PATH.gameId },
   operationId: 'fundCommunal',
-  tag: 'Communal progressive',
   summary: 'Add to the budget of a communal progressive, or withdraw from it, once for each requestId',
   scope: 'operator',
   body: CommunalFundingBody,
@@ -167,11 +160,9 @@ const fundCommunal = (services: OperatorCommunalServices): Route => ({
 });
 
 const listCommunalPayouts = (services: OperatorCommunalServices): Route => ({
+  ...potRoute('/events'),
   method: 'get',
-  path: '/games/{id}/communal/events',
-  params: { id: PATH.gameId },
   operationId: 'listCommunalPayouts',
-  tag: 'Communal progressive',
   summary: 'What a communal progressive fired, newest first, with the shares',
   scope: 'operator',
   query: Page,

@@ -13,7 +13,7 @@ import {
   Page,
 } from '../../domain/requests.js';
 import type { RedisNodes } from '../../redis/nodes.js';
-import { assertPot, type PotServices, potOf } from '../communalGames.js';
+import { assertPot, type PotServices, potOf, potRoute } from '../communalGames.js';
 import { eventIdOf, eventView, potView } from '../communalViews.js';
 import { cursorOf, pathId, type Route, type RouteRequest } from '../route.js';
 
@@ -50,11 +50,9 @@ function idOfCursor(
 }
 
 const getCommunal = (services: PartnerCommunalServices): Route => ({
+  ...potRoute(),
   method: 'get',
-  path: '/games/{id}/communal',
-  params: { id: PATH.gameId },
   operationId: 'getCommunal',
-  tag: 'Communal progressive',
   summary: 'The rules of a communal progressive',
   scope: 'partner',
   status: 200,
@@ -68,11 +66,9 @@ const getCommunal = (services: PartnerCommunalServices): Route => ({
 });
 
 const getCommunalProgress = (services: PartnerCommunalServices): Route => ({
+  ...potRoute('/progress'),
   method: 'get',
-  path: '/games/{id}/communal/progress',
-  params: { id: PATH.gameId },
   operationId: 'getCommunalProgress',
-  tag: 'Communal progressive',
   summary: 'How far the way to each tier is, rounded down to tens of a percent',
   scope: 'partner',
   status: 200,
@@ -102,11 +98,9 @@ const getCommunalProgress = (services: PartnerCommunalServices): Route => ({
 });
 
 const listCommunalEvents = (services: PartnerCommunalServices): Route => ({
+  ...potRoute('/events'),
   method: 'get',
-  path: '/games/{id}/communal/events',
-  params: { id: PATH.gameId },
   operationId: 'listCommunalEvents',
-  tag: 'Communal progressive',
   summary: 'What a communal progressive fired, newest first',
   scope: 'partner',
   query: Page,

@@ -3,7 +3,7 @@
 import { csvText } from '../../domain/csv.js';
 import { entryTimeMs, firstIdAt } from '../../domain/entryId.js';
 import { ApiError, ERRORS, type Fault } from '../../domain/errors.js';
-import type { Game, Partner } from '../../domain/game.js';
+import { type Partner, prizeTierOf } from '../../domain/game.js';
 import { microsToUsdText } from '../../domain/money.js';
 import { SpinFeed, SpinFeedQuery } from '../../domain/requests.js';
 import type { LedgerEntry } from '../../postgres/ledger.js';
@@ -117,21 +117,6 @@ class Exports {
       else this.#ofPartner.delete(partner.partnerId);
     }
   }
-}
-
-/** Prize tiers of a game's outcomes, by code, as far as they were asked for. */
-const tiersOf = new WeakMap<Game, (number | undefined)[]>();
-
-function prizeTierOf(game: Game, outcomeCode: number): number {
-  let tiers = tiersOf.get(game);
-  if (tiers === undefined) {
-    tiers = [];
-    tiersOf.set(game, tiers);
-  }
-  tiers[outcomeCode] ??= (
-    JSON.parse(`{${game.fragments[outcomeCode]}}`) as { outcome: { prizeTier: number } }
-  ).outcome.prizeTier;
-  return tiers[outcomeCode];
 }
 
 async function csvOf(
