@@ -1,8 +1,10 @@
 /**
  * `npm run bench:compare -- --against DIR [--rounds 3] [--seconds 8] [--connections 64,256] [--profile DIR]`
+ * `npm run bench:compare -- --communal …`
  *
  * Measures two builds of the service under the same load, in turn, round after round: A, the one in DIR (a checkout that
- * is built, version 1.3.0 or later), and B, this one. Each is started by its own bench (`dist/bench/service.js`), as it is
+ * is built, version 1.3.0 or later), and B, this one; or with --communal this build twice, B's game with a communal
+ * progressive that fires. Each is started by its own bench (`dist/bench/service.js`), as it is
  * deployed, on fresh stores of its own; both stay up for a round and get slices of its seconds in turn. Prints each
  * round, the medians, and the ratios B/A, taken of neighbouring slices. Ends with 1 where a number is void: an answer that was
  * not 200, a spin that is not in the ledger. Needs Linux.
@@ -17,6 +19,7 @@ import { startGenerator } from './generator.js';
 import { requireProc } from './measure.js';
 import { isDisturbed, type LoadResult, lostOf, type Shares } from './measurement.js';
 import { closeBooks, measurePeriod } from './period.js';
+import type { Shape } from './scenarios.js';
 import type { Service, startService } from './service.js';
 import { median } from './summary.js';
 
@@ -38,12 +41,13 @@ const SLICE_SECONDS = 2;
 const WARM_UP_SECONDS = 3;
 const SLICE_WARM_UP_SECONDS = 0.3;
 const PLAYERS = 1000;
-const SHAPE = { ack: 'redis', frontEnds: 0, partners: 1, games: 1, gameType: 'slot' } as const;
+const SHAPE: Shape = { ack: 'redis', frontEnds: 0, partners: 1, games: 1, gameType: 'slot' };
 
 function readOptions() {
   const { values } = parseArgs({
     options: {
       against: { type: 'string' },
+      communal: { type: 'boolean', default: false },
       rounds: { type: 'string', default: '3' },
       seconds: { type: 'string', default: '8' },
       connections: { type: 'string', default: '64,256' },
@@ -55,9 +59,13 @@ function readOptions() {
     if (!Number.isInteger(value) || value < 1) throw new Error(`--${name} takes whole numbers from 1`);
     return value;
   };
-  if (values.against === undefined) throw new Error('--against DIR names the build to compare with');
+  if (values.communal === (values.against !== undefined))
+    throw new Error(
+      '--against DIR names the build to compare with; --communal compares this one with itself',
+    );
   return {
-    dirs: { A: resolve(values.against), B: ROOT },
+    dirs: { A: resolve(values.against ?? ROOT), B: ROOT },
+    shapes: { A: SHAPE, B: { ...SHAPE, hasCommunal: values.communal } },
     rounds: whole('rounds', values.rounds),
     seconds: whole('seconds', values.seconds),
     connections: values.connections.split(',').map((each) => whole('connections', each)),
@@ -80,7 +88,7 @@ interface Side {
  */
 async function measureRound(
   round: number,
-  { dirs, connections, seconds, profileDir }: Options,
+  { dirs, shapes, connections, seconds, profileDir }: Options,
   cleanup: Cleanup,
 ): Promise<Row[]> {
   const sides: Side[] = [];
@@ -88,7 +96,7 @@ async function measureRound(
     const module = await import(pathToFileURL(serviceModule(dirs[build])).href);
     const profile =
       profileDir === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${join(profileDir, build)}`];
-    const service = await (module.startService as typeof startService)(SHAPE, cleanup, profile);
+    const service = await (module.startService as typeof startService)(shapes[build], cleanup, profile);
     sides.push({ build, service, loads: [] });
   }
   const generator = startGenerator(cleanup);

@@ -17,6 +17,8 @@ export interface Shape {
   /** In all, dealt out to the partners in turn. */
   readonly games: number;
   readonly gameType: 'slot' | 'raffle';
+  /** Each slot game has a communal progressive that fires, and a budget that lasts. */
+  readonly hasCommunal?: boolean;
 }
 
 export interface Period {
@@ -109,6 +111,9 @@ export const SCENARIOS: readonly Scenario[] = [
   scenario('kinds', 'ack-ledger', 'spindle', [period(64), period(256)], { ack: 'ledger' }),
   scenario('kinds', 'raffle', 'spindle', [period(64), period(256)], { gameType: 'raffle' }),
 
+  scenario('communal', 'plain', 'spindle', [period(64), period(256)]),
+  scenario('communal', 'communal', 'spindle', [period(64), period(256)], { hasCommunal: true }),
+
   ...[1, 2, 3, 4].map((frontEnds) =>
     scenario('frontEnds', `front-ends-${frontEnds}`, 'spindle', [period(64), period(256)], { frontEnds }),
   ),
@@ -193,6 +198,16 @@ export const SUITES = {
     rounds: 1,
     seconds: 6,
     goals: [],
+  },
+  communal: {
+    about: 'Spindle: games with a communal progressive that fires, beside games without',
+    rounds: 3,
+    seconds: 6,
+    goals: [64, 256].map((connections) => ({
+      what: `total CPU per spin, with a communal progressive / without, ${connections} connections`,
+      atMost: 1.05,
+      value: (of: Of) => cpu(of(`communal/${connections}`)) / cpu(of(`plain/${connections}`)),
+    })),
   },
   frontEnds: {
     about: 'Spindle: one to four front ends on one port, and a worker',

@@ -5,6 +5,7 @@
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { bodyOf } from '../src/client/client.js';
 import { freePort } from '../src/embedded/index.js';
 import { gamesKey, outboxKey } from '../src/redis/keys.js';
 import { readGame } from '../src/redis/records.js';
@@ -36,6 +37,22 @@ const RAFFLE = {
     { prizeName: 'Again', prizeTier: 1, valueUsd: TICKET_USD, count: 99_798 },
   ],
 };
+
+/** The rules of docs/communal.md: an event each 1,000 spins, with up to 101 winners. */
+const COMMUNAL = {
+  enabled: true,
+  triggerInterval: 100,
+  triggerSplitPct: 40,
+  communitySplitPct: 60,
+  tiers: [
+    { tierLevel: 1, tierName: 'Mini', triggerAtSpins: 1000, amountUsd: '5.00' },
+    { tierLevel: 2, tierName: 'Grand', triggerAtSpins: 10_000, amountUsd: '100.00' },
+  ],
+  windowMinutes: 60,
+  communitySize: 100,
+  resetProgress: false,
+};
+const COMMUNAL_BUDGET = { amountUsd: '100000000.00', reason: 'bench', requestId: 'bench' };
 
 export interface Partner {
   readonly partnerId: number;
@@ -111,6 +128,7 @@ export async function startService(
   const makeGame = async (number: number): Promise<Target> => {
     const { apiKey, parSheetId } = partners[number % partners.length]!;
     const gameId = await api.addGame(apiKey, parSheetId, `bench-${number}`);
+    if (shape.hasCommunal) await addCommunal(api, gameId);
     return { apiKey, gameId, wagerUsd: sheet.denominationUsd };
   };
   const makeRaffle = async (number: number): Promise<Target> => {
@@ -168,6 +186,12 @@ export async function startService(
   if (shape.gameType === 'raffle') await service.addRaffles(shape.games);
   else await service.growGames(shape.games);
   return service;
+}
+
+async function addCommunal({ operator }: Api, gameId: number): Promise<void> {
+  const params = { path: { id: gameId } };
+  await bodyOf(operator.PUT('/games/{id}/communal', { params, body: COMMUNAL }));
+  await bodyOf(operator.POST('/games/{id}/communal/funding', { params, body: COMMUNAL_BUDGET }));
 }
 
 /** So many of something that is asked for, a few at a time; in their order. */
