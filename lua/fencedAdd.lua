@@ -1,14 +1,13 @@
 --[[
-Adds to a sorted set or a list on behalf of a cell's owner, once it has claimed the cell and while nobody has since.
+Appends to a list on behalf of a cell's owner, once it has claimed the cell and while nobody has since.
 
 KEYS[1]  {cN}:cell  hash   fence: that of the owner that has claimed the cell (claimCell.lua)
 KEYS[2]  key of the cell
 
 ARGV[1]  fence of the caller
-ARGV[2]  ZADD or RPUSH
-ARGV[3…] its arguments behind the key
+ARGV[2…] what is appended
 
-Reply    what the command gives
+Reply    length of the list
 Errors   FENCED <fence>: the cell is claimed by another fence, or none: a later owner came, or Redis lost what it held.
          Nothing was done.
 ]]
@@ -17,4 +16,4 @@ local known = call('HGET', KEYS[1], 'fence')
 if known ~= ARGV[1] then
   return redis.error_reply('FENCED ' .. (known or 'none'))
 end
-return call(ARGV[2], KEYS[2], unpack(ARGV, 3))
+return call('RPUSH', KEYS[2], unpack(ARGV, 2))

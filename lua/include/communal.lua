@@ -2,7 +2,7 @@
 -- `gameIds`; gives `bonus`, nil in a cell without any: such a cell has no field `communal`, and runs nothing of this.
 --
 -- computed {cN}:communal        hash, game id -> STATE and RULES (include/communalRecords.lua)
--- computed {cN}:recency:<game>  sorted set, "<partner id>:<playerId>" -> moment of its newest spin; RECENCY_MAX at the most
+-- computed {cN}:recent:<game>   list, a RECENT for each call, the newest last: RECENCY_CALLS_MAX at the most
 -- computed {cN}:untold:<player> list, the shares that its player is still to be told of and that are not behind its PLAYER
 -- include: cell
 -- include: players
@@ -93,51 +93,74 @@ if cell[5] and #gameIds > 0 then
     return balances[player]
   end
 
-  -- Adds players that are remembered from earlier calls to a community.
-  local function addRemembered(pot, game, found, wanted, seen)
-    local placeOf = {}
-    for place = 1, #playerNames do placeOf[playerNames[place]] = place end
-    local oldest = recencyScore(idMs - pot.windowMinutes * 60000, 0)
-    local remembered = call('ZREVRANGE', cellPrefix .. 'recency:' .. gameIds[game], 0, RECENCY_MAX - 1, 'WITHSCORES')
-    local unread, unreadPlaces = {}, {}
-    for i = 1, #remembered, 2 do
-      local name = remembered[i]
-      if #found >= wanted or tonumber(remembered[i + 1]) < oldest then break end
+  local function recentKey(game)
+    return cellPrefix .. 'recent:' .. gameIds[game]
+  end
+
+  -- The players of a game, each once and the most recent first: those of this call, then those of earlier calls. Gives
+  -- their names and when they spun last; `most` at the most.
+  local function recentPlayers(pot, earlier, most)
+    local names, moments, seen, count = {}, {}, {}, 0
+    local recent = pot.recent
+    for i = #recent, 1, -1 do
+      local name = playerNames[recent[i]]
       if not seen[name] then
-        seen[name] = true
-        local place = placeOf[name]
-        if not place then
-          place = #playerNames + 1
-          playerNames[place] = name
-          unread[#unread + 1], unreadPlaces[#unread + 1] = name, place
-        end
-        found[#found + 1] = place
+        if count == most then return names, moments end
+        seen[name], count = true, count + 1
+        names[count], moments[count] = name, pot.moments[i]
       end
+    end
+    for chunkNumber = #earlier, 1, -1 do
+      local chunk = earlier[chunkNumber]
+      local fields = { unpackStruct('<' .. rep('I6I2c0', byte(chunk) + byte(chunk, 2) * 256), chunk, 3) }
+      for i = 1, #fields - 1, 2 do
+        local name = fields[i + 1]
+        if not seen[name] then
+          if count == most then return names, moments end
+          seen[name], count = true, count + 1
+          names[count], moments[count] = name, fields[i]
+        end
+      end
+    end
+    return names, moments
+  end
+
+  -- The places of players; whoever is not of this call gets one, and its record is read.
+  local function placesOf(names)
+    local placeOf, places, unread, unreadPlaces = {}, {}, {}, {}
+    for place = 1, #playerNames do placeOf[playerNames[place]] = place end
+    for i = 1, #names do
+      local name = names[i]
+      local place = placeOf[name]
+      if not place then
+        place = #playerNames + 1
+        playerNames[place] = name
+        unread[#unread + 1], unreadPlaces[#unread + 1] = name, place
+      end
+      places[i] = place
     end
     if #unread > 0 then
       local stored = call('HMGET', KEYS[3], unpack(unread))
       for i = 1, #unread do storedPlayers[unreadPlaces[i]] = stored[i] end
     end
+    return places
   end
 
   -- The community of an event: places of other players, the most recent first.
   local function communityOf(pot, game, trigger)
-    local found, wanted, seen = {}, pot.communitySize, { [playerNames[trigger]] = true }
-    if wanted == 0 then return found end
-    local recent = pot.recent
-    for i = #recent, 1, -1 do
-      local player = recent[i]
-      local name = playerNames[player]
-      if not seen[name] then
-        seen[name] = true
-        if #found < wanted then found[#found + 1] = player end
-      end
+    if pot.communitySize == 0 then return {} end
+    -- The player who fired is the most recent.
+    local names, moments = recentPlayers(pot, call('LRANGE', recentKey(game), 0, -1), pot.communitySize + 1)
+    local oldest, others = idMs - pot.windowMinutes * 60000, {}
+    for i = 2, #names do
+      if moments[i] < oldest then break end
+      others[i - 1] = names[i]
     end
-    if #found < wanted then addRemembered(pot, game, found, wanted, seen) end
+    local places = placesOf(others)
     -- Passed over: a balance that has no room for the largest amount, and a player who has been told of nothing for long.
     local fitting = {}
-    for i = 1, #found do
-      local player = found[i]
+    for i = 1, #places do
+      local player = places[i]
       local balance = balances[player] or readMember(player)
       if balance and balance <= MONEY_MAX - TIER_AMOUNT_MAX and not isFull(player) then
         fitting[#fitting + 1] = player
@@ -215,7 +238,7 @@ if cell[5] and #gameIds > 0 then
       if pot then
         if pot.remembers then
           local count = #pot.recent + 1
-          pot.recent[count], pot.moments[count] = player, recencyScore(idMs, idSequence)
+          pot.recent[count], pot.moments[count] = player, idMs
         end
         if pot.enabled then
           pot.progress = pot.progress + 1
@@ -228,11 +251,20 @@ if cell[5] and #gameIds > 0 then
       return tail
     end,
 
-    -- Notes for the ledger what the call counted.
+    -- Notes for the ledger what the call counted, and makes what it is to be remembered by.
     note = function()
       for game, pot in pairs(pots) do
         if pot.progress ~= pot.progressBefore then
           addNote(gameIds[game], pot.partner, stateNote(pot, 1, pot.version))
+        end
+        if #pot.recent > 0 then
+          local earlier = {}
+          pot.isGathered = call('LLEN', recentKey(game)) >= RECENCY_CALLS_MAX
+          if pot.isGathered then earlier = call('LRANGE', recentKey(game), 0, -1) end
+          local names, moments = recentPlayers(pot, earlier, RECENCY_MAX)
+          local parts = {}
+          for i = 1, #names do parts[i] = pack('<I6I2', moments[i], #names[i]) .. names[i] end
+          pot.remembered = pack('<I2', #names) .. concat(parts)
         end
       end
     end,
@@ -245,19 +277,9 @@ if cell[5] and #gameIds > 0 then
         if pot.progress ~= pot.progressBefore then
           call('HSET', cellPrefix .. 'communal', gameIds[game], potRecord(pot))
         end
-        local recent, remembered, seen, count = pot.recent, {}, {}, 0
-        for i = #recent, 1, -1 do
-          local player = recent[i]
-          if not seen[player] then
-            seen[player] = true
-            remembered[count + 1], remembered[count + 2] = format('%.0f', pot.moments[i]), playerNames[player]
-            count = count + 2
-          end
-        end
-        if count > 0 then
-          local key = cellPrefix .. 'recency:' .. gameIds[game]
-          call('ZADD', key, unpack(remembered))
-          call('ZREMRANGEBYRANK', key, 0, -RECENCY_MAX - 1)
+        if pot.remembered then
+          if pot.isGathered then call('DEL', recentKey(game)) end
+          call('RPUSH', recentKey(game), pot.remembered)
         end
       end
     end,

@@ -9,23 +9,19 @@
 -- SHARE    a share that its player is still to be told of: length of the rest u16, entry id of the share u64, TOLD.
 --          Oldest first: those behind PLAYER, then those of the player's list
 --
--- A moment in the recency set is the newest spin's: its time and its place in the millisecond.
+-- RECENT   players who spun a game, the most recent first: their number u16, each: when it spun last u48 (ms since the epoch),
+--          length u16, "<partner id>:<playerId>"
 -- include: records
 local STATE_FORMAT, STATE_BYTES = '<I4BI6i8', 19
 local SPLIT_WHOLE, TIER_AMOUNT_MAX = 10000, 1e12
-local RECENCY_MAX = 201
+-- Players that a game remembers at the most, and calls after which their list is made one RECENT again.
+local RECENCY_MAX, RECENCY_CALLS_MAX = 201, 32
 -- Bytes behind PLAYER beyond which shares go to the list; shares that are taken off the list at a time; shares that may wait.
 local UNTOLD_BYTES_MAX, UNTOLD_TAKEN, UNTOLD_MAX = 2048, 16, 10000
 -- Ledger entries of a call that fires, at the most: no call holds up the cell for long.
 local ENTRIES_MAX = 256
--- Milliseconds since the epoch: doubles hold a later moment and 14 bits of sequence exactly until 2041.
-local RECENCY_BEGIN = 1.7e12
 local find = string.find
 local NO_STATUS = rep('\0', PLAYER_STATUS_BYTES)
-
-local function recencyScore(ms, sequence)
-  return (ms - RECENCY_BEGIN) * 16384 + sequence
-end
 
 local function readPot(record)
   local version, stateFlags, progress, budget = unpackStruct(STATE_FORMAT, record)

@@ -11,27 +11,16 @@ const nothing = () => ({
   shares: [] as Mutable<CommunalBooking>['shares'],
   told: [] as Mutable<CommunalBooking>['told'],
   days: [] as Mutable<CommunalBooking>['days'],
-  recent: new Map<number, Map<string, bigint>>(),
 });
 
 export class CommunalNotes {
-  /** Games whose players are remembered. */
-  readonly #remembered = new Set<number>();
   #booking = nothing();
   #isEmpty = true;
-  #isInformed = false;
 
-  /** Begins a flush. Which games remember their players is asked once: the notes tell of later ones. */
-  async begin(rememberedGames: () => Promise<readonly number[]>): Promise<void> {
+  /** Begins a flush. */
+  begin(): void {
     if (!this.#isEmpty) this.#booking = nothing();
     this.#isEmpty = true;
-    if (this.#isInformed) return;
-    for (const gameId of await rememberedGames()) this.#remembered.add(gameId);
-    this.#isInformed = true;
-  }
-
-  remembers(gameId: number): boolean {
-    return this.#remembered.has(gameId);
   }
 
   /** Undefined: there is nothing. */
@@ -45,11 +34,8 @@ export class CommunalNotes {
     const note = readNote(batch.subarray(payloadAt, end));
     const gameId = batch.readUInt32LE(at + OUTBOX.gameId);
     const { changes, events, told } = this.#booking;
-    if (note.type === 'state') {
-      changes.push({ ...note, noteId: readId(batch, at + OUTBOX.id), gameId });
-      // Rules that never were enabled are noted as well: that costs a look, and no more.
-      if (note.cause === 'rules') this.#remembered.add(gameId);
-    } else if (note.type === 'event') events.push({ ...note, gameId });
+    if (note.type === 'state') changes.push({ ...note, noteId: readId(batch, at + OUTBOX.id), gameId });
+    else if (note.type === 'event') events.push({ ...note, gameId });
     else told.push(note);
   }
 
@@ -77,16 +63,5 @@ export class CommunalNotes {
       sum.shares++;
       sum.paidMicros += BigInt(amountMicros);
     }
-  }
-
-  /** Takes a spin of a game that remembers its players. */
-  spin(gameId: number, playerId: string, entryId: bigint): void {
-    this.#isEmpty = false;
-    let players = this.#booking.recent.get(gameId);
-    if (players === undefined) {
-      players = new Map();
-      this.#booking.recent.set(gameId, players);
-    }
-    players.set(playerId, entryId);
   }
 }

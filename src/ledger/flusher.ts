@@ -18,7 +18,7 @@ import type { OnFailpoint } from '../failpoints.js';
 import type { BookedAdjustment } from '../postgres/adjustments.js';
 import { type CellLease, FencedError, haltCell } from '../postgres/cells.js';
 import { isDataFault, isUniqueViolation, type Sql } from '../postgres/client.js';
-import { PotError, rememberedGames } from '../postgres/communalBooking.js';
+import { PotError } from '../postgres/communalBooking.js';
 import { bookEntries, ensurePartition, type FlushTotals, ProgressError } from '../postgres/ledger.js';
 import type { Ticket } from '../postgres/raffles.js';
 import type { CellStore } from '../redis/cellStore.js';
@@ -215,7 +215,7 @@ export class Flusher implements Service {
     const started = performance.now();
     try {
       onFailpoint('flush.read');
-      await records.begin(() => rememberedGames(this.#sql, lease.cell));
+      records.begin();
       let entriesBefore = 0;
       let taken = 0;
       for (const batch of batches) {

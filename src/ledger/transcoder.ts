@@ -74,13 +74,9 @@ export class Transcoder {
     this.#largeWinThreshold = largeWinThreshold;
   }
 
-  /** Begins a flush. @param rememberedGames which games of the cell remember their players; asked once */
-  async begin(rememberedGames: () => Promise<readonly number[]>): Promise<void> {
-    this.#reset();
-    await this.communal.begin(rememberedGames);
-  }
-
-  #reset(): void {
+  /** Begins a flush. */
+  begin(): void {
+    this.communal.begin();
     this.#copy.reset();
     this.#games.clear();
     this.#openings.clear();
@@ -188,10 +184,6 @@ export class Transcoder {
       const playerId = batch.toString('utf8', idAt + 1, requestAt);
       this.communal.share(batch, at, requestAt, partnerId, playerId, this.#day);
     } else {
-      if (entry.kind === 'spin' && this.communal.remembers(gameId)) {
-        const playerId = batch.toString('utf8', idAt + 1, requestAt);
-        this.communal.spin(gameId, playerId, readId(batch, at + OUTBOX.id));
-      }
       const wager = readSafeInt64(batch, at + OUTBOX.wager);
       const sum = this.#add(this.#games, gameId, partnerId, wager, credit, entry.spins);
       if (isRoundEntry(entry.kind)) this.#round(entry, batch, at, idAt + 1, requestAt, end);

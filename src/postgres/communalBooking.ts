@@ -1,9 +1,8 @@
 /**
- * Books what a flush has of communal progressives, in the flush's transaction: counters, budgets, events, shares, what was
- * told, and the players who spun last. A counter or budget that does not go on where the books stand stops the cell.
+ * Books what a flush has of communal progressives, in the flush's transaction: counters, budgets, events, shares, and
+ * what was told. A counter or budget that does not go on where the books stand stops the cell.
  */
-import { RECENCY_MAX } from '../domain/communal.js';
-import { arrayOf, type Sql, safe, type Transaction, textArrayOf } from './client.js';
+import { arrayOf, safe, type Transaction, textArrayOf } from './client.js';
 
 /** What a call changed of a pot. */
 export interface PotChange {
@@ -57,8 +56,6 @@ export interface CommunalBooking {
     shares: number;
     paidMicros: bigint;
   }[];
-  /** By game: the newest spin of each player who spun it. */
-  readonly recent: ReadonlyMap<number, ReadonlyMap<string, bigint>>;
 }
 
 /** What the outbox says of a pot does not go on where the books stand. Nothing was written. */
@@ -105,7 +102,6 @@ export async function bookCommunal(tx: Transaction, booking: CommunalBooking): P
       ON CONFLICT (game_id, day) DO UPDATE SET shares = t.shares + excluded.shares,
         paid_micros = t.paid_micros + excluded.paid_micros`;
   }
-  for (const [gameId, players] of booking.recent) await bookRecency(tx, gameId, players);
 }
 
 /** Moves a pot along its changes, each of which begins where the one before ended. */
@@ -176,30 +172,4 @@ async function bookTold(
     WHERE entry_id = u.share_id AND told_by IS NULL RETURNING 1`;
   if (rows.length !== told.length)
     throw new PotError('a share was told that was told before, or that is not booked');
-}
-
-/** Keeps the newest players only: no community has more. */
-async function bookRecency(
-  tx: Transaction,
-  gameId: number,
-  players: ReadonlyMap<string, bigint>,
-): Promise<void> {
-  const newest = [...players].sort(([, a], [, b]) => (a < b ? 1 : -1)).slice(0, RECENCY_MAX);
-  await tx`
-    INSERT INTO communal_recency AS t (game_id, player_id, spin_id)
-    SELECT ${gameId}, * FROM unnest(${textArrayOf(newest.map(([playerId]) => playerId))}::text[],
-      ${arrayOf(newest.map(([, spinId]) => spinId))}::bigint[])
-    ON CONFLICT (game_id, player_id) DO UPDATE SET spin_id = excluded.spin_id`;
-  await tx`
-    DELETE FROM communal_recency WHERE game_id = ${gameId} AND spin_id <
-      (SELECT spin_id FROM communal_recency WHERE game_id = ${gameId}
-       ORDER BY spin_id DESC OFFSET ${RECENCY_MAX - 1} LIMIT 1)`;
-}
-
-/** The games of a cell whose players are remembered. */
-export async function rememberedGames(sql: Sql, cell: number): Promise<number[]> {
-  const rows = await sql<{ game_id: number }[]>`
-    SELECT game_id FROM communal_pots JOIN games USING (game_id) JOIN partners USING (partner_id)
-    WHERE cell = ${cell} AND recency_from IS NOT NULL`;
-  return rows.map((row) => row.game_id);
 }

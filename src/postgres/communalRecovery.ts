@@ -1,8 +1,9 @@
 /** What a rebuild of Redis reads of communal progressives. */
-import type { CommunalRules } from '../domain/communal.js';
-import { type Sql, safe, type Transaction } from './client.js';
+import { type CommunalRules, RECENCY_MAX } from '../domain/communal.js';
+import { entryCellSql } from '../domain/entryId.js';
+import { arrayOf, raw, type Sql, safe, type Transaction } from './client.js';
 
-/** A pot as it is booked, under the newest rules that are on record, and the newest spin of each player that it remembers. */
+/** A pot as it is booked, under the newest rules that are on record. */
 export interface RecoveredPot {
   readonly gameId: number;
   readonly partnerId: number;
@@ -11,7 +12,10 @@ export interface RecoveredPot {
   readonly remembersPlayers: boolean;
   readonly progress: number;
   readonly budgetMicros: number;
+  /** The newest spin of each player that it remembers, as of the checkpoint ({@link checkpointRecency}). */
   readonly recent: readonly { readonly playerId: string; readonly spinId: bigint }[];
+  /** Players who spin after this id are remembered; undefined: none are. */
+  readonly recencyFrom: bigint | undefined;
 }
 
 /**
@@ -65,12 +69,46 @@ export async function potsOf(sql: Sql, cell: number): Promise<RecoveredPot[]> {
     version: row.version,
     rules: row.rules,
     remembersPlayers: row.recency_from !== null,
+    recencyFrom: row.recency_from ?? undefined,
     progress: safe(row.progress),
     budgetMicros: safe(row.budget_micros),
     recent: recent
       .filter((each) => each.game_id === row.game_id)
       .map((each) => ({ playerId: each.player_id, spinId: each.spin_id })),
   }));
+}
+
+/**
+ * Brings communal_recency up to date with entries of the ledger, a range of ids for each cell; part of the transaction of a
+ * player checkpoint. Keeps the newest players of a game only: no community has more.
+ */
+export async function checkpointRecency(
+  tx: Transaction,
+  oldest: bigint,
+  newest: bigint,
+  [cells, fromIds, toIds]: readonly [string, string, string],
+): Promise<void> {
+  const games = await tx<
+    { game_id: number }[]
+  >`SELECT game_id FROM communal_pots WHERE recency_from IS NOT NULL`;
+  if (games.length === 0) return;
+  const gameIds = arrayOf(games.map((row) => row.game_id));
+  await tx`
+    INSERT INTO communal_recency AS t (game_id, player_id, spin_id)
+    SELECT game_id, player_id, spin_id FROM (
+      SELECT game_id, player_id, max(entry_id) AS spin_id,
+        row_number() OVER (PARTITION BY game_id ORDER BY max(entry_id) DESC) AS place
+      FROM ledger JOIN unnest(${cells}::int[], ${fromIds}::bigint[], ${toIds}::bigint[]) AS c(cell, from_id, to_id)
+        ON ${raw(entryCellSql('entry_id'))} = c.cell AND entry_id BETWEEN c.from_id AND c.to_id
+      WHERE entry_id BETWEEN ${oldest} AND ${newest} AND kind = 1 AND game_id = ANY(${gameIds}::int[])
+      GROUP BY game_id, player_id) AS n
+    WHERE place <= ${RECENCY_MAX}
+    ON CONFLICT (game_id, player_id) DO UPDATE SET spin_id = excluded.spin_id WHERE excluded.spin_id > t.spin_id`;
+  await tx`
+    DELETE FROM communal_recency AS t USING (
+      SELECT game_id, player_id, row_number() OVER (PARTITION BY game_id ORDER BY spin_id DESC) AS place
+      FROM communal_recency) AS ranked
+    WHERE ranked.game_id = t.game_id AND ranked.player_id = t.player_id AND place > ${RECENCY_MAX}`;
 }
 
 /** Shares that their players are still to be told of, oldest first. */

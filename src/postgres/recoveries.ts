@@ -5,7 +5,7 @@ import type { GameType } from '../domain/games/kindOfGame.js';
 import { assertOwner, type CellLease } from './cells.js';
 import { audit } from './changes.js';
 import { arrayOf, raw, type Sql, safe, type Transaction } from './client.js';
-import { adoptRules } from './communalRecovery.js';
+import { adoptRules, checkpointRecency } from './communalRecovery.js';
 import { type CopyRow, readRows } from './copyReader.js';
 
 /** The next index of each game of a cell, as the ledger has it; games of which nothing is booked or voided are left out. */
@@ -197,7 +197,7 @@ export async function uncheckedFrom(sql: Sql, cell: number): Promise<bigint | un
 const CHECKPOINT_LOCK = 7_310_003;
 
 /**
- * Brings player_checkpoints nearer to what is booked, in all cells, by entries of two minutes at the most, unless another
+ * Brings player_checkpoints, and with them communal_recency, nearer to what is booked, in all cells, by entries of two minutes at the most, unless another
  * worker is about it, or less than `minAgeMs` is to be accounted for.
  * @returns the number of players that were brought up to date; undefined: it was not for us to do now.
  */
@@ -238,6 +238,7 @@ export async function checkpointPlayers(sql: Sql, minAgeMs: number): Promise<num
         balance_micros = excluded.balance_micros
       WHERE excluded.entry_id > t.entry_id
       RETURNING 1`;
+    await checkpointRecency(tx, oldest, newest, ranges);
     await tx`
       UPDATE cells SET unchecked_from = CASE WHEN cursor_id > c.to_id THEN c.to_id + 1 END
       FROM unnest(${ranges[0]}::int[], ${ranges[2]}::bigint[]) AS c(cell, to_id) WHERE cells.cell = c.cell`;

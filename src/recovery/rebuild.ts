@@ -14,7 +14,7 @@ import { entryOfCode } from '../domain/ledgerEntry.js';
 import type { OnFailpoint } from '../failpoints.js';
 import type { CellLease } from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
-import { potsOf, untoldShares } from '../postgres/communalRecovery.js';
+import { potsOf, type RecoveredPot, untoldShares } from '../postgres/communalRecovery.js';
 import type { CopyRow } from '../postgres/copyReader.js';
 import { playerStatuses } from '../postgres/playerStatuses.js';
 import {
@@ -36,6 +36,7 @@ import { adjustmentFingerprint, adjustmentKey } from '../redis/requestHashes.js'
 import type { Semaphore } from '../semaphore.js';
 import type { Unfit } from './handshake.js';
 import type { LedgerScan } from './ledgerScan.js';
+import { Recency } from './recency.js';
 
 export interface RebuildOptions {
   readonly idempotencyPeriodSeconds: number;
@@ -79,12 +80,14 @@ export async function rebuild(
     return recovery;
   });
   const filled = { players: 0, requests: 0 };
+  const pots = await parts.turn.run(() => potsOf(sql, store.cell));
+  const recency = new Recency(pots);
   const record = (step: string, isFinished = false): Promise<void> =>
     recordRecovery(sql, begun.lease, { step, isFinished, ...filled });
   await record('players and requests');
   const progress = setInterval(() => record('players and requests').catch(() => {}), PROGRESS_MS);
   try {
-    await fillPlayersAndRequests(parts, owner, filled);
+    await fillPlayersAndRequests(parts, owner, recency, filled);
   } finally {
     clearInterval(progress);
   }
@@ -92,7 +95,7 @@ export async function rebuild(
   await fillGames(parts, owner);
   await fillRounds(parts, owner);
   onFailpoint('recovery.games');
-  await fillPots(parts, owner);
+  await fillPots(parts, owner, pots, recency);
   onFailpoint('recovery.communal');
 
   const { cursorId } = begun.lease;
@@ -138,14 +141,17 @@ async function fillRounds({ sql, store }: Parts, owner: CellOwner): Promise<void
 }
 
 /** The pots as they are booked, and whom they remember. */
-async function fillPots({ sql, store }: Parts, owner: CellOwner): Promise<void> {
+async function fillPots(
+  { store }: Parts,
+  owner: CellOwner,
+  pots: readonly RecoveredPot[],
+  recency: Recency,
+): Promise<void> {
   const filler = new CellFiller(store, owner);
-  const pots = await potsOf(sql, store.cell);
   for (const pot of pots) filler.pot(pot);
   await filler.finish();
-  for (const { gameId, partnerId, recent } of pots) {
-    await store.rememberPlayers(owner, gameId, partnerId, recent);
-  }
+  for (const { gameId, partnerId } of pots)
+    await store.rememberPlayers(owner, gameId, partnerId, recency.of(gameId));
   if (pots.length > 0) await store.fencedSet(owner, cellKey(store.cell), ['communal', '1']);
 }
 
@@ -155,7 +161,12 @@ interface Filled {
   requests: number;
 }
 
-async function fillPlayersAndRequests(parts: Parts, owner: CellOwner, filled: Filled): Promise<void> {
+async function fillPlayersAndRequests(
+  parts: Parts,
+  owner: CellOwner,
+  recency: Recency,
+  filled: Filled,
+): Promise<void> {
   const { sql, store, idempotencyPeriodSeconds, onFailpoint } = parts;
   const filler = new CellFiller(store, owner);
   const period = Math.floor((await store.node.timeMs()) / 1000 / idempotencyPeriodSeconds);
@@ -168,7 +179,12 @@ async function fillPlayersAndRequests(parts: Parts, owner: CellOwner, filled: Fi
     unchecked === undefined || boundFrom < unchecked ? boundFrom : unchecked,
     (row) => {
       const entryId = row.big(0);
-      if (unchecked !== undefined && entryId >= unchecked) learnPlayer(players, row, entryId);
+      if (unchecked !== undefined && entryId >= unchecked) {
+        learnPlayer(players, row, entryId);
+        const gameId = row.int(6);
+        if (recency.remembers(gameId) && entryOfCode(row.int(8)).kind === 'spin')
+          recency.spun(gameId, row.text(2), entryId);
+      }
       if (entryId >= boundFrom && !row.isNull(7)) {
         const entryPeriod = Math.floor(entryTimeMs(entryId) / 1000 / idempotencyPeriodSeconds);
         const [key, fingerprint] = bindingOf(row);

@@ -2,9 +2,9 @@
  * What Redis holds of one cell: looked up by anybody, written by the cell's owner (blocks, outbox, epoch). Players spin
  * through scripts.ts, the audit reads through auditReads.ts.
  */
-import { streamIdOf } from '../domain/entryId.js';
+import { entryTimeMs, streamIdOf } from '../domain/entryId.js';
 import { CLIENT, type RedisClient } from './client.js';
-import { type PotRecord, readPot, recencyScore } from './communalRecords.js';
+import { type PotRecord, readPot, writeRecent } from './communalRecords.js';
 import {
   blockKey,
   cellKey,
@@ -15,7 +15,7 @@ import {
   outboxKey,
   playerField,
   playersKey,
-  recencyKey,
+  recentKey,
   untoldKey,
 } from './keys.js';
 import type { RedisNode } from './node.js';
@@ -266,12 +266,12 @@ export class CellStore {
   async listUntold(owner: CellOwner, player: string, shares: readonly Buffer[]): Promise<void> {
     this.#assertServer(owner);
     const keys = [cellKey(this.cell), untoldKey(this.cell, player)];
-    await this.node.run(this.#fencedAdd, keys, [String(owner.fence), 'RPUSH', ...shares]);
+    await this.node.run(this.#fencedAdd, keys, [String(owner.fence), ...shares]);
   }
 
   /**
    * Writes whom a game remembers, once the owner has claimed the cell (lua/fencedAdd.lua).
-   * @param recent the newest spin of each player
+   * @param recent the newest spin of each player, the most recent first
    * @throws OutrunError, RefusedError, NotSentError: nothing was done.
    */
   async rememberPlayers(
@@ -282,12 +282,12 @@ export class CellStore {
   ): Promise<void> {
     if (recent.length === 0) return;
     this.#assertServer(owner);
-    const members = recent.flatMap(({ playerId, spinId }) => [
-      String(recencyScore(spinId)),
-      playerField(partnerId, playerId),
-    ]);
-    const keys = [cellKey(this.cell), recencyKey(this.cell, gameId)];
-    await this.node.run(this.#fencedAdd, keys, [String(owner.fence), 'ZADD', ...members]);
+    const players = recent.map(({ playerId, spinId }) => ({
+      name: playerField(partnerId, playerId),
+      spunMs: entryTimeMs(spinId),
+    }));
+    const keys = [cellKey(this.cell), recentKey(this.cell, gameId)];
+    await this.node.run(this.#fencedAdd, keys, [String(owner.fence), writeRecent(players)]);
   }
 
   /**

@@ -170,15 +170,39 @@ export function placeUntold(shares: readonly Buffer[]): { behindPlayer: Buffer; 
   return { behindPlayer: Buffer.concat(shares.slice(0, count)), listed: shares.slice(count) };
 }
 
-// Recency --------------------------------------------------------------------------------------------------------------
+// RECENT --------------------------------------------------------------------------------------------------------------
 
-/** Lua's RECENCY_BEGIN. */
-const RECENCY_BEGIN_MS = 1_700_000_000_000;
-const SEQUENCES = 16_384;
+/** A player that a game remembers, by the field of its record, and when it spun last. */
+export interface RecentPlayer {
+  readonly name: string;
+  /** Milliseconds since the epoch. */
+  readonly spunMs: number;
+}
 
-/** The score of a player in a game's recency set, from the id of its newest spin. */
-export const recencyScore = (entryId: bigint): number =>
-  (Number(entryId >> 22n) - RECENCY_BEGIN_MS) * SEQUENCES + Number(entryId & 0x3fffn);
+/** @param players the most recent first */
+export function writeRecent(players: readonly RecentPlayer[]): Buffer {
+  const count = Buffer.alloc(2);
+  count.writeUInt16LE(players.length);
+  const each = players.map(({ name, spunMs }) => {
+    const text = Buffer.from(name);
+    const head = Buffer.alloc(8);
+    head.writeUIntLE(spunMs, 0, 6);
+    head.writeUInt16LE(text.length, 6);
+    return Buffer.concat([head, text]);
+  });
+  return Buffer.concat([count, ...each]);
+}
+
+/** The players of one RECENT, the most recent first. */
+export function readRecent(record: Buffer): RecentPlayer[] {
+  const players: RecentPlayer[] = [];
+  for (let at = 2; players.length < record.readUInt16LE(0); ) {
+    const end = at + 8 + record.readUInt16LE(at + 6);
+    players.push({ name: record.toString('utf8', at + 8, end), spunMs: record.readUIntLE(at, 6) });
+    at = end;
+  }
+  return players;
+}
 
 // Notes --------------------------------------------------------------------------------------------------------------
 

@@ -47,8 +47,8 @@ export function readBlockKey(key: string): LoadedBlock | undefined {
 export const idempotencyKey = (cell: number, period: number): string => `{c${cell}}:idem:${period}`;
 /** hash: game id → its communal progressive. Written by deal.lua, communalSet.lua and communalFund.lua. */
 export const communalKey = (cell: number): string => `{c${cell}}:communal`;
-/** sorted set: `<partner id>:<playerId>` → the moment of its newest spin of the game. Written by deal.lua. */
-export const recencyKey = (cell: number, gameId: number): string => `{c${cell}}:recency:${gameId}`;
+/** list: who spun the game lately (RECENT of communalRecords.lua, one a call). Written by deal.lua. */
+export const recentKey = (cell: number, gameId: number): string => `{c${cell}}:recent:${gameId}`;
 /** list: shares that a player is still to be told of, beyond those behind its record. Written by deal.lua. */
 export const untoldKey = (cell: number, player: string): string => `{c${cell}}:untold:${player}`;
 /** All keys of a cell, as SCAN matches them. */

@@ -75,9 +75,7 @@ export const COMMUNAL_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'the community has the least recent players',
-    faults: [
-      communal("call('ZREVRANGE', cellPrefix .. 'recency:'", "call('ZRANGE', cellPrefix .. 'recency:'"),
-    ],
+    faults: [communal('for chunkNumber = #earlier, 1, -1 do', 'for chunkNumber = 1, #earlier do')],
     found: ['communal'],
   },
   {
