@@ -101,28 +101,40 @@ if cell[5] and #gameIds > 0 then
   -- their names and when they spun last; `most` at the most.
   local function recentPlayers(pot, earlier, most)
     local names, moments, seen, count = {}, {}, {}, 0
-    local recent = pot.recent
-    for i = #recent, 1, -1 do
-      local name = playerNames[recent[i]]
-      if not seen[name] then
-        if count == most then return names, moments end
-        seen[name], count = true, count + 1
-        names[count], moments[count] = name, pot.moments[i]
-      end
-    end
-    for chunkNumber = #earlier, 1, -1 do
-      local chunk = earlier[chunkNumber]
-      local fields = { unpackStruct('<' .. rep('I6I2c0', byte(chunk) + byte(chunk, 2) * 256), chunk, 3) }
-      for i = 1, #fields - 1, 2 do
-        local name = fields[i + 1]
-        if not seen[name] then
-          if count == most then return names, moments end
-          seen[name], count = true, count + 1
-          names[count], moments[count] = name, fields[i]
+    local lines, chunkNumber = pot.recent, #earlier
+    -- A moment stands before the lines that it is of.
+    local first = 1
+    while lines do
+      for i = #lines, 1, -1 do
+        local line = lines[i]
+        if byte(line) == MOMENT then
+          local moment = tonumber(sub(line, 2))
+          for name = first, count do moments[name] = moment end
+          first = count + 1
+        elseif not seen[line] and count < most then
+          seen[line], count = true, count + 1
+          names[count] = line
         end
       end
+      local chunk = count < most and earlier[chunkNumber]
+      lines, chunkNumber = chunk and linesOf(chunk), chunkNumber - 1
     end
     return names, moments
+  end
+
+  -- Makes one RECENT of those of earlier calls and that of this one.
+  local function gather(pot, earlier)
+    local names, moments = recentPlayers(pot, earlier, RECENCY_MAX)
+    local lines, count, moment = {}, 0, nil
+    for i = #names, 1, -1 do
+      if moments[i] ~= moment then
+        moment, count = moments[i], count + 1
+        lines[count] = format('=%.0f', moment)
+      end
+      count = count + 1
+      lines[count] = names[i]
+    end
+    pot.recent = lines
   end
 
   -- The places of players; whoever is not of this call gets one, and its record is read.
@@ -237,8 +249,13 @@ if cell[5] and #gameIds > 0 then
       local pot, tail = pots[game], ''
       if pot then
         if pot.remembers then
-          local count = #pot.recent + 1
-          pot.recent[count], pot.moments[count] = player, idMs
+          local count = pot.recentCount
+          if pot.recentMs ~= idMs then
+            pot.recentMs, count = idMs, count + 1
+            pot.recent[count] = format('=%.0f', idMs)
+          end
+          pot.recentCount = count + 1
+          pot.recent[count + 1] = playerNames[player]
         end
         if pot.enabled then
           pot.progress = pot.progress + 1
@@ -257,14 +274,12 @@ if cell[5] and #gameIds > 0 then
         if pot.progress ~= pot.progressBefore then
           addNote(gameIds[game], pot.partner, stateNote(pot, 1, pot.version))
         end
-        if #pot.recent > 0 then
-          local earlier = {}
-          pot.isGathered = call('LLEN', recentKey(game)) >= RECENCY_CALLS_MAX
-          if pot.isGathered then earlier = call('LRANGE', recentKey(game), 0, -1) end
-          local names, moments = recentPlayers(pot, earlier, RECENCY_MAX)
-          local parts = {}
-          for i = 1, #names do parts[i] = pack('<I6I2', moments[i], #names[i]) .. names[i] end
-          pot.remembered = pack('<I2', #names) .. concat(parts)
+        if pot.recentCount > 0 then
+          local key = recentKey(game)
+          pot.isGathered = call('LLEN', key) >= RECENCY_CALLS_MAX
+          if pot.isGathered then
+            gather(pot, call('LRANGE', key, 0, -1))
+          end
         end
       end
     end,
@@ -277,9 +292,9 @@ if cell[5] and #gameIds > 0 then
         if pot.progress ~= pot.progressBefore then
           call('HSET', cellPrefix .. 'communal', gameIds[game], potRecord(pot))
         end
-        if pot.remembered then
+        if pot.recentCount > 0 then
           if pot.isGathered then call('DEL', recentKey(game)) end
-          call('RPUSH', recentKey(game), pot.remembered)
+          call('RPUSH', recentKey(game), concat(pot.recent, '\n'))
         end
       end
     end,

@@ -9,8 +9,8 @@
 -- SHARE    a share that its player is still to be told of: length of the rest u16, entry id of the share u64, TOLD.
 --          Oldest first: those behind PLAYER, then those of the player's list
 --
--- RECENT   players who spun a game, the most recent first: their number u16, each: when it spun last u48 (ms since the epoch),
---          length u16, "<partner id>:<playerId>"
+-- RECENT   text, a line for each spin, the newest last: "<partner id>:<playerId>". Where it starts, and wherever the time
+--          changes, a line "=<ms since the epoch>". No playerId has a line feed.
 -- include: records
 local STATE_FORMAT, STATE_BYTES = '<I4BI6i8', 19
 local SPLIT_WHOLE, TIER_AMOUNT_MAX = 10000, 1e12
@@ -20,8 +20,19 @@ local RECENCY_MAX, RECENCY_CALLS_MAX = 201, 32
 local UNTOLD_BYTES_MAX, UNTOLD_TAKEN, UNTOLD_MAX = 2048, 16, 10000
 -- Ledger entries of a call that fires, at the most: no call holds up the cell for long.
 local ENTRIES_MAX = 256
-local find = string.find
+local find, gmatch = string.find, string.gmatch
+local MOMENT = byte('=')
 local NO_STATUS = rep('\0', PLAYER_STATUS_BYTES)
+
+-- The lines of a RECENT.
+local function linesOf(recent)
+  local lines, count = {}, 0
+  for line in gmatch(recent, '[^\n]+') do
+    count = count + 1
+    lines[count] = line
+  end
+  return lines
+end
 
 local function readPot(record)
   local version, stateFlags, progress, budget = unpackStruct(STATE_FORMAT, record)
@@ -33,7 +44,7 @@ local function readPot(record)
     partner = format('%.0f:', partnerId), remembers = stateFlags % 2 == 1, enabled = flags % 2 == 1,
     returnsToBudget = floor(flags / 2) % 2 == 1, paysRemaining = floor(flags / 4) % 2 == 1,
     interval = interval, split = split, windowMinutes = windowMinutes, communitySize = communitySize,
-    tierCount = tierCount, tiersAt = at, record = record, recent = {}, moments = {},
+    tierCount = tierCount, tiersAt = at, record = record, recent = {}, recentCount = 0,
   }
 end
 

@@ -197,6 +197,8 @@ export async function withdrawFunding(
 
 /** Above every id. */
 const ID_END = 2n ** 63n - 1n;
+/** The shares of an event are booked by the call that fired it: their ids are within two milliseconds of its own. */
+const EVENT_IDS = 2 ** 23;
 
 // Events and shares --------------------------------------------------------------------------------------------------
 
@@ -236,8 +238,11 @@ export async function communalEventPage(
   const [count] = await sql<{ total: bigint }[]>`
     SELECT count(*) AS total FROM communal_events WHERE game_id = ${gameId}`;
   const shares = await sql<{ event_id: bigint; player_id: string; amount_micros: bigint }[]>`
-    SELECT event_id, player_id, amount_micros FROM communal_shares
-    WHERE event_id = ANY(${arrayOf(rows.map((row) => row.event_id))}::bigint[]) ORDER BY entry_id`;
+    SELECT s.event_id, player_id, amount_micros
+    FROM unnest(${arrayOf(rows.map((row) => row.event_id))}::bigint[]) AS e(event_id) CROSS JOIN LATERAL (
+      SELECT * FROM communal_shares c
+      WHERE c.entry_id BETWEEN e.event_id AND e.event_id + ${EVENT_IDS} AND c.event_id = e.event_id) AS s
+    ORDER BY entry_id`;
   return {
     events: rows.map((row) => ({
       eventId: row.event_id,

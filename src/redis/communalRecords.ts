@@ -179,29 +179,28 @@ export interface RecentPlayer {
   readonly spunMs: number;
 }
 
-/** @param players the most recent first */
-export function writeRecent(players: readonly RecentPlayer[]): Buffer {
-  const count = Buffer.alloc(2);
-  count.writeUInt16LE(players.length);
-  const each = players.map(({ name, spunMs }) => {
-    const text = Buffer.from(name);
-    const head = Buffer.alloc(8);
-    head.writeUIntLE(spunMs, 0, 6);
-    head.writeUInt16LE(text.length, 6);
-    return Buffer.concat([head, text]);
-  });
-  return Buffer.concat([count, ...each]);
+/** @param players the most recent first, each once */
+export function writeRecent(players: readonly RecentPlayer[]): string {
+  let momentMs: number | undefined;
+  return players
+    .toReversed()
+    .flatMap(({ name, spunMs }) => {
+      if (spunMs === momentMs) return [name];
+      momentMs = spunMs;
+      return [`=${spunMs}`, name];
+    })
+    .join('\n');
 }
 
-/** The players of one RECENT, the most recent first. */
-export function readRecent(record: Buffer): RecentPlayer[] {
+/** The players of a RECENT, the most recent first; whoever spun more than once is there more than once. */
+export function readRecent(record: string): RecentPlayer[] {
   const players: RecentPlayer[] = [];
-  for (let at = 2; players.length < record.readUInt16LE(0); ) {
-    const end = at + 8 + record.readUInt16LE(at + 6);
-    players.push({ name: record.toString('utf8', at + 8, end), spunMs: record.readUIntLE(at, 6) });
-    at = end;
+  let spunMs = 0;
+  for (const line of record.split('\n')) {
+    if (line.startsWith('=')) spunMs = Number(line.slice(1));
+    else players.push({ name: line, spunMs });
   }
-  return players;
+  return players.reverse();
 }
 
 // Notes --------------------------------------------------------------------------------------------------------------

@@ -53,7 +53,7 @@ const outboxLength = async (): Promise<number> => {
 
 /** Whom a game remembers, the most recent first, and when they spun last. */
 async function remembered(cell: number, gameId: number): Promise<Map<string, number>> {
-  const calls = await redis.lrangeBuffer(recentKey(cell, gameId), 0, -1);
+  const calls = await redis.lrange(recentKey(cell, gameId), 0, -1);
   const newest = new Map<string, number>();
   for (const { name, spunMs } of calls.reverse().flatMap(readRecent))
     if (!newest.has(name)) newest.set(name, spunMs);
