@@ -1,10 +1,10 @@
 /**
  * `npm run bench:compare -- --against DIR [--rounds 3] [--seconds 8] [--connections 64,256] [--profile DIR]`
- * `npm run bench:compare -- --communal …`
+ * `npm run bench:compare -- --communal rare|often …`
  *
  * Measures two builds of the service under the same load, in turn, round after round: A, the one in DIR (a checkout that
  * is built, version 1.3.0 or later), and B, this one; or with --communal this build twice, B's game with a communal
- * progressive that fires. Each is started by its own bench (`dist/bench/service.js`), as it is
+ * progressive (scenarios.ts). Each is started by its own bench (`dist/bench/service.js`), as it is
  * deployed, on fresh stores of its own; both stay up for a round and get slices of its seconds in turn. Prints each
  * round, the medians, and the ratios B/A, taken of neighbouring slices. Ends with 1 where a number is void: an answer that was
  * not 200, a spin that is not in the ledger. Needs Linux.
@@ -47,7 +47,7 @@ function readOptions() {
   const { values } = parseArgs({
     options: {
       against: { type: 'string' },
-      communal: { type: 'boolean', default: false },
+      communal: { type: 'string' },
       rounds: { type: 'string', default: '3' },
       seconds: { type: 'string', default: '8' },
       connections: { type: 'string', default: '64,256' },
@@ -59,13 +59,14 @@ function readOptions() {
     if (!Number.isInteger(value) || value < 1) throw new Error(`--${name} takes whole numbers from 1`);
     return value;
   };
-  if (values.communal === (values.against !== undefined))
+  const { against, communal } = values;
+  if ((against === undefined) === (communal === undefined))
     throw new Error(
       '--against DIR names the build to compare with; --communal compares this one with itself',
     );
   return {
-    dirs: { A: resolve(values.against ?? ROOT), B: ROOT },
-    shapes: { A: SHAPE, B: { ...SHAPE, hasCommunal: values.communal } },
+    dirs: { A: resolve(against ?? ROOT), B: ROOT },
+    shapes: { A: SHAPE, B: shapeOf(communal) },
     rounds: whole('rounds', values.rounds),
     seconds: whole('seconds', values.seconds),
     connections: values.connections.split(',').map((each) => whole('connections', each)),
@@ -73,6 +74,12 @@ function readOptions() {
   };
 }
 type Options = ReturnType<typeof readOptions>;
+
+function shapeOf(communal: string | undefined): Shape {
+  if (communal === undefined) return SHAPE;
+  if (communal !== 'rare' && communal !== 'often') throw new Error('--communal takes rare or often');
+  return { ...SHAPE, communal };
+}
 
 const serviceModule = (dir: string): string => join(dir, 'dist', 'bench', 'service.js');
 

@@ -17,8 +17,11 @@ export interface Shape {
   /** In all, dealt out to the partners in turn. */
   readonly games: number;
   readonly gameType: 'slot' | 'raffle';
-  /** Each slot game has a communal progressive that fires, and a budget that lasts. */
-  readonly hasCommunal?: boolean;
+  /**
+   * Each slot game has a communal progressive, a community of 100 players and a budget that lasts; it fires each 10,000
+   * spins, or each 1,000.
+   */
+  readonly communal?: 'rare' | 'often';
 }
 
 export interface Period {
@@ -112,7 +115,8 @@ export const SCENARIOS: readonly Scenario[] = [
   scenario('kinds', 'raffle', 'spindle', [period(64), period(256)], { gameType: 'raffle' }),
 
   scenario('communal', 'plain', 'spindle', [period(64), period(256)]),
-  scenario('communal', 'communal', 'spindle', [period(64), period(256)], { hasCommunal: true }),
+  scenario('communal', 'communal', 'spindle', [period(64), period(256)], { communal: 'rare' }),
+  scenario('communal', 'communal-often', 'spindle', [period(64), period(256)], { communal: 'often' }),
 
   ...[1, 2, 3, 4].map((frontEnds) =>
     scenario('frontEnds', `front-ends-${frontEnds}`, 'spindle', [period(64), period(256)], { frontEnds }),

@@ -38,20 +38,21 @@ const RAFFLE = {
   ],
 };
 
-/** The rules of docs/communal.md: an event each 1,000 spins, with up to 101 winners. */
-const COMMUNAL = {
+/** Up to 101 winners an event. `often` are the tiers of docs/communal.md. */
+const communalRules = (triggerAtSpins: number) => ({
   enabled: true,
   triggerInterval: 100,
   triggerSplitPct: 40,
   communitySplitPct: 60,
   tiers: [
-    { tierLevel: 1, tierName: 'Mini', triggerAtSpins: 1000, amountUsd: '5.00' },
-    { tierLevel: 2, tierName: 'Grand', triggerAtSpins: 10_000, amountUsd: '100.00' },
+    { tierLevel: 1, tierName: 'Mini', triggerAtSpins, amountUsd: '5.00' },
+    { tierLevel: 2, tierName: 'Grand', triggerAtSpins: 10 * triggerAtSpins, amountUsd: '100.00' },
   ],
   windowMinutes: 60,
   communitySize: 100,
   resetProgress: false,
-};
+});
+const COMMUNAL_SPINS = { rare: 10_000, often: 1000 };
 const COMMUNAL_BUDGET = { amountUsd: '100000000.00', reason: 'bench', requestId: 'bench' };
 
 export interface Partner {
@@ -128,7 +129,7 @@ export async function startService(
   const makeGame = async (number: number): Promise<Target> => {
     const { apiKey, parSheetId } = partners[number % partners.length]!;
     const gameId = await api.addGame(apiKey, parSheetId, `bench-${number}`);
-    if (shape.hasCommunal) await addCommunal(api, gameId);
+    if (shape.communal !== undefined) await addCommunal(api, gameId, shape.communal);
     return { apiKey, gameId, wagerUsd: sheet.denominationUsd };
   };
   const makeRaffle = async (number: number): Promise<Target> => {
@@ -188,9 +189,14 @@ export async function startService(
   return service;
 }
 
-async function addCommunal({ operator }: Api, gameId: number): Promise<void> {
+async function addCommunal(
+  { operator }: Api,
+  gameId: number,
+  fires: keyof typeof COMMUNAL_SPINS,
+): Promise<void> {
   const params = { path: { id: gameId } };
-  await bodyOf(operator.PUT('/games/{id}/communal', { params, body: COMMUNAL }));
+  const body = communalRules(COMMUNAL_SPINS[fires]);
+  await bodyOf(operator.PUT('/games/{id}/communal', { params, body }));
   await bodyOf(operator.POST('/games/{id}/communal/funding', { params, body: COMMUNAL_BUDGET }));
 }
 
