@@ -58,6 +58,7 @@ interface PlayerChain {
 }
 
 const SPIN = 1;
+const OPENING = 2;
 const MAX_ID = 2n ** 63n - 1n;
 /** An entry's id: 41 bits of time, 8 of cell, 14 of sequence. */
 const cellOf = (entryId: bigint): number => Number((entryId >> 14n) & 255n);
@@ -174,7 +175,7 @@ export class Books {
       row.entry_number !== before.number + 1 ||
       BigInt(row.previous_id) !== before.id ||
       BigInt(row.balance_micros) !== balance ||
-      isSpin === (before.number === 0)
+      (row.kind === OPENING) !== (before.number === 0)
     ) {
       findings.other.push(
         `the chain of player ${player} breaks at entry ${row.entry_id}: number ${row.entry_number} after ` +
@@ -236,7 +237,7 @@ export class Books {
     } else if (booked !== undefined) {
       const spinId = this.#spinIds!.encodeOne(booked.entryId, booked.partnerId);
       const { payoutMicros, balanceMicros } = booked;
-      record.dealt = { spinId, payoutMicros, balanceMicros, digest: undefined };
+      record.dealt = { spinId, payoutMicros, balanceMicros, digest: undefined, told: undefined };
     } else {
       // Nothing of it is under way any more: from here on it is known.
       record.isUnknown = false;
@@ -281,7 +282,7 @@ const show = (booked: Booked | undefined): string =>
     ? 'nothing'
     : `entry ${booked.entryId}, payout ${booked.payoutMicros}, balance ${booked.balanceMicros}`;
 
-async function spinIdsOf(sql: postgres.Sql): Promise<SpinIds> {
+export async function spinIdsOf(sql: postgres.Sql): Promise<SpinIds> {
   const [row] = await sql<{ spin_id_key: Buffer }[]>`SELECT spin_id_key FROM installation`;
   return new SpinIds(row!.spin_id_key);
 }

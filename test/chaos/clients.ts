@@ -2,7 +2,7 @@
 import { askOnce, ConnectionEnded, spinRequest, Wire, type WireAnswer } from '../support/load.js';
 import { pause, until } from '../support/wait.js';
 import type { Random } from './random.js';
-import { judge, newRecord, type SpinRecord, type Target, type Verdict } from './records.js';
+import { judge, newRecord, type SpinRecord, type Target, type TargetGame, type Verdict } from './records.js';
 
 export interface ClientSettings {
   readonly port: number;
@@ -119,6 +119,14 @@ export class Clients {
     };
     await Promise.all(Array.from({ length: RETRIES_AT_ONCE }, worker));
     return failed;
+  }
+
+  /** Spins a game for a player, asking until it is dealt. @returns false where it was not within the time. */
+  async spinOnce(target: Target, game: TargetGame, player: string, timeoutMs: number): Promise<boolean> {
+    const requestId = `${this.#settings.prefix}-last-${++this.#requests}`;
+    const record = newRecord(target, game, player, requestId, this.#round);
+    this.#all.push(record);
+    return (await this.resolve([record], timeoutMs)).length === 0;
   }
 
   async #sendAlone(record: SpinRecord, timeoutMs: number): Promise<WireAnswer | undefined> {

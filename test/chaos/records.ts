@@ -8,11 +8,26 @@ import { createHash } from 'node:crypto';
 import { usdToMicros } from '../../src/domain/money.js';
 import type { WireAnswer } from '../support/load.js';
 
+export interface TargetGame {
+  readonly gameId: number;
+  readonly wagerUsd: number;
+  /** The tiers of its communal progressive: at how many spins each fires. */
+  readonly tiers?: readonly number[];
+}
+
 export interface Target {
   readonly partnerId: number;
   readonly key: string;
-  readonly games: readonly { readonly gameId: number; readonly wagerUsd: number }[];
+  readonly games: readonly TargetGame[];
   readonly players: readonly string[];
+}
+
+/** What a spin told of a communal progressive; amounts as decimal texts. */
+export interface Told {
+  readonly eventId: string;
+  readonly totalAmountUsd: string;
+  readonly yourShareUsd: string;
+  readonly isTriggerPlayer: boolean;
 }
 
 /** A spin as it was answered. */
@@ -22,6 +37,8 @@ export interface Dealt {
   readonly balanceMicros: number;
   /** Of the answer's body; undefined where only the ledger told of the spin. */
   digest: string | undefined;
+  /** Undefined where only the ledger told of the spin. */
+  told: Told | null | undefined;
 }
 
 /** One spin that was asked for: a requestId, or a single request without one. */
@@ -128,6 +145,7 @@ function enterDealt(
     spinId: string;
     outcome: { payoutUsd: number };
     balance: { balanceUsd: number };
+    communityBonus: Told | null;
   };
   const payoutMicros = usdToMicros(body.outcome.payoutUsd);
   const balanceMicros = usdToMicros(body.balance.balanceUsd);
@@ -135,7 +153,8 @@ function enterDealt(
   const digest = createHash('sha256').update(text).digest('base64url').slice(0, 22);
   const { dealt } = record;
   if (dealt === undefined) {
-    record.dealt = { spinId: body.spinId, payoutMicros, balanceMicros, digest };
+    const { spinId, communityBonus: told } = body;
+    record.dealt = { spinId, payoutMicros, balanceMicros, digest, told };
     return undefined;
   }
   if (
@@ -147,6 +166,7 @@ function enterDealt(
     return `another answer to ${nameOf(record)}: ${text}, before ${JSON.stringify(dealt)}`;
   }
   dealt.digest = digest;
+  dealt.told = body.communityBonus;
   return wasDealt && !isReplay ? `a repeat was not said to be a replay: ${nameOf(record)}` : undefined;
 }
 

@@ -134,7 +134,7 @@ const isOpenQuestion = (record: SpinRecord): boolean =>
   record.requestId !== undefined && record.dealt === undefined && record.isUnknown;
 
 /** Waits until the ledger has all that the outboxes have. */
-async function atRest(stores: OwnStores): Promise<void> {
+export async function atRest(stores: OwnStores): Promise<void> {
   const sql = postgres(stores.postgres.url, { max: 1, onnotice: () => {}, connect_timeout: 10 });
   try {
     await withRedis(stores, async (redis) => {

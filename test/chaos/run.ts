@@ -4,7 +4,7 @@
  *
  * Breaks the service in seeded ways under load and proves after each round, from what its clients were answered and
  * from the ledger, that it kept its promises: no acknowledged spin lost, no outcome dealt twice or missing, every
- * balance exact, every unknown spin done once or not at all.
+ * balance exact, every unknown spin done once or not at all; of communal progressives no share lost or told twice.
  *
  * Two processes that serve and work share a port, a third works only; each has TCP proxies to a Redis on a small disk
  * in memory and to a Postgres, both the run's own. The seed and a round's number settle what the round does (--round
@@ -19,6 +19,7 @@ import type { Api } from '../support/api.js';
 import { Cleanup } from '../support/cleanup.js';
 import { ROOT } from '../support/root.js';
 import { type Arena, openArena } from './arena.js';
+import { addPot, judgeBonuses, tellAll } from './bonuses.js';
 import { Books } from './books.js';
 import { Clients } from './clients.js';
 import { faultKind } from './faults.js';
@@ -31,6 +32,8 @@ import type { Acknowledgement } from './services.js';
 const PARTNERS = 3;
 const PLAYERS_PER_PARTNER = 67;
 const SHEETS = ['penny-sub-cent', 'classic-3-reel'] as const;
+/** The games of this sheet have a communal progressive. */
+const POT_SHEET = 'classic-3-reel';
 const RAFFLE = {
   ticketPriceUsd: 0.5,
   poolSize: 1_000_000,
@@ -96,6 +99,7 @@ let settingStage: Promise<unknown> = Promise.resolve();
 
 /** What rounds are played on. */
 interface Stage extends Arena {
+  readonly targets: readonly Target[];
   readonly clients: Clients;
   readonly books: Books;
   acknowledgement: Acknowledgement;
@@ -117,10 +121,13 @@ async function setStage(
     prefix: options.seed,
   });
   const books = new Books(stores.postgres.url);
-  return { ...arena, clients, books, acknowledgement };
+  return { ...arena, targets, clients, books, acknowledgement };
 }
 
-/** Partners in different cells, each with slot games and a raffle that no run sells out. */
+/**
+ * Partners in different cells, each with slot games and a raffle that no run sells out. All but the last have a communal
+ * progressive; the budget of the second runs out.
+ */
 async function makeTargets(api: Api): Promise<Target[]> {
   const targets: Target[] = [];
   for (let i = 1; i <= PARTNERS; i++) {
@@ -130,7 +137,10 @@ async function makeTargets(api: Api): Promise<Target[]> {
       const sheet = JSON.parse(readFileSync(join(ROOT, 'test', 'par-sheets', `${name}.json`), 'utf8')) as {
         denominationUsd: number;
       };
-      games.push({ gameId: await api.newGame(key, name, sheet), wagerUsd: sheet.denominationUsd });
+      const gameId = await api.newGame(key, name, sheet);
+      const hasPot = name === POT_SHEET && i < PARTNERS;
+      const tiers = hasPot ? { tiers: await addPot(api, gameId, i === 2) } : {};
+      games.push({ gameId, wagerUsd: sheet.denominationUsd, ...tiers });
     }
     games.push({ gameId: await api.newRaffle(partnerId, 'raffle', RAFFLE), wagerUsd: RAFFLE.ticketPriceUsd });
     const players = Array.from({ length: PLAYERS_PER_PARTNER }, (_, n) => `player-${n + 1}`);
@@ -152,10 +162,17 @@ async function playRound(stage: Stage, round: number, options: Options): Promise
   return result;
 }
 
-/** The whole ledger again, from its first row, against everything that was ever answered. */
-async function reconcileWhole({ stores, clients }: Stage): Promise<string[]> {
+/**
+ * Has every player told of all its bonuses; then the whole ledger again, from its first row, and all bonuses, against
+ * everything that was ever answered.
+ */
+async function reconcileWhole({ stores, clients, targets }: Stage): Promise<string[]> {
+  const left = await tellAll(stores, clients, targets);
+  if (left > 0) return [`${left} winners are never told of their shares`];
+  const bonuses = await judgeBonuses(stores.postgres.url, targets, clients.all);
+  console.log(bonuses.summary);
   const { lost, twice, missing, other } = await new Books(stores.postgres.url).reconcile(clients.all);
-  return [...lost, ...twice, ...missing, ...other];
+  return [...lost, ...twice, ...missing, ...other, ...bonuses.wrong];
 }
 
 async function play(options: Options, cleanup: Cleanup): Promise<boolean> {
