@@ -132,6 +132,9 @@ export class Books {
         const id = BigInt(entry_id);
         return id > (this.#newest.get(cellOf(id)) ?? 0n);
       });
+      const shares = await sql<{ event_id: string; amount_micros: string }[]>`
+        SELECT event_id, amount_micros FROM communal_shares WHERE is_trigger AND event_id > ${String(oldest)}`;
+      const ownShares = new Map(shares.map((row) => [row.event_id, Number(row.amount_micros)]));
       const voids = await sql<VoidRow[]>`SELECT game_id, from_index, to_index FROM voids`;
       const [counted] = await sql<{ rows: string }[]>`SELECT count(*) AS rows FROM ledger`;
       const ranges = new Map<number, [from: bigint, to: bigint][]>();
@@ -141,7 +144,7 @@ export class Books {
         else list.push([from, to]);
       };
       for (const row of rows) {
-        this.#enter(row, findings);
+        this.#enter(row, ownShares.get(row.entry_id) ?? 0, findings);
         if (row.kind === SPIN) add(row.game_id, BigInt(row.outcome_index), BigInt(row.outcome_index) + 1n);
       }
       for (const { game_id, from_index, to_index } of voids) {
@@ -163,8 +166,11 @@ export class Books {
     }
   }
 
-  /** A row: the chain of its player, and what it is found by. */
-  #enter(row: LedgerRow, findings: Findings): void {
+  /**
+   * A row: the chain of its player, and what it is found by.
+   * @param ownShareMicros what the spin got of the bonus that it fired: its answer's balance has it
+   */
+  #enter(row: LedgerRow, ownShareMicros: number, findings: Findings): void {
     const entryId = BigInt(row.entry_id);
     this.#newest.set(cellOf(entryId), entryId);
     const player = keyOf(row.partner_id, row.player_id);
@@ -191,7 +197,7 @@ export class Books {
       gameId: row.game_id,
       playerId: row.player_id,
       payoutMicros: Number(row.credit_micros),
-      balanceMicros: Number(row.balance_micros),
+      balanceMicros: Number(row.balance_micros) + ownShareMicros,
     };
     if (row.request_id === null) {
       this.#anonymous.set(entryId, booked);
