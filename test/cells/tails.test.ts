@@ -4,11 +4,27 @@ import { join } from 'node:path';
 import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { type BatchItem, BatchReply } from '../../src/cells/batch.js';
-import { cellKey, playersKey } from '../../src/redis/keys.js';
-import { CORE_BYTES, cellToken, readPlayer, SPIN_STATUS } from '../../src/redis/records.js';
+import type { CommunalRules } from '../../src/domain/communal.js';
+import {
+  placeUntold,
+  readPot,
+  readTold,
+  writeRules,
+  writeState,
+  writeUntold,
+} from '../../src/redis/communalRecords.js';
+import { cellKey, communalKey, outboxKey, playersKey, untoldKey } from '../../src/redis/keys.js';
+import {
+  CORE_BYTES,
+  cellToken,
+  readOutbox,
+  readPlayer,
+  SPIN_STATUS,
+  writePlayer,
+} from '../../src/redis/records.js';
 import { Scripts } from '../../src/redis/scripts.js';
 import { freshStores } from '../setup/freshStores.js';
-import { CELL, dealOnce, GAME_ID, item, OUTBOX_MAX, watchedLua } from '../support/dealing.js';
+import { CELL, dealOnce, GAME_ID, game, item, OUTBOX_MAX, partner, watchedLua } from '../support/dealing.js';
 import { type OpenNodes, openNodes, rawRedis } from '../support/redis.js';
 import type { TestStores } from '../support/stores.js';
 
@@ -113,4 +129,85 @@ test('that is cut off is not taken for a whole reply', async () => {
   const { buffer } = await withTails(40, () => run([item()]));
   expect(() => new BatchReply(buffer.subarray(0, -1), 1, 1)).toThrow('ends within a tail');
   expect(() => new BatchReply(buffer.subarray(0, 20), 1, 1)).toThrow('at least 33 were expected');
+});
+
+const RULES: CommunalRules = {
+  enabled: true,
+  triggerInterval: 10,
+  triggerSplit: 4000,
+  tiers: [{ tierLevel: 1, tierName: 'Mini', triggerAtSpins: 10, amountMicros: 1_000_003 }],
+  windowMinutes: 60,
+  communitySize: 10,
+  emptyCommunity: 'TO_TRIGGER',
+  onShortBudget: 'SKIP',
+};
+const BUDGET_MICROS = 10_000_000;
+/** The highest balance that has room for the largest share. */
+const ROOM_MICROS = 9e15 - 1e12;
+
+/** A player as a rebuild writes it, with shares that it is still to be told of. */
+async function newPlayer(playerId: string, balanceMicros: number, untoldShares: number): Promise<void> {
+  const name = `${partner.partnerId}:${playerId}`;
+  const shares = Array.from({ length: untoldShares }, (_, i) =>
+    writeUntold({
+      ...{ entryId: BigInt(i + 2), eventId: 1n, tierLevel: 1, tierName: 'Mini' },
+      ...{ paidMicros: 2, shareMicros: 1, isTrigger: false },
+    }),
+  );
+  const { behindPlayer, listed } = placeUntold(shares);
+  const untold = untoldShares === 0 ? undefined : { shares: behindPlayer, hasListed: listed.length > 0 };
+  const entry = { entryId: 1n, outcomeCode: 0, entryNumber: 1, firstId: 1n };
+  await redis.hset(playersKey(CELL), name, writePlayer({ ...entry, balanceMicros, untold }));
+  if (listed.length > 0) await redis.rpush(untoldKey(CELL, name), ...listed);
+}
+
+/** The shares in the outbox, by event. */
+async function sharesPaid(): Promise<string[][]> {
+  const calls = (await redis.xrangeBuffer(outboxKey(CELL), '-', '+')) as [Buffer, Buffer[]][];
+  return calls
+    .map(([, fields]) => readOutbox(fields[1]!).filter(({ kind }) => kind === 'communalShare'))
+    .filter((shares) => shares.length > 0)
+    .map((shares) => shares.map(({ playerId, creditMicros }) => `${playerId} ${creditMicros}`));
+}
+
+test('a community passes over who has 10,000 shares waiting and whose balance has no room, and pays all to the others', async () => {
+  await load(0, ...new Array<number>(20).fill(0));
+  const state = { version: 1, remembersPlayers: true, progress: 4, budgetMicros: BUDGET_MICROS };
+  const pot = Buffer.concat([writeState(state), writeRules(partner.partnerId, RULES)]);
+  await redis.hset(communalKey(CELL), String(GAME_ID), pot);
+  await redis.hset(cellKey(CELL), 'communal', '1');
+  const { wagerMicros } = game;
+  // A spin tells one share, and takes the wager.
+  await newPlayer('full', wagerMicros, 10_001);
+  await newPlayer('almost', wagerMicros, 10_000);
+  await newPlayer('rich', ROOM_MICROS + 1 + wagerMicros, 0);
+  await newPlayer('roomy', ROOM_MICROS + wagerMicros, 0);
+  await newPlayer('low', -9e15 + wagerMicros, 0);
+  const spun = async (...players: string[]) => {
+    const { statuses, reply } = await run(players.map((playerId) => item({ playerId })));
+    expect(statuses).toEqual(players.map(() => SPIN_STATUS.dealt));
+    return reply;
+  };
+  const first = await spun('full', 'almost');
+  expect([0, 1].map((place) => readTold(first.tail(place)!).isTrigger)).toEqual([false, false]);
+  await spun('rich', 'roomy', 'low', 'alice');
+  expect(await sharesPaid()).toEqual([['alice 400001', 'low 200001', 'roomy 200001', 'almost 200000']]);
+
+  // Who was told of one has room for another; whose share was the 10,000th has not, nor has a balance that grew by one.
+  for (let i = 0; i < 8; i++) await spun('alice');
+  await spun('full');
+  await spun('alice');
+  expect((await sharesPaid())[1]).toEqual(['alice 400001', 'full 300001', 'low 300001']);
+  const balanceOf = async (playerId: string) =>
+    readPlayer((await redis.hgetBuffer(playersKey(CELL), `${partner.partnerId}:${playerId}`))!).balanceMicros;
+  const balances = await Promise.all(['full', 'almost', 'rich', 'roomy', 'low'].map(balanceOf));
+  expect(balances).toEqual([
+    300_001 - wagerMicros,
+    200_000,
+    ROOM_MICROS + 1,
+    ROOM_MICROS + 200_001,
+    -9e15 + 500_002,
+  ]);
+  const { budgetMicros, progress } = readPot((await redis.hgetBuffer(communalKey(CELL), String(GAME_ID)))!);
+  expect([budgetMicros, progress]).toEqual([BUDGET_MICROS - 2 * 1_000_003, 20]);
 });

@@ -80,8 +80,12 @@ async function stopWorker(): Promise<void> {
   worker = undefined;
 }
 
-/** A worker that kills itself at the step, and another that goes on where it ended. */
-async function killWorkerAt(step: Failpoint, goOn: () => Promise<unknown>): Promise<void> {
+/** A worker that kills itself at the step, then something else that is killed, and another worker that goes on. */
+async function killWorkerAt(
+  step: Failpoint,
+  goOn: () => Promise<unknown>,
+  killAlso: () => Promise<unknown> = async () => {},
+): Promise<void> {
   await stopWorker();
   const doomed = await launch('worker', { FAILPOINT: step }).catch((error: Error) => {
     // It may be dead before it says that it is ready.
@@ -90,6 +94,7 @@ async function killWorkerAt(step: Failpoint, goOn: () => Promise<unknown>): Prom
   });
   await goOn();
   if (doomed !== undefined) expect(await doomed.ended, step).toBe('SIGKILL');
+  await killAlso();
   await endLeases();
   worker = await launch('worker');
 }
@@ -102,7 +107,15 @@ const allBooked = () =>
 
 const of = (kind: string): Failpoint[] => FAILPOINTS.filter((step) => step.startsWith(`${kind}.`));
 const FLUSH: readonly Failpoint[] = IS_WHOLE ? of('flush') : ['flush.communal-booked', 'flush.committed'];
-const RECOVERY: readonly Failpoint[] = IS_WHOLE ? of('recovery') : ['recovery.communal'];
+/** A rebuilt cell has no blocks left: its first one is made next. */
+const RECOVERY: readonly Failpoint[] = IS_WHOLE ? [...of('recovery'), ...of('block')] : ['recovery.communal'];
+
+async function killFront(): Promise<void> {
+  await front.end('SIGKILL');
+  front = await launch('http');
+}
+/** What is killed beside the worker. */
+const KILLED_ALSO = IS_WHOLE ? [undefined, killFront, () => stores.redis.kill()] : [undefined];
 
 /** What was paid and told, from the answers and from the books. */
 async function isExact(): Promise<void> {
@@ -130,20 +143,21 @@ test(
   'whatever is killed while it fires, every share is paid and told once, and replays repeat it',
   async () => {
     await play(25);
-    for (const step of FLUSH) await killWorkerAt(step, () => play(25));
-    for (const step of RECOVERY) {
-      // Shares wait to be told by then. A worker that still ran could rebuild the cell before the one that is to be killed.
-      await allBooked();
-      await stopWorker();
-      await redis.flushdb();
-      await killWorkerAt(step, async () => {});
-      await play(25);
+    for (const killAlso of KILLED_ALSO) {
+      for (const step of FLUSH) await killWorkerAt(step, () => play(25), killAlso);
+      for (const step of RECOVERY) {
+        // Shares wait to be told by then. A worker that still ran could rebuild the cell before the one that is to be killed.
+        await allBooked();
+        await stopWorker();
+        await redis.flushdb();
+        await killWorkerAt(step, async () => {}, killAlso);
+        await play(25);
+      }
     }
     // The service, with spins under way.
     const underWay = play(60);
     await until(() => answered.size > played - 50, 'some are answered');
-    await front.end('SIGKILL');
-    front = await launch('http');
+    await killFront();
     await underWay;
     // Redis, with spins under way: it comes back with its append-only file.
     const more = play(60);

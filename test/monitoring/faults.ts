@@ -188,7 +188,50 @@ export function faultsOf({ arena, partner, gameId, receiver, unsettled }: Cast) 
       mend: async () => {},
     },
   } satisfies Record<string, Fault>;
-  return { ...faults, versionEnding: versionEnding(port) };
+  return { ...faults, versionEnding: versionEnding(port), bonusBudget: bonusBudget(port, gameId) };
+}
+
+/** What {@link addBonus} puts into the budget of a bonus, and what the fault leaves. */
+const BONUS_BUDGET_USD = 100_000_000;
+const BONUS_LEFT_USD = 1000;
+
+/** Gives a game a communal progressive that fires several times a second under load. */
+export async function addBonus({ operator }: Api, gameId: number): Promise<void> {
+  const params = { path: { id: gameId } };
+  const body = {
+    enabled: true,
+    triggerInterval: 10,
+    triggerSplitPct: 50,
+    communitySplitPct: 50,
+    tiers: [{ tierLevel: 1, tierName: 'Mini', triggerAtSpins: 50, amountUsd: '1.00' }],
+    windowMinutes: 60,
+    communitySize: 10,
+    resetProgress: false,
+  };
+  await bodyOf(operator.PUT('/games/{id}/communal', { params, body }));
+  await changeBudget(operator, gameId, BONUS_BUDGET_USD);
+}
+
+async function changeBudget(operator: Api['operator'], gameId: number, usd: number): Promise<void> {
+  const body = { amountUsd: usd.toFixed(2), reason: 'staged', requestId: `${Math.random()}` };
+  await bodyOf(operator.POST('/games/{id}/communal/funding', { params: { path: { id: gameId } }, body }));
+}
+
+/** @param port of a front end */
+function bonusBudget(port: number, gameId: number): Fault {
+  const { operator } = new Api(`http://127.0.0.1:${port}`);
+  let takenUsd = 0;
+  return {
+    what: 'the budget of a bonus is withdrawn but for little, then funded again',
+    alerts: ['SpindleCommunalBudgetLow'],
+    begin: async () => {
+      const params = { path: { id: gameId } };
+      const pot = await bodyOf(operator.GET('/games/{id}/communal', { params }));
+      takenUsd = Math.floor(Number(pot.budgetUsd)) - BONUS_LEFT_USD;
+      await changeBudget(operator, gameId, -takenUsd);
+    },
+    mend: () => changeBudget(operator, gameId, takenUsd),
+  };
 }
 
 /** The end of the version that everybody calls nears. @param port of a front end */

@@ -18,7 +18,7 @@ import { ROOT } from '../support/root.js';
 import { parSheet } from '../support/sheets.js';
 import { pause, until } from '../support/wait.js';
 import { type Arena, openArena, openReceiver, paced } from './arena.js';
-import { type Fault, faultsOf } from './faults.js';
+import { addBonus, type Fault, faultsOf } from './faults.js';
 import { CASES, expressionsOf, RULES, readMonitoring } from './files.js';
 import { prometheus as findPrograms, promtool } from './prometheus.js';
 import { scrapeSize } from './scrapeSize.js';
@@ -72,6 +72,7 @@ async function main(cleanup: Cleanup): Promise<boolean> {
     api.partner(partner.key).POST('/webhooks', { body: { url: receiver.url, events: ['spin.large_win'] } }),
   );
   const gameId = await api.newGame(partner.key, 'slot', parSheet('classic-3-reel'));
+  await addBonus(api, gameId);
   const raffleId = await api.newRaffle(partner.partnerId, 'raffle', {
     ticketPriceUsd: 1,
     poolSize: 100_000,
@@ -175,6 +176,7 @@ async function main(cleanup: Cleanup): Promise<boolean> {
   await play('eventLoop');
   await play('memory', 'webhooks', 'queue');
   await play('late');
+  await play('bonusBudget', 'versionEnding');
   await play('settlement');
   await play('postgresAway');
   await play('workersAway');
