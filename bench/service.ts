@@ -127,10 +127,9 @@ export async function startService(
   let raffles = 0;
 
   const makeGame = async (number: number): Promise<Target> => {
-    const { apiKey, parSheetId } = partners[number % partners.length]!;
-    const gameId = await api.addGame(apiKey, parSheetId, `bench-${number}`);
-    if (shape.communal !== undefined) await addCommunal(api, gameId, shape.communal);
-    return { apiKey, gameId, wagerUsd: sheet.denominationUsd };
+    const owner = partners[number % partners.length]!;
+    const gameId = await addSlot(api, owner, `bench-${number}`, shape.communal);
+    return { apiKey: owner.apiKey, gameId, wagerUsd: sheet.denominationUsd };
   };
   const makeRaffle = async (number: number): Promise<Target> => {
     const { apiKey, partnerId } = partners[number % partners.length]!;
@@ -189,15 +188,21 @@ export async function startService(
   return service;
 }
 
-async function addCommunal(
-  { operator }: Api,
-  gameId: number,
-  fires: keyof typeof COMMUNAL_SPINS,
-): Promise<void> {
+/** @param fires how often it has a bonus; undefined: it has none */
+async function addSlot(
+  api: Api,
+  { apiKey, parSheetId }: Partner,
+  name: string,
+  fires: keyof typeof COMMUNAL_SPINS | undefined,
+): Promise<number> {
+  const gameId = await api.addGame(apiKey, parSheetId, name);
+  if (fires === undefined) return gameId;
+  const { operator } = api;
   const params = { path: { id: gameId } };
   const body = communalRules(COMMUNAL_SPINS[fires]);
   await bodyOf(operator.PUT('/games/{id}/communal', { params, body }));
   await bodyOf(operator.POST('/games/{id}/communal/funding', { params, body: COMMUNAL_BUDGET }));
+  return gameId;
 }
 
 /** So many of something that is asked for, a few at a time; in their order. */

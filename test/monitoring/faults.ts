@@ -3,6 +3,7 @@ import { bodyOf } from '../../src/client/client.js';
 import { Api } from '../support/api.js';
 import { OPERATOR_KEY } from '../support/client.js';
 import { Wire } from '../support/load.js';
+import { parSheet } from '../support/sheets.js';
 import { pause } from '../support/wait.js';
 import type { Arena, Receiver } from './arena.js';
 
@@ -191,12 +192,14 @@ export function faultsOf({ arena, partner, gameId, receiver, unsettled }: Cast) 
   return { ...faults, versionEnding: versionEnding(port), bonusBudget: bonusBudget(port, gameId) };
 }
 
-/** What {@link addBonus} puts into the budget of a bonus, and what the fault leaves. */
+/** What {@link newBonusGame} puts into the budget of a bonus, and what the fault leaves. */
 const BONUS_BUDGET_USD = 100_000_000;
 const BONUS_LEFT_USD = 1000;
 
-/** Gives a game a communal progressive that fires several times a second under load. */
-export async function addBonus({ operator }: Api, gameId: number): Promise<void> {
+/** A slot game with a communal progressive that fires several times a second under load. @returns its id */
+export async function newBonusGame(api: Api, key: string): Promise<number> {
+  const { operator } = api;
+  const gameId = await api.newGame(key, 'slot', parSheet('classic-3-reel'));
   const params = { path: { id: gameId } };
   const body = {
     enabled: true,
@@ -210,6 +213,7 @@ export async function addBonus({ operator }: Api, gameId: number): Promise<void>
   };
   await bodyOf(operator.PUT('/games/{id}/communal', { params, body }));
   await changeBudget(operator, gameId, BONUS_BUDGET_USD);
+  return gameId;
 }
 
 async function changeBudget(operator: Api['operator'], gameId: number, usd: number): Promise<void> {

@@ -18,7 +18,7 @@ import { ROOT } from '../support/root.js';
 import { parSheet } from '../support/sheets.js';
 import { pause, until } from '../support/wait.js';
 import { type Arena, openArena, openReceiver, paced } from './arena.js';
-import { addBonus, type Fault, faultsOf } from './faults.js';
+import { type Fault, faultsOf, newBonusGame } from './faults.js';
 import { CASES, expressionsOf, RULES, readMonitoring } from './files.js';
 import { prometheus as findPrograms, promtool } from './prometheus.js';
 import { scrapeSize } from './scrapeSize.js';
@@ -71,8 +71,7 @@ async function main(cleanup: Cleanup): Promise<boolean> {
   await bodyOf(
     api.partner(partner.key).POST('/webhooks', { body: { url: receiver.url, events: ['spin.large_win'] } }),
   );
-  const gameId = await api.newGame(partner.key, 'slot', parSheet('classic-3-reel'));
-  await addBonus(api, gameId);
+  const gameId = await newBonusGame(api, partner.key);
   const raffleId = await api.newRaffle(partner.partnerId, 'raffle', {
     ticketPriceUsd: 1,
     poolSize: 100_000,
@@ -175,8 +174,7 @@ async function main(cleanup: Cleanup): Promise<boolean> {
   await play('slow');
   await play('eventLoop');
   await play('memory', 'webhooks', 'queue');
-  await play('late');
-  await play('bonusBudget', 'versionEnding');
+  await play('late', 'bonusBudget', 'versionEnding');
   await play('settlement');
   await play('postgresAway');
   await play('workersAway');
