@@ -13,8 +13,9 @@ export interface Series {
 interface ChartProps {
   /** What it shows, in a sentence. */
   readonly label: string;
-  /** Seconds since the epoch. */
-  readonly times: readonly number[];
+  /** Seconds since the epoch, or with `isTime` false any rising numbers. */
+  readonly places: readonly number[];
+  readonly isTime: boolean;
   readonly series: readonly Series[];
   readonly format: (value: number) => string;
 }
@@ -22,7 +23,7 @@ interface ChartProps {
 const HEIGHT = 220;
 const colourOf = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name);
 
-function optionsOf({ series, format }: ChartProps, width: number): uPlot.Options {
+function optionsOf({ series, format, isTime }: ChartProps, width: number): uPlot.Options {
   const [text, line, accent, band] = ['--soft-text', '--line', '--accent', '--band'].map(colourOf);
   const axis = { stroke: text!, grid: { stroke: line!, width: 1 }, ticks: { stroke: line!, width: 1 } };
   const edges = series.flatMap(({ kind }, i) => (kind === 'edge' ? [i + 1] : []));
@@ -30,14 +31,17 @@ function optionsOf({ series, format }: ChartProps, width: number): uPlot.Options
     ...{ width, height: HEIGHT },
     cursor: { y: false },
     legend: { live: false },
+    scales: { x: { time: isTime } },
+    tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), 'UTC'),
     axes: [axis, { ...axis, size: 70, values: (_plot, ticks) => ticks.map((tick) => format(tick)) }],
     series: [
       {},
-      ...series.map(({ label, kind }) => ({
+      ...series.map(({ label, kind, values }) => ({
         label,
         stroke: kind === 'line' ? accent! : band!,
         width: kind === 'line' ? 2 : 1,
-        points: { show: kind === 'line' && series[0]!.values.length < 40 },
+        spanGaps: true,
+        points: { show: kind === 'line' && values.filter((value) => value !== null).length < 40 },
       })),
     ],
     ...(edges.length === 2 ? { bands: [{ series: [edges[1]!, edges[0]!], fill: band! }] } : {}),
@@ -48,7 +52,7 @@ export function Chart(props: ChartProps) {
   const box = useRef<HTMLDivElement>(null);
   useEffect(() => {
     const element = box.current!;
-    const data = [props.times, ...props.series.map(({ values }) => values)] as uPlot.AlignedData;
+    const data = [props.places, ...props.series.map(({ values }) => values)] as uPlot.AlignedData;
     const plot = new uPlot(optionsOf(props, element.clientWidth), data, element);
     const resized = new ResizeObserver(() => plot.setSize({ width: element.clientWidth, height: HEIGHT }));
     resized.observe(element);

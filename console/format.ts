@@ -29,6 +29,6 @@ export const megabytes = (bytes: number | null): string =>
 export const rate = (value: number | undefined): string =>
   value === undefined ? NONE : value >= 100 ? COUNT.format(value) : value.toFixed(1);
 
-/** Milliseconds of a latency. */
-export const milliseconds = (seconds: number | null | undefined): string =>
-  seconds == null ? NONE : `${(1000 * seconds).toPrecision(2).replace(/\.0$/, '')} ms`;
+/** A latency by the bound that it keeps, in milliseconds. */
+export const within = (seconds: number | null | undefined): string =>
+  seconds == null ? NONE : `≤ ${Number((1000 * seconds).toFixed(1))} ms`;

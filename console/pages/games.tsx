@@ -96,7 +96,7 @@ export function GameDetail({ place }: { readonly place: Place }) {
         <>
           <GameFacts game={game} />
           <Changes game={game} onChanged={loaded.reload} />
-          <Panel title="Return by day">
+          <Panel title="Return">
             <Load loaded={days}>{(list) => <Return game={game} days={list.days} />}</Load>
           </Panel>
         </>
@@ -170,38 +170,64 @@ function Changes({ game, onChanged }: { readonly game: Game; readonly onChanged:
   );
 }
 
-function Return({ game, days }: { readonly game: Game; readonly days: readonly Schemas['GameDay'][] }) {
+interface DayEnd {
+  readonly day: Schemas['GameDay'];
+  /** Since the first day. */
+  readonly spins: number;
+  readonly actual: number | null;
+}
+
+/** What a game had come to at the end of each day, oldest first. @param days newest first */
+function dayEnds(days: readonly Schemas['GameDay'][]): DayEnd[] {
   let spins = 0;
   let wageredUsd = 0;
   let paidOutUsd = 0;
-  const points = [...days].reverse().map((day) => {
+  return [...days].reverse().map((day) => {
     spins += day.spins;
     wageredUsd += day.wageredUsd;
     paidOutUsd += day.paidOutUsd;
-    const half = halfBand(game, spins);
-    const rtp = game.expected?.rtp ?? Number.NaN;
-    return {
-      time: Date.parse(`${day.day}T00:00:00Z`) / 1000,
-      day,
-      actual: wageredUsd === 0 ? null : paidOutUsd / wageredUsd,
-      low: Number.isNaN(rtp - half) ? null : Math.max(0, rtp - half),
-      high: Number.isNaN(rtp + half) ? null : rtp + half,
-    };
+    return { day, spins, actual: wageredUsd === 0 ? null : paidOutUsd / wageredUsd };
   });
+}
+
+/** Points at which the band is drawn between no spin and the last one. */
+const BAND_POINTS = 60;
+
+/** The return after so many spins, in the band that narrows with them. */
+function ReturnChart({ game, ends }: { readonly game: Game; readonly ends: readonly DayEnd[] }) {
+  const last = ends.at(-1)!;
+  const even = Array.from({ length: BAND_POINTS }, (_, i) => Math.ceil((last.spins * (i + 1)) / BAND_POINTS));
+  const places = [...new Set([...even, ...ends.map(({ spins }) => spins)])].sort((x, y) => x - y);
+  const actual = new Map(ends.map((end) => [end.spins, end.actual]));
+  const edge = (sign: 1 | -1) => (spins: number) =>
+    game.expected === null ? null : Math.max(0, game.expected.rtp + sign * halfBand(game, spins));
+  const low = places.map(edge(-1));
+  const high = places.map(edge(1));
+  return (
+    <Chart
+      label={`Return by spins, ${percent(last.actual)} after ${count(last.spins)}; 99 of 100 games would lie between ${percent(low.at(-1))} and ${percent(high.at(-1))}.`}
+      places={places}
+      isTime={false}
+      series={[
+        { label: 'Lowest expected', values: low, kind: 'edge' },
+        { label: 'Highest expected', values: high, kind: 'edge' },
+        {
+          label: 'Return after so many spins',
+          values: places.map((spins) => actual.get(spins) ?? null),
+          kind: 'line',
+        },
+      ]}
+      format={(value) => percent(value, 0)}
+    />
+  );
+}
+
+function Return({ game, days }: { readonly game: Game; readonly days: readonly Schemas['GameDay'][] }) {
+  const points = dayEnds(days);
   if (points.length === 0) return <p class="empty">Nobody has played it yet.</p>;
-  const last = points.at(-1)!;
   return (
     <>
-      <Chart
-        label={`Return since the first day, ${percent(last.actual)} now; 99 of 100 games would lie between ${percent(last.low)} and ${percent(last.high)}.`}
-        times={points.map(({ time }) => time)}
-        series={[
-          { label: 'Lowest expected', values: points.map(({ low }) => low), kind: 'edge' },
-          { label: 'Highest expected', values: points.map(({ high }) => high), kind: 'edge' },
-          { label: 'Return so far', values: points.map(({ actual }) => actual), kind: 'line' },
-        ]}
-        format={(value) => percent(value, 0)}
-      />
+      <ReturnChart game={game} ends={points} />
       <Table
         caption="Days, newest first"
         rows={[...points].reverse()}

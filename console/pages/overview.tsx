@@ -1,7 +1,7 @@
 /** What runs now: spins and money, errors, latency, the busiest partners, and what waits for somebody. */
 import { api, bodyOf, type Schemas } from '../api.js';
 import { Chart } from '../chart.js';
-import { count, milliseconds, percent, rate, time, usd } from '../format.js';
+import { count, percent, rate, time, usd, within } from '../format.js';
 import { useLoad } from '../load.js';
 import { linkTo } from '../router.js';
 import { Facts, Load, Panel, Table } from '../ui.js';
@@ -75,7 +75,8 @@ function Traffic({ now }: { readonly now: Overview }) {
   return (
     <Chart
       label={`Spins a second over the last minutes; now ${rate(rates.at(-1) ?? undefined)}. ${now.today.spins} today.`}
-      times={samples.map(secondsOf)}
+      places={samples.map(secondsOf)}
+      isTime
       series={[{ label: 'Spins a second', values: rates, kind: 'line' }]}
       format={(value) => rate(value)}
     />
@@ -100,7 +101,7 @@ export function Overview() {
                 ['Wagered today', usd(now.today.wageredUsd)],
                 ['Paid today', usd(now.today.paidOutUsd)],
                 ['Return today', percent(now.today.paidOutUsd / now.today.wageredUsd)],
-                ['p99 of a spin', milliseconds(p99(earlier === now ? undefined : earlier, now))],
+                ['p99 of a spin', within(p99(earlier === now ? undefined : earlier, now))],
                 ['Partners today', count(now.today.partners)],
               ]}
             />

@@ -81,6 +81,11 @@ describe.skipIf(PROGRAM === undefined)('the console', { timeout: 4 * WAIT_MS }, 
     await on.getByRole('button', { name: 'Sign in' }).click();
   }
 
+  /** In the suite each page is looked at in one of both, by turns. */
+  let looks = 0;
+  const schemesOf = (): ('light' | 'dark')[] =>
+    process.env.CONSOLE === 'whole' ? ['light', 'dark'] : [looks++ % 2 === 0 ? 'light' : 'dark'];
+
   const go = async (path: string, heading: string, on = page): Promise<void> => {
     await on.goto(`${service.base}/console#/${path}`);
     await on.getByRole('heading', { level: 1, name: heading }).waitFor();
@@ -209,7 +214,7 @@ describe.skipIf(PROGRAM === undefined)('the console', { timeout: 4 * WAIT_MS }, 
       await page.goto(`${service.base}/console`);
       for (const [path, heading] of pages) {
         await go(path, heading);
-        for (const colorScheme of ['light', 'dark'] as const) {
+        for (const colorScheme of schemesOf()) {
           await page.emulateMedia({ colorScheme });
           await page.evaluate(axe);
           const { violations } = await page.evaluate<{

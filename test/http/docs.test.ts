@@ -138,3 +138,22 @@ test('a client without a key is bounded, without a cost to others', () => {
   nowMs = 60_000;
   expect(window.admits('192.0.2.1')).toBe(true);
 });
+
+test('the console is one small page of its own, which runs no script but its own and asks nobody else', async () => {
+  const first = await get('/console');
+  expect(first.status).toBe(200);
+  expect(first.headers['content-security-policy']).toMatch(
+    /^default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self';.* frame-ancestors 'none'$/,
+  );
+  const html = first.bytes.toString();
+  expect(html).not.toMatch(/<script(?![^>]* src="\/console\/)|<style|\son\w+=|https?:/);
+  let total = 0;
+  for (const [, path] of html.matchAll(/(?:src|href)="(\/console\/[^"]+)"/g)) {
+    const part = await get(path!, { 'Accept-Encoding': 'gzip' });
+    expect([part.status, part.headers['content-encoding']], path).toEqual([200, 'gzip']);
+    total += part.bytes.length;
+  }
+  expect(total).toBeGreaterThan(10_000);
+  expect(total).toBeLessThan(150_000);
+  expect((await get('/console/')).headers.location).toBe('/console');
+});
