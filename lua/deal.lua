@@ -9,7 +9,7 @@ ARGV[8]  the batch (little endian). It names each partner, game, player and requ
            partners u16, games u16, players u16, requestIds u16, spins u16, offsets of the first player and of
            the first spin, u32 each
            each partner:   id u32, spin limit u32, API limit u32, opening balance i64, funding i64 (-1: none),
-                           enforce the balance u8
+                           flags u8 (1 enforce the balance, 2 sandbox)
            each game:      id u32, wager i64, largest payout i64, offset of its payouts u32, number of its payouts u16,
                            tickets of its pool u32 (a raffle; 0: a slot game, whose queue has no end),
                            its spins in this batch u16
@@ -33,6 +33,7 @@ Errors   EPOCH, STALE: include/cell.lua
 -- include: players
 -- include: idempotency
 -- include: gameSupply
+-- include: forced
 -- include: communal
 
 local reply = { pack('<I6', nowMs) }
@@ -98,6 +99,7 @@ if bonus then bonus.note() end
 if outboxEntries > 0 then
   -- include: writeEntries
   -- include: writeGames
+  for field, key in pairs(usedForced) do call('HDEL', key, field) end
   if bonus then bonus.write() end
   call('HSET', KEYS[1], 'last', newLast, operationField, operationId .. reply)
 else

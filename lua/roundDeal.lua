@@ -72,6 +72,7 @@ repeat
   do
     local shoe
     repeat
+      local index, code
       -- include: takeOutcome
       shoe = { index, code }
     until true

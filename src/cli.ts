@@ -6,7 +6,7 @@ import { Command, CommanderError } from 'commander';
 import { FaultsError, type StoreUrls, UsageError } from './cli/command.js';
 import { bytesOf } from './cli/operator/call.js';
 import { addOperatorCommands } from './cli/operator/commands.js';
-import { addPartnerWebhookCommands } from './cli/partnerWebhooks.js';
+import { addPartnerCommands } from './cli/partnerCommands.js';
 import { addStoreCommands } from './cli/storeCommands.js';
 import {
   type OperatorClient,
@@ -90,7 +90,7 @@ const version = (): string =>
   JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')).version;
 
 /** Groups that are one line of the help: each has a help of its own. */
-const FOLDED = ['round', 'player', 'api', 'communal', 'webhooks', 'operator'];
+const FOLDED = ['round', 'player', 'api', 'communal', 'webhooks', 'operator', 'sandbox'];
 
 /** All commands below a command, without the groups that they are in. */
 const leavesOf = (command: Command): Command[] =>
@@ -160,7 +160,7 @@ function programOf(): Command {
     .helpCommand(false);
   addOperatorCommands(program, openClient);
   addProofs(program);
-  addPartnerWebhookCommands(program, {
+  addPartnerCommands(program, {
     brand: async () => (await settings()).BRAND,
     open: openPartnerClient,
   });

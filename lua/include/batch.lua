@@ -3,9 +3,9 @@
 local batch = ARGV[8]
 local partnerCount, gameCount, playerCount, requestCount, spinCount, listsAt, spinsAt, offset =
   unpackStruct('<I2I2I2I2I2I4I4', batch)
-local partnerIds, spinLimit, apiLimit, opening, funding, enforce = {}, {}, {}, {}, {}, {}
+local partnerIds, spinLimit, apiLimit, opening, funding, partnerFlags = {}, {}, {}, {}, {}, {}
 for i = 1, partnerCount do
-  partnerIds[i], spinLimit[i], apiLimit[i], opening[i], funding[i], enforce[i], offset =
+  partnerIds[i], spinLimit[i], apiLimit[i], opening[i], funding[i], partnerFlags[i], offset =
     unpackStruct('<I4I4I4i8i8B', batch, offset)
 end
 local gameIds, wager, gameMaxPayout, payoutsAt, payoutCount, poolSize, wanted, spinHead = {}, {}, {}, {}, {}, {}, {}, {}

@@ -12,23 +12,38 @@ repeat
   local isNew = not before
   if isNew then before = opening[partner] end
   local stake, payoutMax = wager[game], gameMaxPayout[game]
-  if enforce[partner] == 1 and before < stake then status = INSUFFICIENT break end
+  if partnerFlags[partner] % 2 == 1 and before < stake then status = INSUFFICIENT break end
   if funding[partner] >= 0 and funding[partner] - netPaid[partner] < payoutMax then status = FUNDING break end
   if before > MONEY_MAX - payoutMax or before < stake - MONEY_MAX then status = OVERFLOW break end
-  local tier = bonus and bonus.tierOf(game)
+  -- A forced spin takes no outcome of the queue and no part in a communal progressive.
+  local forcedCode
+  if forcedKeys[partner] then
+    -- include: takeForced
+  end
+  local tier = bonus and not forcedCode and bonus.tierOf(game)
   if isDeferring then break end
-  -- include: takeOutcome
+  local index, code, head = 0, forcedCode, nil
+  if forcedCode then
+    head = '\9' .. sub(spinHead[game], 2)
+  else
+    -- include: takeOutcome
+    head = spinHead[game]
+  end
   local payout = unpackStruct('<i8', batch, payoutsAt[game] + code * 8 + 1)
   if isNew then
     -- include: openPlayer
   end
   entryNumbers[player] = entryNumbers[player] + 1
-  local head, credit, balance, text = spinHead[game], payout, before - stake + payout, sub(batch, textAt - 4, position - 1)
+  local credit, balance, text = payout, before - stake + payout, sub(batch, textAt - 4, position - 1)
   -- inline: bookEntry
-  netPaid[partner] = netPaid[partner] + payout - stake
-  -- What a replay repeats beside the CORE: what the spin tells of a communal progressive.
+  -- What a replay repeats beside the CORE: what the spin tells of a communal progressive, or that it was forced.
   tail = ''
-  if bonus then tail = bonus.count(game, player, tier) end
+  if forcedCode then
+    tail = FORCED_TAIL
+  else
+    netPaid[partner] = netPaid[partner] + payout - stake
+    if bonus then tail = bonus.count(game, player, tier) end
+  end
   if request > 0 then
     local value = core .. fingerprint .. tail
     bound[request] = value

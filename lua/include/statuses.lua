@@ -2,4 +2,5 @@
 local DEALT, REPLAY, CONFLICT, LIMITED, DENIED = '\0', '\1', '\2', '\3', '\4'
 local INSUFFICIENT, FUNDING, EXHAUSTED, NO_BLOCK, COUNTED, OVERFLOW = '\5', '\6', '\7', '\8', '\9', '\10'
 local OUTBOX_FULL, CLOSED, BLOCKED, PLAYER_UNKNOWN, DEFERRED, SHORT = '\11', '\12', '\13', '\14', '\15', '\16'
+local FULL = '\17'
 local ROUND_OPEN, ROUND_MOVED = '\20', '\21'

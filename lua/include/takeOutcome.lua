@@ -1,6 +1,8 @@
--- Takes the outcome at the counter of `game`: `code` and `index`; or gives `status` and leaves the pass of dealSpin.lua.
+-- Takes the outcome at the counter of `game` into `index` and `code`, which who includes this declares; or gives `status` and
+-- leaves the pass of dealSpin.lua.
 -- include: gameSupply
-local index, outcomes = nextIndex[game], chunk[game]
+local outcomes = chunk[game]
+index = nextIndex[game]
 if index >= queueEnd[game] then
   status = (queueEnd[game] == 0 or poolSize[game] > 0) and NO_BLOCK or EXHAUSTED
   break
@@ -20,7 +22,7 @@ if not outcomeAt or outcomeAt > #outcomes then
   chunk[game], chunkFrom[game], outcomeAt = outcomes, index, 1
 end
 local codeLow, codeHigh = byte(outcomes, outcomeAt, outcomeAt + 1)
-local code = codeHigh and codeLow + codeHigh * 256
+code = codeHigh and codeLow + codeHigh * 256
 if not code or code >= payoutCount[game] then status = NO_BLOCK break end
 nextIndex[game] = index + 1
 takenGames[game] = true

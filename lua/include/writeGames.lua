@@ -1,4 +1,4 @@
--- Writes the games that an outcome was taken from.
+-- Writes the games that an outcome was taken from: none where every spin of the call was forced.
 -- include: gameSupply
 local gameValues, gameValueCount = {}, 0
 for game in pairs(takenGames) do
@@ -10,4 +10,4 @@ for game in pairs(takenGames) do
     .. sub(chunk[game], ahead, ahead + READ_AHEAD * 2 - 1)
   gameValueCount = gameValueCount + 2
 end
-call('HSET', KEYS[4], unpack(gameValues))
+if gameValueCount > 0 then call('HSET', KEYS[4], unpack(gameValues)) end

@@ -23,8 +23,9 @@ import { CommunalStoresAudit } from './communalStores.js';
 import { LedgerPass } from './ledger.js';
 import { auditPlayerStatuses, SeenStatuses } from './playerStatuses.js';
 import { type AuditReport, Findings } from './report.js';
+import { auditRequests } from './requests.js';
 import { auditOpenRounds, auditRounds } from './rounds.js';
-import { auditCells, auditPlayers, auditRequests, type StoresAudit } from './stores.js';
+import { auditCells, auditPlayers, type StoresAudit } from './stores.js';
 
 export type Phase = 'blocks' | 'ledger' | 'postings' | 'players' | 'requests' | 'loaded blocks' | 'cells';
 

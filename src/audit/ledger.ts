@@ -9,6 +9,7 @@ import { type AuditReads, type Facts, intentKey, type Snapshot } from '../postgr
 import type { CopyRow } from '../postgres/copyReader.js';
 import { CommunalReplay } from './communal.js';
 import { auditCursors } from './cursors.js';
+import { dayTables } from './days.js';
 import { dealsOf, type Payouts, payoutsOf, prizesOf } from './payouts.js';
 import type { CheckName, Findings, Place } from './report.js';
 import {
@@ -27,7 +28,7 @@ import {
 const SPIN = 1;
 const OPENING = 2;
 const ADJUSTMENT = 3;
-const [SHARE, ROUND_DEAL, ROUND_ACTION, ROUND_VOID] = [4, 6, 7, 8];
+const [SHARE, ROUND_DEAL, ROUND_ACTION, ROUND_VOID, FORCED] = [4, 6, 7, 8, 9];
 const DAY_MS = 86_400_000;
 /** Sealed outcomes of a game that are held at a time: 64 KB. */
 const STRETCH_OUTCOMES = 16_384;
@@ -67,17 +68,12 @@ interface Unjudged {
   readonly at: Place;
 }
 
-interface DaySum {
-  readonly partnerId: number;
-  count: number;
-  readonly wagered: Sum;
-  readonly credited: Sum;
-}
-
 export class LedgerPass {
   readonly players = new PlayerTable();
   /** By idempotency period; those of the last two periods of the ledger. */
   readonly requests = new Map<number, RequestTable>();
+  /** Entries of forced spins with requestIds, of the same periods: replays repeat the mark. */
+  readonly forced = new Set<bigint>();
   rows = 0;
   readonly #facts: Facts;
   readonly #findings: Findings;
@@ -89,14 +85,7 @@ export class LedgerPass {
   #unjudged: Unjudged[] = [];
   readonly #communal: CommunalReplay;
   readonly #newest = new Map<number, { high: number; low: number }>();
-  readonly #gameDays: Map<string, Facts['gameDays'][number]>;
-  readonly #openingDays: Map<string, Facts['openingDays'][number]>;
-  readonly #adjustmentDays: Map<string, Facts['adjustmentDays'][number]>;
-  readonly #days = {
-    games: new Map<number, DaySum>(),
-    openings: new Map<number, DaySum>(),
-    adjustments: new Map<number, DaySum>(),
-  };
+  readonly #days: ReturnType<typeof dayTables>;
   /** Intents that have their entry. */
   readonly #adjusted = new Set<string>();
   #dayNumber = -1;
@@ -110,6 +99,7 @@ export class LedgerPass {
   #requestCount = 0;
   #tickets = 0;
   #spins = 0;
+  #forcedSpins = 0;
 
   /** @param facts of the snapshot that the rows are of */
   constructor(facts: Facts, findings: Findings) {
@@ -149,9 +139,7 @@ export class LedgerPass {
       });
     }
     for (const range of facts.voids) this.#games.get(range.gameId)?.voids.push(range);
-    this.#gameDays = new Map(facts.gameDays.map((row) => [`${row.gameId}/${row.day}`, row]));
-    this.#openingDays = new Map(facts.openingDays.map((row) => [`${row.partnerId}/${row.day}`, row]));
-    this.#adjustmentDays = new Map(facts.adjustmentDays.map((row) => [`${row.partnerId}/${row.day}`, row]));
+    this.#days = dayTables(facts, findings);
   }
 
   /** Reads all the rows. @param onRows told after each piece. */
@@ -228,20 +216,28 @@ export class LedgerPass {
     }
     if (kind === SPIN || kind === ROUND_DEAL) {
       this.#spins++;
-      this.#add(this.#days.games, row.int(LEDGER.gameId), partnerId, wager, credit);
+      this.#days.games.add(row.int(LEDGER.gameId), partnerId, wager, credit);
       this.#dealt(row, partnerId, wager, credit);
       this.#communal.spin(row, high, low, playerId);
       if (!row.isNull(LEDGER.requestId)) {
         this.#request(row, ms, high, low, partnerId, ':', row.int(LEDGER.gameId), playerHash(playerId));
         if (this.#facts.raffles.has(row.int(LEDGER.gameId))) this.#tickets++;
       }
+    } else if (kind === FORCED) {
+      this.#forcedSpins++;
+      this.#days.sandbox.add(row.int(LEDGER.gameId), partnerId, wager, credit);
+      this.#dealtByChoice(row, partnerId, wager, credit);
+      if (!row.isNull(LEDGER.requestId)) {
+        this.#request(row, ms, high, low, partnerId, ':', row.int(LEDGER.gameId), playerHash(playerId));
+        this.forced.add(idOf(high, low));
+      }
     } else if (kind === ROUND_ACTION || kind === ROUND_VOID) {
       const spins = kind === ROUND_VOID ? -1 : 0;
-      this.#add(this.#days.games, row.int(LEDGER.gameId), partnerId, wager, credit, spins);
+      this.#days.games.add(row.int(LEDGER.gameId), partnerId, wager, credit, spins);
     } else if (kind === OPENING) {
-      this.#add(this.#days.openings, partnerId, partnerId, 0, credit);
+      this.#days.openings.add(partnerId, partnerId, 0, credit);
     } else if (kind === ADJUSTMENT) {
-      this.#add(this.#days.adjustments, partnerId, partnerId, 0, credit);
+      this.#days.adjustments.add(partnerId, partnerId, 0, credit);
       this.#intended(row, partnerId, playerId, credit);
       if (!row.isNull(LEDGER.requestId)) {
         const [first, second, rest] = adjustmentHash(playerId, credit);
@@ -250,7 +246,7 @@ export class LedgerPass {
     } else if (kind === SHARE) {
       this.#communal.share(row, idOf(high, low), ms, playerId);
     } else {
-      this.#report('double-entry', row, 'the entry is of an unknown kind', '1 to 4, 6, 7 or 8', kind);
+      this.#report('double-entry', row, 'the entry is of an unknown kind', '1 to 4, or 6 to 9', kind);
     }
   }
 
@@ -288,7 +284,7 @@ export class LedgerPass {
     const before = players.entries[slot]!;
     if (before === 0) players.firstMs[slot] = timeOf(high, low);
     // The first of what is wrong is said: what follows from it would only hide it.
-    const expectedNumber = [SPIN, OPENING, SHARE].includes(kind) ? before + 1 : before;
+    const expectedNumber = [SPIN, OPENING, SHARE, FORCED].includes(kind) ? before + 1 : before;
     if (number !== expectedNumber) {
       this.#report(
         'balances',
@@ -322,16 +318,8 @@ export class LedgerPass {
   }
 
   #dealt(row: CopyRow, partnerId: number, wager: number, credit: number): void {
-    const gameId = row.int(LEDGER.gameId);
-    let game = this.#game;
-    if (game === undefined || game.gameId !== gameId) {
-      game = this.#games.get(gameId);
-      this.#game = game;
-    }
-    if (game === undefined || game.partnerId !== partnerId) {
-      this.#report('outcomes', row, "the game is not the partner's", partnerId, game?.partnerId);
-      if (game === undefined) return;
-    }
+    const game = this.#gameOf(row, partnerId);
+    if (game === undefined) return;
     const index = row.safe(LEDGER.outcomeIndex);
     const code = row.int(LEDGER.outcomeCode);
     const isPossible = index >= 0 && index <= MAX_INDEX;
@@ -344,12 +332,36 @@ export class LedgerPass {
     const sealed = isPossible ? this.#sealed(game, index) : NOT_SEALED;
     if (sealed === undefined) this.#unjudged.push({ game, index, code, at: this.#place(row) });
     else if (sealed !== code) this.#judge(sealed, code, () => this.#place(row));
-    const { payouts } = game;
+    this.#paid(row, game, wager, credit);
+  }
+
+  /** A forced spin: of a sandbox partner, of no index, and paid as drawn ones are. */
+  #dealtByChoice(row: CopyRow, partnerId: number, wager: number, credit: number): void {
+    if (!this.#facts.sandboxPartners.has(partnerId))
+      this.#report('outcomes', row, 'an outcome of a production partner was forced', 'a sandbox', partnerId);
+    const index = row.safe(LEDGER.outcomeIndex);
+    if (index !== 0) this.#report('indices', row, 'a forced spin has an index', 0, index);
+    const game = this.#gameOf(row, partnerId);
+    if (game !== undefined) this.#paid(row, game, wager, credit);
+  }
+
+  /** The game of an entry, which must be its partner's. */
+  #gameOf(row: CopyRow, partnerId: number): GameState | undefined {
+    const gameId = row.int(LEDGER.gameId);
+    if (this.#game?.gameId !== gameId) this.#game = this.#games.get(gameId);
+    const game = this.#game;
+    if (game?.partnerId !== partnerId)
+      this.#report('outcomes', row, "the game is not the partner's", partnerId, game?.partnerId);
+    return game;
+  }
+
+  /** Wager and credit are what the sheet or the prize table says. */
+  #paid(row: CopyRow, { payouts }: GameState, wager: number, credit: number): void {
     if (payouts === undefined) {
       this.#report('outcomes', row, 'the game has no PAR sheet or prize table that can be read');
       return;
     }
-    const paid = payouts.paid[code];
+    const paid = payouts.paid[row.int(LEDGER.outcomeCode)];
     if (credit !== paid) {
       this.#report('outcomes', row, 'the credit is not what the PAR sheet or prize table pays', paid, credit);
     }
@@ -518,122 +530,29 @@ export class LedgerPass {
     this.#requestsBefore = period === this.#period + 1 ? this.#requestsNow : undefined;
     this.#requestsNow = new RequestTable();
     this.requests.clear();
+    if (this.#requestsBefore === undefined) this.forced.clear();
     if (this.#requestsBefore !== undefined) this.requests.set(this.#period, this.#requestsBefore);
     this.requests.set(period, this.#requestsNow);
     this.#period = period;
-  }
-
-  #add(
-    sums: Map<number, DaySum>,
-    id: number,
-    partnerId: number,
-    wager: number,
-    credit: number,
-    count = 1,
-  ): void {
-    let sum = sums.get(id);
-    if (sum === undefined) {
-      sum = { partnerId, count: 0, wagered: new Sum(), credited: new Sum() };
-      sums.set(id, sum);
-    }
-    sum.count += count;
-    sum.wagered.add(wager);
-    sum.credited.add(credit);
   }
 
   /** Compares the sums of a day with what the books have for it. */
   #closeDay(): void {
     if (this.#dayNumber < 0) return;
     const day = new Date(this.#dayNumber * DAY_MS).toISOString().slice(0, 10);
-    const differ = (
-      what: string,
-      at: Place,
-      expected: bigint | number,
-      found: bigint | number | undefined,
-    ): void => {
-      if (found === undefined || BigInt(found) !== BigInt(expected)) {
-        this.#findings.found('double-entry', what, at, expected, found ?? 'no row');
-      }
-    };
-    for (const [gameId, sum] of this.#days.games) {
-      const key = `${gameId}/${day}`;
-      const booked = this.#gameDays.get(key);
-      this.#gameDays.delete(key);
-      const at = { game: gameId, partner: sum.partnerId, day };
-      differ('game_days.spins is not the number of spins in the ledger', at, sum.count, booked?.spins);
-      if (booked === undefined) continue;
-      differ(
-        'game_days.wagered_micros is not their sum in the ledger',
-        at,
-        sum.wagered.value,
-        booked.wageredMicros,
-      );
-      differ(
-        'game_days.paid_micros is not their sum in the ledger',
-        at,
-        sum.credited.value,
-        booked.paidMicros,
-      );
-      differ("game_days.partner_id is not the entries'", at, sum.partnerId, booked.partnerId);
-    }
-    const closePartners = <Row>(
-      sums: Map<number, DaySum>,
-      rows: Map<string, Row>,
-      [count, counted]: readonly [table: string, of: string],
-      totals: (row: Row) => readonly [count: bigint, column: string, sum: bigint],
-    ): void => {
-      for (const [partnerId, sum] of sums) {
-        const key = `${partnerId}/${day}`;
-        const booked = rows.get(key);
-        rows.delete(key);
-        const at = { partner: partnerId, day };
-        const known = booked === undefined ? undefined : totals(booked);
-        differ(`${count} is not the number of ${counted} in the ledger`, at, sum.count, known?.[0]);
-        if (known === undefined) continue;
-        differ(`${known[1]} is not their sum in the ledger`, at, sum.credited.value, known[2]);
-      }
-    };
-    const { openings, adjustments } = this.#days;
-    closePartners(openings, this.#openingDays, ['opening_days.players', 'openings'], (row) => {
-      return [row.players, 'opening_days.opened_micros', row.openedMicros];
-    });
-    const ofAdjustments = ['adjustment_days.adjustments', 'adjustments'] as const;
-    closePartners(adjustments, this.#adjustmentDays, ofAdjustments, (row) => {
-      return [row.adjustments, 'adjustment_days.amount_micros', row.amountMicros];
-    });
-    this.#days.games.clear();
-    openings.clear();
-    adjustments.clear();
+    for (const table of Object.values(this.#days)) table.close(day);
   }
 
   #finish(): void {
     this.#closeDay();
     const findings = this.#findings;
-    const { gameDays, openingDays, adjustmentDays, cursors, progress } = this.#facts;
-    for (const { gameId, partnerId, day, spins } of this.#gameDays.values()) {
-      findings.found(
-        'double-entry',
-        'game_days has a day that the ledger has not',
-        { game: gameId, partner: partnerId, day },
-        0,
-        spins,
-      );
-    }
-    for (const { partnerId, day, players } of this.#openingDays.values()) {
-      const at = { partner: partnerId, day };
-      findings.found('double-entry', 'opening_days has a day that the ledger has not', at, 0, players);
-    }
-    for (const { partnerId, day, adjustments } of this.#adjustmentDays.values()) {
-      const at = { partner: partnerId, day };
-      findings.found('double-entry', 'adjustment_days has a day that the ledger has not', at, 0, adjustments);
-    }
+    const { cursors, progress } = this.#facts;
+    const { games, sandbox, openings, adjustments } = this.#days;
+    for (const table of Object.values(this.#days)) table.finish();
     this.#communal.finish();
     const balances = new Sum();
     for (let slot = 0; slot < this.players.count; slot++) balances.add(this.players.balance[slot]!);
-    let expected = 0n;
-    for (const { openedMicros } of openingDays) expected += openedMicros;
-    for (const { wageredMicros, paidMicros } of gameDays) expected += paidMicros - wageredMicros;
-    for (const { amountMicros } of adjustmentDays) expected += amountMicros;
+    let expected = games.netMicros + sandbox.netMicros + openings.netMicros + adjustments.netMicros;
     for (const { paidMicros } of this.#facts.communal.days) expected += paidMicros;
     if (balances.value !== expected) {
       const problem =
@@ -666,11 +585,12 @@ export class LedgerPass {
     findings.looked('indices', 'outcomes dealt', this.#spins);
     findings.looked('indices', 'outcomes voided', voided);
     findings.looked('outcomes', 'spins', this.#spins);
+    findings.looked('outcomes', 'forced spins', this.#forcedSpins);
     findings.looked('outcomes', 'PAR sheets', this.#facts.sheets.size);
     findings.looked('outcomes', 'prize tables', this.#facts.raffles.size);
-    findings.looked('double-entry', 'days of games', gameDays.length);
-    findings.looked('double-entry', 'days of openings', openingDays.length);
-    findings.looked('double-entry', 'days of adjustments', adjustmentDays.length);
+    findings.looked('double-entry', 'days of games', games.rows);
+    findings.looked('double-entry', 'days of openings', openings.rows);
+    findings.looked('double-entry', 'days of adjustments', adjustments.rows);
     findings.looked('requests', 'requestIds in the ledger', this.#requestCount);
     findings.looked('requests', 'tickets with requestIds', this.#tickets);
     findings.looked('requests', 'adjustments with their intents', this.#adjusted.size);
@@ -692,7 +612,7 @@ export class LedgerPass {
     const id = row.big(LEDGER.entryId);
     const partnerId = row.int(LEDGER.partnerId);
     const kind = row.int(LEDGER.kind);
-    const [isSpin, isAdjustment] = [[SPIN, ROUND_DEAL].includes(kind), kind === ADJUSTMENT];
+    const [isSpin, isAdjustment] = [[SPIN, ROUND_DEAL, FORCED].includes(kind), kind === ADJUSTMENT];
     return {
       entry: id.toString(),
       at: new Date(Number(id >> 22n)).toISOString(),

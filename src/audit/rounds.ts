@@ -10,7 +10,7 @@ import type { Facts, Snapshot } from '../postgres/auditReads.js';
 import type { CopyRow } from '../postgres/copyReader.js';
 import { type AuditedTable, ROUNDS, type RoundReads } from '../postgres/roundAuditReads.js';
 import type { RedisAuditReads } from '../redis/auditReads.js';
-import { roundField } from '../redis/keys.js';
+import { playerAtGame } from '../redis/keys.js';
 import { readRound } from '../redis/records.js';
 import type { Findings, Place } from './report.js';
 
@@ -198,7 +198,7 @@ async function differences(
   }
   const differing = new Map<string, readonly [string, string]>();
   for (const { gameId, partnerId, playerId, shoeIndex, entryIds } of await reads.openRounds(cell)) {
-    const field = roundField(gameId, partnerId, playerId);
+    const field = playerAtGame(gameId, partnerId, playerId);
     const expected = textOf(shoeIndex, entryIds[0]!, entryIds.length - 1);
     const actual = found.get(field) ?? 'none';
     if (actual !== expected) differing.set(field, [expected, actual]);

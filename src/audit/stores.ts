@@ -2,35 +2,15 @@
  * What Redis holds against the ledger, while both go on. Every question is asked in an order in which the service can
  * only have made the answers agree more: what Redis shows was in the outbox before it left it, and was booked before.
  */
-import { createHash } from 'node:crypto';
-import { streamIdBefore, streamIdOf } from '../domain/entryId.js';
-import { SpinIds } from '../domain/spinId.js';
+import { streamIdOf } from '../domain/entryId.js';
 import type { AuditedCell, AuditReads, Facts } from '../postgres/auditReads.js';
 import type { CellRecord, OutboxPage, RedisAuditReads } from '../redis/auditReads.js';
-import {
-  CORE_BYTES,
-  cellToken,
-  isPlayer,
-  type OutboxRecord,
-  REFUSED_BYTES,
-  readId,
-  readPlayer,
-  readSafeInt64,
-  type Totals,
-} from '../redis/records.js';
+import { cellToken, isPlayer, type OutboxRecord, readPlayer, type Totals } from '../redis/records.js';
 import type { CommunalStoresAudit } from './communalStores.js';
-import type { LedgerPass } from './ledger.js';
+import { Entries, type Entry } from './entries.js';
 import type { SeenStatuses } from './playerStatuses.js';
 import type { Findings, Place } from './report.js';
-import {
-  adjustmentHash,
-  idOf,
-  type PlayerTable,
-  playerHash,
-  REQUEST,
-  REQUEST_WORDS,
-  timeOf,
-} from './tables.js';
+import type { PlayerTable } from './tables.js';
 
 export interface StoresAudit {
   readonly facts: Facts;
@@ -41,118 +21,14 @@ export interface StoresAudit {
   readonly onProgress: (phase: 'players' | 'requests' | 'cells', done: number, total: number) => void;
 }
 
-/** An entry, wherever it is. */
-interface Entry {
-  readonly isAdjustment: boolean;
-  readonly partnerId: number;
-  readonly playerId: string;
-  readonly gameId: number;
-  readonly entryNumber: number;
-  readonly outcomeCode: number;
-  readonly creditMicros: number;
-  readonly balanceMicros: number;
-  readonly requestId: string | null;
-}
-
-const BOUND_BYTES = CORE_BYTES + 10;
-/** Entries asked for at a time. */
-const ENTRIES_AT_A_TIME = 1000;
 /** The audit reads an id by constants of its own: a wrong layout in domain/entryId.ts must not pass unnoticed. */
 const CELL_MASK = 0xffn;
 const CELL_SHIFT = 14n;
-/** An id may be ahead of the clock that a requestId's period is told by: after a clock was put back. */
-const AHEAD_MS_MAX = 60_000;
 const TRIES = 8;
 const PAUSE_MS = 125;
 const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
-const cellOfId = (id: bigint): number => Number((id >> CELL_SHIFT) & CELL_MASK);
-
-/** A record of Redis that names an entry which is not in the snapshot, and what to do once the entry is known. */
-interface Question {
-  readonly cell: number;
-  readonly id: bigint;
-  readonly answer: (entry: Entry | undefined) => void;
-}
-
-/** Finds entries that Redis names: in the ledger as it is now, in the outbox, or in the ledger a moment later. */
-class Entries {
-  readonly #audit: StoresAudit;
-  #waiting: Question[] = [];
-
-  constructor(audit: StoresAudit) {
-    this.#audit = audit;
-  }
-
-  ask(question: Question): void {
-    this.#waiting.push(question);
-  }
-
-  /** There are enough questions to be worth the way. */
-  get isDue(): boolean {
-    return this.#waiting.length >= ENTRIES_AT_A_TIME;
-  }
-
-  async answerAll(): Promise<void> {
-    let waiting = this.#waiting;
-    this.#waiting = [];
-    waiting = await this.#fromLedger(waiting);
-    waiting = await this.#fromOutboxes(waiting);
-    // What left the outbox since is in the ledger now.
-    waiting = await this.#fromLedger(waiting);
-    for (const question of waiting) question.answer(undefined);
-  }
-
-  async #fromLedger(questions: Question[]): Promise<Question[]> {
-    if (questions.length === 0) return questions;
-    const ids = [...new Set(questions.map((question) => question.id))].filter((id) => id < 1n << 63n);
-    const entries = new Map((await this.#audit.postgres.entries(ids)).map((entry) => [entry.id, entry]));
-    return answered(questions, entries);
-  }
-
-  async #fromOutboxes(questions: Question[]): Promise<Question[]> {
-    const byCell = new Map<number, Question[]>();
-    for (const question of questions) {
-      const asked = byCell.get(question.cell);
-      if (asked === undefined) byCell.set(question.cell, [question]);
-      else asked.push(question);
-    }
-    const left: Question[] = [];
-    for (const [cell, asked] of byCell) left.push(...(await this.#fromOutbox(cell, asked)));
-    return left;
-  }
-
-  async #fromOutbox(cell: number, questions: Question[]): Promise<Question[]> {
-    const { redis } = this.#audit;
-    const end = await redis.outboxEnd(cell);
-    if (end === undefined) return questions;
-    const ids = questions.map((question) => question.id);
-    const oldest = ids.reduce((least, id) => (id < least ? id : least));
-    const wanted = new Set(ids);
-    const entries = new Map<bigint, Entry>();
-    for (let after = streamIdBefore(oldest); entries.size < wanted.size; ) {
-      const page = await redis.outbox(cell, after, end);
-      if (page.length === 0) break;
-      after = page.at(-1)!.streamId;
-      for (const { records } of page) {
-        for (const record of records ?? []) {
-          if (wanted.has(record.id))
-            entries.set(record.id, { ...record, isAdjustment: record.kind === 'adjustment' });
-        }
-      }
-    }
-    return answered(questions, entries);
-  }
-}
-
-/** Answers what can be answered; gives the rest. */
-function answered(questions: readonly Question[], entries: ReadonlyMap<bigint, Entry>): Question[] {
-  return questions.filter((question) => {
-    const entry = entries.get(question.id);
-    if (entry === undefined) return true;
-    question.answer(entry);
-    return false;
-  });
-}
+/** By which cell an entry was made. */
+export const cellOfId = (id: bigint): number => Number((id >> CELL_SHIFT) & CELL_MASK);
 
 /** Every player in Redis against its newest entry; every player of the ledger is in Redis. */
 export async function auditPlayers(audit: StoresAudit, players: PlayerTable, statuses: SeenStatuses) {
@@ -291,210 +167,6 @@ function auditPlayer(
       }
     },
   });
-}
-
-/** Every requestId of the ledger that must bind does, to its entry; whatever binds leads to an entry. */
-export async function auditRequests(audit: StoresAudit, pass: LedgerPass): Promise<void> {
-  const { facts, findings, redis } = audit;
-  const ttlMs = facts.idempotencyTtlSeconds * 1000;
-  const periodNow = async (): Promise<number> => Math.floor((await redis.timeMs()) / ttlMs);
-  const entries = new Entries(audit);
-  const spinIds = new SpinIds(facts.spinIdKey);
-  let count = 0;
-  const current = await periodNow();
-  const periods = [current - 1, current];
-  let total = 0;
-  for (const period of periods) {
-    for (let cell = 0; cell < facts.cells; cell++) total += (await redis.counts(cell, period)).bound;
-  }
-  for (const period of periods) {
-    for (let cell = 0; cell < facts.cells; cell++) {
-      for await (const page of redis.bound(cell, period)) {
-        for (const [field, value] of page) {
-          count++;
-          auditBound(audit, pass, entries, { cell, period, ttlMs }, field, value);
-        }
-        if (entries.isDue) await entries.answerAll();
-        if (audit.communal.isDue) await audit.communal.settle();
-        audit.onProgress('requests', count, total);
-      }
-    }
-  }
-  await entries.answerAll();
-  findings.looked('requests', 'requestIds bound in Redis', count);
-
-  // Whatever the ledger has of the periods that still bind, as of now.
-  const oldest = (await periodNow()) - 1;
-  for (const [period, table] of pass.requests) {
-    if (period < oldest) continue;
-    for (const at of table.records()) {
-      if (table.seen[at / REQUEST_WORDS] === 1) continue;
-      const id = idOf(table.words[at + REQUEST.idHigh]!, table.words[at + REQUEST.idLow]!);
-      if (!findings.lists('requests')) {
-        findings.found('requests', '', {});
-        continue;
-      }
-      const [entry] = await audit.postgres.entries([id]);
-      findings.found(
-        'requests',
-        'a requestId of the ledger is not bound in Redis',
-        {
-          cell: cellOfId(id),
-          period,
-          entry: id.toString(),
-          ...(entry === undefined
-            ? {}
-            : {
-                spin: spinIds.encodeOne(id, entry.partnerId),
-                partner: entry.partnerId,
-                player: entry.playerId,
-                game: entry.gameId,
-                request: entry.requestId ?? '-',
-              }),
-        },
-        `bound to entry ${id}`,
-        'no record',
-      );
-    }
-  }
-}
-
-function auditBound(
-  { findings, communal }: StoresAudit,
-  pass: LedgerPass,
-  entries: Entries,
-  { cell, period, ttlMs }: { cell: number; period: number; ttlMs: number },
-  field: Buffer,
-  value: Buffer,
-): void {
-  const where = { cell, period, field: field.toString('hex') };
-  // An adjustment that was refused: it stands for no entry.
-  if (field.length === 16 && value.length === REFUSED_BYTES) return;
-  if (field.length !== 16 || value.length < BOUND_BYTES) {
-    findings.found('requests', "what a requestId is bound to can't be read", where);
-    return;
-  }
-  const id = readId(value, 0);
-  const at = { ...where, entry: id.toString() };
-  if (communal.bound(cell, id, value.subarray(BOUND_BYTES), at)) return;
-  const high = value.readUInt32LE(4);
-  const low = value.readUInt32LE(0);
-  // Bound in an earlier period than its entry's, it would be forgotten before its time.
-  const entryMs = timeOf(high, low);
-  const entryPeriod = Math.floor(entryMs / ttlMs);
-  if (period < entryPeriod && entryMs - entryPeriod * ttlMs > AHEAD_MS_MAX) {
-    const problem = 'the requestId is bound in an earlier period than its entry';
-    findings.found('requests', problem, at, entryPeriod, period);
-  }
-  const hashed = [field.readUInt32LE(0), field.readUInt32LE(4), field.readUInt32LE(8)] as const;
-  for (const table of pass.requests.values()) {
-    const place = table.find(...hashed);
-    if (place < 0) continue;
-    const { words } = table;
-    if (words[place + REQUEST.idHigh] !== high || words[place + REQUEST.idLow] !== low) continue;
-    table.seen[place / REQUEST_WORDS] = 1;
-    const expected = [
-      words[place + REQUEST.balanceHigh]!,
-      words[place + REQUEST.balanceLow]!,
-      words[place + REQUEST.game]!,
-      words[place + REQUEST.player]!,
-      words[place + REQUEST.codeAndPlayer]!,
-    ];
-    const found = [
-      value.readUInt32LE(14),
-      value.readUInt32LE(10),
-      value.readUInt32LE(18),
-      value.readUInt32LE(22),
-      ((value.readUInt16LE(8) << 16) | value.readUInt16LE(26)) >>> 0,
-    ];
-    if (expected.every((word, i) => word === found[i])) return;
-    // What differs is told by the entry itself.
-    break;
-  }
-  entries.ask({
-    cell,
-    id,
-    answer: (entry) => compareBound(findings, at, field, value, entry),
-  });
-}
-
-function compareBound(
-  findings: Findings,
-  at: Place,
-  field: Buffer,
-  value: Buffer,
-  entry: Entry | undefined,
-): void {
-  if (entry === undefined) {
-    findings.found(
-      'requests',
-      'a requestId is bound to an entry that is neither in the ledger nor in the outbox',
-      at,
-    );
-    return;
-  }
-  const { isAdjustment, partnerId, playerId, gameId, requestId } = entry;
-  const where = {
-    ...at,
-    partner: partnerId,
-    player: playerId,
-    game: gameId,
-    ...(requestId === null ? {} : { request: requestId }),
-  };
-  const key =
-    requestId === null
-      ? 'none'
-      : createHash('sha256')
-          .update(`${partnerId}${isAdjustment ? '+' : ':'}${requestId}`)
-          .digest('hex')
-          .slice(0, 32);
-  if (key !== field.toString('hex')) {
-    findings.found(
-      'requests',
-      'a requestId is bound to an entry that has another one',
-      where,
-      field.toString('hex'),
-      key,
-    );
-    return;
-  }
-  const code = value.readUInt16LE(8);
-  if (code !== entry.outcomeCode) {
-    findings.found(
-      'requests',
-      'the bound outcome code is not that of the entry',
-      where,
-      entry.outcomeCode,
-      code,
-    );
-  }
-  const balance = readSafeInt64(value, 10);
-  if (balance !== entry.balanceMicros) {
-    findings.found(
-      'requests',
-      'the bound balance is not that of the entry',
-      where,
-      entry.balanceMicros,
-      balance,
-    );
-  }
-  const [first, a, b] = isAdjustment
-    ? adjustmentHash(playerId, entry.creditMicros)
-    : [gameId, ...playerHash(playerId)];
-  const fingerprint = Buffer.alloc(10);
-  fingerprint.writeUInt32LE(first, 0);
-  fingerprint.writeUInt32LE(a, 4);
-  fingerprint.writeUInt16LE(b, 8);
-  const bound = value.subarray(CORE_BYTES, BOUND_BYTES);
-  if (!bound.equals(fingerprint)) {
-    findings.found(
-      'requests',
-      'the bound fingerprint is not that of the request',
-      where,
-      fingerprint.toString('hex'),
-      bound.toString('hex'),
-    );
-  }
 }
 
 /** Counters and outboxes, cell by cell. */

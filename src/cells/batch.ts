@@ -224,7 +224,8 @@ function writePartners(buffer: Buffer, partners: readonly Partner[]): void {
     writeUInt32(buffer, partner.apiRateLimit, at + 8);
     writeSafeInt64(buffer, partner.openingBalanceMicros, at + 12);
     writeSafeInt64(buffer, partner.fundingMicros ?? -1, at + 20);
-    buffer[at + 28] = partner.balanceMode === 'enforce' ? 1 : 0;
+    buffer[at + 28] =
+      (partner.balanceMode === 'enforce' ? 1 : 0) + (partner.environment === 'sandbox' ? 2 : 0);
     at += PARTNER_BYTES;
   }
 }

@@ -5,56 +5,124 @@ import { type Column, keyValues, table } from './output.js';
 
 export interface ManageOptions {
   readonly event?: string;
+  readonly to?: string;
+  readonly events?: string;
+  readonly after?: string;
+  readonly limit?: string;
   readonly json?: true;
 }
 
-type Webhook = PartnerSchemas['Webhook'];
+/** What was answered, and how people read it. */
+interface Shown {
+  readonly body: object;
+  readonly text: string;
+}
 
-const COLUMNS: readonly Column<Webhook>[] = [
+type Webhook = PartnerSchemas['Webhook'];
+type Delivery = PartnerSchemas['Delivery'];
+type Event = PartnerSchemas['Event'];
+
+const WEBHOOKS: readonly Column<Webhook>[] = [
   { heading: 'id', value: (row) => row.id, kind: 'number' },
   { heading: 'url', value: (row) => row.url },
   { heading: 'events', value: (row) => row.events.join(' ') },
   { heading: 'active', value: (row) => (row.isActive ? 'yes' : 'no') },
 ];
+const DELIVERIES: readonly Column<Delivery>[] = [
+  { heading: 'id', value: (row) => row.id },
+  { heading: 'event', value: (row) => row.event },
+  { heading: 'status', value: (row) => row.status },
+  { heading: 'attempts', value: (row) => row.attempts, kind: 'number' },
+  { heading: 'answer', value: (row) => row.responseStatus, kind: 'number' },
+  { heading: 'created', value: (row) => row.createdAt },
+];
+const EVENTS: readonly Column<Event>[] = [
+  { heading: 'id', value: (row) => row.id },
+  { heading: 'event', value: (row) => row.event },
+  { heading: 'created', value: (row) => row.createdAt },
+  { heading: 'data', value: (row) => row.data },
+];
 
-type Act = (client: PartnerClient, id: number, options: ManageOptions) => Promise<object>;
+const members = (body: object): Shown => ({ body, text: keyValues(body) });
+
+/** @throws UsageError where it is none that the API takes */
+function limitOf({ limit }: ManageOptions): { limit?: number } {
+  if (limit === undefined) return {};
+  if (!/^\d{1,3}$/.test(limit)) throw new UsageError('--limit must be 1 to 100');
+  return { limit: Number(limit) };
+}
+
+async function change(client: PartnerClient, id: number, { to, events }: ManageOptions): Promise<Shown> {
+  if (to === undefined && events === undefined) throw new UsageError('change needs --to or --events');
+  const body: PartnerSchemas['WebhookPatch'] = {
+    ...(to === undefined ? {} : { url: to }),
+    ...(events === undefined ? {} : { events: events.split(',') as Webhook['events'] as never }),
+  };
+  return members(await bodyOf(client.PATCH('/webhooks/{id}', { params: { path: { id } }, body })));
+}
+
+type Act = (client: PartnerClient, id: number, options: ManageOptions, delivery?: string) => Promise<Shown>;
 
 const setActive =
   (isActive: boolean): Act =>
-  (client, id) =>
-    bodyOf(client.PATCH('/webhooks/{id}', { params: { path: { id } }, body: { isActive } }));
+  async (client, id) =>
+    members(await bodyOf(client.PATCH('/webhooks/{id}', { params: { path: { id } }, body: { isActive } })));
 
 /** What is done to one webhook, by the word for it. */
 const ACTIONS: Readonly<Record<string, Act>> = {
-  test: (client, id, { event = 'spin.large_win' }) => {
+  change,
+  test: async (client, id, { event = 'spin.large_win' }) => {
     const body = { event: event as PartnerSchemas['TestBody']['event'] };
-    return bodyOf(client.POST('/webhooks/{id}/test', { params: { path: { id } }, body }));
+    return members(await bodyOf(client.POST('/webhooks/{id}/test', { params: { path: { id } }, body })));
   },
-  rotate: (client, id) => bodyOf(client.POST('/webhooks/{id}/rotate-secret', { params: { path: { id } } })),
+  rotate: async (client, id) =>
+    members(await bodyOf(client.POST('/webhooks/{id}/rotate-secret', { params: { path: { id } } }))),
   activate: setActive(true),
   deactivate: setActive(false),
+  deliveries: async (client, id, options) => {
+    const params = { path: { id }, query: limitOf(options) };
+    const body = await bodyOf(client.GET('/webhooks/{id}/deliveries', { params }));
+    return { body, text: table(DELIVERIES, body.deliveries) };
+  },
+  resend: async (client, id, _options, deliveryId) => {
+    if (deliveryId === undefined) throw new UsageError('resend needs the id of a delivery');
+    const params = { path: { id, deliveryId } };
+    return members(await bodyOf(client.POST('/webhooks/{id}/deliveries/{deliveryId}/resend', { params })));
+  },
+};
+
+/** What is shown of all, by the word for it. */
+const LISTS: Readonly<Record<string, (client: PartnerClient, options: ManageOptions) => Promise<Shown>>> = {
+  list: async (client) => {
+    const body = await bodyOf(client.GET('/webhooks'));
+    return { body, text: table(WEBHOOKS, body.webhooks) };
+  },
+  events: async (client, options) => {
+    const { after } = options;
+    const query = { ...limitOf(options), ...(after === undefined ? {} : { after }) };
+    const body = await bodyOf(client.GET('/events', { params: { query } }));
+    return { body, text: table(EVENTS, body.events) };
+  },
 };
 
 /** The words that name an action, for the help. */
-export const ACTION_NAMES = ['list', ...Object.keys(ACTIONS)];
+export const ACTION_NAMES = [...Object.keys(LISTS), ...Object.keys(ACTIONS)];
 
-/** @throws UsageError where there is no such action, or its webhook is not named */
+/** @throws UsageError where there is no such action, or what it is done to is not named */
 export async function manage(
   client: PartnerClient,
   action: string,
-  webhook: string | undefined,
+  [webhook, delivery]: readonly [webhook?: string | undefined, delivery?: string | undefined],
   options: ManageOptions,
 ): Promise<void> {
+  const list = LISTS[action];
   const act = ACTIONS[action];
-  if (act === undefined && action !== 'list')
+  if (list === undefined && act === undefined)
     throw new UsageError(`ACTION must be one of ${ACTION_NAMES.join(', ')}`);
   if (act !== undefined && !/^[1-9]\d{0,9}$/.test(webhook ?? ''))
     throw new UsageError(`${action} needs the id of a webhook`);
-  if (act === undefined) {
-    const body = await bodyOf(client.GET('/webhooks'));
-    process.stdout.write(options.json ? `${JSON.stringify(body)}\n` : table(COLUMNS, body.webhooks));
-    return;
-  }
-  const body = await act(client, Number(webhook), options);
-  process.stdout.write(options.json ? `${JSON.stringify(body)}\n` : keyValues(body));
+  const shown = await (list === undefined
+    ? act!(client, Number(webhook), options, delivery)
+    : list(client, options));
+  process.stdout.write(options.json ? `${JSON.stringify(shown.body)}\n` : shown.text);
 }

@@ -1726,6 +1726,11 @@ export interface components {
             wagerUsd: number;
             rules: components["schemas"]["BlackjackRules"];
         };
+        /** @description Of a sandbox account only, and absent where the outcome was drawn */
+        SandboxMark: {
+            /** @description True: a tester chose the outcome (`POST /sandbox/next-outcome`) */
+            forced: boolean;
+        };
         Session: {
             /** @description Name of the operator who asks */
             operator: string;
@@ -1833,6 +1838,7 @@ export interface components {
             presentation: components["schemas"]["Presentation"];
             balance: components["schemas"]["PlayerBalance"];
             communityBonus: components["schemas"]["CommunityBonus"] | null;
+            sandbox?: components["schemas"]["SandboxMark"];
             /** @description As sent */
             requestId?: string;
             /** Format: date-time */

@@ -3,7 +3,14 @@
  * the bytes of an entry are in redis/records.ts (outbox) and postgres/ledger.ts (row), the scripts that write them in lua/.
  */
 
-export type EntryKind = 'spin' | 'opening' | 'adjustment' | 'communalShare' | 'communalNote' | RoundEntryKind;
+export type EntryKind =
+  | 'spin'
+  | 'opening'
+  | 'adjustment'
+  | 'communalShare'
+  | 'communalNote'
+  | 'forcedSpin'
+  | RoundEntryKind;
 /** The entries of a blackjack round: its deal, each action after it, and its voiding. */
 export type RoundEntryKind = 'roundDeal' | 'roundAction' | 'roundVoid';
 
@@ -14,9 +21,10 @@ export interface EntryDefinition {
   /**
    * The account on the other side of the double entry. `game`: takes the wager and pays the credit, by game and day.
    * `opening`, `adjustment`: pays the credit, by partner and day. `communal`: the budget of the game's communal
-   * progressive pays the credit, by game and day. `none`: nothing moves, and the ledger has no row of it.
+   * progressive pays the credit, by game and day. `sandbox`: as `game`, and in no total of the game. `none`: nothing moves, and
+   * the ledger has no row of it.
    */
-  readonly counterpart: 'game' | 'opening' | 'adjustment' | 'communal' | 'none';
+  readonly counterpart: 'game' | 'opening' | 'adjustment' | 'communal' | 'sandbox' | 'none';
   /** By how many it changes the number of its game's spins, in totals, statistics and RTP. A round counts at its deal. */
   readonly spins: 1 | 0 | -1;
   /** Adds payout − wager to the partner's net, which its funding bounds. */
@@ -132,6 +140,19 @@ export const ENTRY_KINDS = {
     takesEntryNumber: false,
     requestIds: undefined,
     history: 'hidden',
+  },
+  /** A spin of a sandbox player whose outcome a tester chose: outside of totals, funding and the queue of outcomes. */
+  forcedSpin: {
+    kind: 'forcedSpin',
+    code: 9,
+    counterpart: 'sandbox',
+    spins: 0,
+    movesPartnerNet: false,
+    advancesGameIndex: false,
+    opensPlayer: false,
+    takesEntryNumber: true,
+    requestIds: 'spins',
+    history: 'spin',
   },
 } as const satisfies { [K in EntryKind]: EntryDefinition & { kind: K } };
 

@@ -157,6 +157,7 @@ export {
   RoundTable,
   VoidBody,
 } from './schemas/rounds.js';
+export { NextOutcomeBody, SandboxMark } from './schemas/sandbox.js';
 export {
   AuditEntry,
   AuditLog,
@@ -176,6 +177,7 @@ export {
 export {
   AnimationHints,
   CelebrationTier,
+  NextOutcomeResponse,
   PlayerBalance,
   PlayerShare,
   PlayerSpin,

@@ -37,6 +37,7 @@ export const TAGS = {
   'Communal progressive': 'A bonus pot that the players of a slot game share',
   Spins: 'Deal the next outcome of a game, and read what was dealt',
   Players: 'Balances of players',
+  Sandbox: 'Try outcomes that are rare; of sandbox accounts only',
   Settlements: 'One report for each UTC day with games, by revision',
   Webhooks: 'Signed events to a URL of the partner',
   Partners: 'Accounts of partners and their settings',
@@ -82,6 +83,8 @@ export interface Route {
   /** What the summary leaves open; Markdown. */
   readonly description?: string;
   readonly scope: keyof typeof BASES;
+  /** For production accounts there is no such path. */
+  readonly sandboxOnly?: true;
   /** Which of the partner's windows a request counts against; absent: `api`. */
   readonly window?: 'spin' | 'api';
   /** The role that an operator needs; absent: `auditor` to read, `operator` to change something. */
@@ -157,6 +160,8 @@ export function serve(
 
   const run = async (exchange: Exchange, caller: Caller, window: Window | undefined): Promise<void> => {
     try {
+      if (route.sandboxOnly === true && caller.partner.environment !== 'sandbox')
+        throw new ApiError(ERRORS.notFound);
       const request = { ...readRequest(route, names, base, exchange), ...caller, apiVersion };
       if (route.csvPieces !== undefined && prefersCsv(exchange.head.accept)) {
         await replies.stream(exchange, route.csvPieces(request), CSV_TYPE, window);

@@ -30,6 +30,7 @@ import { type GameServices, gameRoutes } from './partner/games.js';
 import { parSheetRoutes } from './partner/parSheets.js';
 import { type PlayerServices, playerRoutes } from './partner/players.js';
 import { roundRoutes } from './partner/rounds.js';
+import { type SandboxServices, sandboxRoutes } from './partner/sandbox.js';
 import { type SettlementServices, settlementRoutes } from './partner/settlements.js';
 import { SpinEndpoint, type SpinServices } from './partner/spin.js';
 import { spinFeedRoutes } from './partner/spins.js';
@@ -56,6 +57,7 @@ export interface Services
     PartnerCommunalServices,
     PlayerServices,
     PlayerStatusServices,
+    SandboxServices,
     SettlementServices,
     SpinServices,
     WebhookServices {
@@ -110,6 +112,7 @@ export function allRoutes(services: Services, brand: string): Route[] {
     ...operatorCommunalRoutes(services),
     ...playerRoutes(services),
     ...spinFeedRoutes(services),
+    ...sandboxRoutes(services),
     ...settlementRoutes(services),
     ...webhookRoutes(services),
     ...webhookUpkeepRoutes(services),

@@ -3,7 +3,7 @@
  * carried from the one to the other. Both sides' layouts are theirs (redis/records.ts, postgres/ledger.ts).
  */
 import { type EntryDefinition, entryOfCode, isRoundEntry } from '../domain/ledgerEntry.js';
-import { CopyWriter, type FlushTotals, ProgressError, ROW } from '../postgres/ledger.js';
+import { CopyWriter, type FlushTotals, type GameDay, ProgressError, ROW } from '../postgres/ledger.js';
 import type { RoundEntry } from '../postgres/rounds.js';
 import { OUTBOX, outboxTimeMs, readId, readSafeInt64 } from '../redis/records.js';
 import { CommunalNotes } from './communalNotes.js';
@@ -23,6 +23,8 @@ export interface LargeWin {
   readonly requestId: string | null;
   readonly outcomeCode: number;
   readonly outcomeIndex: number;
+  /** A tester chose its outcome. */
+  readonly isForced?: true;
   /** It ends a round, or is one; of its deal what is known here: the deal may be booked in an earlier flush. */
   readonly round?: { readonly dealId?: bigint };
   readonly payoutMicros: number;
@@ -46,9 +48,11 @@ export class Transcoder {
   readonly #largeWinThreshold: (partnerId: number) => number | undefined;
   readonly #copy = new CopyWriter();
   #games = new Map<number, Sum>();
+  /** Forced spins, by game. */
+  #sandbox = new Map<number, Sum>();
   #openings = new Map<number, Sum>();
   #adjustments: FlushTotals['adjustments'] = [];
-  #done: { games: Sum[]; openings: Sum[] } = { games: [], openings: [] };
+  #done: { games: Sum[]; sandbox: Sum[]; openings: Sum[] } = { games: [], sandbox: [], openings: [] };
   #progress = new Map<number, FlushTotals['progress'][number]>();
   #dayNumber = -1;
   #day = '';
@@ -79,9 +83,10 @@ export class Transcoder {
     this.communal.begin();
     this.#copy.reset();
     this.#games.clear();
+    this.#sandbox.clear();
     this.#openings.clear();
     this.#adjustments = [];
-    this.#done = { games: [], openings: [] };
+    this.#done = { games: [], sandbox: [], openings: [] };
     this.#progress = new Map();
     this.#dayNumber = -1;
     this.days.clear();
@@ -122,14 +127,8 @@ export class Transcoder {
   totals(): FlushTotals {
     this.#closeDay();
     return {
-      games: this.#done.games.map((sum) => ({
-        gameId: sum.id,
-        partnerId: sum.partnerId,
-        day: sum.day,
-        spins: sum.count,
-        wageredMicros: sum.wageredBefore + BigInt(sum.wagered),
-        paidMicros: sum.creditedBefore + BigInt(sum.credited),
-      })),
+      games: this.#done.games.map(gameDayOf),
+      sandbox: this.#done.sandbox.map(gameDayOf),
       openings: this.#done.openings.map((sum) => ({
         partnerId: sum.id,
         day: sum.day,
@@ -185,7 +184,10 @@ export class Transcoder {
       this.communal.share(batch, at, requestAt, partnerId, playerId, this.#day);
     } else {
       const wager = readSafeInt64(batch, at + OUTBOX.wager);
-      const sum = this.#add(this.#games, gameId, partnerId, wager, credit, entry.spins);
+      const isForced = entry.counterpart === 'sandbox';
+      const sum = isForced
+        ? this.#add(this.#sandbox, gameId, partnerId, wager, credit, 1)
+        : this.#add(this.#games, gameId, partnerId, wager, credit, entry.spins);
       if (isRoundEntry(entry.kind)) this.#round(entry, batch, at, idAt + 1, requestAt, end);
       if (credit > sum.largeWinMicros) {
         this.largeWins.push({
@@ -197,6 +199,7 @@ export class Transcoder {
           outcomeCode: batch.readUInt16LE(at + OUTBOX.outcomeCode),
           payoutMicros: credit,
           outcomeIndex: index,
+          ...(isForced ? { isForced } : {}),
           ...(isRoundEntry(entry.kind) ? { round: this.#dealOf(gameId, index) } : {}),
           timeMs: outboxTimeMs(batch, at),
         });
@@ -305,11 +308,22 @@ export class Transcoder {
 
   #closeDay(): void {
     this.#done.games.push(...this.#games.values());
+    this.#done.sandbox.push(...this.#sandbox.values());
     this.#done.openings.push(...this.#openings.values());
     this.#games.clear();
+    this.#sandbox.clear();
     this.#openings.clear();
   }
 }
+
+const gameDayOf = (sum: Sum): GameDay => ({
+  gameId: sum.id,
+  partnerId: sum.partnerId,
+  day: sum.day,
+  spins: sum.count,
+  wageredMicros: sum.wageredBefore + BigInt(sum.wagered),
+  paidMicros: sum.creditedBefore + BigInt(sum.credited),
+});
 
 /** Copies 8 bytes the other way round: little endian to big endian. */
 function reverse8(from: Buffer, at: number, to: Buffer, toAt: number): void {

@@ -55,6 +55,7 @@ export class Metrics {
   readonly webhookAttempts: Counter;
   readonly webhookAttemptSeconds: Histogram;
   #dealt = 0;
+  #forced = 0;
   // Sums for a graph, which is drawn in doubles: the books are the ledger.
   #wageredMicros = 0;
   #paidMicros = 0;
@@ -176,14 +177,23 @@ export class Metrics {
       registers,
     });
     for (const result of ['delivered', 'failed', 'exhausted']) this.webhookAttempts.inc({ result }, 0);
-    this.counter('spindle_spins_total', 'Spins dealt', () => this.#dealt);
-    this.counter('spindle_wagered_usd_total', 'Sum of wagers dealt', () => this.#wageredMicros / 1e6);
-    this.counter('spindle_paid_usd_total', 'Sum of payouts dealt', () => this.#paidMicros / 1e6);
+    this.#countSpins();
     this.counter(
       'spindle_event_loop_busy_seconds_total',
       'Time for which the event loop was at work: its rate is its utilisation',
       () => performance.eventLoopUtilization().active / 1000,
     );
+  }
+
+  #countSpins(): void {
+    this.counter('spindle_spins_total', 'Spins dealt', () => this.#dealt);
+    this.counter(
+      'spindle_sandbox_forced_spins_total',
+      'Spins of sandbox players whose outcome a tester chose; no other counter of spins, wagers or payouts has them',
+      () => this.#forced,
+    );
+    this.counter('spindle_wagered_usd_total', 'Sum of wagers dealt', () => this.#wageredMicros / 1e6);
+    this.counter('spindle_paid_usd_total', 'Sum of payouts dealt', () => this.#paidMicros / 1e6);
   }
 
   /** What an operator is shown of this process: spins, errors, and how long answers to spins took. */
@@ -254,7 +264,12 @@ export class Metrics {
     this.#batchSeconds.observe('spin', seconds);
   }
 
-  dealt(wagerMicros: number, payoutMicros: number): void {
+  /** @param payoutMicros undefined: a tester chose the outcome */
+  dealt(wagerMicros: number, payoutMicros: number | undefined): void {
+    if (payoutMicros === undefined) {
+      this.#forced++;
+      return;
+    }
     this.#dealt++;
     this.#wageredMicros += wagerMicros;
     this.#paidMicros += payoutMicros;

@@ -16,6 +16,7 @@ import {
 /** Codes of kinds, for the audit, which has constants of its own (audit/ledger.ts). */
 const SPIN = 1;
 const ADJUSTMENT = 3;
+const FORCED = 9;
 /** How often it is looked whether the server is still there, during one long statement. */
 const LOOK_MS = 5000;
 
@@ -48,6 +49,15 @@ export interface AuditedRaffle {
   readonly isClosed: boolean;
 }
 
+export interface AuditedGameDay {
+  readonly gameId: number;
+  readonly day: string;
+  readonly partnerId: number;
+  readonly spins: bigint;
+  readonly wageredMicros: bigint;
+  readonly paidMicros: bigint;
+}
+
 export interface AuditedCell {
   readonly cell: number;
   /** What Redis's epoch begins with: this database's identity and the number. */
@@ -63,6 +73,7 @@ export interface Facts {
   readonly cells: number;
   readonly idempotencyTtlSeconds: number;
   readonly partnerCells: ReadonlyMap<number, number>;
+  readonly sandboxPartners: ReadonlySet<number>;
   readonly games: readonly AuditedGame[];
   readonly sheets: ReadonlyMap<number, SheetTexts>;
   /** By game. */
@@ -75,14 +86,9 @@ export interface Facts {
   readonly progress: ReadonlyMap<number, number>;
   /** By game and index. */
   readonly voids: readonly { gameId: number; fromIndex: number; toIndex: number }[];
-  readonly gameDays: readonly {
-    gameId: number;
-    day: string;
-    partnerId: number;
-    spins: bigint;
-    wageredMicros: bigint;
-    paidMicros: bigint;
-  }[];
+  readonly gameDays: readonly AuditedGameDay[];
+  /** Forced spins. */
+  readonly sandboxDays: readonly AuditedGameDay[];
   readonly openingDays: readonly {
     partnerId: number;
     day: string;
@@ -130,6 +136,7 @@ export interface Sealed {
 
 export interface AuditedEntry {
   readonly isAdjustment: boolean;
+  readonly isForced: boolean;
   readonly id: bigint;
   readonly partnerId: number;
   readonly playerId: string;
@@ -181,18 +188,7 @@ export function openAuditReads(sql: Sql): AuditReads {
         SELECT entry_id, partner_id, player_id, game_id, entry_number, outcome_code, kind, credit_micros,
           balance_micros, request_id
         FROM ledger WHERE entry_id = ANY(${arrayOf(ids)}::bigint[])`;
-      return rows.map((row) => ({
-        id: row.entry_id,
-        isAdjustment: row.kind === ADJUSTMENT,
-        partnerId: row.partner_id,
-        playerId: row.player_id,
-        gameId: row.game_id,
-        entryNumber: row.entry_number,
-        outcomeCode: row.outcome_code,
-        creditMicros: Number(row.credit_micros),
-        balanceMicros: Number(row.balance_micros),
-        requestId: row.request_id,
-      }));
+      return rows.map(entryOfRow);
     },
     async cell(cell) {
       const [row] = await sql<
@@ -253,6 +249,20 @@ interface EntryRow {
   request_id: string | null;
 }
 
+const entryOfRow = (row: EntryRow): AuditedEntry => ({
+  id: row.entry_id,
+  isAdjustment: row.kind === ADJUSTMENT,
+  isForced: row.kind === FORCED,
+  partnerId: row.partner_id,
+  playerId: row.player_id,
+  gameId: row.game_id,
+  entryNumber: row.entry_number,
+  outcomeCode: row.outcome_code,
+  creditMicros: Number(row.credit_micros),
+  balanceMicros: Number(row.balance_micros),
+  requestId: row.request_id,
+});
+
 async function inSnapshot<T>(sql: Sql, run: (snapshot: Snapshot) => Promise<T>): Promise<T> {
   // A statement without a time limit would wait for ever for a server that hangs: another connection looks after it.
   let fail: (error: Error) => void = () => {};
@@ -301,12 +311,34 @@ async function inSnapshot<T>(sql: Sql, run: (snapshot: Snapshot) => Promise<T>):
 
 const DAY = raw(`to_char(day, 'YYYY-MM-DD')`);
 
+async function gameDays(tx: Transaction, table: 'game_days' | 'sandbox_days'): Promise<AuditedGameDay[]> {
+  const rows = await tx<
+    {
+      game_id: number;
+      day: string;
+      partner_id: number;
+      spins: bigint;
+      wagered_micros: bigint;
+      paid_micros: bigint;
+    }[]
+  >`SELECT game_id, ${DAY} AS day, partner_id, spins, wagered_micros, paid_micros FROM ${raw(table)}`;
+  return rows.map((row) => ({
+    gameId: row.game_id,
+    day: row.day,
+    partnerId: row.partner_id,
+    spins: row.spins,
+    wageredMicros: row.wagered_micros,
+    paidMicros: row.paid_micros,
+  }));
+}
+
 type GameFacts = { game_id: number; partner_id: number; cell: number; par_sheet_id: number | null };
 
 async function facts(tx: Transaction): Promise<Omit<Facts, 'communal'>> {
   const [installed] = await tx<{ spin_id_key: Buffer; cells: number; idempotency_ttl_s: number }[]>`
     SELECT spin_id_key, cells, idempotency_ttl_s FROM installation`;
-  const partners = await tx<{ partner_id: number; cell: number }[]>`SELECT partner_id, cell FROM partners`;
+  const partners = await tx<{ partner_id: number; cell: number; is_sandbox: boolean }[]>`
+    SELECT partner_id, cell, environment = 'sandbox' AS is_sandbox FROM partners`;
   const games = await tx<GameFacts[]>`
     SELECT game_id, partner_id, cell, par_sheet_id FROM games JOIN partners USING (partner_id)`;
   // Taken out by the database: a number that JSON.parse made would not be the text that was certified.
@@ -336,16 +368,6 @@ async function facts(tx: Transaction): Promise<Omit<Facts, 'communal'>> {
     SELECT game_id, next_index FROM game_progress`;
   const voids = await tx<{ game_id: number; from_index: bigint; to_index: bigint }[]>`
     SELECT game_id, from_index, to_index FROM voids ORDER BY game_id, from_index`;
-  const gameDays = await tx<
-    {
-      game_id: number;
-      day: string;
-      partner_id: number;
-      spins: bigint;
-      wagered_micros: bigint;
-      paid_micros: bigint;
-    }[]
-  >`SELECT game_id, ${DAY} AS day, partner_id, spins, wagered_micros, paid_micros FROM game_days`;
   const openingDays = await tx<
     { partner_id: number; day: string; players: bigint; opened_micros: bigint }[]
   >`SELECT partner_id, ${DAY} AS day, players, opened_micros FROM opening_days`;
@@ -360,6 +382,7 @@ async function facts(tx: Transaction): Promise<Omit<Facts, 'communal'>> {
     cells: installed!.cells,
     idempotencyTtlSeconds: installed!.idempotency_ttl_s,
     partnerCells: new Map(partners.map((row) => [row.partner_id, row.cell])),
+    sandboxPartners: new Set(partners.filter((row) => row.is_sandbox).map((row) => row.partner_id)),
     games: games.map((row) => ({
       gameId: row.game_id,
       partnerId: row.partner_id,
@@ -388,14 +411,8 @@ async function facts(tx: Transaction): Promise<Omit<Facts, 'communal'>> {
       fromIndex: safe(row.from_index),
       toIndex: safe(row.to_index),
     })),
-    gameDays: gameDays.map((row) => ({
-      gameId: row.game_id,
-      day: row.day,
-      partnerId: row.partner_id,
-      spins: row.spins,
-      wageredMicros: row.wagered_micros,
-      paidMicros: row.paid_micros,
-    })),
+    gameDays: await gameDays(tx, 'game_days'),
+    sandboxDays: await gameDays(tx, 'sandbox_days'),
     openingDays: openingDays.map((row) => ({
       partnerId: row.partner_id,
       day: row.day,

@@ -37,17 +37,21 @@ export interface LedgerEntry {
   requestId: string | null;
 }
 
+/** Spins of a game on a day. */
+export interface GameDay {
+  readonly gameId: number;
+  readonly partnerId: number;
+  readonly day: string;
+  readonly spins: number;
+  readonly wageredMicros: bigint;
+  readonly paidMicros: bigint;
+}
+
 /** What a flush adds to the other side of the books. */
 export interface FlushTotals {
-  /** `<game id>:<day>` → spins, wagered, paid. */
-  games: {
-    gameId: number;
-    partnerId: number;
-    day: string;
-    spins: number;
-    wageredMicros: bigint;
-    paidMicros: bigint;
-  }[];
+  games: GameDay[];
+  /** Forced spins, which are in no total of their games. */
+  sandbox: GameDay[];
   openings: { partnerId: number; day: string; players: number; openedMicros: bigint }[];
   adjustments: { partnerId: number; day: string; adjustments: number; amountMicros: bigint }[];
   /** Per game: the first index of this flush, and the one after its last. */
@@ -112,18 +116,27 @@ export async function bookEntries(
   });
 }
 
+async function addGameDays(
+  tx: Transaction,
+  table: 'game_days' | 'sandbox_days',
+  days: readonly GameDay[],
+): Promise<void> {
+  await tx`
+    INSERT INTO ${raw(table)} AS t (game_id, day, partner_id, spins, wagered_micros, paid_micros)
+    SELECT * FROM unnest(${arrayOf(days.map((g) => g.gameId))}::int[], ${arrayOf(days.map((g) => g.day))}::date[],
+      ${arrayOf(days.map((g) => g.partnerId))}::int[], ${arrayOf(days.map((g) => g.spins))}::bigint[],
+      ${arrayOf(days.map((g) => g.wageredMicros))}::numeric[], ${arrayOf(days.map((g) => g.paidMicros))}::numeric[])
+    ON CONFLICT (game_id, day) DO UPDATE SET spins = t.spins + excluded.spins,
+      wagered_micros = t.wagered_micros + excluded.wagered_micros, paid_micros = t.paid_micros + excluded.paid_micros`;
+}
+
 /** @returns which of the games are raffles. */
 async function addTotals(tx: Transaction, totals: FlushTotals): Promise<ReadonlySet<number>> {
-  const { games, openings, adjustments, progress } = totals;
+  const { games, sandbox, openings, adjustments, progress } = totals;
   const raffles = new Set<number>();
+  if (sandbox.length > 0) await addGameDays(tx, 'sandbox_days', sandbox);
   if (games.length > 0) {
-    await tx`
-      INSERT INTO game_days AS t (game_id, day, partner_id, spins, wagered_micros, paid_micros)
-      SELECT * FROM unnest(${arrayOf(games.map((g) => g.gameId))}::int[], ${arrayOf(games.map((g) => g.day))}::date[],
-        ${arrayOf(games.map((g) => g.partnerId))}::int[], ${arrayOf(games.map((g) => g.spins))}::bigint[],
-        ${arrayOf(games.map((g) => g.wageredMicros))}::numeric[], ${arrayOf(games.map((g) => g.paidMicros))}::numeric[])
-      ON CONFLICT (game_id, day) DO UPDATE SET spins = t.spins + excluded.spins,
-        wagered_micros = t.wagered_micros + excluded.wagered_micros, paid_micros = t.paid_micros + excluded.paid_micros`;
+    await addGameDays(tx, 'game_days', games);
     const rows = await tx<{ game_id: number; next_index: bigint; pool_size: number | null }[]>`
       INSERT INTO game_progress AS t (game_id, next_index)
       SELECT u.game_id, u.to_index FROM unnest(${arrayOf(progress.map((g) => g.gameId))}::int[],

@@ -1,6 +1,6 @@
 /**
  * A partner's spins by time, oldest first, in pages. There is no index for it, since each costs every spin something: a page reads the
- * primary key along, over the days on which the partner spun (`game_days`), and a bounded number of rows. What it has come to is told, so
+ * primary key along, over the days on which the partner spun, and a bounded number of rows. What it has come to is told, so
  * that the next page goes on there, also where it found nothing.
  *
  * All entries of a partner are of one cell, whose owner books them in the order of their ids, each batch together with the
@@ -145,7 +145,8 @@ async function daysOfSpins(sql: Sql, range: SpinRange, toId: bigint): Promise<st
   const [first, last] = [dayOf(entryTimeMs(fromId)), dayOf(entryTimeMs(toId - 1n))];
   if (first === last) return [first];
   const rows = await sql<{ day: string }[]>`
-    SELECT DISTINCT day::text FROM game_days
+    SELECT DISTINCT day::text
+    FROM (SELECT partner_id, day, game_id FROM game_days UNION ALL SELECT partner_id, day, game_id FROM sandbox_days) d
     WHERE partner_id = ${partnerId} AND day BETWEEN ${first}::date AND ${last}::date
       AND (${gameId ?? null}::int IS NULL OR game_id = ${gameId ?? null})
     ORDER BY 1 LIMIT ${DAYS_MAX}`;

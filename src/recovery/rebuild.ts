@@ -31,7 +31,7 @@ import { CellFiller } from '../redis/cellFiller.js';
 import type { CellOwner, CellStore } from '../redis/cellStore.js';
 import { writeTold, writeUntold } from '../redis/communalRecords.js';
 import { cellKey, playerField } from '../redis/keys.js';
-import { NO_TOTALS, writeBound } from '../redis/records.js';
+import { FORCED_TAIL, NO_TOTALS, writeBound } from '../redis/records.js';
 import { adjustmentFingerprint, adjustmentKey } from '../redis/requestHashes.js';
 import type { Semaphore } from '../semaphore.js';
 import type { Unfit } from './handshake.js';
@@ -189,11 +189,7 @@ async function fillPlayersAndRequests(
         const entryPeriod = Math.floor(entryTimeMs(entryId) / 1000 / idempotencyPeriodSeconds);
         const [key, fingerprint] = bindingOf(row);
         const bound = writeBound(entryId, row.int(4), row.safe(5), fingerprint);
-        filler.request(
-          entryPeriod,
-          key,
-          row.isNull(10) ? bound : Buffer.concat([bound, toldOf(row, entryId)]),
-        );
+        filler.request(entryPeriod, key, Buffer.concat([bound, ...tailOf(row, entryId)]));
         filled.requests++;
       }
     },
@@ -208,7 +204,12 @@ async function fillPlayersAndRequests(
   onFailpoint('recovery.players');
 }
 
-/** What a replay of a spin repeats beside its entry: what it told of a communal progressive. */
+/** What a replay of a spin repeats beside its entry: that it was forced, or what it told of a communal progressive. */
+function tailOf(row: CopyRow, entryId: bigint): Buffer[] {
+  if (entryOfCode(row.int(8)).kind === 'forcedSpin') return [FORCED_TAIL];
+  return row.isNull(10) ? [] : [toldOf(row, entryId)];
+}
+
 function toldOf(row: CopyRow, entryId: bigint): Buffer {
   const eventId = row.big(10);
   return writeTold({

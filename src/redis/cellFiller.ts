@@ -6,9 +6,9 @@ import {
   gamesKey,
   idempotencyKey,
   partnersKey,
+  playerAtGame,
   playerField,
   playersKey,
-  roundField,
   roundsKey,
 } from './keys.js';
 import { type OpenRound, writeGame, writePartner, writePlayer, writeRound } from './records.js';
@@ -63,7 +63,7 @@ export class CellFiller {
 
   /** An open round. */
   round(gameId: number, partnerId: number, playerId: string, round: OpenRound): void {
-    this.#set(roundsKey(this.#store.cell), roundField(gameId, partnerId, playerId), writeRound(round));
+    this.#set(roundsKey(this.#store.cell), playerAtGame(gameId, partnerId, playerId), writeRound(round));
   }
 
   /** A requestId that is bound. @param key its hash @param bound as `writeBound` makes it */

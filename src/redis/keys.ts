@@ -49,6 +49,8 @@ export const idempotencyKey = (cell: number, period: number): string => `{c${cel
 export const communalKey = (cell: number): string => `{c${cell}}:communal`;
 /** list: who spun the game lately (RECENT of communalRecords.lua, one a call). Written by deal.lua. */
 export const recentKey = (cell: number, gameId: number): string => `{c${cell}}:recent:${gameId}`;
+/** hash with expiry: `<game id>:<partner id>:<playerId>` → the outcome of the next spin. Written by forceOutcome.lua, deal.lua. */
+export const forcedKey = (cell: number, partnerId: number): string => `{c${cell}}:forced:${partnerId}`;
 /** list: shares that a player is still to be told of, beyond those behind its record. Written by deal.lua. */
 export const untoldKey = (cell: number, player: string): string => `{c${cell}}:untold:${player}`;
 /** All keys of a cell, as SCAN matches them. */
@@ -58,8 +60,8 @@ export const authFailuresKey = (address: string): string => `{auth}:${address}`;
 
 /** What the field of a player begins with; its playerId follows. */
 export const playerPrefix = (partnerId: number): string => `${partnerId}:`;
-/** The field of an open round in {@link roundsKey}. */
-export const roundField = (gameId: number, partnerId: number, playerId: string): string =>
+/** A player at a game: its open round in {@link roundsKey}, its choice in {@link forcedKey}. */
+export const playerAtGame = (gameId: number, partnerId: number, playerId: string): string =>
   `${gameId}:${playerPrefix(partnerId)}${playerId}`;
 /** The field of a player in {@link playersKey}, and how the outbox names a player. */
 export const playerField = (partnerId: number, playerId: string): string =>

@@ -27,6 +27,8 @@ export const SPIN_STATUS = {
   deferred: 15,
   /** A budget has less than is to be taken from it. */
   shortBudget: 16,
+  /** As many choices of a partner wait as may. */
+  full: 17,
   /** A round of the player is open at the table. */
   roundOpen: 20,
   /** The round has had other steps than the caller believed. */
@@ -39,6 +41,10 @@ export const CORE_BYTES = 18;
 export function readSafeInt64(buffer: Buffer, offset: number): number {
   return buffer.readInt32LE(offset + 4) * 4_294_967_296 + buffer.readUInt32LE(offset);
 }
+
+/** The tail of a forced spin (lua/include/forcedRecords.lua). What tells of a communal progressive is longer. */
+export const FORCED_TAIL = Buffer.of(1);
+export const isForcedTail = (tail: Buffer): boolean => tail.equals(FORCED_TAIL);
 
 /** An unsigned 64-bit id as BigInt. */
 export const readId = (buffer: Buffer, offset: number): bigint => buffer.readBigUInt64LE(offset);

@@ -4,6 +4,7 @@ import { CellClient } from '../cells/cellClient.js';
 import { Confirmations } from '../cells/confirmations.js';
 import { dealOperation, limitedResult, type SpinCommand } from '../cells/deal.js';
 import { ExhaustedWindows } from '../cells/exhaustedWindows.js';
+import { forceOutcome } from '../cells/forceOutcome.js';
 import { PlayerStatuses } from '../cells/playerStatuses.js';
 import { PotKeeper } from '../cells/potKeeper.js';
 import type { SpinIds } from '../domain/spinId.js';
@@ -20,8 +21,11 @@ export interface Dealing {
   readonly cells: CellClient;
   /** Has a request of a partner dealt or counted; one whose window is exhausted, or whose key may be revoked since, is refused at once. */
   readonly submit: (command: SpinCommand) => void;
-  /** What operators' requests have done. */
-  readonly operating: Pick<Services, 'adjust' | 'changePlayerStatus' | 'setCommunal' | 'fundCommunal'>;
+  /** What requests of operators and testers have done. */
+  readonly operating: Pick<
+    Services,
+    'adjust' | 'changePlayerStatus' | 'setCommunal' | 'fundCommunal' | 'forceOutcome'
+  >;
   readonly confirmations: Confirmations;
 }
 
@@ -100,7 +104,7 @@ export async function openDealing(
   return { cells, submit, operating: openOperating(parts, cells, confirmations), confirmations };
 }
 
-/** What operators' requests have done in the cells. */
+/** What requests of operators and testers have done in the cells. */
 function openOperating(
   { config, log, nodes, metrics, store }: RoleParts,
   cells: CellClient,
@@ -132,5 +136,6 @@ function openOperating(
     changePlayerStatus: (actor, wanted) => playerStatuses.change(actor, wanted),
     setCommunal: (actor, game, rules, resets) => potKeeper.set(actor, game, rules, resets),
     fundCommunal: (actor, partnerId, wanted) => potKeeper.fund(actor, partnerId, wanted),
+    forceOutcome: (wanted) => forceOutcome(cells, wanted),
   };
 }

@@ -48,6 +48,7 @@ export async function largeWinEvents(
         payoutUsd: Number(microsToUsdText(payoutMicros)),
         prizeTier: win.round === undefined ? prizeTierOf(game, win.outcomeCode) : 0,
         ...(requestId === null ? {} : { requestId }),
+        ...(win.isForced === true ? { sandbox: { forced: true } } : {}),
       },
     });
   }

@@ -749,7 +749,7 @@ describe('double entry', () => {
       at: { entry: String(id) },
       found: '1 of 3 postings',
     });
-    await sql`UPDATE ledger SET kind = 9 WHERE entry_id = ${String(id)}`;
+    await sql`UPDATE ledger SET kind = 10 WHERE entry_id = ${String(id)}`;
     expect(problems(await audited())['double-entry']).toContain('the entry is of an unknown kind');
   });
 });

@@ -1,4 +1,4 @@
-/** `spindle api`, `spindle operator`, and `spindle webhooks manage` and `listen` as a partner calls them: the built program, against a service. */
+/** `spindle api` and `operator`, and what partners call, `spindle webhooks manage` and `listen`, `sandbox`: the built program, against a service. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -10,6 +10,7 @@ import { OPERATOR_KEY, type TestPartner } from '../support/client.js';
 import { register } from '../support/receiver.js';
 import { ROOT } from '../support/root.js';
 import { startService } from '../support/service.js';
+import { parSheet } from '../support/sheets.js';
 import type { TestStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
 
@@ -132,10 +133,67 @@ test('webhooks manage lists, deactivates, tests and rotates; listen takes what e
   }
 });
 
+test('webhooks manage changes a webhook, shows deliveries and events, and has one sent again', async () => {
+  const { id } = await register(service, partner.key, 'http://localhost:9/');
+  const manage = (...args: string[]) => cli('webhooks', 'manage', ...args, '--key-file', 'key');
+  const asked = async <T>(...args: string[]): Promise<T> => {
+    const { out, error } = await manage(...args, '--json');
+    expect(error).toBe('');
+    return JSON.parse(out) as T;
+  };
+  const wanted = ['--to', 'http://localhost:10/', '--events', 'api_key.expiring,block.low_reserve'];
+  expect(await asked('change', String(id), ...wanted)).toMatchObject({
+    ...{ id, url: 'http://localhost:10/', events: ['api_key.expiring', 'block.low_reserve'] },
+  });
+  expect(await manage('change', String(id), '--events', 'nothing')).toMatchObject({
+    status: 1,
+    error: expect.stringMatching(/^KS-4107 /),
+  });
+  const { deliveryId, eventId } = await asked<{ deliveryId: string; eventId: string }>('test', String(id));
+  const deliveries = async () =>
+    (await asked<{ deliveries: { id: string; status: string }[] }>('deliveries', String(id))).deliveries;
+  await until(async () => (await deliveries())[0]?.status === 'failed', 'the delivery has failed', 30_000);
+  expect((await manage('deliveries', String(id))).out).toMatch(
+    new RegExp(`^${deliveryId} +spin\\.large_win +failed`, 'm'),
+  );
+  expect(await asked('resend', String(id), deliveryId)).toEqual({ resent: 1 });
+  expect(await manage('resend', String(id), 'dlv_0')).toMatchObject({
+    status: 1,
+    error: expect.stringMatching(/^KS-4215 /),
+  });
+  const events = (...args: string[]) => asked<{ events: { id: string }[] }>('events', ...args);
+  const all = (await events('--limit', '100')).events.map((event) => event.id);
+  expect(all).toContain(eventId);
+  expect((await events('--after', all[0]!, '--limit', '1')).events.map((event) => event.id)).toEqual(
+    all.slice(1, 2),
+  );
+});
+
+test("sandbox next-outcome chooses a player's next outcome, and says what is wrong", async () => {
+  const gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
+  const choose = (...args: string[]) => cli('sandbox', 'next-outcome', ...args, '--key-file', 'key');
+  const chosen = await choose(String(gameId), 'alice', '13');
+  expect([chosen.status, chosen.error]).toEqual([0, '']);
+  expect(chosen.out).toMatch(/^outcome\.payoutUsd +9\.625$/m);
+  const body = { gameId, playerId: 'alice', wagerUsd: 0.25 };
+  expect((await service.spin(partner.key, body)).body).toMatchObject({ sandbox: { forced: true } });
+  expect(await choose(String(gameId), 'alice', '99')).toMatchObject({
+    status: 1,
+    error: expect.stringMatching(/^KS-4101 .*\n {2}\/combinationIndex /),
+  });
+  expect((await choose('x', 'alice', '1')).status).toBe(2);
+});
+
 test.each([
-  [['delete', '1', '--key-file', 'key'], 'ACTION must be one of list, test, rotate, activate, deactivate'],
+  [
+    ['delete', '1', '--key-file', 'key'],
+    'ACTION must be one of list, events, change, test, rotate, activate, deactivate, deliveries, resend',
+  ],
   [['test', '--key-file', 'key'], 'test needs the id of a webhook'],
   [['rotate', 'x', '--key-file', 'key'], 'rotate needs the id of a webhook'],
+  [['change', '1', '--key-file', 'key'], 'change needs --to or --events'],
+  [['resend', '1', '--key-file', 'key'], 'resend needs the id of a delivery'],
+  [['events', '--limit', 'x', '--key-file', 'key'], '--limit must be 1 to 100'],
   [['list', '--key-file', 'none'], "none can't be read"],
   [['list', '--key-file', 'wrong'], 'wrong has no key of a partner'],
   [['list'], "required option '--key-file <FILE>' not specified"],

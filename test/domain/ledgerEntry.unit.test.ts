@@ -62,12 +62,12 @@ describe('the kinds of ledger entries', () => {
   test('are found by their codes, and no other code is one', () => {
     for (const definition of Object.values(ENTRY_KINDS))
       expect(entryOfCode(definition.code)).toBe(definition);
-    for (const code of [0, 9, 255]) expect(() => entryOfCode(code)).toThrow(RangeError);
+    for (const code of [0, 10, 255]) expect(() => entryOfCode(code)).toThrow(RangeError);
   });
 
   test("have the counterparts that the database's view of postings gives them", () => {
     const migration = readFileSync(
-      join(import.meta.dirname, '../../src/postgres/migrations/0018_communal.sql'),
+      join(import.meta.dirname, '../../src/postgres/migrations/0022_sandbox.sql'),
       'utf8',
     );
     const [, accounts] = /CASE kind (WHEN 1 THEN 'game:[^)]*?) END,/.exec(migration)!;
@@ -83,7 +83,7 @@ describe('the kinds of ledger entries', () => {
   });
 
   test('are listed for SQL by what holds of them', () => {
-    expect(entryCodesSql(({ takesEntryNumber }) => takesEntryNumber)).toBe('(1, 2, 4)');
+    expect(entryCodesSql(({ takesEntryNumber }) => takesEntryNumber)).toBe('(1, 2, 4, 9)');
     expect(entryCodesSql(({ movesPartnerNet }) => movesPartnerNet)).toBe('(1, 6, 7, 8)');
   });
 });

@@ -287,14 +287,14 @@ describe('as CSV', () => {
     const before = memory();
     const { lines, first, peak } = await exportOf(range, IS_WHOLE ? 5000 : 200);
     expect(lines).toBe(ROWS + 1);
-    const head = 'spinId,createdAt,gameId,playerId,requestId,wagerUsd,payoutUsd,prizeTier,balanceUsd';
+    const head = 'spinId,createdAt,gameId,playerId,requestId,wagerUsd,payoutUsd,prizeTier,balanceUsd,sandbox';
     expect(first[0]).toBe(head);
     const { spins } = await ask({ limit: 100 });
     spins.forEach((spin, i) => {
       const requestId = spin.requestId === undefined ? '' : `"'${spin.requestId.replaceAll('"', '""')}"`;
       const { payoutUsd, prizeTier } = spin.outcome;
       expect(first[i + 1]).toBe(
-        `${spin.spinId},${spin.createdAt},${spin.gameId},"${spin.playerId}",${requestId},0.25,0,${prizeTier},5`,
+        `${spin.spinId},${spin.createdAt},${spin.gameId},"${spin.playerId}",${requestId},0.25,0,${prizeTier},5,`,
       );
       expect(payoutUsd >= 0).toBe(true);
     });

@@ -35,6 +35,9 @@ test('without Postgres a bound requestId comes before an unknown game, and nothi
   const unknown = await spin(999_999, 'free');
   expect(unknown).toMatchObject({ status: 503, body: { errorCode: 'KS-5002' } });
   expect(unknown.headers.get('retry-after')).toBeTruthy();
+  const choice = { gameId: 999_999, playerId: 'p', combinationIndex: 0 };
+  const chosen = await service.partner('POST', '/sandbox/next-outcome', partner.key, choice);
+  expect(chosen).toMatchObject({ status: 503, body: { errorCode: 'KS-5002' } });
   for (const path of ['/par-sheets', '/games', '/webhooks', '/settlements']) {
     const answer = await service.partner('GET', path, partner.key);
     expect(answer, path).toMatchObject({ status: 503, body: { errorCode: 'KS-5002' } });

@@ -26,8 +26,17 @@ export interface FixedRequest {
   readonly allowed: readonly string[];
 }
 
+/** A tester chooses the outcome of a player's next spin. */
+export interface ChoiceRequest {
+  readonly kind: 'choose';
+  readonly gameId: number;
+  readonly playerId: string;
+  readonly combination: number;
+}
+
 export type Request =
   | SpinRequest
+  | ChoiceRequest
   | FixedRequest
   | { readonly kind: 'player'; readonly playerId: string }
   | { readonly kind: 'page'; readonly playerId: string; readonly page: number; readonly limit: number }
@@ -193,4 +202,4 @@ export function complain({ asked, status, text }: Answered, what: string): never
 export const windowKindOf = (request: Request): WindowKind =>
   request.kind === 'spin' ? 'spin' : request.kind === 'fixed' ? request.window : 'API';
 export const touchesState = ({ kind }: Request): boolean =>
-  kind === 'spin' || kind === 'player' || kind === 'page';
+  kind === 'spin' || kind === 'choose' || kind === 'player' || kind === 'page';

@@ -28,6 +28,8 @@ export const LAST_PLAYER = 'the last';
 const SPIN = 1;
 const OPENING = 2;
 const SHARE = 4;
+const FORCED = 9;
+const KINDS = { spin: SPIN, share: SHARE, forced: FORCED };
 
 /**
  * Waits until all that was answered is booked, and compares.
@@ -71,6 +73,19 @@ export async function judgeLedger(sql: Sql, model: PartnerModel): Promise<void> 
     'game_days',
     gameDays.map((day) => line(day.game_id, day.spins, day.wagered, day.paid)),
     wanted,
+  );
+  const forced = rows.filter((row) => row.kind === FORCED);
+  if (forced.some((row) => row.outcome_index !== 0n)) throw new Violation('A forced spin has an index');
+  const sandboxDays = await sql`
+    SELECT game_id, sum(spins) AS spins, sum(wagered_micros) AS wagered, sum(paid_micros) AS paid FROM sandbox_days
+    WHERE partner_id = ${partnerId} GROUP BY game_id`;
+  compare(
+    'sandbox_days',
+    sandboxDays.map((day) => line(day.game_id, day.spins, day.wagered, day.paid)),
+    [...new Set(forced.map((row) => row.game_id))].map((gameId) => {
+      const own = forced.filter((row) => row.game_id === gameId);
+      return line(gameId, own.length, sum(own, 'wager_micros'), sum(own, 'credit_micros'));
+    }),
   );
   const shares = rows.filter((row) => row.kind === SHARE);
   const potDays = await sql`
@@ -122,7 +137,7 @@ function faultOf(model: PartnerModel, state: State, rows: readonly Row[]): strin
         row.credit_micros,
         row.balance_micros,
       ];
-      const wanted = [kind === 'share' ? SHARE : SPIN, gameId, requestId, wager, credit, balance];
+      const wanted = [KINDS[kind], gameId, requestId, wager, credit, balance];
       if (found.join() !== wanted.join())
         return `entry ${place} of «${playerId}» is ${found}, and should be ${wanted}`;
       if (row.previous_id !== before.entry_id || row.entry_number !== before.entry_number + 1) {

@@ -8,6 +8,7 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import { type Changing, Violation, type WindowKind, type WindowSeen, Windows } from './changing.js';
+import { fitsChoice, judgeChoice } from './choices.js';
 import { type BonusRules, judgeTold } from './communal.js';
 import { amount, at, decimal, isSame, type Json, usd } from './decimal.js';
 import {
@@ -30,10 +31,12 @@ import {
 import {
   type Bound,
   balanceWith,
+  choiceOf,
   dealt,
   denialsOf,
   type ExpectedRow,
   type Game,
+  judgeGames,
   type Lost,
   lostText,
   NO_STATE,
@@ -58,6 +61,8 @@ interface Served {
   readonly settings: readonly Settings[];
   /** The spin that a 200 of POST /spin shows. */
   readonly record: SpinRecord | undefined;
+  /** What became of it is not known. */
+  readonly isUnheard?: true;
 }
 
 /** What a state makes of an answer: the states after it, or what it would have expected. */
@@ -76,6 +81,7 @@ export class PartnerModel {
   /** @param clock seconds since the epoch by the store's clock, at a time of performance.now() */
   constructor(
     readonly partnerId: number,
+    readonly isSandbox: boolean,
     readonly settings: Changing<Settings>,
     readonly clock: (time: number) => number,
     readonly auth: AuthFailures,
@@ -129,14 +135,18 @@ export class PartnerModel {
       const { answer } = exchange;
       if (answer === undefined) continue;
       if (answer.status >= 400) judgeError(exchange, answer);
-      if (this.#isUnheard(exchange, answer, exchanges)) continue;
+      if (this.#isUnheard(exchange, answer, exchanges)) {
+        if (exchange.request.kind === 'choose')
+          served.push({ exchange, answer, settings: [], record: undefined, isUnheard: true });
+        continue;
+      }
       if (!this.#authenticates(exchange, answer, learnt)) continue;
       const counted = this.#count(exchange, answer, seen, learnt);
       if (counted !== undefined) served.push(counted);
     }
     this.#windows.spin.take(seen.spin);
     this.#windows.API.take(seen.API);
-    for (const each of served) this.#judgeAlone(each, learnt);
+    for (const each of served) if (each.isUnheard !== true) this.#judgeAlone(each, learnt);
     this.#states = this.#explain(served.filter((each) => touchesState(each.exchange.request)));
     for (const learn of learnt) learn();
   }
@@ -214,8 +224,9 @@ export class PartnerModel {
     }
     // The opening balance matters to the first spin only.
     const distinct = state.players.has(request.playerId) ? [...openings].slice(0, 1) : [...openings];
+    const choice = choiceOf(state, request.gameId, request.playerId);
     return distinct.flatMap((opening) =>
-      game.sheet.payouts.map((payout) => {
+      (choice === undefined ? game.sheet.payouts : [choice.payout]).map((payout) => {
         const next = dealt(state, place, request, game.sheet.wager, payout, opening);
         const { balance } = next.players.get(request.playerId)!;
         return { ...next, lostDeals: new Map(state.lostDeals).set(place, { payout, after: balance }) };
@@ -354,22 +365,7 @@ export class PartnerModel {
       }
       case 'games': {
         if (outcome !== '200') fail(exchange, 'Expected 200');
-        const games = at(parsed(answer.text), 'games');
-        const list = Array.isArray(games) ? (games as Json[]) : [];
-        if (list.length !== this.games.length) fail(exchange, `There are ${this.games.length} games`);
-        for (const { gameId, sheet, isSuspended } of this.games) {
-          const json = list.find((each) => at(each, 'gameConfigId') === String(gameId));
-          const statuses = isSuspended.possible(front, sentAt).map((each) => (each ? 'SUSPENDED' : 'ACTIVE'));
-          const wagers = ['minWagerUsd', 'maxWagerUsd', 'wagerIncrementUsd'].map((name) =>
-            amount(at(json, name)),
-          );
-          if (
-            !statuses.includes(at(json, 'status') as 'ACTIVE') ||
-            wagers.some((wager) => wager !== sheet.wager)
-          ) {
-            fail(exchange, `Game ${gameId} is ${statuses.join(' or ')} at ${usd(sheet.wager)}`);
-          }
-        }
+        judgeGames(exchange, answer, this.games);
         return;
       }
       default:
@@ -436,6 +432,10 @@ export class PartnerModel {
     switch (request.kind) {
       case 'spin':
         return this.#spin(state, request, served);
+      case 'choose': {
+        const game = this.#game(request.gameId);
+        return judgeChoice(state, request, game, this.isSandbox, served.answer, served.isUnheard === true);
+      }
       case 'player':
         return this.#player(state, request.playerId, served);
       case 'page':
@@ -463,8 +463,10 @@ export class PartnerModel {
           continue;
         }
         const before = state.players.get(request.playerId)?.balance ?? each.opening;
-        expected.add(`200, fresh, from a balance of ${usd(before)}`);
-        if (!isFresh || record === undefined) continue;
+        const choice = choiceOf(state, request.gameId, request.playerId);
+        const what = choice === undefined ? 'drawn' : `forced to «${choice.text}»`;
+        expected.add(`200, fresh, ${what}, from a balance of ${usd(before)}`);
+        if (!isFresh || record === undefined || !fitsChoice(record, choice)) continue;
         const { sheet } = game!;
         const after = dealt(state, record.spinId, request, sheet.wager, record.payout, each.opening);
         const share = after.told.get(record.spinId);
@@ -506,6 +508,7 @@ export class PartnerModel {
     if (deal.spinId !== undefined) return deal.spinId === record.spinId ? state : undefined;
     if (record.gameId !== gameId || record.requestId !== requestId) return undefined;
     if (record.payout !== deal.payout || record.after !== deal.after) return undefined;
+    if (!fitsChoice(record, state.forced.get(place))) return undefined;
     for (const { entries } of state.players.values()) if (entries.includes(record.spinId)) return undefined;
     for (const other of state.lostDeals.values()) if (other.spinId === record.spinId) return undefined;
     const eventIds = judgeTold(at(record.json, 'communityBonus'), state.told.get(place), state.eventIds);
@@ -585,7 +588,7 @@ export class PartnerModel {
       const { gameId, requestId } = lost ?? this.#records.get(entry as string)!;
       const share = state.told.get(entry);
       return {
-        kind: 'spin',
+        kind: state.forced.has(entry) ? 'forced' : 'spin',
         playerId,
         gameId,
         requestId: requestId ?? null,

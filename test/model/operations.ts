@@ -50,6 +50,13 @@ export interface SpinChoice {
   readonly requestId: number | undefined;
 }
 
+export interface OutcomeChoice {
+  readonly game: SpinChoice['game'];
+  readonly player: number;
+  /** Its place in the sheet; no sheet has the last one that is drawn. */
+  readonly combination: number;
+}
+
 /** How the wager is written: the right amount in several ways, and wrong ones that are near. */
 export const WAGERS = [
   'plain',
@@ -75,6 +82,8 @@ export type Ask =
   /** An earlier spin again, with one thing changed or none. */
   | { readonly op: 'again'; readonly by: By; readonly which: number; readonly change: Change }
   | { readonly op: 'bad'; readonly by: By; readonly body: BadBody }
+  /** A tester chooses the outcome of the player's next spin. */
+  | { readonly op: 'choose'; readonly by: By; readonly choice: OutcomeChoice }
   | { readonly op: 'read'; readonly by: By; readonly read: ReadChoice };
 
 export const CHANGES = ['none', 'spelling', 'player', 'game', 'wager', 'unknown-game'] as const;
@@ -292,8 +301,14 @@ const bad: fc.Arbitrary<Ask> = fc.record({
   by,
   body: fc.constantFrom(...(Object.keys(BAD_BODIES) as BadBody[])),
 });
+const choose: fc.Arbitrary<Ask> = fc.record({
+  op: fc.constant('choose'),
+  by,
+  choice: fc.record({ game, player, combination: weighted([12, few(5)], [1, fc.constant(1000)]) }),
+});
 const ask: fc.Arbitrary<Ask> = weighted<Ask>(
   [10, spin],
+  [2, choose],
   [5, again],
   [1, bad],
   [3, fc.record({ op: fc.constant('read'), by, read })],

@@ -1,6 +1,5 @@
 /** Plays a scenario against the running service, and holds what it answers against the model. */
 import { randomBytes } from 'node:crypto';
-import { isDeepStrictEqual } from 'node:util';
 import type postgres from 'postgres';
 import type { StoreClock } from '../support/storeClock.js';
 import { until } from '../support/wait.js';
@@ -36,6 +35,7 @@ import type {
 import {
   type Asked,
   askBadly,
+  askChoice,
   askPage,
   askPlayer,
   askRead,
@@ -50,7 +50,7 @@ import {
   spinRequest,
 } from './requests.js';
 import { Sheet, type SheetName } from './sheet.js';
-import type { Game, Settings } from './state.js';
+import { type Game, judgeSettings, type Settings } from './state.js';
 
 const OPERATOR_BASE = '/api/operator/v1';
 /** Limits that a run can't reach; each change of settings gets another, so that answers tell them apart. */
@@ -158,7 +158,13 @@ export class Play {
     judgeSettings(made, 201, settings);
     const { secondsAt, auth } = this.#world;
     const partnerId = Number(at(made.json, 'partnerId'));
-    const model = new PartnerModel(partnerId, new Changing(settings), secondsAt, auth);
+    const model = new PartnerModel(
+      partnerId,
+      environment === 'sandbox',
+      new Changing(settings),
+      secondsAt,
+      auth,
+    );
     const partner: Partner = { model, asked: [] };
     await this.#issue(partner, 0);
     await this.#makeGames(partner, choice.sheets.map(sheetOf));
@@ -216,6 +222,7 @@ export class Play {
       case 'spin':
       case 'again':
       case 'bad':
+      case 'choose':
       case 'read':
         await this.#askAll([operation]);
         return;
@@ -429,6 +436,8 @@ export class Play {
       }
       case 'bad':
         return askBadly(model, ask.body);
+      case 'choose':
+        return askChoice(model, foreign, ask.choice);
       case 'read':
         return askRead(model, foreign, ask.read);
     }
@@ -550,24 +559,4 @@ export class Play {
     await judgePots(this.#operate, model);
     await judgeLedger(this.#world.sql, model);
   }
-}
-
-function judgeSettings(answer: Answered, status: number, settings: Settings): void {
-  const { json } = answer;
-  const isSame =
-    answer.status === status &&
-    isDeepStrictEqual(
-      ['isActive', 'spinRateLimit', 'apiRateLimit', 'balanceMode'].map((name) => at(json, name)),
-      [
-        settings.isActive,
-        String(settings.spinRateLimit),
-        String(settings.apiRateLimit),
-        settings.isEnforced ? 'enforce' : 'track',
-      ],
-    ) &&
-    amount(at(json, 'openingBalanceUsd')) === settings.opening &&
-    (settings.funding === null
-      ? at(json, 'fundingUsd') === null
-      : amount(at(json, 'fundingUsd')) === settings.funding);
-  if (!isSame) complain(answer, `Expected ${status} with other settings`);
 }

@@ -7,11 +7,13 @@ import {
   type BadBody,
   badBody,
   type Change,
+  type OutcomeChoice,
   PLAYERS,
   REQUEST_IDS,
   type ReadChoice,
   type SpinChoice,
 } from './operations.js';
+import type { Game } from './state.js';
 
 export const BASE = '/api/partner/v1';
 
@@ -45,20 +47,26 @@ export function spinRequest(
   return { kind: 'spin', gameId, playerId, wager, requestId, body };
 }
 
+/** The game of a choice, and one of the partner's own beside it. */
+function chosenGame(games: readonly Game[], foreign: PartnerModel | undefined, game: SpinChoice['game']) {
+  const own = typeof game === 'number' ? pick(games, game)! : games[0]!;
+  const gameId = {
+    own: own.gameId,
+    foreign: foreign?.games[0]?.gameId ?? NO_GAME,
+    unknown: NO_GAME,
+    huge: own.gameId + 4_294_967_296,
+  }[typeof game === 'number' ? 'own' : game];
+  return { own, gameId };
+}
+
 /** The spin request of a choice. */
 export function chosenSpin(
   { games }: PartnerModel,
   foreign: PartnerModel | undefined,
   choice: SpinChoice,
 ): SpinRequest {
-  const own = typeof choice.game === 'number' ? pick(games, choice.game)! : games[0]!;
+  const { own, gameId } = chosenGame(games, foreign, choice.game);
   const { wager } = own.sheet;
-  const gameId = {
-    own: own.gameId,
-    foreign: foreign?.games[0]?.gameId ?? NO_GAME,
-    unknown: NO_GAME,
-    huge: own.gameId + 4_294_967_296,
-  }[typeof choice.game === 'number' ? 'own' : choice.game];
   const wagers = {
     plain: usd(wager).replace(/\.?0+$/, ''),
     padded: `${usd(wager)}000000000000`,
@@ -108,6 +116,20 @@ export function askBadly({ games }: PartnerModel, name: BadBody): Asked {
   return {
     request: { kind: 'fixed', window: 'spin', what: name, allowed: [allowed] },
     http: { ...SPIN, body },
+  };
+}
+
+export function askChoice(
+  { games }: PartnerModel,
+  foreign: PartnerModel | undefined,
+  { game, player, combination }: OutcomeChoice,
+): Asked {
+  const { gameId } = chosenGame(games, foreign, game);
+  const playerId = PLAYERS[player]!;
+  const body = JSON.stringify({ gameId, playerId, combinationIndex: combination });
+  return {
+    request: { kind: 'choose', gameId, playerId, combination },
+    http: { method: 'POST', path: `${BASE}/sandbox/next-outcome`, body },
   };
 }
 

@@ -1,9 +1,18 @@
 /** What may be the case with a partner: players, balances, bound requestIds. States are never changed in place. */
+import { isDeepStrictEqual } from 'node:util';
 import type { Changing } from './changing.js';
 import { counted, judgeTold, type Player, type Pot, type Share, type SpinName } from './communal.js';
 import { amount, at, decimal, isSame, type Json, usd } from './decimal.js';
-import type { SpinRequest } from './exchange.js';
-import type { Sheet } from './sheet.js';
+import {
+  type Answer,
+  type Answered,
+  complain,
+  type Exchange,
+  fail,
+  parsed,
+  type SpinRequest,
+} from './exchange.js';
+import type { Combination, Sheet } from './sheet.js';
 
 export interface Settings {
   readonly isActive: boolean;
@@ -13,6 +22,27 @@ export interface Settings {
   readonly isEnforced: boolean;
   /** null: no bound. */
   readonly funding: bigint | null;
+}
+
+/** An answer to the operator shows these settings. @throws Violation */
+export function judgeSettings(answer: Answered, status: number, settings: Settings): void {
+  const { json } = answer;
+  const isSame =
+    answer.status === status &&
+    isDeepStrictEqual(
+      ['isActive', 'spinRateLimit', 'apiRateLimit', 'balanceMode'].map((name) => at(json, name)),
+      [
+        settings.isActive,
+        String(settings.spinRateLimit),
+        String(settings.apiRateLimit),
+        settings.isEnforced ? 'enforce' : 'track',
+      ],
+    ) &&
+    amount(at(json, 'openingBalanceUsd')) === settings.opening &&
+    (settings.funding === null
+      ? at(json, 'fundingUsd') === null
+      : amount(at(json, 'fundingUsd')) === settings.funding);
+  if (!isSame) complain(answer, `Expected ${status} with other settings`);
 }
 
 export interface Game {
@@ -63,7 +93,7 @@ export interface ExpectedRow {
   readonly playerId: string;
   readonly gameId: number;
   readonly requestId: string | null;
-  readonly kind: 'spin' | 'share';
+  readonly kind: 'spin' | 'share' | 'forced';
   readonly wager: bigint;
   readonly credit: bigint;
   readonly balance: bigint;
@@ -84,6 +114,10 @@ export interface State {
   readonly told: ReadonlyMap<SpinName, Share>;
   /** The ids of events, by the spin that fired, as far as they were told. */
   readonly eventIds: ReadonlyMap<SpinName, string>;
+  /** What testers chose for the next spin, by game and player. */
+  readonly choices: ReadonlyMap<string, Combination>;
+  /** The spins that were chosen. */
+  readonly forced: ReadonlyMap<SpinName, Combination>;
 }
 
 export const NO_STATE: State = {
@@ -94,13 +128,15 @@ export const NO_STATE: State = {
   pots: new Map(),
   told: new Map(),
   eventIds: new Map(),
+  choices: new Map(),
+  forced: new Map(),
 };
 
 /** The states without repeats. */
 export const union = (states: readonly State[]): State[] =>
   states.length <= 1 ? [...states] : [...new Map(states.map((state) => [keyOf(state), state])).values()];
 
-const keyOf = ({ players, lostDeals, pots, told, eventIds }: State): string =>
+const keyOf = ({ players, lostDeals, pots, told, eventIds, choices, forced }: State): string =>
   JSON.stringify(
     [
       [...players].map(([id, { opening, balance, entries }]) => [id, opening, balance, entries]).sort(),
@@ -108,6 +144,8 @@ const keyOf = ({ players, lostDeals, pots, told, eventIds }: State): string =>
       [...pots],
       [...told].map(([spin, { event }]) => [spin, event]).sort(),
       [...eventIds].sort(),
+      [...choices].map(([key, { text }]) => [key, text]).sort(),
+      [...forced.keys()].sort(),
     ],
     (_name, value: unknown) => (typeof value === 'bigint' ? `${value}` : value),
   );
@@ -141,7 +179,21 @@ export function refusals(
   ];
 }
 
-/** The state after a spin was dealt; it is known by its id, or by its place among the lost. */
+/** A player at a game. */
+export const choiceKey = (gameId: number, playerId: string): string => `${gameId}:${playerId}`;
+
+/** What the player's next spin of a game shows and pays; undefined: it is drawn. */
+export const choiceOf = (state: State, gameId: number, playerId: string): Combination | undefined =>
+  state.choices.get(choiceKey(gameId, playerId));
+
+/** The choices without that of a spin. */
+function withoutChoice({ choices }: State, gameId: number, playerId: string): State['choices'] {
+  const left = new Map(choices);
+  left.delete(choiceKey(gameId, playerId));
+  return left;
+}
+
+/** The state after a spin was dealt, with what was chosen for it where something was; it is known by its id, or by its place among the lost. */
 export function dealt(
   state: State,
   spin: SpinName,
@@ -157,15 +209,21 @@ export function dealt(
     balance: player.balance - wager + payout,
     entries: [...player.entries, spin],
   });
+  const bound =
+    requestId === undefined ? state.bound : new Map(state.bound).set(requestId, { spin, request });
+  const choice = choiceOf(state, gameId, playerId);
+  if (choice !== undefined) {
+    const forced = new Map(state.forced).set(spin, choice);
+    return { ...state, players, bound, forced, choices: withoutChoice(state, gameId, playerId) };
+  }
   const pot = state.pots.get(gameId);
   const after = counted(players, pot, { name: spin, gameId, playerId });
   return {
+    ...state,
     players: after.players,
     pots: after.pot === undefined ? state.pots : new Map(state.pots).set(gameId, after.pot),
     told: after.told === undefined ? state.told : new Map(state.told).set(spin, after.told),
-    eventIds: state.eventIds,
-    bound: requestId === undefined ? state.bound : new Map(state.bound).set(requestId, { spin, request }),
-    lostDeals: state.lostDeals,
+    bound,
     net: state.net + payout - wager,
   };
 }
@@ -200,4 +258,20 @@ export function ones(mask: number): number {
   let count = 0;
   for (let left = mask; left > 0; left >>= 1) count += left & 1;
   return count;
+}
+
+/** The games of a partner as GET /games shows them. @throws Violation */
+export function judgeGames(exchange: Exchange, answer: Answer, known: readonly Game[]): void {
+  const games = at(parsed(answer.text), 'games');
+  const list = Array.isArray(games) ? (games as Json[]) : [];
+  if (list.length !== known.length) fail(exchange, `There are ${known.length} games`);
+  for (const { gameId, sheet, isSuspended } of known) {
+    const json = list.find((each) => at(each, 'gameConfigId') === String(gameId));
+    const possible = isSuspended.possible(exchange.front, exchange.sentAt);
+    const statuses = possible.map((each) => (each ? 'SUSPENDED' : 'ACTIVE'));
+    const wagers = ['minWagerUsd', 'maxWagerUsd', 'wagerIncrementUsd'].map((name) => amount(at(json, name)));
+    const isRight =
+      statuses.includes(at(json, 'status') as 'ACTIVE') && wagers.every((wager) => wager === sheet.wager);
+    if (!isRight) fail(exchange, `Game ${gameId} is ${statuses.join(' or ')} at ${usd(sheet.wager)}`);
+  }
 }

@@ -73,9 +73,7 @@ const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'a payout is booked a micro-USD too high',
-    faults: [
-      lua('include/dealSpin', '= spinHead[game], payout, before', '= spinHead[game], payout + 1, before'),
-    ],
+    faults: [lua('include/dealSpin', '= payout, before - stake', '= payout + 1, before - stake')],
     found: ['outcomes', 'balances'],
   },
   {
@@ -96,8 +94,8 @@ const MUTATIONS: readonly Mutation[] = [
     faults: [
       lua(
         'include/takeOutcome',
-        'local code = codeHigh and codeLow + codeHigh * 256',
-        'local code = codeHigh and codeLow + codeHigh * 256; if index % 50 == 7 then code = 0 end',
+        'code = codeHigh and codeLow + codeHigh * 256',
+        'code = codeHigh and codeLow + codeHigh * 256; if index % 50 == 7 then code = 0 end',
       ),
     ],
     found: ['outcomes'],

@@ -16,6 +16,7 @@ export const PAGES: readonly PageSource[] = [
   { slug: 'errors', title: 'Errors', file: 'docs/errors.md' },
   { slug: 'webhooks', title: 'Webhooks', file: 'docs/webhooks.md' },
   { slug: 'rate-limits', title: 'Rate limits', file: 'docs/rate-limits.md' },
+  { slug: 'sandbox', title: 'Sandbox', file: 'docs/sandbox.md' },
   { slug: 'raffles', title: 'Raffles', file: 'docs/raffles.md' },
   { slug: 'communal', title: 'Communal bonus', file: 'docs/communal.md' },
   { slug: 'blackjack', title: 'Blackjack', file: 'docs/blackjack.md' },

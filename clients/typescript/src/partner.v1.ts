@@ -212,6 +212,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/sandbox/next-outcome": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Choose the outcome of a player's next spin of a slot game
+         * @description The player's next spin of the game that is not refused shows and pays this combination, with the mark `"sandbox": {"forced": true}`. It moves the balance, and is in the ledger, the history and the webhooks; it takes no outcome of the queue and is in no total, RTP or settlement. A choice stands for an hour, and replaces the one before. Accounts in production get KS-4215.
+         */
+        post: operations["chooseNextOutcome"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/settlements": {
         parameters: {
             query?: never;
@@ -893,6 +913,25 @@ export interface components {
             /** @description Of a slot: the largest payout of a spin */
             topPrizeUsd?: number;
         };
+        NextOutcomeBody: {
+            /** @description Game configuration id of a slot game */
+            gameId: number;
+            /** @description The partner's own identifier of the player */
+            playerId: string;
+            /** @description Place of the combination in the PAR sheet's `combinations`, from 0 */
+            combinationIndex: number;
+        };
+        NextOutcomeResponse: {
+            /** @description Game configuration id of a slot game */
+            gameId: number;
+            /** @description The partner's own identifier of the player */
+            playerId: string;
+            /** @description Place of the combination in the PAR sheet's `combinations`, from 0 */
+            combinationIndex: number;
+            outcome: components["schemas"]["SpinOutcome"];
+            /** Format: date-time */
+            expiresAt: string;
+        };
         /**
          * @description What an event does that the budget cannot pay in full
          * @enum {string}
@@ -1001,6 +1040,7 @@ export interface components {
             presentation: components["schemas"]["Presentation"];
             balance: components["schemas"]["PlayerBalance"];
             communityBonus: components["schemas"]["CommunityBonus"] | null;
+            sandbox?: components["schemas"]["SandboxMark"];
             /** @description As sent */
             requestId?: string;
             /** Format: date-time */
@@ -1082,6 +1122,11 @@ export interface components {
             secret: string;
             /** Format: date-time */
             previousSecretExpiresAt: string;
+        };
+        /** @description Of a sandbox account only, and absent where the outcome was drawn */
+        SandboxMark: {
+            /** @description True: a tester chose the outcome (`POST /sandbox/next-outcome`) */
+            forced: boolean;
         };
         SettlementGame: {
             gameConfigId: number;
@@ -1214,6 +1259,7 @@ export interface components {
             /** @description 0 of a blackjack round */
             prizeTier: number;
             requestId?: string;
+            sandbox?: components["schemas"]["SandboxMark"];
         };
         SpinLargeWinEvent: {
             /** @description The same in every attempt, and for every webhook */
@@ -1243,6 +1289,7 @@ export interface components {
             presentation: components["schemas"]["Presentation"];
             balance: components["schemas"]["PlayerBalance"];
             communityBonus: components["schemas"]["CommunityBonus"] | null;
+            sandbox?: components["schemas"]["SandboxMark"];
             /** @description As sent */
             requestId?: string;
             /** Format: date-time */
@@ -1256,6 +1303,7 @@ export interface components {
             presentation: components["schemas"]["Presentation"];
             balance: components["schemas"]["PlayerBalance"];
             communityBonus: components["schemas"]["CommunityBonus"] | null;
+            sandbox?: components["schemas"]["SandboxMark"];
             /** @description As sent */
             requestId?: string;
         };
@@ -2820,6 +2868,87 @@ export interface operations {
             503: components["responses"]["unavailable"];
         };
     };
+    chooseNextOutcome: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description At most 65536 bytes */
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "gameId": 3,
+                 *       "playerId": "alice",
+                 *       "combinationIndex": 12
+                 *     }
+                 */
+                "application/json": components["schemas"]["NextOutcomeBody"];
+            };
+        };
+        responses: {
+            /** @description Choose the outcome of a player's next spin of a slot game */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    Deprecation: components["headers"]["Deprecation"];
+                    Sunset: components["headers"]["Sunset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "gameId": 3,
+                     *       "playerId": "alice",
+                     *       "combinationIndex": 12,
+                     *       "outcome": {
+                     *         "prizeTier": 6,
+                     *         "payoutUsd": 125.5,
+                     *         "isBonusTrigger": false
+                     *       },
+                     *       "expiresAt": "2026-11-22T05:14:01.121Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["NextOutcomeResponse"];
+                };
+            };
+            /**
+             * @description KS-4101: The request is not valid
+             *
+             *     KS-4102: A required field is missing
+             */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    Deprecation: components["headers"]["Deprecation"];
+                    Sunset: components["headers"]["Sunset"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["gameNotRegistered"];
+            404: components["responses"]["notFound"];
+            409: components["responses"]["capReached"];
+            410: components["responses"]["apiVersionGone"];
+            413: components["responses"]["bodyTooLarge"];
+            429: components["responses"]["apiRateExceededOrTooManyFailedLogins"];
+            500: components["responses"]["internalOrAuthenticationFailed"];
+            503: components["responses"]["unavailable"];
+        };
+    };
     listSettlements: {
         parameters: {
             query?: {
@@ -3510,8 +3639,8 @@ export interface operations {
                      */
                     "application/json": components["schemas"]["SpinFeed"];
                     /**
-                     * @example spinId,createdAt,gameId,playerId,requestId,wagerUsd,payoutUsd,prizeTier,balanceUsd
-                     *     04f965c9ca0a730d47062f0635d6a943,2026-11-22T04:14:01.121Z,3,"alice","0197d2c4-9c1e-7a55-8f6e-3b1f0a2c4d5e",0.25,0.5,1,1000.25
+                     * @example spinId,createdAt,gameId,playerId,requestId,wagerUsd,payoutUsd,prizeTier,balanceUsd,sandbox
+                     *     04f965c9ca0a730d47062f0635d6a943,2026-11-22T04:14:01.121Z,3,"alice","0197d2c4-9c1e-7a55-8f6e-3b1f0a2c4d5e",0.25,0.5,1,1000.25,
                      */
                     "text/csv": string;
                 };

@@ -5,7 +5,7 @@ import type { OperatorClient, OperatorSchemas } from '../../client/client.js';
 import { lineOf } from '../../log.js';
 import { UsageError } from '../command.js';
 
-const GROUP = 'Over the operator API of a running service:';
+export const OPERATOR_GROUP = 'Over the operator API of a running service:';
 
 /** The client that the options of a command (`--url`, `--key-file`) lead to. */
 export type OpenClient = (options: { url?: string; keyFile?: string }) => Promise<OperatorClient>;
@@ -35,7 +35,7 @@ export class OperatorCommands {
 
   /** A command that has only commands below it. */
   group(name: string, description: string): Command {
-    return this.#program.command(name).description(description).helpGroup(GROUP);
+    return this.#program.command(name).description(description).helpGroup(OPERATOR_GROUP);
   }
 
   /** @param act runs with a client of the service; what it throws ends the program (cli.ts) */
@@ -45,7 +45,7 @@ export class OperatorCommands {
     act: (call: Call) => Promise<void>,
     parent: Command = this.#program,
   ): Command {
-    const command = parent.command(usage).description(description).helpGroup(GROUP);
+    const command = parent.command(usage).description(description).helpGroup(OPERATOR_GROUP);
     return command
       .option('--url <URL>', 'where the service is (else SPINDLE_URL, else HOST and PORT)')
       .option('--key-file <FILE>', 'file of the operator key (else OPERATOR_API_KEY, else that of DATA_DIR)')

@@ -2,6 +2,7 @@
 import { type Static, Type } from '#typebox';
 import { ID_MAX, id, nullable, opaque, timestamp, usd } from './common.js';
 import { CommunityBonus } from './communal.js';
+import { NextOutcomeBody, SandboxMark } from './sandbox.js';
 
 export const SpinBody = Type.Object({
   gameId: id('Game configuration id'),
@@ -62,10 +63,17 @@ const spinMembers = {
   presentation: Presentation,
   balance: PlayerBalance,
   communityBonus: nullable(CommunityBonus),
+  sandbox: SandboxMark,
   requestId: Type.Optional(Type.String({ description: 'As sent' })),
 };
 
 export const SpinResponse = Type.Object(spinMembers);
+
+export const NextOutcomeResponse = Type.Object({
+  ...NextOutcomeBody.properties,
+  outcome: SpinOutcome,
+  expiresAt: timestamp(),
+});
 
 export const SpinRecord = Type.Object({
   ...spinMembers,

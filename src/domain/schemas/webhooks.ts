@@ -2,6 +2,7 @@
 import { type Static, Type } from '#typebox';
 import { EVENT_TYPES, type WebhookEventType } from '../webhook.js';
 import { nullable, pageMembers, timestamp, usd } from './common.js';
+import { SandboxMark } from './sandbox.js';
 
 export const WebhookEvent = Type.Union(EVENT_TYPES.map((type) => Type.Literal(type)));
 
@@ -96,6 +97,7 @@ export const EVENTS = {
     payoutUsd: usd("Above the partner's threshold"),
     prizeTier: Type.Integer({ minimum: 0, maximum: 6, description: '0 of a blackjack round' }),
     requestId: Type.Optional(Type.String()),
+    sandbox: SandboxMark,
   }),
   'settlement.report_ready': eventOf('settlement.report_ready', {
     reportDate: Type.String({ description: 'YYYY-MM-DD' }),

@@ -83,6 +83,25 @@ export async function knownGame(
   return game;
 }
 
+/** What {@link ownGame} needs. */
+export type OwnGameServices = Pick<GameServices, 'game' | 'refresh'>;
+
+/** A game of the partner; undefined: it has none of this id. @throws ApiError (KS-5002) where that can't be told now */
+export async function ownGame(
+  services: OwnGameServices,
+  gameId: number,
+  { partnerId }: Partner,
+): Promise<Game | undefined> {
+  let game = services.game(gameId);
+  if (game === undefined) {
+    await services.refresh().catch(() => {
+      throw new ApiError(ERRORS.unavailable);
+    });
+    game = services.game(gameId);
+  }
+  return game?.partnerId === partnerId ? game : undefined;
+}
+
 /** A game as operators see it. */
 export async function operatorGame(services: GameServices, row: GameRow) {
   const { wagerMicros } = await knownGame(services, row.gameId);

@@ -61,7 +61,8 @@ async function spinRecord(
   const bonus = told && JSON.stringify(communityBonus(services.spinIds, partnerId, told));
   // The share of who fired was credited by an entry of its own, and answered with the spin.
   const balanceMicros = entry.balanceMicros + (told?.isTrigger === true ? told.shareMicros : 0);
-  const response = spinResponse(spinId, fragment, balanceMicros, entry.requestId, bonus);
+  const isForced = entry.kind === 'forcedSpin';
+  const response = spinResponse(spinId, fragment, balanceMicros, entry.requestId, bonus, isForced);
   return {
     ...(parseExactJson(response.toString()) as object),
     createdAt: new Date(entryTimeMs(entry.id)).toISOString(),

@@ -19,6 +19,7 @@ import type { SpinIds } from '../../domain/spinId.js';
 import type { Store } from '../../postgres/store.js';
 import { SPIN_STATUS } from '../../redis/records.js';
 import { Replayed, type Route } from '../route.js';
+import { ownGame } from './games.js';
 import { isExactly } from './spin.js';
 
 export interface RoundServices {
@@ -100,20 +101,8 @@ const REFUSALS: Readonly<Record<number, ErrorEntry>> = {
   [SPIN_STATUS.outboxFull]: ERRORS.unavailable,
 };
 
-async function gameOf(services: RoundServices, gameId: number, partner: Partner): Promise<Game | undefined> {
-  let game = services.game(gameId);
-  if (game === undefined) {
-    // Whether there is such a game can't be told where this fails.
-    await services.refresh().catch(() => {
-      throw new ApiError(ERRORS.unavailable);
-    });
-    game = services.game(gameId);
-  }
-  return game?.partnerId === partner.partnerId ? game : undefined;
-}
-
 async function deal(services: RoundServices, partner: Partner, body: DealBody, text: string) {
-  const game = await gameOf(services, body.gameId, partner);
+  const game = await ownGame(services, body.gameId, partner);
   const isWager = game !== undefined && isExactly(game.wagerMicros, body.wagerUsd, text);
   const denial = denialOf(game, isWager);
   const { gameId, playerId, requestId } = body;

@@ -17,7 +17,7 @@ import { decimalTextToMicros, microsToUsdText } from '../../domain/money.js';
 import type { SpinBody } from '../../domain/requests.js';
 import type { SpinIds } from '../../domain/spinId.js';
 import { readTold, type ToldBonus } from '../../redis/communalRecords.js';
-import { SPIN_STATUS } from '../../redis/records.js';
+import { isForcedTail, SPIN_STATUS } from '../../redis/records.js';
 import type { Access } from '../access.js';
 import { memberText } from '../body.js';
 import { communityBonus } from '../communalViews.js';
@@ -40,8 +40,8 @@ export interface SpinServices {
   findSold(game: Game, partner: Partner, requestId: string): Promise<SoldTicket | undefined>;
   /** All tickets of a raffle are dealt. True once the last one is booked; false where that does not come to be known. */
   isSoldOut(game: Game): Promise<boolean>;
-  /** Told of every spin that was dealt. */
-  onDealt(game: Game, payoutMicros: number): void;
+  /** Told of every spin that was dealt. @param payoutMicros micro-USD; undefined: a tester chose the outcome */
+  onDealt(game: Game, payoutMicros: number | undefined): void;
 }
 
 /** A ticket as it was sold. */
@@ -315,21 +315,22 @@ class DealCommand implements SpinCommand {
     this.#replies.error(this.#exchange, entry, ownWindow(this.partner, true));
   }
 
-  /** @returns the payout, micro-USD */
-  #answer(result: SpinResult, window: Window, headers: string): number {
+  /** @returns the payout, micro-USD; undefined: a tester chose it */
+  #answer(result: SpinResult, window: Window, headers: string): number | undefined {
     const game = this.game!;
     const { spinId, outcomeCode, tail } = result;
     let { balanceMicros } = result;
     let bonus: string | undefined;
-    if (tail !== undefined) {
+    const isForced = tail !== undefined && isForcedTail(tail);
+    if (tail !== undefined && !isForced) {
       const told = readTold(tail);
       if (told.isTrigger) balanceMicros += told.shareMicros;
       bonus = JSON.stringify(communityBonus(this.#services.spinIds, this.partner.partnerId, told));
     }
     const fragment = game.fragments[outcomeCode]!;
-    const response = spinResponse(spinId, fragment, balanceMicros, this.requestId, bonus);
+    const response = spinResponse(spinId, fragment, balanceMicros, this.requestId, bonus, isForced);
     this.#replies.json(this.#exchange, 200, response, window, headers);
-    return game.payoutMicros[result.outcomeCode]!;
+    return isForced ? undefined : game.payoutMicros[result.outcomeCode]!;
   }
 
   #refusal(status: number): ErrorEntry {

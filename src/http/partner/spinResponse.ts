@@ -7,6 +7,7 @@ import { microsToUsdText } from '../../domain/money.js';
 const BEGIN = '{"spinId":"';
 const BALANCE = ',"balance":{"balanceUsd":';
 const BONUS = '},"communityBonus":';
+const FORCED = ',"sandbox":{"forced":true}';
 const REQUEST_ID = ',"requestId":';
 /** The most that the rest takes: the fixed texts, a spin id, a balance, a requestId and a tier of 128 escaped characters each. */
 const REST_BYTES_MAX = 512 + 2 * 128 * 6;
@@ -20,6 +21,7 @@ let views: Buffer[] = [];
  * @param fragment the members `outcome` and `presentation` as UTF-8 JSON
  * @param balanceMicros micro-USD after the spin
  * @param communityBonus JSON
+ * @param isForced a tester chose the outcome
  * @returns the response as UTF-8 JSON: a view that holds until the next call.
  */
 export function spinResponse(
@@ -28,6 +30,7 @@ export function spinResponse(
   balanceMicros: number,
   requestId: string | undefined | null,
   communityBonus = 'null',
+  isForced = false,
 ): Buffer {
   if (buffer.length < fragment.length + REST_BYTES_MAX) {
     buffer = Buffer.allocUnsafe(2 * (fragment.length + REST_BYTES_MAX));
@@ -42,6 +45,7 @@ export function spinResponse(
   at = ascii(BONUS, at);
   if (communityBonus === 'null') at = ascii(communityBonus, at);
   else at += buffer.write(communityBonus, at);
+  if (isForced) at = ascii(FORCED, at);
   if (requestId !== undefined && requestId !== null) {
     at = ascii(REQUEST_ID, at);
     if (PLAIN.test(requestId)) {

@@ -21,7 +21,8 @@ const CSV_ROWS = 500;
 /** Pieces that are made at a time in this process; a slow client holds none. */
 const CSV_AT_ONCE = 2;
 const CSV_OF_PARTNER_MAX = 4;
-const CSV_COLUMNS = 'spinId,createdAt,gameId,playerId,requestId,wagerUsd,payoutUsd,prizeTier,balanceUsd\r\n';
+const CSV_COLUMNS =
+  'spinId,createdAt,gameId,playerId,requestId,wagerUsd,payoutUsd,prizeTier,balanceUsd,sandbox\r\n';
 
 interface Wanted extends SpinRange {
   readonly playerId: string | undefined;
@@ -133,7 +134,7 @@ async function csvOf(
       entry.wagerMicros,
     )},${microsToUsdText(entry.creditMicros)},${prizeTierOf(game, entry.outcomeCode)},${microsToUsdText(
       entry.balanceMicros,
-    )}\r\n`;
+    )},${entry.kind === 'forcedSpin' ? 'forced' : ''}\r\n`;
   }
   return text;
 }

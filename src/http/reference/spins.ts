@@ -51,6 +51,16 @@ export const SPIN_REFERENCES: References = {
       slot: SLOT_SPIN,
       bonus: { ...SLOT_SPIN, balance: { balanceUsd: 1002.25 }, communityBonus: TOLD_BONUS },
       raffle: RAFFLE_SPIN,
+      forced: { ...SLOT_SPIN, sandbox: { forced: true } },
+    },
+  },
+  chooseNextOutcome: {
+    description: `The player's next spin of the game that is not refused shows and pays this combination, with the mark \`"sandbox": {"forced": true}\`. It moves the balance, and is in the ledger, the history and the webhooks; it takes no outcome of the queue and is in no total, RTP or settlement. A choice stands for an hour, and replaces the one before. Accounts in production get ${ERRORS.notFound.code}.`,
+    request: { gameId: 3, playerId: 'alice', combinationIndex: 12 },
+    response: {
+      ...{ gameId: 3, playerId: 'alice', combinationIndex: 12 },
+      outcome: { prizeTier: 6, payoutUsd: 125.5, isBonusTrigger: false },
+      expiresAt: '2026-11-22T05:14:01.121Z',
     },
   },
   listSpins: {
@@ -58,7 +68,7 @@ export const SPIN_REFERENCES: References = {
       spins: [{ ...SLOT_SPIN, createdAt: '2026-11-22T04:14:01.121Z', gameId: 3, playerId: 'alice' }],
       nextCursor: null,
     },
-    csv: 'spinId,createdAt,gameId,playerId,requestId,wagerUsd,payoutUsd,prizeTier,balanceUsd\r\n04f965c9ca0a730d47062f0635d6a943,2026-11-22T04:14:01.121Z,3,"alice","0197d2c4-9c1e-7a55-8f6e-3b1f0a2c4d5e",0.25,0.5,1,1000.25\r\n',
+    csv: 'spinId,createdAt,gameId,playerId,requestId,wagerUsd,payoutUsd,prizeTier,balanceUsd,sandbox\r\n04f965c9ca0a730d47062f0635d6a943,2026-11-22T04:14:01.121Z,3,"alice","0197d2c4-9c1e-7a55-8f6e-3b1f0a2c4d5e",0.25,0.5,1,1000.25,\r\n',
   },
   getSpin: {
     description: 'Returns the original response of a spin, with its time, game and player.',

@@ -1,0 +1,43 @@
+--[[
+Chooses the outcome of a sandbox player's next spin of a game, in the place of what was chosen before. Atomic; all reads come
+before the first write, and no write after the first can fail. The choice waits here only: a Redis that is wiped forgets it.
+
+KEYS[1]  to KEYS[5], ARGV[1] to ARGV[7]: as for every cell command, include/cell.lua. The reply is stored.
+
+ARGV[8]  partner id
+ARGV[9]  "<game id>:<partner id>:<playerId>"
+ARGV[10] outcome code, u16
+ARGV[11] for how long it stands, ms
+ARGV[12] choices of a partner that may wait
+
+Keys     include/forced.lua
+Reply    status u8 (include/statuses.lua): DEALT, FULL; until when it stands u48 (ms since the epoch)
+Errors   EPOCH, STALE: include/cell.lua
+]]
+-- include: cell
+-- include: statuses
+-- include: forcedRecords
+local key, field = cellPrefix .. 'forced:' .. ARGV[8], ARGV[9]
+local expired = {}
+local isFull = call('HLEN', key) >= tonumber(ARGV[12]) and call('HEXISTS', key, field) == 0
+if isFull then
+  local waiting = call('HGETALL', key)
+  for i = 1, #waiting, 2 do
+    local _, untilMs = unpackStruct(FORCED_FORMAT, waiting[i + 1])
+    if untilMs <= nowMs then expired[#expired + 1] = waiting[i] end
+  end
+end
+local untilMs = nowMs + tonumber(ARGV[11])
+local isRefused = isFull and #expired == 0
+local reply = isRefused and FULL .. pack('<I6', 0) or DEALT .. pack('<I6', untilMs)
+
+-- Write.
+call('HSET', KEYS[1], operationField, operationId .. reply)
+if isRefused then
+  return reply
+end
+if #expired > 0 then call('HDEL', key, unpack(expired)) end
+call('HSET', key, field, pack(FORCED_FORMAT, tonumber(ARGV[10]), untilMs))
+call('PEXPIRE', key, ARGV[11])
+call('SET', cellPrefix .. 'forced', '1', 'PX', ARGV[11])
+return reply

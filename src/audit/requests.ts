@@ -1,0 +1,214 @@
+/** The requestIds that Redis has bound against the ledger, both ways. */
+import { createHash } from 'node:crypto';
+import { SpinIds } from '../domain/spinId.js';
+import { CORE_BYTES, REFUSED_BYTES, readId, readSafeInt64 } from '../redis/records.js';
+import { Entries, type Entry } from './entries.js';
+import type { LedgerPass } from './ledger.js';
+import type { Findings, Place } from './report.js';
+import { cellOfId, type StoresAudit } from './stores.js';
+import { adjustmentHash, idOf, playerHash, REQUEST, REQUEST_WORDS, timeOf } from './tables.js';
+
+const BOUND_BYTES = CORE_BYTES + 10;
+/** What a replay of a forced spin repeats, written down a second time. */
+const FORCED_MARK = Buffer.from([1]);
+const NOTHING = Buffer.alloc(0);
+/** An id may be ahead of the clock that a requestId's period is told by: after a clock was put back. */
+const AHEAD_MS_MAX = 60_000;
+
+/** Every requestId of the ledger that must bind does, to its entry; whatever binds leads to an entry. */
+export async function auditRequests(audit: StoresAudit, pass: LedgerPass): Promise<void> {
+  const { facts, findings, redis } = audit;
+  const ttlMs = facts.idempotencyTtlSeconds * 1000;
+  const periodNow = async (): Promise<number> => Math.floor((await redis.timeMs()) / ttlMs);
+  const entries = new Entries(audit);
+  const spinIds = new SpinIds(facts.spinIdKey);
+  let count = 0;
+  const current = await periodNow();
+  const periods = [current - 1, current];
+  let total = 0;
+  for (const period of periods) {
+    for (let cell = 0; cell < facts.cells; cell++) total += (await redis.counts(cell, period)).bound;
+  }
+  for (const period of periods) {
+    for (let cell = 0; cell < facts.cells; cell++) {
+      for await (const page of redis.bound(cell, period)) {
+        for (const [field, value] of page) {
+          count++;
+          auditBound(audit, pass, entries, { cell, period, ttlMs }, field, value);
+        }
+        if (entries.isDue) await entries.answerAll();
+        if (audit.communal.isDue) await audit.communal.settle();
+        audit.onProgress('requests', count, total);
+      }
+    }
+  }
+  await entries.answerAll();
+  findings.looked('requests', 'requestIds bound in Redis', count);
+
+  // Whatever the ledger has of the periods that still bind, as of now.
+  const oldest = (await periodNow()) - 1;
+  for (const [period, table] of pass.requests) {
+    if (period < oldest) continue;
+    for (const at of table.records()) {
+      if (table.seen[at / REQUEST_WORDS] === 1) continue;
+      const id = idOf(table.words[at + REQUEST.idHigh]!, table.words[at + REQUEST.idLow]!);
+      if (!findings.lists('requests')) {
+        findings.found('requests', '', {});
+        continue;
+      }
+      const [entry] = await audit.postgres.entries([id]);
+      findings.found(
+        'requests',
+        'a requestId of the ledger is not bound in Redis',
+        {
+          cell: cellOfId(id),
+          period,
+          entry: id.toString(),
+          ...(entry === undefined
+            ? {}
+            : {
+                spin: spinIds.encodeOne(id, entry.partnerId),
+                partner: entry.partnerId,
+                player: entry.playerId,
+                game: entry.gameId,
+                request: entry.requestId ?? '-',
+              }),
+        },
+        `bound to entry ${id}`,
+        'no record',
+      );
+    }
+  }
+}
+
+function auditBound(
+  { findings, communal }: StoresAudit,
+  pass: LedgerPass,
+  entries: Entries,
+  { cell, period, ttlMs }: { cell: number; period: number; ttlMs: number },
+  field: Buffer,
+  value: Buffer,
+): void {
+  const where = { cell, period, field: field.toString('hex') };
+  // An adjustment that was refused: it stands for no entry.
+  if (field.length === 16 && value.length === REFUSED_BYTES) return;
+  if (field.length !== 16 || value.length < BOUND_BYTES) {
+    findings.found('requests', "what a requestId is bound to can't be read", where);
+    return;
+  }
+  const id = readId(value, 0);
+  const at = { ...where, entry: id.toString() };
+  const tail = value.subarray(BOUND_BYTES);
+  const isMarked = tail.equals(FORCED_MARK);
+  if (communal.bound(cell, id, isMarked ? NOTHING : tail, at)) return;
+  const high = value.readUInt32LE(4);
+  const low = value.readUInt32LE(0);
+  // Bound in an earlier period than its entry's, it would be forgotten before its time.
+  const entryMs = timeOf(high, low);
+  const entryPeriod = Math.floor(entryMs / ttlMs);
+  if (period < entryPeriod && entryMs - entryPeriod * ttlMs > AHEAD_MS_MAX) {
+    const problem = 'the requestId is bound in an earlier period than its entry';
+    findings.found('requests', problem, at, entryPeriod, period);
+  }
+  const hashed = [field.readUInt32LE(0), field.readUInt32LE(4), field.readUInt32LE(8)] as const;
+  for (const table of pass.requests.values()) {
+    const place = table.find(...hashed);
+    if (place < 0) continue;
+    const { words } = table;
+    if (words[place + REQUEST.idHigh] !== high || words[place + REQUEST.idLow] !== low) continue;
+    table.seen[place / REQUEST_WORDS] = 1;
+    const expected = [
+      words[place + REQUEST.balanceHigh]!,
+      words[place + REQUEST.balanceLow]!,
+      words[place + REQUEST.game]!,
+      words[place + REQUEST.player]!,
+      words[place + REQUEST.codeAndPlayer]!,
+    ];
+    const found = [
+      value.readUInt32LE(14),
+      value.readUInt32LE(10),
+      value.readUInt32LE(18),
+      value.readUInt32LE(22),
+      ((value.readUInt16LE(8) << 16) | value.readUInt16LE(26)) >>> 0,
+    ];
+    if (pass.forced.has(id) === isMarked && expected.every((word, i) => word === found[i])) return;
+    // What differs is told by the entry itself.
+    break;
+  }
+  entries.ask({
+    cell,
+    id,
+    answer: (entry) => compareBound(findings, at, field, value, entry),
+  });
+}
+
+function compareBound(
+  findings: Findings,
+  at: Place,
+  field: Buffer,
+  value: Buffer,
+  entry: Entry | undefined,
+): void {
+  if (entry === undefined) {
+    findings.found(
+      'requests',
+      'a requestId is bound to an entry that is neither in the ledger nor in the outbox',
+      at,
+    );
+    return;
+  }
+  const { isAdjustment, partnerId, playerId, gameId, requestId } = entry;
+  const where = {
+    ...at,
+    partner: partnerId,
+    player: playerId,
+    game: gameId,
+    ...(requestId === null ? {} : { request: requestId }),
+  };
+  const key =
+    requestId === null
+      ? 'none'
+      : createHash('sha256')
+          .update(`${partnerId}${isAdjustment ? '+' : ':'}${requestId}`)
+          .digest('hex')
+          .slice(0, 32);
+  if (key !== field.toString('hex')) {
+    findings.found(
+      'requests',
+      'a requestId is bound to an entry that has another one',
+      where,
+      field.toString('hex'),
+      key,
+    );
+    return;
+  }
+  const differs = (what: string, expected: string | number, found: string | number): void => {
+    if (found !== expected)
+      findings.found('requests', `the bound ${what} is not that of the entry`, where, expected, found);
+  };
+  differs('outcome code', entry.outcomeCode, value.readUInt16LE(8));
+  differs('balance', entry.balanceMicros, readSafeInt64(value, 10));
+  if (value.subarray(BOUND_BYTES).equals(FORCED_MARK) !== entry.isForced) {
+    const problem = entry.isForced
+      ? 'a replay would not repeat that its spin was forced'
+      : 'a replay would say that its spin was forced';
+    findings.found('requests', problem, where);
+  }
+  const expected = fingerprintOf(entry).toString('hex');
+  const bound = value.toString('hex', CORE_BYTES, BOUND_BYTES);
+  if (bound !== expected) {
+    const problem = 'the bound fingerprint is not that of the request';
+    findings.found('requests', problem, where, expected, bound);
+  }
+}
+
+function fingerprintOf({ isAdjustment, playerId, creditMicros, gameId }: Entry): Buffer {
+  const [first, a, b] = isAdjustment
+    ? adjustmentHash(playerId, creditMicros)
+    : [gameId, ...playerHash(playerId)];
+  const fingerprint = Buffer.alloc(10);
+  fingerprint.writeUInt32LE(first, 0);
+  fingerprint.writeUInt32LE(a, 4);
+  fingerprint.writeUInt16LE(b, 8);
+  return fingerprint;
+}

@@ -1,0 +1,23 @@
+/** `spindle sandbox next-outcome`: chooses an outcome over the partner API, with a key of a sandbox partner. */
+import { bodyOf, type PartnerClient } from '../client/client.js';
+import { UsageError } from './command.js';
+import { keyValues } from './output.js';
+
+/** @throws UsageError where a number is none */
+export async function chooseNextOutcome(
+  client: PartnerClient,
+  [game, playerId, combination]: readonly [game: string, playerId: string, combination: string],
+  { json }: { readonly json?: true },
+): Promise<void> {
+  const numberOf = (name: string, text: string): number => {
+    if (!/^\d{1,10}$/.test(text)) throw new UsageError(`${name} must be a whole number`);
+    return Number(text);
+  };
+  const body = {
+    gameId: numberOf('GAME_ID', game),
+    playerId,
+    combinationIndex: numberOf('COMBINATION', combination),
+  };
+  const chosen = await bodyOf(client.POST('/sandbox/next-outcome', { body }));
+  process.stdout.write(json ? `${JSON.stringify(chosen)}\n` : keyValues(chosen));
+}
