@@ -111,6 +111,7 @@ const OUTSIDE = {
     '^test/(?!support/|setup/|monitoring/|model/)',
     ...PRODUCT,
     'bench',
+    'console',
     'support',
     'setup',
     'monitoring',
