@@ -146,6 +146,33 @@ describe('the ledger', () => {
     expect(await booked()).toBe(10);
   });
 
+  test('books an outbox under its own epoch only, also where a flush is under way', async () => {
+    const { running, partner, gameId } = await service();
+    await spinMany(running, partner, gameId, 1);
+    await until(async () => (await booked()) === 1, 'the first spin is booked');
+    const epoch = (await redis.hget(cellKey(0), 'epoch'))!;
+    await sql.begin(async (tx) => {
+      await tx`LOCK TABLE game_progress IN EXCLUSIVE MODE`;
+      await spinMany(running, partner, gameId, 1);
+      await until(async () => {
+        const [row] = await sql`
+          SELECT count(*) AS waiting FROM pg_locks
+          WHERE relation = 'game_progress'::regclass AND NOT granted`;
+        return Number(row!.waiting) > 0;
+      }, 'a flush waits that has read the second spin');
+      await spinMany(running, partner, gameId, 5);
+      const foreign = `00000000-0000-0000-0000-000000000000:1:${epoch.split(':')[2]}`;
+      await redis.hset(cellKey(0), 'epoch', foreign);
+    });
+    const isReady = async () => (await running.request('GET', '/readyz')).status === 200;
+    await until(async () => !(await isReady()), 'the cell is not dealt from');
+    expect(await booked()).toBe(2);
+    await redis.hset(cellKey(0), 'epoch', epoch);
+    await until(async () => (await booked()) === 7, 'the other spins are booked');
+    await until(isReady, 'the cell is dealt from again');
+    await spinMany(running, partner, gameId, 1);
+  });
+
   test('goes on by itself after Postgres was away, and spins go on meanwhile', async () => {
     const { running, partner, gameId } = await service();
     await spinMany(running, partner, gameId, 10);
