@@ -171,6 +171,10 @@ export const Environment = Type.Object({
     0,
   ),
   DIRECTORY_POLL_MS: milliseconds(250, 'How often each process reads changes of partners, keys and games'),
+  RESTRICTION_READ_MS: milliseconds(
+    600,
+    'Longest wait for Postgres when a process is told that a key was revoked or a partner or game was changed; then requests are refused until it is read',
+  ),
   API_PREVIEW: Type.Optional(
     Type.Literal('v2', {
       description:

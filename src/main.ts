@@ -80,7 +80,9 @@ async function startAll(
     clock: { now: world.now, skewMaxMs: config.CLOCK_SKEW_MAX_S * 1000 },
   });
   const catalog = await services.add(new Catalog(sql, config.DIRECTORY_POLL_MS, events));
-  const staleness = await services.add(new Staleness(catalog, nodes.all, installed.datasetId, events));
+  const staleness = await services.add(
+    new Staleness(catalog, nodes.all, installed.datasetId, config.RESTRICTION_READ_MS, events),
+  );
   const parts: RoleParts = {
     ...{ config, log, world, services, events, metrics, sql, store, nodes, scripts, catalog },
     staleness,

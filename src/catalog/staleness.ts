@@ -12,30 +12,33 @@ import { PeriodicService } from '../runtime/periodicService.js';
 import { withTimeout } from '../runtime/withTimeout.js';
 import type { Catalog } from './catalog.js';
 
-/** With both limits below it is known within 1 s of a change that it can't be read. */
+/** With both limits below, and 600 ms to read a change, it is known within 1 s of a change that it can't be read. */
 const LOOK_EVERY_MS = 100;
 const TOLD_WITHIN_MS = 200;
-const READ_WITHIN_MS = 600;
 
 export class Staleness extends PeriodicService {
   readonly name = 'catalog staleness';
   readonly #catalog: Pick<Catalog, 'newestChange' | 'newestRestriction' | 'refresh'>;
   readonly #nodes: readonly RedisNode[];
   readonly #datasetId: string;
+  readonly #readWithinMs: number;
   /** All changes up to this one were told before a read that succeeded. */
   #caughtUpTo = 0n;
   #isBehind = false;
 
+  /** @param readWithinMs how long a change may take to be read, in milliseconds */
   constructor(
     catalog: Pick<Catalog, 'newestChange' | 'newestRestriction' | 'refresh'>,
     nodes: readonly RedisNode[],
     datasetId: string,
+    readWithinMs: number,
     events: EventEmitter,
   ) {
     super({ everyMs: LOOK_EVERY_MS, firstAfterMs: 0 });
     this.#catalog = catalog;
     this.#nodes = nodes;
     this.#datasetId = datasetId;
+    this.#readWithinMs = readWithinMs;
     // Told at once, not at the next look.
     events.on('RestrictionRead', () => this.hurry());
   }
@@ -50,7 +53,7 @@ export class Staleness extends PeriodicService {
     const newest = told.reduce((most, change) => (change > most ? change : most), 0n);
     if (newest > this.#catalog.newestChange && newest > this.#caughtUpTo) {
       // Not by the number alone: a Postgres that was put back to an earlier state has lower ones.
-      const isRead = await withTimeout(this.#catalog.refresh(), READ_WITHIN_MS).then(
+      const isRead = await withTimeout(this.#catalog.refresh(), this.#readWithinMs).then(
         () => true,
         () => false,
       );

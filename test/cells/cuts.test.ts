@@ -26,7 +26,7 @@ const ANSWER_BYTES = 5 + 33 + 2;
 /** The client library has the answer without the last byte of its CRLF. */
 const WHOLE_BYTES = ANSWER_BYTES - 1;
 /** Long enough for a connection to be made again; and too short for it: the first reconnect comes after 50 ms. */
-const PATIENT_MS = 15_000;
+const PATIENT_MS = 60_000;
 const IMPATIENT_MS = 40;
 const CUTS_OF_WORKER = 8;
 /** Every other cut is an RST; the others are a FIN. */
@@ -155,7 +155,7 @@ async function judged(lane: Lane): Promise<Verdict> {
   return verdict;
 }
 
-/** The length of the call of one spin. */
+/** The length of the call of one spin; of an impatient lane another may be in the same bytes. */
 async function callBytes(lane: Lane, isNamed: boolean): Promise<number> {
   await dealsAgain(lane);
   let bytes = 0;
@@ -206,7 +206,7 @@ test('cut in the answer, with time to send it again: every spin is told, and hap
 });
 
 test('cut in the call, without time to send it again: in doubt, it is said', async () => {
-  const done = await cuttingAll(impatient, await requestCuts(impatient[0]!));
+  const done = await cuttingAll(impatient, await requestCuts(patient[0]!));
   expect(done.filter(({ cuts }) => cuts !== 1)).toEqual([]);
   const { answers } = await judged(impatient[0]!);
   expect(answers['KS-4110']).toBeGreaterThan(done.length / 4);

@@ -30,7 +30,10 @@ beforeEach(async () => {
   partner = await service.newPartner();
   gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
   cable = await proxy(stores.databaseUrl);
-  front = await startService({ ...stores, databaseUrl: cable.url }, { ROLES: 'http' });
+  front = await startService(
+    { ...stores, databaseUrl: cable.url },
+    { ROLES: 'http', RESTRICTION_READ_MS: '600' },
+  );
   return async () => {
     await front.stop();
     await cable.close();

@@ -20,6 +20,7 @@ export function environment(stores: StoreUrls, more: NodeJS.ProcessEnv = {}) {
     LOG_LEVEL: 'silent',
     // A spin that has to be dealt is dealt, however busy the machine is; tests of the deadline set it.
     SPIN_DEADLINE_MS: '20000',
+    RESTRICTION_READ_MS: '20000',
     // Some tests run once for each HTTP server: see vitest.config.ts.
     ...(process.env.HTTP_SERVER === undefined ? {} : { HTTP_SERVER: process.env.HTTP_SERVER }),
     ...more,
