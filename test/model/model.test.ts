@@ -60,7 +60,7 @@ const options = (on: readonly ServerProcess[], runs: number): ModelOptions => ({
 });
 
 // At once: most of the time the one that goes into the next minute waits for it.
-describe.concurrent('the service does what the model allows', { timeout: 180_000 + RUNS * 2000 }, () => {
+describe.concurrent('the service does what the model allows', { timeout: 600_000 + RUNS * 2000 }, () => {
   test('whatever partners and their operator do', async () => {
     const { runs, seen } = await runModel(options(services.slice(0, 2), RUNS));
     // A model that meets nothing proves nothing.
@@ -108,14 +108,15 @@ describe.concurrent('the service does what the model allows', { timeout: 180_000
       cuts++;
       cable.cut();
     };
-    await runModel({ ...options(services.slice(2), Math.ceil(RUNS / 4)), cutStore });
+    // All of them, however long they take: which of them cut is the seed's to say.
+    const chosen = { ...options(services.slice(2), Math.ceil(RUNS / 4)), forMs: Number.POSITIVE_INFINITY };
+    await runModel({ ...chosen, cutStore });
     expect(cuts).toBeGreaterThan(0);
   });
 
   test('whatever players and the operator do at a blackjack table', async () => {
     const { bases, operatorKey, databaseUrl, seed } = options(services.slice(0, 2), RUNS);
-    const forMs = Math.min(FOR_MS, 1_000_000);
-    const seen = await runTables({ bases, operatorKey, databaseUrl, seed, runs: RUNS, forMs });
+    const seen = await runTables({ bases, operatorKey, databaseUrl, seed, runs: RUNS, forMs: FOR_MS });
     const wanted = [
       'deal 201',
       'deal 201 replayed',
