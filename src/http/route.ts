@@ -331,9 +331,13 @@ export function pathId(text: string): number | undefined {
 /** Where a list goes on in a version that has cursors (preview.ts). @throws ApiError (KS-4101) where the text is no such place */
 export function cursorOf({ cursor }: RouteRequest['words'], pattern: RegExp): string | undefined {
   if (cursor === undefined || pattern.test(cursor)) return cursor;
-  const details = [{ path: '/cursor', message: 'must be a `nextCursor` of this list' }];
-  throw new ApiError(ERRORS.validationFailed, { details });
+  throw wrongCursor();
 }
+
+export const wrongCursor = (): ApiError =>
+  new ApiError(ERRORS.validationFailed, {
+    details: [{ path: '/cursor', message: 'must be a `nextCursor` of this list' }],
+  });
 
 /**
  * Makes what was just written known in this process. What was written stands, and is answered, whether or not it can be

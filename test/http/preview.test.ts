@@ -3,6 +3,7 @@ import { Ajv2020, type AnySchema } from 'ajv/dist/2020.js';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { freshStores } from '../setup/freshStores.js';
 import type { Answer, TestPartner } from '../support/client.js';
+import { RULES } from '../support/communal.js';
 import { isSigned, startReceiver } from '../support/receiver.js';
 import { startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
@@ -130,6 +131,41 @@ test('lists have a cursor: nothing is skipped or repeated while they grow', asyn
     expect((await v2('GET', `${path}?limit=0`)).body.errorCode).toBe('KS-4101');
   }
   expect((await v2('GET', '/settlements')).body).toEqual({ reports: [], nextCursor: null });
+});
+
+test('lists of communal progressives have a cursor, too, and take no other', async () => {
+  const path = `/games/${gameId}/communal`;
+  const tiers = [{ ...RULES.tiers[0], triggerAtSpins: 10, amountUsd: '1.00' }];
+  expect((await client.operator('PUT', path, { ...RULES, tiers })).status).toBe(200);
+  const funding = { amountUsd: '100.00', reason: 'preview', requestId: 'first' };
+  expect((await client.operator('POST', `${path}/funding`, funding)).status).toBe(200);
+  const spin = { gameId, playerId: 'bonus', wagerUsd: await wagerOf() };
+  const events = async (): Promise<number> =>
+    (await client.partner<{ total: number }>('GET', `${path}/events`, partner.key)).body.total;
+  await until(async () => {
+    expect((await v2('POST', '/spin', spin)).status).toBe(200);
+    return (await events()) >= 5;
+  }, 'five events are booked');
+  for (const [list, of, idOf] of [
+    ['events', `${path}/events`, 'eventId'],
+    ['bonuses', '/players/bonus/community-bonuses', 'eventId'],
+  ] as const) {
+    type Page = Record<string, Record<string, string>[]> & { nextCursor: string | null };
+    const whole = await client.partner<Page>('GET', `${of}?limit=100`, partner.key);
+    const seen: string[] = [];
+    let cursor: string | null = null;
+    do {
+      const query: string = cursor === null ? '' : `&cursor=${cursor}`;
+      const page: Answer<Page> = await v2<Page>('GET', `${of}?limit=2${query}`);
+      expect(Object.keys(page.body), page.text).toEqual([list, 'nextCursor']);
+      seen.push(...page.body[list]!.map((each) => each[idOf]!));
+      cursor = page.body.nextCursor;
+      for (let i = 0; i < 10; i++) await v2('POST', '/spin', spin);
+    } while (cursor !== null);
+    expect(seen).toEqual(whole.body[list]!.map((each) => each[idOf]!));
+    for (const wrong of ['x', '0123456789abcdef0123456789abcdef'])
+      expect((await v2('GET', `${of}?cursor=${wrong}`)).body.errorCode).toBe('KS-4101');
+  }
 });
 
 test('a webhook gets deliveries of the version that it was registered with', async () => {

@@ -15,7 +15,7 @@ import {
 import type { RedisNodes } from '../../redis/nodes.js';
 import { assertPot, type PotServices, potOf, potRoute } from '../communalGames.js';
 import { eventIdOf, eventView, potView } from '../communalViews.js';
-import { cursorOf, pathId, type Route, type RouteRequest } from '../route.js';
+import { cursorOf, pathId, type Route, type RouteRequest, wrongCursor } from '../route.js';
 
 export interface PartnerCommunalServices extends PotServices {
   readonly nodes: Pick<RedisNodes, 'cell'>;
@@ -46,7 +46,9 @@ function idOfCursor(
 ): bigint | undefined {
   const cursor = cursorOf(words, CURSOR);
   const meant = cursor === undefined ? undefined : spinIds.decode(cursor);
-  return meant?.partnerId === partnerId ? meant.entryId : undefined;
+  // One that is another account's, or made up, would begin the list again and again.
+  if (cursor !== undefined && meant?.partnerId !== partnerId) throw wrongCursor();
+  return meant?.entryId;
 }
 
 const getCommunal = (services: PartnerCommunalServices): Route => ({
