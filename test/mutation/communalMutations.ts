@@ -75,7 +75,13 @@ export const COMMUNAL_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'the community has the least recent players',
-    faults: [communal('for chunkNumber = #earlier, 1, -1 do', 'for chunkNumber = 1, #earlier do')],
+    faults: [
+      communal('0, -1), pot.communitySize + 1)', '0, -1), RECENCY_MAX)'),
+      communal(
+        'others[i - 1] = names[i]',
+        'if #names - i < pot.communitySize then others[#others + 1] = names[i] end',
+      ),
+    ],
     found: ['communal'],
   },
   {
