@@ -3,6 +3,13 @@ import type { Facts } from '../postgres/auditReads.js';
 import type { Findings } from './report.js';
 import { idOf } from './tables.js';
 
+/** Of an entry's id: the sequence within its millisecond, and where the millisecond begins. */
+const SEQUENCE = 0x3fffn;
+const NEXT_MS = 1n << 22n;
+
+/** The id that the cell gives next, in the same call. */
+const nextId = (id: bigint): bigint => ((id & SEQUENCE) === SEQUENCE ? id - SEQUENCE + NEXT_MS : id + 1n);
+
 /** @param newest by cell: the words of the id of its newest entry in the ledger */
 export function auditCursors(
   { cursors, communal }: Facts,
@@ -12,6 +19,9 @@ export function auditCursors(
   for (const [cell, cursorId] of cursors) {
     const words = newest.get(cell);
     const noted = communal.pots.filter((pot) => pot.cell === cell).map(({ notedTo }) => notedTo);
+    const teller = communal.tellers.get(cell);
+    // That a spin told a share is noted right after it; a game without a bonus notes nothing else.
+    if (teller !== undefined) noted.push(nextId(teller));
     const newestId = [words === undefined ? 0n : idOf(words.high, words.low), ...noted].reduce((a, b) =>
       a > b ? a : b,
     );

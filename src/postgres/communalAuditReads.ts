@@ -27,6 +27,8 @@ export interface CommunalFacts {
     readonly budgetMicros: bigint;
     readonly notedTo: bigint;
   }[];
+  /** By cell: the newest spin that told a share. */
+  readonly tellers: ReadonlyMap<number, bigint>;
   /** Those that are booked. */
   readonly fundings: readonly {
     readonly gameId: number;
@@ -48,6 +50,7 @@ export interface CommunalFacts {
 export const communalFacts = async (tx: Transaction): Promise<CommunalFacts> => ({
   rules: await rulesOf(tx),
   pots: await potsOf(tx),
+  tellers: await tellersOf(tx),
   fundings: await fundingsOf(tx),
   days: await daysOf(tx),
 });
@@ -179,6 +182,13 @@ async function potsOf(tx: Transaction): Promise<CommunalFacts['pots']> {
     budgetMicros: row.budget_micros,
     notedTo: row.noted_to,
   }));
+}
+
+async function tellersOf(tx: Transaction): Promise<CommunalFacts['tellers']> {
+  const rows = await tx<{ cell: number; told_by: bigint }[]>`
+    SELECT cell, max(told_by) AS told_by FROM communal_shares JOIN partners USING (partner_id)
+    WHERE told_by IS NOT NULL GROUP BY cell`;
+  return new Map(rows.map((row) => [row.cell, row.told_by]));
 }
 
 async function fundingsOf(tx: Transaction): Promise<CommunalFacts['fundings']> {
