@@ -204,6 +204,8 @@ test('survives a wiped Redis: progress, budget, who spun last, and who is still 
 
 test('tells a player who was away every share, oldest first, also after Redis was wiped', async () => {
   const gameId = await newGame();
+  // Spins of a game without a bonus tell shares as well.
+  const other = await newGame();
   const tiers = [{ tierLevel: 1, tierName: 'Mini', triggerAtSpins: 10, amountUsd: '0.01' }];
   await setUp(service, gameId, { ...RULES, tiers });
   const away = `away${gameId}`;
@@ -224,8 +226,6 @@ test('tells a player who was away every share, oldest first, also after Redis wa
   await until(async () => (await listed()) > 0, 'the cell is rebuilt');
   expect(await listed()).toBe(before);
   const told: string[] = [];
-  // Spins of a game without a bonus tell it as well.
-  const other = await newGame();
   await until(async () => {
     const { status, body } = await spin(service, partner, other, away);
     if (status !== 200) return false;
