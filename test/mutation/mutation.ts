@@ -328,9 +328,33 @@ const FOUND_BY_THE_MODEL: readonly { name: string; fault: Fault }[] = [
     name: 'a low balance is not refused',
     fault: lua(
       'include/dealSpin',
-      'if enforce[partner] == 1 and before < stake then',
-      'if enforce[partner] == 2 then',
+      'if partnerFlags[partner] % 2 == 1 and before < stake then',
+      'if partnerFlags[partner] == 9 then',
     ),
+  },
+  {
+    name: 'a forced outcome is dealt twice',
+    fault: lua('deal', "for field, key in pairs(usedForced) do call('HDEL', key, field) end", ''),
+  },
+  {
+    name: 'a forced spin counts in the RTP of its game',
+    fault: built('ledger/transcoder.js', "entry.counterpart === 'sandbox'", 'false'),
+  },
+  {
+    name: 'a forced outcome is served to production',
+    fault: built('http/route.js', 'route.sandboxOnly === true &&', 'false &&'),
+  },
+  {
+    name: 'a forced spin advances the index',
+    fault: lua(
+      'include/dealSpin',
+      "head = '\\9' .. sub(spinHead[game], 2)",
+      "head = '\\9' .. sub(spinHead[game], 2); if chunk[game] then nextIndex[game], takenGames[game] = nextIndex[game] + 1, true end",
+    ),
+  },
+  {
+    name: 'a forced spin is not marked',
+    fault: lua('include/forcedRecords', "local FORCED_TAIL = '\\1'", "local FORCED_TAIL = ''"),
   },
 ];
 
