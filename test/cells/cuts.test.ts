@@ -14,6 +14,7 @@ import { type SpinAnswer, type Verdict, Witness } from '../support/witness.js';
 
 /** A front end with a cable of its own to Redis. */
 interface Lane {
+  readonly isPatient: boolean;
   readonly client: Client;
   readonly cable: Cable;
   readonly stop: () => Promise<void>;
@@ -25,9 +26,9 @@ const REQUEST_STEP = 13;
 const ANSWER_BYTES = 5 + 33 + 2;
 /** The client library has the answer without the last byte of its CRLF. */
 const WHOLE_BYTES = ANSWER_BYTES - 1;
-/** Long enough for a connection to be made again; and too short for it: the first reconnect comes after 50 ms. */
+/** Long enough for a connection to be made again; and for a call only: an impatient lane is let in again once it has given up. */
 const PATIENT_MS = 60_000;
-const IMPATIENT_MS = 40;
+const IMPATIENT_MS = 200;
 const CUTS_OF_WORKER = 8;
 /** Every other cut is an RST; the others are a FIN. */
 const isByReset = (bytes: number): boolean => bytes % 2 === 1;
@@ -51,6 +52,7 @@ beforeAll(async () => {
       { CELLS: '1', ROLES: 'http', SPIN_DEADLINE_MS: String(deadlineMs) },
     );
     return {
+      isPatient: deadlineMs === PATIENT_MS,
       client: front,
       cable,
       stop: async () => {
@@ -115,19 +117,27 @@ async function cutting(
     if (isSpinCall(chunk) && ++calls <= times) {
       void cable.cutAfter(way, bytes, isByReset(bytes)).then(() => {
         cuts++;
+        cable.accepts = lane.isPatient;
       });
     }
   };
   await Promise.all(Array.from({ length: spins }, () => witness.spin(lane.client, isNamed)));
   for (let i = 0; i < after; i++) await witness.spin(lane.client, isNamed);
   // The answer may be late on a busy machine, and given up; a batch may be too short for its cut.
-  if (spins === 1) await until(() => cuts === times, `the connection is cut after ${bytes} bytes of ${way}`);
+  // One that was given up before it was sent cuts nothing.
+  if (calls === 0) isDisturbed = true;
+  else if (spins === 1)
+    await until(() => cuts === times, `the connection is cut after ${bytes} bytes of ${way}`);
   cable.beforeRequest = () => {};
   cable.disarm();
+  cable.accepts = true;
   return { calls, cuts, isDisturbed };
 }
 
-/** Rounds in which the front end also asked for Redis's settings: the cut may have come in those bytes. */
+/**
+ * Rounds in which the front end also asked for Redis's settings, and the cut may have come in those bytes; or gave the spin up
+ * before it was sent.
+ */
 let disturbed = 0;
 
 /** Runs the rounds, the lanes side by side; gives those in which only the call was under way. */
@@ -197,8 +207,8 @@ test('cut in the answer, with time to send it again: every spin is told, and hap
   expect(done.filter(({ cuts }) => cuts !== 1)).toEqual([]);
   const isRight = ({ bytes, calls }: { bytes: number; calls: number }): boolean => {
     if (bytes < WHOLE_BYTES) return calls === 2;
-    // A FIN comes after the whole answer. An RST also takes an answer that the front end has not read yet.
-    return calls === 1 || (calls === 2 && isByReset(bytes));
+    // An RST also takes a whole answer that the front end has not read yet; a cut is one, too, where the cable left bytes unread.
+    return calls === 1 || calls === 2;
   };
   expect(done.filter((round) => !isRight(round))).toEqual([]);
   const { answers } = await judged(patient[0]!);
@@ -223,10 +233,10 @@ test('cut in the answer, without time to send it again: in doubt, it is said', a
   expect(answers['KS-4110']).toBeGreaterThan(ANSWER_BYTES / 2);
   expect(answers['KS-5002']).toBeGreaterThan(ANSWER_BYTES / 2);
   expect(answers['200']).toBeGreaterThanOrEqual(beyond.length);
-  // Redis had each call whole.
+  // Redis had each call whole, but for a spin that came after a cut.
   const inDoubt = answers['KS-4110']! + answers['KS-5002']!;
   expect(happened).toBeLessThanOrEqual(inDoubt);
-  expect(happened).toBeGreaterThanOrEqual(inDoubt - disturbed);
+  expect(happened).toBeGreaterThanOrEqual(inDoubt - disturbed - beyond.length);
 });
 
 test('the repetitions of a call are cut, too', async () => {
@@ -254,7 +264,7 @@ test('a batch of many spins is cut', async () => {
   }
   const done = await cuttingAll([...patient, ...impatient], rounds);
   // The call may have had fewer spins than the cut needs.
-  expect(done.filter(({ cuts }) => cuts === 1).length).toBeGreaterThan(rounds.length / 2);
+  expect(done.filter(({ cuts }) => cuts === 1).length).toBeGreaterThan(done.length / 2);
   await judged(patient[0]!);
 });
 

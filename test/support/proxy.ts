@@ -9,6 +9,8 @@ export interface Cable {
   readonly url: string;
   /** Forwards answers of the store; false: they are swallowed. */
   answers: boolean;
+  /** Takes new connections; false: each is cut at once. */
+  accepts: boolean;
   /** Milliseconds by which the next chunk, either way, is held back; chunks of a connection stay in order. */
   delayMs: () => number;
   /** Called with each chunk of requests before it is forwarded. */
@@ -77,6 +79,10 @@ export async function proxy(target: string): Promise<Cable> {
     else to.write(chunk.subarray(0, left), end);
   };
   const server = createServer((client) => {
+    if (!made.accepts) {
+      client.destroy();
+      return;
+    }
     const store = connect(Number(url.port), url.hostname);
     const end = (): void => {
       client.destroy();
@@ -120,6 +126,7 @@ export async function proxy(target: string): Promise<Cable> {
   const made: Cable = {
     url: through.href,
     answers: true,
+    accepts: true,
     delayMs: () => 0,
     beforeRequest: () => {},
     onRequest: () => {},
