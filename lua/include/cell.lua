@@ -5,8 +5,8 @@
 -- An include runs where it stands, once; what runs in several places is inlined there. A function costs each call of the
 -- script about 0.1 us for every local that it captures, and each call of it more.
 --
--- KEYS[1]  {cN}:cell      hash    epoch; last: LAST; booked: BOOKED; op:<front end>: id of the newest operation of each
---                                 front end, and its reply; communal: games of the cell have a communal progressive
+-- KEYS[1]  {cN}:cell      hash    epoch; last: LAST; booked: BOOKED; op:<slot>: id of the newest operation of each slot
+--                                 of a front end, and its reply; communal: games of the cell have a communal progressive
 -- KEYS[2]  {cN}:partners  hash    partner id -> PARTNER
 -- KEYS[3]  {cN}:players   hash    "<partner id>:<playerId>" -> PLAYER
 -- KEYS[4]  {cN}:games     hash    game id -> GAME
@@ -17,7 +17,7 @@
 -- ARGV[3]  length of an idempotency period, seconds
 -- ARGV[4]  ledger entries that may wait in the outbox, and
 -- ARGV[5]  their bytes: while it holds as much, nothing is booked (a batch that begins below may end above)
--- ARGV[6]  field of the caller's newest operation in KEYS[1], "op:<front end>"; empty: the reply is not stored
+-- ARGV[6]  field of the caller's newest operation in KEYS[1], "op:<slot>"; empty: the reply is not stored
 -- ARGV[7]  id of this operation, u64: greater than those before in its field; the same again is answered with the
 --          stored reply and changes nothing. Empty where the reply is not stored.
 --

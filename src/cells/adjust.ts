@@ -32,6 +32,7 @@ export const ADJUST: CellOperation<AdjustRequest, AdjustReply> = {
   name: 'adjust',
   batchMax: 1,
   slots: 32,
+  overlapMin: 1,
   // What an intent came to is kept with its requestId.
   isStored: false,
   waitsForStore: true,

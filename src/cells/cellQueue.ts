@@ -109,15 +109,21 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> {
   }
 
   #schedule(): void {
-    if (this.#isScheduled || this.#free.length === 0 || this.#waiting.length === 0) return;
+    if (this.#isScheduled || !this.#maySend()) return;
     this.#isScheduled = true;
     this.#onReady(this);
+  }
+
+  /** A slot is free, and what waits is worth a call of its own. */
+  #maySend(): boolean {
+    const leastWaiting = this.#underWay === 0 ? 1 : this.#operation.overlapMin;
+    return this.#free.length > 0 && this.#waiting.length >= leastWaiting;
   }
 
   /** Sends what waits, as far as slots are free. The calls are written before this returns. */
   flush(): void {
     this.#isScheduled = false;
-    while (this.#free.length > 0 && this.#waiting.length > 0) {
+    while (this.#maySend()) {
       const slot = this.#free.pop()!;
       const commands = this.#waiting.take(this.#operation.batchMax);
       this.#underWay += commands.length;

@@ -28,6 +28,7 @@ export const COMMUNAL_FUND: CellOperation<CommunalFundRequest, CommunalFundReply
   name: 'communalFund',
   batchMax: 1,
   slots: 8,
+  overlapMin: 1,
   // What an intent came to is kept with its requestId.
   isStored: false,
   waitsForStore: true,

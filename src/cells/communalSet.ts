@@ -22,6 +22,7 @@ export const COMMUNAL_SET: CellOperation<CommunalSetRequest, CommunalSetReply> =
   name: 'communalSet',
   batchMax: 1,
   slots: 1,
+  overlapMin: 1,
   // A version is put in force once: a repetition finds it.
   isStored: false,
   waitsForStore: true,

@@ -25,6 +25,10 @@ export interface SpinRequest extends BatchItem, CellRequest {}
 export interface SpinCommand extends SpinRequest, CellCommand<SpinResult> {}
 export type DealOperation = CellOperation<SpinRequest, SpinResult>;
 
+/** Batches of a cell that are under way at once, and how many spins the next one waits for meanwhile: docs/adr/0029 has the measurements. */
+const SLOTS = 4;
+const OVERLAP_MIN = 24;
+
 /**
  * @param batchMax requests in one call at the most
  * @param exhausted told of each window that a request found exhausted
@@ -36,7 +40,8 @@ export const dealOperation = (
 ): DealOperation => ({
   name: 'deal',
   batchMax,
-  slots: 1,
+  slots: SLOTS,
+  overlapMin: OVERLAP_MIN,
   isStored: true,
   waitsForStore: false,
   partnerOf: ({ partner }) => partner.partnerId,

@@ -33,6 +33,7 @@ const FORCE_OUTCOME: CellOperation<ForcedOutcome & CellRequest, ForceReply> = {
   name: 'forceOutcome',
   batchMax: 1,
   slots: SLOTS,
+  overlapMin: 1,
   // A spin may have used the choice up before the call is repeated.
   isStored: true,
   waitsForStore: true,

@@ -59,6 +59,8 @@ export interface CellOperation<Request, Reply> {
   readonly batchMax: number;
   /** Calls under way for one cell at the most (cellQueue.ts says why that is correct). */
   readonly slots: number;
+  /** While a call is under way, another one leaves once so many commands wait; from 1. */
+  readonly overlapMin: number;
   /** The cell keeps the newest reply of each slot: a repetition is answered with it. */
   readonly isStored: boolean;
   /** A command waits for a store that is away, until its deadline, where it would be refused otherwise. */

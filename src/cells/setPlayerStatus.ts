@@ -21,6 +21,7 @@ export const SET_PLAYER_STATUS: CellOperation<PlayerStatusRequest, PlayerStatusR
   name: 'setPlayerStatus',
   batchMax: 1,
   slots: 32,
+  overlapMin: 1,
   isStored: false,
   waitsForStore: true,
   partnerOf: ({ partnerId }) => partnerId,

@@ -131,6 +131,30 @@ describe('a connection to Redis that is cut', () => {
   });
 });
 
+describe('several batches at once', () => {
+  test('leave while the first one is under way, and each spin happens once', async () => {
+    const before = await dealt();
+    let calls = 0;
+    cable.onRequest = (chunk) => {
+      calls += chunk.toString('latin1').match(/evalsha/gi)?.length ?? 0;
+    };
+    cable.hold();
+    const spins = Array.from({ length: 100 }, (_, i) =>
+      spin({ playerId: `p${i % 7}`, requestId: `held-${i}` }),
+    );
+    const sendAll = (bodies: typeof spins) => bodies.map((body) => client.spin(partner.key, body));
+    const early = sendAll(spins.slice(0, 1));
+    await until(() => calls === 1, 'the first batch has left');
+    const late = sendAll(spins.slice(1));
+    await until(() => calls > 1, 'another batch has left before the first is answered');
+    cable.release();
+    // On a busy machine some may have been given up meanwhile.
+    for (const [i, { status }] of (await Promise.all([...early, ...late])).entries())
+      if (status !== 200) expect((await client.spin(partner.key, spins[i]!)).status).toBe(200);
+    expect(await dealt()).toBe(before + 100);
+  });
+});
+
 describe('a store whose answers do not come', () => {
   test('what may have happened is KS-4110 with a requestId, KS-5002 without; the same requestId tells later', async () => {
     const before = await dealt();

@@ -28,7 +28,7 @@ const ANSWER_BYTES = 5 + 33 + 2;
 const WHOLE_BYTES = ANSWER_BYTES - 1;
 /** Long enough for a connection to be made again; and for a call only: an impatient lane is let in again once it has given up. */
 const PATIENT_MS = 60_000;
-const IMPATIENT_MS = 200;
+const IMPATIENT_MS = 120;
 const CUTS_OF_WORKER = 8;
 /** Every other cut is an RST; the others are a FIN. */
 const isByReset = (bytes: number): boolean => bytes % 2 === 1;
