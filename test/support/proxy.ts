@@ -79,16 +79,11 @@ export async function proxy(target: string): Promise<Cable> {
     else to.write(chunk.subarray(0, left), end);
   };
   const server = createServer((client) => {
-    if (!made.accepts) {
-      client.destroy();
-      return;
-    }
+    if (!made.accepts) return void client.destroy();
     const store = connect(Number(url.port), url.hostname);
-    const end = (): void => {
-      client.destroy();
-      store.destroy();
-    };
-    for (const socket of [client, store]) {
+    const sockets = [client, store];
+    const end = (): void => sockets.forEach((socket) => void socket.destroy());
+    for (const socket of sockets) {
       socket.setNoDelay(true);
       open.add(socket);
       socket.on('error', () => {});
