@@ -18,7 +18,7 @@ let gameId: number;
 beforeAll(async () => {
   stores = await freshStores();
   client = await startService(stores, { API_PREVIEW: 'v2', API_NOTICE_DAYS: '0' });
-  partner = await client.newPartner({ largeWinThresholdUsd: 0 });
+  partner = await client.newPartner({ largeWinThresholdUsd: 1_000_000 });
   gameId = await client.newGame(partner.key, parSheet('penny-sub-cent'));
 });
 afterAll(async () => {
