@@ -26,8 +26,8 @@ export interface SpinCommand extends SpinRequest, CellCommand<SpinResult> {}
 export type DealOperation = CellOperation<SpinRequest, SpinResult>;
 
 /** Batches of a cell that are under way at once, and how many spins the next one waits for meanwhile: docs/adr/0029 has the measurements. */
-const SLOTS = 4;
-const OVERLAP_MIN = 24;
+const SLOTS = 8;
+const OVERLAP_MIN = 16;
 
 /**
  * @param batchMax requests in one call at the most
