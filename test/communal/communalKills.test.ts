@@ -114,8 +114,13 @@ async function killFront(): Promise<void> {
   await front.end('SIGKILL');
   front = await launch('http');
 }
+/** It is back before the next worker starts, which would end without it. */
+async function killRedis(): Promise<void> {
+  await stores.redis.kill();
+  await until(async () => (await redis.ping().catch(() => '')) === 'PONG', 'Redis is back');
+}
 /** What is killed beside the worker. */
-const KILLED_ALSO = IS_WHOLE ? [undefined, killFront, () => stores.redis.kill()] : [undefined];
+const KILLED_ALSO = IS_WHOLE ? [undefined, killFront, killRedis] : [undefined];
 
 /** What was paid and told, from the answers and from the books. */
 async function isExact(): Promise<void> {
