@@ -156,7 +156,7 @@ const MUTATIONS: readonly Mutation[] = [
     faults: [
       built(
         'recovery/rebuild.js',
-        'filler.request(entryPeriod, key, row.isNull(10) ? bound : Buffer.concat([bound, toldOf(row, entryId)]));',
+        'filler.request(entryPeriod, key, Buffer.concat([bound, ...tailOf(row, entryId)]));',
         '',
       ),
     ],
