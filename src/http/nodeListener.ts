@@ -267,7 +267,6 @@ function fieldsOf({ rawHeaders, headers }: IncomingMessage): Fields {
   const encoding = headers['transfer-encoding'];
   const isPlainlyFramed =
     hosts <= 1 && lengths <= 1 && (encoding === undefined || encoding.toLowerCase() === ACCEPTED_ENCODING);
-  const ofConsole = { cookie, csrfToken, requestOrigin };
   return {
     apiKey,
     interfaceVersion,
@@ -275,7 +274,9 @@ function fieldsOf({ rawHeaders, headers }: IncomingMessage): Fields {
     forwardedFor,
     idempotencyKey,
     acceptEncoding,
-    ...ofConsole,
+    cookie,
+    csrfToken,
+    requestOrigin,
     isPlainlyFramed,
   };
 }

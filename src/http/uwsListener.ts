@@ -10,7 +10,7 @@ import {
   us_socket_local_port,
 } from 'uWebSockets.js';
 import type { Connections } from './connections.js';
-import { Exchange } from './exchange.js';
+import { Exchange, type RequestHead } from './exchange.js';
 import { KernelConnections } from './kernelConnections.js';
 import {
   ACCEPTED_ENCODING,
@@ -113,41 +113,25 @@ export class UwsListener implements HttpListener {
     request: HttpRequest,
     method: string = route.method,
   ): void {
-    const fields = fieldsOf(request);
+    // What the route says already isn't asked of the request: each question crosses into C++.
+    const head = headOf(
+      request,
+      method === 'any' ? request.getMethod() : method,
+      isExact ? route.pattern : request.getUrl(),
+      route.hasQuery ? (request.getQuery() ?? '') : '',
+    );
     // There is no answer that is safe but to hang up.
-    if (!fields.isPlainlyFramed) {
+    if (head === undefined) {
       raw.close();
       return;
     }
-    if (method === 'head' || (route.method === 'any' && request.getMethod() === 'head')) {
-      if (this.#areTooManyHeads()) {
-        this.connections.refused.pipeline++;
-        raw.close();
-        return;
-      }
+    if (head.method === 'head' && this.#areTooManyHeads()) {
+      this.connections.refused.pipeline++;
+      raw.close();
+      return;
     }
     this.#open++;
-    const exchange = new Exchange(
-      raw,
-      {
-        // What the route says already isn't asked of the request: each question crosses into C++.
-        method: method === 'any' ? request.getMethod() : method,
-        path: isExact ? route.pattern : request.getUrl(),
-        query: route.hasQuery ? (request.getQuery() ?? '') : '',
-        apiKey: fields.apiKey,
-        interfaceVersion: fields.interfaceVersion,
-        accept: fields.accept,
-        forwardedFor: fields.forwardedFor,
-        idempotencyKey: fields.idempotencyKey,
-        acceptEncoding: fields.acceptEncoding,
-        cookie: fields.cookie,
-        csrfToken: fields.csrfToken,
-        requestOrigin: fields.requestOrigin,
-      },
-      newRequestId(),
-      route.operation,
-      this.#settled,
-    );
+    const exchange = new Exchange(raw, head, newRequestId(), route.operation, this.#settled);
     raw.onAborted(() => exchange.abort());
     this.#read(route, raw, exchange);
   }
@@ -221,24 +205,12 @@ export class UwsListener implements HttpListener {
   };
 }
 
-interface Fields {
-  readonly apiKey: string;
-  readonly interfaceVersion: string;
-  readonly accept: string;
-  readonly forwardedFor: string;
-  readonly idempotencyKey: string | undefined;
-  readonly acceptEncoding: string;
-  readonly cookie: string;
-  readonly csrfToken: string;
-  readonly requestOrigin: string;
-  /**
-   * False for two lengths, a length and chunks, or a coding that isn't chunks: different servers read them differently, and a proxy
-   * in front may see another request begin in the middle of this one (RFC 9112, 6.3).
-   */
-  readonly isPlainlyFramed: boolean;
-}
-
-function fieldsOf(request: HttpRequest): Fields {
+/**
+ * What is used of a request before its body. Undefined for two lengths, a length and chunks, or a coding that isn't chunks:
+ * different servers read them differently, and a proxy in front may see another request begin in the middle of this one
+ * (RFC 9112, 6.3). One object for each request, made at once: a spin pays for what is copied.
+ */
+function headOf(request: HttpRequest, method: string, path: string, query: string): RequestHead | undefined {
   let apiKey = '';
   let interfaceVersion = '';
   let accept = '';
@@ -288,9 +260,19 @@ function fieldsOf(request: HttpRequest): Fields {
         break;
     }
   });
-  const isPlainlyFramed = lengths <= 1 && hosts <= 1 && encodings + lengths <= 1 && isFramed;
+  if (lengths > 1 || hosts > 1 || encodings + lengths > 1 || !isFramed) return undefined;
   return {
-    ...{ apiKey, interfaceVersion, accept, forwardedFor, idempotencyKey, acceptEncoding, isPlainlyFramed },
-    ...{ cookie, csrfToken, requestOrigin },
+    method,
+    path,
+    query,
+    apiKey,
+    interfaceVersion,
+    accept,
+    forwardedFor,
+    acceptEncoding,
+    cookie,
+    csrfToken,
+    requestOrigin,
+    idempotencyKey,
   };
 }
