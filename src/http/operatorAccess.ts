@@ -7,6 +7,7 @@ import { ERRORS, type ErrorEntry } from '../domain/errors.js';
 import { FIRST_OPERATOR, isPermitted, type OperatorKey, type Role } from '../domain/operator.js';
 import type { Exchange } from './exchange.js';
 import type { Replies } from './reply.js';
+import type { SessionTokens } from './sessionTokens.js';
 
 export interface OperatorServices {
   /** A named operator's key by the SHA-256 of its text, as a latin1 string of 32 characters. */
@@ -15,6 +16,7 @@ export interface OperatorServices {
   refresh(): Promise<void>;
   /** A key may be revoked since, and nothing tells. */
   isBehind(): boolean;
+  readonly sessionTokens: Pick<SessionTokens, 'isOwn'>;
   findSession(sessionHash: Buffer): Promise<{ keyHash: Buffer; expiresAt: Date } | undefined>;
 }
 
@@ -134,6 +136,7 @@ export class OperatorAccess {
 
   /** Whose session it is; undefined: it is over, or its key is. @throws what the store throws */
   async #callerOf(token: string): Promise<Caller | undefined> {
+    if (!this.#services.sessionTokens.isOwn(token)) return undefined;
     const sessionHash = sha256(token);
     const session = await this.#services.findSession(sessionHash);
     if (session === undefined) return undefined;

@@ -12,6 +12,7 @@ import { PARTNER_BASE, PARTNER_VERSION } from '../http/route.js';
 import { type Services, serverRoutes } from '../http/routes.js';
 import { ServedVersion } from '../http/servedVersion.js';
 import { HttpServer } from '../http/server.js';
+import { SessionTokens } from '../http/sessionTokens.js';
 import { ofVersion } from '../http/versionedRoutes.js';
 import { lineOf } from '../log.js';
 import { registerFrontEndMetrics } from '../metrics/frontEndMetrics.js';
@@ -66,7 +67,7 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
     sealSecret: (secret) => parts.secretBox.seal(secret),
     noticeDays: config.API_NOTICE_DAYS,
     figures: () => metrics.figures(),
-    sessionMinutes: config.CONSOLE_SESSION_MINUTES,
+    sessions: { minutes: config.CONSOLE_SESSION_MINUTES, tokens: new SessionTokens(parts.operatorKey) },
     now: parts.world.now,
     eventsRecorded: (deliveries) => events.emit('EventsRecorded', { deliveries }),
     ...{ ...playedRounds(parts, cells), submit },
@@ -119,6 +120,7 @@ function openAccess(
       partner: (partnerId) => catalog.partner(partnerId),
       operatorByHash: (hash) => catalog.operatorByHash(hash),
       isBehind: () => staleness.isBehind,
+      sessionTokens: new SessionTokens(operatorKey),
       findSession: store.findSession,
       refresh: () => catalog.refresh(),
       countFailure: (address, limit) => scripts.countFailure(address, limit),

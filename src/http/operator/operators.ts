@@ -14,6 +14,7 @@ import type { OperatorRow } from '../../postgres/operators.js';
 import type { Store } from '../../postgres/store.js';
 import { type Caller, csrfTokenOf, SESSION_COOKIE, sha256 } from '../operatorAccess.js';
 import { learn, OPERATOR_BASE, type Route, WithHeaders } from '../route.js';
+import type { SessionTokens } from '../sessionTokens.js';
 import { expiryOf } from './partners.js';
 
 export interface OperatorsServices {
@@ -26,14 +27,13 @@ export interface OperatorsServices {
     | 'beginSession'
     | 'endSession'
   >;
-  /** How long a session of the console lasts. */
-  readonly sessionMinutes: number;
+  /** How long sessions of the console last, and what makes their tokens. */
+  readonly sessions: { readonly minutes: number; readonly tokens: Pick<SessionTokens, 'make'> };
   refresh(): Promise<void>;
 }
 
 /** A new key: `kso_` and 43 base64url characters, 256 bits of the operating system's randomness. */
-const newOperatorKey = (): string => `kso_${newToken()}`;
-const newToken = (): string => randomBytes(32).toString('base64url');
+const newOperatorKey = (): string => `kso_${randomBytes(32).toString('base64url')}`;
 
 function shownOperator(row: OperatorRow) {
   const isExpired = row.expiresAt !== null && row.expiresAt.getTime() <= Date.now();
@@ -168,7 +168,7 @@ const sessionRoute = {
   failure: ERRORS.internal,
 } as const;
 
-const sessionRoutes = ({ store, sessionMinutes }: OperatorsServices): Route[] => [
+const sessionRoutes = ({ store, sessions }: OperatorsServices): Route[] => [
   {
     ...sessionRoute,
     method: 'post',
@@ -177,12 +177,12 @@ const sessionRoutes = ({ store, sessionMinutes }: OperatorsServices): Route[] =>
     status: 201,
     response: Session,
     async handle({ operator, isSecure }) {
-      const token = newToken();
+      const token = sessions.tokens.make();
       const { keyHash } = operator;
-      const begun = { sessionHash: sha256(token), keyHash, minutes: sessionMinutes };
+      const begun = { sessionHash: sha256(token), keyHash, minutes: sessions.minutes };
       const expiresAt = await store.beginSession(begun);
       const session = shownSession(operator, { csrfToken: csrfTokenOf(token), expiresAt });
-      return new WithHeaders(session, cookie(token, sessionMinutes * 60, isSecure));
+      return new WithHeaders(session, cookie(token, sessions.minutes * 60, isSecure));
     },
   },
   {

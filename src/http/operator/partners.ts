@@ -1,5 +1,5 @@
 /** The operator's partners and keys, and the audit log (the operator's API). */
-import { hash, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { ApiError, ERRORS, type Fault } from '../../domain/errors.js';
 import { MAX_MICROS, microsToUsdText } from '../../domain/money.js';
 import {
@@ -18,6 +18,7 @@ import {
 import type { ApiKeyRow } from '../../postgres/apiKeys.js';
 import type { PartnerRow, PartnerSettings } from '../../postgres/partners.js';
 import type { Store } from '../../postgres/store.js';
+import { sha256 } from '../operatorAccess.js';
 import { pathId, type Route } from '../route.js';
 
 /** A player of a sandbox partner begins with this; one of a production partner with nothing (docs/contract.md §5.2). */
@@ -133,7 +134,7 @@ export function expiryOf(text: string | null | undefined): Date | null {
 
 /** A new key: `ks_` and 43 base64url characters, 256 bits of the operating system's randomness. */
 export const newApiKey = (): string => `ks_${randomBytes(32).toString('base64url')}`;
-export const apiKeyHash = (apiKey: string): Buffer => Buffer.from(hash('sha256', apiKey, 'hex'), 'hex');
+export const apiKeyHash = (apiKey: string): Buffer => sha256(apiKey);
 
 /** A partner's settings at its start (docs/contract.md §15.1). */
 export const initialSettings = (environment: string): PartnerSettings => ({
