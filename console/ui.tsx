@@ -4,7 +4,7 @@ import { useRef, useState } from 'preact/hooks';
 import { ApiFault } from './api.js';
 import { count } from './format.js';
 import type { Loaded } from './load.js';
-import { linkTo, type Place } from './router.js';
+import { go, linkTo, type Place } from './router.js';
 
 export interface Column<Row> {
   readonly heading: string;
@@ -243,4 +243,28 @@ export const Secret = ({ label, value }: { readonly label: string; readonly valu
   <p class="secret">
     {label}, shown this once: <code>{value}</code>
   </p>
+);
+
+/** Shows those of a list that have a status. @param path of the list's page */
+export const StatusFilter = ({
+  path,
+  options,
+  status,
+}: {
+  readonly path: string;
+  readonly options: readonly string[];
+  readonly status: string;
+}) => (
+  <Form
+    label="Filter"
+    button="Show"
+    isInline
+    keepsValues
+    act={async ({ status: wanted }) => {
+      go([path], { status: wanted! });
+      return null;
+    }}
+  >
+    <Field label="Status" name="status" options={options} value={status} />
+  </Form>
 );

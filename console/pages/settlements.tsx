@@ -2,9 +2,9 @@
 import { api, bodyOf, type Schemas } from '../api.js';
 import { count, NONE, percent, time, usd } from '../format.js';
 import { useLoad } from '../load.js';
-import { go, linkTo, type Place } from '../router.js';
+import { linkTo, type Place } from '../router.js';
 import { useMayChange } from '../session.js';
-import { Field, Form, Load, Pager, Panel, pageOf, Status, Table } from '../ui.js';
+import { Field, Form, Load, Pager, Panel, pageOf, Status, StatusFilter, Table } from '../ui.js';
 
 type Report = Schemas['SettlementReport'];
 
@@ -19,18 +19,7 @@ export function Settlements({ place }: { readonly place: Place }) {
   const loaded = useLoad(() => bodyOf(api.GET('/settlements', { params: { query } })), [page, status]);
   return (
     <>
-      <Form
-        label="Filter"
-        button="Show"
-        isInline
-        keepsValues
-        act={async ({ status: wanted }) => {
-          go(['settlements'], { status: wanted! });
-          return null;
-        }}
-      >
-        <Field label="Status" name="status" options={STATUSES} value={status} />
-      </Form>
+      <StatusFilter path="settlements" options={STATUSES} status={status} />
       <Load loaded={loaded}>
         {({ reports, limit, total }) => (
           <>

@@ -2,9 +2,9 @@
 import { api, bodyOf, type Schemas } from '../api.js';
 import { NONE, time } from '../format.js';
 import { useLoad } from '../load.js';
-import { go, linkTo, type Place } from '../router.js';
+import { linkTo, type Place } from '../router.js';
 import { useMayChange } from '../session.js';
-import { Field, Form, Load, Pager, Panel, pageOf, Status, Table } from '../ui.js';
+import { Field, Form, Load, Pager, Panel, pageOf, Status, StatusFilter, Table } from '../ui.js';
 
 type Delivery = Schemas['OperatorDelivery'];
 
@@ -53,18 +53,7 @@ export function Webhooks({ place }: { readonly place: Place }) {
   );
   return (
     <>
-      <Form
-        label="Filter"
-        button="Show"
-        isInline
-        keepsValues
-        act={async ({ status: wanted }) => {
-          go(['webhooks'], { status: wanted! });
-          return null;
-        }}
-      >
-        <Field label="Status" name="status" options={STATUSES} value={status} />
-      </Form>
+      <StatusFilter path="webhooks" options={STATUSES} status={status} />
       <Load loaded={loaded}>
         {({ deliveries, limit, total }) => (
           <>

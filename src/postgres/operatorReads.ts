@@ -1,7 +1,7 @@
 /** What operators look at beyond one partner: traffic, reports and deliveries of all partners, cells and recoveries. Bounded lists. */
 
 import { type Sql, safe } from './client.js';
-import { DELIVERIES_LISTED_MAX, type DeliveryRow } from './webhooks.js';
+import { DELIVERIES_LISTED_MAX, type DeliveryRow, deliveryOf, type StoredDelivery } from './webhooks.js';
 
 /** Partners that have a line of their own in the traffic of a day. */
 const BUSIEST = 10;
@@ -174,22 +174,13 @@ export async function deliveriesBy(
   const offset = (page - 1) * limit;
   const listed = Math.max(0, Math.min(limit, DELIVERIES_LISTED_MAX - offset));
   const rows = await sql<
-    {
-      delivery_id: string;
+    (StoredDelivery & {
       partner_id: number;
       webhook_id: number;
       url: string;
       body: string;
-      event: string;
-      status: DeliveryRow['status'];
-      attempts: number;
-      max_attempts: number;
-      created_at: Date;
-      last_attempt_at: Date | null;
-      next_attempt_at: Date | null;
-      response_status: number | null;
       last_error: string | null;
-    }[]
+    })[]
   >`
     SELECT delivery_id, w.partner_id, webhook_id, url, body, event, d.status, attempts, max_attempts, d.created_at,
       last_attempt_at, next_attempt_at, response_status, last_error
@@ -204,19 +195,11 @@ export async function deliveriesBy(
       LIMIT ${DELIVERIES_LISTED_MAX}) c`;
   return {
     deliveries: rows.map((row) => ({
-      deliveryId: row.delivery_id,
+      ...deliveryOf(row),
       partnerId: row.partner_id,
       webhookId: row.webhook_id,
       url: row.url,
       body: row.body,
-      event: row.event,
-      status: row.status,
-      attempts: row.attempts,
-      maxAttempts: row.max_attempts,
-      createdAt: row.created_at,
-      lastAttemptAt: row.last_attempt_at,
-      nextAttemptAt: row.next_attempt_at,
-      responseStatus: row.response_status,
       lastError: row.last_error,
     })),
     total: safe(count!.total),

@@ -125,6 +125,31 @@ export interface DeliveryRow {
   responseStatus: number | null;
 }
 
+/** A row of `deliveries` with its event, as it is read. */
+export interface StoredDelivery {
+  delivery_id: string;
+  event: string;
+  status: DeliveryRow['status'];
+  attempts: number;
+  max_attempts: number;
+  created_at: Date;
+  last_attempt_at: Date | null;
+  next_attempt_at: Date | null;
+  response_status: number | null;
+}
+
+export const deliveryOf = (row: StoredDelivery): DeliveryRow => ({
+  deliveryId: row.delivery_id,
+  event: row.event,
+  status: row.status,
+  attempts: row.attempts,
+  maxAttempts: row.max_attempts,
+  createdAt: row.created_at,
+  lastAttemptAt: row.last_attempt_at,
+  nextAttemptAt: row.next_attempt_at,
+  responseStatus: row.response_status,
+});
+
 /** A list reaches back over so many deliveries, and counts no further. */
 export const DELIVERIES_LISTED_MAX = 10_000;
 
@@ -138,19 +163,7 @@ export async function deliveryPage(
 ): Promise<{ deliveries: DeliveryRow[]; total: number }> {
   const offset = (page - 1) * limit;
   const listed = Math.max(0, Math.min(limit, DELIVERIES_LISTED_MAX - offset));
-  const rows = await sql<
-    {
-      delivery_id: string;
-      event: string;
-      status: DeliveryRow['status'];
-      attempts: number;
-      max_attempts: number;
-      created_at: Date;
-      last_attempt_at: Date | null;
-      next_attempt_at: Date | null;
-      response_status: number | null;
-    }[]
-  >`
+  const rows = await sql<StoredDelivery[]>`
     SELECT delivery_id, event, status, attempts, max_attempts, d.created_at, last_attempt_at, next_attempt_at,
            response_status
     FROM deliveries d JOIN events USING (event_id)
@@ -160,17 +173,7 @@ export async function deliveryPage(
     SELECT count(*) AS total FROM (
       SELECT 1 FROM deliveries WHERE webhook_id = ${webhookId} LIMIT ${DELIVERIES_LISTED_MAX}) AS counted`;
   return {
-    deliveries: rows.map((row) => ({
-      deliveryId: row.delivery_id,
-      event: row.event,
-      status: row.status,
-      attempts: row.attempts,
-      maxAttempts: row.max_attempts,
-      createdAt: row.created_at,
-      lastAttemptAt: row.last_attempt_at,
-      nextAttemptAt: row.next_attempt_at,
-      responseStatus: row.response_status,
-    })),
+    deliveries: rows.map(deliveryOf),
     total: safe(count!.total),
   };
 }
