@@ -71,17 +71,23 @@ const READY_WITHIN_MS = 2000;
 
 const SHARED_FOR_MS = 250;
 
-/** Everybody who asks within 250 ms, or while a look is under way, gets the result of one look. */
-export function sharedLook<T>(look: () => Promise<T>): () => Promise<T> {
-  let shared: Promise<T> | undefined;
-  let endedAt = Number.POSITIVE_INFINITY;
+/**
+ * Everybody who asks within 250 ms, or while a look is under way, gets the result of one look.
+ * @param known what this process knows at once; when that has changed, the look from before is no longer shared
+ */
+export function sharedLook<T>(look: () => Promise<T>, known: () => unknown): () => Promise<T> {
+  let shared: { readonly result: Promise<T>; readonly known: unknown; endedAt: number } | undefined;
   return () => {
-    if (shared === undefined || performance.now() - endedAt > SHARED_FOR_MS) {
-      endedAt = Number.POSITIVE_INFINITY;
-      shared = look().finally(() => {
-        endedAt = performance.now();
-      });
+    const now = known();
+    if (shared === undefined || shared.known !== now || performance.now() - shared.endedAt > SHARED_FOR_MS) {
+      const result = look();
+      const own = { result, known: now, endedAt: Number.POSITIVE_INFINITY };
+      shared = own;
+      const ended = (): void => {
+        own.endedAt = performance.now();
+      };
+      result.then(ended, ended);
     }
-    return shared;
+    return shared.result;
   };
 }

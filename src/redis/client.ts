@@ -37,6 +37,8 @@ export class RedisClient extends Redis {
    * one: what it holds may be older than what it held before, whatever it says of itself.
    */
   serverId: string | undefined;
+  /** How often the connection was lost. */
+  lost = 0;
   readonly url: string;
 
   constructor(url: string, onError: (error: Error) => void) {
@@ -47,6 +49,7 @@ export class RedisClient extends Redis {
     this.on('error', onError);
     this.on('ready', () => this.#identify());
     this.on('close', () => {
+      this.lost++;
       this.serverId = undefined;
     });
   }

@@ -53,6 +53,11 @@ export class RedisNode {
     return this[CLIENT].isReady;
   }
 
+  /** How often the connection was lost. */
+  get connectionsLost(): number {
+    return this[CLIENT].lost;
+  }
+
   /** Resolves once the server can be reached, or after the milliseconds. */
   whenReady(timeoutMs: number): Promise<void> {
     return this[CLIENT].whenReady(timeoutMs);

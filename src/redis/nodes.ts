@@ -21,6 +21,11 @@ export class RedisNodes {
     this.#placement = placement;
   }
 
+  /** How often a connection to a node was lost since this process began. */
+  get connectionsLost(): number {
+    return this.all.reduce((sum, node) => sum + node.connectionsLost, 0);
+  }
+
   /** The node that holds a cell. */
   of(cell: number): RedisNode {
     return this.all[this.#placement(cell)]!;

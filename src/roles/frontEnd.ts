@@ -82,8 +82,9 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
     onDealt: (game, payoutMicros) => metrics.dealt(game.wagerMicros, payoutMicros),
     onFault: requestLog.failed,
     isStoreAway: (error) => isPostgresAway(error) || isRedisAway(error),
-    readiness: sharedLook(() =>
-      readiness(nodes, store, catalog, config.allowVolatileRedis ? [] : volatile()).then(readyAnswer),
+    readiness: sharedLook(
+      () => readiness(nodes, store, catalog, config.allowVolatileRedis ? [] : volatile()).then(readyAnswer),
+      () => nodes.connectionsLost,
     ),
   };
   const tag = installationTag(installed.datasetId);
