@@ -88,11 +88,9 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
     ),
   };
   const tag = installationTag(installed.datasetId);
-  const options = { brand: config.BRAND, installationTag: tag, hasPreview: config.API_PREVIEW !== undefined };
   const routes = serverRoutes(answering, access, replies, {
-    ...options,
-    docsDir: config.docsDir,
-    consoleDir: config.consoleDir,
+    ...{ brand: config.BRAND, installationTag: tag, hasPreview: config.API_PREVIEW !== undefined },
+    ...{ docsDir: config.docsDir, consoleDir: config.consoleDir },
   });
   const server = await HttpServer.make(ofVersion(version, PARTNER_BASE, routes, replies), {
     ...{ kind: config.HTTP_SERVER, host: config.HOST, port: config.PORT },
