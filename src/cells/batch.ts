@@ -186,7 +186,9 @@ export class BatchEncoder {
         playerPlace = ++players.count;
         places.players.set(item.playerId, playerPlace);
         writeUInt16(players.buffer, playerBytes, players.length);
-        buffer.copy(players.buffer, players.length + 2, playerAt, textAt);
+        const copyAt = players.length + 2 - playerAt;
+        // Byte by byte: a copy of a part of a buffer makes a view of it first.
+        for (let byte = playerAt; byte < textAt; byte++) players.buffer[copyAt + byte] = buffer[byte]!;
         players.length += 2 + playerBytes;
       }
     }

@@ -112,7 +112,8 @@ class DealCodec implements CellCodec<SpinRequest, SpinResult> {
     const blocks = this.#idBlocks;
     for (let i = 0; i < requests.length; i++) {
       const at = reply.coreAt(i);
-      reply.buffer.copy(blocks, i * 16, at, at + 8);
+      // Byte by byte: a copy of a part of a buffer makes a view of it first.
+      for (let byte = 0; byte < 8; byte++) blocks[i * 16 + byte] = reply.buffer[at + byte]!;
       blocks.writeUInt32LE(requests[i]!.partner.partnerId, i * 16 + 8);
     }
     return this.#spinIds.encode(blocks.subarray(0, bytes));

@@ -41,6 +41,8 @@ export interface RequestHead {
   readonly idempotencyKey: string | undefined;
 }
 
+const nothing = (): void => {};
+
 export class Exchange {
   readonly raw: RawResponse;
   readonly head: RequestHead;
@@ -60,7 +62,7 @@ export class Exchange {
   /** The client has gone: nothing may be written any more. */
   aborted = false;
   /** Called when the client has gone. */
-  onAbort: () => void = () => {};
+  onAbort: () => void = nothing;
   /** Changes the JSON of the answer to that of the version that is asked; undefined: it stays. */
   rewrite: ((json: string) => string) | undefined = undefined;
   /** Answered, or not to be answered any more. */

@@ -82,12 +82,14 @@ export class Replies {
         : rewrite(Buffer.from(body as string).toString());
     const isHead = exchange.head.method === 'head';
     const closes = this.#closing || exchange.closesConnection;
+    const hasBody = !isHead && status !== 204;
+    const length = isHead && !closes ? `\r\nContent-Length: ${Buffer.byteLength(sent)}` : '';
+    const lines = headerLines(exchange, contentType, window, headers, length);
     raw.cork(() => {
       // 200 OK is what the server writes by itself.
       if (status !== 200) raw.writeStatus(STATUS_TEXT[status] ?? String(status));
-      const length = isHead && !closes ? `\r\nContent-Length: ${Buffer.byteLength(sent)}` : '';
-      this.#writeHeaders(exchange, contentType, window, headers, length);
-      if (!isHead && status !== 204) {
+      raw.writeHeader('Content-Type', lines);
+      if (hasBody) {
         if (closes) raw.end(sent, true);
         else if (!raw.tryEnd(sent, 0)[1]) sendRest(raw, sent);
         return;
@@ -148,7 +150,7 @@ export class Replies {
         const text = piece.value;
         let isTaken = true;
         raw.cork(() => {
-          if (!isBegun) this.#writeHeaders(exchange, contentType, window, '', '');
+          if (!isBegun) raw.writeHeader('Content-Type', headerLines(exchange, contentType, window, '', ''));
           isBegun = true;
           isTaken = raw.write(text);
         });
@@ -172,28 +174,27 @@ export class Replies {
     }
   }
 
-  /** One call in place of one for each header: a value may hold the lines that follow, and these are all our own. */
-  #writeHeaders(
-    exchange: Exchange,
-    contentType: string,
-    window: Window | undefined,
-    headers: string,
-    length: string,
-  ): void {
-    exchange.raw.writeHeader(
-      'Content-Type',
-      `${contentType}\r\nX-Request-Id: ${exchange.id}${window === undefined ? '' : windowLines(window)}${
-        headers === '' ? '' : `\r\n${headers}`
-      }${exchange.version === undefined ? '' : exchange.version.headers}${length}`,
-    );
-  }
-
   failure(exchange: Exchange, error: ApiError, window?: Window): void {
     this.error(exchange, error.entry, window, {
       details: error.details,
       retryAfterSeconds: error.retryAfterSeconds,
     });
   }
+}
+
+/** The value of Content-Type with the lines of all other headers, which are all our own: one call in place of one for each. */
+function headerLines(
+  { id, version }: Exchange,
+  contentType: string,
+  window: Window | undefined,
+  headers: string,
+  length: string,
+): string {
+  let lines = `${contentType}\r\nX-Request-Id: ${id}`;
+  if (window !== undefined) lines += windowLines(window);
+  if (headers !== '') lines += `\r\n${headers}`;
+  if (version !== undefined) lines += version.headers;
+  return lines + length;
 }
 
 /**
