@@ -2,8 +2,9 @@
 /** `spindle`: runs a service over its operator API, looks into its stores, and proves raffles and rounds. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Command, CommanderError } from 'commander';
+import { Command, CommanderError, Help } from 'commander';
 import { FaultsError, type StoreUrls, UsageError } from './cli/command.js';
+import { addCompletion } from './cli/completion.js';
 import { bytesOf } from './cli/operator/call.js';
 import { addOperatorCommands } from './cli/operator/commands.js';
 import { addPartnerCommands } from './cli/partnerCommands.js';
@@ -90,13 +91,16 @@ const version = (): string =>
   JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')).version;
 
 /** Groups that are one line of the help: each has a help of its own. */
-const FOLDED = ['round', 'player', 'api', 'communal', 'webhooks', 'operator', 'sandbox'];
+const FOLDED = [
+  ...['api', 'communal', 'key', 'operator', 'player', 'raffle', 'round', 'sandbox', 'settlement', 'show'],
+  'webhooks',
+];
 
 /** All commands below a command, without the groups that they are in. */
 const leavesOf = (command: Command): Command[] =>
-  command.commands.flatMap((each) =>
-    each.commands.length > 0 && !FOLDED.includes(each.name()) ? leavesOf(each) : [each],
-  );
+  new Help()
+    .visibleCommands(command.helpCommand(false))
+    .flatMap((each) => (each.commands.length > 0 && !FOLDED.includes(each.name()) ? leavesOf(each) : [each]));
 
 const pathOf = (command: Command): string =>
   command.parent?.parent ? `${pathOf(command.parent)} ${command.name()}` : command.name();
@@ -144,6 +148,7 @@ function programOf(): Command {
   const program = new Command('spindle')
     .description('Runs a Spindle service, looks into its stores, and proves raffles.')
     .option('--json', 'one JSON value instead of lines')
+    .version(`spindle ${version()}`, '-V, --version', 'the version of this program')
     .exitOverride()
     .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'spindle: ')) })
     .configureHelp({
@@ -166,13 +171,13 @@ function programOf(): Command {
   });
   addStoreCommands(program, { storeUrls, settings });
   program
-    .command('version')
+    .command('version', { hidden: true })
     .description('the version of this program')
-    .helpGroup(ALONE)
     .action(() => {
       const json = program.opts().json === true;
       process.stdout.write(json ? `${JSON.stringify({ version: version() })}\n` : `spindle ${version()}\n`);
     });
+  addCompletion(program, ALONE);
   program.addHelpText(
     'after',
     `spindle COMMAND --help has more. Exit status: 0 done, found, clean, proven; 1 refused, not found, not clean, or no answer; 2 wrong usage.`,

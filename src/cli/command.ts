@@ -4,6 +4,8 @@ import { decimalTextToMicros, microsToUsdText, usdToMicros } from '../domain/mon
 
 /** The command was written wrongly: exit status 2. */
 export class UsageError extends Error {}
+/** Whoever was asked did not agree: exit status 1. */
+export class DeclinedError extends Error {}
 /** There is no such thing: exit status 1. */
 export class NotFoundError extends Error {}
 /** What was given was looked into and found wrong, in these lines: exit status 1. */

@@ -1,6 +1,7 @@
 /** The commands that open the stores themselves: `show`, `audit`, `settlement`, `recover`. Their clients are loaded only by these. */
 import type { Command } from 'commander';
 import type { StoreUrls } from './command.js';
+import { confirm, withYes } from './confirm.js';
 
 const GROUP = 'On the stores of REDIS_URL and DATABASE_URL, or the embedded ones of DATA_DIR:';
 
@@ -15,7 +16,7 @@ export function addStoreCommands(program: Command, { storeUrls, settings }: Stor
   const add = (parent: Command, usage: string, description: string): Command =>
     parent.command(usage).description(description).helpGroup(GROUP);
 
-  const show = program.command('show').description('What Redis has now, which it holds packed');
+  const show = add(program, 'show', 'what Redis holds packed: player, game, outbox');
   const shown = (usage: string, description: string): Command => {
     const command = add(show, usage, description).option('--limit <N>', 'entries at the most (20)');
     return command.action(async () => {
@@ -43,23 +44,8 @@ Exit status: 0 CLEAN, 1 NOT CLEAN, or NOT FINISHED where a store does not answer
       process.exitCode = await (await import('./audit.js')).audit(await storeUrls(), { limit, json, redraw });
     });
 
-  const settlement = program.command('settlement').description('Settlement reports');
-  const verify = add(settlement, 'verify', 'recompute every settlement report')
-    .option('--partner <ID>', 'the reports of this partner only')
-    .addHelpText(
-      'after',
-      `
-Checks each report against the ledger's rows, its hash, the chain from the first report on, and the audit log; reads only,
-and may run beside the service.
-Exit status: 0 CLEAN, 1 NOT CLEAN, or a store that does not answer.`,
-    )
-    .action(async () => {
-      const { partner, json = false } = verify.optsWithGlobals();
-      const { verifyReports } = await import('./settlement.js');
-      process.exitCode = await verifyReports(await storeUrls(), { partner, json });
-    });
-
-  const recover = add(program, 'recover', 'make Redis what the ledger knows')
+  addVerify(program, storeUrls);
+  const recover = withYes(add(program, 'recover', 'make Redis what the ledger knows'))
     .option('--check', 'look only', false)
     .option(
       '--replace',
@@ -84,10 +70,33 @@ Examples:
 Exit status: 0 all cells are served, or can be; 1 some can't.`,
     )
     .action(async () => {
-      const { check, replace, resume, json = false } = recover.optsWithGlobals();
+      const { check, replace, resume, json = false, yes } = recover.optsWithGlobals();
+      if (replace && !check) await confirm('What Redis holds of refused cells is given up.', { yes });
       const { allowVolatileRedis } = await settings();
       const { recoverCells } = await import('./recover.js');
       const options = { allowVolatile: allowVolatileRedis, check, replace, resume, json };
       process.exitCode = await recoverCells(await storeUrls(), options);
+    });
+}
+
+/** Adds `settlement verify` to the group `settlement`, which the program has. */
+function addVerify(program: Command, storeUrls: StoreSettings['storeUrls']): void {
+  const settlement = program.commands.find((command) => command.name() === 'settlement')!;
+  const verify = settlement
+    .command('verify')
+    .description('recompute every settlement report')
+    .helpGroup(GROUP)
+    .option('--partner <ID>', 'the reports of this partner only')
+    .addHelpText(
+      'after',
+      `
+Checks each report against the ledger's rows, its hash, the chain from the first report on, and the audit log; reads only,
+and may run beside the service.
+Exit status: 0 CLEAN, 1 NOT CLEAN, or a store that does not answer.`,
+    )
+    .action(async () => {
+      const { partner, json = false } = verify.optsWithGlobals();
+      const { verifyReports } = await import('./settlement.js');
+      process.exitCode = await verifyReports(await storeUrls(), { partner, json });
     });
 }

@@ -181,7 +181,7 @@ describe.concurrent('keys', () => {
     const asJson = await cli('key', 'issue', id, '--json');
     expect(JSON.parse(asJson.out)).toMatchObject({ apiKey: expect.stringMatching(/^ks_/), name: null });
 
-    expect(await done('key', 'revoke', id, keyId)).toBe(`Key ${keyId} of partner ${id} is revoked.\n`);
+    expect(await done('key', 'revoke', id, keyId, '--yes')).toMatch(/^Key \d+ of partner \d+ is revoked\.\n$/);
     expect((await service.partner('GET', '/version', apiKey)).status).toBe(401);
     const listed = await done('key', 'list', id);
     expect(listed).toMatch(/^ *id {2}name +status +created +expires +last used\n/);
@@ -189,7 +189,7 @@ describe.concurrent('keys', () => {
       new RegExp(` ${keyId}  first  revoked  \\S{24}  2099-01-02T03:04:05\\.000Z  \\S+\n`),
     );
     expect(listed).not.toContain(apiKey);
-    const gone = await cli('key', 'revoke', id, '2000000000');
+    const gone = await cli('key', 'revoke', id, '2000000000', '--yes');
     expect(gone).toEqual({ status: 1, out: '', error: expect.stringMatching(/^KS-4212 /) });
   });
 });
@@ -234,8 +234,8 @@ describe.concurrent('games, blocks and sheets', () => {
     expect(member(await done('game', 'resume', id), 'status')).toBe('ACTIVE');
     expect(await json('blocks', 'make', id)).toEqual({ gameConfigId: gameId, requested: 1 });
     const { parSheetId } = (await service.operator('GET', `/games/${id}`)).body;
-    expect(await json('sheet', 'retire', String(parSheetId))).toMatchObject({ status: 'RETIRED' });
-    const none = await cli('sheet', 'retire', '2000000000');
+    expect(await json('sheet', 'retire', String(parSheetId), '--yes')).toMatchObject({ status: 'RETIRED' });
+    const none = await cli('sheet', 'retire', '2000000000', '--yes');
     expect(none).toMatchObject({ status: 1, error: expect.stringMatching(/^KS-4205 /) });
   });
 });
@@ -388,7 +388,7 @@ describe.concurrent('raffles', () => {
   });
 
   test('are made of JSON: prizes, or the whole body, which options beat', async () => {
-    const prizes = [{ prizeName: 'Only', prizeTier: 6, valueUsd: 2, count: 12 }];
+    const prizes = [{ prizeName: 'Only', prizeTier: 6, valueUsd: 0.4, count: 12 }];
     const whole = { displayName: 'Autumn', configName: 'AUTUMN', ticketPriceUsd: 3, poolSize: 20, prizes };
     const [array, body] = await Promise.all([
       raffle(...RAFFLE, ...config(), '--prizes', file('prizes.json', JSON.stringify(prizes))),
@@ -497,8 +497,8 @@ describe.concurrent('how the service is reached', () => {
     const strange = file('strange-key', 'secret\u00e4\n');
     const wrong: [string[], RegExp][] = [
       [['partner', 'bogus'], /unknown command 'bogus'/],
-      [['partner', 'show'], /missing required argument 'PARTNER_ID'/],
-      [['partner', 'show', 'x'], /PARTNER_ID must be a whole number/],
+      [['partner', 'show'], /missing required argument 'PARTNER'/],
+      [['partner', 'show', 'X'], /PARTNER must be the id or the slug of a partner/],
       [['partner', 'update', '1'], /Nothing to update/],
       [['partner', 'update', '1', '--funding', '0.0000001'], /at most 6 decimals/],
       [['partner', 'update', '1', '--funding', '8999999999.999999'], /more digits than the service/],
@@ -526,16 +526,16 @@ test.concurrent('help is there at each level, and the program tells its version'
     done('raffle', '--help'),
     done('raffle', 'create', '--help'),
     cli(),
-    done('version'),
+    done('--version'),
     json<{ paths: Json }>('openapi'),
   ]);
   const commands =
-    'partner create,partner list,partner show,partner update,partner deactivate,key issue,key list,key revoke,' +
-    'raffle create,raffle show,game show,game suspend,game resume,blocks make,sheet retire,adjust,audit-log,' +
-    'verify-pool,show player,show game,show outbox,audit,recover';
+    'partner create,partner list,partner show,partner update,partner deactivate,key COMMAND,raffle COMMAND,game list,' +
+    'game show,game suspend,game resume,blocks make,sheet retire,spin show,overview,cells,settlement COMMAND,adjust,' +
+    'audit-log,verify-pool,completion,show COMMAND,audit,recover';
   for (const command of commands.split(',')) expect(top).toMatch(new RegExp(`^  ${command} `, 'm'));
   expect(top.trimEnd().split('\n').length).toBeLessThan(50);
-  expect(group).toMatch(/raffle create PARTNER_ID/);
+  expect(group).toMatch(/raffle create PARTNER/);
   expect(leaf.match(/^ {2}spindle raffle create /gm)).toHaveLength(2);
   expect(none).toMatchObject({ status: 2, error: top });
   const { version: is } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string };

@@ -1,4 +1,6 @@
+import { PassThrough } from 'node:stream';
 import { describe, expect, test } from 'vitest';
+import { confirm } from '../../src/cli/confirm.js';
 import { printable, table } from '../../src/cli/output.js';
 import { readRaffle } from '../../src/cli/prizeFile.js';
 
@@ -90,4 +92,20 @@ test('a table has its amounts below each other, and nothing in it moves the curs
   );
   expect(table(columns, [])).toBe('name  USD\nnone\n');
   expect(printable('a\u202eb')).toBe('a\\u{202e}b');
+});
+
+test.each([
+  ['y\n', true],
+  ['Yes\r\n', true],
+  ['\n', false],
+  ['yesterday\n', false],
+  ['', false],
+])('a terminal is asked before what can not be undone: %j', async (answer, isDone) => {
+  const input = Object.assign(new PassThrough(), { isTTY: true });
+  const output = new PassThrough();
+  const asked = confirm('Key 3 is refused.', {}, { input, output });
+  input.end(answer);
+  if (isDone) await expect(asked).resolves.toBeUndefined();
+  else await expect(asked).rejects.toThrow('Nothing is changed');
+  expect(String(output.read())).toContain('Key 3 is refused. Do it? [y/N] ');
 });

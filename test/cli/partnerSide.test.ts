@@ -53,19 +53,19 @@ async function cli(...args: string[]): Promise<{ status: number; out: string; er
 }
 
 test('api lists versions with who uses them, and announces an end, which refuses what is wrong', async () => {
-  const wrong = await cli('api', 'deprecate', 'v1', '--sunset', '2099-02-30');
+  const wrong = await cli('api', 'deprecate', 'v1', '--sunset', '2099-02-30', '--yes');
   expect(wrong).toMatchObject({
     status: 1,
     out: '',
     error: expect.stringMatching(/^KS-4101 .*\n {2}\/sunsetAt /),
   });
   expect((await cli('api', 'deprecate', 'v1')).status).toBe(2);
-  expect(await cli('api', 'deprecate', 'v9', '--sunset', '2099-01-01')).toMatchObject({
+  expect(await cli('api', 'deprecate', 'v9', '--sunset', '2099-01-01', '--yes')).toMatchObject({
     status: 1,
     error: expect.stringMatching(/^KS-4215 /),
   });
   const args = ['--sunset', '2099-01-01', '--successor', 'v2', '--migration-url', 'https://example.com/v2'];
-  const announced = await cli('api', 'deprecate', 'v1', ...args, '--json');
+  const announced = await cli('api', 'deprecate', 'v1', ...args, '--json', '--yes');
   expect([announced.status, announced.error]).toEqual([0, '']);
   expect(JSON.parse(announced.out)).toMatchObject({
     ...{ version: 'v1', status: 'DEPRECATED', sunsetAt: '2099-01-01T00:00:00.000Z', successor: 'v2' },
@@ -89,16 +89,126 @@ test('operator issues, lists, rotates and revokes keys; an auditor is told what 
   expect([listed.status, listed.error]).toEqual([0, '']);
   expect(listed.out).toMatch(/^name +role +status +key issued +expires$/m);
   expect(listed.out).toMatch(/^jane\.doe +auditor +active +\S+Z +-$/m);
-  expect(await cli('operator', 'revoke', 'jane.doe', ...asJane)).toMatchObject({
+  expect(await cli('operator', 'revoke', 'jane.doe', ...asJane, '--yes')).toMatchObject({
     status: 1,
     error: expect.stringMatching(/^KS-4116 .*\n.*takes the role admin; jane\.doe is auditor/),
   });
-  const rotated = await cli('operator', 'rotate', 'jane.doe', '--expires', '2099-01-01T00:00:00Z');
+  const rotated = await cli('operator', 'rotate', 'jane.doe', '--expires', '2099-01-01T00:00:00Z', '--yes');
   expect(rotated.out).toMatch(/^expiresAt +2099-01-01T00:00:00\.000Z$/m);
   expect(rotated.out).not.toContain(apiKey);
   expect((await cli('operator', 'list', ...asJane)).error).toMatch(/^KS-4002 /);
-  expect((await cli('operator', 'revoke', 'jane.doe')).out).toBe('The key of jane.doe is revoked.\n');
+  expect((await cli('operator', 'revoke', 'jane.doe', '--yes')).out).toBe(
+    'The key of jane.doe is revoked.\n',
+  );
   expect((await cli('operator', 'issue', 'john')).status).toBe(2);
+});
+
+test('lists name partners by slug, and show games, spins, statements, reports and the audit log by filter', async () => {
+  const { partnerId, key } = await service.newPartner({ slug: 'acme', openingBalanceUsd: 10 });
+  const gameId = await service.newGame(key, parSheet('classic-3-reel'));
+  const { body: game } = await service.operator<{ configName: string }>('GET', `/games/${gameId}`);
+  const body = { gameId, playerId: 'alice', wagerUsd: 0.25, requestId: 'spin-1' };
+  const spinId = String((await service.spin(key, body)).body.spinId);
+  const today = new Date().toISOString().slice(0, 10);
+  const [games, shown, spin, statement, made, none, absent] = await Promise.all([
+    cli('game', 'list', '--partner', 'acme'),
+    cli('game', 'show', `acme/${game.configName}`, '--json'),
+    cli('spin', 'show', spinId),
+    cli('player', 'statement', 'acme', 'alice', '--limit', '1'),
+    cli('settlement', 'make', 'acme', today, '--json'),
+    cli('partner', 'show', 'nobody'),
+    cli('game', 'show', 'acme/NONE'),
+  ]);
+  expect(games).toMatchObject({ status: 0, error: '' });
+  expect(games.out).toMatch(/^ *id +partner +config +type +status +wager USD +ready blocks /);
+  expect(games.out).toMatch(
+    new RegExp(`^ *${gameId} +${partnerId} +${game.configName} +slot +ACTIVE +0\\.25 `, 'm'),
+  );
+  expect(games.out).toMatch(/^page 1 of 1, 1 games\n$/m);
+  expect(JSON.parse(shown.out)).toMatchObject({ gameConfigId: gameId, partnerId });
+  expect(spin.out).toMatch(/^entry\.outcomeIndex +0$/m);
+  expect(spin.out).toMatch(/^requestId +spin-1$/m);
+  expect(spin.out).toMatch(/^block\.commitment +[0-9a-f]{64}$/m);
+  expect(statement.out).toMatch(new RegExp(`^\\S+Z +spin +${gameId} +0\\.25 .* spin-1 +${spinId}$`, 'm'));
+  const cursor = /^more: --cursor (\d+)$/m.exec(statement.out)![1]!;
+  expect((await cli('player', 'statement', 'acme', 'alice', '--cursor', cursor)).out).toMatch(
+    /^\S+Z +opening /m,
+  );
+  expect(JSON.parse(made.out)).toMatchObject({ reportDate: today, revision: 1, reportStatus: 'PENDING' });
+  expect(none).toEqual({ status: 1, out: '', error: 'spindle: No partner has the slug «nobody»\n' });
+  expect(absent).toEqual({ status: 1, out: '', error: 'spindle: Partner acme has no game «NONE»\n' });
+
+  const [reports, report, missing, log, overview, cells] = await Promise.all([
+    cli('settlement', 'list', '--status', 'pending'),
+    cli('settlement', 'show', String(partnerId), today, '--revision', '1'),
+    cli('settlement', 'show', 'acme', today, '--revision', '9'),
+    cli('audit-log', '--action', 'partner.', '--subject', `partner:${partnerId}`, '--actor', 'operator'),
+    cli('overview'),
+    cli('cells'),
+  ]);
+  expect(reports.out).toMatch(new RegExp(`^${today} +${partnerId} +acme +1 +PENDING `, 'm'));
+  expect(report.out).toMatch(/^reportStatus +PENDING$/m);
+  expect(report.out).toMatch(new RegExp(`^ *${gameId} +${game.configName} `, 'm'));
+  expect(missing).toMatchObject({ status: 1, out: '', error: expect.stringMatching(/^KS-4301 /) });
+  expect(log.out.split('\n').slice(1, -2)).toEqual([
+    expect.stringMatching(new RegExp(` operator +partner\\.create +partner:${partnerId} `)),
+  ]);
+  expect(overview.out).toMatch(/^attention\.failedDeliveries +\d+$/m);
+  expect(cells.out).toMatch(/^isReady +true$/m);
+});
+
+test("what can't be undone takes --yes where nobody can be asked, and changes nothing without it", async () => {
+  const prizes = join(folder, 'loss.csv');
+  writeFileSync(prizes, 'prizeName,prizeTier,valueUsd,count\nCar,6,100.5,2\n');
+  const raffle = ['raffle', 'create', String(partner.partnerId), '--name', 'R', '--prizes', prizes];
+  const refused = await Promise.all([
+    cli('key', 'revoke', String(partner.partnerId), '1'),
+    cli('operator', 'rotate', 'nobody'),
+    cli('operator', 'revoke', 'nobody'),
+    cli('round', 'void', 'x', '--reason', 'r'),
+    cli('round', 'close', 'x'),
+    cli('sheet', 'retire', '1'),
+    cli('api', 'deprecate', 'v2', '--sunset', '2099-01-01'),
+    cli('recover', '--replace'),
+    cli(...raffle, '--config', 'LOSS', '--price', '1', '--size', '200'),
+  ]);
+  for (const ended of refused) {
+    expect(ended).toMatchObject({ status: 2, out: '' });
+    expect(ended.error).toMatch(/^spindle: .+\. This can't be undone: use --yes to do it\n$/);
+  }
+  expect(refused.at(-1)!.error).toContain('prizes of 201.00 USD for tickets of 200.00 USD');
+  const made = await Promise.all([
+    cli(...raffle, '--config', 'LOSS', '--price', '1', '--size', '200', '--yes'),
+    cli(...raffle, '--config', 'EVEN', '--price', '1.005', '--size', '200'),
+  ]);
+  expect(made.map(({ status, error }) => [status, error])).toEqual([
+    [0, ''],
+    [0, ''],
+  ]);
+});
+
+test('a list is printed again and again with --watch', async () => {
+  const { child, output } = begin('game', 'list', '--watch', '1', '--json');
+  onTestFinished(() => void child.kill('SIGKILL'));
+  await until(() => output.out.split('\n').length > 2, 'it is printed twice', 60_000);
+  expect(JSON.parse(output.out.split('\n')[1]!)).toMatchObject({ games: expect.any(Array), page: 1 });
+  expect(output.error).toBe('');
+  for (const seconds of ['0', '3601', 'x']) expect((await cli('cells', '--watch', seconds)).status).toBe(2);
+});
+
+test('a shell completes commands, options and choices', async () => {
+  const offered = async (...words: string[]): Promise<string[]> =>
+    (await cli('complete', '--', ...words)).out.split('\n').map((line) => line.split('\t')[0]!);
+  const [commands, options, choices, script] = await Promise.all([
+    offered('settlement', ''),
+    offered('key', 'revoke', '--'),
+    offered('settlement', 'list', '--status', ''),
+    cli('completion', 'bash'),
+  ]);
+  expect(commands).toEqual(expect.arrayContaining(['list', 'show', 'make', 'verify']));
+  expect(options).toEqual(expect.arrayContaining(['--yes', '--url', '--json']));
+  expect(choices).toEqual(expect.arrayContaining(['pending', 'disputed']));
+  expect(script).toMatchObject({ status: 0, error: '', out: expect.stringContaining('spindle complete --') });
 });
 
 test('webhooks manage lists, deactivates, tests and rotates; listen takes what either secret of a rotation signed', async () => {
@@ -153,6 +263,10 @@ test('webhooks manage changes a webhook, shows deliveries and events, and has on
   const deliveries = async () =>
     (await asked<{ deliveries: { id: string; status: string }[] }>('deliveries', String(id))).deliveries;
   await until(async () => (await deliveries())[0]?.status === 'failed', 'the delivery has failed', 30_000);
+  const failed = await cli('webhooks', 'failed', '--partner', String(partner.partnerId));
+  expect(failed.out).toMatch(
+    new RegExp(`^${deliveryId} +${partner.partnerId} +${id} +spin\\.large_win +5 `, 'm'),
+  );
   expect((await manage('deliveries', String(id))).out).toMatch(
     new RegExp(`^${deliveryId} +spin\\.large_win +failed`, 'm'),
   );

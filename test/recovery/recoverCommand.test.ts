@@ -120,7 +120,7 @@ describe('spindle recover', () => {
       note: expect.stringMatching(/another database/),
     });
     expect(await redis.hget(cellKey(0), 'epoch')).toBe(foreign);
-    const done = await recover('--replace');
+    const done = await recover('--replace', '--yes');
     expect([done.status, done.cells[0]!.state]).toEqual([0, 'rebuilt']);
     service = await startService(stores);
     await until(async () => (await spin('second')).status === 200, 'spins are dealt');
@@ -135,7 +135,7 @@ describe('spindle recover', () => {
       state: 'failed',
       note: expect.stringMatching(/Postgres was restored from an older copy/),
     });
-    expect((await recover('--replace')).status).toBe(0);
+    expect((await recover('--replace', '--yes')).status).toBe(0);
     expect((await sql`SELECT epoch FROM cells WHERE cell = 0`)[0]!.epoch).toBe('10');
     service = await startService(stores);
     await until(async () => (await spin('second')).status === 200, 'spins are dealt');

@@ -1,5 +1,6 @@
 /** `spindle api`: versions of the partner API, who uses them, and when they end. */
 import { bodyOf } from '../../client/client.js';
+import { withYes } from '../confirm.js';
 import { type Column, keyValues, table } from '../output.js';
 import type { Call, OperatorCommands, Schemas } from './call.js';
 
@@ -7,8 +8,7 @@ import type { Call, OperatorCommands, Schemas } from './call.js';
 export function addApiVersionCommands(commands: OperatorCommands): void {
   const group = commands.group('api', 'versions of the partner API and their end');
   commands.add('list', 'the versions, and which partners use them', list, group);
-  commands
-    .add('deprecate <VERSION>', 'announce or delay the end of a version', deprecate, group)
+  withYes(commands.add('deprecate <VERSION>', 'announce or delay the end of a version', deprecate, group))
     .requiredOption('--sunset <TIME>', 'RFC 3339 time, or a day: then it ends with its first second, UTC')
     .option('--deprecated-at <TIME>', 'likewise; now by default')
     .option('--successor <VERSION>', 'version that takes its place')
@@ -38,8 +38,9 @@ async function list({ client, print }: Call): Promise<void> {
 
 const timeOf = (text: string): string => (/^\d{4}-\d{2}-\d{2}$/.test(text) ? `${text}T00:00:00Z` : text);
 
-async function deprecate({ client, words, options, print }: Call): Promise<void> {
+async function deprecate({ client, words, options, print, confirm }: Call): Promise<void> {
   const { sunset, deprecatedAt, successor, migrationUrl } = options as Record<string, string | undefined>;
+  await confirm(`Partners are told that ${words[0]} ends at ${timeOf(sunset!)}.`);
   const params = { path: { version: words[0]! } };
   const body = {
     sunsetAt: timeOf(sunset!),

@@ -1,9 +1,7 @@
 /** `spindle audit-log`: what was changed, by whom. */
-import { Option } from 'commander';
 import { bodyOf } from '../../client/client.js';
-import { wholeNumber } from '../command.js';
 import { type Column, table } from '../output.js';
-import type { Call, OperatorCommands, Schemas } from './call.js';
+import { type Call, type OperatorCommands, pageLine, pageOf, type Schemas, withPages } from './call.js';
 
 const COLUMNS: readonly Column<Schemas['AuditEntry']>[] = [
   { heading: 'id', value: (row) => row.auditId, kind: 'number' },
@@ -16,21 +14,27 @@ const COLUMNS: readonly Column<Schemas['AuditEntry']>[] = [
 
 /** Adds the command to the program. */
 export function addAuditLogCommand(commands: OperatorCommands): void {
-  commands
-    .add('audit-log', 'what was changed, by whom, newest first', listAuditLog)
-    .addOption(new Option('--page <N>', 'from 1').argParser(wholeNumber).default(1))
-    .addOption(
-      new Option('--limit <N>', 'entries of a page, 100 at the most').argParser(wholeNumber).default(20),
+  withPages(commands.add('audit-log', 'what was changed, by whom, newest first', listAuditLog), 'entries')
+    .option('--actor <NAME>', 'changes by this operator only')
+    .option('--action <PREFIX>', 'actions that begin so, such as partner. or key.issue')
+    .option('--subject <PREFIX>', 'subjects that begin so, such as game:7')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  spindle audit-log --actor jane.doe --limit 100
+  spindle audit-log --action key. --subject partner:2`,
     );
 }
 
-async function listAuditLog({ client, options, print }: Call): Promise<void> {
-  const query = options as { page: number; limit: number };
-  const params = { query: { page: query.page, limit: query.limit } };
-  print(await bodyOf(client.GET('/audit-log', { params })), ({ entries, page, limit, total }) => {
-    const pages = Math.max(1, Math.ceil(total / limit));
-    return `${table(COLUMNS, entries)}page ${page} of ${pages}, ${total} entries\n`;
-  });
+async function listAuditLog(call: Call): Promise<void> {
+  const { client, options, print } = call;
+  const filters = ['actor', 'action', 'subject'].filter((name) => options[name] !== undefined);
+  const query = { ...pageOf(call), ...Object.fromEntries(filters.map((name) => [name, options[name]])) };
+  print(
+    await bodyOf(client.GET('/audit-log', { params: { query } })),
+    (body) => table(COLUMNS, body.entries) + pageLine(body, 'entries'),
+  );
 }
 
 /** The members that differ; of something new all that it has. */

@@ -1,15 +1,17 @@
 /** `spindle blackjack`: makes tables. `spindle round`: shows rounds, voids them, plays them out. */
 import { Option } from 'commander';
 import { bodyOf } from '../../client/client.js';
-import { UsageError, usdNumber, whole, wholeNumber } from '../command.js';
+import { UsageError, usdNumber, wholeNumber } from '../command.js';
+import { withYes } from '../confirm.js';
 import { keyValues } from '../output.js';
 import { bytesOf, type Call, type OperatorCommands, type Schemas } from './call.js';
+import { partnerIdOf } from './names.js';
 
 /** Adds the commands to the program. */
 export function addBlackjackCommands(commands: OperatorCommands): void {
   const table = commands.group('blackjack', 'Blackjack tables');
   commands
-    .add('create <PARTNER_ID>', 'make a blackjack table', createTable, table)
+    .add('create <PARTNER>', 'make a blackjack table', createTable, table)
     .requiredOption('--name <NAME>', 'name shown to players')
     .requiredOption('--config <NAME>', "system identifier, unique across the partner's games")
     .addOption(new Option('--wager <USD>', 'what a deal costs').argParser(usdNumber).makeOptionMandatory())
@@ -28,14 +30,14 @@ Example:
     );
   const round = commands.group('round', 'show, void and close blackjack rounds');
   commands.add('show <ROUND_ID>', 'a blackjack round as its partner sees it', showRound, round);
-  commands
-    .add('void <ROUND_ID>', 'void an open round: every stake is given back', voidRound, round)
-    .requiredOption('--reason <TEXT>', 'why, for the audit log');
-  commands.add('close <ROUND_ID>', 'play an open round out as its timeout does', closeRound, round);
+  withYes(
+    commands.add('void <ROUND_ID>', 'void an open round: every stake is given back', voidRound, round),
+  ).requiredOption('--reason <TEXT>', 'why, for the audit log');
+  withYes(commands.add('close <ROUND_ID>', 'play an open round out as its timeout does', closeRound, round));
 }
 
 async function createTable({ client, words, options, print }: Call): Promise<void> {
-  const id = whole(words[0], 'PARTNER_ID');
+  const id = await partnerIdOf(client, words[0]!);
   const { name, config, wager, roundTimeout } = options as { name: string; config: string; wager: number } & {
     roundTimeout?: number;
   };
@@ -63,12 +65,14 @@ async function showRound({ client, words, print }: Call): Promise<void> {
   print(await bodyOf(client.GET('/rounds/{roundId}', { params: pathOf(words) })), roundLines);
 }
 
-async function voidRound({ client, words, options, print }: Call): Promise<void> {
+async function voidRound({ client, words, options, print, confirm }: Call): Promise<void> {
+  await confirm(`Round ${words[0]} ends, and every stake is given back.`);
   const body = { reason: String(options.reason) };
   print(await bodyOf(client.POST('/rounds/{roundId}/void', { params: pathOf(words), body })), roundLines);
 }
 
-async function closeRound({ client, words, print }: Call): Promise<void> {
+async function closeRound({ client, words, print, confirm }: Call): Promise<void> {
+  await confirm(`Round ${words[0]} is played out for the player.`);
   print(await bodyOf(client.POST('/rounds/{roundId}/close', { params: pathOf(words) })), roundLines);
 }
 

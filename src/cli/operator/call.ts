@@ -1,9 +1,16 @@
 /** What the commands over the operator API have in common: how one is declared, and what it is given to do its work. */
 import { readFileSync } from 'node:fs';
-import type { Command } from 'commander';
-import type { OperatorClient, OperatorSchemas } from '../../client/client.js';
+import { setTimeout as delay } from 'node:timers/promises';
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import {
+  NoAnswerError,
+  type OperatorClient,
+  type OperatorSchemas,
+  SpindleError,
+} from '../../client/client.js';
 import { lineOf } from '../../log.js';
-import { UsageError } from '../command.js';
+import { UsageError, wholeNumber } from '../command.js';
+import { confirm } from '../confirm.js';
 
 export const OPERATOR_GROUP = 'Over the operator API of a running service:';
 
@@ -13,6 +20,15 @@ export type OpenClient = (options: { url?: string; keyFile?: string }) => Promis
 export type Schemas = OperatorSchemas;
 export type Options = Record<string, unknown>;
 
+interface Common {
+  readonly url?: string;
+  readonly keyFile?: string;
+  readonly json?: true;
+  readonly yes?: true;
+  /** Seconds. */
+  readonly watch?: number;
+}
+
 /** What a command is given to do its work. */
 export interface Call {
   readonly client: OperatorClient;
@@ -21,7 +37,14 @@ export interface Call {
   readonly options: Options;
   /** The body as JSON with `--json` (nothing where there is none), else what is made of it. */
   print<Body>(body: Body, plain: (body: Body) => string): void;
+  /** Asks before what can't be undone (confirm.ts). @param consequence as a sentence */
+  confirm(consequence: string): Promise<void>;
 }
+
+const WATCH_SECONDS = 2;
+const WATCH_SECONDS_MAX = 3600;
+/** Moves the cursor to the top left corner and clears the screen. */
+const CLEAR = '\x1b[H\x1b[2J';
 
 /** Declares the commands of a program. */
 export class OperatorCommands {
@@ -50,18 +73,71 @@ export class OperatorCommands {
       .option('--url <URL>', 'where the service is (else SPINDLE_URL, else HOST and PORT)')
       .option('--key-file <FILE>', 'file of the operator key (else OPERATOR_API_KEY, else that of DATA_DIR)')
       .action(async () => {
-        const options = command.optsWithGlobals<Options & { url?: string; keyFile?: string; json?: true }>();
-        await act({
+        const options = command.optsWithGlobals<Options & Common>();
+        const isCleared = options.watch !== undefined && options.json !== true && process.stdout.isTTY;
+        const call: Call = {
           client: await this.#open(options),
           words: command.args,
           options,
           print(body, plain) {
-            if (options.json !== true) process.stdout.write(plain(body));
+            if (options.json !== true) process.stdout.write(`${isCleared ? CLEAR : ''}${plain(body)}`);
             else if (body !== undefined) process.stdout.write(`${JSON.stringify(body)}\n`);
           },
-        });
+          confirm: (consequence) => confirm(consequence, options),
+        };
+        await act(call);
+        if (options.watch !== undefined) await watch(() => act(call), options.watch);
       });
   }
+}
+
+/** Runs what prints again and again until the program is interrupted. A service that is away is told, and asked again. */
+async function watch(act: () => Promise<void>, seconds: number): Promise<never> {
+  for (;;) {
+    await delay(seconds * 1000);
+    try {
+      await act();
+    } catch (error) {
+      const mayPass =
+        error instanceof NoAnswerError ||
+        (error instanceof SpindleError && (error.status >= 500 || error.status === 429));
+      if (!mayPass) throw error;
+      note(error.message);
+    }
+  }
+}
+
+/** A command that may print again and again. */
+export const withWatch = (command: Command): Command =>
+  command.addOption(
+    new Option('--watch [SECONDS]', 'print again every SECONDS until interrupted')
+      .argParser((text) => {
+        const seconds = wholeNumber(text);
+        if (seconds >= 1 && seconds <= WATCH_SECONDS_MAX) return seconds;
+        throw new InvalidArgumentError(`It must be 1 to ${WATCH_SECONDS_MAX}.`);
+      })
+      .preset(String(WATCH_SECONDS)),
+  );
+
+/** A command that prints a page of a list. @param many what is on a page */
+export const withPages = (command: Command, many: string): Command =>
+  command
+    .addOption(new Option('--page <N>', 'from 1').argParser(wholeNumber).default(1))
+    .addOption(new Option('--limit <N>', `${many} a page, up to 100`).argParser(wholeNumber).default(20));
+
+export interface Page {
+  readonly page: number;
+  readonly limit: number;
+}
+
+export const pageOf = ({ options }: Call): Page => ({
+  page: options.page as number,
+  limit: options.limit as number,
+});
+
+/** The last line of a page. */
+export function pageLine({ page, limit, total }: Page & { readonly total: number }, many: string): string {
+  return `page ${page} of ${Math.max(1, Math.ceil(total / limit))}, ${total} ${many}\n`;
 }
 
 /** A line for people, beside the output. */

@@ -9,22 +9,28 @@ import { addGameCommands } from './games.js';
 import { addKeyCommands } from './keys.js';
 import { addOpenApiCommand } from './openApi.js';
 import { addOperatorCommands as addNamedOperatorCommands } from './operators.js';
+import { addOverviewCommands } from './overview.js';
 import { addPartnerCommands } from './partners.js';
 import { addPlayerCommands } from './players.js';
 import { addRaffleCommands } from './raffles.js';
+import { addSettlementCommands } from './settlements.js';
+import { addSpinCommands } from './spins.js';
 import { addWebhookCommands } from './webhooks.js';
 
 /** Adds the commands to the program. */
 export function addOperatorCommands(program: Command, open: OpenClient): void {
   const commands = new OperatorCommands(program, open);
+  addOverviewCommands(commands);
   addPartnerCommands(commands);
   addKeyCommands(commands);
   addRaffleCommands(commands);
   addBlackjackCommands(commands);
   addGameCommands(commands);
   addCommunalCommands(commands);
+  addSpinCommands(commands);
   addWebhookCommands(commands);
   addPlayerCommands(commands);
+  addSettlementCommands(commands);
   addApiVersionCommands(commands);
   addNamedOperatorCommands(commands);
   addAuditLogCommand(commands);

@@ -2,21 +2,22 @@
 import { randomUUID } from 'node:crypto';
 import { Option } from 'commander';
 import { bodyOf, NoAnswerError } from '../../client/client.js';
-import { UsageError, usdText, whole, wholeNumber } from '../command.js';
+import { UsageError, usdText } from '../command.js';
+import { withYes } from '../confirm.js';
 import { type Column, keyValues, table } from '../output.js';
-import { bytesOf, type Call, note, type OperatorCommands, type Schemas } from './call.js';
+import { bytesOf, type Call, note, type OperatorCommands, pageOf, type Schemas, withPages } from './call.js';
+import { gameIdOf } from './names.js';
 
 /** Adds the commands to the program. */
 export function addCommunalCommands(commands: OperatorCommands): void {
   const group = commands.group('communal', 'bonus pots: set, show, fund, events');
-  commands
-    .add('set <GAME_ID>', "set the rules of a slot game's communal progressive", setRules, group)
+  withYes(commands.add('set <GAME>', "set the rules of a slot game's communal progressive", setRules, group))
     .requiredOption('--rules <FILE>', 'JSON: the body of the request (docs/communal.md)')
     .option('--reset-progress', 'let the counter begin anew')
     .addHelpText('after', '\nExample:\n  spindle communal set 7 --rules rules.json');
-  commands.add('show <GAME_ID>', 'rules, exact progress and budget', showPot, group);
+  commands.add('show <GAME>', 'rules, exact progress and budget', showPot, group);
   commands
-    .add('fund <GAME_ID>', 'add to the budget, once for each request id', fund, group)
+    .add('fund <GAME>', 'add to the budget, once for each request id', fund, group)
     .addOption(
       new Option('--amount <USD>', 'what is added; below 0: withdrawn')
         .argParser(usdText)
@@ -27,10 +28,7 @@ export function addCommunalCommands(commands: OperatorCommands): void {
       '--request-id <ID>',
       'of the funding that is repeated; else a new one is made, and printed first',
     );
-  commands
-    .add('events <GAME_ID>', 'what it fired, newest first', showEvents, group)
-    .addOption(new Option('--page <N>', 'from 1').argParser(wholeNumber).default(1))
-    .addOption(new Option('--limit <N>', 'events a page, up to 100').argParser(wholeNumber).default(20));
+  withPages(commands.add('events <GAME>', 'what it fired, newest first', showEvents, group), 'events');
 }
 
 type Tier = Schemas['CommunalResponse']['tiers'][number];
@@ -54,8 +52,8 @@ const EVENTS: readonly Column<Event>[] = [
 const potLines = ({ tiers, ...members }: Schemas['CommunalResponse'] | Schemas['OperatorCommunal']): string =>
   `${keyValues(members)}${table(TIERS, tiers)}`;
 
-async function setRules({ client, words, options, print }: Call): Promise<void> {
-  const params = { path: { id: whole(words[0], 'GAME_ID') } };
+async function setRules({ client, words, options, print, confirm }: Call): Promise<void> {
+  const params = { path: { id: await gameIdOf(client, words[0]!) } };
   const file = options.rules as string;
   let rules: Schemas['CommunalBody'];
   try {
@@ -64,12 +62,13 @@ async function setRules({ client, words, options, print }: Call): Promise<void> 
     if (error instanceof UsageError) throw error;
     throw new UsageError(`${file} is not JSON`);
   }
+  if (options.resetProgress === true) await confirm(`The progress of game ${words[0]} begins anew.`);
   const body = options.resetProgress === true ? { ...rules, resetProgress: true } : rules;
   print(await bodyOf(client.PUT('/games/{id}/communal', { params, body })), potLines);
 }
 
 async function showPot({ client, words, print }: Call): Promise<void> {
-  const params = { path: { id: whole(words[0], 'GAME_ID') } };
+  const params = { path: { id: await gameIdOf(client, words[0]!) } };
   print(await bodyOf(client.GET('/games/{id}/communal', { params })), potLines);
 }
 
@@ -81,7 +80,7 @@ async function fund({ client, words, options, print }: Call): Promise<void> {
   } = options as Record<'amount' | 'reason', string> & {
     requestId?: string;
   };
-  const params = { path: { id: whole(words[0], 'GAME_ID') } };
+  const params = { path: { id: await gameIdOf(client, words[0]!) } };
   // Before it is sent: whoever gets no answer can repeat it.
   note(`request id ${requestId}`);
   const body = { amountUsd: amount, reason, requestId };
@@ -95,9 +94,10 @@ async function fund({ client, words, options, print }: Call): Promise<void> {
   }
 }
 
-async function showEvents({ client, words, options, print }: Call): Promise<void> {
-  const path = { id: whole(words[0], 'GAME_ID') };
-  const query = { page: options.page as number, limit: options.limit as number };
+async function showEvents(call: Call): Promise<void> {
+  const { client, words, print } = call;
+  const path = { id: await gameIdOf(client, words[0]!) };
+  const query = pageOf(call);
   print(await bodyOf(client.GET('/games/{id}/communal/events', { params: { path, query } })), ({ events }) =>
     table(EVENTS, events),
   );

@@ -2,22 +2,55 @@
 import { Option } from 'commander';
 import { bodyOf } from '../../client/client.js';
 import { whole, wholeNumber } from '../command.js';
-import { keyValues } from '../output.js';
-import type { Call, OperatorCommands, Schemas } from './call.js';
+import { withYes } from '../confirm.js';
+import { type Column, keyValues, table } from '../output.js';
+import {
+  type Call,
+  type OperatorCommands,
+  pageLine,
+  pageOf,
+  type Schemas,
+  withPages,
+  withWatch,
+} from './call.js';
+import { gameIdOf, partnerIdOf } from './names.js';
+
+/** As a percentage with two decimals. */
+const percent = (share: number | null | undefined): string | null =>
+  share === null || share === undefined ? null : `${(share * 100).toFixed(2)} %`;
+
+const COLUMNS: readonly Column<Schemas['OperatorGame']>[] = [
+  { heading: 'id', value: (row) => row.gameConfigId, kind: 'number' },
+  { heading: 'partner', value: (row) => row.partnerId, kind: 'number' },
+  { heading: 'config', value: (row) => row.configName },
+  { heading: 'type', value: (row) => row.gameType },
+  { heading: 'status', value: (row) => row.status },
+  { heading: 'wager USD', value: (row) => row.minWagerUsd, kind: 'usd' },
+  { heading: 'ready blocks', value: (row) => row.queue.readyBlocks, kind: 'number' },
+  { heading: 'ready outcomes', value: (row) => row.queue.outcomesReady, kind: 'number' },
+  { heading: 'spins', value: (row) => row.totals.spins, kind: 'number' },
+  { heading: 'RTP', value: (row) => percent(row.totals.actualRtp), kind: 'number' },
+  { heading: 'certified', value: (row) => percent(row.expected?.rtp), kind: 'number' },
+];
 
 /** Adds the commands to the program. */
 export function addGameCommands(commands: OperatorCommands): void {
   const games = commands.group('game', 'Games');
-  commands.add('show <GAME_ID>', 'a game with its queue and its totals', showGame, games);
-  commands.add('suspend <GAME_ID>', 'refuse its spins', setStatus('SUSPENDED'), games);
-  commands.add('resume <GAME_ID>', 'make it active again', setStatus('ACTIVE'), games);
+  const list = withPages(
+    commands.add('list', 'games with their queues and totals', listGames, games),
+    'games',
+  );
+  withWatch(list).option('--partner <PARTNER>', 'games of this partner only, by id or slug');
+  commands.add('show <GAME>', 'a game with its queue and its totals', showGame, games);
+  commands.add('suspend <GAME>', 'refuse its spins', setStatus('SUSPENDED'), games);
+  commands.add('resume <GAME>', 'make it active again', setStatus('ACTIVE'), games);
 
   const blocks = commands.group('blocks', 'Outcome blocks');
   commands
-    .add('make <GAME_ID>', 'make blocks beyond what demand calls for', makeBlocks, blocks)
+    .add('make <GAME>', 'make blocks beyond what demand calls for', makeBlocks, blocks)
     .addOption(new Option('--count <N>', 'how many').argParser(wholeNumber).default(1));
   const sheets = commands.group('sheet', 'PAR sheets');
-  commands.add('retire <SHEET_ID>', 'let no further game be registered on it', retireSheet, sheets);
+  withYes(commands.add('retire <SHEET_ID>', 'let no further game be registered on it', retireSheet, sheets));
 }
 
 /** The API shows a pool of the games whose outcomes are finite. */
@@ -33,25 +66,37 @@ export function gameLines(game: Schemas['OperatorGame'] | Schemas['RaffleRespons
   return keyValues({ ...raffle, ticketPriceUsd: minWagerUsd });
 }
 
+async function listGames(call: Call): Promise<void> {
+  const { client, options, print } = call;
+  const { partner } = options as { partner?: string };
+  const filter = partner === undefined ? {} : { partnerId: await partnerIdOf(client, partner, '--partner') };
+  const query = { ...pageOf(call), ...filter };
+  print(
+    await bodyOf(client.GET('/games', { params: { query } })),
+    (body) => table(COLUMNS, body.games) + pageLine(body, 'games'),
+  );
+}
+
 async function showGame({ client, words, print }: Call): Promise<void> {
-  const params = { path: { id: whole(words[0], 'GAME_ID') } };
+  const params = { path: { id: await gameIdOf(client, words[0]!) } };
   print(await bodyOf(client.GET('/games/{id}', { params })), gameLines);
 }
 
 const setStatus =
   (status: 'ACTIVE' | 'SUSPENDED') =>
   async ({ client, words, print }: Call): Promise<void> => {
-    const params = { path: { id: whole(words[0], 'GAME_ID') } };
+    const params = { path: { id: await gameIdOf(client, words[0]!) } };
     print(await bodyOf(client.PATCH('/games/{id}', { params, body: { status } })), gameLines);
   };
 
 async function makeBlocks({ client, words, options, print }: Call): Promise<void> {
-  const params = { path: { id: whole(words[0], 'GAME_ID') } };
+  const params = { path: { id: await gameIdOf(client, words[0]!) } };
   const body = { count: options.count as number };
   print(await bodyOf(client.POST('/games/{id}/blocks', { params, body })), keyValues);
 }
 
-async function retireSheet({ client, words, print }: Call): Promise<void> {
+async function retireSheet({ client, words, print, confirm }: Call): Promise<void> {
   const params = { path: { id: whole(words[0], 'SHEET_ID') } };
+  await confirm(`PAR sheet ${words[0]} takes no further games.`);
   print(await bodyOf(client.PATCH('/par-sheets/{id}', { params, body: { status: 'RETIRED' } })), keyValues);
 }

@@ -1,8 +1,10 @@
 /** `spindle key`: API keys of a partner. */
 import { bodyOf } from '../../client/client.js';
 import { whole } from '../command.js';
+import { withYes } from '../confirm.js';
 import { type Column, keyValues, table } from '../output.js';
 import { type Call, note, type OperatorCommands, type Schemas } from './call.js';
+import { partnerIdOf } from './names.js';
 
 const COLUMNS: readonly Column<Schemas['ApiKey']>[] = [
   { heading: 'id', value: (row) => row.keyId, kind: 'number' },
@@ -15,18 +17,18 @@ const COLUMNS: readonly Column<Schemas['ApiKey']>[] = [
 
 /** Adds the commands to the program. */
 export function addKeyCommands(commands: OperatorCommands): void {
-  const group = commands.group('key', 'API keys of a partner');
+  const group = commands.group('key', 'API keys of a partner: issue, list, revoke');
   commands
-    .add('issue <PARTNER_ID>', 'issue a key; it is shown this once', issueKey, group)
+    .add('issue <PARTNER>', 'issue a key; it is shown this once', issueKey, group)
     .option('--name <NAME>', 'what the key is for')
     .option('--expires <TIME>', 'RFC 3339 time, such as 2030-01-31T00:00:00Z');
-  commands.add('list <PARTNER_ID>', 'list the keys, without their secrets', listKeys, group);
-  commands.add('revoke <PARTNER_ID> <KEY_ID>', 'revoke a key', revokeKey, group);
+  commands.add('list <PARTNER>', 'list the keys, without their secrets', listKeys, group);
+  withYes(commands.add('revoke <PARTNER> <KEY_ID>', 'revoke a key', revokeKey, group));
 }
 
 async function issueKey({ client, words, options, print }: Call): Promise<void> {
   const { name, expires } = options as { name?: string; expires?: string };
-  const params = { path: { id: whole(words[0], 'PARTNER_ID') } };
+  const params = { path: { id: await partnerIdOf(client, words[0]!) } };
   const body = {
     ...(name === undefined ? {} : { name }),
     ...(expires === undefined ? {} : { expiresAt: expires }),
@@ -36,13 +38,14 @@ async function issueKey({ client, words, options, print }: Call): Promise<void> 
 }
 
 async function listKeys({ client, words, print }: Call): Promise<void> {
-  const params = { path: { id: whole(words[0], 'PARTNER_ID') } };
+  const params = { path: { id: await partnerIdOf(client, words[0]!) } };
   print(await bodyOf(client.GET('/partners/{id}/keys', { params })), ({ keys }) => table(COLUMNS, keys));
 }
 
-async function revokeKey({ client, words, print }: Call): Promise<void> {
-  const id = whole(words[0], 'PARTNER_ID');
+async function revokeKey({ client, words, print, confirm }: Call): Promise<void> {
   const keyId = whole(words[1], 'KEY_ID');
+  const id = await partnerIdOf(client, words[0]!);
+  await confirm(`Key ${keyId} of partner ${words[0]} is refused from now on.`);
   const params = { path: { id, keyId } };
   print(
     await bodyOf(client.DELETE('/partners/{id}/keys/{keyId}', { params })),

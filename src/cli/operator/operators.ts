@@ -1,6 +1,7 @@
 /** `spindle operator`: who runs the service, by name and role. */
 import { Option } from 'commander';
 import { bodyOf } from '../../client/client.js';
+import { withYes } from '../confirm.js';
 import { type Column, keyValues, table } from '../output.js';
 import { type Call, note, type OperatorCommands, type Schemas } from './call.js';
 
@@ -27,10 +28,12 @@ export function addOperatorCommands(commands: OperatorCommands): void {
     )
     .addOption(expires());
   commands.add('list', 'list the operators, without their keys', list, group);
-  commands
-    .add('rotate <NAME>', "replace an operator's key; the new one is shown this once", rotate, group)
-    .addOption(expires());
-  commands.add('revoke <NAME>', "revoke an operator's key and end its sessions", revoke, group);
+  withYes(
+    commands
+      .add('rotate <NAME>', "replace an operator's key; the new one is shown this once", rotate, group)
+      .addOption(expires()),
+  );
+  withYes(commands.add('revoke <NAME>', "revoke an operator's key and end its sessions", revoke, group));
 }
 
 /** `expiresAt`, where it was given. */
@@ -47,15 +50,17 @@ async function list({ client, print }: Call): Promise<void> {
   print(await bodyOf(client.GET('/operators', {})), ({ operators }) => table(COLUMNS, operators));
 }
 
-async function rotate({ client, words, options, print }: Call): Promise<void> {
+async function rotate({ client, words, options, print, confirm }: Call): Promise<void> {
+  await confirm(`The key that ${words[0]} has is refused from now on.`);
   const params = { path: { name: words[0]! } };
   const body = expiryOf(options as { expires?: string });
   print(await bodyOf(client.POST('/operators/{name}/rotate', { params, body })), keyValues);
   note(SHOWN_ONCE);
 }
 
-async function revoke({ client, words, print }: Call): Promise<void> {
+async function revoke({ client, words, print, confirm }: Call): Promise<void> {
   const name = words[0]!;
+  await confirm(`The key of ${name} is refused from now on, and its sessions end.`);
   const params = { path: { name } };
   print(
     await bodyOf(client.DELETE('/operators/{name}', { params })),

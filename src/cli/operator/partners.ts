@@ -1,9 +1,10 @@
 /** `spindle partner`: partners and their settings. */
 import { type Command, Option } from 'commander';
 import { bodyOf } from '../../client/client.js';
-import { NONE, oneOf, orNone, UsageError, usdNumber, whole, wholeNumber } from '../command.js';
+import { NONE, oneOf, orNone, UsageError, usdNumber, wholeNumber } from '../command.js';
 import { type Column, keyValues, table } from '../output.js';
 import type { Call, OperatorCommands, Options, Schemas } from './call.js';
+import { partnerIdOf } from './names.js';
 
 type Settings = Omit<Schemas['PartnerPatch'], 'name' | 'isActive'>;
 
@@ -61,10 +62,10 @@ Examples:
   spindle partner create --slug acme-live --name Acme --environment production --balance-mode enforce --funding 1000.50`,
   );
   commands.add('list', 'list the partners', listPartners, group);
-  commands.add('show <PARTNER_ID>', 'a partner with its settings', showPartner, group);
+  commands.add('show <PARTNER>', 'a partner with its settings', showPartner, group);
   withSettings(
     commands
-      .add('update <PARTNER_ID>', 'change settings of a partner', updatePartner, group)
+      .add('update <PARTNER>', 'change settings of a partner', updatePartner, group)
       .option('--name <NAME>', 'name')
       .addOption(
         new Option('--active <BOOLEAN>', 'true or false').argParser(oneOf({ true: true, false: false })),
@@ -76,7 +77,7 @@ Examples:
   spindle partner update 2 --spin-rate-limit 6000 --funding none
   spindle partner update 2 --active true`,
   );
-  commands.add('deactivate <PARTNER_ID>', 'refuse all keys of a partner', deactivatePartner, group);
+  commands.add('deactivate <PARTNER>', 'refuse all keys of a partner', deactivatePartner, group);
 }
 
 function withSettings(command: Command): Command {
@@ -109,7 +110,7 @@ async function listPartners({ client, print }: Call): Promise<void> {
 }
 
 async function showPartner({ client, words, print }: Call): Promise<void> {
-  const params = { path: { id: whole(words[0], 'PARTNER_ID') } };
+  const params = { path: { id: await partnerIdOf(client, words[0]!) } };
   print(await bodyOf(client.GET('/partners/{id}', { params })), keyValues);
 }
 
@@ -129,6 +130,6 @@ async function updatePartner(call: Call): Promise<void> {
 const deactivatePartner = (call: Call): Promise<void> => patchPartner(call, { isActive: false });
 
 async function patchPartner({ client, words, print }: Call, body: Schemas['PartnerPatch']): Promise<void> {
-  const params = { path: { id: whole(words[0], 'PARTNER_ID') } };
+  const params = { path: { id: await partnerIdOf(client, words[0]!) } };
   print(await bodyOf(client.PATCH('/partners/{id}', { params, body })), keyValues);
 }

@@ -1,22 +1,38 @@
-/** `spindle adjust`: adjusts the balance of a player. `spindle player`: blocks it, lets it play again. */
+/** `spindle adjust`: adjusts the balance of a player. `spindle player`: its statement; blocks it, lets it play again. */
 import { randomUUID } from 'node:crypto';
 import { Option } from 'commander';
 import { bodyOf, NoAnswerError } from '../../client/client.js';
-import { usdText, whole } from '../command.js';
-import { keyValues } from '../output.js';
-import { type Call, note, type OperatorCommands } from './call.js';
+import { usdText, wholeNumber } from '../command.js';
+import { type Column, keyValues, table } from '../output.js';
+import { type Call, note, type OperatorCommands, type Schemas } from './call.js';
+import { partnerIdOf } from './names.js';
+
+const ENTRIES: readonly Column<Schemas['StatementEntry']>[] = [
+  { heading: 'at', value: (row) => row.createdAt },
+  { heading: 'kind', value: (row) => row.kind },
+  { heading: 'game', value: (row) => row.gameId, kind: 'number' },
+  { heading: 'wager USD', value: (row) => row.wagerUsd, kind: 'usd' },
+  { heading: 'credit USD', value: (row) => row.creditUsd, kind: 'usd' },
+  { heading: 'balance USD', value: (row) => row.balanceUsd, kind: 'usd' },
+  { heading: 'request id', value: (row) => row.requestId },
+  { heading: 'spin id', value: (row) => row.spinId },
+];
 
 /** Adds the commands to the program. */
 export function addPlayerCommands(commands: OperatorCommands): void {
-  const player = commands.group('player', 'block players and let them play again');
+  const player = commands.group('player', 'players: statement, block, unblock');
   commands
-    .add('block <PARTNER_ID> <PLAYER_ID>', 'refuse the spins of a player', setStatus('BLOCKED'), player)
+    .add('statement <PARTNER> <PLAYER_ID>', 'every entry of its ledger, newest first', statement, player)
+    .addOption(new Option('--limit <N>', 'entries, up to 100').argParser(wholeNumber).default(20))
+    .option('--cursor <ENTRY_ID>', 'where the statement before said that it goes on');
+  commands
+    .add('block <PARTNER> <PLAYER_ID>', 'refuse the spins of a player', setStatus('BLOCKED'), player)
     .requiredOption('--reason <TEXT>', 'why, for the audit log');
   commands
-    .add('unblock <PARTNER_ID> <PLAYER_ID>', 'let a player play again', setStatus('ACTIVE'), player)
+    .add('unblock <PARTNER> <PLAYER_ID>', 'let a player play again', setStatus('ACTIVE'), player)
     .requiredOption('--reason <TEXT>', 'why, for the audit log');
   commands
-    .add('adjust <PARTNER_ID> <PLAYER_ID>', 'adjust a balance', adjust)
+    .add('adjust <PARTNER> <PLAYER_ID>', 'adjust a balance', adjust)
     .addOption(
       new Option('--amount <USD>', 'what is added; below 0: taken').argParser(usdText).makeOptionMandatory(),
     )
@@ -37,13 +53,24 @@ Examples:
 const setStatus =
   (status: 'ACTIVE' | 'BLOCKED') =>
   async ({ client, words, options, print }: Call): Promise<void> => {
-    const id = whole(words[0], 'PARTNER_ID');
+    const id = await partnerIdOf(client, words[0]!);
     const call = client.PATCH('/partners/{id}/players/{playerId}', {
       params: { path: { id, playerId: words[1]! } },
       body: { status, reason: String(options.reason) },
     });
     print(await bodyOf(call), keyValues);
   };
+
+async function statement({ client, words, options, print }: Call): Promise<void> {
+  const path = { id: await partnerIdOf(client, words[0]!), playerId: words[1]! };
+  const cursor = options.cursor === undefined ? {} : { cursor: String(options.cursor) };
+  const query = { limit: options.limit as number, ...cursor };
+  const call = client.GET('/partners/{id}/players/{playerId}/statement', { params: { path, query } });
+  print(await bodyOf(call), ({ entries, nextCursor, ...player }) => {
+    const more = nextCursor === null ? '' : `more: --cursor ${nextCursor}\n`;
+    return `${keyValues(player)}${table(ENTRIES, entries)}${more}`;
+  });
+}
 
 async function adjust({ client, words, options, print }: Call): Promise<void> {
   const {
@@ -53,7 +80,7 @@ async function adjust({ client, words, options, print }: Call): Promise<void> {
   } = options as Record<'amount' | 'reason', string> & {
     requestId?: string;
   };
-  const id = whole(words[0], 'PARTNER_ID');
+  const id = await partnerIdOf(client, words[0]!);
   // Before it is sent: whoever gets no answer can repeat it.
   note(`request id ${requestId}`);
   const call = client.POST('/partners/{id}/players/{playerId}/adjustments', {

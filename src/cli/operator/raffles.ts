@@ -1,18 +1,21 @@
 /** `spindle raffle`: makes raffles from prize tables, and shows them. */
 import { Option } from 'commander';
 import { bodyOf, type OperatorClient } from '../../client/client.js';
-import { FaultsError, NotFoundError, usdNumber, whole, wholeNumber } from '../command.js';
+import { usdToMicros } from '../../domain/money.js';
+import { FaultsError, NotFoundError, usdNumber, wholeNumber } from '../command.js';
+import { withYes } from '../confirm.js';
+import { usd } from '../output.js';
 import { bytesOf, type Call, note, type OperatorCommands, type Schemas } from './call.js';
 import { gameLines, hasPool } from './games.js';
+import { gameIdOf, partnerIdOf } from './names.js';
 
 const SEALED_WITHIN_MS = 60_000;
 const LOOK_AGAIN_MS = 100;
 
 /** Adds the commands to the program. */
 export function addRaffleCommands(commands: OperatorCommands): void {
-  const group = commands.group('raffle', 'Raffles');
-  commands
-    .add('create <PARTNER_ID>', 'make a raffle from a prize table', createRaffle, group)
+  const group = commands.group('raffle', 'raffles: create, show');
+  withYes(commands.add('create <PARTNER>', 'make a raffle from a prize table', createRaffle, group))
     .requiredOption('--prizes <FILE>', 'CSV with the header prizeName,prizeTier,valueUsd,count, or JSON')
     .option('--name <NAME>', 'name shown to players')
     .option('--config <NAME>', "system identifier, unique across the partner's games")
@@ -28,11 +31,11 @@ Examples:
   spindle raffle create 2 --name 'Spring Raffle' --config SPRING --price 1 --size 100000 --prizes prizes.csv --wait
   spindle raffle create 2 --config SPRING_2 --prizes raffle.json --json`,
     );
-  commands.add('show <GAME_ID>', 'commitment and tickets left of a raffle', showRaffle, group);
+  commands.add('show <GAME>', 'commitment and tickets left of a raffle', showRaffle, group);
 }
 
-async function createRaffle({ client, words, options, print }: Call): Promise<void> {
-  const id = whole(words[0], 'PARTNER_ID');
+async function createRaffle({ client, words, options, print, confirm }: Call): Promise<void> {
+  const id = await partnerIdOf(client, words[0]!);
   const file = options.prizes as string;
   const members = {
     displayName: options.name,
@@ -45,6 +48,8 @@ async function createRaffle({ client, words, options, print }: Call): Promise<vo
   const { readRaffle } = await import('../prizeFile.js');
   const read = readRaffle(file, bytesOf(file), given);
   if ('faults' in read) throw new FaultsError('The raffle is not made', read.faults);
+  const loss = lossOf(read.body);
+  if (loss !== undefined) await confirm(loss);
   const params = { path: { id } };
   const made = await bodyOf(client.POST('/partners/{id}/raffles', { params, body: read.body }));
   if (options.wait !== true) {
@@ -53,6 +58,16 @@ async function createRaffle({ client, words, options, print }: Call): Promise<vo
   }
   note(`Raffle ${made.gameConfigId} is made; waiting until its pool is sealed …`);
   print(await sealed(client, made.gameConfigId), gameLines);
+}
+
+/** A warning of a raffle whose prizes are worth more than its tickets cost. */
+function lossOf({ prizes, ticketPriceUsd, poolSize }: Schemas['RaffleBody']): string | undefined {
+  const micros = (amount: number): bigint => BigInt(usdToMicros(amount) ?? 0);
+  const returns = prizes.reduce((sum, { valueUsd, count }) => sum + micros(valueUsd) * BigInt(count), 0n);
+  const takes = micros(ticketPriceUsd) * BigInt(poolSize);
+  if (returns <= takes) return undefined;
+  const shown = (sum: bigint): string => usd(Number(sum) / 1e6);
+  return `The raffle returns more than it takes: prizes of ${shown(returns)} USD for tickets of ${shown(takes)} USD.`;
 }
 
 /** Waits until the pool of a raffle is sealed. */
@@ -71,7 +86,7 @@ async function sealed(client: OperatorClient, id: number): Promise<Schemas['Oper
 }
 
 async function showRaffle({ client, words, print }: Call): Promise<void> {
-  const id = whole(words[0], 'GAME_ID');
+  const id = await gameIdOf(client, words[0]!);
   const game = await bodyOf(client.GET('/games/{id}', { params: { path: { id } } }));
   if (!hasPool(game)) throw new NotFoundError(`Game ${id} is no raffle`);
   print(game, gameLines);

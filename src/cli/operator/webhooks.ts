@@ -1,11 +1,29 @@
-/** `spindle webhooks resend`: sends deliveries again. */
+/** `spindle webhooks failed` and `resend`: deliveries that failed, and sending them again. */
 import { bodyOf } from '../../client/client.js';
 import { UsageError } from '../command.js';
-import type { Call, OperatorCommands } from './call.js';
+import { type Column, table } from '../output.js';
+import { type Call, type OperatorCommands, pageLine, pageOf, type Schemas, withPages } from './call.js';
+import { partnerIdOf } from './names.js';
+
+const COLUMNS: readonly Column<Schemas['OperatorDelivery']>[] = [
+  { heading: 'id', value: (row) => row.id },
+  { heading: 'partner', value: (row) => row.partnerId, kind: 'number' },
+  { heading: 'webhook', value: (row) => row.webhookId, kind: 'number' },
+  { heading: 'event', value: (row) => row.event },
+  { heading: 'attempts', value: (row) => row.attempts, kind: 'number' },
+  { heading: 'last attempt', value: (row) => row.lastAttemptAt },
+  { heading: 'answer', value: (row) => row.responseStatus, kind: 'number' },
+  { heading: 'reason', value: (row) => row.lastError },
+  { heading: 'url', value: (row) => row.url },
+];
 
 /** Adds the commands to the program. */
 export function addWebhookCommands(commands: OperatorCommands): void {
-  const group = commands.group('webhooks', 'Deliveries of webhooks');
+  const group = commands.group('webhooks', 'deliveries: failed, resend, listen; manage');
+  withPages(
+    commands.add('failed', 'deliveries without attempts left, newest first', listFailed, group),
+    'deliveries',
+  ).option('--partner <PARTNER>', 'those of this partner only, by id or slug');
   commands
     .add('resend [DELIVERY_ID...]', 'send one delivery again, or all failed', resend, group)
     .option('--failed-since <TIME>', 'RFC 3339 time: all deliveries that have failed since')
@@ -16,6 +34,17 @@ Examples:
   spindle webhooks resend --failed-since 2026-05-01T00:00:00Z
   spindle webhooks resend dlv_019687b4c2d1f3a09e6b5d7c8a4f2e10`,
     );
+}
+
+async function listFailed(call: Call): Promise<void> {
+  const { client, options, print } = call;
+  const { partner } = options as { partner?: string };
+  const filter = partner === undefined ? {} : { partnerId: await partnerIdOf(client, partner, '--partner') };
+  const query = { ...pageOf(call), status: 'failed', ...filter };
+  print(
+    await bodyOf(client.GET('/deliveries', { params: { query } })),
+    (body) => table(COLUMNS, body.deliveries) + pageLine(body, 'deliveries'),
+  );
 }
 
 async function resend({ client, words, options, print }: Call): Promise<void> {

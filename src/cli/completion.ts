@@ -1,0 +1,53 @@
+/** `spindle completion`: scripts by which a shell completes commands and options, and what they ask at each Tab (@bomb.sh/tab). */
+import type { Command as Completed, RootCommand } from '@bomb.sh/tab';
+import { Argument, type Command } from 'commander';
+
+const SHELLS = ['bash', 'zsh', 'fish', 'powershell'];
+/** What the scripts call. */
+const ASKED = 'complete';
+
+// Loaded only by these commands.
+const library = async (): Promise<RootCommand> => (await import('@bomb.sh/tab')).default;
+
+/** Adds the commands to the program, which has all others by then. @param group of the help */
+export function addCompletion(program: Command, group: string): void {
+  const name = program.name();
+  program
+    .command('completion')
+    .addArgument(new Argument('<SHELL>').choices(SHELLS))
+    .description('script for completion in a shell')
+    .helpGroup(group)
+    .addHelpText(
+      'after',
+      `
+The shell must find a program named ${name}: npm link makes one.
+
+Examples:
+  source <(${name} completion bash)
+  ${name} completion fish > ~/.config/fish/completions/${name}.fish`,
+    )
+    .action(async (shell: string) => (await library()).setup(name, name, shell));
+  program.command(`${ASKED} [WORDS...]`, { hidden: true }).action(async (words: string[]) => {
+    const known = await library();
+    describe(known, program, known, []);
+    known.parse(words);
+  });
+}
+
+/** Tells the library the options of a command, and what is below it. */
+function describe(root: RootCommand, command: Command, known: Completed, path: readonly string[]): void {
+  const common = path.length === 0 ? [] : [...root.options.keys()];
+  for (const { long, description, argChoices, required, optional } of command.options) {
+    const name = long!.slice(2);
+    const complete = (offer: (value: string, description: string) => void): void => {
+      for (const choice of argChoices ?? []) offer(choice, '');
+    };
+    if (required || optional) known.option(name, description, complete);
+    else known.option(name, description);
+  }
+  for (const option of common) known.option(option, root.options.get(option)!.description);
+  for (const below of command.commands.filter((each) => each.name() !== ASKED)) {
+    const words = [...path, below.name()];
+    describe(root, below, root.command(words.join(' '), below.description()), words);
+  }
+}
