@@ -181,7 +181,7 @@ describe.concurrent('keys', () => {
     const asJson = await cli('key', 'issue', id, '--json');
     expect(JSON.parse(asJson.out)).toMatchObject({ apiKey: expect.stringMatching(/^ks_/), name: null });
 
-    expect(await done('key', 'revoke', id, keyId, '--yes')).toMatch(/^Key \d+ of partner \d+ is revoked\.\n$/);
+    expect(await done('key', 'revoke', id, keyId, '--yes')).toMatch(/^Key \d+ of partner \d+ is revoked\.\n/);
     expect((await service.partner('GET', '/version', apiKey)).status).toBe(401);
     const listed = await done('key', 'list', id);
     expect(listed).toMatch(/^ *id {2}name +status +created +expires +last used\n/);
