@@ -136,7 +136,7 @@ const PACKAGES = {
   undici: [ROOMS.webhooks[0], ROOMS.client[0]],
   'prom-client': [ROOMS.series[0], ROOMS.metrics[0]],
   'openapi-fetch': [ROOMS.client[0], ROOMS.package[0]],
-  'commander|csv-parse|@humanwhocodes/momoa': [ROOMS.cli[0]],
+  'commander|csv-parse|@humanwhocodes/momoa|@bomb.sh/tab': [ROOMS.cli[0]],
   'close-with-grace': [ROOMS.program[0]],
   piscina: [ROOMS.workers[0], ROOMS.blocks[0], ROOMS.metrics[0], ROOMS.roles[0]],
   pino: ['^src/'],
