@@ -3,7 +3,7 @@ import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { freshStores } from '../setup/freshStores.js';
-import type { TestPartner } from '../support/client.js';
+import type { Answer, TestPartner } from '../support/client.js';
 import {
   act,
   deal,
@@ -14,6 +14,7 @@ import {
   play,
   playOut,
   type RoundAnswer,
+  registerTable,
   WAGER_USD,
 } from '../support/rounds.js';
 import { type LoggedService, startLogged, startService } from '../support/service.js';
@@ -57,6 +58,16 @@ const balanceOf = async (playerId: string): Promise<number> =>
 const rowsOf = async (round: RoundAnswer): Promise<{ kind: number }[]> =>
   sql`SELECT kind FROM ledger WHERE game_id = ${round.gameId} AND outcome_index = ${round.shoe.index} AND kind IN (6, 7, 8)
       ORDER BY entry_id`;
+/** Deals rounds to ever new players until one is refused. @returns that answer */
+async function dealAll(table: number): Promise<Answer<RoundAnswer>> {
+  for (let from = 0; from < 20_000; from += 64) {
+    const asked = Array.from({ length: 64 }, (_, i) => deal(service, partner.key, table, `all-${from + i}`));
+    const refused = (await Promise.all(asked)).find(({ status }) => status !== 201);
+    if (refused !== undefined) return refused;
+  }
+  throw new Error('The shoes do not end');
+}
+
 describe('a round', () => {
   test('is dealt once for its requestId, played, and shows its seed only once it has ended', async () => {
     for (let i = 0; i < 40; i++) {
@@ -85,6 +96,31 @@ describe('a round', () => {
     );
     expect(list.body).toMatchObject({ total: 1, rounds: [{ playerId: 'p7' }] });
     await expectClean(stores, sql);
+  });
+
+  test('is not dealt without a shoe: KS-4203 where there were some, KS-5012 where there are none yet', async () => {
+    const table = await newTable(service, partner.partnerId);
+    // No block can be made meanwhile; rounds are booked.
+    await sql.unsafe(`
+      CREATE FUNCTION no_blocks() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no blocks now'; END $$;
+      CREATE TRIGGER no_blocks BEFORE INSERT ON blocks EXECUTE FUNCTION no_blocks()`);
+    const bare = await registerTable(service, partner.partnerId);
+    try {
+      const drained = await dealAll(table);
+      expect(drained).toMatchObject(failed(503, 'KS-4203'));
+      expect(Number(drained.headers.get('retry-after'))).toBeGreaterThan(0);
+      expect(await deal(service, partner.key, bare, 'p', 'no-shoe-p')).toMatchObject(failed(503, 'KS-5012'));
+    } finally {
+      await sql.unsafe('DROP FUNCTION no_blocks CASCADE');
+    }
+    for (const [id, player] of [
+      [table, 'after'],
+      [bare, 'p'],
+    ] as const) {
+      const dealt = async () =>
+        (await deal(service, partner.key, id, player, `no-shoe-${player}`)).status === 201;
+      await until(dealt, 'the table has shoes again');
+    }
   });
 
   test('takes one of 64 equal actions at once, and answers all of them with the same bytes', async () => {

@@ -1,6 +1,7 @@
 /** A store away or silent: what each operation answers, what is left in log and metrics, and that all is well after. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Answer, TestPartner } from '../support/client.js';
+import { deal, newTable } from '../support/rounds.js';
 import { type LoggedService, startLogged } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import { type OwnStores, ownStores } from '../support/stores.js';
@@ -19,6 +20,7 @@ describe('without a store', () => {
   let service: LoggedService;
   let partner: TestPartner;
   let gameId: number;
+  let table: number;
   let parSheetId: number;
 
   beforeAll(async () => {
@@ -29,6 +31,7 @@ describe('without a store', () => {
     });
     partner = await service.newPartner();
     gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
+    table = await newTable(service, partner.partnerId);
     const list = await service.partner<{ parSheets: { parSheetId: number }[] }>(
       'GET',
       '/par-sheets',
@@ -176,10 +179,15 @@ describe('without a store', () => {
   test('Postgres silent: what needs it is answered all the same, within its deadline', async () => {
     await stores.postgres.freeze();
     try {
-      const [unknownKey, stored] = await Promise.all([
+      const [unknownKey, stored, round, unnamed] = await Promise.all([
         late(get('/version', 'ks_unknown'), 60),
         late(upload(), 60),
+        late(deal(service, partner.key, table, 'waits', 'round'), 60),
+        late(deal(service, partner.key, table, 'nameless'), 60),
       ]);
+      // A round is answered once it is booked: it may be dealt.
+      expect(round).toMatchObject(failed(409, 'KS-4110'));
+      expect(unnamed).toMatchObject(failed(503, 'KS-5002'));
       expect((await spin()).status).toBe(200);
       expect(stored).toMatchObject(failed(500, 'KS-5006'));
       expect(unknownKey).toMatchObject(failed(500, 'KS-5004'));
@@ -190,5 +198,11 @@ describe('without a store', () => {
       async () => (await service.request('GET', '/readyz')).status === 200,
       'the service is ready again',
     );
+    let round = await deal(service, partner.key, table, 'waits', 'round');
+    await until(async () => {
+      if (round.status !== 201) round = await deal(service, partner.key, table, 'waits', 'round');
+      return round.status === 201;
+    }, 'the round is told');
+    expect(round.headers.get('idempotent-replayed')).toBe('true');
   });
 });

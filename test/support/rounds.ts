@@ -48,8 +48,8 @@ export const WAGER_USD = 0.25;
 const PLAY = '/api/play/blackjack';
 let tables = 0;
 
-/** A blackjack table that can be dealt from. @returns its id */
-export async function newTable(
+/** A blackjack table, whether it has shoes or not. @returns its id */
+export async function registerTable(
   client: Client,
   partnerId: number,
   rules: Record<string, unknown> = {},
@@ -63,7 +63,13 @@ export async function newTable(
     body,
   );
   if (made.status !== 201) throw new Error(`no table: ${made.text}`);
-  const id = made.body.gameConfigId;
+  return made.body.gameConfigId;
+}
+
+/** A blackjack table that can be dealt from. @returns its id */
+export async function newTable(...table: Parameters<typeof registerTable>): Promise<number> {
+  const [client] = table;
+  const id = await registerTable(...table);
   await until(
     async () => {
       const { queue } = await bodyOf(client.api.operator.GET('/games/{id}', { params: { path: { id } } }));
