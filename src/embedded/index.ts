@@ -2,5 +2,6 @@
 export { type DataDirLock, freePort, lockDataDir, readOrCreateSecret } from './dataDir.js';
 export { startEmbeddedPostgres } from './postgres.js';
 export { startEmbeddedRedis } from './redis.js';
+export { clusterMembers, clusterUrl, formCluster, startEmbeddedCluster } from './redisCluster.js';
 export { SetupError } from './setupError.js';
 export type { EmbeddedOptions, EmbeddedStore } from './store.js';

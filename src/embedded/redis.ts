@@ -3,33 +3,51 @@
  * (`appendfsync always`) and nothing is ever evicted.
  */
 import { mkdir } from 'node:fs/promises';
-import { connect } from 'node:net';
 import { join } from 'node:path';
 import { keptPort, newPassword, readOrCreateSecret, writeFileAtomic } from './dataDir.js';
 import { endOrphans } from './orphans.js';
+import { askRedis } from './redisQuestion.js';
 import { findRedisProgram, REDIS_PROGRAM_NAMES, redisEnvironment } from './redisServer.js';
 import type { EmbeddedOptions, EmbeddedStore } from './store.js';
 import { supervise } from './supervisor.js';
 
 const STOP_SIGNALS = ['SIGTERM'] as const;
 const STOP_DEADLINE_MS = 15_000;
-const PING_TIMEOUT_MS = 2_000;
+
+/** What a server is started with beside its data. */
+export interface RedisServerOptions {
+  /** Where the server keeps its data; made where it is missing. */
+  readonly folder: string;
+  readonly password: string;
+  /** Further lines of its configuration, once its port is known. */
+  readonly settings?: () => Promise<string>;
+}
 
 /**
  * Starts the server on the data in `<dataDir>/redis`; resolves when it has loaded its log and answers.
  * The caller holds the data folder's lock. Throws SetupError where there is no server program to be had.
  */
 export async function startEmbeddedRedis(options: EmbeddedOptions): Promise<EmbeddedStore> {
-  const { dataDir, cacheDir, progress, onEvent } = options;
+  options.progress('Starting Redis …');
+  const folder = join(options.dataDir, 'redis');
+  return startRedisServer(options, { folder, password: await keptPassword(folder) });
+}
+
+/** The password of the servers of a folder, made at their first start. */
+export const keptPassword = (folder: string): Promise<string> =>
+  readOrCreateSecret(join(folder, 'password'), newPassword);
+
+/** Starts one server; see {@link startEmbeddedRedis}. */
+export async function startRedisServer(
+  { cacheDir, progress, onEvent }: EmbeddedOptions,
+  { folder, password, settings }: RedisServerOptions,
+): Promise<EmbeddedStore> {
   const program = await findRedisProgram(cacheDir, progress);
-  const folder = join(dataDir, 'redis');
   await mkdir(folder, { recursive: true, mode: 0o700 });
-  const password = await readOrCreateSecret(join(folder, 'password'), newPassword);
   const configFile = join(folder, 'redis.conf');
   const mark = { programs: REDIS_PROGRAM_NAMES, argument: configFile };
   const stopping = { stopSignals: STOP_SIGNALS, stopDeadlineMs: STOP_DEADLINE_MS, onEvent };
 
-  progress('Starting Redis …');
   let port = 0;
   let answered = false;
   const supervisor = await supervise({
@@ -40,7 +58,8 @@ export async function startEmbeddedRedis(options: EmbeddedOptions): Promise<Embe
       await endOrphans({ mark, ...stopping });
       // Once the URL is given out the port is fixed; before, a port that somebody took a moment ago is given up.
       if (!answered) port = await keptPort(join(folder, 'port'));
-      await writeFileAtomic(configFile, configuration({ folder, port, password }));
+      const more = settings === undefined ? '' : await settings();
+      await writeFileAtomic(configFile, configuration({ folder, port, password }) + more);
       return { file: program.file, args: [configFile], env: redisEnvironment(program), cwd: folder };
     },
     isReady: async () => {
@@ -91,23 +110,8 @@ maxmemory-policy noeviction
 }
 
 /** Whether our own server answers there, which only it can with this password, and has finished loading. */
-function answersPing(port: number, password: string): Promise<boolean> {
-  return new Promise((resolve) => {
-    let reply = '';
-    const socket = connect({ host: '127.0.0.1', port });
-    const finish = (ready: boolean) => {
-      socket.destroy();
-      resolve(ready);
-    };
-    socket.setTimeout(PING_TIMEOUT_MS, () => finish(false));
-    socket.setEncoding('latin1');
-    socket.on('connect', () => socket.write(`AUTH ${password}\r\nPING\r\n`));
-    socket.on('data', (text: string) => {
-      reply += text;
-      if (reply.startsWith('+OK\r\n+PONG\r\n')) finish(true);
-      else if (reply.startsWith('-') || reply.split('\r\n').length > 2) finish(false);
-    });
-    socket.on('error', () => finish(false));
-    socket.on('close', () => finish(false));
-  });
-}
+const answersPing = (port: number, password: string): Promise<boolean> =>
+  askRedis(`redis://:${password}@127.0.0.1:${port}`, ['PING']).then(
+    (reply) => reply === 'PONG',
+    () => false,
+  );

@@ -39,6 +39,15 @@ export class StoreServer {
     await until(() => this.#store.pid() !== pid, `process ${pid} is dead`, KILLED_WITHIN_MS, 1);
   }
 
+  /** SIGKILL; it stays away until {@link start}. */
+  killForGood(): Promise<void> {
+    return this.#next(() => {
+      const pid = this.#store.pid();
+      if (pid !== undefined) send(pid, 'SIGKILL');
+      return this.#store.stop();
+    });
+  }
+
   /** Stops all its processes where they are: connections stay open and nothing is answered. */
   async freeze(): Promise<void> {
     const pid = this.#store.pid();

@@ -1,0 +1,122 @@
+/**
+ * A Redis Cluster on loopback ports: three primaries and a replica of each, to look at and to test with. All of it is on one
+ * machine: it shows how a cluster behaves, and protects against nothing that ends the machine.
+ */
+import { mkdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { keptPort, readText, writeFileAtomic } from './dataDir.js';
+import { keptPassword, startRedisServer } from './redis.js';
+import { askRedis } from './redisQuestion.js';
+import type { EmbeddedOptions, EmbeddedStore } from './store.js';
+
+const PRIMARIES = 3;
+const SLOTS = 16_384;
+const POLL_MS = 50;
+const FORMED_WITHIN_MS = 120_000;
+/** A primary that is silent for so long is replaced. Shorter, and a busy machine is taken for a dead one. */
+const NODE_TIMEOUT_MS = 5000;
+
+/** Starts one server of the cluster, on its data and port of before. */
+export type StartMember = () => Promise<EmbeddedStore>;
+
+/** Starts the servers on their data in `<dataDir>/redis-cluster`; a new cluster is formed of them. The caller holds the folder's lock. */
+export async function startEmbeddedCluster(options: EmbeddedOptions): Promise<EmbeddedStore> {
+  options.progress('Starting a Redis Cluster …');
+  const started = await Promise.allSettled((await clusterMembers(options)).map((start) => start()));
+  const servers = started.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));
+  const stop = async (): Promise<void> => void (await Promise.all(servers.map((server) => server.stop())));
+  const urls = servers.map(({ url }) => url);
+  try {
+    for (const each of started) if (each.status === 'rejected') throw each.reason;
+    await formCluster(options, urls);
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  return { url: clusterUrl(urls), pid: () => servers[0]!.pid(), stop };
+}
+
+/** The address of a cluster: those of its servers in one. */
+export function clusterUrl(urls: readonly string[]): string {
+  const [first, ...others] = urls.map((url) => new URL(url));
+  const hosts = [first!, ...others].map(({ host }) => host).join(',');
+  return `${first!.protocol}//:${first!.password}@${hosts}/0`;
+}
+
+/** The servers of the cluster, primaries first: each can be started, alone, again and again. */
+export async function clusterMembers(options: EmbeddedOptions): Promise<StartMember[]> {
+  const folder = folderOf(options);
+  // One that was left half formed is begun anew: it never held anything.
+  if ((await readText(formedFile(options))) === undefined) await rm(folder, { recursive: true, force: true });
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  const password = await keptPassword(folder);
+  return Array.from({ length: 2 * PRIMARIES }, (_, i) => {
+    const own = join(folder, String(i));
+    return () =>
+      startRedisServer(options, { folder: own, password, settings: () => clusterSettings(own, password) });
+  });
+}
+
+const folderOf = ({ dataDir }: EmbeddedOptions): string => join(dataDir, 'redis-cluster');
+const formedFile = (options: EmbeddedOptions): string => join(folderOf(options), 'formed');
+
+const clusterSettings = async (folder: string, password: string): Promise<string> => `
+masterauth ${password}
+cluster-enabled yes
+cluster-config-file nodes.conf
+cluster-port ${await keptPort(join(folder, 'bus-port'))}
+cluster-node-timeout ${NODE_TIMEOUT_MS}
+# A node that is gone takes its own cells away, not those of the others.
+cluster-require-full-coverage no
+# A replica that was cut off for long does not take over.
+cluster-replica-validity-factor 10
+cluster-allow-replica-migration no
+repl-diskless-sync-delay 0
+# What is acknowledged is in the log of the server itself: it need not wait for replicas that end with it.
+shutdown-timeout 0
+`;
+
+/** Makes a cluster of the servers where they are none yet, and waits until it is whole. @throws where that takes too long. */
+export async function formCluster(options: EmbeddedOptions, urls: readonly string[]): Promise<void> {
+  const ask = (i: number, ...words: (string | number)[]): Promise<string> => askRedis(urls[i]!, words);
+  const deadline = performance.now() + FORMED_WITHIN_MS;
+  const everywhere = async (text: string, ...question: string[]): Promise<void> => {
+    for (let i = 0; i < urls.length; ) {
+      // One that is started again meanwhile does not answer.
+      if ((await ask(i, ...question).catch(() => '')).includes(text)) i++;
+      else if (performance.now() < deadline) await delay(POLL_MS);
+      else throw new Error(`the Redis Cluster was not whole within ${FORMED_WITHIN_MS / 1000} s (${text})`);
+    }
+  };
+  if ((await readText(formedFile(options))) === undefined) {
+    for (let i = 0; i < urls.length; i++) await ask(i, 'CLUSTER', 'SET-CONFIG-EPOCH', i + 1);
+    for (let i = 0; i < PRIMARIES; i++) await ask(i, 'CLUSTER', 'ADDSLOTSRANGE', ...slotsOf(i));
+    for (let i = 1; i < urls.length; i++) {
+      const busPort = await readText(join(folderOf(options), String(i), 'bus-port'));
+      await ask(0, 'CLUSTER', 'MEET', '127.0.0.1', new URL(urls[i]!).port, Number(busPort));
+    }
+    await everywhere(`cluster_known_nodes:${urls.length}`, 'CLUSTER', 'INFO');
+    for (let i = PRIMARIES; i < urls.length; i++)
+      await ask(i, 'CLUSTER', 'REPLICATE', await ask(i - PRIMARIES, 'CLUSTER', 'MYID'));
+    await everywhere(`cluster_slots_assigned:${SLOTS}`, 'CLUSTER', 'INFO');
+  }
+  await everywhere('cluster_state:ok', 'CLUSTER', 'INFO');
+  for (let i = PRIMARIES; i < urls.length; i++) await linked(() => ask(i, 'INFO', 'replication'), deadline);
+  await writeFileAtomic(formedFile(options), '');
+}
+
+/** The first and the last slot of a primary. */
+const slotsOf = (primary: number): [number, number] => [
+  Math.ceil((primary * SLOTS) / PRIMARIES),
+  Math.ceil(((primary + 1) * SLOTS) / PRIMARIES) - 1,
+];
+
+/** Waits until a server is a primary, or has all data of its primary. */
+async function linked(replication: () => Promise<string>, deadline: number): Promise<void> {
+  while (!/role:master|master_link_status:up/.test(await replication().catch(() => ''))) {
+    if (performance.now() > deadline)
+      throw new Error('a replica of the Redis Cluster has no link to its primary');
+    await delay(POLL_MS);
+  }
+}

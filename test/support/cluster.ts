@@ -1,0 +1,83 @@
+/** A Redis Cluster of one test's own, three primaries and three replicas, to which faults can be done. */
+import { chmod, mkdtemp, realpath, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import {
+  clusterMembers,
+  clusterUrl,
+  type EmbeddedStore,
+  formCluster,
+  lockDataDir,
+} from '../../src/embedded/index.js';
+import { askRedis } from '../../src/embedded/redisQuestion.js';
+import { Cleanup } from './cleanup.js';
+import { storesParent } from './disk.js';
+import { ROOT } from './root.js';
+import { StoreServer } from './storeServer.js';
+import { until } from './wait.js';
+
+export interface TestCluster {
+  /** All servers in one address, as REDIS_URL takes it. */
+  readonly url: string;
+  /** The first three begin as primaries, each with the replica that is three places on. */
+  readonly servers: readonly StoreServer[];
+  /** Asks one server. @throws its error reply. */
+  ask(server: StoreServer, ...words: (string | number)[]): Promise<string>;
+  /** The server that serves a slot now; undefined: none does. */
+  primaryOf(slot: number): Promise<StoreServer | undefined>;
+  drop(): Promise<void>;
+}
+
+/** Starts the servers, which end with this process in whatever way it ends; resolves once the cluster is whole. */
+export async function ownCluster(): Promise<TestCluster> {
+  const undo = new Cleanup();
+  const dataDir = await realpath(await mkdtemp(join(await storesParent(), 'spindle-cluster-')));
+  undo.add(() => rm(dataDir, { recursive: true, force: true, maxRetries: 5 }));
+  try {
+    await chmod(dataDir, 0o755);
+    const lock = await lockDataDir(dataDir);
+    undo.add(() => lock.release());
+    const options = { dataDir, cacheDir: join(ROOT, '.cache'), progress: () => {}, onEvent: () => {} };
+    const begin = async (start: () => Promise<EmbeddedStore>): Promise<StoreServer> => {
+      const server = await StoreServer.begin(start);
+      undo.add(() => server.close());
+      return server;
+    };
+    const servers = await Promise.all((await clusterMembers(options)).map(begin));
+    const urls = servers.map(({ url }) => url);
+    await formCluster(options, urls);
+    return {
+      url: clusterUrl(urls),
+      servers,
+      ask: ({ url }, ...words) => askRedis(url, words),
+      primaryOf: (slot) => primaryOf(servers, slot),
+      drop: () => undo.run(),
+    };
+  } catch (error) {
+    await undo.run();
+    throw error;
+  }
+}
+
+/** As the servers say of themselves: one that is cut off may say so wrongly. */
+async function primaryOf(servers: readonly StoreServer[], slot: number): Promise<StoreServer | undefined> {
+  for (const server of servers) {
+    if (server.pid() === undefined) continue;
+    const nodes = await askRedis(server.url, ['CLUSTER', 'NODES']).catch(() => '');
+    const own = nodes.split('\n').find((line) => line.includes('myself,master'));
+    const ranges = (own?.split(' ').slice(8) ?? []).map((range) => range.split('-').map(Number));
+    if (ranges.some(([first, last = first]) => first! <= slot && slot <= last!)) return server;
+  }
+  return undefined;
+}
+
+/** Kills a server with SIGKILL and keeps it away until {@link StoreServer.start}; resolves when another serves its slot. */
+export async function replaceByReplica(cluster: TestCluster, slot: number): Promise<StoreServer> {
+  const old = await cluster.primaryOf(slot);
+  if (old === undefined) throw new Error(`no server has slot ${slot}`);
+  await old.killForGood();
+  await until(async () => {
+    const now = await cluster.primaryOf(slot);
+    return now !== undefined && now !== old;
+  }, `another server has slot ${slot}`);
+  return old;
+}
