@@ -54,10 +54,11 @@ export interface Events {
     /** Entries of blackjack rounds. */
     readonly rounds: readonly RoundEntry[];
     readonly entries: number;
-    readonly seconds: number;
     /** Age of the oldest entry when it was committed. */
     readonly lagSeconds: number;
   };
+  /** A transaction of the ledger was committed, of so many cells. */
+  FlushCommitted: { readonly cells: number; readonly seconds: number };
   /** Every entry of the cell up to the cursor is in the ledger. */
   CursorAdvanced: { readonly lease: CellLease; readonly cursor: bigint };
   /** The ledger has booked these games up to an index. */

@@ -1,32 +1,30 @@
 /**
  * Moves the outboxes of the cells that this worker owns into the ledger.
  *
- *   leased ──read after cursor──> entries ──one transaction: cursor, rows, totals──> committed ──> trim ──> read …
+ *   leased ──read after cursor──> entries ──one transaction for all cells: cursors, rows, totals──> committed ──> trim ──> read …
+ *      │                                            │ failed ──> each cell in a transaction of its own:
  *      │                                            │ failed, or unknown whether it committed
  *      │                                            └──> read fence and cursor again from Postgres, then go on
  *      ├── another owner has a higher fence ──> given up
  *      └── an entry is there already, an index was skipped or dealt twice, or Postgres refuses the data twice in a row
  *            ──> halted, with an alarm; the other cells go on
  *
+ * A cell's fault is judged only by a transaction that it had for itself.
  * Nothing is trimmed that is not committed; what is read again after a crash begins after the committed cursor.
  */
 import { firstIdAt } from '../domain/entryId.js';
-import { ENTRY_KINDS } from '../domain/ledgerEntry.js';
 import type { NewEvent } from '../domain/webhook.js';
 import type { Consumption, EventEmitter } from '../events.js';
 import type { OnFailpoint } from '../failpoints.js';
-import type { BookedAdjustment } from '../postgres/adjustments.js';
 import { type CellLease, FencedError, haltCell } from '../postgres/cells.js';
-import { isDataFault, isUniqueViolation, type Sql } from '../postgres/client.js';
+import { isDataFault, isPostgresAway, isUniqueViolation, type Sql } from '../postgres/client.js';
 import { PotError } from '../postgres/communalBooking.js';
 import { bookEntries, ensurePartition, type FlushTotals, ProgressError } from '../postgres/ledger.js';
-import type { Ticket } from '../postgres/raffles.js';
-import type { CellStore } from '../redis/cellStore.js';
 import type { RedisNodes } from '../redis/nodes.js';
 import type { OutboxBatch, OutboxReader } from '../redis/outboxReader.js';
-import { NO_TOTALS, readOutbox, type Totals } from '../redis/records.js';
 import { OutrunError } from '../redis/scriptErrors.js';
 import { HEALTHY, type Health, type Service, unhealthy } from '../runtime/service.js';
+import { type OwnedCell, type Portion, takePortion, transactionsOf } from './portion.js';
 import { type LargeWin, Transcoder } from './transcoder.js';
 
 export interface FlusherOptions {
@@ -39,10 +37,6 @@ export interface FlusherOptions {
   readonly onFailpoint: OnFailpoint;
 }
 
-/** Booked of one cell in one transaction, which must be done well within its deadline. */
-const LEDGER_ENTRIES_MAX = 20_000;
-/** Likewise: each large win is written once for each webhook that wants it, and a partner may have fifty. */
-const LARGE_WINS_MAX = 64;
 const BLOCK_MS = 200;
 /**
  * A round that took long is followed by a longer rest: what it costs beside the rows themselves (transactions, totals of
@@ -55,18 +49,6 @@ const RETRY_MS = 200;
 const FLUSH_AT_STOP_MS = 3000;
 const STOP_TIMEOUT_MS = 5000;
 const DAY_MS = 86_400_000;
-
-interface OwnedCell {
-  readonly lease: CellLease;
-  readonly store: CellStore;
-  readonly records: Transcoder;
-  cursor: bigint;
-  /** What is booked is not trimmed and noted yet; `true`: nor is it known how much that is. */
-  unsettled: Totals | true | undefined;
-  notBefore: number;
-  /** The flush before failed for its own data. */
-  hasDataFault: boolean;
-}
 
 /** The flushes of one node's cells: a node that is away holds up its own cells only. */
 interface NodeLoop {
@@ -126,6 +108,7 @@ export class Flusher implements Service {
       unsettled: undefined,
       notBefore: 0,
       hasDataFault: false,
+      isAlone: false,
     });
   }
 
@@ -175,7 +158,7 @@ export class Flusher implements Service {
   }
 
   /**
-   * Reads and books what there is, once, all cells of a node side by side.
+   * Reads and books what there is, once, all cells of a node together.
    * @param waitMs how long to wait while there is nothing to read; 0: not at all
    * @returns whether there is more to be booked at once
    */
@@ -192,93 +175,125 @@ export class Flusher implements Service {
       loop.wasEmpty = true;
       return false;
     }
-    await Promise.all(cells.map((owned) => this.#settle(owned)));
+    await this.#settle(cells);
     const positions = cells.map(({ lease: { cell }, cursor }) => ({ cell, cursor }));
     const read = await reader.read(positions, waitMs);
     const readAt = performance.now();
+    const byCell = new Map(cells.map((owned) => [owned.lease.cell, owned]));
+    const prepared = this.#together(read.cells, ([cell, batches]) =>
+      this.#prepare(byCell.get(cell)!, batches),
+    );
+    const portions = (await prepared).filter((portion) => portion !== undefined);
     const areBooked = await Promise.all(
-      read.cells.map(([cell, batches]) =>
-        this.#book(loop, cells.find(({ lease }) => lease.cell === cell)!, batches),
-      ),
+      transactionsOf(portions).map((together) => this.#book(loop, together)),
     );
     loop.bookedMs = performance.now() - readAt;
     loop.wasEmpty = read.cells.length === 0;
     // What was left over is read again at once.
-    return read.isMore || areBooked.includes(false);
+    return read.isMore || areBooked.includes(false) || portions.some(({ isAll }) => !isAll);
   }
 
-  /** Books them, or the first of them: false. True also where it failed, and is tried again later. */
-  async #book(loop: NodeLoop, owned: OwnedCell, batches: readonly OutboxBatch[]): Promise<boolean> {
-    const { lease, records } = owned;
-    if (this.#owned.get(lease.cell) !== owned) return true;
-    const { onFailpoint, events } = this.#options;
-    const started = performance.now();
+  /** What is asked of Redis for several cells goes in one write. */
+  #together<Of, Result>(all: readonly Of[], run: (each: Of) => Promise<Result>): Promise<Result[]> {
+    const running: Promise<Result>[] = [];
+    this.#nodes.pipelined(() => {
+      for (const each of all) running.push(run(each));
+    });
+    return Promise.all(running);
+  }
+
+  /** Gathers what is booked next of a cell. Undefined where that failed. */
+  async #prepare(owned: OwnedCell, batches: readonly OutboxBatch[]): Promise<Portion | undefined> {
+    const { lease } = owned;
     try {
-      onFailpoint('flush.read');
-      records.begin();
-      let entriesBefore = 0;
-      let taken = 0;
-      for (const batch of batches) {
-        if (records.entries >= LEDGER_ENTRIES_MAX || records.largeWins.length >= LARGE_WINS_MAX) break;
-        entriesBefore = records.entries;
-        records.add(batch.records);
-        taken++;
-      }
-      if (!(await owned.store.isOpen(lease.token))) throw new EpochChangedError(lease.cell);
-      const { entries, oldestId, newestId, oldestMs } = records;
-      const newest = batches[taken - 1]!;
-      const totals = records.totals();
-      for (const day of records.days) await this.#partition(day);
-      const cursor = { from: owned.cursor, first: oldestId, to: newestId };
-      const newEvents = records.largeWins.length === 0 ? [] : await this.#options.eventsOf(records.largeWins);
-      const { deliveries, hasTickets } = await bookEntries(
-        this.#sql,
-        lease,
-        cursor,
-        records.rows(),
-        totals,
-        (raffles) => ticketsOf(batches.slice(0, taken), raffles),
-        totals.adjustments.length === 0 ? [] : adjustmentsOf(batches.slice(0, taken)),
-        newEvents,
-        records.communal.booking,
-        onFailpoint,
-      );
-      onFailpoint('flush.committed');
-      owned.cursor = newestId;
-      owned.hasDataFault = false;
-      loop.isAwaited ||= hasTickets;
-      owned.unsettled =
-        newest.before === undefined
-          ? NO_TOTALS
-          : {
-              entries: newest.before.entries + entries - entriesBefore,
-              bytes: newest.before.bytes + newest.records.length,
-            };
-      this.#problem = undefined;
-      events.emit('CursorAdvanced', { lease, cursor: newestId });
-      if (deliveries > 0) events.emit('EventsRecorded', { deliveries });
-      const fired = records.communal.booking?.events ?? [];
-      if (fired.length > 0) events.emit('CommunalEventsBooked', { events: fired });
-      events.emit('LedgerCommitted', {
-        cell: lease.cell,
-        from: cursor.from,
-        to: cursor.to,
-        games: totals.games,
-        ...{ rounds: totals.rounds, entries },
-        seconds: (performance.now() - started) / 1000,
-        lagSeconds: Math.max(0, Date.now() - oldestMs) / 1000,
-      });
-      events.emit('OutcomesConsumed', { cell: lease.cell, games: totals.progress.map(consumptionOf) });
-      await this.#settle(owned);
-      return taken === batches.length;
+      this.#options.onFailpoint('flush.read');
+      const [isOpen, portion] = await Promise.all([
+        owned.store.isOpen(lease.token),
+        takePortion(owned, batches, this.#options.eventsOf),
+      ]);
+      if (!isOpen) throw new EpochChangedError(lease.cell);
+      return this.#owned.get(lease.cell) === owned ? portion : undefined;
     } catch (error) {
       await this.#failed(owned, error);
-      return true;
+      return undefined;
     }
   }
 
+  /**
+   * Books portions of different cells in one transaction.
+   * @returns false where that failed, and each cell is to be booked alone at once. True also where a cell alone failed: it is
+   *   tried again later
+   */
+  async #book(loop: NodeLoop, portions: readonly Portion[]): Promise<boolean> {
+    const { onFailpoint, events } = this.#options;
+    const started = performance.now();
+    try {
+      for (const { days } of portions) for (const day of days) await this.#partition(day);
+      const flushes = portions.map(({ flush }) => flush);
+      const { deliveries, hasTickets } = await bookEntries(this.#sql, flushes, onFailpoint);
+      onFailpoint('flush.committed');
+      for (const { owned, flush, addedBytesAndEntries } of portions) {
+        owned.cursor = flush.cursor.to;
+        owned.hasDataFault = false;
+        owned.isAlone = false;
+        owned.unsettled = addedBytesAndEntries;
+      }
+      loop.isAwaited ||= hasTickets;
+      this.#problem = undefined;
+      const seconds = (performance.now() - started) / 1000;
+      events.emit('FlushCommitted', { cells: portions.length, seconds });
+      if (deliveries > 0) events.emit('EventsRecorded', { deliveries });
+      this.#nodes.pipelined(() => {
+        for (const portion of portions) this.#tellCommitted(portion);
+      });
+      await this.#settle(portions.map(({ owned }) => owned));
+      return true;
+    } catch (error) {
+      return this.#notBooked(portions, error);
+    }
+  }
+
+  #tellCommitted({ owned, flush, entries, oldestMs }: Portion): void {
+    const { events } = this.#options;
+    const { lease } = owned;
+    const { cursor, totals, communal } = flush;
+    events.emit('CursorAdvanced', { lease, cursor: cursor.to });
+    const fired = communal?.events ?? [];
+    if (fired.length > 0) events.emit('CommunalEventsBooked', { events: fired });
+    events.emit('LedgerCommitted', {
+      cell: lease.cell,
+      from: cursor.from,
+      to: cursor.to,
+      games: totals.games,
+      ...{ rounds: totals.rounds, entries },
+      lagSeconds: Math.max(0, Date.now() - oldestMs) / 1000,
+    });
+    events.emit('OutcomesConsumed', { cell: lease.cell, games: totals.progress.map(consumptionOf) });
+  }
+
+  /** Of several cells nobody knows whose fault it was. */
+  async #notBooked(portions: readonly Portion[], error: unknown): Promise<boolean> {
+    const [first, ...others] = portions as [Portion, ...Portion[]];
+    if (others.length === 0) {
+      await this.#failed(first.owned, error);
+      return true;
+    }
+    this.#partitions.clear();
+    this.#tell(error);
+    for (const { owned } of portions) {
+      owned.isAlone = true;
+      if (isPostgresAway(error)) owned.notBefore = performance.now() + RETRY_MS;
+    }
+    return false;
+  }
+
   /** Trims what is committed, and nothing else, and notes how far that is. Where it fails it comes again. */
-  async #settle(owned: OwnedCell): Promise<void> {
+  async #settle(cells: readonly OwnedCell[]): Promise<void> {
+    const due = cells.filter(({ unsettled }) => unsettled !== undefined);
+    if (due.length > 0) await this.#together(due, (owned) => this.#settleCell(owned));
+  }
+
+  async #settleCell(owned: OwnedCell): Promise<void> {
     const { lease, store, cursor, unsettled } = owned;
     if (unsettled === undefined) return;
     const { onFailpoint } = this.#options;
@@ -375,26 +390,5 @@ const consumptionOf = ({ gameId, fromIndex, toIndex }: FlushTotals['progress'][n
   nextIndex: toIndex,
   count: toIndex - fromIndex,
 });
-
-/** The tickets of raffles among stream entries, as far as they have a requestId. */
-function ticketsOf(batches: readonly OutboxBatch[], raffles: ReadonlySet<number>): Ticket[] {
-  return batches
-    .flatMap(({ records }) => readOutbox(records))
-    .flatMap(({ kind, gameId, requestId, id }) =>
-      ENTRY_KINDS[kind].requestIds === 'spins' && requestId !== null && raffles.has(gameId)
-        ? [{ gameId, requestId, entryId: id }]
-        : [],
-    );
-}
-
-function adjustmentsOf(batches: readonly OutboxBatch[]): BookedAdjustment[] {
-  return batches
-    .flatMap(({ records }) => readOutbox(records))
-    .flatMap(({ kind, partnerId, requestId, id }) =>
-      ENTRY_KINDS[kind].requestIds === 'adjustments' && requestId !== null
-        ? [{ partnerId, requestId, entryId: id }]
-        : [],
-    );
-}
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));

@@ -121,7 +121,7 @@ export class Transcoder {
 
   /** The rows, for {@link bookEntries}; a view that holds until the next `reset`. */
   rows(): Buffer {
-    return this.#copy.finish();
+    return this.#copy.rows;
   }
 
   totals(): FlushTotals {

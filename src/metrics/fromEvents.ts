@@ -25,9 +25,9 @@ export function subscribeMetrics(events: EventEmitter, metrics: Metrics): void {
   events.on('TaskFailed', ({ task }) => metrics.storeErrors.inc({ store: STORE_OF_TASK[task] }));
   events.on('CatalogStale', () => metrics.storeErrors.inc({ store: 'postgres' }));
   events.on('ClockRefused', () => metrics.clockRefusals.inc());
-  events.on('LedgerCommitted', ({ entries, seconds, lagSeconds }) => {
+  events.on('FlushCommitted', ({ seconds }) => metrics.flushSeconds.observe(seconds));
+  events.on('LedgerCommitted', ({ entries, lagSeconds }) => {
     metrics.flushEntries.inc(entries);
-    metrics.flushSeconds.observe(seconds);
     metrics.flushLagSeconds.observe(lagSeconds);
   });
   events.on('BlockMade', ({ outcomes, makeSeconds, totalSeconds }) => {

@@ -65,13 +65,17 @@ export async function renewCells(
 ): Promise<number[]> {
   const rows = await sql<{ cell: number }[]>`
     UPDATE cells SET lease_until = now() + ${leaseMs} * interval '1 millisecond'
-    WHERE owner = ${owner} AND cell = ANY(${arrayOf(cells)}::int[]) AND lease_until >= now() RETURNING cell`;
+    WHERE cell IN (SELECT cell FROM cells WHERE owner = ${owner} AND cell = ANY(${arrayOf(cells)}::int[]) AND lease_until >= now()
+                   ORDER BY cell FOR NO KEY UPDATE)
+    RETURNING cell`;
   return rows.map((row) => row.cell);
 }
 
 /** Gives the cells back, so that another worker need not wait for the leases to end. */
 export async function releaseCells(sql: Sql, owner: string): Promise<void> {
-  await sql`UPDATE cells SET lease_until = '-infinity', owner = NULL WHERE owner = ${owner}`;
+  await sql`
+    UPDATE cells SET lease_until = '-infinity', owner = NULL
+    WHERE cell IN (SELECT cell FROM cells WHERE owner = ${owner} ORDER BY cell FOR NO KEY UPDATE)`;
 }
 
 /** Gives one cell back, where it is still ours. */
@@ -81,6 +85,7 @@ export async function releaseCell(sql: Sql, lease: { cell: number; fence: bigint
 }
 
 export interface CursorMove {
+  readonly lease: { readonly cell: number; readonly fence: bigint; readonly epoch: bigint };
   readonly from: bigint;
   readonly first: bigint;
   readonly to: bigint;
@@ -90,20 +95,27 @@ export interface CursorMove {
 export class FencedError extends Error {}
 
 /**
- * Takes the cell's row for this transaction and moves its cursor over entries, of which `first` is the oldest.
- * @throws FencedError where another owner came, another epoch began, or the cursor is not where it was believed to be.
+ * Takes the rows of cells for this transaction and moves their cursors over entries, of which `first` is the oldest. Whoever
+ * takes several rows takes them in the order of the cells: two of them can't wait for each other.
+ * @throws FencedError where another owner came, another epoch began, or a cursor is not where it was believed to be.
  */
-export async function moveCursor(
-  tx: Transaction,
-  lease: { cell: number; fence: bigint; epoch: bigint },
-  { from, first, to }: CursorMove,
-): Promise<void> {
-  const rows = await tx`
-    UPDATE cells SET cursor_id = ${to}, unchecked_from = coalesce(unchecked_from, ${first}::bigint)
-    WHERE cell = ${lease.cell} AND fence = ${lease.fence} AND epoch = ${lease.epoch} AND cursor_id = ${from}
-    RETURNING cell`;
-  if (rows.length !== 1)
-    throw new FencedError(`Cell ${lease.cell} is no longer written by fence ${lease.fence}`);
+export async function moveCursors(tx: Transaction, moves: readonly CursorMove[]): Promise<void> {
+  const cells = arrayOf(moves.map(({ lease }) => lease.cell));
+  const rows = await tx<{ cell: number }[]>`
+    WITH held AS MATERIALIZED (SELECT cell FROM cells WHERE cell = ANY(${cells}::int[]) ORDER BY cell FOR NO KEY UPDATE)
+    UPDATE cells c SET cursor_id = m.to_id, unchecked_from = coalesce(c.unchecked_from, m.first_id)
+    FROM held JOIN unnest(${cells}::int[], ${arrayOf(moves.map(({ lease }) => lease.fence))}::bigint[],
+      ${arrayOf(moves.map(({ lease }) => lease.epoch))}::bigint[], ${arrayOf(moves.map(({ from }) => from))}::bigint[],
+      ${arrayOf(moves.map(({ first }) => first))}::bigint[], ${arrayOf(moves.map(({ to }) => to))}::bigint[])
+      AS m(cell, fence, epoch, from_id, first_id, to_id) USING (cell)
+    WHERE c.cell = m.cell AND c.fence = m.fence AND c.epoch = m.epoch AND c.cursor_id = m.from_id
+    RETURNING c.cell`;
+  if (rows.length === moves.length) return;
+  const moved = new Set(rows.map(({ cell }) => cell));
+  const lost = moves.filter(({ lease }) => !moved.has(lease.cell));
+  throw new FencedError(
+    lost.map(({ lease }) => `Cell ${lease.cell} is no longer written by fence ${lease.fence}`).join('; '),
+  );
 }
 
 /** Holds the cell's row for this transaction. @throws FencedError where another owner came. */

@@ -5,11 +5,10 @@
  * text, unless it is made by {@link raw}.
  */
 
-import { type Duplex, Readable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
 import { runner } from 'node-pg-migrate';
 import { DatabaseError, Pool, type PoolClient, type QueryConfig, types } from 'pg';
-import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
+import { to as copyTo } from 'pg-copy-streams';
+import { CopyIn } from './copyIn.js';
 
 /** Runs one statement and gives its rows. 8-byte integers and whole `numeric`s (sums) are read as BigInt; {@link safe} makes numbers of them. */
 type Run = <Rows extends readonly object[]>(
@@ -129,20 +128,15 @@ async function transaction<T>(pool: Pool, run: (tx: Transaction) => Promise<T>, 
   let broken: Error | undefined;
   try {
     await client.query(`BEGIN ${mode}`);
-    const copy = async (statement: string, bytes: Buffer): Promise<void> => {
-      // The driver's own time limit would leave a stream behind on which a late answer of the server is an error that
-      // nobody can catch: here the connection is ended.
-      const query = client.query(Object.assign(copyFrom(statement), { query_timeout: TIMER_MAX_MS }));
-      const timer = setTimeout(() => {
-        broken = new Error('COPY was not answered in time');
-        (client as unknown as { connection: { stream: Duplex } }).connection.stream.destroy(broken);
-      }, ANSWER_WITHIN_MS);
-      try {
-        await pipeline(Readable.from([bytes], { objectMode: false }), query);
-      } finally {
-        clearTimeout(timer);
-      }
-    };
+    const copy = (statement: string, bytes: Buffer): Promise<void> =>
+      new Promise((resolve, reject) => {
+        client.query(
+          new CopyIn(statement, bytes, (error) => {
+            if (error === null) resolve();
+            else reject(error);
+          }),
+        );
+      });
     const limits = { queryMs: ANSWER_WITHIN_MS };
     const patiently = async (): Promise<void> => {
       limits.queryMs = TIMER_MAX_MS;
@@ -220,7 +214,7 @@ export function isUniqueViolation(error: unknown): boolean {
 
 /** Of the driver and of sockets: what says that the server does not answer. */
 const AWAY =
-  /Connection terminated|timeout exceeded|Query read timeout|COPY was not answered|ECONN|ETIMEDOUT|EPIPE|EHOSTUNREACH|ENOTFOUND/;
+  /Connection terminated|timeout exceeded|Query read timeout|ECONN|ETIMEDOUT|EPIPE|EHOSTUNREACH|ENOTFOUND/;
 /** SQLSTATE: connection exceptions, insufficient resources, a server that stops or starts, a statement that took too long. */
 const AWAY_STATE = /^(08|53|57)/;
 

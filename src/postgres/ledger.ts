@@ -1,5 +1,5 @@
 /**
- * The ledger: written by COPY in one transaction with the cell's cursor, and read back by entry id.
+ * The ledger: written by COPY in one transaction with the cursors of the cells, and read back by entry id.
  *
  * A player's opening and spins are numbered 1, 2, 3, … and each entry names the one before; an adjustment among them has
  * the number of the entry before it. Only each 64th has an index entry, so that booking a spin costs one index; a page of history starts there (playerHistory.ts).
@@ -8,7 +8,7 @@
 import { type EntryKind, entryOfCode } from '../domain/ledgerEntry.js';
 import type { NewEvent } from '../domain/webhook.js';
 import { type BookedAdjustment, noteAdjustments } from './adjustments.js';
-import { type CursorMove, moveCursor } from './cells.js';
+import { type CursorMove, moveCursors } from './cells.js';
 import { nextChange } from './changes.js';
 import { arrayOf, raw, type Sql, safe, type Transaction } from './client.js';
 import { bookCommunal, type CommunalBooking } from './communalBooking.js';
@@ -47,6 +47,20 @@ export interface GameDay {
   readonly paidMicros: bigint;
 }
 
+/** What a flush books of one cell. */
+export interface CellFlush {
+  readonly cursor: CursorMove;
+  /** Of a {@link CopyWriter}. */
+  readonly rows: Buffer;
+  readonly totals: FlushTotals;
+  /** The tickets among the entries, of these raffles. */
+  readonly ticketsOf: (raffles: ReadonlySet<number>) => readonly Ticket[];
+  /** The adjustments among the entries. */
+  readonly adjustments: readonly BookedAdjustment[];
+  readonly events: readonly NewEvent[];
+  readonly communal: CommunalBooking | undefined;
+}
+
 /** What a flush adds to the other side of the books. */
 export interface FlushTotals {
   games: GameDay[];
@@ -74,37 +88,38 @@ export type FlushStep =
   | 'flush.totals-added';
 
 /**
- * Books entries, totals, cursor and the events of the entries in one transaction.
- * @param ticketsOf the tickets among the entries, of these raffles
- * @param adjustments the adjustments among the entries
+ * Books entries, totals, cursors and the events of the entries of some cells in one transaction.
  * @returns how many deliveries of events were recorded, and whether tickets of raffles or steps of rounds were booked: somebody
  *   waits for these.
- * @throws FencedError where the cell has another owner; ProgressError; PotError; a unique violation where an entry is there
- *   already. Nothing is written then.
+ * @throws FencedError where a cell has another owner; ProgressError; PotError; a unique violation where an entry is there
+ *   already. Nothing is written then, of no cell.
  */
 export async function bookEntries(
   sql: Sql,
-  lease: { cell: number; fence: bigint; epoch: bigint },
-  cursor: CursorMove,
-  entries: Buffer,
-  totals: FlushTotals,
-  ticketsOf: (raffles: ReadonlySet<number>) => readonly Ticket[],
-  adjustments: readonly BookedAdjustment[],
-  events: readonly NewEvent[],
-  communal: CommunalBooking | undefined,
+  flushes: readonly CellFlush[],
   onFailpoint: (step: FlushStep) => void,
 ): Promise<{ deliveries: number; hasTickets: boolean }> {
   return sql.begin(async (tx) => {
-    await moveCursor(tx, lease, cursor);
+    await moveCursors(
+      tx,
+      flushes.map(({ cursor }) => cursor),
+    );
     onFailpoint('flush.cursor-moved');
-    await tx.copy(COPY, entries);
+    await tx.copy(COPY, Buffer.concat([COPY_HEAD, ...flushes.map(({ rows }) => rows), COPY_END]));
     onFailpoint('flush.rows-copied');
+    const totals = joined(flushes.map((flush) => flush.totals));
     const raffles = await addTotals(tx, totals);
-    if (communal !== undefined) {
-      await bookCommunal(tx, communal);
+    const communal = flushes.flatMap((flush) => flush.communal ?? []);
+    if (communal.length > 0) {
+      await bookCommunal(tx, joined(communal));
       onFailpoint('flush.communal-booked');
     }
-    if (raffles.size > 0) await noteTickets(tx, ticketsOf(raffles));
+    if (raffles.size > 0)
+      await noteTickets(
+        tx,
+        flushes.flatMap(({ ticketsOf }) => ticketsOf(raffles)),
+      );
+    const adjustments = flushes.flatMap((flush) => flush.adjustments);
     if (adjustments.length > 0) await noteAdjustments(tx, adjustments);
     const { rounds } = totals;
     if (rounds.length > 0) {
@@ -112,8 +127,21 @@ export async function bookEntries(
       if (faults.length > 0) throw new ProgressError(faults.join('; '));
     }
     onFailpoint('flush.totals-added');
+    const events = flushes.flatMap((flush) => flush.events);
     return { deliveries: await recordEvents(tx, events), hasTickets: raffles.size > 0 || rounds.length > 0 };
   });
+}
+
+/** The lists of all parts, member by member. */
+function joined<Lists extends { readonly [Name in keyof Lists]: readonly unknown[] }>(
+  parts: readonly Lists[],
+): Lists {
+  const [first] = parts as [Lists];
+  if (parts.length === 1) return first;
+  const names = Object.keys(first) as (keyof Lists)[];
+  return Object.fromEntries(
+    names.map((name) => [name, parts.flatMap((part) => part[name])]),
+  ) as unknown as Lists;
 }
 
 async function addGameDays(
@@ -279,10 +307,10 @@ export const ROW = {
   kind: 110,
 } as const;
 const ROW_FIXED_BYTES = 112;
-const COPY_HEAD_BYTES = 19;
 const LENGTH_BYTES = 4;
 /** PostgreSQL documentation, "COPY", File Formats: signature, no flags, no extension. */
 const COPY_HEAD = Buffer.concat([Buffer.from('PGCOPY\n\xff\r\n\0', 'latin1'), Buffer.alloc(8)]);
+const COPY_END = Buffer.from([0xff, 0xff]);
 /** A row with the number of its fields and the length of each that has a fixed one, all values 0. */
 const ROW_TEMPLATE = ((): Buffer => {
   const row = Buffer.alloc(ROW_FIXED_BYTES);
@@ -298,20 +326,15 @@ const ROW_TEMPLATE = ((): Buffer => {
 /** Kept from one flush to the next. */
 const KEPT_BYTES_MAX = 1_048_576;
 
-/** Makes the bytes that {@link bookEntries} copies: rows are begun, their members written in place, their texts ended. */
+/** Makes the rows that {@link bookEntries} copies: each is begun, its members written in place, its texts ended. */
 export class CopyWriter {
   buffer = Buffer.allocUnsafe(16_384);
   #at = 0;
 
-  constructor() {
-    this.reset();
-  }
-
   reset(): void {
     // What a backlog needed once is not kept: there is a writer for each cell.
     if (this.buffer.length > KEPT_BYTES_MAX) this.buffer = Buffer.allocUnsafe(KEPT_BYTES_MAX);
-    COPY_HEAD.copy(this.buffer, 0);
-    this.#at = COPY_HEAD_BYTES;
+    this.#at = 0;
   }
 
   /** Begins a row with room for texts of so many bytes; gives its place in {@link buffer}, for {@link ROW}. */
@@ -330,11 +353,9 @@ export class CopyWriter {
     if (!isNull) this.#at += source.copy(this.buffer, this.#at, start, end);
   }
 
-  /** The whole; a view that holds until the next `reset`. */
-  finish(): Buffer {
-    this.#reserve(2);
-    this.buffer.writeInt16BE(-1, this.#at);
-    return this.buffer.subarray(0, this.#at + 2);
+  /** The rows; a view that holds until the next `reset`. */
+  get rows(): Buffer {
+    return this.buffer.subarray(0, this.#at);
   }
 
   #reserve(bytes: number): void {

@@ -239,6 +239,8 @@ export async function checkpointPlayers(sql: Sql, minAgeMs: number): Promise<num
       WHERE excluded.entry_id > t.entry_id
       RETURNING 1`;
     await checkpointRecency(tx, oldest, newest, ranges);
+    // Flushes take several of these rows, too: in the same order.
+    await tx`SELECT 1 FROM cells WHERE cell = ANY(${ranges[0]}::int[]) ORDER BY cell FOR NO KEY UPDATE`;
     await tx`
       UPDATE cells SET unchecked_from = CASE WHEN cursor_id > c.to_id THEN c.to_id + 1 END
       FROM unnest(${ranges[0]}::int[], ${ranges[2]}::bigint[]) AS c(cell, to_id) WHERE cells.cell = c.cell`;

@@ -126,18 +126,51 @@ test('sums beyond a double, and beyond 8 bytes, are booked, shown, settled and r
   await until(async () => (await spinOnce(partner, gameId, 'after')).status === 200, 'the game deals again');
 });
 
-test('a flush that Postgres refuses for its data halts its cell, with an alarm, and its neighbours go on', async () => {
-  const partners = [await service.newPartner(), await service.newPartner()] as const;
+test('cells are booked in one transaction; one whose data Postgres refuses is halted, with an alarm, and its neighbours go on', async () => {
+  const partners: TestPartner[] = [];
   const games: number[] = [];
-  for (const { key } of partners) games.push(await service.newGame(key, parSheet('classic-3-reel')));
-  const [cell, other] = await Promise.all(partners.map(({ partnerId }) => cellOf(partnerId)));
-  expect(cell).not.toBe(other);
-  await sql`ALTER TABLE game_days ADD CONSTRAINT refused CHECK (game_id <> ${sql.unsafe(String(games[0]))})`;
-  expect((await spinOnce(partners[0], games[0]!, 'p', 0.25)).status).toBe(200);
+  const cells: number[] = [];
+  for (let made = 0; made < 4; made++) {
+    const partner = await service.newPartner();
+    partners.push(partner);
+    games.push(await service.newGame(partner.key, parSheet('classic-3-reel')));
+    cells.push(await cellOf(partner.partnerId));
+  }
+  expect(new Set(cells).size).toBe(4);
+  const spin = async (place: number): Promise<void> => {
+    expect((await spinOnce(partners[place]!, games[place]!, 'p', 0.25)).status).toBe(200);
+  };
+  /** Spins in the first three cells while a flush of the last one waits for a lock: they are read together then. */
+  const spinTogether = () =>
+    sql.begin(async (tx) => {
+      await tx`LOCK TABLE game_progress IN EXCLUSIVE MODE`;
+      await spin(3);
+      await until(async () => {
+        const waiting = await sql`
+          SELECT 1 FROM pg_locks WHERE relation = 'game_progress'::regclass AND NOT granted`;
+        return waiting.length > 0;
+      }, 'a flush waits');
+      for (const place of [0, 1, 2]) await spin(place);
+    });
+  await spinTogether();
+  const first = games.slice(0, 3);
+  await until(
+    async () => (await Promise.all(first.map(bookedSpins))).every((spins) => spins === 1),
+    'all are booked',
+  );
+  expect(
+    await sql`SELECT DISTINCT xmin::text FROM ledger WHERE kind = 1 AND game_id = ANY(${first})`,
+  ).toHaveLength(1);
+  const [cell] = cells as [number];
+  await sql`ALTER TABLE game_days ADD CONSTRAINT refused CHECK (game_id <> ${sql.unsafe(String(games[0]))}) NOT VALID`;
+  await spinTogether();
   await until(
     async () => (await sql`SELECT 1 FROM cells WHERE halted IS NOT NULL`).length === 1,
     'a cell is halted',
   );
+  // All of them failed together at first.
+  const failed = service.lines.filter(({ msg }) => msg === 'flush failed; will retry');
+  expect(failed.some((line) => !('cell' in line))).toBe(true);
   const ready = () => service.request<object>('GET', '/readyz', { key: OPERATOR_KEY });
   await until(async () => (await ready()).text.includes(`cell ${cell} is halted`), 'readyz names the cell');
   // A load balancer that took the front end away would stop the neighbour, too.
@@ -149,9 +182,10 @@ test('a flush that Postgres refuses for its data halts its cell, with an alarm, 
   expect(service.lines.filter(({ level, msg }) => level === 60 && msg === 'cell halted')).toMatchObject([
     { cell },
   ]);
-  for (let i = 0; i < 20; i++) expect((await spinOnce(partners[1], games[1]!, 'p', 0.25)).status).toBe(200);
-  await until(async () => (await bookedSpins(games[1]!)) === 20, 'the neighbour is booked');
-  expect(await bookedSpins(games[0]!)).toBe(0);
+  for (let i = 0; i < 20; i++) for (const place of [1, 2]) await spin(place);
+  for (const place of [1, 2])
+    await until(async () => (await bookedSpins(games[place]!)) === 22, 'the neighbours are booked');
+  expect(await bookedSpins(games[0]!)).toBe(1);
 });
 
 test('a rebuild that fails again and again rests longer each time', async () => {

@@ -40,7 +40,7 @@ const MUTATIONS: readonly Mutation[] = [
     name: 'the cursor skips what it did not book',
     faults: [
       built(
-        'ledger/flusher.js',
+        'ledger/portion.js',
         'for (const batch of batches) {',
         'for (const batch of batches.slice(-1)) {',
       ),
@@ -52,7 +52,7 @@ const MUTATIONS: readonly Mutation[] = [
     name: 'the cursor skips, and the ledger does not mind a gap',
     faults: [
       built(
-        'ledger/flusher.js',
+        'ledger/portion.js',
         'for (const batch of batches) {',
         'for (const batch of batches.slice(-1)) {',
       ),

@@ -3,6 +3,7 @@ import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { FAILPOINTS, type Failpoint } from '../../src/failpoints.js';
+import { outboxKey } from '../../src/redis/keys.js';
 import { freshStores } from '../setup/freshStores.js';
 import { booksHold } from '../support/books.js';
 import type { TestPartner } from '../support/client.js';
@@ -19,10 +20,12 @@ let stores: TestStores;
 let sql: postgres.Sql<{ bigint: bigint }>;
 let redis: Redis;
 let front: Awaited<ReturnType<typeof startService>>;
+/** In two cells, so that a flush has several. */
+let games: { partner: TestPartner; gameId: number }[];
 let partner: TestPartner;
 let gameId: number;
-/** By requestId: every spin that was answered, with its player. */
-const answered = new Map<string, { playerId: string; text: string }>();
+/** By requestId: every spin that was answered, with its player and the place of its game. */
+const answered = new Map<string, { place: number; playerId: string; text: string }>();
 
 /** What a worker that was killed held is free once its leases have ended; no test waits for that here. */
 const endLeases = () => sql`UPDATE cells SET lease_until = '-infinity'`;
@@ -35,8 +38,12 @@ beforeAll(async () => {
   redis = new Redis(stores.redisUrl, { protocol: 2 });
   front = await startService(stores, { ROLES: 'http' });
   const first = await worker();
-  partner = await front.newPartner({ openingBalanceUsd: 50 });
-  gameId = await front.newGame(partner.key, parSheet('classic-3-reel'));
+  games = [];
+  for (let made = 0; made < 2; made++) {
+    const owner = await front.newPartner({ openingBalanceUsd: 50 });
+    games.push({ partner: owner, gameId: await front.newGame(owner.key, parSheet('classic-3-reel')) });
+  }
+  [{ partner, gameId }] = games as [(typeof games)[0]];
   await spins('first', 10);
   await until(async () => (await booked()) === answered.size, 'the first spins are booked');
   await first.stop();
@@ -52,17 +59,20 @@ afterAll(async () => {
 const booked = async (): Promise<number> =>
   Number((await sql`SELECT count(*) AS count FROM ledger WHERE kind = 1`)[0]!.count);
 
-const spin = (requestId: string, playerId: string) =>
-  front.spin(partner.key, { gameId, playerId, wagerUsd: WAGER, requestId });
+const spin = (requestId: string, playerId: string, place = 0) => {
+  const { partner: owner, gameId: its } = games[place]!;
+  return front.spin(owner.key, { gameId: its, playerId, wagerUsd: WAGER, requestId });
+};
 
 async function spins(name: string, count: number): Promise<void> {
   await Promise.all(
     Array.from({ length: count }, async (_, i) => {
       const requestId = `${name}-${i}`;
       const playerId = `p${i % PLAYERS}`;
-      const { status, text } = await spin(requestId, playerId);
+      const place = i % games.length;
+      const { status, text } = await spin(requestId, playerId, place);
       expect(status, text).toBe(200);
-      answered.set(requestId, { playerId, text });
+      answered.set(requestId, { place, playerId, text });
     }),
   );
 }
@@ -97,14 +107,15 @@ async function allIsWell(step: Failpoint): Promise<void> {
     await until(async () => (await front.request('GET', '/readyz')).status === 200, 'the service is ready');
     await until(async () => (await spin(`after-${step}`, 'p0')).status === 200, 'spins are dealt again');
     const { text } = await spin(`after-${step}`, 'p0');
-    answered.set(`after-${step}`, { playerId: 'p0', text });
+    answered.set(`after-${step}`, { place: 0, playerId: 'p0', text });
     await until(async () => (await booked()) === answered.size, 'all is booked');
     await booksHold(sql);
-    for (const [requestId, { playerId, text: before }] of answered) {
-      expect((await spin(requestId, playerId)).text).toBe(before);
+    for (const [requestId, { place, playerId, text: before }] of answered) {
+      expect((await spin(requestId, playerId, place)).text).toBe(before);
     }
     expect(await booked()).toBe(answered.size);
-    await until(async () => (await redis.xlen('{c0}:outbox')) === 0, 'the outbox is trimmed');
+    const left = async () => (await redis.xlen(outboxKey(0))) + (await redis.xlen(outboxKey(1)));
+    await until(async () => (await left()) === 0, 'the outboxes are trimmed');
     expect([...(await sql`SELECT cell, halted FROM cells WHERE halted IS NOT NULL`)]).toEqual([]);
     expect([
       ...(await sql`SELECT cell FROM recoveries JOIN cells USING (cell, epoch) WHERE finished_at IS NULL`),
