@@ -11,6 +11,9 @@ import { checkCron } from './settlement/schedule.js';
 const milliseconds = (fallback: number, description: string, minimum = 1) =>
   Type.Integer({ minimum, maximum: 86_400_000, default: fallback, description });
 
+/** Of a new database that is told nothing else. */
+export const CELLS_BY_DEFAULT = 4;
+
 /** Every setting, with its default and meaning; docs/settings.md has the same table, and a test compares both. */
 export const Environment = Type.Object({
   HOST: Type.String({ default: '127.0.0.1', description: 'Address to listen on' }),
@@ -123,12 +126,13 @@ export const Environment = Type.Object({
     default: 86_400,
     description: 'Seconds for which a requestId binds at least; fixed at the first start of a database',
   }),
-  CELLS: Type.Integer({
-    minimum: 1,
-    maximum: 256,
-    default: 16,
-    description: 'Number of cells that partners are spread over; fixed at the first start of a database',
-  }),
+  CELLS: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: 256,
+      description: `Number of cells that partners are spread over; fixed at the first start of a database, with ${CELLS_BY_DEFAULT} if absent`,
+    }),
+  ),
   AUTH_FAILURE_LIMIT: Type.Integer({
     minimum: 1,
     maximum: 1_000_000,

@@ -7,6 +7,7 @@
 import { randomBytes } from 'node:crypto';
 import { CellQueue, type CellQueueOptions, type Held } from './cellQueue.js';
 import type { CellCommand, CellFailure, CellOperation, CellRequest } from './operation.js';
+import { QueueGroup } from './queueGroup.js';
 
 export type Outcome<Reply> = { readonly kind: 'reply'; readonly reply: Reply } | CellFailure;
 
@@ -17,7 +18,6 @@ export interface CellClientOptions extends CellQueueOptions {
 
 interface AnyQueue {
   readonly held: Held;
-  flush(): void;
 }
 type AnyOperation = CellOperation<never, unknown>;
 
@@ -25,8 +25,9 @@ export class CellClient {
   readonly #options: CellClientOptions;
   readonly #clientName = randomBytes(9).toString('base64url');
   readonly #queues = new Map<AnyOperation, Map<number, AnyQueue>>();
+  readonly #groups = new Map<AnyOperation, Map<object, QueueGroup>>();
   /** With something to send, since the last turn. */
-  #scheduled: AnyQueue[] = [];
+  #scheduled: QueueGroup[] = [];
 
   constructor(options: CellClientOptions) {
     this.#options = options;
@@ -63,15 +64,30 @@ export class CellClient {
         operation,
         this.#options,
         this.#clientName,
-        this.#schedule,
+        this.#group(operation, command.cell),
       );
       queues.set(command.cell, queue);
     }
     queue.submit(command);
   }
 
-  readonly #schedule = (queue: AnyQueue): void => {
-    this.#scheduled.push(queue);
+  #group(operation: AnyOperation, cell: number): QueueGroup {
+    let groups = this.#groups.get(operation);
+    if (groups === undefined) {
+      groups = new Map();
+      this.#groups.set(operation, groups);
+    }
+    const node = this.#options.nodeOf(cell);
+    let group = groups.get(node);
+    if (group === undefined) {
+      group = new QueueGroup(operation.overlapMin, this.#schedule);
+      groups.set(node, group);
+    }
+    return group;
+  }
+
+  readonly #schedule = (group: QueueGroup): void => {
+    this.#scheduled.push(group);
     // One turn more than it takes: what the sockets bring meanwhile comes along. Measured, it makes batches a tenth
     // larger and a spin 4 % cheaper; further turns bring nothing.
     if (this.#scheduled.length === 1) setImmediate(() => setImmediate(this.#flush));
@@ -79,10 +95,10 @@ export class CellClient {
 
   /** All cells' calls leave in one write: the store then syncs once for all of them, and answers in one write. */
   readonly #flush = (): void => {
-    const queues = this.#scheduled;
+    const groups = this.#scheduled;
     this.#scheduled = [];
     this.#options.pipelined(() => {
-      for (const queue of queues) queue.flush();
+      for (const group of groups) group.flush();
     });
   };
 

@@ -1,7 +1,7 @@
 /**
  * The commands of one operation for one cell: those that wait, and the calls under way.
  *
- *   submit ──> waiting ──(end of the loop's next turn, a slot is free)──> one script call ──> settle or fail each
+ *   submit ──> waiting ──(when its group sends, and a slot is free)──> one script call ──> settle or fail each
  *                                                                                └──> parked until the ledger has it
  *
  * A slot holds one call at a time, tries included. Each has an operation field of its own in the cell, ids in it that only
@@ -18,6 +18,7 @@ import type { CellCall } from '../redis/scripts.js';
 import { withTimeout } from '../runtime/withTimeout.js';
 import type { Confirmations } from './confirmations.js';
 import type { CellCodec, CellCommand, CellFailure, CellOperation, CellReplies, Origin } from './operation.js';
+import type { GroupedQueue, QueueGroup } from './queueGroup.js';
 import { WaitingList } from './waitingList.js';
 
 const RETRY_MS = 20;
@@ -43,6 +44,8 @@ export interface CellQueueOptions {
   readonly isDurable: (cell: number) => boolean;
   /** The epoch of a cell; undefined while it is not known. */
   readonly epochOf: (cell: number) => string | undefined;
+  /** The node that a cell is on: the same object for all of its cells. */
+  readonly nodeOf: (cell: number) => object;
   /** Which run of the cell's server is reached now. */
   readonly serverOf: (cell: number) => string | undefined;
   readonly confirmations: Pick<Confirmations, 'confirmed' | 'isStalled'>;
@@ -63,32 +66,34 @@ export interface Held {
   parked: number;
 }
 
-export class CellQueue<Command extends CellCommand<Reply>, Reply> {
+export class CellQueue<Command extends CellCommand<Reply>, Reply> implements GroupedQueue {
   readonly #cell: number;
   readonly #operation: CellOperation<Command, Reply>;
   readonly #options: CellQueueOptions;
-  readonly #onReady: (queue: CellQueue<Command, Reply>) => void;
+  readonly #group: QueueGroup;
   readonly #waiting: WaitingList<Command>;
   readonly #free: Slot<Command, Reply>[];
   #underWay = 0;
   #parked = 0;
-  #isScheduled = false;
+  /** Of {@link #waiting}, as the group counts. */
+  #counted = 0;
 
   /**
    * @param clientName no other process has the same one, nor this one before
-   * @param onReady told when there is something to send; it calls `flush` soon
+   * @param group it says when this queue sends
    */
   constructor(
     cell: number,
     operation: CellOperation<Command, Reply>,
     options: CellQueueOptions,
     clientName: string,
-    onReady: (queue: CellQueue<Command, Reply>) => void,
+    group: QueueGroup,
   ) {
     this.#cell = cell;
     this.#operation = operation;
     this.#options = options;
-    this.#onReady = onReady;
+    this.#group = group;
+    group.add(this);
     this.#waiting = new WaitingList(options.waitingMax, operation.partnerOf);
     this.#free = Array.from({ length: operation.slots }, (_, i) => ({
       operationField: operation.isStored ? `op:${clientName}.${operation.name}${i === 0 ? '' : `.${i}`}` : '',
@@ -109,21 +114,20 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> {
   }
 
   #schedule(): void {
-    if (this.#isScheduled || !this.#maySend()) return;
-    this.#isScheduled = true;
-    this.#onReady(this);
+    this.#count();
+    this.#group.schedule();
   }
 
-  /** A slot is free, and what waits is worth a call of its own. */
-  #maySend(): boolean {
-    const leastWaiting = this.#underWay === 0 ? 1 : this.#operation.overlapMin;
-    return this.#free.length > 0 && this.#waiting.length >= leastWaiting;
+  #count(): void {
+    const { length } = this.#waiting;
+    this.#group.waiting += length - this.#counted;
+    this.#counted = length;
   }
 
   /** Sends what waits, as far as slots are free. The calls are written before this returns. */
-  flush(): void {
-    this.#isScheduled = false;
-    while (this.#maySend()) {
+  send(isMuch: boolean): void {
+    let leastWaiting = isMuch || this.#underWay === 0 ? 1 : this.#operation.overlapMin;
+    while (this.#free.length > 0 && this.#waiting.length >= leastWaiting) {
       const slot = this.#free.pop()!;
       const commands = this.#waiting.take(this.#operation.batchMax);
       this.#underWay += commands.length;
@@ -138,7 +142,9 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> {
           this.#free.push(slot);
           this.#schedule();
         });
+      leastWaiting = this.#operation.overlapMin;
     }
+    this.#count();
   }
 
   async #run(slot: Slot<Command, Reply>, commands: Command[]): Promise<void> {
@@ -172,7 +178,7 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> {
     epoch: string,
     started: number,
   ): Promise<Buffer | CellFailure> {
-    const { call, isReady, whenReady, isDurable, epochOf, deadlineMs, onError, onEpoch } = this.#options;
+    const { isReady, whenReady, isDurable, epochOf, deadlineMs, onError, onEpoch } = this.#options;
     const [first] = commands as [Command];
     const deadline = first.deadline ?? started + deadlineMs;
     const request = {
@@ -183,11 +189,11 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> {
       args: slot.codec.encode(commands),
     };
     let mayHaveRun = false;
-    for (;;) {
+    for (let tries = 0; ; tries++) {
       const leftMs = deadline - performance.now();
       if (leftMs <= 0 || !isDurable(this.#cell)) return mayHaveRun ? UNKNOWN : REFUSED;
       try {
-        if (isReady(this.#cell)) return await withTimeout(call(this.#operation.name, request), leftMs);
+        if (isReady(this.#cell)) return await this.#try(request, leftMs, tries === 0);
         await whenReady(this.#cell, leftMs);
       } catch (error) {
         onError(error, this.#cell, commands.length);
@@ -204,6 +210,18 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> {
         if (error instanceof StaleError) return UNKNOWN;
         // The loop lets the rest of the process run: a connection that is closing is found closed in a later turn.
         await pause(RETRY_MS);
+      }
+    }
+  }
+
+  async #try(request: CellCall, timeoutMs: number, isFirst: boolean): Promise<Buffer> {
+    if (isFirst) this.#group.firstTries++;
+    try {
+      return await withTimeout(this.#options.call(this.#operation.name, request), timeoutMs);
+    } finally {
+      if (isFirst) {
+        this.#group.firstTries--;
+        this.#group.schedule();
       }
     }
   }

@@ -12,13 +12,11 @@ import { registerStoreMetrics } from './storeMetrics.js';
 import { registerWorkMetrics, type WorkMetricsParts } from './workMetrics.js';
 
 export interface WorkerMetricsParts
-  extends Omit<CellMetricsParts, 'cells' | 'outboxMax' | 'unservedCells'>,
+  extends Omit<CellMetricsParts, 'outboxMax' | 'unservedCells'>,
     Omit<GameMetricsParts, 'gamesMax'>,
     Omit<RoundMetricsParts, 'gamesMax'>,
     Omit<WorkMetricsParts, 'pool'> {
-  readonly config: Readonly<
-    Record<'CELLS' | 'OUTBOX_MAX_ENTRIES' | 'OUTBOX_MAX_MB' | 'METRICS_GAMES_MAX', number>
-  >;
+  readonly config: Readonly<Record<'OUTBOX_MAX_ENTRIES' | 'OUTBOX_MAX_MB' | 'METRICS_GAMES_MAX', number>>;
   readonly sql: Sql;
   readonly nodes: RedisNodes;
   readonly catalog: Catalog;
@@ -30,7 +28,6 @@ export function registerWorkerMetrics(parts: WorkerMetricsParts): void {
   const { config, metrics, sql, nodes, threads } = parts;
   registerCellMetrics({
     ...parts,
-    cells: config.CELLS,
     outboxMax: { entries: config.OUTBOX_MAX_ENTRIES, bytes: config.OUTBOX_MAX_MB * 1e6 },
     unservedCells: () => parts.unservedCells.cells,
   });

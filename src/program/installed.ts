@@ -1,6 +1,6 @@
 /** What is decided once for a database: settings that can't change any more, and the operator's key. */
 import { join } from 'node:path';
-import type { Config } from '../config.js';
+import { CELLS_BY_DEFAULT, type Config } from '../config.js';
 import { newBoxKey, SecretBox, UnknownKeyError } from '../domain/secretBox.js';
 import { readOrCreateSecret, SetupError } from '../embedded/index.js';
 import { newApiKey } from '../http/operator/partners.js';
@@ -10,10 +10,11 @@ import { sealSecrets } from '../postgres/webhookSecrets.js';
 
 /** Writes the settings of a new database, or reads those of an old one. @throws SetupError where they are others. */
 export async function installFixed(sql: Sql, config: Config): Promise<Installation> {
-  await install(sql, { cells: config.CELLS, idempotencyTtlSeconds: config.IDEMPOTENCY_TTL_S });
+  const { CELLS: cells = CELLS_BY_DEFAULT, IDEMPOTENCY_TTL_S: idempotencyTtlSeconds } = config;
+  await install(sql, { cells, idempotencyTtlSeconds });
   const installed = await installation(sql);
   checkFixed('IDEMPOTENCY_TTL_S', config.IDEMPOTENCY_TTL_S, installed.idempotencyTtlSeconds);
-  checkFixed('CELLS', config.CELLS, installed.cells);
+  checkFixed('CELLS', config.CELLS ?? installed.cells, installed.cells);
   return installed;
 }
 

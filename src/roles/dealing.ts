@@ -73,6 +73,7 @@ export async function openDealing(
     whenReady: (cell, timeoutMs) => nodes.of(cell).whenReady(timeoutMs),
     isDurable: (cell) => !isVolatile(cell),
     epochOf: (cell) => catalog.epochOf(cell),
+    nodeOf: (cell) => nodes.of(cell),
     serverOf: (cell) => nodes.of(cell).serverId,
     confirmations,
     deadlineMs: config.SPIN_DEADLINE_MS,

@@ -31,6 +31,7 @@ export function openRoundTimeouts(parts: RoleParts, owned: () => readonly number
     // Who owns a cell has found its store durable.
     isDurable: () => true,
     epochOf: (cell) => catalog.epochOf(cell),
+    nodeOf: (cell) => nodes.of(cell),
     serverOf: (cell) => nodes.of(cell).serverId,
     // Nobody is told of a timeout: it need not wait for the ledger.
     confirmations: { confirmed: async () => true, isStalled: () => false },
