@@ -1,10 +1,12 @@
 /**
- * `npm run bench:compare -- --against DIR [--rounds 3] [--seconds 8] [--connections 64,256] [--profile DIR]`
- * `npm run bench:compare -- --communal rare|often …`
+ * `npm run bench:compare -- --against DIR [--rounds 3] [--seconds 8] [--connections 64,256] [--profile DIR] [shape …]`
+ * `npm run bench:compare -- [shape …]`
+ * shape: `--partners 100`, `--games 1000`, `--ack ledger`, `--raffles 1`, `--communal rare|often`, `--set NAME=VALUE`
+ * Each takes `--sync-ms 4`: syncs of the stores' files take so much longer (slowSync.ts).
  *
  * Measures two builds of the service under the same load, in turn, round after round: A, the one in DIR (a checkout that
- * is built, version 1.3.0 or later), and B, this one; or with --communal this build twice, B's game with a communal
- * progressive (scenarios.ts). Each is started by its own bench (`dist/bench/service.js`), as it is
+ * is built, version 1.3.0 or later), and B, this one, both of the same shape (scenarios.ts). Without --against it is this
+ * build twice: A with one partner and one slot game, B of the shape. Each is started by its own bench (`dist/bench/service.js`), as it is
  * deployed, on fresh stores of its own; both stay up for a round and get slices of its seconds in turn. Prints each
  * round, the medians, and the ratios B/A, taken of neighbouring slices. Ends with 1 where a number is void: an answer that was
  * not 200, a spin that is not in the ledger. Needs Linux.
@@ -21,6 +23,7 @@ import { isDisturbed, type LoadResult, lostOf, type Shares } from './measurement
 import { closeBooks, measurePeriod } from './period.js';
 import type { Shape } from './scenarios.js';
 import type { Service, startService } from './service.js';
+import { slowCommits, slowRedis } from './slowSync.js';
 import { median } from './summary.js';
 
 const BUILDS = ['A', 'B'] as const;
@@ -47,7 +50,13 @@ function readOptions() {
   const { values } = parseArgs({
     options: {
       against: { type: 'string' },
+      partners: { type: 'string' },
+      games: { type: 'string' },
+      ack: { type: 'string' },
+      raffles: { type: 'string' },
       communal: { type: 'string' },
+      set: { type: 'string', multiple: true },
+      'sync-ms': { type: 'string', default: '0' },
       rounds: { type: 'string', default: '3' },
       seconds: { type: 'string', default: '8' },
       connections: { type: 'string', default: '64,256' },
@@ -59,14 +68,16 @@ function readOptions() {
     if (!Number.isInteger(value) || value < 1) throw new Error(`--${name} takes whole numbers from 1`);
     return value;
   };
-  const { against, communal } = values;
-  if ((against === undefined) === (communal === undefined))
-    throw new Error(
-      '--against DIR names the build to compare with; --communal compares this one with itself',
-    );
+  const { against } = values;
+  const shape = shapeOf(values, whole);
+  const settings = Object.fromEntries((values.set ?? []).map((each) => each.split('=', 2)));
+  if (against === undefined && shape === SHAPE && values.set === undefined)
+    throw new Error('--against DIR names the build to compare with; without it, a shape must be given');
   return {
     dirs: { A: resolve(against ?? ROOT), B: ROOT },
-    shapes: { A: SHAPE, B: shapeOf(communal) },
+    shapes: { A: against === undefined ? SHAPE : shape, B: shape },
+    settings: { A: against === undefined ? {} : settings, B: settings },
+    syncMs: Number(values['sync-ms']),
     rounds: whole('rounds', values.rounds),
     seconds: whole('seconds', values.seconds),
     connections: values.connections.split(',').map((each) => whole('connections', each)),
@@ -75,10 +86,27 @@ function readOptions() {
 }
 type Options = ReturnType<typeof readOptions>;
 
-function shapeOf(communal: string | undefined): Shape {
-  if (communal === undefined) return SHAPE;
-  if (communal !== 'rare' && communal !== 'often') throw new Error('--communal takes rare or often');
-  return { ...SHAPE, communal };
+function shapeOf(
+  wanted: Readonly<Partial<Record<'partners' | 'games' | 'ack' | 'raffles' | 'communal', string>>>,
+  whole: (name: string, text: string) => number,
+): Shape {
+  const { partners, games, ack, raffles, communal } = wanted;
+  if ([partners, games, ack, raffles, communal].every((each) => each === undefined)) return SHAPE;
+  if (communal !== undefined && communal !== 'rare' && communal !== 'often')
+    throw new Error('--communal takes rare or often');
+  if (ack !== undefined && ack !== 'redis' && ack !== 'ledger')
+    throw new Error('--ack takes redis or ledger');
+  return {
+    ...SHAPE,
+    ...(ack !== undefined && { ack }),
+    ...(partners !== undefined && {
+      partners: whole('partners', partners),
+      games: whole('partners', partners),
+    }),
+    ...(games !== undefined && { games: whole('games', games) }),
+    ...(raffles !== undefined && { gameType: 'raffle', games: whole('raffles', raffles) }),
+    ...(communal !== undefined && { communal }),
+  };
 }
 
 const serviceModule = (dir: string): string => join(dir, 'dist', 'bench', 'service.js');
@@ -95,15 +123,22 @@ interface Side {
  */
 async function measureRound(
   round: number,
-  { dirs, shapes, connections, seconds, profileDir }: Options,
+  { dirs, shapes, settings, syncMs, connections, seconds, profileDir }: Options,
   cleanup: Cleanup,
 ): Promise<Row[]> {
   const sides: Side[] = [];
+  if (syncMs > 0) await slowRedis(syncMs, cleanup);
   for (const build of BUILDS) {
     const module = await import(pathToFileURL(serviceModule(dirs[build])).href);
     const profile =
       profileDir === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${join(profileDir, build)}`];
-    const service = await (module.startService as typeof startService)(shapes[build], cleanup, profile);
+    const service = await (module.startService as typeof startService)(
+      shapes[build],
+      cleanup,
+      profile,
+      settings[build],
+    );
+    if (syncMs > 0) await slowCommits(syncMs, service.stores.ask);
     sides.push({ build, service, loads: [] });
   }
   const generator = startGenerator(cleanup);

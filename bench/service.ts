@@ -6,6 +6,7 @@ import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { bodyOf } from '../src/client/client.js';
+import { CELLS_BY_DEFAULT } from '../src/config.js';
 import { freePort } from '../src/embedded/index.js';
 import { gamesKey, outboxKey } from '../src/redis/keys.js';
 import { readGame } from '../src/redis/records.js';
@@ -23,7 +24,6 @@ import { type Books, booksOf, type Stores, startStores } from './stores.js';
 export const PAR_SHEET = join('test', 'par-sheets', 'classic-3-reel.json');
 export const sheet = JSON.parse(readFileSync(join(ROOT, PAR_SHEET), 'utf8')) as { denominationUsd: number };
 
-const CELLS = 16;
 const CALLS_AT_ONCE = 8;
 const OUTCOMES_DEADLINE_MS = 60_000;
 const TICKET_USD = 0.5;
@@ -86,6 +86,7 @@ export async function startService(
   settings: Readonly<Record<string, string>> = {},
 ): Promise<Service> {
   const stores = await startStores(cleanup);
+  const cells = Array.from({ length: Number(settings.CELLS ?? CELLS_BY_DEFAULT) }, (_, cell) => cell);
   const operatorKey = randomBytes(24).toString('hex');
   const environment = {
     REDIS_URL: stores.redisUrl,
@@ -94,7 +95,7 @@ export async function startService(
     OPERATOR_API_KEY: operatorKey,
     PORT: '0',
     METRICS_PORT: '0',
-    CELLS: String(CELLS),
+    CELLS: String(cells.length),
     ACK: shape.ack,
     LOG_LEVEL: 'warn',
     ...settings,
@@ -138,10 +139,8 @@ export async function startService(
   };
 
   const queues = async () => {
-    const cells = await Promise.all(
-      Array.from({ length: CELLS }, (_, cell) => stores.redis.hvalsBuffer(gamesKey(cell))),
-    );
-    return cells.flat().map(readGame);
+    const games = await Promise.all(cells.map((cell) => stores.redis.hvalsBuffer(gamesKey(cell))));
+    return games.flat().map(readGame);
   };
   const haveOutcomes = async (): Promise<void> => {
     const deadline = performance.now() + OUTCOMES_DEADLINE_MS;
@@ -159,11 +158,7 @@ export async function startService(
     metrics: started.map(({ name, server }) => ({ name, url: server.metrics! })),
     processes: { ...processes, redis: [stores.processes.redis], postgres: [stores.processes.postgres] },
     stores,
-    books: booksOf(
-      stores,
-      Array.from({ length: CELLS }, (_, cell) => outboxKey(cell)),
-      'SELECT count(*) AS rows FROM ledger WHERE kind = 1',
-    ),
+    books: booksOf(stores, cells.map(outboxKey), 'SELECT count(*) AS rows FROM ledger WHERE kind = 1'),
     partners,
     targets,
     growGames: async (count) => {
