@@ -111,6 +111,7 @@ export function Overview() {
             <Attention attention={now.attention} />
             <Busiest now={now} before={before} />
             <Errors now={now} />
+            <PartnerErrors now={now} />
             <p class="note">
               As of {time(now.at)} UTC. Errors and latency are those of the front end that answered.
             </p>
@@ -170,6 +171,40 @@ function Errors({ now }: { readonly now: Overview }) {
           },
           { heading: 'Operation', cell: ({ operation }) => operation },
           { heading: 'Count', cell: (row) => count(row.count), isNumber: true },
+        ]}
+      />
+    </Panel>
+  );
+}
+
+function PartnerErrors({ now }: { readonly now: Overview }) {
+  const nameOf = (partnerId: number): string =>
+    now.busiest.find((each) => each.partnerId === partnerId)?.slug ?? `partner ${partnerId}`;
+  const rows = [...now.process.partners].sort((a, b) => b.errors - a.errors || b.requests - a.requests);
+  return (
+    <Panel title="Requests and errors by partner since the start of the front end">
+      <Table
+        caption="Requests and errors by partner"
+        rows={rows}
+        keyOf={({ partnerId }) => partnerId ?? 'others'}
+        empty="No requests."
+        columns={[
+          {
+            heading: 'Partner',
+            cell: ({ partnerId }) =>
+              partnerId === null ? (
+                'all others'
+              ) : (
+                <a href={linkTo(['partners', partnerId])}>{nameOf(partnerId)}</a>
+              ),
+          },
+          { heading: 'Requests', cell: ({ requests }) => count(requests), isNumber: true },
+          { heading: 'Errors', cell: ({ errors }) => count(errors), isNumber: true },
+          {
+            heading: 'Error rate',
+            cell: ({ errors, requests }) => percent(requests === 0 ? 0 : errors / requests),
+            isNumber: true,
+          },
         ]}
       />
     </Panel>

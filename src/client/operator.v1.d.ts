@@ -1111,6 +1111,14 @@ export interface components {
             spins: number;
             errors: components["schemas"]["OperationErrors"][];
             spinSeconds: components["schemas"]["LatencyBucket"][];
+            /** @description The ten partners with the most requests, the ten with the most errors, and the others together */
+            partners: {
+                /** @description Null: all other partners together */
+                partnerId: number | null;
+                requests: number;
+                /** @description Those that were answered with an error */
+                errors: number;
+            }[];
         };
         GameDay: {
             /** @description UTC day, YYYY-MM-DD */
@@ -3636,6 +3644,18 @@ export interface operations {
                      *           {
                      *             "leSeconds": null,
                      *             "count": 48215
+                     *           }
+                     *         ],
+                     *         "partners": [
+                     *           {
+                     *             "partnerId": 2,
+                     *             "requests": 48310,
+                     *             "errors": 12
+                     *           },
+                     *           {
+                     *             "partnerId": null,
+                     *             "requests": 2040,
+                     *             "errors": 3
                      *           }
                      *         ]
                      *       }

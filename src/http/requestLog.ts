@@ -18,7 +18,7 @@ export class RequestLog {
 
   readonly answered = (exchange: Exchange, status: number, errorCode: string | undefined): void => {
     const seconds = (performance.now() - exchange.startedMs) / 1000;
-    this.#metrics.request(exchange.operation, seconds, status, errorCode);
+    this.#metrics.request(exchange.operation, seconds, status, errorCode, exchange.partnerId);
     if (status >= 500 && errorCode !== undefined) {
       this.#log.warn(fieldsOf(exchange, status, errorCode), 'answered with an error');
     } else if (this.#isDebugging) {

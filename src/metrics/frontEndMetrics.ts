@@ -19,6 +19,16 @@ export function registerFrontEndMetrics(
     'Connections closed because there were too many (total, address), too many requests on them (pipeline) or answers unread',
     () => REFUSALS.map((reason) => ({ labels: { reason }, value: connections.refused[reason] })),
   );
+  metrics.counters(
+    'spindle_partner_requests_total',
+    'Requests with the key of a partner: the ten partners with the most and the ten with the most errors, the others together',
+    () => metrics.partners.samples('requests'),
+  );
+  metrics.counters(
+    'spindle_partner_errors_total',
+    'Error answers to requests with the key of a partner, by the same partners',
+    () => metrics.partners.samples('errors'),
+  );
   metrics.gauge('spindle_batch_pending', 'Commands to cells that are not answered yet', () => cells.pending);
   metrics.counters(
     'spindle_api_requests_total',

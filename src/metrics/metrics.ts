@@ -9,6 +9,7 @@ import { performance } from 'node:perf_hooks';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, type Metric, Registry } from 'prom-client';
 import { ERRORS } from '../domain/errors.js';
 import { FastHistogram } from './fastHistogram.js';
+import { type PartnerFigures, PartnerTraffic } from './partnerTraffic.js';
 import { inTime, type Sample, Scraped, type Series } from './scraped.js';
 
 const LATENCY_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
@@ -28,6 +29,7 @@ const SPIN_FAILURES = [
 
 export class Metrics {
   readonly registry = new Registry();
+  readonly partners = new PartnerTraffic();
   readonly #errors: Counter;
   readonly #requests = new FastHistogram('operation', LATENCY_BUCKETS);
   readonly #batchSize = new FastHistogram('script', BATCH_BUCKETS);
@@ -196,11 +198,12 @@ export class Metrics {
     this.counter('spindle_paid_usd_total', 'Sum of payouts dealt', () => this.#paidMicros / 1e6);
   }
 
-  /** What an operator is shown of this process: spins, errors, and how long answers to spins took. */
+  /** What an operator is shown of this process: spins, errors, how long answers to spins took, and whose requests they were. */
   async figures(): Promise<{
     spins: number;
     errors: { operation: string; errorCode: string; count: number }[];
     spinSeconds: { leSeconds: number | null; count: number }[];
+    partners: PartnerFigures[];
   }> {
     const { values } = await this.#errors.get();
     return {
@@ -215,6 +218,7 @@ export class Metrics {
       spinSeconds: this.#requests
         .cumulated('spin')
         .map((count, i) => ({ leSeconds: LATENCY_BUCKETS[i] ?? null, count })),
+      partners: this.partners.figures(),
     };
   }
 
@@ -254,7 +258,15 @@ export class Metrics {
     this.#by('counter', name, help, label, read);
   }
 
-  request(operation: string, seconds: number, status: number, errorCode: string | undefined): void {
+  /** @param partnerId whose key it came with; undefined: no partner's */
+  request(
+    operation: string,
+    seconds: number,
+    status: number,
+    errorCode: string | undefined,
+    partnerId: number | undefined,
+  ): void {
+    if (partnerId !== undefined) this.partners.count(partnerId, errorCode !== undefined);
     this.#requests.observe(operation, seconds, (status / 100) | 0);
     if (errorCode !== undefined) this.#errors.inc({ operation, code: errorCode });
   }

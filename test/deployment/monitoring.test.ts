@@ -227,7 +227,8 @@ test('each alert has a severity, a summary and its section in the runbook, and t
   for (const { alert = '', labels, annotations } of alerts) {
     expect(['page', 'ticket'], alert).toContain(labels?.severity);
     expect(annotations?.summary, alert).toBeTruthy();
-    expect(annotations?.runbook_url).toBe(`docs/runbook.md#${alert.toLowerCase()}`);
+    const base = '{{ or $externalLabels.runbook "docs/runbook.md" }}';
+    expect(annotations?.runbook_url).toBe(`${base}#${alert.toLowerCase()}`);
   }
 });
 
@@ -276,6 +277,8 @@ test('what is booked is told exactly, and the same after a restart and by anothe
   expect(before).toContain(`spindle_communal_budget_usd{game="${gameId}"} 99990\n`);
   expect(before).toContain('spindle_communal_events_total{tier="1",status="PAID"} 2\n');
   expect(before).toContain(`spindle_game_spins_total{game="${gameId}"} ${SPINS}\n`);
+  expect(value(before, 'spindle_partner_requests_total')).toBeGreaterThan(SPINS);
+  expect(value(before, 'spindle_partner_errors_total')).toBeGreaterThan(1);
   expect(before).toContain(`spindle_raffle_tickets_remaining{game="${raffleId}"} 9\n`);
   const { rtp, variancePerSpin } = outcomeStatistics(parSheet('classic-3-reel') as never);
   expect(before).toContain(`spindle_game_certified_rtp{game="${gameId}"} ${rtp}\n`);

@@ -75,6 +75,9 @@ test('the overview shows the traffic of today, the busiest partners and the erro
   };
   expect(errors).toContainEqual({ operation: 'spin', errorCode: 'KS-4006', count: 1 });
   expect(spinSeconds.at(-1)).toEqual({ leSeconds: null, count: SPINS + 1 });
+  const [first] = (body.process as unknown as { partners: Record<string, number>[] }).partners;
+  expect(first).toMatchObject({ partnerId: partner.partnerId, errors: 1 });
+  expect(first!.requests).toBeGreaterThan(SPINS);
 });
 
 test('cells are shown with the worker that books them, and Redis with its memory', async () => {

@@ -30,12 +30,22 @@ export const LatencyBucket = Type.Object({
   count: Type.Integer({ description: 'Those of the buckets below are counted, too' }),
 });
 
+export const PartnerRequests = Type.Object({
+  partnerId: nullable(Type.Integer({ description: 'Null: all other partners together' })),
+  requests: Type.Integer(),
+  errors: Type.Integer({ description: 'Those that were answered with an error' }),
+});
+
 export const FrontEndProcess = Type.Object(
   {
     id: Type.String({ description: 'The same until the process ends' }),
     spins: Type.Integer({ description: 'Spins that it dealt' }),
     errors: Type.Array(OperationErrors),
     spinSeconds: Type.Array(LatencyBucket),
+    partners: Type.Array(PartnerRequests, {
+      description:
+        'The ten partners with the most requests, the ten with the most errors, and the others together',
+    }),
   },
   { description: 'The front end that answers: counted since its start' },
 );

@@ -15,6 +15,7 @@ export interface ProcessFigures {
   readonly spins: number;
   readonly errors: readonly { operation: string; errorCode: string; count: number }[];
   readonly spinSeconds: readonly { leSeconds: number | null; count: number }[];
+  readonly partners: readonly { partnerId: number | null; requests: number; errors: number }[];
 }
 
 export interface OverviewServices {

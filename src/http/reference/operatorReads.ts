@@ -37,6 +37,10 @@ export const OPERATOR_READ_REFERENCES: References = {
           { leSeconds: 0.0025, count: 48_100 },
           { leSeconds: null, count: 48_215 },
         ],
+        partners: [
+          { partnerId: 2, requests: 48_310, errors: 12 },
+          { partnerId: null, requests: 2_040, errors: 3 },
+        ],
       },
     },
   },
