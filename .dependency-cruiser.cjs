@@ -9,7 +9,7 @@ const ROOMS = {
   helpers: ['^src/(failpoints|log|logger|logOutput|semaphore)\\.ts$'],
   runtime: ['^src/runtime/'],
   workers: ['^workers/', 'domain'],
-  series: ['^src/metrics/(metrics|scraped|fastHistogram)\\.ts$', 'domain', 'runtime'],
+  series: ['^src/metrics/(metrics|scraped|fastHistogram|partnerTraffic)\\.ts$', 'domain', 'runtime'],
   // The stores, which do not know each other, and what may happen.
   postgres: ['^src/postgres/', 'domain', 'runtime'],
   redis: ['^src/redis/', 'domain', 'runtime'],
@@ -30,7 +30,7 @@ const ROOMS = {
   http: ['^src/http/', ...SERVICE, 'series', 'cells', 'settlement'],
   // What watches it.
   metrics: [
-    '^src/metrics/(?!metrics\\.|scraped\\.|fastHistogram\\.)',
+    '^src/metrics/(?!metrics\\.|scraped\\.|fastHistogram\\.|partnerTraffic\\.)',
     ...SERVICE,
     ...['series', 'settlement', 'catalog', 'blocks', 'cells', 'ledger', 'webhooks', 'http'],
   ],
