@@ -1112,13 +1112,7 @@ export interface components {
             errors: components["schemas"]["OperationErrors"][];
             spinSeconds: components["schemas"]["LatencyBucket"][];
             /** @description The ten partners with the most requests, the ten with the most errors, and the others together */
-            partners: {
-                /** @description Null: all other partners together */
-                partnerId: number | null;
-                requests: number;
-                /** @description Those that were answered with an error */
-                errors: number;
-            }[];
+            partners: components["schemas"]["PartnerRequests"][];
         };
         GameDay: {
             /** @description UTC day, YYYY-MM-DD */
@@ -1497,6 +1491,13 @@ export interface components {
             /** @description Webhooks that the partner may have */
             maxWebhooks?: number;
             contactEmail?: string | null;
+        };
+        PartnerRequests: {
+            /** @description Null: all other partners together */
+            partnerId: number | null;
+            requests: number;
+            /** @description Those that were answered with an error */
+            errors: number;
         };
         PartnerResponse: {
             partnerId: number;

@@ -80,6 +80,7 @@ export {
   OperatorSettlements,
   OperatorSpin,
   Overview,
+  PartnerRequests,
   PartnerTraffic,
   Recovery,
   RedisServer,
