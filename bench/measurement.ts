@@ -1,5 +1,6 @@
 /** What is measured: of a period of load, of a turn (one start of one server), of a run. */
 import type { Machine } from './machine.js';
+import type { Second, SlowSecond } from './slowSeconds.js';
 
 export interface LoadResult {
   /** Answers with a 2xx status: spins that were dealt. */
@@ -20,6 +21,8 @@ export interface LoadResult {
    * the generator's own part of the latency.
    */
   readonly lateP99Ms?: number;
+  /** Open loop: latency by the second in which the answers came. */
+  readonly bySecond?: readonly Second[];
 }
 
 /** Shares of the machine's CPU time. Where the last two are not small, the numbers are of a disturbed machine. */
@@ -60,6 +63,8 @@ export interface Measurement {
   /** Microseconds; `total` is that of the server and its stores, without the load generator. */
   readonly cpuPerSpin: Readonly<Record<string, number>>;
   readonly shares: Shares;
+  /** Of an open loop on the service. */
+  readonly slowSeconds: readonly SlowSecond[] | undefined;
   /** From the last answer until the outbox was empty. */
   readonly drainSeconds: number;
   readonly flushLag: FlushLag | undefined;

@@ -8,6 +8,7 @@
  */
 import type { FlushLagMeter } from './flushLag.js';
 import type { Generator } from './generator.js';
+import { HappeningWatch } from './happenings.js';
 import {
   CpuMeter,
   type CpuTimes,
@@ -17,6 +18,8 @@ import {
   type Processes,
 } from './measure.js';
 import type { LoadResult, Measurement, Shares, Turn } from './measurement.js';
+import type { Service } from './service.js';
+import { slowSeconds } from './slowSeconds.js';
 import { type Books, drained } from './stores.js';
 
 /** Of a server that is warm already. */
@@ -31,7 +34,7 @@ export interface PeriodSettings {
 interface Measured
   extends Pick<
     Measurement,
-    'spinsPerSecond' | 'load' | 'cpuPerSpin' | 'shares' | 'drainSeconds' | 'flushLag'
+    'spinsPerSecond' | 'load' | 'cpuPerSpin' | 'shares' | 'slowSeconds' | 'drainSeconds' | 'flushLag'
   > {
   readonly warmUp: LoadResult;
 }
@@ -40,18 +43,30 @@ type Loads = readonly (readonly [when: string, load: LoadResult])[];
 
 /** Loads the server as ordered, for `seconds` of that; whoever is called `generator` in the result made the load. */
 export async function measurePeriod(
-  server: { readonly processes: Processes; readonly books: Books | undefined },
+  server: {
+    readonly processes: Processes;
+    readonly books: Books | undefined;
+    readonly service?: Pick<Service, 'stores' | 'metrics'> | undefined;
+  },
   generator: Generator,
   order: Omit<Parameters<Generator['load']>[0], 'seconds'>,
   { seconds, warmUpSeconds, lagMeter }: PeriodSettings,
 ): Promise<Measured> {
   const warmUp = await generator.load({ ...order, seconds: warmUpSeconds });
   await drained(server.books);
-  const meter = new CpuMeter({ ...server.processes, generator: [generator.pid] });
+  const processes = { ...server.processes, generator: [generator.pid] };
+  const meter = new CpuMeter(processes);
+  // It costs a little, so not where the most is measured.
+  const watch =
+    order.rate === undefined || server.service === undefined
+      ? undefined
+      : new HappeningWatch({ ...server.service, processes });
+  await watch?.start();
   const start = meter.sample();
   const machineStart = machineTimes();
   lagMeter?.start();
-  const load = await generator.load({ ...order, seconds });
+  const { bySecond, ...load } = await generator.load({ ...order, seconds });
+  const happenings = await watch?.stop();
   const flushLag = lagMeter?.stop();
   const drainSeconds = await drained(server.books);
   const cpu = cpuBetween(start, meter.sample());
@@ -60,6 +75,7 @@ export async function measurePeriod(
     spinsPerSecond: load.spins / load.seconds,
     load,
     cpuPerSpin: perSpin(cpu, load.spins),
+    slowSeconds: happenings && slowSeconds(bySecond ?? [], happenings),
     shares: sharesOf(machineStart, machineTimes(), cpu),
     drainSeconds,
     flushLag,

@@ -22,6 +22,7 @@ import { isDisturbed, lostOf, type Measurement, type Run, type Turn } from './me
 import { drawPage } from './page.js';
 import { SCENARIOS, type Scenario, SUITES, type Suite, type SuiteName } from './scenarios.js';
 import { PAR_SHEET } from './service.js';
+import { renderSlowSeconds } from './slowSeconds.js';
 import { summarise, verdictsOf } from './summary.js';
 import { renderRun } from './table.js';
 import { type TurnSettings, takeTurn } from './turn.js';
@@ -126,7 +127,12 @@ async function runSuite(suite: SuiteName, options: Options): Promise<Run> {
       for (let retriesLeft = options.retries; ; retriesLeft--) {
         const turn = await turnOf(scenario, round, { seconds, warmUpSeconds, profileDir, generator }, known);
         const isLast = !turn.measurements.some(isDisturbed) || retriesLeft === 0;
-        for (const measurement of turn.measurements) console.log(progressLine(measurement));
+        for (const measurement of turn.measurements) {
+          console.log(progressLine(measurement));
+          const { slowSeconds, load } = measurement;
+          if (slowSeconds !== undefined && slowSeconds.length > 0)
+            console.log(renderSlowSeconds(slowSeconds, Math.round(load.seconds)).join('\n'));
+        }
         if (!isLast) console.log('  the machine was busy with something else: taken again');
         (isLast ? turns : discarded).push(turn);
         if (isLast) break;

@@ -19,12 +19,15 @@ import { Cleanup } from '../test/support/cleanup.js';
 import { ROOT } from '../test/support/root.js';
 import { pause } from '../test/support/wait.js';
 import { startGenerator } from './generator.js';
+import { HappeningWatch } from './happenings.js';
+import type { Target } from './load.js';
 import { describeMachine } from './machine.js';
 import { requireProc } from './measure.js';
 import type { LoadResult } from './measurement.js';
 import { playerName } from './players.js';
 import { Sampler } from './sampler.js';
 import { PAR_SHEET, type Service, startService } from './service.js';
+import { renderSlowSeconds, SLOW_P99_MS, type SlowSecond, slowSeconds, UNEXPLAINED } from './slowSeconds.js';
 import type { Finding, Samples, Series, SoakRun } from './soakRun.js';
 import { drained } from './stores.js';
 import { table } from './table.js';
@@ -82,6 +85,68 @@ async function soak({ minutes, share, connections, jsonFile }: Options, cleanup:
   const at = new Date().toISOString();
   const machine = describeMachine();
   const receiver = await startReceiver(cleanup);
+  const { service, targets, webhookId } = await startSoaked(receiver, cleanup);
+  const order = { base: service.base, targets, connections, players: PLAYERS, hasRequestId: true };
+  const generator = startGenerator(cleanup);
+
+  const closed = { ...order, rate: undefined };
+  const warmUp = await generator.load({ ...closed, seconds: WARM_UP_SECONDS });
+  const full = await generator.load({ ...closed, seconds: CAPACITY_SECONDS });
+  await drained(service.books);
+  const capacity = full.spins / full.seconds;
+  const rate = Math.round(capacity * share);
+  const seconds = Math.round(minutes * 60);
+  console.log(
+    `capacity ${capacity.toFixed(0)} spins/s (closed loop, ${connections} connections); ${rate} spins/s for ${seconds} s`,
+  );
+
+  const sampler = new Sampler(service, rate / 5);
+  const looks = new Looks(service, webhookId);
+  sampler.start();
+  looks.start();
+  const watch = new HappeningWatch({
+    ...service,
+    processes: { ...service.processes, generator: [generator.pid], bench: [process.pid] },
+  });
+  await watch.start();
+  const { bySecond = [], ...load } = await generator.load({ ...order, rate, seconds });
+  const slow = slowSeconds(bySecond, await watch.stop());
+  const lookStatuses = await looks.stop();
+  const watched = await sampler.stop();
+  await drained(service.books);
+  await delivered(service);
+
+  const fromSeconds = warmUpOf(seconds);
+  const findings = [
+    ...watched.map(({ samples, bound }) => judge(samples, bound, fromSeconds, BIND_SECONDS)),
+    answersOf('spins', load.statuses, load.errors),
+    answersOf('look-ups', lookStatuses, 0),
+    await booksOf(service, [warmUp, full, load]),
+    await webhooksOf(service, receiver),
+    paceOf(load, rate),
+    explainedOf(slow),
+  ];
+  const run: SoakRun = {
+    at,
+    suite: 'soak',
+    machine,
+    versions: await service.stores.versions(),
+    settings: { seconds, rounds: 1, share, capacity, rate, connections, warmUpSeconds: fromSeconds },
+    findings,
+    series: watched.map(({ samples }) => seriesOf(samples)),
+    slowSeconds: slow,
+  };
+  await appendFile(jsonFile, `${JSON.stringify(run)}\n`);
+  console.log(render(run));
+  console.log(renderSlowSeconds(slow, bySecond.length).join('\n'));
+  return findings.every(({ isMet }) => isMet);
+}
+
+/** The service with all that is loaded, and a webhook of one of its partners. */
+async function startSoaked(
+  receiver: Receiver,
+  cleanup: Cleanup,
+): Promise<{ readonly service: Service; readonly targets: readonly Target[]; readonly webhookId: number }> {
   const service = await startService(
     { ack: 'redis', frontEnds: 1, partners: PARTNERS, games: GAMES, gameType: 'slot' },
     cleanup,
@@ -105,51 +170,7 @@ async function soak({ minutes, share, connections, jsonFile }: Options, cleanup:
   // Drawn at random from a list in which slots stand as often as it takes.
   const times = Math.round(((1 - RAFFLE_SHARE) / RAFFLE_SHARE) * (raffles.length / slots.length));
   const targets = [...Array.from({ length: times }, () => slots).flat(), ...raffles];
-  const order = { base: service.base, targets, connections, players: PLAYERS, hasRequestId: true };
-  const generator = startGenerator(cleanup);
-
-  const closed = { ...order, rate: undefined };
-  const warmUp = await generator.load({ ...closed, seconds: WARM_UP_SECONDS });
-  const full = await generator.load({ ...closed, seconds: CAPACITY_SECONDS });
-  await drained(service.books);
-  const capacity = full.spins / full.seconds;
-  const rate = Math.round(capacity * share);
-  const seconds = Math.round(minutes * 60);
-  console.log(
-    `capacity ${capacity.toFixed(0)} spins/s (closed loop, ${connections} connections); ${rate} spins/s for ${seconds} s`,
-  );
-
-  const sampler = new Sampler(service, rate / 5);
-  const looks = new Looks(service, webhookIds[0]!);
-  sampler.start();
-  looks.start();
-  const load = await generator.load({ ...order, rate, seconds });
-  const lookStatuses = await looks.stop();
-  const watched = await sampler.stop();
-  await drained(service.books);
-  await delivered(service);
-
-  const fromSeconds = warmUpOf(seconds);
-  const findings = [
-    ...watched.map(({ samples, bound }) => judge(samples, bound, fromSeconds, BIND_SECONDS)),
-    answersOf('spins', load.statuses, load.errors),
-    answersOf('look-ups', lookStatuses, 0),
-    await booksOf(service, [warmUp, full, load]),
-    await webhooksOf(service, receiver),
-    paceOf(load, rate),
-  ];
-  const run: SoakRun = {
-    at,
-    suite: 'soak',
-    machine,
-    versions: await service.stores.versions(),
-    settings: { seconds, rounds: 1, share, capacity, rate, connections, warmUpSeconds: fromSeconds },
-    findings,
-    series: watched.map(({ samples }) => seriesOf(samples)),
-  };
-  await appendFile(jsonFile, `${JSON.stringify(run)}\n`);
-  console.log(render(run));
-  return findings.every(({ isMet }) => isMet);
+  return { service, targets, webhookId: webhookIds[0]! };
 }
 
 interface Receiver {
@@ -280,6 +301,16 @@ function paceOf({ spins, seconds, p50Ms, p99Ms, lateP99Ms }: LoadResult, rate: n
     what: 'load: as fast as it was to be',
     isMet: pace >= 0.99 * rate,
     text: `${pace.toFixed(0)} spins/s of ${rate}; from when due, p50 ${p50Ms.toFixed(1)} ms, p99 ${p99Ms.toFixed(1)} ms; generator late by p99 ${lateP99Ms!.toFixed(1)} ms`,
+  };
+}
+
+/** Every slow second has a cause that was seen. */
+function explainedOf(slow: readonly SlowSecond[]): Finding {
+  const unexplained = slow.filter(({ causes }) => causes.includes(UNEXPLAINED)).length;
+  return {
+    what: 'slow seconds: each with a cause',
+    isMet: unexplained === 0,
+    text: `${slow.length} seconds with a p99 above ${SLOW_P99_MS} ms, ${unexplained} of them unexplained`,
   };
 }
 

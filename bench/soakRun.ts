@@ -1,6 +1,7 @@
 /** What a soak came to: a line of bench/results/runs.jsonl. */
 import type { Machine } from './machine.js';
 import type { Versions } from './measurement.js';
+import type { SlowSecond } from './slowSeconds.js';
 
 export interface Finding {
   readonly what: string;
@@ -31,4 +32,6 @@ export interface SoakRun {
   readonly settings: { readonly seconds: number; readonly rounds: 1 } & Readonly<Record<string, number>>;
   readonly findings: readonly Finding[];
   readonly series: readonly Series[];
+  /** Absent in runs from before they were told. */
+  readonly slowSeconds?: readonly SlowSecond[];
 }

@@ -12,6 +12,7 @@ import { latenciesOf, newHistogram } from './histogram.js';
 import { type LoadOrder, TIMEOUT_SECONDS, takeOrders } from './load.js';
 import type { LoadResult } from './measurement.js';
 import { Schedule } from './schedule.js';
+import { SecondMeter } from './secondMeter.js';
 import { SpinRequests } from './spinRequests.js';
 
 const READ_BYTES = 16_384;
@@ -28,6 +29,8 @@ class SocketLoad {
   readonly address: { readonly host: string; readonly port: number };
   readonly schedule: Schedule | undefined;
   readonly #latencyMicros = newHistogram();
+  /** Of an open loop. */
+  readonly #seconds: SecondMeter | undefined;
   readonly #statuses = new Map<number, number>();
   readonly #connections = new Set<Connection>();
   readonly #startedMs: number;
@@ -47,6 +50,7 @@ class SocketLoad {
     this.requests = new SpinRequests({ base, connections, rate, seconds, ...order });
     this.#resolve = resolve;
     this.schedule = rate === undefined ? undefined : new Schedule(rate, seconds);
+    this.#seconds = rate === undefined ? undefined : new SecondMeter();
     this.#startedMs = this.schedule?.startMs ?? performance.now();
     this.#endedMs = this.#startedMs;
     this.#check = setInterval(() => this.#failLate(), CHECK_MS);
@@ -61,7 +65,9 @@ class SocketLoad {
   answered(connection: Connection, status: number, sinceMs: number): void {
     const nowMs = performance.now();
     this.#endedMs = nowMs;
-    this.#latencyMicros.recordValue(Math.round((nowMs - sinceMs) * 1000));
+    const micros = Math.round((nowMs - sinceMs) * 1000);
+    this.#latencyMicros.recordValue(micros);
+    this.#seconds?.record(micros);
     this.#statuses.set(status, (this.#statuses.get(status) ?? 0) + 1);
     this.next(connection, nowMs);
   }
@@ -100,6 +106,7 @@ class SocketLoad {
       seconds: (this.#endedMs - this.#startedMs) / 1000,
       ...latenciesOf(this.#latencyMicros),
       ...(this.schedule && { lateP99Ms: this.schedule.lateMicros.getValueAtPercentile(99) / 1000 }),
+      ...(this.#seconds && { bySecond: this.#seconds.end() }),
     });
   }
 

@@ -1,6 +1,7 @@
 /** What the bench concludes from its figures: a leak is found, what is flat is let through, a miss is a miss. */
 import { describe, expect, it } from 'vitest';
 import type { Measurement } from '../../bench/measurement.js';
+import { renderSlowSeconds, slowSeconds, UNEXPLAINED } from '../../bench/slowSeconds.js';
 import { verdictsOf } from '../../bench/summary.js';
 import { judge } from '../../bench/trend.js';
 
@@ -29,6 +30,29 @@ describe('a soak', () => {
 
   it('finds a leak of one byte a spin at 14,000 spins a second', () => {
     expect(judged((seconds) => 150 + (seconds * 14_000) / 2 ** 20).isMet).toBe(false);
+  });
+
+  it('tells what happened from the time a late answer was due, of each cause the worst', () => {
+    const happened = (from: number, cause: string, amount: number) => ({
+      ...{ from, to: from, cause, amount },
+      text: `${cause} ${amount}`,
+    });
+    const seconds = [
+      { at: 100, p99Ms: 99, maxMs: 3000 },
+      { at: 104, p99Ms: 1500, maxMs: 1600 },
+      { at: 110, p99Ms: 101, maxMs: 120 },
+    ];
+    const happenings = [
+      happened(101, 'sync', 9),
+      ...[happened(102, 'sync', 900), happened(103, 'sync', 40), happened(104, 'loop', 30)],
+      happened(111, 'loop', 50),
+    ];
+    const slow = slowSeconds(seconds, happenings);
+    expect(slow.map(({ at, causes, texts }) => ({ at, causes, texts }))).toEqual([
+      { at: 104, causes: ['sync', 'loop'], texts: ['sync 900', 'loop 30'] },
+      { at: 110, causes: [UNEXPLAINED], texts: [] },
+    ]);
+    expect(renderSlowSeconds(slow, 3)[0]).toContain(`2 of 3 seconds`);
   });
 
   it('says nothing of what is too short', () => {

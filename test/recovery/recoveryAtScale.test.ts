@@ -111,8 +111,10 @@ test(`${ROWS.toLocaleString('en')} rows and ${GAMES} games are ready again in un
       ),
     );
     const playableMs = performance.now() - started;
-    const [recovery] = await sql`SELECT players, requests, voided FROM recoveries WHERE cell = 0`;
-    expect(recovery).toEqual({
+    // One that was interrupted, by a machine that was busy for too long, is followed by another.
+    const recoveries = await sql`
+      SELECT players, requests, sum(voided) OVER ()::bigint AS voided FROM recoveries WHERE cell = 0 ORDER BY epoch`;
+    expect(recoveries.at(-1)).toEqual({
       players: BigInt(PLAYERS),
       requests: BigInt(ROWS - PLAYERS),
       voided: BigInt(GAMES * 500),
