@@ -1,7 +1,8 @@
-/** What the files of the contract must contain: the OpenAPI documents, the TypeScript types made of them, the error catalogue. */
+/** What the files of the contract must contain: the OpenAPI documents, types and collections made of them, the error catalogue. */
 import openapiTS, { astToString, COMMENT_HEADER } from 'openapi-typescript';
 import { ERRORS } from '../src/domain/errors.js';
 import { openApiDocuments } from '../src/http/routes.js';
+import { collectionOf } from './collections.js';
 
 /** The name that the service has where none is set (`BRAND`). */
 const BRAND = 'Spindle';
@@ -52,6 +53,7 @@ export async function contractFiles(): Promise<ReadonlyMap<string, string>> {
     files.set(`openapi/${scope}.v1.json`, text);
     const types = astToString(await openapiTS(text));
     files.set(TYPES[scope as keyof typeof TYPES], COMMENT_HEADER + types);
+    files.set(`openapi/${scope}.v1.postman_collection.json`, formatted(await collectionOf(document)));
   }
   return files;
 }

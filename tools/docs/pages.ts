@@ -24,7 +24,12 @@ export const PAGES: readonly PageSource[] = [
   { slug: 'contract', title: 'Contract', file: 'docs/contract.md' },
   { slug: 'changelog', title: 'Changelog', file: 'clients/typescript/API_CHANGELOG.md' },
   { slug: 'operator-api', title: 'Operator API', file: 'openapi/operator.v1.json' },
+  { slug: 'play-api', title: 'Play API', file: 'openapi/play.v1.json' },
 ];
+
+/** The collection that is made of a page's OpenAPI document. */
+export const collectionFileOf = ({ file }: PageSource): string =>
+  file.replace(/\.json$/, '.postman_collection.json');
 
 export const addressOf = ({ slug }: PageSource): string => (slug === '' ? '/docs' : `/docs/${slug}`);
 
