@@ -1,10 +1,15 @@
 /** The partners' client against a running service under faults: each spin happens once, and errors are told as they are. */
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { type SpinAttempt, Spindle, verifyWebhook } from '../../clients/typescript/src/index.js';
 import { freshStores } from '../setup/freshStores.js';
 import type { TestPartner } from '../support/client.js';
 import { type Cable, proxy } from '../support/proxy.js';
 import { startReceiver } from '../support/receiver.js';
+import { ROOT } from '../support/root.js';
 import { startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import type { TestStores } from '../support/stores.js';
@@ -150,4 +155,25 @@ test('a delivery of the service is verified, and its event is in the feed', asyn
     for await (const each of client.events()) if (each.id === event.id) return true;
     return false;
   }, 'the event is in the feed');
+});
+
+test('the program of the quick start receives a verified webhook, as it is written there', async () => {
+  const page = readFileSync(join(ROOT, 'docs', 'quick-start.md'), 'utf8');
+  const free = await startReceiver();
+  await free.close();
+  const built = join(ROOT, 'dist', 'clients', 'typescript', 'src');
+  const program = /```js\n([\s\S]*?)```/
+    .exec(page)![1]!
+    .replace("'@spindle/client'", `'${built}/index.js'`)
+    .replace("'@spindle/client/webhooks'", `'${built}/webhooks.js'`)
+    .replace('http://127.0.0.1:8080', service.base)
+    .replaceAll('9000', String(free.port));
+  const { key } = await service.newPartner({ largeWinThresholdUsd: 0.4 });
+  await service.newGame(key, parSheet('classic-3-reel'));
+  const env = { PATH: process.env.PATH, KEY: key };
+  const args = ['--input-type=module', '--eval', program];
+  const { stdout, stderr } = await promisify(execFile)(process.execPath, args, { env });
+  expect(stderr).toBe('');
+  expect(stdout).toMatch(/^paid \d/);
+  expect(stdout).toMatch(/event: 'spin\.large_win'/);
 });
