@@ -43,6 +43,7 @@ type Row = Readonly<Record<Figure, number>> & {
 const SLICE_SECONDS = 2;
 const WARM_UP_SECONDS = 3;
 const SLICE_WARM_UP_SECONDS = 0.3;
+/** Of all partners together: players are opened in the warm-up, however many partners share them. */
 const PLAYERS = 1000;
 const SHAPE: Shape = { ack: 'redis', frontEnds: 0, partners: 1, games: 1, gameType: 'slot' };
 
@@ -148,7 +149,7 @@ async function measureRound(
       base,
       targets,
       connections: count,
-      players: PLAYERS,
+      players: Math.ceil(PLAYERS / shapes[side.build].partners),
       hasRequestId: true,
       rate: undefined,
     };

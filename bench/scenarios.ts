@@ -109,7 +109,10 @@ export const SCENARIOS: readonly Scenario[] = [
 
   scenario('kinds', 'one', 'spindle', [period(64)]),
   scenario('kinds', 'no-request-id', 'spindle', [period(64, { hasRequestId: false })]),
-  scenario('kinds', 'partners-100', 'spindle', [period(64)], { partners: 100, games: 100 }),
+  scenario('kinds', 'partners-100', 'spindle', [period(64, { players: PLAYERS / 100 })], {
+    partners: 100,
+    games: 100,
+  }),
   scenario('kinds', 'games-1000', 'spindle', [period(64)], { games: MANY_GAMES }),
   scenario('kinds', 'ack-ledger', 'spindle', [period(64), period(256)], { ack: 'ledger' }),
   scenario('kinds', 'raffle', 'spindle', [period(64), period(256)], { gameType: 'raffle' }),

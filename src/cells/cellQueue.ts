@@ -120,7 +120,7 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
 
   #count(): void {
     const { length } = this.#waiting;
-    this.#group.waiting += length - this.#counted;
+    if (length !== this.#counted) this.#group.changed(this.#counted, length);
     this.#counted = length;
   }
 

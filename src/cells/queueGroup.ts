@@ -1,6 +1,6 @@
 /**
  * The queues of one operation whose cells are on one node. They are sent together: while a call of any of them is on its way,
- * the next ones wait until enough has gathered in all of them, so that many cells make no smaller batches than one. A node
+ * the next ones wait until enough has gathered for a call of each, so that many cells make no smaller batches than one. A node
  * answers the calls of a connection in their order: whoever waits for another cell's call waits for little more than its own.
  */
 export interface GroupedQueue {
@@ -14,12 +14,14 @@ export class QueueGroup {
   readonly #queues: GroupedQueue[] = [];
   #isScheduled = false;
   /** Commands that wait, of all queues. */
-  waiting = 0;
+  #waiting = 0;
+  /** Queues in which any wait. */
+  #filled = 0;
   /** Calls that are on their way for the first time. One that is repeated holds up nobody else. */
   firstTries = 0;
 
   /**
-   * @param overlapMin while a call is under way, others leave once so many commands wait
+   * @param overlapMin while a call is under way, others leave once they have so many commands on average
    * @param onReady told when there is something to send; it calls `flush` soon
    */
   constructor(overlapMin: number, onReady: (group: QueueGroup) => void) {
@@ -31,9 +33,20 @@ export class QueueGroup {
     this.#queues.push(queue);
   }
 
+  /** Takes note that in a queue other commands wait than before. */
+  changed(before: number, now: number): void {
+    this.#waiting += now - before;
+    this.#filled += (now > 0 ? 1 : 0) - (before > 0 ? 1 : 0);
+  }
+
+  /** The calls have as many commands as one that leaves beside others has at the least. */
+  #isMuch(): boolean {
+    return this.#waiting >= this.#overlapMin * Math.max(1, this.#filled);
+  }
+
   /** Something came, or a call has ended. */
   schedule(): void {
-    const isDue = this.waiting >= (this.firstTries === 0 ? 1 : this.#overlapMin);
+    const isDue = this.firstTries === 0 ? this.#waiting > 0 : this.#isMuch();
     if (this.#isScheduled || !isDue) return;
     this.#isScheduled = true;
     this.#onReady(this);
@@ -42,7 +55,7 @@ export class QueueGroup {
   /** The calls are written before this returns. */
   flush(): void {
     this.#isScheduled = false;
-    const isMuch = this.waiting >= this.#overlapMin;
+    const isMuch = this.#isMuch();
     for (const queue of this.#queues) queue.send(isMuch);
   }
 }

@@ -7,6 +7,7 @@ const OVERLAP_MIN = 16;
 function group() {
   let flushes = 0;
   const sent: string[] = [];
+  const waiting = { a: 0, b: 0 };
   const made = new QueueGroup(OVERLAP_MIN, (ready) => {
     flushes++;
     ready.flush();
@@ -15,8 +16,9 @@ function group() {
   return {
     made,
     sent,
-    wait: (commands: number): void => {
-      made.waiting += commands;
+    wait: (commands: number, queue: 'a' | 'b' = 'a'): void => {
+      made.changed(waiting[queue], waiting[queue] + commands);
+      waiting[queue] += commands;
       made.schedule();
     },
     get flushes() {
@@ -37,6 +39,16 @@ test('while a call of one cell is under way, the others gather as much as one ce
   wait(OVERLAP_MIN - 1);
   expect(sent).toEqual([]);
   wait(1);
+  expect(sent).toEqual(['a true', 'b true']);
+});
+
+test('while a call is under way, the calls of two cells have as much on average', () => {
+  const { made, wait, sent } = group();
+  made.firstTries = 1;
+  wait(1, 'a');
+  wait(2 * OVERLAP_MIN - 2, 'b');
+  expect(sent).toEqual([]);
+  wait(1, 'b');
   expect(sent).toEqual(['a true', 'b true']);
 });
 
