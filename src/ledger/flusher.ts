@@ -12,23 +12,27 @@
  * A cell's fault is judged only by a transaction that it had for itself.
  * Nothing is trimmed that is not committed; what is read again after a crash begins after the committed cursor.
  */
-import { firstIdAt } from '../domain/entryId.js';
 import type { NewEvent } from '../domain/webhook.js';
 import type { Consumption, EventEmitter } from '../events.js';
 import type { OnFailpoint } from '../failpoints.js';
 import { type CellLease, FencedError, haltCell } from '../postgres/cells.js';
 import { isDataFault, isPostgresAway, isUniqueViolation, type Sql } from '../postgres/client.js';
 import { PotError } from '../postgres/communalBooking.js';
-import { bookEntries, ensurePartition, type FlushTotals, ProgressError } from '../postgres/ledger.js';
+import { bookEntries, type FlushTotals, ProgressError } from '../postgres/ledger.js';
 import type { RedisNodes } from '../redis/nodes.js';
-import type { OutboxBatch, OutboxReader } from '../redis/outboxReader.js';
+import type { CellRead, OutboxReader } from '../redis/outboxReader.js';
 import { OutrunError } from '../redis/scriptErrors.js';
 import { HEALTHY, type Health, type Service, unhealthy } from '../runtime/service.js';
+import { Partitions } from './partitions.js';
 import { type OwnedCell, type Portion, takePortion, transactionsOf } from './portion.js';
+import { restMs } from './rest.js';
 import { type LargeWin, Transcoder } from './transcoder.js';
 
 export interface FlusherOptions {
+  /** From one round to the next, where nobody waits for what is booked. */
   readonly intervalMs: number;
+  /** Somebody waits for every entry. */
+  readonly isAwaited: boolean;
   readonly events: EventEmitter;
   /** Payouts above this are large wins, micro-USD; undefined where the partner is not known yet. */
   readonly largeWinThreshold: (partnerId: number) => number | undefined;
@@ -38,23 +42,18 @@ export interface FlusherOptions {
 }
 
 const BLOCK_MS = 200;
-/**
- * A round that took long is followed by a longer rest: what it costs beside the rows themselves (transactions, totals of
- * games) is then paid by more of them. Many busy cells are flushed every 0.4 s or so.
- */
-const REST_SHARE = 2;
-const REST_MAX_MS = 250;
 const RETRY_MS = 200;
 /** A stop flushes what is left for this long, and waits for the transaction under way for the rest. */
 const FLUSH_AT_STOP_MS = 3000;
 const STOP_TIMEOUT_MS = 5000;
-const DAY_MS = 86_400_000;
 
 /** The flushes of one node's cells: a node that is away holds up its own cells only. */
 interface NodeLoop {
   readonly reader: OutboxReader;
-  /** Somebody waits for what is booked: the next flush follows at once. */
+  /** Somebody waits for what is booked: the next flush follows soon. */
   isAwaited: boolean;
+  /** The trimming of what was booked, while it is under way. It never rejects. */
+  settling: Promise<void>;
   /** How long the last round booked, without the wait for what there is to book. */
   bookedMs: number;
   /** The last round found nothing to book. */
@@ -76,7 +75,7 @@ export class Flusher implements Service {
   readonly #loops: readonly NodeLoop[];
   readonly #options: FlusherOptions;
   readonly #owned = new Map<number, OwnedCell>();
-  readonly #partitions = new Set<string>();
+  readonly #partitions: Partitions;
   #stopping = false;
   #running: Promise<unknown> | undefined;
   /** Of the newest flush; undefined: it succeeded. */
@@ -85,8 +84,15 @@ export class Flusher implements Service {
   /** @param readers one for each node */
   constructor(sql: Sql, nodes: RedisNodes, readers: readonly OutboxReader[], options: FlusherOptions) {
     this.#sql = sql;
+    this.#partitions = new Partitions(sql);
     this.#nodes = nodes;
-    this.#loops = readers.map((reader) => ({ reader, isAwaited: false, bookedMs: 0, wasEmpty: false }));
+    this.#loops = readers.map((reader) => ({
+      reader,
+      isAwaited: false,
+      settling: Promise.resolve(),
+      bookedMs: 0,
+      wasEmpty: false,
+    }));
     this.#options = options;
   }
 
@@ -123,6 +129,7 @@ export class Flusher implements Service {
     this.#stopping = true;
     await this.#running;
     await Promise.all(this.#loops.map((loop) => this.#empty(loop, deadline)));
+    await Promise.all(this.#loops.map(({ settling }) => settling));
   }
 
   async #empty(loop: NodeLoop, deadline: number): Promise<void> {
@@ -140,20 +147,16 @@ export class Flusher implements Service {
     while (!this.#stopping) {
       const started = performance.now();
       let isMore = false;
-      loop.isAwaited = false;
+      loop.isAwaited = this.#options.isAwaited;
       try {
         isMore = await this.#round(loop, BLOCK_MS);
       } catch (error) {
         this.#tell(error);
         await pause(RETRY_MS);
       }
-      const { intervalMs } = this.#options;
-      const rest = Math.max(
-        intervalMs - (performance.now() - started),
-        intervalMs === 0 ? 0 : Math.min(REST_SHARE * loop.bookedMs, REST_MAX_MS),
-      );
-      // No rest while there is more than one read takes: after an outage the backlog must shrink.
-      if (rest > 0 && !isMore && !loop.isAwaited && !this.#stopping) await pause(rest);
+      const rest = restMs({ ...loop, roundMs: performance.now() - started }, this.#options.intervalMs);
+      // None while there is more than one read takes: after an outage the backlog must shrink.
+      if (rest > 0 && !isMore && !this.#stopping) await pause(rest);
     }
   }
 
@@ -175,15 +178,14 @@ export class Flusher implements Service {
       loop.wasEmpty = true;
       return false;
     }
+    await loop.settling;
     await this.#settle(cells);
-    const positions = cells.map(({ lease: { cell }, cursor }) => ({ cell, cursor }));
+    const positions = cells.map(({ lease: { cell, token: epoch }, cursor }) => ({ cell, cursor, epoch }));
     const read = await reader.read(positions, waitMs);
     const readAt = performance.now();
     const byCell = new Map(cells.map((owned) => [owned.lease.cell, owned]));
-    const prepared = this.#together(read.cells, ([cell, batches]) =>
-      this.#prepare(byCell.get(cell)!, batches),
-    );
-    const portions = (await prepared).filter((portion) => portion !== undefined);
+    const prepared = read.cells.map((each) => this.#prepare(byCell.get(each.cell)!, each));
+    const portions = (await Promise.all(prepared)).filter((portion) => portion !== undefined);
     const areBooked = await Promise.all(
       transactionsOf(portions).map((together) => this.#book(loop, together)),
     );
@@ -203,15 +205,12 @@ export class Flusher implements Service {
   }
 
   /** Gathers what is booked next of a cell. Undefined where that failed. */
-  async #prepare(owned: OwnedCell, batches: readonly OutboxBatch[]): Promise<Portion | undefined> {
+  async #prepare(owned: OwnedCell, { batches, isOfEpoch }: CellRead): Promise<Portion | undefined> {
     const { lease } = owned;
     try {
       this.#options.onFailpoint('flush.read');
-      const [isOpen, portion] = await Promise.all([
-        owned.store.isOpen(lease.token),
-        takePortion(owned, batches, this.#options.eventsOf),
-      ]);
-      if (!isOpen) throw new EpochChangedError(lease.cell);
+      if (!isOfEpoch) throw new EpochChangedError(lease.cell);
+      const portion = await takePortion(owned, batches, this.#options.eventsOf);
       return this.#owned.get(lease.cell) === owned ? portion : undefined;
     } catch (error) {
       await this.#failed(owned, error);
@@ -228,7 +227,7 @@ export class Flusher implements Service {
     const { onFailpoint, events } = this.#options;
     const started = performance.now();
     try {
-      for (const { days } of portions) for (const day of days) await this.#partition(day);
+      for (const { days } of portions) for (const day of days) await this.#partitions.ensure(day);
       const flushes = portions.map(({ flush }) => flush);
       const { deliveries, hasTickets } = await bookEntries(this.#sql, flushes, onFailpoint);
       onFailpoint('flush.committed');
@@ -246,7 +245,10 @@ export class Flusher implements Service {
       this.#nodes.pipelined(() => {
         for (const portion of portions) this.#tellCommitted(portion);
       });
-      await this.#settle(portions.map(({ owned }) => owned));
+      // Beside the rest; done before the next read.
+      loop.settling = Promise.all([loop.settling, this.#settle(portions.map(({ owned }) => owned))]).then(
+        () => {},
+      );
       return true;
     } catch (error) {
       return this.#notBooked(portions, error);
@@ -278,7 +280,7 @@ export class Flusher implements Service {
       await this.#failed(first.owned, error);
       return true;
     }
-    this.#partitions.clear();
+    this.#partitions.forget();
     this.#tell(error);
     for (const { owned } of portions) {
       owned.isAlone = true;
@@ -298,11 +300,15 @@ export class Flusher implements Service {
     if (unsettled === undefined) return;
     const { onFailpoint } = this.#options;
     try {
-      // The trim first: a Redis without memory takes nothing else until something is gone.
-      await store.trimOutbox(cursor);
-      onFailpoint('flush.trimmed');
       const totals = unsettled === true ? await store.totalsAt(cursor) : unsettled;
-      await store.markBooked({ fence: lease.fence }, { id: cursor, totals });
+      // The trim first: a Redis without memory takes nothing else until something is gone. In one write: it syncs once.
+      await this.#together(
+        [
+          () => store.trimOutbox(cursor).then(() => onFailpoint('flush.trimmed')),
+          () => store.markBooked({ fence: lease.fence }, { id: cursor, totals }),
+        ],
+        (run) => run(),
+      );
       onFailpoint('flush.marked');
       if (owned.unsettled === unsettled) owned.unsettled = undefined;
     } catch (error) {
@@ -334,8 +340,7 @@ export class Flusher implements Service {
       return;
     }
     owned.hasDataFault = isDataFault(error);
-    // A Postgres that was put back may lack them.
-    this.#partitions.clear();
+    this.#partitions.forget();
     this.#tell(error, cell);
     owned.notBefore = performance.now() + RETRY_MS;
   }
@@ -371,17 +376,6 @@ export class Flusher implements Service {
       error,
       ...(cell === undefined ? {} : { cell }),
     });
-  }
-
-  /** Makes the partition of a day, and of the next one ahead of its time. */
-  async #partition(day: string): Promise<void> {
-    const fromMs = Date.parse(`${day}T00:00:00Z`);
-    for (const beginMs of [fromMs, fromMs + DAY_MS]) {
-      const name = new Date(beginMs).toISOString().slice(0, 10);
-      if (this.#partitions.has(name)) continue;
-      await ensurePartition(this.#sql, name, { from: firstIdAt(beginMs), to: firstIdAt(beginMs + DAY_MS) });
-      this.#partitions.add(name);
-    }
   }
 }
 

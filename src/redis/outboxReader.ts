@@ -8,7 +8,7 @@ import { streamIdOf } from '../domain/entryId.js';
 import { CLIENT, RedisClient } from './client.js';
 import { cellKey, outboxKey } from './keys.js';
 import type { RedisNode } from './node.js';
-import { type Totals, totalsBefore, waitingTotals } from './records.js';
+import { cellToken, type Totals, totalsBefore, waitingTotals } from './records.js';
 
 /** One entry of an outbox: what one call of a script added. */
 export interface OutboxBatch {
@@ -22,12 +22,22 @@ export interface OutboxBatch {
 export interface OutboxPosition {
   readonly cell: number;
   readonly cursor: bigint;
+  /** Dataset and number of the epoch that the cell is believed to be at. */
+  readonly epoch: string;
+}
+
+/** The entries of a cell that were read. */
+export interface CellRead {
+  readonly cell: number;
+  readonly batches: readonly OutboxBatch[];
+  /** After they were read the cell was at the epoch still: they are of this epoch. */
+  readonly isOfEpoch: boolean;
 }
 
 /** What a read gave. */
 export interface OutboxRead {
-  /** By cell; those that have none are left out. */
-  readonly cells: readonly (readonly [cell: number, batches: OutboxBatch[]])[];
+  /** Those that have none are left out. */
+  readonly cells: readonly CellRead[];
   /** There is more than one read takes. */
   readonly isMore: boolean;
 }
@@ -86,8 +96,8 @@ export class OutboxReader {
       : await this.#choose(positions);
     const isAll = choice.positions.length === positions.length;
     const cells = await this.#readEntries(choice, isAll ? waitMs : 0);
-    const isMore = !isAll || cells.some(([, batches]) => batches.length === choice.entriesMax);
-    const bytes = cells.reduce((sum, [, batches]) => sum + bytesOf(batches), 0);
+    const isMore = !isAll || cells.some(({ batches }) => batches.length === choice.entriesMax);
+    const bytes = cells.reduce((sum, { batches }) => sum + bytesOf(batches), 0);
     this.#short =
       isMore || bytes > READ_BYTES_MAX / 4
         ? undefined
@@ -95,24 +105,38 @@ export class OutboxReader {
     return { cells, isMore };
   }
 
-  async #readEntries(
-    { positions, entriesMax }: Choice,
-    waitMs: number,
-  ): Promise<[cell: number, batches: OutboxBatch[]][]> {
+  async #readEntries({ positions, entriesMax }: Choice, waitMs: number): Promise<CellRead[]> {
     const keys = positions.map(({ cell }) => outboxKey(cell));
-    const answer = (await this.#client.callBuffer(
-      'XREAD',
-      'COUNT',
-      entriesMax,
-      ...(waitMs > 0 ? ['BLOCK', waitMs] : []),
-      'STREAMS',
-      ...keys,
-      ...positions.map(({ cursor }) => streamIdOf(cursor)),
-    )) as [key: Buffer, entries: [id: Buffer, fields: Buffer[]][]][] | null;
-    return (answer ?? []).map(([key, entries]) => [
-      positions[keys.indexOf(key.toString())]!.cell,
-      entries.map(([, fields]) => ({ records: fields[1]!, before: totalsBefore(fields) })),
-    ]);
+    const { serverId } = this.#client;
+    const asked: Promise<unknown>[] = [];
+    // In one write: the epochs are read at once when the wait for entries ends.
+    this.#client.pipelined(() => {
+      asked.push(
+        this.#client.callBuffer(
+          'XREAD',
+          'COUNT',
+          entriesMax,
+          ...(waitMs > 0 ? ['BLOCK', waitMs] : []),
+          'STREAMS',
+          ...keys,
+          ...positions.map(({ cursor }) => streamIdOf(cursor)),
+        ),
+        Promise.all(positions.map(({ cell }) => this.#client.hget(cellKey(cell), 'epoch'))),
+      );
+    });
+    const [answer, tokens] = (await Promise.all(asked)) as [
+      [key: Buffer, entries: [id: Buffer, fields: Buffer[]][]][] | null,
+      (string | null)[],
+    ];
+    return (answer ?? []).map(([key, entries]) => {
+      const place = keys.indexOf(key.toString());
+      const { cell, epoch } = positions[place]!;
+      return {
+        cell,
+        batches: entries.map(([, fields]) => ({ records: fields[1]!, before: totalsBefore(fields) })),
+        isOfEpoch: serverId !== undefined && tokens[place] === cellToken(epoch, serverId),
+      };
+    });
   }
 
   #isShort(positions: readonly OutboxPosition[]): boolean {

@@ -29,9 +29,9 @@ export interface Dealing {
   readonly confirmations: Confirmations;
 }
 
-/** Confirmations, told of by the workers through Redis and, where that is silent, by Postgres. */
+/** Confirmations, told of by the worker of this process, by others through Redis and, where that is silent, by Postgres. */
 async function openConfirmations(parts: RoleParts): Promise<Confirmations> {
-  const { config, log, services, nodes, metrics } = parts;
+  const { config, log, services, nodes, metrics, events } = parts;
   // What partners ask of the ledger doesn't hold up the confirmations.
   const ledger = openStore(parts.sql);
   const confirmations = new Confirmations({
@@ -46,6 +46,8 @@ async function openConfirmations(parts: RoleParts): Promise<Confirmations> {
       log.warn({ err: error }, 'spins wait for the ledger, which does not answer');
     },
   });
+  // Sooner than Redis, which syncs before it tells anybody.
+  events.on('CursorAdvanced', ({ lease, cursor }) => confirmations.advance(lease.cell, lease.token, cursor));
   for (const node of nodes.all) {
     const endListening = await node.listenBooked(
       ({ cell, epoch, cursor }) => confirmations.advance(cell, epoch, cursor),

@@ -72,8 +72,8 @@ export async function startWorker(parts: RoleParts): Promise<void> {
     isVolatileServed: config.allowVolatileRedis,
   });
   const flusher = new Flusher(sql, nodes, readers, {
-    // With ACK=ledger somebody waits for each commit: the next one begins as soon as there is something to write.
-    intervalMs: config.ACK === 'ledger' ? 0 : config.FLUSH_INTERVAL_MS,
+    intervalMs: config.FLUSH_INTERVAL_MS,
+    isAwaited: config.ACK === 'ledger',
     largeWinThreshold: (partnerId) => catalog.largeWinThreshold(partnerId),
     eventsOf: (wins) =>
       largeWinEvents(spinIds, catalog, wins, (gameId, shoeIndex) => findDeal(sql, gameId, shoeIndex)),

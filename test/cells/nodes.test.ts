@@ -111,9 +111,9 @@ test('a node that is away closes its own cells; those of the other are dealt fro
   expect(await nodes.closed(new Map([[EVEN, EPOCH]]))).toEqual([]);
 
   await adjust(EVEN, 'meanwhile');
-  const { cells } = await reader.read([{ cell: EVEN, cursor: 0n }], 0);
-  const [cell, batches] = cells[0]!;
-  expect(cell).toBe(EVEN);
+  const { cells } = await reader.read([{ cell: EVEN, cursor: 0n, epoch: EPOCH }], 0);
+  const { cell, batches, isOfEpoch } = cells[0]!;
+  expect({ cell, isOfEpoch }).toEqual({ cell: EVEN, isOfEpoch: true });
   const requestIds = batches.flatMap(({ records }) => readOutbox(records)).map(({ requestId }) => requestId);
   expect(requestIds).toEqual(expect.arrayContaining(['together', 'meanwhile']));
 

@@ -58,7 +58,7 @@ test('a backlog of 256 cells with ids of 128 characters is read to its end, in o
   cells.set(7, 300);
   for (const [cell, batches] of cells) await fill(cell, batches);
   const positions = new Map<number, OutboxPosition>();
-  for (const cell of cells.keys()) positions.set(cell, { cell, cursor: firstIdAt(FIRST_MS) });
+  for (const cell of cells.keys()) positions.set(cell, { cell, cursor: firstIdAt(FIRST_MS), epoch: 'none' });
   const counts = new Map<number, number>();
   let largest = 0;
   let reads = 0;
@@ -66,7 +66,7 @@ test('a backlog of 256 cells with ids of 128 characters is read to its end, in o
     const read = await reader.read([...positions.values()], 0);
     isMore = read.isMore;
     let bytes = 0;
-    for (const [cell, batches] of read.cells) {
+    for (const { cell, batches } of read.cells) {
       const count = counts.get(cell) ?? 0;
       batches.forEach(({ records, before }, i) => {
         bytes += records.length;
@@ -82,7 +82,7 @@ test('a backlog of 256 cells with ids of 128 characters is read to its end, in o
         Buffer.concat([Buffer.alloc(8), u48s(done * 128, done * BATCH_BYTES)]),
       );
       redis.disconnect();
-      positions.set(cell, { cell, cursor: firstIdAt(FIRST_MS + done) });
+      positions.set(cell, { cell, cursor: firstIdAt(FIRST_MS + done), epoch: 'none' });
     }
     largest = Math.max(largest, bytes);
   }

@@ -1,0 +1,29 @@
+/**
+ * How long a flusher rests after a round. What a transaction costs beside its rows (round trips, a sync, totals of games) is
+ * then paid by more of them.
+ */
+
+/** A round that took long is followed by a longer rest: many busy cells are flushed every 0.4 s or so. */
+const REST_SHARE = 2;
+const REST_MAX_MS = 250;
+/**
+ * While somebody waits for what is booked. Whoever is answered sends the next spin at once: after the rest those spins go into one
+ * transaction with those that came meanwhile, where two halves would otherwise take turns for ever.
+ */
+const AWAITED_REST_SHARE = 1;
+const AWAITED_REST_MAX_MS = 10;
+
+export interface Round {
+  /** Somebody waits for what is booked. */
+  readonly isAwaited: boolean;
+  /** The whole round, with the wait for what there is to book. */
+  readonly roundMs: number;
+  /** What it took to book. */
+  readonly bookedMs: number;
+}
+
+/** @param intervalMs from the begin of one round to that of the next, where nobody waits @returns milliseconds from 0 */
+export function restMs({ isAwaited, roundMs, bookedMs }: Round, intervalMs: number): number {
+  if (isAwaited) return Math.min(AWAITED_REST_SHARE * bookedMs, AWAITED_REST_MAX_MS);
+  return Math.max(0, intervalMs - roundMs, Math.min(REST_SHARE * bookedMs, REST_MAX_MS));
+}
