@@ -5,13 +5,24 @@
  *     ^                  │ refused, or a store failed                              │ given up, or Redis is not what
  *     └──────────────────┴─────────────────────────────────────────────────────────┘ it was any more
  *
- * One loop renews the leases, takes what nobody holds, and looks whether Redis still has each cell as it was prepared.
+ * One loop renews the leases, takes what nobody holds, and looks whether Redis still has each cell as it was prepared. The
+ * workers that are there share the cells: each takes its share, to within one cell, and gives back what is beyond it.
+ * What nobody takes for a while is taken by whoever can: the worker whose share it is may be unable to prepare it.
  * Preparing may take long (a rebuild); its lease is renewed meanwhile. Where it fails again and again it rests for longer each
  * time, so that a rebuild that can't succeed leaves few epochs and audit entries behind.
  */
 import { randomUUID } from 'node:crypto';
 import type { EventEmitter } from '../events.js';
-import { acquireCells, type CellLease, releaseCell, releaseCells, renewCells } from '../postgres/cells.js';
+import {
+  acquireCells,
+  type CellLease,
+  countWorkers,
+  type Division,
+  forgetWorker,
+  releaseCell,
+  releaseCells,
+  renewCells,
+} from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
 import { PeriodicService } from '../runtime/periodicService.js';
 import { TimeoutError, withTimeout } from '../runtime/withTimeout.js';
@@ -35,6 +46,9 @@ const PREPARED_WITHIN_MS = 3000;
 /** After the second preparation of a cell that failed in a row; twice as long after each further one. */
 const REST_MIN_MS = 1000;
 const REST_MAX_MS = 60_000;
+/** A cell that is free for so long is taken beyond the share, and is kept for so long. */
+const UNCLAIMED_MS = 4000;
+const KEPT_MS = 60_000;
 
 interface Held {
   readonly lease: CellLease;
@@ -51,6 +65,10 @@ export class Ownership extends PeriodicService {
   /** Cells whose preparation failed: how often in a row, and when it is tried again (performance.now()). */
   readonly #failed = new Map<number, { times: number; notBefore: number }>();
   #unableSince: number | undefined;
+  /** Since when there are cells that nobody takes. */
+  #unclaimedSince: number | undefined;
+  /** Until when nothing is given back. */
+  #keepsUntil = 0;
 
   constructor(sql: Sql, options: OwnershipOptions) {
     super({ everyMs: TURN_MS, firstAfterMs: TURN_MS });
@@ -69,6 +87,7 @@ export class Ownership extends PeriodicService {
     await super.stop();
     await this.#prepared();
     await releaseCells(this.#sql, this.owner).catch(this.#tell);
+    await forgetWorker(this.#sql, this.owner).catch(this.#tell);
   }
 
   /** The cells that this worker writes. */
@@ -100,9 +119,15 @@ export class Ownership extends PeriodicService {
     for (const held of [...this.#held.values()]) if (!kept.has(held.lease.cell)) this.#drop(held);
     await this.#look();
     if (this.isStopped || !this.#options.isAble()) return;
-    const resting = [...this.#failed].filter(([, { notBefore }]) => notBefore > performance.now());
-    const cells = resting.map(([cell]) => cell);
-    for (const lease of await acquireCells(this.#sql, this.owner, LEASE_MS, cells)) {
+    const division = await countWorkers(this.#sql, this.owner, LEASE_MS);
+    const share = shareOf(division);
+    await this.#giveBack(this.#held.size - share);
+    const resting = [...this.#failed].flatMap(([cell, { notBefore }]) =>
+      notBefore > performance.now() ? [cell] : [],
+    );
+    const cellsMax = this.#room(share, division.free - resting.length);
+    if (cellsMax === 0) return;
+    for (const lease of await acquireCells(this.#sql, this.owner, LEASE_MS, cellsMax, resting)) {
       // Ours until its lease ended: what was known of it holds no more.
       const before = this.#held.get(lease.cell);
       if (before !== undefined) this.#drop(before);
@@ -111,6 +136,27 @@ export class Ownership extends PeriodicService {
       const work = this.#prepare(held).finally(() => this.#preparing.delete(work));
       this.#preparing.add(work);
     }
+  }
+
+  /** Another worker has fewer than its share. What is being prepared is kept: that may take long. */
+  async #giveBack(surplus: number): Promise<void> {
+    if (surplus <= 0 || performance.now() < this.#keepsUntil) return;
+    const ready = [...this.#held.values()].filter(({ isReady }) => isReady);
+    await Promise.all(ready.slice(-surplus).map((held) => this.#release(held)));
+  }
+
+  /** How many cells may be taken now. @param free cells that nobody holds, without those that rest here */
+  #room(share: number, free: number): number {
+    const room = share - this.#held.size;
+    if (room > 0 || free <= 0) {
+      this.#unclaimedSince = undefined;
+      return Math.max(0, room);
+    }
+    const now = performance.now();
+    this.#unclaimedSince ??= now;
+    if (now - this.#unclaimedSince < UNCLAIMED_MS) return 0;
+    this.#keepsUntil = now + KEPT_MS;
+    return free;
   }
 
   protected onTurnFailed(error: unknown): void {
@@ -178,3 +224,7 @@ export class Ownership extends PeriodicService {
     await releaseCell(this.#sql, held.lease).catch(this.#tell);
   }
 }
+
+/** Cells of this worker: all have the same number, the earliest one more where they can't be divided. */
+const shareOf = ({ cells, workers, earlier }: Division): number =>
+  Math.floor(cells / workers) + (earlier < cells % workers ? 1 : 0);

@@ -38,17 +38,50 @@ const fromRow = (row: Row): CellLease => ({
   halted: row.halted,
 });
 
-/** Leases every cell that nobody holds (or whose lease has ended), except some, and says which. */
+/** How the cells are divided among the workers that are there. */
+export interface Division {
+  readonly cells: number;
+  readonly workers: number;
+  /** Of the others, those that came earlier. */
+  readonly earlier: number;
+  /** Cells that nobody holds. */
+  readonly free: number;
+}
+
+/** Says that the worker is there, and counts the others. */
+export async function countWorkers(sql: Sql, owner: string, aliveMs: number): Promise<Division> {
+  const [row] = await sql<[Division]>`
+    WITH me AS (
+      INSERT INTO workers (owner, alive_until) VALUES (${owner}, now() + ${aliveMs} * interval '1 millisecond')
+      ON CONFLICT (owner) DO UPDATE SET alive_until = excluded.alive_until RETURNING owner, since),
+    others AS (
+      SELECT (w.since, w.owner) < (me.since, me.owner) AS is_earlier
+      FROM workers w, me WHERE w.owner <> me.owner AND w.alive_until >= now()),
+    gone AS (DELETE FROM workers WHERE owner <> ${owner} AND alive_until < now() - interval '1 minute')
+    SELECT (SELECT count(*) FROM others)::int + 1 AS workers,
+      (SELECT count(*) FROM others WHERE is_earlier)::int AS earlier,
+      count(*)::int AS cells, (count(*) FILTER (WHERE lease_until < now()))::int AS free
+    FROM cells`;
+  return row!;
+}
+
+/** The worker goes: the others divide the cells anew at once. */
+export async function forgetWorker(sql: Sql, owner: string): Promise<void> {
+  await sql`DELETE FROM workers WHERE owner = ${owner}`;
+}
+
+/** Leases cells that nobody holds (or whose lease has ended), except some, and says which. @param cellsMax null: all */
 export async function acquireCells(
   sql: Sql,
   owner: string,
   leaseMs: number,
+  cellsMax: number | null = null,
   except: readonly number[] = [],
 ): Promise<CellLease[]> {
   const rows = await sql<Row[]>`
     UPDATE cells SET owner = ${owner}, fence = fence + 1, lease_until = now() + ${leaseMs} * interval '1 millisecond'
     WHERE cell IN (SELECT cell FROM cells WHERE lease_until < now() AND cell <> ALL(${arrayOf(except)}::int[])
-                   ORDER BY cell FOR UPDATE SKIP LOCKED)
+                   ORDER BY cell LIMIT ${cellsMax}::bigint FOR UPDATE SKIP LOCKED)
     RETURNING cell, fence, epoch, ${TOKEN} AS token, cursor_id, halted`;
   return rows.map(fromRow);
 }
