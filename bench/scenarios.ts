@@ -6,7 +6,8 @@
  */
 import type { Measurement } from './measurement.js';
 
-export type ServerName = 'echo' | 'spindle' | 'fastify' | 'postgres';
+/** `redis` is `echo` with one `SET` a request. */
+export type ServerName = 'echo' | 'redis' | 'spindle' | 'fastify' | 'postgres';
 
 /** How the service is set up. The baselines know one partner, one game and one process. */
 export interface Shape {
@@ -97,6 +98,7 @@ const BEFORE = period(64, { name: 'before' });
 export const SCENARIOS: readonly Scenario[] = [
   scenario('targets', 'spindle', 'spindle', [period(64), HALF, period(256)]),
   scenario('targets', 'echo', 'echo', [period(64), HALF, period(256)]),
+  scenario('targets', 'redis', 'redis', [HALF]),
   scenario('targets', 'spindle-ledger', 'spindle', [period(64), period(256)], { ack: 'ledger' }),
   scenario('targets', 'fastify', 'fastify', [period(64), period(256)]),
   scenario('targets', 'postgres', 'postgres', [period(64)]),
@@ -175,6 +177,11 @@ export const SUITES = {
         what: "p99 at half of Spindle's capacity, Spindle / echo",
         atMost: 5,
         value: (of) => p99(of('spindle/half')) / p99(of('echo/half')),
+      },
+      {
+        what: "p99 at half of Spindle's capacity, Spindle / a bare Redis with one synced SET a request",
+        atMost: 3,
+        value: (of) => p99(of('spindle/half')) / p99(of('redis/half')),
       },
       {
         what: 'flush lag p99 at full load, seconds',

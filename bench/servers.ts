@@ -37,6 +37,7 @@ export async function startServer(
   }
   if (server === 'echo') return startPeer(server, profile, undefined, cleanup);
   const stores = await startStores(cleanup);
+  if (server === 'redis') return startPeer('echo', profile, stores, cleanup);
   const outboxes = server === 'fastify' ? ['outbox'] : [];
   return {
     ...(await startPeer(server, profile, stores, cleanup)),

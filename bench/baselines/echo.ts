@@ -1,9 +1,11 @@
 /**
  * The lower bound: a bare uWebSockets.js server that parses the spin's JSON and answers with the bytes of a typical
- * spin, the same headers and the same length as the service. It deals nothing, checks nothing and keeps nothing.
+ * spin, the same headers and the same length as the service. It deals nothing and checks nothing. With REDIS_URL it keeps
+ * the body of each request by one SET, and answers once that is on the disk of Redis; without, it keeps nothing.
  */
-import { App, us_socket_local_port } from 'uWebSockets.js';
+import { App, type HttpResponse, us_socket_local_port } from 'uWebSockets.js';
 import { readFileSync } from 'node:fs';
+import { Redis } from 'ioredis';
 import { checkParSheet } from '../../src/domain/par.js';
 import { renderSheet } from '../../src/domain/presentation.js';
 import { spinResponse } from '../../src/http/partner/spinResponse.js';
@@ -34,20 +36,47 @@ const WINDOW_LINES =
 
 let requests = 0;
 
+// The calls of one event-loop turn go out in one write.
+const redis =
+  process.env.REDIS_URL === undefined
+    ? undefined
+    : new Redis(process.env.REDIS_URL, { protocol: 2, enableAutoPipelining: true });
+
+interface Body {
+  readonly playerId: string;
+  readonly requestId: string;
+}
+
+function answer(response: HttpResponse, requestId: string): void {
+  response.cork(() => {
+    response.writeStatus('200 OK');
+    response.writeHeader(
+      'Content-Type',
+      `application/json\r\nX-Request-Id: ${ID_PREFIX}-${(++requests).toString(36)}${WINDOW_LINES}`,
+    );
+    response.end(before + requestId + after);
+  });
+}
+
 App()
   .post('/api/partner/v1/spin', (response) => {
-    response.onAborted(() => {});
+    let isGone = false;
+    response.onAborted(() => {
+      isGone = true;
+    });
     response.onData((chunk, isLast) => {
       if (!isLast) throw new Error('The bench sends a body in one piece');
-      const body = JSON.parse(Buffer.from(chunk).toString('utf8')) as { requestId: string };
-      response.cork(() => {
-        response.writeStatus('200 OK');
-        response.writeHeader(
-          'Content-Type',
-          `application/json\r\nX-Request-Id: ${ID_PREFIX}-${(++requests).toString(36)}${WINDOW_LINES}`,
+      const text = Buffer.from(chunk).toString('utf8');
+      const { playerId, requestId } = JSON.parse(text) as Body;
+      if (redis === undefined) answer(response, requestId);
+      else
+        redis.set(playerId, text).then(
+          () => isGone || answer(response, requestId),
+          (error: unknown) => {
+            console.error(error);
+            process.exit(1);
+          },
         );
-        response.end(before + body.requestId + after);
-      });
     });
   })
   .listen(HOST, 0, (socket) => {
