@@ -6,6 +6,7 @@
  * (`refresh`), since it may have been made a moment ago by another process. While Postgres is away what is known stays
  * known: nothing can be changed then either.
  */
+import { createHash } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { ApiVersionEnd } from '../domain/apiVersion.js';
 import type { ApiKey, Game, Partner } from '../domain/game.js';
@@ -53,6 +54,13 @@ const mathematicsOf = ({ rendered, statistics, poolSize, table }: RenderedOutcom
   statistics,
 });
 
+/** Of what all is the same, whatever sheet it was made of. */
+function digestOf({ wagerMicros, maxPayoutMicros, payoutTable, fragments }: Mathematics['ofGame']): string {
+  const digest = createHash('sha256').update(`${wagerMicros} ${maxPayoutMicros} `).update(payoutTable);
+  for (const fragment of fragments) digest.update(`${fragment.length} `).update(fragment);
+  return digest.digest('base64');
+}
+
 const sheetIdOf = (known: KnownGame): number | undefined =>
   kindOfGame(known.gameType).mathematics.sheetIdOf(known);
 
@@ -81,6 +89,7 @@ export class Catalog extends PeriodicService {
   #games = new Map<number, Game>();
   #knownGames = new Map<number, KnownGame>();
   /** By PAR sheet, for all games on it. */
+  readonly #byDigest = new Map<string, Mathematics['ofGame']>();
   readonly #ofSheets = new Map<number, Mathematics>();
   /** By game, where it needs no sheet: what its record has of its mathematics never changes. */
   readonly #ofGames = new Map<number, Mathematics>();
@@ -270,10 +279,22 @@ export class Catalog extends PeriodicService {
     const sheet = sheetId === undefined ? undefined : sheets.get(sheetId);
     const rendered = kindOfGame(known.gameType).mathematics.render(known, sheet);
     if (rendered === undefined) return undefined;
-    const mathematics = mathematicsOf(rendered);
-    if (sheetId === undefined) this.#ofGames.set(known.gameId, mathematics);
-    else this.#ofSheets.set(sheetId, mathematics);
+    const made = mathematicsOf(rendered);
+    if (sheetId === undefined) {
+      this.#ofGames.set(known.gameId, made);
+      return made;
+    }
+    const mathematics = { ...made, ofGame: this.#shared(made.ofGame) };
+    this.#ofSheets.set(sheetId, mathematics);
     return mathematics;
+  }
+
+  /** What equal sheets of several partners have in common is there once: a batch of their spins then has one payout table. */
+  #shared(ofGame: Mathematics['ofGame']): Mathematics['ofGame'] {
+    const digest = digestOf(ofGame);
+    const first = this.#byDigest.get(digest);
+    if (first === undefined) this.#byDigest.set(digest, ofGame);
+    return first ?? ofGame;
   }
 
   #cached(known: KnownGame): Mathematics | undefined {

@@ -1,5 +1,8 @@
 import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { Catalog } from '../../src/catalog/catalog.js';
+import { newEvents } from '../../src/events.js';
+import { connectPostgres } from '../../src/postgres/client.js';
 import { gamesKey } from '../../src/redis/keys.js';
 import { readGame } from '../../src/redis/records.js';
 import { freshStores } from '../setup/freshStores.js';
@@ -179,4 +182,21 @@ describe('a store whose answers do not come', () => {
     const effects = (await dealt()) - before;
     expect(effects).toBe(2);
   });
+});
+
+test('equal sheets of several partners have one payout table in a batch; another sheet has its own', async () => {
+  const other = await worker.newPartner();
+  const games = [gameId, await worker.newGame(other.key, parSheet('classic-3-reel'))];
+  games.push(await worker.newGame(other.key, parSheet('double-strike')));
+  const sql = connectPostgres(stores.databaseUrl, { max: 1, name: 'test', onError: () => {} });
+  const catalog = new Catalog(
+    sql,
+    60_000,
+    newEvents(() => {}),
+  );
+  await catalog.refresh();
+  const [first, equal, different] = games.map((id) => catalog.game(id)!.payoutTable);
+  expect(equal).toBe(first);
+  expect(different).not.toEqual(first);
+  await sql.end();
 });
