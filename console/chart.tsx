@@ -1,5 +1,5 @@
 /** Charts (uPlot): drawn in the colours of the page, and told in words to whoever doesn't see them. */
-import { useEffect, useRef } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
 
@@ -21,6 +21,16 @@ interface ChartProps {
 }
 
 const HEIGHT = 220;
+/** Between two labels of the time, pixels. */
+const TIME_SPACE = 90;
+const DAY_SECONDS = 86_400;
+
+/** Times as the rest of the page has them: UTC, 24 hours. @param step seconds between two labels */
+const timeText = (seconds: number, step: number): string => {
+  const text = new Date(seconds * 1000).toISOString();
+  if (step >= DAY_SECONDS) return text.slice(0, 10);
+  return text.slice(11, step >= 60 ? 16 : 19);
+};
 const colourOf = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name);
 
 function optionsOf({ series, format, isTime }: ChartProps, width: number): uPlot.Options {
@@ -33,7 +43,15 @@ function optionsOf({ series, format, isTime }: ChartProps, width: number): uPlot
     legend: { live: false },
     scales: { x: { time: isTime } },
     tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), 'UTC'),
-    axes: [axis, { ...axis, size: 70, values: (_plot, ticks) => ticks.map((tick) => format(tick)) }],
+    axes: [
+      isTime
+        ? {
+            ...{ ...axis, space: TIME_SPACE },
+            values: (_plot, ticks, _axis, _space, step) => ticks.map((tick) => timeText(tick, step)),
+          }
+        : axis,
+      { ...axis, size: 70, values: (_plot, ticks) => ticks.map((tick) => format(tick)) },
+    ],
     series: [
       {},
       ...series.map(({ label, kind, values }) => ({
@@ -50,6 +68,14 @@ function optionsOf({ series, format, isTime }: ChartProps, width: number): uPlot
 
 export function Chart(props: ChartProps) {
   const box = useRef<HTMLDivElement>(null);
+  // Colours are drawn: where the page turns dark or light, it is drawn again.
+  const [, turn] = useState(false);
+  useEffect(() => {
+    const dark = matchMedia('(prefers-color-scheme: dark)');
+    const onTurn = (): void => turn(dark.matches);
+    dark.addEventListener('change', onTurn);
+    return () => dark.removeEventListener('change', onTurn);
+  }, []);
   useEffect(() => {
     const element = box.current!;
     const data = [props.places, ...props.series.map(({ values }) => values)] as uPlot.AlignedData;

@@ -222,12 +222,40 @@ function ReturnChart({ game, ends }: { readonly game: Game; readonly ends: reado
   );
 }
 
+const DAY_SECONDS = 86_400;
+
+/** The tickets of a raffle that were left at the end of each day, and now. */
+function TicketsLeft({ game, ends }: { readonly game: Game; readonly ends: readonly DayEnd[] }) {
+  const { poolSize = 0, ticketsRemaining = 0 } = game;
+  const startOf = ({ day }: DayEnd): number => Date.parse(`${day.day}T00:00:00Z`) / 1000;
+  const nowSeconds = Math.floor(Date.now() / 1000);
+  // The last day may not be over.
+  const endOf = (end: DayEnd): number => Math.min(startOf(end) + DAY_SECONDS, nowSeconds);
+  const places = [startOf(ends[0]!), ...ends.map(endOf)];
+  return (
+    <Chart
+      label={`Tickets left by time: ${count(ticketsRemaining)} of ${count(poolSize)} now.`}
+      places={places}
+      isTime
+      series={[
+        {
+          label: 'Tickets left',
+          values: [poolSize, ...ends.map(({ spins }) => poolSize - spins)],
+          kind: 'line',
+        },
+      ]}
+      format={count}
+    />
+  );
+}
+
 function Return({ game, days }: { readonly game: Game; readonly days: readonly Schemas['GameDay'][] }) {
   const points = dayEnds(days);
   if (points.length === 0) return <p class="empty">Nobody has played it yet.</p>;
   return (
     <>
       <ReturnChart game={game} ends={points} />
+      {game.poolSize === undefined ? null : <TicketsLeft game={game} ends={points} />}
       <Table
         caption="Days, newest first"
         rows={[...points].reverse()}
