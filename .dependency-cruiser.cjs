@@ -6,7 +6,7 @@ const SERVICE = ['domain', 'helpers', 'runtime', 'events', 'postgres', 'redis'];
 const ROOMS = {
   // The ground: pure rules, and helpers that know nothing of the service.
   domain: ['^src/domain/'],
-  helpers: ['^src/(failpoints|log|logger|logOutput|semaphore)\\.ts$'],
+  helpers: ['^src/(failpoints|log|logger|logOutput|semaphore)\\.ts$', 'domain'],
   runtime: ['^src/runtime/'],
   workers: ['^workers/', 'domain'],
   series: ['^src/metrics/(metrics|scraped|fastHistogram|partnerTraffic)\\.ts$', 'domain', 'runtime'],

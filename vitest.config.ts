@@ -12,6 +12,7 @@ const LONGEST = [
     'cli',
     'webhooks',
     'signals',
+    'cluster',
     'shutdown',
     'settlement',
     'cuts',

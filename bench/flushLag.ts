@@ -7,6 +7,7 @@
 import { build } from 'hdr-histogram-js';
 import { entryTimeMs } from '../src/domain/entryId.js';
 import { listenBooked } from '../src/redis/announcements.js';
+import { bookedChannel } from '../src/redis/keys.js';
 import type { Cleanup } from '../test/support/cleanup.js';
 import type { FlushLag } from './measurement.js';
 
@@ -18,12 +19,14 @@ export class FlushLagMeter {
 
   static async open(redisUrl: string, cleanup: Cleanup): Promise<FlushLagMeter> {
     const meter = new FlushLagMeter();
-    const endListening = await listenBooked(
+    const listener = listenBooked(
       redisUrl,
+      bookedChannel(),
       ({ cell, cursor }) => meter.#booked(cell, entryTimeMs(cursor)),
       (error) => console.error(error.message),
     );
-    cleanup.add(endListening);
+    cleanup.add(() => listener.close());
+    await listener.isOpen;
     return meter;
   }
 

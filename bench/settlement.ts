@@ -17,7 +17,7 @@ import { connectPostgres, migrate } from '../src/postgres/client.js';
 import { install } from '../src/postgres/installation.js';
 import { ensurePartition } from '../src/postgres/ledger.js';
 import { openStore } from '../src/postgres/store.js';
-import { RedisNodes } from '../src/redis/nodes.js';
+import { fixedMap, RedisNodes } from '../src/redis/nodes.js';
 import { SettlementJob } from '../src/settlement/job.js';
 import { Settlements } from '../src/settlement/settlements.js';
 import { verifySettlements } from '../src/settlement/verify.js';
@@ -52,7 +52,7 @@ try {
     throw error;
   };
   // Every cell has a booked entry of the day after: Redis need not be asked.
-  const nodes = new RedisNodes([]);
+  const nodes = new RedisNodes(fixedMap([]));
   const store = openStore(sql);
   const events = newEvents(fail);
   events.on('TaskFailed', ({ error }) => fail(error));

@@ -37,7 +37,8 @@ export const Environment = Type.Object({
   REDIS_URL: Type.Optional(
     Type.String({
       pattern: '^rediss?://.',
-      description: 'Redis 7.0 or later; if absent, the service starts an embedded server',
+      description:
+        'Redis 7.0 or later; several addresses separated by commas are servers of one Redis Cluster (docs/scaling.md); if absent, the service starts an embedded server',
     }),
   ),
   DATABASE_URL: Type.Optional(

@@ -1,4 +1,5 @@
 /** What log lines and messages are made of, and what they must not have. */
+import { seedsOf } from './domain/storeUrl.js';
 
 /** In place of a secret. */
 export const HIDDEN = '[hidden]';
@@ -37,8 +38,9 @@ function decoded(text: string): string {
 /** A store's address without user and password. */
 export const addressOf = (url: string): string => {
   try {
-    const { protocol, host, pathname } = new URL(url);
-    return `${protocol}//${host}${pathname}`;
+    const [first, ...others] = seedsOf(url).map((seed) => new URL(seed));
+    const hosts = [first!, ...others].map(({ host }) => host).join(',');
+    return `${first!.protocol}//${hosts}${first!.pathname}`;
   } catch {
     return 'the given URL';
   }

@@ -19,7 +19,6 @@ import { untilServed } from './program/playable.js';
 import { runProgram } from './program/program.js';
 import type { Running } from './program/running.js';
 import { readiness, readyAnswer } from './readiness.js';
-import { RedisNodes } from './redis/nodes.js';
 import { Scripts } from './redis/scripts.js';
 import type { RoleParts, World } from './roles/parts.js';
 import { ServiceGroup } from './runtime/serviceGroup.js';
@@ -61,7 +60,7 @@ async function startAll(
 
   const { redisUrl, databaseUrl } = await storeAddresses(config, log, progress, services);
   progress('Checking Redis and Postgres …');
-  const nodes = new RedisNodes([await openRedis(redisUrl, config, log, services)]);
+  const nodes = await openRedis(redisUrl, config, log, services);
   const pools = await openPostgres(databaseUrl, config, log, services);
   const sql = pools.background;
   progress('Bringing the schema up to date …');
@@ -81,7 +80,7 @@ async function startAll(
   });
   const catalog = await services.add(new Catalog(sql, config.DIRECTORY_POLL_MS, events));
   const staleness = await services.add(
-    new Staleness(catalog, nodes.all, installed.datasetId, config.RESTRICTION_READ_MS, events),
+    new Staleness(catalog, nodes, installed.datasetId, config.RESTRICTION_READ_MS, events),
   );
   const parts: RoleParts = {
     ...{ config, log, world, services, events, metrics, sql, store, nodes, scripts, catalog },

@@ -7,54 +7,67 @@ import { withTimeout } from './runtime/withTimeout.js';
 export interface Readiness {
   /** What is missing, a line each: the process is not ready. */
   readonly missing: readonly string[];
-  /** Cells that are halted while others are served, a line each: the process is ready, for the partners of the others. */
+  /** Cells that are not served while others are, a line each: the process is ready, for the partners of the others. */
   readonly halted: readonly string[];
 }
 
-/** @param volatile settings of Redis that let it lose data, where it may not be served from for that. */
+/**
+ * What concerns cells of one node is `halted` while all is well with those of another: a node that is away must not take the others'
+ * cells with it.
+ * @param volatile settings of Redis that let it lose data, where it may not be served from for that.
+ */
 export async function readiness(
   nodes: RedisNodes,
   store: Store,
   catalog: Catalog,
   volatile: readonly string[],
 ): Promise<Readiness> {
-  const lines: string[] = [];
-  const haltedLines: string[] = [];
-  const [recoveries, halted, closed] = await Promise.allSettled([
+  const missing: string[] = [];
+  const halted: string[] = [];
+  const ofCells: string[] = [];
+  const [recoveries, halts, states] = await Promise.allSettled([
     withTimeout(store.openRecoveries(), READY_WITHIN_MS),
     withTimeout(store.haltedCells(), READY_WITHIN_MS),
-    withTimeout(nodes.closed(catalog.epochs), READY_WITHIN_MS),
+    nodes.closed(catalog.epochs),
   ]);
   /** Cells of which it is said why they are closed. */
   const explained = new Set<number>();
-  if (recoveries.status === 'rejected' || halted.status === 'rejected') {
-    lines.push('Postgres does not answer');
+  const unserved = new Set<number>();
+  if (recoveries.status === 'rejected' || halts.status === 'rejected') {
+    missing.push('Postgres does not answer');
   } else {
-    for (const { cell, reason } of halted.value) {
+    for (const { cell, reason } of halts.value) {
       explained.add(cell);
-      haltedLines.push(`The ledger of cell ${cell} is halted: ${reason}`);
+      halted.push(`The ledger of cell ${cell} is halted: ${reason}`);
     }
     for (const { cell, step, players, requests, startedAt } of recoveries.value) {
       explained.add(cell);
-      lines.push(
+      unserved.add(cell);
+      ofCells.push(
         `Cell ${cell} is being rebuilt from the ledger since ${startedAt.toISOString()}: ` +
           `${step} (${players} players, ${requests} requests so far)`,
       );
     }
   }
-  if (closed.status === 'rejected') {
-    lines.push('Redis does not answer');
-  } else {
-    const others = closed.value.filter((cell) => !explained.has(cell));
-    if (others.length > 0) {
-      lines.push(`Redis is not yet, or not any more, what the ledger knows in cells ${others.join(', ')}`);
-    }
+  if (states.status === 'rejected') throw states.reason;
+  const { closed, away } = states.value;
+  for (const cell of [...closed, ...away]) unserved.add(cell);
+  if (away.length > 0) {
+    const isAll = away.length === catalog.epochs.size;
+    ofCells.push(isAll ? 'Redis does not answer' : `Redis does not answer for cells ${away.join(', ')}`);
   }
-  if (volatile.length > 0) lines.push(`Redis may lose what it acknowledges: ${volatile.join('; ')}`);
-  const isAnyServed = haltedLines.length < catalog.epochs.size;
-  return isAnyServed
-    ? { missing: lines, halted: haltedLines }
-    : { missing: [...haltedLines, ...lines], halted: [] };
+  const others = closed.filter((cell) => !explained.has(cell));
+  if (others.length > 0) {
+    ofCells.push(`Redis is not yet, or not any more, what the ledger knows in cells ${others.join(', ')}`);
+  }
+  if (volatile.length > 0) missing.push(`Redis may lose what it acknowledges: ${volatile.join('; ')}`);
+  const nodesOf = (cells: Iterable<number>) => new Set([...cells].map((cell) => nodes.of(cell)));
+  const isOneNodeWell = nodesOf(unserved).size < nodesOf(catalog.epochs.keys()).size;
+  const isAnyServed = halted.length < catalog.epochs.size;
+  if (!isAnyServed) return { missing: [...halted, ...ofCells, ...missing], halted: [] };
+  return isOneNodeWell
+    ? { missing, halted: [...halted, ...ofCells] }
+    : { missing: [...ofCells, ...missing], halted };
 }
 
 /** The answer. */

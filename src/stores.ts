@@ -18,7 +18,9 @@ import {
   postgresMajor,
   type Sql,
 } from './postgres/client.js';
-import { REDIS_MAJOR_MIN, RedisNode } from './redis/node.js';
+import { REDIS_MAJOR_MIN, type RedisNode } from './redis/node.js';
+import type { RedisNodes } from './redis/nodes.js';
+import { openNodes } from './redis/openNodes.js';
 import { closing } from './runtime/service.js';
 import type { ServiceGroup } from './runtime/serviceGroup.js';
 import { STORES_FILE } from './storesFile.js';
@@ -71,36 +73,43 @@ export async function openRedis(
   config: Config,
   log: Logger,
   services: ServiceGroup,
-): Promise<RedisNode> {
+): Promise<RedisNodes> {
   let isOpen = false;
   let lastError: unknown;
-  const node = new RedisNode(url, (error) => {
-    lastError = error;
-    // A start that fails says why in one line.
-    if (isOpen) log.warn({ err: lineOf(error) }, 'the connection to Redis is broken');
-  });
-  await services.add(closing('Redis connection', () => node.close()));
+  let nodes: RedisNodes;
   try {
-    await node.open();
+    nodes = await openNodes(url, (error) => {
+      lastError = error;
+      // A start that fails says why in one line.
+      if (isOpen) log.warn({ err: lineOf(error) }, 'the connection to Redis is broken');
+    });
     isOpen = true;
   } catch (error) {
     throw new SetupError(`Redis at ${addressOf(url)} can't be reached: ${lineOf(lastError ?? error)}`);
   }
+  await services.add(closing('Redis connections', () => nodes.close()));
+  for (const node of nodes.all) {
+    // One primary of a cluster that is away holds up its own cells only, also at a start.
+    if (node.isReady) await checkServer(node, url, config, log);
+    else log.warn({ err: lineOf(lastError) }, 'the connection to Redis is broken');
+  }
+  return nodes;
+}
+
+async function checkServer(node: RedisNode, url: string, config: Config, log: Logger): Promise<void> {
   const { version, major } = await node.version();
   if (major < REDIS_MAJOR_MIN) {
     throw new SetupError(`Redis at ${addressOf(url)} is ${version}; ${REDIS_MAJOR_MIN}.0 or later is needed`);
   }
   const volatile = await node.durability.find();
-  if (volatile.length > 0) {
-    const what = `Redis may lose or evict what it acknowledged (${volatile.join('; ')})`;
-    if (!config.allowVolatileRedis) {
-      throw new SetupError(
-        `${what}; set appendonly yes, appendfsync always, no-appendfsync-on-rewrite no, maxmemory-policy noeviction`,
-      );
-    }
-    log.error(`${what}; served all the same: ALLOW_VOLATILE_REDIS=1`);
+  if (volatile.length === 0) return;
+  const what = `Redis may lose or evict what it acknowledged (${volatile.join('; ')})`;
+  if (!config.allowVolatileRedis) {
+    throw new SetupError(
+      `${what}; set appendonly yes, appendfsync always, no-appendfsync-on-rewrite no, maxmemory-policy noeviction`,
+    );
   }
-  return node;
+  log.error(`${what}; served all the same: ALLOW_VOLATILE_REDIS=1`);
 }
 
 const REQUEST_CONNECTIONS_MAX = 6;

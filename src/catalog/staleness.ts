@@ -8,6 +8,7 @@
  */
 import type { EventEmitter } from '../events.js';
 import type { RedisNode } from '../redis/node.js';
+import type { RedisNodes } from '../redis/nodes.js';
 import { PeriodicService } from '../runtime/periodicService.js';
 import { withTimeout } from '../runtime/withTimeout.js';
 import type { Catalog } from './catalog.js';
@@ -19,7 +20,7 @@ const TOLD_WITHIN_MS = 200;
 export class Staleness extends PeriodicService {
   readonly name = 'catalog staleness';
   readonly #catalog: Pick<Catalog, 'newestChange' | 'newestRestriction' | 'refresh'>;
-  readonly #nodes: readonly RedisNode[];
+  readonly #nodes: RedisNodes;
   readonly #datasetId: string;
   readonly #readWithinMs: number;
   /** All changes up to this one were told before a read that succeeded. */
@@ -29,7 +30,7 @@ export class Staleness extends PeriodicService {
   /** @param readWithinMs how long a change may take to be read, in milliseconds */
   constructor(
     catalog: Pick<Catalog, 'newestChange' | 'newestRestriction' | 'refresh'>,
-    nodes: readonly RedisNode[],
+    nodes: RedisNodes,
     datasetId: string,
     readWithinMs: number,
     events: EventEmitter,
@@ -49,7 +50,7 @@ export class Staleness extends PeriodicService {
   }
 
   protected async turn(): Promise<void> {
-    const told = await Promise.all(this.#nodes.map((node) => this.#exchange(node)));
+    const told = await Promise.all(this.#nodes.all.map((node) => this.#exchange(node)));
     const newest = told.reduce((most, change) => (change > most ? change : most), 0n);
     if (newest > this.#catalog.newestChange && newest > this.#caughtUpTo) {
       // Not by the number alone: a Postgres that was put back to an earlier state has lower ones.
@@ -71,9 +72,9 @@ export class Staleness extends PeriodicService {
   async #exchange(node: RedisNode): Promise<bigint> {
     const { newestRestriction } = this.#catalog;
     try {
-      const told = await withTimeout(node.toldChange(this.#datasetId), TOLD_WITHIN_MS);
+      const told = await withTimeout(this.#nodes.toldChange(node, this.#datasetId), TOLD_WITHIN_MS);
       if (told < newestRestriction)
-        await withTimeout(node.tellChange(this.#datasetId, newestRestriction), TOLD_WITHIN_MS);
+        await withTimeout(this.#nodes.tellChange(node, this.#datasetId, newestRestriction), TOLD_WITHIN_MS);
       return told;
     } catch {
       return 0n;

@@ -3,8 +3,8 @@
 import { audit as runAudit } from '../audit/audit.js';
 import type { AuditReport, Check, Violation } from '../audit/report.js';
 import { connectPostgres } from '../postgres/client.js';
-import { RedisNode } from '../redis/node.js';
-import { RedisNodes } from '../redis/nodes.js';
+import type { RedisNodes } from '../redis/nodes.js';
+import { openNodes } from '../redis/openNodes.js';
 import { type StoreUrls, whole } from './command.js';
 import { Progress } from './progress.js';
 
@@ -20,14 +20,14 @@ export async function audit(
   const limit = options.limit === undefined ? LIMIT : whole(options.limit, '--limit');
   // Only here: it brings the library of worker threads with it.
   const redraw = options.redraw ? (await import('../../workers/makeBlock.js')).drawBlock : undefined;
-  const node = new RedisNode(redisUrl, () => {});
+  let nodes: RedisNodes | undefined;
   const sql = connectPostgres(databaseUrl, { max: 2, name: 'spindle-audit', onError: () => {} });
   const progress = new Progress(process.stderr);
   try {
-    await node.open().catch((error: Error) => {
+    nodes = await openNodes(redisUrl, () => {}).catch((error: Error) => {
       throw new Error(`The audit was not made: Redis does not answer: ${error.message}`);
     });
-    const report = await runAudit(sql, new RedisNodes([node]), {
+    const report = await runAudit(sql, nodes, {
       limit,
       redraw,
       onProgress: (phase, done, total) => progress.show(phase, done, total),
@@ -37,7 +37,7 @@ export async function audit(
     return report.violations === 0 && report.interrupted === undefined ? 0 : 1;
   } finally {
     progress.end();
-    node.close();
+    nodes?.close();
     await endWithin(sql.end());
   }
 }

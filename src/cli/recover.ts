@@ -15,8 +15,8 @@ import { installation } from '../postgres/installation.js';
 import { examine, type Finding } from '../recovery/handshake.js';
 import { LedgerScan } from '../recovery/ledgerScan.js';
 import { prepareCell } from '../recovery/prepare.js';
-import { RedisNode } from '../redis/node.js';
-import { RedisNodes } from '../redis/nodes.js';
+import type { RedisNodes } from '../redis/nodes.js';
+import { openNodes } from '../redis/openNodes.js';
 import { Semaphore } from '../semaphore.js';
 import { type StoreUrls, UsageError, whole } from './command.js';
 
@@ -157,11 +157,11 @@ export async function recoverCells(
     throw new UsageError('--check changes nothing: --replace and --resume do');
   }
   const resume = options.resume.map((cell) => whole(cell, '--resume'));
-  const node = new RedisNode(redisUrl, () => {});
+  let nodes: RedisNodes | undefined;
   const sql = connectPostgres(databaseUrl, { max: 4, name: 'spindle-recover', onError: () => {} });
   try {
-    await node.open();
-    const states = await recover(sql, new RedisNodes([node]), {
+    nodes = await openNodes(redisUrl, () => {});
+    const states = await recover(sql, nodes, {
       isCheck: options.check,
       isToReplace: options.replace,
       isVolatileAllowed: options.allowVolatile,
@@ -173,7 +173,7 @@ export async function recoverCells(
     process.stdout.write(options.json ? `${JSON.stringify(states)}\n` : `${states.map(line).join('\n')}\n`);
     return states.every(isWell) ? 0 : 1;
   } finally {
-    node.close();
+    nodes?.close();
     await sql.end();
   }
 }

@@ -4,8 +4,8 @@ import { entryTimeMs } from '../domain/entryId.js';
 import { microsToUsdText } from '../domain/money.js';
 import { cellOfGame, cellOfPartner } from '../postgres/cells.js';
 import { connectPostgres } from '../postgres/client.js';
-import { RedisNode } from '../redis/node.js';
-import { RedisNodes } from '../redis/nodes.js';
+import type { RedisNodes } from '../redis/nodes.js';
+import { openNodes } from '../redis/openNodes.js';
 import { type Line, NotFoundError, type StoreUrls, UsageError, whole } from './command.js';
 
 const LIMIT = 20;
@@ -28,11 +28,10 @@ async function find(
   words: readonly string[],
   limit: number,
 ): Promise<Line[]> {
-  const node = new RedisNode(redisUrl, () => {});
+  let nodes: RedisNodes | undefined;
   const sql = connectPostgres(databaseUrl, { max: 1, name: 'spindle-cli', onError: () => {} });
   try {
-    await node.open();
-    const nodes = new RedisNodes([node]);
+    nodes = await openNodes(redisUrl, () => {});
     const [what, first, second] = words;
     if (what === 'player') {
       const partnerId = whole(first, 'PARTNER_ID');
@@ -76,7 +75,7 @@ async function find(
     }
     throw new UsageError(`«${what ?? ''}» can't be shown`);
   } finally {
-    node.close();
+    nodes?.close();
     await sql.end();
   }
 }

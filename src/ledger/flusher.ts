@@ -13,18 +13,28 @@
  * Nothing is trimmed that is not committed; what is read again after a crash begins after the committed cursor.
  */
 import type { NewEvent } from '../domain/webhook.js';
-import type { Consumption, EventEmitter } from '../events.js';
+import type { EventEmitter } from '../events.js';
 import type { OnFailpoint } from '../failpoints.js';
 import { type CellLease, FencedError, haltCell } from '../postgres/cells.js';
 import { isDataFault, isPostgresAway, isUniqueViolation, type Sql } from '../postgres/client.js';
 import { PotError } from '../postgres/communalBooking.js';
-import { bookEntries, type FlushTotals, ProgressError } from '../postgres/ledger.js';
+import { bookEntries, ProgressError } from '../postgres/ledger.js';
+import type { RedisNode } from '../redis/node.js';
 import type { RedisNodes } from '../redis/nodes.js';
 import type { CellRead, OutboxReader } from '../redis/outboxReader.js';
 import { OutrunError } from '../redis/scriptErrors.js';
 import { HEALTHY, type Health, type Service, unhealthy } from '../runtime/service.js';
 import { Partitions } from './partitions.js';
-import { type OwnedCell, type Portion, takePortion, transactionsOf } from './portion.js';
+import {
+  consumptionOf,
+  EpochChangedError,
+  newlyOwned,
+  type OwnedCell,
+  type Portion,
+  positionOf,
+  takePortion,
+  transactionsOf,
+} from './portion.js';
 import { restMs } from './rest.js';
 import { type LargeWin, Transcoder } from './transcoder.js';
 
@@ -49,6 +59,8 @@ const STOP_TIMEOUT_MS = 5000;
 
 /** The flushes of one node's cells: a node that is away holds up its own cells only. */
 interface NodeLoop {
+  /** The node holds no cell any more. */
+  isOver: boolean;
   readonly reader: OutboxReader;
   /** Somebody waits for what is booked: the next flush follows soon. */
   isAwaited: boolean;
@@ -60,62 +72,66 @@ interface NodeLoop {
   wasEmpty: boolean;
 }
 
-/** The outbox that was read is not that of the lease's epoch: Redis holds something else by now. Nothing was written. */
-class EpochChangedError extends Error {
-  constructor(cell: number) {
-    super(`Cell ${cell} of Redis is not at the epoch of its lease: its outbox is not booked`);
-  }
-}
-
 export class Flusher implements Service {
   readonly name = 'flusher';
   readonly stopTimeoutMs = STOP_TIMEOUT_MS;
   readonly #sql: Sql;
   readonly #nodes: RedisNodes;
-  readonly #loops: readonly NodeLoop[];
+  readonly #loops = new Map<NodeLoop, Promise<void>>();
+  readonly #openReader: (node: RedisNode) => OutboxReader;
   readonly #options: FlusherOptions;
   readonly #owned = new Map<number, OwnedCell>();
   readonly #partitions: Partitions;
   #stopping = false;
-  #running: Promise<unknown> | undefined;
+  #endLoops: (() => void) | undefined;
   /** Of the newest flush; undefined: it succeeded. */
   #problem: string | undefined;
 
-  /** @param readers one for each node */
-  constructor(sql: Sql, nodes: RedisNodes, readers: readonly OutboxReader[], options: FlusherOptions) {
+  /** @param openReader of the outboxes of a node */
+  constructor(
+    sql: Sql,
+    nodes: RedisNodes,
+    openReader: (node: RedisNode) => OutboxReader,
+    options: FlusherOptions,
+  ) {
     this.#sql = sql;
     this.#partitions = new Partitions(sql);
     this.#nodes = nodes;
-    this.#loops = readers.map((reader) => ({
-      reader,
-      isAwaited: false,
-      settling: Promise.resolve(),
-      bookedMs: 0,
-      wasEmpty: false,
-    }));
+    this.#openReader = openReader;
     this.#options = options;
   }
 
   async start(): Promise<void> {
-    this.#running = Promise.all(this.#loops.map((loop) => this.#run(loop)));
+    this.#endLoops = this.#nodes.each((node) => {
+      const reader = this.#openReader(node);
+      const state = { isOver: false, isAwaited: false, bookedMs: 0, wasEmpty: false };
+      const loop: NodeLoop = { ...state, reader, settling: Promise.resolve() };
+      this.#loops.set(loop, this.#run(loop));
+      return () => {
+        loop.isOver = true;
+        this.#loops.delete(loop);
+        reader.close();
+      };
+    });
   }
 
   health(): Health {
     return this.#problem === undefined ? HEALTHY : unhealthy(this.#problem);
   }
 
-  /** Takes a cell over; the lease's cursor is where it goes on. */
-  own(lease: CellLease): void {
-    this.#owned.set(lease.cell, {
-      lease,
-      store: this.#nodes.cell(lease.cell),
-      records: new Transcoder(this.#options.largeWinThreshold),
-      cursor: lease.cursorId,
-      unsettled: undefined,
-      notBefore: 0,
-      hasDataFault: false,
-      isAlone: false,
-    });
+  /**
+   * Takes a cell over; the lease's cursor is where it goes on.
+   * @param token of a cell that nobody deals from any more, as Redis has it
+   */
+  own(lease: CellLease, token?: string): void {
+    const records = new Transcoder(this.#options.largeWinThreshold);
+    this.#owned.set(lease.cell, newlyOwned(lease, token, this.#nodes.cell(lease.cell), records));
+  }
+
+  /** How far a cell is booked under a lease; undefined where that was given up. */
+  cursorOf({ cell, fence }: CellLease): bigint | undefined {
+    const owned = this.#owned.get(cell);
+    return owned?.lease.fence === fence ? owned.cursor : undefined;
   }
 
   /** Writes no more for a cell. */
@@ -127,9 +143,11 @@ export class Flusher implements Service {
   async stop(): Promise<void> {
     const deadline = performance.now() + FLUSH_AT_STOP_MS;
     this.#stopping = true;
-    await this.#running;
-    await Promise.all(this.#loops.map((loop) => this.#empty(loop, deadline)));
-    await Promise.all(this.#loops.map(({ settling }) => settling));
+    await Promise.all(this.#loops.values());
+    const loops = [...this.#loops.keys()];
+    await Promise.all(loops.map((loop) => this.#empty(loop, deadline)));
+    await Promise.all(loops.map(({ settling }) => settling));
+    this.#endLoops?.();
   }
 
   async #empty(loop: NodeLoop, deadline: number): Promise<void> {
@@ -144,7 +162,7 @@ export class Flusher implements Service {
   }
 
   async #run(loop: NodeLoop): Promise<void> {
-    while (!this.#stopping) {
+    while (!this.#stopping && !loop.isOver) {
       const started = performance.now();
       let isMore = false;
       loop.isAwaited = this.#options.isAwaited;
@@ -180,8 +198,7 @@ export class Flusher implements Service {
     }
     await loop.settling;
     await this.#settle(cells);
-    const positions = cells.map(({ lease: { cell, token: epoch }, cursor }) => ({ cell, cursor, epoch }));
-    const read = await reader.read(positions, waitMs);
+    const read = await reader.read(cells.map(positionOf), waitMs);
     const readAt = performance.now();
     const byCell = new Map(cells.map((owned) => [owned.lease.cell, owned]));
     const prepared = read.cells.map((each) => this.#prepare(byCell.get(each.cell)!, each));
@@ -378,11 +395,5 @@ export class Flusher implements Service {
     });
   }
 }
-
-const consumptionOf = ({ gameId, fromIndex, toIndex }: FlushTotals['progress'][number]): Consumption => ({
-  gameId,
-  nextIndex: toIndex,
-  count: toIndex - fromIndex,
-});
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));

@@ -4,12 +4,13 @@
  */
 import { ENTRY_KINDS } from '../domain/ledgerEntry.js';
 import type { NewEvent } from '../domain/webhook.js';
+import type { Consumption } from '../events.js';
 import type { BookedAdjustment } from '../postgres/adjustments.js';
 import type { CellLease } from '../postgres/cells.js';
-import type { CellFlush } from '../postgres/ledger.js';
+import type { CellFlush, FlushTotals } from '../postgres/ledger.js';
 import type { Ticket } from '../postgres/raffles.js';
 import type { CellStore } from '../redis/cellStore.js';
-import type { OutboxBatch } from '../redis/outboxReader.js';
+import type { OutboxBatch, OutboxPosition } from '../redis/outboxReader.js';
 import { NO_TOTALS, readOutbox, type Totals } from '../redis/records.js';
 import type { LargeWin, Transcoder } from './transcoder.js';
 
@@ -21,6 +22,8 @@ const LARGE_WINS_MAX = 64;
 /** A cell that this worker writes. */
 export interface OwnedCell {
   readonly lease: CellLease;
+  /** What Redis must have as the cell's token; undefined: the one that lets front ends deal. */
+  readonly token: string | undefined;
   readonly store: CellStore;
   readonly records: Transcoder;
   /** Id of the newest booked entry. */
@@ -32,6 +35,33 @@ export interface OwnedCell {
   hasDataFault: boolean;
   /** A flush together with other cells failed: it goes alone until one has succeeded. */
   isAlone: boolean;
+}
+
+/** A cell that is booked from the lease's cursor on. */
+export const newlyOwned = (
+  lease: CellLease,
+  token: string | undefined,
+  store: CellStore,
+  records: Transcoder,
+): OwnedCell => ({
+  ...{ lease, token, store, records },
+  cursor: lease.cursorId,
+  unsettled: undefined,
+  notBefore: 0,
+  hasDataFault: false,
+  isAlone: false,
+});
+
+/** Where the reading of its outbox goes on. */
+export const positionOf = ({ lease, cursor, token }: OwnedCell): OutboxPosition => ({
+  ...{ cell: lease.cell, epoch: lease.token, cursor, token },
+});
+
+/** The outbox that was read is not that of the lease's epoch: Redis holds something else by now. Nothing was written. */
+export class EpochChangedError extends Error {
+  constructor(cell: number) {
+    super(`Cell ${cell} of Redis is not at the epoch of its lease: its outbox is not booked`);
+  }
 }
 
 export interface Portion {
@@ -138,3 +168,14 @@ function adjustmentsOf(batches: readonly OutboxBatch[]): BookedAdjustment[] {
         : [],
     );
 }
+
+/** What a flush saw of a game. */
+export const consumptionOf = ({
+  gameId,
+  fromIndex,
+  toIndex,
+}: FlushTotals['progress'][number]): Consumption => ({
+  gameId,
+  nextIndex: toIndex,
+  count: toIndex - fromIndex,
+});

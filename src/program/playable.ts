@@ -13,7 +13,8 @@ export async function untilServed(nodes: RedisNodes, catalog: Catalog): Promise<
   const deadline = performance.now() + SERVED_WITHIN_MS;
   while (performance.now() < deadline) {
     await catalog.refresh();
-    if ((await nodes.closed(catalog.epochs)).length === 0) return;
+    const { closed, away } = await nodes.closed(catalog.epochs);
+    if (closed.length + away.length === 0) return;
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
 }

@@ -1,5 +1,6 @@
 /** What is given to this process and must be in no line: of secrets that the service issues the log knows the form. */
 import type { Config } from '../config.js';
+import { seedsOf } from '../domain/storeUrl.js';
 import { spellings } from '../log.js';
 
 export function secretsOf({
@@ -9,7 +10,8 @@ export function secretsOf({
   OPERATOR_API_KEY,
   ...config
 }: Config): string[] {
-  const passwords = [REDIS_URL, DATABASE_URL, SMTP_URL].map((url) =>
+  const urls = [...seedsOf(REDIS_URL ?? ''), DATABASE_URL, SMTP_URL];
+  const passwords = urls.map((url) =>
     url !== undefined && URL.canParse(url) ? new URL(url).password : undefined,
   );
   return spellings([...passwords, OPERATOR_API_KEY, ...(config.WEBHOOK_SECRETS_KEY?.split(',') ?? [])]);

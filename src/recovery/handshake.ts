@@ -4,6 +4,7 @@
  *   its epoch is ours, and it is not behind the ledger ──> ready: the mark for this run of the server is written
  *   no epoch, nothing booked, nothing leased ──> new
  *   no epoch; an earlier epoch of ours; ours, but behind the ledger ──> lost: to be rebuilt from the ledger
+ *   ours, on a replica that has taken over ──> lost as well, once what it holds is booked: it may lack what was acknowledged
  *   another database's; a later epoch of ours; ours, but the ledger has lost what it had ──> foreign: for people to judge
  *
  * A cell that can't be dealt from has no epoch in Redis that any front end could present, so the scripts refuse.
@@ -12,6 +13,7 @@ import type { CellLease } from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
 import { bookedIndices, hasBlocks } from '../postgres/recoveries.js';
 import type { CellStore } from '../redis/cellStore.js';
+import { mayLack } from '../redis/serverIdentity.js';
 
 export type Finding = { readonly state: 'ready' | 'new' } | Unfit;
 export interface Unfit {
@@ -19,6 +21,8 @@ export interface Unfit {
   readonly reason: string;
   /** Dataset and number of the epoch that Redis is at, where it is at one of our own database. */
   readonly token: string | undefined;
+  /** The cell's token where its outbox may hold what is to be booked before a rebuild. */
+  readonly unbooked?: string;
 }
 
 /** Redis and the ledger differ in a way that no machine should mend: the cell is not served. */
@@ -34,7 +38,7 @@ export async function examine(sql: Sql, store: CellStore, lease: CellLease): Pro
       return { state: 'new' };
     return lost('Redis holds nothing of this cell, or its rebuilding was interrupted');
   }
-  const [dataset, number] = token.split(':');
+  const [dataset, number, serverId = ''] = token.split(':');
   if (dataset !== ours[0]) {
     return foreign(
       'Redis holds the data of another database; empty it, or run `spindle recover --replace`',
@@ -71,8 +75,12 @@ export async function examine(sql: Sql, store: CellStore, lease: CellLease): Pro
       return lost(`Redis would deal outcomes of game ${behind.gameId} that are booked: it is an older copy`);
     }
   }
+  if (mayLack(serverId, store.node.knownServerId())) {
+    const reason = 'A replica has taken over, or the slot was moved: Redis may lack what was acknowledged';
+    return { ...lost(reason), unbooked: token };
+  }
   return { state: 'ready' };
 }
 
-const lost = (reason: string): Finding => ({ state: 'lost', reason, token: undefined });
+const lost = (reason: string): Unfit => ({ state: 'lost', reason, token: undefined });
 const foreign = (reason: string, token: string | undefined): Finding => ({ state: 'foreign', reason, token });

@@ -2,7 +2,9 @@
 import type { EventEmitter } from '../events.js';
 import type { OnFailpoint } from '../failpoints.js';
 import { Ownership } from '../ledger/ownership.js';
+import type { CellLease } from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
+import type { RedisNode } from '../redis/node.js';
 import type { RedisNodes } from '../redis/nodes.js';
 import { Semaphore } from '../semaphore.js';
 import { ForeignError } from './handshake.js';
@@ -18,6 +20,8 @@ export interface OwnershipParts {
   readonly idempotencyPeriodSeconds: number;
   /** Cells of a Redis that may lose what it acknowledges are served, too. */
   readonly isVolatileServed: boolean;
+  /** Books what the outbox of a cell holds that has this token in Redis. */
+  readonly drain: (lease: CellLease, token: string) => Promise<CellLease>;
   readonly events: EventEmitter;
   readonly onFailpoint: OnFailpoint;
 }
@@ -26,7 +30,12 @@ export function openOwnership(parts: OwnershipParts): Ownership {
   const { sql, nodes, events, onFailpoint, idempotencyPeriodSeconds } = parts;
   const turn = new Semaphore(REBUILDS_AT_ONCE);
   // One for each node: a node that hangs holds up no other's rebuilds.
-  const scans = new Map(nodes.all.map((node) => [node, new LedgerScan(sql)]));
+  const scans = new WeakMap<RedisNode, LedgerScan>();
+  const scanOf = (node: RedisNode): LedgerScan => {
+    const scan = scans.get(node) ?? new LedgerScan(sql);
+    scans.set(node, scan);
+    return scan;
+  };
   const ownership = new Ownership(sql, {
     prepare: (lease) => {
       const store = nodes.cell(lease.cell);
@@ -38,8 +47,9 @@ export function openOwnership(parts: OwnershipParts): Ownership {
           store,
           idempotencyPeriodSeconds,
           volatile,
+          drain: parts.drain,
           turn,
-          scan: scans.get(store.node)!,
+          scan: scanOf(store.node),
           events,
           onFailpoint,
         },
@@ -49,9 +59,9 @@ export function openOwnership(parts: OwnershipParts): Ownership {
     refusal: (error) => (error instanceof ForeignError ? error.message : undefined),
     events,
     isAble: () => nodes.all.some((node) => node.isReady),
-    changed: (leases) => {
+    changed: async (leases) => {
       const reached = leases.filter(({ cell }) => nodes.of(cell).serverId !== undefined);
-      return nodes.closed(new Map(reached.map(({ cell, token }) => [cell, token])));
+      return (await nodes.closed(new Map(reached.map(({ cell, token }) => [cell, token])))).closed;
     },
   });
   // A server that is reached anew may be another one than before.

@@ -8,7 +8,7 @@ import type { Sql } from '../postgres/client.js';
 import { finishRecovery } from '../postgres/recoveries.js';
 import type { CellStore } from '../redis/cellStore.js';
 import type { Semaphore } from '../semaphore.js';
-import { examine, ForeignError } from './handshake.js';
+import { examine, ForeignError, type Unfit } from './handshake.js';
 import type { LedgerScan } from './ledgerScan.js';
 import { type RebuildOptions, type Rebuilt, rebuild } from './rebuild.js';
 
@@ -23,6 +23,8 @@ export interface PrepareParts extends RebuildOptions {
   /** What all rebuilds of a node read of the ledger is read once. */
   readonly scan: LedgerScan;
   readonly events: EventEmitter;
+  /** Books what the outbox of a cell holds that has this token in Redis; absent: this process books nothing. @returns the lease as it is then. */
+  readonly drain?: (lease: CellLease, token: string) => Promise<CellLease>;
   /** Rebuild also what is another database's, or newer than Postgres: it is given up. */
   readonly isToReplace?: boolean;
 }
@@ -92,7 +94,7 @@ async function prepare(parts: PrepareParts, leased: CellLease): Promise<CellLeas
     if (!('reason' in again) || again.state !== finding.state) {
       throw new Error(`Cell ${lease.cell} was found ${finding.state}, and ${again.state} at a second look`);
     }
-    rebuilt = await rebuild(parts, lease, owner, again);
+    rebuilt = await rebuild(parts, await drained(parts, lease, again), owner, again);
   } catch (error) {
     parts.events.emit('RebuildFailed', { cell });
     throw error;
@@ -100,4 +102,18 @@ async function prepare(parts: PrepareParts, leased: CellLease): Promise<CellLeas
   const { voided, players, requests, seconds } = rebuilt;
   parts.events.emit('CellRebuilt', { cell, voided, players, requests, seconds });
   return rebuilt.lease;
+}
+
+/** A replica that has taken over holds what was acknowledged and is not booked yet: that is not given up. */
+async function drained(
+  { drain, isToReplace }: PrepareParts,
+  lease: CellLease,
+  found: Unfit,
+): Promise<CellLease> {
+  if (found.unbooked === undefined) return lease;
+  if (drain !== undefined) return drain(lease, found.unbooked);
+  if (isToReplace === true) return lease;
+  throw new Error(
+    'What the replica holds must be booked first: start a worker, or give it up with --replace',
+  );
 }

@@ -4,6 +4,7 @@ import { CLIENT, type RedisClient } from './client.js';
 import {
   BLOCK_KEYS_PATTERN,
   blockKey,
+  type CellName,
   cellKey,
   gamesKey,
   idempotencyKey,
@@ -100,16 +101,7 @@ const TOTALS_BYTES = 12;
 
 export function openRedisAuditReads(nodes: RedisNodes): RedisAuditReads {
   const at = (cell: number): RedisClient => nodes.of(cell)[CLIENT];
-  async function* fields(redis: RedisClient, key: string): AsyncGenerator<Field[]> {
-    let cursor = '0';
-    do {
-      const [next, found] = await redis.hscanBuffer(key, cursor, 'COUNT', SCAN_COUNT);
-      const page: Field[] = [];
-      for (let i = 0; i < found.length; i += 2) page.push([found[i]!, found[i + 1]!]);
-      if (page.length > 0) yield page;
-      cursor = next.toString();
-    } while (cursor !== '0');
-  }
+  const named = (cell: number): CellName => nodes.nameOf(cell);
   return {
     async timeMs() {
       return Math.max(...(await Promise.all(nodes.all.map((node) => node.timeMs()))));
@@ -118,7 +110,12 @@ export function openRedisAuditReads(nodes: RedisNodes): RedisAuditReads {
       return nodes.of(cell).serverId ?? 'unknown';
     },
     async cell(cell) {
-      const [epoch, last, booked] = await at(cell).hmgetBuffer(cellKey(cell), 'epoch', 'last', 'booked');
+      const [epoch, last, booked] = await at(cell).hmgetBuffer(
+        cellKey(named(cell)),
+        'epoch',
+        'last',
+        'booked',
+      );
       return {
         epoch: epoch?.toString(),
         newestEntryId: last ? newestEntryId(last, cell) : undefined,
@@ -127,38 +124,38 @@ export function openRedisAuditReads(nodes: RedisNodes): RedisAuditReads {
       };
     },
     async game(cell, gameId) {
-      const record = await at(cell).hgetBuffer(gamesKey(cell), String(gameId));
+      const record = await at(cell).hgetBuffer(gamesKey(named(cell)), String(gameId));
       return record && isGame(record) ? readGame(record) : undefined;
     },
     async ahead(cell, gameId) {
-      const record = await at(cell).hgetBuffer(gamesKey(cell), String(gameId));
+      const record = await at(cell).hgetBuffer(gamesKey(named(cell)), String(gameId));
       if (record === null || !isGame(record)) return undefined;
       return { ...readGame(record), outcomes: readAhead(record) };
     },
     async *games(cell) {
-      for await (const page of fields(at(cell), gamesKey(cell))) {
+      for await (const page of fields(at(cell), gamesKey(named(cell)))) {
         for (const [field, value] of page) {
           yield [field.toString(), isGame(value) ? readGame(value) : undefined];
         }
       }
     },
-    counts: (cell, period) => countsOf(at(cell), cell, period),
-    players: (cell) => fields(at(cell), playersKey(cell)),
-    playerStatus: (cell, field) => playerStatusOf(at(cell), cell, field),
-    rounds: (cell) => fields(at(cell), roundsKey(cell)),
-    untold: (cell, field) => untoldOf(at(cell), cell, field),
-    bound: (cell, period) => fields(at(cell), idempotencyKey(cell, period)),
+    counts: (cell, period) => countsOf(at(cell), named(cell), period),
+    players: (cell) => fields(at(cell), playersKey(named(cell))),
+    playerStatus: (cell, field) => playerStatusOf(at(cell), named(cell), field),
+    rounds: (cell) => fields(at(cell), roundsKey(named(cell))),
+    untold: (cell, field) => untoldOf(at(cell), named(cell), field),
+    bound: (cell, period) => fields(at(cell), idempotencyKey(named(cell), period)),
     async *loadedBlocks() {
       for (const node of nodes.all) yield* loadedBlocksOf(node[CLIENT]);
     },
-    block: (cell, gameId, fromIndex) => at(cell).getBuffer(blockKey(cell, gameId, fromIndex)),
+    block: (cell, gameId, fromIndex) => at(cell).getBuffer(blockKey(named(cell), gameId, fromIndex)),
     async outboxEnd(cell) {
-      const [newest] = await at(cell).xrevrange(outboxKey(cell), '+', '-', 'COUNT', 1);
+      const [newest] = await at(cell).xrevrange(outboxKey(named(cell)), '+', '-', 'COUNT', 1);
       return newest?.[0];
     },
     async outbox(cell, after, end) {
       const found = (await at(cell).xrangeBuffer(
-        outboxKey(cell),
+        outboxKey(named(cell)),
         `(${after}`,
         end,
         'COUNT',
@@ -175,19 +172,30 @@ export function openRedisAuditReads(nodes: RedisNodes): RedisAuditReads {
   };
 }
 
-async function countsOf(redis: RedisClient, cell: number, period: number) {
+async function* fields(redis: RedisClient, key: string): AsyncGenerator<Field[]> {
+  let cursor = '0';
+  do {
+    const [next, found] = await redis.hscanBuffer(key, cursor, 'COUNT', SCAN_COUNT);
+    const page: Field[] = [];
+    for (let i = 0; i < found.length; i += 2) page.push([found[i]!, found[i + 1]!]);
+    if (page.length > 0) yield page;
+    cursor = next.toString();
+  } while (cursor !== '0');
+}
+
+async function countsOf(redis: RedisClient, cell: CellName, period: number) {
   const keys = [playersKey(cell), idempotencyKey(cell, period)] as const;
   const [players, bound] = await Promise.all([redis.hlen(keys[0]), redis.hlen(keys[1])]);
   return { players, bound };
 }
 
-async function playerStatusOf(redis: RedisClient, cell: number, field: string): Promise<PlayerStatus> {
+async function playerStatusOf(redis: RedisClient, cell: CellName, field: string): Promise<PlayerStatus> {
   const record = await redis.hgetBuffer(playersKey(cell), field);
   return record === null ? 'ACTIVE' : readPlayer(record).status;
 }
 
 /** The list first: what is taken off it meanwhile stands behind the record then. */
-async function untoldOf(redis: RedisClient, cell: number, field: string): Promise<Buffer[]> {
+async function untoldOf(redis: RedisClient, cell: CellName, field: string): Promise<Buffer[]> {
   const listed = await redis.lrangeBuffer(untoldKey(cell, field), 0, -1);
   const record = await redis.hgetBuffer(playersKey(cell), field);
   return [...listed, record?.subarray(PLAYER_SHARES_AT) ?? Buffer.alloc(0)];

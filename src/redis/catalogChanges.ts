@@ -4,15 +4,17 @@
  */
 import type { RedisClient } from './client.js';
 
-/** sorted set: dataset id → number of the newest change. A server may be shared by several databases. */
-const KEY = 'spindle:changes';
-
-/** Tells a change; a lower number than the one that is told already changes nothing. */
-export async function tellChange(redis: RedisClient, datasetId: string, change: bigint): Promise<void> {
-  await redis.zadd(KEY, 'GT', String(change), datasetId);
+/** Tells a change under a {@link changesKey}; a lower number than the one that is told already changes nothing. */
+export async function tellChange(
+  redis: RedisClient,
+  key: string,
+  datasetId: string,
+  change: bigint,
+): Promise<void> {
+  await redis.zadd(key, 'GT', String(change), datasetId);
 }
 
 /** The newest change that was told; 0 where none was. */
-export async function toldChange(redis: RedisClient, datasetId: string): Promise<bigint> {
-  return BigInt((await redis.zscore(KEY, datasetId)) ?? 0);
+export async function toldChange(redis: RedisClient, key: string, datasetId: string): Promise<bigint> {
+  return BigInt((await redis.zscore(key, datasetId)) ?? 0);
 }

@@ -30,18 +30,18 @@ export class CellFiller {
 
   /** A partner whose windows begin anew. @param netMicros payouts − wagers */
   partner(partnerId: number, netMicros: bigint): void {
-    this.#set(partnersKey(this.#store.cell), String(partnerId), writePartner(netMicros));
+    this.#set(partnersKey(this.#store.name), String(partnerId), writePartner(netMicros));
   }
 
   /** A game that goes on at an index, with an empty queue. @param queueEnd where the block that is loaded next begins */
   game(gameId: number, nextIndex: number, queueEnd: number): void {
-    this.#set(gamesKey(this.#store.cell), String(gameId), writeGame(nextIndex, queueEnd));
+    this.#set(gamesKey(this.#store.name), String(gameId), writeGame(nextIndex, queueEnd));
   }
 
   /** The communal progressive of a game. */
   pot(pot: PotRecord & { readonly gameId: number }): void {
     const record = Buffer.concat([writeState(pot), writeRules(pot.partnerId, pot.rules)]);
-    this.#set(communalKey(this.#store.cell), String(pot.gameId), record);
+    this.#set(communalKey(this.#store.name), String(pot.gameId), record);
   }
 
   /** A player as of its newest ledger entry. @param untold shares that it is still to be told of, oldest first */
@@ -55,7 +55,7 @@ export class CellFiller {
       untold.length === 0
         ? player
         : { ...player, untold: { shares: behindPlayer, hasListed: listed.length > 0 } };
-    this.#set(playersKey(this.#store.cell), field, writePlayer(record));
+    this.#set(playersKey(this.#store.name), field, writePlayer(record));
     // The calls are taken in order: so is the list.
     for (let from = 0; from < listed.length; from += FIELDS_A_CALL)
       this.#call(this.#store.listUntold(this.#owner, field, listed.slice(from, from + FIELDS_A_CALL)));
@@ -63,12 +63,12 @@ export class CellFiller {
 
   /** An open round. */
   round(gameId: number, partnerId: number, playerId: string, round: OpenRound): void {
-    this.#set(roundsKey(this.#store.cell), playerAtGame(gameId, partnerId, playerId), writeRound(round));
+    this.#set(roundsKey(this.#store.name), playerAtGame(gameId, partnerId, playerId), writeRound(round));
   }
 
   /** A requestId that is bound. @param key its hash @param bound as `writeBound` makes it */
   request(period: number, key: Buffer, bound: Buffer): void {
-    this.#set(idempotencyKey(this.#store.cell, period), key, bound);
+    this.#set(idempotencyKey(this.#store.name, period), key, bound);
   }
 
   #set(key: string, field: string | Buffer, value: Buffer): void {

@@ -7,6 +7,7 @@ import { CLIENT, type RedisClient } from './client.js';
 import { type PotRecord, readPot, writeRecent } from './communalRecords.js';
 import {
   blockKey,
+  type CellName,
   cellKey,
   cellKeysPattern,
   communalKey,
@@ -40,6 +41,7 @@ import {
 } from './records.js';
 import { NotSentError } from './scriptErrors.js';
 import type { Script } from './scriptLoader.js';
+import { closedName } from './serverIdentity.js';
 
 /** Who writes a cell besides the spin script. */
 export interface CellOwner {
@@ -72,8 +74,9 @@ const OPERATION_TIME_AT = 8;
 
 export class CellStore {
   readonly cell: number;
-  readonly node: RedisNode;
-  readonly #redis: RedisClient;
+  /** How its keys name it. */
+  readonly name: CellName;
+  readonly #locate: () => RedisNode;
   readonly #loadBlock: Script;
   readonly #freeBlocks: Script;
   readonly #claimCell: Script;
@@ -81,10 +84,12 @@ export class CellStore {
   readonly #fencedMark: Script;
   readonly #fencedAdd: Script;
 
-  constructor(node: RedisNode, cell: number) {
+  /** @param locate the node that holds the cell now */
+  constructor(locate: () => RedisNode, cell: number, name: CellName) {
+    this.#locate = locate;
     this.cell = cell;
-    this.node = node;
-    this.#redis = node[CLIENT];
+    this.name = name;
+    const node = locate();
     this.#loadBlock = node.script('loadBlock');
     // Taken also where memory is full: it makes room.
     this.#freeBlocks = node.script('freeBlocks', 'allow-oom');
@@ -95,27 +100,36 @@ export class CellStore {
     this.#fencedMark = node.script('fencedSet', 'allow-oom');
   }
 
+  /** The node that holds the cell now. */
+  get node(): RedisNode {
+    return this.#locate();
+  }
+
+  get #redis(): RedisClient {
+    return this.node[CLIENT];
+  }
+
   /** A player as of the last spin; undefined where it never spun. */
   async findPlayer(partnerId: number, playerId: string): Promise<PlayerRecord | undefined> {
-    const record = await this.#redis.hgetBuffer(playersKey(this.cell), playerField(partnerId, playerId));
+    const record = await this.#redis.hgetBuffer(playersKey(this.name), playerField(partnerId, playerId));
     return record === null ? undefined : readPlayer(record);
   }
 
   /** A game's counter and queue; undefined before its first block. */
   async findGame(gameId: number): Promise<GameRecord | undefined> {
-    const record = await this.#redis.hgetBuffer(gamesKey(this.cell), String(gameId));
+    const record = await this.#redis.hgetBuffer(gamesKey(this.name), String(gameId));
     return record === null ? undefined : readGame(record);
   }
 
   /** As {@link findGame}, in the order of the ids. @param gameIds at least one */
   async findGames(gameIds: readonly number[]): Promise<(GameRecord | undefined)[]> {
-    const records = await this.#redis.hmgetBuffer(gamesKey(this.cell), ...gameIds.map(String));
+    const records = await this.#redis.hmgetBuffer(gamesKey(this.name), ...gameIds.map(String));
     return records.map((record) => (record ? readGame(record) : undefined));
   }
 
   /** The communal progressive of a game; undefined where it has none. */
   async findPot(gameId: number): Promise<PotRecord | undefined> {
-    const record = await this.#redis.hgetBuffer(communalKey(this.cell), String(gameId));
+    const record = await this.#redis.hgetBuffer(communalKey(this.name), String(gameId));
     return record === null ? undefined : readPot(record);
   }
 
@@ -123,7 +137,7 @@ export class CellStore {
   async newestInOutbox(): Promise<bigint> {
     // Not the field `last`: after a rebuild it is above every entry that there is.
     const [newest] = (await this.#redis.xrevrangeBuffer(
-      outboxKey(this.cell),
+      outboxKey(this.name),
       '+',
       '-',
       'COUNT',
@@ -134,25 +148,25 @@ export class CellStore {
 
   /** The oldest ledger entries that are not trimmed from the outbox yet. */
   async outbox(limit: number): Promise<OutboxRecord[]> {
-    const batches = await this.#redis.xrangeBuffer(outboxKey(this.cell), '-', '+', 'COUNT', limit);
+    const batches = await this.#redis.xrangeBuffer(outboxKey(this.name), '-', '+', 'COUNT', limit);
     return (batches as StreamEntries).flatMap(([, fields]) => readOutbox(fields[1]!)).slice(0, limit);
   }
 
   /** Ledger entries that are not known to be in the ledger, and their bytes. */
   async outboxTotals(): Promise<Totals> {
-    const [last, booked] = await this.#redis.hmgetBuffer(cellKey(this.cell), 'last', 'booked');
+    const [last, booked] = await this.#redis.hmgetBuffer(cellKey(this.name), 'last', 'booked');
     return waitingTotals(last ?? null, booked ?? null);
   }
 
   /** Age of the oldest outbox entry; 0 where there is none. */
   async outboxAgeSeconds(): Promise<number> {
-    const [oldest] = await this.#redis.xrange(outboxKey(this.cell), '-', '+', 'COUNT', 1);
+    const [oldest] = await this.#redis.xrange(outboxKey(this.name), '-', '+', 'COUNT', 1);
     return oldest === undefined ? 0 : Math.max(0, Date.now() - Number.parseInt(oldest[0], 10)) / 1000;
   }
 
   /** {@link CellHead.token} */
   async token(): Promise<string | undefined> {
-    return (await this.#redis.hget(cellKey(this.cell), 'epoch')) ?? undefined;
+    return (await this.#redis.hget(cellKey(this.name), 'epoch')) ?? undefined;
   }
 
   /**
@@ -166,7 +180,7 @@ export class CellStore {
   }
 
   async head(): Promise<CellHead> {
-    const key = cellKey(this.cell);
+    const key = cellKey(this.name);
     const [token, last, booked] = await this.#redis.hmgetBuffer(key, 'epoch', 'last', 'booked');
     return {
       token: token?.toString(),
@@ -177,7 +191,7 @@ export class CellStore {
 
   /** Fence of the owner that has claimed the cell; 0 where none has. */
   async fence(): Promise<bigint> {
-    return BigInt((await this.#redis.hget(cellKey(this.cell), 'fence')) ?? 0);
+    return BigInt((await this.#redis.hget(cellKey(this.name), 'fence')) ?? 0);
   }
 
   /**
@@ -186,7 +200,7 @@ export class CellStore {
    */
   async claim(owner: CellOwner): Promise<void> {
     this.#assertServer(owner);
-    await this.node.run(this.#claimCell, [cellKey(this.cell)], [String(owner.fence), 0]);
+    await this.node.run(this.#claimCell, [cellKey(this.name)], [String(owner.fence), 0]);
   }
 
   /**
@@ -196,7 +210,7 @@ export class CellStore {
   async clear(owner: CellOwner): Promise<void> {
     const keys = await this.#otherKeys();
     this.#assertServer(owner);
-    await this.node.run(this.#claimCell, [cellKey(this.cell), ...keys], [String(owner.fence), 1]);
+    await this.node.run(this.#claimCell, [cellKey(this.name), ...keys], [String(owner.fence), 1]);
   }
 
   /**
@@ -220,7 +234,7 @@ export class CellStore {
   /** Claims the cell and ends dealing from it; whatever it holds is kept. @throws as {@link open}. */
   async close(owner: CellOwner, epoch: string): Promise<void> {
     await this.claim(owner);
-    await this.#mark(owner, ['epoch', cellToken(epoch, 'none')]);
+    await this.#mark(owner, ['epoch', cellToken(epoch, closedName(this.node.knownServerId()))]);
   }
 
   /**
@@ -235,10 +249,10 @@ export class CellStore {
   /** The totals up to a cursor: those before the first entry that follows, or those of the newest where none does. */
   async totalsAt(cursor: bigint): Promise<Totals> {
     // In this order: what is added in between shows as an entry that follows.
-    const last = await this.#redis.hgetBuffer(cellKey(this.cell), 'last');
+    const last = await this.#redis.hgetBuffer(cellKey(this.name), 'last');
     const after = `(${streamIdOf(cursor)}`;
     const [next] = (await this.#redis.xrangeBuffer(
-      outboxKey(this.cell),
+      outboxKey(this.name),
       after,
       '+',
       'COUNT',
@@ -250,7 +264,7 @@ export class CellStore {
 
   /** Removes what the ledger has, up to a cursor (with); a trim that fails is made up for by the next one. */
   async trimOutbox(cursor: bigint): Promise<void> {
-    await this.#redis.call('XTRIM', outboxKey(this.cell), 'MINID', streamIdOf(cursor + 1n));
+    await this.#redis.call('XTRIM', outboxKey(this.name), 'MINID', streamIdOf(cursor + 1n));
   }
 
   /**
@@ -259,13 +273,13 @@ export class CellStore {
    */
   async fencedSet(owner: CellOwner, key: string, fields: Fields): Promise<void> {
     this.#assertServer(owner);
-    await this.node.run(this.#fencedSet, [cellKey(this.cell), key], [String(owner.fence), ...fields]);
+    await this.node.run(this.#fencedSet, [cellKey(this.name), key], [String(owner.fence), ...fields]);
   }
 
   /** Appends to the list of what a player is still to be told of, as {@link fencedSet} writes fields. */
   async listUntold(owner: CellOwner, player: string, shares: readonly Buffer[]): Promise<void> {
     this.#assertServer(owner);
-    const keys = [cellKey(this.cell), untoldKey(this.cell, player)];
+    const keys = [cellKey(this.name), untoldKey(this.name, player)];
     await this.node.run(this.#fencedAdd, keys, [String(owner.fence), ...shares]);
   }
 
@@ -286,7 +300,7 @@ export class CellStore {
       name: playerField(partnerId, playerId),
       spunMs: entryTimeMs(spinId),
     }));
-    const keys = [cellKey(this.cell), recentKey(this.cell, gameId)];
+    const keys = [cellKey(this.name), recentKey(this.name, gameId)];
     await this.node.run(this.#fencedAdd, keys, [String(owner.fence), writeRecent(players)]);
   }
 
@@ -298,7 +312,7 @@ export class CellStore {
   async loadBlock(epoch: string, gameId: number, fromIndex: number, outcomes: Buffer): Promise<void> {
     await this.node.run(
       this.#loadBlock,
-      [cellKey(this.cell), gamesKey(this.cell), blockKey(this.cell, gameId, fromIndex)],
+      [cellKey(this.name), gamesKey(this.name), blockKey(this.name, gameId, fromIndex)],
       [cellToken(epoch, this.node.knownServerId()), gameId, fromIndex, outcomes],
     );
   }
@@ -316,10 +330,10 @@ export class CellStore {
     queueEnd: number,
     fromIndices: readonly number[],
   ): Promise<boolean> {
-    const blocks = fromIndices.map((fromIndex) => blockKey(this.cell, gameId, fromIndex));
+    const blocks = fromIndices.map((fromIndex) => blockKey(this.name, gameId, fromIndex));
     const freed = await this.node.run(
       this.#freeBlocks,
-      [cellKey(this.cell), gamesKey(this.cell), ...blocks],
+      [cellKey(this.name), gamesKey(this.name), ...blocks],
       [cellToken(epoch, this.node.knownServerId()), gameId, queueEnd],
     );
     return freed === 1;
@@ -327,27 +341,27 @@ export class CellStore {
 
   /** Removes blocks of a game that are wholly booked. @param fromIndices at least one */
   async unlinkBlocks(gameId: number, fromIndices: readonly number[]): Promise<void> {
-    await this.#redis.unlink(...fromIndices.map((fromIndex) => blockKey(this.cell, gameId, fromIndex)));
+    await this.#redis.unlink(...fromIndices.map((fromIndex) => blockKey(this.name, gameId, fromIndex)));
   }
 
   /** Removes the requestIds that are bound in some periods. @param periods at least one */
   async unlinkPeriods(periods: readonly number[]): Promise<void> {
-    await this.#redis.unlink(...periods.map((period) => idempotencyKey(this.cell, period)));
+    await this.#redis.unlink(...periods.map((period) => idempotencyKey(this.name, period)));
   }
 
   /** Removes the newest reply of each front end that has sent no batch since a moment, milliseconds since the epoch. */
   async forgetOperationsBefore(timeMs: number): Promise<void> {
-    const fields = await this.#redis.hgetallBuffer(cellKey(this.cell));
+    const fields = await this.#redis.hgetallBuffer(cellKey(this.name));
     const gone = Object.entries(fields)
       .filter(([name]) => name.startsWith(OPERATION_PREFIX))
       .filter(([, reply]) => reply.readUIntLE(OPERATION_TIME_AT, 6) < timeMs)
       .map(([name]) => name);
-    if (gone.length > 0) await this.#redis.hdel(cellKey(this.cell), ...gone);
+    if (gone.length > 0) await this.#redis.hdel(cellKey(this.name), ...gone);
   }
 
   async #mark(owner: CellOwner, fields: Fields): Promise<void> {
     this.#assertServer(owner);
-    const key = cellKey(this.cell);
+    const key = cellKey(this.name);
     await this.node.run(this.#fencedMark, [key, key], [String(owner.fence), ...fields]);
   }
 
@@ -362,12 +376,12 @@ export class CellStore {
     const keys = new Set<string>();
     let cursor = '0';
     do {
-      const pattern = cellKeysPattern(this.cell);
+      const pattern = cellKeysPattern(this.name);
       const [next, found] = await this.#redis.scan(cursor, 'MATCH', pattern, 'COUNT', SCAN_COUNT);
       for (const key of found) keys.add(key);
       cursor = next;
     } while (cursor !== '0');
-    keys.delete(cellKey(this.cell));
+    keys.delete(cellKey(this.name));
     return [...keys];
   }
 }

@@ -30,20 +30,29 @@ const IDENTIFY_TIMEOUT_MS = 5000;
 /** Under this name src/redis finds the connection of a node; nobody else may import it. */
 export const CLIENT: unique symbol = Symbol('the connection of a node');
 
+/** Says which run of a server a connection leads to; undefined: to none that may be used. @throws where the server does not say. */
+export type ReadServerId = (client: Redis) => Promise<string | undefined>;
+
+/** `run_id` of the server's process. */
+export const readRunId: ReadServerId = async (client) =>
+  /^run_id:(\w+)/m.exec(await client.info('server'))?.[1];
+
 /** A connection that knows which run of a server it leads to. It is not connected before {@link open}. */
 export class RedisClient extends Redis {
   /**
-   * `run_id` of the server's process; undefined while that is not known. A server that was started again has another
-   * one: what it holds may be older than what it held before, whatever it says of itself.
+   * Names the run of the server; undefined while that is not known. A server that was started again has another name: what
+   * it holds may be older than what it held before, whatever it says of itself. In a cluster see serverIdentity.ts.
    */
   serverId: string | undefined;
   /** How often the connection was lost. */
   lost = 0;
   readonly url: string;
+  readonly #readServerId: ReadServerId;
 
-  constructor(url: string, onError: (error: Error) => void) {
+  constructor(url: string, onError: (error: Error) => void, readServerId: ReadServerId = readRunId) {
     super(url, OPTIONS);
     this.url = url;
+    this.#readServerId = readServerId;
     // Every cell that waits for the server listens.
     this.setMaxListeners(0);
     this.on('error', onError);
@@ -61,21 +70,29 @@ export class RedisClient extends Redis {
     if (this.serverId === undefined) throw new Error('Redis does not say who it is (INFO server)');
   }
 
+  /** Ends the connection; what waits for the server is told at once. */
+  close(): void {
+    this.disconnect();
+    this.emit('closed for good');
+  }
+
   /** The server can be reached: the connection is up, not about to close, and it is known where it leads. */
   get isReady(): boolean {
     return this.serverId !== undefined && this.status === 'ready' && this.stream?.writable === true;
   }
 
-  /** Resolves once the server can be reached, or after the milliseconds. */
+  /** Resolves once the server can be reached, or after the milliseconds, or once the connection is closed for good. */
   whenReady(timeoutMs: number): Promise<void> {
     return new Promise((resolve) => {
       const done = (): void => {
         clearTimeout(timer);
         this.off('identified', done);
+        this.off('closed for good', done);
         resolve();
       };
       const timer = setTimeout(done, timeoutMs);
       this.once('identified', done);
+      this.once('closed for good', done);
       if (this.isReady) done();
     });
   }
@@ -91,13 +108,18 @@ export class RedisClient extends Redis {
     }
   }
 
+  /** Asks again who answers: a server of a cluster may become another's replica, and be promoted again, within one connection. */
+  identifyAgain(): void {
+    if (this.status === 'ready') this.#identify();
+  }
+
   #identify(): void {
     const { stream } = this;
-    this.info('server').then(
-      (info) => {
-        if (stream !== this.stream) return;
-        this.serverId = /^run_id:(\w+)/m.exec(info)?.[1];
-        this.emit('identified');
+    this.#readServerId(this).then(
+      (serverId) => {
+        if (stream !== this.stream || serverId === this.serverId) return;
+        this.serverId = serverId;
+        if (serverId !== undefined) this.emit('identified');
       },
       // A connection on which this can't be asked is of no use: a new one is made.
       () => {
@@ -107,11 +129,22 @@ export class RedisClient extends Redis {
   }
 }
 
-/** A connection that only listens; after each 'ready' it must subscribe anew. @throws where the server can't be reached. */
-export async function openSubscriber(url: string, onError: (error: Error) => void): Promise<Redis> {
+/** Asks a server one thing over a connection of its own. @throws where it can't be reached, or an error reply. */
+export async function askOnce(url: string, command: string, ...words: string[]): Promise<string> {
+  const client = new Redis(url, { ...OPTIONS, retryStrategy: () => null });
+  client.on('error', () => {});
+  try {
+    await client.connect();
+    return (await client.call(command, ...words)) as string;
+  } finally {
+    client.disconnect();
+  }
+}
+
+/** A connection that only listens; it is to be connected, and after each 'ready' it must subscribe anew. */
+export function openSubscriber(url: string, onError: (error: Error) => void): Redis {
   // By itself the library would subscribe again without listening whether that fails, which ends the process.
   const client = new Redis(url, { ...OPTIONS, autoResubscribe: false });
   client.on('error', onError);
-  await client.connect();
   return client;
 }

@@ -1,9 +1,5 @@
-/** Watches whether the server may lose or evict what it acknowledged: its settings can be changed while it runs. */
-import { PeriodicService } from '../runtime/periodicService.js';
-import { HEALTHY, type Health, unhealthy } from '../runtime/service.js';
+/** Whether a server may lose or evict what it acknowledged: its settings can be changed while it runs (durabilityWatch.ts). */
 import type { RedisClient } from './client.js';
-
-const TURN_MS = 1000;
 
 /** With these the server keeps everything that it acknowledges. */
 const DURABLE_SETTINGS = {
@@ -66,40 +62,4 @@ export class Durability {
       (line) => info.includes(line),
     );
   }
-}
-
-/** Looks at once, so that what may be lost is known before anything is served, and then every second. */
-export class DurabilityWatch extends PeriodicService {
-  readonly name = 'durability watch';
-  readonly #durability: Durability;
-  readonly #onChange: () => void;
-
-  /** @param onChange told whenever the settings that let the server lose data become others. */
-  constructor(durability: Durability, onChange: () => void) {
-    super({ everyMs: TURN_MS, firstAfterMs: TURN_MS });
-    this.#durability = durability;
-    this.#onChange = onChange;
-  }
-
-  override async start(): Promise<void> {
-    await this.takeTurn();
-    await super.start();
-  }
-
-  /** Does not wait for the look under way: nobody needs what it finds. */
-  override async stop(): Promise<void> {
-    void super.stop();
-  }
-
-  override health(): Health {
-    const { volatile } = this.#durability;
-    return volatile.length === 0 ? HEALTHY : unhealthy(volatile.join('; '));
-  }
-
-  protected async turn(): Promise<void> {
-    if (await this.#durability.look()) this.#onChange();
-  }
-
-  /** A look tells nothing of a server that does not answer. */
-  protected onTurnFailed(): void {}
 }

@@ -3,23 +3,26 @@
  * touches one slot of a Redis Cluster.
  */
 
+/** How the keys of a cell name it: by its number on a single server; in a cluster `5.482`, which pins it to its slot (slots.ts). */
+export type CellName = number | string;
+
 /**
  * hash: epoch, fence, newest ledger entry and totals, how far the outbox is booked, the newest batch of each front end.
  * Written by deal.lua, adjust.lua and, through fencedSet.lua, by the cell's owner.
  */
-export const cellKey = (cell: number): string => `{c${cell}}:cell`;
+export const cellKey = (cell: CellName): string => `{c${cell}}:cell`;
 /** hash: partner id → windows and net. Written by deal.lua; by a rebuild, like the others. */
-export const partnersKey = (cell: number): string => `{c${cell}}:partners`;
+export const partnersKey = (cell: CellName): string => `{c${cell}}:partners`;
 /** hash: `<partner id>:<playerId>` → balance, newest entry. Written by deal.lua and adjust.lua. */
-export const playersKey = (cell: number): string => `{c${cell}}:players`;
+export const playersKey = (cell: CellName): string => `{c${cell}}:players`;
 /** hash: game id → counter and queue. Written by deal.lua and loadBlock.lua. */
-export const gamesKey = (cell: number): string => `{c${cell}}:games`;
+export const gamesKey = (cell: CellName): string => `{c${cell}}:games`;
 /** hash: `<game id>:<partner id>:<playerId>` → the open round of a player at a table. Written by roundDeal.lua and roundAct.lua. */
-export const roundsKey = (cell: number): string => `{c${cell}}:rounds`;
+export const roundsKey = (cell: CellName): string => `{c${cell}}:rounds`;
 /** stream: ledger entries that are not in Postgres yet. Written by deal.lua and adjust.lua, trimmed by the flusher. */
-export const outboxKey = (cell: number): string => `{c${cell}}:outbox`;
+export const outboxKey = (cell: CellName): string => `{c${cell}}:outbox`;
 /** string: packed outcomes of a block. Written by loadBlock.lua, deleted by the block keeper once all are booked. */
-export const blockKey = (cell: number, gameId: number, fromIndex: number): string =>
+export const blockKey = (cell: CellName, gameId: number, fromIndex: number): string =>
   `{c${cell}}:block:${gameId}:${fromIndex}`;
 /** All blocks of all cells, as SCAN matches them. */
 export const BLOCK_KEYS_PATTERN = '{c*}:block:*';
@@ -30,7 +33,7 @@ export interface LoadedBlock {
   readonly fromIndex: number;
 }
 
-const BLOCK_KEY = /^\{c(\d+)\}:block:(\d+):(\d+)$/;
+const BLOCK_KEY = /^\{c(\d+)(?:\.\d+)?\}:block:(\d+):(\d+)$/;
 
 /** The reverse of {@link blockKey}; undefined where the key is none of a block. */
 export function readBlockKey(key: string): LoadedBlock | undefined {
@@ -44,19 +47,29 @@ export function readBlockKey(key: string): LoadedBlock | undefined {
  * hash: requestId hash → the spin or adjustment it is bound to. Written by deal.lua and adjust.lua, deleted by the cell's
  * owner after two periods.
  */
-export const idempotencyKey = (cell: number, period: number): string => `{c${cell}}:idem:${period}`;
+export const idempotencyKey = (cell: CellName, period: number): string => `{c${cell}}:idem:${period}`;
 /** hash: game id → its communal progressive. Written by deal.lua, communalSet.lua and communalFund.lua. */
-export const communalKey = (cell: number): string => `{c${cell}}:communal`;
+export const communalKey = (cell: CellName): string => `{c${cell}}:communal`;
 /** list: who spun the game lately (RECENT of communalRecords.lua, one a call). Written by deal.lua. */
-export const recentKey = (cell: number, gameId: number): string => `{c${cell}}:recent:${gameId}`;
+export const recentKey = (cell: CellName, gameId: number): string => `{c${cell}}:recent:${gameId}`;
 /** hash with expiry: `<game id>:<partner id>:<playerId>` → the outcome of the next spin. Written by forceOutcome.lua, deal.lua. */
-export const forcedKey = (cell: number, partnerId: number): string => `{c${cell}}:forced:${partnerId}`;
+export const forcedKey = (cell: CellName, partnerId: number): string => `{c${cell}}:forced:${partnerId}`;
 /** list: shares that a player is still to be told of, beyond those behind its record. Written by deal.lua. */
-export const untoldKey = (cell: number, player: string): string => `{c${cell}}:untold:${player}`;
+export const untoldKey = (cell: CellName, player: string): string => `{c${cell}}:untold:${player}`;
 /** All keys of a cell, as SCAN matches them. */
-export const cellKeysPattern = (cell: number): string => `{c${cell}}:*`;
-/** string with expiry: failed authentications of a client address. Written by countFailure.lua. */
-export const authFailuresKey = (address: string): string => `{auth}:${address}`;
+export const cellKeysPattern = (cell: CellName): string => `{c${cell}}:*`;
+/** string with expiry: failed authentications of a client address. Written by countFailure.lua. @param cell in a cluster: one of the node */
+export const authFailuresKey = (address: string, cell?: CellName): string =>
+  cell === undefined ? `{auth}:${address}` : `auth:{c${cell}}:${address}`;
+/**
+ * sorted set: dataset id → number of the newest change that takes something away. A server may be shared by several databases. In a
+ * cluster each node has one, which bears the tag of a cell of the node.
+ */
+export const changesKey = (cell?: CellName): string =>
+  cell === undefined ? 'spindle:changes' : `spindle:changes:{c${cell}}`;
+/** Channel on which the worker of a cell tells how far it is booked; in a cluster one for each cell, a sharded one. */
+export const bookedChannel = (cell?: CellName): string =>
+  cell === undefined ? 'spindle:booked' : `spindle:booked:{c${cell}}`;
 
 /** What the field of a player begins with; its playerId follows. */
 export const playerPrefix = (partnerId: number): string => `${partnerId}:`;

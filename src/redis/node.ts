@@ -2,11 +2,17 @@
  * One Redis server: its connections, identity, clock, settings, scripts and announcements. Whatever it holds of a cell
  * is reached through cellStore.ts; which cell is on which node, nodes.ts knows.
  */
-import { type BookedAnnouncement, listenBooked, publishBooked } from './announcements.js';
+import {
+  type BookedAnnouncement,
+  type BookedListener,
+  listenBooked,
+  publishBooked,
+} from './announcements.js';
 import { tellChange, toldChange } from './catalogChanges.js';
-import { CLIENT, RedisClient } from './client.js';
+import { CLIENT, type ReadServerId, RedisClient } from './client.js';
 import { Durability } from './durability.js';
-import { asScriptError, messageOf, NotSentError } from './scriptErrors.js';
+import { bookedChannel } from './keys.js';
+import { asScriptError, messageOf, NotHereError, NotSentError } from './scriptErrors.js';
 import { LUA_DIR, loadScript, type Script } from './scriptLoader.js';
 import { type RedisUse, readUse } from './use.js';
 
@@ -27,10 +33,16 @@ export class RedisNode {
    * The node is not connected before {@link open}.
    * @param onError told of each failure of the connection
    * @param luaDir the folder of the operations
+   * @param readServerId by default that of a single server
    */
-  constructor(url: string, onError: (error: Error) => void, luaDir: string = LUA_DIR) {
+  constructor(
+    url: string,
+    onError: (error: Error) => void,
+    luaDir: string = LUA_DIR,
+    readServerId?: ReadServerId,
+  ) {
     this.#luaDir = luaDir;
-    this[CLIENT] = new RedisClient(url, onError);
+    this[CLIENT] = new RedisClient(url, onError, readServerId);
     this.durability = new Durability(this[CLIENT]);
   }
 
@@ -39,11 +51,17 @@ export class RedisNode {
     return this[CLIENT].open();
   }
 
-  close(): void {
-    this[CLIENT].disconnect();
+  /** Connects in the background, for as long as it takes. */
+  begin(): void {
+    // What fails is told to onError, and tried again.
+    this[CLIENT].connect().catch(() => {});
   }
 
-  /** `run_id` of the server's process, which is another after each start; undefined while it is not connected. */
+  close(): void {
+    this[CLIENT].close();
+  }
+
+  /** Names the run of the server: another one after each start; undefined while it is not connected. */
   get serverId(): string | undefined {
     return this[CLIENT].serverId;
   }
@@ -67,6 +85,16 @@ export class RedisNode {
   onIdentified(listener: () => void): () => void {
     this[CLIENT].on('identified', listener);
     return () => void this[CLIENT].off('identified', listener);
+  }
+
+  /** Calls the listener each time that the server says that a cell is not here. */
+  onRedirected(listener: () => void): void {
+    this[CLIENT].on('redirected', listener);
+  }
+
+  /** Asks the server again who it is, and what it knows of its cluster. */
+  identifyAgain(): void {
+    this[CLIENT].identifyAgain();
   }
 
   /** Writes the commands that are called in there at once, in one piece. */
@@ -99,14 +127,20 @@ export class RedisNode {
     try {
       return await client.callBuffer('EVALSHA', script.sha, keys.length, ...keys, ...args);
     } catch (error) {
-      if (!messageOf(error).startsWith('NOSCRIPT')) throw asScriptError(error, script);
+      if (!messageOf(error).startsWith('NOSCRIPT')) throw this.#told(error, script);
       // The server doesn't know the script yet: it has not run, so it may be sent whole.
       try {
         return await client.callBuffer('EVAL', script.source, keys.length, ...keys, ...args);
       } catch (again) {
-        throw asScriptError(again, script);
+        throw this.#told(again, script);
       }
     }
+  }
+
+  #told(error: unknown, script: Script): unknown {
+    const told = asScriptError(error, script);
+    if (told instanceof NotHereError) this[CLIENT].emit('redirected');
+    return told;
   }
 
   /** {@link serverId}. @throws NotSentError while the server is not connected. */
@@ -134,25 +168,29 @@ export class RedisNode {
     return readUse(this[CLIENT]);
   }
 
-  /** The number of the newest change of partners, keys and games that was told; 0 where none was. */
-  toldChange(datasetId: string): Promise<bigint> {
-    return toldChange(this[CLIENT], datasetId);
+  /** The number of the newest change of partners, keys and games that was told under a key; 0 where none was. */
+  toldChange(key: string, datasetId: string): Promise<bigint> {
+    return toldChange(this[CLIENT], key, datasetId);
   }
 
-  tellChange(datasetId: string, change: bigint): Promise<void> {
-    return tellChange(this[CLIENT], datasetId, change);
+  tellChange(key: string, datasetId: string, change: bigint): Promise<void> {
+    return tellChange(this[CLIENT], key, datasetId, change);
   }
 
   /** Tells every listener that a cell is booked up to a cursor. The message may be lost. */
-  announceBooked(announcement: BookedAnnouncement): void {
-    publishBooked(this[CLIENT], announcement);
+  announceBooked(announcement: BookedAnnouncement, channel: string, isSharded: boolean): void {
+    publishBooked(this[CLIENT], announcement, channel, isSharded);
   }
 
-  /** Listens to announcements over a connection of its own. @returns what ends that. @throws where it can't connect. */
+  /**
+   * Listens to announcements over a connection of its own.
+   * @param shardChannels in a cluster: the channels of the node's cells
+   */
   listenBooked(
+    shardChannels: (() => readonly string[]) | undefined,
     onBooked: (announcement: BookedAnnouncement) => void,
     onError: (error: Error) => void,
-  ): Promise<() => void> {
-    return listenBooked(this[CLIENT].url, onBooked, onError);
+  ): BookedListener {
+    return listenBooked(this[CLIENT].url, shardChannels ?? bookedChannel(), onBooked, onError);
   }
 }

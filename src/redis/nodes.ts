@@ -1,44 +1,125 @@
-/**
- * All nodes, and which of them holds a cell. Today one node holds all cells; nobody above src/redis relies on that, so
- * a second node is an entry of the list and another placement.
- */
+/** All nodes, and which of them holds a cell: one server for all cells, or the primaries of a Redis Cluster (clusterMap.ts). */
+import { withTimeout } from '../runtime/withTimeout.js';
 import type { BookedAnnouncement } from './announcements.js';
 import { CellStore } from './cellStore.js';
+import { authFailuresKey, bookedChannel, type CellName, changesKey } from './keys.js';
 import type { RedisNode } from './node.js';
+import { NotSentError } from './scriptErrors.js';
+import { CELLS, cellOfText, pinnedName } from './slots.js';
 import { type RedisUse, sumOfUses } from './use.js';
 
-export class RedisNodes {
-  readonly all: readonly RedisNode[];
-  readonly #placement: (cell: number) => number;
-  readonly #cells = new Map<number, CellStore>();
+/** Where the cells are. */
+export interface CellMap {
+  /** The nodes that hold cells now. */
+  readonly nodes: readonly RedisNode[];
+  /** The cells are pinned to slots, which move between the nodes. */
+  readonly isCluster: boolean;
+  of(cell: number): RedisNode;
+  /** Calls the listener whenever cells have come to other nodes. @returns what ends that. */
+  onChanged(listener: () => void): () => void;
+  close(): void;
+}
 
-  /**
-   * @param all at least one
-   * @param placement which of them, by its index, holds a cell: always the same one. By default the first holds all.
-   */
-  constructor(all: readonly RedisNode[], placement: (cell: number) => number = () => 0) {
-    this.all = all;
-    this.#placement = placement;
+/** Nodes that always hold the same cells. @param placement which of them, by its index, holds a cell; by default the first holds all */
+export const fixedMap = (
+  nodes: readonly RedisNode[],
+  placement: (cell: number) => number = () => 0,
+): CellMap => ({
+  nodes,
+  isCluster: false,
+  of: (cell) => nodes[placement(cell)]!,
+  onChanged: () => () => {},
+  close: () => {
+    for (const node of nodes) node.close();
+  },
+});
+
+/** Cells by whether they can be dealt from. */
+export interface CellStates {
+  /** Redis is at another epoch, or at none. */
+  readonly closed: readonly number[];
+  /** Their node does not answer. */
+  readonly away: readonly number[];
+}
+
+/** A node that does not answer for so long is away. */
+const ANSWERS_WITHIN_MS = 1500;
+
+export class RedisNodes {
+  readonly #map: CellMap;
+  readonly #cells = new Map<number, CellStore>();
+  /** Of nodes that are gone. */
+  #connectionsLostBefore = 0;
+
+  constructor(map: CellMap) {
+    this.#map = map;
+    this.each((node) => () => {
+      this.#connectionsLostBefore += node.connectionsLost + 1;
+    });
+  }
+
+  /** Cells are pinned to slots, and nodes may come and go. */
+  get isCluster(): boolean {
+    return this.#map.isCluster;
+  }
+
+  /** The nodes that hold cells now. */
+  get all(): readonly RedisNode[] {
+    return this.#map.nodes;
   }
 
   /** How often a connection to a node was lost since this process began. */
   get connectionsLost(): number {
-    return this.all.reduce((sum, node) => sum + node.connectionsLost, 0);
+    return this.all.reduce((sum, node) => sum + node.connectionsLost, this.#connectionsLostBefore);
   }
 
-  /** The node that holds a cell. */
+  /** The node that holds a cell now. */
   of(cell: number): RedisNode {
-    return this.all[this.#placement(cell)]!;
+    return this.#map.of(cell);
+  }
+
+  /** How the keys of a cell name it. */
+  nameOf(cell: number): CellName {
+    return this.#map.isCluster ? pinnedName(cell) : cell;
   }
 
   /** What Redis holds of a cell. */
   cell(cell: number): CellStore {
     let store = this.#cells.get(cell);
     if (store === undefined) {
-      store = new CellStore(this.of(cell), cell);
+      store = new CellStore(() => this.of(cell), cell, this.nameOf(cell));
       this.#cells.set(cell, store);
     }
     return store;
+  }
+
+  /** Resolves once the node of a cell can be reached, or another holds the cell, or after the milliseconds. */
+  whenReady(cell: number, timeoutMs: number): Promise<void> {
+    return this.of(cell).whenReady(timeoutMs);
+  }
+
+  /**
+   * Begins something for each node, at once and for those that come later, and ends it for those that go.
+   * @returns what ends all of it.
+   */
+  each(begin: (node: RedisNode) => () => void): () => void {
+    const ends = new Map<RedisNode, () => void>();
+    const follow = (): void => {
+      const now = new Set(this.all);
+      for (const [node, end] of ends) {
+        if (now.has(node)) continue;
+        ends.delete(node);
+        end();
+      }
+      for (const node of now) if (!ends.has(node)) ends.set(node, begin(node));
+    };
+    follow();
+    const endFollowing = this.#map.onChanged(follow);
+    return () => {
+      endFollowing();
+      for (const end of ends.values()) end();
+      ends.clear();
+    };
   }
 
   /** Writes the commands that are called in there at once, in one piece for each node. */
@@ -51,31 +132,109 @@ export class RedisNodes {
     all();
   }
 
-  /**
-   * The cells that can't be dealt from at the given epochs.
-   * @throws where the node of one of them can't be reached.
-   */
-  async closed(epochs: ReadonlyMap<number, string>): Promise<number[]> {
-    const cells = [...epochs];
-    const isOpen = await Promise.all(cells.map(([cell, epoch]) => this.cell(cell).isOpen(epoch)));
-    return cells.filter((_, i) => !isOpen[i]).map(([cell]) => cell);
+  /** The cells that can't be dealt from at the given epochs. */
+  async closed(epochs: ReadonlyMap<number, string>): Promise<CellStates> {
+    const closed: number[] = [];
+    const away: number[] = [];
+    const look = async ([cell, epoch]: readonly [number, string]): Promise<void> => {
+      const isOpen = await withTimeout(this.cell(cell).isOpen(epoch), ANSWERS_WITHIN_MS).catch(
+        () => undefined,
+      );
+      if (isOpen === undefined) away.push(cell);
+      else if (!isOpen) closed.push(cell);
+    };
+    await Promise.all([...epochs].map(look));
+    const ascending = (cells: number[]): number[] => cells.sort((a, b) => a - b);
+    return { closed: ascending(closed), away: ascending(away) };
   }
 
   /** Calls the listener each time that the server of a node has identified itself anew. @returns what ends that. */
   onIdentified(listener: () => void): () => void {
-    const endings = this.all.map((node) => node.onIdentified(listener));
-    return () => {
-      for (const end of endings) end();
-    };
+    return this.each((node) => node.onIdentified(listener));
   }
 
   /** Tells every listener that a cell is booked up to a cursor. The message may be lost. */
   announceBooked(announcement: BookedAnnouncement): void {
-    this.of(announcement.cell).announceBooked(announcement);
+    const { cell } = announcement;
+    const channel = bookedChannel(this.#map.isCluster ? this.nameOf(cell) : undefined);
+    this.of(cell).announceBooked(announcement, channel, this.#map.isCluster);
   }
 
-  /** The resources of all nodes together. */
+  /**
+   * Listens to announcements over a connection to each node; those of a node that is away are missed.
+   * @returns what ends that. @throws where a node of now can't be reached and there is no other.
+   */
+  async listenBooked(
+    onBooked: (announcement: BookedAnnouncement) => void,
+    onError: (error: Error) => void,
+  ): Promise<() => void> {
+    const opened: Promise<unknown>[] = [];
+    const end = this.each((node) => {
+      const { isOpen, subscribe, close } = node.listenBooked(
+        this.#map.isCluster ? () => this.#shardChannels(node) : undefined,
+        onBooked,
+        onError,
+      );
+      opened.push(isOpen);
+      const endFollowing = this.#map.onChanged(subscribe);
+      return () => {
+        endFollowing();
+        close();
+      };
+    });
+    try {
+      await Promise.any(opened);
+    } catch (error) {
+      end();
+      throw error;
+    }
+    return end;
+  }
+
+  /** The channels of the cells of a node. */
+  #shardChannels(node: RedisNode): string[] {
+    return this.#cellsOf(node).map((cell) => bookedChannel(this.nameOf(cell)));
+  }
+
+  #cellsOf(node: RedisNode): number[] {
+    return Array.from({ length: CELLS }, (_, cell) => cell).filter((cell) => this.of(cell) === node);
+  }
+
+  /** The number of the newest change of partners, keys and games that a node was told; 0 where it was told none. */
+  toldChange(node: RedisNode, datasetId: string): Promise<bigint> {
+    return node.toldChange(this.#changesKey(node), datasetId);
+  }
+
+  tellChange(node: RedisNode, datasetId: string, change: bigint): Promise<void> {
+    return node.tellChange(this.#changesKey(node), datasetId, change);
+  }
+
+  #changesKey(node: RedisNode): string {
+    if (!this.#map.isCluster) return changesKey();
+    const [cell] = this.#cellsOf(node);
+    if (cell === undefined) throw new NotSentError('The node holds no cell any more');
+    return changesKey(this.nameOf(cell));
+  }
+
+  /** Which node counts failed authentications of a client address, and under which key: another one while that is away. */
+  failuresOf(address: string): { readonly node: RedisNode; readonly key: string } {
+    if (!this.#map.isCluster) return { node: this.all[0]!, key: authFailuresKey(address) };
+    const first = cellOfText(address);
+    let cell = first;
+    for (let i = 1; i < CELLS && !this.of(cell).isReady; i++) cell = (first + i) % CELLS;
+    return { node: this.of(cell), key: authFailuresKey(address, this.nameOf(cell)) };
+  }
+
+  /** The resources of all nodes that answer, together. @throws where none does. */
   async use(): Promise<RedisUse> {
-    return sumOfUses(await Promise.all(this.all.map((node) => node.use())));
+    const asked = this.all.map((node) => withTimeout(node.use(), ANSWERS_WITHIN_MS));
+    const uses = await Promise.allSettled(asked);
+    const known = uses.flatMap((use) => (use.status === 'fulfilled' ? [use.value] : []));
+    if (known.length === 0) await Promise.all(asked);
+    return sumOfUses(known);
+  }
+
+  close(): void {
+    this.#map.close();
   }
 }

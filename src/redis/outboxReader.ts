@@ -4,11 +4,14 @@
  * A read is bounded in bytes. After each read to the end, little can wait for the next one. Before any other (the first, one
  * after a pause, one after a failure) it is asked how much waits, and only as many cells are read as fit, in turn.
  */
+import { setTimeout as pause } from 'node:timers/promises';
 import { streamIdOf } from '../domain/entryId.js';
 import { CLIENT, RedisClient } from './client.js';
 import { cellKey, outboxKey } from './keys.js';
 import type { RedisNode } from './node.js';
+import type { RedisNodes } from './nodes.js';
 import { cellToken, type Totals, totalsBefore, waitingTotals } from './records.js';
+import { runOf } from './serverIdentity.js';
 
 /** One entry of an outbox: what one call of a script added. */
 export interface OutboxBatch {
@@ -24,6 +27,8 @@ export interface OutboxPosition {
   readonly cursor: bigint;
   /** Dataset and number of the epoch that the cell is believed to be at. */
   readonly epoch: string;
+  /** Of a cell that nobody deals from any more: its token. Absent: the one that lets front ends deal. */
+  readonly token?: string | undefined;
 }
 
 /** The entries of a cell that were read. */
@@ -48,6 +53,9 @@ export const READ_BYTES_MAX = 32_000_000;
 const ENTRIES_MAX = 512;
 /** The same of a cell that alone has more than a read takes: an entry has up to 0.9 MB (512 spins with the longest ids). */
 const LARGE_ENTRIES_MAX = 32;
+/** In a cluster: rests between two looks for what there is to come, each twice as long as the one before. */
+const POLL_MS_MIN = 2;
+const POLL_MS_MAX = 25;
 /** For so long after a read to the end it is known that little waits. */
 const KNOWN_MS = 1000;
 
@@ -58,32 +66,29 @@ interface Choice {
 
 export class OutboxReader {
   readonly node: RedisNode;
+  readonly #nodes: RedisNodes;
   readonly #client: RedisClient;
   /** The cells that were read to their end at a time, as performance.now() counts. */
   #short: { readonly cells: ReadonlySet<number>; readonly at: number } | undefined;
   /** The cell that was read last where not all fitted: the next ones come first then. */
   #newestCell = -1;
 
-  private constructor(node: RedisNode, client: RedisClient) {
+  /**
+   * Connects in the background.
+   * @param nodes of which the node is one
+   */
+  constructor(node: RedisNode, nodes: RedisNodes, onError: (error: Error) => void) {
     this.node = node;
-    this.#client = client;
-  }
-
-  /** Opens a connection to the node. @throws where the server can't be reached. */
-  static async open(node: RedisNode, onError: (error: Error) => void): Promise<OutboxReader> {
-    const client = new RedisClient(node[CLIENT].url, onError);
-    try {
-      await client.open();
-    } catch (error) {
-      client.disconnect();
-      throw error;
-    }
-    return new OutboxReader(node, client);
+    this.#nodes = nodes;
+    this.#client = new RedisClient(node[CLIENT].url, onError);
+    // What fails is told to onError, and tried again.
+    this.#client.connect().catch(() => {});
   }
 
   /** This connection leads to the same run of the server as the node's. After a restart it may differ for a moment. */
   get isAtNode(): boolean {
-    return this.#client.serverId === this.node.serverId;
+    const { serverId } = this.node;
+    return this.#client.serverId === (serverId === undefined ? undefined : runOf(serverId));
   }
 
   /**
@@ -105,9 +110,34 @@ export class OutboxReader {
     return { cells, isMore };
   }
 
-  async #readEntries({ positions, entriesMax }: Choice, waitMs: number): Promise<CellRead[]> {
-    const keys = positions.map(({ cell }) => outboxKey(cell));
-    const { serverId } = this.#client;
+  async #readEntries(choice: Choice, waitMs: number): Promise<CellRead[]> {
+    if (!this.#nodes.isCluster) return this.#readTogether(choice, waitMs);
+    // One command reads keys of one slot only, and one that waits for a cell holds up those of the others.
+    const deadline = performance.now() + waitMs;
+    for (let restMs = POLL_MS_MIN; ; restMs = Math.min(2 * restMs, POLL_MS_MAX)) {
+      const cells = await this.#readEach(choice);
+      if (cells.length > 0 || performance.now() + restMs > deadline) return cells;
+      await pause(restMs);
+    }
+  }
+
+  /** Of several slots. A cell that can't be read, because it is moving to another node, has none. @throws where none can. */
+  async #readEach({ positions, entriesMax }: Choice): Promise<CellRead[]> {
+    const reads: Promise<CellRead[]>[] = [];
+    this.#client.pipelined(() => {
+      for (const position of positions)
+        reads.push(this.#readTogether({ positions: [position], entriesMax }, 0));
+    });
+    const settled = await Promise.allSettled(reads);
+    if (settled.every(({ status }) => status === 'rejected')) await Promise.all(reads);
+    return settled.flatMap((read) => (read.status === 'fulfilled' ? read.value : []));
+  }
+
+  /** @param waitMs how long to wait while there are none; 0: not at all */
+  async #readTogether({ positions, entriesMax }: Choice, waitMs: number): Promise<CellRead[]> {
+    const names = positions.map(({ cell }) => this.#nodes.nameOf(cell));
+    const keys = names.map(outboxKey);
+    const serverId = this.isAtNode ? this.node.serverId : undefined;
     const asked: Promise<unknown>[] = [];
     // In one write: the epochs are read at once when the wait for entries ends.
     this.#client.pipelined(() => {
@@ -121,7 +151,7 @@ export class OutboxReader {
           ...keys,
           ...positions.map(({ cursor }) => streamIdOf(cursor)),
         ),
-        Promise.all(positions.map(({ cell }) => this.#client.hget(cellKey(cell), 'epoch'))),
+        Promise.all(names.map((name) => this.#client.hget(cellKey(name), 'epoch'))),
       );
     });
     const [answer, tokens] = (await Promise.all(asked)) as [
@@ -130,11 +160,12 @@ export class OutboxReader {
     ];
     return (answer ?? []).map(([key, entries]) => {
       const place = keys.indexOf(key.toString());
-      const { cell, epoch } = positions[place]!;
+      const { cell, epoch, token } = positions[place]!;
+      const expected = serverId === undefined ? undefined : (token ?? cellToken(epoch, serverId));
       return {
         cell,
         batches: entries.map(([, fields]) => ({ records: fields[1]!, before: totalsBefore(fields) })),
-        isOfEpoch: serverId !== undefined && tokens[place] === cellToken(epoch, serverId),
+        isOfEpoch: tokens[place] === expected,
       };
     });
   }
@@ -152,7 +183,11 @@ export class OutboxReader {
   async #choose(positions: readonly OutboxPosition[]): Promise<Choice> {
     const waiting = await Promise.all(
       positions.map(async (position) => {
-        const [last, booked] = await this.#client.hmgetBuffer(cellKey(position.cell), 'last', 'booked');
+        const [last, booked] = await this.#client.hmgetBuffer(
+          cellKey(this.#nodes.nameOf(position.cell)),
+          'last',
+          'booked',
+        );
         return { position, bytes: waitingTotals(last ?? null, booked ?? null).bytes };
       }),
     );

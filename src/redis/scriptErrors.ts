@@ -13,6 +13,8 @@ export class GapError extends Error {
 }
 /** The connection took nothing: the call never left this process. */
 export class NotSentError extends Error {}
+/** The node does not hold the cell, or not now: another one does, or the cluster serves it nowhere at the moment. Nothing was done. */
+export class NotHereError extends NotSentError {}
 /** The store has a newer batch of the same front end. Nothing was done now; an earlier try may have been. */
 export class StaleError extends Error {}
 /** A later owner of the cell has written to it. Nothing was done. */
@@ -31,8 +33,13 @@ export class ClockError extends RefusedError {
 }
 
 /** Error replies that Redis gives before it runs anything of a script. */
-const REFUSED =
-  /^(OOM|LOADING|READONLY|MISCONF|MASTERDOWN|BUSY|NOREPLICAS|NOPERM|NOAUTH|WRONGPASS|CLUSTERDOWN)/;
+const REFUSED = /^(OOM|LOADING|READONLY|MISCONF|MASTERDOWN|BUSY|NOREPLICAS|NOPERM|NOAUTH|WRONGPASS)/;
+
+/**
+ * What a server of a cluster says of a key that is not its own. A script reads before it writes, so that the last one, too, comes
+ * before anything was done. A redirection is never followed: the next try goes where the map of the cells says.
+ */
+const NOT_HERE = /^(MOVED|ASK|TRYAGAIN|CLUSTERDOWN) |access a non local key/;
 
 /** What the client library says of a call that it did not write. */
 const NOT_SENT = /^Stream isn't writeable/;
@@ -43,7 +50,10 @@ const AWAY =
 
 /** Redis does not answer now, or takes nothing, whatever is asked. */
 export const isRedisAway = (error: unknown): boolean =>
-  error instanceof NotSentError || error instanceof RefusedError || AWAY.test(messageOf(error));
+  error instanceof NotSentError ||
+  error instanceof RefusedError ||
+  AWAY.test(messageOf(error)) ||
+  NOT_HERE.test(messageOf(error));
 
 export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
@@ -54,6 +64,7 @@ export function asScriptError(error: unknown, script: Script): unknown {
   if (message.startsWith('CLOCK')) return new ClockError(Number(message.slice(6)));
   if (message.startsWith('STALE')) return new StaleError('A newer batch of this front end is known');
   if (message.startsWith('FENCED')) return new OutrunError('A later owner of the cell has written to it');
+  if (NOT_HERE.test(message)) return new NotHereError(message, { cause: error });
   if (NOT_SENT.test(message)) return new NotSentError(message, { cause: error });
   if (message.startsWith('GAP')) return new GapError(Number(message.slice(4)));
   if (REFUSED.test(message)) return new RefusedError(message, { cause: error });

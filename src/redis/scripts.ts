@@ -1,5 +1,5 @@
 /** The scripts that partners' and operators' requests call: commands of cells, and the count of failures. A cell's owner: cellStore.ts. */
-import { authFailuresKey, cellKey, gamesKey, outboxKey, partnersKey, playersKey } from './keys.js';
+import { cellKey, gamesKey, outboxKey, partnersKey, playersKey } from './keys.js';
 import type { RedisNodes } from './nodes.js';
 import { cellToken } from './records.js';
 
@@ -46,9 +46,10 @@ export class Scripts {
     const { cell, epoch, operationField, operationId, args } = call;
     const { idempotencyPeriodSeconds, outboxMax, clock } = this.#options;
     const node = this.#nodes.of(cell);
+    const name = this.#nodes.nameOf(cell);
     return node.run(
       node.script(operation),
-      [cellKey(cell), partnersKey(cell), playersKey(cell), gamesKey(cell), outboxKey(cell)],
+      [cellKey(name), partnersKey(name), playersKey(name), gamesKey(name), outboxKey(name)],
       [
         cellToken(epoch, node.knownServerId()),
         cell,
@@ -66,8 +67,8 @@ export class Scripts {
 
   /** Counts a failed authentication of a client address; the count never goes further than one over the limit. */
   async countFailure(address: string, limit: number): Promise<{ count: number; timeMs: number }> {
-    const node = this.#nodes.all[0]!;
-    const reply = await node.run(node.script('countFailure'), [authFailuresKey(address)], [limit]);
+    const { node, key } = this.#nodes.failuresOf(address);
+    const reply = await node.run(node.script('countFailure'), [key], [limit]);
     const [count, second] = reply as [number, number];
     return { count, timeMs: second * 1000 };
   }

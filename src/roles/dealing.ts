@@ -48,13 +48,11 @@ async function openConfirmations(parts: RoleParts): Promise<Confirmations> {
   });
   // Sooner than Redis, which syncs before it tells anybody.
   events.on('CursorAdvanced', ({ lease, cursor }) => confirmations.advance(lease.cell, lease.token, cursor));
-  for (const node of nodes.all) {
-    const endListening = await node.listenBooked(
-      ({ cell, epoch, cursor }) => confirmations.advance(cell, epoch, cursor),
-      () => metrics.storeErrors.inc({ store: 'redis' }),
-    );
-    await services.add(closing('Redis subscription', endListening));
-  }
+  const endListening = await nodes.listenBooked(
+    ({ cell, epoch, cursor }) => confirmations.advance(cell, epoch, cursor),
+    () => metrics.storeErrors.inc({ store: 'redis' }),
+  );
+  await services.add(closing('Redis subscriptions', endListening));
   return confirmations;
 }
 
@@ -72,7 +70,7 @@ export async function openDealing(
     call: (operation, call) => scripts.command(operation, call),
     pipelined: (calls) => nodes.pipelined(calls),
     isReady: (cell) => nodes.of(cell).isReady,
-    whenReady: (cell, timeoutMs) => nodes.of(cell).whenReady(timeoutMs),
+    whenReady: (cell, timeoutMs) => nodes.whenReady(cell, timeoutMs),
     isDurable: (cell) => !isVolatile(cell),
     epochOf: (cell) => catalog.epochOf(cell),
     nodeOf: (cell) => nodes.of(cell),

@@ -18,7 +18,7 @@ import { lineOf } from '../log.js';
 import { registerFrontEndMetrics } from '../metrics/frontEndMetrics.js';
 import { isPostgresAway } from '../postgres/client.js';
 import { readiness, readyAnswer, sharedLook } from '../readiness.js';
-import { DurabilityWatch } from '../redis/durability.js';
+import { DurabilityWatches } from '../redis/durabilityWatch.js';
 import { isRedisAway } from '../redis/scriptErrors.js';
 import { Settlements } from '../settlement/settlements.js';
 import { judgeRegistration } from '../webhooks/destination.js';
@@ -42,7 +42,7 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
   const { config, log, services, events, nodes, catalog, metrics, installed, store } = parts;
   const volatile = (): string[] => nodes.all.flatMap(({ durability }) => durability.volatile);
   const onChange = (): void => events.emit('DurabilityChanged', { volatile: volatile() });
-  for (const { durability } of nodes.all) await services.add(new DurabilityWatch(durability, onChange));
+  await services.add(new DurabilityWatches(nodes, onChange));
   const isVolatile = (cell: number): boolean =>
     nodes.of(cell).durability.volatile.length > 0 && !config.allowVolatileRedis;
 

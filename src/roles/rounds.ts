@@ -27,7 +27,7 @@ export function openRoundTimeouts(parts: RoleParts, owned: () => readonly number
     call: (operation, call) => scripts.command(operation, call),
     pipelined: (calls) => nodes.pipelined(calls),
     isReady: (cell) => nodes.of(cell).isReady,
-    whenReady: (cell, timeoutMs) => nodes.of(cell).whenReady(timeoutMs),
+    whenReady: (cell, timeoutMs) => nodes.whenReady(cell, timeoutMs),
     // Who owns a cell has found its store durable.
     isDurable: () => true,
     epochOf: (cell) => catalog.epochOf(cell),

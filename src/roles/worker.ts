@@ -6,6 +6,7 @@ import { SpinIds } from '../domain/spinId.js';
 import { armFailpoint } from '../failpoints.js';
 import { BookedTotals } from '../ledger/bookedTotals.js';
 import { Cleanup } from '../ledger/cleanup.js';
+import { drain } from '../ledger/drain.js';
 import { Flusher } from '../ledger/flusher.js';
 import { UnservedCells } from '../ledger/unservedCells.js';
 import { registerWorkerMetrics } from '../metrics/workerMetrics.js';
@@ -14,6 +15,7 @@ import { findDeal } from '../postgres/rounds.js';
 import { openStore } from '../postgres/store.js';
 import { Checkpoints } from '../recovery/checkpoints.js';
 import { openOwnership } from '../recovery/ownership.js';
+import type { RedisNode } from '../redis/node.js';
 import { OutboxReader } from '../redis/outboxReader.js';
 import { closing } from '../runtime/service.js';
 import { ServiceGroup } from '../runtime/serviceGroup.js';
@@ -55,23 +57,15 @@ function openDeliveries({ config, events, sql, world, secretBox }: RoleParts): {
 export async function startWorker(parts: RoleParts): Promise<void> {
   const { config, log, services, events, metrics } = parts;
   const { sql, nodes, catalog, installed } = parts;
-  const readers: OutboxReader[] = [];
-  for (const node of nodes.all) {
-    const reader = await OutboxReader.open(node, () => metrics.storeErrors.inc({ store: 'redis' }));
-    await services.add(closing('outbox reader', () => reader.close()));
-    readers.push(reader);
-  }
   const threads = openThreads(join(config.workersDir, 'makeBlock.js'), config.BLOCK_WORKERS);
   await services.add(closing('block threads', () => threads.destroy()));
 
   const onFailpoint = armFailpoint(config.FAILPOINT);
   const spinIds = new SpinIds(installed.spinIdKey);
   const idempotencyPeriodSeconds = installed.idempotencyTtlSeconds;
-  const ownership = openOwnership({
-    ...{ sql, nodes, idempotencyPeriodSeconds, events, onFailpoint },
-    isVolatileServed: config.allowVolatileRedis,
-  });
-  const flusher = new Flusher(sql, nodes, readers, {
+  const openReader = (node: RedisNode): OutboxReader =>
+    new OutboxReader(node, nodes, () => metrics.storeErrors.inc({ store: 'redis' }));
+  const flusher = new Flusher(sql, nodes, openReader, {
     intervalMs: config.FLUSH_INTERVAL_MS,
     isAwaited: config.ACK === 'ledger',
     largeWinThreshold: (partnerId) => catalog.largeWinThreshold(partnerId),
@@ -79,6 +73,11 @@ export async function startWorker(parts: RoleParts): Promise<void> {
       largeWinEvents(spinIds, catalog, wins, (gameId, shoeIndex) => findDeal(sql, gameId, shoeIndex)),
     events,
     onFailpoint,
+  });
+  const ownership = openOwnership({
+    ...{ sql, nodes, idempotencyPeriodSeconds, events, onFailpoint },
+    isVolatileServed: config.allowVolatileRedis,
+    drain: (lease, token) => drain(flusher, nodes.cell(lease.cell), lease, token),
   });
   const keeper = new BlockKeeper(sql, nodes, threads, {
     gamesOfCell: (cell) => catalog.gamesOfCell(cell),

@@ -6,7 +6,7 @@ import type { EmbeddedStore } from '../../src/embedded/index.js';
 import { startEmbeddedRedis } from '../../src/embedded/index.js';
 import { blockKey, cellKey, gamesKey } from '../../src/redis/keys.js';
 import { RedisNode } from '../../src/redis/node.js';
-import { RedisNodes } from '../../src/redis/nodes.js';
+import { fixedMap, RedisNodes } from '../../src/redis/nodes.js';
 import { OutboxReader } from '../../src/redis/outboxReader.js';
 import { readOutbox } from '../../src/redis/records.js';
 import { NotSentError } from '../../src/redis/scriptErrors.js';
@@ -58,7 +58,7 @@ beforeAll(async () => {
     cleanup.add(() => node.close());
     await node.open();
   }
-  nodes = new RedisNodes(all, (cell) => cell % 2);
+  nodes = new RedisNodes(fixedMap(all, (cell) => cell % 2));
   scripts = new Scripts(nodes, {
     idempotencyPeriodSeconds: 86_400,
     outboxMax: { entries: 500, bytes: 1_000_000 },
@@ -92,25 +92,27 @@ test('commands of several nodes go out together, each to its own node', async ()
 
 test('a node that is away closes its own cells; those of the other are dealt from, read and announced', async () => {
   const [even, odd] = nodes.all as [RedisNode, RedisNode];
-  const reader = await OutboxReader.open(even, () => {});
+  const reader = new OutboxReader(even, nodes, () => {});
   cleanup.add(() => reader.close());
   const announced: number[] = [];
   cleanup.add(
-    await even.listenBooked(
+    await nodes.listenBooked(
       ({ cell }) => announced.push(cell),
       () => {},
     ),
   );
-  expect(await nodes.closed(new Map([EVEN, ODD].map((cell) => [cell, EPOCH])))).toEqual([]);
+  const epochs = new Map([EVEN, ODD].map((cell) => [cell, EPOCH]));
+  expect(await nodes.closed(epochs)).toEqual({ closed: [], away: [] });
 
   await servers[ODD]!.stop();
   await until(() => odd.serverId === undefined, 'the node is away');
   expect(even.isReady).toBe(true);
   await expect(nodes.cell(ODD).isOpen(EPOCH)).rejects.toThrow(NotSentError);
   await expect(adjust(ODD, 'away')).rejects.toThrow(NotSentError);
-  expect(await nodes.closed(new Map([[EVEN, EPOCH]]))).toEqual([]);
+  expect(await nodes.closed(epochs)).toEqual({ closed: [], away: [ODD] });
 
   await adjust(EVEN, 'meanwhile');
+  await until(() => reader.isAtNode, 'the reader is connected');
   const { cells } = await reader.read([{ cell: EVEN, cursor: 0n, epoch: EPOCH }], 0);
   const { cell, batches, isOfEpoch } = cells[0]!;
   expect({ cell, isOfEpoch }).toEqual({ cell: EVEN, isOfEpoch: true });

@@ -2,12 +2,12 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { firstIdAt } from '../../src/domain/entryId.js';
 import { cellKey, outboxKey } from '../../src/redis/keys.js';
-import { RedisNode } from '../../src/redis/node.js';
 import { type OutboxPosition, OutboxReader, READ_BYTES_MAX } from '../../src/redis/outboxReader.js';
 import { freshStores } from '../setup/freshStores.js';
 import { Cleanup } from '../support/cleanup.js';
-import { rawRedis } from '../support/redis.js';
+import { openNodes, rawRedis } from '../support/redis.js';
 import type { TestStores } from '../support/stores.js';
+import { until } from '../support/wait.js';
 
 /** A batch of 128 spins whose players and requestIds have 128 characters of four bytes each. */
 const BATCH_BYTES = 128 * 1100;
@@ -20,11 +20,11 @@ let reader: OutboxReader;
 beforeAll(async () => {
   stores = await freshStores();
   cleanup.add(() => stores.drop());
-  const node = new RedisNode(stores.redisUrl, () => {});
-  cleanup.add(() => node.close());
-  await node.open();
-  reader = await OutboxReader.open(node, () => {});
+  const { nodes, node, close } = await openNodes(stores.redisUrl);
+  cleanup.add(close);
+  reader = new OutboxReader(node, nodes, () => {});
   cleanup.add(() => reader.close());
+  await until(() => reader.isAtNode, 'the reader is connected');
 });
 
 afterAll(() => cleanup.run());

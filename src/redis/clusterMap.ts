@@ -1,0 +1,175 @@
+/**
+ * Where the cells are in a Redis Cluster, and a connection to each primary that holds some.
+ *
+ *   seeds ──first answer──> primaries ──each second, and at a redirect──> what each says of the cluster ──> claims ──> nodes
+ *
+ * Every server tells what it knows, and some know less than others (one that was cut off, one that just came back). Of two claims to
+ * a cell's slot the one with the greater configuration epoch holds, as it does between the servers.
+ */
+
+import { askOnce } from './client.js';
+import type { ClusterView, PrimaryView } from './clusterView.js';
+import { readClusterNodes } from './clusterView.js';
+import { RedisNode } from './node.js';
+import type { CellMap } from './nodes.js';
+import { readMemberId } from './serverIdentity.js';
+import { CELLS, slotOfCell } from './slots.js';
+
+const LOOK_EVERY_MS = 1000;
+/** Redirects of many calls at once cause one look. */
+const LOOK_AGAIN_AFTER_MS = 50;
+/** A start goes on without the primaries that are not reached within this. */
+const READY_WITHIN_MS = 3000;
+
+type Claim = Omit<PrimaryView, 'ranges'>;
+
+export class ClusterMap implements CellMap {
+  readonly isCluster = true;
+  readonly #seeds: readonly string[];
+  readonly #onError: (error: Error) => void;
+  readonly #luaDir: string | undefined;
+  /** By cell. */
+  readonly #claims: (Claim | undefined)[] = [];
+  /** By cell. */
+  #places: readonly RedisNode[] = [];
+  /** By address. */
+  #nodes = new Map<string, RedisNode>();
+  /** Of cells whose slot nobody has claimed yet; never connected. */
+  readonly #nowhere: RedisNode;
+  readonly #listeners = new Set<() => void>();
+  #timer: NodeJS.Timeout | undefined;
+  #lookedAt = Number.NEGATIVE_INFINITY;
+  #isClosed = false;
+
+  private constructor(seeds: readonly string[], onError: (error: Error) => void, luaDir?: string) {
+    this.#seeds = seeds;
+    this.#onError = onError;
+    this.#luaDir = luaDir;
+    this.#nowhere = new RedisNode(seeds[0]!, () => {}, luaDir);
+  }
+
+  /**
+   * Asks the seeds for the cluster and connects to its primaries.
+   * @param seeds addresses of some of the servers, with the same user and password
+   * @throws where no seed answers, it is no cluster, or no primary can be reached.
+   */
+  static async open(
+    seeds: readonly string[],
+    onError: (error: Error) => void,
+    luaDir?: string,
+  ): Promise<ClusterMap> {
+    const map = new ClusterMap(seeds, onError, luaDir);
+    try {
+      await map.#askSeeds();
+      await Promise.all(map.nodes.map((node) => node.whenReady(READY_WITHIN_MS)));
+      if (!map.nodes.some(({ isReady }) => isReady))
+        throw new Error('no primary of the cluster can be reached');
+    } catch (error) {
+      map.close();
+      throw error;
+    }
+    map.#lookSoon(LOOK_EVERY_MS);
+    return map;
+  }
+
+  get nodes(): readonly RedisNode[] {
+    return [...this.#nodes.values()];
+  }
+
+  of(cell: number): RedisNode {
+    return this.#places[cell] ?? this.#nowhere;
+  }
+
+  onChanged(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+    for (const node of this.#nodes.values()) node.close();
+  }
+
+  #lookSoon(afterMs: number): void {
+    clearTimeout(this.#timer);
+    if (!this.#isClosed) this.#timer = setTimeout(() => this.#look(), afterMs);
+  }
+
+  /** Asks every primary; those that do not answer hold up nobody. */
+  #look(): void {
+    this.#lookedAt = performance.now();
+    for (const node of this.#nodes.values()) node.identifyAgain();
+    // All that were known may be gone, and others serve.
+    if (!this.nodes.some(({ isReady }) => isReady)) this.#askSeeds().catch(this.#onError);
+    this.#lookSoon(LOOK_EVERY_MS);
+  }
+
+  readonly #onRedirected = (): void =>
+    this.#lookSoon(Math.max(0, this.#lookedAt + LOOK_AGAIN_AFTER_MS - performance.now()));
+
+  /** @throws what the last of them throws, where all do. */
+  async #askSeeds(): Promise<void> {
+    const ask = async (seed: string): Promise<void> => {
+      const text = await askOnce(seed, 'CLUSTER', 'NODES');
+      this.#adopt(readClusterNodes(text, new URL(seed).hostname));
+    };
+    await Promise.any(this.#seeds.map(ask)).catch((error: AggregateError) => {
+      throw error.errors.at(-1);
+    });
+  }
+
+  #adopt(view: ClusterView): void {
+    if (this.#isClosed) return;
+    let isChanged = false;
+    for (let cell = 0; cell < CELLS; cell++) {
+      const slot = slotOfCell(cell);
+      const claim = view.primaries.find(({ ranges }) =>
+        ranges.some(([first, last]) => first <= slot && slot <= last),
+      );
+      if (claim === undefined || !this.#holds(claim, this.#claims[cell], view)) continue;
+      isChanged ||= this.#claims[cell]?.address !== claim.address;
+      this.#claims[cell] = claim;
+    }
+    if (isChanged) this.#place();
+  }
+
+  #holds(claim: Claim, known: Claim | undefined, { nodeIds }: ClusterView): boolean {
+    if (known === undefined || claim.configEpoch > known.configEpoch) return true;
+    // The same server under another address, which some do not know yet.
+    if (claim.nodeId === known.nodeId)
+      return claim.address !== known.address && this.#nodes.get(known.address)?.isReady !== true;
+    // A cluster that was made anew counts its epochs from the beginning.
+    return !nodeIds.has(known.nodeId);
+  }
+
+  /** Connects to the nodes that hold cells now, and lets the others go. */
+  #place(): void {
+    const before = this.#nodes;
+    const now = new Map<string, RedisNode>();
+    const places: RedisNode[] = [];
+    this.#claims.forEach((claim, cell) => {
+      if (claim === undefined) return;
+      const { address } = claim;
+      const node = now.get(address) ?? before.get(address) ?? this.#begin(address);
+      now.set(address, node);
+      places[cell] = node;
+    });
+    this.#nodes = now;
+    this.#places = places;
+    for (const listener of this.#listeners) listener();
+    // Last: whoever waits for one of them finds the cell elsewhere.
+    for (const [address, node] of before) if (!now.has(address)) node.close();
+  }
+
+  #begin(address: string): RedisNode {
+    const url = new URL(this.#seeds[0]!);
+    url.host = address;
+    const node = new RedisNode(url.href, this.#onError, this.#luaDir, (client) =>
+      readMemberId(client, url.hostname, (view) => this.#adopt(view)),
+    );
+    node.onRedirected(this.#onRedirected);
+    node.begin();
+    return node;
+  }
+}
