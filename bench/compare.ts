@@ -1,7 +1,7 @@
 /**
  * `npm run bench:compare -- --against DIR [--rounds 3] [--seconds 8] [--connections 64,256] [--profile DIR] [shape …]`
  * `npm run bench:compare -- [shape …]`
- * shape: `--partners 100`, `--games 1000`, `--ack ledger`, `--raffles 1`, `--communal rare|often`, `--set NAME=VALUE`
+ * shape: `--partners 100`, `--games 1000`, `--ack ledger`, `--raffles 1`, `--front-ends 1`, `--communal rare|often`, `--set NAME=VALUE`
  * Each takes `--sync-ms 4`: syncs of the stores' files take so much longer (slowSync.ts).
  *
  * Measures two builds of the service under the same load, in turn, round after round: A, the one in DIR (a checkout that
@@ -55,6 +55,7 @@ function readOptions() {
       games: { type: 'string' },
       ack: { type: 'string' },
       raffles: { type: 'string' },
+      'front-ends': { type: 'string' },
       communal: { type: 'string' },
       set: { type: 'string', multiple: true },
       'sync-ms': { type: 'string', default: '0' },
@@ -88,11 +89,13 @@ function readOptions() {
 type Options = ReturnType<typeof readOptions>;
 
 function shapeOf(
-  wanted: Readonly<Partial<Record<'partners' | 'games' | 'ack' | 'raffles' | 'communal', string>>>,
+  wanted: Readonly<
+    Partial<Record<'partners' | 'games' | 'ack' | 'raffles' | 'front-ends' | 'communal', string>>
+  >,
   whole: (name: string, text: string) => number,
 ): Shape {
-  const { partners, games, ack, raffles, communal } = wanted;
-  if ([partners, games, ack, raffles, communal].every((each) => each === undefined)) return SHAPE;
+  const { partners, games, ack, raffles, 'front-ends': frontEnds, communal } = wanted;
+  if ([partners, games, ack, raffles, frontEnds, communal].every((each) => each === undefined)) return SHAPE;
   if (communal !== undefined && communal !== 'rare' && communal !== 'often')
     throw new Error('--communal takes rare or often');
   if (ack !== undefined && ack !== 'redis' && ack !== 'ledger')
@@ -106,6 +109,7 @@ function shapeOf(
     }),
     ...(games !== undefined && { games: whole('games', games) }),
     ...(raffles !== undefined && { gameType: 'raffle', games: whole('raffles', raffles) }),
+    ...(frontEnds !== undefined && { frontEnds: whole('front-ends', frontEnds) }),
     ...(communal !== undefined && { communal }),
   };
 }
