@@ -1,5 +1,5 @@
 /** Charts (uPlot): drawn in the colours of the page, and told in words to whoever doesn't see them. */
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useReducer, useRef } from 'preact/hooks';
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
 
@@ -69,10 +69,10 @@ function optionsOf({ series, format, isTime }: ChartProps, width: number): uPlot
 export function Chart(props: ChartProps) {
   const box = useRef<HTMLDivElement>(null);
   // Colours are drawn: where the page turns dark or light, it is drawn again.
-  const [, turn] = useState(false);
+  const [, redraw] = useReducer((times: number, _change: null) => times + 1, 0);
   useEffect(() => {
     const dark = matchMedia('(prefers-color-scheme: dark)');
-    const onTurn = (): void => turn(dark.matches);
+    const onTurn = (): void => redraw(null);
     dark.addEventListener('change', onTurn);
     return () => dark.removeEventListener('change', onTurn);
   }, []);
