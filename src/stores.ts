@@ -7,6 +7,7 @@ import {
   type EmbeddedStore,
   lockDataDir,
   SetupError,
+  startEmbeddedCluster,
   startEmbeddedPostgres,
   startEmbeddedRedis,
 } from './embedded/index.js';
@@ -55,7 +56,10 @@ export async function storeAddresses(
     return embedded.url;
   };
   const [redis, postgres] = await Promise.allSettled([
-    REDIS_URL ?? embed('embedded Redis', startEmbeddedRedis),
+    REDIS_URL ??
+      (process.argv.includes('--cluster')
+        ? embed('embedded Redis Cluster', startEmbeddedCluster)
+        : embed('embedded Redis', startEmbeddedRedis)),
     DATABASE_URL ?? embed('embedded Postgres', startEmbeddedPostgres),
   ]);
   if (redis.status === 'rejected') throw redis.reason;

@@ -1,6 +1,10 @@
 /** The whole service on a Redis Cluster of three primaries and three replicas: where its cells are, and what it does when nodes go. */
+import { mkdtemp, readFile, realpath, rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import postgres from 'postgres';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { seedsOf } from '../../src/domain/storeUrl.js';
+import { askRedis } from '../../src/embedded/redisQuestion.js';
 import { slotOfCell } from '../../src/redis/slots.js';
 import { freshStores } from '../setup/freshStores.js';
 import { booksHold } from '../support/books.js';
@@ -8,8 +12,10 @@ import { Cleanup } from '../support/cleanup.js';
 import type { Answer, TestPartner } from '../support/client.js';
 import { ownCluster, replaceByReplica, type TestCluster } from '../support/cluster.js';
 import { auditFindings } from '../support/communal.js';
+import { storesParent } from '../support/disk.js';
 import { openNodes } from '../support/redis.js';
-import { startService } from '../support/service.js';
+import { endProcess } from '../support/serverProcess.js';
+import { environment, spawnService, startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import type { StoreUrls } from '../support/stores.js';
 import { pause, until } from '../support/wait.js';
@@ -156,6 +162,24 @@ const seatsOf = async (slot: number): Promise<[own: Seat[], others: Seat[]]> => 
     ((await cluster.primaryOf(slotOfCell(seat.cell))) === server ? own : others).push(seat);
   return [own, others];
 };
+
+test('a start with --cluster serves on six servers of its own, which end with it', async () => {
+  const dataDir = await realpath(await mkdtemp(join(await storesParent(), 'spindle-embedded-')));
+  cleanup.add(() => rm(dataDir, { recursive: true, force: true, maxRetries: 5 }));
+  const { REDIS_URL: _, ...env } = environment({
+    redisUrl: '',
+    databaseUrl: (await freshStores()).databaseUrl,
+  });
+  const server = await spawnService({ PATH: process.env.PATH, ...env, DATA_DIR: dataDir }, ['--cluster']);
+  cleanup.add(() => endProcess(server.child));
+  const { redisUrl } = JSON.parse(await readFile(join(dataDir, 'stores.json'), 'utf8')) as StoreUrls;
+  const servers = seedsOf(redisUrl);
+  expect(servers).toHaveLength(6);
+  expect(await askRedis(servers[0]!, ['CLUSTER', 'INFO'])).toContain('cluster_size:3');
+  await until(async () => (await fetch(`${server.base}/readyz`)).status === 200, 'it serves');
+  await endProcess(server.child);
+  for (const each of servers) await expect(askRedis(each, ['PING'])).rejects.toThrow('ECONNREFUSED');
+});
 
 test('cells of all nodes are dealt from, adjusted, raffled and replayed', async () => {
   const { nodes, close } = await openNodes(stores.redisUrl);
