@@ -145,8 +145,8 @@ const MUTATIONS: readonly Mutation[] = [
     faults: [
       built(
         'postgres/ledger.js',
-        'noteTickets(tx, ticketsOf(raffles))',
-        'noteTickets(tx, ticketsOf(raffles).slice(1))',
+        '({ ticketsOf }) => ticketsOf(raffles)',
+        '({ ticketsOf }) => ticketsOf(raffles).slice(1)',
       ),
     ],
     found: ['requests'],
