@@ -237,6 +237,9 @@ test('the operator sees which partners still use a version, how often, and which
     await client.newPartner(),
   ];
   for (let i = 0; i < 5; i++) await front.partner('GET', '/version', busy.key);
+  // Those who asked last come first, to the millisecond.
+  const askedAt = Date.now();
+  await until(() => Date.now() > askedAt, 'the clock goes on');
   await front.partner('GET', '/nothing', quiet.key);
   await front.partner('GET', '/version', `${silent.key}x`);
   // What it noted is written when it stops.
