@@ -88,8 +88,9 @@ export class Catalog extends PeriodicService {
   #keys = new Map<string, ApiKey>();
   #games = new Map<number, Game>();
   #knownGames = new Map<number, KnownGame>();
-  /** By PAR sheet, for all games on it. */
+  /** What sheets have in common, by the digest of it. */
   readonly #byDigest = new Map<string, Mathematics['ofGame']>();
+  /** By PAR sheet, for all games on it. */
   readonly #ofSheets = new Map<number, Mathematics>();
   /** By game, where it needs no sheet: what its record has of its mathematics never changes. */
   readonly #ofGames = new Map<number, Mathematics>();

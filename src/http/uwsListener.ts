@@ -207,8 +207,8 @@ export class UwsListener implements HttpListener {
 }
 
 /**
- * What the headers of a request say. One object reads all requests, each in one go: a closure for each, with a variable for
- * each header, costs a spin more than the reading.
+ * What the headers of a request say. One object reads all requests, each in one go: a closure for each request, with a
+ * variable for each header, would be garbage of every spin.
  */
 class HeaderReader {
   #apiKey = '';

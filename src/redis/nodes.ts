@@ -175,6 +175,8 @@ export class RedisNodes {
         onBooked,
         onError,
       );
+      // Of a node that comes later nobody waits for it: a try that fails is followed by others.
+      isOpen.catch(() => {});
       opened.push(isOpen);
       const endFollowing = this.#map.onChanged(subscribe);
       return () => {
@@ -186,7 +188,7 @@ export class RedisNodes {
       await Promise.any(opened);
     } catch (error) {
       end();
-      throw error;
+      throw (error as AggregateError).errors.at(-1);
     }
     return end;
   }

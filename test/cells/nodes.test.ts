@@ -125,3 +125,36 @@ test('a node that is away closes its own cells; those of the other are dealt fro
   }, 'the announcement arrives');
   expect(new Set(announced)).toEqual(new Set([EVEN]));
 });
+
+test('a node that comes later and can not be reached ends nothing', async () => {
+  const [even] = nodes.all as [RedisNode, RedisNode];
+  // Nobody listens there.
+  const gone = new RedisNode('redis://127.0.0.1:1', () => {});
+  let all = [even];
+  const listeners = new Set<() => void>();
+  const growing = new RedisNodes({
+    ...fixedMap([even]),
+    get nodes() {
+      return all;
+    },
+    onChanged: (listener) => {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
+  });
+  const unhandled: unknown[] = [];
+  const note = (error: unknown) => void unhandled.push(error);
+  process.on('unhandledRejection', note);
+  cleanup.add(() => process.off('unhandledRejection', note));
+  let failed = 0;
+  cleanup.add(
+    await growing.listenBooked(
+      () => {},
+      () => failed++,
+    ),
+  );
+  all = [even, gone];
+  for (const listener of listeners) listener();
+  await until(() => failed > 1, 'it is tried again');
+  expect(unhandled).toEqual([]);
+});
