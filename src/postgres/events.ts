@@ -65,8 +65,8 @@ export async function recordEvents(tx: Transaction, events: readonly NewEvent[])
     FROM json_to_recordset(${JSON.stringify(records)}::json) AS e(id text, partner int, event text, body text, at timestamptz)`;
   if (deliveries.length === 0) return 0;
   await tx`
-    INSERT INTO deliveries (delivery_id, webhook_id, recipient, event_id, max_attempts)
-    SELECT id, webhook, recipient, event, ${ATTEMPTS_MAX}
+    INSERT INTO deliveries (delivery_id, webhook_id, recipient, event_id, max_attempts, created_at)
+    SELECT id, webhook, recipient, event, ${ATTEMPTS_MAX}, ${new Date(nowMs)}
     FROM json_to_recordset(${JSON.stringify(deliveries)}::json)
       AS d(id text, event text, webhook int, recipient text)`;
   return deliveries.length;
@@ -104,8 +104,8 @@ export async function recordTestEvent(
       INSERT INTO events (event_id, partner_id, event, body, created_at)
       VALUES (${eventId}, ${partnerId}, ${event}, ${eventBody(eventId, made, true)}, ${now})`;
     await tx`
-      INSERT INTO deliveries (delivery_id, webhook_id, event_id, max_attempts)
-      VALUES (${deliveryId}, ${webhookId}, ${eventId}, ${ATTEMPTS_MAX})`;
+      INSERT INTO deliveries (delivery_id, webhook_id, event_id, max_attempts, created_at)
+      VALUES (${deliveryId}, ${webhookId}, ${eventId}, ${ATTEMPTS_MAX}, ${now})`;
     return { eventId, deliveryId };
   });
 }
