@@ -25,7 +25,7 @@ import { PoolSupply } from './poolSupply.js';
 import { type Queue, secondsLeft } from './queue.js';
 import { Reserve } from './reserve.js';
 import { ShoeSupply } from './shoeSupply.js';
-import type { OutcomeSupply } from './supply.js';
+import { type OutcomeSupply, paceAfter } from './supply.js';
 
 export interface KeptGame extends GameSource {
   readonly gameId: number;
@@ -59,8 +59,6 @@ export interface KeeperOptions {
 }
 
 const OUTCOME_BYTES = 2;
-/** The pace that is planned for halves in this time once a game slows down. */
-const PACE_HALF_LIFE_SECONDS = 10;
 const TURN_MS = 200;
 const RETRY_MS = 250;
 /** Queues of one partner that are filled at once; each may wait for a thread. */
@@ -183,8 +181,7 @@ export class BlockKeeper implements Service {
     for (const { gameId, nextIndex, count } of games) {
       const queue = this.#queues.get(gameId);
       if (queue === undefined) continue;
-      const seconds = Math.max(0.05, (now - queue.seenAt) / 1000);
-      queue.pace = Math.max(count / seconds, queue.pace * 0.5 ** (seconds / PACE_HALF_LIFE_SECONDS));
+      queue.pace = paceAfter(queue.pace, count, (now - queue.seenAt) / 1000);
       queue.seenAt = now;
       queue.nextIndex = Math.max(queue.nextIndex, nextIndex);
       const before = queue.blocks.length;

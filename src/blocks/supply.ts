@@ -36,6 +36,22 @@ export interface OutcomeSupply {
   loaded(): Promise<void>;
 }
 
+/** The pace that is planned for halves in this time once a game slows down. */
+const PACE_HALF_LIFE_SECONDS = 10;
+/** What is booked at once was dealt within about this time, however long the game rested before. */
+const FLUSHED_WITHIN_SECONDS = { least: 0.05, most: 0.25 };
+
+/**
+ * The pace that is planned for, outcomes per second, after some were booked.
+ * @param pace what was planned for before
+ * @param secondsSince since the booking before
+ */
+export function paceAfter(pace: number, booked: number, secondsSince: number): number {
+  const { least, most } = FLUSHED_WITHIN_SECONDS;
+  const now = booked / Math.min(most, Math.max(least, secondsSince));
+  return Math.max(now, pace * 0.5 ** (secondsSince / PACE_HALF_LIFE_SECONDS));
+}
+
 /** A block of an endless supply lasts about this long at the present pace; twice that is kept ready. */
 const BLOCK_SECONDS = 2;
 
