@@ -46,7 +46,11 @@ test('requests that hold all their connections to Postgres hold up no flush', as
     await tx`LOCK TABLE webhooks IN ACCESS EXCLUSIVE MODE`;
     for (let i = 0; i < 20; i++) waiting.push(service.partner('GET', '/webhooks', partner.key));
     await until(
-      async () => (await sql`SELECT 1 FROM pg_stat_activity WHERE wait_event = 'relation'`).length >= 6,
+      async () =>
+        (
+          await sql`
+            SELECT 1 FROM pg_stat_activity WHERE wait_event = 'relation' AND datname = current_database()`
+        ).length >= 6,
       'requests wait for the lock',
     );
     const { body } = await spin();

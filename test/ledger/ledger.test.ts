@@ -118,7 +118,10 @@ describe('the ledger', () => {
     const isHalted = async (): Promise<boolean> =>
       (await sql`SELECT 1 FROM cells WHERE cell = 0 AND halted IS NOT NULL`).length === 1;
     await until(isHalted, 'the cell is halted');
-    expect(await metrics()).toContain('spindle_cell_halted{cell="0"} 1');
+    await until(
+      async () => (await metrics()).includes('spindle_cell_halted{cell="0"} 1'),
+      'the metrics say that it is halted',
+    );
     expect(await booked()).toBe(11);
     expect(
       await sql`SELECT (SELECT cursor_id FROM cells WHERE cell = 0), spins, wagered_micros FROM game_days`,
@@ -157,7 +160,8 @@ describe('the ledger', () => {
       await until(async () => {
         const [row] = await sql`
           SELECT count(*) AS waiting FROM pg_locks
-          WHERE relation = 'game_progress'::regclass AND NOT granted`;
+          WHERE relation = 'game_progress'::regclass AND NOT granted
+            AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`;
         return Number(row!.waiting) > 0;
       }, 'a flush waits that has read the second spin');
       await spinMany(running, partner, gameId, 5);

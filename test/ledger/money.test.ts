@@ -147,7 +147,8 @@ test('cells are booked in one transaction; one whose data Postgres refuses is ha
       await spin(3);
       await until(async () => {
         const waiting = await sql`
-          SELECT 1 FROM pg_locks WHERE relation = 'game_progress'::regclass AND NOT granted`;
+          SELECT 1 FROM pg_locks WHERE relation = 'game_progress'::regclass AND NOT granted
+            AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`;
         return waiting.length > 0;
       }, 'a flush waits');
       for (const place of [0, 1, 2]) await spin(place);
@@ -178,7 +179,10 @@ test('cells are booked in one transaction; one whose data Postgres refuses is ha
     status: 200,
     body: { status: 'ready', missing: [], halted: { length: 1 } },
   });
-  expect(await service.metric(`spindle_cell_halted{cell="${cell}"}`)).toBe(1);
+  await until(
+    async () => (await service.metric(`spindle_cell_halted{cell="${cell}"}`)) === 1,
+    'the metrics say that it is halted',
+  );
   expect(service.lines.filter(({ level, msg }) => level === 60 && msg === 'cell halted')).toMatchObject([
     { cell },
   ]);
@@ -208,6 +212,5 @@ test('a rebuild that fails again and again rests longer each time', async () => 
   await until(
     async () => (await spinOnce(partner, gameId, 'p', 0.25)).status === 200,
     'the cell is rebuilt once it can be',
-    30_000,
   );
 });

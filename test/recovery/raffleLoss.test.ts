@@ -73,7 +73,8 @@ async function sold(requestId: string): Promise<void> {
   let answer = await buy(requestId);
   await until(async () => {
     if (answer === '200') return true;
-    expect(['503 KS-5002', '503 KS-5012']).toContain(answer);
+    // On a machine that is busy the ledger may have it only after the deadline: the same requestId tells.
+    expect(['503 KS-5002', '503 KS-5012', '409 KS-4110']).toContain(answer);
     answer = await buy(requestId);
     return answer === '200';
   }, 'a ticket is sold');

@@ -103,8 +103,11 @@ describe('the daily reports', () => {
       await until(async () => (await made(partner.partnerId)).length === 3, 'three days are settled');
       const expected = [-3, -2, -1].map((days) => `${shift(today, days)} 1 GENERATED`);
       expect(await made(partner.partnerId)).toEqual(expected);
-      const metrics = await (await fetch(`http://127.0.0.1:${second.running.metricsPort}/metrics`)).text();
-      expect(metrics).toContain('spindle_settlement_reports_total{status="GENERATED"} 3');
+      let metrics = '';
+      await until(async () => {
+        metrics = await (await fetch(`http://127.0.0.1:${second.running.metricsPort}/metrics`)).text();
+        return metrics.includes('spindle_settlement_reports_total{status="GENERATED"} 3');
+      }, 'three reports are counted');
       expect(metrics).toMatch(/spindle_settlement_overdue_seconds 0\n/);
       expect(metrics).toContain('spindle_settlement_faults_total 0');
     } finally {
