@@ -132,11 +132,15 @@ test('the next spin shows and pays what was chosen, once, and every answer about
     headers,
   });
   expect(csv.text.split('\r\n').map((line) => line.split(',').at(-1))).toEqual(['sandbox', 'forced', '', '']);
-  const { events } = (
-    await service.partner<{ events: { data: { spinId: string } }[] }>('GET', '/events', partner.key)
-  ).body;
-  // A spin that was drawn may have been a large win, too.
-  expect(events.filter(({ data }) => data.spinId === spinId)).toEqual([
+  type Told = { data: { spinId: string } };
+  let told: Told[] = [];
+  // The feed shows what was written before all that is under way; a spin that was drawn may have been a large win, too.
+  await until(async () => {
+    const { body } = await service.partner<{ events: Told[] }>('GET', '/events', partner.key);
+    told = body.events.filter(({ data }) => data.spinId === spinId);
+    return told.length > 0;
+  }, 'the feed has the large win');
+  expect(told).toEqual([
     expect.objectContaining({
       event: 'spin.large_win',
       data: expect.objectContaining({ spinId, payoutUsd: JACKPOT_USD, requestId: 'once', ...forced }),
