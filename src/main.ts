@@ -84,7 +84,7 @@ async function startAll(
   );
   const parts: RoleParts = {
     ...{ config, log, world, services, events, metrics, sql, store, nodes, scripts, catalog },
-    staleness,
+    ...{ ledger: pools.ledger, staleness },
     ...{ installed, operatorKey, secretBox },
   };
   if (config.roles.worker) {

@@ -118,6 +118,8 @@ async function checkServer(node: RedisNode, url: string, config: Config, log: Lo
 
 const REQUEST_CONNECTIONS_MAX = 6;
 const WORKER_CONNECTIONS_MAX = 10;
+/** Flushes of several nodes, or of cells that go alone, may run at once. Opened by a worker's first flush. */
+const LEDGER_CONNECTIONS_MAX = 4;
 /** A front end reads its catalog and how far the cells are booked. */
 const FRONT_END_CONNECTIONS_MAX = 2;
 
@@ -128,17 +130,18 @@ export async function openPostgres(
   log: Logger,
   services: ServiceGroup,
 ): Promise<PostgresPools> {
-  const connect = (max: number): Sql =>
+  const connect = (max: number, isPipelined = false): Sql =>
     connectPostgres(url, {
-      max,
+      ...{ max, isPipelined },
       name: 'spindle',
       onError: (error) => log.warn({ err: lineOf(error) }, 'a connection to Postgres is broken'),
     });
   const pools = {
     requests: connect(REQUEST_CONNECTIONS_MAX),
     background: connect(config.roles.worker ? WORKER_CONNECTIONS_MAX : FRONT_END_CONNECTIONS_MAX),
+    ledger: connect(LEDGER_CONNECTIONS_MAX, true),
   };
-  for (const sql of [pools.requests, pools.background])
+  for (const sql of Object.values(pools))
     await services.add(closing('Postgres connections', () => sql.end()));
   let major: number;
   try {

@@ -5,6 +5,7 @@
  * text, unless it is made by {@link raw}.
  */
 
+import type { Duplex } from 'node:stream';
 import { runner } from 'node-pg-migrate';
 import { DatabaseError, Pool, type PoolClient, type QueryConfig, types } from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
@@ -37,8 +38,10 @@ export interface Sql extends Run {
 export interface PostgresPools {
   /** What partners and operators ask. */
   readonly requests: Sql;
-  /** Flushes, leases, rebuilds, and what this process reads for itself. */
+  /** Leases, rebuilds, and what this process reads for itself. */
   readonly background: Sql;
+  /** Flushes: pipelined. */
+  readonly ledger: Sql;
 }
 
 /** The oldest server that the schema is tested for. */
@@ -61,14 +64,23 @@ class Raw {
 /** A part of a statement that is text, such as a list of columns. Never for what a caller sent. */
 export const raw = (text: string): unknown => new Raw(text);
 
-/** @param onError told of connections that break while nothing runs on them; the pool makes new ones. */
-export function connectPostgres(
-  url: string,
-  options: { max: number; name: string; onError: (error: Error) => void },
-): Sql {
+export interface PoolOptions {
+  readonly max: number;
+  readonly name: string;
+  /** Told of connections that break while nothing runs on them; the pool makes new ones. */
+  readonly onError: (error: Error) => void;
+  /**
+   * Statements of a transaction that don't wait for each other ({@link together}) leave in one write and are answered in one
+   * round trip. Such a connection can't run COPY … TO STDOUT.
+   */
+  readonly isPipelined?: boolean;
+}
+
+export function connectPostgres(url: string, options: PoolOptions): Sql {
   const pool = new Pool({
     connectionString: url,
     max: options.max,
+    pipeline: options.isPipelined ?? false,
     application_name: options.name,
     connectionTimeoutMillis: CONNECT_WITHIN_MS,
     query_timeout: ANSWER_WITHIN_MS,
@@ -123,6 +135,21 @@ function runOn(client: Pick<PoolClient, 'query'> | Pool, limits = { queryMs: ANS
   };
 }
 
+/**
+ * Waits for statements that were sent together.
+ * @throws the error of the first of them that failed; those after it failed for that alone
+ */
+export async function together<const Running extends readonly Promise<unknown>[]>(
+  running: Running,
+): Promise<{ -readonly [At in keyof Running]: Awaited<Running[At]> }> {
+  const settled = await Promise.allSettled(running);
+  const values = settled.map((each) => {
+    if (each.status === 'rejected') throw each.reason;
+    return each.value;
+  });
+  return values as { -readonly [At in keyof Running]: Awaited<Running[At]> };
+}
+
 async function transaction<T>(pool: Pool, run: (tx: Transaction) => Promise<T>, mode: string): Promise<T> {
   const client = await pool.connect();
   let broken: Error | undefined;
@@ -151,7 +178,12 @@ async function transaction<T>(pool: Pool, run: (tx: Transaction) => Promise<T>, 
       yield* readCopy(client, statement);
       broken = undefined;
     }
-    const result = await run(Object.assign(runOn(client, limits), { copy, patiently, read }));
+    const { stream } = (client as unknown as { connection: { stream: Duplex } }).connection;
+    stream.cork();
+    // What the run sends before it first waits for something.
+    const running = run(Object.assign(runOn(client, limits), { copy, patiently, read }));
+    stream.uncork();
+    const result = await running;
     await client.query('COMMIT');
     return result;
   } catch (error) {

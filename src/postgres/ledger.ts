@@ -10,7 +10,7 @@ import type { NewEvent } from '../domain/webhook.js';
 import { type BookedAdjustment, noteAdjustments } from './adjustments.js';
 import { type CursorMove, moveCursors } from './cells.js';
 import { nextChange } from './changes.js';
-import { arrayOf, raw, type Sql, safe, type Transaction } from './client.js';
+import { arrayOf, raw, type Sql, safe, type Transaction, together } from './client.js';
 import { bookCommunal, type CommunalBooking } from './communalBooking.js';
 import { recordEvents } from './events.js';
 import { closeRaffles, noteTickets, type Ticket } from './raffles.js';
@@ -89,6 +89,7 @@ export type FlushStep =
 
 /**
  * Books entries, totals, cursors and the events of the entries of some cells in one transaction.
+ * @param sql pipelined: what nearly every flush has takes one round trip beside BEGIN and COMMIT
  * @returns how many deliveries of events were recorded, and whether tickets of raffles or steps of rounds were booked: somebody
  *   waits for these.
  * @throws FencedError where a cell has another owner; ProgressError; PotError; a unique violation where an entry is there
@@ -99,17 +100,19 @@ export async function bookEntries(
   flushes: readonly CellFlush[],
   onFailpoint: (step: FlushStep) => void,
 ): Promise<{ deliveries: number; hasTickets: boolean }> {
+  const totals = joined(flushes.map((flush) => flush.totals));
+  const communal = flushes.flatMap((flush) => flush.communal ?? []);
   return sql.begin(async (tx) => {
-    await moveCursors(
-      tx,
-      flushes.map(({ cursor }) => cursor),
-    );
-    onFailpoint('flush.cursor-moved');
-    await tx.copy(COPY, Buffer.concat([COPY_HEAD, ...flushes.map(({ rows }) => rows), COPY_END]));
-    onFailpoint('flush.rows-copied');
-    const totals = joined(flushes.map((flush) => flush.totals));
-    const raffles = await addTotals(tx, totals);
-    const communal = flushes.flatMap((flush) => flush.communal ?? []);
+    const [, , raffles] = await together([
+      moveCursors(
+        tx,
+        flushes.map(({ cursor }) => cursor),
+      ).then(() => onFailpoint('flush.cursor-moved')),
+      tx
+        .copy(COPY, Buffer.concat([COPY_HEAD, ...flushes.map(({ rows }) => rows), COPY_END]))
+        .then(() => onFailpoint('flush.rows-copied')),
+      addTotals(tx, totals),
+    ]);
     if (communal.length > 0) {
       await bookCommunal(tx, joined(communal));
       onFailpoint('flush.communal-booked');
@@ -161,52 +164,59 @@ async function addGameDays(
 /** @returns which of the games are raffles. */
 async function addTotals(tx: Transaction, totals: FlushTotals): Promise<ReadonlySet<number>> {
   const { games, sandbox, openings, adjustments, progress } = totals;
-  const raffles = new Set<number>();
-  if (sandbox.length > 0) await addGameDays(tx, 'sandbox_days', sandbox);
-  if (games.length > 0) {
-    await addGameDays(tx, 'game_days', games);
-    const rows = await tx<{ game_id: number; next_index: bigint; pool_size: number | null }[]>`
-      INSERT INTO game_progress AS t (game_id, next_index)
-      SELECT u.game_id, u.to_index FROM unnest(${arrayOf(progress.map((g) => g.gameId))}::int[],
-        ${arrayOf(progress.map((g) => g.fromIndex))}::bigint[], ${arrayOf(progress.map((g) => g.toIndex))}::bigint[]) AS u(game_id, from_index, to_index)
-      WHERE u.from_index = coalesce((SELECT p.next_index FROM game_progress p WHERE p.game_id = u.game_id), 0)
-      ON CONFLICT (game_id) DO UPDATE SET next_index = excluded.next_index
-      RETURNING game_id, next_index, (SELECT pool_size FROM raffles r WHERE r.game_id = t.game_id) AS pool_size`;
-    if (rows.length !== progress.length) {
-      const booked = new Set(rows.map((row) => row.game_id));
-      const wrong = progress.filter((g) => !booked.has(g.gameId));
-      throw new ProgressError(
-        wrong
-          .map((g) => `game ${g.gameId}: index ${g.fromIndex} is not the next one of the ledger`)
-          .join('; '),
-      );
-    }
-    // Only a finite supply has a pool size: its game closes with its last outcome, and its request ids bind for ever.
-    const ofRaffles = rows.filter((row) => row.pool_size !== null);
-    for (const row of ofRaffles) raffles.add(row.game_id);
-    const soldOut = ofRaffles
-      .filter((row) => row.next_index === BigInt(row.pool_size!))
-      .map((row) => row.game_id);
-    if (soldOut.length > 0) await closeRaffles(tx, await nextChange(tx), soldOut);
+  const [raffles] = await together([
+    games.length > 0 ? moveProgress(tx, progress) : Promise.resolve([]),
+    ...(sandbox.length > 0 ? [addGameDays(tx, 'sandbox_days', sandbox)] : []),
+    ...(games.length > 0 ? [addGameDays(tx, 'game_days', games)] : []),
+    ...(openings.length > 0 ? [addOpenings(tx, openings)] : []),
+    ...(adjustments.length > 0 ? [addAdjustments(tx, adjustments)] : []),
+  ]);
+  const soldOut = raffles.filter(({ isSoldOut }) => isSoldOut).map(({ gameId }) => gameId);
+  if (soldOut.length > 0) await closeRaffles(tx, await nextChange(tx), soldOut);
+  return new Set(raffles.map(({ gameId }) => gameId));
+}
+
+/** @returns the raffles among the games: only a finite supply has a pool size, closes with its last outcome, and binds request ids for ever. */
+async function moveProgress(
+  tx: Transaction,
+  progress: FlushTotals['progress'],
+): Promise<{ gameId: number; isSoldOut: boolean }[]> {
+  const rows = await tx<{ game_id: number; next_index: bigint; pool_size: number | null }[]>`
+    INSERT INTO game_progress AS t (game_id, next_index)
+    SELECT u.game_id, u.to_index FROM unnest(${arrayOf(progress.map((g) => g.gameId))}::int[],
+      ${arrayOf(progress.map((g) => g.fromIndex))}::bigint[], ${arrayOf(progress.map((g) => g.toIndex))}::bigint[]) AS u(game_id, from_index, to_index)
+    WHERE u.from_index = coalesce((SELECT p.next_index FROM game_progress p WHERE p.game_id = u.game_id), 0)
+    ON CONFLICT (game_id) DO UPDATE SET next_index = excluded.next_index
+    RETURNING game_id, next_index, (SELECT pool_size FROM raffles r WHERE r.game_id = t.game_id) AS pool_size`;
+  if (rows.length !== progress.length) {
+    const booked = new Set(rows.map((row) => row.game_id));
+    const wrong = progress.filter((g) => !booked.has(g.gameId));
+    throw new ProgressError(
+      wrong.map((g) => `game ${g.gameId}: index ${g.fromIndex} is not the next one of the ledger`).join('; '),
+    );
   }
-  if (openings.length > 0) {
-    await tx`
-      INSERT INTO opening_days AS t (partner_id, day, players, opened_micros)
-      SELECT * FROM unnest(${arrayOf(openings.map((o) => o.partnerId))}::int[], ${arrayOf(openings.map((o) => o.day))}::date[],
-        ${arrayOf(openings.map((o) => o.players))}::bigint[], ${arrayOf(openings.map((o) => o.openedMicros))}::numeric[])
-      ON CONFLICT (partner_id, day) DO UPDATE SET players = t.players + excluded.players,
-        opened_micros = t.opened_micros + excluded.opened_micros`;
-  }
-  if (adjustments.length > 0) {
-    await tx`
-      INSERT INTO adjustment_days AS t (partner_id, day, adjustments, amount_micros)
-      SELECT * FROM unnest(${arrayOf(adjustments.map((a) => a.partnerId))}::int[],
-        ${arrayOf(adjustments.map((a) => a.day))}::date[], ${arrayOf(adjustments.map((a) => a.adjustments))}::bigint[],
-        ${arrayOf(adjustments.map((a) => a.amountMicros))}::numeric[])
-      ON CONFLICT (partner_id, day) DO UPDATE SET adjustments = t.adjustments + excluded.adjustments,
-        amount_micros = t.amount_micros + excluded.amount_micros`;
-  }
-  return raffles;
+  return rows
+    .filter((row) => row.pool_size !== null)
+    .map((row) => ({ gameId: row.game_id, isSoldOut: row.next_index === BigInt(row.pool_size!) }));
+}
+
+async function addOpenings(tx: Transaction, openings: FlushTotals['openings']): Promise<void> {
+  await tx`
+    INSERT INTO opening_days AS t (partner_id, day, players, opened_micros)
+    SELECT * FROM unnest(${arrayOf(openings.map((o) => o.partnerId))}::int[], ${arrayOf(openings.map((o) => o.day))}::date[],
+      ${arrayOf(openings.map((o) => o.players))}::bigint[], ${arrayOf(openings.map((o) => o.openedMicros))}::numeric[])
+    ON CONFLICT (partner_id, day) DO UPDATE SET players = t.players + excluded.players,
+      opened_micros = t.opened_micros + excluded.opened_micros`;
+}
+
+async function addAdjustments(tx: Transaction, adjustments: FlushTotals['adjustments']): Promise<void> {
+  await tx`
+    INSERT INTO adjustment_days AS t (partner_id, day, adjustments, amount_micros)
+    SELECT * FROM unnest(${arrayOf(adjustments.map((a) => a.partnerId))}::int[],
+      ${arrayOf(adjustments.map((a) => a.day))}::date[], ${arrayOf(adjustments.map((a) => a.adjustments))}::bigint[],
+      ${arrayOf(adjustments.map((a) => a.amountMicros))}::numeric[])
+    ON CONFLICT (partner_id, day) DO UPDATE SET adjustments = t.adjustments + excluded.adjustments,
+      amount_micros = t.amount_micros + excluded.amount_micros`;
 }
 
 /**

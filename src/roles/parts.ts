@@ -31,6 +31,8 @@ export interface RoleParts {
   readonly metrics: Metrics;
   /** For what the process does by itself. */
   readonly sql: Sql;
+  /** For flushes. */
+  readonly ledger: Sql;
   /** For what partners and operators ask: its connections are others. */
   readonly store: Store;
   readonly nodes: RedisNodes;

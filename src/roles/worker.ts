@@ -56,7 +56,7 @@ function openDeliveries({ config, events, sql, world, secretBox }: RoleParts): {
 
 export async function startWorker(parts: RoleParts): Promise<void> {
   const { config, log, services, events, metrics } = parts;
-  const { sql, nodes, catalog, installed } = parts;
+  const { sql, ledger, nodes, catalog, installed } = parts;
   const threads = openThreads(join(config.workersDir, 'makeBlock.js'), config.BLOCK_WORKERS);
   await services.add(closing('block threads', () => threads.destroy()));
 
@@ -65,7 +65,7 @@ export async function startWorker(parts: RoleParts): Promise<void> {
   const idempotencyPeriodSeconds = installed.idempotencyTtlSeconds;
   const openReader = (node: RedisNode): OutboxReader =>
     new OutboxReader(node, nodes, () => metrics.storeErrors.inc({ store: 'redis' }));
-  const flusher = new Flusher(sql, nodes, openReader, {
+  const flusher = new Flusher(ledger, nodes, openReader, {
     intervalMs: config.FLUSH_INTERVAL_MS,
     isAwaited: config.ACK === 'ledger',
     largeWinThreshold: (partnerId) => catalog.largeWinThreshold(partnerId),
