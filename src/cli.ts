@@ -92,7 +92,19 @@ const version = (): string =>
 
 /** Groups that are one line of the help: each has a help of its own. */
 const FOLDED = [
-  ...['api', 'communal', 'key', 'operator', 'player', 'raffle', 'round', 'sandbox', 'settlement', 'show'],
+  ...[
+    'api',
+    'cells',
+    'communal',
+    'key',
+    'operator',
+    'player',
+    'raffle',
+    'round',
+    'sandbox',
+    'settlement',
+    'show',
+  ],
   'webhooks',
 ];
 

@@ -131,7 +131,7 @@ export const Environment = Type.Object({
     Type.Integer({
       minimum: 1,
       maximum: 256,
-      description: `Number of cells that partners are spread over; fixed at the first start of a database, with ${CELLS_BY_DEFAULT} if absent`,
+      description: `Number of cells of a new database, with ${CELLS_BY_DEFAULT} if absent; \`spindle cells add\` adds more`,
     }),
   ),
   AUTH_FAILURE_LIMIT: Type.Integer({

@@ -94,7 +94,7 @@ export async function seedDemo(store: Store, apiKey: string): Promise<Demo> {
       ...initialSettings('sandbox'),
       largeWinThresholdMicros: LARGE_WIN_MICROS,
     }));
-  if (partner === undefined) throw new Error('The demo partner was made by another process just now');
+  if (typeof partner === 'string') throw new Error('The demo partner was made by another process just now');
   const { partnerId } = partner;
   if ((await store.listKeys(partnerId)).length === 0) {
     await store.issueKey(ACTOR, { partnerId, hash: apiKeyHash(apiKey), name: 'demo', expiresAt: null });

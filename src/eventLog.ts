@@ -51,6 +51,7 @@ function subscribeCellLog(events: EventEmitter, log: Logger): void {
     clockToldAt = performance.now();
     log.fatal(refusal, 'clocks differ: the cell is not dealt from');
   });
+  events.on('CellsAdded', (added) => log.info(added, 'cells added'));
   events.on('CellLost', ({ cell }) => log.info({ cell }, 'cell released'));
   events.on('CellHalted', ({ cell, reason }) => log.fatal({ cell, reason }, 'cell halted'));
   events.on('RebuildStarted', ({ cell, reason }) =>

@@ -95,6 +95,8 @@ export interface Events {
   /** A command was refused: the clock of Redis, or the cell's newest entry, is so far ahead of this process's (below 0: behind). */
   ClockRefused: { readonly cell: number; readonly skewMs: number };
 
+  /** There are cells that there were not before. */
+  CellsAdded: { readonly cells: readonly number[] };
   /** Games are new, or have changed. */
   GamesChanged: { readonly games: readonly CatalogGame[] };
   /** The end of an API version was announced, or moved. */

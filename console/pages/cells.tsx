@@ -42,8 +42,18 @@ export function Cells() {
               empty="None."
               columns={[
                 { heading: 'Cell', cell: ({ cell }) => cell, isNumber: true },
-                { heading: 'State', cell: ({ halted }) => <Status of={halted ?? 'ready'} /> },
+                {
+                  heading: 'State',
+                  cell: ({ halted, isDraining }) => (
+                    <Status of={halted ?? (isDraining ? 'draining' : 'ready')} />
+                  ),
+                },
                 { heading: 'Partners', cell: ({ partners }) => count(partners), isNumber: true },
+                { heading: 'Games', cell: ({ games }) => count(games), isNumber: true },
+                {
+                  heading: 'Redis',
+                  cell: ({ node, slot }) => (slot === null ? node : `${node}, slot ${slot}`),
+                },
                 { heading: 'Epoch', cell: ({ epoch }) => epoch, isNumber: true },
                 { heading: 'Booked by', cell: ({ owner }) => owner ?? 'nobody' },
                 { heading: 'Booked to (UTC)', cell: ({ bookedTo }) => time(bookedTo) },

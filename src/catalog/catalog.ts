@@ -172,6 +172,13 @@ export class Catalog extends PeriodicService {
     return this.#versionEnds.get(version);
   }
 
+  /** How many partners live in a cell. */
+  partnersOfCell(cell: number): number {
+    let count = 0;
+    for (const partner of this.#partners.values()) if (partner.cell === cell) count++;
+    return count;
+  }
+
   gamesOfCell(cell: number): KnownGame[] {
     return [...this.#knownGames.values()].filter((game) => game.cell === cell);
   }
@@ -222,7 +229,9 @@ export class Catalog extends PeriodicService {
 
   async #read(): Promise<void> {
     const [newest, epochs] = await Promise.all([newestChange(this.#sql), cellEpochs(this.#sql)]);
+    const added = this.#epochs.size === 0 ? [] : [...epochs.keys()].filter((cell) => !this.#epochs.has(cell));
     this.#epochs = epochs;
+    if (added.length > 0) this.#events.emit('CellsAdded', { cells: added });
     if (newest === this.#newest) return;
     const changes = await changesAfter(this.#sql, this.#newest);
     const unknown = changes.games

@@ -18,6 +18,7 @@ export interface CellClientOptions extends CellQueueOptions {
 
 interface AnyQueue {
   readonly held: Held;
+  moveTo(group: QueueGroup): void;
 }
 type AnyOperation = CellOperation<never, unknown>;
 
@@ -84,6 +85,14 @@ export class CellClient {
       groups.set(node, group);
     }
     return group;
+  }
+
+  /** Cells have come to other nodes: the queues of a node's cells send together. */
+  regroup(): void {
+    for (const [operation, queues] of this.#queues)
+      for (const [cell, queue] of queues) queue.moveTo(this.#group(operation, cell));
+    for (const groups of this.#groups.values())
+      for (const [node, group] of groups) if (group.isEmpty) groups.delete(node);
   }
 
   readonly #schedule = (group: QueueGroup): void => {

@@ -70,7 +70,7 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
   readonly #cell: number;
   readonly #operation: CellOperation<Command, Reply>;
   readonly #options: CellQueueOptions;
-  readonly #group: QueueGroup;
+  #group: QueueGroup;
   readonly #waiting: WaitingList<Command>;
   readonly #free: Slot<Command, Reply>[];
   #underWay = 0;
@@ -104,6 +104,17 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
 
   get held(): Held {
     return { waiting: this.#waiting.length, underWay: this.#underWay, parked: this.#parked };
+  }
+
+  /** The cell has come to a node whose group this is. */
+  moveTo(group: QueueGroup): void {
+    if (group === this.#group) return;
+    this.#group.changed(this.#counted, 0);
+    this.#group.remove(this);
+    this.#group = group;
+    group.add(this);
+    group.changed(0, this.#counted);
+    group.schedule();
   }
 
   submit(command: Command): void {
@@ -215,13 +226,15 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
   }
 
   async #try(request: CellCall, timeoutMs: number, isFirst: boolean): Promise<Buffer> {
-    if (isFirst) this.#group.firstTries++;
+    // The cell may come to another node meanwhile.
+    const group = this.#group;
+    if (isFirst) group.firstTries++;
     try {
       return await withTimeout(this.#options.call(this.#operation.name, request), timeoutMs);
     } finally {
       if (isFirst) {
-        this.#group.firstTries--;
-        this.#group.schedule();
+        group.firstTries--;
+        group.schedule();
       }
     }
   }

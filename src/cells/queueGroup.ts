@@ -33,6 +33,15 @@ export class QueueGroup {
     this.#queues.push(queue);
   }
 
+  /** The queue's cell has come to another node. */
+  remove(queue: GroupedQueue): void {
+    this.#queues.splice(this.#queues.indexOf(queue), 1);
+  }
+
+  get isEmpty(): boolean {
+    return this.#queues.length === 0;
+  }
+
   /** Takes note that in a queue other commands wait than before. */
   changed(before: number, now: number): void {
     this.#waiting += now - before;

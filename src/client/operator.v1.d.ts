@@ -77,11 +77,35 @@ export interface paths {
          */
         get: operations["listCells"];
         put?: never;
-        post?: never;
+        /**
+         * Add cells, so that partners spread over more of them
+         * @description Every process knows the new cells within a second, and the workers share them. New partners go to them, since they have the fewest; those that exist stay where they are.
+         */
+        post: operations["addCells"];
         delete?: never;
         options?: never;
         head?: never;
         patch?: never;
+        trace?: never;
+    };
+    "/cells/{cell}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /**
+         * Let a cell take no new partners, or some again
+         * @description A cell that drains takes no new partners. The last cell that takes any can't drain.
+         */
+        patch: operations["setDraining"];
         trace?: never;
     };
     "/deliveries": {
@@ -391,7 +415,7 @@ export interface paths {
         put?: never;
         /**
          * Create a partner
-         * @description Opens an account. Whether it is sandbox or production never changes. Settings that are not sent have their defaults.
+         * @description Opens an account. Whether it is sandbox or production never changes. Settings that are not sent have their defaults. Without `cell` the partner comes to the cell that has the fewest; a cell that does not exist, or that drains, is refused.
          */
         post: operations["createPartner"];
         delete?: never;
@@ -950,11 +974,23 @@ export interface components {
          * @enum {string}
          */
         CelebrationTier: "none" | "small" | "medium" | "large" | "jackpot";
+        CellPatch: {
+            /** @description true: it takes no new partners; false: it does again */
+            isDraining: boolean;
+        };
         Cells: {
             cells: components["schemas"]["OperatorCell"][];
             redis: components["schemas"]["RedisServer"][];
             /** @description The newest 50, newest first */
             recoveries: components["schemas"]["Recovery"][];
+        };
+        CellsAdded: {
+            /** @description Numbers of the new cells */
+            added: number[];
+        };
+        CellsBody: {
+            /** @description How many cells to add */
+            count: number;
         };
         CommunalBody: {
             /** @description Nothing is counted while it is false */
@@ -1276,6 +1312,10 @@ export interface components {
         };
         OperatorCell: {
             cell: number;
+            /** @description Address of the Redis server that holds it */
+            node: string;
+            /** @description Its hash slot; null: no cluster */
+            slot: number | null;
             epoch: number;
             /** @description The worker that books it; null: none does */
             owner: string | null;
@@ -1283,9 +1323,14 @@ export interface components {
             bookedTo: string | null;
             /** @description Age of the oldest entry that Redis still has; null: it does not answer */
             outboxAgeSeconds: number | null;
+            /** @description Entries that are not in the ledger; null: Redis does not answer */
+            outboxEntries: number | null;
             /** @description Why its ledger is halted; null: it goes on */
             halted: string | null;
+            /** @description It takes no new partners */
+            isDraining: boolean;
             partners: number;
+            games: number;
         };
         OperatorCommunal: {
             /** @description Nothing is counted while it is false */
@@ -1447,6 +1492,8 @@ export interface components {
             /** @description Name of the partner */
             name: string;
             environment: components["schemas"]["Environment"];
+            /** @description Default: the one with the fewest partners */
+            cell?: number;
             /** @description Spins in a minute */
             spinRateLimit?: number;
             /** @description Other requests in a minute */
@@ -1505,6 +1552,8 @@ export interface components {
             name: string;
             environment: components["schemas"]["Environment"];
             isActive: boolean;
+            /** @description The cell that it lives in (docs/scaling.md) */
+            cell: number;
             /** Format: date-time */
             createdAt: string;
             /** @description Spins in a minute */
@@ -2536,12 +2585,17 @@ export interface operations {
                      *       "cells": [
                      *         {
                      *           "cell": 0,
+                     *           "node": "10.0.0.7:6379",
+                     *           "slot": 32,
                      *           "epoch": 1,
                      *           "owner": "worker-1",
                      *           "bookedTo": "2026-11-22T07:44:59.912Z",
                      *           "outboxAgeSeconds": 0.08,
+                     *           "outboxEntries": 214,
                      *           "halted": null,
-                     *           "partners": 1
+                     *           "isDraining": false,
+                     *           "partners": 1,
+                     *           "games": 3
                      *         }
                      *       ],
                      *       "redis": [
@@ -2570,6 +2624,122 @@ export interface operations {
             };
             401: components["responses"]["unauthorized"];
             403: components["responses"]["notPermitted"];
+            426: components["responses"]["unsupportedInterfaceVersion"];
+            429: components["responses"]["tooManyFailedLogins"];
+            500: components["responses"]["internalOrAuthenticationFailed"];
+            503: components["responses"]["unavailable"];
+        };
+    };
+    addCells: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description At most 65536 bytes */
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "count": 4
+                 *     }
+                 */
+                "application/json": components["schemas"]["CellsBody"];
+            };
+        };
+        responses: {
+            /** @description Add cells, so that partners spread over more of them */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "added": [
+                     *         4,
+                     *         5,
+                     *         6,
+                     *         7
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["CellsAdded"];
+                };
+            };
+            /**
+             * @description KS-4101: The request is not valid
+             *
+             *     KS-4102: A required field is missing
+             */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["notPermitted"];
+            413: components["responses"]["bodyTooLarge"];
+            426: components["responses"]["unsupportedInterfaceVersion"];
+            429: components["responses"]["tooManyFailedLogins"];
+            500: components["responses"]["internalOrAuthenticationFailed"];
+            503: components["responses"]["unavailable"];
+        };
+    };
+    setDraining: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Number of the cell */
+                cell: number;
+            };
+            cookie?: never;
+        };
+        /** @description At most 65536 bytes */
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "isDraining": true
+                 *     }
+                 */
+                "application/json": components["schemas"]["CellPatch"];
+            };
+        };
+        responses: {
+            /** @description Let a cell take no new partners, or some again */
+            204: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /**
+             * @description KS-4101: The request is not valid
+             *
+             *     KS-4102: A required field is missing
+             */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["notPermitted"];
+            404: components["responses"]["notFound"];
+            413: components["responses"]["bodyTooLarge"];
             426: components["responses"]["unsupportedInterfaceVersion"];
             429: components["responses"]["tooManyFailedLogins"];
             500: components["responses"]["internalOrAuthenticationFailed"];
@@ -3767,6 +3937,7 @@ export interface operations {
                      *           "name": "Acme Games",
                      *           "environment": "sandbox",
                      *           "isActive": true,
+                     *           "cell": 0,
                      *           "createdAt": "2026-11-22T04:13:56.258Z",
                      *           "spinRateLimit": 300,
                      *           "apiRateLimit": 600,
@@ -3831,6 +4002,7 @@ export interface operations {
                      *       "name": "Acme Games",
                      *       "environment": "sandbox",
                      *       "isActive": true,
+                     *       "cell": 0,
                      *       "createdAt": "2026-11-22T04:13:56.258Z",
                      *       "spinRateLimit": 300,
                      *       "apiRateLimit": 600,
@@ -3898,6 +4070,7 @@ export interface operations {
                      *       "name": "Acme Games",
                      *       "environment": "sandbox",
                      *       "isActive": true,
+                     *       "cell": 0,
                      *       "createdAt": "2026-11-22T04:13:56.258Z",
                      *       "spinRateLimit": 300,
                      *       "apiRateLimit": 600,
@@ -3970,6 +4143,7 @@ export interface operations {
                      *       "name": "Acme Games",
                      *       "environment": "sandbox",
                      *       "isActive": true,
+                     *       "cell": 0,
                      *       "createdAt": "2026-11-22T04:13:56.258Z",
                      *       "spinRateLimit": 600,
                      *       "apiRateLimit": 600,

@@ -62,7 +62,10 @@ export {
 export {
   Attention,
   AuditQuery,
+  CellPatch,
   Cells,
+  CellsAdded,
+  CellsBody,
   DeliveriesQuery,
   FrontEndProcess,
   GameDay,

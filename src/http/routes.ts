@@ -16,6 +16,7 @@ import { openApiDocument } from './openapi.js';
 import { type AdjustmentServices, adjustmentRoutes } from './operator/adjustments.js';
 import { type ApiVersionServices, apiVersionRoutes } from './operator/apiVersions.js';
 import { type BlackjackServices, blackjackRoutes } from './operator/blackjack.js';
+import { type CellServices, cellRoutes } from './operator/cells.js';
 import { type OperatorCommunalServices, operatorCommunalRoutes } from './operator/communal.js';
 import { type OperatorsServices, operatorsRoutes } from './operator/operators.js';
 import { type OverviewServices, overviewRoutes } from './operator/overview.js';
@@ -53,7 +54,8 @@ export interface Services
     GameServices,
     OperatorCommunalServices,
     Omit<OperatorsServices, 'store'>,
-    Omit<OverviewServices, 'store' | 'nodes'>,
+    Omit<OverviewServices, 'store'>,
+    Omit<CellServices, 'store' | 'nodes'>,
     PartnerCommunalServices,
     PlayerServices,
     PlayerStatusServices,
@@ -62,7 +64,7 @@ export interface Services
     SpinServices,
     WebhookServices {
   readonly store: Store;
-  readonly nodes: Pick<RedisNodes, 'all' | 'cell'>;
+  readonly nodes: Pick<RedisNodes, 'all' | 'cell' | 'isCluster'>;
   partner(partnerId: number): Partner | undefined;
   /** What is missing before this process can serve; empty once it can. */
   readiness(): Promise<{ readonly status: number; readonly body: string }>;
@@ -120,6 +122,7 @@ export function allRoutes(services: Services, brand: string): Route[] {
     ...partnerRoutes(services.store, () => learn(services)),
     ...operatorsRoutes(services),
     ...overviewRoutes(services),
+    ...cellRoutes(services),
     ...operatorReadRoutes(services),
     ...adjustmentRoutes(services),
     ...apiVersionRoutes(services),

@@ -1,4 +1,5 @@
 /** What a worker says of the cells that it writes, whenever it is scraped. */
+import type { Catalog } from '../catalog/catalog.js';
 import type { BookedTotals } from '../ledger/bookedTotals.js';
 import type { Ownership } from '../ledger/ownership.js';
 import type { RedisNodes } from '../redis/nodes.js';
@@ -7,8 +8,8 @@ import { sharedLook } from './scraped.js';
 
 export interface CellMetricsParts {
   readonly metrics: Metrics;
-  /** Cells that there are, and the bounds of the outbox of each. */
-  readonly cells: number;
+  readonly catalog: Pick<Catalog, 'epochs' | 'partnersOfCell'>;
+  /** Bounds of the outbox of each cell. */
   readonly outboxMax: { readonly entries: number; readonly bytes: number };
   readonly nodes: RedisNodes;
   readonly ownership: Pick<Ownership, 'cells'>;
@@ -18,14 +19,17 @@ export interface CellMetricsParts {
 }
 
 export function registerCellMetrics(parts: CellMetricsParts): void {
-  const { metrics, nodes, ownership, totals, outboxMax } = parts;
+  const { metrics, catalog, nodes, ownership, totals, outboxMax } = parts;
   const ofEachCell = async <T>(read: (cell: number) => Promise<T>): Promise<[number, T | undefined][]> =>
     Promise.all(
       ownership.cells.map(async (cell) => [cell, await read(cell).catch(() => undefined)] as const),
     ) as Promise<[number, T | undefined][]>;
 
-  metrics.gauge('spindle_cells', 'Cells that there are', () => parts.cells);
+  metrics.gauge('spindle_cells', 'Cells that there are', () => catalog.epochs.size);
   metrics.gauge('spindle_cells_owned', 'Cells that this process writes', () => ownership.cells.length);
+  metrics.gaugeBy('spindle_cell_partners', 'Partners, by cell', 'cell', async () =>
+    ownership.cells.map((cell) => [cell, catalog.partnersOfCell(cell)]),
+  );
   metrics.gaugeBy(
     'spindle_cell_halted',
     '1 where a cell is not served until an engineer has looked',

@@ -12,7 +12,7 @@ import { registerStoreMetrics } from './storeMetrics.js';
 import { registerWorkMetrics, type WorkMetricsParts } from './workMetrics.js';
 
 export interface WorkerMetricsParts
-  extends Omit<CellMetricsParts, 'outboxMax' | 'unservedCells'>,
+  extends Omit<CellMetricsParts, 'outboxMax' | 'unservedCells' | 'catalog'>,
     Omit<GameMetricsParts, 'gamesMax'>,
     Omit<RoundMetricsParts, 'gamesMax'>,
     Omit<WorkMetricsParts, 'pool'> {

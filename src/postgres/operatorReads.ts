@@ -93,7 +93,10 @@ export interface CellRow {
   readonly owner: string | null;
   readonly cursorId: bigint;
   readonly halted: string | null;
+  /** It takes no new partners. */
+  readonly isDraining: boolean;
   readonly partners: number;
+  readonly games: number;
 }
 
 /** Every cell, with the worker whose lease of it is in force. */
@@ -105,16 +108,24 @@ export async function cellOverview(sql: Sql): Promise<CellRow[]> {
       owner: string | null;
       cursor_id: bigint;
       halted: string | null;
+      is_draining: boolean;
       partners: bigint;
+      games: bigint;
     }[]
   >`
-    SELECT cell, epoch, CASE WHEN lease_until > now() THEN owner END AS owner, cursor_id, halted,
-      (SELECT count(*) FROM partners p WHERE p.cell = c.cell) AS partners
-    FROM cells c ORDER BY cell`;
-  return rows.map(({ cursor_id, partners, ...row }) => ({
+    SELECT cell, epoch, CASE WHEN lease_until > now() THEN owner END AS owner, cursor_id, halted, is_draining,
+      coalesce(partners, 0) AS partners, coalesce(games, 0) AS games
+    FROM cells LEFT JOIN (
+      SELECT cell, count(*) AS partners, sum(games)::bigint AS games
+      FROM partners LEFT JOIN (SELECT partner_id, count(*) AS games FROM games GROUP BY partner_id) g USING (partner_id)
+      GROUP BY cell
+    ) p USING (cell) ORDER BY cell`;
+  return rows.map(({ cursor_id, is_draining, partners, games, ...row }) => ({
     ...row,
     cursorId: cursor_id,
+    isDraining: is_draining,
     partners: safe(partners),
+    games: safe(games),
   }));
 }
 

@@ -1,5 +1,6 @@
 /** Partners and their settings. */
 import type { BalanceMode, Environment } from '../domain/game.js';
+import { drainingOf } from './cellChanges.js';
 import { audit, withChange } from './changes.js';
 import { isUniqueViolation, raw, type Sql, safe, type Transaction } from './client.js';
 
@@ -77,22 +78,25 @@ export const partnerOf = (row: PartnerTableRow): PartnerRow => ({
   createdAt: row.created_at,
 });
 
-/** Makes a partner in the cell that has the fewest; undefined where the slug is taken. */
+/** Why a partner was not made. */
+export type NotCreated = 'slugTaken' | 'noSuchCell' | 'cellDrains';
+
+/** Makes a partner. @param wantedCell by default, of the cells that don't drain, the one with the fewest partners */
 export async function createPartner(
   sql: Sql,
   actor: string,
   partner: { slug: string; name: string; environment: Environment } & PartnerSettings,
-): Promise<PartnerRow | undefined> {
+  wantedCell?: number,
+): Promise<PartnerRow | NotCreated> {
   try {
     return await withChange(sql, async (tx, changed) => {
-      const [cell] = await tx<{ cell: number }[]>`
-        SELECT c.cell FROM cells c LEFT JOIN partners p USING (cell)
-        GROUP BY c.cell ORDER BY count(p.partner_id), c.cell LIMIT 1`;
+      const cell = await cellFor(tx, wantedCell);
+      if (typeof cell === 'string') return cell;
       const [row] = await tx<PartnerTableRow[]>`
         INSERT INTO partners (slug, name, environment, cell, spin_rate_limit, api_rate_limit, opening_balance_micros,
           balance_mode, funding_micros, large_win_threshold_micros, min_ready_blocks, max_games, max_par_sheets, max_webhooks,
           contact_email, changed)
-        VALUES (${partner.slug}, ${partner.name}, ${partner.environment}, ${cell!.cell}, ${partner.spinRateLimit},
+        VALUES (${partner.slug}, ${partner.name}, ${partner.environment}, ${cell}, ${partner.spinRateLimit},
           ${partner.apiRateLimit}, ${partner.openingBalanceMicros}, ${partner.balanceMode}, ${partner.fundingMicros},
           ${partner.largeWinThresholdMicros}, ${partner.minReadyBlocks}, ${partner.maxGames},
           ${partner.maxParSheets}, ${partner.maxWebhooks}, ${partner.contactEmail}, ${changed})
@@ -102,9 +106,21 @@ export async function createPartner(
       return made;
     });
   } catch (error) {
-    if (isUniqueViolation(error)) return undefined;
+    if (isUniqueViolation(error)) return 'slugTaken';
     throw error;
   }
+}
+
+async function cellFor(tx: Transaction, wanted: number | undefined): Promise<number | NotCreated> {
+  if (wanted === undefined) {
+    const [row] = await tx<{ cell: number }[]>`
+      SELECT c.cell FROM cells c LEFT JOIN partners p USING (cell) WHERE NOT is_draining
+      GROUP BY c.cell ORDER BY count(p.partner_id), c.cell LIMIT 1`;
+    return row!.cell;
+  }
+  const isDraining = await drainingOf(tx, wanted);
+  if (isDraining === undefined) return 'noSuchCell';
+  return isDraining ? 'cellDrains' : wanted;
 }
 
 export async function listPartners(sql: Sql): Promise<PartnerRow[]> {

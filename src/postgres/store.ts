@@ -3,6 +3,7 @@ import { recordAdjustment, withdrawAdjustment } from './adjustments.js';
 import { issueKey, listKeys, revokeKey } from './apiKeys.js';
 import { announceEnd, listVersionEnds, listVersionUses, noteKeyUses } from './apiVersions.js';
 import { createTable, shoeSeeds } from './blackjackTables.js';
+import { addCells, setDraining } from './cellChanges.js';
 import { cellCursors, haltedCells } from './cells.js';
 import { auditPage, auditRound } from './changes.js';
 import type { Sql } from './client.js';
@@ -71,6 +72,7 @@ import {
 } from './webhooks.js';
 
 const FUNCTIONS = {
+  addCells,
   announceEnd,
   attention,
   auditPage,
@@ -141,6 +143,7 @@ const FUNCTIONS = {
   rotateOperatorKey,
   rotateSecret,
   roundPage,
+  setDraining,
   setGameStatus,
   setParSheetStatus,
   playerSpinsByTime,

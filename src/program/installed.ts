@@ -14,7 +14,11 @@ export async function installFixed(sql: Sql, config: Config): Promise<Installati
   await install(sql, { cells, idempotencyTtlSeconds });
   const installed = await installation(sql);
   checkFixed('IDEMPOTENCY_TTL_S', config.IDEMPOTENCY_TTL_S, installed.idempotencyTtlSeconds);
-  checkFixed('CELLS', config.CELLS ?? installed.cells, installed.cells);
+  // Fewer: cells were added since.
+  if ((config.CELLS ?? 0) > installed.cells)
+    throw new SetupError(
+      `CELLS is ${config.CELLS}, but this database has ${installed.cells}; add cells with «spindle cells add»`,
+    );
   return installed;
 }
 

@@ -1,7 +1,7 @@
 /**
  * What the workers tell the front ends over Redis. A message may be lost: nothing depends on one.
  *
- * In a cluster the channels are sharded, one for each cell: the node that holds a cell tells its messages itself. PUBLISH would send
+ * In a cluster the channels are sharded, one for each cell that there is: the node that holds a cell tells its messages itself. PUBLISH would send
  * each of them to all nodes, and whoever listens at several would hear it several times; listening at one, it would hear nothing of
  * the others' cells while that one is away.
  */

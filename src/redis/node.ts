@@ -66,6 +66,11 @@ export class RedisNode {
     return this[CLIENT].serverId;
   }
 
+  /** `host:port` */
+  get address(): string {
+    return new URL(this[CLIENT].url).host;
+  }
+
   /** The server can be reached now. */
   get isReady(): boolean {
     return this[CLIENT].isReady;

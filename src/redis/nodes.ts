@@ -160,26 +160,36 @@ export class RedisNodes {
     this.of(cell).announceBooked(announcement, channel, this.#map.isCluster);
   }
 
+  /** Calls the listener whenever cells have come to other nodes. @returns what ends that. */
+  onChanged(listener: () => void): () => void {
+    return this.#map.onChanged(listener);
+  }
+
   /**
    * Listens to announcements over a connection to each node; those of a node that is away are missed.
-   * @returns what ends that. @throws where a node of now can't be reached and there is no other.
+   * @param cells those that there are; once there are more, `subscribe` is to be called
+   * @throws where a node of now can't be reached and there is no other.
    */
   async listenBooked(
+    cells: () => Iterable<number>,
     onBooked: (announcement: BookedAnnouncement) => void,
     onError: (error: Error) => void,
-  ): Promise<() => void> {
+  ): Promise<{ readonly subscribe: () => void; readonly end: () => void }> {
     const opened: Promise<unknown>[] = [];
+    const subscriptions = new Set<() => void>();
     const end = this.each((node) => {
       const { isOpen, subscribe, close } = node.listenBooked(
-        this.#map.isCluster ? () => this.#shardChannels(node) : undefined,
+        this.#map.isCluster ? () => this.#shardChannels(node, cells()) : undefined,
         onBooked,
         onError,
       );
       // Of a node that comes later nobody waits for it: a try that fails is followed by others.
       isOpen.catch(() => {});
       opened.push(isOpen);
+      subscriptions.add(subscribe);
       const endFollowing = this.#map.onChanged(subscribe);
       return () => {
+        subscriptions.delete(subscribe);
         endFollowing();
         close();
       };
@@ -190,12 +200,17 @@ export class RedisNodes {
       end();
       throw (error as AggregateError).errors.at(-1);
     }
-    return end;
+    const subscribeAll = (): void => {
+      for (const subscribe of subscriptions) subscribe();
+    };
+    return { subscribe: subscribeAll, end };
   }
 
-  /** The channels of the cells of a node. */
-  #shardChannels(node: RedisNode): string[] {
-    return this.#cellsOf(node).map((cell) => bookedChannel(this.nameOf(cell)));
+  /** The channels of those of the cells that a node holds. */
+  #shardChannels(node: RedisNode, cells: Iterable<number>): string[] {
+    return [...cells]
+      .filter((cell) => this.of(cell) === node)
+      .map((cell) => bookedChannel(this.nameOf(cell)));
   }
 
   #cellsOf(node: RedisNode): number[] {

@@ -31,7 +31,7 @@ export interface Dealing {
 
 /** Confirmations, told of by the worker of this process, by others through Redis and, where that is silent, by Postgres. */
 async function openConfirmations(parts: RoleParts): Promise<Confirmations> {
-  const { config, log, services, nodes, metrics, events } = parts;
+  const { config, log, services, nodes, catalog, metrics, events } = parts;
   // What partners ask of the ledger doesn't hold up the confirmations.
   const ledger = openStore(parts.sql);
   const confirmations = new Confirmations({
@@ -48,11 +48,13 @@ async function openConfirmations(parts: RoleParts): Promise<Confirmations> {
   });
   // Sooner than Redis, which syncs before it tells anybody.
   events.on('CursorAdvanced', ({ lease, cursor }) => confirmations.advance(lease.cell, lease.token, cursor));
-  const endListening = await nodes.listenBooked(
+  const listening = await nodes.listenBooked(
+    () => catalog.epochs.keys(),
     ({ cell, epoch, cursor }) => confirmations.advance(cell, epoch, cursor),
     () => metrics.storeErrors.inc({ store: 'redis' }),
   );
-  await services.add(closing('Redis subscriptions', endListening));
+  events.on('CellsAdded', listening.subscribe);
+  await services.add(closing('Redis subscriptions', listening.end));
   return confirmations;
 }
 
@@ -92,6 +94,7 @@ export async function openDealing(
     // A rebuilt cell has another epoch: the sooner it is known here, the sooner the cell deals again.
     onEpoch: () => void catalog.refresh().catch(() => {}),
   });
+  nodes.onChanged(() => cells.regroup());
   const submit = (command: SpinCommand): void => {
     // The key may be revoked since.
     if (parts.staleness.isBehind) {

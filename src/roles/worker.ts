@@ -100,7 +100,7 @@ export async function startWorker(parts: RoleParts): Promise<void> {
   const unservedCells = new UnservedCells(events);
   subscribeWorker(events, { nodes, ownership, flusher, keeper, cleanup, totals, deliverer, mailer });
   registerWorkerMetrics({
-    ...{ config, metrics, events, sql, nodes, catalog, cells: installed.cells },
+    ...{ config, metrics, events, sql, nodes, catalog },
     ...{ ownership, keeper, totals, unservedCells, threads, settlement, deliverer },
   });
 

@@ -95,12 +95,12 @@ test('a node that is away closes its own cells; those of the other are dealt fro
   const reader = new OutboxReader(even, nodes, () => {});
   cleanup.add(() => reader.close());
   const announced: number[] = [];
-  cleanup.add(
-    await nodes.listenBooked(
-      ({ cell }) => announced.push(cell),
-      () => {},
-    ),
+  const listening = await nodes.listenBooked(
+    () => [EVEN, ODD],
+    ({ cell }) => announced.push(cell),
+    () => {},
   );
+  cleanup.add(listening.end);
   const epochs = new Map([EVEN, ODD].map((cell) => [cell, EPOCH]));
   expect(await nodes.closed(epochs)).toEqual({ closed: [], away: [] });
 
@@ -147,12 +147,12 @@ test('a node that comes later and can not be reached ends nothing', async () => 
   process.on('unhandledRejection', note);
   cleanup.add(() => process.off('unhandledRejection', note));
   let failed = 0;
-  cleanup.add(
-    await growing.listenBooked(
-      () => {},
-      () => failed++,
-    ),
+  const listening = await growing.listenBooked(
+    () => [EVEN],
+    () => {},
+    () => failed++,
   );
+  cleanup.add(listening.end);
   all = [even, gone];
   for (const listener of listeners) listener();
   await until(() => failed > 1, 'it is tried again');

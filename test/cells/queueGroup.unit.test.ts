@@ -1,7 +1,16 @@
 import { expect, test } from 'vitest';
+import { CellQueue, type CellQueueOptions } from '../../src/cells/cellQueue.js';
+import type { CellCommand, CellOperation } from '../../src/cells/operation.js';
 import { QueueGroup } from '../../src/cells/queueGroup.js';
 
 const OVERLAP_MIN = 16;
+
+/** Of commands that are never sent here. */
+const OPERATION = { slots: 0, overlapMin: OVERLAP_MIN, partnerOf: () => 1 } as unknown as CellOperation<
+  CellCommand<never>,
+  never
+>;
+const OPTIONS = { waitingMax: 100 } as CellQueueOptions;
 
 /** A group of two queues that only write down what they are told. */
 function group() {
@@ -65,4 +74,24 @@ test('nothing is sent where nothing waits', () => {
   const its = group();
   its.made.schedule();
   expect(its.flushes).toBe(0);
+});
+
+test('a queue whose cell comes to another node takes its commands to the group of that node', () => {
+  const before = group();
+  const after = group();
+  before.made.firstTries = 1;
+  after.made.firstTries = 1;
+  const nodes = { of: before.made };
+  const queue = new CellQueue(0, OPERATION, OPTIONS, 'client', nodes.of);
+  const command = { cell: 0, waitsForLedger: false, settle: () => {}, fail: () => {} };
+  for (let i = 1; i < OVERLAP_MIN; i++) queue.submit(command);
+  queue.moveTo(after.made);
+  expect(after.sent).toEqual([]);
+  queue.submit(command);
+  expect(after.sent).toEqual(['a true', 'b true']);
+  expect(before.sent).toEqual([]);
+  // Nothing of it is counted where it was.
+  before.made.firstTries = 0;
+  before.made.schedule();
+  expect(before.sent).toEqual([]);
 });

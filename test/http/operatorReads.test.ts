@@ -83,7 +83,12 @@ test('the overview shows the traffic of today, the busiest partners and the erro
 test('cells are shown with the worker that books them, and Redis with its memory', async () => {
   const body = await get<{ cells: Body[]; redis: Body[]; recoveries: Body[] }>('/cells');
   expect(body.cells).toHaveLength(4);
-  for (const cell of body.cells) expect(cell).toMatchObject({ owner: expect.any(String), halted: null });
+  const address = new URL(stores.redisUrl).host;
+  for (const cell of body.cells) {
+    expect(cell).toMatchObject({ owner: expect.any(String), halted: null, isDraining: false });
+    expect(cell).toMatchObject({ node: address, slot: null, outboxEntries: expect.any(Number) });
+  }
+  expect(body.cells.reduce((sum, cell) => sum + Number(cell.games), 0)).toBe(1);
   expect(body.cells.reduce((sum, cell) => sum + Number(cell.partners), 0)).toBe(2);
   expect(body.redis).toMatchObject([{ isReady: true, memoryBytes: expect.any(Number) }]);
   expect(body.recoveries).toBeInstanceOf(Array);

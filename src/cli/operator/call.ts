@@ -61,14 +61,18 @@ export class OperatorCommands {
     return this.#program.command(name).description(description).helpGroup(OPERATOR_GROUP);
   }
 
-  /** @param act runs with a client of the service; what it throws ends the program (cli.ts) */
+  /**
+   * @param act runs with a client of the service; what it throws ends the program (cli.ts)
+   * @param options `isDefault`: the group without a command means this one
+   */
   add(
     usage: string,
     description: string,
     act: (call: Call) => Promise<void>,
     parent: Command = this.#program,
+    { isDefault = false }: { isDefault?: boolean } = {},
   ): Command {
-    const command = parent.command(usage).description(description).helpGroup(OPERATOR_GROUP);
+    const command = parent.command(usage, { isDefault }).description(description).helpGroup(OPERATOR_GROUP);
     return command
       .option('--url <URL>', 'where the service is (else SPINDLE_URL, else HOST and PORT)')
       .option('--key-file <FILE>', 'file of the operator key (else OPERATOR_API_KEY, else that of DATA_DIR)')

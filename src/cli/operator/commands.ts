@@ -4,6 +4,7 @@ import { addApiVersionCommands } from './apiVersions.js';
 import { addAuditLogCommand } from './auditLog.js';
 import { addBlackjackCommands } from './blackjack.js';
 import { type OpenClient, OperatorCommands } from './call.js';
+import { addCellCommands } from './cells.js';
 import { addCommunalCommands } from './communal.js';
 import { addGameCommands } from './games.js';
 import { addKeyCommands } from './keys.js';
@@ -21,6 +22,7 @@ import { addWebhookCommands } from './webhooks.js';
 export function addOperatorCommands(program: Command, open: OpenClient): void {
   const commands = new OperatorCommands(program, open);
   addOverviewCommands(commands);
+  addCellCommands(commands);
   addPartnerCommands(commands);
   addKeyCommands(commands);
   addRaffleCommands(commands);

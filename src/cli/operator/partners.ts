@@ -38,6 +38,7 @@ const COLUMNS: readonly Column<Schemas['PartnerResponse']>[] = [
   { heading: 'slug', value: (row) => row.slug },
   { heading: 'name', value: (row) => row.name },
   { heading: 'environment', value: (row) => row.environment },
+  { heading: 'cell', value: (row) => row.cell, kind: 'number' },
   { heading: 'active', value: (row) => (row.isActive ? 'yes' : 'no') },
   { heading: 'spins/min', value: (row) => row.spinRateLimit, kind: 'number' },
   { heading: 'balance', value: (row) => row.balanceMode },
@@ -53,7 +54,10 @@ export function addPartnerCommands(commands: OperatorCommands): void {
       .add('create', 'create a partner', createPartner, group)
       .requiredOption('--slug <SLUG>', 'short name: lowercase letters, digits and hyphens')
       .requiredOption('--name <NAME>', 'name')
-      .requiredOption('--environment <ENVIRONMENT>', 'sandbox or production, for good'),
+      .requiredOption('--environment <ENVIRONMENT>', 'sandbox or production, for good')
+      .addOption(
+        new Option('--cell <N>', 'cell; by default the one with the fewest partners').argParser(wholeNumber),
+      ),
   ).addHelpText(
     'after',
     `
@@ -97,11 +101,12 @@ function settingsOf(options: Options): Settings {
 }
 
 async function createPartner({ client, options, print }: Call): Promise<void> {
-  const { slug, name, environment } = options as Pick<
+  const { slug, name, environment, cell } = options as Pick<
     Schemas['PartnerBody'],
-    'slug' | 'name' | 'environment'
+    'slug' | 'name' | 'environment' | 'cell'
   >;
-  const body = { slug, name, environment, ...settingsOf(options) };
+  const inCell = cell === undefined ? {} : { cell };
+  const body = { slug, name, environment, ...inCell, ...settingsOf(options) };
   print(await bodyOf(client.POST('/partners', { body })), keyValues);
 }
 

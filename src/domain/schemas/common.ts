@@ -1,5 +1,6 @@
 /** Schemas that many requests and answers share: texts, amounts, times, ids, pages. */
 import { Type } from '#typebox';
+import { CELL_MAX } from '../entryId.js';
 import { MAX_MICROS, usdToMicros } from '../money.js';
 
 /** 1 to 128 Unicode characters, neither control characters nor lone surrogates; opaque, nothing is folded. */
@@ -54,6 +55,7 @@ export const nullable = <T extends Type.TSchema>(schema: T) => Type.Union([schem
 /** The variable parts of paths, by what they name. */
 export const PATH = {
   partnerId: pathNumber('Id of the partner'),
+  cell: Type.Integer({ minimum: 0, maximum: CELL_MAX, description: 'Number of the cell' }),
   keyId: pathNumber('Id of the API key'),
   operatorName: Type.String({ description: 'Name of the operator' }),
   gameId: pathNumber('Game configuration id: the `gameConfigId` of the game'),

@@ -1,5 +1,6 @@
 /** What operators read beyond one partner: overview, cells, games, statements, spins, deliveries and reports of all. */
-import { Type } from '#typebox';
+import { type Static, Type } from '#typebox';
+import { CELL_MAX } from '../entryId.js';
 import { ID_MAX, nullable, Page, pageMembers, timestamp, usd } from './common.js';
 import { OperatorGame } from './games.js';
 import { PlayerStatus } from './players.js';
@@ -75,15 +76,37 @@ export const Overview = Type.Object({
 
 export const OperatorCell = Type.Object({
   cell: Type.Integer(),
+  node: Type.String({ description: 'Address of the Redis server that holds it' }),
+  slot: nullable(Type.Integer({ description: 'Its hash slot; null: no cluster' })),
   epoch: Type.Integer(),
   owner: nullable(Type.String({ description: 'The worker that books it; null: none does' })),
   bookedTo: nullable(timestamp()),
   outboxAgeSeconds: nullable(
     Type.Number({ description: 'Age of the oldest entry that Redis still has; null: it does not answer' }),
   ),
+  outboxEntries: nullable(
+    Type.Integer({ description: 'Entries that are not in the ledger; null: Redis does not answer' }),
+  ),
   halted: nullable(Type.String({ description: 'Why its ledger is halted; null: it goes on' })),
+  isDraining: Type.Boolean({ description: 'It takes no new partners' }),
   partners: Type.Integer(),
+  games: Type.Integer(),
 });
+
+export const CellsBody = Type.Object({
+  count: Type.Integer({ minimum: 1, maximum: CELL_MAX, description: 'How many cells to add' }),
+});
+
+export const CellsAdded = Type.Object({
+  added: Type.Array(Type.Integer(), { description: 'Numbers of the new cells' }),
+});
+
+export const CellPatch = Type.Object({
+  isDraining: Type.Boolean({ description: 'true: it takes no new partners; false: it does again' }),
+});
+
+export type CellsBody = Static<typeof CellsBody>;
+export type CellPatch = Static<typeof CellPatch>;
 
 export const RedisServer = Type.Object({
   isReady: Type.Boolean(),

@@ -1,5 +1,6 @@
 /** Partners and their keys. */
 import { type Static, Type } from '#typebox';
+import { CELL_MAX } from '../entryId.js';
 import { EMAIL_PATTERN, nullable, opaque, SLUG_PATTERN, timestamp } from './common.js';
 
 const RATE_LIMIT = { minimum: 1, maximum: 1_000_000_000 };
@@ -31,6 +32,9 @@ export const PartnerBody = Type.Object({
   slug: Type.String({ pattern: SLUG_PATTERN }),
   name: PARTNER_NAME,
   environment: Environment,
+  cell: Type.Optional(
+    Type.Integer({ minimum: 0, maximum: CELL_MAX, description: 'Default: the one with the fewest partners' }),
+  ),
   ...Type.Partial(Type.Object(settings)).properties,
 });
 
@@ -44,6 +48,7 @@ export const PartnerResponse = Type.Object({
   name: Type.String(),
   environment: Environment,
   isActive: Type.Boolean(),
+  cell: Type.Integer({ description: 'The cell that it lives in (docs/scaling.md)' }),
   createdAt: timestamp(),
   ...settings,
 });

@@ -1,13 +1,10 @@
-/** What an operator looks at first: traffic, errors, what waits for somebody; cells, stores and recoveries. */
+/** What an operator looks at first: traffic, errors, and what waits for somebody. */
 import { randomUUID } from 'node:crypto';
-import { entryTimeMs } from '../../domain/entryId.js';
 import { ERRORS } from '../../domain/errors.js';
 import { jsonInteger, jsonUsd } from '../../domain/exactJson.js';
-import { Cells, Overview } from '../../domain/requests.js';
+import { Overview } from '../../domain/requests.js';
 import type { Traffic } from '../../postgres/operatorReads.js';
 import type { Store } from '../../postgres/store.js';
-import type { RedisNodes } from '../../redis/nodes.js';
-import { withTimeout } from '../../runtime/withTimeout.js';
 import { type Route, summed } from '../route.js';
 
 /** What this process has counted since its start. */
@@ -19,13 +16,10 @@ export interface ProcessFigures {
 }
 
 export interface OverviewServices {
-  readonly store: Pick<Store, 'trafficToday' | 'attention' | 'cellOverview' | 'newestRecoveries'>;
-  readonly nodes: Pick<RedisNodes, 'all' | 'cell'>;
+  readonly store: Pick<Store, 'trafficToday' | 'attention'>;
   figures(): Promise<ProcessFigures>;
 }
 
-/** A Redis that is away is told as such. */
-const REDIS_WITHIN_MS = 1000;
 const PROCESS_ID = randomUUID();
 
 const shown = ({ spins, wageredMicros, paidMicros }: Traffic) => ({
@@ -33,9 +27,6 @@ const shown = ({ spins, wageredMicros, paidMicros }: Traffic) => ({
   wageredUsd: jsonUsd(wageredMicros),
   paidOutUsd: jsonUsd(paidMicros),
 });
-
-const ofRedis = <T>(asked: Promise<T>): Promise<T | null> =>
-  withTimeout(asked, REDIS_WITHIN_MS).catch(() => null);
 
 const getOverview = ({ store, figures }: OverviewServices): Route => ({
   method: 'get',
@@ -68,50 +59,4 @@ const getOverview = ({ store, figures }: OverviewServices): Route => ({
   },
 });
 
-const listCells = ({ store, nodes }: OverviewServices): Route => ({
-  method: 'get',
-  path: '/cells',
-  operationId: 'listCells',
-  tag: 'Service',
-  summary: 'Cells, Redis servers and the newest recoveries',
-  scope: 'operator',
-  status: 200,
-  ...summed(Cells),
-  errors: [],
-  failure: ERRORS.internal,
-  async handle() {
-    const [cells, recoveries] = await Promise.all([store.cellOverview(), store.newestRecoveries()]);
-    const ages = cells.map(({ cell }) => ofRedis(nodes.cell(cell).outboxAgeSeconds()));
-    const servers = nodes.all.map(async (node) => {
-      const use = await ofRedis(node.use());
-      return {
-        isReady: node.isReady,
-        volatile: [...node.durability.volatile],
-        memoryBytes: use?.memoryBytes ?? null,
-        maxMemoryBytes: use?.maxMemoryBytes ?? null,
-      };
-    });
-    const outboxAges = await Promise.all(ages);
-    return {
-      cells: cells.map(({ cursorId, epoch, ...cell }, i) => ({
-        ...cell,
-        epoch: jsonInteger(epoch),
-        bookedTo: cursorId === 0n ? null : new Date(entryTimeMs(cursorId)).toISOString(),
-        outboxAgeSeconds: outboxAges[i] ?? null,
-      })),
-      redis: await Promise.all(servers),
-      recoveries: recoveries.map(({ epoch, voided, startedAt, finishedAt, ...recovery }) => ({
-        ...recovery,
-        epoch: jsonInteger(epoch),
-        voidedOutcomes: voided,
-        startedAt: startedAt.toISOString(),
-        finishedAt: finishedAt?.toISOString() ?? null,
-      })),
-    };
-  },
-});
-
-export const overviewRoutes = (services: OverviewServices): Route[] => [
-  getOverview(services),
-  listCells(services),
-];
+export const overviewRoutes = (services: OverviewServices): Route[] => [getOverview(services)];

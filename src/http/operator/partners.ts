@@ -45,6 +45,7 @@ const partnerOf = (row: PartnerRow) => ({
   name: row.name,
   environment: row.environment,
   isActive: row.isActive,
+  cell: row.cell,
   createdAt: row.createdAt.toISOString(),
   spinRateLimit: row.spinRateLimit,
   apiRateLimit: row.apiRateLimit,
@@ -97,6 +98,16 @@ function settingsOf(body: PartnerPatch): Partial<PartnerSettings> {
   return settings;
 }
 
+const cellFault = (why: 'noSuchCell' | 'cellDrains'): ApiError =>
+  new ApiError(ERRORS.validationFailed, {
+    details: [
+      {
+        path: '/cell',
+        message: why === 'noSuchCell' ? 'must be a cell of this installation' : 'must not be draining',
+      },
+    ],
+  });
+
 function statusOf(key: ApiKeyRow): 'active' | 'revoked' | 'expired' {
   if (key.revokedAt !== null) return 'revoked';
   return key.expiresAt !== null && key.expiresAt.getTime() <= Date.now() ? 'expired' : 'active';
@@ -142,6 +153,31 @@ export const initialSettings = (environment: string): PartnerSettings => ({
   openingBalanceMicros: environment === 'sandbox' ? SANDBOX_OPENING_MICROS : 0,
 });
 
+const createPartner = (store: Store, refresh: () => Promise<void>): Route => ({
+  method: 'post',
+  path: '/partners',
+  operationId: 'createPartner',
+  tag: 'Partners',
+  summary: 'Create a partner',
+  scope: 'operator',
+  body: PartnerBody,
+  status: 201,
+  response: PartnerResponse,
+  errors: [ERRORS.slugTaken],
+  failure: ERRORS.partnerCreationFailed,
+  async handle({ actor, body }) {
+    const { slug, name, environment, cell, ...given } = body as unknown as PartnerBody;
+    const kind = environment as PartnerRow['environment'];
+    const settings = { ...initialSettings(kind), ...settingsOf(given as PartnerPatch) };
+    const wanted = { slug, name, environment: kind, ...settings };
+    const row = await store.createPartner(actor, wanted, cell);
+    if (row === 'slugTaken') throw new ApiError(ERRORS.slugTaken);
+    if (typeof row === 'string') throw cellFault(row);
+    await refresh();
+    return partnerOf(row);
+  },
+});
+
 export const partnerRoutes = (store: Store, refresh: () => Promise<void>): Route[] => {
   const found = async (id: string): Promise<PartnerRow> => {
     const partnerId = pathId(id);
@@ -150,28 +186,7 @@ export const partnerRoutes = (store: Store, refresh: () => Promise<void>): Route
     return row;
   };
   return [
-    {
-      method: 'post',
-      path: '/partners',
-      operationId: 'createPartner',
-      tag: 'Partners',
-      summary: 'Create a partner',
-      scope: 'operator',
-      body: PartnerBody,
-      status: 201,
-      response: PartnerResponse,
-      errors: [ERRORS.slugTaken],
-      failure: ERRORS.partnerCreationFailed,
-      async handle({ actor, body }) {
-        const { slug, name, environment, ...given } = body as unknown as PartnerBody;
-        const kind = environment as PartnerRow['environment'];
-        const settings = { ...initialSettings(kind), ...settingsOf(given as PartnerPatch) };
-        const row = await store.createPartner(actor, { slug, name, environment: kind, ...settings });
-        if (row === undefined) throw new ApiError(ERRORS.slugTaken);
-        await refresh();
-        return partnerOf(row);
-      },
-    },
+    createPartner(store, refresh),
     {
       method: 'get',
       path: '/partners',

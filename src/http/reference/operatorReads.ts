@@ -50,12 +50,17 @@ export const OPERATOR_READ_REFERENCES: References = {
       cells: [
         {
           cell: 0,
+          node: '10.0.0.7:6379',
+          slot: 32,
           epoch: 1,
           owner: 'worker-1',
           bookedTo: '2026-11-22T07:44:59.912Z',
           outboxAgeSeconds: 0.08,
+          outboxEntries: 214,
           halted: null,
+          isDraining: false,
           partners: 1,
+          games: 3,
         },
       ],
       redis: [{ isReady: true, volatile: [], memoryBytes: 31_457_280, maxMemoryBytes: 0 }],
@@ -71,6 +76,16 @@ export const OPERATOR_READ_REFERENCES: References = {
         },
       ],
     },
+  },
+  addCells: {
+    description:
+      'Every process knows the new cells within a second, and the workers share them. New partners go to them, since they have the fewest; those that exist stay where they are.',
+    request: { count: 4 },
+    response: { added: [4, 5, 6, 7] },
+  },
+  setDraining: {
+    description: "A cell that drains takes no new partners. The last cell that takes any can't drain.",
+    request: { isDraining: true },
   },
   listAllGames: {
     description: 'Games of all partners, or of one with `partnerId`. `total` counts all of them.',

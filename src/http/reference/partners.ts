@@ -8,6 +8,7 @@ const PARTNER = {
   name: 'Acme Games',
   environment: 'sandbox',
   isActive: true,
+  cell: 0,
   createdAt: '2026-11-22T04:13:56.258Z',
   spinRateLimit: 300,
   apiRateLimit: 600,
@@ -32,7 +33,7 @@ const KEY = {
 export const PARTNER_REFERENCES: References = {
   createPartner: {
     description:
-      'Opens an account. Whether it is sandbox or production never changes. Settings that are not sent have their defaults.',
+      'Opens an account. Whether it is sandbox or production never changes. Settings that are not sent have their defaults. Without `cell` the partner comes to the cell that has the fewest; a cell that does not exist, or that drains, is refused.',
     request: {
       slug: 'acme',
       name: 'Acme Games',

@@ -1,0 +1,135 @@
+/** Cells: where they are and how far they are booked, and what operators do to them (docs/scaling.md). */
+import { CELL_MAX, entryTimeMs } from '../../domain/entryId.js';
+import { ApiError, ERRORS } from '../../domain/errors.js';
+import { jsonInteger } from '../../domain/exactJson.js';
+import { CellPatch, Cells, CellsAdded, CellsBody, PATH } from '../../domain/requests.js';
+import type { Store } from '../../postgres/store.js';
+import type { RedisNodes } from '../../redis/nodes.js';
+import { slotOfCell } from '../../redis/slots.js';
+import { withTimeout } from '../../runtime/withTimeout.js';
+import { learn, type Route, summed } from '../route.js';
+
+export interface CellServices {
+  readonly store: Pick<Store, 'cellOverview' | 'newestRecoveries' | 'addCells' | 'setDraining'>;
+  readonly nodes: Pick<RedisNodes, 'all' | 'cell' | 'isCluster'>;
+  refresh(): Promise<void>;
+}
+
+/** A Redis that is away is told as such. */
+const REDIS_WITHIN_MS = 1000;
+
+const ofRedis = <T>(asked: Promise<T>): Promise<T | null> =>
+  withTimeout(asked, REDIS_WITHIN_MS).catch(() => null);
+
+const listCells = ({ store, nodes }: CellServices): Route => ({
+  method: 'get',
+  path: '/cells',
+  operationId: 'listCells',
+  tag: 'Service',
+  summary: 'Cells, Redis servers and the newest recoveries',
+  scope: 'operator',
+  status: 200,
+  ...summed(Cells),
+  errors: [],
+  failure: ERRORS.internal,
+  async handle() {
+    const [cells, recoveries] = await Promise.all([store.cellOverview(), store.newestRecoveries()]);
+    const outboxes = cells.map(async ({ cell }) => {
+      const store = nodes.cell(cell);
+      const [ageSeconds, totals] = await Promise.all([
+        ofRedis(store.outboxAgeSeconds()),
+        ofRedis(store.outboxTotals()),
+      ]);
+      return { outboxAgeSeconds: ageSeconds, outboxEntries: totals?.entries ?? null };
+    });
+    const servers = nodes.all.map(async (node) => {
+      const use = await ofRedis(node.use());
+      return {
+        isReady: node.isReady,
+        volatile: [...node.durability.volatile],
+        memoryBytes: use?.memoryBytes ?? null,
+        maxMemoryBytes: use?.maxMemoryBytes ?? null,
+      };
+    });
+    const waiting = await Promise.all(outboxes);
+    return {
+      cells: cells.map(({ cursorId, epoch, ...cell }, i) => ({
+        ...cell,
+        node: nodes.cell(cell.cell).node.address,
+        slot: nodes.isCluster ? slotOfCell(cell.cell) : null,
+        epoch: jsonInteger(epoch),
+        bookedTo: cursorId === 0n ? null : new Date(entryTimeMs(cursorId)).toISOString(),
+        ...waiting[i]!,
+      })),
+      redis: await Promise.all(servers),
+      recoveries: recoveries.map(({ epoch, voided, startedAt, finishedAt, ...recovery }) => ({
+        ...recovery,
+        epoch: jsonInteger(epoch),
+        voidedOutcomes: voided,
+        startedAt: startedAt.toISOString(),
+        finishedAt: finishedAt?.toISOString() ?? null,
+      })),
+    };
+  },
+});
+
+const addCells = (services: CellServices): Route => ({
+  method: 'post',
+  path: '/cells',
+  operationId: 'addCells',
+  tag: 'Service',
+  summary: 'Add cells, so that partners spread over more of them',
+  scope: 'operator',
+  body: CellsBody,
+  status: 201,
+  response: CellsAdded,
+  errors: [],
+  failure: ERRORS.internal,
+  async handle({ actor, body }) {
+    const { count } = body as unknown as CellsBody;
+    const added = await services.store.addCells(actor, count);
+    if (added === undefined) {
+      const message = `must leave at most ${CELL_MAX + 1} cells in all`;
+      throw new ApiError(ERRORS.validationFailed, { details: [{ path: '/count', message }] });
+    }
+    await learn(services);
+    return { added };
+  },
+});
+
+const setDraining = ({ store }: CellServices): Route => ({
+  method: 'patch',
+  path: '/cells/{cell}',
+  params: { cell: PATH.cell },
+  operationId: 'setDraining',
+  tag: 'Service',
+  summary: 'Let a cell take no new partners, or some again',
+  scope: 'operator',
+  body: CellPatch,
+  status: 204,
+  errors: [ERRORS.notFound],
+  failure: ERRORS.internal,
+  async handle({ actor, params, body }) {
+    const { isDraining } = body as unknown as CellPatch;
+    const drained = await store.setDraining(actor, cellOf(params.cell!), isDraining);
+    if (drained === 'unknown') throw new ApiError(ERRORS.notFound);
+    if (drained === 'last') {
+      const message = 'must be false for the last cell that takes partners';
+      throw new ApiError(ERRORS.validationFailed, { details: [{ path: '/isDraining', message }] });
+    }
+    return undefined;
+  },
+});
+
+/** @throws ApiError (KS-4215) where it is no number of a cell */
+function cellOf(text: string): number {
+  const cell = /^(0|[1-9]\d{0,2})$/.test(text) ? Number(text) : Number.NaN;
+  if (!(cell <= CELL_MAX)) throw new ApiError(ERRORS.notFound);
+  return cell;
+}
+
+export const cellRoutes = (services: CellServices): Route[] => [
+  listCells(services),
+  addCells(services),
+  setDraining(services),
+];
