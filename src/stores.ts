@@ -89,7 +89,7 @@ export async function openRedis(
     });
     isOpen = true;
   } catch (error) {
-    throw new SetupError(`Redis at ${addressOf(url)} can't be reached: ${lineOf(lastError ?? error)}`);
+    throw new SetupError(`Redis at ${addressOf(url)} can't be reached: ${lineOf(error)}`);
   }
   await services.add(closing('Redis connections', () => nodes.close()));
   for (const node of nodes.all) {
@@ -136,15 +136,16 @@ export async function openPostgres(
       name: 'spindle',
       onError: (error) => log.warn({ err: lineOf(error) }, 'a connection to Postgres is broken'),
     });
-  const pools = {
-    requests: connect(REQUEST_CONNECTIONS_MAX),
-    background: connect(config.roles.worker ? WORKER_CONNECTIONS_MAX : FRONT_END_CONNECTIONS_MAX),
-    ledger: connect(LEDGER_CONNECTIONS_MAX, true),
-  };
-  for (const sql of Object.values(pools))
-    await services.add(closing('Postgres connections', () => sql.end()));
   let major: number;
+  let pools: PostgresPools;
   try {
+    pools = {
+      requests: connect(REQUEST_CONNECTIONS_MAX),
+      background: connect(config.roles.worker ? WORKER_CONNECTIONS_MAX : FRONT_END_CONNECTIONS_MAX),
+      ledger: connect(LEDGER_CONNECTIONS_MAX, true),
+    };
+    for (const sql of Object.values(pools))
+      await services.add(closing('Postgres connections', () => sql.end()));
     major = await postgresMajor(pools.background);
   } catch (error) {
     throw new SetupError(`Postgres at ${addressOf(url)} can't be reached: ${lineOf(error)}`);

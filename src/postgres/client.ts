@@ -9,6 +9,7 @@ import type { Duplex } from 'node:stream';
 import { runner } from 'node-pg-migrate';
 import { DatabaseError, Pool, type PoolClient, type QueryConfig, types } from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
+import { connectionOptionsOf } from './connectionOptions.js';
 import { CopyIn } from './copyIn.js';
 
 /** Runs one statement and gives its rows. 8-byte integers and whole `numeric`s (sums) are read as BigInt; {@link safe} makes numbers of them. */
@@ -76,9 +77,10 @@ export interface PoolOptions {
   readonly isPipelined?: boolean;
 }
 
+/** @throws Error with one line where the address can't be used. */
 export function connectPostgres(url: string, options: PoolOptions): Sql {
   const pool = new Pool({
-    connectionString: url,
+    ...connectionOptionsOf(url),
     max: options.max,
     pipeline: options.isPipelined ?? false,
     application_name: options.name,
@@ -223,7 +225,7 @@ export async function migrate(
   log: (line: string) => void,
 ): Promise<void> {
   await runner({
-    databaseUrl: url,
+    databaseUrl: connectionOptionsOf(url),
     dir: migrationsDir,
     direction: 'up',
     migrationsTable: 'migrations',

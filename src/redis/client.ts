@@ -3,6 +3,7 @@
  * by themselves.
  */
 import { Redis, type RedisOptions } from 'ioredis';
+import { asClearError, connectionOptionsOf, openingFault } from './connectionOptions.js';
 
 const OPTIONS = {
   lazyConnect: true,
@@ -23,7 +24,11 @@ const OPTIONS = {
   maxLoadingRetryTime: 200,
   keepAlive: 10_000,
   noDelay: true,
+  // A user with few rights would be refused it, and each refusal stands in the server's ACL LOG.
+  disableClientInfo: true,
 } satisfies RedisOptions;
+
+const optionsFor = (url: string) => ({ ...connectionOptionsOf(url), ...OPTIONS });
 
 const IDENTIFY_TIMEOUT_MS = 5000;
 
@@ -48,14 +53,20 @@ export class RedisClient extends Redis {
   lost = 0;
   readonly url: string;
   readonly #readServerId: ReadServerId;
+  /** Why the connection failed last. */
+  #fault: Error | undefined;
 
+  /** @throws Error with one line where the address can't be used. */
   constructor(url: string, onError: (error: Error) => void, readServerId: ReadServerId = readRunId) {
-    super(url, OPTIONS);
+    super(optionsFor(url));
     this.url = url;
     this.#readServerId = readServerId;
     // Every cell that waits for the server listens.
     this.setMaxListeners(0);
-    this.on('error', onError);
+    this.on('error', (error) => {
+      this.#fault = asClearError(error);
+      onError(this.#fault);
+    });
     this.on('ready', () => this.#identify());
     this.on('close', () => {
       this.lost++;
@@ -65,7 +76,9 @@ export class RedisClient extends Redis {
 
   /** Connects, and waits until the server is known. @throws where it can't be reached. */
   async open(): Promise<void> {
-    await this.connect();
+    await this.connect().catch(() => {
+      throw openingFault(this.url, this.#fault);
+    });
     await this.whenReady(IDENTIFY_TIMEOUT_MS);
     if (this.serverId === undefined) throw new Error('Redis does not say who it is (INFO server)');
   }
@@ -131,10 +144,15 @@ export class RedisClient extends Redis {
 
 /** Asks a server one thing over a connection of its own. @throws where it can't be reached, or an error reply. */
 export async function askOnce(url: string, command: string, ...words: string[]): Promise<string> {
-  const client = new Redis(url, { ...OPTIONS, retryStrategy: () => null });
-  client.on('error', () => {});
+  const client = new Redis({ ...optionsFor(url), retryStrategy: () => null });
+  let fault: Error | undefined;
+  client.on('error', (error) => {
+    fault = asClearError(error);
+  });
   try {
-    await client.connect();
+    await client.connect().catch(() => {
+      throw openingFault(url, fault);
+    });
     return (await client.call(command, ...words)) as string;
   } finally {
     client.disconnect();
@@ -144,7 +162,7 @@ export async function askOnce(url: string, command: string, ...words: string[]):
 /** A connection that only listens; it is to be connected, and after each 'ready' it must subscribe anew. */
 export function openSubscriber(url: string, onError: (error: Error) => void): Redis {
   // By itself the library would subscribe again without listening whether that fails, which ends the process.
-  const client = new Redis(url, { ...OPTIONS, autoResubscribe: false });
-  client.on('error', onError);
+  const client = new Redis({ ...optionsFor(url), autoResubscribe: false });
+  client.on('error', (error) => onError(asClearError(error)));
   return client;
 }
