@@ -89,6 +89,7 @@ export async function acquireCells(
 /**
  * Prolongs the leases of these cells that the owner still has; gives the cells that it holds on to. A lease that the
  * owner does not know of (the answer to its acquisition was lost) is not among them: it ends, and is taken anew.
+ * It waits for a flush that holds the cell's row, and prolongs from the end of that: nobody took the cell meanwhile.
  */
 export async function renewCells(
   sql: Sql,
@@ -97,7 +98,7 @@ export async function renewCells(
   leaseMs: number,
 ): Promise<number[]> {
   const rows = await sql<{ cell: number }[]>`
-    UPDATE cells SET lease_until = now() + ${leaseMs} * interval '1 millisecond'
+    UPDATE cells SET lease_until = clock_timestamp() + ${leaseMs} * interval '1 millisecond'
     WHERE cell IN (SELECT cell FROM cells WHERE owner = ${owner} AND cell = ANY(${arrayOf(cells)}::int[]) AND lease_until >= now()
                    ORDER BY cell FOR NO KEY UPDATE)
     RETURNING cell`;

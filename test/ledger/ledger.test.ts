@@ -177,6 +177,23 @@ describe('the ledger', () => {
     await spinMany(running, partner, gameId, 1);
   });
 
+  test('a flush that takes longer than a lease costs no cell its lease', async () => {
+    const { running, partner, gameId } = await service();
+    await spinMany(running, partner, gameId, 1);
+    await until(async () => (await booked()) === 1, 'the first spin is booked');
+    const fences = () => sql`SELECT cell, fence FROM cells ORDER BY cell`;
+    const leased = async () => (await sql`SELECT 1 FROM cells WHERE lease_until >= now()`).length;
+    const before = await fences();
+    await sql.begin(async (tx) => {
+      await tx`LOCK TABLE game_progress IN EXCLUSIVE MODE`;
+      await spinMany(running, partner, gameId, 1);
+      await until(async () => (await leased()) === 0, 'all leases would have ended');
+    });
+    await until(async () => (await booked()) === 2, 'the second spin is booked');
+    await until(async () => (await leased()) === 4, 'all leases are prolonged');
+    expect(await fences()).toEqual(before);
+  });
+
   test('goes on by itself after Postgres was away, and spins go on meanwhile', async () => {
     const { running, partner, gameId } = await service();
     await spinMany(running, partner, gameId, 10);
