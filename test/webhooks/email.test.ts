@@ -160,8 +160,10 @@ test('without SMTP_URL an e-mail is kept as unsent, and counted', async () => {
   const sunsetAt = new Date(Date.now() + DAY_MS).toISOString();
   await service.operator('POST', '/api-versions/v1/deprecate', { sunsetAt });
   await until(async () => (await states())[0] === 'unsent', 'it is marked');
-  const metrics = await (await fetch(`http://127.0.0.1:${service.running.metricsPort}/metrics`)).text();
-  expect(metrics).toMatch(/^spindle_emails_total\{result="unsent"\} 1$/m);
+  await until(async () => {
+    const metrics = await (await fetch(`http://127.0.0.1:${service.running.metricsPort}/metrics`)).text();
+    return /^spindle_emails_total\{result="unsent"\} 1$/m.test(metrics);
+  }, 'it is counted');
   // What nobody is to be told of is not written.
   await service.operator('PATCH', `/partners/${partnerId}`, { contactEmail: null });
   const sql = connectPostgres(stores.databaseUrl, { max: 1, name: 'test', onError: () => {} });

@@ -84,6 +84,9 @@ test('attempts to a host in a minute are bounded, over all webhooks of all partn
   await until(() => flooded.received.length > PER_HOST, 'the next minute has attempts of its own');
 });
 
+/** So many that the rest after one more is the longest, a minute. */
+const FAILURES = 60;
+
 test("a host that only fails a partner gets one attempt at a time, and all once it answers; another partner's go on", async () => {
   let status = 500;
   const failing = await receiver((_request, response) => void response.writeHead(status).end());
@@ -92,11 +95,11 @@ test("a host that only fails a partner gets one attempt at a time, and all once 
   const other = await webhookOf(neighbour, names[1]!);
   await books`
     INSERT INTO webhook_hosts (host, partner_id, minute, attempts, failures)
-    VALUES (${names[1]!}, ${webhook.partnerId}, 0, 0, 50)`;
+    VALUES (${names[1]!}, ${webhook.partnerId}, 0, 0, ${FAILURES})`;
   await record(webhook, 4);
   const rests = async () =>
     (
-      await books`SELECT 1 FROM webhook_hosts WHERE host = ${names[1]!} AND not_before > now() AND failures > 50`
+      await books`SELECT 1 FROM webhook_hosts WHERE host = ${names[1]!} AND not_before > now() AND failures > ${FAILURES}`
     ).length;
   await until(async () => (await rests()) === 1, 'the host rests');
   await record(other, 3);

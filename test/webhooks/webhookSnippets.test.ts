@@ -334,9 +334,11 @@ describe('spindle webhooks listen', () => {
     const first = JSON.parse(shown.split('\n')[0]!);
     expect(first).toMatchObject({ isValid: false, faults: ['X-Spindle-Signature', 'webhook-signature'] });
     await client.partner('DELETE', `/webhooks/${id}`, partner.key);
+    const ended = once(listener, 'exit');
     listener.kill();
+    await ended;
 
-    // A listener that knows the secret.
+    // A listener that knows the secret, on the port of the one before.
     const port = new URL(url).port;
     const { secret } = await register(client, partner.key, url, EVENTS);
     const knowing = spawn(process.execPath, [CLI, 'webhooks', 'listen', '--port', port, '--secret', secret], {

@@ -357,6 +357,9 @@ describe('a delivery', () => {
     await until(() => to.received.filter(({ path }) => path === '/').length >= 3, 'each was tried once');
     expect((await client.partner('DELETE', `/webhooks/${id}`, key)).status).toBe(204);
     const before = to.received.filter(({ path }) => path === '/').length;
+    const attemptsOf = () => books<{ delivery_id: string; attempts: number }[]>`
+      SELECT delivery_id, attempts FROM deliveries WHERE webhook_id = ${id} ORDER BY delivery_id`;
+    const atDeletion = await attemptsOf();
     await happen(partnerId);
     await until(async () => {
       const rows = await deliveries(key, kept.id);
@@ -365,10 +368,10 @@ describe('a delivery', () => {
     // One that was under way may have come.
     expect(to.received.filter(({ path }) => path === '/').length).toBeLessThanOrEqual(before + 3);
     // The record is kept: what waited waits for ever, and what came after was never meant for it.
-    const rows = await books<{ attempts: number }[]>`
-      SELECT attempts FROM deliveries WHERE webhook_id = ${id}`;
+    const rows = await attemptsOf();
     expect(rows).toHaveLength(3);
-    for (const { attempts } of rows) expect(attempts).toBeLessThanOrEqual(2);
+    for (const [i, { attempts }] of rows.entries())
+      expect(attempts).toBeLessThanOrEqual(atDeletion[i]!.attempts + 1);
   });
 
   test('is listed in pages, newest first', async () => {
@@ -420,7 +423,9 @@ describe('an attempt', () => {
     maxAttempts: 5,
   } as const;
   const attempt = (url: string, options: { timeLimitMs?: number; resolve?: Resolve } = {}) =>
-    new Sender({ brand: 'Acme', timeLimitMs: 300, resolve, ...options }).send({ ...due, url }).outcome;
+    new Sender({ brand: 'Acme', timeLimitMs: 60_000, resolve, ...options }).send({ ...due, url }).outcome;
+  const SHORT = { timeLimitMs: 300 };
+  const timedOut = { isDelivered: false, responseStatus: null, error: 'timed out' };
 
   test('bears the brand in its headers', async () => {
     const to = await receiver();
@@ -445,21 +450,20 @@ describe('an attempt', () => {
   ])('ends at its time limit where the receiver %s', async (_what, reply) => {
     const to = await receiver(reply);
     const started = performance.now();
-    expect(await attempt(to.url())).toMatchObject({ isDelivered: false, error: 'timed out' });
+    expect(await attempt(to.url(), SHORT)).toMatchObject({ isDelivered: false, error: 'timed out' });
     expect(performance.now() - started).toBeGreaterThan(290);
     await until(() => to.connections.open === 0, 'the connection is closed');
   });
 
   test('ends at its time limit where no name server answers', async () => {
     const silent: Resolve = () => new Promise(() => {});
-    const outcome = await attempt('https://hooks.example.com/', { resolve: silent });
-    expect(outcome).toEqual({ isDelivered: false, responseStatus: null, error: 'timed out' });
+    expect(await attempt('https://hooks.example.com/', { ...SHORT, resolve: silent })).toEqual(timedOut);
   });
 
   test('ends at its time limit, and when it is given up, where no connection comes about', async () => {
     const busy = await fullServer();
     const url = `http://localhost:${busy.port}/`;
-    expect(await attempt(url)).toEqual({ isDelivered: false, responseStatus: null, error: 'timed out' });
+    expect(await attempt(url, SHORT)).toEqual(timedOut);
     const sending = new Sender({ brand: 'Acme', timeLimitMs: 60_000, resolve }).send({ ...due, url });
     const started = performance.now();
     setTimeout(() => sending.giveUp(), 100);
@@ -479,16 +483,14 @@ describe('an attempt', () => {
     // Public when it is judged, this machine when anybody asks again.
     const turning: Resolve = async (name) => (asked.push(name) === 1 ? ['198.51.100.1'] : ['127.0.0.1']);
     const to = await receiver();
-    const refused = await attempt(`https://turning.example.com:${to.port}/`, { resolve: turning });
+    const url = `https://turning.example.com:${to.port}/`;
+    const refused = await attempt(url, { resolve: turning });
     // TEST-NET-2 is not public either.
     expect(refused?.error).toContain('198.51.100.1');
     asked.length = 0;
     const publicAtFirst: Resolve = async (name) =>
       asked.push(name) === 1 ? ['93.184.216.34'] : ['127.0.0.1'];
-    const outcome = await attempt(`https://turning.example.com:${to.port}/`, {
-      resolve: publicAtFirst,
-      timeLimitMs: 300,
-    });
+    const outcome = await attempt(url, { ...SHORT, resolve: publicAtFirst });
     expect(outcome?.isDelivered).toBe(false);
     expect(asked).toEqual(['turning.example.com']);
     expect(to.connections.made).toBe(0);
@@ -523,12 +525,8 @@ describe('a receiver that hangs', () => {
       await until(() => quick.received.length === n, 'the quick one is told');
       tookMs.push(performance.now() - started);
     }
-    tookMs.sort((a, b) => a - b);
-    console.info(
-      `beside 400 deliveries to a receiver that hangs: p50 ${Math.round(tookMs[2]!)} ms, max ${Math.round(tookMs[4]!)} ms`,
-    );
     // What hangs takes 15 s.
-    expect(tookMs[4]).toBeLessThan(14_000);
+    expect(Math.max(...tookMs)).toBeLessThan(14_000);
     expect(slow.received).toHaveLength(4);
     expect(slow.connections.open).toBe(4);
     expect((await client.partner('DELETE', `/webhooks/${id}`, key)).status).toBe(204);
