@@ -13,7 +13,7 @@ import { Scripts } from '../../src/redis/scripts.js';
 import { freshStores } from '../setup/freshStores.js';
 import { booksHold } from '../support/books.js';
 import { adjustOnce } from '../support/cellCommands.js';
-import type { Answer, Client, TestPartner } from '../support/client.js';
+import type { Answer, TestPartner } from '../support/client.js';
 import { type OpenNodes, openNodes, rawRedis } from '../support/redis.js';
 import { startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
@@ -30,6 +30,7 @@ interface Adjusted extends Record<string, unknown> {
 const adjustedOf = async (id: number) =>
   (await sql`SELECT adjustments, amount_micros::bigint FROM adjustment_days WHERE partner_id = ${id}`)[0];
 const WAGER = 0.25;
+const FRONT = { ROLES: 'http', SPIN_DEADLINE_MS: '4000' };
 let stores: Pick<TestStores, 'redisUrl' | 'databaseUrl' | 'drop'>;
 let sql: postgres.Sql<{ bigint: bigint }>;
 let ownSql: Sql;
@@ -568,7 +569,7 @@ describe('an adjustment whose answer was lost', () => {
     );
     await whole.stop();
     // Without a worker nothing is booked.
-    service = await startService(stores, { ROLES: 'http', OUTBOX_MAX_ENTRIES: '4', SPIN_DEADLINE_MS: '500' });
+    service = await startService(stores, { ...FRONT, OUTBOX_MAX_ENTRIES: '4' });
   });
   afterAll(close);
   // Each in a cell of its own.
@@ -716,7 +717,7 @@ describe('an adjustment whose answer was lost', () => {
       expect(await bookedOf(own, requestId)).toHaveLength(1);
     }
     await service.stop();
-    service = await startService(stores, { ACK: 'ledger', ROLES: 'http', SPIN_DEADLINE_MS: '300' });
+    service = await startService(stores, { ...FRONT, ACK: 'ledger', SPIN_DEADLINE_MS: '2000' });
     const unbooked = await adjust(own, 'p', 1, 'd');
     expect([...codeOf(unbooked), unbooked.headers.get('retry-after')]).toEqual([409, 'KS-4110', '2']);
     await booking(async () => {
@@ -731,10 +732,8 @@ describe('while a store is away', () => {
     stores = own;
     try {
       await open();
-      service = await startService(stores, { SPIN_DEADLINE_MS: '400' });
-      const client: Client = service;
-      const partner = await client.newPartner({ openingBalanceUsd: 10 });
-      const { partnerId } = partner;
+      service = await startService(stores, { SPIN_DEADLINE_MS: '2500' });
+      const { partnerId } = await service.newPartner({ openingBalanceUsd: 10 });
       expect((await adjust(partnerId, 'p', 1, 'first')).status).toBe(200);
       await allBooked();
 

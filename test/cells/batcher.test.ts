@@ -1,5 +1,5 @@
 import { Redis } from 'ioredis';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { Catalog } from '../../src/catalog/catalog.js';
 import { newEvents } from '../../src/events.js';
 import { connectPostgres } from '../../src/postgres/client.js';
@@ -30,7 +30,7 @@ beforeAll(async () => {
   const { databaseUrl } = stores;
   front = await startService(
     { redisUrl: cable.url, databaseUrl },
-    { ROLES: 'http', SPIN_DEADLINE_MS: '3000' },
+    { ROLES: 'http', SPIN_DEADLINE_MS: '5000' },
   );
   client = front;
   partner = await worker.newPartner();
@@ -67,20 +67,32 @@ const isSpinCall = (chunk: Buffer): boolean => chunk.includes('evalsha') || chun
 
 describe('a call that was given up', () => {
   test('and goes on late goes on with its own bytes: what came after it is dealt once', async () => {
+    // It gives up soon: a connection that brings nothing back for 4 s is given up, too.
+    const held = await proxy(stores.redisUrl);
+    const hasty = await startService(
+      { redisUrl: held.url, databaseUrl: stores.databaseUrl },
+      { ROLES: 'http', SPIN_DEADLINE_MS: '1500' },
+    );
+    onTestFinished(async () => {
+      await hasty.stop();
+      await held.close();
+    });
+    await until(async () => (await hasty.spin(partner.key, spin())).status === 200, 'it deals');
     // The script is not known any more, so the call is made twice: by its name, and whole.
     await redis.script('FLUSH');
     let calls = 0;
-    cable.onRequest = (chunk) => {
+    held.onRequest = (chunk) => {
       if (isSpinCall(chunk)) calls++;
     };
-    cable.hold();
+    held.hold();
     const [first, second] = ['given-up', 'next'].map((playerId) => spin({ playerId }));
-    expect((await client.spin(partner.key, first)).body.errorCode).toBe('KS-5002');
-    const answered = client.spin(partner.key, second);
+    expect((await hasty.spin(partner.key, first)).body.errorCode).toBe('KS-5002');
+    const answered = hasty.spin(partner.key, second);
     // Now the second is on its way, too.
     await until(() => calls === 2, 'both calls are made, and their answers held back');
-    cable.release();
-    expect((await answered).status).toBe(200);
+    held.release();
+    const { status, text } = await answered;
+    expect(status, text).toBe(200);
     const spinsOf = async (playerId: string): Promise<unknown> =>
       (await client.partner('GET', `/players/${playerId}/spins`, partner.key)).body.total ?? 0;
     // Of the first it was said that nobody knows.

@@ -10,7 +10,7 @@ import { startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import type { TestStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
-import { type SpinAnswer, type Verdict, Witness } from '../support/witness.js';
+import { codeOf, type SpinAnswer, type Verdict, Witness } from '../support/witness.js';
 
 /** A front end with a cable of its own to Redis. */
 interface Lane {
@@ -105,7 +105,7 @@ interface Round {
 async function cutting(
   lane: Lane,
   round: Round,
-): Promise<{ calls: number; cuts: number; isDisturbed: boolean }> {
+): Promise<{ calls: number; cuts: number; isDisturbed: boolean; isTold: boolean; firstMs: number }> {
   const { way, bytes, isNamed, spins = 1, times = 1, after = 0 } = round;
   const { cable } = lane;
   await dealsAgain(lane);
@@ -121,7 +121,10 @@ async function cutting(
       });
     }
   };
-  await Promise.all(Array.from({ length: spins }, () => witness.spin(lane.client, isNamed)));
+  const started = performance.now();
+  const first = await Promise.all(Array.from({ length: spins }, () => witness.spin(lane.client, isNamed)));
+  const firstMs = performance.now() - started;
+  const isTold = first.every((asked) => codeOf(asked) === '200');
   for (let i = 0; i < after; i++) await witness.spin(lane.client, isNamed);
   // The answer may be late on a busy machine, and given up; a batch may be too short for its cut.
   // One that was given up before it was sent cuts nothing.
@@ -131,7 +134,7 @@ async function cutting(
   cable.beforeRequest = () => {};
   cable.disarm();
   cable.accepts = true;
-  return { calls, cuts, isDisturbed };
+  return { calls, cuts, isDisturbed, isTold, firstMs };
 }
 
 /**
@@ -143,7 +146,7 @@ let disturbed = 0;
 /** Runs the rounds, the lanes side by side; gives those in which only the call was under way. */
 async function cuttingAll(lanes: readonly Lane[], rounds: readonly Round[]) {
   const left = [...rounds];
-  const done: (Round & { calls: number; cuts: number })[] = [];
+  const done: (Round & Omit<Awaited<ReturnType<typeof cutting>>, 'isDisturbed'>)[] = [];
   await Promise.all(
     lanes.map(async (lane) => {
       for (let round = left.shift(); round !== undefined; round = left.shift()) {
@@ -232,7 +235,10 @@ test('cut in the answer, without time to send it again: in doubt, it is said', a
   const { answers, happened } = await judged(impatient[0]!);
   expect(answers['KS-4110']).toBeGreaterThan(ANSWER_BYTES / 2);
   expect(answers['KS-5002']).toBeGreaterThan(ANSWER_BYTES / 2);
-  expect(answers['200']).toBeGreaterThanOrEqual(beyond.length);
+  // Where the cut comes beyond the answer the spin is told, unless the answer was late.
+  const answered = done.filter(({ after }) => after !== undefined);
+  expect(answered.filter(({ isTold, firstMs }) => !isTold && firstMs < IMPATIENT_MS - 5)).toEqual([]);
+  expect(answered.filter(({ isTold }) => isTold).length).toBeGreaterThan(0);
   // Redis had each call whole, but for a spin that came after a cut.
   const inDoubt = answers['KS-4110']! + answers['KS-5002']!;
   expect(happened).toBeLessThanOrEqual(inDoubt);
@@ -270,19 +276,29 @@ test('a batch of many spins is cut', async () => {
 
 test('answers that come long after the deadline are nobody’s', async () => {
   const lane = impatient[0]!;
+  let held = 0;
   for (let round = 0; round < 5; round++) {
     await dealsAgain(lane);
     lane.cable.hold();
+    lane.cable.beforeRequest = (chunk) => {
+      if (isSpinCall(chunk)) held++;
+    };
     const begun = witness.asked.length;
     // One batch after the other: each is given up before the next is sent, and the store answers them all.
     for (let i = 0; i < 4; i++) await witness.spin(lane.client, i % 2 === 0);
-    const codes = witness.asked.slice(begun).map(({ answers }) => answers[0]!.body.errorCode);
-    expect(codes).toEqual(['KS-4110', 'KS-5002', 'KS-4110', 'KS-5002']);
+    const codes = witness.asked.slice(begun).map(codeOf);
+    // On a machine that stands still one may be given up before it is sent: then it is refused.
+    expect(codes.map((code, i) => (i % 2 === 0 && code === 'KS-4110' ? 'KS-5002' : code))).toEqual(
+      codes.map(() => 'KS-5002'),
+    );
+    lane.cable.beforeRequest = () => {};
     lane.cable.release();
     for (let i = 0; i < 6; i++) await witness.spin(lane.client, i % 2 === 0);
   }
-  const { happened } = await judged(lane);
-  expect(happened).toBeGreaterThanOrEqual(20);
+  expect(held).toBeGreaterThan(10);
+  const { answers, happened } = await judged(lane);
+  expect(answers['KS-4110']).toBeGreaterThan(5);
+  expect(happened).toBeGreaterThanOrEqual(held);
 });
 
 test('answers that never come: in doubt until a new connection tells', async () => {
@@ -294,7 +310,11 @@ test('answers that never come: in doubt until a new connection tells', async () 
   lane.cable.cut();
   lane.cable.answers = true;
   const { answers } = await judged(lane);
-  expect(answers).toMatchObject({ 'KS-4110': 5, 'KS-5002': 5 });
+  const { 'KS-4110': inDoubt = 0, 'KS-5002': refused = 0 } = answers;
+  // Half have a requestId; on a machine that stands still some may be given up before they are sent.
+  expect(inDoubt + refused).toBe(10);
+  expect(refused).toBeGreaterThanOrEqual(5);
+  expect(inDoubt).toBeGreaterThan(0);
 });
 
 test('the worker’s connections are cut again and again: everything is booked, once', async () => {

@@ -1,9 +1,5 @@
-import { chmod, mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { EmbeddedStore } from '../../src/embedded/index.js';
-import { startEmbeddedRedis } from '../../src/embedded/index.js';
 import { blockKey, cellKey, gamesKey } from '../../src/redis/keys.js';
 import { RedisNode } from '../../src/redis/node.js';
 import { fixedMap, RedisNodes } from '../../src/redis/nodes.js';
@@ -13,8 +9,7 @@ import { NotSentError } from '../../src/redis/scriptErrors.js';
 import { Scripts } from '../../src/redis/scripts.js';
 import { adjustOnce } from '../support/cellCommands.js';
 import { Cleanup } from '../support/cleanup.js';
-import { rawRedis } from '../support/redis.js';
-import { ROOT } from '../support/root.js';
+import { ownRedis, rawRedis } from '../support/redis.js';
 import { until } from '../support/wait.js';
 
 /** Two servers: even cells are on the first, odd ones on the second. */
@@ -27,16 +22,6 @@ const cleanup = new Cleanup();
 const servers: EmbeddedStore[] = [];
 let nodes: RedisNodes;
 let scripts: Scripts;
-
-async function startRedis(): Promise<EmbeddedStore> {
-  const dataDir = await mkdtemp(join(tmpdir(), 'spindle-node-'));
-  cleanup.add(() => rm(dataDir, { recursive: true, force: true, maxRetries: 5 }));
-  await chmod(dataDir, 0o755);
-  const options = { dataDir, cacheDir: join(ROOT, '.cache'), progress: () => {}, onEvent: () => {} };
-  const server = await startEmbeddedRedis(options);
-  cleanup.add(() => server.stop());
-  return server;
-}
 
 const adjust = (cell: number, requestId: string) =>
   adjustOnce(scripts, {
@@ -52,7 +37,7 @@ const adjust = (cell: number, requestId: string) =>
   });
 
 beforeAll(async () => {
-  servers.push(await startRedis(), await startRedis());
+  servers.push(await ownRedis(cleanup), await ownRedis(cleanup));
   const all = servers.map(({ url }) => new RedisNode(url, () => {}));
   for (const node of all) {
     cleanup.add(() => node.close());

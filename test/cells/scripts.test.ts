@@ -40,6 +40,7 @@ import {
 } from '../../src/redis/scriptErrors.js';
 import { Scripts } from '../../src/redis/scripts.js';
 import { freshStores } from '../setup/freshStores.js';
+import { Cleanup } from '../support/cleanup.js';
 import {
   CELL,
   dealOnce,
@@ -51,9 +52,8 @@ import {
   partner,
   watchedLua,
 } from '../support/dealing.js';
-import { type OpenNodes, openNodes, rawRedis } from '../support/redis.js';
+import { type OpenNodes, openNodes, ownRedis, rawRedis } from '../support/redis.js';
 import type { TestStores } from '../support/stores.js';
-import { ownStores } from '../support/stores.js';
 
 let stores: TestStores;
 let luaDir: string;
@@ -307,10 +307,10 @@ describe('the spin script', () => {
   });
 
   test('a server without memory refuses, and nothing is half written', async () => {
-    const own = await ownStores();
+    const cleanup = new Cleanup();
     const before = { redis, nodes, scripts };
     try {
-      await open(own.redisUrl);
+      await open((await ownRedis(cleanup)).url);
       await redis.hset(cellKey(CELL), 'epoch', cellToken('1', nodes.node.serverId!));
       await load(0, 1, 2);
       await run([item()]);
@@ -322,7 +322,7 @@ describe('the spin script', () => {
       redis.disconnect();
       nodes.close();
       ({ redis, nodes, scripts } = before);
-      await own.drop();
+      await cleanup.run();
     }
   });
 

@@ -1,8 +1,14 @@
 /** How tests reach Redis: past the service, to look at its data or to damage it, and through the nodes of src/redis. */
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import { Redis } from 'ioredis';
+import { type EmbeddedStore, startEmbeddedRedis } from '../../src/embedded/index.js';
 import type { RedisNode } from '../../src/redis/node.js';
 import type { RedisNodes } from '../../src/redis/nodes.js';
 import { openNodes as open } from '../../src/redis/openNodes.js';
+import type { Cleanup } from './cleanup.js';
+import { storesParent } from './disk.js';
+import { ROOT } from './root.js';
 
 /** A raw connection. Streams have one shape on every server. */
 export const rawRedis = (url: string): Redis => new Redis(url, { protocol: 2 }).on('error', () => {});
@@ -18,4 +24,15 @@ export interface OpenNodes {
 export async function openNodes(url: string, luaDir?: string): Promise<OpenNodes> {
   const nodes = await open(url, () => {}, luaDir);
   return { nodes, node: nodes.all[0]!, close: () => nodes.close() };
+}
+
+/** A Redis of a test's own, without a Postgres, until the clean-up. */
+export async function ownRedis(cleanup: Cleanup): Promise<EmbeddedStore> {
+  const dataDir = await mkdtemp(join(await storesParent(), 'spindle-redis-'));
+  cleanup.add(() => rm(dataDir, { recursive: true, force: true, maxRetries: 5 }));
+  await chmod(dataDir, 0o755);
+  const options = { dataDir, cacheDir: join(ROOT, '.cache'), progress: () => {}, onEvent: () => {} };
+  const server = await startEmbeddedRedis(options);
+  cleanup.add(() => server.stop());
+  return server;
 }
