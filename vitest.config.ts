@@ -72,6 +72,8 @@ const onStores = {
 export default defineConfig({
   test: {
     sequence: { sequencer: LongestFirst },
+    // The stores of the run are ended in order.
+    teardownTimeout: 60_000,
     projects: [
       {
         test: {

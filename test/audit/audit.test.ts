@@ -125,19 +125,13 @@ beforeAll(async () => {
   }
 
   // While the service is spun, blocks are made and consumed, and the ledger is written.
-  let isPlaying = true;
-  const playing = play(service, 0, BEFORE, 4).finally(() => {
-    isPlaying = false;
-  });
-  let audits = 0;
-  do {
+  for (const part of [0, 1]) {
+    const playing = play(service, (part * BEFORE) / 2, ((part + 1) * BEFORE) / 2, 4);
     const beside = await cli(environment(stores));
     expect(beside.out).toContain('CLEAN');
     expect(beside.status).toBe(0);
-    audits++;
-  } while (isPlaying);
-  expect(audits).toBeGreaterThan(1);
-  expect(await playing).toBe(0);
+    expect(await playing).toBe(0);
+  }
   await service.stop();
 
   redis = new Redis(stores.redisUrl, { protocol: 2 });

@@ -1,5 +1,5 @@
 /** What is answered while a store is away: what is known, KS-5002 with a time to come back, and no promise. */
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { OPERATOR_KEY, type TestPartner } from '../support/client.js';
 import { startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
@@ -11,13 +11,15 @@ let service: Awaited<ReturnType<typeof startService>>;
 let partner: TestPartner;
 let gameId: number;
 
-beforeEach(async () => {
+beforeAll(async () => {
   stores = await ownStores();
-  service = await startService(stores, { SPIN_DEADLINE_MS: '500' });
+  service = await startService(stores, { SPIN_DEADLINE_MS: '2500' });
   partner = await service.newPartner();
   gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
 });
-afterEach(async () => {
+// A store that was away is back, and the service has found it.
+afterEach(() => until(async () => (await service.request('GET', '/readyz')).status === 200, 'all is well'));
+afterAll(async () => {
   await service?.stop();
   await stores?.drop();
 });

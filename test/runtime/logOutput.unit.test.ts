@@ -20,7 +20,7 @@ const printedBy = (program: string, stdio: 'pipe' | number = 'pipe') =>
       '-e',
       `import { LogOutput } from '${join(ROOT, 'dist/src/logOutput.js')}'; ${program}`,
     ],
-    { stdio: ['ignore', stdio, 'inherit'], encoding: 'utf8', timeout: 10_000 },
+    { stdio: ['ignore', stdio, 'inherit'], encoding: 'utf8', timeout: 100_000 },
   );
 
 describe('lines of the log', () => {
@@ -32,7 +32,7 @@ describe('lines of the log', () => {
     onTestFinished(() => closeSync(fd));
     const output = new LogOutput(fd);
     output.write('first\n');
-    await expect.poll(() => readFile(path, 'utf8')).toBe('first\n');
+    await expect.poll(() => readFile(path, 'utf8'), { timeout: 30_000 }).toBe('first\n');
     const program = `const log = new LogOutput(1); for (let i = 0; i < ${LINES}; i++) log.write('line ' + i + '\\n'); process.exit(3);`;
     const { status, stdout } = printedBy(program);
     expect(status).toBe(3);
