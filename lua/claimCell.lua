@@ -1,11 +1,11 @@
 --[[
-Claims a cell for its owner, unless a later one has claimed it before; where asked to, empties it, to be rebuilt.
+Claims a cell for its owner, unless a later one has claimed it before; where asked to, empties it, or removes some of its keys.
 
 KEYS[1]  {cN}:cell  hash   fence: that of the owner that has claimed the cell; epoch: emptied of it, nobody can deal
 KEYS[2…] the other keys of the cell, to be removed; none: what the cell holds is kept
 
 ARGV[1]  fence of the caller: greater than that of every owner before
-ARGV[2]  1: empty the cell
+ARGV[2]  1: empty the cell; 2: remove the other keys that are given
 
 Reply    OK
 Errors   FENCED <fence>: a later owner has claimed it; nothing was done.
@@ -15,9 +15,9 @@ local known = tonumber(call('HGET', KEYS[1], 'fence') or '0')
 if tonumber(ARGV[1]) < known then
   return redis.error_reply('FENCED ' .. format('%.0f', known))
 end
-if ARGV[2] == '1' then
+if ARGV[2] ~= '0' then
   -- In parts: only so many values fit on Lua's stack.
-  for first = 1, #KEYS, 1000 do
+  for first = tonumber(ARGV[2]), #KEYS, 1000 do
     call('UNLINK', unpack(KEYS, first, math.min(first + 999, #KEYS)))
   end
 end

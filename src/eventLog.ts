@@ -14,6 +14,7 @@ export function subscribeLog(events: EventEmitter, log: Logger, isVolatileRedisS
   );
   events.on('CatalogRecovered', () => log.warn('catalog is read again'));
   subscribeCellLog(events, log);
+  events.on('SpinsLost', (lost) => log.error(lost, 'acknowledged spins are lost'));
   events.on('PlayersCheckpointed', (made) => log.debug(made, 'player checkpoint completed'));
   events.on('SettlementReportMade', (report) => log.info(report, 'settlement report made'));
   events.on('SettlementFailed', ({ error, ...day }) =>
@@ -54,8 +55,11 @@ function subscribeCellLog(events: EventEmitter, log: Logger): void {
   events.on('CellsAdded', (added) => log.info(added, 'cells added'));
   events.on('CellLost', ({ cell }) => log.info({ cell }, 'cell released'));
   events.on('CellHalted', ({ cell, reason }) => log.fatal({ cell, reason }, 'cell halted'));
-  events.on('RebuildStarted', ({ cell, reason }) =>
-    log.error({ cell, reason }, 'Redis lost the data of a cell; rebuilding it from the ledger'),
+  events.on('RebuildStarted', ({ cell, reason, isRepair }) => {
+    if (isRepair) log.error({ cell, reason }, 'a replica has taken over; repairing the cell from the ledger');
+    else log.error({ cell, reason }, 'Redis lost the data of a cell; rebuilding it from the ledger');
+  });
+  events.on('CellRebuilt', ({ isRepair, ...rebuilt }) =>
+    log.error(rebuilt, isRepair ? 'cell repaired' : 'cell rebuilt'),
   );
-  events.on('CellRebuilt', (rebuilt) => log.error(rebuilt, 'cell rebuilt'));
 }

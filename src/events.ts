@@ -28,6 +28,7 @@ export type BackgroundTask =
   | 'cleanup'
   | 'player checkpoint'
   | 'round timeout'
+  | 'lost spins'
   | 'day completeness check'
   | 'webhook delivery'
   | 'webhook retention'
@@ -80,15 +81,29 @@ export interface Events {
   /** Redis holds what people must decide about; said at every try. */
   CellRefused: { readonly cell: number; readonly reason: string };
   /** Redis lost what it held of a cell; the cell is rebuilt from the ledger. */
-  RebuildStarted: { readonly cell: number; readonly reason: string };
+  RebuildStarted: {
+    readonly cell: number;
+    readonly reason: string;
+    /** A replica has taken over: only what it lacks is written. */
+    readonly isRepair: boolean;
+  };
   RebuildFailed: { readonly cell: number };
   CellRebuilt: {
     readonly cell: number;
+    readonly isRepair: boolean;
     /** Outcomes given up because nobody knows whether they were dealt. */
     readonly voided: number;
     readonly players: number;
     readonly requests: number;
     readonly seconds: number;
+  };
+  /** Spins that this process had answered are neither in Redis nor in the ledger since a cell began another epoch; they are written down. */
+  SpinsLost: {
+    readonly cell: number;
+    readonly epoch: string;
+    readonly spins: number;
+    /** More were answered, and may be lost: they are not known by name any more. */
+    readonly notRemembered: number;
   };
   PlayersCheckpointed: { readonly players: number; readonly seconds: number };
 

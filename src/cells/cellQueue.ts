@@ -250,6 +250,7 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
 
   #settle(commands: Command[], answer: CellReplies<Reply>, origin: Origin): void {
     const { replies } = answer;
+    this.#operation.onReplies?.(this.#cell, origin.epoch, commands, answer);
     const parked: number[] = [];
     let newestId = 0n;
     const undone = replies.includes(undefined) ? commands.filter((_, i) => replies[i] === undefined) : [];

@@ -32,11 +32,13 @@ const OVERLAP_MIN = 16;
 /**
  * @param batchMax requests in one call at the most
  * @param exhausted told of each window that a request found exhausted
+ * @param onReplies told of a call's replies before they are answered
  */
 export const dealOperation = (
   spinIds: SpinIds,
   batchMax: number,
   exhausted: ExhaustedWindows,
+  onReplies?: DealOperation['onReplies'],
 ): DealOperation => ({
   name: 'deal',
   batchMax,
@@ -46,6 +48,7 @@ export const dealOperation = (
   waitsForStore: false,
   partnerOf: ({ partner }) => partner.partnerId,
   codec: () => new DealCodec(spinIds, exhausted),
+  ...(onReplies === undefined ? {} : { onReplies }),
 });
 
 const hasCore = (status: number): boolean => status === SPIN_STATUS.dealt || status === SPIN_STATUS.replay;

@@ -35,7 +35,7 @@ export interface RecoverOptions {
 
 export interface CellState {
   readonly cell: number;
-  /** `ready`, `new` (never used), `rebuilt`, `lost`, `foreign`, `halted`, `held` (by a running worker) or `failed`. */
+  /** `ready`, `new` (never used), `rebuilt`, `repaired`, `lost`, `promoted`, `foreign`, `halted`, `held` (by a running worker) or `failed`. */
   readonly state: string;
   readonly note: string;
 }
@@ -89,12 +89,14 @@ export async function recover(sql: Sql, nodes: RedisNodes, options: RecoverOptio
   const events = newEvents((error) => {
     throw error;
   });
-  events.on('RebuildStarted', ({ cell, reason }) =>
-    options.progress(`cell ${cell}: ${reason}: rebuilding it from the ledger …`),
+  events.on('RebuildStarted', ({ cell, reason, isRepair }) =>
+    options.progress(
+      `cell ${cell}: ${reason}: ${isRepair ? 'repairing' : 'rebuilding'} it from the ledger …`,
+    ),
   );
-  events.on('CellRebuilt', ({ cell, players, requests, voided, seconds }) => {
+  events.on('CellRebuilt', ({ cell, isRepair, players, requests, voided, seconds }) => {
     const note = `${players} players, ${requests} requests, ${voided} outcomes voided, ${seconds.toFixed(1)} s`;
-    set(cell, 'rebuilt', note);
+    set(cell, isRepair ? 'repaired' : 'rebuilt', note);
   });
   const deadline = performance.now() + PATIENCE_MS;
   try {

@@ -2,8 +2,10 @@
 
 import { entryTimeMs } from '../domain/entryId.js';
 import { microsToUsdText } from '../domain/money.js';
+import { SpinIds } from '../domain/spinId.js';
 import { cellOfGame, cellOfPartner } from '../postgres/cells.js';
-import { connectPostgres } from '../postgres/client.js';
+import { connectPostgres, type Sql } from '../postgres/client.js';
+import { lostSpins } from '../postgres/lostSpins.js';
 import type { RedisNodes } from '../redis/nodes.js';
 import { openNodes } from '../redis/openNodes.js';
 import { type Line, NotFoundError, type StoreUrls, UsageError, whole } from './command.js';
@@ -31,8 +33,9 @@ async function find(
   let nodes: RedisNodes | undefined;
   const sql = connectPostgres(databaseUrl, { max: 1, name: 'spindle-cli', onError: () => {} });
   try {
-    nodes = await openNodes(redisUrl, () => {});
     const [what, first, second] = words;
+    if (what === 'lost') return await lost(sql, limit);
+    nodes = await openNodes(redisUrl, () => {});
     if (what === 'player') {
       const partnerId = whole(first, 'PARTNER_ID');
       if (second === undefined) throw new UsageError('PLAYER_ID is missing');
@@ -84,3 +87,22 @@ const plain = (line: Line): string =>
   Object.entries(line)
     .map(([name, value]) => `${name.padEnd(16)} ${value ?? '-'}`)
     .join('\n');
+
+/** Acknowledged spins that are neither in Redis nor in the ledger, newest first. */
+async function lost(sql: Sql, limit: number): Promise<Line[]> {
+  const { spin_id_key: key } = (
+    await sql<{ spin_id_key: Buffer }[]>`SELECT spin_id_key FROM installation`
+  )[0]!;
+  const spinIds = new SpinIds(key);
+  return (await lostSpins(sql, limit)).map((spin) => ({
+    spinId: spinIds.encodeOne(spin.entryId, spin.partnerId),
+    partnerId: spin.partnerId,
+    gameId: spin.gameId,
+    playerId: spin.playerId,
+    requestId: spin.requestId ?? '',
+    outcomeCode: spin.outcomeCode,
+    balanceUsd: microsToUsdText(spin.balanceMicros),
+    spunAt: new Date(entryTimeMs(spin.entryId)).toISOString(),
+    foundAt: spin.foundAt.toISOString(),
+  }));
+}

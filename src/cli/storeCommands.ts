@@ -28,6 +28,7 @@ export function addStoreCommands(program: Command, { storeUrls, settings }: Stor
   shown('player <PARTNER_ID> <PLAYER_ID>', 'balance and newest entry of a player');
   shown('game <GAME_ID>', 'counter and queue of a game');
   shown('outbox <CELL>', 'entries that are not in Postgres yet');
+  shown('lost', 'acknowledged spins that were lost with a primary (ACK=redis), newest first');
 
   const audit = add(program, 'audit', 'check the stores against each other')
     .option('--redraw', 'draw every block again from its seed, too', false)

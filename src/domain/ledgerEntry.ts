@@ -180,3 +180,21 @@ export const entryCodesSql = (holds: (definition: EntryDefinition) => boolean): 
     .filter(holds)
     .map(({ code }) => code)
     .join(', ')})`;
+
+/** What tells one entry from another that has the same id: ids are made of a clock, and a server that takes over has another one. */
+export interface EntryIdentity {
+  readonly id: bigint;
+  readonly partnerId: number;
+  readonly playerId: string;
+  readonly gameId: number;
+  readonly outcomeIndex: number;
+}
+
+/** Both are the same entry; an id alone does not say so. */
+export const isSameEntry = (one: EntryIdentity, other: EntryIdentity | undefined): boolean =>
+  other !== undefined &&
+  one.id === other.id &&
+  one.partnerId === other.partnerId &&
+  one.playerId === other.playerId &&
+  one.gameId === other.gameId &&
+  one.outcomeIndex === other.outcomeIndex;

@@ -40,7 +40,7 @@ function replyIn(received: string): string | Error | undefined {
   if (rest.length === 0 && !(isRefused && first !== undefined)) return undefined;
   if (isRefused) return new Error(authenticated!.slice(1));
   if (authenticated !== '+OK') return new Error('not a Redis server');
-  if (first!.startsWith('+')) return first!.slice(1);
+  if (/^[+:]/.test(first!)) return first!.slice(1);
   if (!first!.startsWith('$')) return new Error(first);
   const text = rest.join('\r\n');
   const bytes = Number(first!.slice(1));

@@ -12,6 +12,7 @@ const STORE_OF_TASK: Readonly<Record<BackgroundTask, string>> = {
   cleanup: 'redis',
   'player checkpoint': 'postgres',
   'round timeout': 'postgres',
+  'lost spins': 'postgres',
   'day completeness check': 'redis',
   'webhook delivery': 'postgres',
   'webhook retention': 'postgres',
@@ -48,6 +49,7 @@ export function subscribeMetrics(events: EventEmitter, metrics: Metrics): void {
     metrics.webhookAttempts.inc({ result });
     metrics.webhookAttemptSeconds.observe(seconds);
   });
+  countLostSpins(events, metrics);
   countEmails(events, metrics);
   countCommunalEvents(events, metrics);
   events.on('DurabilityChanged', ({ volatile }) => metrics.redisVolatile.set(volatile.length > 0 ? 1 : 0));
@@ -67,6 +69,18 @@ function countCommunalEvents(events: EventEmitter, metrics: Metrics): void {
   events.on('CommunalEventsBooked', ({ events: booked }) => {
     for (const { tierLevel, status } of booked) series.get(`${tierLevel} ${status}`)!.value++;
   });
+}
+
+function countLostSpins(events: EventEmitter, metrics: Metrics): void {
+  let lost = 0;
+  events.on('SpinsLost', ({ spins, notRemembered }) => {
+    lost += spins + notRemembered;
+  });
+  metrics.counters(
+    'spindle_lost_spins_total',
+    'Spins that this process answered and that are lost since a replica took over (table lost_spins)',
+    () => [{ labels: {}, value: lost }],
+  );
 }
 
 function countEmails(events: EventEmitter, metrics: Metrics): void {

@@ -31,6 +31,7 @@ import {
   setGameStatus,
 } from './games.js';
 import { findAdjustment, findEntry, findTicket } from './ledger.js';
+import { recordLostSpins } from './lostSpins.js';
 import { noticeOverdueSettlement } from './notices.js';
 import {
   attention,
@@ -97,6 +98,7 @@ const FUNCTIONS = {
   eventFeed,
   findAdjustment,
   findEntry,
+  recordLostSpins,
   findGame,
   findParSheet,
   findPartner,

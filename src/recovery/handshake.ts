@@ -4,24 +4,28 @@
  *   its epoch is ours, and it is not behind the ledger ──> ready: the mark for this run of the server is written
  *   no epoch, nothing booked, nothing leased ──> new
  *   no epoch; an earlier epoch of ours; ours, but behind the ledger ──> lost: to be rebuilt from the ledger
- *   ours, on a replica that has taken over ──> lost as well, once what it holds is booked: it may lack what was acknowledged
+ *   ours, on a replica that has taken over ──> promoted: to be repaired from the ledger. It may lack what was acknowledged. Where it
+ *     holds what the ledger has otherwise, it is lost
  *   another database's; a later epoch of ours; ours, but the ledger has lost what it had ──> foreign: for people to judge
  *
  * A cell that can't be dealt from has no epoch in Redis that any front end could present, so the scripts refuse.
  */
+import { isSameEntry } from '../domain/ledgerEntry.js';
 import type { CellLease } from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
+import { findEntry } from '../postgres/ledger.js';
 import { bookedIndices, hasBlocks } from '../postgres/recoveries.js';
 import type { CellStore } from '../redis/cellStore.js';
+import { newestInOutboxUpTo } from '../redis/promotedCell.js';
 import { mayLack } from '../redis/serverIdentity.js';
 
 export type Finding = { readonly state: 'ready' | 'new' } | Unfit;
 export interface Unfit {
-  readonly state: 'lost' | 'foreign';
+  readonly state: 'lost' | 'promoted' | 'foreign';
   readonly reason: string;
   /** Dataset and number of the epoch that Redis is at, where it is at one of our own database. */
   readonly token: string | undefined;
-  /** The cell's token where its outbox may hold what is to be booked before a rebuild. */
+  /** The cell's token where its outbox holds what is to be booked before a repair. */
   readonly unbooked?: string;
 }
 
@@ -52,8 +56,9 @@ export async function examine(sql: Sql, store: CellStore, lease: CellLease): Pro
       epoch,
     );
   }
-  if (BigInt(number ?? 0) < BigInt(ours[1]!))
-    return lost('Redis holds a copy from before an earlier rebuild');
+  const isPromoted = mayLack(serverId, store.node.knownServerId());
+  const isEarlier = BigInt(number ?? 0) < BigInt(ours[1]!);
+  if (isEarlier && !isPromoted) return lost('Redis holds a copy from before an earlier rebuild');
   if (booked !== undefined && booked.id > cursorId) {
     return foreign(
       `Redis was told that the ledger has entries up to ${booked.id}, which it has not: ` +
@@ -61,6 +66,7 @@ export async function examine(sql: Sql, store: CellStore, lease: CellLease): Pro
       epoch,
     );
   }
+  if (isPromoted) return examinePromoted(sql, store, lease, token, isEarlier);
   if (cursorId > 0n && (newestEntryId === undefined || newestEntryId < cursorId)) {
     return lost('Redis lacks ledger entries: it was restored from an older copy');
   }
@@ -75,11 +81,29 @@ export async function examine(sql: Sql, store: CellStore, lease: CellLease): Pro
       return lost(`Redis would deal outcomes of game ${behind.gameId} that are booked: it is an older copy`);
     }
   }
-  if (mayLack(serverId, store.node.knownServerId())) {
-    const reason = 'A replica has taken over, or the slot was moved: Redis may lack what was acknowledged';
-    return { ...lost(reason), unbooked: token };
-  }
   return { state: 'ready' };
+}
+
+const TAKEN_OVER = 'A replica has taken over, or the slot was moved: Redis may lack what was acknowledged';
+
+/**
+ * What a replica holds is a beginning of what its primary had, and so of the ledger once it is booked: it is repaired. Not so where an
+ * earlier epoch, which can't be booked any more, went another way than the ledger did.
+ */
+async function examinePromoted(
+  sql: Sql,
+  store: CellStore,
+  { cursorId }: CellLease,
+  token: string,
+  isEarlier: boolean,
+): Promise<Finding> {
+  const promoted: Unfit = { state: 'promoted', reason: TAKEN_OVER, token: undefined };
+  const hasUnbooked = (await store.newestInOutbox()) > cursorId;
+  if (hasUnbooked && isEarlier) return lost(`${TAKEN_OVER}, and it holds what was given up before`);
+  const booked = await newestInOutboxUpTo(store, cursorId);
+  if (booked !== undefined && !isSameEntry(booked, await findEntry(sql, booked.id)))
+    return lost(`${TAKEN_OVER}, and the ledger has another entry than it has`);
+  return hasUnbooked ? { ...promoted, unbooked: token } : promoted;
 }
 
 const lost = (reason: string): Unfit => ({ state: 'lost', reason, token: undefined });

@@ -11,6 +11,7 @@ import type { Semaphore } from '../semaphore.js';
 import { examine, ForeignError, type Unfit } from './handshake.js';
 import type { LedgerScan } from './ledgerScan.js';
 import { type RebuildOptions, type Rebuilt, rebuild } from './rebuild.js';
+import { repair } from './repair.js';
 
 export interface PrepareParts extends RebuildOptions {
   readonly sql: Sql;
@@ -83,7 +84,10 @@ async function prepare(parts: PrepareParts, leased: CellLease): Promise<CellLeas
       }
   }
   const { cell } = lease;
-  parts.events.emit('RebuildStarted', { cell, reason: finding.reason });
+  const isRepair = finding.state === 'promoted' && !isGivenUp(parts, finding);
+  // What a repair reads of the ledger is little, and its own.
+  if (isRepair) parts.scan.end(cell);
+  parts.events.emit('RebuildStarted', { cell, reason: finding.reason, isRepair });
   let rebuilt: Rebuilt;
   try {
     parts.onFailpoint('recovery.detected');
@@ -94,25 +98,26 @@ async function prepare(parts: PrepareParts, leased: CellLease): Promise<CellLeas
     if (!('reason' in again) || again.state !== finding.state) {
       throw new Error(`Cell ${lease.cell} was found ${finding.state}, and ${again.state} at a second look`);
     }
-    rebuilt = await rebuild(parts, await drained(parts, lease, again), owner, again);
+    rebuilt = isRepair
+      ? await repair(parts, await drained(parts, lease, again), owner, again.reason)
+      : await rebuild(parts, lease, owner, again);
   } catch (error) {
     parts.events.emit('RebuildFailed', { cell });
     throw error;
   }
   const { voided, players, requests, seconds } = rebuilt;
-  parts.events.emit('CellRebuilt', { cell, voided, players, requests, seconds });
+  parts.events.emit('CellRebuilt', { cell, isRepair, voided, players, requests, seconds });
   return rebuilt.lease;
 }
 
-/** A replica that has taken over holds what was acknowledged and is not booked yet: that is not given up. */
-async function drained(
-  { drain, isToReplace }: PrepareParts,
-  lease: CellLease,
-  found: Unfit,
-): Promise<CellLease> {
+/** What a replica holds and the ledger lacks can't be booked here, and is to be given up with the rest. */
+const isGivenUp = ({ drain, isToReplace }: PrepareParts, { unbooked }: Unfit): boolean =>
+  unbooked !== undefined && drain === undefined && isToReplace === true;
+
+/** A replica that has taken over may hold what was acknowledged and is not booked yet: that is not given up. */
+async function drained({ drain }: PrepareParts, lease: CellLease, found: Unfit): Promise<CellLease> {
   if (found.unbooked === undefined) return lease;
   if (drain !== undefined) return drain(lease, found.unbooked);
-  if (isToReplace === true) return lease;
   throw new Error(
     'What the replica holds must be booked first: start a worker, or give it up with --replace',
   );

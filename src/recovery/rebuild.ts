@@ -52,7 +52,7 @@ export interface Rebuilt {
   readonly seconds: number;
 }
 
-interface Parts extends RebuildOptions {
+export interface RebuildParts extends RebuildOptions {
   readonly sql: Sql;
   /** What each cell reads and writes by itself is done by a few at a time. */
   readonly turn: Semaphore;
@@ -63,7 +63,7 @@ interface Parts extends RebuildOptions {
 
 /** @throws OutrunError, FencedError where another owner came. Any other error: a store failed. */
 export async function rebuild(
-  parts: Parts,
+  parts: RebuildParts,
   lease: CellLease,
   owner: CellOwner & { readonly serverId: string },
   { reason, token }: Unfit,
@@ -108,7 +108,7 @@ export async function rebuild(
   return { ...begun, ...filled, seconds: (performance.now() - started) / 1000 };
 }
 
-async function fillPartners({ sql, store }: Parts, owner: CellOwner): Promise<void> {
+export async function fillPartners({ sql, store }: RebuildParts, owner: CellOwner): Promise<void> {
   const filler = new CellFiller(store, owner);
   for (const { partnerId, netMicros } of await partnerNets(sql, store.cell)) {
     filler.partner(partnerId, netMicros);
@@ -120,7 +120,7 @@ async function fillPartners({ sql, store }: Parts, owner: CellOwner): Promise<vo
  * A slot game goes on after all that was ever leased, a raffle or a blackjack table after the last outcome that is booked; with an
  * empty queue: the block keeper fills it.
  */
-async function fillGames({ sql, store }: Parts, owner: CellOwner): Promise<void> {
+export async function fillGames({ sql, store }: RebuildParts, owner: CellOwner): Promise<void> {
   const filler = new CellFiller(store, owner);
   for (const { gameId, nextIndex, queueEnd } of await resumptionsOf(sql, store.cell)) {
     filler.game(gameId, nextIndex, queueEnd);
@@ -129,7 +129,7 @@ async function fillGames({ sql, store }: Parts, owner: CellOwner): Promise<void>
 }
 
 /** The rounds that are open go on where their booked steps end. */
-async function fillRounds({ sql, store }: Parts, owner: CellOwner): Promise<void> {
+export async function fillRounds({ sql, store }: RebuildParts, owner: CellOwner): Promise<void> {
   const filler = new CellFiller(store, owner);
   for (const { gameId, partnerId, playerId, shoeIndex, entryIds } of await openRounds(sql, store.cell)) {
     filler.round(gameId, partnerId, playerId, {
@@ -141,8 +141,8 @@ async function fillRounds({ sql, store }: Parts, owner: CellOwner): Promise<void
 }
 
 /** The pots as they are booked, and whom they remember. */
-async function fillPots(
-  { store }: Parts,
+export async function fillPots(
+  { store }: RebuildParts,
   owner: CellOwner,
   pots: readonly RecoveredPot[],
   recency: Recency,
@@ -152,7 +152,7 @@ async function fillPots(
   await filler.finish();
   for (const { gameId, partnerId } of pots)
     await store.rememberPlayers(owner, gameId, partnerId, recency.of(gameId));
-  if (pots.length > 0) await store.fencedSet(owner, cellKey(store.cell), ['communal', '1']);
+  if (pots.length > 0) await store.fencedSet(owner, cellKey(store.name), ['communal', '1']);
 }
 
 /** So many are written. */
@@ -162,7 +162,7 @@ interface Filled {
 }
 
 async function fillPlayersAndRequests(
-  parts: Parts,
+  parts: RebuildParts,
   owner: CellOwner,
   recency: Recency,
   filled: Filled,
@@ -205,7 +205,7 @@ async function fillPlayersAndRequests(
 }
 
 /** What a replay of a spin repeats beside its entry: that it was forced, or what it told of a communal progressive. */
-function tailOf(row: CopyRow, entryId: bigint): Buffer[] {
+export function tailOf(row: CopyRow, entryId: bigint): Buffer[] {
   if (entryOfCode(row.int(8)).kind === 'forcedSpin') return [FORCED_TAIL];
   return row.isNull(10) ? [] : [toldOf(row, entryId)];
 }
@@ -223,7 +223,7 @@ function toldOf(row: CopyRow, entryId: bigint): Buffer {
 }
 
 /** Keeps a player as of the newest of its entries that were read. */
-function learnPlayer(players: Map<string, PlayerState>, row: CopyRow, entryId: bigint): void {
+export function learnPlayer(players: Map<string, PlayerState>, row: CopyRow, entryId: bigint): void {
   const partnerId = row.int(1);
   const playerId = row.text(2);
   const field = playerField(partnerId, playerId);
@@ -246,7 +246,7 @@ function learnPlayer(players: Map<string, PlayerState>, row: CopyRow, entryId: b
 
 /** The players of the checkpoint, those of `later` as they are there, and those that only `later` has. */
 async function fillPlayers(
-  { sql, store }: Parts,
+  { sql, store }: RebuildParts,
   filler: CellFiller,
   later: Map<string, PlayerState>,
   filled: Filled,
@@ -254,12 +254,7 @@ async function fillPlayers(
   const statuses = new Map(
     (await playerStatuses(sql, store.cell)).map((each) => [playerField(each.partnerId, each.playerId), each]),
   );
-  const untold = new Map<string, Buffer[]>();
-  for (const { partnerId, playerId, ...share } of await untoldShares(sql, store.cell)) {
-    const field = playerField(partnerId, playerId);
-    const sections = untold.get(field) ?? [];
-    if (sections.push(writeUntold({ ...share, isTrigger: false })) === 1) untold.set(field, sections);
-  }
+  const untold = await untoldOf(sql, store.cell);
   const fill = (player: PlayerState): void => {
     const { partnerId, playerId, firstId } = player;
     if (firstId === undefined)
@@ -285,8 +280,19 @@ async function fillPlayers(
   }
 }
 
+/** Shares that players are still to be told of, oldest first, by the fields of the players' records. */
+export async function untoldOf(sql: Sql, cell: number): Promise<Map<string, Buffer[]>> {
+  const untold = new Map<string, Buffer[]>();
+  for (const { partnerId, playerId, ...share } of await untoldShares(sql, cell)) {
+    const field = playerField(partnerId, playerId);
+    const sections = untold.get(field) ?? [];
+    if (sections.push(writeUntold({ ...share, isTrigger: false })) === 1) untold.set(field, sections);
+  }
+  return untold;
+}
+
 /** How the requestId of an entry is named, and what it binds to beside the entry. */
-function bindingOf(row: CopyRow): [key: Buffer, fingerprint: Buffer] {
+export function bindingOf(row: CopyRow): [key: Buffer, fingerprint: Buffer] {
   const partnerId = row.int(1);
   const playerId = row.text(2);
   const requestId = row.text(7);

@@ -61,6 +61,11 @@ export class CellFiller {
       this.#call(this.#store.listUntold(this.#owner, field, listed.slice(from, from + FIELDS_A_CALL)));
   }
 
+  /** A player's record as it is to be. */
+  playerRecord(field: string, record: Buffer): void {
+    this.#set(playersKey(this.#store.name), field, record);
+  }
+
   /** An open round. */
   round(gameId: number, partnerId: number, playerId: string, round: OpenRound): void {
     this.#set(roundsKey(this.#store.name), playerAtGame(gameId, partnerId, playerId), writeRound(round));

@@ -213,6 +213,12 @@ export class CellStore {
     await this.node.run(this.#claimCell, [cellKey(this.name), ...keys], [String(owner.fence), 1]);
   }
 
+  /** Claims the cell and removes some of its keys. @throws as {@link clear}. */
+  async removeKeys(owner: CellOwner, keys: readonly string[]): Promise<void> {
+    this.#assertServer(owner);
+    await this.node.run(this.#claimCell, [cellKey(this.name), ...keys], [String(owner.fence), 2]);
+  }
+
   /**
    * Lets the front ends deal at an epoch, over the run of the server that the owner has examined.
    * @param epoch dataset and number
@@ -234,7 +240,9 @@ export class CellStore {
   /** Claims the cell and ends dealing from it; whatever it holds is kept. @throws as {@link open}. */
   async close(owner: CellOwner, epoch: string): Promise<void> {
     await this.claim(owner);
-    await this.#mark(owner, ['epoch', cellToken(epoch, closedName(this.node.knownServerId()))]);
+    // The name that the cell has, not that of the server: whether this one may lack something must still be seen later.
+    const [, , serverId = ''] = ((await this.token()) ?? '').split(':');
+    await this.#mark(owner, ['epoch', cellToken(epoch, closedName(serverId))]);
   }
 
   /**

@@ -149,7 +149,7 @@ export function readGame(record: Buffer): GameRecord {
   };
 }
 
-const PLAYER_BYTES = 28;
+export const PLAYER_BYTES = 28;
 /** Bytes of the status behind PLAYER. */
 const PLAYER_STATUS_BYTES = 5;
 /** Where shares that are still to be told are behind PLAYER. */
@@ -157,7 +157,7 @@ export const PLAYER_SHARES_AT = PLAYER_BYTES + PLAYER_STATUS_BYTES;
 /** The flags behind PLAYER. */
 export const PLAYER_FLAGS: Readonly<Record<PlayerStatus, number>> = { ACTIVE: 0, BLOCKED: 1 };
 /** Beside them: more shares are in the player's list. */
-const HAS_LISTED = 2;
+export const HAS_LISTED = 2;
 
 /** The record of a player has a length that it can have. */
 export const isPlayer = ({ length }: Buffer): boolean =>

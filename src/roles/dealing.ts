@@ -1,5 +1,6 @@
 /** How the front end reaches the cells: commands, the wait for the ledger behind them, and the adjustments made of them. */
 import { Adjuster } from '../cells/adjuster.js';
+import { AnsweredSpins } from '../cells/answeredSpins.js';
 import { CellClient } from '../cells/cellClient.js';
 import { Confirmations } from '../cells/confirmations.js';
 import { dealOperation, limitedResult, type SpinCommand } from '../cells/deal.js';
@@ -29,8 +30,25 @@ export interface Dealing {
   readonly confirmations: Confirmations;
 }
 
+/** In a cluster, where a replica that takes over may lack what was answered; a single server takes over from nobody. */
+async function openAnswered({
+  nodes,
+  store,
+  catalog,
+  events,
+  services,
+}: RoleParts): Promise<AnsweredSpins | undefined> {
+  if (!nodes.isCluster) return undefined;
+  const answered = new AnsweredSpins({ store, events, epochOf: (cell) => catalog.epochOf(cell) });
+  await services.add(answered);
+  return answered;
+}
+
 /** Confirmations, told of by the worker of this process, by others through Redis and, where that is silent, by Postgres. */
-async function openConfirmations(parts: RoleParts): Promise<Confirmations> {
+async function openConfirmations(
+  parts: RoleParts,
+  answered: AnsweredSpins | undefined,
+): Promise<Confirmations> {
   const { config, log, services, nodes, catalog, metrics, events } = parts;
   // What partners ask of the ledger doesn't hold up the confirmations.
   const ledger = openStore(parts.sql);
@@ -47,10 +65,14 @@ async function openConfirmations(parts: RoleParts): Promise<Confirmations> {
     },
   });
   // Sooner than Redis, which syncs before it tells anybody.
-  events.on('CursorAdvanced', ({ lease, cursor }) => confirmations.advance(lease.cell, lease.token, cursor));
+  const advance = (cell: number, epoch: string, cursor: bigint): void => {
+    confirmations.advance(cell, epoch, cursor);
+    answered?.booked(cell, epoch, cursor);
+  };
+  events.on('CursorAdvanced', ({ lease, cursor }) => advance(lease.cell, lease.token, cursor));
   const listening = await nodes.listenBooked(
     () => catalog.epochs.keys(),
-    ({ cell, epoch, cursor }) => confirmations.advance(cell, epoch, cursor),
+    ({ cell, epoch, cursor }) => advance(cell, epoch, cursor),
     () => metrics.storeErrors.inc({ store: 'redis' }),
   );
   events.on('CellsAdded', listening.subscribe);
@@ -65,9 +87,13 @@ export async function openDealing(
   isVolatile: (cell: number) => boolean,
 ): Promise<Dealing> {
   const { config, log, nodes, scripts, catalog, metrics } = parts;
-  const confirmations = await openConfirmations(parts);
+  const answered = await openAnswered(parts);
+  const confirmations = await openConfirmations(parts, answered);
   const exhausted = new ExhaustedWindows();
-  const deal = dealOperation(spinIds, config.BATCH_MAX, exhausted);
+  const deal = dealOperation(
+    ...([spinIds, config.BATCH_MAX, exhausted] as const),
+    answered && ((...call) => answered.remember(...call)),
+  );
   const cells = new CellClient({
     call: (operation, call) => scripts.command(operation, call),
     pipelined: (calls) => nodes.pipelined(calls),

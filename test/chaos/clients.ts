@@ -34,7 +34,7 @@ export class Clients {
   readonly #settings: ClientSettings;
   readonly #all: SpinRecord[] = [];
   /** Those with a requestId: they can be repeated. */
-  readonly #kept: SpinRecord[] = [];
+  #kept: SpinRecord[] = [];
   /** What was sent in this round: the records that it touched, repeats of older ones included. */
   #touched = new Set<SpinRecord>();
   #running: Promise<unknown> | undefined;
@@ -44,6 +44,8 @@ export class Clients {
   #round = 0;
   counts: Counts = { ok: 0, failed: 0, unknown: 0 };
   readonly breaches: string[] = [];
+  /** Told of each spin that is answered 200. */
+  onOk: (record: SpinRecord) => void = () => {};
 
   constructor(settings: ClientSettings) {
     this.#settings = settings;
@@ -119,6 +121,11 @@ export class Clients {
     };
     await Promise.all(Array.from({ length: RETRIES_AT_ONCE }, worker));
     return failed;
+  }
+
+  /** Repeats none of these any more. */
+  forget(records: ReadonlySet<SpinRecord>): void {
+    this.#kept = this.#kept.filter((record) => !records.has(record));
   }
 
   /** Spins a game for a player, asking until it is dealt. @returns false where it was not within the time. */
@@ -204,6 +211,7 @@ export class Clients {
     record.open--;
     const { verdict, breach } = judge(record, answer, wasDealt);
     this.counts[verdict]++;
+    if (verdict === 'ok') this.onOk(record);
     if (breach !== undefined) this.breaches.push(breach);
   }
 }

@@ -175,7 +175,7 @@ async function haltedCells(stores: OwnStores): Promise<string[]> {
 
 /** Runs `spindle audit`; gives what it says where it is not content. */
 export async function audit(
-  stores: Pick<OwnStores, 'redis' | 'postgres'>,
+  stores: { readonly redis: { readonly url: string }; readonly postgres: { readonly url: string } },
   args: readonly string[] = [],
 ): Promise<string | undefined> {
   const environment = {

@@ -12,14 +12,12 @@
  * --keep-going goes on with fresh stores. Data and logs of a broken round are left, with --keep those of any run. Exit status 0 only if every promise held. Linux only (/proc, SO_REUSEPORT).
  */
 import { randomBytes } from 'node:crypto';
-import { appendFileSync, readFileSync } from 'node:fs';
+import { appendFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import type { Api } from '../support/api.js';
 import { Cleanup } from '../support/cleanup.js';
-import { ROOT } from '../support/root.js';
 import { type Arena, openArena } from './arena.js';
-import { addPot, judgeBonuses, tellAll } from './bonuses.js';
+import { judgeBonuses, tellAll } from './bonuses.js';
 import { Books } from './books.js';
 import { Clients } from './clients.js';
 import { faultKind } from './faults.js';
@@ -28,20 +26,9 @@ import type { Target } from './records.js';
 import { findingLines, isHeld, roundLine, summary } from './report.js';
 import { type RoundResult, runRound } from './round.js';
 import type { Acknowledgement } from './services.js';
+import { makeTargets } from './targets.js';
 
 const PARTNERS = 3;
-const PLAYERS_PER_PARTNER = 67;
-const SHEETS = ['penny-sub-cent', 'classic-3-reel'] as const;
-/** The games of this sheet have a communal progressive. */
-const POT_SHEET = 'classic-3-reel';
-const RAFFLE = {
-  ticketPriceUsd: 0.5,
-  poolSize: 1_000_000,
-  prizes: [
-    { prizeName: 'Car', prizeTier: 6, valueUsd: 5000, count: 5 },
-    { prizeName: 'Mug', prizeTier: 1, valueUsd: 1.25, count: 250_000 },
-  ],
-};
 
 interface Options extends PlanSettings {
   readonly rounds: readonly number[];
@@ -112,7 +99,7 @@ async function setStage(
 ): Promise<Stage> {
   const arena = await openArena(cleanup, { keep: false, acknowledgement });
   const { stores, fleet, api } = arena;
-  const targets = await makeTargets(api);
+  const targets = await makeTargets(api, PARTNERS);
   const clients = new Clients({
     port: fleet.port,
     targets,
@@ -122,31 +109,6 @@ async function setStage(
   });
   const books = new Books(stores.postgres.url);
   return { ...arena, targets, clients, books, acknowledgement };
-}
-
-/**
- * Partners in different cells, each with slot games and a raffle that no run sells out. All but the last have a communal
- * progressive; the budget of the second runs out.
- */
-async function makeTargets(api: Api): Promise<Target[]> {
-  const targets: Target[] = [];
-  for (let i = 1; i <= PARTNERS; i++) {
-    const { partnerId, key } = await api.newPartner(`chaos-${i}`);
-    const games: Target['games'][number][] = [];
-    for (const name of SHEETS) {
-      const sheet = JSON.parse(readFileSync(join(ROOT, 'test', 'par-sheets', `${name}.json`), 'utf8')) as {
-        denominationUsd: number;
-      };
-      const gameId = await api.newGame(key, name, sheet);
-      const hasPot = name === POT_SHEET && i < PARTNERS;
-      const tiers = hasPot ? { tiers: await addPot(api, gameId, i === 2) } : {};
-      games.push({ gameId, wagerUsd: sheet.denominationUsd, ...tiers });
-    }
-    games.push({ gameId: await api.newRaffle(partnerId, 'raffle', RAFFLE), wagerUsd: RAFFLE.ticketPriceUsd });
-    const players = Array.from({ length: PLAYERS_PER_PARTNER }, (_, n) => `player-${n + 1}`);
-    targets.push({ partnerId, key, games, players });
-  }
-  return targets;
 }
 
 async function playRound(stage: Stage, round: number, options: Options): Promise<RoundResult> {

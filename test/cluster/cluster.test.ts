@@ -145,14 +145,31 @@ function keepSpinning(from: Service, where: readonly Seat[], name: string) {
   };
 }
 
-/** Each cell began a new epoch: a replica may lack what was acknowledged, and must not deal it again. */
-async function wereRebuilt(where: readonly Seat[]): Promise<void> {
-  const rows = await sql<
-    { cell: number }[]
-  >`SELECT cell FROM recoveries WHERE reason LIKE 'A replica has taken over%'`;
-  const rebuilt = new Set(rows.map(({ cell }) => cell));
-  expect(where.filter(({ cell }) => !rebuilt.has(cell))).toEqual([]);
+/**
+ * Each cell began a new epoch: a replica may lack what was acknowledged, and must not deal it again.
+ * @returns how many request ids and players were written to each
+ */
+async function wereRepaired(
+  where: readonly Seat[],
+): Promise<{ cell: number; players: bigint; requests: bigint }[]> {
+  const rows = await sql<{ cell: number; players: bigint; requests: bigint }[]>`
+    SELECT DISTINCT ON (cell) cell, players, requests FROM recoveries
+    WHERE reason LIKE 'A replica has taken over%' AND finished_at IS NOT NULL ORDER BY cell, epoch DESC`;
+  const repaired = new Set(rows.map(({ cell }) => cell));
+  expect(where.filter(({ cell }) => !repaired.has(cell))).toEqual([]);
+  return rows.filter(({ cell }) => where.some((seat) => seat.cell === cell));
 }
+
+const allIsBooked = (where: readonly Seat[]): Promise<void> =>
+  until(async () => {
+    const { nodes, close } = await openNodes(stores.redisUrl);
+    try {
+      const waiting = await Promise.all(where.map(({ cell }) => nodes.cell(cell).outboxTotals()));
+      return waiting.every(({ entries }) => entries === 0);
+    } finally {
+      close();
+    }
+  }, 'the ledger has all that was dealt');
 
 const seatsOf = async (slot: number): Promise<[own: Seat[], others: Seat[]]> => {
   const server = await cluster.primaryOf(slot);
@@ -242,7 +259,7 @@ test('the cells of a killed primary come back with its replica; the others go on
   expect((await elsewhere.end()).others).toEqual([]);
   await old.start();
   await allHolds();
-  await wereRebuilt(own);
+  await wereRepaired(own);
 });
 
 test('a replica that takes over in an orderly way loses nothing that was answered', async () => {
@@ -257,5 +274,43 @@ test('a replica that takes over in an orderly way loses nothing that was answere
   await isDealing(own, 'taken over');
   await replaysHold((await playing.end()).spun);
   await allHolds();
-  await wereRebuilt(own);
+  await wereRepaired(own);
+});
+
+test('a replica that lags behind the ledger is brought up to it when it takes over', async () => {
+  const slot = slotOfCell(2);
+  const [own] = await seatsOf(slot);
+  const primary = (await cluster.primaryOf(slot))!;
+  const replica = await cluster.replicaOf(primary);
+  await replica.freeze();
+  // What the system has taken for the replica would still come to it.
+  await cluster.ask(primary, 'CLIENT', 'KILL', 'TYPE', 'replica');
+  const spun = await spinAll(service, own, 'lacking', 12);
+  const [{ partner }] = own as [Seat];
+  const player = `/partners/${partner.partnerId}/players/p`;
+  const gift = { requestId: 'late gift', amountUsd: 7, reason: 'a gift' };
+  expect((await service.operator('POST', `${player}/adjustments`, gift)).status).toBe(200);
+  await allIsBooked(own);
+  const block = { status: 'BLOCKED', reason: 'to be seen by the replica, too' };
+  expect((await service.operator('PATCH', player, block)).status).toBe(200);
+  await primary.killForGood();
+  replica.thaw();
+  await until(async () => (await cluster.primaryOf(slot)) === replica, 'the replica has taken over');
+  const [blocked, ...others] = own as [Seat, ...Seat[]];
+  await isDealing(others, 'lagging');
+  await until(
+    async () => (await spin(service, blocked, 'blocked')).body.errorCode === 'KS-4115',
+    'is blocked',
+  );
+  await replaysHold(spun);
+  expect((await service.operator('POST', `${player}/adjustments`, gift)).status).toBe(200);
+  const unblock = { status: 'ACTIVE', reason: 'seen' };
+  expect((await service.operator('PATCH', player, unblock)).status).toBe(200);
+  await primary.start();
+  await isDealing(own, 'level again');
+  await allHolds();
+  const written = await wereRepaired(own);
+  expect(written.map(({ requests }) => Number(requests)).sort()).toEqual(
+    own.map(({ cell }) => (cell === blocked.cell ? 13 : 12)).sort(),
+  );
 });

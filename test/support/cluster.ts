@@ -22,6 +22,8 @@ export interface TestCluster {
   readonly servers: readonly StoreServer[];
   /** Asks one server. @throws its error reply. */
   ask(server: StoreServer, ...words: (string | number)[]): Promise<string>;
+  /** The first server that replicates another. @throws where none does. */
+  replicaOf(server: StoreServer): Promise<StoreServer>;
   /** The server that serves a slot now; undefined: none does. */
   primaryOf(slot: number): Promise<StoreServer | undefined>;
   drop(): Promise<void>;
@@ -49,6 +51,7 @@ export async function ownCluster(): Promise<TestCluster> {
       url: clusterUrl(urls),
       servers,
       ask: ({ url }, ...words) => askRedis(url, words),
+      replicaOf: (server) => replicaOf(servers, server),
       primaryOf: (slot) => primaryOf(servers, slot),
       drop: () => undo.run(),
     };
@@ -68,6 +71,16 @@ async function primaryOf(servers: readonly StoreServer[], slot: number): Promise
     if (ranges.some(([first, last = first]) => first! <= slot && slot <= last!)) return server;
   }
   return undefined;
+}
+
+async function replicaOf(servers: readonly StoreServer[], primary: StoreServer): Promise<StoreServer> {
+  const { port } = new URL(primary.url);
+  for (const server of servers) {
+    if (server.pid() === undefined) continue;
+    const role = await askRedis(server.url, ['INFO', 'replication']).catch(() => '');
+    if (role.includes('role:slave') && new RegExp(`^master_port:${port}\r?$`, 'm').test(role)) return server;
+  }
+  throw new Error(`nobody replicates ${primary.url}`);
 }
 
 /** Kills a server with SIGKILL and keeps it away until {@link StoreServer.start}; resolves when another serves its slot. */

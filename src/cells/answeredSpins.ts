@@ -1,0 +1,140 @@
+/**
+ * The spins that this process has answered and that are not known to be in the ledger. Where a primary dies for good, its replica may
+ * lack the newest of them: once the cell has begun another epoch, nothing of the epoch before can be booked any more, and what the
+ * ledger lacks then is lost. It is written down (postgres/lostSpins.ts).
+ *
+ *   answered ──> remembered ──booked──> forgotten
+ *                    └──the cell begins another epoch──> looked up in the ledger ──> forgotten, or written down as lost
+ */
+import type { EventEmitter } from '../events.js';
+import type { AnsweredSpin } from '../postgres/lostSpins.js';
+import type { Store } from '../postgres/store.js';
+import { PeriodicService } from '../runtime/periodicService.js';
+import type { SpinRequest, SpinResult } from './deal.js';
+import type { CellReplies } from './operation.js';
+
+const TURN_MS = 500;
+/** A minute of 2,000 spins a second, some 30 MB. Beyond it, while Postgres is away, the oldest are no more known by name. */
+const SPINS_MAX = 120_000;
+
+interface Answered {
+  readonly epoch: string;
+  readonly newestId: bigint;
+  readonly spins: readonly AnsweredSpin[];
+}
+
+interface Cell {
+  /** In the order in which they were answered. */
+  batches: Answered[];
+  /** How many were forgotten for want of room, and the newest of them. */
+  dropped: { spins: number; newestId: bigint; epoch: string } | undefined;
+}
+
+export interface AnsweredSpinsOptions {
+  /** Dataset and number of the epoch that a cell is at. */
+  readonly epochOf: (cell: number) => string | undefined;
+  readonly store: Pick<Store, 'recordLostSpins'>;
+  readonly events: EventEmitter;
+}
+
+export class AnsweredSpins extends PeriodicService {
+  readonly name = 'lost spins';
+  readonly #options: AnsweredSpinsOptions;
+  readonly #cells = new Map<number, Cell>();
+  #spins = 0;
+
+  constructor(options: AnsweredSpinsOptions) {
+    super({ everyMs: TURN_MS, firstAfterMs: TURN_MS });
+    this.#options = options;
+  }
+
+  /** Spins that are remembered. */
+  get size(): number {
+    return this.#spins;
+  }
+
+  /** Remembers the spins of a call that are answered now: those that don't wait for the ledger. */
+  remember(
+    cell: number,
+    epoch: string,
+    requests: readonly SpinRequest[],
+    { replies, entryId }: CellReplies<SpinResult>,
+  ): void {
+    const spins: AnsweredSpin[] = [];
+    let newestId = 0n;
+    for (let i = 0; i < requests.length; i++) {
+      const { partner, gameId, playerId, requestId, waitsForLedger } = requests[i]!;
+      const reply = replies[i];
+      if (waitsForLedger || reply === undefined) continue;
+      const id = entryId(i);
+      if (id === 0n) continue;
+      if (id > newestId) newestId = id;
+      const { partnerId } = partner;
+      const { outcomeCode, balanceMicros } = reply;
+      spins.push({ entryId: id, partnerId, gameId, playerId, requestId, outcomeCode, balanceMicros });
+    }
+    if (spins.length === 0) return;
+    const known = this.#cell(cell);
+    known.batches.push({ epoch, newestId, spins });
+    this.#spins += spins.length;
+    while (this.#spins > SPINS_MAX) this.#dropOldest();
+  }
+
+  /** The ledger has every entry of the cell up to the cursor. */
+  booked(cell: number, epoch: string, cursor: bigint): void {
+    const known = this.#cells.get(cell);
+    if (known === undefined) return;
+    const { batches, dropped } = known;
+    if (dropped?.epoch === epoch && dropped.newestId <= cursor) known.dropped = undefined;
+    if (batches.length === 0) return;
+    known.batches = batches.filter((each) => each.epoch !== epoch || each.newestId > cursor);
+    for (const each of batches)
+      if (each.epoch === epoch && each.newestId <= cursor) this.#spins -= each.spins.length;
+  }
+
+  /** Looks up what was answered under epochs that are over. */
+  protected async turn(): Promise<void> {
+    const { epochOf, store, events } = this.#options;
+    for (const [cell, known] of this.#cells) {
+      const now = epochOf(cell);
+      const over = known.batches.filter(({ epoch }) => epoch !== now);
+      const { dropped } = known;
+      const wereDropped = dropped !== undefined && dropped.epoch !== now;
+      if (now === undefined || (over.length === 0 && !wereDropped)) continue;
+      const notRemembered = wereDropped ? dropped.spins : 0;
+      const spins = over.flatMap((each) => each.spins);
+      const lost = await store.recordLostSpins({ cell, epoch: now, spins, notRemembered });
+      this.#spins -= spins.length;
+      known.batches = known.batches.filter((each) => !over.includes(each));
+      if (known.dropped === dropped && wereDropped) known.dropped = undefined;
+      if (lost + notRemembered > 0)
+        events.emit('SpinsLost', { cell, epoch: now, spins: lost, notRemembered });
+    }
+  }
+
+  protected onTurnFailed(error: unknown): void {
+    this.#options.events.emit('TaskFailed', { task: 'lost spins', error });
+  }
+
+  /** Of the cell that has most. */
+  #dropOldest(): void {
+    let fullest: Cell | undefined;
+    for (const cell of this.#cells.values())
+      if (fullest === undefined || cell.batches.length > fullest.batches.length) fullest = cell;
+    const oldest = fullest?.batches.shift();
+    if (fullest === undefined || oldest === undefined) return;
+    const { epoch, newestId, spins } = oldest;
+    this.#spins -= spins.length;
+    const before = fullest.dropped?.epoch === epoch ? fullest.dropped.spins : 0;
+    fullest.dropped = { epoch, newestId, spins: before + spins.length };
+  }
+
+  #cell(cell: number): Cell {
+    let known = this.#cells.get(cell);
+    if (known === undefined) {
+      known = { batches: [], dropped: undefined };
+      this.#cells.set(cell, known);
+    }
+    return known;
+  }
+}

@@ -1,0 +1,45 @@
+/** The partners of a chaos run and their games. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Api } from '../support/api.js';
+import { ROOT } from '../support/root.js';
+import { addPot } from './bonuses.js';
+import type { Target } from './records.js';
+
+const PLAYERS_PER_PARTNER = 67;
+const SHEETS = ['penny-sub-cent', 'classic-3-reel'] as const;
+/** The games of this sheet have a communal progressive. */
+const POT_SHEET = 'classic-3-reel';
+const RAFFLE = {
+  ticketPriceUsd: 0.5,
+  poolSize: 1_000_000,
+  prizes: [
+    { prizeName: 'Car', prizeTier: 6, valueUsd: 5000, count: 5 },
+    { prizeName: 'Mug', prizeTier: 1, valueUsd: 1.25, count: 250_000 },
+  ],
+};
+
+/**
+ * Partners in different cells, each with slot games and a raffle that no run sells out. All but the last have a communal
+ * progressive; the budget of the second runs out.
+ */
+export async function makeTargets(api: Api, partners: number): Promise<Target[]> {
+  const targets: Target[] = [];
+  for (let i = 1; i <= partners; i++) {
+    const { partnerId, key } = await api.newPartner(`chaos-${i}`);
+    const games: Target['games'][number][] = [];
+    for (const name of SHEETS) {
+      const sheet = JSON.parse(readFileSync(join(ROOT, 'test', 'par-sheets', `${name}.json`), 'utf8')) as {
+        denominationUsd: number;
+      };
+      const gameId = await api.newGame(key, name, sheet);
+      const hasPot = name === POT_SHEET && i < partners;
+      const tiers = hasPot ? { tiers: await addPot(api, gameId, i === 2) } : {};
+      games.push({ gameId, wagerUsd: sheet.denominationUsd, ...tiers });
+    }
+    games.push({ gameId: await api.newRaffle(partnerId, 'raffle', RAFFLE), wagerUsd: RAFFLE.ticketPriceUsd });
+    const players = Array.from({ length: PLAYERS_PER_PARTNER }, (_, n) => `player-${n + 1}`);
+    targets.push({ partnerId, key, games, players });
+  }
+  return targets;
+}
