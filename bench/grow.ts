@@ -9,16 +9,14 @@
 import { randomFillSync } from 'node:crypto';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import {
-  FINGERPRINT_BYTES,
-  REQUEST_KEY_BYTES,
-  writeFingerprint,
-  writeRequestKey,
-} from '../src/cells/batch.js';
+import { FINGERPRINT_BYTES, writeFingerprint } from '../src/cells/batch.js';
 import { bodyOf } from '../src/client/client.js';
 import { firstIdAt } from '../src/domain/entryId.js';
-import { idempotencyKey, playerField, playersKey } from '../src/redis/keys.js';
+import { REQUEST_KEY_BYTES, writeRequestKey } from '../src/domain/requestKey.js';
+import { cellKey, idempotencyKey, playerField, playersKey } from '../src/redis/keys.js';
 import { writeBound, writePlayer } from '../src/redis/records.js';
+import { readSegments, segmentNumbers } from '../src/redis/segmentRecords.js';
+import { rawRedis } from '../test/support/redis.js';
 import { pause } from '../test/support/wait.js';
 import type { Grown } from './measurement.js';
 import { playerName } from './players.js';
@@ -29,8 +27,6 @@ import type { Stores } from './stores.js';
 const FIELDS_A_CALL = 1000;
 const CALLS_UNDER_WAY = 32;
 const OPENING_MICROS = 1_000_000_000;
-/** As the service has it by default. */
-const PERIOD_SECONDS = 86_400;
 
 export async function grow(
   service: Service,
@@ -100,11 +96,20 @@ async function addPlayers(service: Service, count: number): Promise<number> {
   return count - known;
 }
 
+/** The key of the segment that the cell's spins bind their requestIds in. */
+async function writtenSegment(service: Service): Promise<string> {
+  const cell = await cellOf(service);
+  const redis = rawRedis(service.stores.redisUrl);
+  const segments = readSegments((await redis.hgetBuffer(cellKey(cell), 'segments'))!);
+  redis.disconnect();
+  return idempotencyKey(cell, segmentNumbers(segments).at(-1)!);
+}
+
 const BOUND_ID = 'bound-beforehand';
 
 /** One that is asked for afterwards, and random ones: the names of requestIds are hashes. */
 async function bindRequestIds(service: Service, count: number): Promise<void> {
-  const key = idempotencyKey(await cellOf(service), Math.floor(Date.now() / 1000 / PERIOD_SECONDS));
+  const key = await writtenSegment(service);
   const { partnerId } = service.partners[0]!;
   const fingerprint = Buffer.alloc(FINGERPRINT_BYTES);
   writeFingerprint(fingerprint, 0, service.targets[0]!.gameId, playerName(0));

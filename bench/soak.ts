@@ -151,7 +151,7 @@ async function startSoaked(
     { ack: 'redis', frontEnds: 1, partners: PARTNERS, games: GAMES, gameType: 'slot' },
     cleanup,
     [],
-    { IDEMPOTENCY_TTL_S: String(BIND_SECONDS) },
+    { REQUEST_ID_WINDOW_S: String(BIND_SECONDS) },
   );
   const slots = [...service.targets];
   const raffles = await service.addRaffles(RAFFLES);

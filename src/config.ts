@@ -127,6 +127,20 @@ export const Environment = Type.Object({
     default: 86_400,
     description: 'Seconds for which a requestId binds at least; fixed at the first start of a database',
   }),
+  REQUEST_ID_WINDOW_S: Type.Integer({
+    minimum: 1,
+    maximum: 86_400,
+    default: 1800,
+    description:
+      'Seconds for which Redis holds a requestId at least; then the ledger binds it. 900 to 3600 in production',
+  }),
+  REQUEST_FILTERS_MAX_MB: Type.Integer({
+    minimum: 1,
+    maximum: 1_000_000,
+    default: 1024,
+    description:
+      'Megabytes of filters of request ids that each front end holds, 2 to 3 bytes an id: past it they are made coarser, and more fresh ids ask Postgres; none is forgotten',
+  }),
   CELLS: Type.Optional(
     Type.Integer({
       minimum: 1,

@@ -27,6 +27,7 @@ export type BackgroundTask =
   | 'block replenishment'
   | 'cleanup'
   | 'player checkpoint'
+  | 'request id hand-over'
   | 'round timeout'
   | 'lost spins'
   | 'day completeness check'
@@ -105,6 +106,8 @@ export interface Events {
     /** More were answered, and may be lost: they are not known by name any more. */
     readonly notRemembered: number;
   };
+  /** Request ids were copied of the ledger into runs: Redis may release them. */
+  RequestIdsHandedOver: { readonly ids: number; readonly seconds: number };
   PlayersCheckpointed: { readonly players: number; readonly seconds: number };
 
   /** A command was refused: the clock of Redis, or the cell's newest entry, is so far ahead of this process's (below 0: behind). */

@@ -16,6 +16,13 @@ export const FAILPOINTS = [
   'block.made',
   'block.leased',
   'block.loaded',
+  // A hand-over of request ids (ledger/handOver.ts).
+  'hand-over.closed',
+  'hand-over.copied',
+  'hand-over.marked',
+  'hand-over.committed',
+  'hand-over.released',
+  'hand-over.merged',
   // A recovery (recovery/prepare.ts, recovery/rebuild.ts).
   'recovery.detected',
   'recovery.fenced',

@@ -74,7 +74,6 @@ async function startAll(
 
   const store = openStore(pools.requests);
   const scripts = new Scripts(nodes, {
-    idempotencyPeriodSeconds: installed.idempotencyTtlSeconds,
     outboxMax: { entries: config.OUTBOX_MAX_ENTRIES, bytes: config.OUTBOX_MAX_MB * 1e6 },
     clock: { now: world.now, skewMaxMs: config.CLOCK_SKEW_MAX_S * 1000 },
   });

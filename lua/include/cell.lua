@@ -6,7 +6,8 @@
 -- script about 0.1 us for every local that it captures, and each call of it more.
 --
 -- KEYS[1]  {cN}:cell      hash    epoch; last: LAST; booked: BOOKED; op:<slot>: id of the newest operation of each slot
---                                 of a front end, and its reply; communal: games of the cell have a communal progressive
+--                                 of a front end, and its reply; communal: games of the cell have a communal progressive;
+--                                 segments: SEGMENTS, absent where the cell has no owner of this version yet
 -- KEYS[2]  {cN}:partners  hash    partner id -> PARTNER
 -- KEYS[3]  {cN}:players   hash    "<partner id>:<playerId>" -> PLAYER
 -- KEYS[4]  {cN}:games     hash    game id -> GAME
@@ -14,7 +15,7 @@
 --
 -- ARGV[1]  epoch that the caller believes in
 -- ARGV[2]  cell number, 0..255
--- ARGV[3]  length of an idempotency period, seconds
+-- ARGV[3]  id of the entry up to which the caller's filters of request ids reach, as low u32 and high u32; empty: none
 -- ARGV[4]  ledger entries that may wait in the outbox, and
 -- ARGV[5]  their bytes: while it holds as much, nothing is booked (a batch that begins below may end above)
 -- ARGV[6]  field of the caller's newest operation in KEYS[1], "op:<slot>"; empty: the reply is not stored
@@ -31,7 +32,7 @@
 -- include: epoch
 local cellPrefix = sub(KEYS[1], 1, -5)
 local operationField, operationId = ARGV[6], ARGV[7]
-local cell = call('HMGET', KEYS[1], 'epoch', 'last', 'booked', operationField, 'communal')
+local cell = call('HMGET', KEYS[1], 'epoch', 'last', 'booked', operationField, 'communal', 'segments')
 if cell[1] ~= ARGV[1] then
   return epochError(cell[1])
 end

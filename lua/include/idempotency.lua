@@ -1,18 +1,32 @@
--- What the requestIds of the call are bound to, in two periods: the current one's hash is written, that and the one before
--- are read. Needs `requestKeys`; gives `bound` by their places.
+-- What the requestIds of the call are bound to, in the segments of request ids that Redis still holds (docs/internals/cells.md):
+-- the newest is written, all are read. Needs `requestKeys`; gives `bound` by their places.
 --
--- computed {cN}:idem:<period>  hash, 16-byte hash of partner and requestId -> BOUND or REFUSED. A spin and an adjustment
---                              never have the same hash.
+-- computed {cN}:idem:<segment>  hash, 16-byte hash of partner and requestId -> BOUND or REFUSED. A spin and an adjustment
+--                               never have the same hash.
+--
+-- Errors   BEHIND: what was released is in the ledger's runs, and the caller's filters don't reach that far; nothing was done.
 -- include: entryIds
--- By the newest entry where the clock went back: what was bound in a later period must be found.
-local period = floor(floor(idMs / 1000) / tonumber(ARGV[3]))
-local idemKey = cellPrefix .. 'idem:' .. period
+local segments = cell[6]
+-- Its owner has not taken the cell over yet.
+if not segments then
+  return epochError()
+end
+local releasedLow, releasedHigh, firstSegment = unpackStruct(SEGMENTS_FORMAT, segments)
+local newestSegment = firstSegment + (#segments - SEGMENTS_BYTES) / 8
+local idemKey = cellPrefix .. 'idem:' .. newestSegment
 local bound = {}
 if #requestKeys > 0 then
+  local reachLow, reachHigh = 0, 0
+  if ARGV[3] ~= '' then reachLow, reachHigh = unpackStruct('<I4I4', ARGV[3]) end
+  if reachHigh < releasedHigh or reachHigh == releasedHigh and reachLow < releasedLow then
+    return redis.error_reply('BEHIND the filters of request ids')
+  end
   bound = call('HMGET', idemKey, unpack(requestKeys))
-  local earlier = call('HMGET', cellPrefix .. 'idem:' .. (period - 1), unpack(requestKeys))
-  for i = 1, #requestKeys do
-    bound[i] = bound[i] or earlier[i]
+  for segment = newestSegment - 1, firstSegment, -1 do
+    local earlier = call('HMGET', cellPrefix .. 'idem:' .. segment, unpack(requestKeys))
+    for i = 1, #requestKeys do
+      bound[i] = bound[i] or earlier[i]
+    end
   end
 end
 -- Keys and values by turns.

@@ -15,6 +15,8 @@
 -- TOTALS   ledger entries u48 and their bytes u48, summed since the cell's epoch began
 -- LAST     ms u48 and sequence u16 of the newest ledger entry, TOTALS up to it (version 1.0.0 ended before them: zeros)
 -- BOOKED   id u64 of the newest entry that is known to be in the ledger, TOTALS up to it
+-- SEGMENTS id of the entry up to which request ids are released, as low u32 and high u32, number of the oldest segment u32;
+--          behind it the newest entry's id of each closed segment, likewise: the segment that follows them is written
 -- include: library
 local GAME_FORMAT = '<I6I6I6I6I4'
 local GAME_BYTES = 28
@@ -29,5 +31,7 @@ local REFUSED_FORMAT = '<BI6'
 local REFUSED_BYTES = 7
 local TOTALS_FORMAT = '<I6I6'
 local LAST_FORMAT = '<I6I2I6I6'
+local SEGMENTS_FORMAT = '<I4I4I4'
+local SEGMENTS_BYTES = 12
 -- A balance stays within ± this, micro-USD: every sum of two amounts is then exact as a double.
 local MONEY_MAX = 9e15

@@ -10,10 +10,11 @@
  */
 import { auditChain } from '../postgres/auditChain.js';
 import { STRAY } from '../postgres/auditColumns.js';
-import { type AuditReads, type Facts, openAuditReads } from '../postgres/auditReads.js';
+import { type AuditReads, type Facts, openAuditReads, type Snapshot } from '../postgres/auditReads.js';
 import { sheetsOf } from '../postgres/catalog.js';
 import type { Sql } from '../postgres/client.js';
 import { type CommunalReads, openCommunalReads } from '../postgres/communalAuditReads.js';
+import type { CopyRow } from '../postgres/copyReader.js';
 import { openPlayerStatusReads, type PlayerStatusReads } from '../postgres/playerStatuses.js';
 import { openRoundReads, type RoundReads } from '../postgres/roundAuditReads.js';
 import { openRedisAuditReads, type RedisAuditReads } from '../redis/auditReads.js';
@@ -106,20 +107,7 @@ async function run(
       async () => {},
     );
     findings.looked('double-entry', 'entries with their postings', pass.rows);
-    await snapshot.strayTickets(
-      (row) => {
-        const problem =
-          row.int(STRAY.ofLedger) === 1
-            ? 'the requestId of a ticket is not noted as its own'
-            : 'a requestId is noted for a ticket that the ledger has not';
-        findings.found('requests', problem, {
-          entry: row.big(STRAY.entryId).toString(),
-          game: row.int(STRAY.gameId),
-          request: row.text(STRAY.requestId),
-        });
-      },
-      async () => {},
-    );
+    await auditStrayRequests(snapshot, findings);
     await auditRounds(snapshot, findings);
     await snapshot.strayCommunal(
       (row) => {
@@ -136,6 +124,30 @@ async function run(
   findings.looked('audit-log', 'entries', chain.entries);
 
   await auditStores({ sql, nodes, postgres, redis, findings, onProgress }, facts, pass);
+}
+
+/** RequestIds that are noted otherwise than the ledger has them: those of tickets, and those that were handed over. */
+async function auditStrayRequests(snapshot: Snapshot, findings: Findings): Promise<void> {
+  const tell = (lacking: string, strange: string) => (row: CopyRow) =>
+    findings.found('requests', row.int(STRAY.ofLedger) === 1 ? lacking : strange, {
+      entry: row.big(STRAY.entryId).toString(),
+      game: row.int(STRAY.gameId),
+      request: row.text(STRAY.requestId),
+    });
+  await snapshot.strayTickets(
+    tell(
+      'the requestId of a ticket is not noted as its own',
+      'a requestId is noted for a ticket that the ledger has not',
+    ),
+    async () => {},
+  );
+  await snapshot.strayRequests(
+    tell(
+      'a requestId that was handed over is not in the runs, or can not be found there',
+      'the runs have a requestId that the ledger has not',
+    ),
+    async () => {},
+  );
 }
 
 interface Stores extends Pick<StoresAudit, 'postgres' | 'redis' | 'findings'> {

@@ -2,56 +2,63 @@
 import { createHash } from 'node:crypto';
 import { SpinIds } from '../domain/spinId.js';
 import { CORE_BYTES, REFUSED_BYTES, readId, readSafeInt64 } from '../redis/records.js';
+import { segmentNumbers } from '../redis/segmentRecords.js';
 import { Entries, type Entry } from './entries.js';
 import type { LedgerPass } from './ledger.js';
 import type { Findings, Place } from './report.js';
 import { cellOfId, type StoresAudit } from './stores.js';
-import { adjustmentHash, idOf, playerHash, REQUEST, REQUEST_WORDS, timeOf } from './tables.js';
+import { adjustmentHash, idOf, playerHash, REQUEST, REQUEST_WORDS } from './tables.js';
 
 const BOUND_BYTES = CORE_BYTES + 10;
 /** What a replay of a forced spin repeats, written down a second time. */
 const FORCED_MARK = Buffer.from([1]);
 const NOTHING = Buffer.alloc(0);
-/** An id may be ahead of the clock that a requestId's period is told by: after a clock was put back. */
-const AHEAD_MS_MAX = 60_000;
 
-/** Every requestId of the ledger that must bind does, to its entry; whatever binds leads to an entry. */
+/**
+ * Every requestId of the ledger that Redis must bind does, to its entry; whatever binds leads to an entry. What Redis has released
+ * the snapshot has compared with the ledger's runs.
+ */
 export async function auditRequests(audit: StoresAudit, pass: LedgerPass): Promise<void> {
   const { facts, findings, redis } = audit;
-  const ttlMs = facts.idempotencyTtlSeconds * 1000;
-  const periodNow = async (): Promise<number> => Math.floor((await redis.timeMs()) / ttlMs);
   const entries = new Entries(audit);
   const spinIds = new SpinIds(facts.spinIdKey);
   let count = 0;
-  const current = await periodNow();
-  const periods = [current - 1, current];
+  const held: Held[] = [];
   let total = 0;
-  for (const period of periods) {
-    for (let cell = 0; cell < facts.cells; cell++) total += (await redis.counts(cell, period)).bound;
+  for (let cell = 0; cell < facts.cells; cell++) {
+    const segments = await redis.segments(cell);
+    if (segments === undefined) continue;
+    for (const segment of segmentNumbers(segments)) {
+      total += (await redis.counts(cell, segment)).bound;
+      held.push({ cell, segment, closedAt: segments.closed[segment - segments.first] });
+    }
   }
-  for (const period of periods) {
-    for (let cell = 0; cell < facts.cells; cell++) {
-      for await (const page of redis.bound(cell, period)) {
-        for (const [field, value] of page) {
-          count++;
-          auditBound(audit, pass, entries, { cell, period, ttlMs }, field, value);
-        }
-        if (entries.isDue) await entries.answerAll();
-        if (audit.communal.isDue) await audit.communal.settle();
-        audit.onProgress('requests', count, total);
+  // A segment that is closed meanwhile is followed by another one.
+  for (const [cell, segment] of new Map(held.map((each) => [each.cell, each.segment + 1])))
+    held.push({ cell, segment, closedAt: undefined });
+  for (const where of held) {
+    for await (const page of redis.bound(where.cell, where.segment)) {
+      for (const [field, value] of page) {
+        count++;
+        auditBound(audit, pass, entries, where, field, value);
       }
+      if (entries.isDue) await entries.answerAll();
+      if (audit.communal.isDue) await audit.communal.settle();
+      audit.onProgress('requests', count, total);
     }
   }
   await entries.answerAll();
   findings.looked('requests', 'requestIds bound in Redis', count);
 
-  // Whatever the ledger has of the periods that still bind, as of now.
-  const oldest = (await periodNow()) - 1;
-  for (const [period, table] of pass.requests) {
-    if (period < oldest) continue;
+  // Whatever the ledger has of what is not released, as of now.
+  const released = await Promise.all(
+    Array.from({ length: facts.cells }, async (_, cell) => (await redis.segments(cell))?.releasedId ?? 0n),
+  );
+  for (const table of pass.requests.values()) {
     for (const at of table.records()) {
       if (table.seen[at / REQUEST_WORDS] === 1) continue;
       const id = idOf(table.words[at + REQUEST.idHigh]!, table.words[at + REQUEST.idLow]!);
+      if (id <= released[cellOfId(id)]!) continue;
       if (!findings.lists('requests')) {
         findings.found('requests', '', {});
         continue;
@@ -62,7 +69,6 @@ export async function auditRequests(audit: StoresAudit, pass: LedgerPass): Promi
         'a requestId of the ledger is not bound in Redis',
         {
           cell: cellOfId(id),
-          period,
           entry: id.toString(),
           ...(entry === undefined
             ? {}
@@ -81,15 +87,23 @@ export async function auditRequests(audit: StoresAudit, pass: LedgerPass): Promi
   }
 }
 
+/** A segment of request ids that Redis holds. */
+interface Held {
+  readonly cell: number;
+  readonly segment: number;
+  /** Newest entry when it was closed; undefined: it was not. */
+  readonly closedAt: bigint | undefined;
+}
+
 function auditBound(
   { findings, communal }: StoresAudit,
   pass: LedgerPass,
   entries: Entries,
-  { cell, period, ttlMs }: { cell: number; period: number; ttlMs: number },
+  { cell, segment, closedAt }: Held,
   field: Buffer,
   value: Buffer,
 ): void {
-  const where = { cell, period, field: field.toString('hex') };
+  const where = { cell, segment, field: field.toString('hex') };
   // An adjustment that was refused: it stands for no entry.
   if (field.length === 16 && value.length === REFUSED_BYTES) return;
   if (field.length !== 16 || value.length < BOUND_BYTES) {
@@ -103,12 +117,10 @@ function auditBound(
   if (communal.bound(cell, id, isMarked ? NOTHING : tail, at)) return;
   const high = value.readUInt32LE(4);
   const low = value.readUInt32LE(0);
-  // Bound in an earlier period than its entry's, it would be forgotten before its time.
-  const entryMs = timeOf(high, low);
-  const entryPeriod = Math.floor(entryMs / ttlMs);
-  if (period < entryPeriod && entryMs - entryPeriod * ttlMs > AHEAD_MS_MAX) {
-    const problem = 'the requestId is bound in an earlier period than its entry';
-    findings.found('requests', problem, at, entryPeriod, period);
+  // It would be released before its time.
+  if (closedAt !== undefined && id > closedAt) {
+    const problem = 'the requestId is bound in a segment that was closed before its entry';
+    findings.found('requests', problem, at, `closed at ${id} or later`, `closed at ${closedAt}`);
   }
   const hashed = [field.readUInt32LE(0), field.readUInt32LE(4), field.readUInt32LE(8)] as const;
   for (const table of pass.requests.values()) {

@@ -2,8 +2,8 @@
  * Writes a batch of spins as lua/deal.lua reads it, and reads the reply. The layout is that script's header;
  * little endian throughout.
  */
-import { hash } from 'node:crypto';
 import type { Game, Partner } from '../domain/game.js';
+import { REQUEST_KEY_BYTES, writeRequestKey } from '../domain/requestKey.js';
 import { playerPrefix } from '../redis/keys.js';
 import { CORE_BYTES } from '../redis/records.js';
 
@@ -25,6 +25,16 @@ export interface BatchItem {
   readonly mayEqual: boolean;
   /** Set by the encoder: place of the partner in the batch and in the reply. */
   partnerPlace: number;
+  /** Set by the encoder: the ledger may have the requestId. Nothing is dealt by this batch then; what Redis binds answers. */
+  mayBeHandedOver?: boolean;
+  /** The ledger was asked, and has not the requestId, as of this version of what was handed over. */
+  readonly clearedAt?: number | undefined;
+}
+
+/** What is known of the request ids that Redis holds no more (handedOver.ts). */
+export interface HandedOverFilters {
+  versionOf(cell: number): number;
+  mayHave(cell: number, hash: Buffer, at: number): boolean;
 }
 
 const HEADER_BYTES = 18;
@@ -73,6 +83,14 @@ export class BatchEncoder {
   readonly #gamePlaces = new Map<number, GamePlace>();
   /** Where the payouts of a sheet are: its games share them. */
   readonly #tablesAt = new Map<Buffer, number>();
+  readonly #handedOver: HandedOverFilters | undefined;
+  /** By the place of a requestId: 1, the ledger may have it. */
+  #mayBeHandedOver = new Uint8Array(64);
+
+  /** @param handedOver absent: Redis holds all request ids that there are */
+  constructor(handedOver?: HandedOverFilters) {
+    this.#handedOver = handedOver;
+  }
 
   /** The batch's bytes: a view that holds until the next call. `partners` gets the partners in the reply's order. */
   encode(items: readonly BatchItem[], partners: Partner[]): Buffer {
@@ -80,6 +98,8 @@ export class BatchEncoder {
     const requests = this.#requests;
     players.begin(items.length, 2 + PLAYER_BYTES_MAX);
     requests.begin(items.length, REQUEST_KEY_BYTES);
+    if (this.#mayBeHandedOver.length <= items.length)
+      this.#mayBeHandedOver = new Uint8Array(2 * items.length);
     const tableBytes = this.#place(items, partners);
     const gamesAt = HEADER_BYTES + partners.length * PARTNER_BYTES;
     const tablesAt = gamesAt + this.#gamePlaces.size * GAME_BYTES;
@@ -178,7 +198,11 @@ export class BatchEncoder {
     const playerBytes = textAt - playerAt;
     let gamePlace = 0;
     let playerPlace = 0;
-    if (item.deny === 0) {
+    const { requestId } = item;
+    const requestPlace = requestId === undefined ? 0 : this.#request(item, places, requestId);
+    item.mayBeHandedOver = this.#mayBeHandedOver[requestPlace] === 1 && !this.#isCleared(item);
+    if (item.mayBeHandedOver) buffer[at + 1] = 1;
+    if (item.deny === 0 && !item.mayBeHandedOver) {
       gamePlace = this.#gamePlaces.get(item.gameId)!.place;
       playerPlace = places.players.get(item.playerId) ?? 0;
       if (playerPlace === 0) {
@@ -195,19 +219,10 @@ export class BatchEncoder {
     writeUInt16(buffer, gamePlace, at + 4);
     writeUInt16(buffer, playerPlace, at + 6);
     writeUInt16(buffer, playerBytes, at + 20);
-    const { requestId } = item;
     if (requestId === undefined) {
       buffer.fill(0, at + 8, at + 20);
       writeUInt16(buffer, 0, at + 22);
       return textAt;
-    }
-    let requestPlace = places.requests.get(requestId) ?? 0;
-    if (requestPlace === 0) {
-      const requests = this.#requests;
-      requestPlace = ++requests.count;
-      places.requests.set(requestId, requestPlace);
-      writeRequestKey(requests.buffer, requests.length, item.partner.partnerId, requestId);
-      requests.length += REQUEST_KEY_BYTES;
     }
     writeUInt16(buffer, requestPlace, at + 8);
     if (item.mayEqual) writeFingerprint(buffer, at + 10, item.gameId, item.playerId);
@@ -215,6 +230,24 @@ export class BatchEncoder {
     const requestBytes = writeText(buffer, requestId, textAt);
     writeUInt16(buffer, requestBytes, at + 22);
     return textAt + requestBytes;
+  }
+
+  /** Names the requestId of an item once, and asks whether the ledger may have it. @returns its place */
+  #request({ partner }: BatchItem, places: PartnerPlaces, requestId: string): number {
+    const known = places.requests.get(requestId);
+    if (known !== undefined) return known;
+    const requests = this.#requests;
+    const place = ++requests.count;
+    places.requests.set(requestId, place);
+    writeRequestKey(requests.buffer, requests.length, partner.partnerId, requestId);
+    const mayHave = this.#handedOver?.mayHave(partner.cell, requests.buffer, requests.length);
+    this.#mayBeHandedOver[place] = mayHave === true ? 1 : 0;
+    requests.length += REQUEST_KEY_BYTES;
+    return place;
+  }
+
+  #isCleared({ clearedAt, partner }: BatchItem): boolean {
+    return clearedAt !== undefined && clearedAt === this.#handedOver?.versionOf(partner.cell);
   }
 }
 
@@ -234,13 +267,6 @@ function writePartners(buffer: Buffer, partners: readonly Partner[]): void {
 
 const isDealKind = ({ kind }: BatchItem): boolean => kind === KIND.deal || kind === KIND.dealCounted;
 const isDeal = (item: BatchItem): boolean => isDealKind(item) && item.deny === 0;
-
-/** How Redis names a partner's requestId: the first 16 bytes of a SHA-256. */
-export const REQUEST_KEY_BYTES = 16;
-export function writeRequestKey(buffer: Buffer, at: number, partnerId: number, requestId: string): void {
-  const key = hash('sha256', `${partnerId}:${requestId}`, 'binary');
-  for (let i = 0; i < REQUEST_KEY_BYTES; i++) buffer[at + i] = key.charCodeAt(i);
-}
 
 /**
  * What a requestId is bound to: the game (4 bytes) and a hash of the player (6 bytes). The wager needs no place in it:

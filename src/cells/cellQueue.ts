@@ -13,11 +13,19 @@
  * `unknown`, never `refused`.
  */
 import { setTimeout as pause } from 'node:timers/promises';
-import { EpochError, NotSentError, RefusedError, StaleError } from '../redis/scriptErrors.js';
+import { BehindError, EpochError, NotSentError, RefusedError, StaleError } from '../redis/scriptErrors.js';
 import type { CellCall } from '../redis/scripts.js';
 import { withTimeout } from '../runtime/withTimeout.js';
 import type { Confirmations } from './confirmations.js';
-import type { CellCodec, CellCommand, CellFailure, CellOperation, CellReplies, Origin } from './operation.js';
+import type {
+  CellArgument,
+  CellCodec,
+  CellCommand,
+  CellFailure,
+  CellOperation,
+  CellReplies,
+  Origin,
+} from './operation.js';
 import type { GroupedQueue, QueueGroup } from './queueGroup.js';
 import { WaitingList } from './waitingList.js';
 
@@ -25,7 +33,7 @@ const RETRY_MS = 20;
 const REFUSED: CellFailure = { kind: 'refused', mayHaveRun: false };
 const UNKNOWN: CellFailure = { kind: 'unknown', mayHaveRun: true };
 /** The errors that say of a try that it did nothing. */
-const SAYS_NOT_DONE = [NotSentError, RefusedError, EpochError];
+const SAYS_NOT_DONE = [NotSentError, RefusedError, EpochError, BehindError];
 
 interface Slot<Request, Reply> {
   readonly operationField: string;
@@ -57,6 +65,8 @@ export interface CellQueueOptions {
   readonly onError: (error: unknown, cell: number, size: number) => void;
   /** The cell is at another epoch than this process believes. */
   readonly onEpoch: (cell: number) => void;
+  /** What a codec asks of the request ids that Redis holds no more; absent: no operation of this process binds any. */
+  readonly handedOver?: { reachOf(cell: number): Buffer; refresh(): Promise<void> };
 }
 
 /** Commands by where they are: for a call, in one, or done and waiting for the ledger. */
@@ -192,13 +202,13 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
     const { isReady, whenReady, isDurable, epochOf, deadlineMs, onError, onEpoch } = this.#options;
     const [first] = commands as [Command];
     const deadline = first.deadline ?? started + deadlineMs;
-    const request = {
+    const head = {
       cell: this.#cell,
       epoch,
       operationField: slot.operationField,
       operationId: this.#nextId(slot),
-      args: slot.codec.encode(commands),
     };
+    let request = { ...head, ...this.#encode(slot, commands) };
     let mayHaveRun = false;
     for (let tries = 0; ; tries++) {
       const leftMs = deadline - performance.now();
@@ -217,12 +227,39 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
           if (isOver) return { kind: 'epochMoved', mayHaveRun };
         }
         if (!SAYS_NOT_DONE.some((type) => error instanceof type)) mayHaveRun = true;
+        if (error instanceof BehindError) {
+          if (first.handedOverId !== undefined) return { kind: 'epochMoved', mayHaveRun };
+          await this.#catchUp(leftMs);
+          // The ids are asked anew. The places in batch and reply stay the same: a reply to an earlier try can be read, too.
+          slot.codec = this.#operation.codec();
+          request = { ...head, ...this.#encode(slot, commands) };
+        }
         // A later call of this slot is known to the store: whether this one ran before it can't be told any more.
         if (error instanceof StaleError) return UNKNOWN;
         // The loop lets the rest of the process run: a connection that is closing is found closed in a later turn.
         await pause(RETRY_MS);
       }
     }
+  }
+
+  /** The arguments, and how far the filters reach that they were asked of: in one turn of the loop. */
+  #encode(slot: Slot<Command, Reply>, commands: Command[]): { args: CellArgument[]; reach: Buffer } {
+    const [{ handedOverId }] = commands as [Command];
+    let reach = this.#options.handedOver?.reachOf(this.#cell) ?? NO_ID;
+    if (handedOverId !== undefined) {
+      reach = Buffer.alloc(8);
+      reach.writeBigUInt64LE(handedOverId);
+    }
+    return { reach, args: slot.codec.encode(commands) };
+  }
+
+  /** Reads the filters of the request ids that were released since. What fails is tried again with the call. */
+  async #catchUp(timeoutMs: number): Promise<void> {
+    const { handedOver, onError } = this.#options;
+    if (handedOver === undefined) return;
+    await withTimeout(handedOver.refresh(), timeoutMs).catch((error: unknown) =>
+      onError(error, this.#cell, 1),
+    );
   }
 
   async #try(request: CellCall, timeoutMs: number, isFirst: boolean): Promise<Buffer> {

@@ -2,7 +2,7 @@
 import type { Partner } from '../domain/game.js';
 import type { SpinIds } from '../domain/spinId.js';
 import { readId, readSafeInt64, SPIN_STATUS } from '../redis/records.js';
-import { BatchEncoder, type BatchItem, BatchReply, KIND } from './batch.js';
+import { BatchEncoder, type BatchItem, BatchReply, type HandedOverFilters, KIND } from './batch.js';
 import type { ExhaustedWindows } from './exhaustedWindows.js';
 import type { CellCodec, CellCommand, CellOperation, CellReplies, CellRequest } from './operation.js';
 
@@ -32,12 +32,14 @@ const OVERLAP_MIN = 16;
 /**
  * @param batchMax requests in one call at the most
  * @param exhausted told of each window that a request found exhausted
+ * @param handedOver absent: Redis holds all request ids that there are
  * @param onReplies told of a call's replies before they are answered
  */
 export const dealOperation = (
   spinIds: SpinIds,
   batchMax: number,
   exhausted: ExhaustedWindows,
+  handedOver?: HandedOverFilters,
   onReplies?: DealOperation['onReplies'],
 ): DealOperation => ({
   name: 'deal',
@@ -47,7 +49,7 @@ export const dealOperation = (
   isStored: true,
   waitsForStore: false,
   partnerOf: ({ partner }) => partner.partnerId,
-  codec: () => new DealCodec(spinIds, exhausted),
+  codec: () => new DealCodec(spinIds, exhausted, handedOver),
   ...(onReplies === undefined ? {} : { onReplies }),
 });
 
@@ -55,14 +57,15 @@ const hasCore = (status: number): boolean => status === SPIN_STATUS.dealt || sta
 
 class DealCodec implements CellCodec<SpinRequest, SpinResult> {
   readonly #spinIds: SpinIds;
-  readonly #encoder = new BatchEncoder();
+  readonly #encoder: BatchEncoder;
   #partners: Partner[] = [];
   #idBlocks = Buffer.alloc(4096);
   readonly #exhausted: ExhaustedWindows;
   #encodedAt = 0;
 
-  constructor(spinIds: SpinIds, exhausted: ExhaustedWindows) {
+  constructor(spinIds: SpinIds, exhausted: ExhaustedWindows, handedOver: HandedOverFilters | undefined) {
     this.#spinIds = spinIds;
+    this.#encoder = new BatchEncoder(handedOver);
     this.#exhausted = exhausted;
   }
 

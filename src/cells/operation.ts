@@ -11,7 +11,7 @@ export interface Origin {
 
 /**
  * Why a command has no reply. `refused`: nothing was done. `unknown`: it may have been done. `epochMoved`: the cell is at
- * another epoch; whether it was done before is `mayHaveRun`.
+ * another epoch, or holds requestIds no more that it must; whether it was done before is `mayHaveRun`.
  */
 export interface CellFailure {
   readonly kind: 'refused' | 'unknown' | 'epochMoved';
@@ -25,6 +25,11 @@ export interface CellRequest {
   readonly waitsForLedger: boolean;
   /** It may be done under this epoch only; undefined: under the one that this process believes in. */
   readonly epoch?: string;
+  /**
+   * It may be done only while Redis holds what requestIds of entries after this one are bound to; undefined: filters tell the codec
+   * which ids Redis holds no more (handedOver.ts).
+   */
+  readonly handedOverId?: bigint;
   /** When it is given up, as performance.now() counts; undefined: after the client's deadline, from its first try on. */
   readonly deadline?: number;
 }

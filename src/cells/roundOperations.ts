@@ -1,8 +1,9 @@
 /** The operations of rounds: `roundDeal` takes a shoe (lua/roundDeal.lua), `roundAct` books the next step (lua/roundAct.lua). */
 import { ENTRY_KINDS } from '../domain/ledgerEntry.js';
+import { REQUEST_KEY_BYTES, writeRequestKey } from '../domain/requestKey.js';
 import { playerField } from '../redis/keys.js';
 import { CORE_BYTES, readId, readSafeInt64, SPIN_STATUS } from '../redis/records.js';
-import { FINGERPRINT_BYTES, REQUEST_KEY_BYTES, writeFingerprint, writeRequestKey } from './batch.js';
+import { FINGERPRINT_BYTES, type HandedOverFilters, writeFingerprint } from './batch.js';
 import type { CellOperation, CellRequest } from './operation.js';
 
 /** Whose round, at which table. */
@@ -27,6 +28,10 @@ export interface RoundDealRequest extends RoundPlayer {
   readonly openingBalanceMicros: number;
   /** Null: no bound. */
   readonly fundingMicros: number | null;
+  /** Set by the codec: the ledger may have the requestId. Nothing is dealt then; what Redis binds answers. */
+  mayBeHandedOver?: boolean;
+  /** The ledger was asked, and has not the requestId, as of this version of what was handed over. */
+  readonly clearedAt?: number | undefined;
 }
 
 export interface RoundDealReply {
@@ -39,6 +44,8 @@ export interface RoundDealReply {
   /** Of the shoe that was dealt. */
   readonly shoeIndex: number;
   readonly outcomeCode: number;
+  /** Denied, because the ledger may have the requestId. */
+  readonly mayBeHandedOver: boolean;
 }
 
 /** Calls of one cell under way: each is a round trip, and their answers wait for one sync of the store together. */
@@ -46,7 +53,9 @@ const SLOTS = 32;
 const CORE_AT = 7;
 const REST_AT = CORE_AT + CORE_BYTES;
 
-export const ROUND_DEAL: CellOperation<RoundDealRequest, RoundDealReply> = {
+export const roundDealOperation = (
+  handedOver: HandedOverFilters | undefined,
+): CellOperation<RoundDealRequest, RoundDealReply> => ({
   name: 'roundDeal',
   batchMax: 1,
   slots: SLOTS,
@@ -59,7 +68,13 @@ export const ROUND_DEAL: CellOperation<RoundDealRequest, RoundDealReply> = {
       const { partnerId, playerId, gameId, requestId, fundingMicros } = request!;
       const key = Buffer.alloc(REQUEST_KEY_BYTES);
       const fingerprint = Buffer.alloc(FINGERPRINT_BYTES, 0xff);
-      if (requestId !== undefined) writeRequestKey(key, 0, partnerId, requestId);
+      request!.mayBeHandedOver = false;
+      if (requestId !== undefined) {
+        const { cell, clearedAt } = request!;
+        writeRequestKey(key, 0, partnerId, requestId);
+        const isCleared = clearedAt !== undefined && clearedAt === handedOver?.versionOf(cell);
+        request!.mayBeHandedOver = !isCleared && handedOver?.mayHave(cell, key, 0) === true;
+      }
       if (request!.mayEqual) writeFingerprint(fingerprint, 0, gameId, playerId);
       return [
         partnerId,
@@ -68,7 +83,7 @@ export const ROUND_DEAL: CellOperation<RoundDealRequest, RoundDealReply> = {
         key,
         fingerprint,
         requestId ?? '',
-        request!.isDenied ? 1 : 0,
+        request!.isDenied || request!.mayBeHandedOver ? 1 : 0,
         request!.wagerMicros,
         request!.maxPayoutMicros,
         request!.payoutTable,
@@ -77,7 +92,7 @@ export const ROUND_DEAL: CellOperation<RoundDealRequest, RoundDealReply> = {
         request!.enforcesBalance ? 1 : 0,
       ];
     },
-    decode: (answer) => {
+    decode: (answer, [request]) => {
       const status = answer[CORE_AT - 1]!;
       const dealId = readId(answer, CORE_AT);
       const reply = {
@@ -86,13 +101,14 @@ export const ROUND_DEAL: CellOperation<RoundDealRequest, RoundDealReply> = {
         outcomeCode: answer.readUInt16LE(CORE_AT + 8),
         balanceMicros: readSafeInt64(answer, CORE_AT + 10),
         shoeIndex: answer.readUIntLE(REST_AT, 6),
+        mayBeHandedOver: status === SPIN_STATUS.denied && request!.mayBeHandedOver === true,
       };
       // Of an open round also its newest step must be booked before anybody is told of it.
       const entryId = status === SPIN_STATUS.roundOpen ? readId(answer, REST_AT + 8) : dealId;
       return { replies: [reply], entryId: () => entryId };
     },
   }),
-};
+});
 
 export interface RoundActRequest extends RoundPlayer {
   readonly shoeIndex: number;

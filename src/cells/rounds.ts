@@ -22,8 +22,9 @@ import {
 import type { BlackjackTable } from '../domain/games/tableTerms.js';
 import type { Store } from '../postgres/store.js';
 import { SPIN_STATUS } from '../redis/records.js';
-import type { CellClient } from './cellClient.js';
-import { ROUND_ACT, ROUND_DEAL, type RoundActReply } from './roundOperations.js';
+import type { CellClient, Outcome } from './cellClient.js';
+import type { HandedOverIds } from './handedOver.js';
+import { ROUND_ACT, type RoundActReply, type RoundDealReply, roundDealOperation } from './roundOperations.js';
 import type { Shoes } from './shoes.js';
 
 export interface RoundsOptions {
@@ -32,6 +33,8 @@ export interface RoundsOptions {
   readonly shoes: Shoes;
   /** An answer waits until the ledger has what was booked; a caller that answers nobody does not. */
   readonly waitsForLedger: boolean;
+  /** Request ids that Redis holds no more; absent: this process deals no rounds. */
+  readonly handedOver?: Pick<HandedOverIds, 'find' | 'versionOf' | 'mayHave'>;
 }
 
 export interface DealOrder {
@@ -88,32 +91,24 @@ interface Step {
 
 export class Rounds {
   readonly #options: RoundsOptions;
+  readonly #roundDeal: ReturnType<typeof roundDealOperation>;
 
   constructor(options: RoundsOptions) {
     this.#options = options;
+    this.#roundDeal = roundDealOperation(options.handedOver);
   }
 
-  async deal(order: DealOrder): Promise<Dealt> {
-    const { cells, store, shoes, waitsForLedger } = this.#options;
+  /** @param clearedAt the ledger was asked, and has not the requestId, as of this version of what Redis has handed over */
+  async deal(order: DealOrder, clearedAt?: number): Promise<Dealt> {
+    const { store, shoes } = this.#options;
     const { partner, game, playerId, requestId } = order;
-    const outcome = await cells.execute(ROUND_DEAL, {
-      cell: partner.cell,
-      waitsForLedger,
-      partnerId: partner.partnerId,
-      gameId: order.gameId,
-      playerId,
-      requestId,
-      isDenied: order.isDenied,
-      mayEqual: order.mayEqual,
-      wagerMicros: game?.wagerMicros ?? 0,
-      maxPayoutMicros: game?.maxPayoutMicros ?? 0,
-      payoutTable: game?.payoutTable ?? NO_PAYOUTS,
-      openingBalanceMicros: partner.openingBalanceMicros,
-      enforcesBalance: partner.balanceMode === 'enforce',
-      fundingMicros: partner.fundingMicros,
-    });
+    const outcome = await this.#sendDeal(order, clearedAt);
     if (outcome.kind !== 'reply') return outcome.mayHaveRun ? 'unknown' : 'refused';
-    const { status, dealId, shoeIndex, balanceMicros, outcomeCode } = outcome.reply;
+    const { reply } = outcome;
+    const found = reply.mayBeHandedOver ? await this.#boundInLedger(order, reply) : reply;
+    if (typeof found === 'number') return this.deal(order, found);
+    if (found === 'refused') return found;
+    const { status, dealId, shoeIndex, balanceMicros, outcomeCode } = found;
     if (status === SPIN_STATUS.dealt) {
       // It is dealt: whoever repeats the request learns of it once the seed can be read.
       const seed = await shoes.seedOf(order.gameId, shoeIndex).catch(() => undefined);
@@ -138,6 +133,46 @@ export class Rounds {
     if (!isReplay) return { open: record };
     const seed = await shoes.seedOf(record.gameId, record.shoeIndex).catch(() => undefined);
     return seed === undefined ? 'unknown' : { record, seed, isReplay };
+  }
+
+  /**
+   * What the ledger has of a requestId that Redis does not bind: as the script would have answered it; or, where it has not the id
+   * and nothing else denies the deal, as of which version that is known.
+   */
+  async #boundInLedger(
+    { partner, gameId, playerId, requestId, mayEqual, isDenied }: DealOrder,
+    denied: RoundDealReply,
+  ): Promise<RoundDealReply | number | 'refused'> {
+    const { cell, partnerId } = partner;
+    const found = await this.#options.handedOver!.find(cell, partnerId, requestId!).catch(() => undefined);
+    if (found === undefined) return 'refused';
+    const { entry, version } = found;
+    if (entry === undefined) return isDenied ? denied : version;
+    const isSame =
+      entry.kind === 'roundDeal' && entry.gameId === gameId && entry.playerId === playerId && mayEqual;
+    return { ...denied, status: isSame ? SPIN_STATUS.replay : SPIN_STATUS.conflict, dealId: entry.id };
+  }
+
+  #sendDeal(order: DealOrder, clearedAt: number | undefined): Promise<Outcome<RoundDealReply>> {
+    const { cells, waitsForLedger } = this.#options;
+    const { partner, game, playerId, requestId } = order;
+    return cells.execute(this.#roundDeal, {
+      clearedAt,
+      cell: partner.cell,
+      waitsForLedger,
+      partnerId: partner.partnerId,
+      gameId: order.gameId,
+      playerId,
+      requestId,
+      isDenied: order.isDenied,
+      mayEqual: order.mayEqual,
+      wagerMicros: game?.wagerMicros ?? 0,
+      maxPayoutMicros: game?.maxPayoutMicros ?? 0,
+      payoutTable: game?.payoutTable ?? NO_PAYOUTS,
+      openingBalanceMicros: partner.openingBalanceMicros,
+      enforcesBalance: partner.balanceMode === 'enforce',
+      fundingMicros: partner.fundingMicros,
+    });
   }
 
   /** @param record as it was read last */

@@ -108,8 +108,9 @@ export async function recover(sql: Sql, nodes: RedisNodes, options: RecoverOptio
         await prepareCell(
           {
             sql,
+            nodes,
             store: nodes.cell(cell),
-            idempotencyPeriodSeconds: installed.idempotencyTtlSeconds,
+            idempotencyTtlSeconds: installed.idempotencyTtlSeconds,
             isToReplace: options.isToReplace,
             volatile: async () => (options.isVolatileAllowed ? [] : nodes.of(cell).durability.find()),
             turn: new Semaphore(1),

@@ -50,6 +50,9 @@ export const entryTimeMsOfWords = (high: number, low: number): number =>
 /** The cell of the entry with this id. */
 export const entryCell = (id: bigint): number => Number((id >> SEQUENCE_BITS_BIG) & CELL_MASK);
 
+/** The same of the lower of two words of 32 bits, unsigned: the hot paths make no BigInt. */
+export const entryCellOfWords = (low: number): number => (low >>> SEQUENCE_BITS) & CELL_MAX;
+
 /** SQL for the cell of the entry whose id a column holds. */
 export const entryCellSql = (column: string): string => `((${column} >> ${SEQUENCE_BITS}) & ${CELL_MAX})`;
 

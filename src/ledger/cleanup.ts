@@ -4,27 +4,18 @@ import type { RedisNodes } from '../redis/nodes.js';
 import { PeriodicService } from '../runtime/periodicService.js';
 
 const TURN_MS = 60_000;
-/** Periods looked back over: a service that was down for longer leaves its oldest keys. */
-const PERIODS_BACK = 40;
 /** A front end that sent no batch for this long is gone, and the reply kept for it with it. */
 const OPERATION_KEPT_MS = 3_600_000;
 
 export class Cleanup extends PeriodicService {
   readonly name = 'cleanup';
   readonly #nodes: RedisNodes;
-  readonly #periodSeconds: number;
   readonly #cells: () => readonly number[];
   readonly #events: EventEmitter;
 
-  constructor(
-    nodes: RedisNodes,
-    periodSeconds: number,
-    cells: () => readonly number[],
-    events: EventEmitter,
-  ) {
+  constructor(nodes: RedisNodes, cells: () => readonly number[], events: EventEmitter) {
     super({ everyMs: TURN_MS, firstAfterMs: TURN_MS });
     this.#nodes = nodes;
-    this.#periodSeconds = periodSeconds;
     this.#cells = cells;
     this.#events = events;
   }
@@ -47,13 +38,10 @@ export class Cleanup extends PeriodicService {
     this.#events.emit('TaskFailed', { task: 'cleanup', error });
   }
 
-  /** Unlinks the idempotency periods that have ended, and the kept replies of front ends that are gone. */
+  /** Removes the kept replies of front ends that are gone. */
   async clean(cell: number): Promise<void> {
     const store = this.#nodes.cell(cell);
     const nowMs = await store.node.timeMs();
-    const period = Math.floor(nowMs / 1000 / this.#periodSeconds);
-    // The current period and the one before are read by the spin script.
-    await store.unlinkPeriods(Array.from({ length: PERIODS_BACK }, (_, back) => period - 2 - back));
     await store.forgetOperationsBefore(nowMs - OPERATION_KEPT_MS);
   }
 }

@@ -11,6 +11,7 @@ const STORE_OF_TASK: Readonly<Record<BackgroundTask, string>> = {
   'block replenishment': 'blocks',
   cleanup: 'redis',
   'player checkpoint': 'postgres',
+  'request id hand-over': 'postgres',
   'round timeout': 'postgres',
   'lost spins': 'postgres',
   'day completeness check': 'redis',

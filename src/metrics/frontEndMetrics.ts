@@ -1,5 +1,6 @@
 /** What a front end says whenever it is scraped. */
 import type { CellClient } from '../cells/cellClient.js';
+import type { HandedOverIds } from '../cells/handedOver.js';
 import { REFUSALS } from '../http/connections.js';
 import type { ServedVersion } from '../http/servedVersion.js';
 import type { HttpServer } from '../http/server.js';
@@ -10,6 +11,7 @@ export function registerFrontEndMetrics(
   server: Pick<HttpServer, 'open' | 'connections'>,
   cells: Pick<CellClient, 'pending' | 'held'>,
   versions: readonly Pick<ServedVersion, 'name' | 'requestsByPhase'>[],
+  handedOver: Pick<HandedOverIds, 'bytes' | 'lookUps'>,
 ): void {
   metrics.gauge('spindle_http_open_requests', 'Requests that are not answered yet', () => server.open);
   const { connections } = server;
@@ -18,6 +20,16 @@ export function registerFrontEndMetrics(
     'spindle_http_connections_refused_total',
     'Connections closed because there were too many (total, address), too many requests on them (pipeline) or answers unread',
     () => REFUSALS.map((reason) => ({ labels: { reason }, value: connections.refused[reason] })),
+  );
+  metrics.gauge(
+    'spindle_request_filter_bytes',
+    'Filters of request ids that Redis holds no more',
+    () => handedOver.bytes,
+  );
+  metrics.counters(
+    'spindle_request_lookups_total',
+    'Request ids that the ledger was asked for: it has them (bound), a filter was wrong (fresh), it could not be asked (refused)',
+    () => Object.entries(handedOver.lookUps).map(([result, value]) => ({ labels: { result }, value })),
   );
   metrics.counters(
     'spindle_partner_requests_total',

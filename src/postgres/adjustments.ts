@@ -24,8 +24,12 @@ export interface Intent extends Adjustment {
   readonly isNew: boolean;
   /** It is so old that Redis may have forgotten what came of it. */
   readonly isOld: boolean;
+  /** Redis has forgotten nothing that came after this entry: otherwise the intent must be read again. */
+  readonly handedOverId: bigint;
 }
 
+/** By so much may the clocks of the stores differ, milliseconds. */
+export const CLOCKS_MS = 60_000;
 /** An intent may be withdrawn between two statements; so often in a row it is not. */
 const TRIES = 10;
 
@@ -67,13 +71,15 @@ function recordOnce(sql: Sql, actor: string, wanted: Adjustment): Promise<Intent
         player_id: string;
         amount_micros: bigint;
         reason: string;
+        handed_over_id: bigint;
         is_old: boolean;
         cell: number;
         token: string;
       }[]
     >`
       SELECT intent_id, player_id, amount_micros, reason, cell, dataset_id || ':' || epoch AS token,
-        a.created_at < now() - make_interval(secs => idempotency_ttl_s / 2) AS is_old
+        handed_over_id, extract(epoch FROM a.created_at) * 1000 < (handed_over_id >> 22) + ${CLOCKS_MS}
+          OR a.created_at < now() - make_interval(secs => idempotency_ttl_s / 2) AS is_old
       FROM adjustments a JOIN partners USING (partner_id) JOIN cells USING (cell), installation
       WHERE partner_id = ${partnerId} AND request_id = ${requestId}`;
     if (row === undefined) return undefined;
@@ -87,6 +93,7 @@ function recordOnce(sql: Sql, actor: string, wanted: Adjustment): Promise<Intent
       epoch: row.token,
       isNew: made.length > 0,
       isOld: row.is_old,
+      handedOverId: row.handed_over_id,
     };
   });
 }

@@ -2,7 +2,7 @@
  * What the audit reads of Postgres. Most of it comes from one snapshot, so that rows, totals and cursors fit each other
  * however much is booked meanwhile; the rest is asked for as it is at the moment. Nothing is written or locked.
  */
-import { BLOCK_COLUMNS, ledgerSql } from './auditColumns.js';
+import { BLOCK_COLUMNS, ledgerSql, STRAY_REQUESTS, STRAY_TICKETS } from './auditColumns.js';
 import { arrayOf, raw, type Sql, safe, type Transaction } from './client.js';
 import { type CommunalFacts, communalFacts, STRAY_COMMUNAL } from './communalAuditReads.js';
 import { type CopyRow, orGone, readRows } from './copyReader.js';
@@ -14,7 +14,6 @@ import {
 } from './roundAuditReads.js';
 
 /** Codes of kinds, for the audit, which has constants of its own (audit/ledger.ts). */
-const SPIN = 1;
 const ADJUSTMENT = 3;
 const FORCED = 9;
 /** How often it is looked whether the server is still there, during one long statement. */
@@ -120,6 +119,7 @@ export interface Snapshot {
   readonly unbalancedPostings: ReadAll;
   /** Tickets of raffles whose requestId does not stand for them, and requestIds that stand for none; as in `STRAY`. */
   readonly strayTickets: ReadAll;
+  readonly strayRequests: ReadAll;
   /** All rounds; fields as ROUNDS of roundAuditReads.ts has them. */
   readonly rounds: ReadAll;
   readonly strayRoundEntries: ReadAll;
@@ -293,13 +293,8 @@ async function inSnapshot<T>(sql: Sql, run: (snapshot: Snapshot) => Promise<T>):
           `SELECT entry_id, sum(amount_micros)::text, count(*) FROM postings
            GROUP BY entry_id HAVING sum(amount_micros) <> 0 OR count(*) <> 2`,
         ),
-        strayTickets: all(
-          `SELECT entry_id, game_id, request_id, (sold.entry_id IS NOT NULL)::int
-           FROM (SELECT entry_id, game_id, request_id FROM ledger JOIN raffles USING (game_id)
-                 WHERE kind = ${SPIN} AND request_id IS NOT NULL) AS sold
-           FULL JOIN ticket_requests AS told USING (entry_id, game_id, request_id)
-           WHERE sold.entry_id IS NULL OR told.entry_id IS NULL`,
-        ),
+        strayTickets: all(STRAY_TICKETS),
+        strayRequests: all(STRAY_REQUESTS),
         rounds: all(ROUNDS_SELECT),
         strayRoundEntries: all(STRAY_ROUND_ENTRIES_SELECT),
       });

@@ -2,7 +2,9 @@
  * Communal progressives as the APIs need them: the versions of the rules and the intents of funding, on record before
  * Redis does anything; events and shares, as far as they are booked.
  */
+
 import type { CommunalRules } from '../domain/communal.js';
+import { CLOCKS_MS } from './adjustments.js';
 import { audit } from './changes.js';
 import { arrayOf, type Sql, safe } from './client.js';
 
@@ -114,6 +116,8 @@ export interface FundingIntent extends Funding {
   readonly isNew: boolean;
   /** It is so old that Redis may have forgotten what came of it. */
   readonly isOld: boolean;
+  /** Redis has forgotten nothing that came after this note: otherwise the intent must be read again. */
+  readonly handedOverId: bigint;
   /** The budget after it, where it is booked. */
   readonly budgetMicros: number | undefined;
 }
@@ -140,13 +144,15 @@ export function recordFunding(
         amount_micros: bigint;
         reason: string;
         budget_micros: bigint | null;
+        handed_over_id: bigint;
         is_old: boolean;
         cell: number;
         token: string;
       }[]
     >`
       SELECT funding_id, f.amount_micros, reason, budget_micros, cell, dataset_id || ':' || epoch AS token,
-        f.created_at < now() - make_interval(secs => idempotency_ttl_s / 2) AS is_old
+        handed_over_id, extract(epoch FROM f.created_at) * 1000 < (handed_over_id >> 22) + ${CLOCKS_MS}
+          OR f.created_at < now() - make_interval(secs => idempotency_ttl_s / 2) AS is_old
       FROM communal_fundings f JOIN games USING (game_id) JOIN partners USING (partner_id) JOIN cells USING (cell),
         installation
       WHERE game_id = ${gameId} AND request_id = ${requestId}`;
@@ -159,6 +165,7 @@ export function recordFunding(
       epoch: row.token,
       isNew: made.length > 0,
       isOld: row.is_old,
+      handedOverId: row.handed_over_id,
       budgetMicros: row.budget_micros === null ? undefined : safe(row.budget_micros),
     };
   });

@@ -42,6 +42,11 @@ export class CopyRow {
     return this.#bytes.readBigInt64BE(this.#starts[field]!);
   }
 
+  /** 32 bits of a field, unsigned. @param at where in the field they begin */
+  word(field: number, at: number): number {
+    return this.#bytes.readUInt32BE(this.#starts[field]! + at);
+  }
+
   /** A `bigint` that is known to be within the safe range. */
   safe(field: number): number {
     const at = this.#starts[field]!;

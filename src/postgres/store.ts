@@ -51,6 +51,7 @@ import { entriesDown, statementDown } from './playerHistory.js';
 import { recordPlayerStatus } from './playerStatuses.js';
 import { closedPool, createRaffle } from './raffles.js';
 import { openRecoveries } from './recoveries.js';
+import { readRuns, requestBlocksOf, runsVersion } from './requestRuns.js';
 import { findRound, roundPage } from './rounds.js';
 import {
   findReport,
@@ -80,6 +81,7 @@ const FUNCTIONS = {
   auditRound,
   beginSession,
   blockOf,
+  requestBlocksOf,
   cellCursors,
   cellOverview,
   closedPool,
@@ -128,6 +130,7 @@ const FUNCTIONS = {
   noticeOverdueSettlement,
   openRecoveries,
   playerSharePage,
+  readRuns,
   recordAdjustment,
   recordPlayerStatus,
   recordTestEvent,
@@ -145,6 +148,7 @@ const FUNCTIONS = {
   rotateOperatorKey,
   rotateSecret,
   roundPage,
+  runsVersion,
   setDraining,
   setGameStatus,
   setParSheetStatus,

@@ -35,7 +35,7 @@ export class ForeignError extends Error {}
 /** Looks, and changes nothing. */
 export async function examine(sql: Sql, store: CellStore, lease: CellLease): Promise<Finding> {
   const { cell, cursorId } = lease;
-  const { token, newestEntryId, booked } = await store.head();
+  const { token, newestEntryId, booked, segments } = await store.head();
   const ours = lease.token.split(':');
   if (token === undefined) {
     if (cursorId === 0n && newestEntryId === undefined && !(await hasBlocks(sql, cell)))
@@ -66,7 +66,8 @@ export async function examine(sql: Sql, store: CellStore, lease: CellLease): Pro
       epoch,
     );
   }
-  if (isPromoted) return examinePromoted(sql, store, lease, token, isEarlier);
+  if (isPromoted)
+    return segments === undefined ? lost(TAKEN_OVER) : examinePromoted(sql, store, lease, token, isEarlier);
   if (cursorId > 0n && (newestEntryId === undefined || newestEntryId < cursorId)) {
     return lost('Redis lacks ledger entries: it was restored from an older copy');
   }

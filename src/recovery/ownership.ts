@@ -17,7 +17,7 @@ const REBUILDS_AT_ONCE = 3;
 export interface OwnershipParts {
   readonly sql: Sql;
   readonly nodes: RedisNodes;
-  readonly idempotencyPeriodSeconds: number;
+  readonly idempotencyTtlSeconds: number;
   /** Cells of a Redis that may lose what it acknowledges are served, too. */
   readonly isVolatileServed: boolean;
   /** Books what the outbox of a cell holds that has this token in Redis. */
@@ -27,7 +27,7 @@ export interface OwnershipParts {
 }
 
 export function openOwnership(parts: OwnershipParts): Ownership {
-  const { sql, nodes, events, onFailpoint, idempotencyPeriodSeconds } = parts;
+  const { sql, nodes, events, onFailpoint, idempotencyTtlSeconds } = parts;
   const turn = new Semaphore(REBUILDS_AT_ONCE);
   // One for each node: a node that hangs holds up no other's rebuilds.
   const scans = new WeakMap<RedisNode, LedgerScan>();
@@ -44,8 +44,9 @@ export function openOwnership(parts: OwnershipParts): Ownership {
       return prepareCell(
         {
           sql,
+          nodes,
           store,
-          idempotencyPeriodSeconds,
+          idempotencyTtlSeconds,
           volatile,
           drain: parts.drain,
           turn,

@@ -2,11 +2,16 @@
  * Makes a cell ready for its new owner: looks whether Redis holds what the ledger knows, rebuilds it where it does not,
  * and lets the front ends deal. Every part can be repeated, by this worker or another.
  */
+import { entryTimeMs } from '../domain/entryId.js';
 import type { EventEmitter } from '../events.js';
 import { type CellLease, raiseFence } from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
 import { finishRecovery } from '../postgres/recoveries.js';
+import { handedOverIdOf } from '../postgres/requestRuns.js';
 import type { CellStore } from '../redis/cellStore.js';
+import type { RedisNodes } from '../redis/nodes.js';
+import { segmentKeys } from '../redis/requestSegments.js';
+import { firstSegment, type Segments } from '../redis/segmentRecords.js';
 import type { Semaphore } from '../semaphore.js';
 import { examine, ForeignError, type Unfit } from './handshake.js';
 import type { LedgerScan } from './ledgerScan.js';
@@ -15,6 +20,9 @@ import { repair } from './repair.js';
 
 export interface PrepareParts extends RebuildOptions {
   readonly sql: Sql;
+  readonly nodes: RedisNodes;
+  /** Length of the periods by which version 1.3.0 numbered the request ids of a cell, seconds. */
+  readonly idempotencyTtlSeconds: number;
   /** Of the cell that is prepared. */
   readonly store: CellStore;
   /** Settings of Redis that let it lose what it acknowledged. While there are any, nothing of it is touched. */
@@ -66,14 +74,14 @@ async function prepare(parts: PrepareParts, leased: CellLease): Promise<CellLeas
   switch (finding.state) {
     case 'new':
       await store.claim(owner);
-      await store.open(owner, lease.token);
+      await store.open(owner, lease.token, { segments: firstSegment(await handedOverIdOf(sql, lease.cell)) });
       return lease;
     case 'ready': {
       await store.claim(owner);
       // What a former owner booked and could not trim any more.
       await store.trimOutbox(lease.cursorId);
       const booked = { id: lease.cursorId, totals: await store.totalsAt(lease.cursorId) };
-      await store.open(owner, lease.token, { booked });
+      await store.open(owner, lease.token, { booked, ...(await adoptedSegments(parts)) });
       await finishRecovery(sql, lease);
       return lease;
     }
@@ -121,4 +129,26 @@ async function drained({ drain }: PrepareParts, lease: CellLease, found: Unfit):
   throw new Error(
     'What the replica holds must be booked first: start a worker, or give it up with --replace',
   );
+}
+
+/**
+ * The segments of a cell that version 1.3.0 left: its periods, of which the newest and the one before bound. All are closed at the
+ * newest entry. None where the cell has its segments.
+ */
+async function adoptedSegments({
+  sql,
+  store,
+  nodes,
+  idempotencyTtlSeconds,
+}: PrepareParts): Promise<{ segments?: Segments }> {
+  const { segments, newestEntryId } = await store.head();
+  if (segments !== undefined) return {};
+  const releasedId = await handedOverIdOf(sql, store.cell);
+  const periods = await segmentKeys(nodes, store.cell);
+  const newest = periods.at(-1);
+  if (newest === undefined || newestEntryId === undefined) return { segments: firstSegment(releasedId) };
+  const nowMs = Math.max(await store.node.timeMs(), entryTimeMs(newestEntryId));
+  const first = Math.max(periods[0]!, Math.floor(nowMs / 1000 / idempotencyTtlSeconds) - 1);
+  const count = Math.max(0, newest - first + 1);
+  return { segments: { releasedId, first, closed: Array.from({ length: count }, () => newestEntryId) } };
 }

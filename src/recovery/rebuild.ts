@@ -8,9 +8,10 @@
  * by the fence in Redis, and by the fence in Postgres.
  */
 
-import { FINGERPRINT_BYTES, REQUEST_KEY_BYTES, writeFingerprint, writeRequestKey } from '../cells/batch.js';
-import { entryTimeMs, firstIdAt } from '../domain/entryId.js';
+import { FINGERPRINT_BYTES, writeFingerprint } from '../cells/batch.js';
+import { entryTimeMs } from '../domain/entryId.js';
 import { entryOfCode } from '../domain/ledgerEntry.js';
+import { REQUEST_KEY_BYTES, writeRequestKey } from '../domain/requestKey.js';
 import type { OnFailpoint } from '../failpoints.js';
 import type { CellLease } from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
@@ -26,6 +27,7 @@ import {
   resumptionsOf,
   uncheckedFrom,
 } from '../postgres/recoveries.js';
+import { handedOverIdOf } from '../postgres/requestRuns.js';
 import { openRounds } from '../postgres/rounds.js';
 import { CellFiller } from '../redis/cellFiller.js';
 import type { CellOwner, CellStore } from '../redis/cellStore.js';
@@ -33,13 +35,13 @@ import { writeTold, writeUntold } from '../redis/communalRecords.js';
 import { cellKey, playerField } from '../redis/keys.js';
 import { FORCED_TAIL, NO_TOTALS, writeBound } from '../redis/records.js';
 import { adjustmentFingerprint, adjustmentKey } from '../redis/requestHashes.js';
+import { FIRST_SEGMENT, firstSegment } from '../redis/segmentRecords.js';
 import type { Semaphore } from '../semaphore.js';
 import type { Unfit } from './handshake.js';
 import type { LedgerScan } from './ledgerScan.js';
 import { Recency } from './recency.js';
 
 export interface RebuildOptions {
-  readonly idempotencyPeriodSeconds: number;
   readonly onFailpoint: OnFailpoint;
 }
 
@@ -79,6 +81,7 @@ export async function rebuild(
     onFailpoint('recovery.partners');
     return recovery;
   });
+  const handedOverId = await handedOverIdOf(sql, store.cell);
   const filled = { players: 0, requests: 0 };
   const pots = await parts.turn.run(() => potsOf(sql, store.cell));
   const recency = new Recency(pots);
@@ -87,7 +90,7 @@ export async function rebuild(
   await record('players and requests');
   const progress = setInterval(() => record('players and requests').catch(() => {}), PROGRESS_MS);
   try {
-    await fillPlayersAndRequests(parts, owner, recency, filled);
+    await fillPlayersAndRequests(parts, owner, handedOverId, recency, filled);
   } finally {
     clearInterval(progress);
   }
@@ -101,7 +104,11 @@ export async function rebuild(
   const { cursorId } = begun.lease;
   // Ids go on after all that is booked, and after all that was acknowledged and is lost.
   const lastMs = Math.max(entryTimeMs(cursorId), await store.node.timeMs());
-  await store.open(owner, begun.lease.token, { lastMs, booked: { id: cursorId, totals: NO_TOTALS } });
+  await store.open(owner, begun.lease.token, {
+    lastMs,
+    booked: { id: cursorId, totals: NO_TOTALS },
+    segments: firstSegment(handedOverId),
+  });
   onFailpoint('recovery.installed');
   await record('finished', true);
   onFailpoint('recovery.recorded');
@@ -164,13 +171,14 @@ interface Filled {
 async function fillPlayersAndRequests(
   parts: RebuildParts,
   owner: CellOwner,
+  handedOverId: bigint,
   recency: Recency,
   filled: Filled,
 ): Promise<void> {
-  const { sql, store, idempotencyPeriodSeconds, onFailpoint } = parts;
+  const { sql, store, onFailpoint } = parts;
   const filler = new CellFiller(store, owner);
-  const period = Math.floor((await store.node.timeMs()) / 1000 / idempotencyPeriodSeconds);
-  const boundFrom = firstIdAt((period - 1) * idempotencyPeriodSeconds * 1000);
+  // What was handed over is in the ledger's runs: Redis need not hold it.
+  const boundFrom = handedOverId + 1n;
   const unchecked = await uncheckedFrom(sql, store.cell);
   const players = new Map<string, PlayerState>();
   // One pass over what no checkpoint holds and what binds.
@@ -186,10 +194,9 @@ async function fillPlayersAndRequests(
           recency.spun(gameId, row.text(2), entryId);
       }
       if (entryId >= boundFrom && !row.isNull(7)) {
-        const entryPeriod = Math.floor(entryTimeMs(entryId) / 1000 / idempotencyPeriodSeconds);
         const [key, fingerprint] = bindingOf(row);
         const bound = writeBound(entryId, row.int(4), row.safe(5), fingerprint);
-        filler.request(entryPeriod, key, Buffer.concat([bound, ...tailOf(row, entryId)]));
+        filler.request(FIRST_SEGMENT, key, Buffer.concat([bound, ...tailOf(row, entryId)]));
         filled.requests++;
       }
     },

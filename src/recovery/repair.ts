@@ -26,6 +26,7 @@ import type { CellOwner } from '../redis/cellStore.js';
 import { playerField } from '../redis/keys.js';
 import { playerRecords, removeRenewed, withStatus } from '../redis/promotedCell.js';
 import { NO_TOTALS, readPlayer, writeBound } from '../redis/records.js';
+import { segmentNumbers } from '../redis/segmentRecords.js';
 import {
   bindingOf,
   fillGames,
@@ -61,12 +62,20 @@ export async function repair(
   const { sql, store, onFailpoint } = parts;
   const started = performance.now();
   return parts.turn.run(async () => {
-    const { newestEntryId = 0n } = await store.head();
+    const { newestEntryId = 0n, segments } = await store.head();
+    if (segments === undefined) throw new Error('The replica has no segments of request ids');
     const begun = await beginRecovery(sql, lease, reason, 0n);
     onFailpoint('recovery.voided');
     const pots = await potsOf(sql, store.cell);
     const recency = new Recency(pots);
-    const replayed = await replay(parts, owner, newestEntryId, pots, recency);
+    const replayed = await replay(
+      parts,
+      owner,
+      newestEntryId,
+      segmentNumbers(segments).at(-1)!,
+      pots,
+      recency,
+    );
     onFailpoint('recovery.requests');
     const openedIn = await playerRecords(store, [...replayed.players.keys()]);
     await removeRenewed(store, owner, [...replayed.players.keys()]);
@@ -94,11 +103,15 @@ export async function repair(
   });
 }
 
-/** Reads the ledger's entries after the replica's newest one, and binds their request ids. */
+/**
+ * Reads the ledger's entries after the replica's newest one, and binds their request ids.
+ * @param segment the replica's newest: those that it has closed end at its newest entry or before
+ */
 async function replay(
-  { sql, store, idempotencyPeriodSeconds }: RebuildParts,
+  { sql, store }: RebuildParts,
   owner: CellOwner,
   newestId: bigint,
+  segment: number,
   pots: readonly RecoveredPot[],
   recency: Recency,
 ): Promise<Replay> {
@@ -119,10 +132,9 @@ async function replay(
       if (entryId <= newestId) return;
       learnPlayer(replayed.players, row, entryId);
       if (row.isNull(7)) return;
-      const period = Math.floor(entryTimeMs(entryId) / 1000 / idempotencyPeriodSeconds);
       const [key, fingerprint] = bindingOf(row);
       const bound = writeBound(entryId, row.int(4), row.safe(5), fingerprint);
-      filler.request(period, key, Buffer.concat([bound, ...tailOf(row, entryId)]));
+      filler.request(segment, key, Buffer.concat([bound, ...tailOf(row, entryId)]));
       replayed.requests++;
     },
     () => filler.pause(),

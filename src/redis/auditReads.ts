@@ -33,6 +33,7 @@ import {
   type Totals,
   totalsOfLast,
 } from './records.js';
+import { readSegments, type Segments } from './segmentRecords.js';
 
 /** A field of a hash and what it holds. */
 export type Field = readonly [field: Buffer, value: Buffer];
@@ -71,14 +72,16 @@ export interface RedisAuditReads {
   ahead(cell: number, gameId: number): Promise<(GameRecord & { readonly outcomes: Buffer }) | undefined>;
   /** Fields whose value is not a game's record have undefined. */
   games(cell: number): AsyncIterable<readonly [gameId: string, game: GameRecord | undefined]>;
-  /** How many players, and how many requestIds of a period. */
-  counts(cell: number, period: number): Promise<{ players: number; bound: number }>;
+  /** How many players, and how many requestIds of a segment. */
+  counts(cell: number, segment: number): Promise<{ players: number; bound: number }>;
+  /** Which request ids a cell holds; undefined: nobody has prepared it. */
+  segments(cell: number): Promise<Segments | undefined>;
   players(cell: number): AsyncIterable<readonly Field[]>;
   /** Of a player by its field; a player that is not known is active. */
   playerStatus(cell: number, field: string): Promise<PlayerStatus>;
   /** Shares that a player is still to be told of: those in its list, then those behind its record. */
   untold(cell: number, field: string): Promise<readonly Buffer[]>;
-  bound(cell: number, period: number): AsyncIterable<readonly Field[]>;
+  bound(cell: number, segment: number): AsyncIterable<readonly Field[]>;
   /** The open rounds. */
   rounds(cell: number): AsyncIterable<readonly Field[]>;
   loadedBlocks(): AsyncIterable<readonly LoadedBlock[]>;
@@ -139,12 +142,13 @@ export function openRedisAuditReads(nodes: RedisNodes): RedisAuditReads {
         }
       }
     },
-    counts: (cell, period) => countsOf(at(cell), named(cell), period),
+    counts: (cell, segment) => countsOf(at(cell), named(cell), segment),
     players: (cell) => fields(at(cell), playersKey(named(cell))),
     playerStatus: (cell, field) => playerStatusOf(at(cell), named(cell), field),
     rounds: (cell) => fields(at(cell), roundsKey(named(cell))),
     untold: (cell, field) => untoldOf(at(cell), named(cell), field),
-    bound: (cell, period) => fields(at(cell), idempotencyKey(named(cell), period)),
+    bound: (cell, segment) => fields(at(cell), idempotencyKey(named(cell), segment)),
+    segments: (cell) => segmentsOf(at(cell), named(cell)),
     async *loadedBlocks() {
       for (const node of nodes.all) yield* loadedBlocksOf(node[CLIENT]);
     },
@@ -183,8 +187,13 @@ async function* fields(redis: RedisClient, key: string): AsyncGenerator<Field[]>
   } while (cursor !== '0');
 }
 
-async function countsOf(redis: RedisClient, cell: CellName, period: number) {
-  const keys = [playersKey(cell), idempotencyKey(cell, period)] as const;
+async function segmentsOf(redis: RedisClient, cell: CellName): Promise<Segments | undefined> {
+  const segments = await redis.hgetBuffer(cellKey(cell), 'segments');
+  return segments === null ? undefined : readSegments(segments);
+}
+
+async function countsOf(redis: RedisClient, cell: CellName, segment: number) {
+  const keys = [playersKey(cell), idempotencyKey(cell, segment)] as const;
   const [players, bound] = await Promise.all([redis.hlen(keys[0]), redis.hlen(keys[1])]);
   return { players, bound };
 }

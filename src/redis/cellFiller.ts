@@ -72,8 +72,8 @@ export class CellFiller {
   }
 
   /** A requestId that is bound. @param key its hash @param bound as `writeBound` makes it */
-  request(period: number, key: Buffer, bound: Buffer): void {
-    this.#set(idempotencyKey(this.#store.name, period), key, bound);
+  request(segment: number, key: Buffer, bound: Buffer): void {
+    this.#set(idempotencyKey(this.#store.name, segment), key, bound);
   }
 
   #set(key: string, field: string | Buffer, value: Buffer): void {

@@ -12,7 +12,6 @@ import {
   cellKeysPattern,
   communalKey,
   gamesKey,
-  idempotencyKey,
   outboxKey,
   playerField,
   playersKey,
@@ -41,6 +40,7 @@ import {
 } from './records.js';
 import { NotSentError } from './scriptErrors.js';
 import type { Script } from './scriptLoader.js';
+import { readSegments, type Segments, writeSegments } from './segmentRecords.js';
 import { closedName } from './serverIdentity.js';
 
 /** Who writes a cell besides the spin script. */
@@ -58,6 +58,8 @@ export interface CellHead {
   readonly newestEntryId: bigint | undefined;
   /** How far it is known to be booked. */
   readonly booked: Booked | undefined;
+  /** Which request ids it holds; undefined: no owner of this version has prepared it. */
+  readonly segments: Segments | undefined;
 }
 
 /** Fields of a hash, names and values by turns. */
@@ -181,11 +183,13 @@ export class CellStore {
 
   async head(): Promise<CellHead> {
     const key = cellKey(this.name);
-    const [token, last, booked] = await this.#redis.hmgetBuffer(key, 'epoch', 'last', 'booked');
+    const names = ['epoch', 'last', 'booked', 'segments'];
+    const [token, last, booked, segments] = await this.#redis.hmgetBuffer(key, ...names);
     return {
       token: token?.toString(),
       newestEntryId: last ? newestEntryId(last, this.cell) : undefined,
       booked: booked ? readBooked(booked) : undefined,
+      segments: segments ? readSegments(segments) : undefined,
     };
   }
 
@@ -223,17 +227,18 @@ export class CellStore {
    * Lets the front ends deal at an epoch, over the run of the server that the owner has examined.
    * @param epoch dataset and number
    * @param marks of a cell that was used before: how far it is booked. Of one that was rebuilt also the moment after
-   *   which its next entry comes, milliseconds since the epoch.
+   *   which its next entry comes, milliseconds since the epoch. `segments` of one that has none: which request ids it holds.
    * @throws OutrunError, RefusedError, NotSentError: nothing was done.
    */
   async open(
     owner: CellOwner & { readonly serverId: string },
     epoch: string,
-    marks: { readonly booked?: Booked; readonly lastMs?: number } = {},
+    marks: { readonly booked?: Booked; readonly lastMs?: number; readonly segments?: Segments } = {},
   ): Promise<void> {
     const fields: (string | Buffer)[] = [];
     if (marks.lastMs !== undefined) fields.push('last', writeLast(marks.lastMs));
     if (marks.booked !== undefined) fields.push('booked', writeBooked(marks.booked));
+    if (marks.segments !== undefined) fields.push('segments', writeSegments(marks.segments));
     await this.#mark(owner, [...fields, 'epoch', cellToken(epoch, owner.serverId)]);
   }
 
@@ -350,11 +355,6 @@ export class CellStore {
   /** Removes blocks of a game that are wholly booked. @param fromIndices at least one */
   async unlinkBlocks(gameId: number, fromIndices: readonly number[]): Promise<void> {
     await this.#redis.unlink(...fromIndices.map((fromIndex) => blockKey(this.name, gameId, fromIndex)));
-  }
-
-  /** Removes the requestIds that are bound in some periods. @param periods at least one */
-  async unlinkPeriods(periods: readonly number[]): Promise<void> {
-    await this.#redis.unlink(...periods.map((period) => idempotencyKey(this.name, period)));
   }
 
   /** Removes the newest reply of each front end that has sent no batch since a moment, milliseconds since the epoch. */

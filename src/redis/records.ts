@@ -106,9 +106,10 @@ export function writeBooked({ id, totals }: Booked): Buffer {
 
 /**
  * The field `epoch` of a cell's hash: the epoch, and the run of the server for which a worker has found that the cell
- * holds what the ledger knows. A server that was started again on an older copy can't have it.
+ * holds what the ledger knows. A server that was started again on an older copy can't have it. `segments`: a front end of version
+ * 1.3.0, which looks for request ids elsewhere, is refused.
  */
-export const cellToken = (epoch: string, serverId: string): string => `${epoch}:${serverId}`;
+export const cellToken = (epoch: string, serverId: string): string => `${epoch}:${serverId}:segments`;
 
 /** The field `last` of a cell that begins: its next entry comes after this moment. */
 export function writeLast(timeMs: number): Buffer {

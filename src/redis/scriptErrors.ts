@@ -17,6 +17,8 @@ export class NotSentError extends Error {}
 export class NotHereError extends NotSentError {}
 /** The store has a newer batch of the same front end. Nothing was done now; an earlier try may have been. */
 export class StaleError extends Error {}
+/** The caller's filters don't reach as far as request ids were released. Nothing was done. */
+export class BehindError extends Error {}
 /** A later owner of the cell has written to it. Nothing was done. */
 export class OutrunError extends Error {}
 /** Redis refused the script before it ran (out of memory, loading, read only, …). Nothing was done. */
@@ -63,6 +65,8 @@ export function asScriptError(error: unknown, script: Script): unknown {
   if (message.startsWith('EPOCH')) return new EpochError(`The cell is at epoch ${message.slice(6)}`);
   if (message.startsWith('CLOCK')) return new ClockError(Number(message.slice(6)));
   if (message.startsWith('STALE')) return new StaleError('A newer batch of this front end is known');
+  if (message.startsWith('BEHIND'))
+    return new BehindError('Request ids were handed over that the filters of this front end lack');
   if (message.startsWith('FENCED')) return new OutrunError('A later owner of the cell has written to it');
   if (NOT_HERE.test(message)) return new NotHereError(message, { cause: error });
   if (NOT_SENT.test(message)) return new NotSentError(message, { cause: error });

@@ -8,6 +8,8 @@ export interface CellCall {
   readonly cell: number;
   /** Dataset and number of the epoch that the caller believes in. */
   readonly epoch: string;
+  /** The entry up to which the caller's filters of request ids reach, 8 bytes little endian; absent or empty: none. */
+  readonly reach?: Buffer;
   /** Field of the caller's newest operation, `op:<front end>`; empty where the reply is not stored. */
   readonly operationField: string;
   /** 8 bytes, a number (little endian) greater than that of any operation before in the field; or empty. */
@@ -17,7 +19,6 @@ export interface CellCall {
 }
 
 export interface ScriptOptions {
-  readonly idempotencyPeriodSeconds: number;
   /** What may wait in a cell's outbox before nothing more is dealt. */
   readonly outboxMax: { readonly entries: number; readonly bytes: number };
   /** Absent: clocks are not compared. */
@@ -44,7 +45,7 @@ export class Scripts {
    */
   async command(operation: string, call: CellCall): Promise<Buffer> {
     const { cell, epoch, operationField, operationId, args } = call;
-    const { idempotencyPeriodSeconds, outboxMax, clock } = this.#options;
+    const { outboxMax, clock } = this.#options;
     const node = this.#nodes.of(cell);
     const name = this.#nodes.nameOf(cell);
     return node.run(
@@ -53,7 +54,7 @@ export class Scripts {
       [
         cellToken(epoch, node.knownServerId()),
         cell,
-        idempotencyPeriodSeconds,
+        call.reach ?? '',
         outboxMax.entries,
         outboxMax.bytes,
         operationField,

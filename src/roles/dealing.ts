@@ -6,6 +6,7 @@ import { Confirmations } from '../cells/confirmations.js';
 import { dealOperation, limitedResult, type SpinCommand } from '../cells/deal.js';
 import { ExhaustedWindows } from '../cells/exhaustedWindows.js';
 import { forceOutcome } from '../cells/forceOutcome.js';
+import { HandedOverIds } from '../cells/handedOver.js';
 import { PlayerStatuses } from '../cells/playerStatuses.js';
 import { PotKeeper } from '../cells/potKeeper.js';
 import type { SpinIds } from '../domain/spinId.js';
@@ -15,6 +16,7 @@ import { ClockError } from '../redis/scriptErrors.js';
 import { closing } from '../runtime/service.js';
 import type { RoleParts } from './parts.js';
 
+const FILTERS_EVERY_MS = 1000;
 /** Requests that may wait for one cell: half a second at full speed. */
 const WAITING_MAX = 10_000;
 
@@ -28,6 +30,20 @@ export interface Dealing {
     'adjust' | 'changePlayerStatus' | 'setCommunal' | 'fundCommunal' | 'forceOutcome'
   >;
   readonly confirmations: Confirmations;
+  readonly handedOver: HandedOverIds;
+}
+
+/** Filters of request ids that Redis holds no more: read before anything is dealt. */
+async function openHandedOver(parts: RoleParts): Promise<HandedOverIds> {
+  const { config, sql, store, log, metrics, services } = parts;
+  const onError = (error: unknown): void => {
+    metrics.storeErrors.inc({ store: 'postgres' });
+    log.warn({ err: error }, 'the filters of request ids could not be read');
+  };
+  const everyMs = Math.min(FILTERS_EVERY_MS, config.REQUEST_ID_WINDOW_S * 250);
+  const filterBytesMax = config.REQUEST_FILTERS_MAX_MB * 1e6;
+  const runs = openStore(sql);
+  return services.add(new HandedOverIds({ runs, store, filterBytesMax, everyMs, onError }));
 }
 
 /** In a cluster, where a replica that takes over may lack what was answered; a single server takes over from nobody. */
@@ -89,9 +105,10 @@ export async function openDealing(
   const { config, log, nodes, scripts, catalog, metrics } = parts;
   const answered = await openAnswered(parts);
   const confirmations = await openConfirmations(parts, answered);
+  const handedOver = await openHandedOver(parts);
   const exhausted = new ExhaustedWindows();
   const deal = dealOperation(
-    ...([spinIds, config.BATCH_MAX, exhausted] as const),
+    ...([spinIds, config.BATCH_MAX, exhausted, handedOver] as const),
     answered && ((...call) => answered.remember(...call)),
   );
   const cells = new CellClient({
@@ -119,6 +136,7 @@ export async function openDealing(
     },
     // A rebuilt cell has another epoch: the sooner it is known here, the sooner the cell deals again.
     onEpoch: () => void catalog.refresh().catch(() => {}),
+    handedOver,
   });
   nodes.onChanged(() => cells.regroup());
   const submit = (command: SpinCommand): void => {
@@ -131,7 +149,8 @@ export async function openDealing(
     if (refusedAtMs === undefined) cells.submit(deal, command);
     else command.settle(limitedResult(refusedAtMs));
   };
-  return { cells, submit, operating: openOperating(parts, cells, confirmations), confirmations };
+  const operating = openOperating(parts, cells, confirmations);
+  return { cells, submit, operating, confirmations, handedOver };
 }
 
 /** What requests of operators and testers have done in the cells. */

@@ -47,7 +47,8 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
     nodes.of(cell).durability.volatile.length > 0 && !config.allowVolatileRedis;
 
   const spinIds = new SpinIds(installed.spinIdKey);
-  const { cells, submit, operating, confirmations } = await openDealing(parts, spinIds, isVolatile);
+  const dealing = await openDealing(parts, spinIds, isVolatile);
+  const { cells, submit, operating, confirmations, handedOver } = dealing;
   const version = await serveVersion(parts);
 
   const requestLog = new RequestLog(log, metrics);
@@ -70,13 +71,12 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
     sessions: { minutes: config.CONSOLE_SESSION_MINUTES, tokens: new SessionTokens(parts.operatorKey) },
     now: parts.world.now,
     eventsRecorded: (deliveries) => events.emit('EventsRecorded', { deliveries }),
-    ...{ ...playedRounds(parts, cells), submit },
+    ...{ ...playedRounds(parts, cells, handedOver), submit },
     ...operating,
     cameTo: (cell, entryId, timeoutMs) => confirmations.cameTo(cell, entryId, timeoutMs),
     ...gameRules({
-      ...{ catalog, store, spinIds, nodes, confirmations },
+      ...{ catalog, store, spinIds, nodes, confirmations, handedOver },
       ack: config.ACK,
-      idempotencyTtlSeconds: installed.idempotencyTtlSeconds,
       deadlineMs: config.SPIN_DEADLINE_MS,
     }),
     onDealt: (game, payoutMicros) => metrics.dealt(game.wagerMicros, payoutMicros),
@@ -103,7 +103,7 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
     onStopping: () => replies.closeConnections(),
     isIdle: () => cells.pending === 0,
   });
-  registerFrontEndMetrics(metrics, server, cells, [version]);
+  registerFrontEndMetrics(metrics, server, cells, [version], handedOver);
   await listen(server, tag, parts);
   return server.port;
 }

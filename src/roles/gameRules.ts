@@ -1,7 +1,10 @@
 /** What a request must know of its game beside the catalog: when it is answered, when it is sold out. */
 import type { Catalog } from '../catalog/catalog.js';
 import type { Confirmations } from '../cells/confirmations.js';
+import type { HandedOverIds } from '../cells/handedOver.js';
 import type { Config } from '../config.js';
+import { entryTimeMs } from '../domain/entryId.js';
+import type { Game } from '../domain/game.js';
 import { waitsForLedger } from '../domain/games/index.js';
 import type { SpinIds } from '../domain/spinId.js';
 import type { Services } from '../http/routes.js';
@@ -16,25 +19,33 @@ export interface GameRuleParts {
   readonly nodes: Pick<RedisNodes, 'cell'>;
   readonly confirmations: Pick<Confirmations, 'cameTo'>;
   readonly ack: Config['ACK'];
-  readonly idempotencyTtlSeconds: number;
+  readonly handedOver: HandedOverIds;
   readonly deadlineMs: number;
 }
 
-type GameRules = Pick<Services, 'waitsForLedger' | 'mayForget' | 'findSold' | 'isSoldOut'>;
+type GameRules = Pick<Services, 'waitsForLedger' | 'mayForget' | 'findBound' | 'isSoldOut'>;
 
 export function gameRules(parts: GameRuleParts): GameRules {
-  const { store, spinIds, idempotencyTtlSeconds } = parts;
+  const { catalog, store, spinIds, handedOver } = parts;
+  const mayForget = ({ kind, sealedAtMs, partnerId }: Game): boolean => {
+    if (sealedAtMs === undefined) return false;
+    const boundFromMs = entryTimeMs(handedOver.boundFromId(catalog.partner(partnerId)!.cell));
+    return kind.lifeCycle.mayBindInLedger({ sealedAtMs, boundFromMs });
+  };
   /** Under way, by game: everybody who asks meanwhile shares one. */
   const looks = new Map<number, Promise<boolean>>();
   return {
     waitsForLedger: (game) => waitsForLedger(game?.kind, parts.ack),
-    mayForget: ({ kind, sealedAtMs }) =>
-      kind.lifeCycle.mayBindInLedger({ sealedAtMs, nowMs: Date.now(), idempotencyTtlSeconds }),
-    findSold: async (game, partner, requestId) => {
-      const entry = await store.findTicket(game.gameId, requestId);
-      if (entry === undefined) return undefined;
+    mayForget,
+    findBound: async ({ cell, partnerId }, requestId, game) => {
+      const found = await withTimeout(handedOver.find(cell, partnerId, requestId), parts.deadlineMs);
+      const { version } = found;
+      let { entry } = found;
+      if (entry === undefined && game !== undefined && mayForget(game))
+        entry = await store.findTicket(game.gameId, requestId);
+      if (entry === undefined) return { entry, version };
       const told = (await store.toldBySpins([entry.id])).get(entry.id);
-      return { ...entry, spinId: spinIds.encodeOne(entry.id, partner.partnerId), told };
+      return { entry: { ...entry, spinId: spinIds.encodeOne(entry.id, partnerId), told }, version };
     },
     isSoldOut: ({ gameId, partnerId }) => {
       let look = looks.get(gameId);

@@ -4,6 +4,7 @@ import type { EventEmitter } from '../events.js';
 import type { BookedTotals } from '../ledger/bookedTotals.js';
 import type { Cleanup } from '../ledger/cleanup.js';
 import type { Flusher } from '../ledger/flusher.js';
+import type { HandOver } from '../ledger/handOver.js';
 import type { Ownership } from '../ledger/ownership.js';
 import type { RedisNodes } from '../redis/nodes.js';
 import type { Deliverer } from '../webhooks/deliverer.js';
@@ -15,22 +16,25 @@ export interface Reacting {
   readonly flusher: Flusher;
   readonly keeper: BlockKeeper;
   readonly cleanup: Cleanup;
+  readonly handOver: HandOver;
   readonly totals: BookedTotals;
   readonly deliverer: Deliverer;
   readonly mailer: Mailer;
 }
 
 export function subscribeWorker(events: EventEmitter, reacting: Reacting): void {
-  const { nodes, ownership, flusher, keeper, cleanup, totals, deliverer, mailer } = reacting;
+  const { nodes, ownership, flusher, keeper, cleanup, handOver, totals, deliverer, mailer } = reacting;
   events.on('CellAcquired', ({ lease }) => {
     flusher.own(lease);
     keeper.own(lease);
     cleanup.cleanSoon(lease.cell);
+    handOver.own(lease);
   });
   events.on('CellLost', ({ cell }) => {
     flusher.disown(cell);
     totals.forget(cell);
     keeper.disown(cell);
+    handOver.disown(cell);
   });
   events.on('CellGivenUp', ({ cell }) => ownership.giveUp(cell));
 

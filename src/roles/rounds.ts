@@ -1,5 +1,6 @@
 /** Rounds of blackjack: how a front end plays them, and how a worker ends those whose time is over. */
 import { CellClient } from '../cells/cellClient.js';
+import type { HandedOverIds } from '../cells/handedOver.js';
 import { Rounds } from '../cells/rounds.js';
 import { RoundTimeouts } from '../cells/roundTimeouts.js';
 import { Shoes } from '../cells/shoes.js';
@@ -11,10 +12,14 @@ import type { RoleParts } from './parts.js';
 const WAITING_MAX = 1000;
 
 /** A front end's: each answer waits for the ledger. */
-export function playedRounds({ store }: Pick<RoleParts, 'store'>, cells: CellClient) {
+export function playedRounds(
+  { store }: Pick<RoleParts, 'store'>,
+  cells: CellClient,
+  handedOver: HandedOverIds,
+) {
   const shoes = new Shoes(store);
   return {
-    rounds: new Rounds({ store, cells, shoes, waitsForLedger: true }),
+    rounds: new Rounds({ store, cells, shoes, waitsForLedger: true, handedOver }),
     seedOf: (gameId: number, shoeIndex: number) => shoes.seedOf(gameId, shoeIndex),
   };
 }

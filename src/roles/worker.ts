@@ -3,11 +3,12 @@ import { join } from 'node:path';
 import { BlockKeeper } from '../blocks/keeper.js';
 import { openThreads } from '../blocks/threads.js';
 import { SpinIds } from '../domain/spinId.js';
-import { armFailpoint } from '../failpoints.js';
+import { armFailpoint, type OnFailpoint } from '../failpoints.js';
 import { BookedTotals } from '../ledger/bookedTotals.js';
 import { Cleanup } from '../ledger/cleanup.js';
 import { drain } from '../ledger/drain.js';
 import { Flusher } from '../ledger/flusher.js';
+import { HandOver } from '../ledger/handOver.js';
 import { UnservedCells } from '../ledger/unservedCells.js';
 import { registerWorkerMetrics } from '../metrics/workerMetrics.js';
 import { bookedTotals } from '../postgres/bookedTotals.js';
@@ -54,6 +55,14 @@ function openDeliveries({ config, events, sql, world, secretBox }: RoleParts): {
   return { deliverer, retention };
 }
 
+function openHandOver({ config, events, sql, nodes }: RoleParts, onFailpoint: OnFailpoint): HandOver {
+  return new HandOver(sql, nodes, {
+    windowMs: config.REQUEST_ID_WINDOW_S * 1000,
+    events,
+    onFailpoint,
+  });
+}
+
 export async function startWorker(parts: RoleParts): Promise<void> {
   const { config, log, services, events, metrics } = parts;
   const { sql, ledger, nodes, catalog, installed } = parts;
@@ -62,7 +71,7 @@ export async function startWorker(parts: RoleParts): Promise<void> {
 
   const onFailpoint = armFailpoint(config.FAILPOINT);
   const spinIds = new SpinIds(installed.spinIdKey);
-  const idempotencyPeriodSeconds = installed.idempotencyTtlSeconds;
+  const { idempotencyTtlSeconds } = installed;
   const openReader = (node: RedisNode): OutboxReader =>
     new OutboxReader(node, nodes, () => metrics.storeErrors.inc({ store: 'redis' }));
   const flusher = new Flusher(ledger, nodes, openReader, {
@@ -75,7 +84,7 @@ export async function startWorker(parts: RoleParts): Promise<void> {
     onFailpoint,
   });
   const ownership = openOwnership({
-    ...{ sql, nodes, idempotencyPeriodSeconds, events, onFailpoint },
+    ...{ sql, nodes, idempotencyTtlSeconds, events, onFailpoint },
     isVolatileServed: config.allowVolatileRedis,
     drain: (lease, token) => drain(flusher, nodes.cell(lease.cell), lease, token),
   });
@@ -87,7 +96,8 @@ export async function startWorker(parts: RoleParts): Promise<void> {
     events,
     onFailpoint,
   });
-  const cleanup = new Cleanup(nodes, idempotencyPeriodSeconds, () => ownership.cells, events);
+  const cleanup = new Cleanup(nodes, () => ownership.cells, events);
+  const handOver = openHandOver(parts, onFailpoint);
   const checkpoints = new Checkpoints(sql, CHECKPOINT_EVERY_MS, events);
   const cron = config.SETTLEMENT_CRON;
   const settlement = new SettlementJob(new Settlements({ store: openStore(sql), nodes, events }), {
@@ -98,16 +108,18 @@ export async function startWorker(parts: RoleParts): Promise<void> {
   const { mailer, notices } = openNotices(parts, settlement);
   const totals = new BookedTotals((cells) => bookedTotals(sql, cells));
   const unservedCells = new UnservedCells(events);
-  subscribeWorker(events, { nodes, ownership, flusher, keeper, cleanup, totals, deliverer, mailer });
+  const writing = { nodes, ownership, flusher, keeper, cleanup, handOver };
+  subscribeWorker(events, { ...writing, totals, deliverer, mailer });
   registerWorkerMetrics({
     ...{ config, metrics, events, sql, nodes, catalog },
-    ...{ ownership, keeper, totals, unservedCells, threads, settlement, deliverer },
+    ...{ ownership, keeper, totals, handOver, unservedCells, threads, settlement, deliverer },
   });
 
   // The blocks end first, then the ledger takes what is dealt, then the cells go to other workers.
   const writers = new ServiceGroup('cell writers', log, [ownership, flusher, keeper]);
   const timeouts = openRoundTimeouts(parts, () => ownership.cells);
-  const jobs = [timeouts, cleanup, checkpoints, settlement, deliverer, retention, mailer, ...notices];
+  const tidying = [timeouts, cleanup, handOver, checkpoints];
+  const jobs = [...tidying, settlement, deliverer, retention, mailer, ...notices];
   const background = new ServiceGroup('background jobs', log, jobs, 'together');
   await services.add(new ServiceGroup('worker', log, [writers, background], 'together'));
 }

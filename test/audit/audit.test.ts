@@ -8,7 +8,7 @@ import { audit } from '../../src/audit/audit.js';
 import { payoutsOf } from '../../src/audit/payouts.js';
 import type { AuditReport, CheckName } from '../../src/audit/report.js';
 import { connectPostgres } from '../../src/postgres/client.js';
-import { blockKey, cellKey, gamesKey, idempotencyKey, outboxKey, playersKey } from '../../src/redis/keys.js';
+import { blockKey, cellKey, gamesKey, outboxKey, playersKey } from '../../src/redis/keys.js';
 import {
   newestEntryId,
   OUTBOX,
@@ -17,11 +17,13 @@ import {
   totalsOfLast,
   writeBooked,
 } from '../../src/redis/records.js';
+import { readSegments, writeSegments } from '../../src/redis/segmentRecords.js';
 import { drawBlock } from '../../workers/makeBlock.js';
 import { freshStores } from '../setup/freshStores.js';
 import type { Client } from '../support/client.js';
 import { load, portOf, spinRequest } from '../support/load.js';
 import { openNodes } from '../support/redis.js';
+import { boundKey as boundKeyIn } from '../support/requestSegments.js';
 import { ROOT } from '../support/root.js';
 import { environment, startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
@@ -247,13 +249,7 @@ async function someSpin(): Promise<Row> {
 const requestField = (owner: number, requestId: string): Buffer =>
   createHash('sha256').update(`${owner}:${requestId}`).digest().subarray(0, 16);
 
-async function boundKey(field: Buffer): Promise<string> {
-  const period = Math.floor(Date.now() / 1000 / TTL_S);
-  for (const key of [idempotencyKey(cell, period), idempotencyKey(cell, period - 1)]) {
-    if ((await redis.hexists(key, field)) === 1) return key;
-  }
-  throw new Error('The requestId is not bound');
-}
+const boundKey = (field: Buffer): Promise<string> => boundKeyIn(redis, cell, field);
 
 /** Changes a record of a hash in place. */
 async function change(key: string, field: string | Buffer, edit: (record: Buffer) => void): Promise<void> {
@@ -830,18 +826,16 @@ describe('requestIds', () => {
     });
   });
 
-  test('one that is bound in a period before its entry’s', async ({ skip }) => {
-    const period = Math.floor(Date.now() / 1000 / TTL_S);
-    const { entry_id: id, request_id: requestId } = await someSpin();
-    const field = requestField(partnerId, requestId!);
-    const key = await boundKey(field);
-    // Not in the first minute of a period: an entry's id may be a little ahead of the clock.
-    if (key !== idempotencyKey(cell, period) || Number(id >> 22n) % (TTL_S * 1000) < 61_000) skip();
-    await redis.hset(idempotencyKey(cell, period - 1), field, (await redis.hgetBuffer(key, field))!);
-    await redis.hdel(key, field);
-    expect(problems(await audited())).toEqual({
-      requests: ['the requestId is bound in an earlier period than its entry'],
-    });
+  test('one that is bound in a segment that was closed before its entry', async () => {
+    const { entry_id: id } = await someSpin();
+    const segments = readSegments((await redis.hgetBuffer(cellKey(cell), 'segments'))!);
+    // Whatever is bound in the oldest segment from here on would be released with it.
+    const closed = [id - 1n, ...segments.closed.slice(1)];
+    await redis.hset(cellKey(cell), 'segments', writeSegments({ ...segments, closed }));
+    const { requests } = problems(await audited());
+    expect(new Set(requests)).toEqual(
+      new Set(['the requestId is bound in a segment that was closed before its entry']),
+    );
   });
 });
 

@@ -12,6 +12,7 @@ import { Scripts } from '../../src/redis/scripts.js';
 import { freshStores } from '../setup/freshStores.js';
 import { CELL, dealOnce, GAME_ID, item, OUTBOX_MAX, watchedLua } from '../support/dealing.js';
 import { type OpenNodes, openNodes, rawRedis } from '../support/redis.js';
+import { openedAt } from '../support/requestSegments.js';
 import { ROOT } from '../support/root.js';
 import { deal, newTable } from '../support/rounds.js';
 import { startService } from '../support/service.js';
@@ -45,11 +46,11 @@ describe('lua/freeBlocks.lua and loadBlock.lua', () => {
   beforeAll(async () => {
     luaDir = watchedLua();
     nodes = await openNodes(stores.redisUrl, luaDir);
-    scripts = new Scripts(nodes.nodes, { idempotencyPeriodSeconds: 86_400, outboxMax: OUTBOX_MAX });
+    scripts = new Scripts(nodes.nodes, { outboxMax: OUTBOX_MAX });
   });
   beforeEach(async () => {
     await redis.flushdb();
-    await redis.hset(cellKey(CELL), 'epoch', cellToken('1', nodes.node.serverId!));
+    await redis.hset(cellKey(CELL), openedAt(cellToken('1', nodes.node.serverId!)));
     for (const i of starts.keys()) await load(i);
   });
   afterAll(() => {

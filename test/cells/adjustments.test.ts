@@ -5,7 +5,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { audit } from '../../src/audit/audit.js';
 import { connectPostgres, type Sql } from '../../src/postgres/client.js';
 import { checkpointPlayers } from '../../src/postgres/recoveries.js';
-import { cellKey, idempotencyKey, outboxKey, playersKey } from '../../src/redis/keys.js';
+import { cellKey, outboxKey, playersKey } from '../../src/redis/keys.js';
 import { readOutbox, SPIN_STATUS } from '../../src/redis/records.js';
 import { adjustmentKey } from '../../src/redis/requestHashes.js';
 import { EpochError } from '../../src/redis/scriptErrors.js';
@@ -15,6 +15,7 @@ import { booksHold } from '../support/books.js';
 import { adjustOnce } from '../support/cellCommands.js';
 import type { Answer, TestPartner } from '../support/client.js';
 import { type OpenNodes, openNodes, rawRedis } from '../support/redis.js';
+import { boundKey } from '../support/requestSegments.js';
 import { startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import { ownStores, type TestStores } from '../support/stores.js';
@@ -488,7 +489,7 @@ describe('an adjustment', () => {
     expect(await tampered(number(1), () => number(-1))).toContain(
       "balances: the player's entries are not numbered on",
     );
-    const key = idempotencyKey(await cellOf(partner), Math.floor(Number((await redis.time())[0]) / 86_400));
+    const key = await boundKey(redis, await cellOf(partner), adjustmentKey(partner, request));
     const bound = await redis.hgetBuffer(key, adjustmentKey(partner, request));
     expect(
       await tampered(redis.hdel(key, adjustmentKey(partner, request)), () =>
@@ -537,11 +538,8 @@ describe('an adjustment', () => {
     expect(await Promise.all(['p', 'only-adjusted', 'new'].map(player))).toEqual(before);
     expect((await spin(partner, gameId, 'p', 'before-spin')).text).toBe(spun.text);
     // Redis has them again, too, apart from spins.
-    for (const key of ['before-spin', 'newest-2', 'newest-3']) {
-      const period = Math.floor(Number((await redis.time())[0]) / 86_400);
-      const name = idempotencyKey(await cellOf(partnerId), period);
-      expect(await redis.hexists(name, adjustmentKey(partnerId, key))).toBe(1);
-    }
+    for (const key of ['before-spin', 'newest-2', 'newest-3'])
+      await boundKey(redis, await cellOf(partnerId), adjustmentKey(partnerId, key));
     expect(await rows()).toBe(count);
     expect((await adjust(partnerId, 'p', 1, 'old')).status).toBe(200);
     expect((await adjust(partnerId, 'p', -1, 'after')).status).toBe(200);
@@ -663,7 +661,6 @@ describe('an adjustment whose answer was lost', () => {
 
   test('does nothing when it comes late: its intent was refused to another call, or the epoch has ended', async () => {
     const scripts = new Scripts(nodes.nodes, {
-      idempotencyPeriodSeconds: 86_400,
       outboxMax: { entries: 100, bytes: 1_000_000 },
     });
     const cell = await cellOf(partnerId);

@@ -1,9 +1,16 @@
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { audit } from '../../src/audit/audit.js';
+import { HandedOverIds } from '../../src/cells/handedOver.js';
+import { REQUEST_KEY_BYTES, writeRequestKey } from '../../src/domain/requestKey.js';
+import { connectPostgres } from '../../src/postgres/client.js';
+import { openStore } from '../../src/postgres/store.js';
 import { freshStores } from '../setup/freshStores.js';
 import type { Client, TestPartner } from '../support/client.js';
 import { each, load, portOf, spinRequest } from '../support/load.js';
+import { openNodes } from '../support/redis.js';
+import { untilReleased } from '../support/requestSegments.js';
 import type { ServerProcess } from '../support/serverProcess.js';
 import { environment, spawnService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
@@ -13,7 +20,6 @@ import { until } from '../support/wait.js';
 const IDS = 10_000;
 const COPIES = 3;
 const CONNECTIONS = 64;
-const DAY_SECONDS = 86_400;
 
 let stores: TestStores;
 let service: ServerProcess;
@@ -54,6 +60,12 @@ const bodyOf = (id: number) => ({
   requestId: `request-${id}`,
 });
 const spin = (body: object, key = partner.key) => client.spin<SpinAnswer>(key, body);
+
+function requestHash(partnerId: number, requestId: string): Buffer {
+  const key = Buffer.alloc(REQUEST_KEY_BYTES);
+  writeRequestKey(key, 0, partnerId, requestId);
+  return key;
+}
 
 /** Outcomes of a game that were dealt so far. */
 async function dealt(game = gameId): Promise<number> {
@@ -193,22 +205,107 @@ test('a spin without a requestId is a spin of its own each time', async () => {
   expect([ids.size, await dealt()]).toEqual([20, before + 20]);
 });
 
-test('a requestId binds through the period after its own, and no longer', async () => {
-  const body = { gameId, playerId: 'period', wagerUsd: 0.25, requestId: 'period' };
-  const bound = await spin(body);
-  const before = await dealt();
-  // The store is made to look as it does when the period has passed.
-  const period = Math.floor(Date.now() / 1000 / DAY_SECONDS);
-  const keyOf = (age: number) => `{c0}:idem:${period - age}`;
-  await redis.rename(keyOf(0), keyOf(1));
-  const replay = await spin(body);
-  expect([replay.text, replay.headers.get('idempotent-replayed')]).toEqual([bound.text, 'true']);
-  expect((await spin({ ...body, playerId: 'other' })).body.errorCode).toBe('KS-4111');
-  expect(await dealt()).toBe(before);
-
-  await redis.rename(keyOf(1), keyOf(2));
-  const fresh = await spin(body);
+test('a requestId that Redis has released binds for ever: the same bytes, KS-4111 for another spin, and nothing is dealt', async () => {
+  // What was bound before is handed over, too.
+  await service.end();
+  service = await spawnService(environment(stores, { CELLS: '1', REQUEST_ID_WINDOW_S: '1' }));
+  client = service.client;
+  const bodies = Array.from({ length: 40 }, (_, i) => ({
+    ...{ gameId: i % 2 === 0 ? gameId : otherGameId, playerId: `old-${i % 3}`, wagerUsd: 0.25 },
+    requestId: `old-${i}`,
+  }));
+  const texts: string[] = [];
+  // Over several hand-overs, so that runs are merged.
+  for (const [i, body] of bodies.entries()) {
+    texts.push((await spin(body)).text);
+    if (i % 8 === 7) await untilReleased(redis, 0);
+  }
+  await untilReleased(redis, 0);
+  const before = (await dealt()) + (await dealt(otherGameId));
+  const replays = await Promise.all([...bodies, ...bodies].map((body) => spin(body)));
+  expect(replays.map(({ text }) => text)).toEqual([...texts, ...texts]);
+  expect(new Set(replays.map(({ headers }) => headers.get('idempotent-replayed')))).toEqual(
+    new Set(['true']),
+  );
+  for (const other of [{ playerId: 'other' }, { wagerUsd: 1 }, { gameId: otherGameId }])
+    expect((await spin({ ...bodies[0], ...other })).body.errorCode).toBe('KS-4111');
+  // Of another partner the same id is another one.
+  const stranger = await client.newPartner();
+  const theirs = await client.newGame(stranger.key, parSheet('classic-3-reel'));
+  const fresh = await spin({ ...bodies[0], gameId: theirs }, stranger.key);
   expect([fresh.status, fresh.headers.get('idempotent-replayed')]).toEqual([200, null]);
-  expect(fresh.body.spinId).not.toBe(bound.body.spinId);
-  expect(await dealt()).toBe(before + 1);
+  expect((await dealt()) + (await dealt(otherGameId))).toBe(before);
+
+  // Filters without room ask the ledger of every id, and answer the same.
+  const own = connectPostgres(stores.databaseUrl, { max: 2, name: 'filters', onError: () => {} });
+  const store = openStore(own);
+  const small = new HandedOverIds({
+    runs: store,
+    store,
+    filterBytesMax: 1,
+    everyMs: 1000,
+    onError: () => {},
+  });
+  const fullSized = new HandedOverIds({
+    ...{ runs: store, store, filterBytesMax: 1e9, everyMs: 1000, onError: () => {} },
+  });
+  try {
+    await small.refresh();
+    await fullSized.refresh();
+    expect(small.bytes).toBeLessThan(fullSized.bytes / 100);
+    for (let id = 0; id < IDS; id += 997) {
+      const key = requestHash(partner.partnerId, `request-${id}`);
+      expect([small.mayHave(0, key, 0), fullSized.mayHave(0, key, 0)]).toEqual([true, true]);
+      const { entry } = await small.find(0, partner.partnerId, `request-${id}`);
+      expect(entry?.requestId).toBe(`request-${id}`);
+      const strange = `strange-${id}`;
+      expect(small.mayHave(0, requestHash(partner.partnerId, strange), 0)).toBe(true);
+      expect((await small.find(0, partner.partnerId, strange)).entry).toBe(undefined);
+    }
+    expect(small.lookUps).toEqual({ bound: 11, fresh: 11, refused: 0 });
+  } finally {
+    await own.end();
+  }
+});
+
+test('the audit finds each requestId that the runs lack, have twice, have in the wrong place, or have of no entry', async () => {
+  await service.end();
+  const own = connectPostgres(stores.databaseUrl, { max: 2, name: 'audit', onError: () => {} });
+  const nodes = await openNodes(stores.redisUrl);
+  const problems = async (): Promise<string[]> => {
+    const report = await audit(own, nodes.nodes, { limit: 100, redraw: undefined, onProgress: () => {} });
+    expect(report.checks.filter(({ name, violations }) => name !== 'requests' && violations > 0)).toEqual([]);
+    const { listed } = report.checks.find(({ name }) => name === 'requests')!;
+    return listed.map(({ problem }) => problem).sort();
+  };
+  const lacking = 'a requestId that was handed over is not in the runs, or can not be found there';
+  const strange = 'the runs have a requestId that the ledger has not';
+  // The pairs of one block, after which others come.
+  const damage: readonly [pairs: string, found: string[]][] = [
+    ['substr(pairs, 17)', [lacking]],
+    ['pairs || substr(pairs, 1, 16)', [lacking]],
+    ["pairs || decode('ffffffffffffffff0000000000000001', 'hex')", [strange]],
+    ['set_byte(pairs, 15, get_byte(pairs, 15) # 1)', [lacking, strange]],
+  ];
+  try {
+    expect(await problems()).toEqual([]);
+    for (const [pairs, found] of damage) {
+      await sql`CREATE TABLE sound AS SELECT * FROM request_blocks`;
+      await sql.unsafe(`
+        UPDATE request_blocks SET pairs = ${pairs}
+        WHERE (run_id, first_hash) = (SELECT run_id, first_hash FROM request_blocks ORDER BY octet_length(pairs) DESC, first_hash LIMIT 1)`);
+      expect([pairs, await problems()]).toEqual([pairs, found]);
+      await sql`DELETE FROM request_blocks`;
+      await sql`INSERT INTO request_blocks SELECT * FROM sound`;
+      await sql`DROP TABLE sound`;
+    }
+    // A block that begins, by its row, after its first pairs: no look-up would read it for them.
+    await sql`
+      UPDATE request_blocks b SET first_hash = substr(pairs, 33, 8)
+      WHERE (run_id, first_hash) = (SELECT run_id, first_hash FROM request_blocks ORDER BY octet_length(pairs) DESC, first_hash LIMIT 1)`;
+    expect(await problems()).toEqual([lacking, lacking]);
+  } finally {
+    nodes.close();
+    await own.end();
+  }
 });

@@ -7,6 +7,7 @@ import { OutboxReader } from '../../src/redis/outboxReader.js';
 import { readOutbox } from '../../src/redis/records.js';
 import { NotSentError } from '../../src/redis/scriptErrors.js';
 import { Scripts } from '../../src/redis/scripts.js';
+import { firstSegment } from '../../src/redis/segmentRecords.js';
 import { adjustOnce } from '../support/cellCommands.js';
 import { Cleanup } from '../support/cleanup.js';
 import { ownRedis, rawRedis } from '../support/redis.js';
@@ -45,13 +46,12 @@ beforeAll(async () => {
   }
   nodes = new RedisNodes(fixedMap(all, (cell) => cell % 2));
   scripts = new Scripts(nodes, {
-    idempotencyPeriodSeconds: 86_400,
     outboxMax: { entries: 500, bytes: 1_000_000 },
   });
   for (const cell of [EVEN, ODD]) {
     const serverId = nodes.of(cell).knownServerId();
     await nodes.cell(cell).claim({ fence: 1n, serverId });
-    await nodes.cell(cell).open({ fence: 1n, serverId }, EPOCH);
+    await nodes.cell(cell).open({ fence: 1n, serverId }, EPOCH, { segments: firstSegment(0n) });
   }
 });
 afterAll(() => cleanup.run());

@@ -130,7 +130,7 @@ test('a change that comes late undoes no newer one', async () => {
   await spin('late');
   await block('late');
   await setStatus('late', { status: 'ACTIVE', reason: 'over' });
-  const scripts = new Scripts(nodes.nodes, { idempotencyPeriodSeconds: 86_400, outboxMax: OUTBOX_MAX });
+  const scripts = new Scripts(nodes.nodes, { outboxMax: OUTBOX_MAX });
   const epoch = (await redis.hget(cellKey(0), 'epoch'))!.split(':').slice(0, 2).join(':');
   const { encode } = SET_PLAYER_STATUS.codec();
   const late = { partnerId: partner.partnerId, playerId: 'late', status: 'BLOCKED' as const, change: 1 };

@@ -53,6 +53,7 @@ import {
   watchedLua,
 } from '../support/dealing.js';
 import { type OpenNodes, openNodes, ownRedis, rawRedis } from '../support/redis.js';
+import { openedAt } from '../support/requestSegments.js';
 import type { TestStores } from '../support/stores.js';
 
 let stores: TestStores;
@@ -79,7 +80,7 @@ const everything = async () => {
 async function open(url: string): Promise<void> {
   redis = rawRedis(url);
   nodes = await openNodes(url, luaDir);
-  scripts = new Scripts(nodes.nodes, { idempotencyPeriodSeconds: 86_400, outboxMax: OUTBOX_MAX });
+  scripts = new Scripts(nodes.nodes, { outboxMax: OUTBOX_MAX });
 }
 
 beforeAll(async () => {
@@ -89,7 +90,7 @@ beforeAll(async () => {
 });
 beforeEach(async () => {
   await redis.flushdb();
-  await redis.hset(cellKey(CELL), 'epoch', cellToken('1', nodes.node.serverId!));
+  await redis.hset(cellKey(CELL), openedAt(cellToken('1', nodes.node.serverId!)));
 });
 afterAll(async () => {
   redis.disconnect();
@@ -311,7 +312,7 @@ describe('the spin script', () => {
     const before = { redis, nodes, scripts };
     try {
       await open((await ownRedis(cleanup)).url);
-      await redis.hset(cellKey(CELL), 'epoch', cellToken('1', nodes.node.serverId!));
+      await redis.hset(cellKey(CELL), openedAt(cellToken('1', nodes.node.serverId!)));
       await load(0, 1, 2);
       await run([item()]);
       const state = await everything();
@@ -471,7 +472,7 @@ describe('the operations, watched by this file', () => {
       "-- include: library\ncall('SET', KEYS[1], 1, 'EX', 9)\nreturn call('GET', KEYS[1])",
     );
     const own = await openNodes(stores.redisUrl, dir);
-    const wrong = new Scripts(own.nodes, { idempotencyPeriodSeconds: 86_400, outboxMax: OUTBOX_MAX });
+    const wrong = new Scripts(own.nodes, { outboxMax: OUTBOX_MAX });
     await expect(wrong.countFailure('an address', 5)).rejects.toThrow('GET is called after a write');
     own.close();
     rmSync(dir, { recursive: true });

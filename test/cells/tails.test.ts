@@ -26,6 +26,7 @@ import { Scripts } from '../../src/redis/scripts.js';
 import { freshStores } from '../setup/freshStores.js';
 import { CELL, dealOnce, GAME_ID, game, item, OUTBOX_MAX, partner, watchedLua } from '../support/dealing.js';
 import { type OpenNodes, openNodes, rawRedis } from '../support/redis.js';
+import { openedAt } from '../support/requestSegments.js';
 import type { TestStores } from '../support/stores.js';
 
 let stores: TestStores;
@@ -37,11 +38,11 @@ beforeAll(async () => {
   stores = await freshStores();
   redis = rawRedis(stores.redisUrl);
   nodes = await openNodes(stores.redisUrl);
-  scripts = new Scripts(nodes.nodes, { idempotencyPeriodSeconds: 86_400, outboxMax: OUTBOX_MAX });
+  scripts = new Scripts(nodes.nodes, { outboxMax: OUTBOX_MAX });
 });
 beforeEach(async () => {
   await redis.flushdb();
-  await redis.hset(cellKey(CELL), 'epoch', cellToken('1', nodes.node.serverId!));
+  await redis.hset(cellKey(CELL), openedAt(cellToken('1', nodes.node.serverId!)));
 });
 afterAll(async () => {
   redis.disconnect();
@@ -71,7 +72,7 @@ async function withTails<T>(length: number, use: () => Promise<T>): Promise<T> {
   writeFileSync(file, parts.join(`tail = 'tail of ' .. index; tail = tail .. rep('.', ${length} - #tail)`));
   const before = scripts;
   const own = await openNodes(stores.redisUrl, dir);
-  scripts = new Scripts(own.nodes, { idempotencyPeriodSeconds: 86_400, outboxMax: OUTBOX_MAX });
+  scripts = new Scripts(own.nodes, { outboxMax: OUTBOX_MAX });
   try {
     return await use();
   } finally {

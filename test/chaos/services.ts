@@ -14,12 +14,13 @@ export type Acknowledgement = 'redis' | 'ledger';
 
 /**
  * Of the front ends one waits for its stores as long as it does by default, the other not for long: of an outage of a
- * second or two, one makes a delay and the other an answer that says what is not known.
+ * second or two, one makes a delay and the other an answer that says what is not known. Redis holds request ids for so short a
+ * time that each round crosses many hand-overs.
  */
 const SETTINGS = {
-  'front-1': { ROLES: 'http,worker' },
-  'front-2': { ROLES: 'http,worker', SPIN_DEADLINE_MS: '700' },
-  worker: { ROLES: 'worker' },
+  'front-1': { ROLES: 'http,worker', REQUEST_ID_WINDOW_S: '2' },
+  'front-2': { ROLES: 'http,worker', REQUEST_ID_WINDOW_S: '2', SPIN_DEADLINE_MS: '700' },
+  worker: { ROLES: 'worker', REQUEST_ID_WINDOW_S: '2' },
 } as const;
 type ServiceName = keyof typeof SETTINGS;
 const FRONTS = 2;

@@ -55,13 +55,10 @@ describe("a game's status", () => {
   });
 });
 
-test("a requestId may bind in the ledger alone for raffles that were sealed half of Redis's time ago", () => {
-  const idempotencyTtlSeconds = 86_400;
-  const sealedAtMs = NOW.getTime();
-  const half = sealedAtMs + 43_200_000;
-  const at = (nowMs: number) => ({ sealedAtMs, nowMs, idempotencyTtlSeconds });
-  expect(raffle.lifeCycle.mayBindInLedger(at(half - 1))).toBe(false);
-  expect(raffle.lifeCycle.mayBindInLedger(at(half))).toBe(true);
-  expect(raffle.lifeCycle.mayBindInLedger({ ...at(half), sealedAtMs: undefined })).toBe(false);
-  expect(slot.lifeCycle.mayBindInLedger(at(half))).toBe(false);
+test('a requestId may bind in the ledger alone for raffles that were sealed before the oldest filter, or an hour after', () => {
+  const boundFromMs = NOW.getTime();
+  const sealed = (ms: number) => ({ sealedAtMs: boundFromMs + ms, boundFromMs });
+  expect(raffle.lifeCycle.mayBindInLedger(sealed(3_599_999))).toBe(true);
+  expect(raffle.lifeCycle.mayBindInLedger(sealed(3_600_000))).toBe(false);
+  expect(slot.lifeCycle.mayBindInLedger(sealed(-1))).toBe(false);
 });

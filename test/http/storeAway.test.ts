@@ -1,6 +1,8 @@
 /** What is answered while a store is away: what is known, KS-5002 with a time to come back, and no promise. */
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { OPERATOR_KEY, type TestPartner } from '../support/client.js';
+import { rawRedis } from '../support/redis.js';
+import { untilReleased } from '../support/requestSegments.js';
 import { startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import { type OwnStores, ownStores } from '../support/stores.js';
@@ -49,6 +51,30 @@ test('without Postgres a bound requestId comes before an unknown game, and nothi
   expect(operator).toMatchObject({ status: 503, body: { errorCode: 'KS-5002' } });
   await stores.postgres.start();
 });
+
+test('without Postgres a requestId that the ledger may have is KS-5002, and a fresh one is dealt', async () => {
+  await service.stop();
+  service = await startService(stores, { REQUEST_ID_WINDOW_S: '1' });
+  const redis = rawRedis(stores.redisUrl);
+  const send = (requestId: string) => spin(gameId, requestId);
+  try {
+    await until(async () => (await send('old')).status === 200, 'the first spin is dealt');
+    const first = await send('old');
+    for (const key of await redis.keys('{c*}:outbox'))
+      await untilReleased(redis, Number(/\d+/.exec(key)![0]));
+    // Its filters reach what is released by now.
+    await until(async () => (await send('probe')).status === 200, 'the front end has read the filters');
+    await stores.postgres.stop();
+    for (let i = 0; i < 3; i++)
+      expect(await send('old')).toMatchObject({ status: 503, body: { errorCode: 'KS-5002' } });
+    for (let i = 0; i < 5; i++)
+      await until(async () => (await send(`fresh-${i}`)).status === 200, 'a fresh spin is dealt');
+    await stores.postgres.start();
+    await until(async () => (await send('old')).text === first.text, 'the ledger is asked again');
+  } finally {
+    redis.disconnect();
+  }
+}, 120_000);
 
 test('without Redis the window headers promise nothing', async () => {
   await stores.redis.stop();

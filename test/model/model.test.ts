@@ -31,6 +31,8 @@ beforeAll(async () => {
       AUTH_FAILURE_LIMIT: '1000000',
       FLUSH_INTERVAL_MS: '10',
       DIRECTORY_POLL_MS: '50',
+      // Every run crosses hand-overs of request ids.
+      REQUEST_ID_WINDOW_S: '1',
       ...more,
     });
   const first = await spawnService(env());

@@ -33,7 +33,7 @@ const BONUS = {
 const MUTATIONS: readonly Mutation[] = [
   {
     name: 'a replay spins again',
-    faults: [lua('include/idempotency', 'bound[i] = bound[i] or earlier[i]', 'bound[i] = false')],
+    faults: [lua('include/idempotency', "bound = call('HMGET', idemKey, unpack(requestKeys))", 'bound = {}')],
     found: ['requests'],
   },
   {
@@ -156,7 +156,7 @@ const MUTATIONS: readonly Mutation[] = [
     faults: [
       built(
         'recovery/rebuild.js',
-        'filler.request(entryPeriod, key, Buffer.concat([bound, ...tailOf(row, entryId)]));',
+        'filler.request(FIRST_SEGMENT, key, Buffer.concat([bound, ...tailOf(row, entryId)]));',
         '',
       ),
     ],
@@ -294,7 +294,7 @@ describe.each([...MUTATIONS, ...COMMUNAL_MUTATIONS])('$name', ({ faults, found, 
 const FOUND_BY_THE_MODEL: readonly { name: string; fault: Fault }[] = [
   {
     name: 'a replay spins again',
-    fault: lua('include/idempotency', 'bound[i] = bound[i] or earlier[i]', 'bound[i] = false'),
+    fault: lua('include/idempotency', "bound = call('HMGET', idemKey, unpack(requestKeys))", 'bound = {}'),
   },
   {
     name: 'a payout is off by one micro-USD',

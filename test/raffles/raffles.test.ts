@@ -325,11 +325,8 @@ describe('a raffle', () => {
     const gameId = await newRaffle(4);
     const first = await buy(gameId, 'old-1');
     const second = await buy(gameId, 'old-2');
-    // As it is after two idempotency periods: Redis has let the requestIds go.
-    await redis.del(...(await redis.keys('{c0}:idem:*')));
-    await sql`UPDATE raffles SET sealed_at = sealed_at - interval '3 days' WHERE game_id = ${gameId}`;
-    await service.operator('PATCH', `/games/${gameId}`, { status: 'SUSPENDED' });
-    await service.operator('PATCH', `/games/${gameId}`, { status: 'ACTIVE' });
+    await Promise.all([letGo(), redis.del(...(await redis.keys('{c0}:idem:*'))), service.stop()]);
+    service = await startService(stores, { CELLS: '1' });
     const ask = (requestId: string, more?: object) => buy(gameId, requestId, service, more);
     const replay = await ask('old-1');
     expect(replay.headers.get('idempotent-replayed')).toBe('true');
@@ -539,10 +536,13 @@ test('what a closed pool reveals, which may be 2.7 MB, is read once, however man
   }
 });
 
+/** As when the oldest runs were let go: no filter knows a request id of an entry until now. */
+const letGo = () => sql`UPDATE cells SET bound_from_id = (extract(epoch FROM now()) * 1000)::bigint << 22`;
+
 test('who repeats tickets of an old raffle beyond the limit is turned away by the window, however the ledger answers', async () => {
   const limited = await service.newPartner({ spinRateLimit: 3 });
   const gameId = await newRaffle(1, undefined, limited);
-  await sql`UPDATE raffles SET sealed_at = sealed_at - interval '3 days' WHERE game_id = ${gameId}`;
+  await letGo();
   await service.operator('PATCH', `/games/${gameId}`, { status: 'SUSPENDED' });
   const cable = await proxy(stores.databaseUrl);
   const slow = await startService({ ...stores, databaseUrl: cable.url }, { CELLS: '1', ROLES: 'http' });

@@ -78,21 +78,23 @@ async function spins(name: string, count: number): Promise<void> {
 }
 
 /** Starts a worker that kills itself at the step, lets something go on, and waits until it is dead. */
-async function killedAt(step: Failpoint, goOn: () => Promise<unknown>): Promise<void> {
-  const child = await spawnService(environment(stores, { ROLES: 'worker', FAILPOINT: step })).catch(
+async function killedAt(
+  step: Failpoint,
+  goOn: (isDead: () => boolean) => Promise<unknown>,
+  windowSeconds = 1800,
+): Promise<void> {
+  const settings = { ROLES: 'worker', FAILPOINT: step, REQUEST_ID_WINDOW_S: String(windowSeconds) };
+  const child = await spawnService(environment(stores, settings)).catch(
     // It may be dead before it says that it is ready.
     (error: Error) => {
       if (!error.message.includes('SIGKILL')) throw error;
     },
   );
+  const isDead = (): boolean =>
+    child === undefined || child.child.exitCode !== null || child.child.signalCode !== null;
   try {
-    await goOn();
-    if (child !== undefined) {
-      await until(
-        () => child.child.exitCode !== null || child.child.signalCode !== null,
-        `the worker is dead at ${step}`,
-      );
-    }
+    await goOn(isDead);
+    await until(isDead, `the worker is dead at ${step}`);
   } finally {
     // Where it never came to the step.
     child?.child.kill('SIGKILL');
@@ -129,10 +131,17 @@ const of = (kind: string): Failpoint[] => FAILPOINTS.filter((step) => step.start
 /** Of a kind, those that are tried beside all other tests; all of them with `npm run test:scale`. */
 const some = (kind: string): Failpoint[] => of(kind).filter((step) => IS_WHOLE || OFTEN.has(step));
 /** Those of a recovery are tried one after the other, that of a flush that was committed with a raffle's last ticket. */
-const OFTEN = new Set<Failpoint>(['flush.rows-copied', 'block.leased']);
+const OFTEN = new Set<Failpoint>([
+  'flush.rows-copied',
+  'block.leased',
+  'hand-over.marked',
+  'hand-over.committed',
+  'hand-over.released',
+]);
 
 test('every step is of a kind that is tried here', () => {
-  expect([...of('flush'), ...of('block'), ...of('recovery')]).toEqual([...FAILPOINTS]);
+  const tried = ['flush', 'block', 'hand-over', 'recovery'].flatMap(of);
+  expect(tried).toEqual([...FAILPOINTS]);
 });
 
 describe('a worker that is killed', () => {
@@ -147,6 +156,38 @@ describe('a worker that is killed', () => {
       expect(asked.status).toBe(202);
     });
     await allIsWell(step);
+  });
+
+  test('at steps of a hand-over of request ids, one after the other, and Redis is emptied after one of them', async () => {
+    for (const step of some('hand-over')) {
+      const goOn = async (isDead: () => boolean): Promise<void> => {
+        // Redis may have been rebuilt, and have no outcomes yet.
+        await until(async () => (await spin(`ready-${step}`, 'p0')).status === 200, 'spins are dealt');
+        answered.set(`ready-${step}`, {
+          place: 0,
+          playerId: 'p0',
+          text: (await spin(`ready-${step}`, 'p0')).text,
+        });
+        await spins(step, 6);
+        if (step !== 'hand-over.merged') return;
+        // Until there are enough runs to be merged.
+        const runs = async () =>
+          String((await sql`SELECT coalesce(max(run_id), 0) AS newest FROM request_runs`)[0]!.newest);
+        for (let i = 0; i < 5; i++) {
+          const before = await runs();
+          await spins(`${step}-${i}`, 6);
+          await until(async () => isDead() || (await runs()) !== before, 'request ids are handed over');
+        }
+      };
+      await killedAt(step, goOn, 1);
+      if (step !== 'hand-over.committed') continue;
+      // What is not booked is lost with Redis.
+      await allIsWell(step);
+      await redis.flushdb();
+    }
+    const [row] = await sql`SELECT max(handed_over_id) > 0 AS is_handed_over FROM cells`;
+    expect(row).toEqual({ is_handed_over: true });
+    await allIsWell('hand-over.released');
   });
 
   test.each(some('recovery'))('at %s', async (step) => {

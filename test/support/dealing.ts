@@ -63,7 +63,7 @@ export const item = (more: Partial<BatchItem> = {}): BatchItem => ({
 export async function dealOnce(
   scripts: Scripts,
   items: BatchItem[],
-  options: { operation?: number; epoch?: string } = {},
+  options: { operation?: number; epoch?: string; reach?: Buffer | undefined } = {},
 ) {
   const partners: Partner[] = [];
   const operationId = Buffer.alloc(8);
@@ -73,6 +73,7 @@ export async function dealOnce(
     epoch: options.epoch ?? '1',
     operationField: 'op:test',
     operationId,
+    ...(options.reach === undefined ? {} : { reach: options.reach }),
     args: [new BatchEncoder().encode(items, partners)],
   });
   const reply = new BatchReply(buffer, partners.length, items.length);

@@ -7,6 +7,7 @@ import { Client as Pg } from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { poolFaults, type RevealedPool } from '../../src/domain/games/rafflePool.js';
 import { freshStores } from '../setup/freshStores.js';
+import { untilReleased } from '../support/requestSegments.js';
 import { ROOT } from '../support/root.js';
 import { startService } from '../support/service.js';
 import type { TestStores } from '../support/stores.js';
@@ -150,6 +151,20 @@ describe('the stores of version 1.3.0', () => {
   });
 
   test('audit clean', async () => {
+    expect(await auditStores()).toMatchObject({ status: 0 });
+  });
+
+  test('hand their request ids over, and answer each with the bytes of its first answer still', async () => {
+    await service.stop();
+    service = await startService(stores, { ...HELD_SETTINGS, REQUEST_ID_WINDOW_S: '1' });
+    for (const key of await redis.keys('{c*}:outbox'))
+      await untilReleased(redis, Number(/\d+/.exec(key)![0]));
+    const rows = await ledgerRows();
+    for (const { body, text } of [...held.sent, ...spunSince]) {
+      const answer = await spin(body);
+      expect([answer.text, answer.headers.get('idempotent-replayed')]).toEqual([text, 'true']);
+    }
+    expect(await ledgerRows()).toBe(rows);
     expect(await auditStores()).toMatchObject({ status: 0 });
   });
 

@@ -49,8 +49,8 @@ export interface Supply {
 export interface LifeCycle {
   readonly statusOf: (facts: LifeFacts) => GameStatus;
   /**
-   * Whether a requestId that Redis binds no more may stand for a spin in the ledger, where it has to be looked up before
-   * anything is dealt.
+   * Whether a requestId that neither Redis nor a filter knows may stand for a spin in the ledger, where it has to be looked up
+   * before anything is dealt.
    */
   readonly mayBindInLedger: (moment: BindingMoment) => boolean;
 }
@@ -66,10 +66,9 @@ export interface LifeFacts {
 
 export interface BindingMoment {
   /** When its supply was sealed, milliseconds since the epoch; no outcome of it was dealt before. */
-  readonly sealedAtMs: number | undefined;
-  readonly nowMs: number;
-  /** For how long Redis binds a requestId at least. */
-  readonly idempotencyTtlSeconds: number;
+  readonly sealedAtMs: number;
+  /** All request ids that were bound from here on are in Redis or in the ledger's runs, milliseconds since the epoch. */
+  readonly boundFromMs: number;
 }
 
 /** What a game's outcomes are made of, as its record names it. */

@@ -27,10 +27,9 @@ export const RAFFLE: KindOfGame = {
       if (isSuspended) return 'SUSPENDED';
       return sealedAt === null ? 'SEALING' : 'ACTIVE';
     },
-    // A ticket's requestId never expires. From half of the time on that Redis binds one: neither clocks that differ nor a pool that
-    // was loaded before it was noted as sealed leave a gap.
-    mayBindInLedger: ({ sealedAtMs, nowMs, idempotencyTtlSeconds }) =>
-      sealedAtMs !== undefined && nowMs - sealedAtMs >= idempotencyTtlSeconds * 500,
+    // A ticket's requestId never expires. The hour covers clocks that differ, and a pool that was loaded before it was noted as
+    // sealed.
+    mayBindInLedger: ({ sealedAtMs, boundFromMs }) => sealedAtMs < boundFromMs + 3_600_000,
   },
   mathematics: {
     sheetIdOf: () => undefined,

@@ -17,7 +17,7 @@ export const SLOT: KindOfGame = {
   acknowledgement: 'as-configured',
   lifeCycle: {
     statusOf: ({ isSuspended }) => (isSuspended ? 'SUSPENDED' : 'ACTIVE'),
-    // A requestId binds as long as Redis holds it.
+    // A requestId binds as long as Redis or a filter knows it.
     mayBindInLedger: () => false,
   },
   mathematics: {

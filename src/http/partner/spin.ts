@@ -13,11 +13,12 @@ import type { SpinCommand, SpinResult } from '../../cells/deal.js';
 import type { CellFailure } from '../../cells/operation.js';
 import { ApiError, ERRORS, type ErrorEntry, type Fault } from '../../domain/errors.js';
 import type { Game, Partner } from '../../domain/game.js';
+import type { EntryKind } from '../../domain/ledgerEntry.js';
 import { decimalTextToMicros, microsToUsdText } from '../../domain/money.js';
 import type { SpinBody } from '../../domain/requests.js';
 import type { SpinIds } from '../../domain/spinId.js';
-import { readTold, type ToldBonus } from '../../redis/communalRecords.js';
-import { isForcedTail, SPIN_STATUS } from '../../redis/records.js';
+import { readTold, type ToldBonus, writeTold } from '../../redis/communalRecords.js';
+import { FORCED_TAIL, isForcedTail, SPIN_STATUS } from '../../redis/records.js';
 import type { Access } from '../access.js';
 import { memberText } from '../body.js';
 import { communityBonus } from '../communalViews.js';
@@ -34,18 +35,26 @@ export interface SpinServices {
   submit(command: SpinCommand): void;
   /** A spin of the game is answered only once the ledger has it. */
   waitsForLedger(game: Game | undefined): boolean;
-  /** A ticket of the raffle may have been sold under a requestId that does not bind any more. */
+  /** A ticket of the raffle may have been sold under a requestId that neither Redis nor its filters know any more. */
   mayForget(game: Game): boolean;
-  /** The ticket of a raffle that was sold under a requestId. Rejects where that can't be told now. */
-  findSold(game: Game, partner: Partner, requestId: string): Promise<SoldTicket | undefined>;
+  /** What the ledger has of a requestId that Redis does not bind. Rejects where that can't be told now. */
+  findBound(partner: Partner, requestId: string, game: Game | undefined): Promise<BoundInLedger>;
   /** All tickets of a raffle are dealt. True once the last one is booked; false where that does not come to be known. */
   isSoldOut(game: Game): Promise<boolean>;
   /** Told of every spin that was dealt. @param payoutMicros micro-USD; undefined: a tester chose the outcome */
   onDealt(game: Game, payoutMicros: number | undefined): void;
 }
 
-/** A ticket as it was sold. */
-export interface SoldTicket {
+export interface BoundInLedger {
+  /** The spin, or round, as it was dealt; undefined: there is none. */
+  readonly entry: BoundEntry | undefined;
+  /** As of which version of what Redis has handed over that is known. */
+  readonly version: number;
+}
+
+export interface BoundEntry {
+  readonly kind: EntryKind;
+  readonly gameId: number;
   readonly playerId: string;
   readonly spinId: string;
   readonly outcomeCode: number;
@@ -110,43 +119,7 @@ export class SpinEndpoint {
     else if (!isWager) denial = ERRORS.wagerMismatch;
     const services = this.#services;
     const spin = { exchange, partner, game, body, denial, isWager };
-    const { requestId } = body;
-    if (game === undefined || requestId === undefined || !services.mayForget(game)) {
-      services.submit(new DealCommand(this.#replies, services, spin, KIND.deal));
-      return;
-    }
-    // The window and what still binds come first: what they turn away or answer does not reach the ledger.
-    const lookUp = (window: Window): void => {
-      services.findSold(game, partner, requestId).then(
-        (ticket) => {
-          if (ticket !== undefined) this.#tellSold(exchange, ticket, body, game, isWager, window);
-          else if (denial !== undefined)
-            this.#replies.error(exchange, denial, window, { details: faultsOf(denial, game) });
-          else services.submit(new DealCommand(this.#replies, services, spin, KIND.dealCounted));
-        },
-        () => this.#replies.error(exchange, ERRORS.unavailable, window),
-      );
-    };
-    services.submit(new DealCommand(this.#replies, services, spin, KIND.deal, lookUp));
-  }
-
-  /** Answers a requestId that a ticket was sold under long ago. */
-  #tellSold(
-    exchange: Exchange,
-    ticket: SoldTicket,
-    body: SpinBody,
-    game: Game,
-    isWager: boolean,
-    window: Window,
-  ): void {
-    if (ticket.playerId !== body.playerId || !isWager) {
-      this.#replies.error(exchange, ERRORS.requestIdReused, window);
-      return;
-    }
-    const { spinId, outcomeCode, balanceMicros, told } = ticket;
-    const bonus = told && JSON.stringify(communityBonus(this.#services.spinIds, game.partnerId, told));
-    const response = spinResponse(spinId, game.fragments[outcomeCode]!, balanceMicros, body.requestId, bonus);
-    this.#replies.json(exchange, 200, response, window, REPLAYED);
+    services.submit(new DealCommand(this.#replies, services, spin, KIND.deal));
   }
 }
 
@@ -239,6 +212,10 @@ export class CountedCommand implements SpinCommand {
   }
 }
 
+/**
+ * A spin on its way. Where the ledger may have its requestId, it is asked after the window and what Redis binds: what they turn
+ * away or answer does not reach it.
+ */
 class DealCommand implements SpinCommand {
   readonly cell: number;
   readonly kind: number;
@@ -251,33 +228,34 @@ class DealCommand implements SpinCommand {
   readonly requestId: string | undefined;
   readonly mayEqual: boolean;
   partnerPlace = 0;
+  mayBeHandedOver = false;
+  readonly clearedAt: number | undefined;
   readonly #exchange: Exchange;
   readonly #replies: Replies;
   readonly #services: SpinServices;
-  readonly #denial: ErrorEntry | undefined;
-  readonly #onUnbound: ((window: Window) => void) | undefined;
+  readonly #spin: JudgedSpin;
+  readonly #isForgotten: boolean;
 
-  /** @param onUnbound takes over where the request has counted and its requestId binds nothing; nothing is dealt then. */
-  constructor(
-    replies: Replies,
-    services: SpinServices,
-    spin: JudgedSpin,
-    kind: number,
-    onUnbound?: (window: Window) => void,
-  ) {
+  /** @param clearedAt the ledger was asked, and has not the requestId, as of this version of what Redis has handed over */
+  constructor(replies: Replies, services: SpinServices, spin: JudgedSpin, kind: number, clearedAt?: number) {
     const { exchange, partner, game, body, denial, isWager } = spin;
     this.#exchange = exchange;
     this.#replies = replies;
     this.#services = services;
-    this.#denial = denial;
-    this.#onUnbound = onUnbound;
+    this.#spin = spin;
+    this.#isForgotten =
+      clearedAt === undefined &&
+      game !== undefined &&
+      body.requestId !== undefined &&
+      services.mayForget(game);
+    this.clearedAt = clearedAt;
     this.kind = kind;
     this.partner = partner;
     this.cell = partner.cell;
     this.game = game;
     this.mayEqual = isWager;
     this.waitsForLedger = services.waitsForLedger(game);
-    this.deny = denial === undefined && onUnbound === undefined ? 0 : 1;
+    this.deny = denial === undefined && !this.#isForgotten ? 0 : 1;
     this.gameId = body.gameId;
     this.playerId = body.playerId;
     this.requestId = body.requestId;
@@ -302,7 +280,8 @@ class DealCommand implements SpinCommand {
         });
         return;
       default:
-        if (result.status === SPIN_STATUS.denied && this.#onUnbound !== undefined) this.#onUnbound(window);
+        if (result.status === SPIN_STATUS.denied && (this.#isForgotten || this.mayBeHandedOver))
+          this.#askLedger(result, window);
         else {
           const entry = this.#refusal(result.status);
           this.#replies.error(this.#exchange, entry, window, { details: faultsOf(entry, this.game) });
@@ -313,6 +292,28 @@ class DealCommand implements SpinCommand {
   fail({ mayHaveRun }: CellFailure): void {
     const entry = mayHaveRun && this.requestId !== undefined ? ERRORS.spinInProgress : ERRORS.unavailable;
     this.#replies.error(this.#exchange, entry, ownWindow(this.partner, true));
+  }
+
+  /** The request has counted, Redis does not bind its requestId, and the ledger may. */
+  #askLedger(counted: SpinResult, window: Window): void {
+    const services = this.#services;
+    const { denial, isWager } = this.#spin;
+    services.findBound(this.partner, this.requestId!, this.game).then(
+      ({ entry, version }) => {
+        if (entry !== undefined) {
+          const { kind, gameId, playerId, spinId, outcomeCode, balanceMicros, told } = entry;
+          const isForced = kind === 'forcedSpin';
+          const isSpin = kind === 'spin' || isForced;
+          const isSame = isSpin && gameId === this.gameId && playerId === this.playerId && isWager;
+          const status = isSame ? SPIN_STATUS.replay : SPIN_STATUS.conflict;
+          const tail = isForced ? FORCED_TAIL : told && writeTold(told);
+          this.settle({ ...counted, status, spinId, outcomeCode, balanceMicros, tail });
+        } else if (denial !== undefined)
+          this.#replies.error(this.#exchange, denial, window, { details: faultsOf(denial, this.game) });
+        else services.submit(new DealCommand(this.#replies, services, this.#spin, KIND.dealCounted, version));
+      },
+      () => this.#replies.error(this.#exchange, ERRORS.unavailable, window),
+    );
   }
 
   /** @returns the payout, micro-USD; undefined: a tester chose it */
@@ -340,7 +341,7 @@ class DealCommand implements SpinCommand {
       case SPIN_STATUS.conflict:
         return ERRORS.requestIdReused;
       case SPIN_STATUS.denied:
-        return this.#denial ?? ERRORS.internal;
+        return this.#spin.denial ?? ERRORS.internal;
       case SPIN_STATUS.insufficientBalance:
         return ERRORS.insufficientBalance;
       case SPIN_STATUS.fundingUnavailable:

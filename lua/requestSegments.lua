@@ -1,0 +1,39 @@
+--[[
+Closes the newest segment of a cell's request ids, or releases the oldest, on behalf of the cell's owner. Whoever calls knows that
+what is released is in the ledger's runs (src/ledger/handOver.ts).
+
+KEYS[1]  {cN}:cell  hash   fence: that of the owner that has claimed the cell; segments: SEGMENTS; last: LAST
+KEYS[2]  {cN}:idem:<oldest segment>, to be released; absent: the newest is closed
+
+ARGV[1]  fence of the caller
+ARGV[2]  cell number
+ARGV[3]  SEGMENTS as the caller has read it
+
+Reply    SEGMENTS as it is now; as it was where somebody else has changed it, or nothing is to be closed.
+Errors   FENCED <fence>: the cell is claimed by another fence, or none. Nothing was done.
+]]
+-- include: records
+local known, segments, last = unpack(call('HMGET', KEYS[1], 'fence', 'segments', 'last'))
+-- Without segments: Redis lost the cell, or it is being rebuilt.
+if known ~= ARGV[1] or not segments then
+  return redis.error_reply('FENCED ' .. (known or 'none'))
+end
+if segments ~= ARGV[3] then
+  return segments
+end
+local changed
+if KEYS[2] then
+  local segment = unpackStruct('<I4', segments, 9)
+  changed = sub(segments, SEGMENTS_BYTES + 1, SEGMENTS_BYTES + 8) .. pack('<I4', segment + 1)
+    .. sub(segments, SEGMENTS_BYTES + 9)
+elseif last then
+  local ms, sequence = unpackStruct('<I6I2', last)
+  changed = segments .. pack('<I4I4', (ms % 1024) * 4194304 + tonumber(ARGV[2]) * 16384 + sequence, floor(ms / 1024))
+else
+  return segments
+end
+call('HSET', KEYS[1], 'segments', changed)
+if KEYS[2] then
+  call('UNLINK', KEYS[2])
+end
+return changed

@@ -1,0 +1,211 @@
+/**
+ * Hands request ids over from Redis to runs in Postgres, for the cells that this worker owns.
+ *
+ *   segment of Redis that is written ──closed, every window──> closed ──all of it booked, its ids copied of the ledger into a run,
+ *     run and mark in one transaction──> in both ──older than the window──> released: Redis holds it no more
+ *
+ * The mark, cells.handed_over_id, is before the release at each moment, and front ends can't deal until their filters reach as far
+ * as was released: no id is ever in neither. Each step is fenced and can be repeated: ended anywhere, the next owner goes on.
+ * Runs are merged, so that a front end asks few filters.
+ */
+import { setImmediate as turnOfLoop } from 'node:timers/promises';
+import { entryTimeMs } from '../domain/entryId.js';
+import type { EventEmitter } from '../events.js';
+import type { OnFailpoint } from '../failpoints.js';
+import { type CellLease, FencedError } from '../postgres/cells.js';
+import type { Sql } from '../postgres/client.js';
+import {
+  type HandOver as HandOverOfCell,
+  handedOver,
+  handOverStep,
+  mergeRuns,
+  type RequestRun,
+  requestRuns,
+} from '../postgres/requestRuns.js';
+import type { RedisNodes } from '../redis/nodes.js';
+import {
+  type CellSegments,
+  closeSegment,
+  releaseSegment,
+  requestSegments,
+} from '../redis/requestSegments.js';
+import { OutrunError } from '../redis/scriptErrors.js';
+import { PeriodicService } from '../runtime/periodicService.js';
+import { runsToMerge } from './runMerging.js';
+
+export interface HandOverOptions {
+  /** Redis holds a request id for so long at least, milliseconds. */
+  readonly windowMs: number;
+  readonly events: EventEmitter;
+  readonly onFailpoint: OnFailpoint;
+}
+
+const TURN_MS_MAX = 5000;
+/** While so many closed segments wait to be handed over, the newest goes on being written: a script reads few. */
+const CLOSED_MAX = 2;
+const MERGES_A_TURN = 16;
+/** From the hand-over of ids to their release: front ends have read the filters by then, and go on if Postgres goes away. */
+const RELEASE_AFTER_MS = 5000;
+
+export class HandOver extends PeriodicService {
+  readonly name = 'hand-over of request ids';
+  readonly #sql: Sql;
+  readonly #nodes: RedisNodes;
+  readonly #options: HandOverOptions;
+  readonly #leases = new Map<number, CellLease>();
+  readonly #seenMs = new Map<number, number>();
+  readonly #settled = new Map<number, SettledMark>();
+  /** Since this process began. */
+  ids = 0;
+
+  constructor(sql: Sql, nodes: RedisNodes, options: HandOverOptions) {
+    const everyMs = Math.min(TURN_MS_MAX, options.windowMs / 4);
+    super({ everyMs, firstAfterMs: everyMs });
+    this.#sql = sql;
+    this.#nodes = nodes;
+    this.#options = options;
+  }
+
+  own(lease: CellLease): void {
+    this.#leases.set(lease.cell, lease);
+  }
+
+  disown(cell: number): void {
+    this.#leases.delete(cell);
+  }
+
+  protected onTurnFailed(error: unknown): void {
+    // Another worker has one of the cells: whoever owns them comes to know it by himself.
+    if (error instanceof OutrunError || error instanceof FencedError) return;
+    this.#options.events.emit('TaskFailed', { task: 'request id hand-over', error });
+  }
+
+  protected async turn(): Promise<void> {
+    const started = performance.now();
+    const held = new Map<number, CellSegments>();
+    for (const lease of this.#leases.values()) {
+      const segments = await this.#closed(lease);
+      if (segments !== undefined) held.set(lease.cell, segments);
+    }
+    let ids = 0;
+    for (let isMore = true; isMore && !this.isStopped; ) {
+      const step = await this.#copy(held);
+      isMore = step.isMore;
+      ids += step.ids;
+    }
+    this.ids += ids;
+    if (ids > 0) {
+      const seconds = (performance.now() - started) / 1000;
+      this.#options.events.emit('RequestIdsHandedOver', { ids, seconds });
+    }
+    await this.#release(held);
+    await this.#merge();
+  }
+
+  /** Closes the segment that is written, where its time is over. @returns the segments as they are then */
+  async #closed(lease: CellLease): Promise<CellSegments | undefined> {
+    const { windowMs, onFailpoint } = this.#options;
+    const segments = await requestSegments(this.#nodes, lease.cell);
+    if (segments === undefined) return undefined;
+    const { closed, newestEntryId, releasedId } = segments;
+    const begin = closed.at(-1) ?? releasedId;
+    if (closed.length >= CLOSED_MAX || newestEntryId <= begin) return segments;
+    const nowMs = await this.#nodes.of(lease.cell).timeMs();
+    const beganMs = begin === 0n ? this.#firstSeen(lease.cell, nowMs) : entryTimeMs(begin);
+    if (nowMs - beganMs < windowMs) return segments;
+    const now = await closeSegment(this.#nodes, lease, segments);
+    onFailpoint('hand-over.closed');
+    return now;
+  }
+
+  /** When entries of a cell were first seen that has handed nothing over yet. */
+  #firstSeen(cell: number, nowMs: number): number {
+    const known = this.#seenMs.get(cell) ?? nowMs;
+    this.#seenMs.set(cell, known);
+    return known;
+  }
+
+  /** Copies ids of what is closed and booked, all cells in one pass. */
+  async #copy(held: ReadonlyMap<number, CellSegments>): Promise<{ ids: number; isMore: boolean }> {
+    const marks = new Map((await handedOver(this.#sql)).map((each) => [each.cell, each]));
+    const due: HandOverOfCell[] = [];
+    for (const [cell, { closed, releasedId }] of held) {
+      const lease = this.#leases.get(cell);
+      const mark = marks.get(cell);
+      if (lease === undefined || mark === undefined) continue;
+      const { handedOverId: from, cursorId } = mark;
+      // What is released already: Postgres was put back to an earlier state.
+      const to = [releasedId, ...closed].filter((id) => id > from && id <= cursorId).at(-1);
+      if (to !== undefined) due.push({ cell, fence: lease.fence, from, to });
+    }
+    if (due.length === 0) return { ids: 0, isMore: false };
+    const { onFailpoint } = this.#options;
+    const step = await handOverStep(this.#sql, due, () => turnOfLoop(), onFailpoint);
+    onFailpoint('hand-over.committed');
+    return step;
+  }
+
+  /** Releases what the ledger has, once it is older than the window. */
+  async #release(held: ReadonlyMap<number, CellSegments>): Promise<void> {
+    const { windowMs, onFailpoint } = this.#options;
+    const marks = new Map((await handedOver(this.#sql)).map((each) => [each.cell, each.handedOverId]));
+    for (const [cell, read] of held) {
+      const nowMs = await this.#nodes.of(cell).timeMs();
+      const settled = this.#settledMark(cell).of(marks.get(cell) ?? 0n, Math.min(RELEASE_AFTER_MS, windowMs));
+      for (let segments = read; ; ) {
+        const lease = this.#leases.get(cell);
+        const [oldest] = segments.closed;
+        if (lease === undefined || oldest === undefined || oldest > settled) break;
+        if (nowMs - entryTimeMs(oldest) < windowMs) break;
+        segments = await releaseSegment(this.#nodes, lease, segments);
+        onFailpoint('hand-over.released');
+        // Somebody else was there before.
+        if (segments.closed[0] === oldest) break;
+      }
+    }
+  }
+
+  #settledMark(cell: number): SettledMark {
+    const known = this.#settled.get(cell) ?? new SettledMark();
+    this.#settled.set(cell, known);
+    return known;
+  }
+
+  async #merge(): Promise<void> {
+    for (let merges = 0; merges < MERGES_A_TURN && !this.isStopped; merges++) {
+      const work = this.#mergeOf(await requestRuns(this.#sql));
+      if (work === undefined) return;
+      await mergeRuns(this.#sql, work.lease, work.runs, () => turnOfLoop());
+      this.#options.onFailpoint('hand-over.merged');
+    }
+  }
+
+  #mergeOf(all: readonly RequestRun[]): { lease: CellLease; runs: readonly RequestRun[] } | undefined {
+    for (const lease of this.#leases.values()) {
+      const runs = runsToMerge(all.filter(({ cell }) => cell === lease.cell));
+      if (runs !== undefined) return { lease, runs };
+    }
+    return undefined;
+  }
+}
+
+/** The mark of a cell as it was some time ago. */
+class SettledMark {
+  #id = 0n;
+  #next: { readonly id: bigint; readonly seenMs: number } | undefined;
+
+  /**
+   * @param id the mark as it is now
+   * @param afterMs how long ago a mark was seen first at least, milliseconds
+   * @returns a mark of then; never beyond the one that is now, where Postgres was put back to an earlier state
+   */
+  of(id: bigint, afterMs: number): bigint {
+    const nowMs = performance.now();
+    if (this.#next !== undefined && nowMs - this.#next.seenMs >= afterMs) {
+      this.#id = this.#next.id;
+      this.#next = undefined;
+    }
+    if (this.#next === undefined && id > this.#id) this.#next = { id, seenMs: nowMs };
+    return id < this.#id ? id : this.#id;
+  }
+}

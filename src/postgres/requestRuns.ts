@@ -1,0 +1,377 @@
+/**
+ * The request ids that Redis holds no more: runs of them (domain/requestRun.ts), their filters, and how far each cell has handed
+ * its ids over. Written by the cell's owner, read by the front ends.
+ */
+import { entryCellOfWords, entryCellSql } from '../domain/entryId.js';
+import { entryCodesSql } from '../domain/ledgerEntry.js';
+import { filterBytes } from '../domain/requestFilter.js';
+import { keyWord, requestKey } from '../domain/requestKey.js';
+import { type RequestBlock, RunWriter, swapped, UnsortedRequests } from '../domain/requestRun.js';
+import { FencedError } from './cells.js';
+import { arrayOf, type Sql, safe, type Transaction } from './client.js';
+import { readRows } from './copyReader.js';
+import { CopyRows } from './copyRows.js';
+
+/** Ids that one transaction hands over at the most: a second or two. */
+const IDS_A_STEP = 2 ** 20;
+const FILTER_PIECE_BYTES = 1_048_576;
+const COPY_BYTES = 1_048_576;
+const BLOCKS_A_PAGE = 256;
+
+export interface RequestRun {
+  readonly runId: number;
+  readonly cell: number;
+  /** Its entries: after this one, */
+  readonly fromId: bigint;
+  /** up to, and with, this one. */
+  readonly toId: bigint;
+  readonly ids: number;
+  readonly filterBytes: number;
+}
+
+/** How far a cell has handed its request ids over. */
+export interface HandedOver {
+  readonly cell: number;
+  /** Those of entries up to this one are in runs, */
+  readonly handedOverId: bigint;
+  /** from this one on. */
+  readonly boundFromId: bigint;
+  /** The newest entry that is booked. */
+  readonly cursorId: bigint;
+}
+
+interface RunRow {
+  run_id: number;
+  cell: number;
+  from_id: bigint;
+  to_id: bigint;
+  ids: bigint;
+  filter_bytes: bigint;
+}
+
+const runOfRow = (row: RunRow): RequestRun => ({
+  runId: row.run_id,
+  cell: row.cell,
+  fromId: row.from_id,
+  toId: row.to_id,
+  ids: safe(row.ids),
+  filterBytes: safe(row.filter_bytes),
+});
+
+export async function handedOver(sql: Sql | Transaction): Promise<HandedOver[]> {
+  const rows = await sql<
+    { cell: number; handed_over_id: bigint; bound_from_id: bigint; cursor_id: bigint }[]
+  >`SELECT cell, handed_over_id, bound_from_id, cursor_id FROM cells`;
+  return rows.map((row) => ({
+    cell: row.cell,
+    handedOverId: row.handed_over_id,
+    boundFromId: row.bound_from_id,
+    cursorId: row.cursor_id,
+  }));
+}
+
+/** Request ids of the cell's entries up to this one are in runs. */
+export async function handedOverIdOf(sql: Sql, cell: number): Promise<bigint> {
+  const [row] = await sql<
+    { handed_over_id: bigint }[]
+  >`SELECT handed_over_id FROM cells WHERE cell = ${cell}`;
+  return row?.handed_over_id ?? 0n;
+}
+
+/** Of all cells, oldest first. */
+export async function requestRuns(sql: Sql | Transaction): Promise<RequestRun[]> {
+  const rows = await sql<RunRow[]>`
+    SELECT run_id, cell, from_id, to_id, ids, filter_bytes FROM request_runs ORDER BY to_id, cell`;
+  return rows.map(runOfRow);
+}
+
+/** Whoever knows these knows all runs: none is ever changed. */
+export async function runsVersion(sql: Sql): Promise<string> {
+  const [row] = await sql<{ version: string }[]>`
+    SELECT concat_ws(':', (SELECT max(run_id) FROM request_runs), (SELECT count(*) FROM request_runs),
+      (SELECT sum(handed_over_id) FROM cells), (SELECT sum(bound_from_id) FROM cells)) AS version`;
+  return row!.version;
+}
+
+// Hand over ----------------------------------------------------------------------------------------------------------
+
+/** The request ids of a cell's entries after `from`, up to `to`, are to be handed over. All of them are booked. */
+export interface HandOver {
+  readonly cell: number;
+  readonly fence: bigint;
+  readonly from: bigint;
+  readonly to: bigint;
+}
+
+/**
+ * Hands over the request ids of cells, or the oldest of them, in one transaction and one pass over the ledger.
+ * @param pause waited for again and again: whoever has other work does it meanwhile
+ * @returns how many ids, and whether some are left
+ * @throws FencedError where another owner of a cell came; nothing was done.
+ */
+export async function handOverStep(
+  sql: Sql,
+  cells: readonly HandOver[],
+  pause: () => Promise<void>,
+  onFailpoint: (step: 'hand-over.copied' | 'hand-over.marked') => void,
+): Promise<{ ids: number; isMore: boolean }> {
+  const taken: Taken[] = [];
+  for (const each of cells) taken[each.cell] = takenOf(each);
+  const from = cells.reduce((least, each) => (each.from < least ? each.from : least), cells[0]!.from);
+  const to = cells.reduce((most, each) => (each.to > most ? each.to : most), 0n);
+  return sql.begin(async (tx) => {
+    const rows = tx.read(`
+      COPY (SELECT entry_id, partner_id, request_id FROM ledger
+            WHERE entry_id > ${from} AND entry_id <= ${to} AND request_id IS NOT NULL
+              AND kind IN ${entryCodesSql(({ requestIds }) => requestIds === 'spins')}
+              AND ${entryCellSql('entry_id')} = ANY('${arrayOf(cells.map(({ cell }) => cell))}'::int[])
+            ORDER BY entry_id LIMIT ${IDS_A_STEP})
+      TO STDOUT (FORMAT binary)`);
+    let read = 0;
+    let lastHigh = 0;
+    let lastLow = 0;
+    await readRows(
+      rows,
+      (row) => {
+        read++;
+        lastHigh = row.word(0, 0);
+        lastLow = row.word(0, 4);
+        const { ids, fromHigh, fromLow, toHigh, toLow } = taken[entryCellOfWords(lastLow)]!;
+        const isAfter = lastHigh > fromHigh || (lastHigh === fromHigh && lastLow > fromLow);
+        const isWithin = lastHigh < toHigh || (lastHigh === toHigh && lastLow <= toLow);
+        if (!isAfter || !isWithin) return;
+        // Postgres needs twice the time for it.
+        const key = requestKey(row.int(1), row.text(2));
+        ids.add(keyWord(key, 0), keyWord(key, 4), lastHigh, lastLow);
+      },
+      pause,
+    );
+    const isMore = read === IDS_A_STEP;
+    const last = (BigInt(lastHigh) << 32n) | BigInt(lastLow);
+    let ids = 0;
+    const moves: [cell: HandOver, to: bigint][] = [];
+    for (const each of cells) {
+      const reached = isMore && last < each.to ? last : each.to;
+      if (reached <= each.from) continue;
+      moves.push([each, reached]);
+      const unsorted = taken[each.cell]!.ids;
+      const { count } = unsorted;
+      ids += count;
+      if (count === 0) continue;
+      const run = await beginRun(tx, { cell: each.cell, fromId: each.from, toId: reached, ids: count });
+      await unsorted.writeTo(run.writer, run.pause(pause));
+      await run.finish();
+    }
+    onFailpoint('hand-over.copied');
+    // Last of all: flushes of the cells wait for these rows.
+    for (const [cell, reached] of moves) await moveHandedOver(tx, cell, reached);
+    onFailpoint('hand-over.marked');
+    return { ids, isMore };
+  });
+}
+
+/** The ids of a cell that a step has read, and the ends of what it takes in words: a BigInt for each row would cost most of it. */
+interface Taken {
+  readonly ids: UnsortedRequests;
+  readonly fromHigh: number;
+  readonly fromLow: number;
+  readonly toHigh: number;
+  readonly toLow: number;
+}
+
+const takenOf = ({ from, to }: HandOver): Taken => ({
+  ids: new UnsortedRequests(),
+  ...{ fromHigh: Number(from >> 32n), fromLow: Number(from & 0xffff_ffffn) },
+  ...{ toHigh: Number(to >> 32n), toLow: Number(to & 0xffff_ffffn) },
+});
+
+/** @throws FencedError where another owner came, or the mark is not where it was believed to be. */
+async function moveHandedOver(tx: Transaction, { cell, fence, from }: HandOver, to: bigint): Promise<void> {
+  const rows = await tx`
+    UPDATE cells SET handed_over_id = ${to}
+    WHERE cell = ${cell} AND fence = ${fence} AND handed_over_id = ${from} AND cursor_id >= ${to} RETURNING cell`;
+  if (rows.length !== 1) throw new FencedError(`Cell ${cell} is no longer written by fence ${fence}`);
+}
+
+interface NewRun {
+  readonly writer: RunWriter;
+  /** Writes what the writer has made since, and then lets others work. */
+  pause(after: () => Promise<void>): () => Promise<void>;
+  /** Writes the rest and the filter. */
+  finish(): Promise<void>;
+}
+
+async function beginRun(tx: Transaction, run: Omit<RequestRun, 'runId' | 'filterBytes'>): Promise<NewRun> {
+  const [row] = await tx<{ run_id: number }[]>`
+    INSERT INTO request_runs (cell, from_id, to_id, ids, filter_bytes)
+    VALUES (${run.cell}, ${run.fromId}, ${run.toId}, ${run.ids}, ${filterBytes(run.ids)}) RETURNING run_id`;
+  const runId = row!.run_id;
+  let blocks = new CopyRows();
+  const writer = new RunWriter(run.ids, ({ firstHash, pairs }: RequestBlock) =>
+    blocks.add(runId, firstHash, pairs),
+  );
+  const write = async (): Promise<void> => {
+    if (blocks.isEmpty) return;
+    const rows = blocks.end();
+    blocks = new CopyRows();
+    await tx.copy('COPY request_blocks (run_id, first_hash, pairs) FROM STDIN (FORMAT binary)', rows);
+  };
+  return {
+    writer,
+    pause: (after) => async () => {
+      if (blocks.length >= COPY_BYTES) await write();
+      await after();
+    },
+    finish: async () => {
+      writer.finish();
+      await write();
+      const bits = Buffer.from(writer.filter.bytes.buffer);
+      for (let at = 0; at < bits.length; at += FILTER_PIECE_BYTES) {
+        const piece = Buffer.alloc(4);
+        piece.writeInt32BE(at / FILTER_PIECE_BYTES);
+        const part = new CopyRows();
+        part.add(runId, piece, bits.subarray(at, at + FILTER_PIECE_BYTES));
+        await tx.copy('COPY request_filters (run_id, piece, bits) FROM STDIN (FORMAT binary)', part.end());
+      }
+    },
+  };
+}
+
+// Merge --------------------------------------------------------------------------------------------------------------
+
+/**
+ * Makes one run of neighbours, in one transaction.
+ * @param runs of one cell, one behind the other
+ * @throws FencedError where another owner came, or somebody has merged one of them; nothing was done.
+ */
+export async function mergeRuns(
+  sql: Sql,
+  lease: { readonly cell: number; readonly fence: bigint },
+  runs: readonly RequestRun[],
+  pause: () => Promise<void>,
+): Promise<void> {
+  const ids = runs.reduce((sum, run) => sum + run.ids, 0);
+  await sql.begin(async (tx) => {
+    await tx.patiently();
+    const sources = runs.map(({ runId }) => new RunReader(tx, runId));
+    // Below any id of its own until the old ones are gone: no two runs of a cell begin at the same entry.
+    const merged = await beginRun(tx, { cell: lease.cell, fromId: -1n, toId: runs.at(-1)!.toId, ids });
+    const turn = merged.pause(pause);
+    for (const source of sources) await source.next();
+    for (let open = sources.filter((each) => !each.isEnded); open.length > 0; ) {
+      const dry = mergeUntilDry(open, merged.writer);
+      await dry.next();
+      if (dry.isEnded) open = open.filter((each) => each !== dry);
+      await turn();
+    }
+    await merged.finish();
+    const held = await tx`
+      SELECT 1 FROM cells WHERE cell = ${lease.cell} AND fence = ${lease.fence} FOR UPDATE`;
+    const gone = await tx`
+      DELETE FROM request_runs WHERE run_id = ANY(${arrayOf(runs.map(({ runId }) => runId))}::int[]) RETURNING 1`;
+    if (held.length !== 1 || gone.length !== runs.length)
+      throw new FencedError(`Cell ${lease.cell} is no longer written by fence ${lease.fence}`);
+    await tx`
+      UPDATE request_runs SET from_id = ${runs[0]!.fromId} WHERE cell = ${lease.cell} AND from_id = -1`;
+  });
+}
+
+/** A run that is read page by page. */
+class RunReader {
+  isEnded = false;
+  /** Words of pairs, as a block has them. */
+  page = new Uint32Array(0);
+  at = 0;
+  /** Of the pair at `at`. */
+  high = 0;
+  low = 0;
+  readonly #tx: Transaction;
+  readonly #runId: number;
+  #after: Buffer = Buffer.alloc(0);
+
+  constructor(tx: Transaction, runId: number) {
+    this.#tx = tx;
+    this.#runId = runId;
+  }
+
+  async next(): Promise<void> {
+    const rows = await this.#tx<{ first_hash: Buffer; pairs: Buffer }[]>`
+      SELECT first_hash, pairs FROM request_blocks WHERE run_id = ${this.#runId} AND first_hash > ${this.#after}
+      ORDER BY first_hash LIMIT ${BLOCKS_A_PAGE}`;
+    this.isEnded = rows.length === 0;
+    if (this.isEnded) return;
+    this.#after = rows.at(-1)!.first_hash;
+    const bytes = new Uint8Array(rows.reduce((sum, { pairs }) => sum + pairs.length, 0));
+    let length = 0;
+    for (const { pairs } of rows) {
+      bytes.set(pairs, length);
+      length += pairs.length;
+    }
+    this.page = new Uint32Array(bytes.buffer);
+    this.at = 0;
+    this.look();
+  }
+
+  look(): void {
+    this.high = swapped(this.page[this.at]!);
+    this.low = swapped(this.page[this.at + 1]!);
+  }
+}
+
+/** Gives the writer the least pair again and again, until the page of one source has ended: that source. */
+function mergeUntilDry(sources: readonly RunReader[], writer: RunWriter): RunReader {
+  for (;;) {
+    let least = sources[0]!;
+    // Of equal hashes that of the older run first: the sources come in that order.
+    for (let i = 1; i < sources.length; i++) {
+      const each = sources[i]!;
+      if (each.high < least.high || (each.high === least.high && each.low < least.low)) least = each;
+    }
+    const { page, at } = least;
+    writer.add(least.high, least.low, swapped(page[at + 2]!), swapped(page[at + 3]!));
+    least.at += 4;
+    if (least.at === page.length) return least;
+    least.look();
+  }
+}
+
+// Read ---------------------------------------------------------------------------------------------------------------
+
+/** What the front ends know of handed-over ids, as of one moment. @param known runs whose filters need not be read */
+export async function readRuns(
+  sql: Sql,
+  known: ReadonlySet<number>,
+  onFilter: (run: RequestRun, bytes: Uint8Array) => void,
+): Promise<{ readonly cells: readonly HandedOver[]; readonly runs: readonly RequestRun[] }> {
+  return sql.begin(async (tx) => {
+    const cells = await handedOver(tx);
+    const runs = await requestRuns(tx);
+    for (const run of runs) {
+      if (known.has(run.runId)) continue;
+      const bytes = new Uint8Array(run.filterBytes);
+      for (let at = 0; at < bytes.length; at += FILTER_PIECE_BYTES) {
+        const [piece] = await tx<{ bits: Buffer }[]>`
+          SELECT bits FROM request_filters WHERE run_id = ${run.runId} AND piece = ${at / FILTER_PIECE_BYTES}`;
+        bytes.set(piece!.bits, at);
+      }
+      onFilter(run, bytes);
+    }
+    return { cells, runs };
+  }, 'ISOLATION LEVEL REPEATABLE READ READ ONLY');
+}
+
+/**
+ * The block of each run in which a hash is, if it is in the run. Undefined where one of the runs is no more: it was merged.
+ * @param hash 8 bytes
+ */
+export async function requestBlocksOf(
+  sql: Sql,
+  runIds: readonly number[],
+  hash: Buffer,
+): Promise<Buffer[] | undefined> {
+  const rows = await sql<{ pairs: Buffer }[]>`
+    SELECT pairs FROM unnest(${arrayOf(runIds)}::int[]) AS r(run_id) CROSS JOIN LATERAL (
+      SELECT pairs FROM request_blocks b WHERE b.run_id = r.run_id AND first_hash <= ${hash}
+      ORDER BY first_hash DESC LIMIT 1) AS b`;
+  return rows.length === runIds.length ? rows.map(({ pairs }) => pairs) : undefined;
+}

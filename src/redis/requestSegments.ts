@@ -1,0 +1,81 @@
+/** The segments of a cell's request ids: read by anybody, closed and released by the cell's owner (lua/requestSegments.lua). */
+import { CLIENT } from './client.js';
+import { cellKey, idempotencyKey, idempotencyKeysPattern } from './keys.js';
+import type { RedisNodes } from './nodes.js';
+import { newestEntryId } from './records.js';
+import { readSegments, type Segments } from './segmentRecords.js';
+
+export interface CellSegments extends Segments {
+  /** As Redis has them. */
+  readonly bytes: Buffer;
+  /** Newest entry of the cell; 0: it never had one. */
+  readonly newestEntryId: bigint;
+}
+
+/** Which request ids a cell holds; undefined where it has no owner of this version yet. */
+export async function requestSegments(nodes: RedisNodes, cell: number): Promise<CellSegments | undefined> {
+  const [bytes, last] = await nodes
+    .of(cell)
+    [CLIENT].hmgetBuffer(cellKey(nodes.nameOf(cell)), 'segments', 'last');
+  if (!bytes) return undefined;
+  return { ...readSegments(bytes), bytes, newestEntryId: last ? newestEntryId(last, cell) : 0n };
+}
+
+/**
+ * Closes the newest segment, unless somebody has changed them since they were read.
+ * @throws OutrunError, RefusedError, NotSentError: nothing was done.
+ */
+export const closeSegment = (
+  nodes: RedisNodes,
+  lease: { readonly cell: number; readonly fence: bigint },
+  read: CellSegments,
+): Promise<CellSegments> => change(nodes, lease, read, []);
+
+/**
+ * Releases the oldest segment, which is closed, unless somebody has changed them since they were read.
+ * @throws OutrunError, RefusedError, NotSentError: nothing was done.
+ */
+export const releaseSegment = (
+  nodes: RedisNodes,
+  lease: { readonly cell: number; readonly fence: bigint },
+  read: CellSegments,
+): Promise<CellSegments> =>
+  change(nodes, lease, read, [idempotencyKey(nodes.nameOf(lease.cell), read.first)]);
+
+async function change(
+  nodes: RedisNodes,
+  { cell, fence }: { readonly cell: number; readonly fence: bigint },
+  read: CellSegments,
+  released: readonly string[],
+): Promise<CellSegments> {
+  const node = nodes.of(cell);
+  // Taken also where memory is full: it makes room.
+  const script = node.script('requestSegments', 'allow-oom');
+  const bytes = await node.run(
+    script,
+    [cellKey(nodes.nameOf(cell)), ...released],
+    [String(fence), cell, read.bytes],
+  );
+  return { ...readSegments(bytes as Buffer), bytes: bytes as Buffer, newestEntryId: read.newestEntryId };
+}
+
+/** The numbers of a cell's segments that there are as keys, ascending. */
+export async function segmentKeys(nodes: RedisNodes, cell: number): Promise<number[]> {
+  const redis = nodes.of(cell)[CLIENT];
+  const found = new Set<number>();
+  let cursor = '0';
+  do {
+    const [next, keys] = await redis.scan(
+      cursor,
+      'MATCH',
+      idempotencyKeysPattern(nodes.nameOf(cell)),
+      'COUNT',
+      SCAN_COUNT,
+    );
+    for (const key of keys) found.add(Number(key.slice(key.lastIndexOf(':') + 1)));
+    cursor = next;
+  } while (cursor !== '0');
+  return [...found].sort((a, b) => a - b);
+}
+
+const SCAN_COUNT = 1000;

@@ -1,0 +1,28 @@
+/** Which request ids Redis holds, for tests that need them bound there, or released. */
+import type { Redis } from 'ioredis';
+import { cellKey, idempotencyKey } from '../../src/redis/keys.js';
+import { newestEntryId } from '../../src/redis/records.js';
+import { firstSegment, readSegments, segmentNumbers, writeSegments } from '../../src/redis/segmentRecords.js';
+import { until } from './wait.js';
+
+/** Fields of a cell that can be dealt from. */
+export const openedAt = (token: string) => ({ epoch: token, segments: writeSegments(firstSegment(0n)) });
+
+/** The key of the segment in which a cell binds a request id, by its hash. @throws where it binds none */
+export async function boundKey(redis: Redis, cell: number, hash: Buffer): Promise<string> {
+  const segments = readSegments((await redis.hgetBuffer(cellKey(cell), 'segments'))!);
+  for (const segment of segmentNumbers(segments)) {
+    const key = idempotencyKey(cell, segment);
+    if ((await redis.hexists(key, hash)) === 1) return key;
+  }
+  throw new Error('The requestId is not bound');
+}
+
+/** Waits until a cell has released the request ids of all entries that it has now. */
+export async function untilReleased(redis: Redis, cell: number): Promise<void> {
+  const newest = newestEntryId((await redis.hgetBuffer(cellKey(cell), 'last'))!, cell);
+  await until(async () => {
+    const segments = await redis.hgetBuffer(cellKey(cell), 'segments');
+    return segments !== null && readSegments(segments).releasedId >= newest;
+  }, 'Redis has released the request ids');
+}
