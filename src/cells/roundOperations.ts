@@ -101,7 +101,9 @@ export const roundDealOperation = (
         outcomeCode: answer.readUInt16LE(CORE_AT + 8),
         balanceMicros: readSafeInt64(answer, CORE_AT + 10),
         shoeIndex: answer.readUIntLE(REST_AT, 6),
-        mayBeHandedOver: status === SPIN_STATUS.denied && request!.mayBeHandedOver === true,
+        // Where nothing else denies it the reply may be of an earlier try, whose filters took the requestId for an old one.
+        mayBeHandedOver:
+          status === SPIN_STATUS.denied && (!request!.isDenied || request!.mayBeHandedOver === true),
       };
       // Of an open round also its newest step must be booked before anybody is told of it.
       const entryId = status === SPIN_STATUS.roundOpen ? readId(answer, REST_AT + 8) : dealId;

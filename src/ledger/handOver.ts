@@ -75,18 +75,22 @@ export class HandOver extends PeriodicService {
   }
 
   protected onTurnFailed(error: unknown): void {
-    // Another worker has one of the cells: whoever owns them comes to know it by himself.
-    if (error instanceof OutrunError || error instanceof FencedError) return;
-    this.#options.events.emit('TaskFailed', { task: 'request id hand-over', error });
+    if (!isOutrun(error)) this.#options.events.emit('TaskFailed', { task: 'request id hand-over', error });
   }
 
   protected async turn(): Promise<void> {
     const started = performance.now();
+    const failures: unknown[] = [];
+    /** Of all cells at once: one whose Redis is away holds up no other. */
+    const ofEach = async <T>(cells: Iterable<T>, work: (each: T) => Promise<void>): Promise<void> => {
+      for (const done of await Promise.allSettled(Array.from(cells, work)))
+        if (done.status === 'rejected') failures.push(done.reason);
+    };
     const held = new Map<number, CellSegments>();
-    for (const lease of this.#leases.values()) {
+    await ofEach(this.#leases.values(), async (lease) => {
       const segments = await this.#closed(lease);
       if (segments !== undefined) held.set(lease.cell, segments);
-    }
+    });
     let ids = 0;
     for (let isMore = true; isMore && !this.isStopped; ) {
       const step = await this.#copy(held);
@@ -98,9 +102,17 @@ export class HandOver extends PeriodicService {
       const seconds = (performance.now() - started) / 1000;
       this.#options.events.emit('RequestIdsHandedOver', { ids, seconds });
     }
-    await this.#release(held);
+    const marks = new Map((await handedOver(this.#sql)).map((each) => [each.cell, each.handedOverId]));
+    await ofEach(held, ([cell, segments]) => this.#release(cell, segments, marks.get(cell) ?? 0n));
     await this.#merge();
+    if (failures.length > 0) throw failures.find((error) => !isOutrun(error)) ?? failures[0];
   }
+
+  /** Ends long work in between where the service stops: what is not committed is done again by the next owner. */
+  readonly #pause = async (): Promise<void> => {
+    if (this.isStopped) throw new Error('The hand-over of request ids is stopped');
+    await turnOfLoop();
+  };
 
   /** Closes the segment that is written, where its time is over. @returns the segments as they are then */
   async #closed(lease: CellLease): Promise<CellSegments | undefined> {
@@ -140,28 +152,26 @@ export class HandOver extends PeriodicService {
     }
     if (due.length === 0) return { ids: 0, isMore: false };
     const { onFailpoint } = this.#options;
-    const step = await handOverStep(this.#sql, due, () => turnOfLoop(), onFailpoint);
+    const step = await handOverStep(this.#sql, due, this.#pause, onFailpoint);
     onFailpoint('hand-over.committed');
     return step;
   }
 
-  /** Releases what the ledger has, once it is older than the window. */
-  async #release(held: ReadonlyMap<number, CellSegments>): Promise<void> {
+  /** Releases what the ledger has of a cell, once it is older than the window. */
+  async #release(cell: number, read: CellSegments, handedOverId: bigint): Promise<void> {
     const { windowMs, onFailpoint } = this.#options;
-    const marks = new Map((await handedOver(this.#sql)).map((each) => [each.cell, each.handedOverId]));
-    for (const [cell, read] of held) {
-      const nowMs = await this.#nodes.of(cell).timeMs();
-      const settled = this.#settledMark(cell).of(marks.get(cell) ?? 0n, Math.min(RELEASE_AFTER_MS, windowMs));
-      for (let segments = read; ; ) {
-        const lease = this.#leases.get(cell);
-        const [oldest] = segments.closed;
-        if (lease === undefined || oldest === undefined || oldest > settled) break;
-        if (nowMs - entryTimeMs(oldest) < windowMs) break;
-        segments = await releaseSegment(this.#nodes, lease, segments);
-        onFailpoint('hand-over.released');
-        // Somebody else was there before.
-        if (segments.closed[0] === oldest) break;
-      }
+    const nowMs = await this.#nodes.of(cell).timeMs();
+    const settled = this.#settledMark(cell).of(handedOverId, Math.min(RELEASE_AFTER_MS, windowMs));
+    for (let segments = read; ; ) {
+      const lease = this.#leases.get(cell);
+      const [oldest] = segments.closed;
+      if (lease === undefined || oldest === undefined || oldest > settled) return;
+      if (nowMs - entryTimeMs(oldest) < windowMs) return;
+      const { first } = segments;
+      segments = await releaseSegment(this.#nodes, lease, segments);
+      onFailpoint('hand-over.released');
+      // Somebody else was there before.
+      if (segments.first === first) return;
     }
   }
 
@@ -175,7 +185,7 @@ export class HandOver extends PeriodicService {
     for (let merges = 0; merges < MERGES_A_TURN && !this.isStopped; merges++) {
       const work = this.#mergeOf(await requestRuns(this.#sql));
       if (work === undefined) return;
-      await mergeRuns(this.#sql, work.lease, work.runs, () => turnOfLoop());
+      await mergeRuns(this.#sql, work.lease, work.runs, this.#pause);
       this.#options.onFailpoint('hand-over.merged');
     }
   }
@@ -188,6 +198,9 @@ export class HandOver extends PeriodicService {
     return undefined;
   }
 }
+
+/** Another worker has one of the cells: whoever owns them comes to know it by himself. */
+const isOutrun = (error: unknown): boolean => error instanceof OutrunError || error instanceof FencedError;
 
 /** The mark of a cell as it was some time ago. */
 class SettledMark {

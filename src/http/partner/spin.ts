@@ -280,8 +280,7 @@ class DealCommand implements SpinCommand {
         });
         return;
       default:
-        if (result.status === SPIN_STATUS.denied && (this.#isForgotten || this.mayBeHandedOver))
-          this.#askLedger(result, window);
+        if (result.status === SPIN_STATUS.denied && this.#mayBeInLedger) this.#askLedger(result, window);
         else {
           const entry = this.#refusal(result.status);
           this.#replies.error(this.#exchange, entry, window, { details: faultsOf(entry, this.game) });
@@ -292,6 +291,12 @@ class DealCommand implements SpinCommand {
   fail({ mayHaveRun }: CellFailure): void {
     const entry = mayHaveRun && this.requestId !== undefined ? ERRORS.spinInProgress : ERRORS.unavailable;
     this.#replies.error(this.#exchange, entry, ownWindow(this.partner, true));
+  }
+
+  /** Also where nothing else denies it: the reply is then of an earlier try, whose filters took the requestId for an old one. */
+  get #mayBeInLedger(): boolean {
+    const isUndenied = this.#spin.denial === undefined && this.requestId !== undefined;
+    return this.#isForgotten || this.mayBeHandedOver || isUndenied;
   }
 
   /** The request has counted, Redis does not bind its requestId, and the ledger may. */
