@@ -79,7 +79,7 @@ function recordOnce(sql: Sql, actor: string, wanted: Adjustment): Promise<Intent
     >`
       SELECT intent_id, player_id, amount_micros, reason, cell, dataset_id || ':' || epoch AS token,
         handed_over_id, extract(epoch FROM a.created_at) * 1000 < (handed_over_id >> 22) + ${CLOCKS_MS}
-          OR a.created_at < now() - make_interval(secs => idempotency_ttl_s / 2) AS is_old
+          OR a.created_at < now() - make_interval(secs => idempotency_seconds / 2) AS is_old
       FROM adjustments a JOIN partners USING (partner_id) JOIN cells USING (cell), installation
       WHERE partner_id = ${partnerId} AND request_id = ${requestId}`;
     if (row === undefined) return undefined;

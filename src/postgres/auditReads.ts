@@ -330,8 +330,8 @@ async function gameDays(tx: Transaction, table: 'game_days' | 'sandbox_days'): P
 type GameFacts = { game_id: number; partner_id: number; cell: number; par_sheet_id: number | null };
 
 async function facts(tx: Transaction): Promise<Omit<Facts, 'communal'>> {
-  const [installed] = await tx<{ spin_id_key: Buffer; cells: number; idempotency_ttl_s: number }[]>`
-    SELECT spin_id_key, cells, idempotency_ttl_s FROM installation`;
+  const [installed] = await tx<{ spin_id_key: Buffer; cells: number; idempotency_seconds: number }[]>`
+    SELECT spin_id_key, cells, idempotency_seconds FROM installation`;
   const partners = await tx<{ partner_id: number; cell: number; is_sandbox: boolean }[]>`
     SELECT partner_id, cell, environment = 'sandbox' AS is_sandbox FROM partners`;
   const games = await tx<GameFacts[]>`
@@ -375,7 +375,7 @@ async function facts(tx: Transaction): Promise<Omit<Facts, 'communal'>> {
   return {
     spinIdKey: installed!.spin_id_key,
     cells: installed!.cells,
-    idempotencyTtlSeconds: installed!.idempotency_ttl_s,
+    idempotencyTtlSeconds: installed!.idempotency_seconds,
     partnerCells: new Map(partners.map((row) => [row.partner_id, row.cell])),
     sandboxPartners: new Set(partners.filter((row) => row.is_sandbox).map((row) => row.partner_id)),
     games: games.map((row) => ({

@@ -152,7 +152,7 @@ export function recordFunding(
     >`
       SELECT funding_id, f.amount_micros, reason, budget_micros, cell, dataset_id || ':' || epoch AS token,
         handed_over_id, extract(epoch FROM f.created_at) * 1000 < (handed_over_id >> 22) + ${CLOCKS_MS}
-          OR f.created_at < now() - make_interval(secs => idempotency_ttl_s / 2) AS is_old
+          OR f.created_at < now() - make_interval(secs => idempotency_seconds / 2) AS is_old
       FROM communal_fundings f JOIN games USING (game_id) JOIN partners USING (partner_id) JOIN cells USING (cell),
         installation
       WHERE game_id = ${gameId} AND request_id = ${requestId}`;

@@ -19,7 +19,7 @@ export async function install(
 ): Promise<void> {
   await sql.begin(async (tx) => {
     await tx`
-      INSERT INTO installation (spin_id_key, player_id_key, cells, idempotency_ttl_s)
+      INSERT INTO installation (spin_id_key, player_id_key, cells, idempotency_seconds)
       VALUES (${randomBytes(16)}, ${randomBytes(32)}, ${first.cells}, ${first.idempotencyTtlSeconds})
       ON CONFLICT DO NOTHING`;
     await tx`
@@ -35,15 +35,15 @@ export async function installation(sql: Sql): Promise<Installation> {
       spin_id_key: Buffer;
       player_id_key: Buffer;
       cells: number;
-      idempotency_ttl_s: number;
+      idempotency_seconds: number;
     }[]
-  >`SELECT dataset_id, spin_id_key, player_id_key, cells, idempotency_ttl_s FROM installation`;
+  >`SELECT dataset_id, spin_id_key, player_id_key, cells, idempotency_seconds FROM installation`;
   if (row === undefined) throw new Error('The service was never started on this database');
   return {
     datasetId: row.dataset_id,
     spinIdKey: row.spin_id_key,
     playerIdKey: row.player_id_key,
     cells: row.cells,
-    idempotencyTtlSeconds: row.idempotency_ttl_s,
+    idempotencyTtlSeconds: row.idempotency_seconds,
   };
 }

@@ -8,9 +8,9 @@ import { type CellLease, raiseFence } from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
 import { finishRecovery } from '../postgres/recoveries.js';
 import { handedOverIdOf } from '../postgres/requestRuns.js';
-import type { CellStore } from '../redis/cellStore.js';
+import type { CellOwner, CellStore } from '../redis/cellStore.js';
 import type { RedisNodes } from '../redis/nodes.js';
-import { segmentKeys } from '../redis/requestSegments.js';
+import { segmentKeys, unlinkSegments } from '../redis/requestSegments.js';
 import { firstSegment, type Segments } from '../redis/segmentRecords.js';
 import type { Semaphore } from '../semaphore.js';
 import { examine, ForeignError, type Unfit } from './handshake.js';
@@ -78,10 +78,11 @@ async function prepare(parts: PrepareParts, leased: CellLease): Promise<CellLeas
       return lease;
     case 'ready': {
       await store.claim(owner);
+      const adopted = await adoptedSegments(parts, owner, lease.token);
       // What a former owner booked and could not trim any more.
       await store.trimOutbox(lease.cursorId);
       const booked = { id: lease.cursorId, totals: await store.totalsAt(lease.cursorId) };
-      await store.open(owner, lease.token, { booked, ...(await adoptedSegments(parts)) });
+      await store.open(owner, lease.token, { booked, ...adopted });
       await finishRecovery(sql, lease);
       return lease;
     }
@@ -132,23 +133,29 @@ async function drained({ drain }: PrepareParts, lease: CellLease, found: Unfit):
 }
 
 /**
- * The segments of a cell that version 1.3.0 left: its periods, of which the newest and the one before bound. All are closed at the
- * newest entry. None where the cell has its segments.
+ * The segments of a cell that version 1.3.0 left: its periods whose ids the ledger has not taken over, all closed at the newest
+ * entry. Earlier ones, which bind no more, are removed. Nothing where the cell has its segments.
  */
-async function adoptedSegments({
-  sql,
-  store,
-  nodes,
-  idempotencyTtlSeconds,
-}: PrepareParts): Promise<{ segments?: Segments }> {
-  const { segments, newestEntryId } = await store.head();
-  if (segments !== undefined) return {};
+async function adoptedSegments(
+  { sql, store, nodes, idempotencyTtlSeconds }: PrepareParts,
+  owner: CellOwner,
+  epoch: string,
+): Promise<{ segments?: Segments }> {
+  if ((await store.head()).segments !== undefined) return {};
+  // A front end of that version that still deals would bind what comes after the boundary to what is closed at it.
+  await store.close(owner, epoch);
+  const { newestEntryId } = await store.head();
   const releasedId = await handedOverIdOf(sql, store.cell);
+  const oldest = Math.floor(entryTimeMs(releasedId + 1n) / 1000 / idempotencyTtlSeconds);
   const periods = await segmentKeys(nodes, store.cell);
-  const newest = periods.at(-1);
-  if (newest === undefined || newestEntryId === undefined) return { segments: firstSegment(releasedId) };
-  const nowMs = Math.max(await store.node.timeMs(), entryTimeMs(newestEntryId));
-  const first = Math.max(periods[0]!, Math.floor(nowMs / 1000 / idempotencyTtlSeconds) - 1);
-  const count = Math.max(0, newest - first + 1);
+  await unlinkSegments(
+    nodes,
+    store.cell,
+    periods.filter((period) => period < oldest),
+  );
+  const held = periods.filter((period) => period >= oldest);
+  const [first] = held;
+  if (first === undefined || newestEntryId === undefined) return { segments: firstSegment(releasedId) };
+  const count = held.at(-1)! - first + 1;
   return { segments: { releasedId, first, closed: Array.from({ length: count }, () => newestEntryId) } };
 }

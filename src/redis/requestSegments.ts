@@ -78,4 +78,14 @@ export async function segmentKeys(nodes: RedisNodes, cell: number): Promise<numb
   return [...found].sort((a, b) => a - b);
 }
 
+/** Removes segments of a cell that nobody reads: periods of version 1.3.0 that had ended. */
+export async function unlinkSegments(
+  nodes: RedisNodes,
+  cell: number,
+  segments: readonly number[],
+): Promise<void> {
+  const keys = segments.map((segment) => idempotencyKey(nodes.nameOf(cell), segment));
+  if (keys.length > 0) await nodes.of(cell)[CLIENT].unlink(...keys);
+}
+
 const SCAN_COUNT = 1000;

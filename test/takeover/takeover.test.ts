@@ -168,6 +168,13 @@ describe('the stores of version 1.3.0', () => {
     expect(await auditStores()).toMatchObject({ status: 0 });
   });
 
+  test('are refused by version 1.3.0 from then on, which knows no runs of request ids', async () => {
+    // What it asks at its start.
+    await expect(
+      pg.query('SELECT spin_id_key, player_id_key, cells, idempotency_ttl_s FROM installation'),
+    ).rejects.toThrow('column "idempotency_ttl_s" does not exist');
+  });
+
   test('are rebuilt from the ledger after Redis was emptied, and audit clean again', async () => {
     const balances = await Promise.all(held.players.map(({ path }) => get(path)));
     const rows = await ledgerRows();

@@ -35,3 +35,6 @@ CREATE TABLE request_filters (
   PRIMARY KEY (run_id, piece)
 );
 ALTER TABLE request_filters ALTER COLUMN bits SET STORAGE EXTERNAL;
+
+-- Another name: version 1.3.0 ends at its start where it finds no idempotency_ttl_s. It knows no runs, and would deal their ids again.
+ALTER TABLE installation RENAME COLUMN idempotency_ttl_s TO idempotency_seconds;
