@@ -20,6 +20,8 @@ export interface Mutation {
   readonly found: readonly CheckName[];
   /** Empty Redis in the middle of it. */
   readonly isWiped?: boolean;
+  /** Ids are sent again once Redis has handed them over. */
+  readonly isHandedOver?: boolean;
 }
 
 /** A fault of a script, by its path in lua/ without the ending. */

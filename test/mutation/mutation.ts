@@ -16,6 +16,7 @@ import { parSheet } from '../support/sheets.js';
 import type { TestStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
 import { COMMUNAL_MUTATIONS } from './communalMutations.js';
+import { HAND_OVER_MUTATIONS } from './handOverMutations.js';
 import { brokenBuild, built, type Fault, lua, type Mutation } from './mutant.js';
 
 const SPINS = 600;
@@ -203,8 +204,12 @@ async function close(): Promise<void> {
 }
 
 /** Spins on a build, some of them twice, and gives what the audit finds then. */
-async function auditAfterSpins(root: string, isWiped: boolean): Promise<AuditReport> {
-  const service = await spawnService(environment(stores), [], root);
+async function auditAfterSpins(
+  root: string,
+  { isWiped = false, isHandedOver = false }: Pick<Mutation, 'isWiped' | 'isHandedOver'>,
+): Promise<AuditReport> {
+  const settings = isHandedOver ? { REQUEST_ID_WINDOW_S: '1' } : {};
+  const service = await spawnService(environment(stores, settings), [], root);
   try {
     const { client } = service;
     const partner = await client.newPartner({ openingBalanceUsd: 100 });
@@ -227,6 +232,9 @@ async function auditAfterSpins(root: string, isWiped: boolean): Promise<AuditRep
     await until(isOpen, 'the raffle is open');
     await setUp(client, gameId, BONUS);
     const port = portOf(client.base);
+    const [{ cell }] = (await sql<{ cell: number }[]>`
+      SELECT cell FROM partners WHERE partner_id = ${partner.partnerId}`) as [{ cell: number }];
+    const hasNoneBound = async (): Promise<boolean> => (await direct.keys(`{c${cell}}:idem:*`)).length === 0;
     const play = async (name: string): Promise<void> => {
       const numbers = Array.from({ length: SPINS / 2 }, (_, i) => i);
       const request = (i: number): Buffer => {
@@ -239,6 +247,7 @@ async function auditAfterSpins(root: string, isWiped: boolean): Promise<AuditRep
       for (const some of [numbers.flatMap((i) => (i % 10 === 0 ? [i, i] : [i])), again]) {
         // What is answered does not matter here: the audit must find it in the stores.
         await load({ port, connections: 8, next: each(some, request), onAnswer: () => {} });
+        if (isHandedOver) await until(hasNoneBound, 'Redis holds no requestId any more');
       }
     };
     const isQuiet = async (): Promise<boolean> =>
@@ -266,30 +275,33 @@ describe('the audit', () => {
   beforeAll(open);
   afterAll(close);
 
-  test.each([false, true])(
-    'finds nothing where nothing is wrong (Redis emptied in between: %s)',
-    async (isWiped) => {
-      const report = await auditAfterSpins(ROOT, isWiped);
+  test.each([{}, { isWiped: true }, { isHandedOver: true }])(
+    'finds nothing where nothing is wrong (%o)',
+    async (going) => {
+      const report = await auditAfterSpins(ROOT, going);
       expect(report.checks.flatMap(({ listed }) => listed)).toEqual([]);
       expect(report.interrupted).toBeUndefined();
     },
   );
 });
 
-describe.each([...MUTATIONS, ...COMMUNAL_MUTATIONS])('$name', ({ faults, found, isWiped = false }) => {
-  beforeAll(open);
-  afterAll(close);
+describe.each([...MUTATIONS, ...HAND_OVER_MUTATIONS, ...COMMUNAL_MUTATIONS])(
+  '$name',
+  ({ faults, found, ...going }) => {
+    beforeAll(open);
+    afterAll(close);
 
-  test('is found', async () => {
-    const broken = await brokenBuild(faults);
-    try {
-      const report = await auditAfterSpins(broken.root, isWiped);
-      expect(guilty(report)).toEqual(expect.arrayContaining([...found]));
-    } finally {
-      await broken.remove();
-    }
-  });
-});
+    test('is found', async () => {
+      const broken = await brokenBuild(faults);
+      try {
+        const report = await auditAfterSpins(broken.root, going);
+        expect(guilty(report)).toEqual(expect.arrayContaining([...found]));
+      } finally {
+        await broken.remove();
+      }
+    });
+  },
+);
 
 const FOUND_BY_THE_MODEL: readonly { name: string; fault: Fault }[] = [
   {

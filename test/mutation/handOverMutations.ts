@@ -1,0 +1,57 @@
+/** Faults put into the hand-over of request ids and into what finds them afterwards. */
+import { built, lua, type Mutation } from './mutant.js';
+
+export const HAND_OVER_MUTATIONS: readonly Mutation[] = [
+  {
+    name: 'a hand-over drops a requestId',
+    faults: [
+      built(
+        'postgres/requestRuns.js',
+        'if (!isAfter || !isWithin)',
+        'if (!isAfter || !isWithin || read % 9 === 4)',
+      ),
+    ],
+    found: ['requests'],
+    isHandedOver: true,
+  },
+  {
+    name: 'a filter says of an old requestId that it is a new one',
+    faults: [
+      built('domain/requestFilter.js', 'add(high, low) {', 'add(high, low) { if (low % 9 === 4) return;'),
+    ],
+    found: ['requests'],
+    isHandedOver: true,
+  },
+  {
+    name: 'a run is not searched',
+    faults: [built('cells/handedOver.js', 'const hit = runs.filter(', 'const hit = runs.slice(1).filter(')],
+    found: ['requests'],
+    isHandedOver: true,
+  },
+  {
+    name: 'a requestId is sought in the wrong block of a run',
+    faults: [
+      built('postgres/requestRuns.js', 'ORDER BY first_hash DESC LIMIT 1', 'ORDER BY first_hash LIMIT 1'),
+    ],
+    found: ['requests'],
+    isHandedOver: true,
+  },
+  {
+    name: 'Redis lets go of more than was handed over',
+    faults: [
+      lua(
+        'requestSegments',
+        'changed = sub(segments, SEGMENTS_BYTES + 1, SEGMENTS_BYTES + 8)',
+        'changed = sub(segments, 1, 8)',
+      ),
+      built('ledger/handOver.js', 'oldest > settled', 'false'),
+      built(
+        'ledger/handOver.js',
+        'const step = await handOverStep(',
+        'if (due.length > 0) return { ids: 0, isMore: false }; const step = await handOverStep(',
+      ),
+    ],
+    found: ['requests'],
+    isHandedOver: true,
+  },
+];
