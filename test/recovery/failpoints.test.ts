@@ -77,6 +77,16 @@ async function spins(name: string, count: number): Promise<void> {
   );
 }
 
+/** Waits until each game has outcomes: Redis may have been rebuilt. */
+async function areDealing(name: string): Promise<void> {
+  for (const place of games.keys()) {
+    const requestId = `${name}-${place}-dealing`;
+    await until(async () => (await spin(requestId, 'p0', place)).status === 200, 'spins are dealt');
+    const { text } = await spin(requestId, 'p0', place);
+    answered.set(requestId, { place, playerId: 'p0', text });
+  }
+}
+
 /** Starts a worker that kills itself at the step, lets something go on, and waits until it is dead. */
 async function killedAt(
   step: Failpoint,
@@ -161,13 +171,7 @@ describe('a worker that is killed', () => {
   test('at steps of a hand-over of request ids, one after the other, and Redis is emptied after one of them', async () => {
     for (const step of some('hand-over')) {
       const goOn = async (isDead: () => boolean): Promise<void> => {
-        // Redis may have been rebuilt, and have no outcomes yet.
-        await until(async () => (await spin(`ready-${step}`, 'p0')).status === 200, 'spins are dealt');
-        answered.set(`ready-${step}`, {
-          place: 0,
-          playerId: 'p0',
-          text: (await spin(`ready-${step}`, 'p0')).text,
-        });
+        await areDealing(`ready-${step}`);
         await spins(step, 6);
         if (step !== 'hand-over.merged') return;
         // Until there are enough runs to be merged.
