@@ -1,7 +1,6 @@
 /** What a worker says of the cells that it writes, whenever it is scraped. */
 import type { Catalog } from '../catalog/catalog.js';
 import type { BookedTotals } from '../ledger/bookedTotals.js';
-import type { HandOver } from '../ledger/handOver.js';
 import type { Ownership } from '../ledger/ownership.js';
 import type { RedisNodes } from '../redis/nodes.js';
 import type { Metrics } from './metrics.js';
@@ -15,7 +14,6 @@ export interface CellMetricsParts {
   readonly nodes: RedisNodes;
   readonly ownership: Pick<Ownership, 'cells'>;
   readonly totals: BookedTotals;
-  readonly handOver: Pick<HandOver, 'ids'>;
   /** Cells that this worker was lately refused, or whose ledger it halted. */
   readonly unservedCells: () => readonly number[];
 }
@@ -61,9 +59,6 @@ export function registerCellMetrics(parts: CellMetricsParts): void {
     'cell',
     async () => (await outboxes()).map(([cell, outbox]) => [cell, outbox?.bytes]),
   );
-  metrics.counters('spindle_request_ids_handed_over_total', 'Request ids that were copied into runs', () => [
-    { labels: {}, value: parts.handOver.ids },
-  ]);
   metrics.gauge(
     'spindle_outbox_max_entries',
     'Entries of a cell at which nothing more is dealt',

@@ -1,5 +1,6 @@
-/** What a worker says of its background work, whenever it is scraped: threads, settlement, deliveries. */
+/** What a worker says of its background work, whenever it is scraped: threads, settlement, deliveries, hand-over. */
 import type { Piscina } from 'piscina';
+import type { HandOver } from '../ledger/handOver.js';
 import type { SettlementJob } from '../settlement/job.js';
 import type { Deliverer } from '../webhooks/deliverer.js';
 import type { Metrics } from './metrics.js';
@@ -9,9 +10,11 @@ export interface WorkMetricsParts {
   readonly pool: Piscina;
   readonly settlement: Pick<SettlementJob, 'overdueSeconds' | 'failing'>;
   readonly deliverer: Pick<Deliverer, 'underWay'>;
+  readonly handOver: Pick<HandOver, 'ids'>;
 }
 
-export function registerWorkMetrics({ metrics, pool, settlement, deliverer }: WorkMetricsParts): void {
+export function registerWorkMetrics(parts: WorkMetricsParts): void {
+  const { metrics, pool, settlement, deliverer, handOver } = parts;
   metrics.gauge('spindle_block_pool_queue', 'Blocks that wait for a thread', () => pool.queueSize);
   metrics.gauge(
     'spindle_block_pool_threads',
@@ -33,4 +36,7 @@ export function registerWorkMetrics({ metrics, pool, settlement, deliverer }: Wo
     'Attempts of webhook deliveries under way in this process',
     () => deliverer.underWay,
   );
+  metrics.counters('spindle_request_ids_handed_over_total', 'Request ids that were copied into runs', () => [
+    { labels: {}, value: handOver.ids },
+  ]);
 }

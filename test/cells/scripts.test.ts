@@ -54,9 +54,8 @@ import {
 } from '../support/dealing.js';
 import { type OpenNodes, openNodes, ownRedis, rawRedis } from '../support/redis.js';
 import { openedAt } from '../support/requestSegments.js';
-import type { TestStores } from '../support/stores.js';
 
-let stores: TestStores;
+let stores: Awaited<ReturnType<typeof freshStores>>;
 let luaDir: string;
 let redis: Redis;
 let nodes: OpenNodes;
