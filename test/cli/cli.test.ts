@@ -137,13 +137,13 @@ describe.concurrent('partners', () => {
     const lines = listed.trimEnd().split('\n');
     expect(lines.length).toBeGreaterThan(3);
     expect(lines[0]).toMatch(
-      /^ *id {2}slug +name +environment {2}active {2} *spins\/min {2}balance {2} *opening USD {2} *funding USD$/,
+      /^ *id {2}slug +name +environment {2}cell {2}active {2} *spins\/min {2}balance {2} *opening USD {2} *funding USD$/,
     );
     const wide = lines.find((line) => line.includes(' wide '))!;
-    expect(wide).toMatch(/ wide +Käse & Söhne 遊技 +sandbox +yes +300 {2}track +1000\.00 +20\.00$/);
+    expect(wide).toMatch(/ wide +Käse & Söhne 遊技 +sandbox +\d +yes +300 {2}track +1000\.00 +20\.00$/);
     // The two wide characters of the name take two columns each.
     expect(wide.indexOf('sandbox')).toBe(lines[0]!.indexOf('environment') - 2);
-    expect(lines.find((line) => / w /.test(line))).toMatch(/ production +yes +300 {2}track +0\.00 +-$/);
+    expect(lines.find((line) => / w /.test(line))).toMatch(/ production +\d +yes +300 {2}track +0\.00 +-$/);
   });
 
   test('that the service refuses are told with its code, all details and 1', async () => {
