@@ -55,7 +55,9 @@ export function asClearError(error: Error): Error {
  * @param fault what the connection told; nothing where the server just closed it.
  */
 export function openingFault(url: string, fault: Error | undefined): Error {
-  const { message, code } = (fault ?? {
+  // A question that was under way says only that the connection ended.
+  const told = fault?.name === 'MaxRetriesPerRequestError' ? undefined : fault;
+  const { message, code } = (told ?? {
     message: 'the server closed the connection',
     code: 'EPIPE',
   }) as NodeJS.ErrnoException;
@@ -64,5 +66,5 @@ export function openingFault(url: string, fault: Error | undefined): Error {
     return new Error(`${message}: does this port speak TLS?`);
   if (url.startsWith('redis:') && (code === 'ECONNRESET' || code === 'EPIPE'))
     return new Error(`${message}: a TLS port wants rediss://`);
-  return fault ?? new Error(message);
+  return told ?? new Error(message);
 }
