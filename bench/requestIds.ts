@@ -112,7 +112,11 @@ try {
     const started = performance.now();
     const cpu = await measured(LOOKS, async () => {
       for (let i = 0; i < LOOKS; i++)
-        if ((await handedOver.find(i % cells, 1 + (i % cells), name(i))).entry !== undefined) bound++;
+        if (
+          (await handedOver.find({ cell: i % cells, partnerId: 1 + (i % cells) }, name(i))).entry !==
+          undefined
+        )
+          bound++;
     });
     return { bound, micros: Math.round(((performance.now() - started) / LOOKS) * 1000), cpu };
   };
@@ -123,7 +127,8 @@ try {
   const hashes = randomBytes(PROBES * 16);
   let positives = 0;
   const probe = await measured(PROBES, async () => {
-    for (let i = 0; i < PROBES; i++) if (handedOver.mayHave(i % cells, hashes, i * 16)) positives++;
+    for (let i = 0; i < PROBES; i++)
+      if (handedOver.mayHave({ cell: i % cells, partnerId: 1 }, hashes, i * 16)) positives++;
   });
   const [size] = await direct<{ bytes: string }[]>`
     SELECT pg_total_relation_size('request_blocks') + pg_total_relation_size('request_filters') AS bytes`;

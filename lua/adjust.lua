@@ -19,12 +19,14 @@ ARGV[15] requestId
 
 Reply    status u8, whether an earlier call decided it u8, CORE (zeros where nothing was booked).
          Statuses (include/statuses.lua): DEALT, CONFLICT, INSUFFICIENT, OVERFLOW, OUTBOX_FULL.
-Errors   EPOCH: include/cell.lua
+Errors   EPOCH: include/cell.lua; AWAY: include/notAway.lua
 ]]
 local intent, amount, opening, enforces = tonumber(ARGV[8]), tonumber(ARGV[10]), tonumber(ARGV[11]), ARGV[12] == '1'
 local fingerprint, requestId = ARGV[14], ARGV[15]
 local playerNames, requestKeys = { ARGV[9] }, { ARGV[13] }
--- include: cell
+-- include: library
+local awayPartner = sub(ARGV[9], 1, find(ARGV[9], ':', 1, true) - 1)
+-- include: notAway
 -- include: statuses
 -- include: players
 -- include: idempotency

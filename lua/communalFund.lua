@@ -9,6 +9,7 @@ ARGV[9]  number of the intent, greater than that of every intent before with thi
 ARGV[10] amount, micro-USD, of either sign
 ARGV[11] 16-byte requestId hash
 ARGV[12] 10-byte fingerprint of the amount
+ARGV[13] partner id
 
 What an intent comes to is decided once and kept, as an adjustment's (adjust.lua): BOUND, whose balance is the budget after
 it, or REFUSED.
@@ -16,11 +17,12 @@ it, or REFUSED.
 Reply    status u8, whether an earlier call decided it u8, CORE (zeros where nothing was done).
          Statuses (include/statuses.lua): DEALT, CONFLICT, SHORT (more than there is), OVERFLOW, OUTBOX_FULL,
          NO_BLOCK (the game has none).
-Errors   EPOCH: include/cell.lua
+Errors   EPOCH: include/cell.lua; AWAY: include/notAway.lua
 ]]
 local requestKeys = { ARGV[11] }
 local gameId, intent, amount, fingerprint = ARGV[8], tonumber(ARGV[9]), tonumber(ARGV[10]), ARGV[12]
--- include: cell
+local awayPartner = ARGV[13]
+-- include: notAway
 -- include: statuses
 -- include: idempotency
 -- include: notes

@@ -8,13 +8,15 @@ ARGV[8]  game id
 ARGV[9]  version, greater than that of every version before of this game
 ARGV[10] RULES (include/communalRecords.lua)
 ARGV[11] 1: the counter begins anew
+ARGV[12] partner id
 
 Reply    status u8 (include/statuses.lua: DEALT, OUTBOX_FULL), STATE. DEALT also where the version, or a later one, was in
          force before: nothing was done then.
-Errors   EPOCH: include/cell.lua
+Errors   EPOCH: include/cell.lua; AWAY: include/notAway.lua
 ]]
 local gameId, version, rules = ARGV[8], tonumber(ARGV[9]), ARGV[10]
--- include: cell
+local awayPartner = ARGV[12]
+-- include: notAway
 -- include: statuses
 -- include: notes
 -- include: communalRecords

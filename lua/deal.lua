@@ -50,7 +50,9 @@ for place = 1, spinCount do
     unpackStruct('<BBI2I2I2I2c10I2I2', batch, position)
   position = textAt + playerLength + requestLength
   local status, core, tail
-  if isDeferring then
+  if isAway[partner] then
+    status = AWAY
+  elseif isDeferring then
     status = DEFERRED
   elseif kind == 3 then
     if apiUsed[partner] >= apiLimit[partner] then

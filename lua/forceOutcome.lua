@@ -12,9 +12,10 @@ ARGV[12] choices of a partner that may wait
 
 Keys     include/forced.lua
 Reply    status u8 (include/statuses.lua): DEALT, FULL; until when it stands u48 (ms since the epoch)
-Errors   EPOCH, STALE: include/cell.lua
+Errors   EPOCH, STALE: include/cell.lua; AWAY: include/notAway.lua
 ]]
--- include: cell
+local awayPartner = ARGV[8]
+-- include: notAway
 -- include: statuses
 -- include: forcedRecords
 local key, field = cellPrefix .. 'forced:' .. ARGV[8], ARGV[9]

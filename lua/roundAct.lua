@@ -19,12 +19,14 @@ ARGV[18] 1: no stake above the balance
 
 Reply    time ms u48, status u8 (include/statuses.lua), CORE (zeros where nothing was booked), id of the player's newest entry
          as low u32 and high u32. ROUND_MOVED: the round is not open, or has had other steps.
-Errors   EPOCH, STALE: include/cell.lua
+Errors   EPOCH, STALE: include/cell.lua; AWAY: include/notAway.lua
 ]]
 local partnerIds, playerNames, requestKeys = { ARGV[8] }, { ARGV[10] }, {}
 local stake, payout = tonumber(ARGV[13]), tonumber(ARGV[14])
 -- include: statuses
 -- include: windows
+local awayPartner = ARGV[8]
+-- include: notAway
 -- include: players
 -- include: idempotency
 -- include: roundRecords

@@ -23,7 +23,7 @@ computed {cN}:rounds  hash, "<game id>:<partner id>:<playerId>" -> ROUND of the 
 Reply    time ms u48, status u8 (include/statuses.lua), CORE (zeros where nothing is told), index of the shoe u48, steps of the
          open round u16, id of the player's newest entry as low u32 and high u32 (zeros: the player is not known).
          ROUND_OPEN: the id in CORE is that of the open round's deal. REPLAY: of CORE's deal only CORE is told.
-Errors   EPOCH, STALE: include/cell.lua
+Errors   EPOCH, STALE: include/cell.lua; AWAY: include/notAway.lua
 ]]
 local partnerIds, gameIds, playerNames, requestKeys = { ARGV[8] }, { ARGV[9] }, { ARGV[10] }, {}
 if ARGV[13] ~= '' then requestKeys[1] = ARGV[11] end
@@ -32,6 +32,8 @@ local fingerprint, requestId = ARGV[12], ARGV[13]
 local stake, payoutMax, funding = tonumber(ARGV[15]), tonumber(ARGV[16]), tonumber(ARGV[19])
 -- include: statuses
 -- include: windows
+local awayPartner = ARGV[8]
+-- include: notAway
 -- include: players
 -- include: idempotency
 -- include: gameSupply

@@ -9,9 +9,11 @@ ARGV[9]  1 blocked, 0 not
 ARGV[10] number of the change, greater than that of every change of the player before, u32
 
 Reply    status u8 (include/statuses.lua): DEALT, PLAYER_UNKNOWN
-Errors   EPOCH: include/cell.lua
+Errors   EPOCH: include/cell.lua; AWAY: include/notAway.lua
 ]]
--- include: cell
+-- include: library
+local awayPartner = sub(ARGV[8], 1, find(ARGV[8], ':', 1, true) - 1)
+-- include: notAway
 -- include: statuses
 local player, flags, change = ARGV[8], tonumber(ARGV[9]), tonumber(ARGV[10])
 local record = call('HGET', KEYS[3], player)

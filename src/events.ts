@@ -22,6 +22,7 @@ export interface Consumption {
 /** Work that is repeated until it succeeds. */
 export type BackgroundTask =
   | 'flush'
+  | 'partner move'
   | 'cell lease renewal'
   | 'cell preparation'
   | 'block replenishment'
@@ -108,6 +109,18 @@ export interface Events {
   };
   /** Request ids were copied of the ledger into runs: Redis may release them. */
   RequestIdsHandedOver: { readonly ids: number; readonly seconds: number };
+  /** A partner is dealt for in another cell now. */
+  PartnerMoved: {
+    readonly partnerId: number;
+    readonly fromCell: number;
+    readonly toCell: number;
+    readonly players: number;
+    /** For how long nothing was dealt for it. */
+    readonly stoppedSeconds: number;
+    readonly seconds: number;
+  };
+  /** The move was tried too often. The partner stays where it is. */
+  PartnerMoveGivenUp: { readonly partnerId: number; readonly toCell: number; readonly reason: string };
   PlayersCheckpointed: { readonly players: number; readonly seconds: number };
 
   /** A command was refused: the clock of Redis, or the cell's newest entry, is so far ahead of this process's (below 0: behind). */
@@ -115,6 +128,8 @@ export interface Events {
 
   /** There are cells that there were not before. */
   CellsAdded: { readonly cells: readonly number[] };
+  /** The catalog has read that a partner lives in another cell than before. */
+  PartnerChangedCell: { readonly partnerId: number; readonly fromCell: number; readonly toCell: number };
   /** Games are new, or have changed. */
   GamesChanged: { readonly games: readonly CatalogGame[] };
   /** The end of an API version was announced, or moved. */

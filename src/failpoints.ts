@@ -23,6 +23,17 @@ export const FAILPOINTS = [
   'hand-over.committed',
   'hand-over.released',
   'hand-over.merged',
+  // The move of a partner (recovery/partnerMove.ts).
+  'move.copied',
+  'move.stopped',
+  'move.flushed',
+  'move.handed-over',
+  'move.filled',
+  'move.switching',
+  'move.switched',
+  'move.opened',
+  'move.removed',
+  'move.finished',
   // A recovery (recovery/prepare.ts, recovery/rebuild.ts).
   'recovery.detected',
   'recovery.fenced',

@@ -7,7 +7,8 @@
 --
 -- KEYS[1]  {cN}:cell      hash    epoch; last: LAST; booked: BOOKED; op:<slot>: id of the newest operation of each slot
 --                                 of a front end, and its reply; communal: games of the cell have a communal progressive;
---                                 segments: SEGMENTS, absent where the cell has no owner of this version yet
+--                                 segments: SEGMENTS, absent where the cell has no owner of this version yet;
+--                                 away: partners that have left the cell (setAway.lua)
 -- KEYS[2]  {cN}:partners  hash    partner id -> PARTNER
 -- KEYS[3]  {cN}:players   hash    "<partner id>:<playerId>" -> PLAYER
 -- KEYS[4]  {cN}:games     hash    game id -> GAME
@@ -32,7 +33,7 @@
 -- include: epoch
 local cellPrefix = sub(KEYS[1], 1, -5)
 local operationField, operationId = ARGV[6], ARGV[7]
-local cell = call('HMGET', KEYS[1], 'epoch', 'last', 'booked', operationField, 'communal', 'segments')
+local cell = call('HMGET', KEYS[1], 'epoch', 'last', 'booked', operationField, 'communal', 'segments', 'away')
 if cell[1] ~= ARGV[1] then
   return epochError(cell[1])
 end

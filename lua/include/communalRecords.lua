@@ -20,7 +20,7 @@ local RECENCY_MAX, RECENCY_CALLS_MAX = 201, 32
 local UNTOLD_BYTES_MAX, UNTOLD_TAKEN, UNTOLD_MAX = 2048, 16, 10000
 -- Ledger entries of a call that fires, at the most: no call holds up the cell for long.
 local ENTRIES_MAX = 256
-local find, gmatch = string.find, string.gmatch
+local gmatch = string.gmatch
 local MOMENT = byte('=')
 local NO_STATUS = rep('\0', PLAYER_STATUS_BYTES)
 

@@ -1,5 +1,5 @@
 -- Short names of the library functions that the operations use. Every call to Redis goes through `call`.
 local floor, byte, sub, rep, char = math.floor, string.byte, string.sub, string.rep, string.char
-local format, concat = string.format, table.concat
+local format, find, concat = string.format, string.find, table.concat
 local pack, unpackStruct = struct.pack, struct.unpack
 local call = redis.call

@@ -4,3 +4,5 @@ local INSUFFICIENT, FUNDING, EXHAUSTED, NO_BLOCK, COUNTED, OVERFLOW = '\5', '\6'
 local OUTBOX_FULL, CLOSED, BLOCKED, PLAYER_UNKNOWN, DEFERRED, SHORT = '\11', '\12', '\13', '\14', '\15', '\16'
 local FULL = '\17'
 local ROUND_OPEN, ROUND_MOVED = '\20', '\21'
+-- Of a partner that has left the cell: nothing was done, and it did not count.
+local AWAY = '\22'

@@ -1,6 +1,7 @@
 /** The cursor of each cell is at the newest of what is booked of it: an entry of the ledger, or a note. */
 import type { Facts } from '../postgres/auditReads.js';
 import type { Findings } from './report.js';
+import { cellOfId } from './stores.js';
 import { idOf } from './tables.js';
 
 /** Of an entry's id: the sequence within its millisecond, and where the millisecond begins. */
@@ -18,7 +19,8 @@ export function auditCursors(
 ): void {
   for (const [cell, cursorId] of cursors) {
     const words = newest.get(cell);
-    const noted = communal.pots.filter((pot) => pot.cell === cell).map(({ notedTo }) => notedTo);
+    // The pot of a partner that has moved was noted last in the cell that it left.
+    const noted = communal.pots.map(({ notedTo }) => notedTo).filter((id) => cellOfId(id) === cell);
     const teller = communal.tellers.get(cell);
     // That a spin told a share is noted right after it; a game without a bonus notes nothing else.
     if (teller !== undefined) noted.push(nextId(teller));

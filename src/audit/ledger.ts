@@ -14,6 +14,7 @@ import { dealsOf, type Payouts, payoutsOf, prizesOf } from './payouts.js';
 import type { CheckName, Findings, Place } from './report.js';
 import {
   adjustmentHash,
+  cellOfPartnerAt,
   idOf,
   PlayerTable,
   playerHash,
@@ -257,10 +258,9 @@ export class LedgerPass {
       newest.high = high;
       newest.low = low;
     }
-    const expected = this.#facts.partnerCells.get(partnerId);
-    if (expected !== cell) {
+    const expected = cellOfPartnerAt(this.#facts, partnerId, high, low);
+    if (expected !== cell)
       this.#report('cursors', row, "the entry's id names another cell than its partner's", expected, cell);
-    }
   }
 
   /** The player's number, predecessor and balance; gives the player's name. */

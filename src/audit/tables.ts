@@ -1,5 +1,6 @@
 /** What the audit remembers of millions of players and requests: columns of numbers, no object each. */
 import { createHash } from 'node:crypto';
+import type { Facts } from '../postgres/auditReads.js';
 
 /** Safe integers are added up to here before the sum moves into a BigInt. */
 const SUM_MAX = 4_000_000_000_000_000;
@@ -188,4 +189,16 @@ export function playerHash(playerId: string): [number, number] {
 export function adjustmentHash(playerId: string, amountMicros: number): [number, number, number] {
   const digest = createHash('sha256').update(`${amountMicros}:${playerId}`).digest();
   return [digest.readUInt32LE(0), digest.readUInt32LE(4), digest.readUInt16LE(8)];
+}
+
+/** The cell that a partner lived in when it had an entry. @param high, low the words of the entry's id */
+export function cellOfPartnerAt(
+  { formerCells, partnerCells }: Pick<Facts, 'formerCells' | 'partnerCells'>,
+  partnerId: number,
+  high: number,
+  low: number,
+): number | undefined {
+  const former = formerCells.get(partnerId);
+  const left = former?.find(({ untilId }) => idOf(high, low) <= untilId);
+  return left?.cell ?? partnerCells.get(partnerId);
 }

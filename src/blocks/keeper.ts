@@ -137,6 +137,8 @@ export class BlockKeeper implements Service {
     for (const game of games) {
       const lease = this.#leases.get(game.cell);
       const { gameId } = game;
+      // Its partner has moved to another cell.
+      if (this.#queues.get(gameId)?.lease.cell !== game.cell) this.#queues.delete(gameId);
       if (lease === undefined) continue;
       if (game.status === 'CLOSED') {
         // All its tickets are booked; whoever booked the last may not have removed the pool any more.

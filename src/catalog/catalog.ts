@@ -239,7 +239,7 @@ export class Catalog extends PeriodicService {
       .filter((id): id is number => id !== undefined && !this.#ofSheets.has(id));
     const sheets = await sheetsOf(this.#sql, [...new Set(unknown)]);
     const isRestriction = this.#takesAway(changes);
-    for (const partner of changes.partners) this.#partners.set(partner.partnerId, partner);
+    for (const partner of changes.partners) this.#learnPartner(partner);
     for (const { hash, ...key } of changes.keys) this.#keys.set(hash, key);
     for (const operator of changes.operators) this.#learnOperator(operator);
     for (const known of changes.games) {
@@ -273,6 +273,13 @@ export class Catalog extends PeriodicService {
       games.some(({ status }) => status === 'SUSPENDED') ||
       operators.some(({ name, isRevoked }) => isRevoked || this.#operatorHashes.has(name))
     );
+  }
+
+  #learnPartner(partner: PartnerRow): void {
+    const { partnerId, cell: toCell } = partner;
+    const fromCell = this.#partners.get(partnerId)?.cell ?? toCell;
+    this.#partners.set(partnerId, partner);
+    if (fromCell !== toCell) this.#events.emit('PartnerChangedCell', { partnerId, fromCell, toCell });
   }
 
   /** A key that was rotated opens nothing any more. */

@@ -34,7 +34,7 @@ export interface BatchItem {
 /** What is known of the request ids that Redis holds no more (handedOver.ts). */
 export interface HandedOverFilters {
   versionOf(cell: number): number;
-  mayHave(cell: number, hash: Buffer, at: number): boolean;
+  mayHave(partner: Pick<Partner, 'partnerId' | 'cell' | 'formerCells'>, hash: Buffer, at: number): boolean;
 }
 
 const HEADER_BYTES = 18;
@@ -240,7 +240,7 @@ export class BatchEncoder {
     const place = ++requests.count;
     places.requests.set(requestId, place);
     writeRequestKey(requests.buffer, requests.length, partner.partnerId, requestId);
-    const mayHave = this.#handedOver?.mayHave(partner.cell, requests.buffer, requests.length);
+    const mayHave = this.#handedOver?.mayHave(partner, requests.buffer, requests.length);
     this.#mayBeHandedOver[place] = mayHave === true ? 1 : 0;
     requests.length += REQUEST_KEY_BYTES;
     return place;

@@ -35,13 +35,14 @@ export const COMMUNAL_FUND: CellOperation<CommunalFundRequest, CommunalFundReply
   partnerOf: ({ partnerId }) => partnerId,
   codec: () => ({
     encode: ([request]) => {
-      const { gameId, fundingId, amountMicros, requestId } = request!;
+      const { gameId, partnerId, fundingId, amountMicros, requestId } = request!;
       return [
         gameId,
         fundingId,
         amountMicros,
         fundingKey(gameId, requestId),
         fundingFingerprint(amountMicros),
+        partnerId,
       ];
     },
     decode: (answer) => {

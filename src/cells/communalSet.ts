@@ -30,7 +30,7 @@ export const COMMUNAL_SET: CellOperation<CommunalSetRequest, CommunalSetReply> =
   codec: () => ({
     encode: ([request]) => {
       const { gameId, version, partnerId, rules, resetsProgress } = request!;
-      return [gameId, version, writeRules(partnerId, rules), resetsProgress ? 1 : 0];
+      return [gameId, version, writeRules(partnerId, rules), resetsProgress ? 1 : 0, partnerId];
     },
     decode: (answer) => ({
       replies: [{ status: answer[0]!, state: readState(answer, 1) }],

@@ -7,6 +7,7 @@
  * What is announced of one epoch says nothing of another: a rebuilt cell goes on with higher ids, and what its Redis lost
  * is not in the ledger for that.
  */
+import { entryCell } from '../domain/entryId.js';
 import type { Origin } from './operation.js';
 
 export interface ConfirmationsOptions {
@@ -61,6 +62,9 @@ const STALLED_AFTER_MS = 1000;
 /** Readers that may wait for one cell. */
 const READERS_MAX = 1000;
 
+/** Of a partner that lived in another cell when it was made: all that it has there was booked before it came. */
+const isOfAnother = (cell: number, id: bigint): boolean => id !== 0n && entryCell(id) !== cell;
+
 export class Confirmations {
   readonly #options: ConfirmationsOptions;
   readonly #cells = new Map<number, Cell>();
@@ -74,6 +78,7 @@ export class Confirmations {
 
   /** True once the ledger has an entry of the cell; false where that is not known within the deadline. */
   async confirmed(cell: number, origin: Origin, id: bigint): Promise<boolean> {
+    if (isOfAnother(cell, id)) return true;
     if (!(await this.#reached(cell, origin, id))) return false;
     // A Redis that came back may lack what was dealt before: then the ledger has later entries, and not this one.
     return this.#options.serverOf(cell) === origin.serverId || this.#options.isInLedger(id);
@@ -94,6 +99,7 @@ export class Confirmations {
    * False where it has not within the milliseconds, or too many wait for the cell already.
    */
   cameTo(cell: number, id: bigint, timeoutMs: number): Promise<boolean> {
+    if (isOfAnother(cell, id)) return Promise.resolve(true);
     const known = this.#cell(cell);
     if (known.cursor >= id) return Promise.resolve(true);
     if (known.readers.length >= READERS_MAX) return Promise.resolve(false);

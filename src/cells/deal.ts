@@ -90,6 +90,10 @@ class DealCodec implements CellCodec<SpinRequest, SpinResult> {
         replies.push(undefined);
         continue;
       }
+      if (status === SPIN_STATUS.partnerAway) {
+        replies.push({ ...limitedResult(timeMs), status });
+        continue;
+      }
       const isApi = kind === KIND.countApi;
       const used = isApi ? apiUsed : spinsUsed;
       if (status === SPIN_STATUS.limited) this.#exhausted.learn(partner, kind, timeMs, this.#encodedAt);

@@ -11,6 +11,7 @@
  * A call tells the script how far the filters reach that were asked. Where more was released since, the script refuses
  * (BEHIND); the filters are read and the same call is made again, with its ids asked anew.
  */
+import type { FormerCell, Partner } from '../domain/game.js';
 import { ENTRY_KINDS, type EntryKind } from '../domain/ledgerEntry.js';
 import { RequestFilter } from '../domain/requestFilter.js';
 import { REQUEST_KEY_BYTES, writeRequestKey } from '../domain/requestKey.js';
@@ -41,6 +42,9 @@ interface CellFilters {
   readonly version: number;
   readonly runs: readonly { readonly runId: number; readonly filter: RequestFilter }[];
 }
+
+/** Whose request ids are asked for. */
+export type IdHolder = Pick<Partner, 'partnerId' | 'cell' | 'formerCells'>;
 
 const NOTHING: CellFilters = { reach: Buffer.alloc(0), boundFromId: 0n, version: 0, runs: [] };
 /** Runs may be merged while one of them is read. */
@@ -88,8 +92,24 @@ export class HandedOverIds extends PeriodicService {
     return this.#of(cell).boundFromId;
   }
 
-  /** The ledger may have the id whose hash begins at `at`; if not, it has not, as far as the filters reach. */
-  mayHave(cell: number, hash: Buffer, at: number): boolean {
+  /**
+   * The ledger may have the id of a partner whose hash begins at `at`; if not, it has not, as far as the filters of its cell reach.
+   * Those of cells that it lived in before reach to where it left them, or it is asked for.
+   */
+  mayHave({ cell, formerCells }: IdHolder, hash: Buffer, at: number): boolean {
+    if (this.#cellMayHave(cell, hash, at)) return true;
+    if (formerCells === undefined) return false;
+    for (const former of formerCells)
+      if (!this.#reaches(former) || this.#cellMayHave(former.cell, hash, at)) return true;
+    return false;
+  }
+
+  #reaches({ cell, untilId }: FormerCell): boolean {
+    const { reach } = this.#of(cell);
+    return reach.length > 0 && reach.readBigUInt64LE(0) >= untilId;
+  }
+
+  #cellMayHave(cell: number, hash: Buffer, at: number): boolean {
     const { runs } = this.#of(cell);
     if (runs.length === 0) return false;
     const high = hash.readUInt32BE(at);
@@ -103,12 +123,11 @@ export class HandedOverIds extends PeriodicService {
    * @throws where the ledger can't be asked now, or too many wait for it.
    */
   async find(
-    cell: number,
-    partnerId: number,
+    holder: IdHolder,
     requestId: string,
   ): Promise<{ readonly entry: LedgerEntry | undefined; readonly version: number }> {
     const found = await this.#lookUps
-      .run(partnerId, () => this.#find(cell, partnerId, requestId))
+      .run(holder.partnerId, () => this.#find(holder, requestId))
       .catch((error: unknown) => {
         this.lookUps.refused++;
         throw error;
@@ -117,14 +136,20 @@ export class HandedOverIds extends PeriodicService {
     return found;
   }
 
-  async #find(cell: number, partnerId: number, requestId: string) {
+  async #find({ cell, formerCells = [], partnerId }: IdHolder, requestId: string) {
     const { store } = this.#options;
     const hash = Buffer.alloc(REQUEST_KEY_BYTES);
     writeRequestKey(hash, 0, partnerId, requestId);
     const high = hash.readUInt32BE(0);
     const low = hash.readUInt32BE(4);
     for (let tries = 0; tries < TRIES; tries++) {
-      const { version, runs } = this.#of(cell);
+      if (!formerCells.every((former) => this.#reaches(former))) {
+        await this.refresh();
+        if (!formerCells.every((former) => this.#reaches(former)))
+          throw new Error("The filters of a partner's former cell do not reach to where it left");
+      }
+      const { version } = this.#of(cell);
+      const runs = [cell, ...formerCells.map((former) => former.cell)].flatMap((each) => this.#of(each).runs);
       const hit = runs.filter(({ filter }) => filter.mayHave(high, low)).map(({ runId }) => runId);
       if (hit.length === 0) return { entry: undefined, version };
       const blocks = await store.requestBlocksOf(hit, hash.subarray(0, HASH_BYTES));

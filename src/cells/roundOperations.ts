@@ -1,4 +1,6 @@
 /** The operations of rounds: `roundDeal` takes a shoe (lua/roundDeal.lua), `roundAct` books the next step (lua/roundAct.lua). */
+
+import type { Partner } from '../domain/game.js';
 import { ENTRY_KINDS } from '../domain/ledgerEntry.js';
 import { REQUEST_KEY_BYTES, writeRequestKey } from '../domain/requestKey.js';
 import { playerField } from '../redis/keys.js';
@@ -28,6 +30,8 @@ export interface RoundDealRequest extends RoundPlayer {
   readonly openingBalanceMicros: number;
   /** Null: no bound. */
   readonly fundingMicros: number | null;
+  /** Of the partner. */
+  readonly formerCells?: Partner['formerCells'] | undefined;
   /** Set by the codec: the ledger may have the requestId. Nothing is dealt then; what Redis binds answers. */
   mayBeHandedOver?: boolean;
   /** The ledger was asked, and has not the requestId, as of this version of what was handed over. */
@@ -70,10 +74,11 @@ export const roundDealOperation = (
       const fingerprint = Buffer.alloc(FINGERPRINT_BYTES, 0xff);
       request!.mayBeHandedOver = false;
       if (requestId !== undefined) {
-        const { cell, clearedAt } = request!;
+        const { cell, formerCells, clearedAt } = request!;
         writeRequestKey(key, 0, partnerId, requestId);
         const isCleared = clearedAt !== undefined && clearedAt === handedOver?.versionOf(cell);
-        request!.mayBeHandedOver = !isCleared && handedOver?.mayHave(cell, key, 0) === true;
+        request!.mayBeHandedOver =
+          !isCleared && handedOver?.mayHave({ partnerId, cell, formerCells }, key, 0) === true;
       }
       if (request!.mayEqual) writeFingerprint(fingerprint, 0, gameId, playerId);
       return [

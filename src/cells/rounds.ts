@@ -143,8 +143,7 @@ export class Rounds {
     { partner, gameId, playerId, requestId, mayEqual, isDenied }: DealOrder,
     denied: RoundDealReply,
   ): Promise<RoundDealReply | number | 'refused'> {
-    const { cell, partnerId } = partner;
-    const found = await this.#options.handedOver!.find(cell, partnerId, requestId!).catch(() => undefined);
+    const found = await this.#options.handedOver!.find(partner, requestId!).catch(() => undefined);
     if (found === undefined) return 'refused';
     const { entry, version } = found;
     if (entry === undefined) return isDenied ? denied : version;
@@ -159,6 +158,7 @@ export class Rounds {
     return cells.execute(this.#roundDeal, {
       clearedAt,
       cell: partner.cell,
+      formerCells: partner.formerCells,
       waitsForLedger,
       partnerId: partner.partnerId,
       gameId: order.gameId,

@@ -512,6 +512,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/partners/{id}/move": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Move a partner to another cell, while it spins
+         * @description The answer comes at once; `GET /partners/{id}/moves` tells how far it is. Spins wait while the partner is switched, less than two seconds. A move that fails again and again is given up: the partner stays where it is.
+         */
+        post: operations["movePartner"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/partners/{id}/moves": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Moves of a partner from cell to cell
+         * @description From `switchedAt` on the partner is dealt for in the new cell.
+         */
+        get: operations["listMoves"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/partners/{id}/players/{playerId}": {
         parameters: {
             query?: never;
@@ -1277,6 +1317,10 @@ export interface components {
             ggrUsd: number;
             disputeReason: string | null;
         };
+        MoveBody: {
+            /** @description The cell that the partner moves to */
+            cell: number;
+        };
         /**
          * @description What an event does that the budget cannot pay in full
          * @enum {string}
@@ -1515,6 +1559,26 @@ export interface components {
         };
         PartnerList: {
             partners: components["schemas"]["PartnerResponse"][];
+        };
+        PartnerMove: {
+            moveId: number;
+            partnerId: number;
+            /** @description The cell that it leaves */
+            fromCell: number;
+            /** @description The cell that it moves to */
+            toCell: number;
+            /** Format: date-time */
+            requestedAt: string;
+            /** Format: date-time */
+            switchedAt: string | null;
+            /** Format: date-time */
+            finishedAt: string | null;
+            /** @description Why it was given up; null: it was not */
+            failure: string | null;
+        };
+        PartnerMoves: {
+            /** @description The newest 20, newest first */
+            moves: components["schemas"]["PartnerMove"][];
         };
         PartnerPatch: {
             /** @description Name of the partner */
@@ -4427,6 +4491,131 @@ export interface operations {
             401: components["responses"]["unauthorized"];
             403: components["responses"]["notPermittedOrKeyForeign"];
             404: components["responses"]["partnerNotFoundOrKeyNotFound"];
+            426: components["responses"]["unsupportedInterfaceVersion"];
+            429: components["responses"]["tooManyFailedLogins"];
+            500: components["responses"]["internalOrAuthenticationFailed"];
+            503: components["responses"]["unavailable"];
+        };
+    };
+    movePartner: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the partner */
+                id: number;
+            };
+            cookie?: never;
+        };
+        /** @description At most 65536 bytes */
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "cell": 5
+                 *     }
+                 */
+                "application/json": components["schemas"]["MoveBody"];
+            };
+        };
+        responses: {
+            /** @description Move a partner to another cell, while it spins */
+            202: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "moveId": 1,
+                     *       "partnerId": 2,
+                     *       "fromCell": 0,
+                     *       "toCell": 5,
+                     *       "requestedAt": "2026-11-22T04:20:00.950Z",
+                     *       "switchedAt": null,
+                     *       "finishedAt": null,
+                     *       "failure": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["PartnerMove"];
+                };
+            };
+            /**
+             * @description KS-4101: The request is not valid
+             *
+             *     KS-4102: A required field is missing
+             */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["notPermitted"];
+            404: components["responses"]["partnerNotFound"];
+            413: components["responses"]["bodyTooLarge"];
+            426: components["responses"]["unsupportedInterfaceVersion"];
+            429: components["responses"]["tooManyFailedLogins"];
+            500: components["responses"]["internalOrAuthenticationFailed"];
+            503: components["responses"]["unavailable"];
+        };
+    };
+    listMoves: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the partner */
+                id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Moves of a partner from cell to cell */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "moves": [
+                     *         {
+                     *           "moveId": 1,
+                     *           "partnerId": 2,
+                     *           "fromCell": 0,
+                     *           "toCell": 5,
+                     *           "requestedAt": "2026-11-22T04:20:00.950Z",
+                     *           "switchedAt": "2026-11-22T04:20:01.310Z",
+                     *           "finishedAt": "2026-11-22T04:20:04.820Z",
+                     *           "failure": null
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["PartnerMoves"];
+                };
+            };
+            /** @description KS-4101: The request is not valid */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["notPermitted"];
+            404: components["responses"]["partnerNotFound"];
             426: components["responses"]["unsupportedInterfaceVersion"];
             429: components["responses"]["tooManyFailedLogins"];
             500: components["responses"]["internalOrAuthenticationFailed"];

@@ -20,6 +20,15 @@ export interface Partner {
   readonly balanceMode: BalanceMode;
   /** What the operator covers for this partner; null: no bound. */
   readonly fundingMicros: number | null;
+  /** Cells that it lived in before; absent: none. */
+  readonly formerCells?: readonly FormerCell[];
+}
+
+/** A cell that a partner has left. */
+export interface FormerCell {
+  readonly cell: number;
+  /** No entry of the partner's in that cell is after this one. */
+  readonly untilId: bigint;
 }
 
 export interface ApiKey {

@@ -111,8 +111,11 @@ export {
   KeyBody,
   KeyList,
   KeyStatus,
+  MoveBody,
   PartnerBody,
   PartnerList,
+  PartnerMove,
+  PartnerMoves,
   PartnerPatch,
   PartnerResponse,
 } from './schemas/partners.js';

@@ -20,6 +20,7 @@ import { type CellServices, cellRoutes } from './operator/cells.js';
 import { type OperatorCommunalServices, operatorCommunalRoutes } from './operator/communal.js';
 import { type OperatorsServices, operatorsRoutes } from './operator/operators.js';
 import { type OverviewServices, overviewRoutes } from './operator/overview.js';
+import { partnerMoveRoutes } from './operator/partnerMoves.js';
 import { partnerRoutes } from './operator/partners.js';
 import { partnerViewRoutes } from './operator/partnerViews.js';
 import { type PlayerStatusServices, playerStatusRoutes } from './operator/players.js';
@@ -120,6 +121,7 @@ export function allRoutes(services: Services, brand: string): Route[] {
     ...webhookUpkeepRoutes(services),
     ...eventRoutes(services),
     ...partnerRoutes(services.store, () => learn(services)),
+    ...partnerMoveRoutes(services.store),
     ...operatorsRoutes(services),
     ...overviewRoutes(services),
     ...cellRoutes(services),

@@ -27,9 +27,7 @@ export function registerCellMetrics(parts: CellMetricsParts): void {
 
   metrics.gauge('spindle_cells', 'Cells that there are', () => catalog.epochs.size);
   metrics.gauge('spindle_cells_owned', 'Cells that this process writes', () => ownership.cells.length);
-  metrics.gaugeBy('spindle_cell_partners', 'Partners, by cell', 'cell', async () =>
-    ownership.cells.map((cell) => [cell, catalog.partnersOfCell(cell)]),
-  );
+  registerPartners(parts);
   metrics.gaugeBy(
     'spindle_cell_halted',
     '1 where a cell is not served until an engineer has looked',
@@ -85,5 +83,11 @@ export function registerCellMetrics(parts: CellMetricsParts): void {
   );
   metrics.counterBy('spindle_booked_paid_usd_total', 'Payouts in the ledger, by cell', 'cell', async () =>
     (await sums()).map(({ cell, paidMicros }) => [cell, Number(paidMicros) / 1e6]),
+  );
+}
+
+function registerPartners({ metrics, catalog, ownership }: CellMetricsParts): void {
+  metrics.gaugeBy('spindle_cell_partners', 'Partners, by cell', 'cell', async () =>
+    ownership.cells.map((cell) => [cell, catalog.partnersOfCell(cell)]),
   );
 }

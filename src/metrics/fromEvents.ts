@@ -6,6 +6,7 @@ import type { Metrics } from './metrics.js';
 /** Which store held up a task, as `spindle_store_errors_total` calls it. */
 const STORE_OF_TASK: Readonly<Record<BackgroundTask, string>> = {
   flush: 'ledger',
+  'partner move': 'ledger',
   'cell lease renewal': 'ledger',
   'cell preparation': 'ledger',
   'block replenishment': 'blocks',
@@ -37,6 +38,7 @@ export function subscribeMetrics(events: EventEmitter, metrics: Metrics): void {
     metrics.blockPoolSeconds.inc(makeSeconds);
     metrics.blockMakeSeconds.observe(totalSeconds);
   });
+  countMoves(events, metrics);
   events.on('RebuildStarted', () => metrics.recoveriesUnderWay.inc());
   events.on('RebuildFailed', () => metrics.recoveriesUnderWay.dec());
   events.on('CellRebuilt', ({ voided, seconds }) => {
@@ -54,6 +56,26 @@ export function subscribeMetrics(events: EventEmitter, metrics: Metrics): void {
   countEmails(events, metrics);
   countCommunalEvents(events, metrics);
   events.on('DurabilityChanged', ({ volatile }) => metrics.redisVolatile.set(volatile.length > 0 ? 1 : 0));
+}
+
+function countMoves(events: EventEmitter, metrics: Metrics): void {
+  const counts = { moved: 0, given_up: 0 };
+  let stopped = 0;
+  metrics.counters(
+    'spindle_partner_moves_total',
+    'Moves of partners to other cells that this process carried out, by result: moved, given_up',
+    () => Object.entries(counts).map(([result, value]) => ({ labels: { result }, value })),
+  );
+  metrics.counters(
+    'spindle_partner_move_stopped_seconds_total',
+    'Seconds for which nothing was dealt for partners that moved to another cell',
+    () => [{ labels: {}, value: stopped }],
+  );
+  events.on('PartnerMoved', ({ stoppedSeconds }) => {
+    counts.moved++;
+    stopped += stoppedSeconds;
+  });
+  events.on('PartnerMoveGivenUp', () => counts.given_up++);
 }
 
 /** A series for each tier and status: no more than twenty. */

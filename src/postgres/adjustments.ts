@@ -3,6 +3,7 @@
  * An intent is decided once, in Redis (lua/adjust.lua). It is read together with the epoch that it is to be done under:
  * what is decided in one epoch is not known in the next, so whoever holds an intent of an earlier one must read it again.
  */
+import { livesIn } from './cells.js';
 import { audit } from './changes.js';
 import { type Sql, safe, type Transaction } from './client.js';
 
@@ -100,7 +101,7 @@ function recordOnce(sql: Sql, actor: string, wanted: Adjustment): Promise<Intent
 
 /**
  * Removes an intent that was refused, and says so in the audit log. Left where it is if the cell is at another epoch by
- * now: then it may have been done there, for another caller.
+ * now, or the partner in another cell: then it may have been done there, for another caller.
  */
 export async function withdrawAdjustment(
   sql: Sql,
@@ -114,7 +115,7 @@ export async function withdrawAdjustment(
     const held = await tx`
       SELECT 1 FROM cells WHERE cell = ${intent.cell}
         AND (SELECT dataset_id FROM installation) || ':' || epoch = ${intent.epoch} FOR SHARE`;
-    if (held.length === 0) return;
+    if (held.length === 0 || !(await livesIn(tx, partnerId, intent.cell))) return;
     const removed = await tx`
       DELETE FROM adjustments WHERE partner_id = ${partnerId} AND request_id = ${requestId}
         AND intent_id = ${intent.intentId} RETURNING 1`;

@@ -6,6 +6,7 @@ import { BLOCK_COLUMNS, ledgerSql, STRAY_REQUESTS, STRAY_TICKETS } from './audit
 import { arrayOf, raw, type Sql, safe, type Transaction } from './client.js';
 import { type CommunalFacts, communalFacts, STRAY_COMMUNAL } from './communalAuditReads.js';
 import { type CopyRow, orGone, readRows } from './copyReader.js';
+import { type FormerCells, formerCells } from './partnerMoves.js';
 import {
   type AuditedTable,
   auditedTables,
@@ -72,6 +73,7 @@ export interface Facts {
   readonly cells: number;
   readonly idempotencyTtlSeconds: number;
   readonly partnerCells: ReadonlyMap<number, number>;
+  readonly formerCells: FormerCells;
   readonly sandboxPartners: ReadonlySet<number>;
   readonly games: readonly AuditedGame[];
   readonly sheets: ReadonlyMap<number, SheetTexts>;
@@ -376,6 +378,7 @@ async function facts(tx: Transaction): Promise<Omit<Facts, 'communal'>> {
     spinIdKey: installed!.spin_id_key,
     cells: installed!.cells,
     idempotencyTtlSeconds: installed!.idempotency_seconds,
+    formerCells: await formerCells(tx),
     partnerCells: new Map(partners.map((row) => [row.partner_id, row.cell])),
     sandboxPartners: new Set(partners.filter((row) => row.is_sandbox).map((row) => row.partner_id)),
     games: games.map((row) => ({

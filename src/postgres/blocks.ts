@@ -1,7 +1,7 @@
 /** Sealed outcome blocks: the lease of every index that Redis may serve. */
-import { assertOwner } from './cells.js';
+import { assertOwner, FencedError } from './cells.js';
 import { withChange } from './changes.js';
-import { arrayOf, type Sql, safe } from './client.js';
+import { arrayOf, type Sql, safe, type Transaction } from './client.js';
 
 export interface SealedBlock {
   gameId: number;
@@ -13,7 +13,7 @@ export interface SealedBlock {
   commitment: Uint8Array;
 }
 
-/** Writes a sealed block down, before it is loaded anywhere. @throws FencedError where the cell has another owner. */
+/** Writes a sealed block down, before it is loaded anywhere. @throws FencedError where the cell has another owner, or the game left it. */
 export async function leaseBlock(
   sql: Sql,
   lease: { cell: number; fence: bigint; epoch: bigint },
@@ -21,6 +21,10 @@ export async function leaseBlock(
 ): Promise<void> {
   await sql.begin(async (tx) => {
     await assertOwner(tx, lease);
+    // Read once the row is held: the move of a partner holds it, too.
+    const here = await tx`
+      SELECT 1 FROM games JOIN partners USING (partner_id) WHERE game_id = ${block.gameId} AND cell = ${lease.cell}`;
+    if (here.length === 0) throw new FencedError(`Game ${block.gameId} is no longer in cell ${lease.cell}`);
     await tx`
       INSERT INTO blocks (game_id, from_index, to_index, outcomes, seed, nonce, commitment, epoch)
       VALUES (${block.gameId}, ${block.fromIndex}, ${block.toIndex}, ${block.outcomes as Buffer}, ${block.seed as Buffer},
@@ -36,7 +40,11 @@ export interface LeasedBlock {
 }
 
 /** Blocks of a game that are not wholly booked yet, oldest first; with the outcomes of those that end after an index. */
-export async function openBlocks(sql: Sql, gameId: number, outcomesAfter: number): Promise<LeasedBlock[]> {
+export async function openBlocks(
+  sql: Sql | Transaction,
+  gameId: number,
+  outcomesAfter: number,
+): Promise<LeasedBlock[]> {
   const rows = await sql<{ from_index: bigint; to_index: bigint; outcomes: Buffer | null }[]>`
     SELECT from_index, to_index, CASE WHEN to_index > ${outcomesAfter} THEN outcomes END AS outcomes FROM blocks
     WHERE game_id = ${gameId} AND to_index > coalesce((SELECT next_index FROM game_progress p WHERE p.game_id = ${gameId}), 0)

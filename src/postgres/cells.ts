@@ -219,13 +219,23 @@ export async function bookedIdOf(sql: Sql, cell: number): Promise<bigint> {
 }
 
 /** The cell that a partner lives in; undefined where there is no such partner. */
-export async function cellOfPartner(sql: Sql, partnerId: number): Promise<number | undefined> {
+export async function cellOfPartner(sql: Sql | Transaction, partnerId: number): Promise<number | undefined> {
   const [row] = await sql<{ cell: number }[]>`SELECT cell FROM partners WHERE partner_id = ${partnerId}`;
   return row?.cell;
 }
 
+/** Whether a partner lives in a cell whose row this transaction holds: it can't leave the cell before the transaction ends. */
+export async function livesIn(tx: Transaction, partnerId: number, cell: number): Promise<boolean> {
+  return (await cellOfPartner(tx, partnerId)) === cell;
+}
+
+/** The same of a game. */
+export async function gameLivesIn(tx: Transaction, gameId: number, cell: number): Promise<boolean> {
+  return (await cellOfGame(tx, gameId)) === cell;
+}
+
 /** The cell that a game lives in: its partner's. */
-export async function cellOfGame(sql: Sql, gameId: number): Promise<number | undefined> {
+export async function cellOfGame(sql: Sql | Transaction, gameId: number): Promise<number | undefined> {
   const [row] = await sql<{ cell: number }[]>`
     SELECT cell FROM partners JOIN games USING (partner_id) WHERE game_id = ${gameId}`;
   return row?.cell;

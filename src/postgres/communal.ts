@@ -5,6 +5,7 @@
 
 import type { CommunalRules } from '../domain/communal.js';
 import { CLOCKS_MS } from './adjustments.js';
+import { gameLivesIn } from './cells.js';
 import { audit } from './changes.js';
 import { arrayOf, type Sql, safe } from './client.js';
 
@@ -186,7 +187,7 @@ export async function withdrawFunding(
     const held = await tx`
       SELECT 1 FROM cells WHERE cell = ${intent.cell}
         AND (SELECT dataset_id FROM installation) || ':' || epoch = ${intent.epoch} FOR SHARE`;
-    if (held.length === 0) return;
+    if (held.length === 0 || !(await gameLivesIn(tx, gameId, intent.cell))) return;
     const removed = await tx`
       DELETE FROM communal_fundings WHERE game_id = ${gameId} AND funding_id = ${fundingId} AND note_id IS NULL
       RETURNING 1`;

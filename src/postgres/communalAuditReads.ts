@@ -1,6 +1,7 @@
 /** What the audit reads of communal progressives: of one snapshot, and of the moment. */
 import type { CommunalRules } from '../domain/communal.js';
-import { arrayOf, type Sql, type Transaction } from './client.js';
+import { entryCellSql } from '../domain/entryId.js';
+import { arrayOf, raw, type Sql, type Transaction } from './client.js';
 import { type Told, toldBySpins } from './communal.js';
 
 export interface CommunalFacts {
@@ -186,8 +187,8 @@ async function potsOf(tx: Transaction): Promise<CommunalFacts['pots']> {
 
 async function tellersOf(tx: Transaction): Promise<CommunalFacts['tellers']> {
   const rows = await tx<{ cell: number; told_by: bigint }[]>`
-    SELECT cell, max(told_by) AS told_by FROM communal_shares JOIN partners USING (partner_id)
-    WHERE told_by IS NOT NULL GROUP BY cell`;
+    SELECT ${raw(entryCellSql('told_by'))}::int AS cell, max(told_by) AS told_by FROM communal_shares
+    WHERE told_by IS NOT NULL GROUP BY 1`;
   return new Map(rows.map((row) => [row.cell, row.told_by]));
 }
 

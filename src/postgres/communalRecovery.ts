@@ -2,6 +2,7 @@
 import { type CommunalRules, RECENCY_MAX } from '../domain/communal.js';
 import { entryCellSql } from '../domain/entryId.js';
 import { arrayOf, raw, type Sql, safe, type Transaction } from './client.js';
+import { inScope, type Scope } from './scope.js';
 
 /** A pot as it is booked, under the newest rules that are on record. */
 export interface RecoveredPot {
@@ -20,14 +21,14 @@ export interface RecoveredPot {
 
 /**
  * Puts the rules in force that Redis may have lost: what is on record and not booked. Part of the transaction that begins a
- * recovery: the next epoch begins with them.
+ * recovery, or moves a partner: the next epoch, or the other cell, begins with them.
  */
-export async function adoptRules(tx: Transaction, cell: number, cursorId: bigint): Promise<void> {
+export async function adoptRules(tx: Transaction, scope: Scope, cursorId: bigint): Promise<void> {
   const rows = await tx<{ game_id: number; version: number; resets: boolean; is_enabled: boolean }[]>`
     SELECT game_id, max(version) AS version, bool_or(resets_progress) AS resets,
       bool_or((rules->>'enabled')::boolean) AS is_enabled
     FROM communal_rules r JOIN games USING (game_id) JOIN partners USING (partner_id)
-    WHERE cell = ${cell} AND in_force_from IS NULL
+    WHERE ${inScope(scope)} AND in_force_from IS NULL
       AND version > (SELECT coalesce(max(version), 0) FROM communal_pots p WHERE p.game_id = r.game_id)
     GROUP BY game_id`;
   for (const row of rows) {
@@ -43,7 +44,7 @@ export async function adoptRules(tx: Transaction, cell: number, cursorId: bigint
   }
 }
 
-export async function potsOf(sql: Sql, cell: number): Promise<RecoveredPot[]> {
+export async function potsOf(sql: Sql | Transaction, scope: Scope): Promise<RecoveredPot[]> {
   const pots = await sql<
     {
       game_id: number;
@@ -58,11 +59,11 @@ export async function potsOf(sql: Sql, cell: number): Promise<RecoveredPot[]> {
     SELECT game_id, partner_id, version, rules, recency_from, progress, budget_micros
     FROM communal_pots JOIN communal_rules USING (game_id, version) JOIN games USING (game_id)
       JOIN partners USING (partner_id)
-    WHERE cell = ${cell}`;
+    WHERE ${inScope(scope)}`;
   const recent = await sql<{ game_id: number; player_id: string; spin_id: bigint }[]>`
     SELECT game_id, player_id, spin_id FROM communal_recency JOIN communal_pots USING (game_id) JOIN games USING (game_id)
       JOIN partners USING (partner_id)
-    WHERE cell = ${cell} AND spin_id > recency_from`;
+    WHERE ${inScope(scope)} AND spin_id > recency_from`;
   return pots.map((row) => ({
     gameId: row.game_id,
     partnerId: row.partner_id,
@@ -114,7 +115,7 @@ export async function checkpointRecency(
 /** Shares that their players are still to be told of, oldest first. */
 export async function untoldShares(
   sql: Sql,
-  cell: number,
+  scope: Scope,
 ): Promise<
   {
     partnerId: number;
@@ -141,7 +142,7 @@ export async function untoldShares(
   >`
     SELECT partner_id, player_id, entry_id, event_id, tier_level, tier_name, paid_micros, s.amount_micros AS share
     FROM communal_shares s JOIN communal_events USING (event_id) JOIN partners USING (partner_id)
-    WHERE cell = ${cell} AND told_by IS NULL ORDER BY entry_id`;
+    WHERE ${inScope(scope)} AND told_by IS NULL ORDER BY entry_id`;
   return rows.map((row) => ({
     partnerId: row.partner_id,
     playerId: row.player_id,

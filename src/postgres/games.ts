@@ -206,3 +206,9 @@ export async function gameTotals(sql: Sql, gameId: number): Promise<GameTotals> 
     FROM game_days WHERE game_id = ${gameId}`;
   return { spins: row!.spins, wageredMicros: row!.wagered, paidMicros: row!.paid };
 }
+
+/** Ids of all games of a partner. */
+export async function gamesOfPartner(sql: Sql | Transaction, partnerId: number): Promise<number[]> {
+  const rows = await sql<{ game_id: number }[]>`SELECT game_id FROM games WHERE partner_id = ${partnerId}`;
+  return rows.map((row) => row.game_id);
+}

@@ -1,5 +1,5 @@
 /** Partners and their settings. */
-import type { BalanceMode, Environment } from '../domain/game.js';
+import type { BalanceMode, Environment, FormerCell } from '../domain/game.js';
 import { drainingOf } from './cellChanges.js';
 import { audit, withChange } from './changes.js';
 import { isUniqueViolation, raw, type Sql, safe, type Transaction } from './client.js';
@@ -26,6 +26,7 @@ export interface PartnerRow extends PartnerSettings {
   environment: Environment;
   isActive: boolean;
   cell: number;
+  formerCells: readonly FormerCell[];
   createdAt: Date;
 }
 
@@ -48,14 +49,28 @@ export interface PartnerTableRow {
   max_webhooks: number;
   contact_email: string | null;
   created_at: Date;
+  /** `<cell>:<id>` of each. */
+  former_cells: string[] | null;
 }
 
 /** The columns that {@link partnerOf} reads. */
 export const PARTNER_COLUMNS = raw(
   `partner_id, slug, name, environment, is_active, cell, spin_rate_limit, api_rate_limit, opening_balance_micros,
    balance_mode, funding_micros, large_win_threshold_micros, min_ready_blocks, max_games, max_par_sheets, max_webhooks,
-   contact_email, created_at`,
+   contact_email, created_at, (SELECT array_agg(m.from_cell || ':' || m.until_id) FROM partner_moves m
+     WHERE m.partner_id = partners.partner_id AND m.switched_at IS NOT NULL) AS former_cells`,
 );
+
+function formerCellsOf({ cell, former_cells: texts }: PartnerTableRow): FormerCell[] {
+  const newest = new Map<number, bigint>();
+  for (const text of texts ?? []) {
+    const [left, untilId] = text.split(':') as [string, string];
+    const known = newest.get(Number(left)) ?? 0n;
+    if (BigInt(untilId) > known) newest.set(Number(left), BigInt(untilId));
+  }
+  newest.delete(cell);
+  return [...newest].map(([former, untilId]) => ({ cell: former, untilId }));
+}
 
 export const partnerOf = (row: PartnerTableRow): PartnerRow => ({
   partnerId: row.partner_id,
@@ -75,6 +90,7 @@ export const partnerOf = (row: PartnerTableRow): PartnerRow => ({
   maxParSheets: row.max_par_sheets,
   maxWebhooks: row.max_webhooks,
   contactEmail: row.contact_email,
+  formerCells: formerCellsOf(row),
   createdAt: row.created_at,
 });
 

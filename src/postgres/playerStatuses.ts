@@ -1,7 +1,8 @@
 /** The players that an operator has blocked, or has let play again: the source of what Redis has in their records. */
 import type { PlayerStatus } from '../domain/playerStatus.js';
 import { audit } from './changes.js';
-import type { Sql } from './client.js';
+import type { Sql, Transaction } from './client.js';
+import { inScope, type Scope } from './scope.js';
 
 export interface PlayerStatusChange {
   readonly partnerId: number;
@@ -57,14 +58,14 @@ export function recordPlayerStatus(
   });
 }
 
-/** Every player of a cell whose status was ever changed. */
+/** Every player whose status was ever changed. */
 export async function playerStatuses(
-  sql: Sql,
-  cell: number,
+  sql: Sql | Transaction,
+  scope: Scope,
 ): Promise<Omit<PlayerStatusOnRecord, 'cell' | 'epoch'>[]> {
   const rows = await sql<{ partner_id: number; player_id: string; status: PlayerStatus; change: number }[]>`
     SELECT partner_id, player_id, status, change
-    FROM player_statuses JOIN partners USING (partner_id) WHERE cell = ${cell}`;
+    FROM player_statuses JOIN partners USING (partner_id) WHERE ${inScope(scope)}`;
   return rows.map((row) => ({
     partnerId: row.partner_id,
     playerId: row.player_id,

@@ -7,6 +7,7 @@ import { audit } from './changes.js';
 import { arrayOf, raw, type Sql, safe, type Transaction } from './client.js';
 import { adoptRules, checkpointRecency } from './communalRecovery.js';
 import { type CopyRow, readRows } from './copyReader.js';
+import { inScope, inScopeText, type Scope } from './scope.js';
 
 /** The next index of each game of a cell, as the ledger has it; games of which nothing is booked or voided are left out. */
 export async function bookedIndices(
@@ -19,11 +20,12 @@ export async function bookedIndices(
   return rows.map((row) => ({ gameId: row.game_id, nextIndex: row.next_index }));
 }
 
-/** Outcomes of the cell's games were leased at some time. */
+/** Outcomes of the cell's games were leased at some time, or partners have moved to it. */
 export async function hasBlocks(sql: Sql, cell: number): Promise<boolean> {
   const rows = await sql`
     SELECT 1 FROM blocks JOIN games USING (game_id) JOIN partners USING (partner_id)
-    WHERE partners.cell = ${cell} LIMIT 1`;
+    WHERE partners.cell = ${cell}
+    UNION ALL SELECT 1 FROM partner_moves WHERE to_cell = ${cell} AND switched_at IS NOT NULL LIMIT 1`;
   return rows.length > 0;
 }
 
@@ -48,17 +50,15 @@ export async function beginRecovery(
       RETURNING epoch, (SELECT dataset_id FROM installation) || ':' || epoch AS token, cursor_id`;
     const { epoch, token, cursor_id: cursorId } = row!;
     const voids = await tx<{ game_id: number; from_index: bigint; to_index: bigint }[]>`
-      INSERT INTO voids (game_id, from_index, to_index, epoch, reason)
+      WITH given_up AS (INSERT INTO voids (game_id, from_index, to_index, epoch, reason)
       SELECT b.game_id, coalesce(p.next_index, 0), b.to_index, ${epoch}, ${reason}
       FROM (SELECT game_id, max(to_index) AS to_index FROM blocks GROUP BY game_id) b
         JOIN games USING (game_id) JOIN partners USING (partner_id) LEFT JOIN game_progress p USING (game_id)
       WHERE partners.cell = ${lease.cell} AND games.game_type = 'slot' AND b.to_index > coalesce(p.next_index, 0)
-      RETURNING game_id, from_index, to_index`;
-    await tx`
-      INSERT INTO game_progress (game_id, next_index)
-      SELECT game_id, to_index FROM voids JOIN games USING (game_id) JOIN partners USING (partner_id)
-      WHERE partners.cell = ${lease.cell} AND voids.epoch = ${epoch}
-      ON CONFLICT (game_id) DO UPDATE SET next_index = excluded.next_index`;
+      RETURNING game_id, from_index, to_index),
+      resumed AS (INSERT INTO game_progress (game_id, next_index) SELECT game_id, to_index FROM given_up
+        ON CONFLICT (game_id) DO UPDATE SET next_index = excluded.next_index)
+      SELECT game_id, from_index, to_index FROM given_up`;
     await adoptRules(tx, lease.cell, cursorId);
     const voided = voids.reduce((sum, each) => sum + safe(each.to_index - each.from_index), 0);
     await tx`
@@ -149,13 +149,15 @@ export async function partnerNets(
 }
 
 /**
- * Where a cell's games go on after a rebuild, and where the block begins that is loaded next; games without blocks are left
+ * Where games go on after a rebuild, or in the cell that their partner moves to, and where the block begins that is loaded next; games without blocks are left
  * out. What goes on where it was, a raffle's pool or a table's shoes, is loaded again from the block on that is not wholly
  * booked.
+ * @param isAllBooked nothing was dealt that is not booked: every game goes on where it was
  */
 export async function resumptionsOf(
-  sql: Sql,
-  cell: number,
+  sql: Sql | Transaction,
+  scope: Scope,
+  isAllBooked = false,
 ): Promise<{ gameId: number; nextIndex: number; queueEnd: number }[]> {
   const rows = await sql<
     { game_id: number; game_type: GameType; to_index: bigint; next_index: bigint; open_from: bigint | null }[]
@@ -165,11 +167,12 @@ export async function resumptionsOf(
     FROM (
       SELECT game_id, game_type, max(to_index) AS to_index, coalesce(max(next_index), 0) AS next_index
       FROM blocks JOIN games USING (game_id) JOIN partners USING (partner_id) LEFT JOIN game_progress USING (game_id)
-      WHERE partners.cell = ${cell} GROUP BY game_id, game_type
+      WHERE ${inScope(scope)} GROUP BY game_id, game_type
     ) g`;
   return rows.map((row) => {
     const end = safe(row.to_index);
-    const nextIndex = kindOfGame(row.game_type).supply.resumesAt(end, safe(row.next_index));
+    const booked = safe(row.next_index);
+    const nextIndex = isAllBooked ? booked : kindOfGame(row.game_type).supply.resumesAt(end, booked);
     const queueEnd = nextIndex < end && row.open_from !== null ? safe(row.open_from) : end;
     return { gameId: row.game_id, nextIndex, queueEnd };
   });
@@ -207,62 +210,96 @@ export async function checkpointPlayers(sql: Sql, minAgeMs: number): Promise<num
       { ours: boolean }[]
     >`SELECT pg_try_advisory_xact_lock(${CHECKPOINT_LOCK}) AS ours`;
     if (lock?.ours !== true) return undefined;
-    const cells = await tx<{ cell: number; unchecked_from: bigint; cursor_id: bigint }[]>`
+    const cells = await tx<Unchecked[]>`
       SELECT cell, unchecked_from, cursor_id FROM cells WHERE unchecked_from IS NOT NULL`;
     const oldest = cells.reduce((id, each) => (each.unchecked_from < id ? each.unchecked_from : id), MAX_ID);
     let newest = cells.reduce((id, each) => (each.cursor_id > id ? each.cursor_id : id), 0n);
     if (cells.length === 0 || entryTimeMs(newest - oldest) < minAgeMs) return undefined;
     const end = oldest + CHECKPOINT_SLICE;
     if (newest > end) newest = end;
-    await tx.patiently();
     const due = cells.filter((each) => each.unchecked_from <= newest);
-    const ranges = [
-      arrayOf(due.map((each) => each.cell)),
-      arrayOf(due.map((each) => each.unchecked_from)),
-      arrayOf(due.map((each) => (each.cursor_id < newest ? each.cursor_id : newest))),
-    ] as const;
-    const players = await tx`
-      INSERT INTO player_checkpoints AS t
-        (partner_id, player_id, entry_id, entry_number, outcome_code, balance_micros, first_id)
-      SELECT l.partner_id, l.player_id, l.entry_id, l.entry_number, l.outcome_code, l.balance_micros, n.first_id
-      FROM (
-        SELECT max(entry_id) AS entry_id, min(entry_id) AS first_id
-        FROM ledger JOIN unnest(${ranges[0]}::int[], ${ranges[1]}::bigint[], ${ranges[2]}::bigint[]) AS c(cell, from_id, to_id)
-          ON ${raw(entryCellSql('entry_id'))} = c.cell AND entry_id BETWEEN c.from_id AND c.to_id
-        WHERE entry_id BETWEEN ${oldest} AND ${newest}
-        GROUP BY partner_id, player_id
-      ) AS n JOIN ledger l USING (entry_id)
-      WHERE l.entry_id BETWEEN ${oldest} AND ${newest}
-      ON CONFLICT (partner_id, player_id) DO UPDATE SET entry_id = excluded.entry_id,
-        entry_number = excluded.entry_number, outcome_code = excluded.outcome_code,
-        balance_micros = excluded.balance_micros
-      WHERE excluded.entry_id > t.entry_id
-      RETURNING 1`;
-    await checkpointRecency(tx, oldest, newest, ranges);
-    // Flushes take several of these rows, too: in the same order.
-    await tx`SELECT 1 FROM cells WHERE cell = ANY(${ranges[0]}::int[]) ORDER BY cell FOR NO KEY UPDATE`;
-    await tx`
-      UPDATE cells SET unchecked_from = CASE WHEN cursor_id > c.to_id THEN c.to_id + 1 END
-      FROM unnest(${ranges[0]}::int[], ${ranges[2]}::bigint[]) AS c(cell, to_id) WHERE cells.cell = c.cell`;
-    return players.length;
+    return checkpointRange(tx, due, oldest, newest);
   });
+}
+
+/** Brings the checkpoint of one cell's players, and of its communal progressives, up to what is booked. */
+export async function checkpointCell(sql: Sql, cell: number): Promise<void> {
+  for (let isDone = false; !isDone; ) {
+    isDone = await sql.begin(async (tx) => {
+      await tx`SELECT pg_advisory_xact_lock(${CHECKPOINT_LOCK})`;
+      const [due] = await tx<Unchecked[]>`
+        SELECT cell, unchecked_from, cursor_id FROM cells WHERE cell = ${cell} AND unchecked_from <= cursor_id`;
+      if (due === undefined) return true;
+      const end = due.unchecked_from + CHECKPOINT_SLICE;
+      const newest = due.cursor_id < end ? due.cursor_id : end;
+      await checkpointRange(tx, [due], due.unchecked_from, newest);
+      return newest === due.cursor_id;
+    });
+  }
+}
+
+interface Unchecked {
+  readonly cell: number;
+  readonly unchecked_from: bigint;
+  readonly cursor_id: bigint;
+}
+
+/** @returns the number of players that were brought up to date */
+async function checkpointRange(
+  tx: Transaction,
+  due: readonly Unchecked[],
+  oldest: bigint,
+  newest: bigint,
+): Promise<number> {
+  await tx.patiently();
+  const ranges = [
+    arrayOf(due.map((each) => each.cell)),
+    arrayOf(due.map((each) => each.unchecked_from)),
+    arrayOf(due.map((each) => (each.cursor_id < newest ? each.cursor_id : newest))),
+  ] as const;
+  const players = await tx`
+    INSERT INTO player_checkpoints AS t
+      (partner_id, player_id, entry_id, entry_number, outcome_code, balance_micros, first_id)
+    SELECT l.partner_id, l.player_id, l.entry_id, l.entry_number, l.outcome_code, l.balance_micros, n.first_id
+    FROM (
+      SELECT max(entry_id) AS entry_id, min(entry_id) AS first_id
+      FROM ledger JOIN unnest(${ranges[0]}::int[], ${ranges[1]}::bigint[], ${ranges[2]}::bigint[]) AS c(cell, from_id, to_id)
+        ON ${raw(entryCellSql('entry_id'))} = c.cell AND entry_id BETWEEN c.from_id AND c.to_id
+      WHERE entry_id BETWEEN ${oldest} AND ${newest}
+      GROUP BY partner_id, player_id
+    ) AS n JOIN ledger l USING (entry_id)
+    WHERE l.entry_id BETWEEN ${oldest} AND ${newest}
+    ON CONFLICT (partner_id, player_id) DO UPDATE SET entry_id = excluded.entry_id,
+      entry_number = excluded.entry_number, outcome_code = excluded.outcome_code,
+      balance_micros = excluded.balance_micros
+    WHERE excluded.entry_id > t.entry_id
+    RETURNING 1`;
+  await checkpointRecency(tx, oldest, newest, ranges);
+  // Flushes take several of these rows, too: in the same order.
+  await tx`SELECT 1 FROM cells WHERE cell = ANY(${ranges[0]}::int[]) ORDER BY cell FOR NO KEY UPDATE`;
+  await tx`
+    UPDATE cells SET unchecked_from = CASE WHEN cursor_id > c.to_id THEN c.to_id + 1 END
+    FROM unnest(${ranges[0]}::int[], ${ranges[2]}::bigint[]) AS c(cell, to_id) WHERE cells.cell = c.cell`;
+  return players.length;
 }
 
 const MAX_ID = 2n ** 63n - 1n;
 /** Two minutes, as entry ids count: a statement of a second or two where much is spun. */
 const CHECKPOINT_SLICE = idsIn(120_000);
 
-/** Players of a cell as of the checkpoint. */
+/** Players as of the checkpoint. @param afterId only those that have had an entry after this one */
 export async function readCheckpoint(
   sql: Sql,
-  cell: number,
+  scope: Scope,
   onPlayer: (player: PlayerState) => void,
   onPause: () => Promise<void>,
+  afterId = 0n,
 ): Promise<void> {
   await sql.begin(async (tx) => {
     const rows = tx.read(`
       COPY (SELECT c.partner_id, player_id, entry_id, entry_number, outcome_code, balance_micros, first_id
-            FROM player_checkpoints c JOIN partners USING (partner_id) WHERE cell = ${cell})
+            FROM player_checkpoints c JOIN partners USING (partner_id)
+            WHERE ${inScopeText(scope)} AND entry_id > ${afterId})
       TO STDOUT (FORMAT binary)`);
     await readRows(
       rows,

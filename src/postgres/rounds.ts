@@ -5,6 +5,7 @@ import { moveCode, moveOfCode, type RoundRecord, type RoundStatus, readStep } fr
 import type { RoundEntryKind } from '../domain/ledgerEntry.js';
 import type { OpenRounds } from '../domain/settlement.js';
 import { arrayOf, raw, type Sql, safe, type Transaction } from './client.js';
+import { inScope, type Scope } from './scope.js';
 
 /** A ledger entry of a round, as far as the round's record needs it. */
 export interface RoundEntry {
@@ -194,9 +195,9 @@ export async function expiredRounds(
 }
 
 /** The open rounds of a cell: what Redis has of them is made of this. */
-export async function openRounds(sql: Sql | Transaction, cell: number): Promise<RoundRecord[]> {
+export async function openRounds(sql: Sql | Transaction, scope: Scope): Promise<RoundRecord[]> {
   const rows = await sql<Row[]>`
-    SELECT ${COLUMNS} FROM rounds JOIN partners USING (partner_id) WHERE rounds.status = 'OPEN' AND cell = ${cell}`;
+    SELECT ${COLUMNS} FROM rounds JOIN partners USING (partner_id) WHERE rounds.status = 'OPEN' AND ${inScope(scope)}`;
   return rows.map(fromRow);
 }
 

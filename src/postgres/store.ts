@@ -46,6 +46,7 @@ import {
 import { beginSession, endSession, findSession } from './operatorSessions.js';
 import { createOperator, listOperators, revokeOperator, rotateOperatorKey } from './operators.js';
 import { findParSheet, listActiveParSheets, setParSheetStatus, storeParSheet } from './parSheets.js';
+import { movesOfPartner, requestMove } from './partnerMoves.js';
 import { createPartner, findPartner, listPartners, updatePartner } from './partners.js';
 import { entriesDown, statementDown } from './playerHistory.js';
 import { recordPlayerStatus } from './playerStatuses.js';
@@ -74,6 +75,8 @@ import {
 } from './webhooks.js';
 
 const FUNCTIONS = {
+  movesOfPartner,
+  requestMove,
   addCells,
   announceEnd,
   attention,

@@ -6,6 +6,7 @@ import { entryTimeMs } from '../domain/entryId.js';
 import type { EventEmitter } from '../events.js';
 import { type CellLease, raiseFence } from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
+import { awayPartners, hasMovedSince } from '../postgres/partnerMoves.js';
 import { finishRecovery } from '../postgres/recoveries.js';
 import { handedOverIdOf } from '../postgres/requestRuns.js';
 import type { CellOwner, CellStore } from '../redis/cellStore.js';
@@ -74,7 +75,10 @@ async function prepare(parts: PrepareParts, leased: CellLease): Promise<CellLeas
   switch (finding.state) {
     case 'new':
       await store.claim(owner);
-      await store.open(owner, lease.token, { segments: firstSegment(await handedOverIdOf(sql, lease.cell)) });
+      await store.open(owner, lease.token, {
+        segments: firstSegment(await handedOverIdOf(sql, lease.cell)),
+        away: await awayPartners(sql, lease.cell),
+      });
       return lease;
     case 'ready': {
       await store.claim(owner);
@@ -82,7 +86,8 @@ async function prepare(parts: PrepareParts, leased: CellLease): Promise<CellLeas
       // What a former owner booked and could not trim any more.
       await store.trimOutbox(lease.cursorId);
       const booked = { id: lease.cursorId, totals: await store.totalsAt(lease.cursorId) };
-      await store.open(owner, lease.token, { booked, ...adopted });
+      const away = await awayPartners(sql, lease.cell);
+      await store.open(owner, lease.token, { booked, away, ...adopted });
       await finishRecovery(sql, lease);
       return lease;
     }
@@ -93,7 +98,9 @@ async function prepare(parts: PrepareParts, leased: CellLease): Promise<CellLeas
       }
   }
   const { cell } = lease;
-  const isRepair = finding.state === 'promoted' && !isGivenUp(parts, finding);
+  const isDrained = finding.state === 'promoted' && !isGivenUp(parts, finding);
+  // A replica may lack a partner that has come since, or hold one that has left.
+  const isRepair = isDrained && !(await hasMovedSince(sql, cell, (await store.head()).newestEntryId ?? 0n));
   // What a repair reads of the ledger is little, and its own.
   if (isRepair) parts.scan.end(cell);
   parts.events.emit('RebuildStarted', { cell, reason: finding.reason, isRepair });
@@ -109,7 +116,7 @@ async function prepare(parts: PrepareParts, leased: CellLease): Promise<CellLeas
     }
     rebuilt = isRepair
       ? await repair(parts, await drained(parts, lease, again), owner, again.reason)
-      : await rebuild(parts, lease, owner, again);
+      : await rebuild(parts, isDrained ? await drained(parts, lease, again) : lease, owner, again);
   } catch (error) {
     parts.events.emit('RebuildFailed', { cell });
     throw error;

@@ -15,28 +15,26 @@ import { REQUEST_KEY_BYTES, writeRequestKey } from '../domain/requestKey.js';
 import type { OnFailpoint } from '../failpoints.js';
 import type { CellLease } from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
-import { potsOf, type RecoveredPot, untoldShares } from '../postgres/communalRecovery.js';
+import { potsOf } from '../postgres/communalRecovery.js';
 import type { CopyRow } from '../postgres/copyReader.js';
-import { playerStatuses } from '../postgres/playerStatuses.js';
+import { awayPartners } from '../postgres/partnerMoves.js';
 import {
   beginRecovery,
   type PlayerState,
   partnerNets,
-  readCheckpoint,
   recordRecovery,
-  resumptionsOf,
   uncheckedFrom,
 } from '../postgres/recoveries.js';
 import { handedOverIdOf } from '../postgres/requestRuns.js';
-import { openRounds } from '../postgres/rounds.js';
 import { CellFiller } from '../redis/cellFiller.js';
 import type { CellOwner, CellStore } from '../redis/cellStore.js';
-import { writeTold, writeUntold } from '../redis/communalRecords.js';
-import { cellKey, playerField } from '../redis/keys.js';
+import { writeTold } from '../redis/communalRecords.js';
+import { playerField } from '../redis/keys.js';
 import { FORCED_TAIL, NO_TOTALS, writeBound } from '../redis/records.js';
 import { adjustmentFingerprint, adjustmentKey } from '../redis/requestHashes.js';
 import { FIRST_SEGMENT, firstSegment } from '../redis/segmentRecords.js';
 import type { Semaphore } from '../semaphore.js';
+import { fillGames, fillPlayers, fillPots, fillRounds } from './fill.js';
 import type { Unfit } from './handshake.js';
 import type { LedgerScan } from './ledgerScan.js';
 import { Recency } from './recency.js';
@@ -95,10 +93,11 @@ export async function rebuild(
     clearInterval(progress);
   }
   await record('games');
-  await fillGames(parts, owner);
-  await fillRounds(parts, owner);
+  const filling = { sql, store, owner, scope: store.cell };
+  await fillGames(filling);
+  await fillRounds(filling);
   onFailpoint('recovery.games');
-  await fillPots(parts, owner, pots, recency);
+  await fillPots(filling, pots, recency);
   onFailpoint('recovery.communal');
 
   const { cursorId } = begun.lease;
@@ -108,6 +107,7 @@ export async function rebuild(
     lastMs,
     booked: { id: cursorId, totals: NO_TOTALS },
     segments: firstSegment(handedOverId),
+    away: await awayPartners(sql, store.cell),
   });
   onFailpoint('recovery.installed');
   await record('finished', true);
@@ -121,45 +121,6 @@ export async function fillPartners({ sql, store }: RebuildParts, owner: CellOwne
     filler.partner(partnerId, netMicros);
   }
   await filler.finish();
-}
-
-/**
- * A slot game goes on after all that was ever leased, a raffle or a blackjack table after the last outcome that is booked; with an
- * empty queue: the block keeper fills it.
- */
-export async function fillGames({ sql, store }: RebuildParts, owner: CellOwner): Promise<void> {
-  const filler = new CellFiller(store, owner);
-  for (const { gameId, nextIndex, queueEnd } of await resumptionsOf(sql, store.cell)) {
-    filler.game(gameId, nextIndex, queueEnd);
-  }
-  await filler.finish();
-}
-
-/** The rounds that are open go on where their booked steps end. */
-export async function fillRounds({ sql, store }: RebuildParts, owner: CellOwner): Promise<void> {
-  const filler = new CellFiller(store, owner);
-  for (const { gameId, partnerId, playerId, shoeIndex, entryIds } of await openRounds(sql, store.cell)) {
-    filler.round(gameId, partnerId, playerId, {
-      ...{ shoeIndex, dealId: entryIds[0]!, steps: entryIds.length - 1 },
-    });
-    if (filler.isBusy) await filler.pause();
-  }
-  await filler.finish();
-}
-
-/** The pots as they are booked, and whom they remember. */
-export async function fillPots(
-  { store }: RebuildParts,
-  owner: CellOwner,
-  pots: readonly RecoveredPot[],
-  recency: Recency,
-): Promise<void> {
-  const filler = new CellFiller(store, owner);
-  for (const pot of pots) filler.pot(pot);
-  await filler.finish();
-  for (const { gameId, partnerId } of pots)
-    await store.rememberPlayers(owner, gameId, partnerId, recency.of(gameId));
-  if (pots.length > 0) await store.fencedSet(owner, cellKey(store.name), ['communal', '1']);
 }
 
 /** So many are written. */
@@ -181,13 +142,15 @@ async function fillPlayersAndRequests(
   const boundFrom = handedOverId + 1n;
   const unchecked = await uncheckedFrom(sql, store.cell);
   const players = new Map<string, PlayerState>();
+  // Their newer entries are in other cells.
+  const away = new Set(await awayPartners(sql, store.cell));
   // One pass over what no checkpoint holds and what binds.
   await parts.scan.read(
     store.cell,
     unchecked === undefined || boundFrom < unchecked ? boundFrom : unchecked,
     (row) => {
       const entryId = row.big(0);
-      if (unchecked !== undefined && entryId >= unchecked) {
+      if (unchecked !== undefined && entryId >= unchecked && !away.has(row.int(1))) {
         learnPlayer(players, row, entryId);
         const gameId = row.int(6);
         if (recency.remembers(gameId) && entryOfCode(row.int(8)).kind === 'spin')
@@ -205,8 +168,7 @@ async function fillPlayersAndRequests(
   await filler.finish();
   onFailpoint('recovery.requests');
   await parts.turn.run(async () => {
-    await fillPlayers(parts, filler, players, filled);
-    await filler.finish();
+    filled.players += await fillPlayers({ sql, store, owner, scope: store.cell }, { later: players });
   });
   onFailpoint('recovery.players');
 }
@@ -249,53 +211,6 @@ export function learnPlayer(players: Map<string, PlayerState>, row: CopyRow, ent
   } else if (firstId !== known.firstId) {
     players.set(field, { ...known, firstId });
   }
-}
-
-/** The players of the checkpoint, those of `later` as they are there, and those that only `later` has. */
-async function fillPlayers(
-  { sql, store }: RebuildParts,
-  filler: CellFiller,
-  later: Map<string, PlayerState>,
-  filled: Filled,
-): Promise<void> {
-  const statuses = new Map(
-    (await playerStatuses(sql, store.cell)).map((each) => [playerField(each.partnerId, each.playerId), each]),
-  );
-  const untold = await untoldOf(sql, store.cell);
-  const fill = (player: PlayerState): void => {
-    const { partnerId, playerId, firstId } = player;
-    if (firstId === undefined)
-      throw new Error(`Player ${partnerId}:${playerId} has no first entry in the ledger`);
-    const field = playerField(partnerId, playerId);
-    filler.player({ ...player, firstId, status: statuses.get(field) }, untold.get(field) ?? []);
-    filled.players++;
-  };
-  await readCheckpoint(
-    sql,
-    store.cell,
-    (player) => {
-      const field = playerField(player.partnerId, player.playerId);
-      const newest = later.get(field);
-      later.delete(field);
-      fill(newest === undefined ? player : { ...newest, firstId: player.firstId });
-    },
-    () => filler.pause(),
-  );
-  for (const player of later.values()) {
-    fill(player);
-    if (filler.isBusy) await filler.pause();
-  }
-}
-
-/** Shares that players are still to be told of, oldest first, by the fields of the players' records. */
-export async function untoldOf(sql: Sql, cell: number): Promise<Map<string, Buffer[]>> {
-  const untold = new Map<string, Buffer[]>();
-  for (const { partnerId, playerId, ...share } of await untoldShares(sql, cell)) {
-    const field = playerField(partnerId, playerId);
-    const sections = untold.get(field) ?? [];
-    if (sections.push(writeUntold({ ...share, isTrigger: false })) === 1) untold.set(field, sections);
-  }
-  return untold;
 }
 
 /** How the requestId of an entry is named, and what it binds to beside the entry. */

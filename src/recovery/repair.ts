@@ -13,6 +13,7 @@ import { entryTimeMs, firstIdAt } from '../domain/entryId.js';
 import { entryOfCode } from '../domain/ledgerEntry.js';
 import type { CellLease } from '../postgres/cells.js';
 import { potsOf, type RecoveredPot } from '../postgres/communalRecovery.js';
+import { awayPartners } from '../postgres/partnerMoves.js';
 import { playerStatuses } from '../postgres/playerStatuses.js';
 import {
   beginRecovery,
@@ -27,18 +28,8 @@ import { playerField } from '../redis/keys.js';
 import { playerRecords, removeRenewed, withStatus } from '../redis/promotedCell.js';
 import { NO_TOTALS, readPlayer, writeBound } from '../redis/records.js';
 import { segmentNumbers } from '../redis/segmentRecords.js';
-import {
-  bindingOf,
-  fillGames,
-  fillPartners,
-  fillPots,
-  fillRounds,
-  learnPlayer,
-  type RebuildParts,
-  type Rebuilt,
-  tailOf,
-  untoldOf,
-} from './rebuild.js';
+import { fillGames, fillPots, fillRounds, untoldOf } from './fill.js';
+import { bindingOf, fillPartners, learnPlayer, type RebuildParts, type Rebuilt, tailOf } from './rebuild.js';
 import { Recency } from './recency.js';
 
 /** What the ledger has beyond the replica. */
@@ -84,17 +75,19 @@ export async function repair(
     onFailpoint('recovery.partners');
     await fillPlayers(parts, owner, replayed.players, openedIn);
     onFailpoint('recovery.players');
-    await fillGames(parts, owner);
-    await fillRounds(parts, owner);
+    const filling = { sql, store, owner, scope: store.cell };
+    await fillGames(filling);
+    await fillRounds(filling);
     onFailpoint('recovery.games');
-    await fillPots(parts, owner, pots, recency);
+    await fillPots(filling, pots, recency);
     onFailpoint('recovery.communal');
 
     const { cursorId } = begun.lease;
     await store.trimOutbox(cursorId);
     // Ids go on after all that is booked, and after all that was acknowledged and is lost.
     const lastMs = Math.max(entryTimeMs(cursorId), await store.node.timeMs());
-    await store.open(owner, begun.lease.token, { lastMs, booked: { id: cursorId, totals: NO_TOTALS } });
+    const away = await awayPartners(sql, store.cell);
+    await store.open(owner, begun.lease.token, { lastMs, booked: { id: cursorId, totals: NO_TOTALS }, away });
     onFailpoint('recovery.installed');
     const filled = { players: replayed.players.size, requests: replayed.requests };
     await recordRecovery(sql, begun.lease, { step: 'finished', isFinished: true, ...filled });

@@ -11,6 +11,7 @@ import {
   playersKey,
   roundsKey,
 } from './keys.js';
+import { unlistUntold } from './partnerOfCell.js';
 import { type OpenRound, writeGame, writePartner, writePlayer, writeRound } from './records.js';
 
 const FIELDS_A_CALL = 500;
@@ -33,6 +34,11 @@ export class CellFiller {
     this.#set(partnersKey(this.#store.name), String(partnerId), writePartner(netMicros));
   }
 
+  /** A partner as another cell has it. */
+  copiedPartner(partnerId: number, record: Buffer): void {
+    this.#set(partnersKey(this.#store.name), String(partnerId), record);
+  }
+
   /** A game that goes on at an index, with an empty queue. @param queueEnd where the block that is loaded next begins */
   game(gameId: number, nextIndex: number, queueEnd: number): void {
     this.#set(gamesKey(this.#store.name), String(gameId), writeGame(nextIndex, queueEnd));
@@ -44,10 +50,15 @@ export class CellFiller {
     this.#set(communalKey(this.#store.name), String(pot.gameId), record);
   }
 
-  /** A player as of its newest ledger entry. @param untold shares that it is still to be told of, oldest first */
+  /**
+   * A player as of its newest ledger entry.
+   * @param untold shares that it is still to be told of, oldest first
+   * @param isAgain the cell may have the player from before
+   */
   player(
     player: Parameters<typeof writePlayer>[0] & { partnerId: number; playerId: string },
     untold: readonly Buffer[],
+    isAgain = false,
   ): void {
     const field = playerField(player.partnerId, player.playerId);
     const { behindPlayer, listed } = placeUntold(untold);
@@ -56,6 +67,7 @@ export class CellFiller {
         ? player
         : { ...player, untold: { shares: behindPlayer, hasListed: listed.length > 0 } };
     this.#set(playersKey(this.#store.name), field, writePlayer(record));
+    if (isAgain) this.#call(unlistUntold(this.#store, this.#owner, field));
     // The calls are taken in order: so is the list.
     for (let from = 0; from < listed.length; from += FIELDS_A_CALL)
       this.#call(this.#store.listUntold(this.#owner, field, listed.slice(from, from + FIELDS_A_CALL)));

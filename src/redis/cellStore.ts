@@ -3,6 +3,7 @@
  * through scripts.ts, the audit reads through auditReads.ts.
  */
 import { entryTimeMs, streamIdOf } from '../domain/entryId.js';
+import type { CellHead, CellMarks, CellOwner } from './cellHead.js';
 import { CLIENT, type RedisClient } from './client.js';
 import { type PotRecord, readPot, writeRecent } from './communalRecords.js';
 import {
@@ -40,27 +41,10 @@ import {
 } from './records.js';
 import { NotSentError } from './scriptErrors.js';
 import type { Script } from './scriptLoader.js';
-import { readSegments, type Segments, writeSegments } from './segmentRecords.js';
+import { readSegments, writeSegments } from './segmentRecords.js';
 import { closedName } from './serverIdentity.js';
 
-/** Who writes a cell besides the spin script. */
-export interface CellOwner {
-  readonly fence: bigint;
-  /** Only this run of the server is to be written; undefined: whichever there is. */
-  readonly serverId?: string;
-}
-
-/** How far a cell is. */
-export interface CellHead {
-  /** `<dataset>:<number>:<run of the server>`; undefined: nobody can deal from it. */
-  readonly token: string | undefined;
-  /** Undefined: it never had one. After a rebuild it may be above every entry that there is. */
-  readonly newestEntryId: bigint | undefined;
-  /** How far it is known to be booked. */
-  readonly booked: Booked | undefined;
-  /** Which request ids it holds; undefined: no owner of this version has prepared it. */
-  readonly segments: Segments | undefined;
-}
+export type { CellHead, CellMarks, CellOwner } from './cellHead.js';
 
 /** Fields of a hash, names and values by turns. */
 export type Fields = readonly (string | Buffer)[];
@@ -203,7 +187,7 @@ export class CellStore {
    * @throws OutrunError, RefusedError, NotSentError: nothing was done.
    */
   async claim(owner: CellOwner): Promise<void> {
-    this.#assertServer(owner);
+    this.assertServer(owner);
     await this.node.run(this.#claimCell, [cellKey(this.name)], [String(owner.fence), 0]);
   }
 
@@ -212,30 +196,31 @@ export class CellStore {
    * @throws OutrunError, RefusedError, NotSentError: nothing was done.
    */
   async clear(owner: CellOwner): Promise<void> {
-    const keys = await this.#otherKeys();
-    this.#assertServer(owner);
+    const keys = await this.otherKeys();
+    this.assertServer(owner);
     await this.node.run(this.#claimCell, [cellKey(this.name), ...keys], [String(owner.fence), 1]);
   }
 
   /** Claims the cell and removes some of its keys. @throws as {@link clear}. */
   async removeKeys(owner: CellOwner, keys: readonly string[]): Promise<void> {
-    this.#assertServer(owner);
+    this.assertServer(owner);
     await this.node.run(this.#claimCell, [cellKey(this.name), ...keys], [String(owner.fence), 2]);
   }
 
   /**
    * Lets the front ends deal at an epoch, over the run of the server that the owner has examined.
    * @param epoch dataset and number
-   * @param marks of a cell that was used before: how far it is booked. Of one that was rebuilt also the moment after
-   *   which its next entry comes, milliseconds since the epoch. `segments` of one that has none: which request ids it holds.
    * @throws OutrunError, RefusedError, NotSentError: nothing was done.
    */
   async open(
     owner: CellOwner & { readonly serverId: string },
     epoch: string,
-    marks: { readonly booked?: Booked; readonly lastMs?: number; readonly segments?: Segments } = {},
+    marks: CellMarks,
   ): Promise<void> {
-    const fields: (string | Buffer)[] = [];
+    const fields: (string | Buffer)[] = [
+      'away',
+      `;${marks.away.map((partnerId) => `${partnerId};`).join('')}`,
+    ];
     if (marks.lastMs !== undefined) fields.push('last', writeLast(marks.lastMs));
     if (marks.booked !== undefined) fields.push('booked', writeBooked(marks.booked));
     if (marks.segments !== undefined) fields.push('segments', writeSegments(marks.segments));
@@ -285,13 +270,13 @@ export class CellStore {
    * @throws OutrunError, RefusedError, NotSentError: nothing was done.
    */
   async fencedSet(owner: CellOwner, key: string, fields: Fields): Promise<void> {
-    this.#assertServer(owner);
+    this.assertServer(owner);
     await this.node.run(this.#fencedSet, [cellKey(this.name), key], [String(owner.fence), ...fields]);
   }
 
   /** Appends to the list of what a player is still to be told of, as {@link fencedSet} writes fields. */
   async listUntold(owner: CellOwner, player: string, shares: readonly Buffer[]): Promise<void> {
-    this.#assertServer(owner);
+    this.assertServer(owner);
     const keys = [cellKey(this.name), untoldKey(this.name, player)];
     await this.node.run(this.#fencedAdd, keys, [String(owner.fence), ...shares]);
   }
@@ -308,7 +293,7 @@ export class CellStore {
     recent: readonly { readonly playerId: string; readonly spinId: bigint }[],
   ): Promise<void> {
     if (recent.length === 0) return;
-    this.#assertServer(owner);
+    this.assertServer(owner);
     const players = recent.map(({ playerId, spinId }) => ({
       name: playerField(partnerId, playerId),
       spunMs: entryTimeMs(spinId),
@@ -368,19 +353,20 @@ export class CellStore {
   }
 
   async #mark(owner: CellOwner, fields: Fields): Promise<void> {
-    this.#assertServer(owner);
+    this.assertServer(owner);
     const key = cellKey(this.name);
     await this.node.run(this.#fencedMark, [key, key], [String(owner.fence), ...fields]);
   }
 
-  #assertServer({ serverId }: CellOwner): void {
+  /** @throws NotSentError where another run of the server is reached than the owner's. */
+  assertServer({ serverId }: CellOwner): void {
     if (serverId !== undefined && serverId !== this.node.serverId) {
       throw new NotSentError('Redis is not connected, or was started again');
     }
   }
 
   /** All keys of the cell but {@link cellKey}. */
-  async #otherKeys(): Promise<string[]> {
+  async otherKeys(): Promise<string[]> {
     const keys = new Set<string>();
     let cursor = '0';
     do {

@@ -33,6 +33,7 @@ export const SPIN_STATUS = {
   roundOpen: 20,
   /** The round has had other steps than the caller believed. */
   roundMoved: 21,
+  partnerAway: 22,
 } as const;
 
 export const CORE_BYTES = 18;

@@ -3,6 +3,8 @@ import { type Script, withPlaces } from './scriptLoader.js';
 
 /** The cell is at another epoch than the caller believes, or Redis has lost it. Nothing was done. */
 export class EpochError extends Error {}
+/** The partner has left the cell, or is about to. Nothing was done. */
+export class AwayError extends EpochError {}
 /** A block was to be loaded that does not begin where the queue ends. Nothing was done. */
 export class GapError extends Error {
   readonly queueEnd: number;
@@ -63,6 +65,7 @@ export const messageOf = (error: unknown): string => (error instanceof Error ? e
 export function asScriptError(error: unknown, script: Script): unknown {
   const message = messageOf(error);
   if (message.startsWith('EPOCH')) return new EpochError(`The cell is at epoch ${message.slice(6)}`);
+  if (message.startsWith('AWAY')) return new AwayError('The partner has left the cell');
   if (message.startsWith('CLOCK')) return new ClockError(Number(message.slice(6)));
   if (message.startsWith('STALE')) return new StaleError('A newer batch of this front end is known');
   if (message.startsWith('BEHIND'))

@@ -7,6 +7,7 @@ import { dealOperation, limitedResult, type SpinCommand } from '../cells/deal.js
 import { ExhaustedWindows } from '../cells/exhaustedWindows.js';
 import { forceOutcome } from '../cells/forceOutcome.js';
 import { HandedOverIds } from '../cells/handedOver.js';
+import { MovedPartners } from '../cells/movedPartners.js';
 import { PlayerStatuses } from '../cells/playerStatuses.js';
 import { PotKeeper } from '../cells/potKeeper.js';
 import type { SpinIds } from '../domain/spinId.js';
@@ -31,6 +32,7 @@ export interface Dealing {
   >;
   readonly confirmations: Confirmations;
   readonly handedOver: HandedOverIds;
+  readonly moved: MovedPartners;
 }
 
 /** Filters of request ids that Redis holds no more: read before anything is dealt. */
@@ -150,7 +152,13 @@ export async function openDealing(
     else command.settle(limitedResult(refusedAtMs));
   };
   const operating = openOperating(parts, cells, confirmations);
-  return { cells, submit, operating, confirmations, handedOver };
+  const moved = new MovedPartners({
+    partner: (partnerId) => catalog.partner(partnerId),
+    refresh: () => catalog.refresh(),
+    refreshIds: () => handedOver.refresh(),
+    deadlineMs: config.SPIN_DEADLINE_MS,
+  });
+  return { cells, submit, operating, confirmations, handedOver, moved };
 }
 
 /** What requests of operators and testers have done in the cells. */

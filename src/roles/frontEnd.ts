@@ -48,7 +48,7 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
 
   const spinIds = new SpinIds(installed.spinIdKey);
   const dealing = await openDealing(parts, spinIds, isVolatile);
-  const { cells, submit, operating, confirmations, handedOver } = dealing;
+  const { cells, submit, operating, confirmations, handedOver, moved } = dealing;
   const version = await serveVersion(parts);
 
   const requestLog = new RequestLog(log, metrics);
@@ -72,6 +72,7 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
     now: parts.world.now,
     eventsRecorded: (deliveries) => events.emit('EventsRecorded', { deliveries }),
     ...{ ...playedRounds(parts, cells, handedOver), submit },
+    whereIs: (partner, since) => moved.where(partner, since),
     ...operating,
     cameTo: (cell, entryId, timeoutMs) => confirmations.cameTo(cell, entryId, timeoutMs),
     ...gameRules({

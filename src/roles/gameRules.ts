@@ -37,8 +37,9 @@ export function gameRules(parts: GameRuleParts): GameRules {
   return {
     waitsForLedger: (game) => waitsForLedger(game?.kind, parts.ack),
     mayForget,
-    findBound: async ({ cell, partnerId }, requestId, game) => {
-      const found = await withTimeout(handedOver.find(cell, partnerId, requestId), parts.deadlineMs);
+    findBound: async (partner, requestId, game) => {
+      const { partnerId } = partner;
+      const found = await withTimeout(handedOver.find(partner, requestId), parts.deadlineMs);
       const { version } = found;
       let { entry } = found;
       if (entry === undefined && game !== undefined && mayForget(game))

@@ -6,6 +6,7 @@ import type { Cleanup } from '../ledger/cleanup.js';
 import type { Flusher } from '../ledger/flusher.js';
 import type { HandOver } from '../ledger/handOver.js';
 import type { Ownership } from '../ledger/ownership.js';
+import type { PartnerMoves } from '../recovery/partnerMoves.js';
 import type { RedisNodes } from '../redis/nodes.js';
 import type { Deliverer } from '../webhooks/deliverer.js';
 import type { Mailer } from '../webhooks/mailer.js';
@@ -17,24 +18,27 @@ export interface Reacting {
   readonly keeper: BlockKeeper;
   readonly cleanup: Cleanup;
   readonly handOver: HandOver;
+  readonly moves: PartnerMoves;
   readonly totals: BookedTotals;
   readonly deliverer: Deliverer;
   readonly mailer: Mailer;
 }
 
 export function subscribeWorker(events: EventEmitter, reacting: Reacting): void {
-  const { nodes, ownership, flusher, keeper, cleanup, handOver, totals, deliverer, mailer } = reacting;
+  const { nodes, ownership, flusher, keeper, cleanup, handOver, moves, totals, deliverer, mailer } = reacting;
   events.on('CellAcquired', ({ lease }) => {
     flusher.own(lease);
     keeper.own(lease);
     cleanup.cleanSoon(lease.cell);
     handOver.own(lease);
+    moves.own(lease);
   });
   events.on('CellLost', ({ cell }) => {
     flusher.disown(cell);
     totals.forget(cell);
     keeper.disown(cell);
     handOver.disown(cell);
+    moves.disown(cell);
   });
   events.on('CellGivenUp', ({ cell }) => ownership.giveUp(cell));
 
@@ -45,6 +49,11 @@ export function subscribeWorker(events: EventEmitter, reacting: Reacting): void 
   events.on('OutcomesConsumed', ({ cell, games }) => keeper.consumed(cell, games));
   events.on('CommitFoundLater', ({ cell }) => keeper.readAgain(cell));
   events.on('GamesChanged', ({ games }) => keeper.learn(games));
+
+  events.on('PartnerChangedCell', ({ fromCell, toCell }) => {
+    totals.forget(fromCell);
+    totals.forget(toCell);
+  });
 
   events.on('EventsRecorded', () => {
     deliverer.wake();

@@ -16,6 +16,7 @@ import { findDeal } from '../postgres/rounds.js';
 import { openStore } from '../postgres/store.js';
 import { Checkpoints } from '../recovery/checkpoints.js';
 import { openOwnership } from '../recovery/ownership.js';
+import { PartnerMoves } from '../recovery/partnerMoves.js';
 import type { RedisNode } from '../redis/node.js';
 import { OutboxReader } from '../redis/outboxReader.js';
 import { closing } from '../runtime/service.js';
@@ -108,15 +109,16 @@ export async function startWorker(parts: RoleParts): Promise<void> {
   const { mailer, notices } = openNotices(parts, settlement);
   const totals = new BookedTotals((cells) => bookedTotals(sql, cells));
   const unservedCells = new UnservedCells(events);
-  const writing = { nodes, ownership, flusher, keeper, cleanup, handOver };
+  const moves = new PartnerMoves({ sql, nodes, events, onFailpoint });
+  const writing = { nodes, ownership, flusher, keeper, cleanup, handOver, moves };
   subscribeWorker(events, { ...writing, totals, deliverer, mailer });
   registerWorkerMetrics({
     ...{ config, metrics, events, sql, nodes, catalog },
     ...{ ownership, keeper, totals, handOver, unservedCells, threads, settlement, deliverer },
   });
 
-  // The blocks end first, then the ledger takes what is dealt, then the cells go to other workers.
-  const writers = new ServiceGroup('cell writers', log, [ownership, flusher, keeper]);
+  // Moves and blocks end first, then the ledger takes what is dealt, then the cells go to other workers.
+  const writers = new ServiceGroup('cell writers', log, [ownership, flusher, keeper, moves]);
   const timeouts = openRoundTimeouts(parts, () => ownership.cells);
   const tidying = [timeouts, cleanup, handOver, checkpoints];
   const jobs = [...tidying, settlement, deliverer, retention, mailer, ...notices];

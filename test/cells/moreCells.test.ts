@@ -1,14 +1,15 @@
-/** Cells of a running installation: added, chosen for a partner, drained. Front end and worker are two processes. */
+/** Cells of a running installation: added, chosen for a partner, drained; partners move between them. Front end and worker are two processes. */
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { freshStores } from '../setup/freshStores.js';
 import { booksHold } from '../support/books.js';
-import { auditFindings } from '../support/communal.js';
+import { auditFindings, setUp } from '../support/communal.js';
+import { dealUntil, newTable, playOut } from '../support/rounds.js';
 import type { ServerProcess } from '../support/serverProcess.js';
 import { environment, spawnService, startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import type { TestStores } from '../support/stores.js';
-import { until } from '../support/wait.js';
+import { promisedMs, until } from '../support/wait.js';
 
 const SETTINGS = { CELLS: '1' };
 
@@ -106,4 +107,153 @@ test('a process may start with the CELLS that the database began with, not with 
   const other = await startService(stores, { CELLS: '1', ROLES: 'http' });
   await other.stop();
   await expect(startService(stores, { CELLS: '5', ROLES: 'http' })).rejects.toThrow(/CELLS is 5/);
+});
+
+interface Sent {
+  readonly body: { gameId: number; playerId: string; wagerUsd: number; requestId: string };
+  readonly text: string;
+}
+
+/** Spins without a pause, each until it is answered with 200, by several clients at once. */
+function keepSpinning(key: string, games: readonly number[], name: string) {
+  let isOver = false;
+  const sent: Sent[] = [];
+  const refusals: string[] = [];
+  let longestMs = 0;
+  const clients = Array.from({ length: 8 }, async (_, client) => {
+    for (let i = 0; !isOver; i++) {
+      const requestId = `${name}-${client}-${i}`;
+      const body = { gameId: games[i % games.length]!, playerId: `p${i % 7}`, wagerUsd: 0.25, requestId };
+      const since = performance.now();
+      let answer = await front.spin(key, body);
+      while (answer.status !== 200) {
+        refusals.push(`${answer.status} ${answer.text}`);
+        answer = await front.spin(key, body);
+      }
+      longestMs = Math.max(longestMs, performance.now() - since);
+      sent.push({ body, text: answer.text });
+    }
+  });
+  return {
+    sent,
+    end: async () => {
+      isOver = true;
+      await Promise.all(clients);
+      return { sent, refusals, longestMs };
+    },
+  };
+}
+
+interface Move {
+  readonly finishedAt: string | null;
+  readonly switchedAt: string | null;
+  readonly failure: string | null;
+}
+
+async function move(partnerId: number, cell: number): Promise<void> {
+  const begun = await front.operator('POST', `/partners/${partnerId}/move`, { cell });
+  expect(begun.status, begun.text).toBe(202);
+  const newest = async () =>
+    (await front.operator<{ moves: Move[] }>('GET', `/partners/${partnerId}/moves`)).body.moves[0]!;
+  await until(async () => (await newest()).switchedAt !== null, 'the partner is switched');
+  await until(async () => (await newest()).finishedAt !== null, 'the move is finished');
+  expect((await newest()).failure).toBe(null);
+}
+
+/** Each request is answered again as before. */
+async function replaysHold(key: string, sent: readonly Sent[]): Promise<void> {
+  for (const { body, text } of sent) {
+    const again = await front.spin(key, body);
+    expect([again.text, again.headers.get('idempotent-replayed')]).toEqual([text, 'true']);
+  }
+}
+
+/** Every kind of game and record that a cell has of a partner. */
+test('balances, blocked players, pots, raffles and open rounds go along, and no outcome is given up', async () => {
+  const partner = await front.newPartner({ openingBalanceUsd: 100, cell: 2, spinRateLimit: 100_000 });
+  const path = `/partners/${partner.partnerId}`;
+  const slot = await front.newGame(partner.key, parSheet('classic-3-reel'));
+  await setUp(front, slot);
+  const table = await newTable(front, partner.partnerId);
+  const prizes = [{ prizeName: 'Car', prizeTier: 6, valueUsd: 5, count: 1 }];
+  const terms = { ticketPriceUsd: 1, poolSize: 10, prizes };
+  const raffle = await front.api.newRaffle(partner.partnerId, 'moved-raffle', terms);
+  const spin = (gameId: number, playerId: string, requestId: string, wagerUsd = 0.25) =>
+    front.spin(partner.key, { gameId, playerId, wagerUsd, requestId });
+  for (let i = 0; i < 60; i++) expect((await spin(slot, `p${i % 4}`, `s-${i}`)).status).toBe(200);
+  const ticket = await spin(raffle, 'p0', 'ticket', 1);
+  expect(ticket.status, ticket.text).toBe(200);
+  const round = await dealUntil(front, partner.key, table, 'r', ({ status }) => status === 'OPEN');
+  const adjustment = { amountUsd: 5, reason: 'goodwill', requestId: 'a-1' };
+  const adjusted = await front.operator('POST', `${path}/players/p2/adjustments`, adjustment);
+  const blocked = await front.operator('PATCH', `${path}/players/p3`, { status: 'BLOCKED', reason: 'r' });
+  expect([adjusted.status, blocked.status]).toEqual([200, 200]);
+  const balances = () =>
+    Promise.all(
+      [0, 1, 2, 3].map(async (i) => (await front.partner('GET', `/players/p${i}`, partner.key)).text),
+    );
+  const progress = async () => (await front.operator('GET', `/games/${slot}/communal`)).text;
+  const before = [await balances(), await progress()];
+  await move(partner.partnerId, 3);
+  expect([await balances(), await progress()]).toEqual(before);
+  expect((await spin(slot, 'p3', 'blocked')).body.errorCode).toBe('KS-4115');
+  expect((await spin(raffle, 'p0', 'ticket', 1)).text).toBe(ticket.text);
+  expect((await front.operator('POST', `${path}/players/p2/adjustments`, adjustment)).text).toBe(
+    adjusted.text,
+  );
+  for (let i = 1; i < 10; i++) expect((await spin(raffle, 'p0', `ticket-${i}`, 1)).status).toBe(200);
+  const sold = await spin(raffle, 'p0', 'one-more', 1);
+  expect(sold.body.errorCode, sold.text).toBe('KS-4218');
+  expect((await playOut(front, partner.key, round)).status).toBe('SETTLED');
+  const [given] = await sql<{ voids: number }[]>`
+    SELECT count(*)::int AS voids FROM voids WHERE game_id = ${slot}`;
+  expect(given!.voids).toBe(0);
+  for (let i = 0; i < 60; i++) expect((await spin(slot, `p${i % 3}`, `t-${i}`)).status).toBe(200);
+  await until(async () => (await auditFindings(stores)).length === 0, 'the audit is clean');
+  await booksHold(sql);
+});
+
+test('a partner moves there and back while it spins: no spin is refused, lost or dealt twice', async () => {
+  const partner = await front.newPartner({ openingBalanceUsd: 1000, cell: 2 });
+  const neighbour = await front.newPartner({ openingBalanceUsd: 1000, cell: 2 });
+  const games = [
+    await front.newGame(partner.key, parSheet('classic-3-reel')),
+    await front.newGame(partner.key, parSheet('classic-3-reel')),
+  ];
+  const its = [await front.newGame(neighbour.key, parSheet('classic-3-reel'))];
+  const spinning = keepSpinning(partner.key, games, 'moved');
+  const beside = keepSpinning(neighbour.key, its, 'beside');
+  await until(() => spinning.sent.length > 100, 'it spins');
+  await move(partner.partnerId, 3);
+  const before = spinning.sent.length;
+  await until(() => spinning.sent.length > before + 50, 'it spins in the new cell');
+  // What was dealt in the old cell is bound in the new one.
+  await replaysHold(
+    partner.key,
+    spinning.sent.slice(0, before).filter((_, i) => i % 10 === 0),
+  );
+  await move(partner.partnerId, 2);
+  const back = spinning.sent.length;
+  await until(() => spinning.sent.length > back + 50, 'it spins in the cell that it left');
+  const { sent, refusals, longestMs } = await spinning.end();
+  const others = await beside.end();
+  expect([...refusals, ...others.refusals]).toEqual([]);
+  expect(longestMs).toBeLessThan(promisedMs(2000));
+  await replaysHold(
+    partner.key,
+    sent.filter((_, i) => i % 10 === 0),
+  );
+  const dealt = async () => {
+    const [row] = await sql<{ spins: number }[]>`
+      SELECT count(*)::int AS spins FROM ledger WHERE kind = 1 AND partner_id = ${partner.partnerId}`;
+    return row!.spins;
+  };
+  await until(async () => (await dealt()) >= sent.length, 'all is booked');
+  expect(await dealt()).toBe(sent.length);
+  await booksHold(sql);
+  await until(async () => (await auditFindings(stores)).length === 0, 'the audit is clean');
+  const [{ count }] = (await front
+    .partner<{ spins: unknown[] }>('GET', `/players/p0/spins?limit=100`, partner.key)
+    .then(({ body }) => [{ count: body.spins.length }])) as [{ count: number }];
+  expect(count).toBe(100);
 });

@@ -51,7 +51,7 @@ beforeAll(async () => {
   for (const cell of [EVEN, ODD]) {
     const serverId = nodes.of(cell).knownServerId();
     await nodes.cell(cell).claim({ fence: 1n, serverId });
-    await nodes.cell(cell).open({ fence: 1n, serverId }, EPOCH, { segments: firstSegment(0n) });
+    await nodes.cell(cell).open({ fence: 1n, serverId }, EPOCH, { segments: firstSegment(0n), away: [] });
   }
 });
 afterAll(() => cleanup.run());

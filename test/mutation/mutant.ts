@@ -22,6 +22,8 @@ export interface Mutation {
   readonly isWiped?: boolean;
   /** Ids are sent again once Redis has handed them over. */
   readonly isHandedOver?: boolean;
+  /** The partner moves to another cell meanwhile, and what was sent before is sent again. */
+  readonly isMoved?: boolean;
 }
 
 /** A fault of a script, by its path in lua/ without the ending. */

@@ -17,6 +17,7 @@ import type { TestStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
 import { COMMUNAL_MUTATIONS } from './communalMutations.js';
 import { HAND_OVER_MUTATIONS } from './handOverMutations.js';
+import { MOVE_MUTATIONS, moveWhile } from './moveMutations.js';
 import { brokenBuild, built, type Fault, lua, type Mutation } from './mutant.js';
 
 const SPINS = 600;
@@ -206,7 +207,7 @@ async function close(): Promise<void> {
 /** Spins on a build, some of them twice, and gives what the audit finds then. */
 async function auditAfterSpins(
   root: string,
-  { isWiped = false, isHandedOver = false }: Pick<Mutation, 'isWiped' | 'isHandedOver'>,
+  { isWiped, isHandedOver, isMoved }: Pick<Mutation, 'isWiped' | 'isHandedOver' | 'isMoved'>,
 ): Promise<AuditReport> {
   const settings = isHandedOver ? { REQUEST_ID_WINDOW_S: '1' } : {};
   const service = await spawnService(environment(stores, settings), [], root);
@@ -251,7 +252,7 @@ async function auditAfterSpins(
       }
     };
     const isQuiet = async (): Promise<boolean> =>
-      (await direct.xlen('{c0}:outbox')) === 0 ||
+      (await direct.xlen('{c0}:outbox')) + (await direct.xlen('{c1}:outbox')) === 0 ||
       (await sql<object[]>`SELECT 1 FROM cells WHERE halted IS NOT NULL`).length > 0;
     await play('first');
     await until(isQuiet, 'all that will be booked is booked');
@@ -260,7 +261,8 @@ async function auditAfterSpins(
       await until(async () => (await client.request('GET', '/readyz')).status === 200, 'it is rebuilt');
       await client.newGame(partner.key, parSheet('classic-3-reel'));
     }
-    await play('second');
+    if (isMoved) await moveWhile(client, partner.partnerId, 1, play);
+    await play(isMoved ? 'first' : 'second');
     await until(isQuiet, 'all that will be booked is booked');
     return await audit(sql, redis.nodes, { limit: 3, redraw: undefined, onProgress: () => {} });
   } finally {
@@ -275,7 +277,7 @@ describe('the audit', () => {
   beforeAll(open);
   afterAll(close);
 
-  test.each([{}, { isWiped: true }, { isHandedOver: true }])(
+  test.each([{}, { isWiped: true }, { isHandedOver: true }, { isMoved: true }])(
     'finds nothing where nothing is wrong (%o)',
     async (going) => {
       const report = await auditAfterSpins(ROOT, going);
@@ -285,7 +287,7 @@ describe('the audit', () => {
   );
 });
 
-describe.each([...MUTATIONS, ...HAND_OVER_MUTATIONS, ...COMMUNAL_MUTATIONS])(
+describe.each([...MUTATIONS, ...HAND_OVER_MUTATIONS, ...MOVE_MUTATIONS, ...COMMUNAL_MUTATIONS])(
   '$name',
   ({ faults, found, ...going }) => {
     beforeAll(open);

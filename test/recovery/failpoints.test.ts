@@ -147,10 +147,13 @@ const OFTEN = new Set<Failpoint>([
   'hand-over.marked',
   'hand-over.committed',
   'hand-over.released',
+  'move.stopped',
+  'move.switching',
+  'move.switched',
 ]);
 
 test('every step is of a kind that is tried here', () => {
-  const tried = ['flush', 'block', 'hand-over', 'recovery'].flatMap(of);
+  const tried = ['flush', 'block', 'hand-over', 'move', 'recovery'].flatMap(of);
   expect(tried).toEqual([...FAILPOINTS]);
 });
 
@@ -192,6 +195,34 @@ describe('a worker that is killed', () => {
     const [row] = await sql`SELECT max(handed_over_id) > 0 AS is_handed_over FROM cells`;
     expect(row).toEqual({ is_handed_over: true });
     await allIsWell('hand-over.released');
+  });
+
+  test('at steps of a move of a partner to another cell, one after the other; the next worker carries it on', async () => {
+    const partnerId = partner.partnerId;
+    const movesOf = async () => [
+      ...(await sql<{ cell: number; finished_at: Date | null; failure: string | null }[]>`
+        SELECT cell, finished_at, failure FROM partner_moves JOIN partners USING (partner_id)
+        WHERE partner_id = ${partnerId} ORDER BY move_id DESC`),
+    ];
+    let cell = 0;
+    for (const step of some('move')) {
+      cell = cell === 2 ? 3 : 2;
+      await killedAt(step, async () => {
+        await until(async () => (await spin(`ready-${step}`, 'p0')).status === 200, 'spins are dealt');
+        answered.set(`ready-${step}`, {
+          ...{ place: 0, playerId: 'p0' },
+          text: (await spin(`ready-${step}`, 'p0')).text,
+        });
+        await spins(step, 8);
+        const begun = await front.operator('POST', `/partners/${partnerId}/move`, { cell });
+        expect(begun.status, begun.text).toBe(202);
+      });
+      const next = await worker();
+      await until(async () => (await movesOf())[0]!.finished_at !== null, `the move goes on after ${step}`);
+      await next.stop();
+      expect((await movesOf())[0]).toMatchObject({ cell, failure: null });
+      await allIsWell(step);
+    }
   });
 
   test.each(some('recovery'))('at %s', async (step) => {

@@ -4,6 +4,7 @@ import { bodyOf } from '../../client/client.js';
 import { NONE, oneOf, orNone, UsageError, usdNumber, wholeNumber } from '../command.js';
 import { type Column, keyValues, table } from '../output.js';
 import type { Call, OperatorCommands, Options, Schemas } from './call.js';
+import { moveAndWait } from './moves.js';
 import { partnerIdOf } from './names.js';
 
 type Settings = Omit<Schemas['PartnerPatch'], 'name' | 'isActive'>;
@@ -81,6 +82,9 @@ Examples:
   spindle partner update 2 --spin-rate-limit 6000 --funding none
   spindle partner update 2 --active true`,
   );
+  commands
+    .add('move <PARTNER>', 'move a partner to another cell, while it spins', movePartner, group)
+    .addOption(new Option('--cell <N>', 'the cell').argParser(wholeNumber).makeOptionMandatory());
   commands.add('deactivate <PARTNER>', 'refuse all keys of a partner', deactivatePartner, group);
 }
 
@@ -130,6 +134,11 @@ async function updatePartner(call: Call): Promise<void> {
     throw new UsageError('Nothing to update: give a setting, --name or --active');
   }
   await patchPartner(call, body);
+}
+
+async function movePartner({ client, words, options, print }: Call): Promise<void> {
+  const partnerId = await partnerIdOf(client, words[0]!);
+  print(await moveAndWait(client, partnerId, options.cell as number), keyValues);
 }
 
 const deactivatePartner = (call: Call): Promise<void> => patchPartner(call, { isActive: false });

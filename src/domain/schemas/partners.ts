@@ -53,6 +53,27 @@ export const PartnerResponse = Type.Object({
   ...settings,
 });
 
+export const MoveBody = Type.Object({
+  cell: Type.Integer({ minimum: 0, maximum: CELL_MAX, description: 'The cell that the partner moves to' }),
+});
+
+export const PartnerMove = Type.Object({
+  moveId: Type.Integer(),
+  partnerId: Type.Integer(),
+  fromCell: Type.Integer({ description: 'The cell that it leaves' }),
+  toCell: Type.Integer({ description: 'The cell that it moves to' }),
+  requestedAt: timestamp(),
+  switchedAt: nullable(timestamp()),
+  finishedAt: nullable(timestamp()),
+  failure: nullable(Type.String({ description: 'Why it was given up; null: it was not' })),
+});
+
+export const PartnerMoves = Type.Object({
+  moves: Type.Array(PartnerMove, { description: 'The newest 20, newest first' }),
+});
+
+export type MoveBody = Static<typeof MoveBody>;
+
 export const PartnerList = Type.Object({ partners: Type.Array(PartnerResponse) });
 
 export const KeyBody = Type.Object({

@@ -13,17 +13,17 @@ import type { SpinCommand, SpinResult } from '../../cells/deal.js';
 import type { CellFailure } from '../../cells/operation.js';
 import { ApiError, ERRORS, type ErrorEntry, type Fault } from '../../domain/errors.js';
 import type { Game, Partner } from '../../domain/game.js';
-import type { EntryKind } from '../../domain/ledgerEntry.js';
 import { decimalTextToMicros, microsToUsdText } from '../../domain/money.js';
 import type { SpinBody } from '../../domain/requests.js';
 import type { SpinIds } from '../../domain/spinId.js';
-import { readTold, type ToldBonus, writeTold } from '../../redis/communalRecords.js';
+import { readTold, writeTold } from '../../redis/communalRecords.js';
 import { FORCED_TAIL, isForcedTail, SPIN_STATUS } from '../../redis/records.js';
 import type { Access } from '../access.js';
 import { memberText } from '../body.js';
 import { communityBonus } from '../communalViews.js';
 import type { Exchange } from '../exchange.js';
 import type { Replies, Window } from '../reply.js';
+import type { BoundInLedger } from './boundInLedger.js';
 import { type ReadBody, readBody } from './spinBody.js';
 import { spinResponse } from './spinResponse.js';
 
@@ -41,27 +41,13 @@ export interface SpinServices {
   findBound(partner: Partner, requestId: string, game: Game | undefined): Promise<BoundInLedger>;
   /** All tickets of a raffle are dealt. True once the last one is booked; false where that does not come to be known. */
   isSoldOut(game: Game): Promise<boolean>;
+  /**
+   * The partner as it is once a spin should be sent again that its cell turned away, since it moves; undefined: refuse the spin.
+   * @param since when it was turned away first, as performance.now() counts
+   */
+  whereIs(known: Partner, since: number): Promise<Partner | undefined>;
   /** Told of every spin that was dealt. @param payoutMicros micro-USD; undefined: a tester chose the outcome */
   onDealt(game: Game, payoutMicros: number | undefined): void;
-}
-
-export interface BoundInLedger {
-  /** The spin, or round, as it was dealt; undefined: there is none. */
-  readonly entry: BoundEntry | undefined;
-  /** As of which version of what Redis has handed over that is known. */
-  readonly version: number;
-}
-
-export interface BoundEntry {
-  readonly kind: EntryKind;
-  readonly gameId: number;
-  readonly playerId: string;
-  readonly spinId: string;
-  readonly outcomeCode: number;
-  /** Micro-USD after it. */
-  readonly balanceMicros: number;
-  /** What it told of a communal progressive. */
-  readonly told: ToldBonus | undefined;
 }
 
 export class SpinEndpoint {
@@ -132,6 +118,8 @@ interface JudgedSpin {
   /** Why nothing may be dealt for it. */
   readonly denial: ErrorEntry | undefined;
   readonly isWager: boolean;
+  /** When the partner's cell turned it away first (performance.now()), since the partner moves; absent: it was not. */
+  readonly awaySince?: number;
 }
 
 /** What a refusal says beside its message. */
@@ -195,7 +183,9 @@ export class CountedCommand implements SpinCommand {
 
   settle(result: SpinResult): void {
     const isSpin = this.kind === KIND.countSpin;
-    const window = windowOf(this.partner, isSpin, result);
+    // Of a partner that moves to another cell no request is counted for a moment.
+    const isAway = result.status === SPIN_STATUS.partnerAway;
+    const window = isAway ? ownWindow(this.partner, isSpin) : windowOf(this.partner, isSpin, result);
     if (result.status === SPIN_STATUS.limited) {
       this.#replies.error(this.#exchange, isSpin ? ERRORS.spinRateExceeded : ERRORS.apiRateExceeded, window);
     } else if (typeof this.#then === 'function') {
@@ -272,6 +262,9 @@ class DealCommand implements SpinCommand {
         if (this.game === undefined) this.#replies.error(this.#exchange, ERRORS.unavailable, window);
         else this.#answer(result, window, REPLAYED);
         return;
+      case SPIN_STATUS.partnerAway:
+        this.#follow();
+        return;
       case SPIN_STATUS.raffleClosed:
         // Terminal, so not said while the last tickets could still come back: what is not booked a rebuild sells again.
         this.#services.isSoldOut(this.game!).then((isSoldOut) => {
@@ -297,6 +290,19 @@ class DealCommand implements SpinCommand {
   get #mayBeInLedger(): boolean {
     const isUndenied = this.#spin.denial === undefined && this.requestId !== undefined;
     return this.#isForgotten || this.mayBeHandedOver || isUndenied;
+  }
+
+  /** The partner moves to another cell: nothing was done, and the spin goes on there. */
+  #follow(): void {
+    const services = this.#services;
+    const { awaySince = performance.now() } = this.#spin;
+    services.whereIs(this.partner, awaySince).then((partner) => {
+      if (partner === undefined) this.fail({ kind: 'refused', mayHaveRun: false });
+      else {
+        const spin = { ...this.#spin, partner, awaySince };
+        services.submit(new DealCommand(this.#replies, services, spin, this.kind));
+      }
+    });
   }
 
   /** The request has counted, Redis does not bind its requestId, and the ledger may. */

@@ -23,6 +23,17 @@ const PARTNER = {
   contactEmail: 'games@acme.example',
 };
 
+const MOVE = {
+  moveId: 1,
+  partnerId: 2,
+  fromCell: 0,
+  toCell: 5,
+  requestedAt: '2026-11-22T04:20:00.950Z',
+  switchedAt: null,
+  finishedAt: null,
+  failure: null,
+};
+
 const KEY = {
   keyId: 2,
   name: 'back end',
@@ -53,6 +64,18 @@ export const PARTNER_REFERENCES: References = {
       'Members that are not sent keep their values. Limits and `isActive` are in force on every front end within a second.',
     request: { spinRateLimit: 600 },
     response: { ...PARTNER, spinRateLimit: 600 },
+  },
+  movePartner: {
+    description:
+      'The answer comes at once; `GET /partners/{id}/moves` tells how far it is. Spins wait while the partner is switched, less than two seconds. A move that fails again and again is given up: the partner stays where it is.',
+    request: { cell: 5 },
+    response: MOVE,
+  },
+  listMoves: {
+    description: 'From `switchedAt` on the partner is dealt for in the new cell.',
+    response: {
+      moves: [{ ...MOVE, switchedAt: '2026-11-22T04:20:01.310Z', finishedAt: '2026-11-22T04:20:04.820Z' }],
+    },
   },
   issueKey: {
     description: 'The answer shows the key, of which the service keeps only the SHA-256.',

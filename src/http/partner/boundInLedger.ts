@@ -1,0 +1,22 @@
+/** What the ledger tells of a requestId that Redis binds no more. */
+import type { EntryKind } from '../../domain/ledgerEntry.js';
+import type { ToldBonus } from '../../redis/communalRecords.js';
+
+export interface BoundInLedger {
+  /** The spin, or round, as it was dealt; undefined: there is none. */
+  readonly entry: BoundEntry | undefined;
+  /** As of which version of what Redis has handed over that is known. */
+  readonly version: number;
+}
+
+export interface BoundEntry {
+  readonly kind: EntryKind;
+  readonly gameId: number;
+  readonly playerId: string;
+  readonly spinId: string;
+  readonly outcomeCode: number;
+  /** Micro-USD after it. */
+  readonly balanceMicros: number;
+  /** What it told of a communal progressive. */
+  readonly told: ToldBonus | undefined;
+}

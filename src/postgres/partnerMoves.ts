@@ -1,0 +1,191 @@
+/** Moves of partners from cell to cell: requested by an operator, carried out by the worker of the old cell, on record for good. */
+import { entryTimeMs } from '../domain/entryId.js';
+import { drainingOf } from './cellChanges.js';
+import { assertOwner, type CellLease, FencedError, livesIn } from './cells.js';
+import { audit, nextChange, withChange } from './changes.js';
+import { arrayOf, type Sql, type Transaction } from './client.js';
+
+export interface PartnerMove {
+  readonly moveId: number;
+  readonly partnerId: number;
+  readonly fromCell: number;
+  readonly toCell: number;
+  readonly requestedAt: Date;
+  /** Null: the partner is dealt for in the old cell. */
+  readonly switchedAt: Date | null;
+  readonly finishedAt: Date | null;
+  /** Why it was given up; null: it was not. */
+  readonly failure: string | null;
+}
+
+interface Row {
+  move_id: number;
+  partner_id: number;
+  from_cell: number;
+  to_cell: number;
+  requested_at: Date;
+  switched_at: Date | null;
+  finished_at: Date | null;
+  failure: string | null;
+}
+
+const moveOf = (row: Row): PartnerMove => ({
+  moveId: row.move_id,
+  partnerId: row.partner_id,
+  fromCell: row.from_cell,
+  toCell: row.to_cell,
+  requestedAt: row.requested_at,
+  switchedAt: row.switched_at,
+  finishedAt: row.finished_at,
+  failure: row.failure,
+});
+
+/** Why no move was begun. `there`: the partner lives in that cell. `moving`: a move of it is under way. */
+export type NotMoved = 'noSuchPartner' | 'noSuchCell' | 'cellDrains' | 'there' | 'moving';
+
+/** Puts a move on record; the old cell's worker finds it there. */
+export async function requestMove(
+  sql: Sql,
+  actor: string,
+  partnerId: number,
+  toCell: number,
+): Promise<PartnerMove | NotMoved> {
+  return withChange(sql, async (tx) => {
+    const [partner] = await tx<{ cell: number }[]>`SELECT cell FROM partners WHERE partner_id = ${partnerId}`;
+    if (partner === undefined) return 'noSuchPartner';
+    const isDraining = await drainingOf(tx, toCell);
+    if (isDraining === undefined) return 'noSuchCell';
+    if (isDraining) return 'cellDrains';
+    const open =
+      await tx`SELECT 1 FROM partner_moves WHERE partner_id = ${partnerId} AND finished_at IS NULL`;
+    if (open.length > 0) return 'moving';
+    if (partner.cell === toCell) return 'there';
+    const [row] = await tx<Row[]>`
+      INSERT INTO partner_moves (partner_id, from_cell, to_cell) VALUES (${partnerId}, ${partner.cell}, ${toCell})
+      RETURNING *`;
+    await audit(tx, {
+      ...{ actor, action: 'partner.move', subject: `partner:${partnerId}` },
+      ...{ before: { cell: partner.cell }, after: { cell: toCell } },
+    });
+    return moveOf(row!);
+  });
+}
+
+/** The newest moves of a partner, newest first. */
+export async function movesOfPartner(sql: Sql, partnerId: number): Promise<PartnerMove[]> {
+  const rows = await sql<Row[]>`
+    SELECT * FROM partner_moves WHERE partner_id = ${partnerId} ORDER BY move_id DESC LIMIT 20`;
+  return rows.map(moveOf);
+}
+
+/** Moves out of some cells that are not finished, oldest first. */
+export async function openMoves(sql: Sql, cells: readonly number[]): Promise<PartnerMove[]> {
+  const rows = await sql<Row[]>`
+    SELECT * FROM partner_moves WHERE finished_at IS NULL AND from_cell = ANY(${arrayOf(cells)}::int[]) ORDER BY move_id`;
+  return rows.map(moveOf);
+}
+
+/** The partners that lived in a cell and live elsewhere now. */
+export async function awayPartners(sql: Sql, cell: number): Promise<number[]> {
+  const rows = await sql<{ partner_id: number }[]>`
+    SELECT DISTINCT partner_id FROM partner_moves JOIN partners USING (partner_id)
+    WHERE from_cell = ${cell} AND switched_at IS NOT NULL AND cell <> ${cell}`;
+  return rows.map((row) => row.partner_id);
+}
+
+/** Clocks of the stores may differ by so much. */
+const CLOCKS_SECONDS = 60;
+
+/** Whether a partner has come to a cell, or what it had there was removed, since an entry was made, or shortly before. */
+export async function hasMovedSince(sql: Sql, cell: number, entryId: bigint): Promise<boolean> {
+  const since = new Date(entryTimeMs(entryId) - CLOCKS_SECONDS * 1000);
+  const rows = await sql`
+    SELECT 1 FROM partner_moves
+    WHERE to_cell = ${cell} AND switched_at > ${since}
+      OR from_cell = ${cell} AND switched_at IS NOT NULL AND coalesce(finished_at, now()) > ${since} LIMIT 1`;
+  return rows.length > 0;
+}
+
+/**
+ * Who may write a cell now: whoever writes by this fence is refused once the cell has another owner, or is prepared anew.
+ * @throws Error where no worker serves the cell.
+ */
+export async function servedCell(
+  sql: Sql,
+  cell: number,
+): Promise<{ readonly cell: number; readonly fence: bigint; readonly token: string }> {
+  const [row] = await sql<{ fence: bigint; token: string }[]>`
+    SELECT fence, (SELECT dataset_id FROM installation) || ':' || epoch AS token FROM cells
+    WHERE cell = ${cell} AND lease_until > now() AND halted IS NULL`;
+  if (row === undefined) throw new Error(`No worker serves cell ${cell}`);
+  return { cell, ...row };
+}
+
+export interface Switch {
+  readonly move: PartnerMove;
+  /** Of the old cell. */
+  readonly lease: CellLease;
+  /** By which the new cell was filled. */
+  readonly toFence: bigint;
+  readonly untilId: bigint;
+}
+
+/**
+ * Switches a partner to its new cell, in one transaction: from its commit on it is dealt for there. Blocks stay leased: all that was
+ * dealt is booked.
+ * @param fill writes to the new cell what depends on the rows that are held meanwhile
+ * @throws FencedError where one of the cells has another owner, or not all of the partner's entries are booked.
+ */
+export async function switchPartner(
+  sql: Sql,
+  { move, lease, toFence, untilId }: Switch,
+  fill: (tx: Transaction) => Promise<void>,
+): Promise<void> {
+  const { moveId, partnerId, fromCell, toCell } = move;
+  await sql.begin(async (tx) => {
+    const changed = await nextChange(tx);
+    const held = await tx<{ cell: number; fence: bigint; cursor_id: bigint }[]>`
+      SELECT cell, fence, cursor_id FROM cells WHERE cell IN (${fromCell}, ${toCell}) ORDER BY cell FOR UPDATE`;
+    const from = held.find(({ cell }) => cell === fromCell);
+    const to = held.find(({ cell }) => cell === toCell);
+    if (from?.fence !== lease.fence || to?.fence !== toFence || from.cursor_id < untilId)
+      throw new FencedError(`Cell ${fromCell} or ${toCell} has another owner, or entries are not booked`);
+    if (!(await livesIn(tx, partnerId, fromCell))) throw new FencedError('The partner lives in another cell');
+    await fill(tx);
+    await tx`UPDATE partners SET cell = ${toCell}, changed = ${changed} WHERE partner_id = ${partnerId}`;
+    // The catalog has the cell with each game.
+    await tx`UPDATE games SET changed = ${changed} WHERE partner_id = ${partnerId}`;
+    await tx`UPDATE partner_moves SET until_id = ${untilId}, switched_at = now() WHERE move_id = ${moveId}`;
+  });
+}
+
+/** Whether the partner was switched, for certain: waits for a transaction that may be about it. @throws FencedError where the cell has another owner. */
+export async function isSwitched(sql: Sql, lease: CellLease, moveId: number): Promise<boolean> {
+  return sql.begin(async (tx) => {
+    await assertOwner(tx, lease);
+    const [row] = await tx<{ switched_at: Date | null }[]>`
+      SELECT switched_at FROM partner_moves WHERE move_id = ${moveId}`;
+    return row!.switched_at !== null;
+  });
+}
+
+/** @param failure why it was given up; null: all of it is done */
+export async function finishMove(sql: Sql, moveId: number, failure: string | null): Promise<void> {
+  await sql`UPDATE partner_moves SET finished_at = now(), failure = ${failure} WHERE move_id = ${moveId}`;
+}
+
+/** By partner: up to which entry it lived in which cell, in their order. */
+export type FormerCells = ReadonlyMap<number, readonly { readonly cell: number; readonly untilId: bigint }[]>;
+
+/** Where partners lived before. */
+export async function formerCells(tx: Transaction): Promise<FormerCells> {
+  const rows = await tx<{ partner_id: number; from_cell: number; until_id: bigint }[]>`
+    SELECT partner_id, from_cell, until_id FROM partner_moves WHERE switched_at IS NOT NULL ORDER BY move_id`;
+  const former = new Map<number, { cell: number; untilId: bigint }[]>();
+  for (const { partner_id: partnerId, from_cell: cell, until_id: untilId } of rows) {
+    const known = former.get(partnerId);
+    if (known === undefined) former.set(partnerId, [{ cell, untilId }]);
+    else known.push({ cell, untilId });
+  }
+  return former;
+}

@@ -1,0 +1,124 @@
+/**
+ * Writes to a cell of Redis what the ledger has of its partners, or of one that moves to it: players, games, open rounds, communal
+ * progressives. Each part can be repeated.
+ */
+import type { Sql, Transaction } from '../postgres/client.js';
+import { type RecoveredPot, untoldShares } from '../postgres/communalRecovery.js';
+import { playerStatuses } from '../postgres/playerStatuses.js';
+import { type PlayerState, readCheckpoint, resumptionsOf } from '../postgres/recoveries.js';
+import { openRounds } from '../postgres/rounds.js';
+import type { Scope } from '../postgres/scope.js';
+import { CellFiller } from '../redis/cellFiller.js';
+import type { CellOwner, CellStore } from '../redis/cellStore.js';
+import { writeUntold } from '../redis/communalRecords.js';
+import { cellKey, playerField } from '../redis/keys.js';
+import type { Recency } from './recency.js';
+
+export interface Filling<Run = Sql> {
+  readonly sql: Run;
+  /** Of the cell that is written. */
+  readonly store: CellStore;
+  readonly owner: CellOwner;
+  /** Whose data is read. */
+  readonly scope: Scope;
+}
+
+/**
+ * A slot game goes on after all that was ever leased, a raffle or a blackjack table after the last outcome that is booked; with an
+ * empty queue: the block keeper fills it.
+ * @param isAllBooked nothing was dealt that is not booked: every game goes on where it was
+ */
+export async function fillGames(
+  { sql, store, owner, scope }: Filling<Sql | Transaction>,
+  isAllBooked = false,
+): Promise<void> {
+  const filler = new CellFiller(store, owner);
+  for (const { gameId, nextIndex, queueEnd } of await resumptionsOf(sql, scope, isAllBooked)) {
+    filler.game(gameId, nextIndex, queueEnd);
+  }
+  await filler.finish();
+}
+
+/** The rounds that are open go on where their booked steps end. */
+export async function fillRounds({ sql, store, owner, scope }: Filling<Sql | Transaction>): Promise<void> {
+  const filler = new CellFiller(store, owner);
+  for (const { gameId, partnerId, playerId, shoeIndex, entryIds } of await openRounds(sql, scope)) {
+    filler.round(gameId, partnerId, playerId, {
+      ...{ shoeIndex, dealId: entryIds[0]!, steps: entryIds.length - 1 },
+    });
+    if (filler.isBusy) await filler.pause();
+  }
+  await filler.finish();
+}
+
+/** The pots as they are booked, and whom they remember. */
+export async function fillPots(
+  { store, owner }: Pick<Filling, 'store' | 'owner'>,
+  pots: readonly RecoveredPot[],
+  recency: Recency,
+): Promise<void> {
+  const filler = new CellFiller(store, owner);
+  for (const pot of pots) filler.pot(pot);
+  await filler.finish();
+  for (const { gameId, partnerId } of pots)
+    await store.rememberPlayers(owner, gameId, partnerId, recency.of(gameId));
+  if (pots.length > 0) await store.fencedSet(owner, cellKey(store.name), ['communal', '1']);
+}
+
+export interface FillPlayersOptions {
+  /** Players as later entries of the ledger have them than the checkpoint's. */
+  readonly later?: Map<string, PlayerState>;
+  /** Of the checkpoint, only players that have had an entry after this one. */
+  readonly afterId?: bigint;
+}
+
+/** The players of the checkpoint, those of `later` as they are there, and those that only `later` has. @returns how many */
+export async function fillPlayers(
+  { sql, store, owner, scope }: Filling,
+  { later = new Map(), afterId = 0n }: FillPlayersOptions = {},
+): Promise<number> {
+  const filler = new CellFiller(store, owner);
+  const statuses = new Map(
+    (await playerStatuses(sql, scope)).map((each) => [playerField(each.partnerId, each.playerId), each]),
+  );
+  const untold = await untoldOf(sql, scope);
+  let players = 0;
+  const fill = (player: PlayerState): void => {
+    const { partnerId, playerId, firstId } = player;
+    if (firstId === undefined)
+      throw new Error(`Player ${partnerId}:${playerId} has no first entry in the ledger`);
+    const field = playerField(partnerId, playerId);
+    const record = { ...player, firstId, status: statuses.get(field) };
+    filler.player(record, untold.get(field) ?? [], afterId > 0n);
+    players++;
+  };
+  await readCheckpoint(
+    sql,
+    scope,
+    (player) => {
+      const field = playerField(player.partnerId, player.playerId);
+      const newest = later.get(field);
+      later.delete(field);
+      fill(newest === undefined ? player : { ...newest, firstId: player.firstId });
+    },
+    () => filler.pause(),
+    afterId,
+  );
+  for (const player of later.values()) {
+    fill(player);
+    if (filler.isBusy) await filler.pause();
+  }
+  await filler.finish();
+  return players;
+}
+
+/** Shares that players are still to be told of, oldest first, by the fields of the players' records. */
+export async function untoldOf(sql: Sql, scope: Scope): Promise<Map<string, Buffer[]>> {
+  const untold = new Map<string, Buffer[]>();
+  for (const { partnerId, playerId, ...share } of await untoldShares(sql, scope)) {
+    const field = playerField(partnerId, playerId);
+    const sections = untold.get(field) ?? [];
+    if (sections.push(writeUntold({ ...share, isTrigger: false })) === 1) untold.set(field, sections);
+  }
+  return untold;
+}

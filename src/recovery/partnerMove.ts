@@ -1,0 +1,269 @@
+/**
+ * Moves a partner from a cell to another one, while both go on dealing for all others.
+ *
+ *   requested ──> copied (players, request ids; the partner is dealt for) ──> stopped (the old cell turns the partner away)
+ *     ──> flushed (all that was dealt is booked) ──> filled (the new cell has what the ledger has)
+ *     ──> switched (Postgres, one transaction) ──> opened ──> removed from the old cell ──> finished
+ *
+ * The owner of the old cell does it. Up to the switch the partner belongs to the old cell: whoever owns or rebuilds that next lets
+ * it deal again, by what Postgres says. The switch checks that both cells have the owners under which they were read and written,
+ * so that a worker that comes late changes nothing. From the switch on, the old cell turns the partner away for good.
+ */
+import { setTimeout as pause, setImmediate as turnOfLoop } from 'node:timers/promises';
+import { entryTimeMs } from '../domain/entryId.js';
+import type { EventEmitter } from '../events.js';
+import type { OnFailpoint } from '../failpoints.js';
+import { openBlocks } from '../postgres/blocks.js';
+import { bookedIdOf, type CellLease, FencedError } from '../postgres/cells.js';
+import type { Sql, Transaction } from '../postgres/client.js';
+import { adoptRules, potsOf } from '../postgres/communalRecovery.js';
+import { gamesOfPartner } from '../postgres/games.js';
+import {
+  finishMove,
+  isSwitched,
+  type PartnerMove,
+  servedCell,
+  switchPartner,
+} from '../postgres/partnerMoves.js';
+import { playerStatuses } from '../postgres/playerStatuses.js';
+import { checkpointCell } from '../postgres/recoveries.js';
+import { handedOverIdOf, handOverStep } from '../postgres/requestRuns.js';
+import { CellFiller } from '../redis/cellFiller.js';
+import type { CellOwner, CellStore } from '../redis/cellStore.js';
+import type { RedisNodes } from '../redis/nodes.js';
+import { findPartner, newestId, removePartner, setAway } from '../redis/partnerOfCell.js';
+import { fillGames, fillPlayers, fillPots, fillRounds } from './fill.js';
+import { Recency } from './recency.js';
+
+export interface MoveParts {
+  readonly sql: Sql;
+  readonly nodes: RedisNodes;
+  readonly events: EventEmitter;
+  readonly onFailpoint: OnFailpoint;
+}
+
+/** The partner is dealt for again where the move did not get so far within this. */
+const STOPPED_MS_MAX = 1500;
+const LOOK_MS = 10;
+const HAND_OVER_TRIES = 10;
+const LOADS_AT_ONCE = 32;
+
+interface Side {
+  readonly store: CellStore;
+  readonly owner: CellOwner;
+}
+
+interface Sides {
+  readonly from: Side;
+  readonly to: Side;
+}
+
+/**
+ * Does all up to the switch, and opens the new cell. Begun again from the start where it was ended.
+ * @throws where it could not be done: the partner is dealt for in the old cell, unless a store was away by then.
+ */
+export async function movePartner(parts: MoveParts, lease: CellLease, move: PartnerMove): Promise<void> {
+  const { sql, nodes, events, onFailpoint } = parts;
+  const { partnerId, fromCell, toCell } = move;
+  const started = performance.now();
+  const target = await servedCell(sql, toCell);
+  const sides = sidesOf(nodes, lease, target);
+  const { from, to } = sides;
+  const statuses = await statusesOf(sql, partnerId);
+  await removePartner(to.store, to.owner, partnerId, await gamesOfPartner(sql, partnerId));
+  const copiedTo = await bookedIdOf(sql, fromCell);
+  await checkpointCell(sql, fromCell);
+  const players = await fillPlayers({ sql, ...to, scope: move });
+  await handOverTo(sql, lease, copiedTo);
+  onFailpoint('move.copied');
+
+  const stopped = performance.now();
+  await setAway(from.store, from.owner, partnerId, true);
+  try {
+    onFailpoint('move.stopped');
+    const copied = { to: copiedTo, statuses, token: target.token };
+    await finishCopy(parts, lease, move, sides, copied, stopped + STOPPED_MS_MAX);
+  } catch (error) {
+    // A commit whose answer was lost is waited for.
+    if (!(await isSwitched(sql, lease, move.moveId))) {
+      await setAway(from.store, from.owner, partnerId, false);
+      throw error;
+    }
+  }
+  onFailpoint('move.switched');
+  const stoppedSeconds = (performance.now() - stopped) / 1000;
+  await openTarget(parts, lease, move);
+  const seconds = (performance.now() - started) / 1000;
+  events.emit('PartnerMoved', { partnerId, fromCell, toCell, players, stoppedSeconds, seconds });
+}
+
+/** The new cell may have turned the partner away since it lived there before. */
+async function openTarget({ sql, nodes, onFailpoint }: MoveParts, lease: CellLease, move: PartnerMove) {
+  const { to } = sidesOf(nodes, lease, await servedCell(sql, move.toCell));
+  await setAway(to.store, to.owner, move.partnerId, false);
+  onFailpoint('move.opened');
+}
+
+/** Removes what the old cell has of a partner that was switched, once no front end reads it there any more. */
+export async function finishPartnerMove(
+  parts: MoveParts,
+  lease: CellLease,
+  move: PartnerMove,
+): Promise<void> {
+  const { sql, nodes, onFailpoint } = parts;
+  const { partnerId } = move;
+  await openTarget(parts, lease, move);
+  const store = nodes.cell(lease.cell);
+  const owner = { fence: lease.fence, serverId: store.node.knownServerId() };
+  await removePartner(store, owner, partnerId, await gamesOfPartner(sql, partnerId));
+  onFailpoint('move.removed');
+  await finishMove(sql, move.moveId, null);
+  onFailpoint('move.finished');
+}
+
+/**
+ * Gives a move up that could not be done: the partner stays where it is.
+ * @returns false where it was switched after all
+ */
+export async function giveUpMove(
+  { sql, nodes }: MoveParts,
+  lease: CellLease,
+  move: PartnerMove,
+  reason: string,
+): Promise<boolean> {
+  if (await isSwitched(sql, lease, move.moveId)) return false;
+  const store = nodes.cell(lease.cell);
+  const owner = { fence: lease.fence, serverId: store.node.knownServerId() };
+  await setAway(store, owner, move.partnerId, false);
+  await finishMove(sql, move.moveId, reason);
+  return true;
+}
+
+function sidesOf(
+  nodes: RedisNodes,
+  from: { readonly cell: number; readonly fence: bigint },
+  to: { readonly cell: number; readonly fence: bigint },
+): Sides {
+  const sideOf = ({ cell, fence }: { readonly cell: number; readonly fence: bigint }): Side => {
+    const store = nodes.cell(cell);
+    return { store, owner: { fence, serverId: store.node.knownServerId() } };
+  };
+  return { from: sideOf(from), to: sideOf(to) };
+}
+
+/** What was copied while the partner was dealt for. */
+interface Copied {
+  /** Entries of players up to this one. */
+  readonly to: bigint;
+  readonly statuses: string;
+  /** Epoch of the new cell. */
+  readonly token: string;
+}
+
+/** What happens while the partner is turned away. */
+async function finishCopy(
+  { sql, onFailpoint }: MoveParts,
+  lease: CellLease,
+  move: PartnerMove,
+  { from, to }: Sides,
+  copied: Copied,
+  deadline: number,
+): Promise<void> {
+  const { partnerId, fromCell } = move;
+  const untilId = await allBooked(sql, from, deadline);
+  onFailpoint('move.flushed');
+  await checkpointCell(sql, fromCell);
+  await handOverTo(sql, lease, untilId);
+  onFailpoint('move.handed-over');
+  await fillPlayers({ sql, ...to, scope: move }, { afterId: copied.to });
+  const record = await findPartner(from.store, partnerId);
+  if (record !== undefined) {
+    const filler = new CellFiller(to.store, to.owner);
+    filler.copiedPartner(partnerId, record);
+    await filler.finish();
+  }
+  // Ids of the partner's entries go on growing.
+  await until(async () => (await to.store.node.timeMs()) > entryTimeMs(untilId), deadline, 'the clock');
+  onFailpoint('move.filled');
+  const toFence = to.owner.fence;
+  await switchPartner(sql, { move, lease, toFence, untilId }, async (tx) => {
+    if ((await statusesOf(tx, partnerId)) !== copied.statuses)
+      throw new Error('The status of a player was changed meanwhile');
+    if (performance.now() > deadline) throw new Error('The partner is turned away for too long');
+    await adoptRules(tx, move, untilId);
+    const filling = { sql: tx, ...to, scope: move };
+    await fillGames(filling, true);
+    await loadBlocks(tx, to.store, copied.token, partnerId);
+    await fillRounds(filling);
+    const pots = await potsOf(tx, move);
+    await fillPots(to, pots, new Recency(pots));
+    onFailpoint('move.switching');
+  });
+}
+
+/** Loads what is leased of the partner's games and not dealt: it goes on without a gap, and no block keeper is waited for. */
+async function loadBlocks(
+  tx: Transaction,
+  store: CellStore,
+  token: string,
+  partnerId: number,
+): Promise<void> {
+  const games = await gamesOfPartner(tx, partnerId);
+  for (let at = 0; at < games.length; at += LOADS_AT_ONCE) {
+    const load = async (gameId: number): Promise<void> => {
+      for (const { fromIndex, outcomes } of await openBlocks(tx, gameId, 0))
+        await store.loadBlock(token, gameId, fromIndex, outcomes!);
+    };
+    await Promise.all(games.slice(at, at + LOADS_AT_ONCE).map(load));
+  }
+}
+
+/** Waits until the ledger has all that a cell holds. @returns an id after which nothing is booked of a partner that is turned away */
+async function allBooked(sql: Sql, { store, owner }: Side, deadline: number): Promise<bigint> {
+  const newest = await newestId(store);
+  // A replica that has taken over may lack what was dealt.
+  store.assertServer(owner);
+  let booked = 0n;
+  await until(
+    async () => {
+      booked = await bookedIdOf(sql, store.cell);
+      return booked >= newest;
+    },
+    deadline,
+    'the ledger',
+  );
+  return booked;
+}
+
+async function until(isSo: () => Promise<boolean>, deadline: number, what: string): Promise<void> {
+  while (!(await isSo())) {
+    if (performance.now() > deadline) throw new Error(`A partner that moves can't wait longer for ${what}`);
+    await pause(LOOK_MS);
+  }
+}
+
+/** Hands over the request ids of a cell up to an entry: from then on they are found wherever their partner lives. */
+async function handOverTo(sql: Sql, { cell, fence }: CellLease, to: bigint): Promise<void> {
+  for (let tries = 0; ; tries++) {
+    const from = await handedOverIdOf(sql, cell);
+    if (from >= to) return;
+    try {
+      await handOverStep(
+        sql,
+        [{ cell, fence, from, to }],
+        () => turnOfLoop(),
+        () => {},
+      );
+    } catch (error) {
+      // The regular hand-over of the cell was there before.
+      if (!(error instanceof FencedError) || tries > HAND_OVER_TRIES) throw error;
+    }
+  }
+}
+
+/** The statuses of a partner's players, as a text that is another one once any was changed. */
+const statusesOf = async (sql: Sql | Transaction, partnerId: number): Promise<string> =>
+  (await playerStatuses(sql, { partnerId }))
+    .map(({ playerId, change }) => `${change} ${playerId}`)
+    .sort()
+    .join('\n');

@@ -1,0 +1,34 @@
+/** What is known and written of a cell as a whole: its owner, how far it is, what holds once it is opened. */
+import type { Booked } from './records.js';
+import type { Segments } from './segmentRecords.js';
+
+/** Who writes a cell besides the spin script. */
+export interface CellOwner {
+  readonly fence: bigint;
+  /** Only this run of the server is to be written; undefined: whichever there is. */
+  readonly serverId?: string;
+}
+
+/** How far a cell is. */
+export interface CellHead {
+  /** `<dataset>:<number>:<run of the server>`; undefined: nobody can deal from it. */
+  readonly token: string | undefined;
+  /** Undefined: it never had one. After a rebuild it may be above every entry that there is. */
+  readonly newestEntryId: bigint | undefined;
+  /** How far it is known to be booked. */
+  readonly booked: Booked | undefined;
+  /** Which request ids it holds; undefined: no owner of this version has prepared it. */
+  readonly segments: Segments | undefined;
+}
+
+/** What is written down of a cell that is opened. */
+export interface CellMarks {
+  /** Of one that was used before. */
+  readonly booked?: Booked;
+  /** Of one that was rebuilt: its next entry comes after this moment, milliseconds since the epoch. */
+  readonly lastMs?: number;
+  /** Of one that has none: which request ids it holds. */
+  readonly segments?: Segments;
+  /** The partners that have left it: nothing is dealt for them here. */
+  readonly away: readonly number[];
+}

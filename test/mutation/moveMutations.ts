@@ -1,0 +1,44 @@
+/** Faults put into the move of a partner to another cell, and the move under load after which they are sought. */
+import type { Client } from '../support/client.js';
+import { built, lua, type Mutation } from './mutant.js';
+
+export const MOVE_MUTATIONS: readonly Mutation[] = [
+  {
+    name: 'the old cell deals on for a partner that has left it',
+    faults: [
+      lua(
+        'include/windows',
+        "isAway[i] = cell[7] and find(cell[7], ';' .. partnerIds[i] .. ';', 1, true)",
+        'isAway[i] = false',
+      ),
+    ],
+    found: ['cursors'],
+    isMoved: true,
+  },
+  {
+    name: 'request ids stay behind in the cell that a partner has left',
+    faults: [built('cells/handedOver.js', 'if (formerCells === undefined)', 'if (formerCells !== null)')],
+    found: ['requests'],
+    isMoved: true,
+  },
+];
+
+const PLAYS_MAX = 12;
+
+/** Moves a partner to a cell, and plays again and again until that is done, or will not be. */
+export async function moveWhile(
+  client: Client,
+  partnerId: number,
+  cell: number,
+  play: (name: string) => Promise<void>,
+): Promise<void> {
+  const path = `/partners/${partnerId}`;
+  const begun = await client.operator('POST', `${path}/move`, { cell });
+  if (begun.status !== 202) throw new Error(`The move did not begin: ${begun.text}`);
+  type Moves = { moves: { finishedAt: string | null }[] };
+  for (let plays = 0; plays < PLAYS_MAX; plays++) {
+    await play(`moving-${plays}`);
+    const { body } = await client.operator<Moves>('GET', `${path}/moves`);
+    if (body.moves[0]!.finishedAt !== null) return;
+  }
+}
