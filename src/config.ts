@@ -47,6 +47,13 @@ export const Environment = Type.Object({
       description: 'Postgres 15 or later; if absent, the service starts an embedded server',
     }),
   ),
+  DATABASE_DIRECT_URL: Type.Optional(
+    Type.String({
+      pattern: '^postgres(ql)?://.',
+      description:
+        'Where `DATABASE_URL` leads to PgBouncer: the same database without it, for the migrations of a start (docs/production.md)',
+    }),
+  ),
   DATA_DIR: Type.String({
     default: '.data',
     description: 'Folder of the embedded stores and the operator key',

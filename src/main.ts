@@ -64,7 +64,8 @@ async function startAll(
   const pools = await openPostgres(databaseUrl, config, log, services);
   const sql = pools.background;
   progress('Bringing the schema up to date …');
-  await migrate(databaseUrl, config.migrationsDir, (line) => log.debug(line));
+  // A lock of its session keeps others out: behind PgBouncer the next statement may run in another session.
+  await migrate(config.DATABASE_DIRECT_URL ?? databaseUrl, config.migrationsDir, (line) => log.debug(line));
   const installed = await installFixed(sql, config);
   const { operatorKey, isNew: isNewOperatorKey } = await operatorKeyOf(config);
 

@@ -16,7 +16,7 @@ import {
   connectPostgres,
   POSTGRES_MAJOR_MIN,
   type PostgresPools,
-  postgresMajor,
+  readServer,
   type Sql,
 } from './postgres/client.js';
 import { REDIS_MAJOR_MIN, type RedisNode } from './redis/node.js';
@@ -136,7 +136,7 @@ export async function openPostgres(
       name: 'spindle',
       onError: (error) => log.warn({ err: lineOf(error) }, 'a connection to Postgres is broken'),
     });
-  let major: number;
+  let server: Awaited<ReturnType<typeof readServer>>;
   let pools: PostgresPools;
   try {
     pools = {
@@ -146,14 +146,18 @@ export async function openPostgres(
     };
     for (const sql of Object.values(pools))
       await services.add(closing('Postgres connections', () => sql.end()));
-    major = await postgresMajor(pools.background);
+    server = await readServer(pools.background);
   } catch (error) {
     throw new SetupError(`Postgres at ${addressOf(url)} can't be reached: ${lineOf(error)}`);
   }
-  if (major < POSTGRES_MAJOR_MIN) {
+  if (server.major < POSTGRES_MAJOR_MIN) {
     throw new SetupError(
-      `Postgres at ${addressOf(url)} is ${major}; ${POSTGRES_MAJOR_MIN} or later is needed`,
+      `Postgres at ${addressOf(url)} is ${server.major}; ${POSTGRES_MAJOR_MIN} or later is needed`,
     );
   }
+  if (!server.hasTimeouts)
+    log.warn(
+      'Postgres ends no statement that hangs: set statement_timeout and idle_in_transaction_session_timeout on the role',
+    );
   return pools;
 }

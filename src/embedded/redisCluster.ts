@@ -44,8 +44,14 @@ export function clusterUrl(urls: readonly string[]): string {
   return `${first!.protocol}//:${first!.password}@${hosts}/0`;
 }
 
-/** The servers of the cluster, primaries first: each can be started, alone, again and again. */
-export async function clusterMembers(options: EmbeddedOptions): Promise<StartMember[]> {
+/**
+ * The servers of the cluster, primaries first: each can be started, alone, again and again.
+ * @param settings further lines of a server's configuration, by its place
+ */
+export async function clusterMembers(
+  options: EmbeddedOptions,
+  settings: (place: number) => string = () => '',
+): Promise<StartMember[]> {
   const folder = folderOf(options);
   // One that was left half formed is begun anew: it never held anything.
   if ((await readText(formedFile(options))) === undefined) await rm(folder, { recursive: true, force: true });
@@ -54,7 +60,11 @@ export async function clusterMembers(options: EmbeddedOptions): Promise<StartMem
   return Array.from({ length: 2 * PRIMARIES }, (_, i) => {
     const own = join(folder, String(i));
     return () =>
-      startRedisServer(options, { folder: own, password, settings: () => clusterSettings(own, password) });
+      startRedisServer(options, {
+        folder: own,
+        password,
+        settings: async () => (await clusterSettings(own, password)) + settings(i),
+      });
   });
 }
 

@@ -212,10 +212,15 @@ async function* readCopy(client: PoolClient, statement: string): AsyncIterable<B
   }
 }
 
-/** Major version of the server, such as 15. */
-export async function postgresMajor(sql: Sql): Promise<number> {
-  const [row] = await sql<{ server_version_num: string }[]>`SHOW server_version_num`;
-  return Math.floor(Number(row?.server_version_num ?? 0) / 10_000);
+/** Major version of the server, such as 15, and whether it ends statements and transactions that hang. */
+export async function readServer(sql: Sql): Promise<{ major: number; hasTimeouts: boolean }> {
+  const [row] = await sql<{ version: string; statement: string; idle: string }[]>`
+    SELECT current_setting('server_version_num') AS version, current_setting('statement_timeout') AS statement,
+           current_setting('idle_in_transaction_session_timeout') AS idle`;
+  return {
+    major: Math.floor(Number(row!.version) / 10_000),
+    hasTimeouts: row!.statement !== '0' && row!.idle !== '0',
+  };
 }
 
 /** Brings the schema up to date; of several processes that start at once, one does it and the others wait. */

@@ -6,11 +6,12 @@ import { spellings } from '../log.js';
 export function secretsOf({
   REDIS_URL,
   DATABASE_URL,
+  DATABASE_DIRECT_URL,
   SMTP_URL,
   OPERATOR_API_KEY,
   ...config
 }: Config): string[] {
-  const urls = [...seedsOf(REDIS_URL ?? ''), DATABASE_URL, SMTP_URL];
+  const urls = [...seedsOf(REDIS_URL ?? ''), DATABASE_URL, DATABASE_DIRECT_URL, SMTP_URL];
   const passwords = urls.map((url) =>
     url !== undefined && URL.canParse(url) ? new URL(url).password : undefined,
   );

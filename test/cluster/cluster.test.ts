@@ -4,17 +4,20 @@ import { join } from 'node:path';
 import postgres from 'postgres';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { seedsOf } from '../../src/domain/storeUrl.js';
+import { freePort } from '../../src/embedded/index.js';
 import { askRedis } from '../../src/embedded/redisQuestion.js';
 import { requestSegments } from '../../src/redis/requestSegments.js';
 import { slotOfCell } from '../../src/redis/slots.js';
 import { freshStores } from '../setup/freshStores.js';
 import { booksHold } from '../support/books.js';
+import { makeCertificates, opensslMissing } from '../support/certificates.js';
 import { Cleanup } from '../support/cleanup.js';
 import type { Answer, TestPartner } from '../support/client.js';
 import { ownCluster, replaceByReplica, type TestCluster } from '../support/cluster.js';
 import { auditFindings } from '../support/communal.js';
 import { storesParent } from '../support/disk.js';
-import { openNodes } from '../support/redis.js';
+import { openNodes, rawRedis } from '../support/redis.js';
+import { REDIS_USER, REDIS_USERINFO, userRules } from '../support/redisUser.js';
 import { endProcess } from '../support/serverProcess.js';
 import { environment, spawnService, startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
@@ -35,6 +38,7 @@ interface Spun {
 }
 
 const CELLS = 6;
+const SERVERS = 6;
 const WAGER = 0.25;
 const cleanup = new Cleanup();
 let cluster: TestCluster;
@@ -42,13 +46,14 @@ let stores: StoreUrls;
 let sql: postgres.Sql<{ bigint: bigint }>;
 /** Deals and writes the ledger; answers once Redis has a spin. */
 let service: Service;
-/** Answers once the ledger has a spin: what it has answered is never lost. */
+/** Answers once the ledger has a spin: what it has answered is never lost. Where openssl is there it goes over TLS, with few rights. */
 let careful: Service;
 /** A partner and a game in each cell. */
 const seats: Seat[] = [];
 
 beforeAll(async () => {
-  cluster = await ownCluster();
+  const tls = opensslMissing() === undefined ? await tlsSettings() : undefined;
+  cluster = await ownCluster(tls?.settings);
   cleanup.add(() => cluster.drop());
   const { databaseUrl, drop } = await freshStores();
   cleanup.add(drop);
@@ -59,7 +64,8 @@ beforeAll(async () => {
   const settings = { CELLS: String(CELLS), SPIN_DEADLINE_MS: '10000', REQUEST_ID_WINDOW_S: '2' };
   service = await startService(stores, settings);
   cleanup.add(() => service.stop());
-  careful = await startService(stores, { ...settings, ROLES: 'http', ACK: 'ledger' });
+  const carefulStores = { ...stores, redisUrl: tls?.url ?? stores.redisUrl };
+  careful = await startService(carefulStores, { ...settings, ROLES: 'http', ACK: 'ledger' });
   cleanup.add(() => careful.stop());
   for (let cell = 0; cell < CELLS; cell++) {
     const partner = await service.newPartner({ openingBalanceUsd: 1000 });
@@ -71,6 +77,26 @@ beforeAll(async () => {
     'both front ends deal',
   );
 });
+/** A second port of each server, for TLS, and the user that docs/production.md describes. */
+async function tlsSettings() {
+  const { ca, cert, key, drop } = await makeCertificates(import.meta.filename);
+  cleanup.add(drop);
+  const ports: number[] = [];
+  for (let place = 0; place < SERVERS; place++) ports.push(await freePort());
+  const settings = (place: number): string => `
+tls-port ${ports[place]}
+tls-cluster yes
+tls-replication yes
+tls-auth-clients no
+tls-ca-cert-file ${ca}
+tls-cert-file ${cert}
+tls-key-file ${key}
+user ${userRules().join(' ')}
+`;
+  const hosts = ports.map((port) => `127.0.0.1:${port}`).join(',');
+  return { settings, url: `rediss://${REDIS_USERINFO}@${hosts}/0?cacert=${ca}` };
+}
+
 /** End what keeps spinning, also where a test fails. */
 const players: (() => void)[] = [];
 afterEach(() => {
@@ -340,4 +366,20 @@ test('a replica that lags behind the ledger is brought up to it when it takes ov
   expect(written.map(({ requests }) => Number(requests)).sort()).toEqual(
     own.map(({ cell }) => (cell === blocked.cell ? 13 : 12)).sort(),
   );
+});
+
+test('over TLS and with the documented rights nothing was denied', async ({ skip }) => {
+  const missing = opensslMissing();
+  if (missing !== undefined) return skip(missing);
+  const encrypted = new Set<string>();
+  for (const server of cluster.servers) {
+    const redis = rawRedis(server.url);
+    const denied = (await redis.call('ACL', 'LOG')) as unknown[][];
+    redis.disconnect();
+    expect(denied.filter((entry) => entry.includes(REDIS_USER.name))).toEqual([]);
+    const clients = await cluster.ask(server, 'CLIENT', 'LIST');
+    if (clients.includes(`user=${REDIS_USER.name} `)) encrypted.add(server.url);
+  }
+  // All primaries.
+  expect(encrypted.size).toBeGreaterThanOrEqual(3);
 });

@@ -8,7 +8,7 @@ import { type Certificates, makeCertificates, opensslMissing } from '../support/
 import { Cleanup } from '../support/cleanup.js';
 import { auditFindings } from '../support/communal.js';
 import { rawRedis } from '../support/redis.js';
-import { REDIS_USER, REDIS_USERINFO, userCommand } from '../support/redisUser.js';
+import { REDIS_USER, REDIS_USERINFO, userRules } from '../support/redisUser.js';
 import { newTable } from '../support/rounds.js';
 import { startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
@@ -89,8 +89,7 @@ test('a Redis user with the documented rights, over TLS, can do all that the ser
 }) => {
   if (missing !== undefined) return skip(missing);
   const { name } = REDIS_USER;
-  const [command, ...words] = userCommand();
-  await redis.call(command!, ...words);
+  await redis.call('ACL', 'SETUSER', ...userRules());
   cleanup.add(async () => void (await redis.call('ACL', 'DELUSER', name)));
   const stores = {
     redisUrl: secureRedis(REDIS_USERINFO),

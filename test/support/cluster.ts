@@ -29,8 +29,11 @@ export interface TestCluster {
   drop(): Promise<void>;
 }
 
-/** Starts the servers, which end with this process in whatever way it ends; resolves once the cluster is whole. */
-export async function ownCluster(): Promise<TestCluster> {
+/**
+ * Starts the servers, which end with this process in whatever way it ends; resolves once the cluster is whole.
+ * @param settings further lines of a server's configuration, by its place
+ */
+export async function ownCluster(settings?: (place: number) => string): Promise<TestCluster> {
   const undo = new Cleanup();
   const dataDir = await realpath(await mkdtemp(join(await storesParent(), 'spindle-cluster-')));
   undo.add(() => rm(dataDir, { recursive: true, force: true, maxRetries: 5 }));
@@ -44,7 +47,7 @@ export async function ownCluster(): Promise<TestCluster> {
       undo.add(() => server.close());
       return server;
     };
-    const servers = await Promise.all((await clusterMembers(options)).map(begin));
+    const servers = await Promise.all((await clusterMembers(options, settings)).map(begin));
     const urls = servers.map(({ url }) => url);
     await formCluster(options, urls);
     return {

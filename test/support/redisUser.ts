@@ -5,12 +5,12 @@ import { ROOT } from './root.js';
 
 export const REDIS_USER = { name: `spindle-${process.pid}`, password: 'p@ss/word:1' };
 
-/** The words of the command that makes it, with the rights of the document. */
-export function userCommand(): string[] {
+/** Its name and rules, as ACL SETUSER and a configuration file take them, with the rights of the document. */
+export function userRules(): string[] {
   const text = readFileSync(join(ROOT, 'docs', 'production.md'), 'utf8');
   const rights = /^ACL SETUSER spindle on >PASSWORD ((?:.*\\\n)*.*)$/m.exec(text)![1]!;
   const { name, password } = REDIS_USER;
-  return ['ACL', 'SETUSER', name, 'reset', 'on', `>${password}`, ...rights.split(/[\s\\]+/).filter(Boolean)];
+  return [name, 'reset', 'on', `>${password}`, ...rights.split(/[\s\\]+/).filter(Boolean)];
 }
 
 /** How an address names it. */

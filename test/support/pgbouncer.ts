@@ -1,0 +1,69 @@
+/** A PgBouncer in transaction mode in front of a Postgres, where the machine has one. */
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import postgres from 'postgres';
+import { freePort } from '../../src/embedded/index.js';
+import { storesParent } from './disk.js';
+import { until } from './wait.js';
+
+const PROGRAM = 'pgbouncer';
+/** It refuses to run as root. */
+const NOBODY = 65_534;
+
+/** Why there is none here; undefined where there is. */
+export const pgbouncerMissing = (): string | undefined =>
+  spawnSync(PROGRAM, ['--version']).status === 0 ? undefined : `${PROGRAM} is not installed`;
+
+export interface PgBouncer {
+  /** The database behind it. */
+  readonly url: string;
+  stop(): Promise<void>;
+}
+
+/** @param poolSize connections to Postgres: fewer than clients have, so that their transactions take turns on each */
+export async function startPgBouncer(databaseUrl: string, poolSize: number): Promise<PgBouncer> {
+  const folder = await mkdtemp(join(await storesParent(), 'spindle-pgbouncer-'));
+  await chmod(folder, 0o755);
+  const url = new URL(databaseUrl);
+  const { hostname, port, username, password } = url;
+  const listenPort = await freePort();
+  await writeFile(join(folder, 'users'), `"${username}" "${decodeURIComponent(password)}"\n`);
+  const settings = `[databases]
+* = host=${hostname} port=${port}
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = ${listenPort}
+unix_socket_dir =
+auth_type = scram-sha-256
+auth_file = ${join(folder, 'users')}
+pool_mode = transaction
+default_pool_size = ${poolSize}
+ignore_startup_parameters = statement_timeout,idle_in_transaction_session_timeout,extra_float_digits
+`;
+  await writeFile(join(folder, 'pgbouncer.ini'), settings);
+  for (const file of ['users', 'pgbouncer.ini']) await chmod(join(folder, file), 0o644);
+  const user = process.getuid?.() === 0 ? { uid: NOBODY, gid: NOBODY } : {};
+  const child = spawn(PROGRAM, [join(folder, 'pgbouncer.ini')], { stdio: 'ignore', ...user });
+  const ended = once(child, 'exit');
+  url.port = String(listenPort);
+  await until(async () => {
+    if (child.exitCode !== null) throw new Error(`${PROGRAM} ended with ${child.exitCode}`);
+    const sql = postgres(url.href, { max: 1, prepare: false, onnotice: () => {} });
+    const answers = await sql`SELECT 1`.then(
+      () => true,
+      () => false,
+    );
+    await sql.end();
+    return answers;
+  }, `${PROGRAM} answers`);
+  return {
+    url: url.href,
+    async stop() {
+      child.kill('SIGKILL');
+      await ended;
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
