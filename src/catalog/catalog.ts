@@ -16,14 +16,8 @@ import type { OperatorKey } from '../domain/operator.js';
 import type { ParSheet } from '../domain/par.js';
 import { type OutcomeStatistics, payoutTable, type RenderedSheet } from '../domain/presentation.js';
 import type { EventEmitter } from '../events.js';
-import {
-  type CatalogGame,
-  changesAfter,
-  type DirectoryChanges,
-  newestChange,
-  sheetsOf,
-} from '../postgres/catalog.js';
-import { cellEpochs } from '../postgres/cells.js';
+import { type CatalogGame, changesAfter, type DirectoryChanges, sheetsOf } from '../postgres/catalog.js';
+import { newestOfAll } from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
 import type { ChangedOperator } from '../postgres/operators.js';
 import type { PartnerRow } from '../postgres/partners.js';
@@ -228,7 +222,7 @@ export class Catalog extends PeriodicService {
   }
 
   async #read(): Promise<void> {
-    const [newest, epochs] = await Promise.all([newestChange(this.#sql), cellEpochs(this.#sql)]);
+    const { newest, epochs } = await newestOfAll(this.#sql);
     const added = this.#epochs.size === 0 ? [] : [...epochs.keys()].filter((cell) => !this.#epochs.has(cell));
     this.#epochs = epochs;
     if (added.length > 0) this.#events.emit('CellsAdded', { cells: added });

@@ -36,12 +36,6 @@ export interface DirectoryChanges {
   operators: ChangedOperator[];
 }
 
-/** Number of the newest change there is. */
-export async function newestChange(sql: Sql): Promise<bigint> {
-  const [row] = await sql<{ newest: bigint }[]>`SELECT last_value AS newest FROM change_number`;
-  return row!.newest;
-}
-
 /** All partners, keys and games that changed after a change; after 0, all there are. */
 export async function changesAfter(sql: Sql, after: bigint): Promise<DirectoryChanges> {
   return sql.begin(async (tx) => {

@@ -193,10 +193,12 @@ export async function cellLeases(sql: Sql): Promise<CellLease[]> {
   return rows.map(fromRow);
 }
 
-/** Epochs of all cells: Redis may be dealt from only where it is at the same. */
-export async function cellEpochs(sql: Sql): Promise<Map<number, string>> {
-  const rows = await sql<{ cell: number; token: string }[]>`SELECT cell, ${TOKEN} AS token FROM cells`;
-  return new Map(rows.map((row) => [row.cell, row.token]));
+/** Number of the newest change of partners, keys and games, and the token of each cell's epoch: each process asks it all the time. */
+export async function newestOfAll(sql: Sql): Promise<{ newest: bigint; epochs: Map<number, string> }> {
+  const rows = await sql<{ newest: bigint; cell: number | null; token: string }[]>`
+    SELECT last_value AS newest, cell, ${TOKEN} AS token FROM change_number LEFT JOIN cells ON true`;
+  const epochs = new Map(rows.flatMap(({ cell, token }) => (cell === null ? [] : [[cell, token] as const])));
+  return { newest: rows[0]!.newest, epochs };
 }
 
 /** How far each cell is booked, and under which epoch. */

@@ -1,0 +1,62 @@
+/** What processes that have nothing to do ask of the stores: `npm run bench:idle -- 1 10` (numbers of front ends, beside one worker). */
+import { Redis } from 'ioredis';
+import postgres from 'postgres';
+import { Cleanup } from '../test/support/cleanup.js';
+import { environment, spawnService } from '../test/support/service.js';
+import { ownStores } from '../test/support/stores.js';
+import { pause } from '../test/support/wait.js';
+
+const SECONDS = 30;
+const SETTLED_AFTER_MS = 5000;
+
+const numbers = process.argv.slice(2).map(Number);
+const cleanup = new Cleanup();
+try {
+  const stores = await ownStores();
+  cleanup.add(() => stores.drop());
+  const redis = new Redis(stores.redisUrl, { protocol: 2 });
+  cleanup.add(() => redis.disconnect());
+  const sql = postgres(stores.databaseUrl, { max: 1, onnotice: () => {} });
+  cleanup.add(() => sql.end());
+
+  /** Calls of each command, those within scripts included. */
+  const commands = async (): Promise<Map<string, number>> =>
+    new Map(
+      [...(await redis.info('commandstats')).matchAll(/^cmdstat_(\S+?):calls=(\d+)/gm)].map(
+        ([, name, calls]) => [name!, Number(calls)],
+      ),
+    );
+  const transactions = async (): Promise<number> => {
+    const [row] =
+      await sql`SELECT xact_commit + xact_rollback AS n FROM pg_stat_database WHERE datname = current_database()`;
+    return Number(row!.n);
+  };
+
+  const start = async (more: NodeJS.ProcessEnv): Promise<void> => {
+    const service = await spawnService(
+      environment(stores, { SPIN_DEADLINE_MS: '3000', RESTRICTION_READ_MS: '600', ...more }),
+    );
+    cleanup.add(() => service.stop());
+  };
+  await start({ ROLES: 'worker' });
+  let fronts = 0;
+  for (const number of numbers) {
+    for (; fronts < number; fronts++) await start({ ROLES: 'http' });
+    await pause(SETTLED_AFTER_MS);
+    const [asked, committed, from] = [await commands(), await transactions(), performance.now()];
+    await pause(SECONDS * 1000);
+    const seconds = (performance.now() - from) / 1000;
+    const done = (await transactions()) - committed;
+    const rates = [...(await commands())]
+      .map(([name, calls]) => [name, (calls - (asked.get(name) ?? 0)) / seconds] as const)
+      .filter(([, rate]) => rate >= 0.1)
+      .sort(([, a], [, b]) => b - a);
+    const all = rates.reduce((sum, [, rate]) => sum + rate, 0);
+    process.stdout.write(
+      `1 worker, ${number} front ends: ${(done / seconds).toFixed(1)} transactions/s, ${all.toFixed(1)} Redis commands/s ` +
+        `(${rates.map(([name, rate]) => `${name} ${rate.toFixed(1)}`).join(', ')})\n`,
+    );
+  }
+} finally {
+  await cleanup.run();
+}
