@@ -46,11 +46,11 @@ export function clusterUrl(urls: readonly string[]): string {
 
 /**
  * The servers of the cluster, primaries first: each can be started, alone, again and again.
- * @param settings further lines of a server's configuration, by its place
+ * @param settings further lines of a server's configuration, by its folder; asked before each start
  */
 export async function clusterMembers(
   options: EmbeddedOptions,
-  settings: (place: number) => string = () => '',
+  settings: (folder: string) => Promise<string> = async () => '',
 ): Promise<StartMember[]> {
   const folder = folderOf(options);
   // One that was left half formed is begun anew: it never held anything.
@@ -63,7 +63,7 @@ export async function clusterMembers(
       startRedisServer(options, {
         folder: own,
         password,
-        settings: async () => (await clusterSettings(own, password)) + settings(i),
+        settings: async () => (await clusterSettings(own, password)) + (await settings(own)),
       });
   });
 }

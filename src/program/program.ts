@@ -5,6 +5,7 @@ import { SetupError } from '../embedded/index.js';
 import { lineOf, withoutSecrets } from '../log.js';
 import { openLogger } from '../logger.js';
 import { bannerOf } from './banner.js';
+import { migrateOnly } from './migrateOnly.js';
 import type { Running } from './running.js';
 import { secretsOf } from './secrets.js';
 import { stopOnSignals } from './signals.js';
@@ -14,7 +15,7 @@ const STOP_TIMEOUT_MS = 10_000;
 
 export type Start = (config: Config, log: Logger, progress: (line: string) => void) => Promise<Running>;
 
-/** Runs until a signal or an uncaught error. A start that fails ends the process with status 1 and one line. */
+/** Runs until a signal or an uncaught error; with --migrate until the schema is up to date. A start that fails ends the process with status 1 and one line. */
 export async function runProgram(start: Start): Promise<void> {
   let config: Config;
   try {
@@ -35,6 +36,10 @@ export async function runProgram(start: Start): Promise<void> {
     onStopFailed: (error) => log.fatal({ err: error }, 'stop failed'),
   });
   try {
+    if (process.argv.includes('--migrate')) {
+      await migrateOnly(config, progress);
+      process.exit(0);
+    }
     running = await start(config, log, progress);
   } catch (error) {
     if (!(error instanceof SetupError)) log.fatal({ err: error }, 'start failed');

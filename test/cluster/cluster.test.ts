@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import postgres from 'postgres';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { seedsOf } from '../../src/domain/storeUrl.js';
-import { freePort } from '../../src/embedded/index.js';
+import { keptPort } from '../../src/embedded/dataDir.js';
 import { askRedis } from '../../src/embedded/redisQuestion.js';
 import { requestSegments } from '../../src/redis/requestSegments.js';
 import { slotOfCell } from '../../src/redis/slots.js';
@@ -38,7 +38,6 @@ interface Spun {
 }
 
 const CELLS = 6;
-const SERVERS = 6;
 const WAGER = 0.25;
 const cleanup = new Cleanup();
 let cluster: TestCluster;
@@ -64,7 +63,7 @@ beforeAll(async () => {
   const settings = { CELLS: String(CELLS), SPIN_DEADLINE_MS: '10000', REQUEST_ID_WINDOW_S: '2' };
   service = await startService(stores, settings);
   cleanup.add(() => service.stop());
-  const carefulStores = { ...stores, redisUrl: tls?.url ?? stores.redisUrl };
+  const carefulStores = { ...stores, redisUrl: (await tls?.url()) ?? stores.redisUrl };
   careful = await startService(carefulStores, { ...settings, ROLES: 'http', ACK: 'ledger' });
   cleanup.add(() => careful.stop());
   for (let cell = 0; cell < CELLS; cell++) {
@@ -81,10 +80,8 @@ beforeAll(async () => {
 async function tlsSettings() {
   const { ca, cert, key, drop } = await makeCertificates(import.meta.filename);
   cleanup.add(drop);
-  const ports: number[] = [];
-  for (let place = 0; place < SERVERS; place++) ports.push(await freePort());
-  const settings = (place: number): string => `
-tls-port ${ports[place]}
+  const settings = async (folder: string): Promise<string> => `
+tls-port ${await keptPort(join(folder, 'tls-port'))}
 tls-cluster yes
 tls-replication yes
 tls-auth-clients no
@@ -93,8 +90,16 @@ tls-cert-file ${cert}
 tls-key-file ${key}
 user ${userRules().join(' ')}
 `;
-  const hosts = ports.map((port) => `127.0.0.1:${port}`).join(',');
-  return { settings, url: `rediss://${REDIS_USERINFO}@${hosts}/0?cacert=${ca}` };
+  const url = async (): Promise<string> => {
+    const hosts = cluster.servers.map(async (server) => {
+      const redis = rawRedis(server.url);
+      const [, port] = (await redis.config('GET', 'tls-port')) as string[];
+      redis.disconnect();
+      return `127.0.0.1:${port}`;
+    });
+    return `rediss://${REDIS_USERINFO}@${(await Promise.all(hosts)).join(',')}/0?cacert=${ca}`;
+  };
+  return { settings, url };
 }
 
 /** End what keeps spinning, also where a test fails. */

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { freshStores } from '../setup/freshStores.js';
 import { booksHold } from '../support/books.js';
 import { Cleanup } from '../support/cleanup.js';
+import type { Client, TestPartner } from '../support/client.js';
 import { auditFindings } from '../support/communal.js';
 import { type PgBouncer, pgbouncerMissing, startPgBouncer } from '../support/pgbouncer.js';
 import { rawRedis } from '../support/redis.js';
@@ -29,6 +30,14 @@ beforeAll(async () => {
   cleanup.add(() => pooler.stop());
 });
 afterAll(() => cleanup.run());
+
+/** A raffle waits for the ledger, whatever ACK says. */
+async function sellTicket(client: Client, { key, partnerId }: TestPartner): Promise<void> {
+  const prizes = [{ prizeName: 'Car', prizeTier: 6, valueUsd: 50, count: 1 }];
+  const gameId = await client.api.newRaffle(partnerId, 'raffle', { ticketPriceUsd: 1, poolSize: 1, prizes });
+  const sold = await client.spin(key, { gameId, playerId: 'p', wagerUsd: 1, requestId: 'ticket' });
+  expect(sold.status, sold.text).toBe(200);
+}
 
 test('migrations, spins, tickets, flushes, reports, a rebuild and the audit go through transaction mode', async ({
   skip,
@@ -58,14 +67,7 @@ test('migrations, spins, tickets, flushes, reports, a rebuild and the audit go t
     partners.flatMap((each) => Array.from({ length: 100 }, (_, i) => spin(each, `spin-${i}`))),
   );
   expect(spun.filter(({ status }) => status !== 200)).toEqual([]);
-  const terms = {
-    ticketPriceUsd: 1,
-    poolSize: 1,
-    prizes: [{ prizeName: 'Car', prizeTier: 6, valueUsd: 50, count: 1 }],
-  };
-  const raffle = await worker.api.newRaffle(partner!.partnerId, 'raffle', terms);
-  const ticket = { gameId: raffle, playerId: 'p', wagerUsd: 1, requestId: 'ticket' };
-  expect((await worker.spin(partner!.key, ticket)).status).toBe(200);
+  await sellTicket(worker, partner!);
 
   const today = new Date().toISOString().slice(0, 10);
   const path = `/partners/${partner!.partnerId}/settlements/${today}`;

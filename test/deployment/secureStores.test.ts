@@ -10,7 +10,8 @@ import { auditFindings } from '../support/communal.js';
 import { rawRedis } from '../support/redis.js';
 import { REDIS_USER, REDIS_USERINFO, userRules } from '../support/redisUser.js';
 import { newTable } from '../support/rounds.js';
-import { startService } from '../support/service.js';
+import { ServerProcess } from '../support/serverProcess.js';
+import { environment, startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import type { StoreUrls } from '../support/stores.js';
 import { until } from '../support/wait.js';
@@ -45,14 +46,22 @@ afterAll(() => cleanup.run());
 /** Gives the running server a second port, for TLS. */
 async function encryptRedis(): Promise<void> {
   const { ca, cert, key } = certificates;
-  tlsPort = await freePort();
   const files = ['tls-ca-cert-file', ca, 'tls-cert-file', cert, 'tls-key-file', key];
   try {
-    await redis.config('SET', ...files, 'tls-auth-clients', 'no', 'tls-port', String(tlsPort));
+    await redis.config('SET', ...files, 'tls-auth-clients', 'no');
   } catch (error) {
     missing = `this Redis server has no TLS: ${(error as Error).message}`;
+    return;
   }
   cleanup.add(async () => void (await redis.config('SET', 'tls-port', '0')));
+  // A port that is free may be taken the next moment.
+  await until(async () => {
+    tlsPort = await freePort();
+    return redis.config('SET', 'tls-port', String(tlsPort)).then(
+      () => true,
+      () => false,
+    );
+  }, 'Redis has a TLS port');
 }
 
 async function encryptPostgres(): Promise<void> {
@@ -197,4 +206,19 @@ test('sslmode means what it means to psql', async ({ skip }) => {
   const refused = await refusal({ databaseUrl: wrong.href });
   expect(refused).toMatch(/can't be reached: password authentication failed for user "\w+"$/);
   expect(refused).not.toContain('nothing:1');
+});
+
+test('a start with --migrate brings the schema, as a job before the others do, and ends', async ({
+  skip,
+}) => {
+  if (missing !== undefined) return skip(missing);
+  const empty = await freshStores({ hasSchema: false });
+  cleanup.add(() => empty.drop());
+  const url = `${empty.databaseUrl}?sslmode=verify-full&sslrootcert=${certificates.ca}`;
+  const env = environment({ ...plain, databaseUrl: url });
+  const { ended, output } = ServerProcess.launch({ env, args: ['--migrate'] });
+  expect([await ended, output().trim()]).toEqual([0, 'The schema is up to date']);
+  const migrated = postgres(empty.databaseUrl, { max: 1, onnotice: () => {} });
+  cleanup.add(() => migrated.end());
+  expect((await migrated`SELECT FROM migrations`).length).toBeGreaterThan(20);
 });

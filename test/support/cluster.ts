@@ -31,9 +31,9 @@ export interface TestCluster {
 
 /**
  * Starts the servers, which end with this process in whatever way it ends; resolves once the cluster is whole.
- * @param settings further lines of a server's configuration, by its place
+ * @param settings further lines of a server's configuration, by its folder; asked before each start
  */
-export async function ownCluster(settings?: (place: number) => string): Promise<TestCluster> {
+export async function ownCluster(settings?: (folder: string) => Promise<string>): Promise<TestCluster> {
   const undo = new Cleanup();
   const dataDir = await realpath(await mkdtemp(join(await storesParent(), 'spindle-cluster-')));
   undo.add(() => rm(dataDir, { recursive: true, force: true, maxRetries: 5 }));
@@ -77,11 +77,12 @@ async function primaryOf(servers: readonly StoreServer[], slot: number): Promise
 }
 
 async function replicaOf(servers: readonly StoreServer[], primary: StoreServer): Promise<StoreServer> {
-  const { port } = new URL(primary.url);
+  const replication = ({ url }: StoreServer): Promise<string> => askRedis(url, ['INFO', 'replication']);
+  const [history] = /^master_replid:\w+/m.exec(await replication(primary))!;
   for (const server of servers) {
     if (server.pid() === undefined) continue;
-    const role = await askRedis(server.url, ['INFO', 'replication']).catch(() => '');
-    if (role.includes('role:slave') && new RegExp(`^master_port:${port}\r?$`, 'm').test(role)) return server;
+    const role = await replication(server).catch(() => '');
+    if (role.includes('role:slave') && role.includes(history)) return server;
   }
   throw new Error(`nobody replicates ${primary.url}`);
 }

@@ -1,5 +1,5 @@
 /** A PgBouncer in transaction mode in front of a Postgres, where the machine has one. */
-import { spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -28,42 +28,50 @@ export async function startPgBouncer(databaseUrl: string, poolSize: number): Pro
   await chmod(folder, 0o755);
   const url = new URL(databaseUrl);
   const { hostname, port, username, password } = url;
-  const listenPort = await freePort();
-  await writeFile(join(folder, 'users'), `"${username}" "${decodeURIComponent(password)}"\n`);
-  const settings = `[databases]
+  const usersFile = join(folder, 'users');
+  await writeReadable(usersFile, `"${username}" "${decodeURIComponent(password)}"\n`);
+  const settings = (listenPort: number): string => `[databases]
 * = host=${hostname} port=${port}
 [pgbouncer]
 listen_addr = 127.0.0.1
 listen_port = ${listenPort}
 unix_socket_dir =
 auth_type = scram-sha-256
-auth_file = ${join(folder, 'users')}
+auth_file = ${usersFile}
 pool_mode = transaction
 default_pool_size = ${poolSize}
 ignore_startup_parameters = statement_timeout,idle_in_transaction_session_timeout,extra_float_digits
 `;
-  await writeFile(join(folder, 'pgbouncer.ini'), settings);
-  for (const file of ['users', 'pgbouncer.ini']) await chmod(join(folder, file), 0o644);
+  const settingsFile = join(folder, 'pgbouncer.ini');
   const user = process.getuid?.() === 0 ? { uid: NOBODY, gid: NOBODY } : {};
-  const child = spawn(PROGRAM, [join(folder, 'pgbouncer.ini')], { stdio: 'ignore', ...user });
-  const ended = once(child, 'exit');
-  url.port = String(listenPort);
+  let child: ChildProcess | undefined;
   await until(async () => {
-    if (child.exitCode !== null) throw new Error(`${PROGRAM} ended with ${child.exitCode}`);
+    // A port that is free may be taken the next moment: PgBouncer ends then.
+    if (child === undefined || child.exitCode !== null) {
+      url.port = String(await freePort());
+      await writeReadable(settingsFile, settings(Number(url.port)));
+      child = spawn(PROGRAM, [settingsFile], { stdio: 'ignore', ...user });
+    }
     const sql = postgres(url.href, { max: 1, prepare: false, onnotice: () => {} });
     const answers = await sql`SELECT 1`.then(
       () => true,
       () => false,
     );
     await sql.end();
-    return answers;
+    return answers && child.exitCode === null;
   }, `${PROGRAM} answers`);
   return {
     url: url.href,
     async stop() {
-      child.kill('SIGKILL');
+      const ended = once(child!, 'exit');
+      child!.kill('SIGKILL');
       await ended;
       await rm(folder, { recursive: true, force: true });
     },
   };
+}
+
+async function writeReadable(file: string, text: string): Promise<void> {
+  await writeFile(file, text);
+  await chmod(file, 0o644);
 }

@@ -1,0 +1,118 @@
+{{/* Names, labels, and what the pods of all roles have in common. */}}
+
+{{- define "spindle.image" -}}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end }}
+
+{{- define "spindle.labels" -}}
+app.kubernetes.io/name: spindle
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "spindle.metadata" -}}
+labels:
+  {{- include "spindle.labels" . | nindent 2 }}
+  app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+  app.kubernetes.io/managed-by: {{ .Release.Service }}
+  helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
+{{- end }}
+
+{{/* The environment of each container, by the role in .role. */}}
+{{- define "spindle.environment" -}}
+- name: ROLES
+  value: {{ .role }}
+- name: HOST
+  value: 0.0.0.0
+- name: METRICS_HOST
+  value: 0.0.0.0
+{{- range $name, $value := .root.Values.settings }}
+- name: {{ $name }}
+  value: {{ $value | quote }}
+{{- end }}
+{{- range list "REDIS_URL" "DATABASE_URL" "OPERATOR_API_KEY" "WEBHOOK_SECRETS_KEY" }}
+- name: {{ . }}
+  valueFrom:
+    secretKeyRef: { name: {{ $.root.Values.existingSecret }}, key: {{ . }} }
+{{- end }}
+{{- range list "DATABASE_DIRECT_URL" "METRICS_TOKEN" "SMTP_URL" }}
+- name: {{ . }}
+  valueFrom:
+    secretKeyRef: { name: {{ $.root.Values.existingSecret }}, key: {{ . }}, optional: true }
+{{- end }}
+{{- end }}
+
+{{- define "spindle.container" -}}
+image: {{ include "spindle.image" . }}
+imagePullPolicy: {{ .Values.image.pullPolicy }}
+securityContext:
+  allowPrivilegeEscalation: false
+  readOnlyRootFilesystem: true
+  capabilities: { drop: [ALL] }
+volumeMounts:
+  - name: tmp
+    mountPath: /tmp
+  {{- if .Values.tlsSecret }}
+  - name: tls
+    mountPath: /etc/spindle/tls
+    readOnly: true
+  {{- end }}
+{{- end }}
+
+{{- define "spindle.pod" -}}
+automountServiceAccountToken: false
+enableServiceLinks: false
+{{- with .Values.image.pullSecrets }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+securityContext:
+  runAsNonRoot: true
+  runAsUser: 1000
+  runAsGroup: 1000
+  fsGroup: 1000
+  seccompProfile: { type: RuntimeDefault }
+volumes:
+  - name: tmp
+    emptyDir: {}
+  {{- if .Values.tlsSecret }}
+  - name: tls
+    secret: { secretName: {{ .Values.tlsSecret }}, defaultMode: 0440 }
+  {{- end }}
+{{- end }}
+
+{{/* Pods of a role are spread over nodes and zones as evenly as can be. */}}
+{{- define "spindle.spread" -}}
+topologySpreadConstraints:
+  {{- range list "kubernetes.io/hostname" "topology.kubernetes.io/zone" }}
+  - maxSkew: 1
+    topologyKey: {{ . }}
+    whenUnsatisfiable: ScheduleAnyway
+    labelSelector:
+      matchLabels:
+        {{- include "spindle.labels" $.root | nindent 8 }}
+        app.kubernetes.io/component: {{ $.component }}
+  {{- end }}
+{{- end }}
+
+{{/* A stop ends within 10 s; before it begins, the balancer has 5 s to learn that the pod goes. */}}
+{{- define "spindle.stop" -}}
+terminationGracePeriodSeconds: 30
+{{- end }}
+{{- define "spindle.preStop" -}}
+lifecycle:
+  preStop:
+    exec: { command: [sleep, '5'] }
+{{- end }}
+
+{{/* A process that hangs is restarted. One whose stores are away is not: a restart would not help. */}}
+{{- define "spindle.liveness" -}}
+startupProbe:
+  httpGet: { path: /healthz, port: metrics }
+  periodSeconds: 2
+  failureThreshold: 150
+livenessProbe:
+  httpGet: { path: /healthz, port: metrics }
+  periodSeconds: 10
+  timeoutSeconds: 5
+  failureThreshold: 3
+{{- end }}

@@ -1,0 +1,210 @@
+/** The chart in deploy/helm and the manifests that are made of it, as far as they can be judged without a cluster. */
+import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { readdirSync, realpathSync } from 'node:fs';
+import { join } from 'node:path';
+import { Ajv } from 'ajv';
+import { describe, expect, test } from 'vitest';
+import { parse, parseAllDocuments } from 'yaml';
+import { Environment, readConfig } from '../../src/config.js';
+import { ROOT } from '../support/root.js';
+import { compose, read, secrets } from './compose.js';
+
+interface Probe {
+  httpGet: { path: string; port: string };
+}
+interface Container {
+  image: string;
+  command?: string[];
+  env: {
+    name: string;
+    value?: string;
+    valueFrom?: { secretKeyRef: { name: string; key: string; optional?: true } };
+  }[];
+  ports?: { name: string; containerPort: number }[];
+  securityContext: object;
+  lifecycle?: { preStop: { exec: { command: string[] } } };
+  startupProbe?: Probe;
+  livenessProbe?: Probe;
+  readinessProbe?: Probe;
+  resources: { requests: object; limits: object };
+}
+interface Pod {
+  metadata: { labels: Record<string, string> };
+  spec: { terminationGracePeriodSeconds: number; securityContext: object; containers: [Container] };
+}
+interface Manifest {
+  kind: string;
+  metadata: { name: string; labels: Record<string, string> };
+  spec: {
+    template?: Pod;
+    selector?: Record<string, string> & { matchLabels?: Record<string, string> };
+    ports?: { targetPort: string }[];
+    scaleTargetRef?: { kind: string; name: string };
+  };
+}
+
+const CHART = 'deploy/helm/spindle';
+const MADE = 'deploy/kubernetes/spindle.yaml';
+const RENDER = ['template', 'spindle', CHART, '--namespace', 'spindle'];
+/** Set by the chart, from the Secret or by itself. */
+const OWN = ['ROLES', 'HOST', 'METRICS_HOST', 'PORT', 'METRICS_PORT'];
+/** Of no use in a pod. */
+const UNUSED = ['SPINDLE_URL', 'DATA_DIR', 'FAILPOINT'];
+const STOP_SECONDS = 10;
+
+const manifestsIn = (text: string): Manifest[] =>
+  parseAllDocuments(text).map((document) => {
+    expect(document.errors).toEqual([]);
+    return document.toJS() as Manifest;
+  });
+const manifests = manifestsIn(read(MADE));
+const pods = manifests.flatMap(({ metadata, spec }) =>
+  spec.template === undefined ? [] : [[metadata.name, spec.template] as const],
+);
+const chart = parse(read(`${CHART}/Chart.yaml`)) as { version: string; appVersion: string };
+const schema = JSON.parse(read(`${CHART}/values.schema.json`));
+const keyed = (all: readonly Manifest[]) =>
+  new Map(all.map((each) => [`${each.kind} ${each.metadata.name}`, each]));
+
+describe('the manifests', () => {
+  test('are made of the chart as it is', () => {
+    const hash = createHash('sha256');
+    for (const file of readdirSync(join(ROOT, CHART), { recursive: true, encoding: 'utf8' }).sort())
+      if (/\.(ya?ml|tpl|txt|json)$/i.test(file) && !file.startsWith('files'))
+        hash.update(`${file}\n${read(join(CHART, file))}`);
+    const line = `# Chart: sha256 ${hash.digest('hex')}`;
+    // Where this fails: helm template spindle deploy/helm/spindle --namespace spindle, below the head of the file with this line.
+    expect(read(MADE).split('\n')).toContain(line);
+  });
+
+  const hasHelm = spawnSync('helm', ['version']).status === 0;
+  test.skipIf(!hasHelm)('are what helm makes of it', () => {
+    expect(spawnSync('helm', ['lint', '--strict', CHART], { cwd: ROOT }).status).toBe(0);
+    const made = spawnSync('helm', RENDER, { cwd: ROOT, encoding: 'utf8' });
+    expect([made.status, made.stderr]).toEqual([0, '']);
+    expect(keyed(manifestsIn(made.stdout))).toEqual(keyed(manifests));
+  });
+
+  test('start the image as the Dockerfile and Compose do, in its version', () => {
+    const { version } = JSON.parse(read('package.json')) as { version: string };
+    expect(chart.appVersion).toBe(version);
+    const [, program] = /^CMD \["node", "(.*)"\]$/m.exec(read('Dockerfile'))!;
+    const [, uid] = /^(\d+):\d+$/.exec(compose.services.http!.user)!;
+    for (const [, { spec }] of pods) {
+      const [container] = spec.containers;
+      expect(container.image).toBe(`spindle:${version}`);
+      if (container.command !== undefined) expect(container.command).toEqual(['node', program, '--migrate']);
+      expect(spec.securityContext).toMatchObject({ runAsNonRoot: true, runAsUser: Number(uid) });
+      expect(container.securityContext).toEqual({
+        allowPrivilegeEscalation: false,
+        readOnlyRootFilesystem: true,
+        capabilities: { drop: ['ALL'] },
+      });
+      expect(container.resources).toMatchObject({
+        requests: { cpu: expect.anything() },
+        limits: { memory: expect.anything() },
+      });
+    }
+    expect(read('src/program/program.ts')).toContain("'--migrate'");
+  });
+
+  test.each(pods)('%s has settings that the service takes, and no others', (_name, { spec }) => {
+    const [{ env }] = spec.containers;
+    const given = env.map(({ name, value, valueFrom }) => {
+      if (valueFrom === undefined) return [name, value!];
+      expect(valueFrom.secretKeyRef).toMatchObject({ name: 'spindle', key: name });
+      const stores: Record<string, string> = { REDIS_URL: 'redis://a:1', SMTP_URL: 'smtp://a:1' };
+      return [
+        name,
+        secrets[name] ?? stores[name] ?? (name.endsWith('URL') ? 'postgres://a:1/b' : 'sixteen letters!'),
+      ];
+    });
+    for (const [name] of given) expect(Object.keys(Environment.properties)).toContain(name);
+    const config = readConfig(Object.fromEntries(given));
+    expect([config.HOST, config.METRICS_HOST]).toEqual(['0.0.0.0', '0.0.0.0']);
+    expect([config.REDIS_URL, config.DATABASE_URL, config.OPERATOR_API_KEY].includes(undefined)).toBe(false);
+    // Everything is stored elsewhere: nothing is written to a file system that is read only.
+    expect(config.WEBHOOK_SECRETS_KEY).toBeDefined();
+  });
+
+  test('name ports and paths that there are, and leave time to stop', () => {
+    const config = readConfig({});
+    const numbers: Record<string, number> = { http: config.PORT, metrics: config.METRICS_PORT };
+    const routes: Record<string, string> = {
+      http: read('src/http/routes.ts'),
+      metrics: read('src/metrics/server.ts'),
+    };
+    const deployed = pods.filter(([name]) => !name.endsWith('migration'));
+    expect(deployed.length).toBe(2);
+    for (const [, { spec }] of deployed) {
+      const [{ ports = [], lifecycle, startupProbe, livenessProbe, readinessProbe }] = spec.containers;
+      for (const { name, containerPort } of ports) expect(containerPort).toBe(numbers[name]);
+      for (const probe of [startupProbe, livenessProbe, readinessProbe]) {
+        const { path, port } = probe!.httpGet;
+        expect(ports.map(({ name }) => name)).toContain(port);
+        expect(routes[port]).toContain(`'${path}'`);
+      }
+      const [program, rest] = lifecycle!.preStop.exec.command;
+      expect(program).toBe('sleep');
+      expect(spec.terminationGracePeriodSeconds).toBeGreaterThan(Number(rest) + STOP_SECONDS);
+    }
+    expect(read('src/program/program.ts')).toContain(`STOP_TIMEOUT_MS = ${STOP_SECONDS}_000`);
+  });
+
+  test('select the pods of their role, and never those of the migration', () => {
+    const selects = ({ spec }: Manifest, { metadata }: Pod): boolean =>
+      Object.entries(spec.selector?.matchLabels ?? spec.selector ?? { none: '' }).every(
+        ([label, value]) => metadata.labels[label] === value,
+      );
+    const chosen = Object.fromEntries(
+      manifests
+        .filter(({ spec }) => spec.selector !== undefined)
+        .map((each) => [
+          `${each.kind} ${each.metadata.name}`,
+          pods.filter(([, pod]) => selects(each, pod)).map(([name]) => name),
+        ]),
+    );
+    const [front, worker] = ['spindle-front-end', 'spindle-worker'];
+    expect(chosen).toEqual({
+      [`Deployment ${front}`]: [front],
+      [`Deployment ${worker}`]: [worker],
+      [`PodDisruptionBudget ${front}`]: [front],
+      [`PodDisruptionBudget ${worker}`]: [worker],
+      'Service spindle': [front],
+      'Service spindle-metrics': [front, worker],
+    });
+    const scaled = manifests.find(({ kind }) => kind === 'HorizontalPodAutoscaler')!.spec.scaleTargetRef!;
+    expect(scaled).toMatchObject({ kind: 'Deployment', name: front });
+  });
+});
+
+describe('the chart', () => {
+  test('takes every setting but those that it sets itself', () => {
+    const fromSecret = pods[0]![1].spec.containers[0].env.flatMap(({ name, valueFrom }) =>
+      valueFrom ? [name] : [],
+    );
+    const own = new Set([...OWN, ...UNUSED, ...fromSecret]);
+    const open = Object.keys(Environment.properties).filter((name) => !own.has(name));
+    expect([...schema.properties.settings.propertyNames.enum].sort()).toEqual(open.sort());
+  });
+
+  test('has values that its schema takes, and refuses what it does not know', () => {
+    const validate = new Ajv({ strict: false, allErrors: true }).compile(schema);
+    const values = () => parse(read(`${CHART}/values.yaml`));
+    expect(validate(values()), JSON.stringify(validate.errors)).toBe(true);
+    expect(validate({ ...values(), replicas: 3 })).toBe(false);
+    expect(validate({ ...values(), settings: { ACKS: 'ledger' } })).toBe(false);
+    // Helm would make 1e+06 of it.
+    expect(validate({ ...values(), settings: { OUTBOX_MAX_ENTRIES: 1_000_000 } })).toBe(false);
+  });
+
+  test('brings the alert rules of grafana/, which look for the job that its ServiceMonitor names', () => {
+    const rules = 'grafana/rules/spindle.yml';
+    expect(realpathSync(join(ROOT, CHART, 'files/rules.yml'))).toBe(realpathSync(join(ROOT, rules)));
+    expect(read(rules)).toContain('up{job="spindle"}');
+    expect(read(`${CHART}/templates/monitoring.yaml`)).toContain('jobLabel: app.kubernetes.io/name');
+    for (const [name, { metadata }] of pods)
+      if (!name.endsWith('migration')) expect(metadata.labels['app.kubernetes.io/name']).toBe('spindle');
+  });
+});
