@@ -162,10 +162,10 @@ export const Environment = Type.Object({
     description: `Failed authentications in a minute from one address before ${ERRORS.tooManyFailedLogins.code}`,
   }),
   SPIN_DEADLINE_MS: milliseconds(3000, 'Longest wait for Redis before a spin is answered with an error'),
-  ACK: Type.Union([Type.Literal('redis'), Type.Literal('ledger')], {
+  ACK: Type.Union([Type.Literal('redis'), Type.Literal('replica'), Type.Literal('ledger')], {
     default: 'redis',
     description:
-      'When a slot spin is answered: `redis`, once it is on the disk of Redis; `ledger`, once it is committed in Postgres',
+      'When a slot spin is answered: `redis`, once it is on the disk of Redis; `replica` (a Redis Cluster only), once it is on the disk of every replica, too, or else in Postgres; `ledger`, once it is committed in Postgres',
   }),
   OUTBOX_MAX_ENTRIES: Type.Integer({
     minimum: 1,

@@ -92,6 +92,8 @@ export async function openRedis(
     throw new SetupError(`Redis at ${addressOf(url)} can't be reached: ${lineOf(error)}`);
   }
   await services.add(closing('Redis connections', () => nodes.close()));
+  if (config.ACK === 'replica' && !nodes.isCluster)
+    throw new SetupError('ACK=replica needs a Redis Cluster: REDIS_URL has a single address');
   for (const node of nodes.all) {
     // One primary of a cluster that is away holds up its own cells only, also at a start.
     if (node.isReady) await checkServer(node, url, config, log);

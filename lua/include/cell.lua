@@ -26,7 +26,11 @@
 -- ARGV     last but one: the caller's clock, ms since the epoch; last: by how many ms it and the newest entry may differ from
 --          this server's clock. Entries of a clock that jumped would lie in days that are not theirs. 0: not checked.
 --
--- Errors   CLOCK <ms>: they differ by so much; nothing was done.
+-- ARGV     last but two: the newest entry of the cell that the caller has answered under this epoch, ms u48 and sequence u16 as in
+--          LAST; empty: none.
+--
+-- Errors   LACKS: the cell has not that entry. A replica has taken over that lacks it. Nothing was done.
+--          CLOCK <ms>: they differ by so much; nothing was done.
 --          EPOCH <epoch>: the cell is at another epoch, or none; nothing was done.
 --          STALE: an operation with a greater id is known in the field; nothing was done now.
 -- include: records
@@ -41,10 +45,20 @@ local last, booked, stored = cell[2], cell[3], cell[4]
 if stored then
   local newest, this = unpackStruct('<I8', stored), unpackStruct('<I8', operationId)
   if this == newest then
+    -- Written again: from Redis 7.2 on WAIT waits for nothing on a connection that has written nothing.
+    call('HSET', KEYS[1], operationField, stored)
     return sub(stored, 9)
   end
   if this < newest then
     return redis.error_reply('STALE a newer operation of this front end is known')
+  end
+end
+if ARGV[#ARGV - 2] ~= '' then
+  local answeredMs, answeredSequence = unpackStruct('<I6I2', ARGV[#ARGV - 2])
+  local lastMs, lastSequence = 0, 0
+  if last then lastMs, lastSequence = unpackStruct('<I6I2', last) end
+  if lastMs < answeredMs or (lastMs == answeredMs and lastSequence < answeredSequence) then
+    return redis.error_reply('LACKS an entry that was answered')
   end
 end
 local time = call('TIME')

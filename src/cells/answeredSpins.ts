@@ -6,6 +6,7 @@
  *   answered ──> remembered ──booked──> forgotten
  *                    └──the cell begins another epoch──> looked up in the ledger ──> forgotten, or written down as lost
  */
+import { entryCell } from '../domain/entryId.js';
 import type { EventEmitter } from '../events.js';
 import type { AnsweredSpin } from '../postgres/lostSpins.js';
 import type { Store } from '../postgres/store.js';
@@ -67,7 +68,8 @@ export class AnsweredSpins extends PeriodicService {
       const reply = replies[i];
       if (waitsForLedger || reply === undefined) continue;
       const id = entryId(i);
-      if (id === 0n) continue;
+      // What a partner brought from another cell is booked.
+      if (id === 0n || entryCell(id) !== cell) continue;
       if (id > newestId) newestId = id;
       const { partnerId } = partner;
       const { outcomeCode, balanceMicros } = reply;

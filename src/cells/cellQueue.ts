@@ -13,9 +13,12 @@
  * `unknown`, never `refused`.
  */
 import { setTimeout as pause } from 'node:timers/promises';
+import { entryCell } from '../domain/entryId.js';
+import type { ReplicatedReply } from '../redis/replicatedCalls.js';
 import { BehindError, EpochError, NotSentError, RefusedError, StaleError } from '../redis/scriptErrors.js';
 import type { CellCall } from '../redis/scripts.js';
 import { withTimeout } from '../runtime/withTimeout.js';
+import type { AnsweredIds } from './answeredIds.js';
 import type { Confirmations } from './confirmations.js';
 import type {
   CellArgument,
@@ -44,6 +47,14 @@ interface Slot<Request, Reply> {
 export interface CellQueueOptions {
   /** Calls lua/<operation>.lua. */
   readonly call: (operation: string, call: CellCall) => Promise<Buffer>;
+  /** Absent: what the store has is answered. Otherwise calls it, and what its replicas don't have waits for the ledger. */
+  readonly replication?: {
+    readonly call: (operation: string, call: CellCall) => Promise<ReplicatedReply>;
+    /** The replicas of the cell's store have acknowledged the newest call. */
+    readonly isCurrent: (cell: number) => boolean;
+  };
+  /** What this process has answered. */
+  readonly answered?: AnsweredIds;
   /** The cell's store can be reached now. */
   readonly isReady: (cell: number) => boolean;
   /** Resolves once the store can be reached, or after the milliseconds. */
@@ -128,7 +139,9 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
   }
 
   submit(command: Command): void {
-    const isStalled = command.waitsForLedger && this.#options.confirmations.isStalled(this.#cell);
+    const { confirmations, replication } = this.#options;
+    const mayWait = command.waitsForLedger || replication?.isCurrent(this.#cell) === false;
+    const isStalled = mayWait && confirmations.isStalled(this.#cell);
     const refused = isStalled ? command : this.#waiting.add(command);
     refused?.fail(REFUSED);
     if (refused !== command) this.#schedule();
@@ -182,14 +195,14 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
     }
     const origin = { epoch, serverId: serverOf(this.#cell) };
     const answer = await this.#call(slot, commands, epoch, started);
-    if (!Buffer.isBuffer(answer)) {
+    if (!('reply' in answer)) {
       // A call that was given up may still be under way, and send what its buffer holds.
       slot.codec = this.#operation.codec();
       for (const command of commands) command.fail(answer);
       return;
     }
     onCall(this.#operation.name, commands.length, (performance.now() - started) / 1000);
-    this.#settle(commands, slot.codec.decode(answer, commands), origin);
+    this.#settle(commands, slot.codec.decode(answer.reply, commands), origin, answer.isReplicated);
   }
 
   /** The reply, however many tries it takes, or why there is none. */
@@ -198,7 +211,7 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
     commands: Command[],
     epoch: string,
     started: number,
-  ): Promise<Buffer | CellFailure> {
+  ): Promise<ReplicatedReply | CellFailure> {
     const { isReady, whenReady, isDurable, epochOf, deadlineMs, onError, onEpoch } = this.#options;
     const [first] = commands as [Command];
     const deadline = first.deadline ?? started + deadlineMs;
@@ -207,6 +220,7 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
       epoch,
       operationField: slot.operationField,
       operationId: this.#nextId(slot),
+      ...this.#answered(epoch),
     };
     let request = { ...head, ...this.#encode(slot, commands) };
     let mayHaveRun = false;
@@ -262,18 +276,26 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
     );
   }
 
-  async #try(request: CellCall, timeoutMs: number, isFirst: boolean): Promise<Buffer> {
+  async #try(request: CellCall, timeoutMs: number, isFirst: boolean): Promise<ReplicatedReply> {
+    const { call, replication } = this.#options;
+    const { name } = this.#operation;
     // The cell may come to another node meanwhile.
     const group = this.#group;
     if (isFirst) group.firstTries++;
     try {
-      return await withTimeout(this.#options.call(this.#operation.name, request), timeoutMs);
+      if (replication !== undefined) return await withTimeout(replication.call(name, request), timeoutMs);
+      return { reply: await withTimeout(call(name, request), timeoutMs), isReplicated: true };
     } finally {
       if (isFirst) {
         group.firstTries--;
         group.schedule();
       }
     }
+  }
+
+  #answered(epoch: string): { readonly answered?: Buffer } {
+    const answered = this.#options.answered?.newest(this.#cell, epoch);
+    return answered === undefined ? {} : { answered };
   }
 
   /** The next operation id of the slot, u64; empty where the operation's reply is not stored. */
@@ -285,29 +307,32 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
     return id;
   }
 
-  #settle(commands: Command[], answer: CellReplies<Reply>, origin: Origin): void {
+  /** @param isReplicated what the call wrote needs no ledger to last */
+  #settle(commands: Command[], answer: CellReplies<Reply>, origin: Origin, isReplicated: boolean): void {
     const { replies } = answer;
-    this.#operation.onReplies?.(this.#cell, origin.epoch, commands, answer);
+    if (isReplicated) this.#operation.onReplies?.(this.#cell, origin.epoch, commands, answer);
     const parked: number[] = [];
     let newestId = 0n;
+    let newestPlace = 0;
     const undone = replies.includes(undefined) ? commands.filter((_, i) => replies[i] === undefined) : [];
     if (undone.length > 0) this.#waiting.putBack(undone);
     for (let i = 0; i < commands.length; i++) {
       const command = commands[i]!;
       if (replies[i] === undefined) continue;
-      const id = command.waitsForLedger ? answer.entryId(i) : 0n;
+      const id = command.waitsForLedger || !isReplicated ? answer.entryId(i) : 0n;
       if (id === 0n) {
         this.#answer(command, replies[i]!);
         continue;
       }
       parked.push(i);
-      if (id > newestId) newestId = id;
+      if (id > newestId) [newestId, newestPlace] = [id, i];
     }
+    this.#noteAnswered(answer, origin, parked);
     if (parked.length === 0) return;
     // The next call goes out meanwhile.
     this.#parked += parked.length;
     this.#options.confirmations
-      .confirmed(this.#cell, origin, newestId)
+      .confirmed(this.#cell, origin, newestId, (row) => answer.isEntry?.(newestPlace, row) ?? true)
       .catch(() => false)
       .then((isConfirmed) => {
         this.#parked -= parked.length;
@@ -316,6 +341,20 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
           else commands[i]!.fail(UNKNOWN);
         }
       });
+  }
+
+  /** The next call tells the store what is answered now: it must have that. */
+  #noteAnswered(
+    { replies, newestPlace, entryId }: CellReplies<Reply>,
+    origin: Origin,
+    parked: number[],
+  ): void {
+    const place = newestPlace ?? replies.length - 1;
+    const { answered } = this.#options;
+    if (answered === undefined || parked.includes(place) || replies[place] === undefined) return;
+    const id = entryId(place);
+    // What a partner brought from another cell says nothing of this one.
+    if (id !== 0n && entryCell(id) === this.#cell) answered.note(this.#cell, origin.epoch, id);
   }
 
   #answer(command: Command, reply: Reply): void {

@@ -8,15 +8,15 @@
  * is not in the ledger for that.
  */
 import { entryCell } from '../domain/entryId.js';
-import type { Origin } from './operation.js';
+import type { BookedIdentity, Origin } from './operation.js';
 
 export interface ConfirmationsOptions {
   /** What the epochs of this database begin with: announcements of others on the same server are heard, too. */
   readonly datasetId: string;
   /** The newest entry of each cell that the ledger has, as Postgres says. */
   readonly read: () => Promise<readonly { cell: number; epoch: string; cursor: bigint }[]>;
-  /** The ledger has this entry. */
-  readonly isInLedger: (entryId: bigint) => Promise<boolean>;
+  /** The row of an entry; undefined: the ledger has none of that id. */
+  readonly findEntry: (entryId: bigint) => Promise<BookedIdentity | undefined>;
   /** Which run of a cell's server is reached now. */
   readonly serverOf: (cell: number) => string | undefined;
   /** How long a command waits at the most. */
@@ -76,12 +76,22 @@ export class Confirmations {
     this.#options = options;
   }
 
-  /** True once the ledger has an entry of the cell; false where that is not known within the deadline. */
-  async confirmed(cell: number, origin: Origin, id: bigint): Promise<boolean> {
+  /**
+   * True once the ledger has an entry of the cell; false where that is not known within the deadline.
+   * @param isEntry a row of that id is the entry: a server that took over may have dealt another one under it
+   */
+  async confirmed(
+    cell: number,
+    origin: Origin,
+    id: bigint,
+    isEntry: (row: BookedIdentity) => boolean = () => true,
+  ): Promise<boolean> {
     if (isOfAnother(cell, id)) return true;
     if (!(await this.#reached(cell, origin, id))) return false;
     // A Redis that came back may lack what was dealt before: then the ledger has later entries, and not this one.
-    return this.#options.serverOf(cell) === origin.serverId || this.#options.isInLedger(id);
+    if (this.#options.serverOf(cell) === origin.serverId) return true;
+    const row = await this.#options.findEntry(id);
+    return row !== undefined && isEntry(row);
   }
 
   /** True once the ledger has come to the entry. */

@@ -83,6 +83,7 @@ class DealCodec implements CellCodec<SpinRequest, SpinResult> {
     const apiUsed = partners.map((_, place) => reply.apiUsed(place));
     const ids = this.#enciphered(requests, reply);
     const replies: (SpinResult | undefined)[] = [];
+    let newestPlace: number | undefined;
     for (let i = 0; i < requests.length; i++) {
       const { partner, partnerPlace, kind } = requests[i]!;
       const status = reply.status(i);
@@ -100,6 +101,7 @@ class DealCodec implements CellCodec<SpinRequest, SpinResult> {
       else if (kind !== KIND.dealCounted) used[partnerPlace]!++;
       const limit = isApi ? partner.apiRateLimit : partner.spinRateLimit;
       const isOutcome = hasCore(status);
+      if (status === SPIN_STATUS.dealt) newestPlace = i;
       const at = reply.coreAt(i);
       replies.push({
         status,
@@ -112,7 +114,16 @@ class DealCodec implements CellCodec<SpinRequest, SpinResult> {
       });
     }
     const entryId = (i: number): bigint => (hasCore(reply.status(i)) ? readId(answer, reply.coreAt(i)) : 0n);
-    return { replies, entryId };
+    return {
+      replies,
+      entryId,
+      newestPlace,
+      isEntry: (i, { partnerId, playerId, gameId, outcomeCode }) =>
+        partnerId === requests[i]!.partner.partnerId &&
+        playerId === requests[i]!.playerId &&
+        gameId === requests[i]!.gameId &&
+        outcomeCode === replies[i]!.outcomeCode,
+    };
   }
 
   /** The spin ids of the whole batch, enciphered in one call: 32 characters each. */

@@ -55,6 +55,19 @@ export interface CellReplies<Reply> {
   readonly replies: readonly (Reply | undefined)[];
   /** Id of the ledger entry that a reply tells of; 0 where it tells of none. */
   entryId(place: number): bigint;
+  /** The place of the newest entry that the call made; undefined: it made none, or the last one that a reply tells of. */
+  readonly newestPlace?: number | undefined;
+  /** A row of the ledger that has the id of the reply's entry is that entry; absent: ids say enough. */
+  isEntry?(place: number, row: BookedIdentity): boolean;
+}
+
+/** What tells one entry from another that has the same id. */
+export interface BookedIdentity {
+  readonly partnerId: number;
+  readonly playerId: string;
+  readonly gameId: number;
+  readonly outcomeCode: number;
+  readonly balanceMicros: number;
 }
 
 export interface CellOperation<Request, Reply> {

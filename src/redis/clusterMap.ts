@@ -165,8 +165,11 @@ export class ClusterMap implements CellMap {
   #begin(address: string): RedisNode {
     const url = new URL(this.#seeds[0]!);
     url.host = address;
-    const node = new RedisNode(url.href, this.#onError, this.#luaDir, (client) =>
-      readMemberId(client, url.hostname, (view) => this.#adopt(view)),
+    const node: RedisNode = new RedisNode(url.href, this.#onError, this.#luaDir, (client) =>
+      readMemberId(client, url.hostname, (view) => {
+        node.replicas = view.replicas;
+        this.#adopt(view);
+      }),
     );
     node.onRedirected(this.#onRedirected);
     node.begin();

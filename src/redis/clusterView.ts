@@ -18,6 +18,8 @@ export interface ClusterView {
   readonly nodeIds: ReadonlySet<string>;
   /** The server that was asked; undefined where it is a replica. */
   readonly self: PrimaryView | undefined;
+  /** Replicas of the server that was asked, also those that are not attached now: one of them may take over, too. */
+  readonly replicas: number;
 }
 
 /**
@@ -28,10 +30,12 @@ export function readClusterNodes(text: string, askedHost: string): ClusterView {
   const primaries: PrimaryView[] = [];
   const nodeIds = new Set<string>();
   let self: PrimaryView | undefined;
+  const replicated: string[] = [];
   for (const line of text.split('\n')) {
-    const [nodeId, place, flags, , , , configEpoch, , ...slots] = line.split(' ');
+    const [nodeId, place, flags, primaryId, , , configEpoch, , ...slots] = line.split(' ');
     if (flags === undefined) continue;
     nodeIds.add(nodeId!);
+    if (flags.split(',').includes('slave')) replicated.push(primaryId!);
     if (!flags.split(',').includes('master')) continue;
     // `ip:port@bus-port,hostname`; a hostname is what a certificate names.
     const [, ip, port, hostname] = /^(.*):(\d+)(?:@\d+)?(?:,([^,]*))?/.exec(place!) ?? [];
@@ -45,7 +49,8 @@ export function readClusterNodes(text: string, askedHost: string): ClusterView {
     primaries.push(primary);
     if (flags.split(',').includes('myself')) self = primary;
   }
-  return { primaries, nodeIds, self };
+  const replicas = replicated.filter((primaryId) => primaryId === self?.nodeId).length;
+  return { primaries, nodeIds, self, replicas };
 }
 
 /** An IPv6 address as URLs have it. */

@@ -12,6 +12,7 @@ import { tellChange, toldChange } from './catalogChanges.js';
 import { CLIENT, type ReadServerId, RedisClient } from './client.js';
 import { Durability } from './durability.js';
 import { bookedChannel } from './keys.js';
+import { ReplicatedCalls, type ReplicatedReply } from './replicatedCalls.js';
 import { asScriptError, messageOf, NotHereError, NotSentError } from './scriptErrors.js';
 import { LUA_DIR, loadScript, type Script } from './scriptLoader.js';
 import { type RedisUse, readUse } from './use.js';
@@ -26,7 +27,12 @@ export class RedisNode {
   /** The settings of the server that let it lose what it acknowledged. */
   readonly durability: Durability;
 
+  /** Replicas that the cluster knows of the server; 0 on a single server, which is not asked. */
+  replicas = 0;
+
   readonly #luaDir: string;
+  readonly #openClient: () => RedisClient;
+  #replicated: ReplicatedCalls | undefined;
   readonly #scripts = new Map<string, Script>();
 
   /**
@@ -42,7 +48,8 @@ export class RedisNode {
     readServerId?: ReadServerId,
   ) {
     this.#luaDir = luaDir;
-    this[CLIENT] = new RedisClient(url, onError, readServerId);
+    this.#openClient = () => new RedisClient(url, onError, readServerId);
+    this[CLIENT] = this.#openClient();
     this.durability = new Durability(this[CLIENT]);
   }
 
@@ -59,6 +66,7 @@ export class RedisNode {
 
   close(): void {
     this[CLIENT].close();
+    this.#replicated?.close();
   }
 
   /** Names the run of the server: another one after each start; undefined while it is not connected. */
@@ -100,11 +108,13 @@ export class RedisNode {
   /** Asks the server again who it is, and what it knows of its cluster. */
   identifyAgain(): void {
     this[CLIENT].identifyAgain();
+    this.#replicated?.identifyAgain();
   }
 
   /** Writes the commands that are called in there at once, in one piece. */
   pipelined(calls: () => void): void {
-    this[CLIENT].pipelined(calls);
+    const replicated = this.#replicated;
+    this[CLIENT].pipelined(replicated === undefined ? calls : () => replicated.pipelined(calls));
   }
 
   /**
@@ -127,15 +137,51 @@ export class RedisNode {
    * @throws EpochError, GapError, OutrunError, RefusedError, NotSentError: nothing was done. StaleError: nothing was done
    *   now. Any other error: it may have been done.
    */
-  async run(script: Script, keys: readonly string[], args: readonly Argument[]): Promise<unknown> {
-    const client = this[CLIENT];
+  run(script: Script, keys: readonly string[], args: readonly Argument[]): Promise<unknown> {
+    return this.#runOn(this[CLIENT], script, keys, args, () => {});
+  }
+
+  /**
+   * The same, over a connection on which it is waited for the replicas.
+   * @param argsFor the arguments for the server's run that the connection leads to
+   */
+  runReplicated(
+    script: Script,
+    keys: readonly string[],
+    argsFor: (serverId: string) => readonly Argument[],
+  ): Promise<ReplicatedReply> {
+    return this.#replicatedCalls.call((client, serverId, again) =>
+      this.#runOn(client, script, keys, argsFor(serverId), again),
+    );
+  }
+
+  /** The replicas acknowledge what is written in time. */
+  get isReplicating(): boolean {
+    return this.#replicatedCalls.isCurrent;
+  }
+
+  /** Its connections are made when they are needed. */
+  get #replicatedCalls(): ReplicatedCalls {
+    this.#replicated ??= new ReplicatedCalls(this.#openClient, () => this.replicas);
+    return this.#replicated;
+  }
+
+  async #runOn(
+    client: RedisClient,
+    script: Script,
+    keys: readonly string[],
+    args: readonly Argument[],
+    onAgain: () => void,
+  ): Promise<unknown> {
     try {
       return await client.callBuffer('EVALSHA', script.sha, keys.length, ...keys, ...args);
     } catch (error) {
       if (!messageOf(error).startsWith('NOSCRIPT')) throw this.#told(error, script);
       // The server doesn't know the script yet: it has not run, so it may be sent whole.
       try {
-        return await client.callBuffer('EVAL', script.source, keys.length, ...keys, ...args);
+        const running = client.callBuffer('EVAL', script.source, keys.length, ...keys, ...args);
+        onAgain();
+        return await running;
       } catch (again) {
         throw this.#told(again, script);
       }

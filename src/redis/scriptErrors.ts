@@ -36,6 +36,9 @@ export class ClockError extends RefusedError {
   }
 }
 
+/** The cell lacks an entry that the caller has answered: an older copy has taken its place, and is not recognised yet. Nothing was done. */
+export class LacksError extends RefusedError {}
+
 /** Error replies that Redis gives before it runs anything of a script. */
 const REFUSED = /^(OOM|LOADING|READONLY|MISCONF|MASTERDOWN|BUSY|NOREPLICAS|NOPERM|NOAUTH|WRONGPASS)/;
 
@@ -66,6 +69,7 @@ export function asScriptError(error: unknown, script: Script): unknown {
   const message = messageOf(error);
   if (message.startsWith('EPOCH')) return new EpochError(`The cell is at epoch ${message.slice(6)}`);
   if (message.startsWith('AWAY')) return new AwayError('The partner has left the cell');
+  if (message.startsWith('LACKS')) return new LacksError(message);
   if (message.startsWith('CLOCK')) return new ClockError(Number(message.slice(6)));
   if (message.startsWith('STALE')) return new StaleError('A newer batch of this front end is known');
   if (message.startsWith('BEHIND'))

@@ -2,6 +2,7 @@
 import { cellKey, gamesKey, outboxKey, partnersKey, playersKey } from './keys.js';
 import type { RedisNodes } from './nodes.js';
 import { cellToken } from './records.js';
+import type { ReplicatedReply } from './replicatedCalls.js';
 
 /** A call of an operation that begins with lua/include/cell.lua. */
 export interface CellCall {
@@ -14,6 +15,8 @@ export interface CellCall {
   readonly operationField: string;
   /** 8 bytes, a number (little endian) greater than that of any operation before in the field; or empty. */
   readonly operationId: Buffer;
+  /** The newest entry of the cell that the caller has answered under this epoch (AnsweredIds); absent: none. */
+  readonly answered?: Buffer;
   /** What the operation has beside the head. */
   readonly args: readonly (string | number | Buffer)[];
 }
@@ -44,26 +47,40 @@ export class Scripts {
    * @throws EpochError, ClockError, RefusedError, NotSentError: this call did nothing. Any other error: it may have been done.
    */
   async command(operation: string, call: CellCall): Promise<Buffer> {
-    const { cell, epoch, operationField, operationId, args } = call;
-    const { outboxMax, clock } = this.#options;
-    const node = this.#nodes.of(cell);
+    const node = this.#nodes.of(call.cell);
+    const script = node.script(operation);
+    return node.run(script, this.#keys(call), this.#args(call, node.knownServerId())) as Promise<Buffer>;
+  }
+
+  /** The same, and says whether every replica of the node has what it wrote. */
+  async replicated(operation: string, call: CellCall): Promise<ReplicatedReply> {
+    const node = this.#nodes.of(call.cell);
+    return node.runReplicated(node.script(operation), this.#keys(call), (serverId) =>
+      this.#args(call, serverId),
+    );
+  }
+
+  #keys({ cell }: CellCall): string[] {
     const name = this.#nodes.nameOf(cell);
-    return node.run(
-      node.script(operation),
-      [cellKey(name), partnersKey(name), playersKey(name), gamesKey(name), outboxKey(name)],
-      [
-        cellToken(epoch, node.knownServerId()),
-        cell,
-        call.reach ?? '',
-        outboxMax.entries,
-        outboxMax.bytes,
-        operationField,
-        operationId,
-        ...args,
-        clock?.now() ?? 0,
-        clock?.skewMaxMs ?? 0,
-      ],
-    ) as Promise<Buffer>;
+    return [cellKey(name), partnersKey(name), playersKey(name), gamesKey(name), outboxKey(name)];
+  }
+
+  #args(call: CellCall, serverId: string): (string | number | Buffer)[] {
+    const { cell, epoch, operationField, operationId, args, answered, reach } = call;
+    const { outboxMax, clock } = this.#options;
+    return [
+      cellToken(epoch, serverId),
+      cell,
+      reach ?? '',
+      outboxMax.entries,
+      outboxMax.bytes,
+      operationField,
+      operationId,
+      ...args,
+      answered ?? '',
+      clock?.now() ?? 0,
+      clock?.skewMaxMs ?? 0,
+    ];
   }
 
   /** Counts a failed authentication of a client address; the count never goes further than one over the limit. */

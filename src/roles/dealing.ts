@@ -1,7 +1,8 @@
 /** How the front end reaches the cells: commands, the wait for the ledger behind them, and the adjustments made of them. */
 import { Adjuster } from '../cells/adjuster.js';
+import { AnsweredIds } from '../cells/answeredIds.js';
 import { AnsweredSpins } from '../cells/answeredSpins.js';
-import { CellClient } from '../cells/cellClient.js';
+import { CellClient, type CellClientOptions } from '../cells/cellClient.js';
 import { Confirmations } from '../cells/confirmations.js';
 import { dealOperation, limitedResult, type SpinCommand } from '../cells/deal.js';
 import { ExhaustedWindows } from '../cells/exhaustedWindows.js';
@@ -73,7 +74,7 @@ async function openConfirmations(
   const confirmations = new Confirmations({
     datasetId: parts.installed.datasetId,
     read: ledger.cellCursors,
-    isInLedger: async (entryId) => (await ledger.findEntry(entryId)) !== undefined,
+    findEntry: ledger.findEntry,
     serverOf: (cell) => nodes.of(cell).serverId,
     deadlineMs: config.SPIN_DEADLINE_MS,
     onConfirmed: (seconds) => metrics.ackSeconds.observe(seconds),
@@ -98,6 +99,28 @@ async function openConfirmations(
   return confirmations;
 }
 
+/** ACK=replica: calls that are waited for at the replicas, and counted. */
+function openReplication({
+  nodes,
+  scripts,
+  metrics,
+}: RoleParts): NonNullable<CellClientOptions['replication']> {
+  const counts = { acknowledged: 0, late: 0 };
+  metrics.counters(
+    'spindle_replica_waits_total',
+    'Calls after which every replica of the node had what they wrote (acknowledged), and others, which waited for the ledger (late)',
+    () => Object.entries(counts).map(([result, value]) => ({ labels: { result }, value })),
+  );
+  return {
+    call: async (operation, call) => {
+      const reply = await scripts.replicated(operation, call);
+      counts[reply.isReplicated ? 'acknowledged' : 'late']++;
+      return reply;
+    },
+    isCurrent: (cell) => nodes.of(cell).isReplicating,
+  };
+}
+
 /** @param isVolatile the Redis of a cell may lose what it acknowledges, and is not served from for that. */
 export async function openDealing(
   parts: RoleParts,
@@ -115,6 +138,9 @@ export async function openDealing(
   );
   const cells = new CellClient({
     call: (operation, call) => scripts.command(operation, call),
+    // Who allows Redis to lose what it acknowledges wants it to go on without.
+    ...(config.allowVolatileRedis ? {} : { answered: new AnsweredIds() }),
+    ...(config.ACK === 'replica' ? { replication: openReplication(parts) } : {}),
     pipelined: (calls) => nodes.pipelined(calls),
     isReady: (cell) => nodes.of(cell).isReady,
     whenReady: (cell, timeoutMs) => nodes.whenReady(cell, timeoutMs),

@@ -1,15 +1,18 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { AnsweredIds } from '../../src/cells/answeredIds.js';
+import { idsIn } from '../../src/domain/entryId.js';
 import type { EmbeddedStore } from '../../src/embedded/index.js';
 import { blockKey, cellKey, gamesKey } from '../../src/redis/keys.js';
 import { RedisNode } from '../../src/redis/node.js';
 import { fixedMap, RedisNodes } from '../../src/redis/nodes.js';
 import { OutboxReader } from '../../src/redis/outboxReader.js';
 import { readOutbox } from '../../src/redis/records.js';
-import { NotSentError } from '../../src/redis/scriptErrors.js';
+import { LacksError, NotSentError } from '../../src/redis/scriptErrors.js';
 import { Scripts } from '../../src/redis/scripts.js';
 import { firstSegment } from '../../src/redis/segmentRecords.js';
 import { adjustOnce } from '../support/cellCommands.js';
 import { Cleanup } from '../support/cleanup.js';
+import { CELL, dealOnce, GAME_ID, item } from '../support/dealing.js';
 import { ownRedis, rawRedis } from '../support/redis.js';
 import { until } from '../support/wait.js';
 
@@ -17,7 +20,6 @@ import { until } from '../support/wait.js';
 const EVEN = 0;
 const ODD = 1;
 const EPOCH = 'data:1';
-const GAME_ID = 9;
 
 const cleanup = new Cleanup();
 const servers: EmbeddedStore[] = [];
@@ -56,6 +58,15 @@ beforeAll(async () => {
 });
 afterAll(() => cleanup.run());
 
+/** Lets the cell of support/dealing.ts be dealt from, with a few outcomes. */
+async function openGame(): Promise<void> {
+  const owner = { fence: 1n, serverId: nodes.of(CELL).knownServerId() };
+  await nodes.cell(CELL).clear(owner);
+  await nodes.cell(CELL).open(owner, EPOCH, { segments: firstSegment(0n), away: [] });
+  const outcomes = Buffer.from(Uint16Array.from([0, 1, 2, 0, 1]).buffer);
+  await nodes.cell(CELL).loadBlock(EPOCH, GAME_ID, 0, outcomes);
+}
+
 test('a cell is written on its own node only', async () => {
   for (const cell of [EVEN, ODD]) {
     await nodes.cell(cell).loadBlock(EPOCH, GAME_ID, 0, Buffer.alloc(8));
@@ -65,6 +76,36 @@ test('a cell is written on its own node only', async () => {
     redis.disconnect();
     expect(keys.sort()).toEqual([blockKey(cell, GAME_ID, 0), cellKey(cell), gamesKey(cell)].sort());
   }
+});
+
+test('a repeated operation writes something, so that WAIT waits for what was done before', async () => {
+  await openGame();
+  const node = rawRedis(servers[CELL % 2]!.url);
+  const changes = async (): Promise<number> =>
+    Number(/^rdb_changes_since_last_save:(\d+)/m.exec(await node.info('persistence'))![1]);
+  const again = { operation: 1, epoch: EPOCH };
+  const first = await dealOnce(scripts, [item()], again);
+  const before = await changes();
+  expect((await dealOnce(scripts, [item()], again)).buffer).toEqual(first.buffer);
+  expect(await changes()).toBe(before + 1);
+  node.disconnect();
+});
+
+test('a cell that lacks what its caller has answered deals nothing', async () => {
+  await openGame();
+  const { buffer } = await dealOnce(scripts, [item()], { operation: 2, epoch: EPOCH });
+  const newest = (await nodes.cell(CELL).head()).newestEntryId!;
+  const answered = new AnsweredIds();
+  answered.note(CELL, EPOCH, newest);
+  const known = { operation: 3, epoch: EPOCH, answered: answered.newest(CELL, EPOCH)! };
+  expect((await dealOnce(scripts, [item()], known)).buffer).not.toEqual(buffer);
+  answered.note(CELL, EPOCH, newest + idsIn(3_600_000));
+  const before = await nodes.cell(CELL).head();
+  const behind = { operation: 4, epoch: EPOCH, answered: answered.newest(CELL, EPOCH)! };
+  await expect(dealOnce(scripts, [item()], behind)).rejects.toThrow(LacksError);
+  expect(await nodes.cell(CELL).head()).toEqual(before);
+  // Under another epoch it has answered nothing yet.
+  expect(answered.newest(CELL, 'data:2')).toBe(undefined);
 });
 
 test('commands of several nodes go out together, each to its own node', async () => {

@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest';
 import { readClusterNodes } from '../../src/redis/clusterView.js';
 import { cellKey, readBlockKey } from '../../src/redis/keys.js';
+import { RedisNode } from '../../src/redis/node.js';
+import { asScriptError, NotHereError } from '../../src/redis/scriptErrors.js';
 import { closedName, mayLack } from '../../src/redis/serverIdentity.js';
 import { CELLS, pinnedName, SLOTS, slotOfCell, slotOfTag } from '../../src/redis/slots.js';
 
@@ -37,9 +39,11 @@ test('the reply to CLUSTER NODES tells the primaries and their slots, whoever is
     'bbb :7001@17001 myself,master - 0 0 2 connected 100-199',
     'ccc ::1:7002@17002 master,fail - 1 1 3 disconnected 201-16383',
     'ddd 10.0.0.4:7003@17003 slave aaa 0 1 7 connected',
+    'eee 10.0.0.5:7004@17004 slave,fail bbb 0 1 2 disconnected',
+    'fff 10.0.0.6:7005@17005 slave bbb 0 1 2 connected',
     '',
   ].join('\n');
-  const { primaries, self, nodeIds } = readClusterNodes(text, 'asked.example');
+  const { primaries, self, nodeIds, replicas } = readClusterNodes(text, 'asked.example');
   expect(primaries).toEqual([
     {
       nodeId: 'aaa',
@@ -54,7 +58,9 @@ test('the reply to CLUSTER NODES tells the primaries and their slots, whoever is
     { nodeId: 'ccc', address: '[::1]:7002', configEpoch: 3, ranges: [[201, 16_383]] },
   ]);
   expect(self?.nodeId).toBe('bbb');
-  expect([...nodeIds]).toEqual(['aaa', 'bbb', 'ccc', 'ddd']);
+  expect([...nodeIds]).toEqual(['aaa', 'bbb', 'ccc', 'ddd', 'eee', 'fff']);
+  // Also the one that is away: it may come back and take over.
+  expect(replicas).toBe(2);
 });
 
 test('a server may lack what was acknowledged once another has taken over, and not where it was only started again', () => {
@@ -76,4 +82,15 @@ test('a server may lack what was acknowledged once another has taken over, and n
   // A single server has its own log only.
   expect(mayLack('run1', 'run2')).toBe(false);
   expect(closedName('run1')).toBe('none');
+});
+
+test.each([
+  'MOVED 3999 127.0.0.1:6381',
+  'ASK 3999 127.0.0.1:6381',
+  'TRYAGAIN Multiple keys request during rehashing of slot',
+  'CLUSTERDOWN The cluster is down',
+  'ERR Error running script: Script attempted to access a non local key in a cluster node',
+])('%s: nothing was done, and no redirection is followed', (message) => {
+  const script = new RedisNode('redis://unused.invalid', () => {}).script('deal');
+  expect(asScriptError(new Error(message), script)).toBeInstanceOf(NotHereError);
 });

@@ -19,6 +19,8 @@ export interface ClusterFault {
 const LAG_MS = [400, 2500] as const;
 const ZOMBIE_MS = [200, 3000] as const;
 const AWAY_MS = [200, 1500] as const;
+/** Redis gives a failover up after 5 s. */
+const FAILOVER_EVERY_MS = 6000;
 const TAKEN_OVER_WITHIN_MS = 60_000;
 
 interface Struck {
@@ -94,8 +96,16 @@ export const CLUSTER_FAULTS: Readonly<Record<string, (fault: ClusterFault) => Pr
   async failover(fault) {
     const struck = await pick(fault);
     fault.onStruck();
-    await fault.cluster.ask(struck.replica, 'CLUSTER', 'FAILOVER');
-    await takenOver(fault, struck);
+    // Servers that are busy may let the time for it pass: it is asked for again.
+    const again = setInterval(() => {
+      fault.cluster.ask(struck.replica, 'CLUSTER', 'FAILOVER').catch(() => {});
+    }, FAILOVER_EVERY_MS);
+    try {
+      await fault.cluster.ask(struck.replica, 'CLUSTER', 'FAILOVER');
+      await takenOver(fault, struck);
+    } finally {
+      clearInterval(again);
+    }
   },
   /** The replica takes over without asking anybody, while its primary serves. */
   async takeover(fault) {

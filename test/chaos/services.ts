@@ -9,8 +9,8 @@ import { ServerProcess } from '../support/serverProcess.js';
 import type { OwnStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
 
-/** What a spin's answer promises: it is on Redis's disk, or its ledger row is committed. */
-export type Acknowledgement = 'redis' | 'ledger';
+/** What a spin's answer promises: it is on Redis's disk, on those of its replicas, too, or its ledger row is committed. */
+export type Acknowledgement = 'redis' | 'replica' | 'ledger';
 
 /**
  * Of the front ends one waits for its stores as long as it does by default, the other not for long: of an outage of a

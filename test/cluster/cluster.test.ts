@@ -16,6 +16,7 @@ import type { Answer, TestPartner } from '../support/client.js';
 import { ownCluster, replaceByReplica, type TestCluster } from '../support/cluster.js';
 import { auditFindings } from '../support/communal.js';
 import { storesParent } from '../support/disk.js';
+import { allIsBooked, replicaWaits, wereRepaired } from '../support/failover.js';
 import { openNodes, rawRedis } from '../support/redis.js';
 import { REDIS_USER, REDIS_USERINFO, userRules } from '../support/redisUser.js';
 import { endProcess } from '../support/serverProcess.js';
@@ -109,6 +110,7 @@ afterEach(() => {
 });
 afterAll(() => cleanup.run());
 
+const cellsOf = (where: readonly Seat[]): number[] => where.map(({ cell }) => cell);
 const isOk = ({ status }: Answer): boolean => status === 200;
 const spin = (from: Service, { partner, gameId }: Seat, requestId: string): Promise<Answer> =>
   from.spin(partner.key, { gameId, playerId: 'p', wagerUsd: WAGER, requestId });
@@ -195,32 +197,6 @@ function keepSpinning(from: Service, where: readonly Seat[], name: string) {
     },
   };
 }
-
-/**
- * Each cell began a new epoch: a replica may lack what was acknowledged, and must not deal it again.
- * @returns how many request ids and players were written to each
- */
-async function wereRepaired(
-  where: readonly Seat[],
-): Promise<{ cell: number; players: bigint; requests: bigint }[]> {
-  const rows = await sql<{ cell: number; players: bigint; requests: bigint }[]>`
-    SELECT DISTINCT ON (cell) cell, players, requests FROM recoveries
-    WHERE reason LIKE 'A replica has taken over%' AND finished_at IS NOT NULL ORDER BY cell, epoch DESC`;
-  const repaired = new Set(rows.map(({ cell }) => cell));
-  expect(where.filter(({ cell }) => !repaired.has(cell))).toEqual([]);
-  return rows.filter(({ cell }) => where.some((seat) => seat.cell === cell));
-}
-
-const allIsBooked = (where: readonly Seat[]): Promise<void> =>
-  until(async () => {
-    const { nodes, close } = await openNodes(stores.redisUrl);
-    try {
-      const waiting = await Promise.all(where.map(({ cell }) => nodes.cell(cell).outboxTotals()));
-      return waiting.every(({ entries }) => entries === 0);
-    } finally {
-      close();
-    }
-  }, 'the ledger has all that was dealt');
 
 const seatsOf = async (slot: number): Promise<[own: Seat[], others: Seat[]]> => {
   const server = await cluster.primaryOf(slot);
@@ -317,7 +293,7 @@ test('the cells of a killed primary come back with its replica; the others go on
   expect((await elsewhere.end()).others).toEqual([]);
   await old.start();
   await allHolds();
-  await wereRepaired(own);
+  await wereRepaired(sql, cellsOf(own));
 });
 
 test('a replica that takes over in an orderly way loses nothing that was answered', async () => {
@@ -332,7 +308,7 @@ test('a replica that takes over in an orderly way loses nothing that was answere
   await isDealing(own, 'taken over');
   await replaysHold((await playing.end()).spun);
   await allHolds();
-  await wereRepaired(own);
+  await wereRepaired(sql, cellsOf(own));
 });
 
 test('a replica that lags behind the ledger is brought up to it when it takes over', async () => {
@@ -348,7 +324,7 @@ test('a replica that lags behind the ledger is brought up to it when it takes ov
   const player = `/partners/${partner.partnerId}/players/p`;
   const gift = { requestId: 'late gift', amountUsd: 7, reason: 'a gift' };
   expect((await service.operator('POST', `${player}/adjustments`, gift)).status).toBe(200);
-  await allIsBooked(own);
+  await allIsBooked(stores.redisUrl, cellsOf(own));
   const block = { status: 'BLOCKED', reason: 'to be seen by the replica, too' };
   expect((await service.operator('PATCH', player, block)).status).toBe(200);
   await primary.killForGood();
@@ -367,10 +343,44 @@ test('a replica that lags behind the ledger is brought up to it when it takes ov
   await primary.start();
   await isDealing(own, 'level again');
   await allHolds();
-  const written = await wereRepaired(own);
-  expect(written.map(({ requests }) => Number(requests)).sort()).toEqual(
-    own.map(({ cell }) => (cell === blocked.cell ? 13 : 12)).sort(),
-  );
+  const written = await wereRepaired(sql, cellsOf(own));
+  for (const { requests } of written) expect(Number(requests)).toBeGreaterThanOrEqual(12);
+});
+
+test('ACK=replica answers what every replica has, and else what the ledger has', async () => {
+  const settings = { CELLS: String(CELLS), ROLES: 'http', ACK: 'replica', SPIN_DEADLINE_MS: '5000' };
+  const replicated = await startService(stores, settings);
+  cleanup.add(() => replicated.stop());
+  const [seat] = seats as [Seat, ...Seat[]];
+  const booked = (requestId: string) => sql`
+    SELECT 1 FROM ledger WHERE partner_id = ${seat.partner.partnerId} AND request_id = ${requestId}`;
+  const primary = (await cluster.primaryOf(slotOfCell(seat.cell)))!;
+  const replica = await cluster.replicaOf(primary);
+  let tries = 0;
+  const isAcknowledged = async (): Promise<boolean> => {
+    const before = await replicaWaits(replicated.running.metricsPort);
+    const answer = await spin(replicated, seat, `acknowledged-${tries++}`);
+    const { acknowledged } = await replicaWaits(replicated.running.metricsPort);
+    return isOk(answer) && acknowledged > before.acknowledged;
+  };
+  await until(isAcknowledged, 'the replica acknowledges what is answered');
+
+  await replica.freeze();
+  const { late } = await replicaWaits(replicated.running.metricsPort);
+  const alone = await spin(replicated, seat, 'alone');
+  expect([alone.status, (await booked('alone')).length]).toEqual([200, 1]);
+  expect((await replicaWaits(replicated.running.metricsPort)).late).toBeGreaterThan(late);
+  // Neither a replica nor the ledger has it: a primary that is alone acknowledges nothing.
+  await sql.begin(async (tx) => {
+    await tx`LOCK TABLE ledger IN SHARE MODE`;
+    const answer = await spin(replicated, seat, 'nowhere');
+    expect([answer.status, answer.body.errorCode]).toEqual([409, 'KS-4110']);
+  });
+  replica.thaw();
+  await until(isAcknowledged, 'the replica acknowledges again');
+  expect((await spin(replicated, seat, 'nowhere')).status).toBe(200);
+  await until(async () => (await booked('nowhere')).length === 1, 'it is booked');
+  await replaysHold([{ seat, requestId: 'alone', text: alone.text }]);
 });
 
 test('over TLS and with the documented rights nothing was denied', async ({ skip }) => {

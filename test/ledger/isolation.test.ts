@@ -106,7 +106,7 @@ test('at most 1,000 readers wait for a cell; the next one is refused at once', a
   const confirmations = new Confirmations({
     datasetId: 'of this test',
     read: store.cellCursors,
-    isInLedger: async (entryId) => (await store.findEntry(entryId)) !== undefined,
+    findEntry: store.findEntry,
     serverOf: () => undefined,
     deadlineMs: 1000,
     onError: () => {},

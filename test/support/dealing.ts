@@ -63,7 +63,7 @@ export const item = (more: Partial<BatchItem> = {}): BatchItem => ({
 export async function dealOnce(
   scripts: Scripts,
   items: BatchItem[],
-  options: { operation?: number; epoch?: string; reach?: Buffer | undefined } = {},
+  options: { operation?: number; epoch?: string; reach?: Buffer | undefined; answered?: Buffer } = {},
 ) {
   const partners: Partner[] = [];
   const operationId = Buffer.alloc(8);
@@ -74,6 +74,7 @@ export async function dealOnce(
     operationField: 'op:test',
     operationId,
     ...(options.reach === undefined ? {} : { reach: options.reach }),
+    ...(options.answered === undefined ? {} : { answered: options.answered }),
     args: [new BatchEncoder().encode(items, partners)],
   });
   const reply = new BatchReply(buffer, partners.length, items.length);

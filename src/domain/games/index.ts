@@ -17,5 +17,5 @@ export const isRegisteredByPartner = (gameType: string): boolean =>
   Object.hasOwn(KINDS_OF_GAMES, gameType) && kindOfGame(gameType as GameType).registeredBy === 'partner';
 
 /** Whether a spin is answered only once the ledger has it. @param kind undefined: the game is not known */
-export const waitsForLedger = (kind: KindOfGame | undefined, ack: 'redis' | 'ledger'): boolean =>
+export const waitsForLedger = (kind: KindOfGame | undefined, ack: 'redis' | 'replica' | 'ledger'): boolean =>
   ack === 'ledger' || kind?.acknowledgement === 'after-ledger-commit';
