@@ -14,9 +14,8 @@ import { makeCertificates, opensslMissing } from '../support/certificates.js';
 import { Cleanup } from '../support/cleanup.js';
 import type { Answer, TestPartner } from '../support/client.js';
 import { ownCluster, replaceByReplica, type TestCluster } from '../support/cluster.js';
-import { auditFindings } from '../support/communal.js';
 import { storesParent } from '../support/disk.js';
-import { allIsBooked, replicaWaits, wereRepaired } from '../support/failover.js';
+import { allIsBooked, auditIsClean, replicaWaits, wereRepaired } from '../support/failover.js';
 import { openNodes, rawRedis } from '../support/redis.js';
 import { REDIS_USER, REDIS_USERINFO, userRules } from '../support/redisUser.js';
 import { endProcess } from '../support/serverProcess.js';
@@ -164,7 +163,7 @@ const isDealing = async (where: readonly Seat[], name: string): Promise<void> =>
 
 /** Nothing was dealt twice, skipped or lost, and both stores agree. */
 async function allHolds(): Promise<void> {
-  await until(async () => (await auditFindings(stores)).length === 0, 'the audit is clean');
+  await auditIsClean(stores);
   await booksHold(sql);
 }
 

@@ -1,7 +1,9 @@
 /** What tests ask of the stores and of a front end where a replica takes over, or should. */
 import type postgres from 'postgres';
 import { expect } from 'vitest';
+import { auditFindings } from './communal.js';
 import { openNodes } from './redis.js';
+import type { StoreUrls } from './stores.js';
 import { until } from './wait.js';
 
 /**
@@ -31,6 +33,12 @@ export const allIsBooked = (redisUrl: string, cells: readonly number[]): Promise
       close();
     }
   }, 'the ledger has all that was dealt');
+
+/** Waits until an audit finds nothing. One that asks a server which just came back, and takes itself for a primary still, is interrupted. */
+export async function auditIsClean(stores: StoreUrls): Promise<void> {
+  const isClean = async (): Promise<boolean> => (await auditFindings(stores)).length === 0;
+  await until(() => isClean().catch(() => false), 'the audit is clean');
+}
 
 /** How often a front end found that all replicas had what a call wrote, and how often not. */
 export async function replicaWaits(metricsPort: number): Promise<{ acknowledged: number; late: number }> {
