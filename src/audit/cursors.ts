@@ -13,7 +13,7 @@ const nextId = (id: bigint): bigint => ((id & SEQUENCE) === SEQUENCE ? id - SEQU
 
 /** @param newest by cell: the words of the id of its newest entry in the ledger */
 export function auditCursors(
-  { cursors, communal }: Facts,
+  { cursors, communal, formerCells }: Facts,
   findings: Findings,
   newest: ReadonlyMap<number, { high: number; low: number }>,
 ): void {
@@ -21,6 +21,9 @@ export function auditCursors(
     const words = newest.get(cell);
     // The pot of a partner that has moved was noted last in the cell that it left.
     const noted = communal.pots.map(({ notedTo }) => notedTo).filter((id) => cellOfId(id) === cell);
+    // Of what a partner that has left noted there, only where it ended is known.
+    for (const former of formerCells.values())
+      for (const left of former) if (left.cell === cell) noted.push(left.untilId);
     const teller = communal.tellers.get(cell);
     // That a spin told a share is noted right after it; a game without a bonus notes nothing else.
     if (teller !== undefined) noted.push(nextId(teller));

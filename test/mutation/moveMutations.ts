@@ -23,7 +23,8 @@ export const MOVE_MUTATIONS: readonly Mutation[] = [
   },
 ];
 
-const PLAYS_MAX = 12;
+/** A fault may be such that it never is. */
+const FINISHED_WITHIN_MS = 30_000;
 
 /** Moves a partner to a cell, and plays again and again until that is done, or will not be. */
 export async function moveWhile(
@@ -36,7 +37,8 @@ export async function moveWhile(
   const begun = await client.operator('POST', `${path}/move`, { cell });
   if (begun.status !== 202) throw new Error(`The move did not begin: ${begun.text}`);
   type Moves = { moves: { finishedAt: string | null }[] };
-  for (let plays = 0; plays < PLAYS_MAX; plays++) {
+  const since = performance.now();
+  for (let plays = 0; performance.now() - since < FINISHED_WITHIN_MS; plays++) {
     await play(`moving-${plays}`);
     const { body } = await client.operator<Moves>('GET', `${path}/moves`);
     if (body.moves[0]!.finishedAt !== null) return;
