@@ -64,7 +64,11 @@ export function openingFault(url: string, fault: Error | undefined): Error {
   // A plain port waits for the rest of what it takes for a command; a TLS port ends what is no handshake.
   if (url.startsWith('rediss:') && code === 'ETIMEDOUT')
     return new Error(`${message}: does this port speak TLS?`);
-  if (url.startsWith('redis:') && (code === 'ECONNRESET' || code === 'EPIPE'))
-    return new Error(`${message}: a TLS port wants rediss://`);
+  if (code === 'ECONNRESET' || code === 'EPIPE')
+    return new Error(
+      url.startsWith('redis:')
+        ? `${message}: a TLS port wants rediss://`
+        : `${message}: tls-auth-clients yes wants cert and key`,
+    );
   return told ?? new Error(message);
 }
