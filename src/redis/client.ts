@@ -3,7 +3,7 @@
  * by themselves.
  */
 import { Redis, type RedisOptions } from 'ioredis';
-import { asClearError, connectionOptionsOf, openingFault } from './connectionOptions.js';
+import { asClearError, connectionOptionsOf, openingFault, tellingFault } from './connectionOptions.js';
 
 const OPTIONS = {
   lazyConnect: true,
@@ -64,8 +64,8 @@ export class RedisClient extends Redis {
     // Every cell that waits for the server listens.
     this.setMaxListeners(0);
     this.on('error', (error) => {
-      this.#fault = asClearError(error);
-      onError(this.#fault);
+      this.#fault = tellingFault(this.#fault, error);
+      onError(asClearError(error));
     });
     this.on('ready', () => this.#identify());
     this.on('close', () => {
@@ -147,7 +147,7 @@ export async function askOnce(url: string, command: string, ...words: string[]):
   const client = new Redis({ ...optionsFor(url), retryStrategy: () => null });
   let fault: Error | undefined;
   client.on('error', (error) => {
-    fault = asClearError(error);
+    fault = tellingFault(fault, error);
   });
   try {
     await client.connect().catch(() => {

@@ -50,14 +50,16 @@ export function asClearError(error: Error): Error {
   return new Error(`TLS: ${reason}`, { cause: error });
 }
 
+/** The later one of two errors of a connection, unless it says no more than that a question was under way as it ended. */
+export const tellingFault = (before: Error | undefined, error: Error): Error | undefined =>
+  error.name === 'MaxRetriesPerRequestError' ? before : asClearError(error);
+
 /**
  * Why a first connection did not come about, with what may be wrong about the address.
  * @param fault what the connection told; nothing where the server just closed it.
  */
 export function openingFault(url: string, fault: Error | undefined): Error {
-  // A question that was under way says only that the connection ended.
-  const told = fault?.name === 'MaxRetriesPerRequestError' ? undefined : fault;
-  const { message, code } = (told ?? {
+  const { message, code } = (fault ?? {
     message: 'the server closed the connection',
     code: 'EPIPE',
   }) as NodeJS.ErrnoException;
@@ -70,5 +72,5 @@ export function openingFault(url: string, fault: Error | undefined): Error {
         ? `${message}: a TLS port wants rediss://`
         : `${message}: tls-auth-clients yes wants cert and key`,
     );
-  return told ?? new Error(message);
+  return fault ?? new Error(message);
 }
