@@ -96,6 +96,7 @@ const FOLDED = [
     'api',
     'cells',
     'communal',
+    'game',
     'key',
     'operator',
     'player',

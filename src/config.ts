@@ -336,7 +336,8 @@ function readVariables(environment: NodeJS.ProcessEnv): Variables {
 /** The values of a setting that has only a few. */
 function choicesOf(name: string): string | undefined {
   const { anyOf } = (Environment.properties as Record<string, { anyOf?: { const?: unknown }[] }>)[name] ?? {};
-  return anyOf?.map((each) => String(each.const)).join(' or ');
+  const values = anyOf?.map((each) => String(each.const));
+  return values && [values.slice(0, -1).join(', '), ...values.slice(-1)].join(' or ');
 }
 
 /** Reads a setting whose form no schema says. @throws Error with one line that names it */

@@ -182,7 +182,7 @@ describe('one command', () => {
 describe('settings', () => {
   test('that are wrong are each named once, with what they may be', () => {
     expect(() => readConfig({ ...environment(), ACK: 'foo', PORT: 'ninety' })).toThrow(
-      /^PORT must be integer; ACK must be redis or ledger$/,
+      /^PORT must be integer; ACK must be redis, replica or ledger$/,
     );
   });
 

@@ -35,7 +35,7 @@ const COLUMNS: readonly Column<Schemas['OperatorGame']>[] = [
 
 /** Adds the commands to the program. */
 export function addGameCommands(commands: OperatorCommands): void {
-  const games = commands.group('game', 'Games');
+  const games = commands.group('game', 'games: list, show, suspend, resume');
   const list = withPages(
     commands.add('list', 'games with their queues and totals', listGames, games),
     'games',
