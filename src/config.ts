@@ -51,7 +51,7 @@ export const Environment = Type.Object({
     Type.String({
       pattern: '^postgres(ql)?://.',
       description:
-        'Where `DATABASE_URL` leads to PgBouncer: the same database without it, for the migrations of a start (docs/production.md)',
+        'Where `DATABASE_URL` leads to PgBouncer: the same database without it, for the migrations of a start; flushes then prepare no statements (docs/production.md)',
     }),
   ),
   DATA_DIR: Type.String({

@@ -132,9 +132,10 @@ export async function openPostgres(
   log: Logger,
   services: ServiceGroup,
 ): Promise<PostgresPools> {
-  const connect = (max: number, isPipelined = false): Sql =>
+  const connect = (max: number, forLedger: { isPipelined?: boolean; isPrepared?: boolean } = {}): Sql =>
     connectPostgres(url, {
-      ...{ max, isPipelined },
+      ...forLedger,
+      max,
       name: 'spindle',
       onError: (error) => log.warn({ err: lineOf(error) }, 'a connection to Postgres is broken'),
     });
@@ -144,7 +145,11 @@ export async function openPostgres(
     pools = {
       requests: connect(REQUEST_CONNECTIONS_MAX),
       background: connect(config.roles.worker ? WORKER_CONNECTIONS_MAX : FRONT_END_CONNECTIONS_MAX),
-      ledger: connect(LEDGER_CONNECTIONS_MAX, true),
+      ledger: connect(LEDGER_CONNECTIONS_MAX, {
+        isPipelined: true,
+        // With this setting the connections lead to a pooler.
+        isPrepared: config.DATABASE_DIRECT_URL === undefined,
+      }),
     };
     for (const sql of Object.values(pools))
       await services.add(closing('Postgres connections', () => sql.end()));

@@ -10,7 +10,7 @@ const REST_MAX_MS = 250;
  * While somebody waits for what is booked. Whoever is answered sends the next spin at once: after the rest those spins go into one
  * transaction with those that came meanwhile, where two halves would otherwise take turns for ever.
  */
-const AWAITED_REST_SHARE = 1;
+const AWAITED_REST_SHARE = 0.5;
 const AWAITED_REST_MAX_MS = 10;
 
 export interface Round {

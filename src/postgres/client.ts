@@ -75,6 +75,11 @@ export interface PoolOptions {
    * round trip. Such a connection can't run COPY … TO STDOUT.
    */
   readonly isPipelined?: boolean;
+  /**
+   * The statements of a transaction that have parameters are parsed once on each connection. Not behind a pooler that shares
+   * connections between transactions.
+   */
+  readonly isPrepared?: boolean;
 }
 
 /** @throws Error with one line where the address can't be used. */
@@ -103,7 +108,8 @@ export function connectPostgres(url: string, options: PoolOptions): Sql {
   pool.on('error', options.onError);
   pool.on('connect', (client) => client.on('error', options.onError));
   return Object.assign(runOn(pool), {
-    begin: <T>(run: (tx: Transaction) => Promise<T>, mode = '') => transaction(pool, run, mode),
+    begin: <T>(run: (tx: Transaction) => Promise<T>, mode = '') =>
+      transaction(pool, run, { mode, isPrepared: options.isPrepared ?? false }),
     pool: {
       get total() {
         return pool.totalCount;
@@ -119,7 +125,22 @@ export function connectPostgres(url: string, options: PoolOptions): Sql {
   });
 }
 
-function runOn(client: Pick<PoolClient, 'query'> | Pool, limits = { queryMs: ANSWER_WITHIN_MS }): Run {
+/** The names of prepared statements, by their texts: as many as there are such statements in the program. */
+const STATEMENT_NAMES = new Map<string, string>();
+
+function statementName(text: string): string {
+  const known = STATEMENT_NAMES.get(text);
+  if (known !== undefined) return known;
+  const name = `spindle_${STATEMENT_NAMES.size}`;
+  STATEMENT_NAMES.set(text, name);
+  return name;
+}
+
+function runOn(
+  client: Pick<PoolClient, 'query'> | Pool,
+  limits = { queryMs: ANSWER_WITHIN_MS },
+  isPrepared = false,
+): Run {
   return async (strings, ...values) => {
     let text = strings[0]!;
     const parameters: unknown[] = [];
@@ -130,6 +151,7 @@ function runOn(client: Pick<PoolClient, 'query'> | Pool, limits = { queryMs: ANS
     });
     const result = await client.query({
       text,
+      ...(isPrepared && parameters.length > 0 ? { name: statementName(text) } : {}),
       values: parameters,
       query_timeout: limits.queryMs,
     } as QueryConfig);
@@ -152,7 +174,11 @@ export async function together<const Running extends readonly Promise<unknown>[]
   return values as { -readonly [At in keyof Running]: Awaited<Running[At]> };
 }
 
-async function transaction<T>(pool: Pool, run: (tx: Transaction) => Promise<T>, mode: string): Promise<T> {
+async function transaction<T>(
+  pool: Pool,
+  run: (tx: Transaction) => Promise<T>,
+  { mode, isPrepared }: { mode: string; isPrepared: boolean },
+): Promise<T> {
   const client = await pool.connect();
   let broken: Error | undefined;
   try {
@@ -183,7 +209,7 @@ async function transaction<T>(pool: Pool, run: (tx: Transaction) => Promise<T>, 
     const { stream } = (client as unknown as { connection: { stream: Duplex } }).connection;
     stream.cork();
     // What the run sends before it first waits for something.
-    const running = run(Object.assign(runOn(client, limits), { copy, patiently, read }));
+    const running = run(Object.assign(runOn(client, limits, isPrepared), { copy, patiently, read }));
     stream.uncork();
     const result = await running;
     await client.query('COMMIT');

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { restMs } from '../../src/ledger/rest.js';
 
-test('while somebody waits, a flush is followed by a rest as long as it took, 10 ms at most', () => {
-  expect(restMs({ isAwaited: true, roundMs: 30, bookedMs: 2 }, 100)).toBe(2);
+test('while somebody waits, a flush is followed by a rest half as long as it took, 10 ms at most', () => {
+  expect(restMs({ isAwaited: true, roundMs: 30, bookedMs: 2 }, 100)).toBe(1);
   expect(restMs({ isAwaited: true, roundMs: 30, bookedMs: 30 }, 100)).toBe(10);
   expect(restMs({ isAwaited: true, roundMs: 200, bookedMs: 0 }, 100)).toBe(0);
 });
