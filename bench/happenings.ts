@@ -180,14 +180,20 @@ function noteMachine(last: Look, now: Look, note: Note): void {
   const all = now.machine.all - last.machine.all;
   const busy = now.machine.busy - last.machine.busy;
   const stolen = (now.machine.stolen - last.machine.stolen) / all;
-  const own = Object.values(cpuBetween(last.cpu, now.cpu)).reduce((sum, micros) => sum + micros, 0);
+  const byProcess = cpuBetween(last.cpu, now.cpu);
+  const own = Object.values(byProcess).reduce((sum, micros) => sum + micros, 0);
   const others = (busy - own) / all;
   const percent = (share: number): string => `${Math.round(share * 100)} %`;
   if (stolen >= STOLEN_SHARE)
     note('CPU taken by other machines', stolen, `${percent(stolen)} of the CPU to other machines`);
   if (others >= OTHERS_SHARE)
     note('CPU taken by other processes', others, `${percent(others)} of the CPU to other processes`);
-  if (1 - busy / all - stolen < IDLE_SHARE) note('no idle CPU', 1, 'no idle CPU');
+  if (1 - busy / all - stolen < IDLE_SHARE) {
+    const shares = Object.entries({ ...byProcess, others: busy - own })
+      .sort(([, a], [, b]) => b - a)
+      .map(([name, micros]) => `${name} ${percent(micros / all)}`);
+    note('no idle CPU', 1, `no idle CPU (${shares.join(', ')})`);
+  }
   if (last.diskWaitMicros === undefined || now.diskWaitMicros === undefined) return;
   const waitMs = (now.diskWaitMicros - last.diskWaitMicros) / 1000;
   if (waitMs >= DISK_WAIT_MS) note('disk', waitMs, `${waitMs.toFixed(0)} ms waited for the disk`);

@@ -29,24 +29,34 @@ export interface SlowSecond extends Second {
 export const SLOW_P99_MS = 100;
 /** Where nothing was seen. */
 export const UNEXPLAINED = 'nothing was seen';
+/** Where nothing was seen, and the service was catching up with what earlier seconds had left. */
+export const CATCHING_UP = 'catching up';
 
 /** The slow ones of the seconds, each with what happened from the time its oldest request was due. */
 export function slowSeconds(seconds: readonly Second[], happenings: readonly Happening[]): SlowSecond[] {
-  return seconds
-    .filter(({ p99Ms }) => p99Ms > SLOW_P99_MS)
-    .map((second) => {
-      const from = second.at - Math.ceil(second.maxMs / 1000);
-      const within = happenings.filter((each) => each.to >= from && each.from <= second.at);
-      const worst = new Map<string, Happening>();
-      for (const each of within)
-        if (each.amount >= (worst.get(each.cause)?.amount ?? 0)) worst.set(each.cause, each);
-      return {
-        ...second,
-        causes: worst.size === 0 ? [UNEXPLAINED] : [...worst.keys()],
-        texts: [...worst.values()].map(({ text }) => text),
-      };
-    });
+  const slow: SlowSecond[] = [];
+  for (const second of seconds) {
+    if (second.p99Ms <= SLOW_P99_MS) continue;
+    const from = second.at - Math.ceil(second.maxMs / 1000);
+    const within = happenings.filter((each) => each.to >= from && each.from <= second.at);
+    const worst = new Map<string, Happening>();
+    for (const each of within)
+      if (each.amount >= (worst.get(each.cause)?.amount ?? 0)) worst.set(each.cause, each);
+    const texts = [...worst.values()].map(({ text }) => text);
+    if (worst.size > 0) slow.push({ ...second, causes: [...worst.keys()], texts });
+    else if (isCatchingUp(second, slow.at(-1)))
+      slow.push({ ...second, causes: [CATCHING_UP], texts: [CATCHING_UP] });
+    else slow.push({ ...second, causes: [UNEXPLAINED], texts });
+  }
+  return slow;
 }
+
+/** An open loop asks no slower when answers are late: what was left waiting makes the next seconds late, each less than the one before. */
+const isCatchingUp = (second: Second, before: SlowSecond | undefined): boolean =>
+  before !== undefined &&
+  before.at === second.at - 1 &&
+  second.p99Ms < before.p99Ms &&
+  !before.causes.includes(UNEXPLAINED);
 
 /** A line for each slow second, and how many there were of each cause. */
 export function renderSlowSeconds(slow: readonly SlowSecond[], seconds: number): string[] {

@@ -22,7 +22,7 @@ import { startGenerator } from './generator.js';
 import { HappeningWatch } from './happenings.js';
 import type { Target } from './load.js';
 import { describeMachine } from './machine.js';
-import { requireProc } from './measure.js';
+import { CpuMeter, type CpuTimes, cpuBetween, requireProc } from './measure.js';
 import type { LoadResult } from './measurement.js';
 import { playerName } from './players.js';
 import { Sampler } from './sampler.js';
@@ -104,12 +104,13 @@ async function soak({ minutes, share, connections, jsonFile }: Options, cleanup:
   const looks = new Looks(service, webhookId);
   sampler.start();
   looks.start();
-  const watch = new HappeningWatch({
-    ...service,
-    processes: { ...service.processes, generator: [generator.pid], bench: [process.pid] },
-  });
+  const processes = { ...service.processes, generator: [generator.pid], bench: [process.pid] };
+  const watch = new HappeningWatch({ ...service, processes });
   await watch.start();
+  const meter = new CpuMeter(processes);
+  const before = meter.sample();
   const { bySecond = [], ...load } = await generator.load({ ...order, rate, seconds });
+  const cpu = cpuBetween(before, meter.sample());
   const slow = slowSeconds(bySecond, await watch.stop());
   const lookStatuses = await looks.stop();
   const watched = await sampler.stop();
@@ -138,6 +139,7 @@ async function soak({ minutes, share, connections, jsonFile }: Options, cleanup:
   };
   await appendFile(jsonFile, `${JSON.stringify(run)}\n`);
   console.log(render(run));
+  console.log(`CPU in microseconds a spin: ${cpuText(cpu, load.spins)}`);
   console.log(renderSlowSeconds(slow, bySecond.length).join('\n'));
   return findings.every(({ isMet }) => isMet);
 }
@@ -303,6 +305,11 @@ function paceOf({ spins, seconds, p50Ms, p99Ms, lateP99Ms }: LoadResult, rate: n
     text: `${pace.toFixed(0)} spins/s of ${rate}; from when due, p50 ${p50Ms.toFixed(1)} ms, p99 ${p99Ms.toFixed(1)} ms; generator late by p99 ${lateP99Ms!.toFixed(1)} ms`,
   };
 }
+
+const cpuText = (cpu: CpuTimes, spins: number): string =>
+  Object.entries(cpu)
+    .map(([name, micros]) => `${name} ${(micros / spins).toFixed(1)}`)
+    .join(', ');
 
 /** Every slow second has a cause that was seen. */
 function explainedOf(slow: readonly SlowSecond[]): Finding {

@@ -1,7 +1,7 @@
 /** What the bench concludes from its figures: a leak is found, what is flat is let through, a miss is a miss. */
 import { describe, expect, it } from 'vitest';
 import type { Measurement } from '../../bench/measurement.js';
-import { renderSlowSeconds, slowSeconds, UNEXPLAINED } from '../../bench/slowSeconds.js';
+import { CATCHING_UP, renderSlowSeconds, slowSeconds, UNEXPLAINED } from '../../bench/slowSeconds.js';
 import { verdictsOf } from '../../bench/summary.js';
 import { judge } from '../../bench/trend.js';
 
@@ -53,6 +53,30 @@ describe('a soak', () => {
       { at: 110, causes: [UNEXPLAINED], texts: [] },
     ]);
     expect(renderSlowSeconds(slow, 3)[0]).toContain(`2 of 3 seconds`);
+  });
+
+  it('takes what follows a slow second for catching up, as long as it gets less', () => {
+    const second = (at: number, p99Ms: number) => ({ at, p99Ms, maxMs: p99Ms });
+    const happenings = [{ from: 100, to: 100, cause: 'sync', amount: 900, text: 'sync 900' }];
+    const slow = slowSeconds(
+      [
+        second(99, 950),
+        second(100, 1900),
+        second(101, 1900),
+        second(102, 1500),
+        second(103, 1100),
+        second(104, 1200),
+      ],
+      happenings,
+    );
+    expect(slow.map((each) => each.causes[0])).toEqual([
+      UNEXPLAINED,
+      'sync',
+      'sync',
+      'sync',
+      CATCHING_UP,
+      UNEXPLAINED,
+    ]);
   });
 
   it('says nothing of what is too short', () => {
