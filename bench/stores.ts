@@ -1,10 +1,12 @@
 /** A Redis that syncs its log before each answer, and a Postgres, both new, and what their books say. */
+import { rm } from 'node:fs/promises';
 import type { Redis } from 'ioredis';
 import { connectPostgres, raw } from '../src/postgres/client.js';
 import type { Cleanup } from '../test/support/cleanup.js';
 import { rawRedis } from '../test/support/redis.js';
 import { ownStores } from '../test/support/stores.js';
 import { pause } from '../test/support/wait.js';
+import { newDiskFolder } from './diskFolder.js';
 import type { Versions } from './measurement.js';
 
 export interface Stores {
@@ -19,7 +21,9 @@ export interface Stores {
 }
 
 export async function startStores(cleanup: Cleanup): Promise<Stores> {
-  const own = await ownStores({ onEvent: (line) => console.error(line) });
+  const folder = await newDiskFolder();
+  cleanup.add(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }));
+  const own = await ownStores({ folder, onEvent: (line) => console.error(line) });
   cleanup.add(() => own.drop());
   const { redis, postgres } = own;
   const client = rawRedis(redis.url);
