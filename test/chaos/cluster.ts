@@ -11,6 +11,7 @@
 import { randomBytes } from 'node:crypto';
 import { parseArgs } from 'node:util';
 import postgres from 'postgres';
+import { BusRelays } from '../support/busRelays.js';
 import { Cleanup } from '../support/cleanup.js';
 import { ownCluster, type TestCluster } from '../support/cluster.js';
 import { openNodes } from '../support/redis.js';
@@ -36,6 +37,16 @@ const ANSWERED_WITHIN_MS = 60_000;
 const READY_WITHIN_MS = 120_000;
 const LEFT_SHARE = 0.1;
 
+/** What the books and the clients say of a round. */
+interface Found {
+  /** Acknowledged spins that the ledger has not. */
+  readonly lost: number;
+  /** Of these, those that `lost_spins` names. */
+  readonly written: number;
+  readonly twice: number;
+  readonly missing: number;
+}
+
 interface Result {
   readonly round: number;
   readonly kind: string;
@@ -45,13 +56,13 @@ interface Result {
   readonly unknown: number;
   /** The longest time in which some partner was answered no spin, milliseconds. */
   readonly gapMs: number;
-  /** Acknowledged spins that are lost and written down. */
-  readonly written: number;
+  readonly found: Found;
   readonly wrong: readonly string[];
 }
 
 interface Stage extends Arena {
   readonly cluster: TestCluster;
+  readonly buses: BusRelays;
   readonly clients: Clients;
   readonly books: Books;
   /** Spins that were written down as lost in earlier rounds. */
@@ -91,7 +102,7 @@ async function playRound(
   const random = (purpose: string): Random => new Random(seed, round, purpose);
   const wrong: string[] = [];
   let gapMs = 0;
-  let written = 0;
+  let found: Found = { lost: 0, written: 0, twice: 0, missing: 0 };
   clients.beginRound(round);
   try {
     clients.start(random('load'));
@@ -99,8 +110,8 @@ async function playRound(
     const gaps = new Gaps(partnerIds);
     clients.onOk = ({ partnerId }) => gaps.answered(partnerId);
     await CLUSTER_FAULTS[kind]!({
-      ...{ cluster, postgres: stores.postgres, random: random(kind), cells: partnerIds.length },
-      onStruck: () => {},
+      ...{ cluster, buses: stage.buses, operator: stage.api.operator, postgres: stores.postgres },
+      ...{ random: random(kind), cells: partnerIds.length },
     });
     const probes = random('probes');
     await until(
@@ -122,7 +133,7 @@ async function playRound(
     await fleet.quiet(30_000);
     await atRest(cluster.url, stores.postgres.url);
     const findings = await books.reconcile(clients.touched);
-    written = await judge(stage, findings, wrong);
+    found = await judge(stage, findings, wrong);
     const complaint = await audit({ redis: { url: cluster.url }, postgres: stores.postgres });
     if (complaint !== undefined) wrong.push(`the audit is not clean: ${complaint}`);
   } catch (error) {
@@ -131,11 +142,11 @@ async function playRound(
   }
   wrong.push(...crashes.splice(0));
   const { ok, failed, unknown } = clients.counts;
-  return { round, kind, acknowledgement, ok, failed, unknown, gapMs, written, wrong };
+  return { round, kind, acknowledgement, ok, failed, unknown, gapMs, found, wrong };
 }
 
-/** Judges what the books found. @returns how many acknowledged spins are lost and written down */
-async function judge(stage: Stage, findings: Findings, wrong: string[]): Promise<number> {
+/** Judges what the books found. */
+async function judge(stage: Stage, findings: Findings, wrong: string[]): Promise<Found> {
   const { clients, stores, acknowledgement } = stage;
   const { lost, twice, missing, other } = findings;
   const isLost = (record: SpinRecord): boolean =>
@@ -151,10 +162,17 @@ async function judge(stage: Stage, findings: Findings, wrong: string[]): Promise
     if (gone.size !== lost.length) wrong.push(`${lost.length} spins are lost, and ${gone.size} are known`);
   } else {
     wrong.push(...lost.map((line) => `lost: ${line}`));
-    const rows = await countLost(stores.postgres.url);
-    if (rows !== stage.lostBefore) wrong.push(`${rows - stage.lostBefore} spins were written down as lost`);
   }
-  stage.lostBefore = await countLost(stores.postgres.url);
+  const rows = await countLost(stores.postgres.url);
+  const found = {
+    lost: lost.length,
+    written: rows - stage.lostBefore,
+    twice: twice.length,
+    missing: missing.length,
+  };
+  stage.lostBefore = rows;
+  if (acknowledgement !== 'redis' && found.written !== 0)
+    wrong.push(`${found.written} spins were written down as lost`);
   const names = [...gone].map(nameOf);
   const concernsGone = (line: string): boolean => names.some((name) => line.includes(name));
   wrong.push(...twice.map((line) => `twice: ${line}`), ...missing.map((line) => `missing: ${line}`));
@@ -164,7 +182,7 @@ async function judge(stage: Stage, findings: Findings, wrong: string[]): Promise
     if (found !== undefined) wrong.push(found);
   }
   clients.forget(gone);
-  return gone.size;
+  return found;
 }
 
 /** Waits until the ledger has all that the outboxes have. */
@@ -189,9 +207,9 @@ async function atRest(clusterUrl: string, databaseUrl: string): Promise<void> {
   }
 }
 
-const line = ({ round, kind, acknowledgement, ok, failed, unknown, gapMs, written, wrong }: Result): string =>
+const line = ({ round, kind, acknowledgement, ok, failed, unknown, gapMs, found, wrong }: Result): string =>
   `round ${String(round).padStart(3)}  ACK=${acknowledgement.padEnd(7)} ${kind.padEnd(16)} ${ok} ok, ${failed} failed, ` +
-  `${unknown} unknown; longest without an answer ${gapMs.toFixed(0)} ms; lost and written down ${written}; ` +
+  `${unknown} unknown; longest without an answer ${gapMs.toFixed(0)} ms; lost ${found.lost}, written down ${found.written}; ` +
   `${wrong.length === 0 ? 'held' : 'BROKEN'}`;
 
 function summary(results: readonly Result[]): string {
@@ -199,11 +217,30 @@ function summary(results: readonly Result[]): string {
   const rows = kinds.map((kind) => {
     const mine = results.filter((each) => each.kind === kind);
     const gaps = mine.map(({ gapMs }) => gapMs).sort((a, b) => a - b);
-    const written = mine.reduce((sum, each) => sum + each.written, 0);
+    const written = mine.reduce((sum, { found }) => sum + found.written, 0);
     const broken = mine.filter(({ wrong }) => wrong.length > 0).length;
     return `| ${kind} | ${mine.length} | ${gaps[Math.floor((gaps.length - 1) / 2)]!.toFixed(0)} | ${gaps.at(-1)!.toFixed(0)} | ${written} | ${broken} |`;
   });
+  const acks = [...new Set(results.map(({ acknowledgement }) => acknowledgement))].sort();
+  const byAck = acks.map((ack) => {
+    const mine = results.filter(({ acknowledgement }) => acknowledgement === ack);
+    const sum = (of: (each: Result) => number): number => mine.reduce((total, each) => total + of(each), 0);
+    const figures = [
+      mine.length,
+      sum(({ ok, failed, unknown }) => ok + failed + unknown),
+      sum(({ ok }) => ok),
+      sum(({ found }) => found.lost),
+      sum(({ found }) => found.written),
+      sum(({ found }) => found.twice),
+      sum(({ found }) => found.missing),
+    ];
+    return `| ${ack} | ${figures.join(' | ')} |`;
+  });
   return [
+    '| ACK | rounds | requests | answered 200 | acknowledged and lost | lost_spins | twice | gaps |',
+    '|---|---|---|---|---|---|---|---|',
+    ...byAck,
+    '',
     '| fault | times | longest without an answer, p50 ms | worst ms | lost and written down | broken |',
     '|---|---|---|---|---|---|',
     ...rows,
@@ -251,8 +288,11 @@ async function play(cleanup: Cleanup): Promise<boolean> {
     const pack = Math.floor((round - 1) / names.length);
     return new Random(seed, 'pack', pack).shuffled(names)[(round - 1) % names.length]!;
   };
-  const cluster = await ownCluster();
+  const buses = new BusRelays();
+  cleanup.add(() => buses.close());
+  const cluster = await ownCluster(buses.settings);
   cleanup.add(() => cluster.drop());
+  await buses.areUsed(cluster);
   const acknowledgement = ackOf(rounds[0]!);
   const settings = { REDIS_URL: cluster.url, CELLS: String(CELLS) };
   const arena = await openArena(cleanup, { keep: false, acknowledgement }, settings);
@@ -265,7 +305,7 @@ async function play(cleanup: Cleanup): Promise<boolean> {
     prefix: seed,
   });
   const books = new Books(arena.stores.postgres.url);
-  const stage: Stage = { ...arena, cluster, clients, books, acknowledgement, lostBefore: 0 };
+  const stage: Stage = { ...arena, cluster, buses, clients, books, acknowledgement, lostBefore: 0 };
   const results: Result[] = [];
   for (const round of rounds) {
     const wanted = ackOf(round);

@@ -24,7 +24,9 @@ export interface TestCluster {
   ask(server: StoreServer, ...words: (string | number)[]): Promise<string>;
   /** The first server that replicates another. @throws where none does. */
   replicaOf(server: StoreServer): Promise<StoreServer>;
-  /** The server that serves a slot now; undefined: none does. */
+  /** As the server says of itself: one that is cut off may say so wrongly. */
+  serves(server: StoreServer, slot: number): Promise<boolean>;
+  /** The first server that says that it serves a slot; undefined: none does. */
   primaryOf(slot: number): Promise<StoreServer | undefined>;
   drop(): Promise<void>;
 }
@@ -55,6 +57,7 @@ export async function ownCluster(settings?: (folder: string) => Promise<string>)
       servers,
       ask: ({ url }, ...words) => askRedis(url, words),
       replicaOf: (server) => replicaOf(servers, server),
+      serves,
       primaryOf: (slot) => primaryOf(servers, slot),
       drop: () => undo.run(),
     };
@@ -64,15 +67,16 @@ export async function ownCluster(settings?: (folder: string) => Promise<string>)
   }
 }
 
-/** As the servers say of themselves: one that is cut off may say so wrongly. */
+async function serves(server: StoreServer, slot: number): Promise<boolean> {
+  if (server.pid() === undefined) return false;
+  const nodes = await askRedis(server.url, ['CLUSTER', 'NODES']).catch(() => '');
+  const own = nodes.split('\n').find((line) => line.includes('myself,master'));
+  const ranges = (own?.split(' ').slice(8) ?? []).map((range) => range.split('-').map(Number));
+  return ranges.some(([first, last = first]) => first! <= slot && slot <= last!);
+}
+
 async function primaryOf(servers: readonly StoreServer[], slot: number): Promise<StoreServer | undefined> {
-  for (const server of servers) {
-    if (server.pid() === undefined) continue;
-    const nodes = await askRedis(server.url, ['CLUSTER', 'NODES']).catch(() => '');
-    const own = nodes.split('\n').find((line) => line.includes('myself,master'));
-    const ranges = (own?.split(' ').slice(8) ?? []).map((range) => range.split('-').map(Number));
-    if (ranges.some(([first, last = first]) => first! <= slot && slot <= last!)) return server;
-  }
+  for (const server of servers) if (await serves(server, slot)) return server;
   return undefined;
 }
 
