@@ -8,6 +8,7 @@
  *
  * Memory: about 100 bytes for each player, 60 for each requestId of the last two idempotency periods.
  */
+import { setTimeout as pause } from 'node:timers/promises';
 import { auditChain } from '../postgres/auditChain.js';
 import { STRAY } from '../postgres/auditColumns.js';
 import { type AuditReads, type Facts, openAuditReads, type Snapshot } from '../postgres/auditReads.js';
@@ -15,6 +16,7 @@ import { sheetsOf } from '../postgres/catalog.js';
 import type { Sql } from '../postgres/client.js';
 import { type CommunalReads, openCommunalReads } from '../postgres/communalAuditReads.js';
 import type { CopyRow } from '../postgres/copyReader.js';
+import { type MoveReads, openMoveReads } from '../postgres/partnerMoves.js';
 import { openPlayerStatusReads, type PlayerStatusReads } from '../postgres/playerStatuses.js';
 import { openRoundReads, type RoundReads } from '../postgres/roundAuditReads.js';
 import { openRedisAuditReads, type RedisAuditReads } from '../redis/auditReads.js';
@@ -23,21 +25,33 @@ import { auditLoaded, auditSealed, type Redraw } from './blocks.js';
 import { CommunalStoresAudit } from './communalStores.js';
 import { LedgerPass } from './ledger.js';
 import { auditPlayerStatuses, SeenStatuses } from './playerStatuses.js';
-import { type AuditReport, Findings } from './report.js';
+import { type AuditReport, Findings, type MovingPartner } from './report.js';
 import { auditRequests } from './requests.js';
 import { auditOpenRounds, auditRounds } from './rounds.js';
 import { auditCells, auditPlayers, type StoresAudit } from './stores.js';
 
-export type Phase = 'blocks' | 'ledger' | 'postings' | 'players' | 'requests' | 'loaded blocks' | 'cells';
+export type Phase =
+  | 'moves'
+  | 'blocks'
+  | 'ledger'
+  | 'postings'
+  | 'players'
+  | 'requests'
+  | 'loaded blocks'
+  | 'cells';
 
 export interface AuditOptions {
   /** Violations that are listed of each check. */
   readonly limit: number;
   /** Draws each block again and compares; undefined: that is left out. */
   readonly redraw: Redraw | undefined;
+  /** Milliseconds to wait for the end of moves of partners that are under way; 0 if absent. */
+  readonly movesWithinMs?: number;
   /** @param total 0 where it is not known */
   readonly onProgress: (phase: Phase, done: number, total: number) => void;
 }
+
+const MOVES_LOOK_MS = 250;
 
 /** A store did not answer, or not with what was asked for. */
 class StoreError extends Error {}
@@ -53,8 +67,9 @@ export async function audit(sql: Sql, nodes: RedisNodes, options: AuditOptions):
   const findings = new Findings(options.limit);
   const speed = { rows: 0, seconds: 0 };
   let interrupted: string | undefined;
+  let moving: readonly MovingPartner[] = [];
   try {
-    await run(sql, nodes, findings, speed, options);
+    moving = await run(sql, nodes, findings, speed, options);
   } catch (error) {
     if (!(error instanceof StoreError)) throw error;
     interrupted = error.message;
@@ -68,6 +83,7 @@ export async function audit(sql: Sql, nodes: RedisNodes, options: AuditOptions):
     checks,
     violations: checks.reduce((sum, check) => sum + check.violations, 0),
     interrupted,
+    moving,
   };
 }
 
@@ -76,11 +92,14 @@ async function run(
   nodes: RedisNodes,
   findings: Findings,
   speed: { rows: number; seconds: number },
-  { redraw, onProgress }: AuditOptions,
-): Promise<void> {
+  { redraw, movesWithinMs = 0, onProgress }: AuditOptions,
+): Promise<readonly MovingPartner[]> {
   const postgres = guarded('Postgres', openAuditReads(sql));
   const redis = guarded('Redis', openRedisAuditReads(nodes));
   await redis.timeMs();
+  const moves = guarded('Postgres', openMoveReads(sql));
+  await movesEnded(moves, movesWithinMs, () => onProgress('moves', 0, 0));
+  const begunAt = await moves.now();
   const { facts, pass } = await postgres.snapshot(async (snapshot) => {
     const { facts } = snapshot;
     let total = 0;
@@ -123,7 +142,24 @@ async function run(
   for (const { auditId, problem } of chain.faults) findings.found('audit-log', problem, { auditId });
   findings.looked('audit-log', 'entries', chain.entries);
 
+  findings.beginComparing();
   await auditStores({ sql, nodes, postgres, redis, findings, onProgress }, facts, pass);
+  const moved = await moves.movedSince(begunAt);
+  for (const { partnerId, gameIds } of moved) findings.leaveOut(partnerId, gameIds);
+  return moved.map(({ gameIds: _, ...moving }) => moving);
+}
+
+/** Waits until no partner moves, but not for ever. */
+async function movesEnded(
+  moves: Pick<MoveReads, 'movedSince'>,
+  withinMs: number,
+  onWait: () => void,
+): Promise<void> {
+  for (const deadline = performance.now() + withinMs; performance.now() < deadline; ) {
+    if ((await moves.movedSince(undefined)).length === 0) return;
+    onWait();
+    await pause(MOVES_LOOK_MS);
+  }
 }
 
 /** RequestIds that are noted otherwise than the ledger has them: those of tickets, and those that were handed over. */
@@ -184,6 +220,7 @@ async function auditStores(
 type Reads =
   | AuditReads
   | CommunalReads
+  | MoveReads
   | PlayerStatusReads
   | RedisAuditReads
   | RoundReads

@@ -61,7 +61,9 @@ export async function auditPlayerStatuses(audit: PlayerStatusAudit): Promise<voi
     }
     for (const [player, expected] of disagreeing) {
       const problem = "Redis's status of the player is another";
-      findings.found('statuses', problem, { cell, player }, expected, found.get(player) ?? 'ACTIVE');
+      const colon = player.indexOf(':');
+      const at = { cell, partner: Number(player.slice(0, colon)), player: player.slice(colon + 1) };
+      findings.found('statuses', problem, at, expected, found.get(player) ?? 'ACTIVE');
     }
   }
 }

@@ -46,6 +46,15 @@ export interface AuditReport {
   readonly violations: number;
   /** Why it could not be finished; undefined where it was. What was found until then is in `checks`. */
   readonly interrupted: string | undefined;
+  /** Partners that changed their cell meanwhile: what Redis holds of them is left out of `checks`. */
+  readonly moving: readonly MovingPartner[];
+}
+
+export interface MovingPartner {
+  readonly partnerId: number;
+  readonly slug: string;
+  readonly fromCell: number;
+  readonly toCell: number;
 }
 
 type Value = string | number | bigint;
@@ -53,15 +62,29 @@ type Value = string | number | bigint;
 interface Gathered {
   readonly looked: Record<string, number>;
   violations: number;
-  readonly listed: Violation[];
+  listed: Violation[];
+  /** Violations that came of comparing Redis with the snapshot, by {@link ownerOf}, and how many were listed before. */
+  readonly compared: Map<string, number>;
+  listedBefore: number;
 }
+
+/** Whose data a place is: a partner's, or a game's where it names no partner. */
+const ownerOf = ({ partner, game }: Place): string =>
+  partner === undefined ? `game ${game}` : `partner ${partner}`;
+
+/** Of these the stores agree wherever a partner lives. */
+const WHEREVER: ReadonlySet<CheckName> = new Set(['requests']);
 
 /** Counts what is looked at and keeps the first violations of each check. */
 export class Findings {
   readonly #limit: number;
   readonly #checks = Object.fromEntries(
-    Object.keys(CHECKS).map((name): [string, Gathered] => [name, { looked: {}, violations: 0, listed: [] }]),
+    Object.keys(CHECKS).map((name): [string, Gathered] => [
+      name,
+      { looked: {}, violations: 0, listed: [], compared: new Map(), listedBefore: 0 },
+    ]),
   ) as Record<CheckName, Gathered>;
+  #isComparing = false;
 
   /** @param limit violations kept of each check */
   constructor(limit: number) {
@@ -76,6 +99,10 @@ export class Findings {
   found(check: CheckName, problem: string, at: Place, expected?: Value, found?: Value): void {
     const gathered = this.#checks[check];
     gathered.violations++;
+    if (this.#isComparing) {
+      const owner = ownerOf(at);
+      gathered.compared.set(owner, (gathered.compared.get(owner) ?? 0) + 1);
+    }
     if (gathered.listed.length >= this.#limit) return;
     gathered.listed.push({
       problem,
@@ -90,11 +117,31 @@ export class Findings {
     return this.#checks[check].listed.length < this.#limit;
   }
 
+  /** What is found from here on comes of comparing Redis with the snapshot. */
+  beginComparing(): void {
+    this.#isComparing = true;
+    for (const gathered of Object.values(this.#checks)) gathered.listedBefore = gathered.listed.length;
+  }
+
+  /** Takes back what comparing Redis with the snapshot found of a partner: it changed its cell meanwhile. */
+  leaveOut(partnerId: number, gameIds: readonly number[]): void {
+    const owners = new Set([`partner ${partnerId}`, ...gameIds.map((gameId) => `game ${gameId}`)]);
+    for (const name of (Object.keys(CHECKS) as CheckName[]).filter((each) => !WHEREVER.has(each))) {
+      const gathered = this.#checks[name];
+      for (const owner of owners) {
+        gathered.violations -= gathered.compared.get(owner) ?? 0;
+        gathered.compared.delete(owner);
+      }
+      gathered.listed = gathered.listed.filter(
+        ({ at }, i) => i < gathered.listedBefore || !owners.has(ownerOf(at)),
+      );
+    }
+  }
+
   checks(): Check[] {
-    return (Object.keys(CHECKS) as CheckName[]).map((name) => ({
-      name,
-      title: CHECKS[name],
-      ...this.#checks[name],
-    }));
+    return (Object.keys(CHECKS) as CheckName[]).map((name) => {
+      const { looked, violations, listed } = this.#checks[name];
+      return { name, title: CHECKS[name], looked, violations, listed };
+    });
   }
 }

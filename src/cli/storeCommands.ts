@@ -38,7 +38,8 @@ export function addStoreCommands(program: Command, { storeUrls, settings }: Stor
       `
 Checks balances, indices, outcomes, blocks, totals, requestIds and cursors of both stores; reads only, and may run
 beside the service.
-Exit status: 0 CLEAN, 1 NOT CLEAN, or NOT FINISHED where a store does not answer.`,
+Exit status: 0 CLEAN; 1 NOT CLEAN, NOT FINISHED where a store does not answer, or NOT COMPLETE where a partner moved between
+cells meanwhile.`,
     )
     .action(async () => {
       const { limit, redraw, json = false } = audit.optsWithGlobals();

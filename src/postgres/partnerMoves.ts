@@ -13,6 +13,7 @@ export interface PartnerMove {
   readonly requestedAt: Date;
   /** Null: the partner is dealt for in the old cell. */
   readonly switchedAt: Date | null;
+  /** Null: something is left to be done of it, also where it was given up. */
   readonly finishedAt: Date | null;
   /** Why it was given up; null: it was not. */
   readonly failure: string | null;
@@ -169,9 +170,14 @@ export async function isSwitched(sql: Sql, lease: CellLease, moveId: number): Pr
   });
 }
 
-/** @param failure why it was given up; null: all of it is done */
-export async function finishMove(sql: Sql, moveId: number, failure: string | null): Promise<void> {
-  await sql`UPDATE partner_moves SET finished_at = now(), failure = ${failure} WHERE move_id = ${moveId}`;
+/** Nothing is left to be done of a move, whether it was carried out or given up. */
+export async function finishMove(sql: Sql, moveId: number): Promise<void> {
+  await sql`UPDATE partner_moves SET finished_at = now() WHERE move_id = ${moveId}`;
+}
+
+/** @param failure why the move was given up */
+export async function failMove(sql: Sql, moveId: number, failure: string): Promise<void> {
+  await sql`UPDATE partner_moves SET failure = ${failure} WHERE move_id = ${moveId}`;
 }
 
 /** By partner: up to which entry it lived in which cell, in their order. */
@@ -189,3 +195,38 @@ export async function formerCells(tx: Transaction): Promise<FormerCells> {
   }
   return former;
 }
+
+/** A partner that changes its cell, for the audit. */
+export interface MovedPartner {
+  readonly partnerId: number;
+  readonly slug: string;
+  readonly fromCell: number;
+  readonly toCell: number;
+  readonly gameIds: readonly number[];
+}
+
+export interface MoveReads {
+  now(): Promise<Date>;
+  /** Partners whose moves are under way, or ended after a moment of the database's clock. */
+  movedSince(at: Date | undefined): Promise<MovedPartner[]>;
+}
+
+export const openMoveReads = (sql: Sql): MoveReads => ({
+  async now() {
+    const [row] = await sql<{ now: Date }[]>`SELECT now()`;
+    return row!.now;
+  },
+  async movedSince(at) {
+    const rows = await sql<
+      { partner_id: number; slug: string; from_cell: number; to_cell: number; game_ids: number[] }[]
+    >`
+      SELECT partner_id, slug, from_cell, to_cell,
+        ARRAY(SELECT game_id FROM games g WHERE g.partner_id = m.partner_id) AS game_ids
+      FROM partner_moves m JOIN partners USING (partner_id)
+      WHERE finished_at IS NULL OR finished_at >= ${at ?? 'infinity'} ORDER BY move_id`;
+    return rows.map((row) => ({
+      ...{ partnerId: row.partner_id, slug: row.slug, gameIds: row.game_ids },
+      ...{ fromCell: row.from_cell, toCell: row.to_cell },
+    }));
+  },
+});

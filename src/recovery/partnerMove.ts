@@ -19,6 +19,7 @@ import type { Sql, Transaction } from '../postgres/client.js';
 import { adoptRules, potsOf } from '../postgres/communalRecovery.js';
 import { gamesOfPartner } from '../postgres/games.js';
 import {
+  failMove,
   finishMove,
   isSwitched,
   type PartnerMove,
@@ -117,12 +118,12 @@ export async function finishPartnerMove(
   const owner = { fence: lease.fence, serverId: store.node.knownServerId() };
   await removePartner(store, owner, partnerId, await gamesOfPartner(sql, partnerId));
   onFailpoint('move.removed');
-  await finishMove(sql, move.moveId, null);
+  await finishMove(sql, move.moveId);
   onFailpoint('move.finished');
 }
 
 /**
- * Gives a move up that could not be done: the partner stays where it is.
+ * Gives a move up that could not be done: the partner stays where it is. {@link clearGivenUpMove} finishes it.
  * @returns false where it was switched after all
  */
 export async function giveUpMove(
@@ -135,8 +136,19 @@ export async function giveUpMove(
   const store = nodes.cell(lease.cell);
   const owner = { fence: lease.fence, serverId: store.node.knownServerId() };
   await setAway(store, owner, move.partnerId, false);
-  await finishMove(sql, move.moveId, reason);
+  await failMove(sql, move.moveId, reason);
   return true;
+}
+
+/** Removes what was copied by a move that was given up. @throws where no worker serves the new cell */
+export async function clearGivenUpMove(
+  { sql, nodes }: MoveParts,
+  lease: CellLease,
+  { moveId, partnerId, toCell }: PartnerMove,
+): Promise<void> {
+  const { to } = sidesOf(nodes, lease, await servedCell(sql, toCell));
+  await removePartner(to.store, to.owner, partnerId, await gamesOfPartner(sql, partnerId));
+  await finishMove(sql, moveId);
 }
 
 function sidesOf(

@@ -3,7 +3,13 @@ import { type CellLease, FencedError } from '../postgres/cells.js';
 import { openMoves, type PartnerMove } from '../postgres/partnerMoves.js';
 import { OutrunError } from '../redis/scriptErrors.js';
 import { PeriodicService } from '../runtime/periodicService.js';
-import { finishPartnerMove, giveUpMove, type MoveParts, movePartner } from './partnerMove.js';
+import {
+  clearGivenUpMove,
+  finishPartnerMove,
+  giveUpMove,
+  type MoveParts,
+  movePartner,
+} from './partnerMove.js';
 
 const TURN_MS = 500;
 /** After so long no front end reads the partner in its old cell any more. */
@@ -53,6 +59,10 @@ export class PartnerMoves extends PeriodicService {
 
   async #carryOn(lease: CellLease, move: PartnerMove): Promise<void> {
     const { moveId } = move;
+    if (move.failure !== null) {
+      await clearGivenUpMove(this.#parts, lease, move);
+      return;
+    }
     if (move.switchedAt === null) {
       await movePartner(this.#parts, lease, move);
       return;
@@ -71,9 +81,10 @@ export class PartnerMoves extends PeriodicService {
     const times = (this.#failed.get(moveId)?.times ?? 0) + 1;
     const restMs = Math.min(REST_MAX_MS, REST_MIN_MS * 2 ** (times - 1));
     this.#failed.set(moveId, { times, notBefore: performance.now() + restMs });
-    // What was switched is finished, however long that takes; and an owner that was outrun leaves it to the next one.
+    // What was switched or given up is finished, however long that takes; and an owner that was outrun leaves it to the next one.
     const isOutrun = error instanceof OutrunError || error instanceof FencedError;
-    if (move.switchedAt !== null || times < TRIES_MAX || isOutrun) return;
+    const isDecided = move.switchedAt !== null || move.failure !== null;
+    if (isDecided || times < TRIES_MAX || isOutrun) return;
     const reason = error instanceof Error ? error.message : String(error);
     if (!(await giveUpMove(this.#parts, lease, move, reason))) return;
     this.#failed.delete(moveId);

@@ -3,10 +3,11 @@ import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { FAILPOINTS, type Failpoint } from '../../src/failpoints.js';
-import { outboxKey } from '../../src/redis/keys.js';
+import { outboxKey, playerField, playersKey } from '../../src/redis/keys.js';
 import { freshStores } from '../setup/freshStores.js';
 import { booksHold } from '../support/books.js';
 import type { TestPartner } from '../support/client.js';
+import { auditFindings, auditReport } from '../support/communal.js';
 import { IS_WHOLE } from '../support/root.js';
 import { environment, spawnService, startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
@@ -197,6 +198,30 @@ describe('a worker that is killed', () => {
     await allIsWell('hand-over.released');
   });
 
+  /** In the middle of a move an audit blames nobody for it, and finds what is wrong with other partners. */
+  const auditTellsOfMove = async (isUnderWay: boolean): Promise<void> => {
+    const { checks, moving } = await auditReport(stores);
+    const left = moving.map(({ partnerId }) => partnerId);
+    const found = checks.flatMap(({ listed }) => listed);
+    const counted = checks.reduce((sum, { violations }) => sum + violations, 0);
+    expect([found, counted, left]).toEqual([[], 0, isUnderWay ? [partner.partnerId] : []]);
+    const [{ cell }] = (await sql`
+      SELECT cell FROM partners WHERE partner_id = ${games[1]!.partner.partnerId}`) as unknown as [
+      { cell: number },
+    ];
+    const field = playerField(games[1]!.partner.partnerId, 'p1');
+    const record = (await redis.hgetBuffer(playersKey(cell), field))!;
+    const wrong = Buffer.from(record);
+    wrong[12]! ^= 1;
+    await redis.hset(playersKey(cell), field, wrong);
+    const again = await auditReport(stores);
+    expect(again.violations).toBe(1);
+    expect(again.checks.flatMap(({ listed }) => listed)).toMatchObject([
+      { at: { partner: games[1]!.partner.partnerId, player: 'p1' } },
+    ]);
+    await redis.hset(playersKey(cell), field, record);
+  };
+
   test('at steps of a move of a partner to another cell, one after the other; the next worker carries it on', async () => {
     const partnerId = partner.partnerId;
     const movesOf = async () => [
@@ -217,11 +242,13 @@ describe('a worker that is killed', () => {
         const begun = await front.operator('POST', `/partners/${partnerId}/move`, { cell });
         expect(begun.status, begun.text).toBe(202);
       });
+      await auditTellsOfMove(step !== 'move.finished');
       const next = await worker();
       await until(async () => (await movesOf())[0]!.finished_at !== null, `the move goes on after ${step}`);
       await next.stop();
       expect((await movesOf())[0]).toMatchObject({ cell, failure: null });
       await allIsWell(step);
+      expect(await auditFindings(stores)).toEqual([]);
     }
   });
 

@@ -1,6 +1,7 @@
 /** Plays games with a communal progressive, and judges what comes of it from the answers alone. */
 import { expect } from 'vitest';
 import { audit } from '../../src/audit/audit.js';
+import type { AuditReport } from '../../src/audit/report.js';
 import { connectPostgres } from '../../src/postgres/client.js';
 import type { Answer, Client, TestPartner } from './client.js';
 import { openNodes } from './redis.js';
@@ -69,12 +70,18 @@ export const spin = (
   });
 
 /** What the audit finds wrong with two stores; it must come to its end. */
-export async function auditFindings({ databaseUrl, redisUrl }: StoreUrls): Promise<unknown[]> {
+export async function auditFindings(stores: StoreUrls): Promise<unknown[]> {
+  const { checks, moving } = await auditReport(stores);
+  return [...checks.flatMap(({ listed }) => listed), ...moving];
+}
+
+/** One audit, which waits for no move. */
+export async function auditReport({ databaseUrl, redisUrl }: StoreUrls): Promise<AuditReport> {
   const sql = connectPostgres(databaseUrl, { max: 2, name: 'test', onError: () => {} });
   const nodes = await openNodes(redisUrl);
   const report = await audit(sql, nodes.nodes, { limit: 20, redraw: undefined, onProgress: () => {} });
   nodes.close();
   await sql.end();
   expect(report.interrupted).toBeUndefined();
-  return report.checks.flatMap(({ listed }) => listed);
+  return report;
 }
