@@ -6,14 +6,14 @@ KEYS[1]  to KEYS[5], ARGV[1] to ARGV[7]: as for every cell command, include/cell
 
 ARGV[8]  the batch (little endian). It names each partner, game, player and requestId once; places in these lists count
          from 1, and 0 is none:
-           partners u16, games u16, players u16, requestIds u16, spins u16, offsets of the first player and of
-           the first spin, u32 each
-           each partner:   id u32, spin limit u32, API limit u32, opening balance i64, funding i64 (-1: none),
-                           flags u8 (1 enforce the balance, 2 sandbox)
+           partners u16, games u16, players u16, requestIds u16, spins u16, bytes of the payouts, offsets of the first
+           player and of the first spin, u32 each
+           each partner:   spin limit u32, API limit u32, opening balance i64, funding i64 (-1: none),
+                           flags u8 (1 enforce the balance, 2 sandbox), its id in digits and their number u8 before
+           payouts:        i64 per outcome code (micro-USD); games may share theirs
            each game:      id u32, wager i64, largest payout i64, offset of its payouts u32, number of its payouts u16,
                            tickets of its pool u32 (a raffle; 0: a slot game, whose queue has no end),
-                           its spins in this batch u16
-           payouts:        i64 per outcome code (micro-USD); games may share theirs
+                           its spins in this batch u16, its id in digits and their number u8 before
            each spin:      kind u8 (1 deal, 2 count a spin request, 3 count an API request, 4 deal what is counted already),
                            deny u8 (0 none; else the spin is refused unless its requestId is bound),
                            places of partner u16, game u16, player u16, requestId u16, 10-byte fingerprint,

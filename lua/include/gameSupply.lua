@@ -18,8 +18,7 @@ for i = 1, #gameIds do
   nextIndex[i], queueEnd[i], blockFrom[i], blockEnd[i], readyBlocks[i] = 0, 0, 0, 0, 0
   if record then
     nextIndex[i], queueEnd[i], blockFrom[i], blockEnd[i], readyBlocks[i] = unpackStruct(GAME_FORMAT, record)
-    if #record > GAME_BYTES then
-      chunk[i], chunkFrom[i] = sub(record, GAME_BYTES + 1), nextIndex[i]
-    end
+    -- The record itself, as if it began with outcomes where it has other members.
+    chunk[i], chunkFrom[i] = record, nextIndex[i] - GAME_BYTES / 2
   end
 end

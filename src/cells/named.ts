@@ -1,0 +1,38 @@
+/**
+ * What a batch names once, and refers to by its place.
+ */
+
+/** A list of the batch that names each of its texts once: places are counted from 1. */
+export class Named {
+  buffer = Buffer.allocUnsafe(4096);
+  length = 0;
+  count = 0;
+
+  begin(itemsMax: number, itemBytesMax: number): void {
+    this.length = 0;
+    this.count = 0;
+    if (this.buffer.length < itemsMax * itemBytesMax)
+      this.buffer = Buffer.allocUnsafe(2 * itemsMax * itemBytesMax);
+  }
+}
+
+/** Places by text. Among many partners most have one spin in a batch: a map is made for the second text only. */
+export class Places {
+  #firstText: string | undefined;
+  #firstPlace = 0;
+  #others: Map<string, number> | undefined;
+
+  get(text: string): number | undefined {
+    return text === this.#firstText ? this.#firstPlace : this.#others?.get(text);
+  }
+
+  set(text: string, place: number): void {
+    if (this.#firstText === undefined) {
+      this.#firstText = text;
+      this.#firstPlace = place;
+      return;
+    }
+    this.#others ??= new Map();
+    this.#others.set(text, place);
+  }
+}
