@@ -1,7 +1,7 @@
 /**
  * CPU time of processes, from /proc/<pid>/stat (proc(5)). Each is counted with its children: those that live are
  * looked up by their parent, those that have ended are in the parent's own `cutime` and `cstime`. So a Postgres is all
- * of its processes, and a Redis has the rewrites of its log with it.
+ * of its processes, and a Redis has the rewrites of its log with it. A child that is named itself is counted there alone.
  */
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -32,9 +32,11 @@ const MICROS_PER_TICK =
 
 export class CpuMeter {
   readonly #processes: Processes;
+  readonly #named: ReadonlySet<number>;
 
   constructor(processes: Processes) {
     this.#processes = processes;
+    this.#named = new Set(Object.values(processes).flat());
   }
 
   /** CPU time that each has used since it began. */
@@ -43,9 +45,20 @@ export class CpuMeter {
     return Object.fromEntries(
       Object.entries(this.#processes).map(([name, pids]) => [
         name,
-        pids.reduce((sum, pid) => sum + ticksWithChildren(everything, pid), 0) * MICROS_PER_TICK,
+        pids.reduce((sum, pid) => sum + this.#ticksWithChildren(everything, pid), 0) * MICROS_PER_TICK,
       ]),
     );
+  }
+
+  /** Children that have a name of their own are counted under that. */
+  #ticksWithChildren(stats: ReadonlyMap<number, Stat>, pid: number): number {
+    const stat = stats.get(pid);
+    if (stat === undefined) throw new Error(`Process ${pid} has ended while it was measured`);
+    let ticks = stat.ownTicks + stat.endedChildrenTicks;
+    for (const [child, { parent }] of stats) {
+      if (parent === pid && !this.#named.has(child)) ticks += this.#ticksWithChildren(stats, child);
+    }
+    return ticks;
   }
 }
 
@@ -109,14 +122,4 @@ function allStats(): Map<number, Stat> {
     });
   }
   return stats;
-}
-
-function ticksWithChildren(stats: ReadonlyMap<number, Stat>, pid: number): number {
-  const stat = stats.get(pid);
-  if (stat === undefined) throw new Error(`Process ${pid} has ended while it was measured`);
-  let ticks = stat.ownTicks + stat.endedChildrenTicks;
-  for (const [child, { parent }] of stats) {
-    if (parent === pid) ticks += ticksWithChildren(stats, child);
-  }
-  return ticks;
 }
