@@ -75,6 +75,7 @@ export class HappeningWatch {
 
   async start(): Promise<void> {
     await this.#watched.stores.redis.config('SET', 'latency-monitor-threshold', String(STOP_MS));
+    await this.#watched.stores.redis.config('SET', 'slowlog-log-slower-than', String(STOP_MS * 1000));
     this.#timer = setInterval(() => {
       this.#looking = this.#looking.then(() => this.#look()).catch((error: unknown) => console.error(error));
     }, 1000);
@@ -129,12 +130,24 @@ export class HappeningWatch {
       const before = this.#last?.redisEvents.get(name) ?? Number.POSITIVE_INFINITY;
       if (this.#last === undefined || (this.#last.redisEvents.has(name) && at <= before)) continue;
       const cause = REDIS_EVENTS[name] ?? 'command of Redis';
+      const what = name === 'command' ? await this.#slowestCommand() : name;
       this.#happenings.push({
         ...{ from: at - Math.ceil(ms / 1000), to: at, cause, amount: ms },
-        text: `Redis ${name} ${ms} ms`,
+        text: `Redis ${what} ${ms} ms`,
       });
     }
     return seen;
+  }
+
+  /** @returns the slowest of the newest slow commands, with the beginning of its arguments */
+  async #slowestCommand(): Promise<string> {
+    const logged = (await this.#watched.stores.redis.slowlog('GET', 8)) as SlowCommand[];
+    const [slowest] = logged.sort(([, , a], [, , b]) => b - a);
+    if (slowest === undefined) return 'command';
+    return slowest[3]
+      .slice(0, 4)
+      .map((each) => each.slice(0, 24))
+      .join(' ');
   }
 
   async #isRewriting(): Promise<boolean> {
@@ -173,6 +186,9 @@ export class HappeningWatch {
     });
   }
 }
+
+/** As SLOWLOG GET tells it: its number, seconds since the epoch, microseconds, the command with its arguments. */
+type SlowCommand = [id: number, at: number, micros: number, words: string[]];
 
 type Note = (cause: string, amount: number, text: string) => void;
 
