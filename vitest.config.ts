@@ -106,7 +106,14 @@ export default defineConfig({
         },
       },
       // A minute of its own: `npm run test:mutation`.
-      { test: { ...shared, ...onStores, name: 'mutation', include: ['test/mutation/{mutation,rounds}.ts'] } },
+      {
+        test: {
+          ...shared,
+          ...onStores,
+          name: 'mutation',
+          include: ['test/mutation/{mutation,rounds,cluster}.ts'],
+        },
+      },
     ],
   },
 });
