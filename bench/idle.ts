@@ -1,13 +1,20 @@
-/** What processes that have nothing to do ask of the stores: `npm run bench:idle -- 1 10` (numbers of front ends, beside one worker). */
+/**
+ * What processes that have nothing to do ask of the stores: `npm run bench:idle -- 1 10` (numbers of front ends, beside one worker),
+ * and what that costs Redis and Postgres. Needs Linux, and 100 MB of memory for each front end.
+ */
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { Cleanup } from '../test/support/cleanup.js';
 import { environment, spawnService } from '../test/support/service.js';
 import { ownStores } from '../test/support/stores.js';
 import { pause } from '../test/support/wait.js';
+import { CpuMeter, cpuBetween } from './measure.js';
+import { residentBytes } from './memory.js';
 
 const SECONDS = 30;
 const SETTLED_AFTER_MS = 5000;
+/** Front ends that start at once. */
+const STARTS = 4;
 
 const numbers = process.argv.slice(2).map(Number);
 const cleanup = new Cleanup();
@@ -32,29 +39,41 @@ try {
     return Number(row!.n);
   };
 
-  const start = async (more: NodeJS.ProcessEnv): Promise<void> => {
+  const start = async (more: NodeJS.ProcessEnv): Promise<number> => {
     const service = await spawnService(
       environment(stores, { SPIN_DEADLINE_MS: '3000', RESTRICTION_READ_MS: '600', ...more }),
     );
     cleanup.add(() => service.stop());
+    return service.pid;
   };
   await start({ ROLES: 'worker' });
-  let fronts = 0;
+  const fronts: number[] = [];
   for (const number of numbers) {
-    for (; fronts < number; fronts++) await start({ ROLES: 'http' });
+    while (fronts.length < number) {
+      const starts = Array.from({ length: Math.min(STARTS, number - fronts.length) }, () =>
+        start({ ROLES: 'http' }),
+      );
+      fronts.push(...(await Promise.all(starts)));
+    }
     await pause(SETTLED_AFTER_MS);
-    const [asked, committed, from] = [await commands(), await transactions(), performance.now()];
+    const meter = new CpuMeter({ redis: [stores.redis.pid()!], postgres: [stores.postgres.pid()!], fronts });
+    const before = { commands: await commands(), transactions: await transactions(), cpu: meter.sample() };
+    const from = performance.now();
     await pause(SECONDS * 1000);
     const seconds = (performance.now() - from) / 1000;
-    const done = (await transactions()) - committed;
+    const cpu = cpuBetween(before.cpu, meter.sample());
+    const done = (await transactions()) - before.transactions;
     const rates = [...(await commands())]
-      .map(([name, calls]) => [name, (calls - (asked.get(name) ?? 0)) / seconds] as const)
+      .map(([name, calls]) => [name, (calls - (before.commands.get(name) ?? 0)) / seconds] as const)
       .filter(([, rate]) => rate >= 0.1)
       .sort(([, a], [, b]) => b - a);
     const all = rates.reduce((sum, [, rate]) => sum + rate, 0);
+    const share = (name: string): string => `${(cpu[name]! / seconds / 1e4).toFixed(2)} %`;
+    const megabytes = fronts.reduce((sum, pid) => sum + residentBytes(pid), 0) / number / 1e6;
     process.stdout.write(
       `1 worker, ${number} front ends: ${(done / seconds).toFixed(1)} transactions/s, ${all.toFixed(1)} Redis commands/s ` +
-        `(${rates.map(([name, rate]) => `${name} ${rate.toFixed(1)}`).join(', ')})\n`,
+        `(${rates.map(([name, rate]) => `${name} ${rate.toFixed(1)}`).join(', ')}); of a core Redis ${share('redis')}, ` +
+        `Postgres ${share('postgres')}, the front ends ${share('fronts')}; ${megabytes.toFixed(0)} MB a front end\n`,
     );
   }
 } finally {

@@ -101,7 +101,13 @@ try {
   merged = 0;
   const merge = await measured(ids - warmUpIds, mergeAll);
   const handedOver = new HandedOverIds({
-    ...{ runs: openStore(sql), store: openStore(sql), filterBytesMax: 1e9, everyMs: 1000 },
+    ...{
+      runs: openStore(sql),
+      store: openStore(sql),
+      filterBytesMax: 1e9,
+      everyMs: 1000,
+      newestVersion: () => '',
+    },
     onError: () => {},
   });
   const readSeconds = await timed(() => handedOver.refresh());

@@ -196,7 +196,10 @@ export const Environment = Type.Object({
     'Shortest time from one ledger flush to the next; a long flush is followed by a pause of twice its time, at most 250 ms',
     0,
   ),
-  DIRECTORY_POLL_MS: milliseconds(250, 'How often each process reads changes of partners, keys and games'),
+  DIRECTORY_POLL_MS: milliseconds(
+    200,
+    'How often changes of partners, keys and games are read: by one process, which tells the others; by each that hears of none',
+  ),
   RESTRICTION_READ_MS: milliseconds(
     600,
     'Longest wait for Postgres when a process is told that a key was revoked or a partner or game was changed; then requests are refused until it is read',

@@ -3,7 +3,7 @@
  * react subscribe; what is asked (a threshold, the games of a cell) is no event.
  */
 import type { GameTotals } from './postgres/bookedTotals.js';
-import type { CatalogGame } from './postgres/catalog.js';
+import type { CatalogGame, CatalogState } from './postgres/catalog.js';
 import type { CellLease } from './postgres/cells.js';
 import type { BookedEvent } from './postgres/communalBooking.js';
 import type { RoundEntry } from './postgres/rounds.js';
@@ -136,6 +136,8 @@ export interface Events {
   VersionEndsChanged: Record<never, never>;
   /** The catalog can't be read any more; what is known stays known. */
   CatalogStale: { readonly error: unknown };
+  /** The catalog was read, and the other processes are to be told what was found. */
+  CatalogRead: CatalogState;
   /** The catalog has read that somebody may do less than before. */
   RestrictionRead: Record<never, never>;
   /** It is read again. */

@@ -1,6 +1,7 @@
 /** The only place that constructs and wires: what is started, in which order. It stops in reverse. */
 import { fileURLToPath } from 'node:url';
 import type { Logger } from 'pino';
+import { CatalogAnnouncements } from './catalog/announcements.js';
 import { Catalog } from './catalog/catalog.js';
 import { Staleness } from './catalog/staleness.js';
 import type { Config } from './config.js';
@@ -82,6 +83,9 @@ async function startAll(
   const staleness = await services.add(
     new Staleness(catalog, nodes, installed.datasetId, config.RESTRICTION_READ_MS, events),
   );
+  const onError = (): void => metrics.storeErrors.inc({ store: 'redis' });
+  const { datasetId } = installed;
+  await services.add(new CatalogAnnouncements({ catalog, staleness, nodes, datasetId, events, onError }));
   const parts: RoleParts = {
     ...{ config, log, world, services, events, metrics, sql, store, nodes, scripts, catalog },
     ...{ ledger: pools.ledger, staleness },

@@ -2,7 +2,8 @@
  * Partners, keys, games and operators in memory, so that a spin is judged without a question to Postgres.
  *
  * Read whole at the start; after that a poll asks for the number of the newest change and reads what came after the
- * last one it saw, so a change made anywhere holds here within one poll. What is not found is asked for at once
+ * last one it saw, so a change made anywhere holds here within one poll. One of all processes polls, and tells the others what it
+ * found (announcements.ts): who hears of nothing new puts its own poll off. What is not found is asked for at once
  * (`refresh`), since it may have been made a moment ago by another process. While Postgres is away what is known stays
  * known: nothing can be changed then either.
  */
@@ -16,8 +17,15 @@ import type { OperatorKey } from '../domain/operator.js';
 import type { ParSheet } from '../domain/par.js';
 import { type OutcomeStatistics, payoutTable, type RenderedSheet } from '../domain/presentation.js';
 import type { EventEmitter } from '../events.js';
-import { type CatalogGame, changesAfter, type DirectoryChanges, sheetsOf } from '../postgres/catalog.js';
-import { newestOfAll } from '../postgres/cells.js';
+import {
+  type CatalogGame,
+  type CatalogState,
+  changesAfter,
+  type DirectoryChanges,
+  type Newest,
+  newestOfAll,
+  sheetsOf,
+} from '../postgres/catalog.js';
 import type { Sql } from '../postgres/client.js';
 import type { ChangedOperator } from '../postgres/operators.js';
 import type { PartnerRow } from '../postgres/partners.js';
@@ -71,11 +79,24 @@ function fragmentsOf({ combinations }: RenderedSheet): Buffer[] {
 
 /** At the most 40 reads a second find nothing new, however many ask for what there is not. */
 const REST_MS = 25;
+/** Who hears that others poll waits so many polls for the next to be told: another time for each, so that one goes on for all. */
+const PATIENCE_MIN = 1.1;
+const PATIENCE_MAX = 1.4;
+/** After so long a process polls once by itself, whatever it hears: it must notice that it has lost Postgres. */
+const ALONE_EVERY_MS = 5000;
+
+/** Of what is read with each poll. */
+const digestOfNewest = ({ epochs, runs }: Newest): string =>
+  createHash('sha256')
+    .update([...epochs].sort(([a], [b]) => a - b).join())
+    .update(` ${runs}`)
+    .digest('base64');
 
 export class Catalog extends PeriodicService {
   readonly name = 'catalog';
   readonly #sql: Sql;
   readonly #events: EventEmitter;
+  readonly #pollMs: number;
   #newest = 0n;
   #newestRestriction = 0n;
   #partners = new Map<number, PartnerRow>();
@@ -91,7 +112,15 @@ export class Catalog extends PeriodicService {
   /** Hash of each operator's key by name, and the keys by it. */
   readonly #operatorHashes = new Map<string, string>();
   readonly #operatorKeys = new Map<string, OperatorKey>();
-  #epochs = new Map<number, string>();
+  #epochs: ReadonlyMap<number, string> = new Map();
+  #runs = '';
+  #digest = '';
+  /** When the newest read that succeeded began, and when another process told of one. */
+  #readAtMs = Number.NEGATIVE_INFINITY;
+  #heardAtMs = Number.NEGATIVE_INFINITY;
+  #heardNewest = 0n;
+  /** When this process told of a read. */
+  #toldAtMs = Number.NEGATIVE_INFINITY;
   readonly #versionEnds = new Map<string, ApiVersionEnd>();
   #isStale = false;
   /** The read that has begun last, and the one that comes after it. */
@@ -103,6 +132,7 @@ export class Catalog extends PeriodicService {
     super({ everyMs: pollMs, firstAfterMs: pollMs });
     this.#sql = sql;
     this.#events = events;
+    this.#pollMs = pollMs;
   }
 
   /** Reads everything and begins to poll. */
@@ -187,6 +217,32 @@ export class Catalog extends PeriodicService {
     return this.#newestRestriction;
   }
 
+  /** Another one each time that there are other runs of request ids (postgres/requestRuns.ts). */
+  get runsVersion(): string {
+    return this.#runs;
+  }
+
+  /** When the number of the newest change was last read here, or told by another process; as performance.now() counts. */
+  get knownAtMs(): number {
+    return Math.max(this.#readAtMs, this.#heardAtMs);
+  }
+
+  /** Another process has read this just now. */
+  heard({ newest, digest }: CatalogState): void {
+    const nowMs = performance.now();
+    this.#heardAtMs = nowMs;
+    if (newest > this.#heardNewest) this.#heardNewest = newest;
+    if (newest !== this.#newest || digest !== this.#digest) this.hurry();
+    else if (nowMs - this.#readAtMs < ALONE_EVERY_MS)
+      this.postpone(this.#pollMs * (PATIENCE_MIN + Math.random() * (PATIENCE_MAX - PATIENCE_MIN)));
+  }
+
+  /** What others read is heard again, or no more: nobody knows what was missed. */
+  pollNow(): void {
+    this.#heardAtMs = Number.NEGATIVE_INFINITY;
+    this.hurry();
+  }
+
   /** The epoch that Redis must be at for this cell; undefined where there is no such cell. */
   epochOf(cell: number): string | undefined {
     return this.#epochs.get(cell);
@@ -222,11 +278,35 @@ export class Catalog extends PeriodicService {
   }
 
   async #read(): Promise<void> {
-    const { newest, epochs } = await newestOfAll(this.#sql);
+    const beganAtMs = performance.now();
+    const found = await newestOfAll(this.#sql);
+    const { change, epochs, runs } = found;
     const added = this.#epochs.size === 0 ? [] : [...epochs.keys()].filter((cell) => !this.#epochs.has(cell));
     this.#epochs = epochs;
+    this.#runs = runs;
+    this.#digest = digestOfNewest(found);
     if (added.length > 0) this.#events.emit('CellsAdded', { cells: added });
-    if (newest === this.#newest) return;
+    if (change !== this.#newest) await this.#readChanges();
+    this.#readAtMs = beganAtMs;
+    this.#tell();
+  }
+
+  /** Tells the others what was read, where it is news to them or nobody has told anything for as long as a poll takes. */
+  #tell(): void {
+    const nowMs = performance.now();
+    const isNews = this.#newest > this.#heardNewest;
+    // A timer may be early by a millisecond.
+    if (!isNews && nowMs - Math.max(this.#heardAtMs, this.#toldAtMs) < 0.9 * this.#pollMs) return;
+    this.#toldAtMs = nowMs;
+    if (isNews) this.#heardNewest = this.#newest;
+    this.#events.emit('CatalogRead', {
+      newest: this.#newest,
+      newestRestriction: this.#newestRestriction,
+      digest: this.#digest,
+    });
+  }
+
+  async #readChanges(): Promise<void> {
     const changes = await changesAfter(this.#sql, this.#newest);
     const unknown = changes.games
       .map((game) => sheetIdOf(game))

@@ -2,7 +2,8 @@
  * Tells whether the catalog is behind: a key was revoked, or a partner or game was changed or suspended, and this process can't
  * read it from Postgres. A revoked key must not be accepted then, so nothing is. What is only added holds nobody up.
  *
- *   Postgres ──poll──> catalog of any process ──tells the change's number──> Redis ──poll──> catalogs of all others
+ *   Postgres ──poll──> catalog of any process ──announcement──> catalogs of all others (announcements.ts)
+ *                                 └──the change's number──> Redis ──poll where nothing is heard or read──> staleness of all others
  *
  * A process that has lost Postgres goes on while nothing of that kind has changed.
  */
@@ -13,23 +14,31 @@ import { PeriodicService } from '../runtime/periodicService.js';
 import { withTimeout } from '../runtime/withTimeout.js';
 import type { Catalog } from './catalog.js';
 
-/** With both limits below, and 600 ms to read a change, it is known within 1 s of a change that it can't be read. */
+/** With the limits below, and 600 ms to read a change, it is known within 1 s of a change that it can't be read. */
 const LOOK_EVERY_MS = 100;
 const TOLD_WITHIN_MS = 200;
+/** Where no other process has told anything, and nothing was read, for so long, Redis is asked with each look; */
+const SILENT_AFTER_MS = 300;
+/** else so often: a message may have been lost, or a node its data. */
+const ASK_EVERY_MS = 5000;
 
 export class Staleness extends PeriodicService {
   readonly name = 'catalog staleness';
-  readonly #catalog: Pick<Catalog, 'newestChange' | 'newestRestriction' | 'refresh'>;
+  readonly #catalog: Pick<Catalog, 'newestChange' | 'newestRestriction' | 'knownAtMs' | 'refresh'>;
   readonly #nodes: RedisNodes;
   readonly #datasetId: string;
   readonly #readWithinMs: number;
+  /** The newest change that was told. */
+  #told = 0n;
   /** All changes up to this one were told before a read that succeeded. */
   #caughtUpTo = 0n;
   #isBehind = false;
+  #askedAtMs = Number.NEGATIVE_INFINITY;
+  #endFollowing: (() => void) | undefined;
 
   /** @param readWithinMs how long a change may take to be read, in milliseconds */
   constructor(
-    catalog: Pick<Catalog, 'newestChange' | 'newestRestriction' | 'refresh'>,
+    catalog: Pick<Catalog, 'newestChange' | 'newestRestriction' | 'knownAtMs' | 'refresh'>,
     nodes: RedisNodes,
     datasetId: string,
     readWithinMs: number,
@@ -41,7 +50,18 @@ export class Staleness extends PeriodicService {
     this.#datasetId = datasetId;
     this.#readWithinMs = readWithinMs;
     // Told at once, not at the next look.
-    events.on('RestrictionRead', () => this.hurry());
+    events.on('RestrictionRead', () => this.#askNow());
+  }
+
+  override async start(): Promise<void> {
+    // A server that was started again may hold less than before.
+    this.#endFollowing = this.#nodes.onIdentified(() => this.#askNow());
+    await super.start();
+  }
+
+  override async stop(): Promise<void> {
+    this.#endFollowing?.();
+    await super.stop();
   }
 
   /** What is known of partners, keys and games is known to be old. */
@@ -49,18 +69,32 @@ export class Staleness extends PeriodicService {
     return this.#isBehind;
   }
 
+  /** Another process knows a change of that number, and so do all that look at Redis. */
+  heard(restriction: bigint): void {
+    if (restriction <= this.#told) return;
+    this.#told = restriction;
+    if (restriction > this.#catalog.newestChange) this.hurry();
+  }
+
+  #askNow(): void {
+    this.#askedAtMs = Number.NEGATIVE_INFINITY;
+    this.hurry();
+  }
+
   protected async turn(): Promise<void> {
-    const told = await Promise.all(this.#nodes.all.map((node) => this.#exchange(node)));
-    const newest = told.reduce((most, change) => (change > most ? change : most), 0n);
-    if (newest > this.#catalog.newestChange && newest > this.#caughtUpTo) {
+    const nowMs = performance.now();
+    if (nowMs - this.#catalog.knownAtMs > SILENT_AFTER_MS || nowMs - this.#askedAtMs > ASK_EVERY_MS)
+      await this.#ask(nowMs);
+    const told = this.#told;
+    if (told > this.#catalog.newestChange && told > this.#caughtUpTo) {
       // Not by the number alone: a Postgres that was put back to an earlier state has lower ones.
       const isRead = await withTimeout(this.#catalog.refresh(), this.#readWithinMs).then(
         () => true,
         () => false,
       );
-      if (isRead) this.#caughtUpTo = newest;
+      if (isRead) this.#caughtUpTo = told;
       // The poll may have read it meanwhile.
-      this.#isBehind = !isRead && newest > this.#catalog.newestChange;
+      this.#isBehind = !isRead && told > this.#catalog.newestChange;
     } else {
       this.#isBehind = false;
     }
@@ -68,8 +102,15 @@ export class Staleness extends PeriodicService {
 
   protected onTurnFailed(): void {}
 
-  /** Learns what a node was told, and tells it what it was not. 0 where it does not answer: nothing is dealt from it then. */
-  async #exchange(node: RedisNode): Promise<bigint> {
+  async #ask(nowMs: number): Promise<void> {
+    const told = await Promise.all(this.#nodes.all.map((node) => this.#exchange(node)));
+    // A node that has not been told is asked again with the next look.
+    if (!told.includes(undefined)) this.#askedAtMs = nowMs;
+    for (const change of told) if (change !== undefined && change > this.#told) this.#told = change;
+  }
+
+  /** Learns what a node was told, and tells it what it was not. Undefined where it does not answer: nothing is dealt from it then. */
+  async #exchange(node: RedisNode): Promise<bigint | undefined> {
     const { newestRestriction } = this.#catalog;
     try {
       const told = await withTimeout(this.#nodes.toldChange(node, this.#datasetId), TOLD_WITHIN_MS);
@@ -77,7 +118,7 @@ export class Staleness extends PeriodicService {
         await withTimeout(this.#nodes.tellChange(node, this.#datasetId, newestRestriction), TOLD_WITHIN_MS);
       return told;
     } catch {
-      return 0n;
+      return undefined;
     }
   }
 }

@@ -29,6 +29,8 @@ export interface HandedOverOptions {
   readonly store: Pick<Store, 'requestBlocksOf' | 'findEntry'>;
   /** Of all filters. Past it they are folded: more ids ask the ledger, and none is forgotten. */
   readonly filterBytesMax: number;
+  /** The newest version of the runs that the catalog knows. */
+  readonly newestVersion: () => string;
   /** How often it is looked for new runs, milliseconds. */
   readonly everyMs: number;
   readonly onError: (error: unknown) => void;
@@ -177,7 +179,7 @@ export class HandedOverIds extends PeriodicService {
   }
 
   protected async turn(): Promise<void> {
-    if ((await this.#options.runs.runsVersion()) !== this.#knownVersion) await this.refresh();
+    if (this.#options.newestVersion() !== this.#knownVersion) await this.refresh();
   }
 
   protected onTurnFailed(error: unknown): void {

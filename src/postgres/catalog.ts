@@ -7,9 +7,11 @@ import type { TableTerms } from '../domain/games/tableTerms.js';
 import type { ParSheet } from '../domain/par.js';
 import { type ApiVersionRow, apiVersionOf } from './apiVersions.js';
 import { type TableColumns, termsOf } from './blackjackTables.js';
+import { TOKEN } from './cells.js';
 import { arrayOf, type Sql } from './client.js';
 import { type ChangedOperator, operatorsAfter } from './operators.js';
 import { PARTNER_COLUMNS, type PartnerRow, type PartnerTableRow, partnerOf } from './partners.js';
+import { RUNS_VERSION } from './requestRuns.js';
 
 export interface CatalogGame {
   gameId: number;
@@ -34,6 +36,31 @@ export interface DirectoryChanges {
   games: CatalogGame[];
   apiVersions: ApiVersionRow[];
   operators: ChangedOperator[];
+}
+
+/** What a process found in Postgres. */
+export interface CatalogState {
+  readonly newest: bigint;
+  readonly newestRestriction: bigint;
+  /** Of the cells' epochs and the runs of request ids. */
+  readonly digest: string;
+}
+
+/** What processes ask for all the time, in one question. */
+export interface Newest {
+  /** Number of the newest change of partners, keys, games and operators; it may not be committed yet. */
+  readonly change: bigint;
+  /** The token of each cell's epoch. */
+  readonly epochs: ReadonlyMap<number, string>;
+  /** {@link runsVersion} */
+  readonly runs: string;
+}
+
+export async function newestOfAll(sql: Sql): Promise<Newest> {
+  const rows = await sql<{ change: bigint; cell: number | null; token: string; runs: string }[]>`
+    SELECT last_value AS change, cell, ${TOKEN} AS token, (${RUNS_VERSION}) AS runs FROM change_number LEFT JOIN cells ON true`;
+  const epochs = new Map(rows.flatMap(({ cell, token }) => (cell === null ? [] : [[cell, token] as const])));
+  return { change: rows[0]!.change, epochs, runs: rows[0]!.runs };
 }
 
 /** All partners, keys and games that changed after a change; after 0, all there are. */

@@ -18,7 +18,7 @@ export interface CellLease {
 }
 
 // Of another installation's Redis the number alone would be the same.
-const TOKEN = raw(`(SELECT dataset_id FROM installation) || ':' || epoch`);
+export const TOKEN = raw(`(SELECT dataset_id FROM installation) || ':' || epoch`);
 
 interface Row {
   cell: number;
@@ -191,14 +191,6 @@ export async function cellLeases(sql: Sql): Promise<CellLease[]> {
   const rows = await sql<Row[]>`
     SELECT cell, fence, epoch, ${TOKEN} AS token, cursor_id, halted FROM cells ORDER BY cell`;
   return rows.map(fromRow);
-}
-
-/** Number of the newest change of partners, keys and games, and the token of each cell's epoch: each process asks it all the time. */
-export async function newestOfAll(sql: Sql): Promise<{ newest: bigint; epochs: Map<number, string> }> {
-  const rows = await sql<{ newest: bigint; cell: number | null; token: string }[]>`
-    SELECT last_value AS newest, cell, ${TOKEN} AS token FROM change_number LEFT JOIN cells ON true`;
-  const epochs = new Map(rows.flatMap(({ cell, token }) => (cell === null ? [] : [[cell, token] as const])));
-  return { newest: rows[0]!.newest, epochs };
 }
 
 /** How far each cell is booked, and under which epoch. */

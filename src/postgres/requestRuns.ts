@@ -8,7 +8,7 @@ import { filterBytes } from '../domain/requestFilter.js';
 import { keyWord, requestKey } from '../domain/requestKey.js';
 import { type RequestBlock, RunWriter, swapped, UnsortedRequests } from '../domain/requestRun.js';
 import { FencedError } from './cells.js';
-import { arrayOf, type Sql, safe, type Transaction } from './client.js';
+import { arrayOf, raw, type Sql, safe, type Transaction } from './client.js';
 import { readRows } from './copyReader.js';
 import { CopyRows } from './copyRows.js';
 
@@ -85,11 +85,14 @@ export async function requestRuns(sql: Sql | Transaction): Promise<RequestRun[]>
   return rows.map(runOfRow);
 }
 
+/** What {@link runsVersion} selects. */
+export const RUNS_VERSION =
+  raw(`SELECT concat_ws(':', (SELECT max(run_id) FROM request_runs), (SELECT count(*) FROM request_runs),
+      (SELECT sum(handed_over_id) FROM cells), (SELECT sum(bound_from_id) FROM cells)) AS version`);
+
 /** Whoever knows these knows all runs: none is ever changed. */
 export async function runsVersion(sql: Sql): Promise<string> {
-  const [row] = await sql<{ version: string }[]>`
-    SELECT concat_ws(':', (SELECT max(run_id) FROM request_runs), (SELECT count(*) FROM request_runs),
-      (SELECT sum(handed_over_id) FROM cells), (SELECT sum(bound_from_id) FROM cells)) AS version`;
+  const [row] = await sql<{ version: string }[]>`${RUNS_VERSION}`;
   return row!.version;
 }
 

@@ -1,9 +1,10 @@
 /**
- * What the workers tell the front ends over Redis. A message may be lost: nothing depends on one.
+ * What processes tell each other over Redis: workers how far cells are booked, and whoever has read the catalog what it found. A
+ * message may be lost: nothing depends on one.
  *
- * In a cluster the channels are sharded, one for each cell that there is: the node that holds a cell tells its messages itself. PUBLISH would send
- * each of them to all nodes, and whoever listens at several would hear it several times; listening at one, it would hear nothing of
- * the others' cells while that one is away.
+ * In a cluster the channels are sharded, one for each cell that there is, and one for the catalog on each node: the node that holds a
+ * cell tells its messages itself. PUBLISH would send each of them to all nodes, and whoever listens at several would hear it several
+ * times; listening at one, it would hear nothing of the others' cells while that one is away.
  */
 import { openSubscriber, type RedisClient } from './client.js';
 
@@ -15,16 +16,40 @@ export interface BookedAnnouncement {
   readonly cursor: bigint;
 }
 
-export function publishBooked(
-  redis: RedisClient,
-  { cell, epoch, cursor }: BookedAnnouncement,
-  channel: string,
-  isSharded: boolean,
-): void {
-  redis.call(isSharded ? 'SPUBLISH' : 'PUBLISH', channel, `${cell} ${epoch} ${cursor}`).catch(() => {});
+/** What a process found when it read the catalog from Postgres. */
+export interface CatalogAnnouncement {
+  /** Names the process. */
+  readonly reader: string;
+  /** Channels are shared by all databases of a server. */
+  readonly datasetId: string;
+  /** Number of the newest change that is known there. */
+  readonly newest: bigint;
+  /** Up to this one all are known there that take something away. */
+  readonly newestRestriction: bigint;
+  /** Of all else that was read with it. */
+  readonly digest: string;
 }
 
-export interface BookedListener {
+export const bookedMessage = ({ cell, epoch, cursor }: BookedAnnouncement): string =>
+  `${cell} ${epoch} ${cursor}`;
+
+export const catalogMessage = (read: CatalogAnnouncement): string =>
+  `${read.reader} ${read.datasetId} ${read.newest} ${read.newestRestriction} ${read.digest}`;
+
+export function readCatalogMessage(message: string): CatalogAnnouncement {
+  const [reader, datasetId, newest, newestRestriction, digest] = message.split(' ');
+  return {
+    ...{ reader: reader!, datasetId: datasetId!, digest: digest! },
+    ...{ newest: BigInt(newest!), newestRestriction: BigInt(newestRestriction!) },
+  };
+}
+
+/** @param isSharded in a cluster */
+export function publish(redis: RedisClient, channel: string, message: string, isSharded: boolean): void {
+  redis.call(isSharded ? 'SPUBLISH' : 'PUBLISH', channel, message).catch(() => {});
+}
+
+export interface Listener {
   /** Settles with the first try to connect; further ones follow by themselves. */
   readonly isOpen: Promise<void>;
   /** Subscribes to the channels as they are now. */
@@ -32,28 +57,50 @@ export interface BookedListener {
   close(): void;
 }
 
+export interface Listening {
+  readonly onMessage: (message: string) => void;
+  /** The connection is up, and subscribed. */
+  readonly onHearing?: () => void;
+  /** It is broken: whatever is told now is missed. */
+  readonly onDeaf?: () => void;
+  readonly onError: (error: Error) => void;
+}
+
 /**
  * Listens over a connection of its own, which subscribes again whenever it is made anew.
  * @param channel one for all cells, or the sharded ones of the node's cells
  */
+export function listen(
+  url: string,
+  channel: string | (() => readonly string[]),
+  { onMessage, onHearing, onDeaf, onError }: Listening,
+): Listener {
+  const subscriber = openSubscriber(url, onError);
+  subscriber.on('message', (_channel: string, message: string) => onMessage(message));
+  subscriber.on('smessage', (_channel: string, message: string) => onMessage(message));
+  // Where it fails the connection is lost, a cell has moved, or the user may not; the next one subscribes.
+  const subscribe = (): void => {
+    const subscribed =
+      typeof channel === 'string'
+        ? [subscriber.subscribe(channel)]
+        : channel().map((each) => subscriber.ssubscribe(each));
+    Promise.all(subscribed).then(onHearing, () => {});
+  };
+  subscriber.on('ready', subscribe);
+  if (onDeaf !== undefined) subscriber.on('close', onDeaf);
+  return { isOpen: subscriber.connect(), subscribe, close: () => subscriber.disconnect() };
+}
+
+/** Listens to how far cells are booked; meanwhile whoever waits for it asks Postgres. */
 export function listenBooked(
   url: string,
   channel: string | (() => readonly string[]),
   onBooked: (announcement: BookedAnnouncement) => void,
   onError: (error: Error) => void,
-): BookedListener {
-  const subscriber = openSubscriber(url, onError);
-  const onMessage = (_channel: string, message: string): void => {
+): Listener {
+  const onMessage = (message: string): void => {
     const [cell, epoch, cursor] = message.split(' ');
     onBooked({ cell: Number(cell), epoch: epoch!, cursor: BigInt(cursor!) });
   };
-  subscriber.on('message', onMessage);
-  subscriber.on('smessage', onMessage);
-  // Where it fails the connection is lost, or a cell has moved, and the next one subscribes; meanwhile Postgres is asked.
-  const subscribe = (): void => {
-    if (typeof channel === 'string') subscriber.subscribe(channel).catch(() => {});
-    else for (const each of channel()) subscriber.ssubscribe(each).catch(() => {});
-  };
-  subscriber.on('ready', subscribe);
-  return { isOpen: subscriber.connect(), subscribe, close: () => subscriber.disconnect() };
+  return listen(url, channel, { onMessage, onError });
 }

@@ -65,7 +65,7 @@ export const authFailuresKey = (address: string, cell?: CellName): string =>
   cell === undefined ? `{auth}:${address}` : `auth:{c${cell}}:${address}`;
 /**
  * sorted set: dataset id → number of the newest change that takes something away. A server may be shared by several databases. In a
- * cluster each node has one, which bears the tag of a cell of the node.
+ * cluster each node has one, which bears the tag of a cell of the node. The channel of the same name tells what was read of the catalog.
  */
 export const changesKey = (cell?: CellName): string =>
   cell === undefined ? 'spindle:changes' : `spindle:changes:{c${cell}}`;

@@ -4,9 +4,11 @@
  */
 import {
   type BookedAnnouncement,
-  type BookedListener,
+  type Listener,
+  type Listening,
+  listen,
   listenBooked,
-  publishBooked,
+  publish,
 } from './announcements.js';
 import { tellChange, toldChange } from './catalogChanges.js';
 import { CLIENT, type ReadServerId, RedisClient } from './client.js';
@@ -228,20 +230,25 @@ export class RedisNode {
     return tellChange(this[CLIENT], key, datasetId, change);
   }
 
-  /** Tells every listener that a cell is booked up to a cursor. The message may be lost. */
-  announceBooked(announcement: BookedAnnouncement, channel: string, isSharded: boolean): void {
-    publishBooked(this[CLIENT], announcement, channel, isSharded);
+  /** Tells something to every listener of a channel. The message may be lost. */
+  publish(channel: string, message: string, isSharded: boolean): void {
+    publish(this[CLIENT], channel, message, isSharded);
+  }
+
+  /** Listens over a connection of its own. @param channel as {@link listen} takes it */
+  listen(channel: string | (() => readonly string[]), listening: Listening): Listener {
+    return listen(this[CLIENT].url, channel, listening);
   }
 
   /**
-   * Listens to announcements over a connection of its own.
+   * Listens to how far cells are booked, over a connection of its own.
    * @param shardChannels in a cluster: the channels of the node's cells
    */
   listenBooked(
     shardChannels: (() => readonly string[]) | undefined,
     onBooked: (announcement: BookedAnnouncement) => void,
     onError: (error: Error) => void,
-  ): BookedListener {
+  ): Listener {
     return listenBooked(this[CLIENT].url, shardChannels ?? bookedChannel(), onBooked, onError);
   }
 }

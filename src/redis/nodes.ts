@@ -1,6 +1,13 @@
 /** All nodes, and which of them holds a cell: one server for all cells, or the primaries of a Redis Cluster (clusterMap.ts). */
 import { withTimeout } from '../runtime/withTimeout.js';
-import type { BookedAnnouncement } from './announcements.js';
+import {
+  type BookedAnnouncement,
+  bookedMessage,
+  type CatalogAnnouncement,
+  catalogMessage,
+  type Listening,
+  readCatalogMessage,
+} from './announcements.js';
 import { CellStore } from './cellStore.js';
 import { authFailuresKey, bookedChannel, type CellName, changesKey } from './keys.js';
 import type { RedisNode } from './node.js';
@@ -42,6 +49,7 @@ export interface CellStates {
   readonly away: readonly number[];
 }
 
+const CELL_NUMBERS = Array.from({ length: CELLS }, (_, cell) => cell);
 /** A node that does not answer for so long is away. */
 const ANSWERS_WITHIN_MS = 1500;
 
@@ -157,7 +165,39 @@ export class RedisNodes {
   announceBooked(announcement: BookedAnnouncement): void {
     const { cell } = announcement;
     const channel = bookedChannel(this.#map.isCluster ? this.nameOf(cell) : undefined);
-    this.of(cell).announceBooked(announcement, channel, this.#map.isCluster);
+    this.of(cell).publish(channel, bookedMessage(announcement), this.#map.isCluster);
+  }
+
+  /** Tells every listener what was read of the catalog, over each node. The message may be lost. */
+  announceCatalog(read: CatalogAnnouncement): void {
+    for (const node of this.all)
+      for (const channel of this.#changesKeys(node))
+        node.publish(channel, catalogMessage(read), this.#map.isCluster);
+  }
+
+  /**
+   * Listens to what others read of the catalog, over a connection to each node.
+   * @param onDeaf a connection is broken: what is told over that node now is missed
+   * @returns what ends it
+   */
+  listenCatalog(
+    onRead: (read: CatalogAnnouncement) => void,
+    listening: Omit<Listening, 'onMessage'>,
+  ): () => void {
+    const onMessage = (message: string): void => onRead(readCatalogMessage(message));
+    return this.each((node) => {
+      const { isOpen, subscribe, close } = node.listen(
+        this.#map.isCluster ? () => this.#changesKeys(node) : changesKey(),
+        { ...listening, onMessage },
+      );
+      // A try that fails is followed by others.
+      isOpen.catch(() => {});
+      const endFollowing = this.#map.onChanged(subscribe);
+      return () => {
+        endFollowing();
+        close();
+      };
+    });
   }
 
   /** Calls the listener whenever cells have come to other nodes. @returns what ends that. */
@@ -213,10 +253,6 @@ export class RedisNodes {
       .map((cell) => bookedChannel(this.nameOf(cell)));
   }
 
-  #cellsOf(node: RedisNode): number[] {
-    return Array.from({ length: CELLS }, (_, cell) => cell).filter((cell) => this.of(cell) === node);
-  }
-
   /** The number of the newest change of partners, keys and games that a node was told; 0 where it was told none. */
   toldChange(node: RedisNode, datasetId: string): Promise<bigint> {
     return node.toldChange(this.#changesKey(node), datasetId);
@@ -227,10 +263,16 @@ export class RedisNodes {
   }
 
   #changesKey(node: RedisNode): string {
-    if (!this.#map.isCluster) return changesKey();
-    const [cell] = this.#cellsOf(node);
-    if (cell === undefined) throw new NotSentError('The node holds no cell any more');
-    return changesKey(this.nameOf(cell));
+    const [key] = this.#changesKeys(node);
+    if (key === undefined) throw new NotSentError('The node holds no cell any more');
+    return key;
+  }
+
+  /** The key on the node, which names its channel, too; none where the node holds no cell any more. */
+  #changesKeys(node: RedisNode): string[] {
+    if (!this.#map.isCluster) return [changesKey()];
+    const cell = CELL_NUMBERS.find((each) => this.of(each) === node);
+    return cell === undefined ? [] : [changesKey(this.nameOf(cell))];
   }
 
   /** Which node counts failed authentications of a client address, and under which key: another one while that is away. */

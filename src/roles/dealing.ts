@@ -38,7 +38,7 @@ export interface Dealing {
 
 /** Filters of request ids that Redis holds no more: read before anything is dealt. */
 async function openHandedOver(parts: RoleParts): Promise<HandedOverIds> {
-  const { config, sql, store, log, metrics, services } = parts;
+  const { config, sql, store, log, metrics, services, catalog } = parts;
   const onError = (error: unknown): void => {
     metrics.storeErrors.inc({ store: 'postgres' });
     log.warn({ err: error }, 'the filters of request ids could not be read');
@@ -46,7 +46,8 @@ async function openHandedOver(parts: RoleParts): Promise<HandedOverIds> {
   const everyMs = Math.min(FILTERS_EVERY_MS, config.REQUEST_ID_WINDOW_S * 250);
   const filterBytesMax = config.REQUEST_FILTERS_MAX_MB * 1e6;
   const runs = openStore(sql);
-  return services.add(new HandedOverIds({ runs, store, filterBytesMax, everyMs, onError }));
+  const newestVersion = (): string => catalog.runsVersion;
+  return services.add(new HandedOverIds({ runs, store, filterBytesMax, newestVersion, everyMs, onError }));
 }
 
 /** In a cluster, where a replica that takes over may lack what was answered; a single server takes over from nobody. */

@@ -14,6 +14,10 @@ export abstract class PeriodicService implements Service {
   readonly #stopped = new AbortController();
   #timer: NodeJS.Timeout | undefined;
   #turns: Promise<void> = Promise.resolve();
+  /** The next turn was asked for, and has not begun. */
+  #isHurried = false;
+  /** As performance.now() counts. */
+  #notBeforeMs = 0;
   #problem: string | undefined;
 
   constructor(period: Period) {
@@ -52,17 +56,32 @@ export abstract class PeriodicService implements Service {
     return this.#turns;
   }
 
-  /** The next turn comes at once. */
+  /** The next turn comes at once, or right after the one that is under way. */
   protected hurry(): void {
+    this.#isHurried = true;
+    this.#notBeforeMs = 0;
     this.#schedule(0);
+  }
+
+  /** The next turn comes after the milliseconds, unless it is to come at once. What is under way is no next turn. */
+  protected postpone(delayMs: number): void {
+    if (this.#isHurried) return;
+    this.#notBeforeMs = performance.now() + delayMs;
+    this.#schedule(delayMs);
   }
 
   #schedule(delayMs: number): void {
     if (this.isStopped) return;
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => {
-      void this.takeTurn().then(() => this.#schedule(this.#period.everyMs));
+      this.#isHurried = false;
+      void this.takeTurn().then(() => this.#schedule(this.#restMs()));
     }, delayMs);
+  }
+
+  #restMs(): number {
+    if (this.#isHurried) return 0;
+    return Math.max(this.#period.everyMs, this.#notBeforeMs - performance.now());
   }
 
   async #take(): Promise<void> {

@@ -243,11 +243,13 @@ test('a requestId that Redis has released binds for ever: the same bytes, KS-411
     runs: store,
     store,
     filterBytesMax: 1,
+    newestVersion: () => '',
     everyMs: 1000,
     onError: () => {},
   });
   const fullSized = new HandedOverIds({
-    ...{ runs: store, store, filterBytesMax: 1e9, everyMs: 1000, onError: () => {} },
+    ...{ runs: store, store, filterBytesMax: 1e9, newestVersion: () => '' },
+    ...{ everyMs: 1000, onError: () => {} },
   });
   try {
     await small.refresh();

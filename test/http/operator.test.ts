@@ -22,19 +22,16 @@ let stores: TestStores;
 let client: Client & { stop(): Promise<void> };
 /** Another front end on the same stores. */
 let other: Client & { stop(): Promise<void> };
-/** A third, which does not look for changes by itself while the tests run. */
-let behind: Client & { stop(): Promise<void> };
 
 beforeAll(async () => {
   stores = await freshStores();
   const patient = { AUTH_FAILURE_LIMIT: '1000000' };
   client = await startService(stores, patient);
   other = await startService(stores, { ...patient, ROLES: 'http' });
-  behind = await startService(stores, { ...patient, ROLES: 'http', DIRECTORY_POLL_MS: '3600000' });
 });
 
 afterAll(async () => {
-  await Promise.all([other.stop(), behind.stop()]);
+  await other.stop();
   await client.stop();
   await stores.drop();
 });
@@ -277,25 +274,6 @@ describe('games', () => {
     expect(await client.operator('POST', `/games/${gameId}/blocks`, {})).toMatchObject(
       failed(400, 'KS-4102'),
     );
-  });
-
-  test('are known on a front end that has not heard of them yet', async () => {
-    const { key } = await client.newPartner();
-    const gameId = await client.newGame(key, parSheet('classic-3-reel'));
-    const seen = await behind.operator('GET', `/games/${gameId}`);
-    expect(seen).toMatchObject({ status: 200, body: { gameConfigId: gameId } });
-
-    // The next one is spun elsewhere before this front end hears of it.
-    expect((await behind.partner('GET', '/version', key)).status).toBe(200);
-    const second = await client.newGame(key, parSheet('penny-sub-cent'));
-    const spun = await client.spin(key, { gameId: second, playerId: 'p', wagerUsd: 0.01 });
-    expect(spun.status).toBe(200);
-    const record = await behind.partner('GET', `/spins/${spun.body.spinId}`, key);
-    expect(record).toMatchObject({ status: 200, body: { ...spun.body, gameId: second } });
-    const third = await client.newGame(key, parSheet('penny-sub-cent'));
-    await client.spin(key, { gameId: third, playerId: 'p', wagerUsd: 0.01 });
-    const list = await behind.partner('GET', '/players/p/spins', key);
-    expect(list).toMatchObject({ status: 200, body: { total: 2 } });
   });
 });
 
