@@ -146,7 +146,7 @@ async function measureRound(
     if (syncMs > 0) await slowCommits(syncMs, service.stores.ask);
     sides.push({ build, service, loads: [] });
   }
-  const generator = startGenerator(cleanup);
+  const generator = await startGenerator(cleanup);
   const slice = async (side: Side, count: number, sliceSeconds: number, warmUpSeconds: number) => {
     const { base, targets } = side.service;
     const order = {

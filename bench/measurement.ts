@@ -86,6 +86,8 @@ export interface Turn {
     | { readonly spins: number; readonly ledgerRows: number; readonly outboxEntries: number }
     | undefined;
   readonly versions: Versions | undefined;
+  /** Which made the load; absent in what was measured before there were several. */
+  readonly generator?: NonNullable<Run['settings']['generator']>;
   /** What makes the numbers void; empty where nothing does. */
   readonly faults: readonly string[];
 }
@@ -129,7 +131,7 @@ export interface Run {
     readonly rounds: number;
     readonly parSheet: string;
     /** Absent in what was measured before there were two: autocannon. */
-    readonly generator?: 'sockets' | 'autocannon';
+    readonly generator?: 'ring' | 'sockets' | 'autocannon';
   };
   readonly tookSeconds: number;
   readonly summaries: readonly Summary[];

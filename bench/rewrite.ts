@@ -58,7 +58,7 @@ async function measure(cleanup: Cleanup): Promise<void> {
   // It is rewritten when this program says so, and not because it has grown.
   await redis.config('SET', 'auto-aof-rewrite-percentage', '0');
   for (const [name, value] of settings) await redis.config('SET', name, value);
-  const generator = startGenerator(cleanup);
+  const generator = await startGenerator(cleanup);
   const order = {
     ...{ base: service.base, targets: service.targets },
     ...{ connections: CONNECTIONS, players, hasRequestId: true },

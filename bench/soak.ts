@@ -87,7 +87,7 @@ async function soak({ minutes, share, connections, jsonFile }: Options, cleanup:
   const receiver = await startReceiver(cleanup);
   const { service, targets, webhookId } = await startSoaked(receiver, cleanup);
   const order = { base: service.base, targets, connections, players: PLAYERS, hasRequestId: true };
-  const generator = startGenerator(cleanup);
+  const generator = await startGenerator(cleanup);
 
   const closed = { ...order, rate: undefined };
   const warmUp = await generator.load({ ...closed, seconds: WARM_UP_SECONDS });

@@ -5,12 +5,14 @@
 import type { LoadOrder } from './load.js';
 import { playerName } from './players.js';
 
-interface Template {
+export interface Template {
   readonly bytes: Buffer;
   /** Where the player's digits begin, those that differ between players. */
   readonly playerAt: number;
   /** Where the last digits of the request id begin; -1: it has none. */
   readonly counterAt: number;
+  /** Where the request id begins; -1: it has none. */
+  readonly requestIdAt: number;
 }
 
 const ZERO = 48;
@@ -19,20 +21,22 @@ const COUNTER_DIGITS = 9;
 /** Between the prefix and the counter, for the length of a UUID. */
 const COUNTER_LEAD = '-000';
 const PLAYER_DIGITS = 8;
+/** That of a UUID. */
+export const REQUEST_ID_LENGTH = 36;
+/** The digits of the first player. */
+export const FIRST_PLAYER = Number(playerName(0).slice(-PLAYER_DIGITS));
 
 let requestCount = 0;
 
 export class SpinRequests {
   readonly #templates: readonly Template[];
   readonly #players: number;
-  readonly #firstPlayer: number;
   /** Bytes of each request. */
   readonly length: number;
 
   constructor(order: LoadOrder) {
     this.#templates = templatesOf(order);
     this.#players = order.players;
-    this.#firstPlayer = Number(playerName(0).slice(-PLAYER_DIGITS));
     this.length = this.#templates[0]!.bytes.length;
   }
 
@@ -42,12 +46,13 @@ export class SpinRequests {
     const place = templates.length === 1 ? 0 : Math.floor(Math.random() * templates.length);
     const { bytes, playerAt, counterAt } = templates[place]!;
     into.set(bytes);
-    writeDigits(into, playerAt, PLAYER_DIGITS, this.#firstPlayer + Math.floor(Math.random() * this.#players));
+    writeDigits(into, playerAt, PLAYER_DIGITS, FIRST_PLAYER + Math.floor(Math.random() * this.#players));
     if (counterAt >= 0) writeDigits(into, counterAt, COUNTER_DIGITS, requestCount++);
   }
 }
 
-function templatesOf({ base, path, targets, hasRequestId, requestIdPrefix }: LoadOrder): Template[] {
+/** A request of each target; all have the same length. */
+export function templatesOf({ base, path, targets, hasRequestId, requestIdPrefix }: LoadOrder): Template[] {
   const { host } = new URL(base);
   const counter = '0'.repeat(COUNTER_DIGITS);
   const bodies = targets.map(({ gameId, wagerUsd }) => {
@@ -66,6 +71,7 @@ function templatesOf({ base, path, targets, hasRequestId, requestIdPrefix }: Loa
       bytes: Buffer.from(head + body, 'latin1'),
       playerAt: head.length + body.indexOf(player) + player.length - PLAYER_DIGITS,
       counterAt: hasRequestId ? head.length + body.lastIndexOf(counter) : -1,
+      requestIdAt: hasRequestId ? head.length + body.lastIndexOf(requestIdPrefix) : -1,
     };
   });
 }

@@ -30,7 +30,7 @@ export async function takeTurn(
   cleanup: Cleanup,
 ): Promise<Turn> {
   const server = await startServer(scenario, cleanup, settings.profileDir);
-  const generator = startGenerator(cleanup, settings.generator);
+  const generator = await startGenerator(cleanup, settings.generator);
   const { books, stores, service } = server;
   const lagMeter = service && (await FlushLagMeter.open(service.stores.redisUrl, cleanup));
   const measurements: Measurement[] = [];
@@ -76,5 +76,6 @@ export async function takeTurn(
     measurements,
     ...(await closeBooks(loads, books)),
     versions: await stores?.versions(),
+    generator: generator.name,
   };
 }
