@@ -36,6 +36,7 @@ import {
   transactionsOf,
 } from './portion.js';
 import { restMs } from './rest.js';
+import { SETTLE_EVERY_MS, Settling } from './settling.js';
 import { type LargeWin, Transcoder } from './transcoder.js';
 
 export interface FlusherOptions {
@@ -64,10 +65,12 @@ interface NodeLoop {
   readonly reader: OutboxReader;
   /** Somebody waits for what is booked: the next flush follows soon. */
   isAwaited: boolean;
-  /** The trimming of what was booked, while it is under way. It never rejects. */
-  settling: Promise<void>;
+  /** Trims what was booked. */
+  readonly settling: Settling;
   /** How long the last round booked, without the wait for what there is to book. */
   bookedMs: number;
+  /** Games whose totals it wrote. */
+  games: number;
   /** The last round found nothing to book. */
   wasEmpty: boolean;
 }
@@ -104,8 +107,8 @@ export class Flusher implements Service {
   async start(): Promise<void> {
     this.#endLoops = this.#nodes.each((node) => {
       const reader = this.#openReader(node);
-      const state = { isOver: false, isAwaited: false, bookedMs: 0, wasEmpty: false };
-      const loop: NodeLoop = { ...state, reader, settling: Promise.resolve() };
+      const state = { isOver: false, isAwaited: false, bookedMs: 0, games: 0, wasEmpty: false };
+      const loop: NodeLoop = { ...state, reader, settling: this.#newSettling() };
       this.#loops.set(loop, this.#run(loop));
       return () => {
         loop.isOver = true;
@@ -146,8 +149,16 @@ export class Flusher implements Service {
     await Promise.all(this.#loops.values());
     const loops = [...this.#loops.keys()];
     await Promise.all(loops.map((loop) => this.#empty(loop, deadline)));
-    await Promise.all(loops.map(({ settling }) => settling));
+    await Promise.all(loops.map(({ settling }) => settling.underWay));
     this.#endLoops?.();
+  }
+
+  #newSettling(): Settling {
+    const onFailed = (owned: OwnedCell, error: unknown): void => {
+      if (error instanceof OutrunError) this.#giveUp(owned);
+      this.#tell(error, owned.lease.cell);
+    };
+    return new Settling({ nodes: this.#nodes, onFailpoint: this.#options.onFailpoint, onFailed });
   }
 
   async #empty(loop: NodeLoop, deadline: number): Promise<void> {
@@ -187,6 +198,7 @@ export class Flusher implements Service {
     const { reader } = loop;
     const now = performance.now();
     loop.bookedMs = 0;
+    loop.games = 0;
     const cells = [...this.#owned.values()].filter(
       ({ store, notBefore }) => store.node === reader.node && notBefore <= now,
     );
@@ -196,9 +208,14 @@ export class Flusher implements Service {
       loop.wasEmpty = true;
       return false;
     }
-    await loop.settling;
-    await this.#settle(cells);
-    const read = await reader.read(cells.map(positionOf), waitMs);
+    const { settling } = loop;
+    await settling.underWay;
+    if (settling.isDue(loop.isAwaited)) await settling.settle(cells);
+    const isSettled = cells.every(({ unsettled }) => unsettled === undefined);
+    const read = await reader.read(
+      cells.map(positionOf),
+      isSettled ? waitMs : Math.min(waitMs, SETTLE_EVERY_MS),
+    );
     const readAt = performance.now();
     const byCell = new Map(cells.map((owned) => [owned.lease.cell, owned]));
     const prepared = read.cells.map((each) => this.#prepare(byCell.get(each.cell)!, each));
@@ -207,18 +224,12 @@ export class Flusher implements Service {
       transactionsOf(portions).map((together) => this.#book(loop, together)),
     );
     loop.bookedMs = performance.now() - readAt;
+    loop.games = portions.reduce((sum, { flush }) => sum + flush.totals.games.length, 0);
     loop.wasEmpty = read.cells.length === 0;
+    // Beside the rest; done before the next read.
+    if (loop.wasEmpty || settling.isDue(loop.isAwaited)) void settling.settle(cells);
     // What was left over is read again at once.
     return read.isMore || areBooked.includes(false) || portions.some(({ isAll }) => !isAll);
-  }
-
-  /** What is asked of Redis for several cells goes in one write. */
-  #together<Of, Result>(all: readonly Of[], run: (each: Of) => Promise<Result>): Promise<Result[]> {
-    const running: Promise<Result>[] = [];
-    this.#nodes.pipelined(() => {
-      for (const each of all) running.push(run(each));
-    });
-    return Promise.all(running);
   }
 
   /** Gathers what is booked next of a cell. Undefined where that failed. */
@@ -262,10 +273,6 @@ export class Flusher implements Service {
       this.#nodes.pipelined(() => {
         for (const portion of portions) this.#tellCommitted(portion);
       });
-      // Beside the rest; done before the next read.
-      loop.settling = Promise.all([loop.settling, this.#settle(portions.map(({ owned }) => owned))]).then(
-        () => {},
-      );
       return true;
     } catch (error) {
       return this.#notBooked(portions, error);
@@ -304,34 +311,6 @@ export class Flusher implements Service {
       if (isPostgresAway(error)) owned.notBefore = performance.now() + RETRY_MS;
     }
     return false;
-  }
-
-  /** Trims what is committed, and nothing else, and notes how far that is. Where it fails it comes again. */
-  async #settle(cells: readonly OwnedCell[]): Promise<void> {
-    const due = cells.filter(({ unsettled }) => unsettled !== undefined);
-    if (due.length > 0) await this.#together(due, (owned) => this.#settleCell(owned));
-  }
-
-  async #settleCell(owned: OwnedCell): Promise<void> {
-    const { lease, store, cursor, unsettled } = owned;
-    if (unsettled === undefined) return;
-    const { onFailpoint } = this.#options;
-    try {
-      const totals = unsettled === true ? await store.totalsAt(cursor) : unsettled;
-      // The trim first: a Redis without memory takes nothing else until something is gone. In one write: it syncs once.
-      await this.#together(
-        [
-          () => store.trimOutbox(cursor).then(() => onFailpoint('flush.trimmed')),
-          () => store.markBooked({ fence: lease.fence }, { id: cursor, totals }),
-        ],
-        (run) => run(),
-      );
-      onFailpoint('flush.marked');
-      if (owned.unsettled === unsettled) owned.unsettled = undefined;
-    } catch (error) {
-      if (error instanceof OutrunError) this.#giveUp(owned);
-      this.#tell(error, lease.cell);
-    }
   }
 
   async #failed(owned: OwnedCell, error: unknown): Promise<void> {

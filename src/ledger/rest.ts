@@ -6,6 +6,8 @@
 /** A round that took long is followed by a longer rest: many busy cells are flushed every 0.4 s or so. */
 const REST_SHARE = 2;
 const REST_MAX_MS = 250;
+/** So is one of many games: each has rows of totals, however many of its spins they are for. */
+const REST_MS_A_GAME = 0.25;
 /**
  * While somebody waits for what is booked. Whoever is answered sends the next spin at once: after the rest those spins go into one
  * transaction with those that came meanwhile, where two halves would otherwise take turns for ever.
@@ -20,10 +22,13 @@ export interface Round {
   readonly roundMs: number;
   /** What it took to book. */
   readonly bookedMs: number;
+  /** Games whose totals it wrote. */
+  readonly games: number;
 }
 
 /** @param intervalMs from the begin of one round to that of the next, where nobody waits @returns milliseconds from 0 */
-export function restMs({ isAwaited, roundMs, bookedMs }: Round, intervalMs: number): number {
+export function restMs({ isAwaited, roundMs, bookedMs, games }: Round, intervalMs: number): number {
   if (isAwaited) return Math.min(AWAITED_REST_SHARE * bookedMs, AWAITED_REST_MAX_MS);
-  return Math.max(0, intervalMs - roundMs, Math.min(REST_SHARE * bookedMs, REST_MAX_MS));
+  const longRest = Math.max(REST_SHARE * bookedMs, REST_MS_A_GAME * games);
+  return Math.max(0, intervalMs - roundMs, Math.min(longRest, REST_MAX_MS));
 }
