@@ -6,7 +6,8 @@ import type { ServedVersion } from './servedVersion.js';
 export interface RawResponse {
   cork(callback: () => void): unknown;
   writeStatus(status: string): unknown;
-  writeHeader(name: string, value: string): unknown;
+  /** @param value holds until this returns */
+  writeHeader(name: string, value: string | Uint8Array): unknown;
   end(body: string | Uint8Array, closeConnection?: boolean): unknown;
   endWithoutBody(length?: number, closeConnection?: boolean): unknown;
   /** Writes as much of the body as the connection takes. @param bytes of the whole body; 0: this is the whole */

@@ -1,5 +1,5 @@
 /** Failed authentications: counted by client in the store, and from the limit on refused here, for the rest of the window. */
-import { WINDOW_SECONDS, type Window } from './reply.js';
+import { WINDOW_SECONDS, type Window } from './answerHead.js';
 
 /** Clients over the limit that are remembered; the store counts the others' failures. */
 const CLIENTS_MAX = 10_000;

@@ -33,8 +33,9 @@ export class NodeResponse implements RawResponse {
   }
 
   /** @param value may hold further header lines, as the replies write them */
-  writeHeader(name: string, value: string): void {
-    const [first, ...lines] = value.split('\r\n');
+  writeHeader(name: string, value: string | Uint8Array): void {
+    const text = typeof value === 'string' ? value : Buffer.from(value).toString('latin1');
+    const [first, ...lines] = text.split('\r\n');
     this.#headers.push(name, first!);
     for (const line of lines) {
       const colon = line.indexOf(': ');

@@ -1,7 +1,8 @@
 /** How often a client without a key may ask for what is public: a fixed window by its address, in this process. */
 import { ERRORS } from '../domain/errors.js';
+import { WINDOW_SECONDS } from './answerHead.js';
 import type { Exchange } from './exchange.js';
-import { type Replies, WINDOW_SECONDS } from './reply.js';
+import type { Replies } from './reply.js';
 
 /** Requests of an address for pages in a window: 20 times what reading every page takes. */
 const PAGES_MAX = 600;

@@ -1,23 +1,15 @@
 /** The only writer of responses: status line, headers, body. */
 import { type ApiError, docUrlOf, ERRORS, type ErrorEntry, type Fault } from '../domain/errors.js';
 import { FAULTS_MAX } from '../domain/validation.js';
+import { headerLines, JSON_TYPE, secondsLeft, type Window, WindowedHeads } from './answerHead.js';
 import type { Exchange, RawResponse } from './exchange.js';
 
-/** A fixed window that a request counts against (docs/contract.md §4). */
-export interface Window {
-  /** `spin`, `api` or `auth`: the name of the policy in the IETF fields. */
-  readonly policy: string;
-  readonly limit: number;
-  readonly remaining: number;
-  /** By the store's clock, milliseconds since the epoch. */
-  readonly nowMs: number;
-}
-
-export const WINDOW_SECONDS = 60;
 /** What `Retry-After` says where no window tells: stores come back within seconds. */
 export const RETRY_AFTER_SECONDS = 2;
 /** A client that takes nothing of a long answer for so long is cut off. */
 const STALLED_MS = 10_000;
+
+export type { Window } from './answerHead.js';
 
 class StalledError extends Error {}
 
@@ -43,12 +35,18 @@ const STATUS_TEXT: Readonly<Record<number, string>> = {
   503: '503 Service Unavailable',
 };
 
-/** Seconds from `nowMs` to the end of its window, at least 1. */
-const secondsLeft = (nowMs: number): number => WINDOW_SECONDS - (Math.floor(nowMs / 1000) % WINDOW_SECONDS);
-
 export class Replies {
   readonly #observe: ReplyObserver;
   #closing = false;
+  readonly #windowedHeads = new WindowedHeads();
+  /** The answer that is being written, until {@link json} returns. */
+  readonly #next = {} as {
+    raw: RawResponse;
+    status: number;
+    lines: string | Uint8Array;
+    body: string | Uint8Array | undefined;
+    closes: boolean;
+  };
 
   constructor(observe: ReplyObserver) {
     this.#observe = observe;
@@ -70,35 +68,47 @@ export class Replies {
     window?: Window,
     headers = '',
     errorCode?: string,
-    contentType = 'application/json',
+    contentType = JSON_TYPE,
   ): void {
     if (exchange.settled) return;
     exchange.settle();
     this.#observe(exchange, status, errorCode);
     const { raw, rewrite } = exchange;
     const sent =
-      rewrite === undefined || contentType !== 'application/json'
+      rewrite === undefined || contentType !== JSON_TYPE
         ? body
         : rewrite(Buffer.from(body as string).toString());
     const isHead = exchange.head.method === 'head';
     const closes = this.#closing || exchange.closesConnection;
-    const hasBody = !isHead && status !== 204;
-    const length = isHead && !closes ? `\r\nContent-Length: ${Buffer.byteLength(sent)}` : '';
-    const lines = headerLines(exchange, contentType, window, headers, length);
-    raw.cork(() => {
-      // 200 OK is what the server writes by itself.
-      if (status !== 200) raw.writeStatus(STATUS_TEXT[status] ?? String(status));
-      raw.writeHeader('Content-Type', lines);
-      if (hasBody) {
-        if (closes) raw.end(sent, true);
-        else if (!raw.tryEnd(sent, 0)[1]) sendRest(raw, sent);
-        return;
-      }
-      // A length other than 0 given to endWithoutBody is waited for, and the connection takes no further request.
-      if (closes) raw.endWithoutBody(0, true);
-      else raw.endWithoutBody();
-    });
+    const next = this.#next;
+    next.raw = raw;
+    next.status = status;
+    next.body = isHead || status === 204 ? undefined : sent;
+    next.closes = closes;
+    if (window !== undefined && headers === '' && !isHead && contentType === JSON_TYPE) {
+      next.lines = this.#windowedHeads.lines(exchange, window);
+    } else {
+      const length = isHead && !closes ? `\r\nContent-Length: ${Buffer.byteLength(sent)}` : '';
+      next.lines = headerLines(exchange, contentType, window, headers, length);
+    }
+    raw.cork(this.#write);
   }
+
+  /** Writes {@link #next}. One function for all answers: a closure for each would be garbage of every spin. */
+  readonly #write = (): void => {
+    const { raw, status, lines, body, closes } = this.#next;
+    // 200 OK is what the server writes by itself.
+    if (status !== 200) raw.writeStatus(STATUS_TEXT[status] ?? String(status));
+    raw.writeHeader('Content-Type', lines);
+    if (body !== undefined) {
+      if (closes) raw.end(body, true);
+      else if (!raw.tryEnd(body, 0)[1]) sendRest(raw, body);
+      return;
+    }
+    // A length other than 0 given to endWithoutBody is waited for, and the connection takes no further request.
+    if (closes) raw.endWithoutBody(0, true);
+    else raw.endWithoutBody();
+  };
 
   /** An error of the catalogue. `Retry-After` is sent where a wait helps. */
   error(
@@ -182,21 +192,6 @@ export class Replies {
   }
 }
 
-/** The value of Content-Type with the lines of all other headers, which are all our own: one call in place of one for each. */
-function headerLines(
-  { id, version }: Exchange,
-  contentType: string,
-  window: Window | undefined,
-  headers: string,
-  length: string,
-): string {
-  let lines = `${contentType}\r\nX-Request-Id: ${id}`;
-  if (window !== undefined) lines += windowLines(window);
-  if (headers !== '') lines += `\r\n${headers}`;
-  if (version !== undefined) lines += version.headers;
-  return lines + length;
-}
-
 /**
  * Sends the rest of a body as its reader takes it. Until then the connection takes no further request, and it is closed where
  * nothing is read for 10 s.
@@ -217,22 +212,4 @@ async function taken(exchange: Exchange): Promise<void> {
     });
     timer = setTimeout(() => reject(new StalledError('The client takes nothing')), STALLED_MS);
   }).finally(() => clearTimeout(timer));
-}
-
-/** What the lines of a window have in common within a second: all but the number of requests left. */
-const common = { policy: '', limit: -1, second: -1, limitLine: '', resetLines: '', end: '' };
-
-/** The three X-RateLimit headers (docs/contract.md §4), and the fields of the IETF draft "RateLimit header fields". */
-function windowLines({ policy, limit, remaining, nowMs }: Window): string {
-  const second = Math.floor(nowMs / 1000);
-  if (second !== common.second || limit !== common.limit || policy !== common.policy) {
-    const left = secondsLeft(nowMs);
-    Object.assign(common, { policy, limit, second });
-    common.limitLine = `\r\nX-RateLimit-Limit: ${limit}\r\nX-RateLimit-Remaining: `;
-    common.resetLines =
-      `\r\nX-RateLimit-Reset: ${second + left}` +
-      `\r\nRateLimit-Policy: "${policy}";q=${limit};w=${WINDOW_SECONDS}\r\nRateLimit: "${policy}";r=`;
-    common.end = `;t=${left}`;
-  }
-  return common.limitLine + remaining + common.resetLines + remaining + common.end;
 }

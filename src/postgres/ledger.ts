@@ -360,7 +360,10 @@ export class CopyWriter {
   text(source: Buffer, start: number, end: number, isNull: boolean): void {
     this.buffer.writeInt32BE(isNull ? -1 : end - start, this.#at);
     this.#at += LENGTH_BYTES;
-    if (!isNull) this.#at += source.copy(this.buffer, this.#at, start, end);
+    if (isNull) return;
+    // Byte by byte: a copy of a part of a buffer makes a view of it first.
+    const { buffer } = this;
+    for (let at = start; at < end; at++) buffer[this.#at++] = source[at]!;
   }
 
   /** The rows; a view that holds until the next `reset`. */

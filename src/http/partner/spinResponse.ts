@@ -4,15 +4,18 @@
  */
 import { microsToUsdText } from '../../domain/money.js';
 
-const BEGIN = '{"spinId":"';
-const BALANCE = ',"balance":{"balanceUsd":';
+const BEGIN = Buffer.from('{"spinId":"');
+const BALANCE = Buffer.from(',"balance":{"balanceUsd":');
 const BONUS = '},"communityBonus":';
+const NO_BONUS = Buffer.from(`${BONUS}null`);
 const FORCED = ',"sandbox":{"forced":true}';
-const REQUEST_ID = ',"requestId":';
+const REQUEST_ID = Buffer.from(',"requestId":');
 /** The most that the rest takes: the fixed texts, a spin id, a balance, a requestId and a tier of 128 escaped characters each. */
 const REST_BYTES_MAX = 512 + 2 * 128 * 6;
 
-let buffer = Buffer.allocUnsafe(16_384);
+/** Every response begins with the same bytes: they stay. */
+const newBuffer = (bytes: number): Buffer => Buffer.concat([BEGIN], bytes);
+let buffer = newBuffer(16_384);
 /** The buffer's first bytes, by their number: a view costs more to make than to keep. */
 let views: Buffer[] = [];
 
@@ -33,21 +36,19 @@ export function spinResponse(
   isForced = false,
 ): Buffer {
   if (buffer.length < fragment.length + REST_BYTES_MAX) {
-    buffer = Buffer.allocUnsafe(2 * (fragment.length + REST_BYTES_MAX));
+    buffer = newBuffer(2 * (fragment.length + REST_BYTES_MAX));
     views = [];
   }
-  let at = ascii(BEGIN, 0);
-  at = ascii(spinId, at);
+  let at = ascii(spinId, BEGIN.length);
   at = ascii('",', at);
-  buffer.set(fragment, at);
-  at = ascii(BALANCE, at + fragment.length);
+  at = bytes(fragment, at);
+  at = bytes(BALANCE, at);
   at = ascii(microsToUsdText(balanceMicros), at);
-  at = ascii(BONUS, at);
-  if (communityBonus === 'null') at = ascii(communityBonus, at);
-  else at += buffer.write(communityBonus, at);
+  if (communityBonus === 'null') at = bytes(NO_BONUS, at);
+  else at += buffer.write(BONUS + communityBonus, at);
   if (isForced) at = ascii(FORCED, at);
   if (requestId !== undefined && requestId !== null) {
-    at = ascii(REQUEST_ID, at);
+    at = bytes(REQUEST_ID, at);
     if (PLAIN.test(requestId)) {
       buffer[at] = QUOTE;
       at = ascii(requestId, at + 1);
@@ -65,6 +66,11 @@ const QUOTE = 0x22;
 const CLOSING_BRACE = 0x7d;
 /** Printable ASCII that JSON writes as it is. */
 const PLAIN = /^[ !#-[\]-~]*$/;
+
+function bytes(source: Uint8Array, at: number): number {
+  buffer.set(source, at);
+  return at + source.length;
+}
 
 /** Short texts: a loop is cheaper than a call out of JavaScript. */
 function ascii(text: string, at: number): number {

@@ -1,0 +1,139 @@
+/** The header lines of an answer, all of our own making; those of spins are kept as bytes, of which little changes. */
+import type { Exchange } from './exchange.js';
+
+/** A fixed window that a request counts against (docs/contract.md §4). */
+export interface Window {
+  /** `spin`, `api` or `auth`: the name of the policy in the IETF fields. */
+  readonly policy: string;
+  readonly limit: number;
+  readonly remaining: number;
+  /** By the store's clock, milliseconds since the epoch. */
+  readonly nowMs: number;
+}
+
+export const JSON_TYPE = 'application/json';
+export const WINDOW_SECONDS = 60;
+
+/** Seconds from `nowMs` to the end of its window, at least 1. */
+export const secondsLeft = (nowMs: number): number =>
+  WINDOW_SECONDS - (Math.floor(nowMs / 1000) % WINDOW_SECONDS);
+
+/**
+ * The value of Content-Type with the lines of all other headers: one call in place of one for each.
+ * @param headers further lines, each ended by CRLF except the last
+ * @param length the line of the length, with a CRLF before it, or empty
+ */
+export function headerLines(
+  { id, version }: Exchange,
+  contentType: string,
+  window: Window | undefined,
+  headers: string,
+  length: string,
+): string {
+  let lines = `${contentType}${REQUEST_ID}${id}`;
+  if (window !== undefined) lines += windowLines(window);
+  if (headers !== '') lines += `\r\n${headers}`;
+  if (version !== undefined) lines += version.headers;
+  return lines + length;
+}
+
+const REQUEST_ID = '\r\nX-Request-Id: ';
+const REMAINING = '\r\nX-RateLimit-Remaining: ';
+
+/** The three X-RateLimit headers (docs/contract.md §4), and the fields of the IETF draft "RateLimit header fields". */
+function windowLines({ policy, limit, remaining, nowMs }: Window): string {
+  const left = secondsLeft(nowMs);
+  return (
+    `\r\nX-RateLimit-Limit: ${limit}${REMAINING}${remaining}\r\nX-RateLimit-Reset: ${Math.floor(nowMs / 1000) + left}` +
+    `\r\nRateLimit-Policy: "${policy}";q=${limit};w=${WINDOW_SECONDS}${remainingOf(policy)}${remaining};t=${left}`
+  );
+}
+
+const remainingOf = (policy: string): string => `\r\nRateLimit: "${policy}";r=`;
+
+/**
+ * Header lines of one limit as bytes. Within a second they differ by the id and
+ * the number of requests left, which are written over those of the answer before: a third of what a text costs.
+ */
+class WindowedHead {
+  #bytes: Buffer = Buffer.alloc(0);
+  #second = -1;
+  #limit = -1;
+  #policy = '';
+  #versionHeaders: string | undefined;
+  #idLength = -1;
+  /** The number of requests left has as many digits as before from the first of these on and below the second. */
+  #remainingFrom = 0;
+  #remainingTo = 0;
+  #remainingEnds: readonly [number, number] = [0, 0];
+
+  lines(exchange: Exchange, window: Window): Buffer {
+    const { id, version } = exchange;
+    const { remaining } = window;
+    const isLike =
+      remaining >= this.#remainingFrom &&
+      remaining < this.#remainingTo &&
+      Math.floor(window.nowMs / 1000) === this.#second &&
+      window.limit === this.#limit &&
+      window.policy === this.#policy &&
+      version?.headers === this.#versionHeaders &&
+      id.length === this.#idLength;
+    if (!isLike) {
+      this.#lay(exchange, window);
+      return this.#bytes;
+    }
+    const bytes = this.#bytes;
+    for (let i = 0; i < id.length; i++) bytes[ID_AT + i] = id.charCodeAt(i);
+    for (const end of this.#remainingEnds) {
+      let left = remaining;
+      let at = end;
+      do {
+        const tenth = Math.floor(left / 10);
+        bytes[--at] = ZERO + left - tenth * 10;
+        left = tenth;
+      } while (left > 0);
+    }
+    return bytes;
+  }
+
+  #lay(exchange: Exchange, window: Window): void {
+    const text = headerLines(exchange, JSON_TYPE, window, '', '');
+    const { policy, limit, remaining, nowMs } = window;
+    this.#bytes = Buffer.from(text, 'latin1');
+    this.#second = Math.floor(nowMs / 1000);
+    this.#limit = limit;
+    this.#policy = policy;
+    this.#versionHeaders = exchange.version?.headers;
+    this.#idLength = exchange.id.length;
+    const digits = String(remaining).length;
+    this.#remainingFrom = digits === 1 ? 0 : 10 ** (digits - 1);
+    this.#remainingTo = 10 ** digits;
+    const endOf = (name: string): number => text.indexOf(name) + name.length + digits;
+    this.#remainingEnds = [endOf(REMAINING), endOf(remainingOf(policy))];
+  }
+}
+
+const ID_AT = JSON_TYPE.length + REQUEST_ID.length;
+const ZERO = 0x30;
+
+/** Windows of so many limits are told apart: partners have limits of their own. */
+const LIMITS_MAX = 256;
+
+/** The heads of answers with a window, by its limit. */
+export class WindowedHeads {
+  readonly #byLimit = new Map<number, WindowedHead>();
+
+  /**
+   * {@link headerLines} of a JSON answer with a window and no further headers.
+   * @returns bytes that hold until the next call
+   */
+  lines(exchange: Exchange, window: Window): Buffer {
+    let head = this.#byLimit.get(window.limit);
+    if (head === undefined) {
+      if (this.#byLimit.size >= LIMITS_MAX) this.#byLimit.clear();
+      head = new WindowedHead();
+      this.#byLimit.set(window.limit, head);
+    }
+    return head.lines(exchange, window);
+  }
+}
