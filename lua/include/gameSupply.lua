@@ -9,6 +9,8 @@ local nextIndex, queueEnd, blockFrom, blockEnd, readyBlocks = {}, {}, {}, {}, {}
 -- A stretch of a game's outcomes, and the index at which it begins.
 local chunk, chunkFrom = {}, {}
 local takenGames = {}
+-- Games of which a block was dealt out; nil: none.
+local dealtOutGames
 local gameRecords = {}
 if #gameIds > 0 then
   gameRecords = call('HMGET', KEYS[4], unpack(gameIds))

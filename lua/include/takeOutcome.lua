@@ -28,4 +28,6 @@ nextIndex[game] = index + 1
 takenGames[game] = true
 if index + 1 == blockEnd[game] then
   readyBlocks[game] = readyBlocks[game] - 1
+  dealtOutGames = dealtOutGames or {}
+  dealtOutGames[game] = true
 end

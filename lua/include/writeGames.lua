@@ -11,3 +11,11 @@ for game in pairs(takenGames) do
   gameValueCount = gameValueCount + 2
 end
 if gameValueCount > 0 then call('HSET', KEYS[4], unpack(gameValues)) end
+-- The worker hears of a block that is dealt out sooner than from the ledger. A message may be lost, or not be allowed:
+-- nothing depends on one.
+if dealtOutGames then
+  for game in pairs(dealtOutGames) do
+    redis.pcall('SPUBLISH', 'spindle:dealt:' .. sub(cellPrefix, 1, -2),
+      ARGV[2] .. ' ' .. ARGV[1] .. ' ' .. gameIds[game] .. ' ' .. format('%.0f', nextIndex[game]))
+  end
+end

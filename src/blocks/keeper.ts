@@ -1,7 +1,7 @@
 /**
  * Keeps the outcome queues of the owned cells filled. What is made, and when, is for each game's supply to say (supply.ts:
- * blockSupply.ts, poolSupply.ts). The pace at which a game is dealt is read off the outbox: each entry tells which index was
- * dealt, so the spin path reports nothing of its own.
+ * blockSupply.ts, poolSupply.ts). The pace at which a game is dealt is read off the outbox, where each entry tells which index was
+ * dealt, and off what the scripts tell when a block is dealt out: a game that is new has few outcomes, and the ledger is behind.
  *
  *   make (piscina: draw, check, seal) ──> lease (Postgres, fenced) ──> load (Redis) ──> dealt, booked ──> unlinked
  *
@@ -16,16 +16,17 @@ import type { OnFailpoint } from '../failpoints.js';
 import { blocksMade, bookedBlocks, leaseBlock, leaseEnds, openBlocks } from '../postgres/blocks.js';
 import type { CellLease } from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
+import type { DealtAnnouncement } from '../redis/announcements.js';
 import type { RedisNodes } from '../redis/nodes.js';
 import { HEALTHY, type Health, type Service, unhealthy } from '../runtime/service.js';
 import { BlockSupply, SheetCache } from './blockSupply.js';
 import { FairTurns } from './fairTurns.js';
 import { freeQueue } from './freeing.js';
 import { PoolSupply } from './poolSupply.js';
-import { type Queue, secondsLeft } from './queue.js';
+import { learnDealtOut, newQueue, type Queue, secondsLeft } from './queue.js';
 import { Reserve } from './reserve.js';
 import { ShoeSupply } from './shoeSupply.js';
-import { type OutcomeSupply, paceAfter } from './supply.js';
+import { type OutcomeSupply, paceAfter, readyBlocks } from './supply.js';
 
 export interface KeptGame extends GameSource {
   readonly gameId: number;
@@ -151,22 +152,7 @@ export class BlockKeeper implements Service {
       }
       let queue = this.#queues.get(game.gameId);
       if (queue === undefined) {
-        queue = {
-          gameId: game.gameId,
-          partnerId: game.partnerId,
-          lease,
-          supply: this.#supplyOf(game, lease),
-          blocks: [],
-          nextIndex: 0,
-          leaseEnd: undefined,
-          requested: 0,
-          suspendedAt: undefined,
-          isFreed: false,
-          making: false,
-          notBefore: 0,
-          pace: 0,
-          seenAt: performance.now(),
-        };
+        queue = newQueue(game, lease, this.#supplyOf(game, lease));
         this.#queues.set(game.gameId, queue);
       }
       queue.requested = game.blocksRequested;
@@ -186,7 +172,8 @@ export class BlockKeeper implements Service {
       queue.pace = paceAfter(queue.pace, count, (now - queue.seenAt) / 1000);
       queue.seenAt = now;
       queue.nextIndex = Math.max(queue.nextIndex, nextIndex);
-      const before = queue.blocks.length;
+      const ready = readyBlocks(queue);
+      queue.dealtIndex = Math.max(queue.dealtIndex, nextIndex);
       while (queue.blocks.length > 0 && queue.blocks[0]!.toIndex <= queue.nextIndex) {
         const { fromIndex } = queue.blocks.shift()!;
         this.#nodes
@@ -194,9 +181,26 @@ export class BlockKeeper implements Service {
           .unlinkBlocks(gameId, [fromIndex])
           .catch((error: unknown) => this.#tell(error, gameId));
       }
-      if (queue.blocks.length < before) queue.supply.reserve?.hasFallen(queue.blocks.length);
-      this.#consider(queue);
+      this.#dealt(queue, ready);
     }
+  }
+
+  /** A script has told that a block of a game is dealt out: sooner than the ledger does. */
+  dealtOut({ cell, token, gameId, nextIndex }: DealtAnnouncement): void {
+    const queue = this.#queues.get(gameId);
+    if (queue === undefined || queue.lease.cell !== cell) return;
+    // Of another installation on the same server, or from before a rebuild.
+    if (!this.#nodes.cell(cell).isTokenOf(queue.lease.token, token)) return;
+    const ready = readyBlocks(queue);
+    learnDealtOut(queue, nextIndex, performance.now());
+    this.#dealt(queue, ready);
+  }
+
+  /** @param readyBefore how many blocks were ready before what is known now */
+  #dealt(queue: Queue, readyBefore: number): void {
+    const ready = readyBlocks(queue);
+    if (ready < readyBefore) queue.supply.reserve?.hasFallen(ready);
+    this.#consider(queue);
   }
 
   /** What is known of a cell's queues may be wrong: they are read again from the stores. */
@@ -213,7 +217,7 @@ export class BlockKeeper implements Service {
       gameId,
       cell: lease.cell,
       outcomes: Math.max(0, (queue.leaseEnd ?? queue.nextIndex) - queue.nextIndex),
-      blocks: queue.blocks.length,
+      blocks: readyBlocks(queue),
       minReadyBlocks: supply.reserve?.minReadyBlocks,
     }));
   }
@@ -317,12 +321,12 @@ export class BlockKeeper implements Service {
     queue.isFreed = false;
     if (queue.leaseEnd === undefined) {
       await this.#read(queue);
-      queue.supply.reserve?.hasFallen(queue.blocks.length);
+      queue.supply.reserve?.hasFallen(readyBlocks(queue));
     }
-    await queue.supply.reserve?.note(() => queue.blocks.length);
+    await queue.supply.reserve?.note(() => readyBlocks(queue));
     while (!this.#stopped && this.#queues.get(queue.gameId) === queue && queue.supply.isLow(queue)) {
       await this.#make(queue);
-      await queue.supply.reserve?.note(() => queue.blocks.length);
+      await queue.supply.reserve?.note(() => readyBlocks(queue));
     }
   }
 
@@ -336,6 +340,8 @@ export class BlockKeeper implements Service {
     ]);
     const loadedEnd = game?.queueEnd ?? 0;
     queue.nextIndex = game?.nextIndex ?? 0;
+    queue.dealtIndex = queue.nextIndex;
+    queue.dealtOut = { at: performance.now(), index: queue.nextIndex };
     const blocks = await openBlocks(this.#sql, queue.gameId, loadedEnd);
     queue.blocks = [];
     for (const { fromIndex, toIndex, outcomes } of blocks) {

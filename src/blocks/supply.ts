@@ -15,8 +15,8 @@ export interface MadeBlock {
 export interface QueueState {
   /** Blocks that are loaded and not wholly booked, oldest first. */
   readonly blocks: readonly { readonly fromIndex: number; readonly toIndex: number }[];
-  /** Index after the last one that is booked. */
-  readonly nextIndex: number;
+  /** Index after the last one that is known to be dealt. */
+  readonly dealtIndex: number;
   /** Index after the newest lease; undefined: not known. */
   readonly leaseEnd: number | undefined;
   /** Blocks that the operator asked for and that are not made yet. */
@@ -36,6 +36,9 @@ export interface OutcomeSupply {
   loaded(): Promise<void>;
 }
 
+/** A block of an endless supply lasts about this long at the present pace; twice that is kept ready. */
+const BLOCK_SECONDS = 2;
+
 /** The pace that is planned for halves in this time once a game slows down. */
 const PACE_HALF_LIFE_SECONDS = 10;
 /** What is booked at once was dealt within about this time, however long the game rested before. */
@@ -52,16 +55,30 @@ export function paceAfter(pace: number, booked: number, secondsSince: number): n
   return Math.max(now, pace * 0.5 ** (secondsSince / PACE_HALF_LIFE_SECONDS));
 }
 
-/** A block of an endless supply lasts about this long at the present pace; twice that is kept ready. */
-const BLOCK_SECONDS = 2;
+/**
+ * The pace that is planned for, outcomes per second, after a block was dealt out.
+ * @param pace what was planned for before
+ * @param dealt outcomes since the last time that a block was dealt out
+ * @param secondsSince since then
+ * @param ranDryOf the size of the newest block, where nothing is left: more may have been wanted, so that the next block has
+ *   twice as many
+ */
+export function paceOfBlock(pace: number, dealt: number, secondsSince: number, ranDryOf = 0): number {
+  const now = dealt / Math.max(FLUSHED_WITHIN_SECONDS.least, secondsSince);
+  return Math.max(pace, now, (2 * ranDryOf) / BLOCK_SECONDS);
+}
 
 /** Outcomes in the next block of an endless supply, a power of two between bounds. @param pace as in {@link QueueState} */
 export const blockSizeFor = (pace: number, least: number, most: number): number =>
   Math.min(most, Math.max(least, 2 ** Math.ceil(Math.log2(Math.max(1, pace * BLOCK_SECONDS)))));
 
 /** Whether an endless supply needs another block: the operator asked for one, the reserve is short, or the pace needs it. */
-export const runsLow = (
-  { leaseEnd = 0, nextIndex, requested, blocks, pace }: QueueState,
-  { minReadyBlocks }: Reserve,
-): boolean =>
-  requested > 0 || blocks.length <= minReadyBlocks || leaseEnd - nextIndex < 2 * BLOCK_SECONDS * pace;
+export const runsLow = (queue: QueueState, { minReadyBlocks }: Reserve): boolean => {
+  const { leaseEnd = 0, dealtIndex, requested, pace } = queue;
+  const isShort = leaseEnd - dealtIndex < 2 * BLOCK_SECONDS * pace;
+  return requested > 0 || isShort || readyBlocks(queue) <= minReadyBlocks;
+};
+
+/** Blocks that have outcomes which are not dealt, as far as is known. */
+export const readyBlocks = ({ blocks, dealtIndex }: Pick<QueueState, 'blocks' | 'dealtIndex'>): number =>
+  blocks.filter(({ toIndex }) => toIndex > dealtIndex).length;

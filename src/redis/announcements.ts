@@ -1,8 +1,8 @@
 /**
- * What processes tell each other over Redis: workers how far cells are booked, and whoever has read the catalog what it found. A
- * message may be lost: nothing depends on one.
+ * What processes tell each other over Redis: workers how far cells are booked, whoever has read the catalog what it found, and the
+ * scripts that deal which block is dealt out. A message may be lost: nothing depends on one.
  *
- * In a cluster the channels are sharded, one for each cell that there is, and one for the catalog on each node: the node that holds a
+ * In a cluster the channels are sharded (those of the scripts always are), one for each cell that there is, and one for the catalog on each node: the node that holds a
  * cell tells its messages itself. PUBLISH would send each of them to all nodes, and whoever listens at several would hear it several
  * times; listening at one, it would hear nothing of the others' cells while that one is away.
  */
@@ -42,6 +42,21 @@ export function readCatalogMessage(message: string): CatalogAnnouncement {
     ...{ reader: reader!, datasetId: datasetId!, digest: digest! },
     ...{ newest: BigInt(newest!), newestRestriction: BigInt(newestRestriction!) },
   };
+}
+
+/** A script has dealt out a block of a game (lua/include/writeGames.lua). */
+export interface DealtAnnouncement {
+  readonly cell: number;
+  /** The field `epoch` of the cell: channels are shared by all databases of a server. */
+  readonly token: string;
+  readonly gameId: number;
+  /** Of the game's next outcome. */
+  readonly nextIndex: number;
+}
+
+export function readDealtMessage(message: string): DealtAnnouncement {
+  const [cell, token, gameId, nextIndex] = message.split(' ');
+  return { cell: Number(cell), token: token!, gameId: Number(gameId), nextIndex: Number(nextIndex) };
 }
 
 /** @param isSharded in a cluster */

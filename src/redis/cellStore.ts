@@ -165,6 +165,12 @@ export class CellStore {
     return (await this.token()) === cellToken(epoch, serverId);
   }
 
+  /** Whether a text is the field `epoch` of the cell at an epoch, as this run of the server has it. */
+  isTokenOf(epoch: string, token: string): boolean {
+    const { serverId } = this.node;
+    return serverId !== undefined && token === cellToken(epoch, serverId);
+  }
+
   async head(): Promise<CellHead> {
     const key = cellKey(this.name);
     const names = ['epoch', 'last', 'booked', 'segments'];

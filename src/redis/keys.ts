@@ -73,6 +73,12 @@ export const changesKey = (cell?: CellName): string =>
 export const bookedChannel = (cell?: CellName): string =>
   cell === undefined ? 'spindle:booked' : `spindle:booked:{c${cell}}`;
 
+/**
+ * Sharded channel on which the scripts that deal tell that a block of a game of the cell is dealt out (lua/include/writeGames.lua).
+ * A single server has such channels, too.
+ */
+export const dealtChannel = (cell: CellName): string => `spindle:dealt:{c${cell}}`;
+
 /** What the field of a player begins with; its playerId follows. */
 export const playerPrefix = (partnerId: number): string => `${partnerId}:`;
 /** A player at a game: its open round in {@link roundsKey}, its choice in {@link forcedKey}. */

@@ -5,11 +5,13 @@ import {
   bookedMessage,
   type CatalogAnnouncement,
   catalogMessage,
+  type DealtAnnouncement,
   type Listening,
   readCatalogMessage,
+  readDealtMessage,
 } from './announcements.js';
 import { CellStore } from './cellStore.js';
-import { authFailuresKey, bookedChannel, type CellName, changesKey } from './keys.js';
+import { authFailuresKey, bookedChannel, type CellName, changesKey, dealtChannel } from './keys.js';
 import type { RedisNode } from './node.js';
 import { NotSentError } from './scriptErrors.js';
 import { CELLS, cellOfText, pinnedName } from './slots.js';
@@ -219,7 +221,7 @@ export class RedisNodes {
     const subscriptions = new Set<() => void>();
     const end = this.each((node) => {
       const { isOpen, subscribe, close } = node.listenBooked(
-        this.#map.isCluster ? () => this.#shardChannels(node, cells()) : undefined,
+        this.#map.isCluster ? () => this.#shardChannels(node, cells(), bookedChannel) : undefined,
         onBooked,
         onError,
       );
@@ -246,11 +248,39 @@ export class RedisNodes {
     return { subscribe: subscribeAll, end };
   }
 
+  /**
+   * Listens to what the scripts tell of blocks that are dealt out, over a connection to each node.
+   * @param cells those that are listened for; once there are more, `subscribe` is to be called
+   */
+  listenDealt(
+    cells: () => Iterable<number>,
+    onDealt: (announcement: DealtAnnouncement) => void,
+    onError: (error: Error) => void,
+  ): { readonly subscribe: () => void; readonly end: () => void } {
+    const subscriptions = new Set<() => void>();
+    const onMessage = (message: string): void => onDealt(readDealtMessage(message));
+    const end = this.each((node) => {
+      const channels = (): string[] => this.#shardChannels(node, cells(), dealtChannel);
+      const { isOpen, subscribe, close } = node.listen(channels, { onMessage, onError });
+      // A try that fails is followed by others.
+      isOpen.catch(() => {});
+      subscriptions.add(subscribe);
+      const endFollowing = this.#map.onChanged(subscribe);
+      return () => {
+        subscriptions.delete(subscribe);
+        endFollowing();
+        close();
+      };
+    });
+    const subscribeAll = (): void => {
+      for (const subscribe of subscriptions) subscribe();
+    };
+    return { subscribe: subscribeAll, end };
+  }
+
   /** The channels of those of the cells that a node holds. */
-  #shardChannels(node: RedisNode, cells: Iterable<number>): string[] {
-    return [...cells]
-      .filter((cell) => this.of(cell) === node)
-      .map((cell) => bookedChannel(this.nameOf(cell)));
+  #shardChannels(node: RedisNode, cells: Iterable<number>, channelOf: typeof dealtChannel): string[] {
+    return [...cells].filter((cell) => this.of(cell) === node).map((cell) => channelOf(this.nameOf(cell)));
   }
 
   /** The number of the newest change of partners, keys and games that a node was told; 0 where it was told none. */

@@ -9,6 +9,7 @@ import { Cleanup } from '../ledger/cleanup.js';
 import { drain } from '../ledger/drain.js';
 import { Flusher } from '../ledger/flusher.js';
 import { HandOver } from '../ledger/handOver.js';
+import type { Ownership } from '../ledger/ownership.js';
 import { UnservedCells } from '../ledger/unservedCells.js';
 import { registerWorkerMetrics } from '../metrics/workerMetrics.js';
 import { bookedTotals } from '../postgres/bookedTotals.js';
@@ -64,6 +65,30 @@ function openHandOver({ config, events, sql, nodes }: RoleParts, onFailpoint: On
   });
 }
 
+/** Has the scripts that deal tell the keeper of each block that is dealt out. */
+async function listenToDealt(
+  { nodes, metrics, events, services }: RoleParts,
+  ownership: Ownership,
+  keeper: BlockKeeper,
+): Promise<void> {
+  let told = 0;
+  metrics.counter(
+    'spindle_block_announcements_total',
+    'Blocks that were dealt out and of which a script told at once; none while blocks are dealt: the Redis user may not tell or hear it',
+    () => told,
+  );
+  const listening = nodes.listenDealt(
+    () => ownership.cells,
+    (announcement) => {
+      told++;
+      keeper.dealtOut(announcement);
+    },
+    () => metrics.storeErrors.inc({ store: 'redis' }),
+  );
+  await services.add(closing('block subscriptions', listening.end));
+  events.on('CellAcquired', listening.subscribe);
+}
+
 export async function startWorker(parts: RoleParts): Promise<void> {
   const { config, log, services, events, metrics } = parts;
   const { sql, ledger, nodes, catalog, installed } = parts;
@@ -110,6 +135,7 @@ export async function startWorker(parts: RoleParts): Promise<void> {
   const totals = new BookedTotals((cells) => bookedTotals(sql, cells));
   const unservedCells = new UnservedCells(events);
   const moves = new PartnerMoves({ sql, nodes, events, onFailpoint });
+  await listenToDealt(parts, ownership, keeper);
   const writing = { nodes, ownership, flusher, keeper, cleanup, handOver, moves };
   subscribeWorker(events, { ...writing, totals, deliverer, mailer });
   registerWorkerMetrics({

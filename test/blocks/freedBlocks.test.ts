@@ -1,12 +1,16 @@
-/** A suspended game's blocks are freed from Redis and loaded again when it goes on: nothing is dealt twice or skipped. */
+/**
+ * The blocks of a game's queue in Redis. A suspended game's are freed and loaded again when it goes on: nothing is dealt twice or
+ * skipped. Those of a game in demand are replaced as they are dealt.
+ */
 import { execFile } from 'node:child_process';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import autocannon from 'autocannon';
 import type { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { blockKey, cellKey, gamesKey } from '../../src/redis/keys.js';
+import { blockKey, cellKey, dealtChannel, gamesKey } from '../../src/redis/keys.js';
 import { cellToken, readGame, SPIN_STATUS } from '../../src/redis/records.js';
 import { EpochError, GapError } from '../../src/redis/scriptErrors.js';
 import { Scripts } from '../../src/redis/scripts.js';
@@ -32,7 +36,7 @@ afterAll(async () => {
   await stores.drop();
 });
 
-describe('lua/freeBlocks.lua and loadBlock.lua', () => {
+describe('the scripts of a queue', () => {
   const BLOCKS: readonly (readonly number[])[] = [
     [0, 1, 2, 1],
     [2, 0],
@@ -106,6 +110,43 @@ describe('lua/freeBlocks.lua and loadBlock.lua', () => {
     expect(await record()).toEqual(before);
     expect(await blocks()).toHaveLength(BLOCKS.length);
   });
+
+  test('tells at once that a block is dealt out, and up to where', async () => {
+    const subscriber = redis.duplicate();
+    const told: string[] = [];
+    subscriber.on('smessage', (_channel: string, message: string) => told.push(message));
+    try {
+      await subscriber.ssubscribe(dealtChannel(CELL));
+      for (const spins of [3, 2, 3]) await deal(spins);
+      const token = cellToken('1', nodes.node.serverId!);
+      const expected = [5, 8].map((nextIndex) => `${CELL} ${token} ${GAME_ID} ${nextIndex}`);
+      await until(async () => told.length >= expected.length, 'both blocks are told');
+      expect(told).toEqual(expected);
+    } finally {
+      subscriber.disconnect();
+    }
+  });
+
+  test('deals over the end of a block for a user that may not tell it', async () => {
+    const user = `untold-${process.pid}`;
+    await redis.call('ACL', 'SETUSER', user, 'on', '>secret', '~*', '+@all', 'resetchannels');
+    const url = new URL(stores.redisUrl);
+    url.username = user;
+    url.password = 'secret';
+    const restricted = await openNodes(url.href, luaDir);
+    try {
+      const silent = new Scripts(restricted.nodes, { outboxMax: OUTBOX_MAX });
+      const { statuses } = await dealOnce(
+        silent,
+        Array.from({ length: 5 }, () => item()),
+      );
+      expect(statuses).toEqual(Array.from({ length: 5 }, () => SPIN_STATUS.dealt));
+      expect(await record()).toMatchObject({ nextIndex: 5, readyBlocks: 2 });
+    } finally {
+      restricted.close();
+      await redis.call('ACL', 'DELUSER', user);
+    }
+  });
 });
 
 describe('a service', () => {
@@ -147,6 +188,39 @@ describe('a service', () => {
       await books.end();
     }
   });
+});
+
+test('a block that is dealt out is replaced while the ledger is at a standstill', async () => {
+  const BLOCK = 2048;
+  const books = postgres(stores.databaseUrl, { max: 1, onnotice: () => {} });
+  const service = await startService(stores, { CELLS: '1' });
+  try {
+    const { key } = await service.newPartner();
+    const gameId = await service.newGame(key, parSheet('classic-3-reel'));
+    const queueEnd = async () => {
+      const record = await redis.hgetBuffer(gamesKey(0), String(gameId));
+      return record === null ? 0 : readGame(record).queueEnd;
+    };
+    await until(async () => (await queueEnd()) === 3 * BLOCK, 'the game has its first blocks');
+    await books.begin(async (tx) => {
+      await tx`LOCK TABLE game_progress IN EXCLUSIVE MODE`;
+      const { '2xx': spins } = await autocannon({
+        url: `${service.base}/api/partner/v1/spin`,
+        method: 'POST',
+        headers: { 'X-API-Key': key },
+        body: JSON.stringify({ gameId, playerId: 'p', wagerUsd: 0.25 }),
+        amount: BLOCK,
+        connections: 16,
+      });
+      expect(spins).toBe(BLOCK);
+      await until(async () => (await queueEnd()) > 3 * BLOCK, 'the block is replaced');
+      const [progress] = await tx`SELECT next_index FROM game_progress WHERE game_id = ${gameId}`;
+      expect(progress, 'nothing is booked').toBeUndefined();
+    });
+  } finally {
+    await service.stop();
+    await books.end();
+  }
 });
 
 test('a table whose first block is played goes on at its next shoe after Redis lost all it held', async () => {
