@@ -2,6 +2,7 @@
  * `npm run bench:compare -- --against DIR [--rounds 3] [--seconds 8] [--connections 64,256] [--profile DIR] [shape …]`
  * `npm run bench:compare -- [shape …]`
  * shape: `--partners 100`, `--games 1000`, `--ack ledger`, `--raffles 1`, `--front-ends 1`, `--communal rare|often`, `--set NAME=VALUE`
+ * `npm run bench:compare -- --cluster --partners 12 --set CELLS=12 [shape …]`: A on one Redis server, B on three primaries
  * Each takes `--sync-ms 4`: syncs of the stores' files take so much longer (slowSync.ts).
  *
  * Measures two builds of the service under the same load, in turn, round after round: A, the one in DIR (a checkout that
@@ -57,6 +58,7 @@ function readOptions() {
       raffles: { type: 'string' },
       'front-ends': { type: 'string' },
       communal: { type: 'string' },
+      cluster: { type: 'boolean', default: false },
       set: { type: 'string', multiple: true },
       'sync-ms': { type: 'string', default: '0' },
       rounds: { type: 'string', default: '3' },
@@ -71,14 +73,16 @@ function readOptions() {
     return value;
   };
   const { against } = values;
-  const shape = shapeOf(values, whole);
+  const alike = shapeOf(values, whole);
+  const shape = values.cluster ? { ...alike, isCluster: true } : alike;
   const settings = Object.fromEntries((values.set ?? []).map((each) => each.split('=', 2)));
   if (against === undefined && shape === SHAPE && values.set === undefined)
     throw new Error('--against DIR names the build to compare with; without it, a shape must be given');
   return {
     dirs: { A: resolve(against ?? ROOT), B: ROOT },
-    shapes: { A: against === undefined ? SHAPE : shape, B: shape },
-    settings: { A: against === undefined ? {} : settings, B: settings },
+    // With --cluster only the stores differ; without --against otherwise only the shape.
+    shapes: { A: values.cluster ? alike : against === undefined ? SHAPE : shape, B: shape },
+    settings: { A: against === undefined && !values.cluster ? {} : settings, B: settings },
     syncMs: Number(values['sync-ms']),
     rounds: whole('rounds', values.rounds),
     seconds: whole('seconds', values.seconds),

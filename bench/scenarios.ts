@@ -23,6 +23,8 @@ export interface Shape {
    * spins, or each 1,000.
    */
   readonly communal?: 'rare' | 'often';
+  /** The cells are on three primaries of a Redis Cluster, without replicas. */
+  readonly isCluster?: boolean;
 }
 
 export interface Period {

@@ -38,7 +38,7 @@ export async function startServer(
   if (server === 'echo') return startPeer(server, profile, undefined, cleanup);
   const stores = await startStores(cleanup);
   if (server === 'redis') return startPeer('echo', profile, stores, cleanup);
-  const outboxes = server === 'fastify' ? ['outbox'] : [];
+  const outboxes = server === 'fastify' ? [{ redis: stores.redis, key: 'outbox' }] : [];
   return {
     ...(await startPeer(server, profile, stores, cleanup)),
     books: booksOf(stores, outboxes, 'SELECT count(*) AS rows FROM spins'),
@@ -73,8 +73,8 @@ async function startPeer(
     targets: [{ apiKey: API_KEY, gameId: 1, wagerUsd: sheet.denominationUsd }],
     processes: {
       server: [pid],
-      ...(redis === undefined ? {} : { redis: [redis] }),
-      ...(postgres === undefined ? {} : { postgres: [postgres] }),
+      ...(redis === undefined ? {} : { redis }),
+      ...(postgres === undefined ? {} : { postgres }),
     },
     stores,
     books: undefined,

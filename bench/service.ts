@@ -85,8 +85,9 @@ export async function startService(
   nodeOptions: readonly string[] = [],
   settings: Readonly<Record<string, string>> = {},
 ): Promise<Service> {
-  const stores = await startStores(cleanup);
-  const cells = Array.from({ length: Number(settings.CELLS ?? CELLS_BY_DEFAULT) }, (_, cell) => cell);
+  const cellCount = Number(settings.CELLS ?? CELLS_BY_DEFAULT);
+  const stores = await startStores(cleanup, shape.isCluster === true ? cellCount : undefined);
+  const cells = Array.from({ length: cellCount }, (_, cell) => stores.cell(cell));
   const operatorKey = randomBytes(24).toString('hex');
   const environment = {
     REDIS_URL: stores.redisUrl,
@@ -139,7 +140,7 @@ export async function startService(
   };
 
   const queues = async () => {
-    const games = await Promise.all(cells.map((cell) => stores.redis.hvalsBuffer(gamesKey(cell))));
+    const games = await Promise.all(cells.map(({ redis, name }) => redis.hvalsBuffer(gamesKey(name))));
     return games.flat().map(readGame);
   };
   const haveOutcomes = async (): Promise<void> => {
@@ -156,9 +157,13 @@ export async function startService(
   const service: Service = {
     base,
     metrics: started.map(({ name, server }) => ({ name, url: server.metrics! })),
-    processes: { ...processes, redis: [stores.processes.redis], postgres: [stores.processes.postgres] },
+    processes: { ...processes, ...stores.processes },
     stores,
-    books: booksOf(stores, cells.map(outboxKey), 'SELECT count(*) AS rows FROM ledger WHERE kind = 1'),
+    books: booksOf(
+      stores,
+      cells.map(({ redis, name }) => ({ redis, key: outboxKey(name) })),
+      'SELECT count(*) AS rows FROM ledger WHERE kind = 1',
+    ),
     partners,
     targets,
     growGames: async (count) => {

@@ -1,8 +1,11 @@
-/** A Redis that syncs its log before each answer, and a Postgres, both new, and what their books say. */
+/** A Redis that syncs its log before each answer, or a cluster of them, and a Postgres, all new, and what their books say. */
 import { rm } from 'node:fs/promises';
 import type { Redis } from 'ioredis';
 import { connectPostgres, raw } from '../src/postgres/client.js';
+import type { CellName } from '../src/redis/keys.js';
+import { pinnedName, slotOfCell } from '../src/redis/slots.js';
 import type { Cleanup } from '../test/support/cleanup.js';
+import { ownCluster } from '../test/support/cluster.js';
 import { rawRedis } from '../test/support/redis.js';
 import { ownStores } from '../test/support/stores.js';
 import { pause } from '../test/support/wait.js';
@@ -13,21 +16,54 @@ export interface Stores {
   readonly folder: string;
   readonly redisUrl: string;
   readonly databaseUrl: string;
-  readonly processes: { readonly redis: number; readonly postgres: number };
+  readonly processes: { readonly redis: readonly number[]; readonly postgres: readonly number[] };
+  /** The only one, or the first of the cluster. */
   readonly redis: Redis;
+  /** Where a cell is, and how its keys name it. */
+  readonly cell: (cell: number) => { readonly redis: Redis; readonly name: CellName };
   /** A connection that is there for one question: none of ours is part of what is measured. */
   ask<Row extends object>(query: string): Promise<Row[]>;
   versions(): Promise<Versions>;
 }
 
-export async function startStores(cleanup: Cleanup): Promise<Stores> {
+/** The servers that hold the cells. */
+type Hot = Pick<Stores, 'redisUrl' | 'redis' | 'cell'> & { readonly pids: readonly number[] };
+
+async function diskFolder(cleanup: Cleanup): Promise<string> {
   const folder = await newDiskFolder();
   cleanup.add(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }));
+  return folder;
+}
+
+/** @param cells of which it will be asked */
+async function startCluster(cells: number, cleanup: Cleanup): Promise<Hot> {
+  const cluster = await ownCluster(undefined, { hasReplicas: false, folder: await diskFolder(cleanup) });
+  cleanup.add(() => cluster.drop());
+  const clients = new Map(cluster.servers.map((server) => [server, rawRedis(server.url)]));
+  for (const client of clients.values()) cleanup.add(() => client.disconnect());
+  const places: { redis: Redis; name: CellName }[] = [];
+  for (let cell = 0; cell < cells; cell++) {
+    const server = (await cluster.primaryOf(slotOfCell(cell)))!;
+    places.push({ redis: clients.get(server)!, name: pinnedName(cell) });
+  }
+  const pids = cluster.servers.map((server) => server.pid()!);
+  return { redisUrl: cluster.url, redis: places[0]!.redis, cell: (cell) => places[cell]!, pids };
+}
+
+/** @param clusterCells the cells of a cluster, of which it will be asked; undefined: there is a single server */
+export async function startStores(cleanup: Cleanup, clusterCells?: number): Promise<Stores> {
+  const folder = await diskFolder(cleanup);
   const own = await ownStores({ folder, onEvent: (line) => console.error(line) });
   cleanup.add(() => own.drop());
-  const { redis, postgres } = own;
-  const client = rawRedis(redis.url);
-  cleanup.add(() => client.disconnect());
+  const { postgres } = own;
+  const single = (): Hot => {
+    const redis = rawRedis(own.redis.url);
+    cleanup.add(() => redis.disconnect());
+    const pids = [own.redis.pid()!];
+    return { redisUrl: own.redis.url, redis, cell: (cell) => ({ redis, name: cell }), pids };
+  };
+  const hot = clusterCells === undefined ? single() : await startCluster(clusterCells, cleanup);
+  const client = hot.redis;
   const ask = async <Row extends object>(query: string): Promise<Row[]> => {
     const sql = connectPostgres(postgres.url, { max: 1, name: 'bench', onError: () => {} });
     try {
@@ -38,10 +74,11 @@ export async function startStores(cleanup: Cleanup): Promise<Stores> {
   };
   return {
     folder: own.dataDir,
-    redisUrl: redis.url,
+    redisUrl: hot.redisUrl,
     databaseUrl: postgres.url,
-    processes: { redis: redis.pid()!, postgres: postgres.pid()! },
+    processes: { redis: hot.pids, postgres: [postgres.pid()!] },
     redis: client,
+    cell: hot.cell,
     ask,
     versions: async () => {
       const info = await client.info('server');
@@ -63,10 +100,17 @@ export interface Books {
   ledgerRows(): Promise<number>;
 }
 
-/** @param countRows a query that gives `rows` */
-export const booksOf = ({ redis, ask }: Stores, outboxes: readonly string[], countRows: string): Books => ({
+/** @param outboxes and where they are @param countRows a query that gives `rows` */
+export const booksOf = (
+  { ask }: Stores,
+  outboxes: readonly { readonly redis: Redis; readonly key: string }[],
+  countRows: string,
+): Books => ({
   outboxEntries: async () =>
-    (await Promise.all(outboxes.map((key) => redis.xlen(key)))).reduce((sum, length) => sum + length, 0),
+    (await Promise.all(outboxes.map(({ redis, key }) => redis.xlen(key)))).reduce(
+      (sum, length) => sum + length,
+      0,
+    ),
   ledgerRows: async () => Number((await ask<{ rows: bigint }>(countRows))[0]!.rows),
 });
 

@@ -35,6 +35,10 @@ export function subscribeLog(events: EventEmitter, log: Logger, isVolatileRedisS
     if (volatile.length === 0) log.warn('Redis is durable again');
     else log.error({ volatile, isServed: isVolatileRedisServed }, 'Redis may lose acknowledged writes');
   });
+  events.on('ReplicaDurabilityChanged', ({ volatile }) => {
+    if (volatile.length === 0) log.warn('every replica is durable again');
+    else log.warn({ volatile }, 'a replica may lose acknowledged writes; spins wait for the ledger');
+  });
 }
 
 function subscribeCellLog(events: EventEmitter, log: Logger): void {

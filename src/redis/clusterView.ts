@@ -18,8 +18,8 @@ export interface ClusterView {
   readonly nodeIds: ReadonlySet<string>;
   /** The server that was asked; undefined where it is a replica. */
   readonly self: PrimaryView | undefined;
-  /** Replicas of the server that was asked, also those that are not attached now: one of them may take over, too. */
-  readonly replicas: number;
+  /** `host:port` of the replicas of the server that was asked, also of those that are not attached now: one of them may take over, too. */
+  readonly replicas: readonly string[];
 }
 
 /**
@@ -30,18 +30,17 @@ export function readClusterNodes(text: string, askedHost: string): ClusterView {
   const primaries: PrimaryView[] = [];
   const nodeIds = new Set<string>();
   let self: PrimaryView | undefined;
-  const replicated: string[] = [];
+  const replicated: { readonly primaryId: string; readonly address: string }[] = [];
   for (const line of text.split('\n')) {
     const [nodeId, place, flags, primaryId, , , configEpoch, , ...slots] = line.split(' ');
     if (flags === undefined) continue;
     nodeIds.add(nodeId!);
-    if (flags.split(',').includes('slave')) replicated.push(primaryId!);
+    const address = addressOf(place!, askedHost);
+    if (flags.split(',').includes('slave')) replicated.push({ primaryId: primaryId!, address });
     if (!flags.split(',').includes('master')) continue;
-    // `ip:port@bus-port,hostname`; a hostname is what a certificate names.
-    const [, ip, port, hostname] = /^(.*):(\d+)(?:@\d+)?(?:,([^,]*))?/.exec(place!) ?? [];
     const primary = {
       nodeId: nodeId!,
-      address: `${hostname || bracketed(ip || askedHost)}:${port}`,
+      address,
       configEpoch: Number(configEpoch),
       // Those in brackets are on their way: whoever has them still is named without brackets.
       ranges: slots.filter((range) => /^\d/.test(range)).map(rangeOf),
@@ -49,8 +48,16 @@ export function readClusterNodes(text: string, askedHost: string): ClusterView {
     primaries.push(primary);
     if (flags.split(',').includes('myself')) self = primary;
   }
-  const replicas = replicated.filter((primaryId) => primaryId === self?.nodeId).length;
+  const replicas = replicated.flatMap(({ primaryId, address }) =>
+    primaryId === self?.nodeId ? [address] : [],
+  );
   return { primaries, nodeIds, self, replicas };
+}
+
+/** @param place `ip:port@bus-port,hostname`; a hostname is what a certificate names */
+function addressOf(place: string, askedHost: string): string {
+  const [, ip, port, hostname] = /^(.*):(\d+)(?:@\d+)?(?:,([^,]*))?/.exec(place) ?? [];
+  return `${hostname || bracketed(ip || askedHost)}:${port}`;
 }
 
 /** An IPv6 address as URLs have it. */

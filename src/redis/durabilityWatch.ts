@@ -1,21 +1,29 @@
-/** Watches whether the nodes may lose or evict what they acknowledged. */
+/** Watches whether the nodes, and with ACK=replica their replicas, may lose or evict what they acknowledged. */
 import { PeriodicService } from '../runtime/periodicService.js';
 import { HEALTHY, type Health, type Service, unhealthy } from '../runtime/service.js';
-import type { Durability } from './durability.js';
+import type { RedisNode } from './node.js';
 import type { RedisNodes } from './nodes.js';
 
 const TURN_MS = 1000;
 
+export interface DurabilityListener {
+  /** The settings that let a server lose data have become others. */
+  readonly onChanged: () => void;
+  /** Those of a replica have. */
+  readonly onReplicasChanged: () => void;
+}
+
 /** Looks at once, so that what may be lost is known before anything is served, and then every second. */
 class DurabilityWatch extends PeriodicService {
   readonly name = 'durability watch of a node';
-  readonly #durability: Durability;
-  readonly #onChange: () => void;
+  readonly #node: RedisNode;
+  readonly #listener: DurabilityListener;
+  #volatileReplicas = '';
 
-  constructor(durability: Durability, onChange: () => void) {
+  constructor(node: RedisNode, listener: DurabilityListener) {
     super({ everyMs: TURN_MS, firstAfterMs: TURN_MS });
-    this.#durability = durability;
-    this.#onChange = onChange;
+    this.#node = node;
+    this.#listener = listener;
   }
 
   override async start(): Promise<void> {
@@ -24,7 +32,10 @@ class DurabilityWatch extends PeriodicService {
   }
 
   protected async turn(): Promise<void> {
-    if (await this.#durability.look()) this.#onChange();
+    const replicas = this.#node.volatileReplicas.join();
+    if (replicas !== this.#volatileReplicas) this.#listener.onReplicasChanged();
+    this.#volatileReplicas = replicas;
+    if (await this.#node.durability.look()) this.#listener.onChanged();
   }
 
   /** A look tells nothing of a server that does not answer. */
@@ -35,20 +46,19 @@ class DurabilityWatch extends PeriodicService {
 export class DurabilityWatches implements Service {
   readonly name = 'durability watch';
   readonly #nodes: RedisNodes;
-  readonly #onChange: () => void;
+  readonly #listener: DurabilityListener;
   #end: (() => void) | undefined;
 
-  /** @param onChange told whenever the settings that let a server lose data become others. */
-  constructor(nodes: RedisNodes, onChange: () => void) {
+  constructor(nodes: RedisNodes, listener: DurabilityListener) {
     this.#nodes = nodes;
-    this.#onChange = onChange;
+    this.#listener = listener;
   }
 
   /** Resolves once the nodes that there are have been looked at. */
   async start(): Promise<void> {
     const started: Promise<void>[] = [];
-    this.#end = this.#nodes.each(({ durability }) => {
-      const watch = new DurabilityWatch(durability, this.#onChange);
+    this.#end = this.#nodes.each((node) => {
+      const watch = new DurabilityWatch(node, this.#listener);
       started.push(watch.start());
       return () => void watch.stop();
     });

@@ -15,6 +15,7 @@ import { CLIENT, type ReadServerId, RedisClient } from './client.js';
 import { Durability } from './durability.js';
 import { bookedChannel } from './keys.js';
 import { ReplicatedCalls, type ReplicatedReply } from './replicatedCalls.js';
+import { ReplicaWatch } from './replicaWatch.js';
 import { asScriptError, messageOf, NotHereError, NotSentError } from './scriptErrors.js';
 import { LUA_DIR, loadScript, type Script } from './scriptLoader.js';
 import { type RedisUse, readUse } from './use.js';
@@ -29,12 +30,14 @@ export class RedisNode {
   /** The settings of the server that let it lose what it acknowledged. */
   readonly durability: Durability;
 
-  /** Replicas that the cluster knows of the server; 0 on a single server, which is not asked. */
-  replicas = 0;
+  /** `host:port` of the replicas that the cluster knows of the server; none on a single server, which is not asked. */
+  #replicas: readonly string[] = [];
 
   readonly #luaDir: string;
   readonly #openClient: () => RedisClient;
+  readonly #onError: (error: Error) => void;
   #replicated: ReplicatedCalls | undefined;
+  #replicaWatch: ReplicaWatch | undefined;
   readonly #scripts = new Map<string, Script>();
 
   /**
@@ -50,6 +53,7 @@ export class RedisNode {
     readServerId?: ReadServerId,
   ) {
     this.#luaDir = luaDir;
+    this.#onError = onError;
     this.#openClient = () => new RedisClient(url, onError, readServerId);
     this[CLIENT] = this.#openClient();
     this.durability = new Durability(this[CLIENT]);
@@ -69,6 +73,18 @@ export class RedisNode {
   close(): void {
     this[CLIENT].close();
     this.#replicated?.close();
+    this.#replicaWatch?.close();
+  }
+
+  /** The cluster knows these replicas of the server now. */
+  set replicas(addresses: readonly string[]) {
+    this.#replicas = addresses;
+    this.#replicaWatch?.follow(addresses);
+  }
+
+  /** The replicas that may lose what they acknowledge, with their settings. Watched once something was called that waits for them. */
+  get volatileReplicas(): readonly string[] {
+    return this.#replicaWatch?.volatile ?? [];
   }
 
   /** Names the run of the server: another one after each start; undefined while it is not connected. */
@@ -164,7 +180,12 @@ export class RedisNode {
 
   /** Its connections are made when they are needed. */
   get #replicatedCalls(): ReplicatedCalls {
-    this.#replicated ??= new ReplicatedCalls(this.#openClient, () => this.replicas);
+    if (this.#replicated === undefined) {
+      const watch = new ReplicaWatch(this[CLIENT].url, this.#onError);
+      watch.follow(this.#replicas);
+      this.#replicaWatch = watch;
+      this.#replicated = new ReplicatedCalls(this.#openClient, watch);
+    }
     return this.#replicated;
   }
 

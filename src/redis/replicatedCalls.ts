@@ -2,7 +2,8 @@
  * Calls of scripts that also say whether every replica has what they wrote: EVALSHA, and WAIT behind it on the same connection.
  *
  * WAIT holds up its connection, so there are several, and they take turns. What is called in one turn of the event loop shares one
- * WAIT. Replicas that sync each write (`appendfsync always`) acknowledge after their own fsync.
+ * WAIT. Replicas that sync each write (`appendfsync always`) acknowledge after their own fsync; where one does not (replicaWatch.ts),
+ * nothing is taken for replicated.
  */
 import type { RedisClient } from './client.js';
 import { NotSentError } from './scriptErrors.js';
@@ -27,26 +28,33 @@ const WAIT_MS = 250;
 /** After one that was too long, until one is not. 0 would wait for ever. */
 const LATE_WAIT_MS = 1;
 
+/** The replicas of a server. */
+export interface Replicas {
+  /** How many the cluster knows; with none nothing is replicated. */
+  readonly count: number;
+  /** Each of them keeps what it acknowledges. */
+  readonly areDurable: boolean;
+}
+
 export class ReplicatedCalls {
   readonly #lines: readonly Line[];
-  readonly #replicas: () => number;
+  readonly #replicas: Replicas;
   #isLate = false;
 
   /**
    * Connects in the background.
    * @param open makes a connection
-   * @param replicas that the cluster knows of the server; with none nothing is replicated
    */
-  constructor(open: () => RedisClient, replicas: () => number) {
+  constructor(open: () => RedisClient, replicas: Replicas) {
     this.#replicas = replicas;
     this.#lines = Array.from({ length: LINES }, () => ({ client: open(), waits: 0, wait: undefined }));
     // What fails is told, and tried again.
     for (const { client } of this.#lines) client.connect().catch(() => {});
   }
 
-  /** The newest WAIT was answered in time, by all replicas. */
+  /** The newest WAIT was answered in time, by all replicas, and they keep what they acknowledge. */
   get isCurrent(): boolean {
-    return !this.#isLate && this.#replicas() > 0;
+    return !this.#isLate && this.#replicas.count > 0 && this.#replicas.areDurable;
   }
 
   close(): void {
@@ -103,8 +111,8 @@ export class ReplicatedCalls {
     line.wait ??= new Promise((resolve) => {
       queueMicrotask(() => {
         line.wait = undefined;
-        const wanted = this.#replicas();
-        if (wanted === 0) {
+        const wanted = this.#replicas.count;
+        if (wanted === 0 || !this.#replicas.areDurable) {
           resolve(false);
           return;
         }
@@ -112,7 +120,7 @@ export class ReplicatedCalls {
         line.client
           .call('WAIT', wanted, this.#isLate ? LATE_WAIT_MS : WAIT_MS)
           .then(
-            (acknowledged) => Number(acknowledged) >= wanted,
+            (acknowledged) => Number(acknowledged) >= wanted && this.#replicas.areDurable,
             () => false,
           )
           .then((isReplicated) => {

@@ -19,16 +19,15 @@ export async function readMemberId(
   host: string,
   onView: (view: ClusterView) => void,
 ): Promise<string | undefined> {
-  const [nodes, server, replication] = await Promise.all([
+  const [nodes, info] = await Promise.all([
     client.call('CLUSTER', 'NODES') as Promise<string>,
-    client.info('server'),
-    client.info('replication'),
+    client.info('server', 'replication'),
   ]);
   const view = readClusterNodes(nodes, host);
   onView(view);
   if (view.self === undefined) return undefined;
-  const runId = /^run_id:(\w+)/m.exec(server)?.[1];
-  const replicationId = /^master_replid:(\w+)/m.exec(replication)?.[1];
+  const runId = /^run_id:(\w+)/m.exec(info)?.[1];
+  const replicationId = /^master_replid:(\w+)/m.exec(info)?.[1];
   const { nodeId, configEpoch } = view.self;
   return [runId, replicationId?.slice(0, DIGITS), nodeId.slice(0, DIGITS), configEpoch].join('.');
 }

@@ -112,6 +112,11 @@ function openReplication({
     'Calls after which every replica of the node had what they wrote (acknowledged), and others, which waited for the ledger (late)',
     () => Object.entries(counts).map(([result, value]) => ({ labels: { result }, value })),
   );
+  metrics.gauge(
+    'spindle_replicas_volatile',
+    'Settings of replicas that let them lose what they acknowledged; their spins wait for the ledger',
+    () => nodes.all.reduce((sum, { volatileReplicas }) => sum + volatileReplicas.length, 0),
+  );
   return {
     call: async (operation, call) => {
       const reply = await scripts.replicated(operation, call);

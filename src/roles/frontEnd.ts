@@ -37,12 +37,25 @@ async function serveVersion({ world, catalog, events, services, store }: RolePar
   return version;
 }
 
+/** Watches the nodes, and the replicas that are waited for. */
+async function watchDurability(
+  { services, nodes, events }: RoleParts,
+  volatile: () => string[],
+): Promise<void> {
+  const volatileReplicas = (): string[] => nodes.all.flatMap((node) => node.volatileReplicas);
+  await services.add(
+    new DurabilityWatches(nodes, {
+      onChanged: () => events.emit('DurabilityChanged', { volatile: volatile() }),
+      onReplicasChanged: () => events.emit('ReplicaDurabilityChanged', { volatile: volatileReplicas() }),
+    }),
+  );
+}
+
 /** @returns the port. */
 export async function startFrontEnd(parts: RoleParts): Promise<number> {
-  const { config, log, services, events, nodes, catalog, metrics, installed, store } = parts;
+  const { config, log, events, nodes, catalog, metrics, installed, store } = parts;
   const volatile = (): string[] => nodes.all.flatMap(({ durability }) => durability.volatile);
-  const onChange = (): void => events.emit('DurabilityChanged', { volatile: volatile() });
-  await services.add(new DurabilityWatches(nodes, onChange));
+  await watchDurability(parts, volatile);
   const isVolatile = (cell: number): boolean =>
     nodes.of(cell).durability.volatile.length > 0 && !config.allowVolatileRedis;
 

@@ -8,9 +8,11 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { firstIdAt } from '../../src/domain/entryId.js';
 import { connectPostgres } from '../../src/postgres/client.js';
 import { ensurePartition } from '../../src/postgres/ledger.js';
+import { slotOfCell } from '../../src/redis/slots.js';
 import { freshStores } from '../setup/freshStores.js';
 import { booksHold } from '../support/books.js';
 import type { TestPartner } from '../support/client.js';
+import { ownCluster } from '../support/cluster.js';
 import { IS_WHOLE } from '../support/root.js';
 import { startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
@@ -146,3 +148,54 @@ test(`${ROWS.toLocaleString('en')} rows and ${GAMES} games are ready again in un
     await service.stop();
   }
 });
+
+/** Nobody but `npm run test:scale` waits for so many ids to be written to a cluster. */
+test.runIf(IS_WHOLE)(
+  'a promoted replica that binds almost a million request ids deals within 3 s',
+  async () => {
+    const cluster = await ownCluster();
+    const slot = slotOfCell(0);
+    // All ids stay in Redis.
+    const settings = { REQUEST_ID_WINDOW_S: '86400', SPIN_DEADLINE_MS: '1000' };
+    const service = await startService({ ...stores, redisUrl: cluster.url }, settings);
+    try {
+      let tries = 0;
+      const deals = async (): Promise<boolean> => {
+        const gameId = games[0]!;
+        const spun = { gameId, playerId: 'player-0', wagerUsd: 0.25, requestId: `promoted-${tries++}` };
+        return (await service.spin(partner.key, spun)).status === 200;
+      };
+      await until(deals, 'the cell is rebuilt on the cluster', 300_000);
+      const primary = (await cluster.primaryOf(slot))!;
+      const replica = await cluster.replicaOf(primary);
+      const isCaughtUp = async (): Promise<boolean> => {
+        const offset = async (server: typeof replica, name: string) =>
+          new RegExp(`^${name}:(\\d+)`, 'm').exec(await cluster.ask(server, 'INFO', 'replication'))?.[1];
+        return (await offset(primary, 'master_repl_offset')) === (await offset(replica, 'slave_repl_offset'));
+      };
+      await until(isCaughtUp, 'the replica has all of it', 300_000);
+      await cluster.ask(replica, 'CLUSTER', 'FAILOVER');
+      await until(
+        async () => (await cluster.primaryOf(slot)) === replica,
+        'the replica has taken over',
+        90_000,
+        10,
+      );
+      const promotedAt = performance.now();
+      const wasRepaired = async (): Promise<boolean> =>
+        (
+          await sql`SELECT 1 FROM recoveries WHERE cell = 0 AND reason LIKE 'A replica has taken over%'
+          AND finished_at IS NOT NULL`
+        ).length > 0;
+      await until(async () => (await deals()) && (await wasRepaired()), 'it deals', 90_000, 10);
+      const seconds = (performance.now() - promotedAt) / 1000;
+      console.log(
+        `a promoted replica with ${ROWS - PLAYERS} request ids dealt after ${seconds.toFixed(2)} s`,
+      );
+      expect(seconds).toBeLessThan(3);
+    } finally {
+      await service.stop();
+      await cluster.drop();
+    }
+  },
+);

@@ -31,14 +31,24 @@ export interface TestCluster {
   drop(): Promise<void>;
 }
 
+export interface ClusterOptions {
+  /** Else the primaries have none. */
+  readonly hasReplicas?: boolean;
+  /** Where the data are, and stay; else in a folder that is removed. */
+  readonly folder?: string;
+}
+
 /**
  * Starts the servers, which end with this process in whatever way it ends; resolves once the cluster is whole.
  * @param settings further lines of a server's configuration, by its folder; asked before each start
  */
-export async function ownCluster(settings?: (folder: string) => Promise<string>): Promise<TestCluster> {
+export async function ownCluster(
+  settings?: (folder: string) => Promise<string>,
+  { hasReplicas = true, folder }: ClusterOptions = {},
+): Promise<TestCluster> {
   const undo = new Cleanup();
-  const dataDir = await realpath(await mkdtemp(join(await storesParent(), 'spindle-cluster-')));
-  undo.add(() => rm(dataDir, { recursive: true, force: true, maxRetries: 5 }));
+  const dataDir = folder ?? (await realpath(await mkdtemp(join(await storesParent(), 'spindle-cluster-'))));
+  if (folder === undefined) undo.add(() => rm(dataDir, { recursive: true, force: true, maxRetries: 5 }));
   try {
     await chmod(dataDir, 0o755);
     const lock = await lockDataDir(dataDir);
@@ -49,7 +59,8 @@ export async function ownCluster(settings?: (folder: string) => Promise<string>)
       undo.add(() => server.close());
       return server;
     };
-    const servers = await Promise.all((await clusterMembers(options, settings)).map(begin));
+    const members = (await clusterMembers(options, settings)).slice(0, hasReplicas ? 6 : 3);
+    const servers = await Promise.all(members.map(begin));
     const urls = servers.map(({ url }) => url);
     await formCluster(options, urls);
     return {

@@ -40,10 +40,19 @@ export async function auditIsClean(stores: StoreUrls): Promise<void> {
   await until(() => isClean().catch(() => false), 'the audit is clean');
 }
 
+/** The value of a series of a front end's metrics. */
+async function seriesOf(metricsPort: number, series: string): Promise<number> {
+  const text = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text();
+  const line = text.split('\n').find((each) => each.startsWith(`${series} `));
+  return Number(line?.slice(series.length));
+}
+
 /** How often a front end found that all replicas had what a call wrote, and how often not. */
 export async function replicaWaits(metricsPort: number): Promise<{ acknowledged: number; late: number }> {
-  const text = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text();
-  const of = (result: string): number =>
-    Number(new RegExp(`^spindle_replica_waits_total{result="${result}"} (\\d+)$`, 'm').exec(text)?.[1]);
-  return { acknowledged: of('acknowledged'), late: of('late') };
+  const of = (result: string) => seriesOf(metricsPort, `spindle_replica_waits_total{result="${result}"}`);
+  return { acknowledged: await of('acknowledged'), late: await of('late') };
 }
+
+/** How many settings of replicas a front end knows that let them lose what they acknowledged. */
+export const volatileReplicas = (metricsPort: number): Promise<number> =>
+  seriesOf(metricsPort, 'spindle_replicas_volatile');
