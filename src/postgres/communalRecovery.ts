@@ -19,6 +19,13 @@ export interface RecoveredPot {
   readonly recencyFrom: bigint | undefined;
 }
 
+/** Some of the games have a communal progressive, or had one. */
+export async function hasPots(sql: Sql, scope: Scope): Promise<boolean> {
+  const rows = await sql`
+    SELECT 1 FROM communal_pots JOIN games USING (game_id) JOIN partners USING (partner_id) WHERE ${inScope(scope)} LIMIT 1`;
+  return rows.length > 0;
+}
+
 /**
  * Puts the rules in force that Redis may have lost: what is on record and not booked. Part of the transaction that begins a
  * recovery, or moves a partner: the next epoch, or the other cell, begins with them.

@@ -287,20 +287,27 @@ const MAX_ID = 2n ** 63n - 1n;
 /** Two minutes, as entry ids count: a statement of a second or two where much is spun. */
 const CHECKPOINT_SLICE = idsIn(120_000);
 
-/** Players as of the checkpoint. @param afterId only those that have had an entry after this one */
+/** Players as of the checkpoint. @param only those that have had an entry after this one, and others of a partner by their ids */
 export async function readCheckpoint(
   sql: Sql,
   scope: Scope,
   onPlayer: (player: PlayerState) => void,
   onPause: () => Promise<void>,
-  afterId = 0n,
+  { afterId, others }: { readonly afterId: bigint; readonly others: readonly string[] },
 ): Promise<void> {
+  const columns = 'c.partner_id, c.player_id, entry_id, entry_number, outcome_code, balance_micros, first_id';
+  const all = `SELECT ${columns} FROM player_checkpoints c JOIN partners USING (partner_id) WHERE ${inScopeText(scope)}`;
+  // Found by what is new in the ledger: few of many. OFFSET 0 lets Postgres look each of them up.
+  const ids = others.map((playerId) => Buffer.from(playerId).toString('hex'));
+  const some = `
+    SELECT ${columns} FROM (
+      SELECT partner_id, player_id FROM ledger JOIN partners USING (partner_id)
+      WHERE entry_id > ${afterId} AND ${inScopeText(scope)}
+      UNION SELECT partner_id, convert_from(decode(id, 'hex'), 'UTF8')
+      FROM partners CROSS JOIN unnest('{${ids.join()}}'::text[]) AS id WHERE ${inScopeText(scope)}) n
+    CROSS JOIN LATERAL (SELECT * FROM player_checkpoints WHERE partner_id = n.partner_id AND player_id = n.player_id OFFSET 0) c`;
   await sql.begin(async (tx) => {
-    const rows = tx.read(`
-      COPY (SELECT c.partner_id, player_id, entry_id, entry_number, outcome_code, balance_micros, first_id
-            FROM player_checkpoints c JOIN partners USING (partner_id)
-            WHERE ${inScopeText(scope)} AND entry_id > ${afterId})
-      TO STDOUT (FORMAT binary)`);
+    const rows = tx.read(`COPY (${afterId === 0n ? all : some}) TO STDOUT (FORMAT binary)`);
     await readRows(
       rows,
       (row) =>

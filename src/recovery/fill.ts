@@ -3,7 +3,7 @@
  * progressives. Each part can be repeated.
  */
 import type { Sql, Transaction } from '../postgres/client.js';
-import { type RecoveredPot, untoldShares } from '../postgres/communalRecovery.js';
+import { hasPots, type RecoveredPot, untoldShares } from '../postgres/communalRecovery.js';
 import { playerStatuses } from '../postgres/playerStatuses.js';
 import { type PlayerState, readCheckpoint, resumptionsOf } from '../postgres/recoveries.js';
 import { openRounds } from '../postgres/rounds.js';
@@ -68,20 +68,24 @@ export async function fillPots(
 export interface FillPlayersOptions {
   /** Players as later entries of the ledger have them than the checkpoint's. */
   readonly later?: Map<string, PlayerState>;
-  /** Of the checkpoint, only players that have had an entry after this one. */
+  /** Of the checkpoint, only players that have had an entry after this one, */
   readonly afterId?: bigint;
+  /** and these, whose ids are of one partner. */
+  readonly others?: readonly string[];
 }
 
 /** The players of the checkpoint, those of `later` as they are there, and those that only `later` has. @returns how many */
 export async function fillPlayers(
   { sql, store, owner, scope }: Filling,
-  { later = new Map(), afterId = 0n }: FillPlayersOptions = {},
+  { later = new Map(), afterId = 0n, others = [] }: FillPlayersOptions = {},
 ): Promise<number> {
   const filler = new CellFiller(store, owner);
   const statuses = new Map(
     (await playerStatuses(sql, scope)).map((each) => [playerField(each.partnerId, each.playerId), each]),
   );
   const untold = await untoldOf(sql, scope);
+  // Copied before, a player may have had shares that it was told of since.
+  const mayHaveListed = afterId > 0n && (await hasPots(sql, scope));
   let players = 0;
   const fill = (player: PlayerState): void => {
     const { partnerId, playerId, firstId } = player;
@@ -89,7 +93,7 @@ export async function fillPlayers(
       throw new Error(`Player ${partnerId}:${playerId} has no first entry in the ledger`);
     const field = playerField(partnerId, playerId);
     const record = { ...player, firstId, status: statuses.get(field) };
-    filler.player(record, untold.get(field) ?? [], afterId > 0n);
+    filler.player(record, untold.get(field) ?? [], mayHaveListed);
     players++;
   };
   await readCheckpoint(
@@ -102,7 +106,7 @@ export async function fillPlayers(
       fill(newest === undefined ? player : { ...newest, firstId: player.firstId });
     },
     () => filler.pause(),
-    afterId,
+    { afterId, others },
   );
   for (const player of later.values()) {
     fill(player);

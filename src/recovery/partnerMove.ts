@@ -46,6 +46,9 @@ export interface MoveParts {
 /** The partner is dealt for again where the move did not get so far within this. */
 const STOPPED_MS_MAX = 1500;
 const LOOK_MS = 10;
+/** Rounds of copying before the stop; no further one where one took so little. */
+const ROUNDS_MAX = 10;
+const ROUND_MS_ENOUGH = 200;
 const HAND_OVER_TRIES = 10;
 const LOADS_AT_ONCE = 32;
 
@@ -70,19 +73,15 @@ export async function movePartner(parts: MoveParts, lease: CellLease, move: Part
   const target = await servedCell(sql, toCell);
   const sides = sidesOf(nodes, lease, target);
   const { from, to } = sides;
-  const statuses = await statusesOf(sql, partnerId);
   await removePartner(to.store, to.owner, partnerId, await gamesOfPartner(sql, partnerId));
-  const copiedTo = await bookedIdOf(sql, fromCell);
-  await checkpointCell(sql, fromCell);
-  const players = await fillPlayers({ sql, ...to, scope: move });
-  await handOverTo(sql, lease, copiedTo);
+  const { players, ...ahead } = await copyAhead(sql, lease, move, to);
   onFailpoint('move.copied');
 
   const stopped = performance.now();
   await setAway(from.store, from.owner, partnerId, true);
   try {
     onFailpoint('move.stopped');
-    const copied = { to: copiedTo, statuses, token: target.token };
+    const copied = { ...ahead, token: target.token };
     await finishCopy(parts, lease, move, sides, copied, stopped + STOPPED_MS_MAX);
   } catch (error) {
     // A commit whose answer was lost is waited for.
@@ -96,6 +95,38 @@ export async function movePartner(parts: MoveParts, lease: CellLease, move: Part
   await openTarget(parts, lease, move);
   const seconds = (performance.now() - started) / 1000;
   events.emit('PartnerMoved', { partnerId, fromCell, toCell, players, stoppedSeconds, seconds });
+}
+
+/**
+ * Copies players and hands request ids over while the partner is dealt for, again and again, each time what came meanwhile: what is
+ * left for the stop is what is spun in a moment, however much the partner has.
+ */
+async function copyAhead(
+  sql: Sql,
+  lease: CellLease,
+  move: PartnerMove,
+  to: Side,
+): Promise<Omit<Copied, 'token'> & { players: number }> {
+  let copiedTo = 0n;
+  let players = 0;
+  let statuses: Statuses = new Map();
+  for (let round = 0, tookMs = Number.POSITIVE_INFINITY; round < ROUNDS_MAX; round++) {
+    const started = performance.now();
+    const bookedTo = await bookedIdOf(sql, lease.cell);
+    await checkpointCell(sql, lease.cell);
+    const statusesNow = await statusesOf(sql, move.partnerId);
+    const changed = { afterId: copiedTo, others: changedIn(statuses, statusesNow) };
+    const copied = await fillPlayers({ sql, ...to, scope: move }, changed);
+    await handOverTo(sql, lease, bookedTo);
+    copiedTo = bookedTo;
+    statuses = statusesNow;
+    if (round === 0) players = copied;
+    const nowMs = performance.now() - started;
+    // No less would be left after another round.
+    if (nowMs < ROUND_MS_ENOUGH || nowMs > tookMs / 2) break;
+    tookMs = nowMs;
+  }
+  return { to: copiedTo, players, statuses };
 }
 
 /** The new cell may have turned the partner away since it lived there before. */
@@ -167,7 +198,7 @@ function sidesOf(
 interface Copied {
   /** Entries of players up to this one. */
   readonly to: bigint;
-  readonly statuses: string;
+  readonly statuses: Statuses;
   /** Epoch of the new cell. */
   readonly token: string;
 }
@@ -187,7 +218,9 @@ async function finishCopy(
   await checkpointCell(sql, fromCell);
   await handOverTo(sql, lease, untilId);
   onFailpoint('move.handed-over');
-  await fillPlayers({ sql, ...to, scope: move }, { afterId: copied.to });
+  const statuses = await statusesOf(sql, partnerId);
+  const changed = { afterId: copied.to, others: changedIn(copied.statuses, statuses) };
+  await fillPlayers({ sql, ...to, scope: move }, changed);
   const record = await findPartner(from.store, partnerId);
   if (record !== undefined) {
     const filler = new CellFiller(to.store, to.owner);
@@ -199,7 +232,7 @@ async function finishCopy(
   onFailpoint('move.filled');
   const toFence = to.owner.fence;
   await switchPartner(sql, { move, lease, toFence, untilId }, async (tx) => {
-    if ((await statusesOf(tx, partnerId)) !== copied.statuses)
+    if (changedIn(statuses, await statusesOf(tx, partnerId)).length > 0)
       throw new Error('The status of a player was changed meanwhile');
     if (performance.now() > deadline) throw new Error('The partner is turned away for too long');
     await adoptRules(tx, move, untilId);
@@ -273,9 +306,12 @@ async function handOverTo(sql: Sql, { cell, fence }: CellLease, to: bigint): Pro
   }
 }
 
-/** The statuses of a partner's players, as a text that is another one once any was changed. */
-const statusesOf = async (sql: Sql | Transaction, partnerId: number): Promise<string> =>
-  (await playerStatuses(sql, { partnerId }))
-    .map(({ playerId, change }) => `${change} ${playerId}`)
-    .sort()
-    .join('\n');
+/** By player: how often its status was changed. */
+type Statuses = ReadonlyMap<string, number>;
+
+const statusesOf = async (sql: Sql | Transaction, partnerId: number): Promise<Statuses> =>
+  new Map((await playerStatuses(sql, { partnerId })).map(({ playerId, change }) => [playerId, change]));
+
+/** The players whose status was changed since. */
+const changedIn = (before: Statuses, now: Statuses): string[] =>
+  [...now].filter(([playerId, change]) => before.get(playerId) !== change).map(([playerId]) => playerId);

@@ -53,7 +53,7 @@ export class CellFiller {
   /**
    * A player as of its newest ledger entry.
    * @param untold shares that it is still to be told of, oldest first
-   * @param isAgain the cell may have the player from before
+   * @param isAgain the cell may have shares listed from before
    */
   player(
     player: Parameters<typeof writePlayer>[0] & { partnerId: number; playerId: string },
