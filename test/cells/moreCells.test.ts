@@ -3,7 +3,10 @@ import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { freshStores } from '../setup/freshStores.js';
 import { booksHold } from '../support/books.js';
+import type { TestPartner } from '../support/client.js';
+import { command } from '../support/command.js';
 import { auditFindings, setUp } from '../support/communal.js';
+import { movePartner } from '../support/moves.js';
 import { dealUntil, newTable, playOut } from '../support/rounds.js';
 import type { ServerProcess } from '../support/serverProcess.js';
 import { environment, spawnService, startService } from '../support/service.js';
@@ -144,22 +147,6 @@ function keepSpinning(key: string, games: readonly number[], name: string) {
   };
 }
 
-interface Move {
-  readonly finishedAt: string | null;
-  readonly switchedAt: string | null;
-  readonly failure: string | null;
-}
-
-async function move(partnerId: number, cell: number): Promise<void> {
-  const begun = await front.operator('POST', `/partners/${partnerId}/move`, { cell });
-  expect(begun.status, begun.text).toBe(202);
-  const newest = async () =>
-    (await front.operator<{ moves: Move[] }>('GET', `/partners/${partnerId}/moves`)).body.moves[0]!;
-  await until(async () => (await newest()).switchedAt !== null, 'the partner is switched');
-  await until(async () => (await newest()).finishedAt !== null, 'the move is finished');
-  expect((await newest()).failure).toBe(null);
-}
-
 /** Each request is answered again as before. */
 async function replaysHold(key: string, sent: readonly Sent[]): Promise<void> {
   for (const { body, text } of sent) {
@@ -194,7 +181,7 @@ test('balances, blocked players, pots, raffles and open rounds go along, and no 
     );
   const progress = async () => (await front.operator('GET', `/games/${slot}/communal`)).text;
   const before = [await balances(), await progress()];
-  await move(partner.partnerId, 3);
+  await movePartner(front, partner.partnerId, 3);
   expect([await balances(), await progress()]).toEqual(before);
   expect((await spin(slot, 'p3', 'blocked')).body.errorCode).toBe('KS-4115');
   expect((await spin(raffle, 'p0', 'ticket', 1)).text).toBe(ticket.text);
@@ -224,7 +211,7 @@ test('a partner moves there and back while it spins: no spin is refused, lost or
   const spinning = keepSpinning(partner.key, games, 'moved');
   const beside = keepSpinning(neighbour.key, its, 'beside');
   await until(() => spinning.sent.length > 100, 'it spins');
-  await move(partner.partnerId, 3);
+  await movePartner(front, partner.partnerId, 3);
   const before = spinning.sent.length;
   await until(() => spinning.sent.length > before + 50, 'it spins in the new cell');
   // What was dealt in the old cell is bound in the new one.
@@ -232,7 +219,7 @@ test('a partner moves there and back while it spins: no spin is refused, lost or
     partner.key,
     spinning.sent.slice(0, before).filter((_, i) => i % 10 === 0),
   );
-  await move(partner.partnerId, 2);
+  await movePartner(front, partner.partnerId, 2);
   const back = spinning.sent.length;
   await until(() => spinning.sent.length > back + 50, 'it spins in the cell that it left');
   const { sent, refusals, longestMs } = await spinning.end();
@@ -256,4 +243,28 @@ test('a partner moves there and back while it spins: no spin is refused, lost or
     .partner<{ spins: unknown[] }>('GET', `/players/p0/spins?limit=100`, partner.key)
     .then(({ body }) => [{ count: body.spins.length }])) as [{ count: number }];
   expect(count).toBe(100);
+});
+
+test('a drain moves all partners off a cell, waits for a move that somebody began, and can be begun again', async () => {
+  const added = await front.operator<{ added: number[] }>('POST', '/cells', { count: 1 });
+  const [from] = added.body.added as [number];
+  await until(async () => (await cells())[from]?.owner != null, 'the worker has the new cell');
+  for (const cell of [0, 1])
+    expect((await front.operator('PATCH', `/cells/${cell}`, { isDraining: false })).status).toBe(204);
+  const partners: TestPartner[] = [];
+  for (let made = 0; made < 3; made++) partners.push(await front.newPartner({ cell: from }));
+  const begun = await front.operator('POST', `/partners/${partners[0]!.partnerId}/move`, { cell: 3 });
+  expect(begun.status, begun.text).toBe(202);
+  const args = ['cells', 'drain', String(from), '--move-partners'];
+  const drained = await command(front, ...args);
+  expect([drained.status, drained.out]).toEqual([0, `Cell ${from} takes no new partners.\n`]);
+  const cellOf = async ({ partnerId }: TestPartner) =>
+    (await front.operator<{ cell: number }>('GET', `/partners/${partnerId}`)).body.cell;
+  const where = await Promise.all(partners.map(cellOf));
+  expect(where[0]).toBe(3);
+  expect(where).not.toContain(from);
+  expect((await cells())[from]).toMatchObject({ partners: 0, isDraining: true });
+  expect((await command(front, ...args)).status).toBe(0);
+  expect(await Promise.all(partners.map(cellOf))).toEqual(where);
+  await until(async () => (await auditFindings(stores)).length === 0, 'the audit is clean');
 });

@@ -1,9 +1,9 @@
 /** `spindle cells`: where the cells are and what they hold; adds some, and lets one take no more partners. */
-import { bodyOf, type OperatorClient } from '../../client/client.js';
+import { bodyOf } from '../../client/client.js';
 import { UsageError, wholeNumber } from '../command.js';
 import { type Column, keyValues, table } from '../output.js';
 import { type Call, note, type OperatorCommands, type Schemas, withWatch } from './call.js';
-import { moveAndWait } from './moves.js';
+import { movePartnersOff } from './moves.js';
 
 const CELLS: readonly Column<Schemas['OperatorCell']>[] = [
   { heading: 'cell', value: (row) => row.cell, kind: 'number' },
@@ -39,7 +39,7 @@ export function addCellCommands(commands: OperatorCommands): void {
   commands
     .add('drain <CELL>', 'let a cell take no new partners', drain, group)
     .option('--undo', 'let it take new partners again')
-    .option('--move-partners', 'move its partners to the other cells, one after the other');
+    .option('--move-partners', 'move its partners to the other cells; may be run again');
 }
 
 async function listCells({ client, print }: Call): Promise<void> {
@@ -74,19 +74,6 @@ async function drain({ client, words, options, print }: Call): Promise<void> {
     await bodyOf(client.PATCH('/cells/{cell}', { params, body: { isDraining } })),
     () => `Cell ${cell} takes ${isDraining ? 'no ' : ''}new partners.\n`,
   );
-  if (isDraining && options.movePartners === true) await moveAll(client, cell);
-}
-
-/** Moves all partners of a cell, each to the cell that has the fewest then. */
-async function moveAll(client: OperatorClient, cell: number): Promise<void> {
-  const { partners } = await bodyOf(client.GET('/partners'));
-  for (const { partnerId, slug } of partners.filter((partner) => partner.cell === cell)) {
-    const { cells } = await bodyOf(client.GET('/cells'));
-    const [to] = cells
-      .filter(({ isDraining, halted }) => !isDraining && halted === null)
-      .sort((a, b) => a.partners - b.partners);
-    if (to === undefined) throw new Error('No other cell takes partners');
-    await moveAndWait(client, partnerId, to.cell);
-    note(`${slug}: cell ${to.cell}`);
-  }
+  if (isDraining && options.movePartners === true)
+    await movePartnersOff(client, cell, (slug, to) => note(`${slug}: cell ${to}`));
 }

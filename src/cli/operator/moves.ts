@@ -1,18 +1,24 @@
-/** Moves a partner over the operator API, and waits until it is done. */
+/** Moves partners over the operator API, and waits until that is done. */
 import { setTimeout as pause } from 'node:timers/promises';
 import { bodyOf, type OperatorClient } from '../../client/client.js';
+import { lineOf } from '../../log.js';
 import type { Schemas } from './call.js';
 
 const LOOK_MS = 200;
+/** Moves of a drain under way at once: each rests a while before its old cell is cleared. */
+const MOVES_AT_ONCE = 4;
+
+type Move = Schemas['PartnerMove'];
 
 /** @throws Error where the move was given up; SpindleError where it was refused */
-export async function moveAndWait(
-  client: OperatorClient,
-  id: number,
-  cell: number,
-): Promise<Schemas['PartnerMove']> {
+export async function moveAndWait(client: OperatorClient, id: number, cell: number): Promise<Move> {
   const params = { path: { id } };
-  let move = await bodyOf(client.POST('/partners/{id}/move', { params, body: { cell } }));
+  return finished(client, await bodyOf(client.POST('/partners/{id}/move', { params, body: { cell } })));
+}
+
+async function finished(client: OperatorClient, begun: Move): Promise<Move> {
+  let move = begun;
+  const params = { path: { id: move.partnerId } };
   while (move.finishedAt === null) {
     await pause(LOOK_MS);
     const { moves } = await bodyOf(client.GET('/partners/{id}/moves', { params }));
@@ -20,4 +26,70 @@ export async function moveAndWait(
   }
   if (move.failure !== null) throw new Error(`The move was given up: ${move.failure}`);
   return move;
+}
+
+/**
+ * Moves all partners of a cell that takes no new ones, each to the cell that has the fewest then. It can be begun again: a move that
+ * is under way is waited for.
+ * @param onMoved told of each partner that has moved
+ * @throws Error which names the partners that could not be moved, once all others were
+ */
+export async function movePartnersOff(
+  client: OperatorClient,
+  cell: number,
+  onMoved: (slug: string, toCell: number) => void,
+): Promise<void> {
+  const { partners } = await bodyOf(client.GET('/partners'));
+  const due = partners.filter((partner) => partner.cell === cell);
+  const failures: string[] = [];
+  const to = new Targets(client);
+  const line = async (): Promise<void> => {
+    for (let partner = due.shift(); partner !== undefined; partner = due.shift()) {
+      const { partnerId, slug } = partner;
+      try {
+        const { moves } = await bodyOf(
+          client.GET('/partners/{id}/moves', { params: { path: { id: partnerId } } }),
+        );
+        const open = moves.find(({ finishedAt }) => finishedAt === null);
+        const before = open === undefined ? undefined : await finished(client, open);
+        const move =
+          before === undefined || before.toCell === cell
+            ? await to.with((target) => moveAndWait(client, partnerId, target))
+            : before;
+        onMoved(slug, move.toCell);
+      } catch (error) {
+        failures.push(`${slug}: ${lineOf(error)}`);
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: MOVES_AT_ONCE }, line));
+  if (failures.length > 0)
+    throw new Error(`Not all partners were moved; run the command again. ${failures.join('; ')}`);
+}
+
+/** Which cells partners are on their way to. */
+class Targets {
+  readonly #client: OperatorClient;
+  readonly #coming = new Map<number, number>();
+
+  constructor(client: OperatorClient) {
+    this.#client = client;
+  }
+
+  /** @param move gets the cell that has the fewest partners, those that come counted in. @throws Error where no cell takes any */
+  async with<T>(move: (cell: number) => Promise<T>): Promise<T> {
+    const { cells } = await bodyOf(this.#client.GET('/cells'));
+    const load = ({ cell, partners }: { cell: number; partners: number }): number =>
+      partners + (this.#coming.get(cell) ?? 0);
+    const [to] = cells
+      .filter(({ isDraining, halted }) => !isDraining && halted === null)
+      .sort((a, b) => load(a) - load(b));
+    if (to === undefined) throw new Error('No other cell takes partners');
+    this.#coming.set(to.cell, (this.#coming.get(to.cell) ?? 0) + 1);
+    try {
+      return await move(to.cell);
+    } finally {
+      this.#coming.set(to.cell, this.#coming.get(to.cell)! - 1);
+    }
+  }
 }
