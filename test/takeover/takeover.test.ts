@@ -7,6 +7,7 @@ import { Client as Pg } from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { poolFaults, type RevealedPool } from '../../src/domain/games/rafflePool.js';
 import { freshStores } from '../setup/freshStores.js';
+import { movePartner } from '../support/moves.js';
 import { untilReleased } from '../support/requestSegments.js';
 import { ROOT } from '../support/root.js';
 import { startService } from '../support/service.js';
@@ -111,6 +112,26 @@ describe('the stores of version 1.3.0', () => {
     expect(answer).toMatchObject({ status: 200 });
     won.push(answer.body.presentation.prizeName);
     expect(await ticketsRemaining()).toBe(held.poolTickets / 2 - 1);
+  });
+
+  test('have their partner moved to another cell, which answers each request id as before', async () => {
+    const { rows } = await pg.query<{ partner_id: number; cell: number }>(
+      'SELECT partner_id, cell FROM games JOIN partners USING (partner_id) WHERE game_id = $1',
+      [held.gameId],
+    );
+    const { partner_id: partnerId, cell } = rows[0]!;
+    const balances = await Promise.all(held.players.map(({ path: player }) => get(player)));
+    await movePartner(service, partnerId, 1 - cell);
+    const entries = await ledgerRows();
+    for (const { body, text } of held.sent) {
+      const answer = await spin(body);
+      expect([answer.text, answer.headers.get('idempotent-replayed')]).toEqual([text, 'true']);
+    }
+    for (const { path: adjusted, body, text } of held.adjustments)
+      expect((await service.operator('POST', adjusted, body)).text).toBe(text);
+    expect(await Promise.all(held.players.map(({ path: player }) => get(player)))).toEqual(balances);
+    expect(await ledgerRows()).toBe(entries);
+    expect(await auditStores()).toMatchObject({ status: 0 });
   });
 
   test('are spun on, and a player’s spins follow those before', async () => {
