@@ -4,7 +4,7 @@ import type { BookedTotals } from '../ledger/bookedTotals.js';
 import type { Ownership } from '../ledger/ownership.js';
 import type { RedisNodes } from '../redis/nodes.js';
 import type { Metrics } from './metrics.js';
-import { sharedLook } from './scraped.js';
+import { singleFlight } from './scraped.js';
 
 export interface CellMetricsParts {
   readonly metrics: Metrics;
@@ -47,7 +47,7 @@ export function registerCellMetrics(parts: CellMetricsParts): void {
     'cell',
     () => ofEachCell((cell) => nodes.cell(cell).outboxAgeSeconds()),
   );
-  const outboxes = sharedLook(() => ofEachCell((cell) => nodes.cell(cell).outboxTotals()));
+  const outboxes = singleFlight(() => ofEachCell((cell) => nodes.cell(cell).outboxTotals()));
   metrics.gaugeBy('spindle_outbox_entries', 'Entries not in the ledger, by cell', 'cell', async () =>
     (await outboxes()).map(([cell, outbox]) => [cell, outbox?.entries]),
   );
@@ -67,7 +67,7 @@ export function registerCellMetrics(parts: CellMetricsParts): void {
     'Bytes of a cell at which nothing more is dealt',
     () => outboxMax.bytes,
   );
-  const sums = sharedLook(async () => {
+  const sums = singleFlight(async () => {
     const { cells } = ownership;
     const known = await totals.of(cells);
     return cells.flatMap((cell) => {

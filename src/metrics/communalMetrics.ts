@@ -3,7 +3,7 @@ import type { Ownership } from '../ledger/ownership.js';
 import type { Sql } from '../postgres/client.js';
 import { bookedPots } from '../postgres/communal.js';
 import type { Metrics } from './metrics.js';
-import { sharedLook } from './scraped.js';
+import { singleFlight } from './scraped.js';
 
 export interface CommunalMetricsParts {
   readonly metrics: Metrics;
@@ -14,7 +14,7 @@ export interface CommunalMetricsParts {
 }
 
 export function registerCommunalMetrics({ metrics, sql, ownership, gamesMax }: CommunalMetricsParts): void {
-  const pots = sharedLook(() => bookedPots(sql, ownership.cells, gamesMax));
+  const pots = singleFlight(() => bookedPots(sql, ownership.cells, gamesMax));
   metrics.gaugeBy(
     'spindle_communal_progress_spins',
     'Spins that the communal progressive of a game has counted',

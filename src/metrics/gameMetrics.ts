@@ -10,7 +10,7 @@ import type { BookedTotals } from '../ledger/bookedTotals.js';
 import type { Ownership } from '../ledger/ownership.js';
 import type { GameTotals } from '../postgres/bookedTotals.js';
 import type { Metrics } from './metrics.js';
-import { sharedLook } from './scraped.js';
+import { singleFlight } from './scraped.js';
 
 export interface GameMetricsParts {
   readonly metrics: Metrics;
@@ -65,7 +65,7 @@ export function registerGameMetrics(parts: GameMetricsParts): void {
     const rank = needsALook ? Number.MAX_SAFE_INTEGER : spins;
     return { depth, spins, wageredUsd, paidUsd, statistics, surprise, rank, table: game?.table };
   };
-  const shown = sharedLook(async () => {
+  const shown = singleFlight(async () => {
     // Without Postgres there is still the depth of the queues.
     const booked = await totals.of(ownership.cells).catch(() => undefined);
     const games = keeper

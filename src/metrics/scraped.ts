@@ -32,8 +32,8 @@ export type Series = () => Promise<[string | number, number | undefined][]>;
 /** Prometheus waits ten seconds for a scrape, and whoever looks by hand less. */
 const SCRAPE_PATIENCE_MS = 500;
 
-/** All metrics of a scrape are read in one turn of the event loop: those that share a look at a store look once. */
-export function sharedLook<T>(look: () => Promise<T>): () => Promise<T> {
+/** Whoever asks while an answer is awaited gets the same one: all metrics of a scrape are read in one turn of the event loop. */
+export function singleFlight<T>(look: () => Promise<T>): () => Promise<T> {
   let looking: Promise<T> | undefined;
   return () => {
     looking ??= look().finally(() => {

@@ -4,10 +4,10 @@ import { pendingDeliveries } from '../postgres/deliveries.js';
 import type { RedisNodes } from '../redis/nodes.js';
 import type { RedisUse } from '../redis/use.js';
 import type { Metrics } from './metrics.js';
-import { sharedLook } from './scraped.js';
+import { singleFlight } from './scraped.js';
 
 export function registerStoreMetrics(metrics: Metrics, sql: Sql, nodes: RedisNodes): void {
-  const use = sharedLook(() => nodes.use());
+  const use = singleFlight(() => nodes.use());
   const ofRedis = (
     type: 'gauge' | 'counter',
     name: string,
@@ -35,7 +35,7 @@ export function registerStoreMetrics(metrics: Metrics, sql: Sql, nodes: RedisNod
   ofRedis('gauge', 'spindle_redis_aof_failing', '1 while the append-only file cannot be written', (u) =>
     u.isLogFailing ? 1 : 0,
   );
-  const deliveries = sharedLook(() => pendingDeliveries(sql));
+  const deliveries = singleFlight(() => pendingDeliveries(sql));
   metrics.gaugeBy('spindle_webhook_deliveries', 'Deliveries of webhooks that wait', 'state', async () => [
     ['pending', (await deliveries()).pending],
   ]);

@@ -1,9 +1,8 @@
 /** What an outcome has beside its CORE: it is bound, replayed and kept whatever its length. */
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Redis } from 'ioredis';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { type BatchItem, BatchReply } from '../../src/cells/batch.js';
+import { expect, test } from 'vitest';
+import { BatchReply } from '../../src/cells/batch.js';
 import type { CommunalRules } from '../../src/domain/communal.js';
 import {
   placeUntold,
@@ -14,52 +13,20 @@ import {
   writeUntold,
 } from '../../src/redis/communalRecords.js';
 import { cellKey, communalKey, outboxKey, playersKey, untoldKey } from '../../src/redis/keys.js';
-import {
-  CORE_BYTES,
-  cellToken,
-  readOutbox,
-  readPlayer,
-  SPIN_STATUS,
-  writePlayer,
-} from '../../src/redis/records.js';
+import { CORE_BYTES, readOutbox, readPlayer, SPIN_STATUS, writePlayer } from '../../src/redis/records.js';
 import { Scripts } from '../../src/redis/scripts.js';
-import { freshStores } from '../setup/freshStores.js';
-import { CELL, dealOnce, GAME_ID, game, item, OUTBOX_MAX, partner, watchedLua } from '../support/dealing.js';
-import { type OpenNodes, openNodes, rawRedis } from '../support/redis.js';
-import { openedAt } from '../support/requestSegments.js';
-import type { TestStores } from '../support/stores.js';
+import { CELL, GAME_ID, game, item, OUTBOX_MAX, partner, watchedLua } from '../support/dealing.js';
+import { openNodes } from '../support/redis.js';
+import { openedCell } from './openedCell.js';
 
-let stores: TestStores;
-let redis: Redis;
-let nodes: OpenNodes;
-let scripts: Scripts;
-
-beforeAll(async () => {
-  stores = await freshStores();
-  redis = rawRedis(stores.redisUrl);
-  nodes = await openNodes(stores.redisUrl);
-  scripts = new Scripts(nodes.nodes, { outboxMax: OUTBOX_MAX });
-});
-beforeEach(async () => {
-  await redis.flushdb();
-  await redis.hset(cellKey(CELL), openedAt(cellToken('1', nodes.node.serverId!)));
-});
-afterAll(async () => {
-  redis.disconnect();
-  nodes.close();
-  await stores.drop();
-});
+const opened = openedCell();
 
 /** Flags without a meaning, and more than there is today. */
 const TAIL = Buffer.from('\x80 and more', 'latin1');
 
-const run = (items: BatchItem[], options = {}) => dealOnce(scripts, items, options);
-const load = (from: number, ...codes: number[]) =>
-  nodes.nodes.cell(CELL).loadBlock('1', GAME_ID, from, Buffer.from(Uint16Array.from(codes).buffer));
-
 const boundOf = async (playerId: string): Promise<Buffer> => {
-  const period = (await redis.keys(`{c${CELL}}:idem:*`))[0]!;
-  const values = await redis.hvalsBuffer(period);
+  const period = (await opened.redis.keys(`{c${CELL}}:idem:*`))[0]!;
+  const values = await opened.redis.hvalsBuffer(period);
   return values.find((value) => value.includes(playerId))!;
 };
 
@@ -70,13 +37,13 @@ async function withTails<T>(length: number, use: () => Promise<T>): Promise<T> {
   const parts = readFileSync(file, 'utf8').split("tail = ''");
   expect(parts).toHaveLength(2);
   writeFileSync(file, parts.join(`tail = 'tail of ' .. index; tail = tail .. rep('.', ${length} - #tail)`));
-  const before = scripts;
-  const own = await openNodes(stores.redisUrl, dir);
-  scripts = new Scripts(own.nodes, { outboxMax: OUTBOX_MAX });
+  const before = opened.scripts;
+  const own = await openNodes(opened.stores.redisUrl, dir);
+  opened.scripts = new Scripts(own.nodes, { outboxMax: OUTBOX_MAX });
   try {
     return await use();
   } finally {
-    scripts = before;
+    opened.scripts = before;
     own.close();
     rmSync(dir, { recursive: true });
   }
@@ -86,19 +53,22 @@ const tail = (index: number, length: number): string => `tail of ${index}`.padEn
 test.each([9, 1000, 60_000])(
   'is bound, and repeated by replays and by the stored reply: %i bytes',
   async (length) => {
-    await load(0, 1, 2, 0);
+    await opened.load(0, 1, 2, 0);
     const dealing = [item({ requestId: 'a' }), item({ requestId: 'a' }), item()];
     const first = await withTails(length, async () => {
-      const dealt = await run(dealing, { operation: 500 });
-      expect((await run(dealing, { operation: 500 })).buffer).toEqual(dealt.buffer);
+      const dealt = await opened.run(dealing, { operation: 500 });
+      expect((await opened.run(dealing, { operation: 500 })).buffer).toEqual(dealt.buffer);
       return dealt;
     });
     expect(first.statuses).toEqual([SPIN_STATUS.dealt, SPIN_STATUS.replay, SPIN_STATUS.dealt]);
     expect(first.tails).toEqual([tail(0, length), tail(0, length), tail(1, length)]);
     // The operation as it is today repeats what is bound, too, and gives its own spins none.
-    const later = await run([item(), item({ requestId: 'a' }), item({ requestId: 'a', playerId: 'bob' })], {
-      operation: 501,
-    });
+    const later = await opened.run(
+      [item(), item({ requestId: 'a' }), item({ requestId: 'a', playerId: 'bob' })],
+      {
+        operation: 501,
+      },
+    );
     expect(later.statuses).toEqual([SPIN_STATUS.dealt, SPIN_STATUS.replay, SPIN_STATUS.conflict]);
     expect(later.tails).toEqual([undefined, tail(0, length), undefined]);
     expect(later.cores[1]).toEqual(first.cores[0]);
@@ -107,27 +77,27 @@ test.each([9, 1000, 60_000])(
 );
 
 test('costs a reply without one no byte', async () => {
-  await load(0, 1);
-  const { buffer, tails } = await run([item({ requestId: 'a' })]);
+  await opened.load(0, 1);
+  const { buffer, tails } = await opened.run([item({ requestId: 'a' })]);
   expect(buffer.length).toBe(6 + 8 + 1 + CORE_BYTES);
   expect(tails).toEqual([undefined]);
 });
 
 test('stays with a player through spins, whatever its length', async () => {
-  await load(0, 1, 2, 0);
-  await run([item()]);
-  const record = (await redis.hgetBuffer(playersKey(CELL), '7:alice'))!;
+  await opened.load(0, 1, 2, 0);
+  await opened.run([item()]);
+  const record = (await opened.redis.hgetBuffer(playersKey(CELL), '7:alice'))!;
   expect(record).toHaveLength(28);
-  await redis.hset(playersKey(CELL), '7:alice', Buffer.concat([record, TAIL]));
-  expect((await run([item()])).statuses).toEqual([SPIN_STATUS.dealt]);
-  const after = (await redis.hgetBuffer(playersKey(CELL), '7:alice'))!;
+  await opened.redis.hset(playersKey(CELL), '7:alice', Buffer.concat([record, TAIL]));
+  expect((await opened.run([item()])).statuses).toEqual([SPIN_STATUS.dealt]);
+  const after = (await opened.redis.hgetBuffer(playersKey(CELL), '7:alice'))!;
   expect(after.subarray(28)).toEqual(TAIL);
   expect(readPlayer(after)).toMatchObject({ entries: 3 });
 });
 
 test('that is cut off is not taken for a whole reply', async () => {
-  await load(0, 1);
-  const { buffer } = await withTails(40, () => run([item()]));
+  await opened.load(0, 1);
+  const { buffer } = await withTails(40, () => opened.run([item()]));
   expect(() => new BatchReply(buffer.subarray(0, -1), 1, 1)).toThrow('ends within a tail');
   expect(() => new BatchReply(buffer.subarray(0, 20), 1, 1)).toThrow('at least 33 were expected');
 });
@@ -158,13 +128,13 @@ async function newPlayer(playerId: string, balanceMicros: number, untoldShares: 
   const { behindPlayer, listed } = placeUntold(shares);
   const untold = untoldShares === 0 ? undefined : { shares: behindPlayer, hasListed: listed.length > 0 };
   const entry = { entryId: 1n, outcomeCode: 0, entryNumber: 1, firstId: 1n };
-  await redis.hset(playersKey(CELL), name, writePlayer({ ...entry, balanceMicros, untold }));
-  if (listed.length > 0) await redis.rpush(untoldKey(CELL, name), ...listed);
+  await opened.redis.hset(playersKey(CELL), name, writePlayer({ ...entry, balanceMicros, untold }));
+  if (listed.length > 0) await opened.redis.rpush(untoldKey(CELL, name), ...listed);
 }
 
 /** The shares in the outbox, by event. */
 async function sharesPaid(): Promise<string[][]> {
-  const calls = (await redis.xrangeBuffer(outboxKey(CELL), '-', '+')) as [Buffer, Buffer[]][];
+  const calls = (await opened.redis.xrangeBuffer(outboxKey(CELL), '-', '+')) as [Buffer, Buffer[]][];
   return calls
     .map(([, fields]) => readOutbox(fields[1]!).filter(({ kind }) => kind === 'communalShare'))
     .filter((shares) => shares.length > 0)
@@ -172,11 +142,11 @@ async function sharesPaid(): Promise<string[][]> {
 }
 
 test('a community passes over who has 10,000 shares waiting and whose balance has no room, and pays all to the others', async () => {
-  await load(0, ...new Array<number>(20).fill(0));
+  await opened.load(0, ...new Array<number>(20).fill(0));
   const state = { version: 1, remembersPlayers: true, progress: 4, budgetMicros: BUDGET_MICROS };
   const pot = Buffer.concat([writeState(state), writeRules(partner.partnerId, RULES)]);
-  await redis.hset(communalKey(CELL), String(GAME_ID), pot);
-  await redis.hset(cellKey(CELL), 'communal', '1');
+  await opened.redis.hset(communalKey(CELL), String(GAME_ID), pot);
+  await opened.redis.hset(cellKey(CELL), 'communal', '1');
   const { wagerMicros } = game;
   // A spin tells one share, and takes the wager.
   await newPlayer('full', wagerMicros, 10_001);
@@ -185,7 +155,7 @@ test('a community passes over who has 10,000 shares waiting and whose balance ha
   await newPlayer('roomy', ROOM_MICROS + wagerMicros, 0);
   await newPlayer('low', -9e15 + wagerMicros, 0);
   const spun = async (...players: string[]) => {
-    const { statuses, reply } = await run(players.map((playerId) => item({ playerId })));
+    const { statuses, reply } = await opened.run(players.map((playerId) => item({ playerId })));
     expect(statuses).toEqual(players.map(() => SPIN_STATUS.dealt));
     return reply;
   };
@@ -200,7 +170,8 @@ test('a community passes over who has 10,000 shares waiting and whose balance ha
   await spun('alice');
   expect((await sharesPaid())[1]).toEqual(['alice 400001', 'full 300001', 'low 300001']);
   const balanceOf = async (playerId: string) =>
-    readPlayer((await redis.hgetBuffer(playersKey(CELL), `${partner.partnerId}:${playerId}`))!).balanceMicros;
+    readPlayer((await opened.redis.hgetBuffer(playersKey(CELL), `${partner.partnerId}:${playerId}`))!)
+      .balanceMicros;
   const balances = await Promise.all(['full', 'almost', 'rich', 'roomy', 'low'].map(balanceOf));
   expect(balances).toEqual([
     300_001 - wagerMicros,
@@ -209,6 +180,8 @@ test('a community passes over who has 10,000 shares waiting and whose balance ha
     ROOM_MICROS + 200_001,
     -9e15 + 500_002,
   ]);
-  const { budgetMicros, progress } = readPot((await redis.hgetBuffer(communalKey(CELL), String(GAME_ID)))!);
+  const { budgetMicros, progress } = readPot(
+    (await opened.redis.hgetBuffer(communalKey(CELL), String(GAME_ID)))!,
+  );
   expect([budgetMicros, progress]).toEqual([BUDGET_MICROS - 2 * 1_000_003, 20]);
 });
