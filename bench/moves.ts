@@ -30,7 +30,8 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: { kill: { type: 'string' }, 'kill-after': { type: 'string', default: '1000' } },
 });
-async function moved(players: number, cleanup: Cleanup): Promise<object> {
+/** Both stores, a worker and a front end, and a partner with two games in cell 0 of two. */
+async function startAll(cleanup: Cleanup) {
   const stores = await ownStores();
   cleanup.add(() => stores.drop());
   const sql = connectPostgres(stores.databaseUrl, { max: 2, name: 'bench', onError: () => {} });
@@ -39,8 +40,7 @@ async function moved(players: number, cleanup: Cleanup): Promise<object> {
   cleanup.add(() => redis.disconnect());
   const start = (roles: string): Promise<ServerProcess> =>
     spawnService(environment(stores, { ...SETTINGS, ROLES: roles }));
-  let worker = await start('worker');
-  cleanup.add(() => worker.end('SIGKILL'));
+  const worker = await start('worker');
   const front = await start('http');
   cleanup.add(() => front.end('SIGKILL'));
   const { client } = front;
@@ -50,11 +50,17 @@ async function moved(players: number, cleanup: Cleanup): Promise<object> {
   const games: number[] = [];
   for (let made = 0; made < 2; made++) games.push(await client.newGame(key, parSheet('classic-3-reel')));
   const spinner = new Spinner(portOf(client.base), key, games);
+  return { stores, sql, redis, start, worker, client, partnerId, spinner };
+}
 
+async function moved(players: number, cleanup: Cleanup): Promise<object> {
+  const all = await startAll(cleanup);
+  const { stores, sql, redis, start, client, partnerId, spinner } = all;
+  let { worker } = all;
+  cleanup.add(() => worker.end('SIGKILL'));
   const filling = performance.now();
   await spinner.fill(players);
-  const isBooked = async (): Promise<boolean> =>
-    (await redis.xlen('{c0}:outbox')) + (await redis.xlen('{c1}:outbox')) === 0;
+  const isBooked = () => isEmpty(redis);
   await until(isBooked, 'all is booked', 60_000);
   const fillSeconds = seconds(filling);
 
@@ -103,9 +109,6 @@ async function moved(players: number, cleanup: Cleanup): Promise<object> {
   const replays = await spinner.replay();
   const [booked] = await sql<{ spins: bigint }[]>`SELECT count(*) AS spins FROM ledger WHERE kind = 1`;
   const books = await audited(stores.redisUrl, sql);
-  const mb = ({ worker: ofWorker, redis: ofRedis }: typeof before) => ({
-    ...{ worker: Math.round(ofWorker / MB), redis: Math.round(ofRedis / MB) },
-  });
   return {
     ...{
       players,
@@ -120,6 +123,13 @@ async function moved(players: number, cleanup: Cleanup): Promise<object> {
     ...{ replays, missing: players + spins - Number(booked!.spins), books },
   };
 }
+
+const isEmpty = async (redis: ReturnType<typeof rawRedis>): Promise<boolean> =>
+  (await redis.xlen('{c0}:outbox')) + (await redis.xlen('{c1}:outbox')) === 0;
+
+const mb = ({ worker, redis }: { worker: number; redis: number }) => ({
+  ...{ worker: Math.round(worker / MB), redis: Math.round(redis / MB) },
+});
 
 const seconds = (since: number): number => Math.round((performance.now() - since) / 10) / 100;
 
