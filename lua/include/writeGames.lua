@@ -15,7 +15,7 @@ if gameValueCount > 0 then call('HSET', KEYS[4], unpack(gameValues)) end
 -- nothing depends on one.
 if dealtOutGames then
   for game in pairs(dealtOutGames) do
-    redis.pcall('SPUBLISH', 'spindle:dealt:' .. sub(cellPrefix, 1, -2),
+    announce('SPUBLISH', 'spindle:dealt:' .. sub(cellPrefix, 1, -2),
       ARGV[2] .. ' ' .. ARGV[1] .. ' ' .. gameIds[game] .. ' ' .. format('%.0f', nextIndex[game]))
   end
 end

@@ -27,7 +27,7 @@ export type DealOperation = CellOperation<SpinRequest, SpinResult>;
 
 /** Batches of a cell that are under way at once, and how many spins the next one waits for meanwhile: docs/adr/0029 has the measurements. */
 const SLOTS = 8;
-const OVERLAP_MIN = 16;
+const OVERLAP_MIN = 64;
 
 /**
  * @param batchMax requests in one call at the most
@@ -45,7 +45,7 @@ export const dealOperation = (
   name: 'deal',
   batchMax,
   slots: SLOTS,
-  overlapMin: OVERLAP_MIN,
+  overlapMin: Math.min(OVERLAP_MIN, batchMax),
   isStored: true,
   waitsForStore: false,
   partnerOf: ({ partner }) => partner.partnerId,

@@ -8,9 +8,16 @@ export interface GroupedQueue {
   send(isMuch: boolean): void;
 }
 
+/** How the calls of the queues leave: see CellOperation. */
+export interface Leaving {
+  readonly batchMax: number;
+  readonly slots: number;
+  readonly overlapMin: number;
+}
+
 export class QueueGroup {
-  readonly #overlapMin: number;
-  readonly #onReady: (group: QueueGroup) => void;
+  readonly #leaving: Leaving;
+  readonly #onReady: (group: QueueGroup, isFull: boolean) => void;
   readonly #queues: GroupedQueue[] = [];
   #isScheduled = false;
   /** Commands that wait, of all queues. */
@@ -21,11 +28,12 @@ export class QueueGroup {
   firstTries = 0;
 
   /**
-   * @param overlapMin while a call is under way, others leave once they have so many commands on average
-   * @param onReady told when there is something to send; it calls `flush` soon
+   * @param leaving while a call is under way, others leave once they have `overlapMin` commands on average
+   * @param onReady told when there is something to send; it calls `flush` soon, or at once where a call is full: then nothing
+   *   that comes could go along
    */
-  constructor(overlapMin: number, onReady: (group: QueueGroup) => void) {
-    this.#overlapMin = overlapMin;
+  constructor(leaving: Leaving, onReady: (group: QueueGroup, isFull: boolean) => void) {
+    this.#leaving = leaving;
     this.#onReady = onReady;
   }
 
@@ -50,15 +58,25 @@ export class QueueGroup {
 
   /** The calls have as many commands as one that leaves beside others has at the least. */
   #isMuch(): boolean {
-    return this.#waiting >= this.#overlapMin * Math.max(1, this.#filled);
+    return this.#waiting >= this.#leaving.overlapMin * Math.max(1, this.#filled);
+  }
+
+  /** A call has as many commands as it can, and there may be a slot for it. */
+  #isFull(): boolean {
+    const { batchMax, slots } = this.#leaving;
+    return batchMax > 1 && this.#waiting >= batchMax && this.firstTries < slots && this.#isMuch();
   }
 
   /** Something came, or a call has ended. */
   schedule(): void {
+    if (this.#isFull()) {
+      this.#onReady(this, true);
+      return;
+    }
     const isDue = this.firstTries === 0 ? this.#waiting > 0 : this.#isMuch();
     if (this.#isScheduled || !isDue) return;
     this.#isScheduled = true;
-    this.#onReady(this);
+    this.#onReady(this, false);
   }
 
   /** The calls are written before this returns. */

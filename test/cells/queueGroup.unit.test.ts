@@ -4,12 +4,16 @@ import type { CellCommand, CellOperation } from '../../src/cells/operation.js';
 import { QueueGroup } from '../../src/cells/queueGroup.js';
 
 const OVERLAP_MIN = 16;
+const BATCH_MAX = 40;
+const SLOTS = 3;
 
 /** Of commands that are never sent here. */
-const OPERATION = { slots: 0, overlapMin: OVERLAP_MIN, partnerOf: () => 1 } as unknown as CellOperation<
-  CellCommand<never>,
-  never
->;
+const OPERATION = {
+  slots: 0,
+  batchMax: BATCH_MAX,
+  overlapMin: OVERLAP_MIN,
+  partnerOf: () => 1,
+} as unknown as CellOperation<CellCommand<never>, never>;
 const OPTIONS = { waitingMax: 100 } as CellQueueOptions;
 
 /** A group of two queues that only write down what they are told. */
@@ -17,8 +21,11 @@ function group() {
   let flushes = 0;
   const sent: string[] = [];
   const waiting = { a: 0, b: 0 };
-  const made = new QueueGroup(OVERLAP_MIN, (ready) => {
+  const leaving = { batchMax: BATCH_MAX, slots: SLOTS, overlapMin: OVERLAP_MIN };
+  let fullFlushes = 0;
+  const made = new QueueGroup(leaving, (ready, isFull) => {
     flushes++;
+    if (isFull) fullFlushes++;
     ready.flush();
   });
   for (const name of ['a', 'b']) made.add({ send: (isMuch) => sent.push(`${name} ${isMuch}`) });
@@ -32,6 +39,9 @@ function group() {
     },
     get flushes() {
       return flushes;
+    },
+    get fullFlushes() {
+      return fullFlushes;
     },
   };
 }
@@ -68,6 +78,29 @@ test('what waited for a call is sent once that has ended, though it is little', 
   made.firstTries = 0;
   made.schedule();
   expect(sent).toEqual(['a false', 'b false']);
+});
+
+test('a call that is full leaves at once, as long as there may be a slot for it', () => {
+  const its = group();
+  its.made.firstTries = SLOTS - 1;
+  its.wait(BATCH_MAX - 1);
+  expect(its.fullFlushes).toBe(0);
+  its.wait(1);
+  expect(its.fullFlushes).toBe(1);
+  its.made.firstTries = SLOTS;
+  its.wait(1);
+  expect(its.fullFlushes).toBe(1);
+});
+
+test('no call leaves at once while those of several cells would be small', () => {
+  const its = group();
+  its.made.firstTries = 1;
+  its.made.changed(0, 1);
+  its.made.changed(0, 1);
+  its.wait(BATCH_MAX - 2);
+  expect(its.fullFlushes).toBe(0);
+  its.wait(3 * OVERLAP_MIN - BATCH_MAX);
+  expect(its.fullFlushes).toBe(1);
 });
 
 test('nothing is sent where nothing waits', () => {

@@ -103,7 +103,9 @@ describe('the operations of lua/', () => {
     const texts = [
       ...operations.map((name) => `${name}.lua`),
       ...namesIn(join(LUA, 'include')).map((name) => `include/${name}.lua`),
-    ].flatMap((file) => readFileSync(join(LUA, file), 'utf8').match(/redis\.p?call\b/g) ?? []);
-    expect(texts).toEqual(['redis.call']);
+    ].map((file) => readFileSync(join(LUA, file), 'utf8'));
+    const found = (pattern: RegExp): string[] => texts.flatMap((text) => text.match(pattern) ?? []);
+    expect(found(/redis\.p?call\b/g)).toEqual(['redis.call', 'redis.pcall']);
+    expect(new Set(found(/\bannounce\(.\w+/g))).toEqual(new Set(["announce('SPUBLISH"]));
   });
 });
