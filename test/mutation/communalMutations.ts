@@ -86,13 +86,13 @@ export const COMMUNAL_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'a rebuild forgets whom a share is to be told',
-    faults: [built('recovery/rebuild.js', 'untold.get(field) ?? []);', '[]);')],
+    faults: [built('recovery/fill.js', 'untold.get(field) ?? [], mayHaveListed);', '[], mayHaveListed);')],
     found: ['communal'],
     isWiped: true,
   },
   {
     name: 'a rebuild begins a counter anew',
-    faults: [built('recovery/rebuild.js', 'filler.pot(pot)', 'filler.pot({ ...pot, progress: 0 })')],
+    faults: [built('recovery/fill.js', 'filler.pot(pot)', 'filler.pot({ ...pot, progress: 0 })')],
     found: ['communal'],
     isWiped: true,
   },
