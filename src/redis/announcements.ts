@@ -91,8 +91,15 @@ export function listen(
   { onMessage, onHearing, onDeaf, onError }: Listening,
 ): Listener {
   const subscriber = openSubscriber(url, onError);
-  subscriber.on('message', (_channel: string, message: string) => onMessage(message));
-  subscriber.on('smessage', (_channel: string, message: string) => onMessage(message));
+  const heard = (_channel: string, message: string): void => {
+    try {
+      onMessage(message);
+    } catch (error) {
+      // Anybody who may publish there can send what is no message of ours.
+      onError(new Error('A message is not one of this service', { cause: error }));
+    }
+  };
+  subscriber.on('message', heard).on('smessage', heard);
   // Where it fails the connection is lost, a cell has moved, or the user may not; the next one subscribes.
   const subscribe = (): void => {
     const subscribed =

@@ -74,6 +74,8 @@ test('look-ups of spins that are not booked wait for a signal: few questions, an
   const redis = rawRedis(stores.redisUrl);
   for (let cell = 0; cell < 4; cell++)
     await redis.publish('spindle:booked', `${cell} another:1 ${2n ** 60n}`);
+  // Nor does what is no message of the service.
+  for (const channel of ['spindle:booked', 'spindle:changes']) await redis.publish(channel, 'not ours');
   redis.disconnect();
   let questions = 0;
   cable.beforeRequest = (chunk) => {
