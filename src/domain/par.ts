@@ -53,7 +53,10 @@ export const ParTierBody = Type.Object({
 });
 
 export const ParCombinationBody = Type.Object({
-  reelSymbols: Type.Array(Type.String(), { description: 'Symbol names, one for each reel' }),
+  reelSymbols: Type.Array(Type.String(), {
+    description: 'Symbol names, one for each reel',
+    maxItems: MAX_REELS,
+  }),
   comboString: text('The symbol displays joined with the pipe character', 0, MAX_COMBO_STRING_LENGTH),
   payMultiplier: payMultiplier(
     'Multiple of the denomination that is paid, at most 10,000,000 USD; 0 in tier 0, above 0 in every other tier',
@@ -74,6 +77,7 @@ export const ParSheetBody = Type.Object({
   numReels: Type.Integer({ description: 'Number of reels', minimum: 1, maximum: MAX_REELS }),
   virtualStopsPerReel: Type.Array(Type.Integer({ minimum: 1, maximum: MAX_VIRTUAL_STOPS }), {
     description: 'Stops of each virtual reel; as many as the reel has symbols at least',
+    maxItems: MAX_REELS,
   }),
   certifiedRtp: Type.Number({
     description: 'Return to player as a fraction: 0.925 means 92.5 %',

@@ -6,13 +6,14 @@ import { booksHold } from '../support/books.js';
 import type { TestPartner } from '../support/client.js';
 import { command } from '../support/command.js';
 import { auditFindings, setUp } from '../support/communal.js';
+import { expectWithin } from '../support/expectWithin.js';
 import { movePartner } from '../support/moves.js';
 import { dealUntil, newTable, playOut } from '../support/rounds.js';
 import type { ServerProcess } from '../support/serverProcess.js';
 import { environment, spawnService, startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import type { TestStores } from '../support/stores.js';
-import { promisedMs, until } from '../support/wait.js';
+import { until } from '../support/wait.js';
 
 const SETTINGS = { CELLS: '1' };
 
@@ -225,7 +226,7 @@ test('a partner moves there and back while it spins: no spin is refused, lost or
   const { sent, refusals, longestMs } = await spinning.end();
   const others = await beside.end();
   expect([...refusals, ...others.refusals]).toEqual([]);
-  expect(longestMs).toBeLessThan(promisedMs(2000));
+  expectWithin(longestMs, 2000);
   await replaysHold(
     partner.key,
     sent.filter((_, i) => i % 10 === 0),

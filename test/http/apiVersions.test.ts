@@ -5,11 +5,12 @@ import { remindOfSunsets } from '../../src/postgres/apiVersions.js';
 import { connectPostgres } from '../../src/postgres/client.js';
 import { freshStores } from '../setup/freshStores.js';
 import type { Answer, Client } from '../support/client.js';
+import { expectWithin } from '../support/expectWithin.js';
 import { type Receiver, register, startReceiver } from '../support/receiver.js';
 import { environment, spawnService, startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import type { TestStores } from '../support/stores.js';
-import { promisedMs, until } from '../support/wait.js';
+import { until } from '../support/wait.js';
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -116,7 +117,7 @@ test('two front ends say the end in every answer, and answer 410 everywhere afte
   const says = async (client: Client): Promise<boolean> =>
     (await client.partner('GET', '/version', partner.key)).headers.has('Sunset');
   await until(async () => (await says(one)) && (await says(two)), 'both front ends say it');
-  expect(Date.now() - announcedMs).toBeLessThan(promisedMs(1000));
+  expectWithin(Date.now() - announcedMs, 1000);
   const expected = {
     deprecation: `@${Math.floor(Date.parse(String(announced.body.deprecatedAt)) / 1000)}`,
     sunset: new Date(sunsetMs).toUTCString(),

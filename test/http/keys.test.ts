@@ -4,11 +4,12 @@ import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { freshStores } from '../setup/freshStores.js';
 import { type Answer, type Client, OPERATOR_KEY, type TestPartner } from '../support/client.js';
+import { expectWithin } from '../support/expectWithin.js';
 import { raw } from '../support/rawRequest.js';
 import { startService } from '../support/service.js';
 import { type StoreClock, storeClock } from '../support/storeClock.js';
 import type { TestStores } from '../support/stores.js';
-import { promisedMs, until } from '../support/wait.js';
+import { until } from '../support/wait.js';
 
 interface Issued {
   keyId: number;
@@ -79,7 +80,7 @@ async function withinOneSecond(from: Client, key: string, status: number): Promi
     answer = answer.status === status ? answer : await version(from, key);
     return answer.status === status;
   }, `the answer is ${status}`);
-  expect(performance.now() - started).toBeLessThan(promisedMs(1000));
+  expectWithin(performance.now() - started, 1000);
   return answer;
 }
 

@@ -2,10 +2,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { freshStores } from '../setup/freshStores.js';
 import { type Answer, type Client, OPERATOR_KEY } from '../support/client.js';
+import { expectWithin } from '../support/expectWithin.js';
 import { startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import type { TestStores } from '../support/stores.js';
-import { promisedMs, until } from '../support/wait.js';
+import { until } from '../support/wait.js';
 
 type Json = Record<string, unknown>;
 interface AuditEntry {
@@ -217,7 +218,7 @@ describe('games', () => {
     const spin = (from: Client) => from.spin(key, { gameId, playerId: 'p', wagerUsd: 0.25 });
     const within = async (status: number, started = performance.now()) => {
       await until(async () => (await spin(other)).status === status, `the other front end answers ${status}`);
-      expect(performance.now() - started).toBeLessThan(promisedMs(1000));
+      expectWithin(performance.now() - started, 1000);
     };
     await within(200);
     const suspended = await client.operator('PATCH', `/games/${gameId}`, { status: 'SUSPENDED' });

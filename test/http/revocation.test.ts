@@ -10,15 +10,16 @@ import { connectPostgres, type Sql } from '../../src/postgres/client.js';
 import { freshStores } from '../setup/freshStores.js';
 import { Cleanup } from '../support/cleanup.js';
 import { OPERATOR_KEY, type TestPartner } from '../support/client.js';
+import { timeoutFor } from '../support/expectWithin.js';
 import { type Cable, proxy } from '../support/proxy.js';
 import { openNodes, rawRedis } from '../support/redis.js';
 import { deafUrl } from '../support/redisUser.js';
 import { startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import type { TestStores } from '../support/stores.js';
-import { promisedMs, until } from '../support/wait.js';
+import { until } from '../support/wait.js';
 
-const HELD_WITHIN_MS = promisedMs(1000);
+const HELD_WITHIN_MS = timeoutFor(1000);
 
 let stores: TestStores;
 let service: Awaited<ReturnType<typeof startService>>;

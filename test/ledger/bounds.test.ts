@@ -7,10 +7,11 @@ import { cellKey, outboxKey } from '../../src/redis/keys.js';
 import { readBooked, readOutbox, totalsOfLast } from '../../src/redis/records.js';
 import type { Client, TestPartner } from '../support/client.js';
 import { smallDiskMissing } from '../support/disk.js';
+import { expectWithin } from '../support/expectWithin.js';
 import { type LoggedService, startLogged } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import { type OwnStores, ownStores, startRedisWith } from '../support/stores.js';
-import { promisedMs, until } from '../support/wait.js';
+import { until } from '../support/wait.js';
 import { codeOf, Witness } from '../support/witness.js';
 
 const SETTINGS = { CELLS: '1', SPIN_DEADLINE_MS: '8000' };
@@ -118,7 +119,7 @@ describe('at a bound', () => {
       const enough = refusals() + 200;
       const started = performance.now();
       await witness.keepSpinning(service, 8, () => refusals() >= enough);
-      expect(performance.now() - started).toBeLessThan(200 * AT_ONCE_MS);
+      expectWithin(performance.now() - started, 200 * AT_ONCE_MS);
       expect(await waiting()).toEqual(full);
 
       await stores.postgres.start();
@@ -156,7 +157,7 @@ describe('at a bound', () => {
       await until(async () => {
         const started = performance.now();
         const isRefused = codeOf(await witness.spin(service, witness.asked.length % 2 === 0)) === 'KS-5002';
-        if (isRefused) expect(performance.now() - started).toBeLessThan(AT_ONCE_MS);
+        if (isRefused) expectWithin(performance.now() - started, AT_ONCE_MS);
         inARow = isRefused ? inARow + 1 : 0;
         return inARow === 10;
       }, 'every spin is refused');
@@ -212,7 +213,7 @@ describe('at a bound', () => {
       await redis.config('SET', name, bad);
       const started = performance.now();
       await until(async () => codeOf(await witness.spin(service, true)) === 'KS-5002', 'spins are refused');
-      expect(performance.now() - started).toBeLessThan(promisedMs(2500));
+      expectWithin(performance.now() - started, 2500);
       expect(codeOf(await witness.spin(service, false))).toBe('KS-5002');
       expect(await service.metric('spindle_redis_volatile')).toBe(1);
       const response = await service.request('GET', '/readyz');
@@ -321,7 +322,7 @@ describe('at a bound', () => {
       enough = true;
       await spinning;
       await annotate(`from kill -9 to the next spin: ${gaps.join(', ')} ms`);
-      expect(Math.max(...gaps)).toBeLessThan(promisedMs(4000));
+      expectWithin(Math.max(...gaps), 4000);
     });
   });
 });
@@ -382,7 +383,7 @@ describe.skipIf(noDisk !== undefined)(
       enough = true;
       await spinning;
       await annotate(`spins go on ${gap} ms after there is room again`);
-      expect(gap).toBeLessThan(promisedMs(10_000));
+      expectWithin(gap, 10_000);
       await witness.resolve(service);
       await witness.flushed(service);
       const { answers, wrong } = await witness.judge();

@@ -4,12 +4,13 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { cellKey, outboxKey } from '../../src/redis/keys.js';
 import { freshStores } from '../setup/freshStores.js';
 import type { TestPartner } from '../support/client.js';
+import { expectWithin } from '../support/expectWithin.js';
 import type { ServerProcess } from '../support/serverProcess.js';
 import { environment, spawnService, startService } from '../support/service.js';
 import { ENTRIES_AHEAD } from '../support/settlement.js';
 import { parSheet } from '../support/sheets.js';
 import type { TestStores } from '../support/stores.js';
-import { promisedMs, until } from '../support/wait.js';
+import { until } from '../support/wait.js';
 
 let stores: TestStores;
 let sql: postgres.Sql;
@@ -73,7 +74,7 @@ describe('the ledger', () => {
     await spinMany(front, partner, gameId, 50);
     const since = performance.now();
     await until(async () => (await booked()) === 100, 'the other worker has taken over');
-    expect(performance.now() - since).toBeLessThan(promisedMs(5000));
+    expectWithin(performance.now() - since, 5000);
     stopped.child.kill('SIGCONT');
     other.child.kill('SIGSTOP');
     await spinMany(front, partner, gameId, 50);

@@ -3,11 +3,12 @@ import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { freshStores } from '../setup/freshStores.js';
 import { booksHold } from '../support/books.js';
+import { expectWithin } from '../support/expectWithin.js';
 import type { ServerProcess } from '../support/serverProcess.js';
 import { environment, spawnService, startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import type { TestStores } from '../support/stores.js';
-import { pause, promisedMs, until } from '../support/wait.js';
+import { pause, until } from '../support/wait.js';
 
 const CELLS = '16';
 
@@ -67,7 +68,7 @@ test('cells are shared evenly as workers come, are killed and stop, while spins 
   const since = performance.now();
   await first.end('SIGKILL');
   await areShared([8, 8]);
-  expect(performance.now() - since).toBeLessThan(promisedMs(5000));
+  expectWithin(performance.now() - since, 5000);
   await workers[1]!.end('SIGTERM');
   await areShared([16]);
   isOver = true;

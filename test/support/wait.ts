@@ -1,6 +1,4 @@
-/** Waits: for a while, and for a condition; and what times a test may hold the service to. */
-import { IS_WHOLE } from './root.js';
-
+/** Waits: for a while, and for a condition. */
 const EVERY_MS_MIN = 5;
 const EVERY_MS_MAX = 100;
 
@@ -25,9 +23,3 @@ export async function until(
     await pause(everyMs ?? Math.min(Math.max(waitedMs / 20, EVERY_MS_MIN), EVERY_MS_MAX));
   }
 }
-
-/**
- * What a test holds a promised time to. `npm run test:time` runs alone and holds it exactly; beside all other tests it is ten
- * times as long: their load is no fault of the service.
- */
-export const promisedMs = (ms: number): number => (IS_WHOLE ? ms : 10 * ms);

@@ -60,6 +60,16 @@ describe('words', () => {
   });
 });
 
+describe('tests', () => {
+  test('hold no time against a constant: expectWithin and timeoutFor do where a time can be held', () => {
+    const constant = String.raw`\(?[\d_A-Z]+( [*+] [\d_A-Z]+)*\)?`;
+    const bound = new RegExp(
+      String.raw`expect\(.*(performance\.now|Date\.now\(\) -|[a-z]Ms\b|\bms\b|[eE]lapsed|[tT]ook|\(seconds\b).*\)\.toBeLessThan(OrEqual)?\(${constant}\)`,
+    );
+    expect(linesWith(bound, code)).toEqual([]);
+  });
+});
+
 test('migrations are numbered without a gap', () => {
   const names = readdirSync(join(ROOT, 'src', 'postgres', 'migrations')).sort();
   expect(names.map((name) => name.replace(/_\w+\.sql$/, ''))).toEqual(
