@@ -1868,6 +1868,7 @@ export interface components {
             gameConfigId: number;
             configName: string;
             displayName: string;
+            /** @description Kind of game. May get further values */
             gameType: string;
             /** @description Spins and blackjack rounds, at their deal; a round that was voided takes itself away again */
             spins: number;
@@ -1900,7 +1901,7 @@ export interface components {
             netPositionUsd: number;
             /** @description Gross gaming revenue: wagered − paid out */
             ggrUsd: number;
-            /** @description Always 0 */
+            /** @description Sum of the shares of communal progressives that players got on the day; outside of ggrUsd */
             communityBonusUsd: number;
             /** @description Sum of the adjustments that the operator booked to players; in no other total */
             adjustmentsUsd: number;

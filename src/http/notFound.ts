@@ -43,12 +43,17 @@ export function notFoundRoutes(
       const notFound = new ApiError(ERRORS.notFound, { details: faultsOf(exchange.head) });
       submit(new CountedCommand(exchange, partner, replies, KIND.countApi, notFound));
     });
-  const ofPartners = route(`${BASES.partner}/*`, refuseCounted);
+  // The base itself, without a slash, is below it, too.
+  const below = (base: string, handle: Handle): ServerRoute[] => [
+    route(base, handle),
+    route(`${base}/*`, handle),
+  ];
+  const ofPartners = below(BASES.partner, refuseCounted);
   return [
-    ofPartners,
-    ...(hasPreview ? [underPreview(ofPartners)] : []),
-    route(`${BASES.play}/*`, refuseCounted),
-    route(`${BASES.operator}/*`, (exchange) => access.operator(exchange, 'auditor', () => refuse(exchange))),
+    ...ofPartners,
+    ...(hasPreview ? ofPartners.map(underPreview) : []),
+    ...below(BASES.play, refuseCounted),
+    ...below(BASES.operator, (exchange) => access.operator(exchange, 'auditor', () => refuse(exchange))),
     route('/*', refuse),
   ];
 }

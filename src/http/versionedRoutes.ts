@@ -15,7 +15,7 @@ export const ofVersion = (
   replies: Replies,
 ): ServerRoute[] =>
   routes.map((route) => {
-    if (!route.pattern.startsWith(`${base}/`)) return route;
+    if (route.pattern !== base && !route.pattern.startsWith(`${base}/`)) return route;
     const handle: Handle = (exchange) => {
       exchange.version = version;
       version.count();

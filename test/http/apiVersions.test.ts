@@ -64,6 +64,8 @@ const askEverything = (
         [401, client.partner('GET', '/version', 'ks_wrong')],
         [401, client.request('GET', '/api/partner/v1/version')],
         [404, client.partner('GET', '/nothing', key)],
+        // The base itself is below the base, too.
+        [404, client.partner('GET', '', key)],
         [413, client.spin(key, 'x'.repeat(5000))],
         [429, beyondLimit(client, limitedKey)],
         [500, client.partner('GET', '/settlements', key)],

@@ -53,7 +53,54 @@ describe('names', () => {
   });
 });
 
+/** Operations of the partner API, as `POST /spin`, with the status of their success. */
+const partnerOperations = (): string[] => {
+  const { paths } = JSON.parse(read('openapi/partner.v1.json')) as {
+    paths: Record<string, Record<string, { operationId?: string; responses?: Record<string, unknown> }>>;
+  };
+  return Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods)
+      .filter(([, { operationId }]) => operationId !== undefined)
+      .map(([method, { responses }]) => {
+        const status = Object.keys(responses!).find((each) => each.startsWith('2'));
+        return `${method.toUpperCase()} ${path} ${status}`;
+      }),
+  );
+};
+
+/** What version 1.0.0 of the API had; what came later has a line in the client's change log. */
+const OF_1_0_0 = [
+  ...['/par-sheets', '/games', '/games/{id}/pool', '/spin', '/spins/{spinId}', '/players/{playerId}'],
+  ...['/players/{playerId}/spins', '/webhooks', '/webhooks/{id}', '/webhooks/{id}/deliveries', '/version'],
+  ...[
+    '/settlements',
+    '/settlements/{date}',
+    '/settlements/{date}/acknowledge',
+    '/settlements/{date}/dispute',
+  ],
+];
+
+describe('clients/typescript/API_CHANGELOG.md', () => {
+  test('names each operation that came after 1.0.0', () => {
+    const log = read('clients/typescript/API_CHANGELOG.md').replaceAll(/\s+/g, ' ');
+    const isNamed = (operation: string): boolean => {
+      const [method, path] = operation.split(' ');
+      return log.includes(`\`${method} ${path}\``);
+    };
+    const later = partnerOperations().filter((operation) => !OF_1_0_0.includes(operation.split(' ')[1]!));
+    expect(later.filter((operation) => !isNamed(operation))).toEqual([]);
+  });
+});
+
 describe('docs/contract.md', () => {
+  test('lists each operation of the partner API with the status of its success, and no other', () => {
+    const section = read('docs/contract.md').split('### 2.6 ')[1]!.split('\n## ')[0]!;
+    const listed = [...section.matchAll(/^\| `([A-Z]+ \/\S*)` \| (\d+) \|/gm)].map(
+      ([, operation, status]) => `${operation} ${status}`,
+    );
+    expect(listed.sort()).toEqual(partnerOperations().sort());
+  });
+
   test('has every section that code and tests point to', () => {
     const sections = new Set(
       [...read('docs/contract.md').matchAll(/^#{2,3} (\d+(?:\.\d+)?)\.? /gm)].map(([, number]) => number!),

@@ -1132,6 +1132,7 @@ export interface components {
             gameConfigId: number;
             configName: string;
             displayName: string;
+            /** @description Kind of game. May get further values */
             gameType: string;
             /** @description Spins and blackjack rounds, at their deal; a round that was voided takes itself away again */
             spins: number;
@@ -1170,7 +1171,7 @@ export interface components {
             netPositionUsd: number;
             /** @description Gross gaming revenue: wagered − paid out */
             ggrUsd: number;
-            /** @description Always 0 */
+            /** @description Sum of the shares of communal progressives that players got on the day; outside of ggrUsd */
             communityBonusUsd: number;
             /** @description Sum of the adjustments that the operator booked to players; in no other total */
             adjustmentsUsd: number;
@@ -4325,6 +4326,8 @@ export interface operations {
              * @description KS-4101: The request is not valid
              *
              *     KS-4102: A required field is missing
+             *
+             *     KS-4107: The webhook event types are not valid
              */
             400: {
                 headers: {

@@ -8,7 +8,8 @@ import type { OutcomeStatistics, RenderedSheet } from '../presentation.js';
 import type { PrizeTableUsd } from './prizeTable.js';
 import type { BlackjackTable, TableTerms } from './tableTerms.js';
 
-export type GameType = 'slot' | 'raffle' | 'blackjack';
+export const GAME_TYPES = ['slot', 'raffle', 'blackjack'] as const;
+export type GameType = (typeof GAME_TYPES)[number];
 
 /** `SEALING` (its supply is not there yet) and `CLOSED` (all of it is dealt, for ever) are of kinds with a finite supply only. */
 export type GameStatus = 'ACTIVE' | 'SUSPENDED' | 'SEALING' | 'CLOSED';

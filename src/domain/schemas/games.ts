@@ -1,5 +1,6 @@
 /** Games and PAR sheets: registration, lists, and what the operator sees and changes. */
 import { type Static, Type } from '#typebox';
+import { GAME_TYPES } from '../games/kindOfGame.js';
 import { CONFIG_NAME_PATTERN, extensible, id, nullable, opaque, usd } from './common.js';
 
 export const GameBody = Type.Object({
@@ -21,7 +22,7 @@ export const GameResponse = Type.Object({
   gameConfigId: Type.Integer({ description: 'The gameId of spins' }),
   displayName: Type.String(),
   configName: Type.String(),
-  gameType: extensible(['slot', 'raffle'], 'Kind of game'),
+  gameType: extensible(GAME_TYPES, 'Kind of game'),
   status: extensible(
     ['ACTIVE', 'SUSPENDED', 'SEALING', 'CLOSED'],
     'ACTIVE: it can be spun. SEALING and CLOSED: before the first and after the last ticket of a raffle',

@@ -1,7 +1,8 @@
 /** Settlement reports, and how they are judged. */
 import { type Static, Type } from '#typebox';
 import { ERRORS } from '../errors.js';
-import { ID_MAX, nullable, pageMembers, REASON_PATTERN, timestamp, usd } from './common.js';
+import { GAME_TYPES } from '../games/kindOfGame.js';
+import { extensible, ID_MAX, nullable, pageMembers, REASON_PATTERN, timestamp, usd } from './common.js';
 
 const REVISION = Type.Integer({ minimum: 1, maximum: ID_MAX });
 
@@ -27,7 +28,7 @@ export const SettlementGame = Type.Object({
   gameConfigId: Type.Integer(),
   configName: Type.String(),
   displayName: Type.String(),
-  gameType: Type.String(),
+  gameType: extensible(GAME_TYPES, 'Kind of game'),
   spins: Type.Integer({
     description: 'Spins and blackjack rounds, at their deal; a round that was voided takes itself away again',
   }),
@@ -68,7 +69,9 @@ export const SettlementReport = Type.Object(
     totalPaidOutUsd: usd('Sum of the payouts'),
     netPositionUsd: usd('Wagered − paid out'),
     ggrUsd: usd('Gross gaming revenue: wagered − paid out'),
-    communityBonusUsd: usd('Always 0'),
+    communityBonusUsd: usd(
+      'Sum of the shares of communal progressives that players got on the day; outside of ggrUsd',
+    ),
     adjustmentsUsd: usd('Sum of the adjustments that the operator booked to players; in no other total'),
     openRounds: Type.Optional(
       Type.Integer({

@@ -11,6 +11,7 @@ import {
   WebhookPatch,
 } from '../../domain/requests.js';
 import { EVENT_TYPES, webhookSecret } from '../../domain/webhook.js';
+import { check, type JsonObject } from '../body.js';
 import { pathId, type Route } from '../route.js';
 import {
   checked,
@@ -95,6 +96,15 @@ const changingRoutes = (services: WebhookServices): Route[] => [
   },
 ];
 
+/** @throws ApiError: KS-4107 where the type is none that a webhook can subscribe to, else what the schema finds */
+function eventOf(body: JsonObject): (typeof EVENT_TYPES)[number] {
+  const event = EVENT_TYPES.find((type) => type === body.event);
+  if (event !== undefined) return event;
+  if (typeof body.event !== 'string') check(TestBody, body);
+  const details = [{ path: '/event', message: `must be one of ${EVENT_TYPES.join(', ')}` }];
+  throw new ApiError(ERRORS.invalidWebhookEvents, { details });
+}
+
 const sendingRoutes = (services: WebhookServices): Route[] => [
   {
     method: 'post',
@@ -105,13 +115,14 @@ const sendingRoutes = (services: WebhookServices): Route[] => [
     summary: 'Send a webhook an event with made-up data and `test: true`, whether or not it subscribes to it',
     scope: 'partner',
     body: TestBody,
+    ownCheck: true,
     status: 202,
     response: TestSent,
-    errors: REFUSALS,
+    errors: [ERRORS.fieldMissing, ERRORS.invalidWebhookEvents, ...REFUSALS],
     failure: ERRORS.internal,
     async handle({ partner, params, body }) {
+      const event = eventOf(body);
       const id = await found(services, partner.partnerId, params.id!);
-      const event = EVENT_TYPES.find((type) => type === body.event)!;
       const sent = await services.store.recordTestEvent(
         partner.partnerId,
         id,
