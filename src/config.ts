@@ -183,7 +183,7 @@ export const Environment = Type.Object({
     minimum: 1,
     maximum: 31_536_000,
     default: 10,
-    description: `Seconds by which the clock of Redis and a cell's newest entry may differ from a front end's; past them spins get ${ERRORS.unavailable.code}`,
+    description: `Seconds by which the clock of Redis and a cell's newest entry may differ from a front end's; past them spins get ${ERRORS.unavailable.code}, and no cell is prepared`,
   }),
   BATCH_MAX: Type.Integer({
     minimum: 1,

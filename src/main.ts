@@ -75,9 +75,10 @@ async function startAll(
     log.warn('webhook signing keys are not encrypted in Postgres: WEBHOOK_SECRETS_KEY is not set');
 
   const store = openStore(pools.requests);
+  const clocks = { now: world.now, skewMaxMs: config.CLOCK_SKEW_MAX_S * 1000 };
   const scripts = new Scripts(nodes, {
     outboxMax: { entries: config.OUTBOX_MAX_ENTRIES, bytes: config.OUTBOX_MAX_MB * 1e6 },
-    clock: { now: world.now, skewMaxMs: config.CLOCK_SKEW_MAX_S * 1000 },
+    clock: clocks,
   });
   const catalog = await services.add(new Catalog(sql, config.DIRECTORY_POLL_MS, events));
   const staleness = await services.add(
@@ -89,7 +90,7 @@ async function startAll(
   const parts: RoleParts = {
     ...{ config, log, world, services, events, metrics, sql, store, nodes, scripts, catalog },
     ...{ ledger: pools.ledger, staleness },
-    ...{ installed, operatorKey, secretBox },
+    ...{ clocks, installed, operatorKey, secretBox },
   };
   if (config.roles.worker) {
     progress('Taking over ledger and blocks …');
@@ -102,7 +103,7 @@ async function startAll(
     config.allowVolatileRedis ? [] : nodes.all.flatMap(({ durability }) => durability.volatile);
   const address = { host: config.METRICS_HOST, port: config.METRICS_PORT, token: config.METRICS_TOKEN };
   const metricsServer = new MetricsServer(metrics, address, () =>
-    readiness(nodes, store, catalog, volatile()).then(readyAnswer),
+    readiness(nodes, store, catalog, volatile(), clocks).then(readyAnswer),
   );
   await services.add(metricsServer).catch((error: Error) => {
     throw new SetupError(error.message);

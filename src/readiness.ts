@@ -1,6 +1,7 @@
 /** Whether this process can serve, and what stands against it: the answer of GET /readyz. */
 import type { Catalog } from './catalog/catalog.js';
 import type { Store } from './postgres/store.js';
+import { type Clocks, skewedNodes } from './redis/clocks.js';
 import type { RedisNodes } from './redis/nodes.js';
 import { withTimeout } from './runtime/withTimeout.js';
 
@@ -21,14 +22,16 @@ export async function readiness(
   store: Store,
   catalog: Catalog,
   volatile: readonly string[],
+  clocks: Clocks,
 ): Promise<Readiness> {
   const missing: string[] = [];
   const halted: string[] = [];
   const ofCells: string[] = [];
-  const [recoveries, halts, states] = await Promise.allSettled([
+  const [recoveries, halts, states, skewed] = await Promise.allSettled([
     withTimeout(store.openRecoveries(), READY_WITHIN_MS),
     withTimeout(store.haltedCells(), READY_WITHIN_MS),
     nodes.closed(catalog.epochs),
+    withTimeout(skewedNodes(nodes.all, clocks), READY_WITHIN_MS),
   ]);
   /** Cells of which it is said why they are closed. */
   const explained = new Set<number>();
@@ -59,6 +62,10 @@ export async function readiness(
   const others = closed.filter((cell) => !explained.has(cell));
   if (others.length > 0) {
     ofCells.push(`Redis is not yet, or not any more, what the ledger knows in cells ${others.join(', ')}`);
+  }
+  for (const { node, problem } of skewed.status === 'fulfilled' ? skewed.value : []) {
+    for (const cell of catalog.epochs.keys()) if (nodes.of(cell) === node) unserved.add(cell);
+    ofCells.push(`${problem}: nothing is dealt or prepared until they agree`);
   }
   if (volatile.length > 0) missing.push(`Redis may lose what it acknowledges: ${volatile.join('; ')}`);
   const nodesOf = (cells: Iterable<number>) => new Set([...cells].map((cell) => nodes.of(cell)));

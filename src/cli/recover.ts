@@ -15,6 +15,7 @@ import { installation } from '../postgres/installation.js';
 import { examine, type Finding } from '../recovery/handshake.js';
 import { LedgerScan } from '../recovery/ledgerScan.js';
 import { prepareCell } from '../recovery/prepare.js';
+import type { Clocks } from '../redis/clocks.js';
 import type { RedisNodes } from '../redis/nodes.js';
 import { openNodes } from '../redis/openNodes.js';
 import { Semaphore } from '../semaphore.js';
@@ -27,6 +28,7 @@ export interface RecoverOptions {
   readonly isToReplace: boolean;
   /** Make ready also a Redis that may lose what it acknowledges. */
   readonly isVolatileAllowed: boolean;
+  readonly clocks: Clocks;
   /** Halted cells that were looked into, and are to go on. */
   readonly resume: readonly number[];
   /** Told what is being done, a line at a time. */
@@ -113,6 +115,7 @@ export async function recover(sql: Sql, nodes: RedisNodes, options: RecoverOptio
             idempotencyTtlSeconds: installed.idempotencyTtlSeconds,
             isToReplace: options.isToReplace,
             volatile: async () => (options.isVolatileAllowed ? [] : nodes.of(cell).durability.find()),
+            clocks: options.clocks,
             turn: new Semaphore(1),
             scan: new LedgerScan(sql),
             onFailpoint: () => {},
@@ -152,6 +155,7 @@ export async function recoverCells(
     readonly check: boolean;
     readonly replace: boolean;
     readonly allowVolatile: boolean;
+    readonly clockSkewMaxS: number;
     readonly resume: readonly string[];
     readonly json: boolean;
   },
@@ -168,6 +172,7 @@ export async function recoverCells(
       isCheck: options.check,
       isToReplace: options.replace,
       isVolatileAllowed: options.allowVolatile,
+      clocks: { now: Date.now, skewMaxMs: options.clockSkewMaxS * 1000 },
       resume,
       progress: (line) => void process.stderr.write(`${line}\n`),
     });

@@ -8,7 +8,7 @@ const GROUP = 'On the stores of REDIS_URL and DATABASE_URL, or the embedded ones
 /** What the commands need of the settings. */
 export interface StoreSettings {
   storeUrls(): Promise<StoreUrls>;
-  settings(): Promise<{ readonly allowVolatileRedis: boolean }>;
+  settings(): Promise<{ readonly allowVolatileRedis: boolean; readonly CLOCK_SKEW_MAX_S: number }>;
 }
 
 /** Adds the commands to the program. */
@@ -74,9 +74,9 @@ Exit status: 0 all cells are served, or can be; 1 some can't.`,
     .action(async () => {
       const { check, replace, resume, json = false, yes } = recover.optsWithGlobals();
       if (replace && !check) await confirm('What Redis holds of refused cells is given up.', { yes });
-      const { allowVolatileRedis } = await settings();
+      const { allowVolatileRedis, CLOCK_SKEW_MAX_S: clockSkewMaxS } = await settings();
       const { recoverCells } = await import('./recover.js');
-      const options = { allowVolatile: allowVolatileRedis, check, replace, resume, json };
+      const options = { allowVolatile: allowVolatileRedis, clockSkewMaxS, check, replace, resume, json };
       process.exitCode = await recoverCells(await storeUrls(), options);
     });
 }

@@ -32,6 +32,8 @@ export interface OwnershipOptions {
   readonly prepare: (lease: CellLease) => Promise<CellLease>;
   /** Why an error of `prepare` means that people must decide; undefined: it is tried again until it succeeds. */
   readonly refusal: (error: unknown) => string | undefined;
+  /** An error of `prepare` that cost nothing and is announced already: the cell is tried again at the next turn. */
+  readonly isPassing: (error: unknown) => boolean;
   readonly events: EventEmitter;
   /** This process can write cells now: Redis is reached. */
   readonly isAble: () => boolean;
@@ -194,7 +196,9 @@ export class Ownership extends PeriodicService {
     } catch (error) {
       const { cell } = held.lease;
       const reason = this.#options.refusal(error);
-      if (reason === undefined) {
+      if (this.#options.isPassing(error)) {
+        this.#failed.delete(cell);
+      } else if (reason === undefined) {
         this.#rest(cell);
         this.#options.events.emit('TaskFailed', { task: 'cell preparation', error, cell });
       } else {

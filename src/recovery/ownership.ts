@@ -4,9 +4,11 @@ import type { OnFailpoint } from '../failpoints.js';
 import { Ownership } from '../ledger/ownership.js';
 import type { CellLease } from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
+import type { Clocks } from '../redis/clocks.js';
 import type { RedisNode } from '../redis/node.js';
 import type { RedisNodes } from '../redis/nodes.js';
 import { Semaphore } from '../semaphore.js';
+import { ClocksDifferError } from './clocks.js';
 import { ForeignError } from './handshake.js';
 import { LedgerScan } from './ledgerScan.js';
 import { prepareCell } from './prepare.js';
@@ -20,6 +22,8 @@ export interface OwnershipParts {
   readonly idempotencyTtlSeconds: number;
   /** Cells of a Redis that may lose what it acknowledges are served, too. */
   readonly isVolatileServed: boolean;
+  /** Nothing is prepared while they differ. */
+  readonly clocks: Clocks;
   /** Books what the outbox of a cell holds that has this token in Redis. */
   readonly drain: (lease: CellLease, token: string) => Promise<CellLease>;
   readonly events: EventEmitter;
@@ -27,7 +31,7 @@ export interface OwnershipParts {
 }
 
 export function openOwnership(parts: OwnershipParts): Ownership {
-  const { sql, nodes, events, onFailpoint, idempotencyTtlSeconds } = parts;
+  const { sql, nodes, events, onFailpoint, idempotencyTtlSeconds, clocks } = parts;
   const turn = new Semaphore(REBUILDS_AT_ONCE);
   // One for each node: a node that hangs holds up no other's rebuilds.
   const scans = new WeakMap<RedisNode, LedgerScan>();
@@ -47,6 +51,7 @@ export function openOwnership(parts: OwnershipParts): Ownership {
           nodes,
           store,
           idempotencyTtlSeconds,
+          clocks,
           volatile,
           drain: parts.drain,
           turn,
@@ -55,9 +60,14 @@ export function openOwnership(parts: OwnershipParts): Ownership {
           onFailpoint,
         },
         lease,
-      );
+      ).catch((error: unknown) => {
+        if (error instanceof ClocksDifferError)
+          events.emit('ClockRefused', { cell: lease.cell, skewMs: error.skewMs });
+        throw error;
+      });
     },
     refusal: (error) => (error instanceof ForeignError ? error.message : undefined),
+    isPassing: (error) => error instanceof ClocksDifferError,
     events,
     isAble: () => nodes.all.some((node) => node.isReady),
     changed: async (leases) => {

@@ -14,6 +14,7 @@ import type { RedisNodes } from '../redis/nodes.js';
 import { segmentKeys, unlinkSegments } from '../redis/requestSegments.js';
 import { firstSegment, type Segments } from '../redis/segmentRecords.js';
 import type { Semaphore } from '../semaphore.js';
+import { agreedTimeMs } from './clocks.js';
 import { examine, ForeignError, type Unfit } from './handshake.js';
 import type { LedgerScan } from './ledgerScan.js';
 import { type RebuildOptions, type Rebuilt, rebuild } from './rebuild.js';
@@ -42,7 +43,7 @@ export interface PrepareParts extends RebuildOptions {
 /**
  * @returns the lease as it is now: a rebuild begins a new epoch.
  * @throws ForeignError where people must decide; the cell can't be dealt from then. OutrunError, FencedError where
- *   another owner came. Any other error: a store failed.
+ *   another owner came. ClocksDifferError: nothing was done while clocks differ. Any other error: a store failed.
  */
 export async function prepareCell(parts: PrepareParts, leased: CellLease): Promise<CellLease> {
   const { cell } = leased;
@@ -58,10 +59,7 @@ export async function prepareCell(parts: PrepareParts, leased: CellLease): Promi
 async function prepare(parts: PrepareParts, leased: CellLease): Promise<CellLease> {
   const { sql, store } = parts;
   const serverId = store.node.knownServerId();
-  // Asked before the front ends learn that this run of the server is dealt from; and what a server lacks that was
-  // started without its log may still be in that log, so it is not rebuilt either.
-  const volatile = await parts.volatile();
-  if (volatile.length > 0) throw new Error(`Redis may lose what it acknowledges: ${volatile.join('; ')}`);
+  await assertFit(parts);
   const claimed = await store.fence();
   const lease = claimed >= leased.fence ? await raiseFence(sql, leased, claimed) : leased;
   // Whatever is written from here on goes to the server that was looked at, or nowhere.
@@ -124,6 +122,14 @@ async function prepare(parts: PrepareParts, leased: CellLease): Promise<CellLeas
   const { voided, players, requests, seconds } = rebuilt;
   parts.events.emit('CellRebuilt', { cell, isRepair, voided, players, requests, seconds });
   return rebuilt.lease;
+}
+
+/** Asked before the front ends learn that this run of the server is dealt from, and before anything is written. */
+async function assertFit({ sql, store, clocks, volatile }: PrepareParts): Promise<void> {
+  // What a server lacks that was started without its log may still be in that log, so it is not rebuilt either.
+  const settings = await volatile();
+  if (settings.length > 0) throw new Error(`Redis may lose what it acknowledges: ${settings.join('; ')}`);
+  await agreedTimeMs(sql, store.node, clocks);
 }
 
 /** What a replica holds and the ledger lacks can't be booked here, and is to be given up with the rest. */

@@ -28,18 +28,22 @@ import {
 import { handedOverIdOf } from '../postgres/requestRuns.js';
 import { CellFiller } from '../redis/cellFiller.js';
 import type { CellOwner, CellStore } from '../redis/cellStore.js';
+import type { Clocks } from '../redis/clocks.js';
 import { writeTold } from '../redis/communalRecords.js';
 import { playerField } from '../redis/keys.js';
 import { FORCED_TAIL, NO_TOTALS, writeBound } from '../redis/records.js';
 import { adjustmentFingerprint, adjustmentKey } from '../redis/requestHashes.js';
 import { FIRST_SEGMENT, firstSegment } from '../redis/segmentRecords.js';
 import type { Semaphore } from '../semaphore.js';
+import { agreedTimeMs } from './clocks.js';
 import { fillGames, fillPlayers, fillPots, fillRounds } from './fill.js';
 import type { Unfit } from './handshake.js';
 import type { LedgerScan } from './ledgerScan.js';
 import { Recency } from './recency.js';
 
 export interface RebuildOptions {
+  /** Ids go on from the clock of Redis: it must agree with others when the cell is installed, too. */
+  readonly clocks: Clocks;
   readonly onFailpoint: OnFailpoint;
 }
 
@@ -102,7 +106,7 @@ export async function rebuild(
 
   const { cursorId } = begun.lease;
   // Ids go on after all that is booked, and after all that was acknowledged and is lost.
-  const lastMs = Math.max(entryTimeMs(cursorId), await store.node.timeMs());
+  const lastMs = Math.max(entryTimeMs(cursorId), await agreedTimeMs(sql, store.node, parts.clocks));
   await store.open(owner, begun.lease.token, {
     lastMs,
     booked: { id: cursorId, totals: NO_TOTALS },

@@ -28,6 +28,7 @@ import { playerField } from '../redis/keys.js';
 import { playerRecords, removeRenewed, withStatus } from '../redis/promotedCell.js';
 import { NO_TOTALS, readPlayer, writeBound } from '../redis/records.js';
 import { segmentNumbers } from '../redis/segmentRecords.js';
+import { agreedTimeMs } from './clocks.js';
 import { fillGames, fillPots, fillRounds, untoldOf } from './fill.js';
 import { bindingOf, fillPartners, learnPlayer, type RebuildParts, type Rebuilt, tailOf } from './rebuild.js';
 import { Recency } from './recency.js';
@@ -85,7 +86,7 @@ export async function repair(
     const { cursorId } = begun.lease;
     await store.trimOutbox(cursorId);
     // Ids go on after all that is booked, and after all that was acknowledged and is lost.
-    const lastMs = Math.max(entryTimeMs(cursorId), await store.node.timeMs());
+    const lastMs = Math.max(entryTimeMs(cursorId), await agreedTimeMs(sql, store.node, parts.clocks));
     const away = await awayPartners(sql, store.cell);
     await store.open(owner, begun.lease.token, { lastMs, booked: { id: cursorId, totals: NO_TOTALS }, away });
     onFailpoint('recovery.installed');

@@ -56,6 +56,7 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
   const { config, log, events, nodes, catalog, metrics, installed, store } = parts;
   const volatile = (): string[] => nodes.all.flatMap(({ durability }) => durability.volatile);
   await watchDurability(parts, volatile);
+  const unserved = (): string[] => (config.allowVolatileRedis ? [] : volatile());
   const isVolatile = (cell: number): boolean =>
     nodes.of(cell).durability.volatile.length > 0 && !config.allowVolatileRedis;
 
@@ -97,7 +98,7 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
     onFault: requestLog.failed,
     isStoreAway: (error) => isPostgresAway(error) || isRedisAway(error),
     readiness: sharedLook(
-      () => readiness(nodes, store, catalog, config.allowVolatileRedis ? [] : volatile()).then(readyAnswer),
+      () => readiness(nodes, store, catalog, unserved(), parts.clocks).then(readyAnswer),
       () => nodes.connectionsLost,
     ),
   };

@@ -9,6 +9,7 @@ import type { Metrics } from '../metrics/metrics.js';
 import type { Sql } from '../postgres/client.js';
 import type { Installation } from '../postgres/installation.js';
 import type { Store } from '../postgres/store.js';
+import type { Clocks } from '../redis/clocks.js';
 import type { RedisNodes } from '../redis/nodes.js';
 import type { Scripts } from '../redis/scripts.js';
 import type { ServiceGroup } from '../runtime/serviceGroup.js';
@@ -39,6 +40,7 @@ export interface RoleParts {
   readonly scripts: Scripts;
   readonly catalog: Catalog;
   readonly staleness: Staleness;
+  readonly clocks: Clocks;
   readonly installed: Installation;
   readonly operatorKey: string;
   /** Of the secrets of webhooks in Postgres. */

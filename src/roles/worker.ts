@@ -112,6 +112,7 @@ export async function startWorker(parts: RoleParts): Promise<void> {
   const ownership = openOwnership({
     ...{ sql, nodes, idempotencyTtlSeconds, events, onFailpoint },
     isVolatileServed: config.allowVolatileRedis,
+    clocks: parts.clocks,
     drain: (lease, token) => drain(flusher, nodes.cell(lease.cell), lease, token),
   });
   const keeper = new BlockKeeper(sql, nodes, threads, {

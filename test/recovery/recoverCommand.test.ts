@@ -189,7 +189,8 @@ describe('spindle recover', () => {
         await sql`UPDATE cells SET cursor_id = cursor_id + 1 WHERE cell = 0`;
         return read();
       };
-      const options = { isCheck: true, isToReplace: false, isVolatileAllowed: false, resume: [] };
+      const clocks = { now: Date.now, skewMaxMs: 10_000 };
+      const options = { clocks, isCheck: true, isToReplace: false, isVolatileAllowed: false, resume: [] };
       await expect(recoverStores(own, nodes, { ...options, progress: () => {} })).rejects.toThrow(
         /^Cell 0 .* run the command again/,
       );

@@ -17,7 +17,7 @@ import {
   startReceiver,
 } from '../support/receiver.js';
 import { startService } from '../support/service.js';
-import { longAgo } from '../support/settlement.js';
+import { ENTRIES_AHEAD, longAgo } from '../support/settlement.js';
 import { parSheet } from '../support/sheets.js';
 import type { TestStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
@@ -380,7 +380,7 @@ describe('api_key.expiring', () => {
     const partner = await listener();
     await keyFor(partner, 60);
     const now = (): number => Date.now() + 31 * DAY_MS;
-    const worker = await startService(stores, { ROLES: 'worker' }, { now });
+    const worker = await startService(stores, { ROLES: 'worker', ...ENTRIES_AHEAD }, { now });
     await until(() => partner.received.length === 1, 'the partner is told');
     await worker.stop();
     expect(partner.data('api_key.expiring')).toMatchObject([{ daysLeft: 30 }]);
