@@ -31,6 +31,7 @@ export type BackgroundTask =
   | 'request id hand-over'
   | 'round timeout'
   | 'lost spins'
+  | 'answered entries'
   | 'day completeness check'
   | 'webhook delivery'
   | 'webhook retention'

@@ -27,21 +27,29 @@ export async function readiness(
   const missing: string[] = [];
   const halted: string[] = [];
   const ofCells: string[] = [];
-  const [recoveries, halts, states, skewed] = await Promise.allSettled([
+  const [recoveries, halts, lacking, states, skewed] = await Promise.allSettled([
     withTimeout(store.openRecoveries(), READY_WITHIN_MS),
     withTimeout(store.haltedCells(), READY_WITHIN_MS),
+    withTimeout(store.lackingCells(), READY_WITHIN_MS),
     nodes.closed(catalog.epochs),
     withTimeout(skewedNodes(nodes.all, clocks), READY_WITHIN_MS),
   ]);
   /** Cells of which it is said why they are closed. */
   const explained = new Set<number>();
   const unserved = new Set<number>();
-  if (recoveries.status === 'rejected' || halts.status === 'rejected') {
+  if (recoveries.status === 'rejected' || halts.status === 'rejected' || lacking.status === 'rejected') {
     missing.push('Postgres does not answer');
   } else {
     for (const { cell, reason } of halts.value) {
       explained.add(cell);
       halted.push(`The ledger of cell ${cell} is halted: ${reason}`);
+    }
+    for (const cell of lacking.value) {
+      explained.add(cell);
+      unserved.add(cell);
+      ofCells.push(
+        `Redis lacks entries of cell ${cell} that were answered, it is an older copy: the cell is rebuilt`,
+      );
     }
     for (const { cell, step, players, requests, startedAt } of recoveries.value) {
       explained.add(cell);

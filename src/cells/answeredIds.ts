@@ -23,6 +23,11 @@ export class AnsweredIds {
     this.#cells.set(cell, { epoch, id, bytes });
   }
 
+  /** The newest of each cell. */
+  *all(): Iterable<{ readonly cell: number; readonly epoch: string; readonly id: bigint }> {
+    for (const [cell, { epoch, id }] of this.#cells) yield { cell, epoch, id };
+  }
+
   /** As a script reads it (lua/include/cell.lua); undefined: none was answered under the epoch. */
   newest(cell: number, epoch: string): Buffer | undefined {
     const known = this.#cells.get(cell);

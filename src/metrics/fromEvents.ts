@@ -15,6 +15,7 @@ const STORE_OF_TASK: Readonly<Record<BackgroundTask, string>> = {
   'request id hand-over': 'postgres',
   'round timeout': 'postgres',
   'lost spins': 'postgres',
+  'answered entries': 'postgres',
   'day completeness check': 'redis',
   'webhook delivery': 'postgres',
   'webhook retention': 'postgres',

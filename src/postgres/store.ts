@@ -1,5 +1,6 @@
 /** The functions of this folder that others call, bound to a connection: nobody outside holds the client itself. */
 import { recordAdjustment, withdrawAdjustment } from './adjustments.js';
+import { lackingCells, noteAnswered } from './answeredEntries.js';
 import { issueKey, listKeys, revokeKey } from './apiKeys.js';
 import { announceEnd, listVersionEnds, listVersionUses, noteKeyUses } from './apiVersions.js';
 import { createTable, shoeSeeds } from './blackjackTables.js';
@@ -119,6 +120,7 @@ const FUNCTIONS = {
   hasCommunal,
   issueKey,
   judgeReport,
+  lackingCells,
   listActiveParSheets,
   listGames,
   listKeys,
@@ -129,6 +131,7 @@ const FUNCTIONS = {
   makeReport,
   listWebhooks,
   newestRecoveries,
+  noteAnswered,
   noteKeyUses,
   noticeOverdueSettlement,
   openRecoveries,

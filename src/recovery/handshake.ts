@@ -3,7 +3,7 @@
  *
  *   its epoch is ours, and it is not behind the ledger ──> ready: the mark for this run of the server is written
  *   no epoch, nothing booked, nothing leased ──> new
- *   no epoch; an earlier epoch of ours; ours, but behind the ledger ──> lost: to be rebuilt from the ledger
+ *   no epoch; an earlier epoch of ours; ours, but behind the ledger or what was answered ──> lost: to be rebuilt from the ledger
  *   ours, on a replica that has taken over ──> promoted: to be repaired from the ledger. It may lack what was acknowledged. Where it
  *     holds what the ledger has otherwise, it is lost
  *   another database's; a later epoch of ours; ours, but the ledger has lost what it had ──> foreign: for people to judge
@@ -11,6 +11,7 @@
  * A cell that can't be dealt from has no epoch in Redis that any front end could present, so the scripts refuse.
  */
 import { isSameEntry } from '../domain/ledgerEntry.js';
+import { answeredUnder } from '../postgres/answeredEntries.js';
 import type { CellLease } from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
 import { findEntry } from '../postgres/ledger.js';
@@ -70,6 +71,10 @@ export async function examine(sql: Sql, store: CellStore, lease: CellLease): Pro
     return segments === undefined ? lost(TAKEN_OVER) : examinePromoted(sql, store, lease, token, isEarlier);
   if (cursorId > 0n && (newestEntryId === undefined || newestEntryId < cursorId)) {
     return lost('Redis lacks ledger entries: it was restored from an older copy');
+  }
+  const answered = await answeredUnder(sql, lease);
+  if (answered > cursorId && (newestEntryId === undefined || newestEntryId < answered)) {
+    return lost('Redis lacks entries that were answered: it was restored from an older copy');
   }
   const indices = await bookedIndices(sql, cell);
   if (indices.length > 0) {

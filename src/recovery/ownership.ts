@@ -2,6 +2,7 @@
 import type { EventEmitter } from '../events.js';
 import type { OnFailpoint } from '../failpoints.js';
 import { Ownership } from '../ledger/ownership.js';
+import { lackingCells } from '../postgres/answeredEntries.js';
 import type { CellLease } from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
 import type { Clocks } from '../redis/clocks.js';
@@ -72,7 +73,8 @@ export function openOwnership(parts: OwnershipParts): Ownership {
     isAble: () => nodes.all.some((node) => node.isReady),
     changed: async (leases) => {
       const reached = leases.filter(({ cell }) => nodes.of(cell).serverId !== undefined);
-      return (await nodes.closed(new Map(reached.map(({ cell, token }) => [cell, token])))).closed;
+      const { closed } = await nodes.closed(new Map(reached.map(({ cell, token }) => [cell, token])));
+      return leases.length === 0 ? closed : [...closed, ...(await lackingCells(sql))];
     },
   });
   // A server that is reached anew may be another one than before.

@@ -4,6 +4,7 @@
  */
 import { entryTimeMs } from '../domain/entryId.js';
 import type { EventEmitter } from '../events.js';
+import { clearLacking } from '../postgres/answeredEntries.js';
 import { type CellLease, raiseFence } from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
 import { awayPartners, hasMovedSince } from '../postgres/partnerMoves.js';
@@ -87,6 +88,7 @@ async function prepare(parts: PrepareParts, leased: CellLease): Promise<CellLeas
       const away = await awayPartners(sql, lease.cell);
       await store.open(owner, lease.token, { booked, away, ...adopted });
       await finishRecovery(sql, lease);
+      await clearLacking(sql, lease);
       return lease;
     }
     case 'foreign':

@@ -1,6 +1,7 @@
 /** How the front end reaches the cells: commands, the wait for the ledger behind them, and the adjustments made of them. */
 import { Adjuster } from '../cells/adjuster.js';
 import { AnsweredIds } from '../cells/answeredIds.js';
+import { AnsweredMarks } from '../cells/answeredMarks.js';
 import { AnsweredSpins } from '../cells/answeredSpins.js';
 import { CellClient, type CellClientOptions } from '../cells/cellClient.js';
 import { Confirmations } from '../cells/confirmations.js';
@@ -14,7 +15,7 @@ import { PotKeeper } from '../cells/potKeeper.js';
 import type { SpinIds } from '../domain/spinId.js';
 import type { Services } from '../http/routes.js';
 import { openStore } from '../postgres/store.js';
-import { ClockError } from '../redis/scriptErrors.js';
+import { ClockError, LacksError } from '../redis/scriptErrors.js';
 import { closing } from '../runtime/service.js';
 import type { RoleParts } from './parts.js';
 
@@ -50,25 +51,32 @@ async function openHandedOver(parts: RoleParts): Promise<HandedOverIds> {
   return services.add(new HandedOverIds({ runs, store, filterBytesMax, newestVersion, everyMs, onError }));
 }
 
-/** In a cluster, where a replica that takes over may lack what was answered; a single server takes over from nobody. */
+/** What this process has answered, by the newest entry and by name: an older copy of Redis, or a replica that takes over, may lack it. */
+interface Answered {
+  readonly ids: AnsweredIds;
+  readonly marks: AnsweredMarks;
+  readonly spins: AnsweredSpins;
+}
+
+/** Not where Redis may lose what it acknowledges: who allows that wants it to go on without. */
 async function openAnswered({
-  nodes,
+  config,
   store,
   catalog,
   events,
   services,
-}: RoleParts): Promise<AnsweredSpins | undefined> {
-  if (!nodes.isCluster) return undefined;
-  const answered = new AnsweredSpins({ store, events, epochOf: (cell) => catalog.epochOf(cell) });
-  await services.add(answered);
-  return answered;
+}: RoleParts): Promise<Answered | undefined> {
+  if (config.allowVolatileRedis) return undefined;
+  const ids = new AnsweredIds();
+  const marks = await services.add(new AnsweredMarks({ answered: ids, store, events }));
+  const spins = await services.add(
+    new AnsweredSpins({ store, events, epochOf: (cell) => catalog.epochOf(cell) }),
+  );
+  return { ids, marks, spins };
 }
 
 /** Confirmations, told of by the worker of this process, by others through Redis and, where that is silent, by Postgres. */
-async function openConfirmations(
-  parts: RoleParts,
-  answered: AnsweredSpins | undefined,
-): Promise<Confirmations> {
+async function openConfirmations(parts: RoleParts, answered: Answered | undefined): Promise<Confirmations> {
   const { config, log, services, nodes, catalog, metrics, events } = parts;
   // What partners ask of the ledger doesn't hold up the confirmations.
   const ledger = openStore(parts.sql);
@@ -87,7 +95,8 @@ async function openConfirmations(
   // Sooner than Redis, which syncs before it tells anybody.
   const advance = (cell: number, epoch: string, cursor: bigint): void => {
     confirmations.advance(cell, epoch, cursor);
-    answered?.booked(cell, epoch, cursor);
+    answered?.marks.booked(cell, epoch, cursor);
+    answered?.spins.booked(cell, epoch, cursor);
   };
   events.on('CursorAdvanced', ({ lease, cursor }) => advance(lease.cell, lease.token, cursor));
   const listening = await nodes.listenBooked(
@@ -140,12 +149,11 @@ export async function openDealing(
   const exhausted = new ExhaustedWindows();
   const deal = dealOperation(
     ...([spinIds, config.BATCH_MAX, exhausted, handedOver] as const),
-    answered && ((...call) => answered.remember(...call)),
+    answered && ((...call) => answered.spins.remember(...call)),
   );
   const cells = new CellClient({
     call: (operation, call) => scripts.command(operation, call),
-    // Who allows Redis to lose what it acknowledges wants it to go on without.
-    ...(config.allowVolatileRedis ? {} : { answered: new AnsweredIds() }),
+    ...(answered === undefined ? {} : { answered: answered.ids }),
     ...(config.ACK === 'replica' ? { replication: openReplication(parts) } : {}),
     pipelined: (calls) => nodes.pipelined(calls),
     isReady: (cell) => nodes.of(cell).isReady,
@@ -165,6 +173,7 @@ export async function openDealing(
         parts.events.emit('ClockRefused', { cell, skewMs: error.skewMs });
         return;
       }
+      if (error instanceof LacksError) answered?.marks.lacks(cell);
       metrics.storeErrors.inc({ store: 'redis' });
       log.warn({ err: error, cell, size }, 'a command to a cell failed');
     },
