@@ -22,6 +22,7 @@ export interface Consumption {
 /** Work that is repeated until it succeeds. */
 export type BackgroundTask =
   | 'flush'
+  | 'ledger partition'
   | 'partner move'
   | 'cell lease renewal'
   | 'cell preparation'
@@ -183,6 +184,9 @@ export interface Events {
     readonly result: 'sent' | 'failed' | 'exhausted';
     readonly error: string | null;
   };
+  /** The ledger has no partition for tomorrow, and none could be made. */
+  PartitionsMissing: Record<never, never>;
+
   /** Nobody can send them: there is no SMTP_URL. */
   EmailsLeftUnsent: { readonly emails: number };
 

@@ -6,6 +6,7 @@ import type { Metrics } from './metrics.js';
 /** Which store held up a task, as `spindle_store_errors_total` calls it. */
 const STORE_OF_TASK: Readonly<Record<BackgroundTask, string>> = {
   flush: 'ledger',
+  'ledger partition': 'ledger',
   'partner move': 'ledger',
   'cell lease renewal': 'ledger',
   'cell preparation': 'ledger',

@@ -125,6 +125,27 @@ export function connectPostgres(url: string, options: PoolOptions): Sql {
   });
 }
 
+/**
+ * The same connections for what must not wait behind others: no statement waits for a lock beyond a moment.
+ * @param leftMs how long it may, asked where a transaction begins; one that waits for several locks calls {@link boundLocks} again
+ */
+export function lockingWithin(sql: Sql, leftMs: () => number): Sql {
+  const begin: Sql['begin'] = (run, mode) =>
+    sql.begin(async (tx) => {
+      await boundLocks(tx, leftMs());
+      return run(tx);
+    }, mode);
+  const alone: Run = (text, ...values) => begin((tx) => tx(text, ...values));
+  return Object.assign(alone, { begin, pool: sql.pool, end: () => sql.end() });
+}
+
+/** From here on each statement of the transaction waits no longer for a lock. @throws where no time is left */
+export async function boundLocks(tx: Transaction, leftMs: number): Promise<void> {
+  // 0 would be no bound.
+  if (leftMs < 1) throw new Error('No time is left to wait for locks');
+  await tx`SELECT set_config('lock_timeout', ${String(Math.floor(leftMs))}, true)`;
+}
+
 /** The names of prepared statements, by their texts: as many as there are such statements in the program. */
 const STATEMENT_NAMES = new Map<string, string>();
 

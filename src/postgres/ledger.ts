@@ -10,7 +10,7 @@ import type { NewEvent } from '../domain/webhook.js';
 import { type BookedAdjustment, noteAdjustments } from './adjustments.js';
 import { type CursorMove, moveCursors } from './cells.js';
 import { nextChange } from './changes.js';
-import { arrayOf, raw, type Sql, safe, type Transaction, together } from './client.js';
+import { arrayOf, lockingWithin, raw, type Sql, safe, type Transaction, together } from './client.js';
 import { bookCommunal, type CommunalBooking } from './communalBooking.js';
 import { recordEvents } from './events.js';
 import { closeRaffles, noteTickets, type Ticket } from './raffles.js';
@@ -219,17 +219,33 @@ async function addAdjustments(tx: Transaction, adjustments: FlushTotals['adjustm
       amount_micros = t.amount_micros + excluded.amount_micros`;
 }
 
+/** A partition is tried again later, and whoever waits behind it goes on. */
+const PARTITION_LOCK_TIMEOUT_MS = 2000;
+
+const partitionName = (day: string): string => `ledger_${day.replaceAll('-', '')}`;
+
+/** Those of some UTC days, such as 2026-11-22, that have a partition. */
+export async function partitionDays(sql: Sql, days: readonly string[]): Promise<ReadonlySet<string>> {
+  const rows = await sql<{ relname: string }[]>`
+    SELECT relname FROM pg_class JOIN pg_inherits ON inhrelid = oid
+    WHERE inhparent = 'ledger'::regclass AND relname = ANY(${arrayOf(days.map(partitionName))}::text[])`;
+  const names = new Set(rows.map(({ relname }) => relname));
+  return new Set(days.filter((day) => names.has(partitionName(day))));
+}
+
 /**
- * Makes the partition of the day that begins at `dayMs` (UTC midnight, ms since the epoch), where there is none.
+ * Makes the partition of a UTC day, where there is none. One that is there is found without a lock.
  * @param range the entry ids of that day: from (with) and to (without).
+ * @throws where a lock of the ledger is not had soon
  */
 export async function ensurePartition(
   sql: Sql,
   day: string,
   range: { from: bigint; to: bigint },
 ): Promise<void> {
-  const name = `ledger_${day.replaceAll('-', '')}`;
-  await sql.begin(async (tx) => {
+  if ((await partitionDays(sql, [day])).has(day)) return;
+  const name = partitionName(day);
+  await lockingWithin(sql, () => PARTITION_LOCK_TIMEOUT_MS).begin(async (tx) => {
     await tx`SELECT pg_advisory_xact_lock(7310002)`;
     const [found] =
       await tx`SELECT 1 FROM pg_class WHERE relname = ${name} AND relnamespace = 'public'::regnamespace`;

@@ -10,6 +10,7 @@ import { drain } from '../ledger/drain.js';
 import { Flusher } from '../ledger/flusher.js';
 import { HandOver } from '../ledger/handOver.js';
 import type { Ownership } from '../ledger/ownership.js';
+import { PartitionMaker } from '../ledger/partitions.js';
 import { UnservedCells } from '../ledger/unservedCells.js';
 import { registerWorkerMetrics } from '../metrics/workerMetrics.js';
 import { bookedTotals } from '../postgres/bookedTotals.js';
@@ -147,7 +148,13 @@ export async function startWorker(parts: RoleParts): Promise<void> {
   // Moves and blocks end first, then the ledger takes what is dealt, then the cells go to other workers.
   const writers = new ServiceGroup('cell writers', log, [ownership, flusher, keeper, moves]);
   const timeouts = openRoundTimeouts(parts, () => ownership.cells);
-  const tidying = [timeouts, cleanup, handOver, checkpoints];
+  const partitions = new PartitionMaker(sql, events);
+  metrics.gauge(
+    'spindle_ledger_partition_days_ahead',
+    'Days, from tomorrow on, that have their partition of the ledger',
+    () => partitions.daysAhead,
+  );
+  const tidying = [timeouts, cleanup, handOver, checkpoints, partitions];
   const jobs = [...tidying, settlement, deliverer, retention, mailer, ...notices];
   const background = new ServiceGroup('background jobs', log, jobs, 'together');
   await services.add(new ServiceGroup('worker', log, [writers, background], 'together'));
