@@ -3,7 +3,7 @@ import { entryTimeMs } from '../domain/entryId.js';
 import { drainingOf } from './cellChanges.js';
 import { assertOwner, type CellLease, FencedError, livesIn } from './cells.js';
 import { audit, nextChange, withChange } from './changes.js';
-import { arrayOf, type Sql, type Transaction } from './client.js';
+import { arrayOf, boundLocks, type Sql, type Transaction } from './client.js';
 
 export interface PartnerMove {
   readonly moveId: number;
@@ -129,6 +129,8 @@ export interface Switch {
   /** By which the new cell was filled. */
   readonly toFence: bigint;
   readonly untilId: bigint;
+  /** No lock is waited for beyond it; as performance.now() counts. */
+  readonly deadline: number;
 }
 
 /**
@@ -139,12 +141,14 @@ export interface Switch {
  */
 export async function switchPartner(
   sql: Sql,
-  { move, lease, toFence, untilId }: Switch,
+  { move, lease, toFence, untilId, deadline }: Switch,
   fill: (tx: Transaction) => Promise<void>,
 ): Promise<void> {
   const { moveId, partnerId, fromCell, toCell } = move;
   await sql.begin(async (tx) => {
+    await boundLocks(tx, deadline - performance.now());
     const changed = await nextChange(tx);
+    await boundLocks(tx, deadline - performance.now());
     const held = await tx<{ cell: number; fence: bigint; cursor_id: bigint }[]>`
       SELECT cell, fence, cursor_id FROM cells WHERE cell IN (${fromCell}, ${toCell}) ORDER BY cell FOR UPDATE`;
     const from = held.find(({ cell }) => cell === fromCell);
@@ -153,6 +157,7 @@ export async function switchPartner(
       throw new FencedError(`Cell ${fromCell} or ${toCell} has another owner, or entries are not booked`);
     if (!(await livesIn(tx, partnerId, fromCell))) throw new FencedError('The partner lives in another cell');
     await fill(tx);
+    await boundLocks(tx, deadline - performance.now());
     await tx`UPDATE partners SET cell = ${toCell}, changed = ${changed} WHERE partner_id = ${partnerId}`;
     // The catalog has the cell with each game.
     await tx`UPDATE games SET changed = ${changed} WHERE partner_id = ${partnerId}`;

@@ -15,7 +15,7 @@ import type { EventEmitter } from '../events.js';
 import type { OnFailpoint } from '../failpoints.js';
 import { openBlocks } from '../postgres/blocks.js';
 import { bookedIdOf, type CellLease, FencedError } from '../postgres/cells.js';
-import type { Sql, Transaction } from '../postgres/client.js';
+import { isPostgresAway, lockingWithin, type Sql, type Transaction } from '../postgres/client.js';
 import { adoptRules, potsOf } from '../postgres/communalRecovery.js';
 import { gamesOfPartner } from '../postgres/games.js';
 import {
@@ -45,6 +45,8 @@ export interface MoveParts {
 
 /** The partner is dealt for again where the move did not get so far within this. */
 const STOPPED_MS_MAX = 1500;
+/** No lock is waited for longer while the partner is dealt for. */
+const LOCK_MS_MAX = 2000;
 const LOOK_MS = 10;
 /** Rounds of copying before the stop; no further one where one took so little. */
 const ROUNDS_MAX = 10;
@@ -84,8 +86,8 @@ export async function movePartner(parts: MoveParts, lease: CellLease, move: Part
     const copied = { ...ahead, token: target.token };
     await finishCopy(parts, lease, move, sides, copied, stopped + STOPPED_MS_MAX);
   } catch (error) {
-    // A commit whose answer was lost is waited for.
-    if (!(await isSwitched(sql, lease, move.moveId))) {
+    // A commit whose answer was lost is waited for; whatever else failed undid the switch, and may hold locks that are waited for.
+    if (!isPostgresAway(error) || !(await isSwitched(sql, lease, move.moveId))) {
       await setAway(from.store, from.owner, partnerId, false);
       throw error;
     }
@@ -102,11 +104,13 @@ export async function movePartner(parts: MoveParts, lease: CellLease, move: Part
  * left for the stop is what is spun in a moment, however much the partner has.
  */
 async function copyAhead(
-  sql: Sql,
+  unbounded: Sql,
   lease: CellLease,
   move: PartnerMove,
   to: Side,
 ): Promise<Omit<Copied, 'token'> & { players: number }> {
+  // Other moves of this worker wait for this one.
+  const sql = lockingWithin(unbounded, () => LOCK_MS_MAX);
   let copiedTo = 0n;
   let players = 0;
   let statuses: Statuses = new Map();
@@ -205,7 +209,7 @@ interface Copied {
 
 /** What happens while the partner is turned away. */
 async function finishCopy(
-  { sql, onFailpoint }: MoveParts,
+  { sql: unbounded, onFailpoint }: MoveParts,
   lease: CellLease,
   move: PartnerMove,
   { from, to }: Sides,
@@ -213,6 +217,8 @@ async function finishCopy(
   deadline: number,
 ): Promise<void> {
   const { partnerId, fromCell } = move;
+  // The partner's clients wait for whatever this waits for.
+  const sql = lockingWithin(unbounded, () => deadline - performance.now());
   const untilId = await allBooked(sql, from, deadline);
   onFailpoint('move.flushed');
   await checkpointCell(sql, fromCell);
@@ -231,7 +237,8 @@ async function finishCopy(
   await until(async () => (await to.store.node.timeMs()) > entryTimeMs(untilId), deadline, 'the clock');
   onFailpoint('move.filled');
   const toFence = to.owner.fence;
-  await switchPartner(sql, { move, lease, toFence, untilId }, async (tx) => {
+  const switching = { move, lease, toFence, untilId, deadline };
+  await switchPartner(unbounded, switching, async (tx) => {
     if (changedIn(statuses, await statusesOf(tx, partnerId)).length > 0)
       throw new Error('The status of a player was changed meanwhile');
     if (performance.now() > deadline) throw new Error('The partner is turned away for too long');
