@@ -220,8 +220,18 @@ export function Form({ label, button, act, children, isInline, confirm, keepsVal
 
 /** A state in words, with a colour that repeats it. */
 export function Status({ of }: { readonly of: string }) {
-  const GOOD = ['ACTIVE', 'active', 'delivered', 'ACKNOWLEDGED', 'ready', 'finished'];
-  const BAD = ['SUSPENDED', 'revoked', 'expired', 'failed', 'DISPUTED', 'BLOCKED', 'inactive', 'halted'];
+  const GOOD = ['ACTIVE', 'active', 'ok', 'delivered', 'ACKNOWLEDGED', 'ready', 'finished'];
+  const BAD = [
+    'SUSPENDED',
+    'revoked',
+    'expired',
+    'failed',
+    'DISPUTED',
+    'BLOCKED',
+    'failing',
+    'inactive',
+    'halted',
+  ];
   return <span class={`status ${GOOD.includes(of) ? 'good' : BAD.includes(of) ? 'bad' : ''}`}>{of}</span>;
 }
 

@@ -252,13 +252,14 @@ export const Environment = Type.Object({
     maximum: 1_000_000,
     default: 6000,
     description:
-      'Webhook attempts to one host in a minute, over all webhooks of all partners, half of them of one partner; others wait',
+      'Webhook attempts to one host in a minute, over all webhooks of all partners, half of them of one partner; half of each at once, the rest evenly over the minute, in turns; others wait',
   }),
   WEBHOOK_RETENTION_DAYS: Type.Integer({
-    minimum: 1,
+    minimum: 30,
     maximum: 3650,
     default: 30,
-    description: 'Days for which webhook events and deliveries are kept after they ended',
+    description:
+      'Days for which webhook events, deliveries and e-mails are kept after they ended; `GET /events` promises 30',
   }),
   METRICS_GAMES_MAX: Type.Integer({
     minimum: 0,

@@ -4,7 +4,7 @@ import { Chart } from '../chart.js';
 import { count, percent, rate, time, usd, within } from '../format.js';
 import { useLoad } from '../load.js';
 import { linkTo } from '../router.js';
-import { Facts, Load, Panel, Table } from '../ui.js';
+import { Facts, Load, Panel, Status, Table } from '../ui.js';
 
 type Overview = Schemas['Overview'];
 
@@ -42,13 +42,15 @@ function p99(before: Overview | undefined, after: Overview): number | null {
 }
 
 const ATTENTION = [
+  ['failingWebhooks', 'failing webhooks', ['webhooks'], { status: 'pending' }],
+  ['lateDeliveries', 'late webhook deliveries', ['webhooks'], { status: 'pending' }],
   ['failedDeliveries', 'failed webhook deliveries', ['webhooks'], {}],
   ['disputedReports', 'disputed settlement reports', ['settlements'], { status: 'DISPUTED' }],
   ['haltedCells', 'halted cells', ['cells'], {}],
   ['openRecoveries', 'recoveries under way', ['cells'], {}],
 ] as const;
 
-function Attention({ attention }: Pick<Overview, 'attention'>) {
+function Attention({ attention, failingWebhooks }: Pick<Overview, 'attention' | 'failingWebhooks'>) {
   const waiting = ATTENTION.filter(([name]) => attention[name] > 0);
   return (
     <Panel title="Needs attention">
@@ -64,6 +66,25 @@ function Attention({ attention }: Pick<Overview, 'attention'>) {
             </li>
           ))}
         </ul>
+      )}
+      {failingWebhooks.length > 0 && (
+        <Table
+          caption="Webhooks that have failed for longest"
+          rows={failingWebhooks}
+          keyOf={({ id }) => id}
+          empty="None."
+          columns={[
+            {
+              heading: 'Partner',
+              cell: ({ partnerId, slug }) => <a href={linkTo(['partners', partnerId])}>{slug}</a>,
+            },
+            { heading: 'URL', cell: ({ url }) => url },
+            { heading: 'State', cell: ({ health }) => <Status of={health.state} /> },
+            { heading: 'Reason', cell: ({ health }) => health.reason },
+            { heading: 'Failing since', cell: ({ health }) => time(health.failingSince) },
+            { heading: 'Pending', cell: ({ health }) => count(health.pending), isNumber: true },
+          ]}
+        />
       )}
     </Panel>
   );
@@ -108,7 +129,7 @@ export function Overview() {
             <Panel title="Traffic">
               <Traffic now={now} />
             </Panel>
-            <Attention attention={now.attention} />
+            <Attention attention={now.attention} failingWebhooks={now.failingWebhooks} />
             <Busiest now={now} before={before} />
             <Errors now={now} />
             <PartnerErrors now={now} />

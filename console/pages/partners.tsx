@@ -249,10 +249,10 @@ function Hooks({ id }: { readonly id: number }) {
             columns={[
               { heading: 'URL', cell: ({ url }) => url },
               { heading: 'Events', cell: ({ events }) => events.join(', ') },
-              {
-                heading: 'Status',
-                cell: (webhook) => <Status of={webhook.isActive ? 'active' : 'inactive'} />,
-              },
+              { heading: 'State', cell: ({ health }) => <Status of={health.state} /> },
+              { heading: 'Reason', cell: ({ health }) => health.reason ?? '' },
+              { heading: 'Failing since', cell: ({ health }) => time(health.failingSince) },
+              { heading: 'Pending', cell: ({ health }) => count(health.pending), isNumber: true },
             ]}
           />
         )}

@@ -18,7 +18,7 @@ interface Shown {
   readonly text: string;
 }
 
-type Webhook = PartnerSchemas['Webhook'];
+type Webhook = PartnerSchemas['ListedWebhook'];
 type Delivery = PartnerSchemas['Delivery'];
 type Event = PartnerSchemas['Event'];
 
@@ -26,7 +26,10 @@ const WEBHOOKS: readonly Column<Webhook>[] = [
   { heading: 'id', value: (row) => row.id, kind: 'number' },
   { heading: 'url', value: (row) => row.url },
   { heading: 'events', value: (row) => row.events.join(' ') },
-  { heading: 'active', value: (row) => (row.isActive ? 'yes' : 'no') },
+  { heading: 'state', value: (row) => row.health.state },
+  { heading: 'reason', value: (row) => row.health.reason },
+  { heading: 'failing since', value: (row) => row.health.failingSince },
+  { heading: 'pending', value: (row) => row.health.pending, kind: 'number' },
 ];
 const DELIVERIES: readonly Column<Delivery>[] = [
   { heading: 'id', value: (row) => row.id },

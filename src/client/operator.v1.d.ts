@@ -664,7 +664,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The webhooks of a partner, without their secrets
+         * The webhooks of a partner and how their receivers do, without their secrets
          * @description As their partner reads them.
          */
         get: operations["listPartnerWebhooks"];
@@ -888,6 +888,10 @@ export interface components {
         Attention: {
             /** @description Counted up to 10,000 */
             failedDeliveries: number;
+            /** @description Due for more than five minutes; counted up to 10,000 */
+            lateDeliveries: number;
+            /** @description Have failed for more than five minutes, or were set inactive for it */
+            failingWebhooks: number;
             disputedReports: number;
             haltedCells: number;
             openRecoveries: number;
@@ -1150,6 +1154,28 @@ export interface components {
          * @enum {string}
          */
         EmptyCommunity: "TO_TRIGGER" | "RETURN_TO_BUDGET";
+        /** @description How the webhook's receiver does */
+        EndpointHealth: {
+            /**
+             * @description failing: the newest attempt failed; inactive: nothing is sent
+             * @enum {string}
+             */
+            state: "ok" | "failing" | "inactive";
+            /** @description Why it is not ok */
+            reason: string | null;
+            /**
+             * Format: date-time
+             * @description Every attempt since then has failed
+             */
+            failingSince: string | null;
+            /** @description Deliveries that wait, counted up to 10,000 */
+            pending: number;
+            /**
+             * Format: date-time
+             * @description No attempt begins before; null: nothing holds it back
+             */
+            restsUntil: string | null;
+        };
         /** @enum {string} */
         Environment: "sandbox" | "production";
         ErrorDetail: {
@@ -1178,6 +1204,17 @@ export interface components {
             rtp: number;
             /** @description Of one spin's payout, in squared wagers */
             variancePerSpin: number;
+        };
+        FailingWebhook: {
+            partnerId: number;
+            slug: string;
+            id: number;
+            url: string;
+            events: string[];
+            isActive: boolean;
+            /** Format: date-time */
+            createdAt: string;
+            health: components["schemas"]["EndpointHealth"];
         };
         /** @description The front end that answers: counted since its start */
         FrontEndProcess: {
@@ -1317,6 +1354,15 @@ export interface components {
             ggrUsd: number;
             disputeReason: string | null;
         };
+        ListedWebhook: {
+            id: number;
+            url: string;
+            events: string[];
+            isActive: boolean;
+            /** Format: date-time */
+            createdAt: string;
+            health: components["schemas"]["EndpointHealth"];
+        };
         MoveBody: {
             /** @description The cell that the partner moves to */
             cell: number;
@@ -1438,7 +1484,10 @@ export interface components {
             createdAt: string;
             /** Format: date-time */
             lastAttemptAt: string | null;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description No sooner; null: it has ended, or its webhook is inactive
+             */
             nextAttemptAt: string | null;
             /** @description Of the last attempt; null: no answer */
             responseStatus: number | null;
@@ -1525,6 +1574,8 @@ export interface components {
             /** @description The ten partners that spun most today */
             busiest: components["schemas"]["PartnerTraffic"][];
             attention: components["schemas"]["Attention"];
+            /** @description The ten that have failed for longest */
+            failingWebhooks: components["schemas"]["FailingWebhook"][];
             process: components["schemas"]["FrontEndProcess"];
         };
         ParSheetPatch: {
@@ -2012,16 +2063,8 @@ export interface components {
             /** @description Kept in the audit log */
             reason: string;
         };
-        Webhook: {
-            id: number;
-            url: string;
-            events: string[];
-            isActive: boolean;
-            /** Format: date-time */
-            createdAt: string;
-        };
         WebhookList: {
-            webhooks: components["schemas"]["Webhook"][];
+            webhooks: components["schemas"]["ListedWebhook"][];
         };
     };
     responses: {
@@ -3858,10 +3901,33 @@ export interface operations {
                      *       ],
                      *       "attention": {
                      *         "failedDeliveries": 3,
+                     *         "lateDeliveries": 618,
+                     *         "failingWebhooks": 1,
                      *         "disputedReports": 1,
                      *         "haltedCells": 0,
                      *         "openRecoveries": 0
                      *       },
+                     *       "failingWebhooks": [
+                     *         {
+                     *           "partnerId": 2,
+                     *           "slug": "acme",
+                     *           "id": 1,
+                     *           "url": "https://games.acme.example/spindle-events",
+                     *           "events": [
+                     *             "spin.large_win",
+                     *             "settlement.report_ready"
+                     *           ],
+                     *           "isActive": true,
+                     *           "createdAt": "2026-11-22T04:13:57.068Z",
+                     *           "health": {
+                     *             "state": "failing",
+                     *             "reason": "answered 503",
+                     *             "failingSince": "2026-11-22T07:12:31.405Z",
+                     *             "pending": 618,
+                     *             "restsUntil": "2026-11-22T07:45:12.220Z"
+                     *           }
+                     *         }
+                     *       ],
                      *       "process": {
                      *         "id": "8c2f0f5e-6a0d-4f8a-9a53-6f3f2b0d7a11",
                      *         "spins": 48215,
@@ -5149,7 +5215,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The webhooks of a partner, without their secrets */
+            /** @description The webhooks of a partner and how their receivers do, without their secrets */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5167,7 +5233,14 @@ export interface operations {
                      *             "settlement.report_ready"
                      *           ],
                      *           "isActive": true,
-                     *           "createdAt": "2026-11-22T04:13:57.068Z"
+                     *           "createdAt": "2026-11-22T04:13:57.068Z",
+                     *           "health": {
+                     *             "state": "failing",
+                     *             "reason": "answered 503",
+                     *             "failingSince": "2026-11-22T07:12:31.405Z",
+                     *             "pending": 618,
+                     *             "restsUntil": "2026-11-22T07:45:12.220Z"
+                     *           }
                      *         }
                      *       ]
                      *     }

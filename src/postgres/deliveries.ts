@@ -30,18 +30,50 @@ export interface DueDelivery {
   readonly maxAttempts: number;
 }
 
-/** A host that failed a partner so often in a row gets one attempt of that partner at a time, … */
+/** A webhook that failed so often in a row gets one attempt at a time, … */
 const FAILURES_MAX = 50;
 /** … after rests that double up to this, seconds. */
-const HOST_REST_MAX_SECONDS = 60;
-/** Until the result of that attempt is known, or its worker is gone, the partner sends nothing else there, seconds. */
-const HOST_ATTEMPT_SECONDS = 20;
+const REST_MAX_SECONDS = 60;
+/** Until the result of that attempt is known, or its worker is gone, the webhook gets nothing else, seconds. */
+const ATTEMPT_SECONDS = 20;
+
+/** The minute that is now, how much of its attempts may have begun by now, and how many did, by host. */
+const THIS_MINUTE = raw(`
+    clock AS (
+      SELECT floor(seconds / 60)::bigint AS this_minute, (1 + mod(seconds, 60) / 60) / 2 AS share
+      FROM (SELECT extract(epoch FROM now()) AS seconds) s
+    ),
+    used AS (
+      SELECT host, sum(attempts) AS attempts FROM webhook_hosts JOIN clock ON minute = this_minute GROUP BY host
+    )`);
+
+/** Notes the attempts that begin with `due`, by host and partner, and by webhook. */
+const COUNT_BEGUN = raw(`
+    counted AS (
+      INSERT INTO webhook_hosts AS h (host, partner_id, minute, attempts)
+      SELECT host, partner_id, max(this_minute), count(*) FROM due CROSS JOIN clock
+      GROUP BY host, partner_id ORDER BY host, partner_id
+      ON CONFLICT (host, partner_id) DO UPDATE SET minute = excluded.minute,
+        attempts = CASE WHEN h.minute = excluded.minute THEN h.attempts ELSE 0 END + excluded.attempts
+    ),
+    begun AS (
+      INSERT INTO webhook_endpoints AS e (webhook_id, minute, attempts)
+      SELECT webhook_id, max(this_minute), count(*) FROM due CROSS JOIN clock GROUP BY webhook_id ORDER BY webhook_id
+      ON CONFLICT (webhook_id) DO UPDATE SET minute = excluded.minute,
+        attempts = CASE WHEN e.minute = excluded.minute THEN e.attempts ELSE 0 END + excluded.attempts,
+        not_before = CASE WHEN e.failures >= ${FAILURES_MAX} THEN now() + make_interval(secs => ${ATTEMPT_SECONDS})
+          ELSE e.not_before END
+    )`);
 
 /**
  * Leases deliveries that are due: of each webhook as many as it may still have under way here, the oldest first; the first
- * of each webhook before the second of any.
- * Of each host no more than it may have in this minute, and of one partner no more than half of that; workers that claim at
- * the same moment may take the same rest of it.
+ * of each webhook before the second of any. A webhook that rests between single attempts gets the delivery that has the fewest
+ * attempts left: so one of its deliveries comes to its end, however many there are.
+ *
+ * Of each host no more than it may have in this minute, and of one partner no more than half of that; half of either at once,
+ * the rest evenly over the minute. Who has had the fewest attempts in this minute is next: partners on the host, and webhooks
+ * of a partner, where those of one that fails count the more the longer it fails. So nobody waits for long behind a neighbour
+ * that takes all it can. Workers that claim at the same moment may take the same rest.
  * @param underWay deliveries that the caller has under way, by webhook
  * @param of of which webhooks: of these only, or of all but these
  */
@@ -52,47 +84,51 @@ export async function claimDue(
   limits: { perWebhook: number; perHost: number; room: number; leaseMs: number },
 ): Promise<DueDelivery[]> {
   const rows = await sql<DueRow[]>`
-    WITH minutes AS (SELECT floor(extract(epoch FROM now()) / 60)::bigint AS this_minute),
-    used AS (
-      SELECT host, sum(attempts) AS attempts FROM webhook_hosts JOIN minutes ON minute = this_minute GROUP BY host
-    ),
-    waiting AS (
-      SELECT d.delivery_id, d.next_attempt_at, w.webhook_id, w.partner_id, w.url, w.secret, w.previous_secret,
-        w.previous_secret_until, w.api_version, w.host,
-        coalesce(busy.under_way, 0) + row_number() OVER (PARTITION BY w.webhook_id ORDER BY d.next_attempt_at) AS place,
-        row_number() OVER (PARTITION BY w.host, w.partner_id ORDER BY d.next_attempt_at) AS place_of_partner,
-        CASE WHEN h.failures >= ${FAILURES_MAX} THEN 1
-             ELSE ${Math.ceil(limits.perHost / 2)} - CASE WHEN h.minute = this_minute THEN h.attempts ELSE 0 END
-        END AS room_of_partner,
-        ${limits.perHost} - coalesce(used.attempts, 0) AS room_of_host
-      FROM webhooks w CROSS JOIN minutes LEFT JOIN webhook_hosts h USING (host, partner_id)
-      LEFT JOIN used USING (host)
+    WITH ${THIS_MINUTE},
+    endpoints AS (
+      SELECT w.*, coalesce(busy.under_way, 0) AS under_way, coalesce(e.failures, 0) AS failures,
+        coalesce(e.failures >= ${FAILURES_MAX}, false) AS rests,
+        CASE WHEN e.minute = this_minute THEN e.attempts ELSE 0 END AS begun,
+        CASE WHEN h.minute = this_minute THEN h.attempts ELSE 0 END AS begun_by_partner,
+        ceil(${Math.ceil(limits.perHost / 2)}::int * share) AS share_of_partner,
+        ceil(${limits.perHost}::int * share) - coalesce(used.attempts, 0) AS room_of_host
+      FROM webhooks w CROSS JOIN clock LEFT JOIN webhook_endpoints e USING (webhook_id)
+      LEFT JOIN webhook_hosts h USING (host, partner_id) LEFT JOIN used USING (host)
       LEFT JOIN unnest(${arrayOf([...underWay.keys()])}::int[], ${arrayOf([...underWay.values()])}::int[])
         AS busy(webhook_id, under_way) USING (webhook_id)
-      CROSS JOIN LATERAL (
-        SELECT delivery_id, next_attempt_at FROM deliveries
-        WHERE webhook_id = w.webhook_id AND status = 'pending' AND next_attempt_at <= now() AND leased_until < now()
-        ORDER BY next_attempt_at LIMIT greatest(0, ${limits.perWebhook} - coalesce(busy.under_way, 0)) FOR UPDATE SKIP LOCKED
-      ) d
       WHERE w.deleted_at IS NULL AND w.is_active AND (w.webhook_id = ANY(${arrayOf([...of.webhooks])}::int[])) = ${of.only}
-        AND coalesce(h.not_before <= now(), true)
+        AND coalesce(e.not_before <= now(), true)
     ),
-    allowed AS (
-      SELECT *, row_number() OVER (PARTITION BY host ORDER BY place_of_partner, next_attempt_at) AS place_of_host
-      FROM waiting WHERE place_of_partner <= room_of_partner
+    waiting AS (
+      SELECT endpoints.*, d.delivery_id, d.next_attempt_at,
+        row_number() OVER (PARTITION BY webhook_id ORDER BY d.next_attempt_at) AS number
+      FROM endpoints CROSS JOIN LATERAL (
+        SELECT delivery_id, next_attempt_at FROM deliveries
+        WHERE webhook_id = endpoints.webhook_id AND status = 'pending' AND next_attempt_at <= now() AND leased_until < now()
+          AND (NOT rests OR coalesce(delivery_id = (
+            SELECT delivery_id FROM deliveries
+            WHERE webhook_id = endpoints.webhook_id AND status = 'pending' AND attempts > 0
+              AND next_attempt_at <= now() AND leased_until < now()
+            ORDER BY attempts DESC, next_attempt_at LIMIT 1), true))
+        ORDER BY next_attempt_at LIMIT CASE WHEN rests THEN 1 ELSE greatest(0, ${limits.perWebhook} - under_way) END
+        FOR UPDATE SKIP LOCKED
+      ) d
+    ),
+    of_partners AS (
+      SELECT *, row_number() OVER (PARTITION BY host, partner_id
+        ORDER BY (begun + number - 1) * (1 + failures), failures, next_attempt_at) AS place_of_partner
+      FROM waiting
+    ),
+    of_hosts AS (
+      SELECT *, row_number() OVER (PARTITION BY host
+        ORDER BY begun_by_partner + place_of_partner, failures, next_attempt_at) AS place_of_host
+      FROM of_partners WHERE begun_by_partner + place_of_partner <= share_of_partner
     ),
     due AS (
-      SELECT * FROM allowed WHERE place_of_host <= room_of_host ORDER BY place, next_attempt_at LIMIT ${limits.room}
+      SELECT * FROM of_hosts WHERE place_of_host <= room_of_host
+      ORDER BY under_way + number, next_attempt_at LIMIT ${limits.room}
     ),
-    counted AS (
-      INSERT INTO webhook_hosts AS h (host, partner_id, minute, attempts)
-      SELECT host, partner_id, max(this_minute), count(*) FROM due CROSS JOIN minutes
-      GROUP BY host, partner_id ORDER BY host, partner_id
-      ON CONFLICT (host, partner_id) DO UPDATE SET minute = excluded.minute,
-        attempts = CASE WHEN h.minute = excluded.minute THEN h.attempts ELSE 0 END + excluded.attempts,
-        not_before = CASE WHEN h.failures >= ${FAILURES_MAX} THEN now() + make_interval(secs => ${HOST_ATTEMPT_SECONDS})
-          ELSE h.not_before END
-    )
+    ${COUNT_BEGUN}
     UPDATE deliveries d SET leased_until = now() + ${limits.leaseMs} * interval '1 millisecond'
     FROM due JOIN partners USING (partner_id), events e
     WHERE d.delivery_id = due.delivery_id AND e.event_id = d.event_id
@@ -195,25 +231,30 @@ export async function settleAttempts(
       AS r(id text, attempt int, delivered boolean, status int, error text, at timestamptz)
     WHERE d.delivery_id = r.id
       AND CASE WHEN r.delivered THEN d.status <> 'delivered' ELSE d.status = 'pending' AND d.attempts = r.attempt - 1 END
-    RETURNING d.webhook_id, r.delivered
+    RETURNING d.webhook_id, r.delivered, r.error, r.at
     ),
-    hosts AS (
-      SELECT host, partner_id, bool_or(delivered) AS has_success, count(*)::int AS attempts
-      FROM settled JOIN webhooks USING (webhook_id) GROUP BY host, partner_id
+    counted AS (
+      SELECT webhook_id, bool_or(delivered) AS has_success, count(*)::int AS attempts,
+        (array_agg(error ORDER BY at DESC) FILTER (WHERE NOT delivered))[1] AS last_error
+      FROM settled WHERE webhook_id IS NOT NULL GROUP BY webhook_id
     )
-    UPDATE webhook_hosts h
-    SET failures = CASE WHEN has_success THEN 0 ELSE least(h.failures + hosts.attempts, 1000000) END,
-      not_before = CASE WHEN has_success OR h.failures + hosts.attempts < ${FAILURES_MAX} THEN '-infinity'
+    INSERT INTO webhook_endpoints AS e (webhook_id, minute, attempts, failures, last_error)
+    SELECT webhook_id, 0, 0, CASE WHEN has_success THEN 0 ELSE attempts END, last_error FROM counted ORDER BY webhook_id
+    ON CONFLICT (webhook_id) DO UPDATE
+    SET failures = CASE WHEN excluded.failures = 0 THEN 0 ELSE least(e.failures + excluded.failures, 1000000) END,
+      not_before = CASE WHEN excluded.failures = 0 OR e.failures + excluded.failures < ${FAILURES_MAX} THEN '-infinity'
         ELSE now() + interval '1 second' *
-          least(${HOST_REST_MAX_SECONDS}, 2 ^ least(h.failures + hosts.attempts - ${FAILURES_MAX}, 10)) END
-    FROM hosts WHERE h.host = hosts.host AND h.partner_id = hosts.partner_id`;
+          least(${REST_MAX_SECONDS}, 2 ^ least(e.failures + excluded.failures - ${FAILURES_MAX}, 10)) END,
+      last_error = coalesce(excluded.last_error, e.last_error)
+    WHERE excluded.failures > 0 OR e.failures > 0`;
     await noteFailing(tx, text);
   });
 }
 
 /**
- * Notes since when each webhook of these results has failed, and sets one inactive whose every attempt has failed for
- * {@link FAILING_DAYS_MAX} days; its partner is told by e-mail.
+ * Notes since when each webhook of these results has failed. One is set inactive when a delivery has used up its attempts, and
+ * none succeeded for {@link FAILING_DAYS_MAX} days: so every delivery that ended in them failed. Its partner is told by e-mail.
+ * An attempt that is followed by another says nothing yet.
  */
 async function noteFailing(tx: Transaction, results: string): Promise<void> {
   const rows = await tx<
@@ -226,19 +267,21 @@ async function noteFailing(tx: Transaction, results: string): Promise<void> {
     }[]
   >`
     WITH seen AS (
-      SELECT webhook_id, bool_or(delivered) AS is_good, min(at) AS first_at, max(at) AS last_at
+      SELECT webhook_id, bool_or(r.delivered) AS is_good, bool_or(d.status = 'failed') AS has_ended,
+        min(at) AS first_at, max(at) AS last_at
       FROM json_to_recordset(${results}::json) AS r(id text, delivered boolean, at timestamptz)
       JOIN deliveries d ON d.delivery_id = r.id WHERE webhook_id IS NOT NULL GROUP BY 1
     ), judged AS (
       SELECT webhook_id, is_good, coalesce(failing_since, first_at) AS since, last_at,
-             NOT is_good AND is_active AND last_at >= failing_since + ${FAILING_DAYS_MAX} * interval '24 hours' AS is_over
-      FROM seen JOIN webhooks USING (webhook_id)
-      WHERE CASE WHEN is_good THEN failing_since IS NOT NULL
-                 ELSE failing_since IS NULL OR last_at >= failing_since + ${FAILING_DAYS_MAX} * interval '24 hours' END
+        NOT is_good AND is_active AND is_long AS is_over
+      FROM seen JOIN webhooks USING (webhook_id) CROSS JOIN LATERAL (
+        SELECT has_ended AND last_at >= failing_since + ${FAILING_DAYS_MAX} * interval '24 hours' AS is_long) long
+      WHERE CASE WHEN is_good THEN failing_since IS NOT NULL ELSE failing_since IS NULL OR is_long END
       ORDER BY webhook_id FOR UPDATE OF webhooks
     )
     UPDATE webhooks w SET failing_since = CASE WHEN is_good THEN NULL ELSE since END,
-      is_active = w.is_active AND NOT coalesce(is_over, false)
+      is_active = w.is_active AND NOT coalesce(is_over, false),
+      deactivated_at = CASE WHEN is_over THEN last_at ELSE deactivated_at END
     FROM judged j WHERE w.webhook_id = j.webhook_id
     RETURNING w.webhook_id, w.partner_id, w.url, w.failing_since, CASE WHEN is_over THEN last_at END AS deactivated_at`;
   await recordEvents(

@@ -1,6 +1,7 @@
 /** Events: written in the transaction that books their cause, so that there is exactly one of each. */
 import { randomBytes } from 'node:crypto';
 import { EMAILED_TO_PARTNER } from '../domain/email.js';
+import { parseExactJson } from '../domain/exactJson.js';
 import {
   eventBody,
   IN_FEED,
@@ -59,6 +60,9 @@ export async function recordEvents(tx: Transaction, events: readonly NewEvent[])
       deliveries.push({ id: newId('dlv_', nowMs), event: id, webhook: null, recipient });
   }
   if (records.length === 0) return 0;
+  // At the commit each takes its place in the feed of its partner, one after the other: in the same order everywhere, so that
+  // no two transactions wait for each other.
+  records.sort((one, other) => one.partner - other.partner);
   await tx`
     INSERT INTO events (event_id, partner_id, event, body, created_at)
     SELECT id, partner, event, body, at
@@ -113,8 +117,7 @@ export async function recordTestEvent(
 const FEED_DAYS = 30;
 
 /**
- * Events of a partner after one of them, in the order of the transactions that wrote them. Those of a transaction that is
- * younger than any open one are held back: what is shown never gets a predecessor.
+ * Events of a partner after one of them, in the order in which they were committed: what is shown never gets a predecessor.
  * @returns undefined where there is no such event to begin after.
  */
 export async function eventFeed(
@@ -123,22 +126,21 @@ export async function eventFeed(
   after: string | undefined,
   limit: number,
 ): Promise<{ events: unknown[]; nextCursor: string | null } | undefined> {
-  let place = { writer: '0', id: '' };
+  let place = '0';
   if (after !== undefined) {
-    const [row] = await sql<{ writer: string }[]>`
-      SELECT written_by::text AS writer FROM events WHERE event_id = ${after} AND partner_id = ${partnerId}`;
+    const [row] = await sql<{ place: string }[]>`
+      SELECT place::text AS place FROM events WHERE event_id = ${after} AND partner_id = ${partnerId}`;
     if (row === undefined) return undefined;
-    place = { writer: row.writer, id: after };
+    place = row.place;
   }
   const rows = await sql<{ event_id: string; body: string }[]>`
     SELECT event_id, body FROM events
-    WHERE partner_id = ${partnerId} AND (written_by, event_id) > (${place.writer}::xid8, ${place.id})
-      AND written_by < pg_snapshot_xmin(pg_current_snapshot())
+    WHERE partner_id = ${partnerId} AND place > ${place}::bigint AND NOT is_test
       AND event = ANY(${arrayOf(IN_FEED)}::text[]) AND created_at > now() - ${FEED_DAYS} * interval '24 hours'
-    ORDER BY written_by, event_id LIMIT ${limit + 1}`;
+    ORDER BY place LIMIT ${limit + 1}`;
   const page = rows.slice(0, limit);
   return {
-    events: page.map(({ body }) => JSON.parse(body) as unknown),
+    events: page.map(({ body }) => parseExactJson(body)),
     nextCursor: rows.length > limit ? page.at(-1)!.event_id : null,
   };
 }

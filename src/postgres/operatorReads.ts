@@ -1,7 +1,15 @@
 /** What operators look at beyond one partner: traffic, reports and deliveries of all partners, cells and recoveries. Bounded lists. */
 
 import { type Sql, safe } from './client.js';
-import { DELIVERIES_LISTED_MAX, type DeliveryRow, deliveryOf, type StoredDelivery } from './webhooks.js';
+import {
+  DELIVERIES_LISTED_MAX,
+  type DeliveryRow,
+  deliveryOf,
+  type FailingWebhook,
+  failingWebhooks,
+  NEXT_ATTEMPT,
+  type StoredDelivery,
+} from './webhooks.js';
 
 /** Partners that have a line of their own in the traffic of a day. */
 const BUSIEST = 10;
@@ -63,6 +71,12 @@ export async function trafficToday(sql: Sql): Promise<DayTraffic> {
 export interface Attention {
   /** Deliveries without attempts left, counted up to a bound. */
   readonly failedDeliveries: number;
+  /** Deliveries that have been due for minutes, counted up to a bound. */
+  readonly lateDeliveries: number;
+  /** Webhooks that have failed for minutes, or that the service set inactive, … */
+  readonly failingWebhooks: number;
+  /** … and those of them that have failed for longest. */
+  readonly longestFailing: readonly FailingWebhook[];
   readonly disputedReports: number;
   readonly haltedCells: number;
   readonly openRecoveries: number;
@@ -70,8 +84,15 @@ export interface Attention {
 
 /** What waits for somebody to look at it. */
 export async function attention(sql: Sql): Promise<Attention> {
-  const [row] = await sql<{ failed: bigint; disputed: bigint; halted: bigint; recoveries: bigint }[]>`
+  const failing = await failingWebhooks(sql);
+  const [row] = await sql<
+    { failed: bigint; late: bigint; disputed: bigint; halted: bigint; recoveries: bigint }[]
+  >`
     SELECT
+      (SELECT count(*) FROM (
+         SELECT 1 FROM webhooks w JOIN deliveries d USING (webhook_id)
+         WHERE w.deleted_at IS NULL AND is_active AND status = 'pending'
+           AND next_attempt_at < now() - interval '5 minutes' LIMIT ${COUNTED_MAX}) l) AS late,
       (SELECT count(*) FROM (SELECT 1 FROM deliveries WHERE status = 'failed' LIMIT ${COUNTED_MAX}) f) AS failed,
       (SELECT count(*) FROM settlement_reports r WHERE status = 'DISPUTED' AND NOT EXISTS (
          SELECT 1 FROM settlement_reports n WHERE n.partner_id = r.partner_id AND n.report_date = r.report_date
@@ -80,6 +101,9 @@ export async function attention(sql: Sql): Promise<Attention> {
       (SELECT count(*) FROM recoveries JOIN cells USING (cell, epoch) WHERE finished_at IS NULL) AS recoveries`;
   return {
     failedDeliveries: safe(row!.failed),
+    lateDeliveries: safe(row!.late),
+    failingWebhooks: failing.count,
+    longestFailing: failing.longest,
     disputedReports: safe(row!.disputed),
     haltedCells: safe(row!.halted),
     openRecoveries: safe(row!.recoveries),
@@ -193,9 +217,10 @@ export async function deliveriesBy(
       last_error: string | null;
     })[]
   >`
-    SELECT delivery_id, w.partner_id, webhook_id, url, body, event, d.status, attempts, max_attempts, d.created_at,
-      last_attempt_at, next_attempt_at, response_status, last_error
+    SELECT delivery_id, w.partner_id, webhook_id, url, body, event, d.status, d.attempts, max_attempts, d.created_at,
+      last_attempt_at, ${NEXT_ATTEMPT}, response_status, d.last_error
     FROM deliveries d JOIN webhooks w USING (webhook_id) JOIN events USING (event_id)
+      LEFT JOIN webhook_endpoints USING (webhook_id)
     WHERE d.status = ${status} AND (${partnerId}::int IS NULL OR w.partner_id = ${partnerId})
     ORDER BY last_attempt_at DESC NULLS LAST, delivery_id DESC
     LIMIT ${listed} OFFSET ${Math.min(offset, DELIVERIES_LISTED_MAX)}`;

@@ -4,7 +4,7 @@ import type { Sql } from './client.js';
 const ROWS_MAX = 1000;
 
 /**
- * Removes deliveries that ended so many days ago, those that wait for a webhook which was deleted so long ago, and events of
+ * Removes deliveries and e-mails that ended so many days ago, sent or not, those that wait for a webhook which was deleted so long ago, and events of
  * that age that no delivery needs.
  * @returns how many rows were removed; 0: nothing is left to remove.
  */
@@ -12,8 +12,8 @@ export async function removeEndedDeliveries(sql: Sql, days: number): Promise<num
   const ended = await sql<{ delivery_id: string }[]>`
     DELETE FROM deliveries WHERE delivery_id IN (
       SELECT delivery_id FROM deliveries
-      WHERE status <> 'pending' AND last_attempt_at < now() - make_interval(days => ${days})
-      ORDER BY last_attempt_at LIMIT ${ROWS_MAX})
+      WHERE status <> 'pending' AND coalesce(last_attempt_at, created_at) < now() - make_interval(days => ${days})
+      ORDER BY coalesce(last_attempt_at, created_at) LIMIT ${ROWS_MAX})
     RETURNING delivery_id`;
   const orphaned = await sql<{ delivery_id: string }[]>`
     DELETE FROM deliveries WHERE delivery_id IN (
@@ -31,5 +31,8 @@ export async function removeEndedDeliveries(sql: Sql, days: number): Promise<num
   await sql`
     DELETE FROM webhook_hosts h WHERE minute < extract(epoch FROM now() - make_interval(days => ${days})) / 60
       AND NOT EXISTS (SELECT 1 FROM webhooks w WHERE w.host = h.host AND w.partner_id = h.partner_id AND deleted_at IS NULL)`;
+  await sql`
+    DELETE FROM webhook_endpoints e USING webhooks w
+    WHERE w.webhook_id = e.webhook_id AND w.deleted_at < now() - make_interval(days => ${days})`;
   return ended.length + orphaned.length + events.length;
 }

@@ -1,5 +1,8 @@
 /** Webhooks as their partners register them. */
-import { type Sql, safe } from './client.js';
+import { raw, type Sql, safe } from './client.js';
+
+/** A list reaches back over so many deliveries, and counts no further. */
+export const DELIVERIES_LISTED_MAX = 10_000;
 
 export interface WebhookRow {
   webhookId: number;
@@ -44,12 +47,97 @@ export async function createWebhook(
   });
 }
 
+export type EndpointState = 'ok' | 'failing' | 'inactive';
+
+/** How a webhook's receiver does. */
+export interface EndpointHealth {
+  readonly state: EndpointState;
+  /** Why it is not `ok`; null: it is. */
+  readonly reason: string | null;
+  /** Since when every attempt has failed; null: the newest one succeeded, or there is none. */
+  readonly failingSince: Date | null;
+  /** Deliveries that wait, counted up to {@link DELIVERIES_LISTED_MAX}. */
+  readonly pending: number;
+  /** The next attempt comes no sooner; null: nothing holds it back. */
+  readonly restsUntil: Date | null;
+}
+
+export interface ListedWebhook extends WebhookRow {
+  readonly health: EndpointHealth;
+}
+
+/** A row of `webhooks` with its endpoint and what waits: {@link WITH_HEALTH}. */
+interface HealthRow extends Row {
+  failing_since: Date | null;
+  deactivated_at: Date | null;
+  not_before: Date | null;
+  last_error: string | null;
+  pending: bigint;
+}
+
+/** Webhooks `w` as {@link HealthRow} has them; the rest of the statement follows. */
+const WITH_HEALTH = raw(`
+  w.webhook_id, w.url, w.events, w.is_active, w.created_at, failing_since, deactivated_at, last_error,
+  CASE WHEN not_before > now() THEN not_before END AS not_before, pending
+  FROM webhooks w LEFT JOIN webhook_endpoints USING (webhook_id) CROSS JOIN LATERAL (
+    SELECT count(*) AS pending FROM (
+      SELECT 1 FROM deliveries d WHERE d.webhook_id = w.webhook_id AND status = 'pending'
+      LIMIT ${DELIVERIES_LISTED_MAX}) c) waiting`);
+
+const healthOf = (row: HealthRow): EndpointHealth => {
+  const { is_active: isActive, failing_since, deactivated_at, last_error, not_before, pending } = row;
+  const isFailing = failing_since !== null;
+  const failure = last_error ?? 'the newest attempt failed';
+  const inactive = deactivated_at === null ? 'set inactive' : `failed for five days: ${failure}`;
+  return {
+    state: !isActive ? 'inactive' : isFailing ? 'failing' : 'ok',
+    reason: !isActive ? inactive : isFailing ? failure : null,
+    failingSince: failing_since,
+    pending: safe(pending),
+    restsUntil: isActive ? not_before : null,
+  };
+};
+
 /** A partner's webhooks, without deleted ones. */
-export async function listWebhooks(sql: Sql, partnerId: number): Promise<WebhookRow[]> {
-  const rows = await sql<Row[]>`
-    SELECT webhook_id, url, events, is_active, created_at FROM webhooks
-    WHERE partner_id = ${partnerId} AND deleted_at IS NULL ORDER BY webhook_id`;
-  return rows.map(fromRow);
+export async function listWebhooks(sql: Sql, partnerId: number): Promise<ListedWebhook[]> {
+  const rows = await sql<HealthRow[]>`
+    SELECT ${WITH_HEALTH} WHERE partner_id = ${partnerId} AND deleted_at IS NULL ORDER BY webhook_id`;
+  return rows.map((row) => ({ ...fromRow(row), health: healthOf(row) }));
+}
+
+export interface FailingWebhook extends ListedWebhook {
+  readonly partnerId: number;
+  readonly slug: string;
+}
+
+/** What fails for less is tried again before anybody needs to look at it. */
+const FAILING_FOR = raw("interval '5 minutes'");
+/** So many of those that fail are named. */
+const FAILING_NAMED = 10;
+
+/**
+ * The webhooks of all partners that have failed for minutes, or that the service set inactive: how many there are, and those
+ * that have failed for longest.
+ */
+export async function failingWebhooks(sql: Sql): Promise<{ count: number; longest: FailingWebhook[] }> {
+  const rows = await sql<(HealthRow & { partner_id: number; slug: string; total: bigint })[]>`
+    SELECT slug, partner_id, total, ${WITH_HEALTH}
+    JOIN (
+      SELECT webhook_id, count(*) OVER () AS total FROM webhooks
+      WHERE deleted_at IS NULL AND CASE WHEN is_active THEN failing_since < now() - ${FAILING_FOR}
+                                        ELSE deactivated_at IS NOT NULL END
+      ORDER BY failing_since, webhook_id LIMIT ${FAILING_NAMED}
+    ) named USING (webhook_id) JOIN partners USING (partner_id)
+    ORDER BY failing_since, webhook_id`;
+  return {
+    count: safe(rows[0]?.total ?? 0n),
+    longest: rows.map((row) => ({
+      ...fromRow(row),
+      health: healthOf(row),
+      partnerId: row.partner_id,
+      slug: row.slug,
+    })),
+  };
 }
 
 /** Whether a partner has this webhook; a deleted one is missing. */
@@ -73,14 +161,22 @@ export async function updateWebhook(
 ): Promise<WebhookRow | undefined> {
   const { url = null, events = null, isActive = null } = change;
   const host = url === null ? null : new URL(url).hostname;
-  const [row] = await sql<Row[]>`
-    UPDATE webhooks SET url = coalesce(${url}::text, url), host = coalesce(${host}::text, host),
-      events = coalesce(${events}::text[], events),
-      is_active = coalesce(${isActive}::boolean, is_active),
-      failing_since = CASE WHEN ${isActive}::boolean AND NOT is_active THEN NULL ELSE failing_since END
-    WHERE webhook_id = ${webhookId} AND deleted_at IS NULL
-    RETURNING webhook_id, url, events, is_active, created_at`;
-  return row === undefined ? undefined : fromRow(row);
+  return sql.begin(async (tx) => {
+    // What may have mended it is tried at once.
+    if (url !== null || isActive === true) {
+      await tx`
+        UPDATE webhook_endpoints SET failures = 0, not_before = '-infinity' WHERE webhook_id = ${webhookId}`;
+    }
+    const [row] = await tx<Row[]>`
+      UPDATE webhooks SET url = coalesce(${url}::text, url), host = coalesce(${host}::text, host),
+        events = coalesce(${events}::text[], events),
+        is_active = coalesce(${isActive}::boolean, is_active),
+        failing_since = CASE WHEN ${isActive}::boolean AND NOT is_active THEN NULL ELSE failing_since END,
+        deactivated_at = CASE WHEN ${isActive}::boolean THEN NULL ELSE deactivated_at END
+      WHERE webhook_id = ${webhookId} AND deleted_at IS NULL
+      RETURNING webhook_id, url, events, is_active, created_at`;
+    return row === undefined ? undefined : fromRow(row);
+  });
 }
 
 /** Gives a webhook a new secret; the one that it had signs, too, until a time. @returns false where it is deleted */
@@ -138,6 +234,14 @@ export interface StoredDelivery {
   response_status: number | null;
 }
 
+/**
+ * When a delivery is tried next, of `deliveries`, `webhooks` and `webhook_endpoints`: not while its webhook rests, and at no
+ * known time while that is inactive.
+ */
+export const NEXT_ATTEMPT = raw(
+  'CASE WHEN w.is_active THEN greatest(next_attempt_at, CASE WHEN next_attempt_at IS NOT NULL THEN not_before END) END AS next_attempt_at',
+);
+
 export const deliveryOf = (row: StoredDelivery): DeliveryRow => ({
   deliveryId: row.delivery_id,
   event: row.event,
@@ -150,9 +254,6 @@ export const deliveryOf = (row: StoredDelivery): DeliveryRow => ({
   responseStatus: row.response_status,
 });
 
-/** A list reaches back over so many deliveries, and counts no further. */
-export const DELIVERIES_LISTED_MAX = 10_000;
-
 /** A page of a webhook's newest deliveries, newest first, and how many there are, both up to {@link DELIVERIES_LISTED_MAX}. */
 export async function deliveryPage(
   sql: Sql,
@@ -164,10 +265,11 @@ export async function deliveryPage(
   const offset = (page - 1) * limit;
   const listed = Math.max(0, Math.min(limit, DELIVERIES_LISTED_MAX - offset));
   const rows = await sql<StoredDelivery[]>`
-    SELECT delivery_id, event, status, attempts, max_attempts, d.created_at, last_attempt_at, next_attempt_at,
+    SELECT delivery_id, event, status, d.attempts, max_attempts, d.created_at, last_attempt_at, ${NEXT_ATTEMPT},
            response_status
-    FROM deliveries d JOIN events USING (event_id)
-    WHERE webhook_id = ${webhookId} AND (${before ?? null}::text IS NULL OR delivery_id < ${before ?? null})
+    FROM deliveries d JOIN events USING (event_id) JOIN webhooks w USING (webhook_id)
+      LEFT JOIN webhook_endpoints USING (webhook_id)
+    WHERE d.webhook_id = ${webhookId} AND (${before ?? null}::text IS NULL OR delivery_id < ${before ?? null})
     ORDER BY delivery_id DESC LIMIT ${listed} OFFSET ${Math.min(offset, DELIVERIES_LISTED_MAX)}`;
   const [count] = await sql<{ total: bigint }[]>`
     SELECT count(*) AS total FROM (

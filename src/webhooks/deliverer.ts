@@ -11,9 +11,9 @@
  * one that hangs takes nothing from the others. Those that are known to be slow have no more than half of the room together,
  * however many they are. A result is kept until it is written down.
  *
- * A host gets a bounded number of attempts in a minute, whoever's webhooks lead to it, and half of them from one partner. One
- * that only fails a partner gets a single attempt of that partner now and then until it answers (postgres/deliveries.ts). So
- * nobody can be flooded through this service, and no partner takes a host from another.
+ * A host gets a bounded number of attempts in a minute, whoever's webhooks lead to it, and half of them from one partner; its
+ * webhooks take turns. One that only fails gets a single attempt now and then until it succeeds (postgres/deliveries.ts). So
+ * nobody can be flooded through this service, and neither a partner nor a dead webhook takes a host from its neighbours.
  */
 import { setImmediate } from 'node:timers/promises';
 import type { EventEmitter } from '../events.js';

@@ -1,6 +1,6 @@
 /** What operators read beyond one partner: overview, cells, games, statements, spins, deliveries, reports, the audit log by filter. */
 import postgres from 'postgres';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { freshStores } from '../setup/freshStores.js';
 import type { Answer, Client, TestPartner } from '../support/client.js';
 import { startService } from '../support/service.js';
@@ -64,6 +64,8 @@ test('the overview shows the traffic of today, the busiest partners and the erro
   expect(body.busiest).toMatchObject([{ partnerId: partner.partnerId, spins: SPINS }]);
   expect(body.attention).toEqual({
     failedDeliveries: 0,
+    lateDeliveries: 0,
+    failingWebhooks: 0,
     disputedReports: 0,
     haltedCells: 0,
     openRecoveries: 0,
@@ -176,6 +178,51 @@ test('deliveries are listed by status and partner, with their bodies and why the
   expect((await get<{ attention: Body }>('/overview')).attention).toMatchObject({ failedDeliveries: 1 });
   expect(await get(`/partners/${partner.partnerId}/webhooks`)).toMatchObject({
     webhooks: [{ url: 'http://localhost:9/' }],
+  });
+});
+
+test('a webhook that fails is named to its partner, to the operator and in what needs attention', async () => {
+  const sql = postgres(stores.databaseUrl);
+  onTestFinished(() => sql.end());
+  const owner = other;
+  const body = { url: 'http://localhost:9/', events: ['spin.large_win'] };
+  const { id } = (await client.partner<{ id: number }>('POST', '/webhooks', owner.key, body)).body;
+  for (let sent = 0; sent < 3; sent++) {
+    expect(
+      (await client.partner('POST', `/webhooks/${id}/test`, owner.key, { event: body.events[0] })).status,
+    ).toBe(202);
+  }
+  type Listed = { webhooks: { health: Body }[] };
+  const own = async () =>
+    (await client.partner<Listed>('GET', '/webhooks', owner.key)).body.webhooks[0]!.health;
+  await until(async () => (await own()).state === 'failing', 'its attempts fail');
+  const health = { state: 'failing', pending: 3, restsUntil: null };
+  expect(await own()).toMatchObject({ ...health, reason: expect.stringContaining('ECONNREFUSED') });
+  expect((await get<Listed>(`/partners/${owner.partnerId}/webhooks`)).webhooks[0]!.health).toEqual(
+    await own(),
+  );
+  // A failure that is tried again in a minute needs nobody.
+  expect((await get<{ attention: Body }>('/overview')).attention).toMatchObject({ failingWebhooks: 0 });
+  await sql`UPDATE webhooks SET failing_since = now() - interval '33 minutes' WHERE webhook_id = ${id}`;
+  await sql`
+    UPDATE deliveries SET next_attempt_at = now() - interval '33 minutes', leased_until = now() + interval '1 hour'
+    WHERE webhook_id = ${id}`;
+  const overview = await get<{ attention: Body; failingWebhooks: Body[] }>('/overview');
+  expect(overview.attention).toMatchObject({ failingWebhooks: 1, lateDeliveries: 3 });
+  expect(overview.failingWebhooks).toMatchObject([
+    {
+      partnerId: owner.partnerId,
+      id,
+      url: body.url,
+      health: { ...health, failingSince: expect.any(String) },
+    },
+  ]);
+  // One that its partner set inactive waits for the partner, not for the operator.
+  await client.partner('PATCH', `/webhooks/${id}`, owner.key, { isActive: false });
+  expect(await own()).toMatchObject({ state: 'inactive', reason: 'set inactive', pending: 3 });
+  expect(await get('/overview')).toMatchObject({
+    attention: { failingWebhooks: 0, lateDeliveries: 0 },
+    failingWebhooks: [],
   });
 });
 

@@ -7,6 +7,7 @@ import { freePort } from '../../src/embedded/index.js';
 import { connectPostgres } from '../../src/postgres/client.js';
 import { recordEvents } from '../../src/postgres/events.js';
 import { noticeExpiringKeys, noticeOverdueSettlement } from '../../src/postgres/notices.js';
+import { removeEndedDeliveries } from '../../src/postgres/webhookRetention.js';
 import { freshStores } from '../setup/freshStores.js';
 import { environment, spawnService, startService } from '../support/service.js';
 import type { TestStores } from '../support/stores.js';
@@ -171,4 +172,13 @@ test('without SMTP_URL an e-mail is kept as unsent, and counted', async () => {
   const data = { keyId: 1, name: null, expiresAt: sunsetAt, daysLeft: 1 };
   const event = { event: 'api_key.expiring', partnerId, createdAt: new Date(), data } as const;
   expect(await sql.begin((tx) => recordEvents(tx, [event]))).toBe(0);
+  // It is kept as long as one that was sent, and no longer.
+  for (const [age, kept] of [
+    ['29 days', ['unsent']],
+    ['31 days', []],
+  ] as const) {
+    await books`UPDATE deliveries SET created_at = now() - ${age}::interval`;
+    await removeEndedDeliveries(sql, 30);
+    expect(await states()).toEqual(kept);
+  }
 });

@@ -13,6 +13,8 @@ import { until } from '../support/wait.js';
 const PER_HOST = 8;
 /** Half of it is for one partner. */
 const PER_PARTNER = 4;
+/** Half of either may begin at once. */
+const AT_ONCE = 4;
 /** Each is resolved to the receiver: a host of its own for the service. */
 const names = ['one.test', 'two.test', 'three.test', 'other.test'];
 
@@ -71,9 +73,9 @@ test('attempts to a host in a minute are bounded, over all webhooks of all partn
   const minuteOf = () => Math.floor(Date.now() / 60_000);
   const first = minuteOf();
   await Promise.all(webhooks.map((webhook) => record(webhook, 20)));
-  await until(() => flooded.received.length >= PER_HOST, 'the bound is reached');
+  await until(() => flooded.received.length >= AT_ONCE, 'what there is at once is used');
   // Whatever is recorded later for another host comes while the first one waits.
-  for (let n = 1; n <= PER_PARTNER; n++) {
+  for (let n = 1; n <= PER_PARTNER / 2; n++) {
     await record(next, 1);
     await until(() => other.received.length === n, 'the other host is told');
   }
@@ -81,37 +83,65 @@ test('attempts to a host in a minute are bounded, over all webhooks of all partn
   const most = await books`SELECT max(attempts) AS attempts FROM webhook_hosts WHERE host = ${names[0]!}`;
   expect(most[0]!.attempts).toBeLessThanOrEqual(PER_PARTNER);
   await books`UPDATE webhook_hosts SET minute = minute - 1, attempts = 0 WHERE host = ${names[0]!}`;
-  await until(() => flooded.received.length > PER_HOST, 'the next minute has attempts of its own');
+  const before = flooded.received.length;
+  await until(() => flooded.received.length > before, 'the next minute has attempts of its own');
 });
 
 /** So many that the rest after one more is the longest, a minute. */
 const FAILURES = 60;
 
-test("a host that only fails a partner gets one attempt at a time, and all once it answers; another partner's go on", async () => {
+test('a webhook that only fails gets one attempt at a time, and all once it answers; others on its host go on', async () => {
   let status = 500;
   const failing = await receiver((_request, response) => void response.writeHead(status).end());
   const webhook = await webhookOf(failing, names[1]!);
   const neighbour = await receiver();
   const other = await webhookOf(neighbour, names[1]!);
   await books`
-    INSERT INTO webhook_hosts (host, partner_id, minute, attempts, failures)
-    VALUES (${names[1]!}, ${webhook.partnerId}, 0, 0, ${FAILURES})`;
-  await record(webhook, 4);
+    INSERT INTO webhook_endpoints (webhook_id, minute, attempts, failures) VALUES (${webhook.id}, 0, 0, ${FAILURES})`;
+  await record(webhook, 2);
   const rests = async () =>
     (
-      await books`SELECT 1 FROM webhook_hosts WHERE host = ${names[1]!} AND not_before > now() AND failures > ${FAILURES}`
+      await books`SELECT 1 FROM webhook_endpoints WHERE webhook_id = ${webhook.id} AND not_before > now() AND failures > ${FAILURES}`
     ).length;
-  await until(async () => (await rests()) === 1, 'the host rests');
-  await record(other, 3);
-  await until(() => neighbour.received.length === 3, 'the other partner is told');
+  await until(async () => (await rests()) === 1, 'it rests');
+  await record(other, 2);
+  await until(() => neighbour.received.length === 2, 'the other webhook gets its deliveries');
   expect(failing.received).toHaveLength(1);
+  const [listed] = (
+    await service.partner<{ webhooks: { health: { restsUntil: string } }[] }>('GET', '/webhooks', webhook.key)
+  ).body.webhooks;
+  // What waits for the rest to end says so.
+  const { body } = await service.partner<{ deliveries: { attempts: number; nextAttemptAt: string }[] }>(
+    'GET',
+    `/webhooks/${webhook.id}/deliveries`,
+    webhook.key,
+  );
+  const untried = body.deliveries.find(({ attempts }) => attempts === 0);
+  expect(untried!.nextAttemptAt).toBe(listed!.health.restsUntil);
   status = 204;
-  await books`UPDATE webhook_hosts SET not_before = now() WHERE host = ${names[1]!}`;
+  await books`UPDATE webhook_endpoints SET not_before = now() WHERE webhook_id = ${webhook.id}`;
+  await books`UPDATE webhook_hosts SET attempts = 0`;
   // The one that failed waits for its own retry.
-  await until(() => failing.received.length === 4, 'the others are delivered');
-  expect(
-    await books`SELECT failures FROM webhook_hosts WHERE partner_id = ${webhook.partnerId}`,
-  ).toMatchObject([{ failures: 0 }]);
+  await until(() => failing.received.length === 2, 'the other is delivered');
+  const failures = async () =>
+    (await books`SELECT failures FROM webhook_endpoints WHERE webhook_id = ${webhook.id}`)[0]!.failures;
+  await until(async () => (await failures()) === 0, 'its failures are forgotten');
+});
+
+test('a webhook that rests between attempts tries first what has the fewest attempts left', async () => {
+  const failing = await receiver((_request, response) => void response.writeHead(500).end());
+  const webhook = await webhookOf(failing, names[1]!);
+  await books`UPDATE webhook_hosts SET attempts = 0`;
+  await books`
+    INSERT INTO webhook_endpoints (webhook_id, minute, attempts, failures, not_before)
+    VALUES (${webhook.id}, 0, 0, ${FAILURES}, 'infinity')`;
+  await record(webhook, 3);
+  const [tried] = await books<{ delivery_id: string }[]>`
+    UPDATE deliveries SET attempts = 4, next_attempt_at = now() WHERE delivery_id = (
+      SELECT max(delivery_id) FROM deliveries WHERE webhook_id = ${webhook.id}) RETURNING delivery_id`;
+  await books`UPDATE webhook_endpoints SET not_before = '-infinity' WHERE webhook_id = ${webhook.id}`;
+  await until(() => failing.received.length > 0, 'an attempt is made');
+  expect(failing.received[0]!.headers['x-spindle-delivery-id']).toBe(tried!.delivery_id);
 });
 
 test('deliveries and events are removed so many days after they ended, and no earlier', async () => {

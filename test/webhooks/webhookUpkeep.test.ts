@@ -1,6 +1,7 @@
 /** Partners look after their webhooks: change, rotation, tests, sending again, the feed, and an end after five days of failures. */
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { jsonInteger, jsonUsd } from '../../src/domain/exactJson.js';
 import { bodySignature, standardSignature } from '../../src/domain/webhook.js';
 import { connectPostgres, type Sql } from '../../src/postgres/client.js';
 import { settleAttempts } from '../../src/postgres/deliveries.js';
@@ -26,7 +27,7 @@ beforeAll(async () => {
   stores = await freshStores();
   client = await startService(stores, ENTRIES_AHEAD, { now: () => nowMs });
   sql = connectPostgres(stores.databaseUrl, { max: 4, name: 'test', onError: () => {} });
-  books = postgres(stores.databaseUrl, { max: 2, onnotice: () => {} });
+  books = postgres(stores.databaseUrl, { max: 4, onnotice: () => {} });
 });
 afterAll(async () => {
   await Promise.all([sql.end(), books.end()]);
@@ -244,23 +245,83 @@ test('the feed neither skips nor repeats while events are written, in whatever o
   });
   await until(() => isWritten, 'the slow transaction has written');
   await record(partnerId, 2, 3);
+  await record(partnerId, 4);
   await read();
-  expect(seen).toEqual([]);
+  // An open transaction holds nothing up, and what it wrote comes when it is committed: behind what was read.
+  expect(seen).toEqual([2, 3, 4]);
   finish();
   await slow;
+  await record(partnerId, 5);
+  await read();
+  expect(seen).toEqual([2, 3, 4, 1, 5]);
   const writing = Promise.all(Array.from({ length: 40 }, (_, i) => record(partnerId, 100 + i)));
   await until(async () => {
     await read();
-    return seen.length >= 43;
+    return seen.length >= 45;
   }, 'everything is read');
   await writing;
   await read();
-  expect(new Set(seen).size).toBe(43);
-  expect(seen).toHaveLength(43);
-  expect(seen.slice(0, 3).sort()).toEqual([1, 2, 3]);
+  expect(new Set(seen).size).toBe(45);
+  expect(seen).toHaveLength(45);
 });
 
-test('a webhook that has failed for five days is set inactive once, and its partner is told; a success begins anew', async () => {
+test('events come in the order in which their transactions committed, not in which they began or wrote', async () => {
+  const { key, partnerId } = await client.newPartner();
+  const { partnerId: other } = await client.newPartner();
+  const opened: { write(): Promise<void>; commit(): Promise<void> }[] = [];
+  for (const keyId of [1, 2, 3]) {
+    const connection = await books.reserve();
+    onTestFinished(() => connection.release());
+    await connection`BEGIN`;
+    opened.push({
+      async write() {
+        const id = `evt_${keyId}${'0'.repeat(31)}`;
+        const body = JSON.stringify({ ...keyEvent(partnerId, keyId), id });
+        await connection`
+          INSERT INTO events (event_id, partner_id, event, body, created_at)
+          VALUES (${id}, ${partnerId}, 'api_key.expiring', ${body}, now())`;
+      },
+      commit: async () => void (await connection`COMMIT`),
+    });
+  }
+  for (const i of [1, 2, 0]) await opened[i]!.write();
+  for (const i of [2, 0, 1]) await opened[i]!.commit();
+  const { body } = await client.partner<{ events: { data: { keyId: number } }[] }>('GET', '/events', key);
+  expect(body.events.map(({ data }) => data.keyId)).toEqual([3, 1, 2]);
+  // Transactions with events of several partners, whatever their order, don't wait for each other for good.
+  const both = [keyEvent(partnerId, 9), keyEvent(other, 9)] as const;
+  const recorded = Array.from({ length: 40 }, (_, i) =>
+    sql.begin((tx) => recordEvents(tx, i % 2 === 0 ? both : [both[1], both[0]])),
+  );
+  await Promise.all(recorded);
+});
+
+test('the feed has no test events, begins after one all the same, and shows every digit', async () => {
+  const to = await receiver();
+  const { key, partnerId } = await client.newPartner();
+  const { id } = await register(client, key, to.url(), ['settlement.report_ready']);
+  const tested = await client.partner<{ eventId: string }>('POST', `/webhooks/${id}/test`, key, {
+    event: 'settlement.report_ready',
+  });
+  expect(tested.status).toBe(202);
+  const data = {
+    reportDate: '2026-05-01',
+    revision: 1,
+    integrityHash: 'ab',
+    totalSpins: jsonInteger(9_007_199_254_740_993n),
+    ggrUsd: jsonUsd(9_007_199_254_740_993_001n),
+  };
+  const event = { event: 'settlement.report_ready', partnerId, createdAt: new Date(), data } as const;
+  await sql.begin((tx) => recordEvents(tx, [event]));
+  for (const query of ['', `?after=${tested.body.eventId}`]) {
+    const { body, text } = await client.partner<{ events: object[] }>('GET', `/events${query}`, key);
+    expect(body.events).toHaveLength(1);
+    expect(text).toContain('"totalSpins":9007199254740993,"ggrUsd":9007199254740.993001');
+  }
+  await until(() => to.received.length === 2, 'the test is delivered like the event');
+});
+
+test('a webhook is set inactive once it failed for five days and a delivery used up its attempts; no single attempt does it', async () => {
   const { key, partnerId } = await client.newPartner({ contactEmail: 'one@partner.example' });
   const { id } = await register(client, key, 'http://localhost:1/', ['api_key.expiring']);
   await client.partner('PATCH', `/webhooks/${id}`, key, { isActive: false });
@@ -268,31 +329,46 @@ test('a webhook that has failed for five days is set inactive once, and its part
   const [event] = await books<{ event_id: string }[]>`
     INSERT INTO events (event_id, partner_id, event, body, created_at)
     VALUES (${`evt_${'1'.repeat(32)}`}, ${partnerId}, 'spin.large_win', '{}', now()) RETURNING event_id`;
-  let attempts = 0;
-  /** What became of an attempt so many days after the first one. */
-  const attempt = async (day: number, isDelivered: boolean): Promise<boolean> => {
-    const deliveryId = `dlv_${String(++attempts).padStart(32, '0')}`;
+  const startMs = Date.now() - 20 * DAY_MS;
+  let deliveries = 0;
+  /** What became of an attempt so many days after the first one; whether the webhook is active then. */
+  const attempt = async (day: number, isDelivered: boolean, isLast = false): Promise<boolean> => {
+    const deliveryId = `dlv_${String(++deliveries).padStart(32, '0')}`;
     await books`
-      INSERT INTO deliveries (delivery_id, webhook_id, event_id, max_attempts, next_attempt_at)
-      VALUES (${deliveryId}, ${id}, ${event!.event_id}, 5, now() + interval '1 day')`;
-    const result = { deliveryId, attempt: 1, isDelivered, responseStatus: 500, error: null };
-    await settleAttempts(sql, [{ ...result, atMs: Date.now() + day * DAY_MS }], [DAY_MS]);
-    const [row] = await books<
-      { is_active: boolean }[]
-    >`SELECT is_active FROM webhooks WHERE webhook_id = ${id}`;
-    return row!.is_active;
+      INSERT INTO deliveries (delivery_id, webhook_id, event_id, attempts, max_attempts, next_attempt_at)
+      VALUES (${deliveryId}, ${id}, ${event!.event_id}, ${isLast ? 4 : 0}, 5, now() + interval '1 day')`;
+    const result = { deliveryId, attempt: isLast ? 5 : 1, isDelivered, responseStatus: 500 };
+    const error = isDelivered ? null : 'answered 500';
+    await settleAttempts(sql, [{ ...result, error, atMs: startMs + day * DAY_MS }], [DAY_MS]);
+    return (await health()).state !== 'inactive';
   };
-  expect([await attempt(0, false), await attempt(4.9, false), await attempt(4.95, true)]).toEqual([
-    true,
-    true,
-    true,
-  ]);
-  expect([await attempt(5, false), await attempt(9.9, false)]).toEqual([true, true]);
-  expect([await attempt(10.1, false), await attempt(10.2, false)]).toEqual([false, false]);
+  const health = async () => {
+    const answer = await client.partner<{ webhooks: { health: { state: string } }[] }>(
+      'GET',
+      '/webhooks',
+      key,
+    );
+    return answer.body.webhooks[0]!.health;
+  };
+  // A failure, and another five days later: each is followed by a further attempt.
+  expect([await attempt(0, false), await attempt(5.1, false)]).toEqual([true, true]);
+  // A delivery that succeeds begins anew, and one that ends within five days is too soon.
+  expect([await attempt(5.2, true), await attempt(5.3, false, true)]).toEqual([true, true]);
+  expect(await health()).toMatchObject({ state: 'failing', reason: 'answered 500' });
+  expect([await attempt(10.2, false, true), await attempt(10.4, false)]).toEqual([true, true]);
+  expect([await attempt(10.5, false, true), await attempt(10.6, false, true)]).toEqual([false, false]);
+  expect(await health()).toMatchObject({
+    state: 'inactive',
+    reason: 'failed for five days: answered 500',
+    failingSince: new Date(startMs + 5.3 * DAY_MS).toISOString(),
+    pending: 3,
+  });
   const told = await books<{ recipient: string }[]>`
     SELECT recipient FROM deliveries JOIN events USING (event_id)
     WHERE event = 'webhook.deactivated' AND partner_id = ${partnerId}`;
   expect(told).toMatchObject([{ recipient: 'one@partner.example' }]);
+  await client.partner('PATCH', `/webhooks/${id}`, key, { isActive: true });
+  expect(await health()).toMatchObject({ state: 'ok', reason: null, failingSince: null });
 });
 
 /** The Standard Webhooks signature of a delivery, at the time that its header has. */

@@ -134,8 +134,9 @@ describe('registration', () => {
     expect(secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/);
     const second = await client.partner('POST', '/webhooks', key, { url, events: [EVENTS[1]] });
     expect(second.body.secret).not.toBe(secret);
+    const health = { state: 'ok', reason: null, failingSince: null, pending: 0, restsUntil: null };
     expect((await client.partner('GET', '/webhooks', key)).body).toEqual({
-      webhooks: [shown, expect.objectContaining({ id: second.body.id, events: [EVENTS[1]] })],
+      webhooks: [{ ...shown, health }, expect.objectContaining({ id: second.body.id, events: [EVENTS[1]] })],
     });
 
     const gone = await client.partner('DELETE', `/webhooks/${made.body.id}`, key);

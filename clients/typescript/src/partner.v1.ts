@@ -13,7 +13,7 @@ export interface paths {
         };
         /**
          * The events of the account of the last 30 days, the oldest first
-         * @description Whether or not a webhook subscribes to them. An event appears once every transaction that began before its own has ended, so that none ever appears before one that was read.
+         * @description Whether or not a webhook subscribes to them, in the order in which they were committed: none ever appears before one that was read. Test events are not in it.
          */
         get: operations["listEvents"];
         put?: never;
@@ -400,8 +400,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List the partner's webhooks, without their secrets
-         * @description Deleted webhooks are not listed.
+         * List the partner's webhooks and how their receivers do, without their secrets
+         * @description Deleted webhooks are not listed. `health` says whether the receiver takes deliveries. One that fails 50 times in a row gets single attempts, at most a minute apart, until one succeeds.
          */
         get: operations["listWebhooks"];
         put?: never;
@@ -793,7 +793,10 @@ export interface components {
             createdAt: string;
             /** Format: date-time */
             lastAttemptAt: string | null;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description No sooner; null: it has ended, or its webhook is inactive
+             */
             nextAttemptAt: string | null;
             /** @description Of the last attempt; null: no answer */
             responseStatus: number | null;
@@ -818,6 +821,28 @@ export interface components {
          * @enum {string}
          */
         EmptyCommunity: "TO_TRIGGER" | "RETURN_TO_BUDGET";
+        /** @description How the webhook's receiver does */
+        EndpointHealth: {
+            /**
+             * @description failing: the newest attempt failed; inactive: nothing is sent
+             * @enum {string}
+             */
+            state: "ok" | "failing" | "inactive";
+            /** @description Why it is not ok */
+            reason: string | null;
+            /**
+             * Format: date-time
+             * @description Every attempt since then has failed
+             */
+            failingSince: string | null;
+            /** @description Deliveries that wait, counted up to 10,000 */
+            pending: number;
+            /**
+             * Format: date-time
+             * @description No attempt begins before; null: nothing holds it back
+             */
+            restsUntil: string | null;
+        };
         ErrorDetail: {
             /** @description JSON Pointer (RFC 6901) of the faulty member; empty: the whole body */
             path: string;
@@ -912,6 +937,15 @@ export interface components {
             hitFrequency?: number;
             /** @description Of a slot: the largest payout of a spin */
             topPrizeUsd?: number;
+        };
+        ListedWebhook: {
+            id: number;
+            url: string;
+            events: string[];
+            isActive: boolean;
+            /** Format: date-time */
+            createdAt: string;
+            health: components["schemas"]["EndpointHealth"];
         };
         NextOutcomeBody: {
             /** @description Game configuration id of a slot game */
@@ -1344,7 +1378,7 @@ export interface components {
         /** @enum {string} */
         WebhookEvent: "spin.large_win" | "settlement.report_ready" | "block.low_reserve" | "api_key.expiring";
         WebhookList: {
-            webhooks: components["schemas"]["Webhook"][];
+            webhooks: components["schemas"]["ListedWebhook"][];
         };
         WebhookPatch: {
             /** @description A public https address; in the sandbox also http://localhost on any port */
@@ -3818,7 +3852,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description List the partner's webhooks, without their secrets */
+            /** @description List the partner's webhooks and how their receivers do, without their secrets */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -3842,7 +3876,14 @@ export interface operations {
                      *             "settlement.report_ready"
                      *           ],
                      *           "isActive": true,
-                     *           "createdAt": "2026-11-22T04:13:57.068Z"
+                     *           "createdAt": "2026-11-22T04:13:57.068Z",
+                     *           "health": {
+                     *             "state": "failing",
+                     *             "reason": "answered 503",
+                     *             "failingSince": "2026-11-22T07:12:31.405Z",
+                     *             "pending": 618,
+                     *             "restsUntil": "2026-11-22T07:45:12.220Z"
+                     *           }
                      *         }
                      *       ]
                      *     }

@@ -11,13 +11,28 @@ const BUSIEST: readonly Column<Schemas['PartnerTraffic']>[] = [
   { heading: 'paid USD', value: (row) => row.paidOutUsd, kind: 'usd' },
 ];
 
+const FAILING: readonly Column<Schemas['FailingWebhook']>[] = [
+  { heading: 'partner', value: (row) => row.partnerId, kind: 'number' },
+  { heading: 'slug', value: (row) => row.slug },
+  { heading: 'webhook', value: (row) => row.id, kind: 'number' },
+  { heading: 'url', value: (row) => row.url },
+  { heading: 'state', value: (row) => row.health.state },
+  { heading: 'reason', value: (row) => row.health.reason },
+  { heading: 'failing since', value: (row) => row.health.failingSince },
+  { heading: 'pending', value: (row) => row.health.pending, kind: 'number' },
+];
+
 /** Adds the commands to the program. */
 export function addOverviewCommands(commands: OperatorCommands): void {
   withWatch(commands.add('overview', 'traffic of today, and what needs attention', overview));
 }
 
 async function overview({ client, print }: Call): Promise<void> {
-  print(await bodyOf(client.GET('/overview')), ({ at, today, attention, busiest }) =>
-    [keyValues({ at, today, attention }), table(BUSIEST, busiest)].join('\n'),
+  print(await bodyOf(client.GET('/overview')), ({ at, today, attention, busiest, failingWebhooks }) =>
+    [
+      keyValues({ at, today, attention }),
+      ...(failingWebhooks.length === 0 ? [] : [table(FAILING, failingWebhooks)]),
+      table(BUSIEST, busiest),
+    ].join('\n'),
   );
 }

@@ -6,7 +6,7 @@ import { OperatorGame } from './games.js';
 import { PlayerStatus } from './players.js';
 import { ReportStatus } from './settlements.js';
 import { SpinRecord } from './spins.js';
-import { Delivery } from './webhooks.js';
+import { Delivery, listedWebhookMembers } from './webhooks.js';
 
 const trafficMembers = {
   spins: Type.Integer(),
@@ -59,6 +59,10 @@ export const TrafficToday = Type.Object(
 export const Attention = Type.Object(
   {
     failedDeliveries: Type.Integer({ description: 'Counted up to 10,000' }),
+    lateDeliveries: Type.Integer({ description: 'Due for more than five minutes; counted up to 10,000' }),
+    failingWebhooks: Type.Integer({
+      description: 'Have failed for more than five minutes, or were set inactive for it',
+    }),
     disputedReports: Type.Integer(),
     haltedCells: Type.Integer(),
     openRecoveries: Type.Integer(),
@@ -66,11 +70,18 @@ export const Attention = Type.Object(
   { description: 'What waits for somebody to look at it' },
 );
 
+export const FailingWebhook = Type.Object({
+  partnerId: Type.Integer(),
+  slug: Type.String(),
+  ...listedWebhookMembers,
+});
+
 export const Overview = Type.Object({
   at: timestamp(),
   today: TrafficToday,
   busiest: Type.Array(PartnerTraffic, { description: 'The ten partners that spun most today' }),
   attention: Attention,
+  failingWebhooks: Type.Array(FailingWebhook, { description: 'The ten that have failed for longest' }),
   process: FrontEndProcess,
 });
 

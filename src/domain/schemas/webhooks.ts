@@ -53,7 +53,32 @@ export const EventFeedQuery = Type.Object({
   ),
 });
 
-export const WebhookList = Type.Object({ webhooks: Type.Array(Webhook) });
+export const EndpointHealth = Type.Object(
+  {
+    state: Type.Union(
+      ['ok', 'failing', 'inactive'].map((state) => Type.Literal(state)),
+      { description: 'failing: the newest attempt failed; inactive: nothing is sent' },
+    ),
+    reason: nullable(Type.String({ description: 'Why it is not ok' })),
+    failingSince: nullable(
+      Type.String({ format: 'date-time', description: 'Every attempt since then has failed' }),
+    ),
+    pending: Type.Integer({ description: 'Deliveries that wait, counted up to 10,000' }),
+    restsUntil: nullable(
+      Type.String({
+        format: 'date-time',
+        description: 'No attempt begins before; null: nothing holds it back',
+      }),
+    ),
+  },
+  { description: "How the webhook's receiver does" },
+);
+
+export const listedWebhookMembers = { ...webhookMembers, health: EndpointHealth };
+
+export const ListedWebhook = Type.Object(listedWebhookMembers);
+
+export const WebhookList = Type.Object({ webhooks: Type.Array(ListedWebhook) });
 
 export const DeliveryStatus = Type.Union(
   ['pending', 'delivered', 'failed'].map((status) => Type.Literal(status)),
@@ -68,7 +93,12 @@ export const Delivery = Type.Object({
   maxAttempts: Type.Integer(),
   createdAt: timestamp(),
   lastAttemptAt: nullable(timestamp()),
-  nextAttemptAt: nullable(timestamp()),
+  nextAttemptAt: nullable(
+    Type.String({
+      format: 'date-time',
+      description: 'No sooner; null: it has ended, or its webhook is inactive',
+    }),
+  ),
   responseStatus: nullable(Type.Integer({ description: 'Of the last attempt; null: no answer' })),
 });
 

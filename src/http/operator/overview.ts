@@ -5,6 +5,7 @@ import { jsonInteger, jsonUsd } from '../../domain/exactJson.js';
 import { Overview } from '../../domain/requests.js';
 import type { Traffic } from '../../postgres/operatorReads.js';
 import type { Store } from '../../postgres/store.js';
+import { listedWebhookOf } from '../partner/webhooks.js';
 import { type Route, summed } from '../route.js';
 
 /** What this process has counted since its start. */
@@ -40,7 +41,7 @@ const getOverview = ({ store, figures }: OverviewServices): Route => ({
   errors: [],
   failure: ERRORS.internal,
   async handle() {
-    const [traffic, attention, counted] = await Promise.all([
+    const [traffic, { longestFailing, ...attention }, counted] = await Promise.all([
       store.trafficToday(),
       store.attention(),
       figures(),
@@ -54,6 +55,11 @@ const getOverview = ({ store, figures }: OverviewServices): Route => ({
         ...shown(each),
       })),
       attention,
+      failingWebhooks: longestFailing.map(({ partnerId, slug, ...webhook }) => ({
+        partnerId,
+        slug,
+        ...listedWebhookOf(webhook),
+      })),
       process: { id: PROCESS_ID, ...counted },
     };
   },

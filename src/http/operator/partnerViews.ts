@@ -27,7 +27,7 @@ const VIEWS: readonly View[] = [
     operationId: 'listPartnerWebhooks',
     path: '/partners/{id}/webhooks',
     params: { id: PATH.partnerId },
-    summary: 'The webhooks of a partner, without their secrets',
+    summary: 'The webhooks of a partner and how their receivers do, without their secrets',
   },
 ];
 

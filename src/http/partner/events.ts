@@ -2,7 +2,7 @@
 import { ApiError, ERRORS } from '../../domain/errors.js';
 import { EventFeed, EventFeedQuery } from '../../domain/requests.js';
 import type { Store } from '../../postgres/store.js';
-import type { Route } from '../route.js';
+import { type Route, summed } from '../route.js';
 
 const EVENT_ID = /^evt_[0-9a-f]{32}$/;
 
@@ -14,11 +14,11 @@ export const eventRoutes = ({ store }: { readonly store: Store }): Route[] => [
     tag: 'Webhooks',
     summary: 'The events of the account of the last 30 days, the oldest first',
     description:
-      'Whether or not a webhook subscribes to them. An event appears once every transaction that began before its own has ended, so that none ever appears before one that was read.',
+      'Whether or not a webhook subscribes to them, in the order in which they were committed: none ever appears before one that was read. Test events are not in it.',
     scope: 'partner',
     query: EventFeedQuery,
     status: 200,
-    response: EventFeed,
+    ...summed(EventFeed),
     errors: [],
     failure: ERRORS.internal,
     async handle({ partner, query, words }) {

@@ -16,7 +16,7 @@ import {
 import { FAULTS_MAX } from '../../domain/validation.js';
 import { EVENT_TYPES, webhookSecret } from '../../domain/webhook.js';
 import type { Store } from '../../postgres/store.js';
-import type { WebhookRow } from '../../postgres/webhooks.js';
+import type { ListedWebhook, WebhookRow } from '../../postgres/webhooks.js';
 import type { JsonObject } from '../body.js';
 import { isRfc3339 } from '../operator/partners.js';
 import { cursorOf, pathId, type Route } from '../route.js';
@@ -46,6 +46,16 @@ export const webhookOf = (row: WebhookRow) => ({
   events: row.events,
   isActive: row.isActive,
   createdAt: row.createdAt.toISOString(),
+});
+
+/** As {@link webhookOf}, with how its receiver does. */
+export const listedWebhookOf = ({ health, ...row }: ListedWebhook) => ({
+  ...webhookOf(row),
+  health: {
+    ...health,
+    failingSince: health.failingSince?.toISOString() ?? null,
+    restsUntil: health.restsUntil?.toISOString() ?? null,
+  },
 });
 
 /** What is wrong with the event types of a registration: all of it, as far as an answer tells it. */
@@ -134,14 +144,14 @@ export const webhookRoutes = (services: WebhookServices): Route[] => {
       path: '/webhooks',
       operationId: 'listWebhooks',
       tag: 'Webhooks',
-      summary: "List the partner's webhooks, without their secrets",
+      summary: "List the partner's webhooks and how their receivers do, without their secrets",
       scope: 'partner',
       status: 200,
       response: WebhookList,
       errors: [],
       failure: ERRORS.internal,
       async handle({ partner }) {
-        return { webhooks: (await store.listWebhooks(partner.partnerId)).map(webhookOf) };
+        return { webhooks: (await store.listWebhooks(partner.partnerId)).map(listedWebhookOf) };
       },
     },
     {

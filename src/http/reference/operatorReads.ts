@@ -4,7 +4,7 @@ import { GAME_REFERENCES } from './games.js';
 import type { References } from './operationReference.js';
 import { SETTLEMENT_REFERENCES } from './settlements.js';
 import { SPIN_REFERENCES } from './spins.js';
-import { WEBHOOK_REFERENCES } from './webhooks.js';
+import { LISTED_WEBHOOK, WEBHOOK_REFERENCES } from './webhooks.js';
 
 const TRAFFIC = { spins: 48_210, wageredUsd: 12_052.5, paidOutUsd: 11_390.25 };
 
@@ -28,7 +28,15 @@ export const OPERATOR_READ_REFERENCES: References = {
       at: '2026-11-22T07:45:00.000Z',
       today: { ...TRAFFIC, partners: 1 },
       busiest: [{ partnerId: 2, slug: 'acme', ...TRAFFIC }],
-      attention: { failedDeliveries: 3, disputedReports: 1, haltedCells: 0, openRecoveries: 0 },
+      attention: {
+        failedDeliveries: 3,
+        lateDeliveries: 618,
+        failingWebhooks: 1,
+        disputedReports: 1,
+        haltedCells: 0,
+        openRecoveries: 0,
+      },
+      failingWebhooks: [{ partnerId: 2, slug: 'acme', ...LISTED_WEBHOOK }],
       process: {
         id: '8c2f0f5e-6a0d-4f8a-9a53-6f3f2b0d7a11',
         spins: 48_215,

@@ -10,6 +10,17 @@ const WEBHOOK = {
   createdAt: '2026-11-22T04:13:57.068Z',
 };
 
+export const LISTED_WEBHOOK = {
+  ...WEBHOOK,
+  health: {
+    state: 'failing',
+    reason: 'answered 503',
+    failingSince: '2026-11-22T07:12:31.405Z',
+    pending: 618,
+    restsUntil: '2026-11-22T07:45:12.220Z',
+  },
+};
+
 /** Not a secret of anyone: the bytes are all 0. */
 const SECRET = `whsec_${'A'.repeat(43)}=`;
 
@@ -21,8 +32,9 @@ export const WEBHOOK_REFERENCES: References = {
     response: { ...WEBHOOK, secret: SECRET },
   },
   listWebhooks: {
-    description: 'Deleted webhooks are not listed.',
-    response: { webhooks: [WEBHOOK] },
+    description:
+      'Deleted webhooks are not listed. `health` says whether the receiver takes deliveries. One that fails 50 times in a row gets single attempts, at most a minute apart, until one succeeds.',
+    response: { webhooks: [LISTED_WEBHOOK] },
   },
   updateWebhook: {
     description:

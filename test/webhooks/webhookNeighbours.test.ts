@@ -1,0 +1,90 @@
+/** Webhooks on one host take turns: what one of them does, dead or busy, holds up none of the others. */
+import { expect, onTestFinished, test } from 'vitest';
+import { connectPostgres, type Sql } from '../../src/postgres/client.js';
+import { recordEvents } from '../../src/postgres/events.js';
+import { freshStores } from '../setup/freshStores.js';
+import { type Receiver, type Reply, register, startReceiver } from '../support/receiver.js';
+import { startService } from '../support/service.js';
+import { until } from '../support/wait.js';
+
+/** Attempts that fail in a row until a webhook rests between them. */
+const FAILURES = 50;
+const refuse: Reply = (_request, response) => void response.writeHead(500).end();
+
+interface Neighbourhood {
+  /** Registers a webhook of the one partner on the one host, at a port of its own. */
+  move(reply?: Reply): Promise<Receiver & { happen(count: number): Promise<void> }>;
+}
+
+/** A partner with webhooks on localhost; each takes events of a type of its own. */
+async function neighbourhood(settings: Record<string, string>): Promise<Neighbourhood> {
+  const stores = await freshStores();
+  onTestFinished(() => stores.drop());
+  const service = await startService(stores, { WEBHOOK_RETRY_DELAYS_MS: '3600000', ...settings });
+  onTestFinished(() => service.stop());
+  const sql: Sql = connectPostgres(stores.databaseUrl, { max: 2, name: 'test', onError: () => {} });
+  onTestFinished(() => sql.end());
+  const { key, partnerId } = await service.newPartner();
+  const createdAt = new Date();
+  const kinds = [
+    {
+      event: 'settlement.report_ready',
+      data: { reportDate: '2026-05-01', revision: 1, integrityHash: '', totalSpins: 1, ggrUsd: 1 },
+    },
+    { event: 'block.low_reserve', data: { gameId: 1, readyBlocks: 0, minReadyBlocks: 1 } },
+    { event: 'api_key.expiring', data: { keyId: 1, name: null, expiresAt: '', daysLeft: 1 } },
+    {
+      event: 'spin.large_win',
+      data: { spinId: '', gameId: 1, playerId: 'a', payoutUsd: 1, prizeTier: 6 },
+    },
+  ] as const;
+  let moved = 0;
+  return {
+    async move(reply) {
+      const receiver = await startReceiver(reply);
+      onTestFinished(() => receiver.close());
+      const kind = kinds[moved++]!;
+      await register(service, key, receiver.url(), [kind.event]);
+      const happen = async (count: number): Promise<void> => {
+        const event = { ...kind, partnerId, createdAt };
+        await sql.begin((tx) => recordEvents(tx, Array(count).fill(event)));
+      };
+      return { ...receiver, happen };
+    },
+  };
+}
+
+test('a live webhook gets its delivery before three dead ones on its host have two more turns each', async () => {
+  const { move } = await neighbourhood({});
+  const dead = [await move(refuse), await move(refuse), await move(refuse)];
+  const live = await move();
+  const toDead = (): number => dead.reduce((sum, { received }) => sum + received.length, 0);
+  // Far more than they get while they fail: what is left is due before anything of the live one.
+  for (const { happen } of dead) await happen(4 * FAILURES);
+  await until(() => toDead() >= FAILURES, 'they fail');
+  for (const count of [1, 2, 3]) {
+    const before = toDead();
+    let inBetween = 0;
+    await live.happen(1);
+    await until(() => {
+      inBetween = toDead() - before;
+      return live.received.length === count;
+    }, 'the live one gets its delivery');
+    // The first time the dead ones may still fail quickly, up to the bound of each.
+    if (count > 1) expect(inBetween).toBeLessThanOrEqual(2 * dead.length);
+    await until(() => dead.every(({ received }) => received.length >= FAILURES), 'each rests');
+  }
+  expect(toDead()).toBeLessThan(2 * dead.length * FAILURES);
+});
+
+test('a webhook that takes all it can of its host leaves the next turn to one that had none', async () => {
+  // Half of a minute's attempts are one partner's, half of those at once: 30, and then one every two seconds.
+  const { move } = await neighbourhood({ WEBHOOK_HOST_ATTEMPTS_MAX: '120' });
+  const [busy, quiet] = [await move(), await move()];
+  await busy.happen(500);
+  await until(() => busy.received.length >= 30, 'it has had what there is at once');
+  const before = busy.received.length;
+  await quiet.happen(1);
+  await until(() => quiet.received.length === 1, 'the quiet one gets its delivery');
+  expect(busy.received.length - before).toBeLessThanOrEqual(8);
+});
