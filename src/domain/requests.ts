@@ -205,6 +205,7 @@ export {
   DeliveryPage,
   DeliveryStatus,
   EndpointHealth,
+  EndpointState,
   EVENTS,
   Event,
   EventFeed,

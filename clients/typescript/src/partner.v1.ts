@@ -823,11 +823,7 @@ export interface components {
         EmptyCommunity: "TO_TRIGGER" | "RETURN_TO_BUDGET";
         /** @description How the webhook's receiver does */
         EndpointHealth: {
-            /**
-             * @description failing: the newest attempt failed; inactive: nothing is sent
-             * @enum {string}
-             */
-            state: "ok" | "failing" | "inactive";
+            state: components["schemas"]["EndpointState"];
             /** @description Why it is not ok */
             reason: string | null;
             /**
@@ -843,6 +839,11 @@ export interface components {
              */
             restsUntil: string | null;
         };
+        /**
+         * @description failing: the newest attempt failed; inactive: nothing is sent
+         * @enum {string}
+         */
+        EndpointState: "ok" | "failing" | "inactive";
         ErrorDetail: {
             /** @description JSON Pointer (RFC 6901) of the faulty member; empty: the whole body */
             path: string;

@@ -53,12 +53,14 @@ export const EventFeedQuery = Type.Object({
   ),
 });
 
+export const EndpointState = Type.Union(
+  ['ok', 'failing', 'inactive'].map((state) => Type.Literal(state)),
+  { description: 'failing: the newest attempt failed; inactive: nothing is sent' },
+);
+
 export const EndpointHealth = Type.Object(
   {
-    state: Type.Union(
-      ['ok', 'failing', 'inactive'].map((state) => Type.Literal(state)),
-      { description: 'failing: the newest attempt failed; inactive: nothing is sent' },
-    ),
+    state: EndpointState,
     reason: nullable(Type.String({ description: 'Why it is not ok' })),
     failingSince: nullable(
       Type.String({ format: 'date-time', description: 'Every attempt since then has failed' }),
