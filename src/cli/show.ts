@@ -65,10 +65,12 @@ async function find(
     if (what === 'outbox') {
       const records = await nodes.cell(whole(first, 'CELL')).outbox(limit);
       return records.map(
-        ({ wagerMicros, creditMicros, balanceMicros, timeMs, id, previousId, ...record }) => ({
+        ({ wagerMicros, creditMicros, balanceMicros, timeMs, id, previousId, outcomeIndex, ...record }) => ({
           id: id.toString(),
           at: new Date(timeMs).toISOString(),
           ...record,
+          // A forced spin took none of the sealed outcomes.
+          outcomeIndex: record.kind === 'forcedSpin' ? null : outcomeIndex,
           wagerUsd: microsToUsdText(wagerMicros),
           creditUsd: microsToUsdText(creditMicros),
           balanceUsd: microsToUsdText(balanceMicros),

@@ -1326,8 +1326,8 @@ export interface components {
             cell: number;
             /** @description The player's entry before */
             previousEntryId: string;
-            /** @description Place in the game's sequence of outcomes */
-            outcomeIndex: number;
+            /** @description Place in the game's sequence of outcomes; null: a forced spin has none */
+            outcomeIndex: number | null;
             /** @description Number of the outcome in the game's mathematics */
             outcomeCode: number;
         };
@@ -4993,6 +4993,8 @@ export interface operations {
             query?: {
                 /** @description Absent: the newest */
                 revision?: number;
+                /** @description As CSV only: `true` puts an apostrophe before a text that a spreadsheet would run as a formula. Absent: texts are as they are */
+                escapeFormulas?: string;
             };
             header?: never;
             path: {

@@ -113,9 +113,14 @@ export function communalStatus(
   return budgetMicros < Math.min(...tiers.map(({ amountMicros }) => amountMicros)) ? 'EXHAUSTED' : 'ACTIVE';
 }
 
-/** How far the way to a tier is, in percent, rounded down to tens: nobody can time a spin by it. */
-export const progressPct = (progress: number, triggerAtSpins: number): number =>
-  Math.floor(((progress % triggerAtSpins) * 10) / triggerAtSpins) * 10;
+/** Of a tier that fires more often, even tens of a percent are few spins. */
+const SHOWN_FROM_SPINS = 1000;
+
+/** How far the way to a tier is, in percent, rounded down to tens; null where a spin could be timed by it. */
+export const progressPct = (progress: number, triggerAtSpins: number): number | null =>
+  triggerAtSpins < SHOWN_FROM_SPINS
+    ? null
+    : Math.floor(((progress % triggerAtSpins) * 10) / triggerAtSpins) * 10;
 
 /**
  * What the bonus returns per spin over the wager while its budget lasts, as a fraction. Of all counts, the share on which a

@@ -3,6 +3,15 @@
 /** What a spreadsheet takes for the beginning of a formula, also behind spaces and in full width (OWASP, CSV injection). */
 const FORMULA = /^\s*[=+\-@＝＋－＠]/u;
 
-/** A text, quoted. One that a spreadsheet would run as a formula gets an apostrophe in front, which makes it text there. */
-export const csvText = (value: string): string =>
-  `"${(FORMULA.test(value) ? `'${value}` : value).replaceAll('"', '""')}"`;
+/** A text as a field. */
+export type CsvText = (value: string) => string;
+
+/** A text as it is, quoted. */
+export const csvText: CsvText = (value) => `"${value.replaceAll('"', '""')}"`;
+
+/** One that a spreadsheet would run as a formula gets an apostrophe in front, which makes it text there. */
+const escapedText: CsvText = (value) => csvText(FORMULA.test(value) ? `'${value}` : value);
+
+/** How a request wants its texts. */
+export const csvTexts = ({ escapeFormulas }: Readonly<Record<string, string>>): CsvText =>
+  escapeFormulas === 'true' ? escapedText : csvText;

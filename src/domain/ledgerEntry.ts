@@ -38,7 +38,7 @@ export interface EntryDefinition {
   /** Among which request ids it can bind one; undefined: it binds none. */
   readonly requestIds: 'spins' | 'adjustments' | undefined;
   /** How it shows in a player's history. */
-  readonly history: 'spin' | 'share' | 'hidden';
+  readonly history: 'spin' | 'hidden';
 }
 
 export const ENTRY_KINDS = {
@@ -89,7 +89,7 @@ export const ENTRY_KINDS = {
     opensPlayer: false,
     takesEntryNumber: true,
     requestIds: undefined,
-    history: 'share',
+    history: 'hidden',
   },
   /** In the outbox only: what the ledger must know of a communal progressive (redis/communalRecords.ts). */
   communalNote: {

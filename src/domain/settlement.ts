@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import canonicalize from 'canonicalize';
-import { csvText } from './csv.js';
+import type { CsvText } from './csv.js';
 import { ExactNumber, type JsonNumber, jsonInteger, jsonUsd, unmarked } from './exactJson.js';
 
 export const DAY_MS = 86_400_000;
@@ -174,7 +174,7 @@ const COLUMNS = [
 ] as const satisfies readonly (keyof Breakdown)[];
 
 /** The breakdown as CSV, with a header line. Null is an empty field. */
-export function breakdownCsv(report: Pick<Report, 'gameBreakdown'>): string {
+export function breakdownCsv(report: Pick<Report, 'gameBreakdown'>, csvText: CsvText): string {
   const field = (value: string | JsonNumber | null): string => {
     if (value === null) return '';
     if (typeof value === 'number' || value instanceof ExactNumber) return String(value);

@@ -16,7 +16,10 @@ export const fundingIdOf = (spinIds: SpinIds, fundingId: number, partnerId: numb
   spinIds.encodeOther(BigInt(fundingId), partnerId, FUNDING);
 
 /** What both APIs show of a pot. */
-export const potView = ({ rules, version, budgetMicros }: PotRecord, wagerMicros: number) => ({
+export const potView = (
+  { rules, version, budgetMicros }: Pick<PotRecord, 'rules' | 'version' | 'budgetMicros'>,
+  wagerMicros: number,
+) => ({
   ...rulesView(rules),
   version,
   status: communalStatus(rules, budgetMicros),

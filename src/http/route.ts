@@ -102,7 +102,7 @@ export interface Route {
   /** The result has sums, which may be beyond a double: {@link ExactNumber}. */
   readonly hasSums?: true;
   /** The result as CSV, for a caller that would rather have that than JSON. */
-  readonly csv?: (result: never) => string;
+  readonly csv?: (result: never, request: RouteRequest) => string;
   /** The same piece by piece, in place of `handle`: of any length. The first piece comes once the request is found right. */
   readonly csvPieces?: (request: RouteRequest) => AsyncGenerator<string>;
   /** Further errors of this operation, beside those that every route of its scope has. */
@@ -169,7 +169,8 @@ export function serve(
       }
       const result = await route.handle!(request);
       if (route.csv !== undefined && prefersCsv(exchange.head.accept)) {
-        replies.json(exchange, route.status, route.csv(result as never), window, '', undefined, CSV_TYPE);
+        const text = route.csv(result as never, request);
+        replies.json(exchange, route.status, text, window, '', undefined, CSV_TYPE);
         return;
       }
       const headers = result instanceof WithHeaders ? result.headers : '';

@@ -3,11 +3,11 @@
  * Redis does anything; events and shares, as far as they are booked.
  */
 
-import type { CommunalRules } from '../domain/communal.js';
+import type { CommunalRules, CommunalState } from '../domain/communal.js';
 import { CLOCKS_MS } from './adjustments.js';
 import { gameLivesIn } from './cells.js';
 import { audit } from './changes.js';
-import { arrayOf, type Sql, safe } from './client.js';
+import { arrayOf, raw, type Sql, safe } from './client.js';
 
 export interface RulesVersion {
   readonly version: number;
@@ -68,13 +68,6 @@ export async function hasCommunal(sql: Sql, gameId: number): Promise<boolean> {
   return rows.length > 0;
 }
 
-/** What is booked as paid by a game's pot, micro-USD. */
-export async function communalPaid(sql: Sql, gameId: number): Promise<bigint> {
-  const [row] = await sql<{ paid: bigint }[]>`
-    SELECT coalesce(sum(paid_micros), 0) AS paid FROM communal_days WHERE game_id = ${gameId}`;
-  return row!.paid;
-}
-
 /** A pot as it is booked. */
 export interface BookedPot {
   readonly gameId: number;
@@ -83,19 +76,51 @@ export interface BookedPot {
   readonly paidMicros: bigint;
 }
 
+interface BookedPotRow {
+  game_id: number;
+  progress: bigint;
+  budget_micros: bigint;
+  paid: bigint;
+}
+
+const BOOKED_POT = raw(`game_id, progress, budget_micros,
+  (SELECT coalesce(sum(paid_micros), 0) FROM communal_days d WHERE d.game_id = p.game_id) AS paid`);
+
+const bookedPotOf = (row: BookedPotRow): BookedPot => ({
+  gameId: row.game_id,
+  progress: row.progress,
+  budgetMicros: row.budget_micros,
+  paidMicros: row.paid,
+});
+
+/** A game's pot as it is booked, with the rules that were in force then; undefined: none is. */
+export async function bookedPot(
+  sql: Sql,
+  gameId: number,
+): Promise<
+  | (Pick<CommunalState, 'version' | 'progress' | 'budgetMicros'> & {
+      rules: CommunalRules;
+      paidMicros: bigint;
+    })
+  | undefined
+> {
+  const [row] = await sql<(BookedPotRow & { version: number; rules: CommunalRules })[]>`
+    SELECT ${BOOKED_POT}, version, rules FROM communal_pots p JOIN communal_rules USING (game_id, version)
+    WHERE game_id = ${gameId}`;
+  return (
+    row && {
+      ...{ version: row.version, rules: row.rules, paidMicros: row.paid },
+      ...{ progress: safe(row.progress), budgetMicros: safe(row.budget_micros) },
+    }
+  );
+}
+
 /** The pots of these cells; of more than `max` those that changed last. */
 export async function bookedPots(sql: Sql, cells: readonly number[], max: number): Promise<BookedPot[]> {
-  const rows = await sql<{ game_id: number; progress: bigint; budget_micros: bigint; paid: bigint }[]>`
-    SELECT game_id, progress, budget_micros,
-      (SELECT coalesce(sum(paid_micros), 0) FROM communal_days d WHERE d.game_id = p.game_id) AS paid
-    FROM communal_pots p JOIN games USING (game_id) JOIN partners USING (partner_id)
+  const rows = await sql<BookedPotRow[]>`
+    SELECT ${BOOKED_POT} FROM communal_pots p JOIN games USING (game_id) JOIN partners USING (partner_id)
     WHERE cell = ANY(${arrayOf(cells)}::int[]) ORDER BY noted_to DESC, game_id LIMIT ${max}`;
-  return rows.map((row) => ({
-    gameId: row.game_id,
-    progress: row.progress,
-    budgetMicros: row.budget_micros,
-    paidMicros: row.paid,
-  }));
+  return rows.map(bookedPotOf);
 }
 
 // Funding ------------------------------------------------------------------------------------------------------------
@@ -328,27 +353,6 @@ export interface Told {
   readonly paidMicros: number;
   readonly shareMicros: number;
   readonly isTrigger: boolean;
-}
-
-/** A share, as it is told. */
-export interface ShareOfEvent extends Told {
-  /** Null: it was not told yet. */
-  readonly toldBy: bigint | null;
-}
-
-/** Shares by the id of their entry. */
-export async function sharesOfEvents(
-  sql: Sql,
-  entryIds: readonly bigint[],
-): Promise<Map<bigint, ShareOfEvent>> {
-  if (entryIds.length === 0) return new Map();
-  const rows = await sql<(ToldRow & { entry_id: bigint; is_trigger: boolean; told_by: bigint | null })[]>`
-    SELECT entry_id, event_id, tier_level, tier_name, paid_micros, s.amount_micros AS share, is_trigger, told_by
-    FROM communal_shares s JOIN communal_events USING (event_id)
-    WHERE entry_id = ANY(${arrayOf(entryIds)}::bigint[])`;
-  return new Map(
-    rows.map((row) => [row.entry_id, { ...toldOfRow(row, row.is_trigger), toldBy: row.told_by }]),
-  );
 }
 
 interface ToldRow {

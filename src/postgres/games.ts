@@ -192,19 +192,33 @@ export async function requestBlocks(
   });
 }
 
-export interface GameTotals {
-  spins: bigint;
-  wageredMicros: bigint;
-  paidMicros: bigint;
+/** A game as it is booked, of one moment. */
+export interface BookedGame {
+  readonly spins: bigint;
+  readonly wageredMicros: bigint;
+  readonly paidMicros: bigint;
+  /** Index of the next outcome. */
+  readonly nextIndex: number;
+  /** Blocks that are sealed and not dealt to their end, oldest first. */
+  readonly blocks: readonly { readonly fromIndex: number; readonly toIndex: number }[];
 }
 
-/** What the ledger holds of a game. */
-export async function gameTotals(sql: Sql, gameId: number): Promise<GameTotals> {
-  const [row] = await sql<{ spins: bigint; wagered: bigint; paid: bigint }[]>`
+export async function bookedGame(sql: Sql, gameId: number): Promise<BookedGame> {
+  const [row] = await sql<
+    { spins: bigint; wagered: bigint; paid: bigint; next_index: bigint; blocks: string[] | null }[]
+  >`
+    WITH progress AS (SELECT coalesce((SELECT next_index FROM game_progress WHERE game_id = ${gameId}), 0) AS next_index)
     SELECT coalesce(sum(spins), 0) AS spins, coalesce(sum(wagered_micros), 0) AS wagered,
-           coalesce(sum(paid_micros), 0) AS paid
+           coalesce(sum(paid_micros), 0) AS paid, (SELECT next_index FROM progress) AS next_index,
+           (SELECT array_agg(from_index || ':' || to_index ORDER BY from_index) FROM blocks b, progress
+            WHERE b.game_id = ${gameId} AND to_index > next_index) AS blocks
     FROM game_days WHERE game_id = ${gameId}`;
-  return { spins: row!.spins, wageredMicros: row!.wagered, paidMicros: row!.paid };
+  const blocks = (row!.blocks ?? []).map((text) => {
+    const [fromIndex, toIndex] = text.split(':').map(Number) as [number, number];
+    return { fromIndex, toIndex };
+  });
+  const { spins, wagered, paid, next_index: nextIndex } = row!;
+  return { spins, wageredMicros: wagered, paidMicros: paid, nextIndex: safe(nextIndex), blocks };
 }
 
 /** Ids of all games of a partner. */

@@ -20,6 +20,7 @@ import {
 import { audit } from './changes.js';
 import { raw, type Sql, safe, type Transaction } from './client.js';
 import { recordEvents } from './events.js';
+import { REACH } from './partnerLedger.js';
 import { openRoundsAt } from './rounds.js';
 
 const PARTNER_LOCK = 7_310_005;
@@ -104,17 +105,16 @@ export async function findReport(
 export async function settlementPartner(
   sql: Sql,
   partnerId: number,
-): Promise<{ cell: number; firstDay: string; hasGames: boolean } | undefined> {
-  const [row] = await sql<{ cell: number; first_day: string; has_games: boolean }[]>`
-    SELECT cell, ${FIRST_DAY}::text AS first_day,
+): Promise<{ firstDay: string; hasGames: boolean } | undefined> {
+  const [row] = await sql<{ first_day: string; has_games: boolean }[]>`
+    SELECT ${FIRST_DAY}::text AS first_day,
            EXISTS (SELECT 1 FROM games g WHERE g.partner_id = p.partner_id) AS has_games
     FROM partners p WHERE partner_id = ${partnerId}`;
-  return row === undefined ? undefined : { cell: row.cell, firstDay: row.first_day, hasGames: row.has_games };
+  return row === undefined ? undefined : { firstDay: row.first_day, hasGames: row.has_games };
 }
 
 export interface UnsettledDay {
   readonly partnerId: number;
-  readonly cell: number;
   readonly date: string;
   /** There is a report, made before all of the day was in the ledger. */
   readonly hasReport: boolean;
@@ -131,11 +131,11 @@ export async function firstSettlementDay(sql: Sql): Promise<string | undefined> 
  * grows with the number of days and partners; a caller asks for a month or so at a time.
  */
 export async function unsettledDays(sql: Sql, from: string, through: string): Promise<UnsettledDay[]> {
-  const rows = await sql<{ partner_id: number; cell: number; date: string; has_report: boolean }[]>`
-    SELECT p.partner_id, p.cell, s.day::date::text AS date,
+  const rows = await sql<{ partner_id: number; date: string; has_report: boolean }[]>`
+    SELECT p.partner_id, s.day::date::text AS date,
            EXISTS (SELECT 1 FROM settlement_reports r
                    WHERE r.partner_id = p.partner_id AND r.report_date = s.day::date) AS has_report
-    FROM (SELECT partner_id, cell, ${FIRST_DAY} AS first_day FROM partners p) p
+    FROM (SELECT partner_id, ${FIRST_DAY} AS first_day FROM partners p) p
       CROSS JOIN LATERAL generate_series(
         greatest(p.first_day, ${from}::date)::timestamp, ${through}::timestamp, interval '1 day') AS s(day)
     WHERE NOT EXISTS (SELECT 1 FROM settlement_reports r
@@ -144,7 +144,6 @@ export async function unsettledDays(sql: Sql, from: string, through: string): Pr
     ORDER BY s.day, p.partner_id`;
   return rows.map((row) => ({
     partnerId: row.partner_id,
-    cell: row.cell,
     date: row.date,
     hasReport: row.has_report,
   }));
@@ -202,8 +201,8 @@ export async function makeReport(
       if (newest !== undefined && (newest.isComplete || !wanted.isComplete)) return 'not-due';
     } else if (newest?.status === 'ACKNOWLEDGED') return 'acknowledged';
     const figures = await figuresOf(tx, wanted);
-    const isComplete = wanted.isComplete || figures.cursor >= ids.to;
-    const booked = figures.cursor < ids.from ? ids.from : figures.cursor + 1n;
+    const isComplete = wanted.isComplete || figures.toId >= ids.to;
+    const booked = figures.toId < ids.from ? ids.from : figures.toId + 1n;
     const end = isComplete ? ids.to : booked;
     const open = await openRoundsAt(tx, partnerId, end);
     const report = composeReport(
@@ -244,17 +243,17 @@ async function previousHash(tx: Transaction, partnerId: number, date: string): P
 }
 
 /**
- * What the books have of a day, and how far its cell is booked: one statement, so that the two fit each other. Games that
+ * What the books have of a day, and how far the partner's ledger is complete: one statement, so that the two fit each other. Games that
  * were there on that day are listed even where nobody played them; raffles that were closed before it are not: a report must
  * not grow with every raffle that there ever was.
  */
 async function figuresOf(
   tx: Transaction,
   { partnerId, date, start, end }: WantedReport,
-): Promise<{ games: GameFigures[]; adjustmentsMicros: bigint; cursor: bigint }> {
+): Promise<{ games: GameFigures[]; adjustmentsMicros: bigint; toId: bigint }> {
   const rows = await tx<
     {
-      cursor_id: bigint;
+      to_id: bigint;
       adjustments: bigint;
       game_id: number | null;
       config_name: string;
@@ -268,7 +267,7 @@ async function figuresOf(
       bonus: bigint;
     }[]
   >`
-    SELECT c.cursor_id, coalesce(a.amount_micros, 0) AS adjustments,
+    SELECT ${REACH} AS to_id, coalesce(a.amount_micros, 0) AS adjustments,
            g.game_id, g.config_name, g.display_name, g.game_type, g.sheet->>'certifiedRtp' AS certified_rtp,
            g.prize_table, coalesce(g.spins, 0) AS spins, coalesce(g.wagered_micros, 0) AS wagered,
            coalesce(g.paid_micros, 0) AS paid, coalesce(g.bonus_micros, 0) AS bonus
@@ -285,7 +284,7 @@ async function figuresOf(
         ON g.partner_id = p.partner_id
     WHERE p.partner_id = ${partnerId} ORDER BY g.game_id`;
   return {
-    cursor: rows[0]!.cursor_id,
+    toId: rows[0]!.to_id,
     adjustmentsMicros: rows[0]!.adjustments,
     games: rows
       .filter((row) => row.game_id !== null)

@@ -3,22 +3,20 @@
  * primary key along, over the days on which the partner spun, and a bounded number of rows. What it has come to is told, so
  * that the next page goes on there, also where it found nothing.
  *
- * All entries of a partner are of one cell, whose owner books them in the order of their ids, each batch together with the
- * cell's cursor. So below the cursor nothing is added any more: a page that ends there skips nothing, whatever is booked meanwhile.
+ * A page ends where the partner's ledger is complete (partnerLedger.ts): nothing is added below, so that it skips nothing, whatever is
+ * booked meanwhile.
  */
 import { entryTimeMs, firstIdAt, idsIn } from '../domain/entryId.js';
 import { ENTRY_KINDS, entryCodesSql } from '../domain/ledgerEntry.js';
 import { DAY_MS, dayOf, startOf } from '../domain/settlement.js';
-import { bookedIdOf } from './cells.js';
 import { raw, type Sql } from './client.js';
 import { type EntryRow, entryOfRow, type LedgerEntry } from './ledger.js';
+import { type LedgerReach, ledgerReach } from './partnerLedger.js';
 import { entriesDown, type PlayerOfHistory } from './playerHistory.js';
 
 /** Which spins of a partner are wanted. */
 export interface SpinRange {
   readonly partnerId: number;
-  /** The partner's. */
-  readonly cell: number;
   /** Entry ids from here, … */
   readonly fromId: bigint;
   /** … and below this. */
@@ -31,8 +29,11 @@ export interface SpinsFound {
   readonly entries: readonly LedgerEntry[];
   /** Where the next page begins; undefined: the ledger has no more of the range now. */
   readonly nextId: bigint | undefined;
-  /** What had been booked of the cell. */
-  readonly bookedId: bigint;
+}
+
+export interface SpinsOfPartner extends SpinsFound {
+  /** How far the partner's ledger was complete. */
+  readonly reach: LedgerReach;
 }
 
 /** Rows of all partners that a page looks at: a tenth of a second. */
@@ -50,11 +51,11 @@ const DAYS_MAX = 400;
 const SPINS = raw(entryCodesSql(({ history }) => history === 'spin'));
 
 /** @param limit the most entries, at least 1 */
-export async function spinsByTime(sql: Sql, range: SpinRange, limit: number): Promise<SpinsFound> {
-  const { partnerId, cell, fromId, gameId } = range;
+export async function spinsByTime(sql: Sql, range: SpinRange, limit: number): Promise<SpinsOfPartner> {
+  const { partnerId, fromId, gameId } = range;
   // Read before the rows: every row up to it is there.
-  const bookedId = await bookedIdOf(sql, cell);
-  const toId = range.toId > bookedId ? bookedId + 1n : range.toId;
+  const reach = await ledgerReach(sql, partnerId);
+  const toId = range.toId > reach.toId ? reach.toId + 1n : range.toId;
   const entries: LedgerEntry[] = [];
   let examined = 0;
   let windowRows = Math.max(WINDOW_MIN, limit * 2);
@@ -64,7 +65,7 @@ export async function spinsByTime(sql: Sql, range: SpinRange, limit: number): Pr
     const endId = least(firstIdAt(dayMs + DAY_MS), toId);
     let lowId = fromId > firstIdAt(dayMs) ? fromId : firstIdAt(dayMs);
     while (lowId < endId) {
-      if (examined >= EXAMINED_MAX) return { entries, nextId: lowId, bookedId };
+      if (examined >= EXAMINED_MAX) return { entries, nextId: lowId, reach };
       const highId = await idAfter(sql, lowId, endId, windowRows);
       // One more than is wanted tells whether there are more.
       const rows = await sql<EntryRow[]>`
@@ -73,14 +74,14 @@ export async function spinsByTime(sql: Sql, range: SpinRange, limit: number): Pr
         ORDER BY entry_id LIMIT ${limit + 1 - entries.length}`;
       entries.push(...rows.map(entryOfRow));
       if (entries.length > limit)
-        return { entries: entries.slice(0, limit), nextId: entries[limit]!.id, bookedId };
+        return { entries: entries.slice(0, limit), nextId: entries[limit]!.id, reach };
       examined += windowRows;
       windowRows *= WINDOW_GROWTH;
       lowId = highId;
     }
   }
   const isCut = days.length === DAYS_MAX;
-  return { entries, nextId: isCut ? firstIdAt(startOf(days.at(-1)!) + DAY_MS) : undefined, bookedId };
+  return { entries, nextId: isCut ? firstIdAt(startOf(days.at(-1)!) + DAY_MS) : undefined, reach };
 }
 
 /**
@@ -96,7 +97,7 @@ export async function playerSpinsByTime(
   const { newest, firstId } = player;
   const { toId, gameId } = range;
   const fromId = range.fromId > firstId ? range.fromId : firstId;
-  if (fromId > newest.id) return { entries: [], nextId: undefined, bookedId: newest.id };
+  if (fromId > newest.id) return { entries: [], nextId: undefined };
   const entries: LedgerEntry[] = [];
   let nextId = fromId;
   let topNumber = (await indexedNumberFrom(sql, player, fromId)) ?? newest.entryNumber;
@@ -104,16 +105,16 @@ export async function playerSpinsByTime(
     const walked = await entriesDown(sql, player, topNumber, INDEXED_EACH);
     for (const entry of walked.reverse()) {
       if (entry.id < nextId || !isShownAsSpin(entry)) continue;
-      if (entry.id >= toId) return { entries, nextId: undefined, bookedId: newest.id };
+      if (entry.id >= toId) return { entries, nextId: undefined };
       if (gameId !== undefined && entry.gameId !== gameId) continue;
-      if (entries.length === limit) return { entries, nextId: entry.id, bookedId: newest.id };
+      if (entries.length === limit) return { entries, nextId: entry.id };
       entries.push(entry);
     }
-    if (topNumber === newest.entryNumber) return { entries, nextId: undefined, bookedId: newest.id };
+    if (topNumber === newest.entryNumber) return { entries, nextId: undefined };
     topNumber = Math.min(topNumber + INDEXED_EACH, newest.entryNumber);
     nextId = (walked.at(-1)?.id ?? newest.id) + 1n;
   }
-  return { entries, nextId, bookedId: newest.id };
+  return { entries, nextId };
 }
 
 const isShownAsSpin = ({ kind }: LedgerEntry): boolean => ENTRY_KINDS[kind].history === 'spin';

@@ -9,13 +9,12 @@ import { cellCursors, haltedCells } from './cells.js';
 import { auditPage, auditRound } from './changes.js';
 import type { Sql } from './client.js';
 import {
+  bookedPot,
   communalEventPage,
-  communalPaid,
   hasCommunal,
   playerSharePage,
   recordFunding,
   recordRules,
-  sharesOfEvents,
   toldBySpins,
   withdrawFunding,
   withdrawRules,
@@ -23,9 +22,9 @@ import {
 import { resendDelivery, resendFailed, resendOfWebhook } from './deliveries.js';
 import { eventFeed, recordTestEvent } from './events.js';
 import {
+  bookedGame,
   findGame,
   gamePage,
-  gameTotals,
   listGames,
   registerGame,
   requestBlocks,
@@ -47,9 +46,10 @@ import {
 import { beginSession, endSession, findSession } from './operatorSessions.js';
 import { createOperator, listOperators, revokeOperator, rotateOperatorKey } from './operators.js';
 import { findParSheet, listActiveParSheets, setParSheetStatus, storeParSheet } from './parSheets.js';
+import { ledgerReach } from './partnerLedger.js';
 import { movesOfPartner, requestMove } from './partnerMoves.js';
 import { createPartner, findPartner, listPartners, updatePartner } from './partners.js';
-import { entriesDown, statementDown } from './playerHistory.js';
+import { playerSpinPage, statementDown } from './playerHistory.js';
 import { recordPlayerStatus } from './playerStatuses.js';
 import { closedPool, createRaffle } from './raffles.js';
 import { openRecoveries } from './recoveries.js';
@@ -85,12 +85,13 @@ const FUNCTIONS = {
   auditRound,
   beginSession,
   blockOf,
+  bookedGame,
+  bookedPot,
   requestBlocksOf,
   cellCursors,
   cellOverview,
   closedPool,
   communalEventPage,
-  communalPaid,
   createOperator,
   createPartner,
   createRaffle,
@@ -100,7 +101,6 @@ const FUNCTIONS = {
   deliveriesBy,
   deliveryPage,
   endSession,
-  entriesDown,
   eventFeed,
   findAdjustment,
   findEntry,
@@ -115,12 +115,12 @@ const FUNCTIONS = {
   firstSettlementDay,
   gameDays,
   gamePage,
-  gameTotals,
   haltedCells,
   hasCommunal,
   issueKey,
   judgeReport,
   lackingCells,
+  ledgerReach,
   listActiveParSheets,
   listGames,
   listKeys,
@@ -136,6 +136,7 @@ const FUNCTIONS = {
   noticeOverdueSettlement,
   openRecoveries,
   playerSharePage,
+  playerSpinPage,
   readRuns,
   recordAdjustment,
   recordPlayerStatus,
@@ -164,7 +165,6 @@ const FUNCTIONS = {
   statementDown,
   shoeSeeds,
   storeParSheet,
-  sharesOfEvents,
   toldBySpins,
   trafficToday,
   unsettledDays,

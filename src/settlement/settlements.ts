@@ -1,15 +1,16 @@
 /**
  * Makes settlement reports: when a day is complete, which days are due, what an operator may ask for.
  *
- * A report is made of the ledger alone, so the one question is whether all of a day is in it. Entry ids of a cell never go
- * back and are booked in their order. So it is where the cell has a booked entry of a later day; or where Redis, being the
- * one that the cell was prepared for, has passed the day's end and holds nothing of that day that is not booked.
+ * A report is made of the ledger alone, so the one question is whether all of a day is in it. It is where the partner's ledger is
+ * complete beyond the day (postgres/partnerLedger.ts); or where Redis, being the one that the partner's cell was prepared for, has
+ * passed the day's end and holds nothing of that day that is not booked.
  */
 
 import { firstIdAt } from '../domain/entryId.js';
 import { ApiError, ERRORS } from '../domain/errors.js';
 import { DAY_MS, dayOf, shiftDay, startOf } from '../domain/settlement.js';
 import type { EventEmitter } from '../events.js';
+import type { LedgerReach } from '../postgres/partnerLedger.js';
 import type { OnReport, StoredReport, UnsettledDay } from '../postgres/settlements.js';
 import type { Store } from '../postgres/store.js';
 import type { RedisNodes } from '../redis/nodes.js';
@@ -35,6 +36,9 @@ const CLOCKS_APART_MS = 5000;
 /** Looked over at a time, for all partners. */
 const DAYS_AT_ONCE = 31;
 
+/** By cell, epoch and day: whether the cell has passed it, asked once. */
+type PassedDays = Map<string, boolean>;
+
 export class Settlements {
   readonly #options: SettlementOptions;
 
@@ -57,7 +61,7 @@ export class Settlements {
     if (!partner.hasGames) throw new ApiError(ERRORS.noGames);
     if (date < partner.firstDay || date > dayOf(this.now().getTime()))
       throw new ApiError(ERRORS.reportNotFound);
-    const isComplete = await this.#isComplete(partner.cell, date);
+    const isComplete = await this.#isComplete(partnerId, date);
     const made = await this.#make(partnerId, date, { actor, isDue: false, isComplete });
     // A report that is wanted now is never one that is not due.
     if (typeof made === 'string') throw new ApiError(ERRORS.reportStatus);
@@ -95,18 +99,12 @@ export class Settlements {
   /** @returns the oldest of them that is not settled now. */
   async #settleDays(days: readonly UnsettledDay[], told: SettleObserver): Promise<string | undefined> {
     const { store } = this.#options;
-    /** Whether a cell's day is complete, asked once. */
-    const complete = new Map<string, boolean>();
+    const passed: PassedDays = new Map();
     let oldest: string | undefined;
     for (const day of days) {
       if (told.isStopped()) return oldest ?? day.date;
-      const key = `${day.cell}/${day.date}`;
       try {
-        let isComplete = complete.get(key);
-        if (isComplete === undefined) {
-          isComplete = await this.#isComplete(day.cell, day.date);
-          complete.set(key, isComplete);
-        }
+        const isComplete = await this.#isComplete(day.partnerId, day.date, passed);
         if (!isComplete) oldest ??= day.date;
         if (isComplete || !day.hasReport) {
           await this.#make(day.partnerId, day.date, { actor: 'worker', isDue: true, isComplete });
@@ -149,23 +147,32 @@ export class Settlements {
     return made;
   }
 
-  /** Every entry of the cell that the day will ever have is in the ledger. Once true it stays so. */
-  async #isComplete(cell: number, date: string): Promise<boolean> {
-    const { store, nodes } = this.#options;
+  /** Every entry of the partner's that the day will ever have is in the ledger. Once true it stays so. */
+  async #isComplete(partnerId: number, date: string, passed: PassedDays = new Map()): Promise<boolean> {
     const endMs = startOf(date) + DAY_MS;
-    const booked = (await store.cellCursors()).find((each) => each.cell === cell);
-    if (booked === undefined) return false;
-    if (booked.cursor >= firstIdAt(endMs)) return true;
-    const outbox = nodes.cell(cell);
+    const reach = await this.#options.store.ledgerReach(partnerId);
+    if (reach.toId >= firstIdAt(endMs)) return true;
+    const key = `${reach.cell} ${reach.epoch} ${date}`;
+    let hasPassed = passed.get(key);
+    if (hasPassed === undefined) {
+      hasPassed = await this.#hasPassed(reach, endMs);
+      passed.set(key, hasPassed);
+    }
+    return hasPassed;
+  }
+
+  /** The Redis that a cell was prepared for is beyond a moment, and all that the cell made before is booked. */
+  async #hasPassed({ cell, epoch }: LedgerReach, endMs: number): Promise<boolean> {
+    const outbox = this.#options.nodes.cell(cell);
     try {
-      if (!(await outbox.isOpen(booked.epoch))) return false;
+      if (!(await outbox.isOpen(epoch))) return false;
       // The clock first: what is dealt after it was read has an id of a later day.
       if ((await outbox.node.timeMs()) < endMs + CLOCKS_APART_MS) return false;
       // What is not in the outbox any more is committed: only then it is trimmed.
       const [oldest] = await outbox.outbox(1);
       if (oldest !== undefined && oldest.timeMs < endMs) return false;
       // It was the right Redis that was asked, all the time.
-      return await outbox.isOpen(booked.epoch);
+      return await outbox.isOpen(epoch);
     } catch (error) {
       // Taken not to be complete.
       this.#options.events.emit('TaskFailed', { task: 'day completeness check', error });

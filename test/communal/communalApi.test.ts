@@ -138,7 +138,7 @@ test('shows rules, status and return, and the exact counter to the operator only
       tierLevel,
       tierName,
       amountUsd,
-      progressPct: tierLevel === 1 ? 10 : 0,
+      progressPct: tierLevel === 3 ? 0 : null,
     })),
   });
   expect((await put({ ...RULES, resetProgress: true })).body).toMatchObject({ version: 3 });

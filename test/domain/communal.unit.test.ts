@@ -97,6 +97,7 @@ test('progress is told in tens of a percent, rounded down', () => {
   expect([0, 99, 100, 999, 1000, 1950].map((progress) => progressPct(progress, 1000))).toEqual([
     0, 0, 10, 90, 0, 90,
   ]);
+  expect([10, 50, 999].map((triggerAtSpins) => progressPct(7, triggerAtSpins))).toEqual([null, null, null]);
 });
 
 test('amounts keep their value through decimal texts', () => {

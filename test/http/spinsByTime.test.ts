@@ -291,7 +291,7 @@ describe('as CSV', () => {
     expect(first[0]).toBe(head);
     const { spins } = await ask({ limit: 100 });
     spins.forEach((spin, i) => {
-      const requestId = spin.requestId === undefined ? '' : `"'${spin.requestId.replaceAll('"', '""')}"`;
+      const requestId = spin.requestId === undefined ? '' : `"${spin.requestId.replaceAll('"', '""')}"`;
       const { payoutUsd, prizeTier } = spin.outcome;
       expect(first[i + 1]).toBe(
         `${spin.spinId},${spin.createdAt},${spin.gameId},"${spin.playerId}",${requestId},0.25,0,${prizeTier},5,`,

@@ -45,7 +45,6 @@ import {
   type Settings,
   type SpinRecord,
   type State,
-  shareShown,
   union,
 } from './state.js';
 
@@ -543,23 +542,19 @@ export class PartnerModel {
     const player = state.players.get(playerId);
     if (player === undefined) return outcomeOf(answer) === '404 KS-4204' ? [state] : '404 KS-4204';
     const json = parsed(answer.text);
-    const newestFirst = player.entries.toReversed().slice((page - 1) * limit, page * limit);
+    // Shares are entries of their own, and in no list of spins.
+    const spins = player.entries.filter((entry) => typeof entry !== 'object');
+    const newestFirst = spins.toReversed().slice((page - 1) * limit, page * limit);
     const items = at(json, 'spins');
     const head = ['page', 'limit', 'total'].map((name) => at(json, name)).join();
     if (answer.status !== 200 || !Array.isArray(items) || items.length !== newestFirst.length) {
-      return `200 with ${newestFirst.length} entries`;
+      return `200 with ${newestFirst.length} spins`;
     }
-    if (head !== [page, limit, player.entries.length].join())
-      return `page, limit, total ${page}, ${limit}, ${player.entries.length}`;
+    if (head !== [page, limit, spins.length].join())
+      return `page, limit, total ${page}, ${limit}, ${spins.length}`;
     let next = state;
     for (const [place, spin] of newestFirst.entries()) {
       const item = items[place] as Json;
-      if (typeof spin === 'object') {
-        const known = shareShown(item, spin, next);
-        if (typeof known === 'string') return `its place ${place} to be ${known}`;
-        next = known;
-        continue;
-      }
       const { createdAt: _, gameId, ...rest } = item as { [name: string]: Json };
       const game = this.#game(Number(gameId));
       if (game === undefined) fail(exchange, `There is no game ${gameId}`);

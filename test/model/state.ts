@@ -1,7 +1,7 @@
 /** What may be the case with a partner: players, balances, bound requestIds. States are never changed in place. */
 import { isDeepStrictEqual } from 'node:util';
 import type { Changing } from './changing.js';
-import { counted, judgeTold, type Player, type Pot, type Share, type SpinName } from './communal.js';
+import { counted, type Player, type Pot, type Share, type SpinName } from './communal.js';
 import { amount, at, decimal, isSame, type Json, usd } from './decimal.js';
 import {
   type Answer,
@@ -231,24 +231,6 @@ export function dealt(
 /** A balance after a spin, with the share in it that the spin itself fired. */
 export const balanceWith = (balance: bigint, share: Share | undefined): bigint =>
   share?.isTrigger === true ? balance + share.amount : balance;
-
-/** A share in a history. @returns the state that knows of its event then; a text where something is wrong */
-export function shareShown(item: Json, share: Share, state: State): State | string {
-  const eventIds = judgeTold(at(item, 'communityBonus'), share, state.eventIds);
-  if (typeof eventIds === 'string') return eventIds;
-  const isShown =
-    at(item, 'type') === 'communityBonus' &&
-    at(item, 'gameId') === String(share.gameId) &&
-    amount(at(item, 'balance', 'balanceUsd')) === share.balance;
-  if (!isShown) return `a share of ${usd(share.amount)} that leaves ${usd(share.balance)}`;
-  const teller = share.isTrigger ? share.event : [...state.told].find(([, told]) => told === share)?.[0];
-  const spinId = typeof teller === 'number' ? state.lostDeals.get(teller)!.spinId : teller;
-  // The id of a lost spin may not be known yet.
-  const isTold = teller === undefined ? null : spinId;
-  if (isTold !== undefined && at(item, 'toldBySpinId') !== isTold)
-    return `a share that was told by ${isTold}`;
-  return { ...state, eventIds };
-}
 
 export const lostText = ({ payout, after }: LostDeal): string =>
   `that paid ${usd(payout)} and left ${usd(after)}`;

@@ -97,7 +97,7 @@ export interface paths {
         };
         /**
          * How far the way to each tier is, rounded down to tens of a percent
-         * @description Shows how far the way to each tier is, rounded down to tens of a percent, so that nobody can time a spin by it.
+         * @description Shows how far the way to each tier is, rounded down to tens of a percent, so that nobody can time a spin by it. For a tier of fewer than 1,000 spins it is null.
          */
         get: operations["getCommunalProgress"];
         put?: never;
@@ -200,8 +200,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The spins of a player and its shares of communal progressives, newest first
-         * @description Lists a player's spins as they were answered, and its shares of communal progressives, the newest first; these have a `type`.
+         * The spins and tickets of a player, newest first
+         * @description Lists a player's spins and tickets as they were answered, the newest first. Its shares of communal progressives are listed by `GET /players/{playerId}/community-bonuses`.
          */
         get: operations["listPlayerSpins"];
         put?: never;
@@ -911,7 +911,6 @@ export interface components {
             /** @description Of a raffle: seals its pool; null until it is sealed */
             poolCommitment?: string | null;
         };
-        HistoryEntry: components["schemas"]["PlayerSpin"] | components["schemas"]["PlayerShare"];
         ListedGame: {
             /** @description The gameId of spins */
             gameConfigId: number;
@@ -1058,17 +1057,6 @@ export interface components {
             balanceUsd: number;
             status: components["schemas"]["PlayerStatus"];
         };
-        PlayerShare: {
-            /** @constant */
-            type: "communityBonus";
-            /** Format: date-time */
-            createdAt: string;
-            gameId: number;
-            balance: components["schemas"]["PlayerBalance"];
-            communityBonus: components["schemas"]["CommunityBonus"];
-            /** @description The spin that told it; null: it was not told yet */
-            toldBySpinId: string | null;
-        };
         PlayerSpin: {
             spinId: string;
             outcome: components["schemas"]["SpinOutcome"];
@@ -1083,7 +1071,7 @@ export interface components {
             gameId: number;
         };
         PlayerSpins: {
-            spins: components["schemas"]["HistoryEntry"][];
+            spins: components["schemas"]["PlayerSpin"][];
             page: number;
             limit: number;
             total: number;
@@ -1355,8 +1343,8 @@ export interface components {
             tierName: string;
             /** @description What it pays; decimal text in USD */
             amountUsd: string;
-            /** @description The way to it, rounded down to tens */
-            progressPct: number;
+            /** @description The way to it, rounded down to tens; null for a tier of fewer than 1,000 spins, which could be timed by it */
+            progressPct: number | null;
         };
         VersionResponse: {
             version: string;
@@ -2770,7 +2758,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The spins of a player and its shares of communal progressives, newest first */
+            /** @description The spins and tickets of a player, newest first */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2806,24 +2794,6 @@ export interface operations {
                      *           "requestId": "0197d2c4-a3b0-7c11-9d2e-5f6a7b8c9d0e",
                      *           "createdAt": "2026-11-22T04:14:01.140Z",
                      *           "gameId": 4
-                     *         },
-                     *         {
-                     *           "type": "communityBonus",
-                     *           "createdAt": "2026-11-22T04:14:01.130Z",
-                     *           "gameId": 3,
-                     *           "balance": {
-                     *             "balanceUsd": 1001.75
-                     *           },
-                     *           "communityBonus": {
-                     *             "triggered": true,
-                     *             "tierName": "Mini",
-                     *             "tierLevel": 1,
-                     *             "totalAmountUsd": "5.00",
-                     *             "yourShareUsd": "1.50",
-                     *             "isTriggerPlayer": false,
-                     *             "eventId": "9d8f0f6a2f1b4c7e8a5d3c2b1a0f9e8d"
-                     *           },
-                     *           "toldBySpinId": null
                      *         },
                      *         {
                      *           "spinId": "04f965c9ca0a730d47062f0635d6a943",
@@ -2874,7 +2844,7 @@ export interface operations {
                      *       ],
                      *       "page": 1,
                      *       "limit": 20,
-                     *       "total": 3
+                     *       "total": 2
                      *     }
                      */
                     "application/json": components["schemas"]["PlayerSpins"];
@@ -3099,6 +3069,8 @@ export interface operations {
             query?: {
                 /** @description Absent: the newest */
                 revision?: number;
+                /** @description As CSV only: `true` puts an apostrophe before a text that a spreadsheet would run as a formula. Absent: texts are as they are */
+                escapeFormulas?: string;
             };
             header?: never;
             path: {
@@ -3599,6 +3571,8 @@ export interface operations {
                 cursor?: string;
                 /** @description Spins in an answer */
                 limit?: number;
+                /** @description As CSV only: `true` puts an apostrophe before a text that a spreadsheet would run as a formula. Absent: texts are as they are */
+                escapeFormulas?: string;
             };
             header?: never;
             path?: never;

@@ -87,3 +87,12 @@ export function amountMicros(usdAmount: number): number | undefined {
   const micros = usdToMicros(usdAmount);
   return micros === undefined || Math.abs(micros) > MAX_MICROS ? undefined : micros;
 }
+
+/** Of a query whose answer may be CSV. */
+export const escapeFormulas = Type.Optional(
+  Type.String({
+    pattern: '^(true|false)$',
+    description:
+      'As CSV only: `true` puts an apostrophe before a text that a spreadsheet would run as a formula. Absent: texts are as they are',
+  }),
+);

@@ -89,7 +89,12 @@ export const TierProgress = Type.Object({
   tierLevel: Type.Integer(),
   tierName: Type.String(),
   amountUsd: usdText('What it pays'),
-  progressPct: Type.Integer({ description: 'The way to it, rounded down to tens' }),
+  progressPct: nullable(
+    Type.Integer({
+      description:
+        'The way to it, rounded down to tens; null for a tier of fewer than 1,000 spins, which could be timed by it',
+    }),
+  ),
 });
 
 export const CommunalProgress = Type.Object({ tiers: Type.Array(TierProgress) });

@@ -205,7 +205,9 @@ export const LedgerRecord = Type.Object({
   ...StatementEntry.properties,
   cell: Type.Integer(),
   previousEntryId: Type.String({ description: "The player's entry before" }),
-  outcomeIndex: Type.Integer({ description: "Place in the game's sequence of outcomes" }),
+  outcomeIndex: nullable(
+    Type.Integer({ description: "Place in the game's sequence of outcomes; null: a forced spin has none" }),
+  ),
   outcomeCode: Type.Integer({ description: "Number of the outcome in the game's mathematics" }),
 });
 

@@ -1,7 +1,7 @@
 /** Players, their spins, and the adjustments of their balances. */
 import { type Static, Type } from '#typebox';
 import { opaque, pageMembers, REASON_PATTERN, timestamp, usd } from './common.js';
-import { PlayerShare, PlayerSpin } from './spins.js';
+import { PlayerSpin } from './spins.js';
 
 export const PlayerStatus = Type.Union([Type.Literal('ACTIVE'), Type.Literal('BLOCKED')], {
   description: 'BLOCKED: its spins are refused',
@@ -15,11 +15,8 @@ export const PlayerResponse = Type.Object({
   status: PlayerStatus,
 });
 
-/** An entry of a player's history. */
-export const HistoryEntry = Type.Union([PlayerSpin, PlayerShare]);
-
 export const PlayerSpins = Type.Object({
-  spins: Type.Array(HistoryEntry),
+  spins: Type.Array(PlayerSpin),
   ...pageMembers,
 });
 

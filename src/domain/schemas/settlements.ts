@@ -2,13 +2,23 @@
 import { type Static, Type } from '#typebox';
 import { ERRORS } from '../errors.js';
 import { GAME_TYPES } from '../games/kindOfGame.js';
-import { extensible, ID_MAX, nullable, pageMembers, REASON_PATTERN, timestamp, usd } from './common.js';
+import {
+  escapeFormulas,
+  extensible,
+  ID_MAX,
+  nullable,
+  pageMembers,
+  REASON_PATTERN,
+  timestamp,
+  usd,
+} from './common.js';
 
 const REVISION = Type.Integer({ minimum: 1, maximum: ID_MAX });
 
 /** Of a report's path: the revision that is wanted, or that is judged. */
 export const ReadRevision = Type.Object({
   revision: Type.Optional({ ...REVISION, description: 'Absent: the newest' }),
+  escapeFormulas,
 });
 
 export const JudgedRevision = Type.Object({

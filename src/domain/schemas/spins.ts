@@ -1,6 +1,6 @@
 /** Spins: what is sent and answered, and what a player sees of an outcome. */
 import { type Static, Type } from '#typebox';
-import { ID_MAX, id, nullable, opaque, timestamp, usd } from './common.js';
+import { escapeFormulas, ID_MAX, id, nullable, opaque, timestamp, usd } from './common.js';
 import { CommunityBonus } from './communal.js';
 import { NextOutcomeBody, SandboxMark } from './sandbox.js';
 
@@ -98,6 +98,7 @@ export const SpinFeedQuery = Type.Object({
   limit: Type.Optional(
     Type.Integer({ minimum: 1, maximum: 100, default: 20, description: 'Spins in an answer' }),
   ),
+  escapeFormulas,
 });
 
 export const SpinFeed = Type.Object({
@@ -105,16 +106,6 @@ export const SpinFeed = Type.Object({
   nextCursor: nullable(
     Type.String({ description: 'For `cursor`; null: the ledger has no more of the range' }),
   ),
-});
-
-/** An entry of a player's history that is no spin: its share of an event of a communal progressive. */
-export const PlayerShare = Type.Object({
-  type: Type.Literal('communityBonus'),
-  createdAt: timestamp(),
-  gameId: Type.Integer(),
-  balance: PlayerBalance,
-  communityBonus: CommunityBonus,
-  toldBySpinId: nullable(Type.String({ description: 'The spin that told it; null: it was not told yet' })),
 });
 
 export type SpinBody = Static<typeof SpinBody>;

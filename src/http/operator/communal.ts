@@ -2,6 +2,7 @@
 import type { Funded } from '../../cells/potKeeper.js';
 import type { CommunalRules } from '../../domain/communal.js';
 import { micros as microsOf, readRules, usdText } from '../../domain/communalRules.js';
+import { entryCell } from '../../domain/entryId.js';
 import { ApiError, ERRORS } from '../../domain/errors.js';
 import type { Game } from '../../domain/game.js';
 import { MAX_MICROS, microsToUsdText } from '../../domain/money.js';
@@ -17,13 +18,16 @@ import {
 import type { Funding } from '../../postgres/communal.js';
 import type { GameRow } from '../../postgres/games.js';
 import type { PotState } from '../../redis/communalRecords.js';
+import type { RedisNodes } from '../../redis/nodes.js';
 import { check } from '../body.js';
-import { assertPot, type PotServices, potOf, potRoute } from '../communalGames.js';
+import { assertPot, type PotServices, potRoute } from '../communalGames.js';
 import { eventView, fundingIdOf, potView } from '../communalViews.js';
 import { knownGame } from '../partner/games.js';
 import { pathId, type Route } from '../route.js';
 
 export interface OperatorCommunalServices extends PotServices {
+  readonly nodes: Pick<RedisNodes, 'cell'>;
+  cameTo(cell: number, entryId: bigint, timeoutMs: number): Promise<boolean>;
   game(gameId: number): Game | undefined;
   refresh(): Promise<void>;
   setCommunal(
@@ -40,6 +44,25 @@ async function gameOfPath(services: OperatorCommunalServices, id: string): Promi
   const row = gameId === undefined ? undefined : await services.store.findGame(gameId);
   if (row === undefined) throw new ApiError(ERRORS.gameNotFound);
   return row;
+}
+
+/** How long what Redis has of a pot is waited for in the ledger. */
+const BOOKED_WITHIN_MS = 3000;
+
+/**
+ * The pot as it is booked: what Redis has now would not fit what is booked as paid. What was done before is waited for; a ledger that
+ * is far behind is answered as it is.
+ * @throws ApiError KS-4601 where none is configured, KS-5002 where its first rules are not booked.
+ */
+async function bookedPotOf(services: OperatorCommunalServices, gameId: number, partnerId: number) {
+  const { store, nodes } = services;
+  const { cell } = await store.ledgerReach(partnerId);
+  const newestId = await nodes.cell(cell).newestInOutbox();
+  await services.cameTo(entryCell(newestId), newestId, BOOKED_WITHIN_MS);
+  const pot = await store.bookedPot(gameId);
+  if (pot !== undefined) return pot;
+  await assertPot(store, gameId);
+  throw new ApiError(ERRORS.unavailable);
 }
 
 function fundingRefusal(funded: Exclude<Funded, object>): ApiError {
@@ -94,7 +117,7 @@ const setCommunal = (services: OperatorCommunalServices): Route => ({
       wanted.resetProgress === true,
     );
     if (state === undefined) throw new ApiError(ERRORS.progressiveFailed);
-    return potView({ ...state, partnerId, rules }, wagerMicros);
+    return potView({ ...state, rules }, wagerMicros);
   },
 });
 
@@ -111,12 +134,12 @@ const getCommunalPot = (services: OperatorCommunalServices): Route => ({
   async handle({ params }) {
     const { gameId, partnerId } = await gameOfPath(services, params.id!);
     const { wagerMicros } = await knownGame(services, gameId);
-    const pot = await potOf(services, gameId, partnerId);
+    const pot = await bookedPotOf(services, gameId, partnerId);
     return {
       ...potView(pot, wagerMicros),
       progress: pot.progress,
       budgetUsd: usdText(pot.budgetMicros),
-      paidUsd: usdText(await services.store.communalPaid(gameId)),
+      paidUsd: usdText(pot.paidMicros),
     };
   },
 });

@@ -3,6 +3,7 @@ import { entryCell, entryTimeMs } from '../../domain/entryId.js';
 import { ApiError, ERRORS } from '../../domain/errors.js';
 import { ExactNumber, jsonInteger, jsonUsd } from '../../domain/exactJson.js';
 import type { Partner } from '../../domain/game.js';
+import { ENTRY_KINDS } from '../../domain/ledgerEntry.js';
 import {
   DeliveriesQuery,
   GameDays,
@@ -21,7 +22,7 @@ import type { LedgerEntry } from '../../postgres/ledger.js';
 import type { ReportStatus } from '../../postgres/operatorReads.js';
 import type { DeliveryRow } from '../../postgres/webhooks.js';
 import { type GameServices, operatorGame } from '../partner/games.js';
-import { booked, historyRecords, isShownAsSpin, type PlayerServices } from '../partner/players.js';
+import { booked, isShownAsSpin, type PlayerServices, spinRecords } from '../partner/players.js';
 import { cursorOf, pathId, type Route, type RouteRequest, summed } from '../route.js';
 
 export type OperatorReadServices = GameServices & PlayerServices;
@@ -123,7 +124,7 @@ const getStatement = (services: OperatorReadServices): Route => ({
     const { partnerId } = partner;
     const player = await services.nodes.cell(partner.cell).findPlayer(partnerId, playerId);
     if (player === undefined) throw new ApiError(ERRORS.playerNotFound);
-    await booked(services, partner.cell, player.newestEntryId);
+    await booked(services, player.newestEntryId);
     const from = cursor === undefined ? player.newestEntryId : BigInt(cursor);
     const entries = await services.store.statementDown({ partnerId, playerId }, from, limit);
     const next = entries.at(-1)?.previousId ?? 0n;
@@ -155,13 +156,15 @@ const showSpin = (services: OperatorReadServices): Route => ({
     const meant = spinIds.decode(params.spinId!);
     const partner = meant === undefined ? undefined : await store.findPartner(meant.partnerId);
     if (meant === undefined || partner === undefined) throw new ApiError(ERRORS.notFound);
-    await booked(services, partner.cell, meant.entryId);
+    await booked(services, meant.entryId);
     const entry = await store.findEntry(meant.entryId);
     if (entry === undefined || entry.partnerId !== partner.partnerId || !isShownAsSpin(entry))
       throw new ApiError(ERRORS.notFound);
+    // A forced spin took no outcome of the game's sequence, and stands in none of its blocks.
+    const hasPlace = ENTRY_KINDS[entry.kind].advancesGameIndex;
     const [[record], block] = await Promise.all([
-      historyRecords(services, partner, [entry]),
-      store.blockOf(entry.gameId, entry.outcomeIndex),
+      spinRecords(services, partner, [entry]),
+      hasPlace ? store.blockOf(entry.gameId, entry.outcomeIndex) : undefined,
     ]);
     return {
       partnerId: partner.partnerId,
@@ -170,7 +173,7 @@ const showSpin = (services: OperatorReadServices): Route => ({
         ...statementEntry(services, entry),
         cell: entryCell(entry.id),
         previousEntryId: String(entry.previousId),
-        outcomeIndex: entry.outcomeIndex,
+        outcomeIndex: hasPlace ? entry.outcomeIndex : null,
         outcomeCode: entry.outcomeCode,
       },
       block:

@@ -16,9 +16,10 @@ import {
   OperatorGame,
   PATH,
 } from '../../domain/requests.js';
-import type { GameRow, Registration } from '../../postgres/games.js';
+import type { BookedGame, GameRow, Registration } from '../../postgres/games.js';
 import type { Store } from '../../postgres/store.js';
 import type { RedisNodes } from '../../redis/nodes.js';
+import type { GameRecord } from '../../redis/records.js';
 import { check, type JsonObject } from '../body.js';
 import { learn, pathId, type Route, summed } from '../route.js';
 
@@ -102,6 +103,19 @@ export async function ownGame(
   return game?.partnerId === partnerId ? game : undefined;
 }
 
+/** What was loaded and not dealt when a game was booked so far. @param record as Redis has it later */
+function queueOf({ nextIndex, blocks }: BookedGame, record: GameRecord | undefined) {
+  // A raffle whose cell was rebuilt ends at 0 until its pool is loaded again.
+  const queueEnd = record?.queueEnd ?? 0;
+  const ready = blocks.filter(({ fromIndex }) => fromIndex < queueEnd);
+  const outcomes = ready.map((block) => block.toIndex - Math.max(block.fromIndex, nextIndex));
+  return {
+    readyBlocks: ready.length,
+    outcomesReady: outcomes.reduce((sum, each) => sum + each, 0),
+    consumed: nextIndex,
+  };
+}
+
 /** A game as operators see it. */
 export async function operatorGame(services: GameServices, row: GameRow) {
   const { wagerMicros } = await knownGame(services, row.gameId);
@@ -109,28 +123,24 @@ export async function operatorGame(services: GameServices, row: GameRow) {
   const partner = services.partner(row.partnerId);
   if (partner === undefined) throw new Error(`Partner ${row.partnerId} is not in the catalog`);
   const statistics = services.statistics(row.gameId);
-  const [record, totals] = await Promise.all([
-    services.nodes.cell(partner.cell).findGame(row.gameId),
-    services.store.gameTotals(row.gameId),
-  ]);
+  // The ledger is the older of the two, and read first: the queue is what it was then.
+  const booked = await services.store.bookedGame(row.gameId);
+  const record = await services.nodes.cell(partner.cell).findGame(row.gameId);
   return {
     ...gameOf(row, wagerMicros),
     partnerId: row.partnerId,
     expected:
       statistics === undefined ? null : { rtp: statistics.rtp, variancePerSpin: statistics.variancePerSpin },
-    ...kindOfGame(row.gameType).listing.forOperator(row.raffle),
-    queue: {
-      readyBlocks: record?.readyBlocks ?? 0,
-      // A raffle whose cell was rebuilt ends at 0 until its pool is loaded again.
-      outcomesReady: record === undefined ? 0 : Math.max(0, record.queueEnd - record.nextIndex),
-      consumed: record?.nextIndex ?? 0,
-    },
+    ...kindOfGame(row.gameType).listing.forOperator(
+      row.raffle && { ...row.raffle, ticketsRemaining: row.raffle.poolSize - booked.nextIndex },
+    ),
+    queue: queueOf(booked, record),
     totals: {
-      spins: jsonInteger(totals.spins),
-      wageredUsd: jsonUsd(totals.wageredMicros),
-      paidOutUsd: jsonUsd(totals.paidMicros),
+      spins: jsonInteger(booked.spins),
+      wageredUsd: jsonUsd(booked.wageredMicros),
+      paidOutUsd: jsonUsd(booked.paidMicros),
       actualRtp:
-        totals.wageredMicros === 0n ? null : Number(totals.paidMicros) / Number(totals.wageredMicros),
+        booked.wageredMicros === 0n ? null : Number(booked.paidMicros) / Number(booked.wageredMicros),
     },
   };
 }

@@ -1,13 +1,13 @@
 /** Players and their spins, read from Redis (now) and the ledger (what was booked). */
 import { createHmac } from 'node:crypto';
-import { entryTimeMs, firstIdAt } from '../../domain/entryId.js';
+import { entryCell, entryTimeMs, firstIdAt } from '../../domain/entryId.js';
 import { ApiError, ERRORS } from '../../domain/errors.js';
 import { jsonUsd, parseExactJson } from '../../domain/exactJson.js';
 import type { Game, Partner } from '../../domain/game.js';
 import { ENTRY_KINDS } from '../../domain/ledgerEntry.js';
 import { PATH, Page, PlayerResponse, PlayerSpins, SpinRecord } from '../../domain/requests.js';
 import type { SpinIds } from '../../domain/spinId.js';
-import type { ShareOfEvent, Told } from '../../postgres/communal.js';
+import type { Told } from '../../postgres/communal.js';
 import type { LedgerEntry } from '../../postgres/ledger.js';
 import type { Store } from '../../postgres/store.js';
 import type { RedisNodes } from '../../redis/nodes.js';
@@ -38,52 +38,64 @@ function userIdOf(key: Buffer, partnerId: number, playerId: string): string {
   return `usr_${createHmac('sha256', key).update(`${partnerId}:${playerId}`).digest('base64url').slice(0, 22)}`;
 }
 
-/** Waits until the ledger of a cell has come to an entry. @throws ApiError (KS-5002) where it does not. */
-export async function booked(services: PlayerServices, cell: number, entryId: bigint): Promise<void> {
-  if (!(await services.cameTo(cell, entryId, BOOKED_WITHIN_MS))) throw new ApiError(ERRORS.unavailable);
+/**
+ * Waits until the ledger has come to an entry, in the cell that made it: its partner may live in another one by now, or live there before
+ * this process knows of it.
+ * @throws ApiError (KS-5002) where it does not.
+ */
+export async function booked(services: Pick<PlayerServices, 'cameTo'>, entryId: bigint): Promise<void> {
+  if (!(await services.cameTo(entryCell(entryId), entryId, BOOKED_WITHIN_MS)))
+    throw new ApiError(ERRORS.unavailable);
 }
 
 const ENTRY_NUMBER = /^[1-9]\d{0,8}$/;
 
 export const isShownAsSpin = ({ kind }: LedgerEntry): boolean => ENTRY_KINDS[kind].history === 'spin';
 
-/** A booked spin as its response was. @param told what it told of a communal progressive */
-async function spinRecord(
-  services: PlayerServices,
-  partner: Partner,
-  entry: LedgerEntry,
-  told: Told | undefined,
-): Promise<object> {
-  const game = await knownGame(services, entry.gameId);
-  const spinId = services.spinIds.encodeOne(entry.id, partner.partnerId);
-  const fragment = game.fragments[entry.outcomeCode]!;
-  const { partnerId } = partner;
-  const bonus = told && JSON.stringify(communityBonus(services.spinIds, partnerId, told));
-  // The share of who fired was credited by an entry of its own, and answered with the spin.
-  const balanceMicros = entry.balanceMicros + (told?.isTrigger === true ? told.shareMicros : 0);
-  const isForced = entry.kind === 'forcedSpin';
-  const response = spinResponse(spinId, fragment, balanceMicros, entry.requestId, bonus, isForced);
-  return {
-    ...(parseExactJson(response.toString()) as object),
-    createdAt: new Date(entryTimeMs(entry.id)).toISOString(),
-    gameId: entry.gameId,
-  };
+/** What a booked spin is to its reader, in whichever form it is shown. */
+export interface ShownSpin {
+  readonly entry: LedgerEntry;
+  /** What it told of a communal progressive. */
+  readonly told: Told | undefined;
+  /** As it was answered. */
+  readonly balanceMicros: number;
+  /** A tester chose its outcome. */
+  readonly isForced: boolean;
 }
 
-/** A share of a communal progressive, which is an entry of its own in a player's history. */
-const shareRecord = (
-  { spinIds }: PlayerServices,
+/** The spins among some entries, in their order. */
+export async function shownSpins(store: Store, entries: readonly LedgerEntry[]): Promise<ShownSpin[]> {
+  const spins = entries.filter(isShownAsSpin);
+  const toldBySpins = await store.toldBySpins(spins.map(({ id }) => id));
+  return spins.map((entry) => {
+    const told = toldBySpins.get(entry.id);
+    // The share of who fired was credited by an entry of its own, and answered with the spin.
+    const balanceMicros = entry.balanceMicros + (told?.isTrigger === true ? told.shareMicros : 0);
+    return { entry, told, balanceMicros, isForced: entry.kind === 'forcedSpin' };
+  });
+}
+
+/** The spins among some entries as their responses were, in their order. */
+export async function spinRecords(
+  services: PlayerServices,
   { partnerId }: Partner,
-  { id, gameId, balanceMicros }: LedgerEntry,
-  share: ShareOfEvent,
-) => ({
-  type: 'communityBonus',
-  createdAt: new Date(entryTimeMs(id)).toISOString(),
-  gameId,
-  balance: { balanceUsd: jsonUsd(BigInt(balanceMicros)) },
-  communityBonus: communityBonus(spinIds, partnerId, share),
-  toldBySpinId: share.toldBy === null ? null : spinIds.encodeOne(share.toldBy, partnerId),
-});
+  entries: readonly LedgerEntry[],
+) {
+  const { spinIds, store } = services;
+  const recordOf = async ({ entry, told, balanceMicros, isForced }: ShownSpin) => {
+    const game = await knownGame(services, entry.gameId);
+    const spinId = spinIds.encodeOne(entry.id, partnerId);
+    const fragment = game.fragments[entry.outcomeCode]!;
+    const bonus = told && JSON.stringify(communityBonus(spinIds, partnerId, told));
+    const response = spinResponse(spinId, fragment, balanceMicros, entry.requestId, bonus, isForced);
+    return {
+      ...(parseExactJson(response.toString()) as object),
+      createdAt: new Date(entryTimeMs(entry.id)).toISOString(),
+      gameId: entry.gameId,
+    };
+  };
+  return Promise.all((await shownSpins(store, entries)).map(recordOf));
+}
 
 const playerResponse = (playerIdKey: Buffer, partner: Partner, playerId: string, player: PlayerRecord) => ({
   userId: userIdOf(playerIdKey, partner.partnerId, playerId),
@@ -92,27 +104,6 @@ const playerResponse = (playerIdKey: Buffer, partner: Partner, playerId: string,
   balanceUsd: jsonUsd(BigInt(player.balanceMicros)),
   status: player.status,
 });
-
-/** Entries of a player's history: spins as their responses were, and shares. */
-export async function historyRecords(
-  services: PlayerServices,
-  partner: Partner,
-  entries: readonly LedgerEntry[],
-) {
-  const { store } = services;
-  const idsOf = (shown: 'spin' | 'share') =>
-    entries.filter(({ kind }) => ENTRY_KINDS[kind].history === shown).map(({ id }) => id);
-  const [told, shares] = await Promise.all([
-    store.toldBySpins(idsOf('spin')),
-    store.sharesOfEvents(idsOf('share')),
-  ]);
-  const records = entries.map((entry) => {
-    const share = shares.get(entry.id);
-    if (share !== undefined) return shareRecord(services, partner, entry, share);
-    return isShownAsSpin(entry) ? spinRecord(services, partner, entry, told.get(entry.id)) : [];
-  });
-  return (await Promise.all(records)).flat();
-}
 
 export const playerRoutes = (services: PlayerServices): Route[] => {
   const { store, nodes } = services;
@@ -145,7 +136,7 @@ export const playerRoutes = (services: PlayerServices): Route[] => {
       params: { playerId: PATH.playerId },
       operationId: 'listPlayerSpins',
       tag: 'Spins',
-      summary: 'The spins of a player and its shares of communal progressives, newest first',
+      summary: 'The spins and tickets of a player, newest first',
       scope: 'partner',
       query: Page,
       status: 200,
@@ -158,19 +149,15 @@ export const playerRoutes = (services: PlayerServices): Route[] => {
         const player = await found(partner, playerId);
         const page = query.page ?? 1;
         const limit = query.limit!;
-        // Entry 1 is the opening; every other one is a spin or a share.
-        const total = player.entries - 1;
-        const newestNumber =
-          cursor === undefined ? player.entries : Math.min(player.entries, Number(cursor) - 1);
-        const fromNumber = newestNumber - (page - 1) * limit;
-        if (fromNumber <= 1) return { spins: [], page, limit, total, nextCursor: null };
-        await booked(services, partner.cell, player.newestEntryId);
+        await booked(services, player.newestEntryId);
         const newest = { id: player.newestEntryId, entryNumber: player.entries };
         const firstId = firstIdAt(player.createdAtMs);
         const of = { partnerId: partner.partnerId, playerId, newest, firstId };
-        const entries = await store.entriesDown(of, fromNumber, limit);
-        const spins = await historyRecords(services, partner, entries);
-        const nextCursor = fromNumber - limit > 1 ? String(fromNumber - limit + 1) : null;
+        const from = cursor === undefined ? { skip: (page - 1) * limit } : { belowNumber: Number(cursor) };
+        const { total, skipped, ...shown } = await store.playerSpinPage(of, from, limit);
+        const spins = await spinRecords(services, partner, shown.spins);
+        const hasMore = skipped + spins.length < total;
+        const nextCursor = hasMore ? (shown.spins.at(-1)?.entryNumber.toString() ?? null) : null;
         return { spins, page, limit, total, nextCursor };
       },
     },
@@ -189,10 +176,10 @@ export const playerRoutes = (services: PlayerServices): Route[] => {
       async handle({ partner, params }) {
         const meant = services.spinIds.decode(params.spinId!);
         if (meant === undefined || meant.partnerId !== partner.partnerId) throw new ApiError(ERRORS.notFound);
-        await booked(services, partner.cell, meant.entryId);
+        await booked(services, meant.entryId);
         const entry = await store.findEntry(meant.entryId);
         if (entry === undefined || !isShownAsSpin(entry)) throw new ApiError(ERRORS.notFound);
-        const [record] = await historyRecords(services, partner, [entry]);
+        const [record] = await spinRecords(services, partner, [entry]);
         return { ...record, playerId: entry.playerId };
       },
     },

@@ -1,4 +1,5 @@
 /** Settlement reports: the partner reads, acknowledges and disputes them; the operator has them made (docs/contract.md §12). */
+import { csvTexts } from '../../domain/csv.js';
 import { ApiError, ERRORS } from '../../domain/errors.js';
 import {
   DisputeBody,
@@ -91,7 +92,7 @@ export const settlementRoutes = ({ store, settlements }: SettlementServices): Ro
       query: ReadRevision,
       status: 200,
       ...summed(SettlementReport),
-      csv: (report: Report) => breakdownCsv(report),
+      csv: (report: Report, { words }) => breakdownCsv(report, csvTexts(words)),
       errors: [ERRORS.invalidDate, ERRORS.reportNotFound],
       failure: ERRORS.internal,
       async handle(request) {

@@ -1,6 +1,6 @@
 /** The partner's own ledger by time: in pages, or all of a range as CSV (docs/contract.md §8.5). */
 
-import { csvText } from '../../domain/csv.js';
+import { type CsvText, csvTexts } from '../../domain/csv.js';
 import { entryTimeMs, firstIdAt } from '../../domain/entryId.js';
 import { ApiError, ERRORS, type Fault } from '../../domain/errors.js';
 import { type Partner, prizeTierOf } from '../../domain/game.js';
@@ -12,7 +12,7 @@ import { Semaphore } from '../../semaphore.js';
 import { isRfc3339 } from '../operator/partners.js';
 import { type Route, type RouteRequest, summed } from '../route.js';
 import { knownGame } from './games.js';
-import { booked, historyRecords, type PlayerServices } from './players.js';
+import { booked, type PlayerServices, shownSpins, spinRecords } from './players.js';
 
 /** The largest id that the ledger can have. */
 const ID_END = 2n ** 63n - 1n;
@@ -25,6 +25,7 @@ const CSV_COLUMNS =
   'spinId,createdAt,gameId,playerId,requestId,wagerUsd,payoutUsd,prizeTier,balanceUsd,sandbox\r\n';
 
 interface Wanted extends SpinRange {
+  readonly partner: Partner;
   readonly playerId: string | undefined;
 }
 
@@ -50,8 +51,8 @@ function wantedOf(services: PlayerServices, { partner, query, words }: RouteRequ
   const afterId = after === undefined ? 0n : after.entryId + 1n;
   const toId = toMs === undefined ? ID_END : firstIdAt(toMs);
   return {
+    partner,
     partnerId: partner.partnerId,
-    cell: partner.cell,
     fromId: afterId > fromId ? afterId : fromId,
     toId: toId < ID_END ? toId : ID_END,
     gameId: query.gameId,
@@ -59,17 +60,19 @@ function wantedOf(services: PlayerServices, { partner, query, words }: RouteRequ
   };
 }
 
-/** Spins of a range, up to what the ledger has now. */
-async function look(services: PlayerServices, wanted: Wanted, limit: number): Promise<SpinsFound> {
-  const { store, nodes } = services;
-  const { playerId, partnerId, cell } = wanted;
-  if (playerId === undefined) return store.spinsByTime(wanted, limit);
-  const player = await nodes.cell(cell).findPlayer(partnerId, playerId);
-  if (player === undefined) return { entries: [], nextId: undefined, bookedId: 0n };
-  await booked(services, cell, player.newestEntryId);
+/** Spins of a player. @throws ApiError (KS-5002) where the ledger does not come to its newest */
+async function ofPlayer(
+  services: PlayerServices,
+  { partner: { partnerId, cell }, ...wanted }: Wanted,
+  playerId: string,
+  limit: number,
+): Promise<SpinsFound> {
+  const player = await services.nodes.cell(cell).findPlayer(partnerId, playerId);
+  if (player === undefined) return { entries: [], nextId: undefined };
+  await booked(services, player.newestEntryId);
   const newest = { id: player.newestEntryId, entryNumber: player.entries };
   const firstId = firstIdAt(player.createdAtMs);
-  return store.playerSpinsByTime({ partnerId, playerId, newest, firstId }, wanted, limit);
+  return services.store.playerSpinsByTime({ partnerId, playerId, newest, firstId }, wanted, limit);
 }
 
 /**
@@ -77,12 +80,14 @@ async function look(services: PlayerServices, wanted: Wanted, limit: number): Pr
  * @throws ApiError (KS-5002) where the ledger does not come to that
  */
 async function pageOf(services: PlayerServices, wanted: Wanted, limit: number): Promise<SpinsFound> {
-  const found = await look(services, wanted, limit);
-  if (found.nextId !== undefined || wanted.playerId !== undefined) return found;
-  const newestId = await services.nodes.cell(wanted.cell).newestInOutbox();
-  if (newestId <= found.bookedId) return found;
-  await booked(services, wanted.cell, newestId);
-  return look(services, wanted, limit);
+  const { store, nodes } = services;
+  if (wanted.playerId !== undefined) return ofPlayer(services, wanted, wanted.playerId, limit);
+  const found = await store.spinsByTime(wanted, limit);
+  if (found.nextId !== undefined) return found;
+  const newestId = await nodes.cell(found.reach.cell).newestInOutbox();
+  if (newestId <= found.reach.toId) return found;
+  await booked(services, newestId);
+  return store.spinsByTime(wanted, limit);
 }
 
 /** How many are under way of each partner. */
@@ -93,6 +98,7 @@ class Exports {
   async *run(services: PlayerServices, request: RouteRequest): AsyncGenerator<string> {
     const { partner } = request;
     const wanted = wantedOf(services, request);
+    const csvText = csvTexts(request.words);
     const open = this.#ofPartner.get(partner.partnerId) ?? 0;
     if (open >= CSV_OF_PARTNER_MAX) {
       const message = `At most ${CSV_OF_PARTNER_MAX} exports of a partner run at a time`;
@@ -106,7 +112,7 @@ class Exports {
         const range: Wanted = { ...wanted, fromId };
         const [found, text] = await this.#turns.run(async () => {
           const page = await pageOf(services, range, CSV_ROWS);
-          return [page, head + (await csvOf(services, partner, page.entries))] as const;
+          return [page, head + (await csvOf(services, partner, page.entries, csvText))] as const;
         });
         head = '';
         if (text !== '') yield text;
@@ -124,17 +130,18 @@ async function csvOf(
   services: PlayerServices,
   { partnerId }: Partner,
   entries: readonly LedgerEntry[],
+  csvText: CsvText,
 ): Promise<string> {
   let text = '';
-  for (const entry of entries) {
+  for (const { entry, balanceMicros, isForced } of await shownSpins(services.store, entries)) {
     const game = services.game(entry.gameId) ?? (await knownGame(services, entry.gameId));
     text += `${services.spinIds.encodeOne(entry.id, partnerId)},${new Date(entryTimeMs(entry.id)).toISOString()},${
       entry.gameId
     },${csvText(entry.playerId)},${entry.requestId === null ? '' : csvText(entry.requestId)},${microsToUsdText(
       entry.wagerMicros,
     )},${microsToUsdText(entry.creditMicros)},${prizeTierOf(game, entry.outcomeCode)},${microsToUsdText(
-      entry.balanceMicros,
-    )},${entry.kind === 'forcedSpin' ? 'forced' : ''}\r\n`;
+      balanceMicros,
+    )},${isForced ? 'forced' : ''}\r\n`;
   }
   return text;
 }
@@ -161,7 +168,7 @@ export const spinFeedRoutes = (services: PlayerServices): Route[] => {
       async handle(request) {
         const { partner, query } = request;
         const { entries, nextId } = await pageOf(services, wantedOf(services, request), query.limit!);
-        const records = await historyRecords(services, partner, entries);
+        const records = await spinRecords(services, partner, entries);
         const spins = records.map((record, place) => ({ ...record, playerId: entries[place]!.playerId }));
         const nextCursor =
           nextId === undefined ? null : services.spinIds.encodeOne(nextId - 1n, partner.partnerId);

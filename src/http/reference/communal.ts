@@ -77,7 +77,7 @@ export const COMMUNAL_REFERENCES: References = {
   },
   getCommunalProgress: {
     description:
-      'Shows how far the way to each tier is, rounded down to tens of a percent, so that nobody can time a spin by it.',
+      'Shows how far the way to each tier is, rounded down to tens of a percent, so that nobody can time a spin by it. For a tier of fewer than 1,000 spins it is null.',
     response: {
       tiers: [
         { tierLevel: 1, tierName: 'Mini', amountUsd: '5.00', progressPct: 70 },

@@ -1,6 +1,5 @@
 /** Descriptions and examples: players and their balances. */
 import { ERRORS } from '../../domain/errors.js';
-import { TOLD_BONUS } from './communal.js';
 import type { References } from './operationReference.js';
 import { RAFFLE_SPIN, SLOT_SPIN } from './spins.js';
 
@@ -17,23 +16,15 @@ export const PLAYER_REFERENCES: References = {
   },
   listPlayerSpins: {
     description:
-      "Lists a player's spins as they were answered, and its shares of communal progressives, the newest first; these have a `type`.",
+      "Lists a player's spins and tickets as they were answered, the newest first. Its shares of communal progressives are listed by `GET /players/{playerId}/community-bonuses`.",
     response: {
       spins: [
         { ...RAFFLE_SPIN, createdAt: '2026-11-22T04:14:01.140Z', gameId: 4 },
-        {
-          type: 'communityBonus',
-          createdAt: '2026-11-22T04:14:01.130Z',
-          gameId: 3,
-          balance: { balanceUsd: 1001.75 },
-          communityBonus: { ...TOLD_BONUS, yourShareUsd: '1.50', isTriggerPlayer: false },
-          toldBySpinId: null,
-        },
         { ...SLOT_SPIN, createdAt: '2026-11-22T04:14:01.121Z', gameId: 3 },
       ],
       page: 1,
       limit: 20,
-      total: 3,
+      total: 2,
     },
   },
   updatePlayer: {
