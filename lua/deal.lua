@@ -9,7 +9,8 @@ ARGV[8]  the batch (little endian). It names each partner, game, player and requ
            partners u16, games u16, players u16, requestIds u16, spins u16, bytes of the payouts, offsets of the first
            player and of the first spin, u32 each
            each partner:   spin limit u32, API limit u32, opening balance i64, funding i64 (-1: none),
-                           flags u8 (1 enforce the balance, 2 sandbox), its id in digits and their number u8 before
+                           flags u8 (1 enforce the balance, 2 sandbox), number of its newest move that the caller knows u32
+                           (0: none), its id in digits and their number u8 before
            payouts:        i64 per outcome code (micro-USD); games may share theirs
            each game:      id u32, wager i64, largest payout i64, offset of its payouts u32, number of its payouts u16,
                            tickets of its pool u32 (a raffle; 0: a slot game, whose queue has no end),
@@ -30,9 +31,11 @@ Errors   EPOCH, STALE: include/cell.lua
 -- include: batch
 -- include: statuses
 -- include: windows
+-- include: away
 -- include: players
 -- include: idempotency
 -- include: gameSupply
+-- include: playerFlags
 -- include: forced
 -- include: communal
 
@@ -41,6 +44,11 @@ local replied = 1
 for i = 1, partnerCount do
   replied = replied + 1
   reply[replied] = pack('<I4I4', spinsUsed[i], apiUsed[i])
+end
+
+local isAway = {}
+if away then
+  for i = 1, partnerCount do isAway[i] = isTurnedAway(away, partnerIds[i], knownMoves[i]) end
 end
 
 -- Decide each spin in the order of arrival; repeats within the batch see each other.

@@ -37,6 +37,7 @@ local awayPartner = ARGV[8]
 -- include: players
 -- include: idempotency
 -- include: gameSupply
+-- include: playerFlags
 -- include: roundRecords
 local game, player = 1, 1
 local roundsKey, roundField = cellPrefix .. 'rounds', ARGV[9] .. ':' .. ARGV[10]
@@ -56,8 +57,7 @@ repeat
     break
   end
   if ARGV[14] == '1' then status = DENIED break end
-  -- Flags of the player: 1 blocked.
-  if playerTails[player] and byte(playerTails[player]) == 1 then status = BLOCKED break end
+  if isBlocked(playerTails[player]) then status = BLOCKED break end
   if openRound then
     local low, high
     index, low, high, steps = unpackStruct(ROUND_FORMAT, openRound)

@@ -1,12 +1,13 @@
 --[[
 Lets nothing more be done for a partner in a cell, which it leaves, or lets it be done again. On behalf of a cell's owner.
 
-KEYS[1]  {cN}:cell  hash   fence: that of the owner that has claimed the cell; away: ids of the partners that are away, each
-                           between semicolons
+KEYS[1]  {cN}:cell  hash   fence: that of the owner that has claimed the cell; away: between semicolons, each partner that is away,
+                           its id; and each that was away and has come back, "<id>:<number of the move by which it came>"
 
 ARGV[1]  fence of the caller
 ARGV[2]  partner id
-ARGV[3]  1: it is away; 0: it is not
+ARGV[3]  "away"; or the number of the newest move by which it came back: who knows of no such move is turned away. 0: it was never
+         away
 
 Reply    OK
 Errors   FENCED <fence>: the cell is claimed by another fence, or none. Nothing was done.
@@ -17,10 +18,13 @@ if known ~= ARGV[1] then
   return redis.error_reply('FENCED ' .. (known or 'none'))
 end
 away = away or ';'
-local at = find(away, ';' .. ARGV[2] .. ';', 1, true)
-if ARGV[3] == '1' and not at then
-  call('HSET', KEYS[1], 'away', away .. ARGV[2] .. ';')
-elseif ARGV[3] == '0' and at then
-  call('HSET', KEYS[1], 'away', sub(away, 1, at) .. sub(away, at + #ARGV[2] + 2))
+local from, to = find(away, ';' .. ARGV[2] .. ':?%d*;')
+local others = from and sub(away, 1, from) .. sub(away, to + 1) or away
+local mark = ''
+if ARGV[3] == 'away' then
+  mark = ARGV[2] .. ';'
+elseif ARGV[3] ~= '0' then
+  mark = ARGV[2] .. ':' .. ARGV[3] .. ';'
 end
+call('HSET', KEYS[1], 'away', others .. mark)
 return redis.status_reply('OK')

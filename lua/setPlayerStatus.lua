@@ -15,6 +15,7 @@ Errors   EPOCH: include/cell.lua; AWAY: include/notAway.lua
 local awayPartner = sub(ARGV[8], 1, find(ARGV[8], ':', 1, true) - 1)
 -- include: notAway
 -- include: statuses
+-- include: playerFlags
 local player, flags, change = ARGV[8], tonumber(ARGV[9]), tonumber(ARGV[10])
 local record = call('HGET', KEYS[3], player)
 if not record then
@@ -25,7 +26,8 @@ if #record > PLAYER_BYTES then
   if known >= change then
     return DEALT
   end
-  flags = flags + knownFlags - knownFlags % 2
+  -- The others stay.
+  flags = flags + knownFlags - (isBlocked(sub(record, PLAYER_BYTES + 1)) and 1 or 0)
 end
 local status = pack(PLAYER_STATUS_FORMAT, flags, change)
 call('HSET', KEYS[3], player, sub(record, 1, PLAYER_BYTES) .. status .. sub(record, PLAYER_BYTES + #status + 1))

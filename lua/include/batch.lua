@@ -4,10 +4,10 @@
 local batch = ARGV[8]
 local partnerCount, gameCount, playerCount, requestCount, spinCount, tableBytes, listsAt, spinsAt, offset =
   unpackStruct('<I2I2I2I2I2I4I4I4', batch)
-local partnerIds, spinLimit, apiLimit, opening, funding, partnerFlags = {}, {}, {}, {}, {}, {}
+local partnerIds, spinLimit, apiLimit, opening, funding, partnerFlags, knownMoves = {}, {}, {}, {}, {}, {}, {}
 for i = 1, partnerCount do
-  spinLimit[i], apiLimit[i], opening[i], funding[i], partnerFlags[i], partnerIds[i], offset =
-    unpackStruct('<I4I4i8i8BBc0', batch, offset)
+  spinLimit[i], apiLimit[i], opening[i], funding[i], partnerFlags[i], knownMoves[i], partnerIds[i], offset =
+    unpackStruct('<I4I4i8i8BI4Bc0', batch, offset)
 end
 offset = offset + tableBytes
 local gameIds, wager, gameMaxPayout, payoutsAt, payoutCount, poolSize, wanted, spinHead = {}, {}, {}, {}, {}, {}, {}, {}

@@ -8,7 +8,7 @@
 -- KEYS[1]  {cN}:cell      hash    epoch; last: LAST; booked: BOOKED; op:<slot>: id of the newest operation of each slot
 --                                 of a front end, and its reply; communal: games of the cell have a communal progressive;
 --                                 segments: SEGMENTS, absent where the cell has no owner of this version yet;
---                                 away: partners that have left the cell (setAway.lua)
+--                                 away: partners that have left the cell, or have come back (setAway.lua)
 -- KEYS[2]  {cN}:partners  hash    partner id -> PARTNER
 -- KEYS[3]  {cN}:players   hash    "<partner id>:<playerId>" -> PLAYER
 -- KEYS[4]  {cN}:games     hash    game id -> GAME
@@ -25,6 +25,9 @@
 --
 -- ARGV     last but one: the caller's clock, ms since the epoch; last: by how many ms it and the newest entry may differ from
 --          this server's clock. Entries of a clock that jumped would lie in days that are not theirs. 0: not checked.
+--
+-- ARGV     last but three: number of the newest move that the caller knows of the partner whose command it is; 0: none. A batch has that
+--          of each of its partners.
 --
 -- ARGV     last but two: the newest entry of the cell that the caller has answered under this epoch, ms u48 and sequence u16 as in
 --          LAST; empty: none.

@@ -6,6 +6,7 @@
 -- computed {cN}:untold:<player> list, the shares that its player is still to be told of and that are not behind its PLAYER
 -- include: cell
 -- include: players
+-- include: playerFlags
 local bonus
 -- A second event is left to the next call, with all that comes after it.
 local isDeferring = false
@@ -36,7 +37,7 @@ if cell[5] and #gameIds > 0 then
   -- Keeps a share that its player is to be told of by a later spin. A call fires once: there is one for each player.
   local function keepUntold(player, share)
     local tail = playerTails[player] or NO_STATUS
-    if byte(tail) < 2 then
+    if not hasListed(tail) then
       if #tail + #share <= UNTOLD_BYTES_MAX then
         playerTails[player] = tail .. share
         return
@@ -49,7 +50,7 @@ if cell[5] and #gameIds > 0 then
   -- As many shares of a player wait as may.
   local function isFull(player)
     local tail = playerTails[player]
-    if not tail or byte(tail) < 2 then return false end
+    if not hasListed(tail) then return false end
     local count = call('LLEN', listKey(player)) - (takenOff[player] or 0)
     local at = PLAYER_STATUS_BYTES + 1
     while at < #tail do
@@ -64,7 +65,7 @@ if cell[5] and #gameIds > 0 then
     local flags, at = byte(tail), PLAYER_STATUS_BYTES + 1
     local length = byte(tail, at) + byte(tail, at + 1) * 256
     local left = sub(tail, at + 2 + length)
-    if left == '' and flags >= 2 then
+    if left == '' and hasListed(tail) then
       local from = takenOff[player] or 0
       local listed = call('LRANGE', listKey(player), from, from + UNTOLD_TAKEN - 1)
       takenOff[player] = from + #listed

@@ -5,8 +5,7 @@ repeat
   if not before then
     -- include: loadPlayer
   end
-  -- Flags of the player: 1 blocked.
-  if playerTails[player] and byte(playerTails[player]) % 2 == 1 then status = BLOCKED break end
+  if isBlocked(playerTails[player]) then status = BLOCKED break end
   if poolSize[game] > 0 and nextIndex[game] >= poolSize[game] then status = CLOSED break end
   if isOutboxFull then status = OUTBOX_FULL break end
   local isNew = not before

@@ -1,7 +1,7 @@
 -- The partners of the call: the windows that their requests count against, and what they paid to players. Needs
--- `partnerIds`. Gives also which of them have left the cell.
+-- `partnerIds`.
 -- include: cell
-local spinsUsed, apiUsed, netPaid, isAway = {}, {}, {}, {}
+local spinsUsed, apiUsed, netPaid = {}, {}, {}
 local windowMinute = floor(nowMs / 60000)
 local partnerRecords = call('HMGET', KEYS[2], unpack(partnerIds))
 for i = 1, #partnerIds do
@@ -10,7 +10,6 @@ for i = 1, #partnerIds do
   if partnerRecords[i] then
     spinMinute, spinsUsed[i], apiMinute, apiUsed[i], netPaid[i] = unpackStruct(PARTNER_FORMAT, partnerRecords[i])
   end
-  isAway[i] = cell[7] and find(cell[7], ';' .. partnerIds[i] .. ';', 1, true)
   if spinMinute ~= windowMinute then spinsUsed[i] = 0 end
   if apiMinute ~= windowMinute then apiUsed[i] = 0 end
 end

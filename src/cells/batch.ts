@@ -39,7 +39,7 @@ export interface HandedOverFilters {
 }
 
 const HEADER_BYTES = 22;
-const PARTNER_BYTES = 26;
+const PARTNER_BYTES = 30;
 const GAME_BYTES = 33;
 /** Digits of an id, u32. */
 const ID_TEXT_BYTES_MAX = 10;
@@ -142,6 +142,9 @@ export class BatchEncoder {
         };
         partnerPlaces.set(partner.partnerId, places);
         partners.push(partner);
+      } else if (movesOf(partner) < movesOf(partners[places.place]!)) {
+        // The cell must turn away who knows least: its filters were asked of fewer cells.
+        partners[places.place] = partner;
       }
       item.partnerPlace = places.place;
       if (!isDeal(item) || game === undefined) continue;
@@ -245,6 +248,8 @@ export class BatchEncoder {
   }
 }
 
+const movesOf = ({ newestMove = 0 }: Partner): number => newestMove;
+
 /** @returns where they end */
 function writePartners(buffer: Buffer, partners: readonly Partner[]): number {
   let at = HEADER_BYTES;
@@ -255,7 +260,8 @@ function writePartners(buffer: Buffer, partners: readonly Partner[]): number {
     writeSafeInt64(buffer, partner.fundingMicros ?? -1, at + 16);
     buffer[at + 24] =
       (partner.balanceMode === 'enforce' ? 1 : 0) + (partner.environment === 'sandbox' ? 2 : 0);
-    at = writeIdText(buffer, partner.partnerId, at + 25);
+    writeUInt32(buffer, movesOf(partner), at + 25);
+    at = writeIdText(buffer, partner.partnerId, at + 29);
   }
   return at;
 }

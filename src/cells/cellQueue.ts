@@ -220,6 +220,7 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
       epoch,
       operationField: slot.operationField,
       operationId: this.#nextId(slot),
+      newestMove: first.newestMove,
       ...this.#answered(epoch),
     };
     let request = { ...head, ...this.#encode(slot, commands) };

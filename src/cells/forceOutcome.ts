@@ -12,6 +12,7 @@ export const FORCED_MAX = 1000;
 export interface ForcedOutcome {
   /** Of the partner. */
   readonly cell: number;
+  readonly newestMove: number | undefined;
   readonly partnerId: number;
   readonly gameId: number;
   readonly playerId: string;

@@ -47,12 +47,13 @@ export class MovedPartners {
     return look;
   }
 
-  async #look({ partnerId, cell }: Partner): Promise<Partner | undefined> {
+  async #look({ partnerId, cell, newestMove }: Partner): Promise<Partner | undefined> {
     const { partner, refresh, refreshIds } = this.#options;
     for (let looks = 0; looks < LOOKS_MAX; looks++) {
       await refresh().catch(() => {});
       const now = partner(partnerId);
-      if (now !== undefined && now.cell !== cell) {
+      // A partner that has come back to the same cell has another newest move.
+      if (now !== undefined && (now.cell !== cell || now.newestMove !== newestMove)) {
         await refreshIds().catch(() => {});
         return now;
       }

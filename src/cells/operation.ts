@@ -21,6 +21,8 @@ export interface CellFailure {
 /** What CellClient must know of a command; the codec knows the rest. */
 export interface CellRequest {
   readonly cell: number;
+  /** Number of the newest move that its caller knows of the partner whose command it is; undefined or 0: none. */
+  readonly newestMove: number | undefined;
   /** It is answered only once the ledger has what it booked. */
   readonly waitsForLedger: boolean;
   /** It may be done under this epoch only; undefined: under the one that this process believes in. */

@@ -61,10 +61,15 @@ export class PotKeeper {
   ): Promise<PotState | undefined> {
     const { store, cells, waitsForLedger, deadlineMs, onError } = this.#options;
     const deadline = performance.now() + deadlineMs;
-    const { version, cell, epoch } = await store.recordRules(actor, game.gameId, rules, resetsProgress);
+    const { version, cell, newestMove, epoch } = await store.recordRules(
+      actor,
+      game.gameId,
+      rules,
+      resetsProgress,
+    );
     const outcome = await cells.execute(COMMUNAL_SET, {
       ...game,
-      ...{ cell, epoch, version, rules, resetsProgress, waitsForLedger, deadline },
+      ...{ cell, newestMove, epoch, version, rules, resetsProgress, waitsForLedger, deadline },
     });
     if (outcome.kind === 'reply' && outcome.reply.status === SPIN_STATUS.dealt) return outcome.reply.state;
     if (outcome.kind === 'reply' || outcome.kind === 'refused') {

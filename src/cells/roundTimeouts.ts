@@ -6,7 +6,7 @@ import type { Game } from '../domain/game.js';
 import type { RoundRecord } from '../domain/games/round.js';
 import type { EventEmitter } from '../events.js';
 import { PeriodicService } from '../runtime/periodicService.js';
-import type { Rounds } from './rounds.js';
+import type { PlaceOfPartner, Rounds } from './rounds.js';
 
 export interface RoundTimeoutsOptions {
   readonly rounds: Pick<Rounds, 'end'>;
@@ -16,7 +16,7 @@ export interface RoundTimeoutsOptions {
   readonly expired: (
     cells: readonly number[],
     limit: number,
-  ) => Promise<readonly (RoundRecord & { readonly cell: number })[]>;
+  ) => Promise<readonly (RoundRecord & PlaceOfPartner)[]>;
   readonly game: (gameId: number) => Game | undefined;
   readonly events: EventEmitter;
 }
@@ -41,12 +41,12 @@ export class RoundTimeouts extends PeriodicService {
     await Promise.all((await expired(owned, ROUNDS_MAX)).map((record) => this.#end(record)));
   }
 
-  async #end(record: RoundRecord & { readonly cell: number }): Promise<void> {
+  async #end(record: RoundRecord & PlaceOfPartner): Promise<void> {
     const { rounds, game } = this.#options;
     const table = game(record.gameId)?.table;
     // Made a moment ago, elsewhere: the catalog learns of it before the next turn.
     if (table === undefined) return;
-    const ended = await rounds.end(table, record.cell, record, 'timeout');
+    const ended = await rounds.end(table, record, record, 'timeout');
     if (ended === 'overflow')
       throw new Error(`Round ${record.entryIds[0]} would pass the bound of a balance`);
   }

@@ -51,6 +51,9 @@ export interface DealOrder {
   readonly mayEqual: boolean;
 }
 
+/** Where a partner lives, and as of which of its moves. */
+export type PlaceOfPartner = Pick<Partner, 'cell' | 'newestMove'>;
+
 /** Why a call came to nothing. `refused`: nothing was done. `unknown`: it may have been done. */
 export type RoundFailure = 'refused' | 'unknown';
 
@@ -159,6 +162,7 @@ export class Rounds {
       clearedAt,
       cell: partner.cell,
       formerCells: partner.formerCells,
+      newestMove: partner.newestMove,
       waitsForLedger,
       partnerId: partner.partnerId,
       gameId: order.gameId,
@@ -192,14 +196,14 @@ export class Rounds {
       if (known.status !== 'OPEN') return 'illegal';
       const step = stepOf(table, seed, known, action);
       if (step === undefined) return 'illegal';
-      return this.#book(partner.cell, partner.balanceMode === 'enforce', known, seed, step);
+      return this.#book(partner, partner.balanceMode === 'enforce', known, seed, step);
     });
   }
 
   /** Plays a round out as its timeout does; or gives its stakes back. @returns `illegal`: it has ended. */
   async end(
     table: BlackjackTable,
-    cell: number,
+    place: PlaceOfPartner,
     record: RoundRecord,
     how: 'timeout' | 'void',
   ): Promise<Acted> {
@@ -210,7 +214,7 @@ export class Rounds {
         how === 'void'
           ? { move: 'void', stakeMicros: -sumOf(known.wagersMicros), payoutMicros: 0, isEnd: true }
           : stepOf(table, seed, known, 'timeout')!;
-      return this.#book(cell, false, known, seed, step);
+      return this.#book(place, false, known, seed, step);
     });
   }
 
@@ -231,7 +235,7 @@ export class Rounds {
   }
 
   async #book(
-    cell: number,
+    { cell, newestMove }: PlaceOfPartner,
     enforcesBalance: boolean,
     known: RoundRecord,
     seed: Buffer,
@@ -241,7 +245,7 @@ export class Rounds {
     const { partnerId, gameId, playerId, shoeIndex, entryIds } = known;
     const { move, stakeMicros, payoutMicros, isEnd } = step;
     const outcome = await cells.execute(ROUND_ACT, {
-      ...{ cell, waitsForLedger, partnerId, gameId, playerId, enforcesBalance, shoeIndex },
+      ...{ cell, newestMove, waitsForLedger, partnerId, gameId, playerId, enforcesBalance, shoeIndex },
       ...{ stakeMicros, payoutMicros, isEnd },
       steps: entryIds.length - 1,
       kind: move === 'void' ? 'roundVoid' : 'roundAction',

@@ -22,6 +22,8 @@ export interface Partner {
   readonly fundingMicros: number | null;
   /** Cells that it lived in before; absent: none. */
   readonly formerCells?: readonly FormerCell[];
+  /** Number of its newest move that is done; absent or 0: it never moved. */
+  readonly newestMove?: number;
 }
 
 /** A cell that a partner has left. */

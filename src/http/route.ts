@@ -14,6 +14,7 @@ import { bodyText, check, type JsonObject, parseObject } from './body.js';
 import type { Exchange } from './exchange.js';
 import type { Handle } from './listener.js';
 import type { Caller as OperatorCaller } from './operatorAccess.js';
+import { withRequestId } from './partner/idempotencyKey.js';
 import { CountedCommand, REPLAYED } from './partner/spin.js';
 import type { Replies, Window } from './reply.js';
 
@@ -286,10 +287,15 @@ function readRequest(
     }
     text = bodyText(exchange.body);
     body = parseObject(text);
+    if (takesRequestId(route.body)) body = withRequestId(body, exchange.head.idempotencyKey);
     if (route.ownCheck !== true) check(route.body, body);
   }
   return { params, query, words, body, text, isSecure: exchange.head.requestOrigin.startsWith('https:') };
 }
+
+/** Its requests may be sent again: what guards their ids on one route guards them on all. */
+const takesRequestId = (body: TSchema): boolean =>
+  'requestId' in ((body as { properties?: object }).properties ?? {});
 
 /** Percent-encoded UTF-8. @throws ApiError (KS-4101) where it is not. */
 function decodePart(part: string): string {

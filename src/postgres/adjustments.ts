@@ -6,6 +6,7 @@
 import { livesIn } from './cells.js';
 import { audit } from './changes.js';
 import { type Sql, safe, type Transaction } from './client.js';
+import { NEWEST_MOVE } from './newestMove.js';
 
 export interface Adjustment {
   readonly partnerId: number;
@@ -19,6 +20,8 @@ export interface Adjustment {
 export interface Intent extends Adjustment {
   readonly intentId: number;
   readonly cell: number;
+  /** Of the partner, when the intent was read. */
+  readonly newestMove: number;
   /** The cell's epoch when the intent was read. */
   readonly epoch: string;
   /** It was made by this call. */
@@ -75,10 +78,11 @@ function recordOnce(sql: Sql, actor: string, wanted: Adjustment): Promise<Intent
         handed_over_id: bigint;
         is_old: boolean;
         cell: number;
+        newest_move: number;
         token: string;
       }[]
     >`
-      SELECT intent_id, player_id, amount_micros, reason, cell, dataset_id || ':' || epoch AS token,
+      SELECT intent_id, player_id, amount_micros, reason, cell, ${NEWEST_MOVE}, dataset_id || ':' || epoch AS token,
         handed_over_id, extract(epoch FROM a.created_at) * 1000 < (handed_over_id >> 22) + ${CLOCKS_MS}
           OR a.created_at < now() - make_interval(secs => idempotency_seconds / 2) AS is_old
       FROM adjustments a JOIN partners USING (partner_id) JOIN cells USING (cell), installation
@@ -91,6 +95,7 @@ function recordOnce(sql: Sql, actor: string, wanted: Adjustment): Promise<Intent
       ...wanted,
       intentId: safe(row.intent_id),
       cell: row.cell,
+      newestMove: row.newest_move,
       epoch: row.token,
       isNew: made.length > 0,
       isOld: row.is_old,

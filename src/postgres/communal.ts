@@ -8,10 +8,13 @@ import { CLOCKS_MS } from './adjustments.js';
 import { gameLivesIn } from './cells.js';
 import { audit } from './changes.js';
 import { arrayOf, raw, type Sql, safe } from './client.js';
+import { NEWEST_MOVE } from './newestMove.js';
 
 export interface RulesVersion {
   readonly version: number;
   readonly cell: number;
+  /** Of the partner, when it was read. */
+  readonly newestMove: number;
   /** The cell's epoch when the version was put on record. */
   readonly epoch: string;
 }
@@ -26,8 +29,8 @@ export function recordRules(
 ): Promise<RulesVersion> {
   return sql.begin(async (tx) => {
     // Versions of a game are made one after the other.
-    const [row] = await tx<{ cell: number; epoch: string }[]>`
-      SELECT cell, (SELECT dataset_id FROM installation) || ':' || epoch AS epoch
+    const [row] = await tx<{ cell: number; newest_move: number; epoch: string }[]>`
+      SELECT cell, ${NEWEST_MOVE}, (SELECT dataset_id FROM installation) || ':' || epoch AS epoch
       FROM games JOIN partners USING (partner_id) JOIN cells USING (cell) WHERE game_id = ${gameId} FOR UPDATE OF games`;
     const [newest] = await tx<{ version: number; rules: CommunalRules }[]>`
       SELECT version, rules FROM communal_rules WHERE game_id = ${gameId} ORDER BY version DESC LIMIT 1`;
@@ -42,7 +45,7 @@ export function recordRules(
       before: newest?.rules,
       after: { ...rules, version, resetsProgress },
     });
-    return { version, cell: row!.cell, epoch: row!.epoch };
+    return { version, cell: row!.cell, newestMove: row!.newest_move, epoch: row!.epoch };
   });
 }
 
@@ -136,6 +139,8 @@ export interface Funding {
 export interface FundingIntent extends Funding {
   readonly fundingId: number;
   readonly cell: number;
+  /** Of the partner, when it was read. */
+  readonly newestMove: number;
   /** The cell's epoch when the intent was read. */
   readonly epoch: string;
   /** It was made by this call. */
@@ -173,10 +178,12 @@ export function recordFunding(
         handed_over_id: bigint;
         is_old: boolean;
         cell: number;
+        newest_move: number;
         token: string;
       }[]
     >`
-      SELECT funding_id, f.amount_micros, reason, budget_micros, cell, dataset_id || ':' || epoch AS token,
+      SELECT funding_id, f.amount_micros, reason, budget_micros, cell, ${NEWEST_MOVE},
+        dataset_id || ':' || epoch AS token,
         handed_over_id, extract(epoch FROM f.created_at) * 1000 < (handed_over_id >> 22) + ${CLOCKS_MS}
           OR f.created_at < now() - make_interval(secs => idempotency_seconds / 2) AS is_old
       FROM communal_fundings f JOIN games USING (game_id) JOIN partners USING (partner_id) JOIN cells USING (cell),
@@ -188,6 +195,7 @@ export function recordFunding(
       ...wanted,
       fundingId: safe(row.funding_id),
       cell: row.cell,
+      newestMove: row.newest_move,
       epoch: row.token,
       isNew: made.length > 0,
       isOld: row.is_old,

@@ -4,6 +4,7 @@ import { drainingOf } from './cellChanges.js';
 import { assertOwner, type CellLease, FencedError, livesIn } from './cells.js';
 import { audit, nextChange, withChange } from './changes.js';
 import { arrayOf, boundLocks, type Sql, type Transaction } from './client.js';
+import { NEWEST_MOVE } from './newestMove.js';
 
 export interface PartnerMove {
   readonly moveId: number;
@@ -86,12 +87,28 @@ export async function openMoves(sql: Sql, cells: readonly number[]): Promise<Par
   return rows.map(moveOf);
 }
 
-/** The partners that lived in a cell and live elsewhere now. */
-export async function awayPartners(sql: Sql, cell: number): Promise<number[]> {
-  const rows = await sql<{ partner_id: number }[]>`
-    SELECT DISTINCT partner_id FROM partner_moves JOIN partners USING (partner_id)
-    WHERE from_cell = ${cell} AND switched_at IS NOT NULL AND cell <> ${cell}`;
-  return rows.map((row) => row.partner_id);
+/** A partner that has left a cell, and by which move it has come back; undefined: it lives elsewhere now. */
+export interface AwayPartner {
+  readonly partnerId: number;
+  readonly backBy: number | undefined;
+}
+
+/** The partners that have left a cell, also those that have come back. */
+export async function awayPartners(sql: Sql, cell: number): Promise<AwayPartner[]> {
+  const rows = await sql<{ partner_id: number; cell: number; newest_move: number }[]>`
+    SELECT partner_id, cell, newest_move FROM (SELECT partner_id, cell, ${NEWEST_MOVE} FROM partners) p
+    WHERE EXISTS (SELECT 1 FROM partner_moves m
+      WHERE m.partner_id = p.partner_id AND m.from_cell = ${cell} AND m.switched_at IS NOT NULL)`;
+  return rows.map((row) => ({
+    partnerId: row.partner_id,
+    backBy: row.cell === cell ? row.newest_move : undefined,
+  }));
+}
+
+/** By which move a partner has come back to the cell that it lives in; 0: it never left it. */
+export async function backBy(sql: Sql, partnerId: number, cell: number): Promise<number> {
+  const away = await awayPartners(sql, cell);
+  return away.find((partner) => partner.partnerId === partnerId)?.backBy ?? 0;
 }
 
 /** Clocks of the stores may differ by so much. */

@@ -3,6 +3,7 @@ import type { BalanceMode, Environment, FormerCell } from '../domain/game.js';
 import { drainingOf } from './cellChanges.js';
 import { audit, withChange } from './changes.js';
 import { isUniqueViolation, raw, type Sql, safe, type Transaction } from './client.js';
+import { NEWEST_MOVE_TEXT } from './newestMove.js';
 
 export interface PartnerSettings {
   spinRateLimit: number;
@@ -27,6 +28,7 @@ export interface PartnerRow extends PartnerSettings {
   isActive: boolean;
   cell: number;
   formerCells: readonly FormerCell[];
+  newestMove: number;
   createdAt: Date;
 }
 
@@ -51,6 +53,7 @@ export interface PartnerTableRow {
   created_at: Date;
   /** `<cell>:<id>` of each. */
   former_cells: string[] | null;
+  newest_move: number;
 }
 
 /** The columns that {@link partnerOf} reads. */
@@ -58,7 +61,8 @@ export const PARTNER_COLUMNS = raw(
   `partner_id, slug, name, environment, is_active, cell, spin_rate_limit, api_rate_limit, opening_balance_micros,
    balance_mode, funding_micros, large_win_threshold_micros, min_ready_blocks, max_games, max_par_sheets, max_webhooks,
    contact_email, created_at, (SELECT array_agg(m.from_cell || ':' || m.until_id) FROM partner_moves m
-     WHERE m.partner_id = partners.partner_id AND m.switched_at IS NOT NULL) AS former_cells`,
+     WHERE m.partner_id = partners.partner_id AND m.switched_at IS NOT NULL) AS former_cells,
+   ${NEWEST_MOVE_TEXT}`,
 );
 
 function formerCellsOf({ cell, former_cells: texts }: PartnerTableRow): FormerCell[] {
@@ -91,6 +95,7 @@ export const partnerOf = (row: PartnerTableRow): PartnerRow => ({
   maxWebhooks: row.max_webhooks,
   contactEmail: row.contact_email,
   formerCells: formerCellsOf(row),
+  newestMove: row.newest_move,
   createdAt: row.created_at,
 });
 

@@ -2,6 +2,7 @@
 import type { PlayerStatus } from '../domain/playerStatus.js';
 import { audit } from './changes.js';
 import type { Sql, Transaction } from './client.js';
+import { NEWEST_MOVE } from './newestMove.js';
 import { inScope, type Scope } from './scope.js';
 
 export interface PlayerStatusChange {
@@ -18,6 +19,8 @@ export interface PlayerStatusOnRecord {
   /** Counts the changes of the player's status. */
   readonly change: number;
   readonly cell: number;
+  /** Of the partner, at that moment. */
+  readonly newestMove: number;
   /** The cell's epoch at that moment. */
   readonly epoch: string;
 }
@@ -30,8 +33,8 @@ export function recordPlayerStatus(
 ): Promise<PlayerStatusOnRecord> {
   return sql.begin(async (tx) => {
     // Held until the end: a rebuild that begins an epoch after this one finds the status on record.
-    const [row] = await tx<{ cell: number; token: string }[]>`
-      SELECT cell, (SELECT dataset_id FROM installation) || ':' || epoch AS token
+    const [row] = await tx<{ cell: number; newest_move: number; token: string }[]>`
+      SELECT cell, ${NEWEST_MOVE}, (SELECT dataset_id FROM installation) || ':' || epoch AS token
       FROM partners JOIN cells USING (cell) WHERE partner_id = ${partnerId} FOR SHARE OF cells`;
     if (row === undefined) throw new Error(`There is no partner ${partnerId}`);
     const made = await tx<{ change: number }[]>`
@@ -54,7 +57,15 @@ export function recordPlayerStatus(
       : await tx`SELECT change FROM player_statuses WHERE partner_id = ${partnerId} AND player_id = ${playerId}`) as unknown as [
       { change: number },
     ];
-    return { partnerId, playerId, status, change, cell: row.cell, epoch: row.token };
+    return {
+      partnerId,
+      playerId,
+      status,
+      change,
+      cell: row.cell,
+      newestMove: row.newest_move,
+      epoch: row.token,
+    };
   });
 }
 
@@ -62,7 +73,7 @@ export function recordPlayerStatus(
 export async function playerStatuses(
   sql: Sql | Transaction,
   scope: Scope,
-): Promise<Omit<PlayerStatusOnRecord, 'cell' | 'epoch'>[]> {
+): Promise<Omit<PlayerStatusOnRecord, 'cell' | 'newestMove' | 'epoch'>[]> {
   const rows = await sql<{ partner_id: number; player_id: string; status: PlayerStatus; change: number }[]>`
     SELECT partner_id, player_id, status, change
     FROM player_statuses JOIN partners USING (partner_id) WHERE ${inScope(scope)}`;

@@ -5,6 +5,7 @@ import { moveCode, moveOfCode, type RoundRecord, type RoundStatus, readStep } fr
 import type { RoundEntryKind } from '../domain/ledgerEntry.js';
 import type { OpenRounds } from '../domain/settlement.js';
 import { arrayOf, raw, type Sql, safe, type Transaction } from './client.js';
+import { NEWEST_MOVE } from './newestMove.js';
 import { inScope, type Scope } from './scope.js';
 
 /** A ledger entry of a round, as far as the round's record needs it. */
@@ -186,12 +187,12 @@ export async function expiredRounds(
   sql: Sql,
   cells: readonly number[],
   limit: number,
-): Promise<(RoundRecord & { readonly cell: number })[]> {
-  const rows = await sql<(Row & { cell: number })[]>`
-    SELECT ${COLUMNS}, cell FROM rounds JOIN partners USING (partner_id)
+): Promise<(RoundRecord & { readonly cell: number; readonly newestMove: number })[]> {
+  const rows = await sql<(Row & { cell: number; newest_move: number })[]>`
+    SELECT ${COLUMNS}, cell, ${NEWEST_MOVE} FROM rounds JOIN partners USING (partner_id)
     WHERE rounds.status = 'OPEN' AND expires_at <= now() AND cell = ANY(${arrayOf(cells)}::int[])
     ORDER BY expires_at LIMIT ${limit}`;
-  return rows.map((row) => ({ ...fromRow(row), cell: row.cell }));
+  return rows.map((row) => ({ ...fromRow(row), cell: row.cell, newestMove: row.newest_move }));
 }
 
 /** The open rounds of a cell: what Redis has of them is made of this. */

@@ -19,6 +19,7 @@ import { isPostgresAway, lockingWithin, type Sql, type Transaction } from '../po
 import { adoptRules, potsOf } from '../postgres/communalRecovery.js';
 import { gamesOfPartner } from '../postgres/games.js';
 import {
+  backBy,
   failMove,
   finishMove,
   isSwitched,
@@ -79,8 +80,10 @@ export async function movePartner(parts: MoveParts, lease: CellLease, move: Part
   const { players, ...ahead } = await copyAhead(sql, lease, move, to);
   onFailpoint('move.copied');
 
+  // Known before the stop: to let the partner back takes Redis alone.
+  const cameBy = await backBy(sql, partnerId, fromCell);
   const stopped = performance.now();
-  await setAway(from.store, from.owner, partnerId, true);
+  await setAway(from.store, from.owner, partnerId, undefined);
   try {
     onFailpoint('move.stopped');
     const copied = { ...ahead, token: target.token };
@@ -88,7 +91,7 @@ export async function movePartner(parts: MoveParts, lease: CellLease, move: Part
   } catch (error) {
     // A commit whose answer was lost is waited for; whatever else failed undid the switch, and may hold locks that are waited for.
     if (!isPostgresAway(error) || !(await isSwitched(sql, lease, move.moveId))) {
-      await setAway(from.store, from.owner, partnerId, false);
+      await setAway(from.store, from.owner, partnerId, cameBy);
       throw error;
     }
   }
@@ -133,10 +136,15 @@ async function copyAhead(
   return { to: copiedTo, players, statuses };
 }
 
+/** A partner that lives in a cell is dealt for there, by those who know by which move it has come back. */
+async function letBack(sql: Sql, { store, owner }: Side, partnerId: number): Promise<void> {
+  await setAway(store, owner, partnerId, await backBy(sql, partnerId, store.cell));
+}
+
 /** The new cell may have turned the partner away since it lived there before. */
 async function openTarget({ sql, nodes, onFailpoint }: MoveParts, lease: CellLease, move: PartnerMove) {
   const { to } = sidesOf(nodes, lease, await servedCell(sql, move.toCell));
-  await setAway(to.store, to.owner, move.partnerId, false);
+  await letBack(sql, to, move.partnerId);
   onFailpoint('move.opened');
 }
 
@@ -170,7 +178,7 @@ export async function giveUpMove(
   if (await isSwitched(sql, lease, move.moveId)) return false;
   const store = nodes.cell(lease.cell);
   const owner = { fence: lease.fence, serverId: store.node.knownServerId() };
-  await setAway(store, owner, move.partnerId, false);
+  await letBack(sql, { store, owner }, move.partnerId);
   await failMove(sql, move.moveId, reason);
   return true;
 }

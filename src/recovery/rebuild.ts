@@ -147,7 +147,8 @@ async function fillPlayersAndRequests(
   const unchecked = await uncheckedFrom(sql, store.cell);
   const players = new Map<string, PlayerState>();
   // Their newer entries are in other cells.
-  const away = new Set(await awayPartners(sql, store.cell));
+  const left = await awayPartners(sql, store.cell);
+  const away = new Set(left.filter(({ backBy }) => backBy === undefined).map(({ partnerId }) => partnerId));
   // One pass over what no checkpoint holds and what binds.
   await parts.scan.read(
     store.cell,

@@ -29,6 +29,6 @@ export interface CellMarks {
   readonly lastMs?: number;
   /** Of one that has none: which request ids it holds. */
   readonly segments?: Segments;
-  /** The partners that have left it: nothing is dealt for them here. */
-  readonly away: readonly number[];
+  /** The partners that have left it: nothing is dealt for them here, or, where they have come back, for who knows of that move only. */
+  readonly away: readonly { readonly partnerId: number; readonly backBy: number | undefined }[];
 }

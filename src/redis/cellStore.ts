@@ -225,7 +225,7 @@ export class CellStore {
   ): Promise<void> {
     const fields: (string | Buffer)[] = [
       'away',
-      `;${marks.away.map((partnerId) => `${partnerId};`).join('')}`,
+      `;${marks.away.map(({ partnerId, backBy }) => (backBy === undefined ? `${partnerId};` : `${partnerId}:${backBy};`)).join('')}`,
     ];
     if (marks.lastMs !== undefined) fields.push('last', writeLast(marks.lastMs));
     if (marks.booked !== undefined) fields.push('booked', writeBooked(marks.booked));

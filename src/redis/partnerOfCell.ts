@@ -19,17 +19,18 @@ const SCAN_COUNT = 1000;
 
 /**
  * Lets nothing more be done for a partner in a cell, or lets it be done again (lua/setAway.lua).
+ * @param backBy it lives there: the move by which it has come back, 0 where it never left; undefined: it is away
  * @throws OutrunError, RefusedError, NotSentError: nothing was done.
  */
 export async function setAway(
   store: CellStore,
   owner: CellOwner,
   partnerId: number,
-  isAway: boolean,
+  backBy: number | undefined,
 ): Promise<void> {
   store.assertServer(owner);
   const script = store.node.script('setAway', 'allow-oom');
-  await store.node.run(script, [cellKey(store.name)], [String(owner.fence), partnerId, isAway ? 1 : 0]);
+  await store.node.run(script, [cellKey(store.name)], [String(owner.fence), partnerId, backBy ?? 'away']);
 }
 
 /** Id of the newest that the outbox of a cell holds, a ledger entry or a note; 0: it is empty. */

@@ -16,6 +16,7 @@ import {
 } from './keys.js';
 import {
   HAS_LISTED,
+  hasListedShares,
   type OutboxRecord,
   PLAYER_BYTES,
   PLAYER_FLAGS,
@@ -100,7 +101,7 @@ export function withStatus(
   const hasTail = record.length > PLAYER_BYTES;
   if (hasTail && record.readUInt32LE(PLAYER_BYTES + 1) >= change) return record;
   const tail = Buffer.alloc(PLAYER_SHARES_AT - PLAYER_BYTES);
-  tail[0] = PLAYER_FLAGS[status] + (hasTail ? record[PLAYER_BYTES]! & HAS_LISTED : 0);
+  tail[0] = PLAYER_FLAGS[status] + (hasListedShares(record) ? HAS_LISTED : 0);
   tail.writeUInt32LE(change, 1);
   return Buffer.concat([record.subarray(0, PLAYER_BYTES), tail, record.subarray(PLAYER_SHARES_AT)]);
 }

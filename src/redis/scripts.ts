@@ -17,6 +17,8 @@ export interface CellCall {
   readonly operationId: Buffer;
   /** The newest entry of the cell that the caller has answered under this epoch (AnsweredIds); absent: none. */
   readonly answered?: Buffer;
+  /** Number of the newest move that the caller knows of the partner whose command it is; absent: none, or the operation names it itself. */
+  readonly newestMove?: number | undefined;
   /** What the operation has beside the head. */
   readonly args: readonly (string | number | Buffer)[];
 }
@@ -66,7 +68,7 @@ export class Scripts {
   }
 
   #args(call: CellCall, serverId: string): (string | number | Buffer)[] {
-    const { cell, epoch, operationField, operationId, args, answered, reach } = call;
+    const { cell, epoch, operationField, operationId, args, answered, reach, newestMove } = call;
     const { outboxMax, clock } = this.#options;
     return [
       cellToken(epoch, serverId),
@@ -77,6 +79,7 @@ export class Scripts {
       operationField,
       operationId,
       ...args,
+      newestMove ?? 0,
       answered ?? '',
       clock?.now() ?? 0,
       clock?.skewMaxMs ?? 0,

@@ -669,6 +669,7 @@ describe('an adjustment whose answer was lost', () => {
     const epoch = String(row!.epoch);
     const call = {
       cell,
+      newestMove: undefined,
       epoch,
       intentId: 7,
       partnerId,

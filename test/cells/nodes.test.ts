@@ -29,6 +29,7 @@ let scripts: Scripts;
 const adjust = (cell: number, requestId: string) =>
   adjustOnce(scripts, {
     cell,
+    newestMove: undefined,
     epoch: EPOCH,
     intentId: 1,
     partnerId: 7,

@@ -5,12 +5,14 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { audit } from '../../src/audit/audit.js';
 import { SET_PLAYER_STATUS } from '../../src/cells/setPlayerStatus.js';
 import { connectPostgres, type Sql } from '../../src/postgres/client.js';
-import { cellKey, outboxKey, playersKey } from '../../src/redis/keys.js';
+import { cellKey, outboxKey, playersKey, untoldKey } from '../../src/redis/keys.js';
 import { Scripts } from '../../src/redis/scripts.js';
 import { freshStores } from '../setup/freshStores.js';
 import type { TestPartner } from '../support/client.js';
+import { RULES, setUp } from '../support/communal.js';
 import { OUTBOX_MAX } from '../support/dealing.js';
 import { type OpenNodes, openNodes, rawRedis } from '../support/redis.js';
+import { deal, newTable, playOut } from '../support/rounds.js';
 import { startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import type { TestStores } from '../support/stores.js';
@@ -81,6 +83,37 @@ test('a blocked player spins no more, its requestIds are still answered, and it 
   expect(await audited()).toEqual([]);
 });
 
+test('a blocked player who is still to be told of more shares than its record holds is neither spun nor dealt for', async () => {
+  const table = await newTable(service, partner.partnerId);
+  const game = await service.newGame(partner.key, parSheet('classic-3-reel'));
+  const tiers = [{ tierLevel: 1, tierName: 'Mini', triggerAtSpins: 10, amountUsd: '0.01' }];
+  await setUp(service, game, { ...RULES, tiers });
+  const spun = (playerId: string) => service.spin(partner.key, { gameId: game, playerId, wagerUsd: 0.25 });
+  expect((await spun('owed')).status).toBe(200);
+  for (let i = 0; i < 60; i++)
+    await Promise.all(Array.from({ length: 12 }, (_, player) => spun(`busy${player % 2}`)));
+  const listed = () => redis.llen(untoldKey(0, fieldOf('owed')));
+  expect(await listed()).toBeGreaterThan(0);
+  const dealt = await deal(service, partner.key, table, 'owed', 'before the block');
+  expect(dealt.status, dealt.text).toBe(201);
+  for (const playerId of ['owed', 'busy0']) await block(playerId);
+  for (const playerId of ['owed', 'busy0']) {
+    expect(await spin(playerId)).toMatchObject(refused);
+    expect(await deal(service, partner.key, table, playerId, `after ${playerId}`)).toMatchObject(refused);
+  }
+  // What was dealt before is still answered, and an open round may be finished.
+  expect((await deal(service, partner.key, table, 'owed', 'before the block')).text).toBe(dealt.text);
+  const ended = await playOut(service, partner.key, dealt.body);
+  expect(ended.status).toBe('SETTLED');
+  expect(await statusOf('owed')).toBe('BLOCKED');
+  // Nothing of what it is owed is forgotten by blocking and by letting it play.
+  const before = await listed();
+  await setStatus('owed', { status: 'ACTIVE', reason: 'it was a mistake' });
+  expect([await statusOf('owed'), await listed()]).toEqual(['ACTIVE', before]);
+  expect((await deal(service, partner.key, table, 'owed', 'again')).status).toBe(201);
+  expect(await audited()).toEqual([]);
+});
+
 test('each change is in the audit log, once however often it is sent', async () => {
   await spin('logged');
   await block('logged');
@@ -136,7 +169,7 @@ test('a change that comes late undoes no newer one', async () => {
   const late = { partnerId: partner.partnerId, playerId: 'late', status: 'BLOCKED' as const, change: 1 };
   await scripts.command(SET_PLAYER_STATUS.name, {
     ...{ cell: 0, epoch, operationField: '', operationId: Buffer.alloc(0) },
-    args: encode([{ ...late, cell: 0, waitsForLedger: false }]),
+    args: encode([{ ...late, cell: 0, newestMove: undefined, waitsForLedger: false }]),
   });
   expect(await statusOf('late')).toBe('ACTIVE');
 });

@@ -5,13 +5,7 @@ import { built, lua, type Mutation } from './mutant.js';
 export const MOVE_MUTATIONS: readonly Mutation[] = [
   {
     name: 'the old cell deals on for a partner that has left it',
-    faults: [
-      lua(
-        'include/windows',
-        "isAway[i] = cell[7] and find(cell[7], ';' .. partnerIds[i] .. ';', 1, true)",
-        'isAway[i] = false',
-      ),
-    ],
+    faults: [lua('include/away', "if find(away, ';' .. partnerId .. ';', 1, true) then return true end", '')],
     found: ['cursors'],
     isMoved: true,
   },
@@ -20,6 +14,12 @@ export const MOVE_MUTATIONS: readonly Mutation[] = [
     faults: [built('cells/handedOver.js', 'if (formerCells === undefined)', 'if (formerCells !== null)')],
     found: ['requests'],
     isMoved: true,
+  },
+  {
+    name: 'a cell takes the calls of a front end that has not heard of the newest move',
+    faults: [lua('include/away', "tonumber(match(away, '^%d+', moveAt + 1)) > knownMove", 'moveAt < 0')],
+    found: ['requests'],
+    isStopped: true,
   },
 ];
 

@@ -24,6 +24,8 @@ export interface Mutation {
   readonly isHandedOver?: boolean;
   /** The partner moves to another cell meanwhile, and what was sent before is sent again. */
   readonly isMoved?: boolean;
+  /** The same, there and back, while a front end stands still, which is then sent what was dealt in the other cell. */
+  readonly isStopped?: boolean;
 }
 
 /** A fault of a script, by its path in lua/ without the ending. */

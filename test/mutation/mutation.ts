@@ -207,13 +207,18 @@ async function close(): Promise<void> {
 /** Spins on a build, some of them twice, and gives what the audit finds then. */
 async function auditAfterSpins(
   root: string,
-  { isWiped, isHandedOver, isMoved }: Pick<Mutation, 'isWiped' | 'isHandedOver' | 'isMoved'>,
+  {
+    isWiped,
+    isHandedOver,
+    isMoved,
+    isStopped,
+  }: Pick<Mutation, 'isWiped' | 'isHandedOver' | 'isMoved' | 'isStopped'>,
 ): Promise<AuditReport> {
   const settings = isHandedOver ? { REQUEST_ID_WINDOW_S: '1' } : {};
   const service = await spawnService(environment(stores, settings), [], root);
   try {
     const { client } = service;
-    const partner = await client.newPartner({ openingBalanceUsd: 100 });
+    const partner = await client.newPartner({ openingBalanceUsd: 100, ...(isStopped ? { cell: 0 } : {}) });
     const gameId = await client.newGame(partner.key, parSheet('classic-3-reel'));
     const raffle = await client.operator<{ gameConfigId: number }>(
       'POST',
@@ -236,7 +241,7 @@ async function auditAfterSpins(
     const [{ cell }] = (await sql<{ cell: number }[]>`
       SELECT cell FROM partners WHERE partner_id = ${partner.partnerId}`) as [{ cell: number }];
     const hasNoneBound = async (): Promise<boolean> => (await direct.keys(`{c${cell}}:idem:*`)).length === 0;
-    const play = async (name: string): Promise<void> => {
+    const play = async (name: string, at = port): Promise<void> => {
       const numbers = Array.from({ length: SPINS / 2 }, (_, i) => i);
       const request = (i: number): Buffer => {
         const game = i % 5 === 1 ? raffle.body.gameConfigId : gameId;
@@ -247,7 +252,7 @@ async function auditAfterSpins(
       // Some are sent again at once, and some later.
       for (const some of [numbers.flatMap((i) => (i % 10 === 0 ? [i, i] : [i])), again]) {
         // What is answered does not matter here: the audit must find it in the stores.
-        await load({ port, connections: 8, next: each(some, request), onAnswer: () => {} });
+        await load({ port: at, connections: 8, next: each(some, request), onAnswer: () => {} });
         if (isHandedOver) await until(hasNoneBound, 'Redis holds no requestId any more');
       }
     };
@@ -262,6 +267,21 @@ async function auditAfterSpins(
       await client.newGame(partner.key, parSheet('classic-3-reel'));
     }
     if (isMoved) await moveWhile(client, partner.partnerId, 1, play);
+    if (isStopped) {
+      const other = await spawnService(environment(stores, { ROLES: 'http' }), [], root);
+      try {
+        await play('known', portOf(other.client.base));
+        other.freeze();
+        await moveWhile(client, partner.partnerId, 1, play);
+        await play('between');
+        await moveWhile(client, partner.partnerId, 0, async () => {});
+        const again = play('between', portOf(other.client.base));
+        other.thaw();
+        await again;
+      } finally {
+        await other.end('SIGKILL');
+      }
+    }
     await play(isMoved ? 'first' : 'second');
     await until(isQuiet, 'all that will be booked is booked');
     return await audit(sql, redis.nodes, { limit: 3, redraw: undefined, onProgress: () => {} });
@@ -277,7 +297,7 @@ describe('the audit', () => {
   beforeAll(open);
   afterAll(close);
 
-  test.each([{}, { isWiped: true }, { isHandedOver: true }, { isMoved: true }])(
+  test.each([{}, { isWiped: true }, { isHandedOver: true }, { isMoved: true }, { isStopped: true }])(
     'finds nothing where nothing is wrong (%o)',
     async (going) => {
       const report = await auditAfterSpins(ROOT, going);

@@ -70,7 +70,7 @@ async function endRound(
     ...(reason === undefined ? {} : { reason }),
   };
   await services.store.auditRound(actor, action, roundId, details);
-  const ended = await services.rounds.end(table, partner.cell, record, how);
+  const ended = await services.rounds.end(table, partner, record, how);
   if (typeof ended !== 'string') return ended.record;
   await services.store.auditRound(actor, `${action}.refused`, roundId, { ...details, refusal: ended });
   if (ended === 'illegal') throw new ApiError(ERRORS.actionIllegal);

@@ -14,10 +14,20 @@ const refusal = (path: string, message: string): ApiError =>
   new ApiError(ERRORS.validationFailed, { details: [{ path, message }] });
 
 /**
+ * The body of a request that may have a requestId, before it is checked: with the one of the header, where that gives it one.
+ * @param header the value of Idempotency-Key; undefined: it was not sent
+ * @throws ApiError (KS-4101) where the sender means a requestId that is not taken as one
+ */
+export function withRequestId(body: JsonObject, header: string | undefined): JsonObject {
+  refuseMisnamedRequestId(body);
+  return header === undefined ? body : withIdempotencyKey(body, header);
+}
+
+/**
  * A body without a requestId whose sender means another member by it would not be idempotent, which nobody notices.
  * @throws ApiError (KS-4101) that gives the right name
  */
-export function refuseMisnamedRequestId(body: JsonObject): void {
+function refuseMisnamedRequestId(body: JsonObject): void {
   if (body.requestId !== undefined) return;
   const faults = Object.keys(body)
     .filter((name) => NAMES.has(name.toLowerCase().replaceAll(/[-_]/g, '')))
@@ -30,7 +40,7 @@ export function refuseMisnamedRequestId(body: JsonObject): void {
  * @param header the value of Idempotency-Key, as it is or as a structured field's string, in quotation marks
  * @throws ApiError (KS-4101) where the header is none, or the body has another requestId
  */
-export function withIdempotencyKey<Body extends { readonly requestId?: string }>(
+export function withIdempotencyKey<Body extends { readonly requestId?: unknown }>(
   body: Body,
   header: string,
 ): Body {

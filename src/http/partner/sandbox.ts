@@ -24,9 +24,9 @@ async function chooseNext(services: SandboxServices, partner: Partner, body: Nex
     const message = `must be at most ${game.fragments.length - 1}, the last combination of the PAR sheet`;
     throw invalid({ path: '/combinationIndex', message });
   }
-  const { cell, partnerId } = partner;
+  const { cell, newestMove, partnerId } = partner;
   const chosen = await services.forceOutcome({
-    ...{ cell, partnerId, gameId, playerId },
+    ...{ cell, newestMove, partnerId, gameId, playerId },
     outcomeCode: combinationIndex,
   });
   if (chosen === 'unavailable') throw new ApiError(ERRORS.unavailable);

@@ -159,6 +159,7 @@ export class CountedCommand implements SpinCommand {
   readonly mayEqual = false;
   partnerPlace = 0;
   readonly cell: number;
+  readonly newestMove: number | undefined;
   readonly kind: number;
   readonly partner: Partner;
   readonly #exchange: Exchange;
@@ -176,6 +177,7 @@ export class CountedCommand implements SpinCommand {
     this.#exchange = exchange;
     this.partner = partner;
     this.cell = partner.cell;
+    this.newestMove = partner.newestMove;
     this.#replies = replies;
     this.kind = kind;
     this.#then = then;
@@ -208,6 +210,7 @@ export class CountedCommand implements SpinCommand {
  */
 class DealCommand implements SpinCommand {
   readonly cell: number;
+  readonly newestMove: number | undefined;
   readonly kind: number;
   readonly waitsForLedger: boolean;
   readonly deny: number;
@@ -242,6 +245,7 @@ class DealCommand implements SpinCommand {
     this.kind = kind;
     this.partner = partner;
     this.cell = partner.cell;
+    this.newestMove = partner.newestMove;
     this.game = game;
     this.mayEqual = isWager;
     this.waitsForLedger = services.waitsForLedger(game);

@@ -2,7 +2,7 @@
 import { ApiError, ERRORS } from '../../domain/errors.js';
 import { SpinBody } from '../../domain/requests.js';
 import { bodyText, check, type JsonObject, parseObject } from '../body.js';
-import { refuseMisnamedRequestId, withIdempotencyKey } from './idempotencyKey.js';
+import { withIdempotencyKey, withRequestId } from './idempotencyKey.js';
 import { readPlainSpin } from './plainSpin.js';
 
 export interface ReadBody {
@@ -16,9 +16,9 @@ export function readBody(bytes: Buffer | undefined, idempotencyKey: string | und
   try {
     if (bytes === undefined) throw tooLarge();
     const plain = readPlainSpin(bytes);
-    const read = plain === undefined ? readAnyBody(bytes) : { body: plain, text: undefined };
-    if (idempotencyKey === undefined) return read;
-    return { body: withIdempotencyKey(read.body, idempotencyKey), text: read.text };
+    if (plain === undefined) return readAnyBody(bytes, idempotencyKey);
+    const body = idempotencyKey === undefined ? plain : withIdempotencyKey(plain, idempotencyKey);
+    return { body, text: undefined };
   } catch (error) {
     if (error instanceof ApiError) return error;
     throw error;
@@ -26,10 +26,9 @@ export function readBody(bytes: Buffer | undefined, idempotencyKey: string | und
 }
 
 /** @throws ApiError where it is no spin */
-function readAnyBody(bytes: Buffer): ReadBody {
+function readAnyBody(bytes: Buffer, idempotencyKey: string | undefined): ReadBody {
   const text = bodyText(bytes);
-  const body = parseObject(text);
-  refuseMisnamedRequestId(body);
+  const body = withRequestId(parseObject(text), idempotencyKey);
   if (!isPlainly(body)) check(SpinBody, body);
   return { body: body as unknown as SpinBody, text };
 }
