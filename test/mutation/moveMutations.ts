@@ -1,5 +1,7 @@
 /** Faults put into the move of a partner to another cell, and the move under load after which they are sought. */
 import type { Client } from '../support/client.js';
+import { portOf } from '../support/load.js';
+import type { ServerProcess } from '../support/serverProcess.js';
 import { built, lua, type Mutation } from './mutant.js';
 
 export const MOVE_MUTATIONS: readonly Mutation[] = [
@@ -42,5 +44,28 @@ export async function moveWhile(
     await play(`moving-${plays}`);
     const { body } = await client.operator<Moves>('GET', `${path}/moves`);
     if (body.moves[0]!.finishedAt !== null) return;
+  }
+}
+
+/** Moves a partner there and back while a front end stands still, and sends that one what was dealt in the other cell. */
+export async function moveWhileStopped(
+  client: Client,
+  partnerId: number,
+  play: (name: string, port?: number) => Promise<void>,
+  start: () => Promise<ServerProcess>,
+): Promise<void> {
+  const other = await start();
+  try {
+    const port = portOf(other.client.base);
+    await play('known', port);
+    other.freeze();
+    await moveWhile(client, partnerId, 1, play);
+    await play('between');
+    await moveWhile(client, partnerId, 0, async () => {});
+    const again = play('between', port);
+    other.thaw();
+    await again;
+  } finally {
+    await other.end('SIGKILL');
   }
 }

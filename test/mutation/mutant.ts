@@ -28,6 +28,9 @@ export interface Mutation {
   readonly isStopped?: boolean;
 }
 
+/** What happens meanwhile. */
+export type Going = Pick<Mutation, 'isWiped' | 'isHandedOver' | 'isMoved' | 'isStopped'>;
+
 /** A fault of a script, by its path in lua/ without the ending. */
 export const lua = (file: string, find: string, replace: string): Fault => ({
   file: `lua/${file}.lua`,

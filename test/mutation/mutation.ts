@@ -17,8 +17,8 @@ import type { TestStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
 import { COMMUNAL_MUTATIONS } from './communalMutations.js';
 import { HAND_OVER_MUTATIONS } from './handOverMutations.js';
-import { MOVE_MUTATIONS, moveWhile } from './moveMutations.js';
-import { brokenBuild, built, type Fault, lua, type Mutation } from './mutant.js';
+import { MOVE_MUTATIONS, moveWhile, moveWhileStopped } from './moveMutations.js';
+import { brokenBuild, built, type Fault, type Going, lua, type Mutation } from './mutant.js';
 
 const SPINS = 600;
 const PLAYERS = 20;
@@ -207,18 +207,13 @@ async function close(): Promise<void> {
 /** Spins on a build, some of them twice, and gives what the audit finds then. */
 async function auditAfterSpins(
   root: string,
-  {
-    isWiped,
-    isHandedOver,
-    isMoved,
-    isStopped,
-  }: Pick<Mutation, 'isWiped' | 'isHandedOver' | 'isMoved' | 'isStopped'>,
+  { isWiped, isHandedOver, isMoved, isStopped }: Going,
 ): Promise<AuditReport> {
-  const settings = isHandedOver ? { REQUEST_ID_WINDOW_S: '1' } : {};
-  const service = await spawnService(environment(stores, settings), [], root);
+  const start = (settings: NodeJS.ProcessEnv) => spawnService(environment(stores, settings), [], root);
+  const service = await start(isHandedOver ? { REQUEST_ID_WINDOW_S: '1' } : {});
   try {
     const { client } = service;
-    const partner = await client.newPartner({ openingBalanceUsd: 100, ...(isStopped ? { cell: 0 } : {}) });
+    const partner = await client.newPartner({ openingBalanceUsd: 100, cell: 0 });
     const gameId = await client.newGame(partner.key, parSheet('classic-3-reel'));
     const raffle = await client.operator<{ gameConfigId: number }>(
       'POST',
@@ -267,21 +262,7 @@ async function auditAfterSpins(
       await client.newGame(partner.key, parSheet('classic-3-reel'));
     }
     if (isMoved) await moveWhile(client, partner.partnerId, 1, play);
-    if (isStopped) {
-      const other = await spawnService(environment(stores, { ROLES: 'http' }), [], root);
-      try {
-        await play('known', portOf(other.client.base));
-        other.freeze();
-        await moveWhile(client, partner.partnerId, 1, play);
-        await play('between');
-        await moveWhile(client, partner.partnerId, 0, async () => {});
-        const again = play('between', portOf(other.client.base));
-        other.thaw();
-        await again;
-      } finally {
-        await other.end('SIGKILL');
-      }
-    }
+    if (isStopped) await moveWhileStopped(client, partner.partnerId, play, () => start({ ROLES: 'http' }));
     await play(isMoved ? 'first' : 'second');
     await until(isQuiet, 'all that will be booked is booked');
     return await audit(sql, redis.nodes, { limit: 3, redraw: undefined, onProgress: () => {} });
