@@ -85,7 +85,10 @@ try {
     for (;;) {
       const all = await requestRuns(sql);
       const found = Array.from({ length: cells }, (_, cell) =>
-        runsToMerge(all.filter((run) => run.cell === cell)),
+        runsToMerge(
+          all.filter((run) => run.cell === cell),
+          Number.POSITIVE_INFINITY,
+        ),
       );
       const work = found.find((runs) => runs !== undefined);
       if (work === undefined) return;

@@ -129,10 +129,11 @@ export const Environment = Type.Object({
     description: 'Minutes after which whoever signed in to the console signs in again',
   }),
   IDEMPOTENCY_TTL_S: Type.Integer({
-    minimum: 60,
+    minimum: 1,
     maximum: 2_592_000,
-    default: 86_400,
-    description: 'Seconds for which a requestId binds at least; fixed at the first start of a database',
+    default: 259_200,
+    description:
+      'Seconds for which a requestId of a spin or deal binds at least, and a window longer at most; another value holds from the next start on, a shorter one for ids that are bound afterwards. 86400 to 2592000 in production',
   }),
   REQUEST_ID_WINDOW_S: Type.Integer({
     minimum: 1,
@@ -141,13 +142,14 @@ export const Environment = Type.Object({
     description:
       'Seconds for which Redis holds a requestId at least; then the ledger binds it. 900 to 3600 in production',
   }),
-  REQUEST_FILTERS_MAX_MB: Type.Integer({
-    minimum: 1,
-    maximum: 1_000_000,
-    default: 1024,
-    description:
-      'Megabytes of filters of request ids that each front end holds, 2 to 3 bytes an id: past it they are made coarser, and more fresh ids ask Postgres; none is forgotten',
-  }),
+  REQUEST_FILTERS_MAX_MB: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: 1_000_000,
+      description:
+        'Megabytes of filters of request ids that each front end holds; if absent, a quarter of the memory that the process may use. 2 to 3 bytes an id: past the limit they are made coarser, down to half of it, and more fresh ids ask Postgres; none is forgotten. A front end that finds no room for the coarsest does not start',
+    }),
+  ),
   CELLS: Type.Optional(
     Type.Integer({
       minimum: 1,
@@ -361,6 +363,8 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
   const variables = readVariables(environment);
   const { ROLES, ALLOW_VOLATILE_REDIS, WEBHOOK_RETRY_DELAYS_MS, TRUST_PROXY, ...rest } = variables;
   setting('env/SETTLEMENT_CRON', () => checkCron(rest.SETTLEMENT_CRON));
+  if (rest.IDEMPOTENCY_TTL_S < rest.REQUEST_ID_WINDOW_S)
+    throw new Error('IDEMPOTENCY_TTL_S must be REQUEST_ID_WINDOW_S at least');
   const trustedProxies = setting('TRUST_PROXY', () => new TrustedProxies(TRUST_PROXY));
   const root = projectRoot();
   const roles = ROLES.split(',');

@@ -22,6 +22,7 @@ export const FAILPOINTS = [
   'hand-over.marked',
   'hand-over.committed',
   'hand-over.released',
+  'hand-over.moved',
   'hand-over.merged',
   // The move of a partner (recovery/partnerMove.ts).
   'move.copied',

@@ -79,7 +79,8 @@ export class LedgerPass {
   readonly #facts: Facts;
   readonly #findings: Findings;
   readonly #spinIds: SpinIds;
-  readonly #ttlMs: number;
+  /** No id binds longer. */
+  readonly #periodMs: number;
   readonly #games = new Map<number, GameState>();
   #game: GameState | undefined;
   #touched: GameState[] = [];
@@ -108,7 +109,7 @@ export class LedgerPass {
     this.#findings = findings;
     this.#spinIds = new SpinIds(facts.spinIdKey);
     this.#communal = new CommunalReplay(facts.communal, findings, this.players);
-    this.#ttlMs = facts.idempotencyTtlSeconds * 1000;
+    this.#periodMs = facts.binding.longestMs;
     const payouts = new Map<number, Payouts>();
     for (const [sheetId, sheet] of facts.sheets) {
       try {
@@ -470,7 +471,7 @@ export class LedgerPass {
     rest: readonly [number, number],
   ): void {
     this.#requestCount++;
-    const period = Math.floor(ms / this.#ttlMs);
+    const period = Math.floor(ms / this.#periodMs);
     if (period !== this.#period) this.#enterPeriod(period);
     const text = this.#requestText;
     if (partnerId !== this.#requestPartner) {
@@ -502,7 +503,8 @@ export class LedgerPass {
 
     const place = this.#requestsNow.find(record[0]!, record[1]!, record[2]!);
     if (place >= 0) {
-      this.#duplicate(row, ms, this.#requestsNow, place);
+      // One that bound no more makes way for the other.
+      if (!this.#duplicate(row, ms, this.#requestsNow, place)) this.#requestsNow.replace(place, record);
       return;
     }
     const earlier = this.#requestsBefore?.find(record[0]!, record[1]!, record[2]!) ?? -1;
@@ -510,11 +512,11 @@ export class LedgerPass {
     this.#requestsNow.insert(place, record);
   }
 
-  /** True where the two entries are nearer in time than one requestId may stand for two. */
+  /** True where the earlier entry's requestId still bound: one may not stand for two. */
   #duplicate(row: CopyRow, ms: number, table: RequestTable, at: number): boolean {
     const high = table.words[at + REQUEST.idHigh]!;
     const low = table.words[at + REQUEST.idLow]!;
-    if (ms - timeOf(high, low) >= this.#ttlMs) return false;
+    if (ms >= this.#facts.binding.untilMs(timeOf(high, low))) return false;
     this.#report(
       'requests',
       row,

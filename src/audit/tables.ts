@@ -136,6 +136,11 @@ export class RequestTable {
     if (++this.count > this.#slots * LOAD_MAX) this.#grow();
   }
 
+  /** Writes a record over the one that {@link find} found. */
+  replace(place: number, record: Uint32Array): void {
+    this.words.set(record, place);
+  }
+
   *records(): Generator<number> {
     for (let at = 0; at < this.words.length; at += REQUEST_WORDS) {
       if (this.words[at + REQUEST.idHigh] !== 0 || this.words[at + REQUEST.idLow] !== 0) yield at;

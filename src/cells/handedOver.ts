@@ -11,15 +11,18 @@
  * A call tells the script how far the filters reach that were asked. Where more was released since, the script refuses
  * (BEHIND); the filters are read and the same call is made again, with its ids asked anew.
  */
+import type { BindingTimes } from '../domain/bindingTimes.js';
+import { entryCell, entryTimeMs } from '../domain/entryId.js';
 import type { FormerCell, Partner } from '../domain/game.js';
 import { ENTRY_KINDS, type EntryKind } from '../domain/ledgerEntry.js';
 import { RequestFilter } from '../domain/requestFilter.js';
 import { REQUEST_KEY_BYTES, writeRequestKey } from '../domain/requestKey.js';
 import { findInBlock, HASH_BYTES } from '../domain/requestRun.js';
 import type { LedgerEntry } from '../postgres/ledger.js';
-import type { HandedOver, RequestRun } from '../postgres/requestRuns.js';
+import type { FilterReading, HandedOver, RequestRun, RunsRead } from '../postgres/requestRuns.js';
 import type { Store } from '../postgres/store.js';
 import { PeriodicService } from '../runtime/periodicService.js';
+import { coarsestBytes, FilterMemoryError, plannedFolds } from './filterMemory.js';
 import { LookUps } from './lookUps.js';
 
 export interface HandedOverOptions {
@@ -27,7 +30,7 @@ export interface HandedOverOptions {
   readonly runs: Pick<Store, 'readRuns' | 'runsVersion'>;
   /** For what partners ask: its connections are others. */
   readonly store: Pick<Store, 'requestBlocksOf' | 'findEntry'>;
-  /** Of all filters. Past it they are folded: more ids ask the ledger, and none is forgotten. */
+  /** Of all filters. Past it they are made coarser: more ids ask the ledger, and none is forgotten (filterMemory.ts). */
   readonly filterBytesMax: number;
   /** The newest version of the runs that the catalog knows. */
   readonly newestVersion: () => string;
@@ -40,31 +43,48 @@ interface CellFilters {
   /** Id of the entry up to which the filters reach, as a call tells it. */
   readonly reach: Buffer;
   readonly boundFromId: bigint;
+  /** As of when it is decided whether an id binds. */
+  readonly bindingMs: number;
   /** Another one each time that something is another. */
   readonly version: number;
-  readonly runs: readonly { readonly runId: number; readonly filter: RequestFilter }[];
+  readonly runs: readonly KnownRun[];
+}
+
+interface KnownRun {
+  readonly run: RequestRun;
+  readonly filter: RequestFilter;
 }
 
 /** Whose request ids are asked for. */
 export type IdHolder = Pick<Partner, 'partnerId' | 'cell' | 'formerCells'>;
 
-const NOTHING: CellFilters = { reach: Buffer.alloc(0), boundFromId: 0n, version: 0, runs: [] };
-/** Runs may be merged while one of them is read. */
+const NOTHING: CellFilters = {
+  ...{ reach: Buffer.alloc(0), boundFromId: 0n, bindingMs: 0 },
+  ...{ version: 0, runs: [] },
+};
+/** Runs may be merged or dropped while one of them is read. */
 const TRIES = 5;
-/** A filter that is as small is not folded any more. */
-const FILTER_BYTES_MIN = 64;
 
 export class HandedOverIds extends PeriodicService {
   readonly name = 'filters of request ids';
   readonly #options: HandedOverOptions;
   readonly #lookUps = new LookUps();
-  readonly #filters = new Map<number, RequestFilter>();
-  #cells: readonly (CellFilters | undefined)[] = [];
+  /** By {@link nameOf}. */
+  readonly #filters = new Map<string, RequestFilter>();
+  readonly #cells: (CellFilters | undefined)[] = [];
+  #times: BindingTimes | undefined;
+  #isStarting = false;
   #knownVersion = '';
   #versions = 0;
   #reading: Promise<void> | undefined;
+  /** Ids that the filters know. */
+  ids = 0;
   /** Of all filters. */
   bytes = 0;
+  /** What they would take at the least when a process starts. */
+  bytesNeeded = 0;
+  /** No id that may still bind is older; undefined: none was handed over. Milliseconds since the epoch. */
+  oldestMs: number | undefined;
   /** By what they came to. `fresh`: a filter was wrong. `refused`: the ledger could not be asked. */
   readonly lookUps = { bound: 0, fresh: 0, refused: 0 };
 
@@ -73,10 +93,25 @@ export class HandedOverIds extends PeriodicService {
     this.#options = options;
   }
 
-  /** Reads all filters: nothing may be dealt before. @throws where Postgres does not answer. */
+  /**
+   * Reads all filters: nothing may be dealt before.
+   * @throws FilterMemoryError where they have no room; other errors, where Postgres does not answer.
+   */
   override async start(): Promise<void> {
-    await this.refresh();
+    this.#isStarting = true;
+    await this.refresh().finally(() => {
+      this.#isStarting = false;
+    });
     await super.start();
+  }
+
+  get bytesMax(): number {
+    return this.#options.filterBytesMax;
+  }
+
+  /** For how long an id of a spin or deal binds that is bound now. Known once {@link start} is done. */
+  get bindsSeconds(): number {
+    return this.#times!.seconds;
   }
 
   /** How far the filters of a cell reach; to be read in the same turn of the loop as the filters are asked. */
@@ -89,7 +124,7 @@ export class HandedOverIds extends PeriodicService {
     return this.#of(cell).version;
   }
 
-  /** Request ids of entries before this one bind no more. */
+  /** Request ids of entries before this one may bind no more. */
   boundFromId(cell: number): bigint {
     return this.#of(cell).boundFromId;
   }
@@ -152,15 +187,16 @@ export class HandedOverIds extends PeriodicService {
       }
       const { version } = this.#of(cell);
       const runs = [cell, ...formerCells.map((former) => former.cell)].flatMap((each) => this.#of(each).runs);
-      const hit = runs.filter(({ filter }) => filter.mayHave(high, low)).map(({ runId }) => runId);
+      const hit = runs.filter(({ filter }) => filter.mayHave(high, low)).map(({ run }) => run);
       if (hit.length === 0) return { entry: undefined, version };
       const blocks = await store.requestBlocksOf(hit, hash.subarray(0, HASH_BYTES));
       if (blocks === undefined) {
         await this.refresh();
         continue;
       }
-      const ids = blocks.flatMap((block) => findInBlock(block, hash)).sort((a, b) => (a < b ? -1 : 1));
-      for (const id of ids) {
+      const ids = blocks.flatMap((block) => findInBlock(block, hash)).filter((id) => this.#binds(id));
+      // The newest first: an earlier one bound no more when it was dealt.
+      for (const id of ids.sort((a, b) => (a < b ? 1 : -1))) {
         const entry = await store.findEntry(id);
         if (entry?.partnerId === partnerId && entry.requestId === requestId && bindsSpin(entry.kind))
           return { entry, version };
@@ -168,6 +204,11 @@ export class HandedOverIds extends PeriodicService {
       return { entry: undefined, version };
     }
     throw new Error('The runs of request ids are merged each time that they are looked into');
+  }
+
+  /** The request id of an entry binds, as far as is known here: nobody deals it again who knows less. */
+  #binds(entryId: bigint): boolean {
+    return this.#times!.untilMs(entryTimeMs(entryId)) > this.#of(entryCell(entryId)).bindingMs;
   }
 
   /** Reads what is new. All who ask meanwhile share it. @throws where Postgres does not answer. */
@@ -187,36 +228,91 @@ export class HandedOverIds extends PeriodicService {
   }
 
   async #read(): Promise<void> {
-    const store = this.#options.runs;
+    const { runs: store, filterBytesMax } = this.#options;
     const version = await store.runsVersion();
-    const known = this.#filters;
-    const { cells, runs } = await store.readRuns(new Set(known.keys()), (run, bytes) => {
-      known.set(run.runId, new RequestFilter(bytes));
-      foldTo(known, this.#options.filterBytesMax);
+    await store.readRuns((read) => {
+      const { runs } = read;
+      this.bytesNeeded = coarsestBytes(runs.map(({ filterBytes }) => ({ bytes: filterBytes })));
+      const ids = runs.reduce((sum, run) => sum + run.ids, 0);
+      // Later a front end deals on: with filters that are coarser still.
+      if (this.#isStarting && this.bytesNeeded > filterBytesMax)
+        throw new FilterMemoryError(ids, this.bytesNeeded, filterBytesMax);
+      return this.#take(read);
     });
-    const current = new Set(runs.map(({ runId }) => runId));
-    for (const runId of known.keys()) if (!current.has(runId)) known.delete(runId);
-    const next: (CellFilters | undefined)[] = [];
-    for (const each of cells) next[each.cell] = this.#next(each, runs);
-    this.#cells = next;
     this.#knownVersion = version;
-    this.bytes = bytesOf(known);
   }
 
-  #next({ cell, handedOverId, boundFromId }: HandedOver, all: readonly RequestRun[]): CellFilters {
+  /** Cell by cell, so that what one has no more is gone before the next is read. */
+  #take({ cells, runs, times }: RunsRead): FilterReading {
+    const folds = this.#plannedFolds(runs);
+    this.#times = times;
+    const wanted: RequestRun[] = [];
+    const isLast = new Set<RequestRun>();
+    for (const { cell } of cells) {
+      const unknown = runs.filter((run) => run.cell === cell && !this.#filters.has(nameOf(run)));
+      wanted.push(...unknown);
+      if (unknown.length > 0) isLast.add(unknown.at(-1)!);
+    }
+    const finish = (each: HandedOver): void => {
+      this.#cells[each.cell] = this.#next(each, runs);
+      this.#forget(runs, each.cell);
+    };
+    for (const each of cells) if (!wanted.some(({ cell }) => cell === each.cell)) finish(each);
+    let filter: RequestFilter | undefined;
+    return {
+      wanted,
+      take: (run, at, bits) => {
+        filter ??= new RequestFilter(run.filterBytes, folds.get(run)!);
+        filter.take(at, bits);
+      },
+      end: (run) => {
+        this.#filters.set(nameOf(run), filter!);
+        filter = undefined;
+        if (isLast.has(run)) finish(cells.find(({ cell }) => cell === run.cell)!);
+      },
+    };
+  }
+
+  /** Makes those filters coarser that must be, and says how coarse the others will be. */
+  #plannedFolds(runs: readonly RequestRun[]): ReadonlyMap<RequestRun, number> {
+    const sizes = runs.map((run) => ({
+      bytes: run.filterBytes,
+      folds: this.#filters.get(nameOf(run))?.folds ?? 0,
+    }));
+    const planned = plannedFolds(sizes, this.#options.filterBytesMax);
+    runs.forEach((run, place) => {
+      const filter = this.#filters.get(nameOf(run));
+      while (filter !== undefined && filter.folds < planned[place]!) filter.fold();
+    });
+    return new Map(runs.map((run, place) => [run, planned[place]!]));
+  }
+
+  /** Lets go of the filters of runs that a cell has no more. */
+  #forget(runs: readonly RequestRun[], cell: number): void {
+    const current = new Set(runs.map(nameOf));
+    for (const name of this.#filters.keys())
+      if (name.startsWith(`${cell}:`) && !current.has(name)) this.#filters.delete(name);
+    const known = this.#cells.flatMap((each) => each?.runs ?? []);
+    this.bytes = known.reduce((sum, { filter }) => sum + filter.bytes.length, 0);
+    this.ids = known.reduce((sum, { run }) => sum + run.ids, 0);
+    const oldest = known.map(({ run }) => entryTimeMs(run.fromId));
+    this.oldestMs = oldest.length === 0 ? undefined : Math.min(...oldest);
+  }
+
+  #next({ cell, handedOverId, boundFromId, bindingMs }: HandedOver, all: readonly RequestRun[]): CellFilters {
     const reach = Buffer.alloc(8);
     reach.writeBigUInt64LE(handedOverId);
     // The newest first: an id that is repeated is seldom old.
     const runs = all
       .filter((run) => run.cell === cell)
       .reverse()
-      .map(({ runId }) => ({ runId, filter: this.#filters.get(runId)! }));
+      .map((run) => ({ run, filter: this.#filters.get(nameOf(run))! }));
     const before = this.#of(cell);
     const isSame =
       before.reach.equals(reach) &&
       before.runs.length === runs.length &&
-      before.runs.every(({ runId }, i) => runId === runs[i]!.runId);
-    return { reach, boundFromId, runs, version: isSame ? before.version : ++this.#versions };
+      before.runs.every(({ run }, i) => nameOf(run) === nameOf(runs[i]!.run));
+    return { reach, boundFromId, bindingMs, runs, version: isSame ? before.version : ++this.#versions };
   }
 
   #of(cell: number): CellFilters {
@@ -224,25 +320,8 @@ export class HandedOverIds extends PeriodicService {
   }
 }
 
-const bytesOf = (filters: ReadonlyMap<number, RequestFilter>): number => {
-  let bytes = 0;
-  for (const filter of filters.values()) bytes += filter.bytes.length;
-  return bytes;
-};
-
-/** Makes filters half as large, those first that were folded least and are the oldest, until all of them have room. */
-function foldTo(filters: Map<number, RequestFilter>, bytesMax: number): void {
-  for (let bytes = bytesOf(filters); bytes > bytesMax; ) {
-    let least: [number, RequestFilter] | undefined;
-    for (const each of filters)
-      if (each[1].bytes.length > FILTER_BYTES_MIN && (least === undefined || each[1].folds < least[1].folds))
-        least = each;
-    if (least === undefined) return;
-    const [runId, filter] = least;
-    const folded = filter.folded();
-    filters.set(runId, folded);
-    bytes -= filter.bytes.length - folded.bytes.length;
-  }
-}
+/** Everything that the bytes of a run's filter depend on: numbers come again where a database is restored. */
+const nameOf = ({ cell, runId, fromId, toId, ids, filterBytes, filterHash }: RequestRun): string =>
+  [cell, runId, fromId, toId, ids, filterBytes, filterHash].join(':');
 
 const bindsSpin = (kind: EntryKind): boolean => ENTRY_KINDS[kind].requestIds === 'spins';

@@ -7,8 +7,10 @@
 const SALTS = [
   0x47b6137b, 0x44974d91, 0x8824ad5b, 0xa2b7289d, 0x705495c7, 0x2df1424b, 0x9efc4947, 0x5c6bfb31,
 ] as const;
-const BLOCK_WORDS = 8;
-const BLOCK_BITS = 256;
+const BLOCK_WORDS_LOG2 = 3;
+const BLOCK_WORDS = 2 ** BLOCK_WORDS_LOG2;
+const BLOCK_BYTES = BLOCK_WORDS * 4;
+const BLOCK_BITS = BLOCK_BYTES * 8;
 /** One id of a thousand that are not among them is taken for one; of a small run, which costs little memory, far fewer. */
 const BITS_AN_ID = 16;
 const BITS_AN_ID_SMALL = 24;
@@ -18,43 +20,64 @@ const HASHES = 2 ** 32;
 /** Bytes of a filter of so many ids. */
 export function filterBytes(ids: number): number {
   const bits = ids <= SMALL_IDS_MAX ? BITS_AN_ID_SMALL : BITS_AN_ID;
-  return Math.max(1, Math.ceil((ids * bits) / BLOCK_BITS)) * BLOCK_WORDS * 4;
+  return Math.max(1, Math.ceil((ids * bits) / BLOCK_BITS)) * BLOCK_BYTES;
 }
 
+/** Bytes of a filter that was made half as large so many times. */
+export const foldedBytes = (bytes: number, folds: number): number =>
+  Math.ceil(bytes / BLOCK_BYTES / 2 ** folds) * BLOCK_BYTES;
+
 export class RequestFilter {
-  readonly #words: Uint32Array;
+  #words: Uint32Array;
   /** Before it was folded. */
   readonly #blocks: number;
-  /** How often it was made half as large: so many bits of a block's place are left out. */
-  readonly folds: number;
+  #folds: number;
 
-  /** @param bytes as {@link bytes} gave them; all zero: of no ids. Kept, not copied; begins at a multiple of 4. */
-  constructor(bytes: Uint8Array, folded?: { readonly blocks: number; readonly folds: number }) {
-    this.#words = new Uint32Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 4);
-    this.#blocks = folded?.blocks ?? this.#words.length / BLOCK_WORDS;
-    this.folds = folded?.folds ?? 0;
+  /** Of no ids. @param bytes of the filter, before it is folded @param folds see {@link folds} */
+  constructor(bytes: number, folds = 0) {
+    this.#words = new Uint32Array(foldedBytes(bytes, folds) / 4);
+    this.#blocks = bytes / BLOCK_BYTES;
+    this.#folds = folds;
   }
 
   static ofIds(ids: number): RequestFilter {
-    return new RequestFilter(new Uint8Array(filterBytes(ids)));
+    return new RequestFilter(filterBytes(ids));
   }
 
-  get bytes(): Uint8Array {
-    const { buffer, byteOffset, byteLength } = this.#words;
-    return new Uint8Array(buffer, byteOffset, byteLength);
+  get bytes(): Uint8Array<ArrayBuffer> {
+    return new Uint8Array(this.#words.buffer as ArrayBuffer);
+  }
+
+  /** How often it was made half as large: so many bits of a block's place are left out. */
+  get folds(): number {
+    return this.#folds;
+  }
+
+  /** Adds the ids of bytes of a filter of the same ids that is not folded. @param at where they begin in it, a multiple of 4 */
+  take(at: number, bytes: Buffer): void {
+    if (this.#folds === 0) new Uint8Array(this.#words.buffer).set(bytes, at);
+    // A copy: the bytes may begin anywhere.
+    else this.#takeWords(new Uint32Array(new Uint8Array(bytes).buffer), at / 4, this.#folds);
   }
 
   /**
-   * The same in half the bytes: it has each id that this one has, and takes more others for its own. One that was folded often
-   * takes every id for its own.
+   * Makes it half as large: it has each id that it had, and takes more others for its own. One that was folded often takes every
+   * id for its own.
    */
-  folded(): RequestFilter {
-    const words = new Uint32Array(Math.ceil(this.#words.length / BLOCK_WORDS / 2) * BLOCK_WORDS);
-    for (let i = 0; i < this.#words.length; i++) {
-      const at = Math.floor(i / BLOCK_WORDS / 2) * BLOCK_WORDS + (i % BLOCK_WORDS);
-      words[at]! |= this.#words[i]!;
+  fold(): void {
+    const words = this.#words;
+    this.#words = new Uint32Array(foldedBytes(words.length * 4, 1) / 4);
+    this.#folds++;
+    this.#takeWords(words, 0, 1);
+  }
+
+  #takeWords(from: Uint32Array, at: number, folds: number): void {
+    const words = this.#words;
+    for (let i = 0; i < from.length; i++) {
+      const place = at + i;
+      const block = (place >>> BLOCK_WORDS_LOG2) >>> folds;
+      words[block * BLOCK_WORDS + (place & (BLOCK_WORDS - 1))]! |= from[i]!;
     }
-    return new RequestFilter(new Uint8Array(words.buffer), { blocks: this.#blocks, folds: this.folds + 1 });
   }
 
   /** Of one that was not folded. @param high first 32 bits of the id's hash @param low the next 32 bits, both unsigned */
@@ -67,7 +90,7 @@ export class RequestFilter {
 
   /** The id may be one of those that were added. Parameters as of {@link add}. */
   mayHave(high: number, low: number): boolean {
-    const at = (Math.floor((high * this.#blocks) / HASHES) >>> this.folds) * BLOCK_WORDS;
+    const at = (Math.floor((high * this.#blocks) / HASHES) >>> this.#folds) * BLOCK_WORDS;
     for (let i = 0; i < BLOCK_WORDS; i++) {
       if (((this.#words[at + i]! >>> (Math.imul(low, SALTS[i]!) >>> 27)) & 1) === 0) return false;
     }

@@ -72,6 +72,8 @@ export interface Services
   /** @param entry what is answered */
   onFault(exchange: Exchange, operation: string, error: unknown, entry: ErrorEntry): void;
   isStoreAway(error: unknown): boolean;
+  /** For how long the request id of a spin or deal binds that is dealt now. */
+  requestIdBindsSeconds(): number;
 }
 
 const spinRoute: Route = {
@@ -143,6 +145,7 @@ export function allRoutes(services: Services, brand: string): Route[] {
       handle: ({ apiVersion }) => ({
         version: apiVersion === PARTNER_VERSION ? API_VERSION : PREVIEW_API_VERSION,
         ...{ apiVersion, service: brand.toLowerCase() },
+        requestIdBindsSeconds: services.requestIdBindsSeconds(),
       }),
     },
   ];

@@ -3,14 +3,17 @@
  *
  *   segment of Redis that is written ──closed, every window──> closed ──all of it booked, its ids copied of the ledger into a run,
  *     run and mark in one transaction──> in both ──older than the window──> released: Redis holds it no more
+ *     ──no id of the run binds any more (domain/bindingTimes.ts)──> the run is dropped
  *
  * The mark, cells.handed_over_id, is before the release at each moment, and front ends can't deal until their filters reach as far
  * as was released: no id is ever in neither. Each step is fenced and can be repeated: ended anywhere, the next owner goes on.
  * Runs are merged, so that a front end asks few filters.
  */
+import type { Span } from '../domain/bindingTimes.js';
 import { entryTimeMs } from '../domain/entryId.js';
 import type { EventEmitter } from '../events.js';
 import type { OnFailpoint } from '../failpoints.js';
+import { bindingTimes, dropRun, moveBinding } from '../postgres/bindingTimes.js';
 import { type CellLease, FencedError } from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
 import {
@@ -44,6 +47,8 @@ const TURN_MS_MAX = 5000;
 /** While so many closed segments wait to be handed over, the newest goes on being written: a script reads few. */
 const CLOSED_MAX = 2;
 const MERGES_A_TURN = 16;
+/** A merged run is of a quarter of the time that ids bind at most: it is dropped whole when the newest of them binds no more. */
+const MERGED_SHARE = 4;
 /** Of the time, so that spins do not wait for a core: at 2.2 us an id that is above 100,000 ids a second. */
 const WORKED_SHARE = 0.25;
 /** From the hand-over of ids to their release: front ends have read the filters by then, and go on if Postgres goes away. */
@@ -104,8 +109,11 @@ export class HandOver extends PeriodicService {
       const seconds = (performance.now() - started) / 1000;
       this.#options.events.emit('RequestIdsHandedOver', { ids, seconds });
     }
-    const marks = new Map((await handedOver(this.#sql)).map((each) => [each.cell, each.handedOverId]));
-    await ofEach(held, ([cell, segments]) => this.#release(cell, segments, marks.get(cell) ?? 0n));
+    const marks = new Map((await handedOver(this.#sql)).map((each) => [each.cell, each]));
+    await ofEach(held, ([cell, segments]) =>
+      this.#release(cell, segments, marks.get(cell)?.handedOverId ?? 0n),
+    );
+    await ofEach(this.#leases.values(), (lease) => this.#drop(lease, marks.get(lease.cell)?.bindingMs ?? 0));
     await this.#merge();
     if (failures.length > 0) throw failures.find((error) => !isOutrun(error)) ?? failures[0];
   }
@@ -189,23 +197,49 @@ export class HandOver extends PeriodicService {
     return known;
   }
 
+  /** Moves on, every half window, as of when it is decided which ids bind, and drops the runs of which none does. */
+  async #drop(lease: CellLease, decidedMs: number): Promise<void> {
+    const { windowMs, onFailpoint } = this.#options;
+    // A clock that is ahead drops nothing.
+    const nowMs = Math.min(Date.now(), await this.#nodes.of(lease.cell).timeMs());
+    if (nowMs - decidedMs < windowMs / 2) return;
+    const bindingMs = await moveBinding(this.#sql, lease, nowMs);
+    onFailpoint('hand-over.moved');
+    const times = await bindingTimes(this.#sql);
+    for (const run of await requestRuns(this.#sql)) {
+      if (run.cell !== lease.cell || times.untilMsOf(spanOf(run)) > bindingMs || this.isStopped) continue;
+      await dropRun(this.#sql, lease, run);
+    }
+  }
+
   async #merge(): Promise<void> {
+    const spanMsMax = ((await bindingTimes(this.#sql)).seconds * 1000) / MERGED_SHARE;
     for (let merges = 0; merges < MERGES_A_TURN && !this.isStopped; merges++) {
-      const work = this.#mergeOf(await requestRuns(this.#sql));
+      const work = this.#mergeOf(await requestRuns(this.#sql), spanMsMax);
       if (work === undefined) return;
       await mergeRuns(this.#sql, work.lease, work.runs, this.#pauses(new DutyCycle(WORKED_SHARE)));
       this.#options.onFailpoint('hand-over.merged');
     }
   }
 
-  #mergeOf(all: readonly RequestRun[]): { lease: CellLease; runs: readonly RequestRun[] } | undefined {
+  #mergeOf(
+    all: readonly RequestRun[],
+    spanMsMax: number,
+  ): { lease: CellLease; runs: readonly RequestRun[] } | undefined {
     for (const lease of this.#leases.values()) {
-      const runs = runsToMerge(all.filter(({ cell }) => cell === lease.cell));
+      const own = all.filter(({ cell }) => cell === lease.cell);
+      const runs = runsToMerge(own, spanMsMax);
       if (runs !== undefined) return { lease, runs };
     }
     return undefined;
   }
 }
+
+/** When the ids of a run were bound. */
+const spanOf = ({ fromId, toId }: RequestRun): Span => ({
+  fromMs: entryTimeMs(fromId),
+  beforeMs: entryTimeMs(toId) + 1,
+});
 
 /** Another worker has one of the cells: whoever owns them comes to know it by himself. */
 const isOutrun = (error: unknown): boolean => error instanceof OutrunError || error instanceof FencedError;

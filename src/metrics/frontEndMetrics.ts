@@ -11,7 +11,7 @@ export function registerFrontEndMetrics(
   server: Pick<HttpServer, 'open' | 'connections'>,
   cells: Pick<CellClient, 'pending' | 'held'>,
   versions: readonly Pick<ServedVersion, 'name' | 'requestsByPhase'>[],
-  handedOver: Pick<HandedOverIds, 'bytes' | 'lookUps'>,
+  handedOver: Pick<HandedOverIds, 'ids' | 'bytes' | 'bytesNeeded' | 'bytesMax' | 'oldestMs' | 'lookUps'>,
 ): void {
   metrics.gauge('spindle_http_open_requests', 'Requests that are not answered yet', () => server.open);
   const { connections } = server;
@@ -25,6 +25,24 @@ export function registerFrontEndMetrics(
     'spindle_request_filter_bytes',
     'Filters of request ids that Redis holds no more',
     () => handedOver.bytes,
+  );
+  metrics.gauge(
+    'spindle_request_filter_bytes_needed',
+    'What the filters take when they are as coarse as a front end starts with',
+    () => handedOver.bytesNeeded,
+  );
+  metrics.gauge(
+    'spindle_request_filter_bytes_max',
+    'What the filters may take (REQUEST_FILTERS_MAX_MB)',
+    () => handedOver.bytesMax,
+  );
+  metrics.gauge(
+    'spindle_request_ids',
+    'Request ids that Redis holds no more and Postgres keeps',
+    () => handedOver.ids,
+  );
+  metrics.gauge('spindle_request_ids_oldest_seconds', 'Age of the oldest request id that is kept', () =>
+    handedOver.oldestMs === undefined ? 0 : Math.max(0, (Date.now() - handedOver.oldestMs) / 1000),
   );
   metrics.counters(
     'spindle_request_lookups_total',

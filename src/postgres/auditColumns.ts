@@ -65,21 +65,32 @@ export const BLOCK_COLUMNS = 'game_id, from_index, to_index, nonce, seed, commit
 /** Fields of the rows of `Snapshot.strayTickets`; `ofLedger` is 1 for a ticket, 0 for a requestId of none. */
 export const STRAY = { entryId: 0, gameId: 1, requestId: 2, ofLedger: 3 } as const;
 
+/** Request ids that bind, as ids of their entries. */
+export interface BoundIds {
+  /** From `fromId` on, before `beforeId`. */
+  readonly ranges: readonly { readonly cell: number; readonly fromId: bigint; readonly beforeId: bigint }[];
+  /** No entry before it has one that binds or is in a run. */
+  readonly oldestId: bigint;
+}
+
 /**
- * Request ids that the runs lack, or have and should not, or twice, or where no look-up finds them. The hash is made here a second
- * time, and entry ids are read as src/domain/requestRun.ts writes them.
+ * Request ids that bind and that the runs lack, or that runs have and the ledger has not, or twice, or where no look-up finds them.
+ * Those of a run that bind no more are dropped with it. The hash is made here a second time, and entry ids are read as
+ * src/domain/requestRun.ts writes them.
  */
-export const STRAY_REQUESTS = `
+export const strayRequests = ({ ranges, oldestId }: BoundIds): string => `
   SELECT entry_id, coalesce(game_id, 0), coalesce(request_id, ''), (booked.entry_id IS NOT NULL)::int
-  FROM (SELECT entry_id, game_id, request_id, substr(sha256(convert_to(partner_id || ':' || request_id, 'UTF8')), 1, 8) AS hash
+  FROM (SELECT entry_id, game_id, request_id, substr(sha256(convert_to(partner_id || ':' || request_id, 'UTF8')), 1, 8) AS hash,
+          EXISTS (SELECT 1 FROM (VALUES ${ranges.map(({ cell, fromId, beforeId }) => `(${cell}, ${fromId}, ${beforeId})`).join()}) AS bound (cell, from_id, before_id)
+                  WHERE bound.cell = cells.cell AND entry_id >= from_id AND entry_id < before_id) AS binds
         FROM ledger JOIN cells ON cell = ((entry_id >> 14) & 255)
-        WHERE kind IN (1, 6, 9) AND request_id IS NOT NULL AND entry_id BETWEEN bound_from_id AND handed_over_id) AS booked
+        WHERE kind IN (1, 6, 9) AND request_id IS NOT NULL AND entry_id BETWEEN ${oldestId} AND handed_over_id) AS booked
   FULL JOIN (SELECT hash, entry_id, count(*) AS times, bool_and(is_found) AS is_found
         FROM (SELECT substr(pairs, i * 16 + 1, 8) AS hash, substr(pairs, i * 16 + 1, 8) >= first_hash AS is_found,
                 ('x' || encode(substr(pairs, i * 16 + 9, 8), 'hex'))::bit(64)::bigint AS entry_id
               FROM request_blocks CROSS JOIN generate_series(0, octet_length(pairs) / 16 - 1) AS i) AS pair
         GROUP BY hash, entry_id) AS held USING (hash, entry_id)
-  WHERE booked.entry_id IS NULL OR held.entry_id IS NULL OR times > 1 OR NOT is_found`;
+  WHERE booked.entry_id IS NULL OR (held.entry_id IS NULL AND binds) OR times > 1 OR NOT is_found`;
 
 /** Tickets of raffles whose requestId does not stand for them, and requestIds that stand for none. */
 export const STRAY_TICKETS = `

@@ -2,7 +2,9 @@
  * What the audit reads of Postgres. Most of it comes from one snapshot, so that rows, totals and cursors fit each other
  * however much is booked meanwhile; the rest is asked for as it is at the moment. Nothing is written or locked.
  */
-import { BLOCK_COLUMNS, ledgerSql, STRAY_REQUESTS, STRAY_TICKETS } from './auditColumns.js';
+import type { BindingTimes } from '../domain/bindingTimes.js';
+import { BLOCK_COLUMNS, type BoundIds, ledgerSql, STRAY_TICKETS, strayRequests } from './auditColumns.js';
+import { bindingTimes } from './bindingTimes.js';
 import { arrayOf, raw, type Sql, safe, type Transaction } from './client.js';
 import { type CommunalFacts, communalFacts, STRAY_COMMUNAL } from './communalAuditReads.js';
 import { type CopyRow, orGone, readRows } from './copyReader.js';
@@ -71,7 +73,7 @@ export interface AuditedCell {
 export interface Facts {
   readonly spinIdKey: Buffer;
   readonly cells: number;
-  readonly idempotencyTtlSeconds: number;
+  readonly binding: BindingTimes;
   readonly partnerCells: ReadonlyMap<number, number>;
   readonly formerCells: FormerCells;
   readonly sandboxPartners: ReadonlySet<number>;
@@ -285,6 +287,7 @@ async function inSnapshot<T>(sql: Sql, run: (snapshot: Snapshot) => Promise<T>):
         (onRow, onPause) =>
           readRows(orGone(tx.read(`COPY (${select}) TO STDOUT (FORMAT binary)`), gone), onRow, onPause);
       const known = { ...(await facts(tx)), communal: await communalFacts(tx) };
+      const boundIds = await readBoundIds(tx, known.binding);
       await tx.patiently();
       return run({
         facts: known,
@@ -296,7 +299,7 @@ async function inSnapshot<T>(sql: Sql, run: (snapshot: Snapshot) => Promise<T>):
            GROUP BY entry_id HAVING sum(amount_micros) <> 0 OR count(*) <> 2`,
         ),
         strayTickets: all(STRAY_TICKETS),
-        strayRequests: all(STRAY_REQUESTS),
+        strayRequests: all(strayRequests(boundIds)),
         rounds: all(ROUNDS_SELECT),
         strayRoundEntries: all(STRAY_ROUND_ENTRIES_SELECT),
       });
@@ -305,6 +308,26 @@ async function inSnapshot<T>(sql: Sql, run: (snapshot: Snapshot) => Promise<T>):
     clearInterval(look);
   }
 }
+
+/** Which request ids bind in the cells; those that do later than now were dropped before their time. */
+async function readBoundIds(tx: Transaction, binding: BindingTimes): Promise<BoundIds> {
+  const cells = await tx<{ cell: number; binding_ms: bigint }[]>`
+    SELECT cell, least(binding_ms, floor(extract(epoch FROM now()) * 1000)::bigint) AS binding_ms FROM cells`;
+  const [oldest] = await tx<{ from_id: bigint | null }[]>`SELECT min(from_id) AS from_id FROM request_runs`;
+  const ranges = cells.flatMap(({ cell, binding_ms }) =>
+    binding.boundAt(safe(binding_ms)).map(({ fromMs, beforeMs }) => ({
+      cell,
+      fromId: BigInt(fromMs) << 22n,
+      beforeId: beforeMs >= TIME_MS_MAX ? ID_MAX : BigInt(beforeMs) << 22n,
+    })),
+  );
+  const begins = ranges.map(({ fromId }) => fromId);
+  if (oldest?.from_id != null) begins.push(oldest.from_id);
+  return { ranges, oldestId: begins.reduce((least, id) => (id < least ? id : least), ID_MAX) };
+}
+
+const TIME_MS_MAX = 2 ** 41;
+const ID_MAX = 2n ** 63n - 1n;
 
 const DAY = raw(`to_char(day, 'YYYY-MM-DD')`);
 
@@ -332,8 +355,8 @@ async function gameDays(tx: Transaction, table: 'game_days' | 'sandbox_days'): P
 type GameFacts = { game_id: number; partner_id: number; cell: number; par_sheet_id: number | null };
 
 async function facts(tx: Transaction): Promise<Omit<Facts, 'communal'>> {
-  const [installed] = await tx<{ spin_id_key: Buffer; cells: number; idempotency_seconds: number }[]>`
-    SELECT spin_id_key, cells, idempotency_seconds FROM installation`;
+  const [installed] = await tx<{ spin_id_key: Buffer; cells: number }[]>`
+    SELECT spin_id_key, cells FROM installation`;
   const partners = await tx<{ partner_id: number; cell: number; is_sandbox: boolean }[]>`
     SELECT partner_id, cell, environment = 'sandbox' AS is_sandbox FROM partners`;
   const games = await tx<GameFacts[]>`
@@ -377,7 +400,7 @@ async function facts(tx: Transaction): Promise<Omit<Facts, 'communal'>> {
   return {
     spinIdKey: installed!.spin_id_key,
     cells: installed!.cells,
-    idempotencyTtlSeconds: installed!.idempotency_seconds,
+    binding: await bindingTimes(tx),
     formerCells: await formerCells(tx),
     partnerCells: new Map(partners.map((row) => [row.partner_id, row.cell])),
     sandboxPartners: new Set(partners.filter((row) => row.is_sandbox).map((row) => row.partner_id)),

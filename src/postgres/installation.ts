@@ -9,10 +9,11 @@ export interface Installation {
   /** 32 bytes: key of the user ids. */
   readonly playerIdKey: Buffer;
   readonly cells: number;
+  /** Length of the periods by which version 1.3.0 numbered the request ids of a cell, seconds. */
   readonly idempotencyTtlSeconds: number;
 }
 
-/** Makes the installation at the first start, when `cells` and the TTL become fixed. */
+/** Makes the installation at the first start, when `cells` becomes fixed. */
 export async function install(
   sql: Sql,
   first: { cells: number; idempotencyTtlSeconds: number },
@@ -22,6 +23,9 @@ export async function install(
       INSERT INTO installation (spin_id_key, player_id_key, cells, idempotency_seconds)
       VALUES (${randomBytes(16)}, ${randomBytes(32)}, ${first.cells}, ${first.idempotencyTtlSeconds})
       ON CONFLICT DO NOTHING`;
+    await tx`
+      INSERT INTO request_id_times (since_ms, seconds)
+      SELECT 0, idempotency_seconds FROM installation WHERE NOT EXISTS (SELECT 1 FROM request_id_times)`;
     await tx`
       INSERT INTO cells (cell) SELECT generate_series(0, cells - 1) FROM installation ON CONFLICT DO NOTHING`;
   });

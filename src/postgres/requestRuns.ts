@@ -2,11 +2,14 @@
  * The request ids that Redis holds no more: runs of them (domain/requestRun.ts), their filters, and how far each cell has handed
  * its ids over. Written by the cell's owner, read by the front ends.
  */
+import { createHash, type Hash } from 'node:crypto';
+import type { BindingTimes } from '../domain/bindingTimes.js';
 import { entryCellOfWords, entryCellSql } from '../domain/entryId.js';
 import { entryCodesSql } from '../domain/ledgerEntry.js';
 import { filterBytes } from '../domain/requestFilter.js';
 import { keyWord, requestKey } from '../domain/requestKey.js';
 import { type RequestBlock, RunWriter, swapped, UnsortedRequests } from '../domain/requestRun.js';
+import { bindingTimes } from './bindingTimes.js';
 import { FencedError } from './cells.js';
 import { arrayOf, raw, type Sql, safe, type Transaction } from './client.js';
 import { readRows } from './copyReader.js';
@@ -27,6 +30,8 @@ export interface RequestRun {
   readonly toId: bigint;
   readonly ids: number;
   readonly filterBytes: number;
+  /** Of the filter: a run with the number of another one, as after a restore, is known by it. */
+  readonly filterHash: bigint;
 }
 
 /** How far a cell has handed its request ids over. */
@@ -34,8 +39,10 @@ export interface HandedOver {
   readonly cell: number;
   /** Those of entries up to this one are in runs, */
   readonly handedOverId: bigint;
-  /** from this one on. */
+  /** from this one on; ids of earlier ones may bind no more. */
   readonly boundFromId: bigint;
+  /** The moment as of which it is decided whether an id binds. */
+  readonly bindingMs: number;
   /** The newest entry that is booked. */
   readonly cursorId: bigint;
 }
@@ -47,6 +54,7 @@ interface RunRow {
   to_id: bigint;
   ids: bigint;
   filter_bytes: bigint;
+  filter_hash: bigint;
 }
 
 const runOfRow = (row: RunRow): RequestRun => ({
@@ -56,16 +64,24 @@ const runOfRow = (row: RunRow): RequestRun => ({
   toId: row.to_id,
   ids: safe(row.ids),
   filterBytes: safe(row.filter_bytes),
+  filterHash: row.filter_hash,
 });
 
 export async function handedOver(sql: Sql | Transaction): Promise<HandedOver[]> {
   const rows = await sql<
-    { cell: number; handed_over_id: bigint; bound_from_id: bigint; cursor_id: bigint }[]
-  >`SELECT cell, handed_over_id, bound_from_id, cursor_id FROM cells`;
+    {
+      cell: number;
+      handed_over_id: bigint;
+      bound_from_id: bigint;
+      binding_ms: bigint;
+      cursor_id: bigint;
+    }[]
+  >`SELECT cell, handed_over_id, bound_from_id, binding_ms, cursor_id FROM cells`;
   return rows.map((row) => ({
     cell: row.cell,
     handedOverId: row.handed_over_id,
     boundFromId: row.bound_from_id,
+    bindingMs: safe(row.binding_ms),
     cursorId: row.cursor_id,
   }));
 }
@@ -81,14 +97,15 @@ export async function handedOverIdOf(sql: Sql, cell: number): Promise<bigint> {
 /** Of all cells, oldest first. */
 export async function requestRuns(sql: Sql | Transaction): Promise<RequestRun[]> {
   const rows = await sql<RunRow[]>`
-    SELECT run_id, cell, from_id, to_id, ids, filter_bytes FROM request_runs ORDER BY to_id, cell`;
+    SELECT run_id, cell, from_id, to_id, ids, filter_bytes, filter_hash FROM request_runs ORDER BY to_id, cell`;
   return rows.map(runOfRow);
 }
 
 /** What {@link runsVersion} selects. */
 export const RUNS_VERSION =
-  raw(`SELECT concat_ws(':', (SELECT max(run_id) FROM request_runs), (SELECT count(*) FROM request_runs),
-      (SELECT sum(handed_over_id) FROM cells), (SELECT sum(bound_from_id) FROM cells)) AS version`);
+  raw(`SELECT concat_ws(':', (SELECT concat_ws(':', max(run_id), count(*), sum(filter_hash)) FROM request_runs),
+      (SELECT concat_ws(':', sum(handed_over_id), sum(bound_from_id), sum(binding_ms)) FROM cells),
+      (SELECT max(since_ms) FROM request_id_times)) AS version`);
 
 /** Whoever knows these knows all runs: none is ever changed. */
 export async function runsVersion(sql: Sql): Promise<string> {
@@ -204,7 +221,10 @@ interface NewRun {
   finish(): Promise<void>;
 }
 
-async function beginRun(tx: Transaction, run: Omit<RequestRun, 'runId' | 'filterBytes'>): Promise<NewRun> {
+async function beginRun(
+  tx: Transaction,
+  run: Omit<RequestRun, 'runId' | 'filterBytes' | 'filterHash'>,
+): Promise<NewRun> {
   const [row] = await tx<{ run_id: number }[]>`
     INSERT INTO request_runs (cell, from_id, to_id, ids, filter_bytes)
     VALUES (${run.cell}, ${run.fromId}, ${run.toId}, ${run.ids}, ${filterBytes(run.ids)}) RETURNING run_id`;
@@ -229,6 +249,8 @@ async function beginRun(tx: Transaction, run: Omit<RequestRun, 'runId' | 'filter
       writer.finish();
       await write();
       const bits = Buffer.from(writer.filter.bytes.buffer);
+      const digest = createHash('sha256').update(bits);
+      await tx`UPDATE request_runs SET filter_hash = ${hashWord(digest)} WHERE run_id = ${runId}`;
       for (let at = 0; at < bits.length; at += FILTER_PIECE_BYTES) {
         const piece = Buffer.alloc(4);
         piece.writeInt32BE(at / FILTER_PIECE_BYTES);
@@ -239,6 +261,8 @@ async function beginRun(tx: Transaction, run: Omit<RequestRun, 'runId' | 'filter
     },
   };
 }
+
+const hashWord = (digest: Hash): bigint => digest.digest().readBigInt64BE(0);
 
 // Merge --------------------------------------------------------------------------------------------------------------
 
@@ -340,41 +364,63 @@ function mergeUntilDry(sources: readonly RunReader[], writer: RunWriter): RunRea
 
 // Read ---------------------------------------------------------------------------------------------------------------
 
-/** What the front ends know of handed-over ids, as of one moment. @param known runs whose filters need not be read */
-export async function readRuns(
-  sql: Sql,
-  known: ReadonlySet<number>,
-  onFilter: (run: RequestRun, bytes: Uint8Array) => void,
-): Promise<{ readonly cells: readonly HandedOver[]; readonly runs: readonly RequestRun[] }> {
-  return sql.begin(async (tx) => {
-    const cells = await handedOver(tx);
-    const runs = await requestRuns(tx);
-    for (const run of runs) {
-      if (known.has(run.runId)) continue;
-      const bytes = new Uint8Array(run.filterBytes);
-      for (let at = 0; at < bytes.length; at += FILTER_PIECE_BYTES) {
+/** What the front ends know of handed-over ids, as of one moment. */
+export interface RunsRead {
+  readonly cells: readonly HandedOver[];
+  /** Oldest first. */
+  readonly runs: readonly RequestRun[];
+  readonly times: BindingTimes;
+}
+
+/** Takes the bytes of filters, piece by piece. */
+export interface FilterReading {
+  /** Runs whose filters are read, in this order. */
+  readonly wanted: readonly RequestRun[];
+  /** The next bytes of a run's filter, which begin at `at`. */
+  take(run: RequestRun, at: number, bits: Buffer): void;
+  /** All bytes of a filter were taken, and they are what was written. */
+  end(run: RequestRun): void;
+}
+
+/**
+ * Reads what there is, then those filters that are wanted.
+ * @throws where Postgres does not answer, or a filter is not what was written
+ */
+export async function readRuns(sql: Sql, begin: (read: RunsRead) => FilterReading): Promise<void> {
+  await sql.begin(async (tx) => {
+    const times = await bindingTimes(tx);
+    const reading = begin({ cells: await handedOver(tx), runs: await requestRuns(tx), times });
+    for (const run of reading.wanted) {
+      const digest = createHash('sha256');
+      for (let at = 0; at < run.filterBytes; at += FILTER_PIECE_BYTES) {
         const [piece] = await tx<{ bits: Buffer }[]>`
           SELECT bits FROM request_filters WHERE run_id = ${run.runId} AND piece = ${at / FILTER_PIECE_BYTES}`;
-        bytes.set(piece!.bits, at);
+        if (piece === undefined) throw new Error(`The filter of run ${run.runId} is not whole`);
+        digest.update(piece.bits);
+        reading.take(run, at, piece.bits);
       }
-      onFilter(run, bytes);
+      if (hashWord(digest) !== run.filterHash)
+        throw new Error(`The filter of run ${run.runId} is not what was written`);
+      reading.end(run);
     }
-    return { cells, runs };
   }, 'ISOLATION LEVEL REPEATABLE READ READ ONLY');
 }
 
 /**
- * The block of each run in which a hash is, if it is in the run. Undefined where one of the runs is no more: it was merged.
+ * The block of each run in which a hash is, if it is in the run. Undefined where one of the runs is no more: it was merged or
+ * dropped, or its number is another run's.
  * @param hash 8 bytes
  */
 export async function requestBlocksOf(
   sql: Sql,
-  runIds: readonly number[],
+  runs: readonly Pick<RequestRun, 'runId' | 'filterHash'>[],
   hash: Buffer,
 ): Promise<Buffer[] | undefined> {
   const rows = await sql<{ pairs: Buffer }[]>`
-    SELECT pairs FROM unnest(${arrayOf(runIds)}::int[]) AS r(run_id) CROSS JOIN LATERAL (
+    SELECT pairs FROM unnest(${arrayOf(runs.map(({ runId }) => runId))}::int[], ${arrayOf(runs.map(({ filterHash }) => filterHash))}::bigint[]) AS r(run_id, filter_hash)
+    JOIN request_runs USING (run_id, filter_hash)
+    CROSS JOIN LATERAL (
       SELECT pairs FROM request_blocks b WHERE b.run_id = r.run_id AND first_hash <= ${hash}
       ORDER BY first_hash DESC LIMIT 1) AS b`;
-  return rows.length === runIds.length ? rows.map(({ pairs }) => pairs) : undefined;
+  return rows.length === runs.length ? rows.map(({ pairs }) => pairs) : undefined;
 }

@@ -4,6 +4,7 @@ import { CELLS_BY_DEFAULT, type Config } from '../config.js';
 import { newBoxKey, SecretBox, UnknownKeyError } from '../domain/secretBox.js';
 import { readOrCreateSecret, SetupError } from '../embedded/index.js';
 import { newApiKey } from '../http/operator/partners.js';
+import { setBindingSeconds } from '../postgres/bindingTimes.js';
 import type { Sql } from '../postgres/client.js';
 import { type Installation, install, installation } from '../postgres/installation.js';
 import { sealSecrets } from '../postgres/webhookSecrets.js';
@@ -13,20 +14,13 @@ export async function installFixed(sql: Sql, config: Config): Promise<Installati
   const { CELLS: cells = CELLS_BY_DEFAULT, IDEMPOTENCY_TTL_S: idempotencyTtlSeconds } = config;
   await install(sql, { cells, idempotencyTtlSeconds });
   const installed = await installation(sql);
-  checkFixed('IDEMPOTENCY_TTL_S', config.IDEMPOTENCY_TTL_S, installed.idempotencyTtlSeconds);
+  await setBindingSeconds(sql, idempotencyTtlSeconds);
   // Fewer: cells were added since.
   if ((config.CELLS ?? 0) > installed.cells)
     throw new SetupError(
       `CELLS is ${config.CELLS}, but this database has ${installed.cells}; add cells with «spindle cells add»`,
     );
   return installed;
-}
-
-function checkFixed(name: string, wanted: number, installed: number): void {
-  if (wanted === installed) return;
-  throw new SetupError(
-    `${name} is ${wanted}, but this database was made with ${installed}; it can't be changed`,
-  );
 }
 
 /** The key that is given, or the one in the data folder, which is made where it is missing. */

@@ -7,12 +7,14 @@ import { CellClient, type CellClientOptions } from '../cells/cellClient.js';
 import { Confirmations } from '../cells/confirmations.js';
 import { dealOperation, limitedResult, type SpinCommand } from '../cells/deal.js';
 import { ExhaustedWindows } from '../cells/exhaustedWindows.js';
+import { FilterMemoryError, filterMegabytesByDefault } from '../cells/filterMemory.js';
 import { forceOutcome } from '../cells/forceOutcome.js';
 import { HandedOverIds } from '../cells/handedOver.js';
 import { MovedPartners } from '../cells/movedPartners.js';
 import { PlayerStatuses } from '../cells/playerStatuses.js';
 import { PotKeeper } from '../cells/potKeeper.js';
 import type { SpinIds } from '../domain/spinId.js';
+import { SetupError } from '../embedded/index.js';
 import type { Services } from '../http/routes.js';
 import { openStore } from '../postgres/store.js';
 import { ClockError, LacksError } from '../redis/scriptErrors.js';
@@ -45,10 +47,13 @@ async function openHandedOver(parts: RoleParts): Promise<HandedOverIds> {
     log.warn({ err: error }, 'the filters of request ids could not be read');
   };
   const everyMs = Math.min(FILTERS_EVERY_MS, config.REQUEST_ID_WINDOW_S * 250);
-  const filterBytesMax = config.REQUEST_FILTERS_MAX_MB * 1e6;
+  const filterBytesMax = (config.REQUEST_FILTERS_MAX_MB ?? filterMegabytesByDefault()) * 1e6;
   const runs = openStore(sql);
   const newestVersion = (): string => catalog.runsVersion;
-  return services.add(new HandedOverIds({ runs, store, filterBytesMax, newestVersion, everyMs, onError }));
+  const ids = new HandedOverIds({ runs, store, filterBytesMax, newestVersion, everyMs, onError });
+  return services.add(ids).catch((error: unknown) => {
+    throw error instanceof FilterMemoryError ? new SetupError(error.message) : error;
+  });
 }
 
 /** What this process has answered, by the newest entry and by name: an older copy of Redis, or a replica that takes over, may lack it. */

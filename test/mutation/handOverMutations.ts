@@ -54,4 +54,18 @@ export const HAND_OVER_MUTATIONS: readonly Mutation[] = [
     found: ['requests'],
     isHandedOver: true,
   },
+  {
+    name: 'a run of request ids is dropped before its time',
+    faults: [built('ledger/handOver.js', 'times.untilMsOf(spanOf(run)) > bindingMs', 'false')],
+    found: ['requests'],
+    isHandedOver: true,
+  },
+  {
+    name: 'a requestId that Redis holds no more binds no more',
+    faults: [
+      built('cells/handedOver.js', 'this.#times.untilMs(entryTimeMs(entryId)) > ', 'entryTimeMs(entryId) > '),
+    ],
+    found: ['requests'],
+    isHandedOver: true,
+  },
 ];

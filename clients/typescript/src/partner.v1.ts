@@ -1350,6 +1350,8 @@ export interface components {
             version: string;
             apiVersion: string;
             service: string;
+            /** @description For how long the requestId of a spin or deal binds at least, seconds */
+            requestIdBindsSeconds: number;
         };
         Webhook: {
             id: number;

@@ -8,6 +8,9 @@ export const VersionResponse = Type.Object({
   version: Type.String(),
   apiVersion: Type.String(),
   service: Type.String(),
+  requestIdBindsSeconds: Type.Integer({
+    description: 'For how long the requestId of a spin or deal binds at least, seconds',
+  }),
 });
 
 export const ErrorDetail = Type.Object({
