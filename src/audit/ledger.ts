@@ -79,7 +79,6 @@ export class LedgerPass {
   readonly #facts: Facts;
   readonly #findings: Findings;
   readonly #spinIds: SpinIds;
-  /** No id binds longer. */
   readonly #periodMs: number;
   readonly #games = new Map<number, GameState>();
   #game: GameState | undefined;
@@ -503,7 +502,6 @@ export class LedgerPass {
 
     const place = this.#requestsNow.find(record[0]!, record[1]!, record[2]!);
     if (place >= 0) {
-      // One that bound no more makes way for the other.
       if (!this.#duplicate(row, ms, this.#requestsNow, place)) this.#requestsNow.replace(place, record);
       return;
     }

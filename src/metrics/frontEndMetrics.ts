@@ -6,12 +6,14 @@ import type { ServedVersion } from '../http/servedVersion.js';
 import type { HttpServer } from '../http/server.js';
 import type { Metrics } from './metrics.js';
 
+type KnownIds = Pick<HandedOverIds, 'ids' | 'bytes' | 'bytesNeeded' | 'bytesMax' | 'oldestMs' | 'lookUps'>;
+
 export function registerFrontEndMetrics(
   metrics: Metrics,
   server: Pick<HttpServer, 'open' | 'connections'>,
   cells: Pick<CellClient, 'pending' | 'held'>,
   versions: readonly Pick<ServedVersion, 'name' | 'requestsByPhase'>[],
-  handedOver: Pick<HandedOverIds, 'ids' | 'bytes' | 'bytesNeeded' | 'bytesMax' | 'oldestMs' | 'lookUps'>,
+  handedOver: KnownIds,
 ): void {
   metrics.gauge('spindle_http_open_requests', 'Requests that are not answered yet', () => server.open);
   const { connections } = server;
@@ -21,34 +23,7 @@ export function registerFrontEndMetrics(
     'Connections closed because there were too many (total, address), too many requests on them (pipeline) or answers unread',
     () => REFUSALS.map((reason) => ({ labels: { reason }, value: connections.refused[reason] })),
   );
-  metrics.gauge(
-    'spindle_request_filter_bytes',
-    'Filters of request ids that Redis holds no more',
-    () => handedOver.bytes,
-  );
-  metrics.gauge(
-    'spindle_request_filter_bytes_needed',
-    'What the filters take when they are as coarse as a front end starts with',
-    () => handedOver.bytesNeeded,
-  );
-  metrics.gauge(
-    'spindle_request_filter_bytes_max',
-    'What the filters may take (REQUEST_FILTERS_MAX_MB)',
-    () => handedOver.bytesMax,
-  );
-  metrics.gauge(
-    'spindle_request_ids',
-    'Request ids that Redis holds no more and Postgres keeps',
-    () => handedOver.ids,
-  );
-  metrics.gauge('spindle_request_ids_oldest_seconds', 'Age of the oldest request id that is kept', () =>
-    handedOver.oldestMs === undefined ? 0 : Math.max(0, (Date.now() - handedOver.oldestMs) / 1000),
-  );
-  metrics.counters(
-    'spindle_request_lookups_total',
-    'Request ids that the ledger was asked for: it has them (bound), a filter was wrong (fresh), it could not be asked (refused)',
-    () => Object.entries(handedOver.lookUps).map(([result, value]) => ({ labels: { result }, value })),
-  );
+  registerRequestIds(metrics, handedOver);
   metrics.counters(
     'spindle_partner_requests_total',
     'Requests with the key of a partner: the ten partners with the most and the ten with the most errors, the others together',
@@ -83,5 +58,36 @@ export function registerFrontEndMetrics(
         ['for-ledger', parked],
       ];
     },
+  );
+}
+
+function registerRequestIds(metrics: Metrics, handedOver: KnownIds): void {
+  metrics.gauge(
+    'spindle_request_filter_bytes',
+    'Filters of request ids that Redis holds no more',
+    () => handedOver.bytes,
+  );
+  metrics.gauge(
+    'spindle_request_filter_bytes_needed',
+    'What the filters take when they are as coarse as a front end starts with',
+    () => handedOver.bytesNeeded,
+  );
+  metrics.gauge(
+    'spindle_request_filter_bytes_max',
+    'What the filters may take (REQUEST_FILTERS_MAX_MB)',
+    () => handedOver.bytesMax,
+  );
+  metrics.gauge(
+    'spindle_request_ids',
+    'Request ids that Redis holds no more and Postgres keeps',
+    () => handedOver.ids,
+  );
+  metrics.gauge('spindle_request_ids_oldest_seconds', 'Age of the oldest request id that is kept', () =>
+    handedOver.oldestMs === undefined ? 0 : Math.max(0, (Date.now() - handedOver.oldestMs) / 1000),
+  );
+  metrics.counters(
+    'spindle_request_lookups_total',
+    'Request ids that the ledger was asked for: it has them (bound), a filter was wrong (fresh), it could not be asked (refused)',
+    () => Object.entries(handedOver.lookUps).map(([result, value]) => ({ labels: { result }, value })),
   );
 }

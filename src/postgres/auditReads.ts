@@ -3,8 +3,8 @@
  * however much is booked meanwhile; the rest is asked for as it is at the moment. Nothing is written or locked.
  */
 import type { BindingTimes } from '../domain/bindingTimes.js';
-import { BLOCK_COLUMNS, type BoundIds, ledgerSql, STRAY_TICKETS, strayRequests } from './auditColumns.js';
-import { bindingTimes } from './bindingTimes.js';
+import { BLOCK_COLUMNS, ledgerSql, STRAY_TICKETS, strayRequests } from './auditColumns.js';
+import { bindingTimes, boundIds } from './bindingTimes.js';
 import { arrayOf, raw, type Sql, safe, type Transaction } from './client.js';
 import { type CommunalFacts, communalFacts, STRAY_COMMUNAL } from './communalAuditReads.js';
 import { type CopyRow, orGone, readRows } from './copyReader.js';
@@ -287,7 +287,6 @@ async function inSnapshot<T>(sql: Sql, run: (snapshot: Snapshot) => Promise<T>):
         (onRow, onPause) =>
           readRows(orGone(tx.read(`COPY (${select}) TO STDOUT (FORMAT binary)`), gone), onRow, onPause);
       const known = { ...(await facts(tx)), communal: await communalFacts(tx) };
-      const boundIds = await readBoundIds(tx, known.binding);
       await tx.patiently();
       return run({
         facts: known,
@@ -299,7 +298,7 @@ async function inSnapshot<T>(sql: Sql, run: (snapshot: Snapshot) => Promise<T>):
            GROUP BY entry_id HAVING sum(amount_micros) <> 0 OR count(*) <> 2`,
         ),
         strayTickets: all(STRAY_TICKETS),
-        strayRequests: all(strayRequests(boundIds)),
+        strayRequests: all(strayRequests(await boundIds(tx, known.binding))),
         rounds: all(ROUNDS_SELECT),
         strayRoundEntries: all(STRAY_ROUND_ENTRIES_SELECT),
       });
@@ -308,26 +307,6 @@ async function inSnapshot<T>(sql: Sql, run: (snapshot: Snapshot) => Promise<T>):
     clearInterval(look);
   }
 }
-
-/** Which request ids bind in the cells; those that do later than now were dropped before their time. */
-async function readBoundIds(tx: Transaction, binding: BindingTimes): Promise<BoundIds> {
-  const cells = await tx<{ cell: number; binding_ms: bigint }[]>`
-    SELECT cell, least(binding_ms, floor(extract(epoch FROM now()) * 1000)::bigint) AS binding_ms FROM cells`;
-  const [oldest] = await tx<{ from_id: bigint | null }[]>`SELECT min(from_id) AS from_id FROM request_runs`;
-  const ranges = cells.flatMap(({ cell, binding_ms }) =>
-    binding.boundAt(safe(binding_ms)).map(({ fromMs, beforeMs }) => ({
-      cell,
-      fromId: BigInt(fromMs) << 22n,
-      beforeId: beforeMs >= TIME_MS_MAX ? ID_MAX : BigInt(beforeMs) << 22n,
-    })),
-  );
-  const begins = ranges.map(({ fromId }) => fromId);
-  if (oldest?.from_id != null) begins.push(oldest.from_id);
-  return { ranges, oldestId: begins.reduce((least, id) => (id < least ? id : least), ID_MAX) };
-}
-
-const TIME_MS_MAX = 2 ** 41;
-const ID_MAX = 2n ** 63n - 1n;
 
 const DAY = raw(`to_char(day, 'YYYY-MM-DD')`);
 

@@ -1,6 +1,7 @@
 /** For how long request ids bind (domain/bindingTimes.ts), as of when that is decided in a cell, and what is dropped behind it. */
 import { type BindingTime, BindingTimes } from '../domain/bindingTimes.js';
 import { firstIdAt } from '../domain/entryId.js';
+import type { BoundIds } from './auditColumns.js';
 import { FencedError } from './cells.js';
 import { raw, type Sql, safe, type Transaction } from './client.js';
 import type { RequestRun } from './requestRuns.js';
@@ -74,6 +75,29 @@ export async function dropRun(sql: Sql, { cell, fence }: Owned, { runId }: Reque
     const held = await tx`SELECT 1 FROM cells WHERE cell = ${cell} AND fence = ${fence} FOR UPDATE`;
     if (held.length !== 1 || gone.length !== 1) throw fenced(cell, fence);
   });
+}
+
+const TIME_MS_MAX = 2 ** 41;
+const ID_MAX = 2n ** 63n - 1n;
+
+/**
+ * For the audit: which ids bind in all cells as of when that was decided, or now: what would be decided of later moments only was dropped before
+ * its time.
+ */
+export async function boundIds(tx: Transaction, binding: BindingTimes): Promise<BoundIds> {
+  const cells = await tx<{ cell: number; binding_ms: bigint }[]>`
+    SELECT cell, least(binding_ms, floor(extract(epoch FROM now()) * 1000)::bigint) AS binding_ms FROM cells`;
+  const [oldest] = await tx<{ from_id: bigint | null }[]>`SELECT min(from_id) AS from_id FROM request_runs`;
+  const ranges = cells.flatMap(({ cell, binding_ms }) =>
+    binding.boundAt(safe(binding_ms)).map(({ fromMs, beforeMs }) => ({
+      cell,
+      fromId: BigInt(fromMs) << 22n,
+      beforeId: beforeMs >= TIME_MS_MAX ? ID_MAX : BigInt(beforeMs) << 22n,
+    })),
+  );
+  const begins = ranges.map(({ fromId }) => fromId);
+  if (oldest?.from_id != null) begins.push(oldest.from_id);
+  return { ranges, oldestId: begins.reduce((least, id) => (id < least ? id : least), ID_MAX) };
 }
 
 const fenced = (cell: number, fence: bigint): FencedError =>

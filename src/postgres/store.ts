@@ -53,7 +53,8 @@ import { playerSpinPage, statementDown } from './playerHistory.js';
 import { recordPlayerStatus } from './playerStatuses.js';
 import { closedPool, createRaffle } from './raffles.js';
 import { openRecoveries } from './recoveries.js';
-import { readRuns, requestBlocksOf, runsVersion } from './requestRuns.js';
+import { readRuns, requestBlocksOf } from './requestRunReads.js';
+import { runsVersion } from './requestRuns.js';
 import { findRound, roundPage } from './rounds.js';
 import {
   findReport,

@@ -31,7 +31,7 @@ export const HAND_OVER_MUTATIONS: readonly Mutation[] = [
   {
     name: 'a requestId is sought in the wrong block of a run',
     faults: [
-      built('postgres/requestRuns.js', 'ORDER BY first_hash DESC LIMIT 1', 'ORDER BY first_hash LIMIT 1'),
+      built('postgres/requestRunReads.js', 'ORDER BY first_hash DESC LIMIT 1', 'ORDER BY first_hash LIMIT 1'),
     ],
     found: ['requests'],
     isHandedOver: true,

@@ -3807,7 +3807,8 @@ export interface operations {
                      * @example {
                      *       "version": "1.0.0",
                      *       "apiVersion": "v1",
-                     *       "service": "spindle"
+                     *       "service": "spindle",
+                     *       "requestIdBindsSeconds": 259200
                      *     }
                      */
                     "application/json": components["schemas"]["VersionResponse"];

@@ -13,7 +13,7 @@ const VERSION = {
 export const SERVICE_REFERENCES: References = {
   getVersion: {
     description: 'A small request for trying out a key: it changes nothing.',
-    response: { version: '1.0.0', apiVersion: 'v1', service: 'spindle' },
+    response: { version: '1.0.0', apiVersion: 'v1', service: 'spindle', requestIdBindsSeconds: 259_200 },
   },
   listAuditLog: {
     description: 'Lists the changes with who, when, what, before and after, the newest first.',
