@@ -84,7 +84,6 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
     figures: () => metrics.figures(),
     sessions: { minutes: config.CONSOLE_SESSION_MINUTES, tokens: new SessionTokens(parts.operatorKey) },
     now: parts.world.now,
-    requestIdBindsSeconds: () => handedOver.bindsSeconds,
     eventsRecorded: (deliveries) => events.emit('EventsRecorded', { deliveries }),
     ...{ ...playedRounds(parts, cells, handedOver), submit },
     whereIs: (partner, since) => moved.where(partner, since),

@@ -23,7 +23,10 @@ export interface GameRuleParts {
   readonly deadlineMs: number;
 }
 
-type GameRules = Pick<Services, 'waitsForLedger' | 'mayForget' | 'findBound' | 'isSoldOut'>;
+type GameRules = Pick<
+  Services,
+  'waitsForLedger' | 'mayForget' | 'findBound' | 'isSoldOut' | 'requestIdBindsSeconds'
+>;
 
 export function gameRules(parts: GameRuleParts): GameRules {
   const { catalog, store, spinIds, handedOver } = parts;
@@ -37,6 +40,7 @@ export function gameRules(parts: GameRuleParts): GameRules {
   return {
     waitsForLedger: (game) => waitsForLedger(game?.kind, parts.ack),
     mayForget,
+    requestIdBindsSeconds: () => handedOver.bindsSeconds,
     findBound: async (partner, requestId, game) => {
       const { partnerId } = partner;
       const found = await withTimeout(handedOver.find(partner, requestId), parts.deadlineMs);
