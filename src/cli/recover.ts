@@ -12,6 +12,7 @@ import {
 } from '../postgres/cells.js';
 import { connectPostgres, type Sql } from '../postgres/client.js';
 import { installation } from '../postgres/installation.js';
+import type { RestoredState } from '../postgres/recoveries.js';
 import { examine, type Finding } from '../recovery/handshake.js';
 import { LedgerScan } from '../recovery/ledgerScan.js';
 import { prepareCell } from '../recovery/prepare.js';
@@ -26,6 +27,8 @@ export interface RecoverOptions {
   readonly isCheck: boolean;
   /** Rebuild also what no machine should mend: what Redis holds of it is given up. */
   readonly isToReplace: boolean;
+  /** Postgres was restored to an older state: every cell goes on above all that may have been shown. */
+  readonly restored?: RestoredState;
   /** Make ready also a Redis that may lose what it acknowledges. */
   readonly isVolatileAllowed: boolean;
   readonly clocks: Clocks;
@@ -114,6 +117,7 @@ export async function recover(sql: Sql, nodes: RedisNodes, options: RecoverOptio
             store: nodes.cell(cell),
             idempotencyTtlSeconds: installed.idempotencyTtlSeconds,
             isToReplace: options.isToReplace,
+            ...(options.restored !== undefined && { restored: options.restored }),
             volatile: async () => (options.isVolatileAllowed ? [] : nodes.of(cell).durability.find()),
             clocks: options.clocks,
             turn: new Semaphore(1),
@@ -129,10 +133,13 @@ export async function recover(sql: Sql, nodes: RedisNodes, options: RecoverOptio
       for (const lease of await cellLeases(sql)) {
         if (states.has(lease.cell) && states.get(lease.cell)!.state !== 'held') continue;
         const finding = await examineLive(sql, nodes, lease);
-        const note =
-          'reason' in finding ? finding.reason : 'by a running worker, which recovers it by itself';
-        set(lease.cell, 'held', note);
-        if ('reason' in finding) waiting.push(lease.cell);
+        const isWaitedFor = 'reason' in finding || options.restored !== undefined;
+        const held =
+          options.restored === undefined
+            ? 'by a running worker, which recovers it by itself'
+            : 'it must go on above what was shown: stop the worker that serves it';
+        set(lease.cell, 'held', 'reason' in finding ? finding.reason : held);
+        if (isWaitedFor) waiting.push(lease.cell);
       }
       if (waiting.length === 0 || performance.now() > deadline) break;
       await new Promise((resolve) => setTimeout(resolve, 50));
@@ -154,14 +161,15 @@ export async function recoverCells(
   options: {
     readonly check: boolean;
     readonly replace: boolean;
+    readonly restored: boolean;
     readonly allowVolatile: boolean;
     readonly clockSkewMaxS: number;
     readonly resume: readonly string[];
     readonly json: boolean;
   },
 ): Promise<number> {
-  if (options.check && (options.replace || options.resume.length > 0)) {
-    throw new UsageError('--check changes nothing: --replace and --resume do');
+  if (options.check && (options.replace || options.restored || options.resume.length > 0)) {
+    throw new UsageError('--check changes nothing: --replace, --restored and --resume do');
   }
   const resume = options.resume.map((cell) => whole(cell, '--resume'));
   let nodes: RedisNodes | undefined;
@@ -171,6 +179,7 @@ export async function recoverCells(
     const states = await recover(sql, nodes, {
       isCheck: options.check,
       isToReplace: options.replace,
+      ...(options.restored && { restored: { floors: new Map<number, number>() } }),
       isVolatileAllowed: options.allowVolatile,
       clocks: { now: Date.now, skewMaxMs: options.clockSkewMaxS * 1000 },
       resume,

@@ -56,6 +56,12 @@ cells meanwhile.`,
       false,
     )
     .option(
+      '--restored',
+      'Postgres was restored to an older state: rebuild every cell, deal above all that may have been shown, and suspend the ' +
+        'raffles. Run it with all processes stopped; what Redis holds and Postgres lacks is given up',
+      false,
+    )
+    .option(
       '--resume <CELL>',
       'a halted cell that was looked into goes on; may be given again',
       (cell: string, cells: readonly string[]) => [...cells, cell],
@@ -69,14 +75,28 @@ Rebuilds every cell that has lost what the ledger knows and that no running work
 Examples:
   spindle recover --check
   spindle recover --resume 3
+  spindle recover --restored
 Exit status: 0 all cells are served, or can be; 1 some can't.`,
     )
     .action(async () => {
-      const { check, replace, resume, json = false, yes } = recover.optsWithGlobals();
+      const { check, replace, restored, resume, json = false, yes } = recover.optsWithGlobals();
       if (replace && !check) await confirm('What Redis holds of refused cells is given up.', { yes });
+      if (restored && !check) {
+        const what =
+          'What Redis holds and Postgres lacks is given up, and every raffle that is not closed is suspended.';
+        await confirm(what, { yes });
+      }
       const { allowVolatileRedis, CLOCK_SKEW_MAX_S: clockSkewMaxS } = await settings();
       const { recoverCells } = await import('./recover.js');
-      const options = { allowVolatile: allowVolatileRedis, clockSkewMaxS, check, replace, resume, json };
+      const options = {
+        allowVolatile: allowVolatileRedis,
+        clockSkewMaxS,
+        check,
+        replace,
+        restored,
+        resume,
+        json,
+      };
       process.exitCode = await recoverCells(await storeUrls(), options);
     });
 }

@@ -65,10 +65,11 @@ export async function bookedBlocks(sql: Sql, gameId: number, count: number): Pro
   return rows.map((row) => safe(row.from_index));
 }
 
-/** Where the leases of some games end; a game without blocks is at 0. */
+/** Where the leases of some games end, or what was voided beyond them; a game without blocks is at 0. */
 export async function leaseEnds(sql: Sql, gameIds: readonly number[]): Promise<Map<number, number>> {
   const rows = await sql<{ game_id: number; to_index: bigint }[]>`
-    SELECT game_id, max(to_index) AS to_index FROM blocks
+    SELECT game_id, max(to_index) AS to_index FROM (
+      SELECT game_id, to_index FROM blocks UNION ALL SELECT game_id, next_index FROM game_progress) ends
     WHERE game_id = ANY(${arrayOf(gameIds)}::int[]) GROUP BY game_id`;
   return new Map(rows.map((row) => [row.game_id, safe(row.to_index)]));
 }

@@ -26,6 +26,8 @@ export interface GameRow {
   configName: string;
   displayName: string;
   status: GameStatus;
+  /** Why it is suspended; null: the operator suspended it, or it is not. */
+  statusReason: 'RESTORED' | null;
   createdAt: Date;
   /** Undefined: a slot game. */
   raffle: RaffleRow | undefined;
@@ -40,6 +42,7 @@ interface Row {
   config_name: string;
   display_name: string;
   status: string;
+  status_reason: 'RESTORED' | null;
   created_at: Date;
   prize_table?: PrizeTableUsd | null;
   pool_size: number | null;
@@ -50,7 +53,7 @@ interface Row {
 }
 
 const LISTED = `
-  game_id, partner_id, par_sheet_id, game_type, config_name, display_name, status, created_at,
+  game_id, partner_id, par_sheet_id, game_type, config_name, display_name, status, status_reason, created_at,
     (SELECT certified_rtp FROM par_sheets s WHERE s.par_sheet_id = games.par_sheet_id) AS certified_rtp,
     pool_size, sealed_at, closed_at, coalesce(next_index, 0) AS sold,
     (SELECT encode(commitment, 'hex') FROM blocks b
@@ -72,6 +75,7 @@ const fromRow = (row: Row): GameRow => ({
     sealedAt: row.sealed_at,
     closedAt: row.closed_at,
   }),
+  statusReason: row.status_reason,
   createdAt: row.created_at,
   raffle:
     row.pool_size === null
@@ -155,7 +159,7 @@ export async function setGameStatus(
     const before = await findGame(tx, gameId);
     if (before === undefined) return undefined;
     if (before.status === 'CLOSED') return 'closed';
-    await tx`UPDATE games SET status = ${status}, changed = ${changed} WHERE game_id = ${gameId}`;
+    await tx`UPDATE games SET status = ${status}, status_reason = CASE WHEN ${status} = 'SUSPENDED' THEN status_reason END, changed = ${changed} WHERE game_id = ${gameId}`;
     await audit(tx, {
       actor,
       action: 'game.update',

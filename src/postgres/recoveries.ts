@@ -3,7 +3,7 @@ import { entryCellSql, entryTimeMs, idsIn } from '../domain/entryId.js';
 import { kindOfGame } from '../domain/games/index.js';
 import type { GameType } from '../domain/games/kindOfGame.js';
 import { assertOwner, type CellLease } from './cells.js';
-import { audit } from './changes.js';
+import { audit, nextChange } from './changes.js';
 import { arrayOf, raw, type Sql, safe, type Transaction } from './client.js';
 import { adoptRules, checkpointRecency } from './communalRecovery.js';
 import { type CopyRow, readRows } from './copyReader.js';
@@ -29,10 +29,26 @@ export async function hasBlocks(sql: Sql, cell: number): Promise<boolean> {
   return rows.length > 0;
 }
 
+/** Postgres was restored to an older state: more may have been dealt and shown than it knows. */
+export interface RestoredState {
+  /** By game, the first index that may be dealt, where it is known. Where it is not, {@link RESTORED_GAP} is left. */
+  readonly floors: ReadonlyMap<number, number>;
+  /** By game, the index after the last outcome that Redis has loaded. */
+  readonly loadedTo?: ReadonlyMap<number, number>;
+}
+
+/**
+ * So many indices are left out where nothing says how far a game was dealt after the state that was restored: more than a game deals in
+ * years. Indices have 48 bits (lua/include/records.lua): there is room for 65,535 such restores.
+ */
+export const RESTORED_GAP = 2 ** 32;
+
 /**
  * Begins a recovery: the cell's epoch becomes the next one, so that nobody who believes in the old one deals; what slot
  * games have leased and not booked is voided, in writing. A raffle's tickets are not: whoever was told of one was told after
  * it was booked, and all others are still to be sold. One transaction.
+ * After a restore to an older state that does not hold: slot games and tables go on above all that may have been loaded, and every
+ * raffle that is not closed is suspended until the operator has decided.
  * @param aboveEpoch the new epoch's number is above this one, too.
  * @returns the lease at the new epoch, and how many outcomes were voided.
  * @throws FencedError where the cell has another owner.
@@ -42,6 +58,7 @@ export async function beginRecovery(
   lease: CellLease,
   reason: string,
   aboveEpoch: bigint,
+  restored?: RestoredState,
 ): Promise<{ lease: CellLease; voided: number }> {
   return sql.begin(async (tx) => {
     await assertOwner(tx, lease);
@@ -49,18 +66,10 @@ export async function beginRecovery(
       UPDATE cells SET epoch = greatest(epoch, ${aboveEpoch}) + 1 WHERE cell = ${lease.cell}
       RETURNING epoch, (SELECT dataset_id FROM installation) || ':' || epoch AS token, cursor_id`;
     const { epoch, token, cursor_id: cursorId } = row!;
-    const voids = await tx<{ game_id: number; from_index: bigint; to_index: bigint }[]>`
-      WITH given_up AS (INSERT INTO voids (game_id, from_index, to_index, epoch, reason)
-      SELECT b.game_id, coalesce(p.next_index, 0), b.to_index, ${epoch}, ${reason}
-      FROM (SELECT game_id, max(to_index) AS to_index FROM blocks GROUP BY game_id) b
-        JOIN games USING (game_id) JOIN partners USING (partner_id) LEFT JOIN game_progress p USING (game_id)
-      WHERE partners.cell = ${lease.cell} AND games.game_type = 'slot' AND b.to_index > coalesce(p.next_index, 0)
-      RETURNING game_id, from_index, to_index),
-      resumed AS (INSERT INTO game_progress (game_id, next_index) SELECT game_id, to_index FROM given_up
-        ON CONFLICT (game_id) DO UPDATE SET next_index = excluded.next_index)
-      SELECT game_id, from_index, to_index FROM given_up`;
+    const voids = await giveUpLeased(tx, lease.cell, epoch, reason, restored);
+    const suspended = restored === undefined ? [] : await suspendRaffles(tx, lease.cell);
     await adoptRules(tx, lease.cell, cursorId);
-    const voided = voids.reduce((sum, each) => sum + safe(each.to_index - each.from_index), 0);
+    const voided = voids.reduce((sum, each) => sum + each.leasedTo - each.fromIndex, 0);
     await tx`
       INSERT INTO recoveries (cell, epoch, reason, step, voided)
       VALUES (${lease.cell}, ${epoch}, ${reason}, 'begun', ${voided})`;
@@ -71,15 +80,75 @@ export async function beginRecovery(
       after: {
         epoch: Number(epoch),
         reason,
-        voided: voids.map((each) => ({
-          gameId: each.game_id,
-          fromIndex: safe(each.from_index),
-          toIndex: safe(each.to_index),
-        })),
+        voided: voids.map(({ gameId, fromIndex, toIndex }) => ({ gameId, fromIndex, toIndex })),
+        ...(restored !== undefined && { suspended }),
       },
     });
     return { lease: { ...lease, epoch, token, cursorId }, voided };
   });
+}
+
+interface GivenUp {
+  readonly gameId: number;
+  readonly fromIndex: number;
+  readonly toIndex: number;
+  /** Index after the last outcome of these that was leased. */
+  readonly leasedTo: number;
+}
+
+/** Voids what is leased and not booked of slot games; after a restore also of tables, and all that may have been loaded besides. */
+async function giveUpLeased(
+  tx: Transaction,
+  cell: number,
+  epoch: bigint,
+  reason: string,
+  restored: RestoredState | undefined,
+): Promise<GivenUp[]> {
+  const isRestored = restored !== undefined;
+  const loadedTo = restored?.loadedTo ?? new Map<number, number>();
+  const floors = restored?.floors ?? new Map<number, number>();
+  const rows = await tx<{ game_id: number; from_index: bigint; leased_to: bigint; to_index: bigint }[]>`
+    WITH leased AS (
+      SELECT g.game_id, coalesce(p.next_index, 0) AS from_index, greatest(coalesce(p.next_index, 0), b.to_index, l.loaded_to) AS leased_to
+      FROM games g JOIN partners USING (partner_id) LEFT JOIN game_progress p USING (game_id)
+        LEFT JOIN (SELECT game_id, max(to_index) AS to_index FROM blocks GROUP BY game_id) b USING (game_id)
+        LEFT JOIN unnest(${arrayOf([...loadedTo.keys()])}::int[], ${arrayOf([...loadedTo.values()])}::bigint[])
+          AS l(game_id, loaded_to) USING (game_id)
+      WHERE partners.cell = ${cell} AND (g.game_type = 'slot' OR ${isRestored}::boolean AND g.game_type <> 'raffle')),
+    ends AS (
+      SELECT game_id, from_index, leased_to, CASE WHEN ${isRestored}::boolean
+        THEN greatest(leased_to, coalesce(floor, leased_to + ${RESTORED_GAP}::bigint)) ELSE leased_to END AS to_index
+      FROM leased LEFT JOIN unnest(${arrayOf([...floors.keys()])}::int[], ${arrayOf([...floors.values()])}::bigint[])
+        AS f(game_id, floor) USING (game_id)),
+    given_up AS (INSERT INTO voids (game_id, from_index, to_index, epoch, reason)
+      SELECT game_id, from_index, to_index, ${epoch}, ${reason} FROM ends WHERE to_index > from_index RETURNING game_id),
+    resumed AS (INSERT INTO game_progress (game_id, next_index) SELECT game_id, to_index FROM ends JOIN given_up USING (game_id)
+      ON CONFLICT (game_id) DO UPDATE SET next_index = excluded.next_index)
+    SELECT game_id, from_index, leased_to, to_index FROM ends WHERE to_index > from_index ORDER BY game_id`;
+  return rows.map((row) => ({
+    gameId: row.game_id,
+    fromIndex: safe(row.from_index),
+    leasedTo: safe(row.leased_to),
+    toIndex: safe(row.to_index),
+  }));
+}
+
+/** Suspends the raffles of a cell that are not closed: tickets that this database does not have may have been shown. @returns which */
+async function suspendRaffles(tx: Transaction, cell: number): Promise<number[]> {
+  const changed = await nextChange(tx);
+  const rows = await tx<{ game_id: number }[]>`
+    UPDATE games g SET status = 'SUSPENDED', status_reason = 'RESTORED', changed = ${changed}
+    FROM raffles r, partners p
+    WHERE r.game_id = g.game_id AND p.partner_id = g.partner_id AND p.cell = ${cell} AND r.closed_at IS NULL
+    RETURNING g.game_id`;
+  return rows.map((row) => row.game_id);
+}
+
+/** The slot games and tables of a cell: what is dealt from blocks without end. */
+export async function endlessGames(sql: Sql, cell: number): Promise<number[]> {
+  const rows = await sql<{ game_id: number }[]>`
+    SELECT game_id FROM games JOIN partners USING (partner_id) WHERE cell = ${cell} AND game_type <> 'raffle' ORDER BY game_id`;
+  return rows.map((row) => row.game_id);
 }
 
 /** Writes down where a recovery stands. @throws FencedError where the cell has another owner. */
@@ -165,9 +234,9 @@ export async function resumptionsOf(
     SELECT game_id, game_type, to_index, next_index,
       (SELECT min(from_index) FROM blocks b WHERE b.game_id = g.game_id AND b.to_index > next_index) AS open_from
     FROM (
-      SELECT game_id, game_type, max(to_index) AS to_index, coalesce(max(next_index), 0) AS next_index
-      FROM blocks JOIN games USING (game_id) JOIN partners USING (partner_id) LEFT JOIN game_progress USING (game_id)
-      WHERE ${inScope(scope)} GROUP BY game_id, game_type
+      SELECT game_id, game_type, greatest(max(to_index), max(next_index)) AS to_index, coalesce(max(next_index), 0) AS next_index
+      FROM games JOIN partners USING (partner_id) LEFT JOIN blocks USING (game_id) LEFT JOIN game_progress USING (game_id)
+      WHERE ${inScope(scope)} GROUP BY game_id, game_type HAVING greatest(max(to_index), max(next_index)) > 0
     ) g`;
   return rows.map((row) => {
     const end = safe(row.to_index);

@@ -7,8 +7,9 @@ import type { EventEmitter } from '../events.js';
 import { clearLacking } from '../postgres/answeredEntries.js';
 import { type CellLease, raiseFence } from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
+import { installation } from '../postgres/installation.js';
 import { awayPartners, hasMovedSince } from '../postgres/partnerMoves.js';
-import { finishRecovery } from '../postgres/recoveries.js';
+import { endlessGames, finishRecovery, type RestoredState } from '../postgres/recoveries.js';
 import { handedOverIdOf } from '../postgres/requestRuns.js';
 import type { CellOwner, CellStore } from '../redis/cellStore.js';
 import type { RedisNodes } from '../redis/nodes.js';
@@ -16,7 +17,7 @@ import { segmentKeys, unlinkSegments } from '../redis/requestSegments.js';
 import { firstSegment, type Segments } from '../redis/segmentRecords.js';
 import type { Semaphore } from '../semaphore.js';
 import { agreedTimeMs } from './clocks.js';
-import { examine, ForeignError, type Unfit } from './handshake.js';
+import { examine, type Finding, ForeignError, type Unfit } from './handshake.js';
 import type { LedgerScan } from './ledgerScan.js';
 import { type RebuildOptions, type Rebuilt, rebuild } from './rebuild.js';
 import { repair } from './repair.js';
@@ -39,6 +40,8 @@ export interface PrepareParts extends RebuildOptions {
   readonly drain?: (lease: CellLease, token: string) => Promise<CellLease>;
   /** Rebuild also what is another database's, or newer than Postgres: it is given up. */
   readonly isToReplace?: boolean;
+  /** Postgres was restored to an older state: the cell is rebuilt whatever it is, and goes on above all that may have been shown. */
+  readonly restored?: RestoredState;
 }
 
 /**
@@ -70,7 +73,7 @@ async function prepare(parts: PrepareParts, leased: CellLease): Promise<CellLeas
     if (dataset === lease.token.split(':')[0]) await store.close(owner, `${dataset}:${number}`);
     throw new ForeignError(`The ledger of the cell is halted: ${lease.halted}`);
   }
-  const finding = await examine(sql, store, lease);
+  const finding = await found(parts, lease);
   switch (finding.state) {
     case 'new':
       await store.claim(owner);
@@ -110,13 +113,19 @@ async function prepare(parts: PrepareParts, leased: CellLease): Promise<CellLeas
     await store.claim(owner);
     parts.onFailpoint('recovery.fenced');
     // Before the claim a former owner may have finished what it was about: what was found then may hold no more.
-    const again = await examine(sql, store, lease);
+    const again = await found(parts, lease);
     if (!('reason' in again) || again.state !== finding.state) {
       throw new Error(`Cell ${lease.cell} was found ${finding.state}, and ${again.state} at a second look`);
     }
     rebuilt = isRepair
       ? await repair(parts, await drained(parts, lease, again), owner, again.reason)
-      : await rebuild(parts, isDrained ? await drained(parts, lease, again) : lease, owner, again);
+      : await rebuild(
+          parts,
+          isDrained ? await drained(parts, lease, again) : lease,
+          owner,
+          again,
+          await restoredState(parts, again),
+        );
   } catch (error) {
     parts.events.emit('RebuildFailed', { cell });
     throw error;
@@ -133,6 +142,42 @@ async function assertFit({ sql, store, clocks, volatile }: PrepareParts): Promis
   if (settings.length > 0) throw new Error(`Redis may lose what it acknowledges: ${settings.join('; ')}`);
   await agreedTimeMs(sql, store.node, clocks);
 }
+
+/** What is found of the cell; after a restore to an older state it is lost, whatever Redis has. */
+async function found({ sql, store, restored }: PrepareParts, lease: CellLease): Promise<Finding> {
+  const finding = await examine(sql, store, lease);
+  if (restored === undefined) return finding;
+  const token = 'reason' in finding ? finding.token : undefined;
+  return { state: 'lost', reason: 'Postgres was restored to an older state', token };
+}
+
+/**
+ * What is known of outcomes that were dealt beyond the ledger: where Postgres was restored to an older state, or Redis, which is given
+ * up, is this database's and ahead of it. Undefined: nothing was shown beyond the ledger but what it has leased.
+ */
+async function restoredState(
+  { sql, store, restored }: PrepareParts,
+  { state, token }: Unfit,
+): Promise<RestoredState | undefined> {
+  const isAhead = state === 'foreign' && token !== undefined;
+  if (restored === undefined && !isAhead) return undefined;
+  const floors = restored?.floors ?? new Map<number, number>();
+  const dataset = ((await store.token()) ?? '').split(':')[0];
+  // Of another database's Redis the games are others.
+  if (dataset !== (await installation(sql)).datasetId) return { floors };
+  const gameIds = await endlessGames(sql, store.cell);
+  const loadedTo = new Map<number, number>();
+  for (let at = 0; at < gameIds.length; at += GAMES_AT_ONCE) {
+    const ids = gameIds.slice(at, at + GAMES_AT_ONCE);
+    for (const [i, game] of (await store.findGames(ids)).entries()) {
+      if (game !== undefined) loadedTo.set(ids[i]!, Math.max(game.queueEnd, game.nextIndex));
+    }
+  }
+  return { floors, loadedTo };
+}
+
+/** Games whose counters are read from Redis in one call. */
+const GAMES_AT_ONCE = 1000;
 
 /** What a replica holds and the ledger lacks can't be booked here, and is to be given up with the rest. */
 const isGivenUp = ({ drain, isToReplace }: PrepareParts, { unbooked }: Unfit): boolean =>

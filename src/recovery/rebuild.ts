@@ -22,6 +22,7 @@ import {
   beginRecovery,
   type PlayerState,
   partnerNets,
+  type RestoredState,
   recordRecovery,
   uncheckedFrom,
 } from '../postgres/recoveries.js';
@@ -71,11 +72,12 @@ export async function rebuild(
   lease: CellLease,
   owner: CellOwner & { readonly serverId: string },
   { reason, token }: Unfit,
+  restored?: RestoredState,
 ): Promise<Rebuilt> {
   const { sql, store, onFailpoint } = parts;
   const started = performance.now();
   const begun = await parts.turn.run(async () => {
-    const recovery = await beginRecovery(sql, lease, reason, BigInt(token?.split(':')[1] ?? 0));
+    const recovery = await beginRecovery(sql, lease, reason, BigInt(token?.split(':')[1] ?? 0), restored);
     onFailpoint('recovery.voided');
     await store.clear(owner);
     onFailpoint('recovery.cleared');

@@ -899,6 +899,8 @@ export interface components {
             gameType: string;
             /** @description ACTIVE: it can be spun. SEALING and CLOSED: before the first and after the last ticket of a raffle. May get further values */
             status: string;
+            /** @description Of a raffle that is suspended: tickets may have been shown that a restore of the database has lost. May get further values */
+            statusReason?: string;
             parSheetId: number | null;
             /** @description Equal to the fixed wager */
             minWagerUsd: number;
@@ -920,6 +922,8 @@ export interface components {
             gameType: string;
             /** @description ACTIVE: it can be spun. SEALING and CLOSED: before the first and after the last ticket of a raffle. May get further values */
             status: string;
+            /** @description Of a raffle that is suspended: tickets may have been shown that a restore of the database has lost. May get further values */
+            statusReason?: string;
             parSheetId: number | null;
             /** @description Equal to the fixed wager */
             minWagerUsd: number;

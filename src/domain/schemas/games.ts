@@ -27,6 +27,12 @@ export const GameResponse = Type.Object({
     ['ACTIVE', 'SUSPENDED', 'SEALING', 'CLOSED'],
     'ACTIVE: it can be spun. SEALING and CLOSED: before the first and after the last ticket of a raffle',
   ),
+  statusReason: Type.Optional(
+    extensible(
+      ['RESTORED'],
+      'Of a raffle that is suspended: tickets may have been shown that a restore of the database has lost',
+    ),
+  ),
   parSheetId: nullable(Type.Integer()),
   minWagerUsd: usd('Equal to the fixed wager'),
   maxWagerUsd: usd('Equal to the fixed wager'),

@@ -47,6 +47,7 @@ export function gameOf(row: GameRow, wagerMicros: number) {
     configName: row.configName,
     gameType: row.gameType,
     status: row.status,
+    ...(row.statusReason !== null && { statusReason: row.statusReason }),
     parSheetId: row.parSheetId,
     minWagerUsd: wagerUsd,
     maxWagerUsd: wagerUsd,
