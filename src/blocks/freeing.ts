@@ -11,12 +11,12 @@ import type { CellStore } from '../redis/cellStore.js';
 export async function freeQueue(
   sql: Sql,
   store: CellStore,
-  { token }: CellLease,
+  lease: CellLease,
   gameId: number,
 ): Promise<boolean> {
   const game = await store.findGame(gameId);
   if (game === undefined) return true;
   const blocks = await openBlocks(sql, gameId, Number.MAX_SAFE_INTEGER);
   const fromIndices = blocks.map(({ fromIndex }) => fromIndex);
-  return store.freeBlocks(token, gameId, game.queueEnd, fromIndices);
+  return store.freeBlocks(lease, gameId, game.queueEnd, fromIndices);
 }

@@ -323,13 +323,13 @@ export class CellStore {
 
   /**
    * Frees the queue of a game (lua/freeBlocks.lua): its blocks can be loaded again.
-   * @param epoch dataset and number
+   * @param lease with which the caller has claimed the cell; its token is dataset and number of the epoch
    * @param fromIndices where the blocks begin that are loaded
    * @returns false where the queue ends elsewhere by now: nothing was done.
-   * @throws EpochError, RefusedError, NotSentError: nothing was done.
+   * @throws EpochError, OutrunError, RefusedError, NotSentError: nothing was done.
    */
   async freeBlocks(
-    epoch: string,
+    { fence, token: epoch }: { readonly fence: bigint; readonly token: string },
     gameId: number,
     queueEnd: number,
     fromIndices: readonly number[],
@@ -338,7 +338,7 @@ export class CellStore {
     const freed = await this.node.run(
       this.#freeBlocks,
       [cellKey(this.name), gamesKey(this.name), ...blocks],
-      [cellToken(epoch, this.node.knownServerId()), gameId, queueEnd],
+      [cellToken(epoch, this.node.knownServerId()), gameId, queueEnd, String(fence)],
     );
     return freed === 1;
   }

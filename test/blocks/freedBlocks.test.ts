@@ -12,7 +12,7 @@ import postgres from 'postgres';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { blockKey, cellKey, dealtChannel, gamesKey } from '../../src/redis/keys.js';
 import { cellToken, readGame, SPIN_STATUS } from '../../src/redis/records.js';
-import { EpochError, GapError } from '../../src/redis/scriptErrors.js';
+import { EpochError, GapError, OutrunError } from '../../src/redis/scriptErrors.js';
 import { Scripts } from '../../src/redis/scripts.js';
 import { freshStores } from '../setup/freshStores.js';
 import { CELL, dealOnce, GAME_ID, item, OUTBOX_MAX, watchedLua } from '../support/dealing.js';
@@ -42,6 +42,7 @@ describe('the scripts of a queue', () => {
     [2, 0],
     [1, 1, 0],
   ];
+  const OWNER = { fence: 2n, token: '1' };
   const ALL = BLOCKS.flat();
   const starts = BLOCKS.map((_, i) => BLOCKS.slice(0, i).flat().length);
   let luaDir: string;
@@ -56,6 +57,7 @@ describe('the scripts of a queue', () => {
   beforeEach(async () => {
     await redis.flushdb();
     await redis.hset(cellKey(CELL), openedAt(cellToken('1', nodes.node.serverId!)));
+    await cell().claim(OWNER);
     for (const i of starts.keys()) await load(i);
   });
   afterAll(() => {
@@ -85,14 +87,14 @@ describe('the scripts of a queue', () => {
       await redis.del(gamesKey(CELL), ...starts.map((start) => blockKey(CELL, GAME_ID, start)));
       for (const i of starts.keys()) await load(i);
       expect(await codes(dealt)).toEqual(ALL.slice(0, dealt));
-      expect(await cell().freeBlocks('1', GAME_ID, ALL.length, starts)).toBe(true);
+      expect(await cell().freeBlocks(OWNER, GAME_ID, ALL.length, starts)).toBe(true);
       expect(await blocks()).toEqual([]);
       expect(await record()).toMatchObject({ nextIndex: dealt, queueEnd: dealt, readyBlocks: 0 });
       expect((await deal(1)).statuses).toEqual([
         dealt === 0 ? SPIN_STATUS.noBlock : SPIN_STATUS.queueExhausted,
       ]);
       // Freed again, nothing changes.
-      expect(await cell().freeBlocks('1', GAME_ID, dealt, starts)).toBe(true);
+      expect(await cell().freeBlocks(OWNER, GAME_ID, dealt, starts)).toBe(true);
       const open = [...starts.keys()].filter((i) => starts[i]! + BLOCKS[i]!.length > dealt);
       if (open.length > 1) await expect(load(open[1]!)).rejects.toThrow(GapError);
       for (const i of open) await load(i);
@@ -102,11 +104,16 @@ describe('the scripts of a queue', () => {
     }
   });
 
-  test('nothing is freed of a queue that has grown meanwhile, nor at another epoch', async () => {
+  test('nothing is freed of a queue that has grown meanwhile, nor at another epoch, nor by another owner than has claimed the cell', async () => {
     const before = await record();
-    expect(await cell().freeBlocks('1', GAME_ID, ALL.length - 1, starts)).toBe(false);
-    await expect(cell().freeBlocks('2', GAME_ID, ALL.length, starts)).rejects.toThrow(EpochError);
-    expect(await cell().freeBlocks('1', GAME_ID + 1, 0, [])).toBe(false);
+    expect(await cell().freeBlocks(OWNER, GAME_ID, ALL.length - 1, starts)).toBe(false);
+    await expect(cell().freeBlocks({ ...OWNER, token: '2' }, GAME_ID, ALL.length, starts)).rejects.toThrow(
+      EpochError,
+    );
+    expect(await cell().freeBlocks(OWNER, GAME_ID + 1, 0, [])).toBe(false);
+    const free = (fence: bigint) => cell().freeBlocks({ ...OWNER, fence }, GAME_ID, ALL.length, starts);
+    await expect(free(1n)).rejects.toThrow(OutrunError);
+    await expect(free(3n)).rejects.toThrow(OutrunError);
     expect(await record()).toEqual(before);
     expect(await blocks()).toHaveLength(BLOCKS.length);
   });
