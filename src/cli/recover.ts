@@ -12,7 +12,7 @@ import {
 } from '../postgres/cells.js';
 import { connectPostgres, type Sql } from '../postgres/client.js';
 import { installation } from '../postgres/installation.js';
-import type { RestoredState } from '../postgres/recoveries.js';
+import type { RestoredState } from '../postgres/restored.js';
 import { examine, type Finding } from '../recovery/handshake.js';
 import { LedgerScan } from '../recovery/ledgerScan.js';
 import { prepareCell } from '../recovery/prepare.js';

@@ -47,7 +47,14 @@ cells meanwhile.`,
     });
 
   addVerify(program, storeUrls);
-  const recover = withYes(add(program, 'recover', 'make Redis what the ledger knows'))
+  addRecover(program, { storeUrls, settings });
+}
+
+/** Adds `recover`. */
+function addRecover(program: Command, { storeUrls, settings }: StoreSettings): void {
+  const recover = withYes(
+    program.command('recover').description('make Redis what the ledger knows').helpGroup(GROUP),
+  )
     .option('--check', 'look only', false)
     .option(
       '--replace',

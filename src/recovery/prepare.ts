@@ -9,8 +9,9 @@ import { type CellLease, raiseFence } from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
 import { installation } from '../postgres/installation.js';
 import { awayPartners, hasMovedSince } from '../postgres/partnerMoves.js';
-import { endlessGames, finishRecovery, type RestoredState } from '../postgres/recoveries.js';
+import { finishRecovery } from '../postgres/recoveries.js';
 import { handedOverIdOf } from '../postgres/requestRuns.js';
+import { endlessGames, type RestoredState } from '../postgres/restored.js';
 import type { CellOwner, CellStore } from '../redis/cellStore.js';
 import type { RedisNodes } from '../redis/nodes.js';
 import { segmentKeys, unlinkSegments } from '../redis/requestSegments.js';
@@ -100,6 +101,17 @@ async function prepare(parts: PrepareParts, leased: CellLease): Promise<CellLeas
         throw new ForeignError(finding.reason);
       }
   }
+  return prepareAnew(parts, lease, owner, finding);
+}
+
+/** Repairs or rebuilds a cell that can't be dealt from as it is. */
+async function prepareAnew(
+  parts: PrepareParts,
+  lease: CellLease,
+  owner: CellOwner & { readonly serverId: string },
+  finding: Unfit,
+): Promise<CellLease> {
+  const { sql, store } = parts;
   const { cell } = lease;
   const isDrained = finding.state === 'promoted' && !isGivenUp(parts, finding);
   // A replica may lack a partner that has come since, or hold one that has left.

@@ -22,11 +22,11 @@ import {
   beginRecovery,
   type PlayerState,
   partnerNets,
-  type RestoredState,
   recordRecovery,
   uncheckedFrom,
 } from '../postgres/recoveries.js';
 import { handedOverIdOf } from '../postgres/requestRuns.js';
+import type { RestoredState } from '../postgres/restored.js';
 import { CellFiller } from '../redis/cellFiller.js';
 import type { CellOwner, CellStore } from '../redis/cellStore.js';
 import type { Clocks } from '../redis/clocks.js';
