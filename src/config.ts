@@ -280,6 +280,10 @@ export const Environment = Type.Object({
     default: '0',
     description: '`1` accepts a Redis that may lose or evict data (never for real money)',
   }),
+  ALLOW_VOLATILE_POSTGRES: Type.Union([Type.Literal('0'), Type.Literal('1')], {
+    default: '0',
+    description: '`1` accepts a Postgres with `fsync` or `full_page_writes` off (see below)',
+  }),
   FAILPOINT: Type.Optional(
     Type.String({
       pattern: '^[a-z.-]+(:[1-9][0-9]*)?$',
@@ -297,10 +301,14 @@ type Variables = Static<typeof Environment>;
 
 export interface Config
   extends Readonly<
-    Omit<Variables, 'ROLES' | 'TRUST_PROXY' | 'ALLOW_VOLATILE_REDIS' | 'WEBHOOK_RETRY_DELAYS_MS'>
+    Omit<
+      Variables,
+      'ROLES' | 'TRUST_PROXY' | 'ALLOW_VOLATILE_REDIS' | 'ALLOW_VOLATILE_POSTGRES' | 'WEBHOOK_RETRY_DELAYS_MS'
+    >
   > {
   readonly roles: { readonly http: boolean; readonly worker: boolean };
   readonly allowVolatileRedis: boolean;
+  readonly allowVolatilePostgres: boolean;
   readonly webhookRetryDelaysMs: readonly number[];
   readonly trustedProxies: TrustedProxies;
   /** Absolute. */
@@ -361,7 +369,14 @@ function setting<T>(name: string, read: () => T): T {
  */
 export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config {
   const variables = readVariables(environment);
-  const { ROLES, ALLOW_VOLATILE_REDIS, WEBHOOK_RETRY_DELAYS_MS, TRUST_PROXY, ...rest } = variables;
+  const {
+    ROLES,
+    ALLOW_VOLATILE_REDIS,
+    ALLOW_VOLATILE_POSTGRES,
+    WEBHOOK_RETRY_DELAYS_MS,
+    TRUST_PROXY,
+    ...rest
+  } = variables;
   setting('env/SETTLEMENT_CRON', () => checkCron(rest.SETTLEMENT_CRON));
   if (rest.IDEMPOTENCY_TTL_S < rest.REQUEST_ID_WINDOW_S)
     throw new Error('IDEMPOTENCY_TTL_S must be REQUEST_ID_WINDOW_S at least');
@@ -372,6 +387,7 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
     ...rest,
     roles: Object.freeze({ http: roles.includes('http'), worker: roles.includes('worker') }),
     allowVolatileRedis: ALLOW_VOLATILE_REDIS === '1',
+    allowVolatilePostgres: ALLOW_VOLATILE_POSTGRES === '1',
     trustedProxies,
     webhookRetryDelaysMs: Object.freeze(WEBHOOK_RETRY_DELAYS_MS.split(',').map(Number)),
     dataDir: resolve(rest.DATA_DIR),

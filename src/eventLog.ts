@@ -5,7 +5,12 @@ import type { EventEmitter } from './events.js';
 /** Every batch is refused then. */
 const CLOCK_TOLD_EVERY_MS = 60_000;
 
-export function subscribeLog(events: EventEmitter, log: Logger, isVolatileRedisServed: boolean): void {
+/** @param allowed which stores are served from though they may lose what they acknowledge */
+export function subscribeLog(
+  events: EventEmitter,
+  log: Logger,
+  allowed: { readonly allowVolatileRedis: boolean; readonly allowVolatilePostgres: boolean },
+): void {
   events.on('TaskFailed', ({ task, error, ...about }) =>
     log.warn({ err: error, ...about }, `${task} failed; will retry`),
   );
@@ -34,7 +39,12 @@ export function subscribeLog(events: EventEmitter, log: Logger, isVolatileRedisS
   events.on('EmailsLeftUnsent', (left) => log.warn(left, 'e-mails are not sent: SMTP_URL is not set'));
   events.on('DurabilityChanged', ({ volatile }) => {
     if (volatile.length === 0) log.warn('Redis is durable again');
-    else log.error({ volatile, isServed: isVolatileRedisServed }, 'Redis may lose acknowledged writes');
+    else log.error({ volatile, isServed: allowed.allowVolatileRedis }, 'Redis may lose acknowledged writes');
+  });
+  events.on('PostgresDurabilityChanged', ({ volatile }) => {
+    if (volatile.length === 0) log.warn('Postgres is durable again');
+    else
+      log.error({ volatile, isServed: allowed.allowVolatilePostgres }, 'Postgres may lose what it commits');
   });
   events.on('ReplicaDurabilityChanged', ({ volatile }) => {
     if (volatile.length === 0) log.warn('every replica is durable again');

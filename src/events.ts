@@ -192,6 +192,8 @@ export interface Events {
 
   /** The settings that let Redis lose what it acknowledges are others now; none: it keeps everything. */
   DurabilityChanged: { readonly volatile: readonly string[] };
+  /** The same of Postgres and what it commits. */
+  PostgresDurabilityChanged: { readonly volatile: readonly string[] };
   /** The same of the replicas that ACK=replica waits for: the address of each before its setting. */
   ReplicaDurabilityChanged: { readonly volatile: readonly string[] };
 }

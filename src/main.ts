@@ -13,13 +13,14 @@ import { Metrics } from './metrics/metrics.js';
 import { MetricsServer } from './metrics/server.js';
 import { registerPoolMetrics } from './metrics/storeMetrics.js';
 import { migrate } from './postgres/client.js';
+import { PostgresDurability } from './postgres/durability.js';
 import { openStore } from './postgres/store.js';
 import { openDemo } from './program/demo.js';
 import { installFixed, openSecrets, operatorKeyOf } from './program/installed.js';
 import { untilServed } from './program/playable.js';
 import { runProgram } from './program/program.js';
 import type { Running } from './program/running.js';
-import { readiness, readyAnswer } from './readiness.js';
+import { readiness, readyAnswer, unservedVolatile } from './readiness.js';
 import { Scripts } from './redis/scripts.js';
 import type { RoleParts, World } from './roles/parts.js';
 import { ServiceGroup } from './runtime/serviceGroup.js';
@@ -57,12 +58,15 @@ async function startAll(
   const metrics = new Metrics();
   const events = newEvents((error, event) => log.error({ err: error, event }, 'event handler failed'));
   subscribeMetrics(events, metrics);
-  subscribeLog(events, log, config.allowVolatileRedis);
+  subscribeLog(events, log, config);
 
   const { redisUrl, databaseUrl } = await storeAddresses(config, log, progress, services);
   progress('Checking Redis and Postgres …');
   const nodes = await openRedis(redisUrl, config, log, services);
-  const pools = await openPostgres(databaseUrl, config, log, services);
+  const durability = new PostgresDurability((volatile) =>
+    events.emit('PostgresDurabilityChanged', { volatile }),
+  );
+  const pools = await openPostgres(databaseUrl, config, log, services, durability);
   const sql = pools.background;
   progress('Bringing the schema up to date …');
   // A lock of its session keeps others out: behind PgBouncer the next statement may run in another session.
@@ -89,7 +93,7 @@ async function startAll(
   await services.add(new CatalogAnnouncements({ catalog, staleness, nodes, datasetId, events, onError }));
   const parts: RoleParts = {
     ...{ config, log, world, services, events, metrics, sql, store, nodes, scripts, catalog },
-    ...{ ledger: pools.ledger, staleness },
+    ...{ ledger: pools.ledger, postgresDurability: durability, staleness },
     ...{ clocks, installed, operatorKey, secretBox },
   };
   if (config.roles.worker) {
@@ -99,11 +103,9 @@ async function startAll(
     await untilServed(nodes, catalog);
   }
   registerPoolMetrics(metrics, pools);
-  const volatile = (): string[] =>
-    config.allowVolatileRedis ? [] : nodes.all.flatMap(({ durability }) => durability.volatile);
   const address = { host: config.METRICS_HOST, port: config.METRICS_PORT, token: config.METRICS_TOKEN };
   const metricsServer = new MetricsServer(metrics, address, () =>
-    readiness(nodes, store, catalog, volatile(), clocks).then(readyAnswer),
+    readiness(nodes, store, catalog, unservedVolatile(config, nodes, durability), clocks).then(readyAnswer),
   );
   await services.add(metricsServer).catch((error: Error) => {
     throw new SetupError(error.message);

@@ -1,5 +1,6 @@
 /** Whether this process can serve, and what stands against it: the answer of GET /readyz. */
 import type { Catalog } from './catalog/catalog.js';
+import { type PostgresDurability, VolatilePostgresError } from './postgres/durability.js';
 import type { Store } from './postgres/store.js';
 import { type Clocks, skewedNodes } from './redis/clocks.js';
 import type { RedisNodes } from './redis/nodes.js';
@@ -12,16 +13,36 @@ export interface Readiness {
   readonly halted: readonly string[];
 }
 
+/** Settings of the stores that let them lose data, where they may not be served from for that. */
+export interface Volatile {
+  readonly redis: readonly string[];
+  readonly postgres: readonly string[];
+}
+
+/** Which stores are served from all the same. */
+export interface AllowedVolatile {
+  readonly allowVolatileRedis: boolean;
+  readonly allowVolatilePostgres: boolean;
+}
+
+export const unservedVolatile = (
+  allowed: AllowedVolatile,
+  nodes: RedisNodes,
+  postgres: PostgresDurability,
+): Volatile => ({
+  redis: allowed.allowVolatileRedis ? [] : nodes.all.flatMap(({ durability }) => durability.volatile),
+  postgres: allowed.allowVolatilePostgres ? [] : postgres.volatile,
+});
+
 /**
  * What concerns cells of one node is `halted` while all is well with those of another: a node that is away must not take the others'
  * cells with it.
- * @param volatile settings of Redis that let it lose data, where it may not be served from for that.
  */
 export async function readiness(
   nodes: RedisNodes,
   store: Store,
   catalog: Catalog,
-  volatile: readonly string[],
+  volatile: Volatile,
   clocks: Clocks,
 ): Promise<Readiness> {
   const missing: string[] = [];
@@ -75,7 +96,9 @@ export async function readiness(
     for (const cell of catalog.epochs.keys()) if (nodes.of(cell) === node) unserved.add(cell);
     ofCells.push(`${problem}: nothing is dealt or prepared until they agree`);
   }
-  if (volatile.length > 0) missing.push(`Redis may lose what it acknowledges: ${volatile.join('; ')}`);
+  if (volatile.redis.length > 0)
+    missing.push(`Redis may lose what it acknowledges: ${volatile.redis.join('; ')}`);
+  if (volatile.postgres.length > 0) missing.push(new VolatilePostgresError(volatile.postgres).message);
   const nodesOf = (cells: Iterable<number>) => new Set([...cells].map((cell) => nodes.of(cell)));
   const isOneNodeWell = nodesOf(unserved).size < nodesOf(catalog.epochs.keys()).size;
   const isAnyServed = halted.length < catalog.epochs.size;

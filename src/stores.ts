@@ -15,10 +15,13 @@ import { addressOf, lineOf } from './log.js';
 import {
   connectPostgres,
   POSTGRES_MAJOR_MIN,
+  type PoolOptions,
   type PostgresPools,
   readServer,
   type Sql,
 } from './postgres/client.js';
+import type { PostgresDurability } from './postgres/durability.js';
+import { PostgresDurabilityWatch } from './postgres/durabilityWatch.js';
 import { REDIS_MAJOR_MIN, type RedisNode } from './redis/node.js';
 import type { RedisNodes } from './redis/nodes.js';
 import { openNodes } from './redis/openNodes.js';
@@ -118,6 +121,18 @@ async function checkServer(node: RedisNode, url: string, config: Config, log: Lo
   log.error(`${what}; served all the same: ALLOW_VOLATILE_REDIS=1`);
 }
 
+/** @throws SetupError where Postgres may lose what it commits, as the first connections have found. */
+function checkDurability({ volatile }: PostgresDurability, config: Config, log: Logger): void {
+  if (volatile.length === 0) return;
+  const what = `Postgres may lose what it commits (${volatile.join('; ')})`;
+  if (!config.allowVolatilePostgres) {
+    throw new SetupError(
+      `${what}; set fsync on, full_page_writes on and, behind a pooler, ALTER ROLE … SET synchronous_commit = on`,
+    );
+  }
+  log.error(`${what}; served all the same: ALLOW_VOLATILE_POSTGRES=1`);
+}
+
 const REQUEST_CONNECTIONS_MAX = 6;
 const WORKER_CONNECTIONS_MAX = 10;
 /** Flushes of several nodes, or of cells that go alone, may run at once. Opened by a worker's first flush. */
@@ -125,18 +140,23 @@ const LEDGER_CONNECTIONS_MAX = 4;
 /** A front end reads its catalog and how far the cells are booked. */
 const FRONT_END_CONNECTIONS_MAX = 2;
 
-/** @throws SetupError where it can't be reached or is too old. */
+/** @throws SetupError where it can't be reached, is too old, or may lose what it commits. */
 export async function openPostgres(
   url: string,
   config: Config,
   log: Logger,
   services: ServiceGroup,
+  durability: PostgresDurability,
 ): Promise<PostgresPools> {
-  const connect = (max: number, forLedger: { isPipelined?: boolean; isPrepared?: boolean } = {}): Sql =>
+  // With this setting the connections lead to a pooler.
+  const isPooled = config.DATABASE_DIRECT_URL !== undefined;
+  const connect = (max: number, forLedger: Partial<PoolOptions> = {}): Sql =>
     connectPostgres(url, {
       ...forLedger,
       max,
       name: 'spindle',
+      isPooled,
+      durability,
       onError: (error) => log.warn({ err: lineOf(error) }, 'a connection to Postgres is broken'),
     });
   let server: Awaited<ReturnType<typeof readServer>>;
@@ -147,8 +167,8 @@ export async function openPostgres(
       background: connect(config.roles.worker ? WORKER_CONNECTIONS_MAX : FRONT_END_CONNECTIONS_MAX),
       ledger: connect(LEDGER_CONNECTIONS_MAX, {
         isPipelined: true,
-        // With this setting the connections lead to a pooler.
-        isPrepared: config.DATABASE_DIRECT_URL === undefined,
+        isPrepared: !isPooled,
+        isDurable: !config.allowVolatilePostgres,
       }),
     };
     for (const sql of Object.values(pools))
@@ -162,6 +182,8 @@ export async function openPostgres(
       `Postgres at ${addressOf(url)} is ${server.major}; ${POSTGRES_MAJOR_MIN} or later is needed`,
     );
   }
+  checkDurability(durability, config, log);
+  await services.add(new PostgresDurabilityWatch(pools.background, durability));
   if (!server.hasTimeouts)
     log.warn(
       'Postgres ends no statement that hangs: set statement_timeout and idle_in_transaction_session_timeout on the role',

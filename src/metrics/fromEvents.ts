@@ -57,6 +57,9 @@ export function subscribeMetrics(events: EventEmitter, metrics: Metrics): void {
   countLostSpins(events, metrics);
   countEmails(events, metrics);
   countCommunalEvents(events, metrics);
+  events.on('PostgresDurabilityChanged', ({ volatile }) =>
+    metrics.postgresVolatile.set(volatile.length > 0 ? 1 : 0),
+  );
   events.on('DurabilityChanged', ({ volatile }) => metrics.redisVolatile.set(volatile.length > 0 ? 1 : 0));
 }
 

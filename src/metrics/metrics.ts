@@ -52,6 +52,11 @@ export class Metrics {
   readonly outcomesVoided: Counter;
   readonly ackSeconds: Histogram;
   readonly redisVolatile: Gauge;
+  readonly postgresVolatile = new Gauge({
+    name: 'spindle_postgres_volatile',
+    help: '1 while Postgres may lose what it commits',
+    registers: [this.registry],
+  });
   readonly settlementReports: Counter;
   readonly settlementFaults: Counter;
   readonly webhookAttempts: Counter;

@@ -7,10 +7,18 @@
 
 import type { Duplex } from 'node:stream';
 import { runner } from 'node-pg-migrate';
-import { DatabaseError, Pool, type PoolClient, type QueryConfig, types } from 'pg';
+import { type ClientBase, DatabaseError, Pool, type PoolClient, type QueryConfig, types } from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
 import { connectionOptionsOf } from './connectionOptions.js';
 import { CopyIn } from './copyIn.js';
+import {
+  type DurableSettings,
+  type PostgresDurability,
+  SESSION_SQL,
+  SETTINGS_SQL,
+  TRANSACTION_SQL,
+  VolatilePostgresError,
+} from './durability.js';
 
 /** Runs one statement and gives its rows. 8-byte integers and whole `numeric`s (sums) are read as BigInt; {@link safe} makes numbers of them. */
 type Run = <Rows extends readonly object[]>(
@@ -80,6 +88,12 @@ export interface PoolOptions {
    * connections between transactions.
    */
   readonly isPrepared?: boolean;
+  /** A pooler shares connections between transactions: each transaction that writes brings its own settings. */
+  readonly isPooled?: boolean;
+  /** Learns of the settings that each new connection finds. */
+  readonly durability?: PostgresDurability;
+  /** Begins no transaction while the server may lose it. */
+  readonly isDurable?: boolean;
 }
 
 /** @throws Error with one line where the address can't be used. */
@@ -97,6 +111,10 @@ export function connectPostgres(url: string, options: PoolOptions): Sql {
     idleTimeoutMillis: 0,
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
+    onConnect: async (client: ClientBase) => {
+      const { rows } = await client.query(options.isPooled ? SETTINGS_SQL : SESSION_SQL);
+      options.durability?.note(rows[0] as DurableSettings);
+    },
     types: {
       getTypeParser: ((oid: number, format: never) =>
         oid === types.builtins.INT8 || oid === types.builtins.NUMERIC
@@ -108,8 +126,7 @@ export function connectPostgres(url: string, options: PoolOptions): Sql {
   pool.on('error', options.onError);
   pool.on('connect', (client) => client.on('error', options.onError));
   return Object.assign(runOn(pool), {
-    begin: <T>(run: (tx: Transaction) => Promise<T>, mode = '') =>
-      transaction(pool, run, { mode, isPrepared: options.isPrepared ?? false }),
+    begin: <T>(run: (tx: Transaction) => Promise<T>, mode = '') => transaction(pool, run, mode, options),
     pool: {
       get total() {
         return pool.totalCount;
@@ -198,12 +215,18 @@ export async function together<const Running extends readonly Promise<unknown>[]
 async function transaction<T>(
   pool: Pool,
   run: (tx: Transaction) => Promise<T>,
-  { mode, isPrepared }: { mode: string; isPrepared: boolean },
+  mode: string,
+  { isPrepared, isPooled, isDurable, durability }: PoolOptions,
 ): Promise<T> {
   const client = await pool.connect();
+  if (isDurable && durability !== undefined && durability.volatile.length > 0) {
+    client.release();
+    throw new VolatilePostgresError(durability.volatile);
+  }
   let broken: Error | undefined;
   try {
-    await client.query(`BEGIN ${mode}`);
+    const isOwnCommit = isPooled && !mode.includes('READ ONLY');
+    await client.query(isOwnCommit ? `BEGIN ${mode}; ${TRANSACTION_SQL}` : `BEGIN ${mode}`);
     const copy = (statement: string, bytes: Buffer): Promise<void> =>
       new Promise((resolve, reject) => {
         client.query(
@@ -306,6 +329,7 @@ const AWAY_STATE = /^(08|53|57)/;
 
 /** Postgres does not answer now, whatever is asked. */
 export function isPostgresAway(error: unknown): boolean {
+  if (error instanceof VolatilePostgresError) return true;
   if (error instanceof DatabaseError) return AWAY_STATE.test(error.code ?? '');
   const { code, message } = error as { code?: unknown; message?: unknown };
   return AWAY.test(`${code} ${message}`);

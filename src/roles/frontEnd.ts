@@ -17,7 +17,7 @@ import { ofVersion } from '../http/versionedRoutes.js';
 import { lineOf } from '../log.js';
 import { registerFrontEndMetrics } from '../metrics/frontEndMetrics.js';
 import { isPostgresAway } from '../postgres/client.js';
-import { readiness, readyAnswer, sharedLook } from '../readiness.js';
+import { readiness, readyAnswer, sharedLook, unservedVolatile, type Volatile } from '../readiness.js';
 import { DurabilityWatches } from '../redis/durabilityWatch.js';
 import { isRedisAway } from '../redis/scriptErrors.js';
 import { Settlements } from '../settlement/settlements.js';
@@ -38,10 +38,8 @@ async function serveVersion({ world, catalog, events, services, store }: RolePar
 }
 
 /** Watches the nodes, and the replicas that are waited for. */
-async function watchDurability(
-  { services, nodes, events }: RoleParts,
-  volatile: () => string[],
-): Promise<void> {
+async function watchDurability({ services, nodes, events }: RoleParts): Promise<void> {
+  const volatile = (): string[] => nodes.all.flatMap(({ durability }) => durability.volatile);
   const volatileReplicas = (): string[] => nodes.all.flatMap((node) => node.volatileReplicas);
   await services.add(
     new DurabilityWatches(nodes, {
@@ -51,17 +49,18 @@ async function watchDurability(
   );
 }
 
+/** A store of a cell may lose what it acknowledges, and is not served from for that. */
+const isVolatile = ({ config, nodes, postgresDurability }: RoleParts, cell: number): boolean =>
+  (nodes.of(cell).durability.volatile.length > 0 && !config.allowVolatileRedis) ||
+  (postgresDurability.volatile.length > 0 && !config.allowVolatilePostgres);
+
 /** @returns the port. */
 export async function startFrontEnd(parts: RoleParts): Promise<number> {
   const { config, log, events, nodes, catalog, metrics, installed, store } = parts;
-  const volatile = (): string[] => nodes.all.flatMap(({ durability }) => durability.volatile);
-  await watchDurability(parts, volatile);
-  const unserved = (): string[] => (config.allowVolatileRedis ? [] : volatile());
-  const isVolatile = (cell: number): boolean =>
-    nodes.of(cell).durability.volatile.length > 0 && !config.allowVolatileRedis;
-
+  await watchDurability(parts);
+  const unserved = (): Volatile => unservedVolatile(config, nodes, parts.postgresDurability);
   const spinIds = new SpinIds(installed.spinIdKey);
-  const dealing = await openDealing(parts, spinIds, isVolatile);
+  const dealing = await openDealing(parts, spinIds, (cell) => isVolatile(parts, cell));
   const { cells, submit, operating, confirmations, handedOver, moved } = dealing;
   const version = await serveVersion(parts);
 

@@ -7,6 +7,7 @@ import type { SecretBox } from '../domain/secretBox.js';
 import type { EventEmitter } from '../events.js';
 import type { Metrics } from '../metrics/metrics.js';
 import type { Sql } from '../postgres/client.js';
+import type { PostgresDurability } from '../postgres/durability.js';
 import type { Installation } from '../postgres/installation.js';
 import type { Store } from '../postgres/store.js';
 import type { Clocks } from '../redis/clocks.js';
@@ -32,6 +33,7 @@ export interface RoleParts {
   readonly metrics: Metrics;
   /** For what the process does by itself. */
   readonly sql: Sql;
+  readonly postgresDurability: PostgresDurability;
   /** For flushes. */
   readonly ledger: Sql;
   /** For what partners and operators ask: its connections are others. */

@@ -1,7 +1,7 @@
 /** Starts real stores, a Redis and a Postgres, in a folder of their own, for tests, chaos, monitoring and measurements. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmod, cp, mkdtemp, realpath, rm } from 'node:fs/promises';
+import { chmod, cp, mkdtemp, readFile, realpath, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
@@ -12,6 +12,7 @@ import { Cleanup } from './cleanup.js';
 import { fillDisk, smallDisk, storesParent } from './disk.js';
 import { ROOT } from './root.js';
 import { StoreServer } from './storeServer.js';
+import { until } from './wait.js';
 
 const CACHE = join(ROOT, '.cache');
 const AOF_FOLDER = 'appendonlydir';
@@ -134,6 +135,41 @@ export async function startRedisWith(
   redis.disconnect();
   return async () => {
     child.kill();
+    await ended;
+  };
+}
+
+/**
+ * Starts the Postgres of {@link ownStores}, stopped before, without some of the settings of its command line: those of
+ * `ALTER SYSTEM` count then. @returns what ends it.
+ */
+export async function startPostgresWithout(
+  { dataDir, databaseUrl }: OwnStores,
+  settings: readonly string[],
+): Promise<() => Promise<void>> {
+  const data = join(dataDir, 'postgres', 'data');
+  const [program = '', ...quoted] = (await readFile(join(data, 'postmaster.opts'), 'utf8')).trim().split(' ');
+  const words = quoted.map((word) => word.replace(/^"|"$/g, ''));
+  const args = words.flatMap((word, i) => {
+    const ofOption = word === '-c' ? words[i + 1]! : word;
+    return settings.some((name) => ofOption.startsWith(`${name}=`)) ? [] : [word];
+  });
+  const { uid, gid } = await stat(data);
+  const user = process.getuid?.() === 0 ? { uid, gid } : {};
+  const child = spawn(program, args, { cwd: '/', env: { LC_ALL: 'C' }, stdio: 'ignore', ...user });
+  const ended = once(child, 'exit');
+  const sql = postgres(databaseUrl, { max: 1, onnotice: () => {} });
+  await until(
+    () =>
+      sql`SELECT 1`.then(
+        () => true,
+        () => false,
+      ),
+    'Postgres answers',
+  );
+  await sql.end();
+  return async () => {
+    child.kill('SIGINT');
     await ended;
   };
 }

@@ -1,0 +1,31 @@
+/** Watches whether Postgres may lose what it has committed. */
+import { PeriodicService } from '../runtime/periodicService.js';
+import { raw, type Sql } from './client.js';
+import { type DurableSettings, type PostgresDurability, SETTINGS_SQL } from './durability.js';
+
+/** A server that was started again is looked at by the connections made to it. */
+const TURN_MS = 5000;
+
+export class PostgresDurabilityWatch extends PeriodicService {
+  readonly name = 'durability watch of Postgres';
+  readonly #sql: Sql;
+  readonly #durability: PostgresDurability;
+
+  constructor(sql: Sql, durability: PostgresDurability) {
+    super({ everyMs: TURN_MS, firstAfterMs: TURN_MS });
+    this.#sql = sql;
+    this.#durability = durability;
+  }
+
+  protected async turn(): Promise<void> {
+    this.#durability.note(await durableSettings(this.#sql));
+  }
+
+  /** A look finds nothing where the server does not answer. */
+  protected onTurnFailed(): void {}
+}
+
+export async function durableSettings(sql: Sql): Promise<DurableSettings> {
+  const [row] = await sql<DurableSettings[]>`${raw(SETTINGS_SQL)}`;
+  return row!;
+}
