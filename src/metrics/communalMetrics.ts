@@ -1,7 +1,7 @@
 /** What a worker says of the communal progressives of the cells that it writes, whenever it is scraped. */
 import type { Ownership } from '../ledger/ownership.js';
 import type { Sql } from '../postgres/client.js';
-import { bookedPots } from '../postgres/communal.js';
+import { type BookedPot, bookedPots } from '../postgres/communal.js';
 import type { Metrics } from './metrics.js';
 import { singleFlight } from './scraped.js';
 
@@ -33,4 +33,23 @@ export function registerCommunalMetrics({ metrics, sql, ownership, gamesMax }: C
     'game',
     async () => (await pots()).map(({ gameId, paidMicros }) => [gameId, Number(paidMicros) / 1e6]),
   );
+  metrics.gaugeBy(
+    'spindle_communal_smallest_tier_usd',
+    'What the smallest tier of an enabled communal progressive pays: with less budget it is exhausted',
+    'game',
+    async () => (await pots()).map((pot) => [pot.gameId, ofTiersUsd(pot, Math.min)]),
+  );
+  metrics.gaugeBy(
+    'spindle_communal_largest_tier_usd',
+    'What the largest tier of an enabled communal progressive pays',
+    'game',
+    async () => (await pots()).map((pot) => [pot.gameId, ofTiersUsd(pot, Math.max)]),
+  );
 }
+
+/** One of the amounts of a pot's tiers; undefined: the pot is not enabled. */
+const ofTiersUsd = (
+  { rules }: Pick<BookedPot, 'rules'>,
+  choose: (...amounts: number[]) => number,
+): number | undefined =>
+  rules.enabled ? choose(...rules.tiers.map(({ amountMicros }) => amountMicros)) / 1e6 : undefined;

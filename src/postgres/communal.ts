@@ -77,6 +77,8 @@ export interface BookedPot {
   readonly progress: bigint;
   readonly budgetMicros: bigint;
   readonly paidMicros: bigint;
+  /** That were in force then. */
+  readonly rules: CommunalRules;
 }
 
 interface BookedPotRow {
@@ -84,9 +86,10 @@ interface BookedPotRow {
   progress: bigint;
   budget_micros: bigint;
   paid: bigint;
+  rules: CommunalRules;
 }
 
-const BOOKED_POT = raw(`game_id, progress, budget_micros,
+const BOOKED_POT = raw(`game_id, progress, budget_micros, rules,
   (SELECT coalesce(sum(paid_micros), 0) FROM communal_days d WHERE d.game_id = p.game_id) AS paid`);
 
 const bookedPotOf = (row: BookedPotRow): BookedPot => ({
@@ -94,6 +97,7 @@ const bookedPotOf = (row: BookedPotRow): BookedPot => ({
   progress: row.progress,
   budgetMicros: row.budget_micros,
   paidMicros: row.paid,
+  rules: row.rules,
 });
 
 /** A game's pot as it is booked, with the rules that were in force then; undefined: none is. */
@@ -107,8 +111,8 @@ export async function bookedPot(
     })
   | undefined
 > {
-  const [row] = await sql<(BookedPotRow & { version: number; rules: CommunalRules })[]>`
-    SELECT ${BOOKED_POT}, version, rules FROM communal_pots p JOIN communal_rules USING (game_id, version)
+  const [row] = await sql<(BookedPotRow & { version: number })[]>`
+    SELECT ${BOOKED_POT}, version FROM communal_pots p JOIN communal_rules USING (game_id, version)
     WHERE game_id = ${gameId}`;
   return (
     row && {
@@ -121,7 +125,8 @@ export async function bookedPot(
 /** The pots of these cells; of more than `max` those that changed last. */
 export async function bookedPots(sql: Sql, cells: readonly number[], max: number): Promise<BookedPot[]> {
   const rows = await sql<BookedPotRow[]>`
-    SELECT ${BOOKED_POT} FROM communal_pots p JOIN games USING (game_id) JOIN partners USING (partner_id)
+    SELECT ${BOOKED_POT} FROM communal_pots p JOIN communal_rules USING (game_id, version) JOIN games USING (game_id)
+      JOIN partners USING (partner_id)
     WHERE cell = ANY(${arrayOf(cells)}::int[]) ORDER BY noted_to DESC, game_id LIMIT ${max}`;
   return rows.map(bookedPotOf);
 }

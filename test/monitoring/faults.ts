@@ -194,7 +194,7 @@ export function faultsOf({ arena, partner, gameId, receiver, unsettled }: Cast) 
 
 /** What {@link newBonusGame} puts into the budget of a bonus, and what the fault leaves. */
 const BONUS_BUDGET_USD = 100_000_000;
-const BONUS_LEFT_USD = 1000;
+const BONUS_LEFT_USD = 100;
 
 /** A slot game with a communal progressive that fires several times a second under load. @returns its id */
 export async function newBonusGame(api: Api, key: string): Promise<number> {
@@ -226,8 +226,8 @@ function bonusBudget(port: number, gameId: number): Fault {
   const { operator } = new Api(`http://127.0.0.1:${port}`);
   let takenUsd = 0;
   return {
-    what: 'the budget of a bonus is withdrawn but for little, then funded again',
-    alerts: ['SpindleCommunalBudgetLow'],
+    what: 'the budget of a bonus is withdrawn but for little, which is soon paid out; then it is funded again',
+    alerts: ['SpindleCommunalBudgetLow', 'SpindleCommunalBudgetExhausted', 'SpindleCommunalEventsSkipped'],
     begin: async () => {
       const params = { path: { id: gameId } };
       const pot = await bodyOf(operator.GET('/games/{id}/communal', { params }));
