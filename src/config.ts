@@ -58,6 +58,13 @@ export const Environment = Type.Object({
     default: '.data',
     description: 'Folder of the embedded stores and the operator key',
   }),
+  POSITION_FILE: Type.Optional(
+    Type.String({
+      minLength: 1,
+      description:
+        'File outside both stores, for workers and `spindle recover`: how far the stores are. A start on stores that were restored to an older state deals nothing then (docs/backup.md)',
+    }),
+  ),
   OPERATOR_API_KEY: Type.Optional(
     Type.String({
       minLength: 16,

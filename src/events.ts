@@ -33,6 +33,7 @@ export type BackgroundTask =
   | 'round timeout'
   | 'lost spins'
   | 'answered entries'
+  | 'position file'
   | 'day completeness check'
   | 'webhook delivery'
   | 'webhook retention'
@@ -126,6 +127,8 @@ export interface Events {
   PlayersCheckpointed: { readonly players: number; readonly seconds: number };
 
   /** A command was refused: the clock of Redis, or the cell's newest entry, is so far ahead of this process's (below 0: behind). */
+  /** The position file says more than Postgres has, or names another one: nothing is dealt. */
+  StoresRestored: { readonly reason: string };
   ClockRefused: { readonly cell: number; readonly skewMs: number };
 
   /** There are cells that there were not before. */

@@ -48,10 +48,11 @@ export async function readiness(
   const missing: string[] = [];
   const halted: string[] = [];
   const ofCells: string[] = [];
-  const [recoveries, halts, lacking, states, skewed] = await Promise.allSettled([
+  const [recoveries, halts, lacking, hold, states, skewed] = await Promise.allSettled([
     withTimeout(store.openRecoveries(), READY_WITHIN_MS),
     withTimeout(store.haltedCells(), READY_WITHIN_MS),
     withTimeout(store.lackingCells(), READY_WITHIN_MS),
+    withTimeout(store.restoreHold(), READY_WITHIN_MS),
     nodes.closed(catalog.epochs),
     withTimeout(skewedNodes(nodes.all, clocks), READY_WITHIN_MS),
   ]);
@@ -81,6 +82,7 @@ export async function readiness(
       );
     }
   }
+  if (hold.status === 'fulfilled' && hold.value !== undefined) missing.push(hold.value);
   if (states.status === 'rejected') throw states.reason;
   const { closed, away } = states.value;
   for (const cell of [...closed, ...away]) unserved.add(cell);

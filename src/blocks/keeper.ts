@@ -55,6 +55,8 @@ export interface KeeperOptions {
   readonly sealer: string;
   /** The worker of the thread pool that makes shoes. */
   readonly shoemaker: string;
+  /** A game is leased up to an index, in Postgres: nothing of that is loaded before this has succeeded. */
+  readonly leased: (gameId: number, toIndex: number) => Promise<void>;
   readonly events: EventEmitter;
   readonly onFailpoint: OnFailpoint;
 }
@@ -342,6 +344,8 @@ export class BlockKeeper implements Service {
     queue.nextIndex = game?.nextIndex ?? 0;
     queue.dealtIndex = queue.nextIndex;
     queue.dealtOut = { at: performance.now(), index: queue.nextIndex };
+    const leaseEnd = ends.get(queue.gameId) ?? 0;
+    if (leaseEnd > loadedEnd) await this.#options.leased(queue.gameId, leaseEnd);
     const blocks = await openBlocks(this.#sql, queue.gameId, loadedEnd);
     queue.blocks = [];
     for (const { fromIndex, toIndex, outcomes } of blocks) {
@@ -350,7 +354,7 @@ export class BlockKeeper implements Service {
       }
       queue.blocks.push({ fromIndex, toIndex });
     }
-    queue.leaseEnd = ends.get(queue.gameId) ?? 0;
+    queue.leaseEnd = leaseEnd;
     if (queue.leaseEnd > 0) await queue.supply.loaded();
     // Of what a worker before this one booked it may not have removed the last any more.
     const done = await bookedBlocks(this.#sql, queue.gameId, UNLINKED_ANEW);
@@ -372,6 +376,7 @@ export class BlockKeeper implements Service {
     const toIndex = fromIndex + count;
     await leaseBlock(this.#sql, lease, { gameId, fromIndex, toIndex, ...block });
     onFailpoint('block.leased');
+    await this.#options.leased(gameId, toIndex);
     const outcomes = Buffer.from(block.outcomes.buffer, block.outcomes.byteOffset, block.outcomes.byteLength);
     await this.#nodes.cell(lease.cell).loadBlock(lease.token, gameId, fromIndex, outcomes);
     onFailpoint('block.loaded');

@@ -12,9 +12,11 @@ import {
 } from '../postgres/cells.js';
 import { connectPostgres, type Sql } from '../postgres/client.js';
 import { installation } from '../postgres/installation.js';
+import { acceptPositions, restoreHold } from '../postgres/positions.js';
 import type { RestoredState } from '../postgres/restored.js';
 import { examine, type Finding } from '../recovery/handshake.js';
 import { LedgerScan } from '../recovery/ledgerScan.js';
+import { type Position, readPosition } from '../recovery/positionFile.js';
 import { prepareCell } from '../recovery/prepare.js';
 import type { Clocks } from '../redis/clocks.js';
 import type { RedisNodes } from '../redis/nodes.js';
@@ -119,7 +121,7 @@ export async function recover(sql: Sql, nodes: RedisNodes, options: RecoverOptio
             isToReplace: options.isToReplace,
             ...(options.restored !== undefined && { restored: options.restored }),
             volatile: async () => (options.isVolatileAllowed ? [] : nodes.of(cell).durability.find()),
-            clocks: options.clocks,
+            ...{ clocks: options.clocks, hold: () => restoreHold(sql) },
             turn: new Semaphore(1),
             scan: new LedgerScan(sql),
             onFailpoint: () => {},
@@ -151,6 +153,12 @@ export async function recover(sql: Sql, nodes: RedisNodes, options: RecoverOptio
   return [...states.values()].sort((a, b) => a.cell - b.cell);
 }
 
+/** Up to where the games of a database were leased, by the file outside both stores. */
+function floorsOf(position: Position | undefined, datasetId: string): Map<number, number> {
+  const leases = position?.dataset === datasetId ? Object.entries(position.leases) : [];
+  return new Map(leases.map(([gameId, end]) => [Number(gameId), end]));
+}
+
 /** The state leaves nothing to be done. */
 export const isWell = ({ state, note }: CellState): boolean =>
   ['ready', 'new', 'rebuilt'].includes(state) || (state === 'held' && note.startsWith('by a running worker'));
@@ -164,6 +172,7 @@ export async function recoverCells(
     readonly restored: boolean;
     readonly allowVolatile: boolean;
     readonly clockSkewMaxS: number;
+    readonly positionFile: string | undefined;
     readonly resume: readonly string[];
     readonly json: boolean;
   },
@@ -176,19 +185,26 @@ export async function recoverCells(
   const sql = connectPostgres(databaseUrl, { max: 4, name: 'spindle-recover', onError: () => {} });
   try {
     nodes = await openNodes(redisUrl, () => {});
+    const position =
+      options.positionFile === undefined ? undefined : await readPosition(options.positionFile);
     const states = await recover(sql, nodes, {
       isCheck: options.check,
       isToReplace: options.replace,
-      ...(options.restored && { restored: { floors: new Map<number, number>() } }),
+      ...(options.restored && {
+        restored: { floors: floorsOf(position, (await installation(sql)).datasetId) },
+      }),
       isVolatileAllowed: options.allowVolatile,
       clocks: { now: Date.now, skewMaxMs: options.clockSkewMaxS * 1000 },
       resume,
       progress: (line) => void process.stderr.write(`${line}\n`),
     });
+    if (options.restored && states.every(isWell)) await acceptPositions(sql, position?.id);
+    const hold = options.check ? await restoreHold(sql) : undefined;
+    if (hold !== undefined) process.stderr.write(`${hold}\n`);
     const line = ({ cell, state, note }: CellState): string =>
       `cell ${String(cell).padStart(3)}  ${state.padEnd(8)} ${note}`.trimEnd();
     process.stdout.write(options.json ? `${JSON.stringify(states)}\n` : `${states.map(line).join('\n')}\n`);
-    return states.every(isWell) ? 0 : 1;
+    return states.every(isWell) && hold === undefined ? 0 : 1;
   } finally {
     nodes?.close();
     await sql.end();

@@ -8,7 +8,11 @@ const GROUP = 'On the stores of REDIS_URL and DATABASE_URL, or the embedded ones
 /** What the commands need of the settings. */
 export interface StoreSettings {
   storeUrls(): Promise<StoreUrls>;
-  settings(): Promise<{ readonly allowVolatileRedis: boolean; readonly CLOCK_SKEW_MAX_S: number }>;
+  settings(): Promise<{
+    readonly allowVolatileRedis: boolean;
+    readonly CLOCK_SKEW_MAX_S: number;
+    readonly POSITION_FILE?: string;
+  }>;
 }
 
 /** Adds the commands to the program. */
@@ -93,11 +97,16 @@ Exit status: 0 all cells are served, or can be; 1 some can't.`,
           'What Redis holds and Postgres lacks is given up, and every raffle that is not closed is suspended.';
         await confirm(what, { yes });
       }
-      const { allowVolatileRedis, CLOCK_SKEW_MAX_S: clockSkewMaxS } = await settings();
+      const {
+        allowVolatileRedis,
+        CLOCK_SKEW_MAX_S: clockSkewMaxS,
+        POSITION_FILE: positionFile,
+      } = await settings();
       const { recoverCells } = await import('./recover.js');
       const options = {
         allowVolatile: allowVolatileRedis,
         clockSkewMaxS,
+        positionFile,
         check,
         replace,
         restored,

@@ -17,6 +17,7 @@ const STORE_OF_TASK: Readonly<Record<BackgroundTask, string>> = {
   'round timeout': 'postgres',
   'lost spins': 'postgres',
   'answered entries': 'postgres',
+  'position file': 'position file',
   'day completeness check': 'redis',
   'webhook delivery': 'postgres',
   'webhook retention': 'postgres',

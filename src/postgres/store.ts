@@ -51,6 +51,7 @@ import { movesOfPartner, requestMove } from './partnerMoves.js';
 import { createPartner, findPartner, listPartners, updatePartner } from './partners.js';
 import { playerSpinPage, statementDown } from './playerHistory.js';
 import { recordPlayerStatus } from './playerStatuses.js';
+import { restoreHold } from './positions.js';
 import { closedPool, createRaffle } from './raffles.js';
 import { openRecoveries } from './recoveries.js';
 import { readRuns, requestBlocksOf } from './requestRunReads.js';
@@ -147,6 +148,7 @@ const FUNCTIONS = {
   registerGame,
   reportPage,
   reportsOfAll,
+  restoreHold,
   requestBlocks,
   resendDelivery,
   resendFailed,

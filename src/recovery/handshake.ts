@@ -33,8 +33,16 @@ export interface Unfit {
 /** Redis and the ledger differ in a way that no machine should mend: the cell is not served. */
 export class ForeignError extends Error {}
 
-/** Looks, and changes nothing. */
-export async function examine(sql: Sql, store: CellStore, lease: CellLease): Promise<Finding> {
+/**
+ * Looks, and changes nothing.
+ * @param knownOutside the newest entry that is known to have been dealt under the epoch of the lease, outside both stores
+ */
+export async function examine(
+  sql: Sql,
+  store: CellStore,
+  lease: CellLease,
+  knownOutside = 0n,
+): Promise<Finding> {
   const { cell, cursorId } = lease;
   const { token, newestEntryId, booked, segments } = await store.head();
   const ours = lease.token.split(':');
@@ -72,7 +80,8 @@ export async function examine(sql: Sql, store: CellStore, lease: CellLease): Pro
   if (cursorId > 0n && (newestEntryId === undefined || newestEntryId < cursorId)) {
     return lost('Redis lacks ledger entries: it was restored from an older copy');
   }
-  const answered = await answeredUnder(sql, lease);
+  const noted = await answeredUnder(sql, lease);
+  const answered = noted > knownOutside ? noted : knownOutside;
   if (answered > cursorId && (newestEntryId === undefined || newestEntryId < answered)) {
     return lost('Redis lacks entries that were answered: it was restored from an older copy');
   }

@@ -25,6 +25,8 @@ export interface OwnershipParts {
   readonly isVolatileServed: boolean;
   /** Nothing is prepared while they differ. */
   readonly clocks: Clocks;
+  readonly hold: () => Promise<string | undefined>;
+  readonly knownOutside: (lease: CellLease) => bigint;
   /** Books what the outbox of a cell holds that has this token in Redis. */
   readonly drain: (lease: CellLease, token: string) => Promise<CellLease>;
   readonly events: EventEmitter;
@@ -53,6 +55,8 @@ export function openOwnership(parts: OwnershipParts): Ownership {
           store,
           idempotencyTtlSeconds,
           clocks,
+          hold: parts.hold,
+          knownOutside: parts.knownOutside,
           volatile,
           drain: parts.drain,
           turn,
@@ -73,6 +77,7 @@ export function openOwnership(parts: OwnershipParts): Ownership {
     isAble: () => nodes.all.some((node) => node.isReady),
     changed: async (leases) => {
       const reached = leases.filter(({ cell }) => nodes.of(cell).serverId !== undefined);
+      if (leases.length > 0 && (await parts.hold()) !== undefined) return leases.map(({ cell }) => cell);
       const { closed } = await nodes.closed(new Map(reached.map(({ cell, token }) => [cell, token])));
       return leases.length === 0 ? closed : [...closed, ...(await lackingCells(sql))];
     },

@@ -39,6 +39,10 @@ export interface PrepareParts extends RebuildOptions {
   readonly events: EventEmitter;
   /** Books what the outbox of a cell holds that has this token in Redis; absent: this process books nothing. @returns the lease as it is then. */
   readonly drain?: (lease: CellLease, token: string) => Promise<CellLease>;
+  /** Why nothing may be dealt until an operator has run a command; undefined: nothing stands against it. */
+  readonly hold: () => Promise<string | undefined>;
+  /** The newest entry that is known outside both stores under the epoch of the lease; 0 where none is. */
+  readonly knownOutside?: (lease: CellLease) => bigint;
   /** Rebuild also what is another database's, or newer than Postgres: it is given up. */
   readonly isToReplace?: boolean;
   /** Postgres was restored to an older state: the cell is rebuilt whatever it is, and goes on above all that may have been shown. */
@@ -69,10 +73,11 @@ async function prepare(parts: PrepareParts, leased: CellLease): Promise<CellLeas
   const lease = claimed >= leased.fence ? await raiseFence(sql, leased, claimed) : leased;
   // Whatever is written from here on goes to the server that was looked at, or nowhere.
   const owner = { fence: lease.fence, serverId };
-  if (lease.halted !== null) {
+  const refusal = await refusalOf(parts, lease);
+  if (refusal !== undefined) {
     const [dataset, number] = ((await store.token()) ?? '').split(':');
     if (dataset === lease.token.split(':')[0]) await store.close(owner, `${dataset}:${number}`);
-    throw new ForeignError(`The ledger of the cell is halted: ${lease.halted}`);
+    throw new ForeignError(refusal);
   }
   const finding = await found(parts, lease);
   switch (finding.state) {
@@ -83,18 +88,8 @@ async function prepare(parts: PrepareParts, leased: CellLease): Promise<CellLeas
         away: await awayPartners(sql, lease.cell),
       });
       return lease;
-    case 'ready': {
-      await store.claim(owner);
-      const adopted = await adoptedSegments(parts, owner, lease.token);
-      // What a former owner booked and could not trim any more.
-      await store.trimOutbox(lease.cursorId);
-      const booked = { id: lease.cursorId, totals: await store.totalsAt(lease.cursorId) };
-      const away = await awayPartners(sql, lease.cell);
-      await store.open(owner, lease.token, { booked, away, ...adopted });
-      await finishRecovery(sql, lease);
-      await clearLacking(sql, lease);
-      return lease;
-    }
+    case 'ready':
+      return openReady(parts, owner, lease);
     case 'foreign':
       if (parts.isToReplace !== true) {
         if (finding.token !== undefined) await store.close(owner, finding.token);
@@ -155,9 +150,37 @@ async function assertFit({ sql, store, clocks, volatile }: PrepareParts): Promis
   await agreedTimeMs(sql, store.node, clocks);
 }
 
+/** Lets the front ends deal from a cell that Redis has as the ledger knows it. */
+async function openReady(
+  parts: PrepareParts,
+  owner: CellOwner & { readonly serverId: string },
+  lease: CellLease,
+): Promise<CellLease> {
+  const { sql, store } = parts;
+  await store.claim(owner);
+  const adopted = await adoptedSegments(parts, owner, lease.token);
+  // What a former owner booked and could not trim any more.
+  await store.trimOutbox(lease.cursorId);
+  const booked = { id: lease.cursorId, totals: await store.totalsAt(lease.cursorId) };
+  const away = await awayPartners(sql, lease.cell);
+  await store.open(owner, lease.token, { booked, away, ...adopted });
+  await finishRecovery(sql, lease);
+  await clearLacking(sql, lease);
+  return lease;
+}
+
+/** Why people must decide first; undefined: nothing stands against the cell. */
+async function refusalOf({ hold, restored }: PrepareParts, lease: CellLease): Promise<string | undefined> {
+  if (lease.halted !== null) return `The ledger of the cell is halted: ${lease.halted}`;
+  return restored === undefined ? hold() : undefined;
+}
+
 /** What is found of the cell; after a restore to an older state it is lost, whatever Redis has. */
-async function found({ sql, store, restored }: PrepareParts, lease: CellLease): Promise<Finding> {
-  const finding = await examine(sql, store, lease);
+async function found(
+  { sql, store, restored, knownOutside }: PrepareParts,
+  lease: CellLease,
+): Promise<Finding> {
+  const finding = await examine(sql, store, lease, knownOutside?.(lease));
   if (restored === undefined) return finding;
   const token = 'reason' in finding ? finding.token : undefined;
   return { state: 'lost', reason: 'Postgres was restored to an older state', token };

@@ -1,6 +1,6 @@
 /** The worker role: flushes the ledger and keeps the queues filled, for the cells that this process comes to own. */
 import { join } from 'node:path';
-import { BlockKeeper } from '../blocks/keeper.js';
+import { BlockKeeper, type KeeperOptions } from '../blocks/keeper.js';
 import { openThreads } from '../blocks/threads.js';
 import { SpinIds } from '../domain/spinId.js';
 import { armFailpoint, type OnFailpoint } from '../failpoints.js';
@@ -14,11 +14,13 @@ import { PartitionMaker } from '../ledger/partitions.js';
 import { UnservedCells } from '../ledger/unservedCells.js';
 import { registerWorkerMetrics } from '../metrics/workerMetrics.js';
 import { bookedTotals } from '../postgres/bookedTotals.js';
+import { restoreHold } from '../postgres/positions.js';
 import { findDeal } from '../postgres/rounds.js';
 import { openStore } from '../postgres/store.js';
 import { Checkpoints } from '../recovery/checkpoints.js';
-import { openOwnership } from '../recovery/ownership.js';
+import { type OwnershipParts, openOwnership } from '../recovery/ownership.js';
 import { PartnerMoves } from '../recovery/partnerMoves.js';
+import { PositionKeeper } from '../recovery/positionKeeper.js';
 import type { RedisNode } from '../redis/node.js';
 import { OutboxReader } from '../redis/outboxReader.js';
 import { closing } from '../runtime/service.js';
@@ -90,6 +92,26 @@ async function listenToDealt(
   events.on('CellAcquired', listening.subscribe);
 }
 
+/** What the file outside both stores (POSITION_FILE) says and learns; nothing without it. */
+async function openPosition(
+  parts: RoleParts,
+): Promise<Pick<OwnershipParts, 'hold' | 'knownOutside'> & Pick<KeeperOptions, 'leased'>> {
+  const { config, sql, nodes, installed, events, services, log } = parts;
+  const { POSITION_FILE: path, REDIS_URL, DATABASE_URL } = config;
+  const { datasetId } = installed;
+  if (path === undefined && REDIS_URL !== undefined && DATABASE_URL !== undefined)
+    log.warn('stores that are restored to an older state are not recognised: POSITION_FILE is not set');
+  const position = path && (await services.add(new PositionKeeper({ path, sql, nodes, datasetId, events })));
+  if (!position)
+    return { hold: () => restoreHold(sql), knownOutside: () => 0n, leased: () => Promise.resolve() };
+  return {
+    // Another worker may have found it.
+    hold: async () => position.problem ?? restoreHold(sql),
+    knownOutside: ({ cell, epoch }) => position.newestId(cell, epoch),
+    leased: (gameId, toIndex) => position.leased(gameId, toIndex),
+  };
+}
+
 export async function startWorker(parts: RoleParts): Promise<void> {
   const { config, log, services, events, metrics } = parts;
   const { sql, ledger, nodes, catalog, installed } = parts;
@@ -110,10 +132,11 @@ export async function startWorker(parts: RoleParts): Promise<void> {
     events,
     onFailpoint,
   });
+  const { hold, knownOutside, leased } = await openPosition(parts);
   const ownership = openOwnership({
     ...{ sql, nodes, idempotencyTtlSeconds, events, onFailpoint },
     isVolatileServed: config.allowVolatileRedis,
-    clocks: parts.clocks,
+    ...{ clocks: parts.clocks, hold, knownOutside },
     drain: (lease, token) => drain(flusher, nodes.cell(lease.cell), lease, token),
   });
   const keeper = new BlockKeeper(sql, nodes, threads, {
@@ -121,8 +144,7 @@ export async function startWorker(parts: RoleParts): Promise<void> {
     minReadyBlocks: (partnerId) => catalog.minReadyBlocks(partnerId),
     sealer: join(config.workersDir, 'sealRaffle.js'),
     shoemaker: join(config.workersDir, 'makeShoes.js'),
-    events,
-    onFailpoint,
+    ...{ leased, events, onFailpoint },
   });
   const cleanup = new Cleanup(nodes, () => ownership.cells, events);
   const handOver = openHandOver(parts, onFailpoint);

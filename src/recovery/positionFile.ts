@@ -1,0 +1,143 @@
+/**
+ * The file outside both stores that says how far they are (POSITION_FILE). Several workers may share it: each write reads it, takes the
+ * greater of both, and puts a new file in its place, behind a lock file. Writes that are asked for together are one.
+ */
+import { mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Identity } from '../postgres/positions.js';
+
+export interface CellPosition {
+  /** Number of its epoch. */
+  readonly epoch: string;
+  /** The newest entry that is booked. */
+  readonly bookedId: string;
+  /** The newest entry that Redis has under the epoch. */
+  readonly newestId: string;
+}
+
+/** What was dealt from stores, and may have been shown. */
+export interface Position {
+  /** Of this history: another one after each `spindle recover --restored`. */
+  readonly id: string;
+  readonly dataset: string;
+  readonly postgres: Identity;
+  readonly writtenAt: string;
+  readonly cells: Readonly<Record<string, CellPosition>>;
+  /** By game: up to where its outcomes are leased. */
+  readonly leases: Readonly<Record<string, number>>;
+}
+
+/** What is in the file; undefined: there is none. @throws where it can't be read. */
+export async function readPosition(path: string): Promise<Position | undefined> {
+  let text: string;
+  try {
+    text = await readFile(path, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw error;
+  }
+  const position = JSON.parse(text) as Position;
+  if (typeof position.id !== 'string' || typeof position.cells !== 'object') {
+    throw new Error(`${path} is not a position file`);
+  }
+  return position;
+}
+
+/** The greater of both, as of the second. */
+export function mergePositions(one: Position, other: Position): Position {
+  const cells: Record<string, CellPosition> = { ...one.cells };
+  for (const [cell, theirs] of Object.entries(other.cells)) {
+    const ours = cells[cell];
+    cells[cell] = ours === undefined ? theirs : furtherCell(ours, theirs);
+  }
+  const leases: Record<string, number> = { ...one.leases };
+  for (const [game, end] of Object.entries(other.leases)) leases[game] = Math.max(end, leases[game] ?? 0);
+  return { ...other, cells, leases };
+}
+
+function furtherCell(a: CellPosition, b: CellPosition): CellPosition {
+  const [older, newer] = BigInt(a.epoch) <= BigInt(b.epoch) ? [a, b] : [b, a];
+  const bookedId = greater(a.bookedId, b.bookedId);
+  // What Redis had under an epoch that is over says nothing of the one that follows.
+  const newestId = older.epoch === newer.epoch ? greater(a.newestId, b.newestId) : newer.newestId;
+  return { epoch: newer.epoch, bookedId, newestId };
+}
+
+const greater = (a: string, b: string): string => (BigInt(a) >= BigInt(b) ? a : b);
+
+/** A lock that is older is of a process that ended while it held it. */
+const LOCK_STALE_MS = 10_000;
+const LOCK_WAIT_MS = 20;
+const LOCKED_WITHIN_MS = 15_000;
+
+export class PositionFile {
+  readonly path: string;
+  #writing: Promise<void> = Promise.resolve();
+  /** Asked for, and not begun. */
+  #next: Promise<void> | undefined;
+
+  constructor(path: string) {
+    this.path = path;
+  }
+
+  read(): Promise<Position | undefined> {
+    return readPosition(this.path);
+  }
+
+  /**
+   * Resolves once the file has at least what `position` gives when the write begins.
+   * @param position undefined: there is nothing to be written
+   */
+  write(position: () => Position | undefined): Promise<void> {
+    this.#next ??= this.#writing
+      .catch(() => {})
+      .then(() => {
+        this.#next = undefined;
+        this.#writing = this.#write(position);
+        return this.#writing;
+      });
+    return this.#next;
+  }
+
+  async #write(position: () => Position | undefined): Promise<void> {
+    const ours = position();
+    if (ours === undefined) return;
+    await mkdir(dirname(this.path), { recursive: true });
+    const unlock = await this.#lock();
+    try {
+      const before = await this.read();
+      const merged = before?.id === ours.id ? mergePositions(before, ours) : ours;
+      const temporary = `${this.path}.tmp`;
+      const file = await open(temporary, 'w', 0o600);
+      try {
+        await file.writeFile(`${JSON.stringify(merged)}\n`);
+        await file.sync();
+      } finally {
+        await file.close();
+      }
+      await rename(temporary, this.path);
+      const folder = await open(dirname(this.path), 'r');
+      await folder.sync().finally(() => folder.close());
+    } finally {
+      await unlock();
+    }
+  }
+
+  /** @throws where another process holds it for long. */
+  async #lock(): Promise<() => Promise<void>> {
+    const path = `${this.path}.lock`;
+    const deadline = performance.now() + LOCKED_WITHIN_MS;
+    for (;;) {
+      try {
+        await (await open(path, 'wx', 0o600)).close();
+        return () => rm(path, { force: true });
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== 'EEXIST' || performance.now() > deadline) throw error;
+      }
+      const held = await stat(path).catch(() => undefined);
+      if (held !== undefined && Date.now() - held.mtimeMs > LOCK_STALE_MS) await rm(path, { force: true });
+      await pause(LOCK_WAIT_MS);
+    }
+  }
+}

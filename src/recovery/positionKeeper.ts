@@ -1,0 +1,161 @@
+/**
+ * Keeps the position file: compares it with the stores before any cell is prepared and every ten seconds, and writes it then, at each
+ * lease of blocks before they are loaded, and at a stop.
+ *
+ *   the file is not ahead of Postgres, and names it ──> written: how far the stores are
+ *   it is ahead, or names another one ──> the stores were restored: noted in Postgres, and nothing is dealt by any worker
+ *   … and `spindle recover --restored` has run since ──> a new file
+ */
+import { randomUUID } from 'node:crypto';
+import type { EventEmitter } from '../events.js';
+import { cellLeases } from '../postgres/cells.js';
+import type { Sql } from '../postgres/client.js';
+import { holdForRestore, identityOf, isAccepted, leasedEnds } from '../postgres/positions.js';
+import type { RedisNodes } from '../redis/nodes.js';
+import { PeriodicService } from '../runtime/periodicService.js';
+import { withTimeout } from '../runtime/withTimeout.js';
+import { type CellPosition, mergePositions, type Position, PositionFile } from './positionFile.js';
+
+const EVERY_MS = 10_000;
+/** While nothing is dealt for it: the command may have been run. */
+const HELD_EVERY_MS = 1000;
+const REDIS_WITHIN_MS = 1500;
+const STOPPED_WITHIN_MS = 3000;
+
+export const RESTORED_COMMAND = 'run `spindle recover --restored`';
+
+export interface PositionKeeperOptions {
+  readonly path: string;
+  readonly sql: Sql;
+  readonly nodes: RedisNodes;
+  readonly datasetId: string;
+  readonly events: EventEmitter;
+}
+
+export class PositionKeeper extends PeriodicService {
+  readonly name = 'position file';
+  readonly #options: PositionKeeperOptions;
+  readonly #file: PositionFile;
+  #position: Position | undefined;
+  #problem: string | undefined = 'The position file is not compared with Postgres yet';
+  #nextAt = 0;
+  /** performance.now() of the newest write. */
+  #writtenAt: number | undefined;
+
+  constructor(options: PositionKeeperOptions) {
+    super({ everyMs: HELD_EVERY_MS, firstAfterMs: HELD_EVERY_MS });
+    this.#options = options;
+    this.#file = new PositionFile(options.path);
+  }
+
+  /** Before any cell is prepared. */
+  override async start(): Promise<void> {
+    await this.takeTurn();
+    await super.start();
+  }
+
+  override async stop(): Promise<void> {
+    await super.stop();
+    this.#nextAt = 0;
+    await withTimeout(this.turn(), STOPPED_WITHIN_MS).catch((error: unknown) => this.onTurnFailed(error));
+  }
+
+  /** Why nothing may be dealt; undefined: the file and Postgres agree. */
+  get problem(): string | undefined {
+    return this.#problem;
+  }
+
+  /** Seconds since the file was written; undefined: it was not. */
+  get ageSeconds(): number | undefined {
+    return this.#writtenAt === undefined ? undefined : (performance.now() - this.#writtenAt) / 1000;
+  }
+
+  /** The newest entry that Redis had of a cell under the epoch; 0 where none is known. */
+  newestId(cell: number, epoch: bigint): bigint {
+    const known = this.#position?.cells[cell];
+    return known !== undefined && BigInt(known.epoch) === epoch ? BigInt(known.newestId) : 0n;
+  }
+
+  /** A game is leased up to an index: what is leased is loaded once this is written. @throws where it can't be. */
+  async leased(gameId: number, toIndex: number): Promise<void> {
+    if (this.#problem !== undefined || this.#position === undefined) throw new Error(this.#problem);
+    if ((this.#position.leases[gameId] ?? 0) >= toIndex) return;
+    this.#position = { ...this.#position, leases: { ...this.#position.leases, [gameId]: toIndex } };
+    await this.#write();
+  }
+
+  protected async turn(): Promise<void> {
+    if (this.#problem === undefined && performance.now() < this.#nextAt) return;
+    const { sql, datasetId } = this.#options;
+    const [postgres, leases] = [await identityOf(sql), await cellLeases(sql)];
+    const file = await this.#file.read();
+    const found = file === undefined ? undefined : await this.#difference(file, postgres);
+    if (file !== undefined && found !== undefined && !(await isAccepted(sql, file.id))) {
+      const reason = `${found}: ${RESTORED_COMMAND}`;
+      await holdForRestore(sql, file.id, reason);
+      if (this.#problem !== reason) this.#options.events.emit('StoresRestored', { reason });
+      this.#problem = reason;
+      return;
+    }
+    const cells: Record<string, CellPosition> = {};
+    for (const { cell, epoch, cursorId } of leases) {
+      const newestId = await this.#newestIn(cell, `${datasetId}:${epoch}`);
+      cells[cell] = { epoch: `${epoch}`, bookedId: `${cursorId}`, newestId: `${newestId}` };
+    }
+    const isOver = file === undefined || found !== undefined;
+    const leased = { ...file?.leases, ...this.#position?.leases };
+    const now: Position = {
+      id: isOver ? randomUUID() : file.id,
+      ...{ dataset: datasetId, postgres, writtenAt: new Date().toISOString(), cells, leases: leased },
+    };
+    // Redis may have less than the file says: that stays known until the cell is rebuilt.
+    this.#position = isOver ? now : mergePositions(file, now);
+    await this.#write();
+    this.#nextAt = performance.now() + EVERY_MS;
+    this.#problem = undefined;
+  }
+
+  protected onTurnFailed(error: unknown): void {
+    this.#options.events.emit('TaskFailed', { task: 'position file', error });
+  }
+
+  async #write(): Promise<void> {
+    await this.#file.write(() => this.#position);
+    this.#writtenAt = performance.now();
+  }
+
+  /** What Redis has of a cell under an epoch; 0 where it does not say. */
+  async #newestIn(cell: number, epoch: string): Promise<bigint> {
+    const head = withTimeout(this.#options.nodes.cell(cell).head(), REDIS_WITHIN_MS);
+    const { token, newestEntryId } = await head.catch(() => ({ token: undefined, newestEntryId: undefined }));
+    return token?.startsWith(`${epoch}:`) ? (newestEntryId ?? 0n) : 0n;
+  }
+
+  /** How the file differs from Postgres; undefined: Postgres is the one, and has what the file says. */
+  async #difference(file: Position, postgres: Position['postgres']): Promise<string | undefined> {
+    const { sql, datasetId, path } = this.#options;
+    if (file.dataset !== datasetId) return `${path} is of another database`;
+    const names = {
+      systemIdentifier: 'system identifier',
+      timeline: 'timeline',
+      databaseOid: 'database',
+      database: 'database',
+    };
+    for (const [field, name] of Object.entries(names) as [keyof typeof names, string][]) {
+      const [before, now] = [file.postgres[field], postgres[field]];
+      if (before !== null && now !== null && before !== now)
+        return `Postgres has another ${name} than ${path} remembers (${before}, now ${now}): it was restored, or a standby has taken over`;
+    }
+    // Read after the file: what the file says was in Postgres before.
+    for (const { cell, epoch, cursorId } of await cellLeases(sql)) {
+      const known = file.cells[cell];
+      if (known !== undefined && (BigInt(known.epoch) > epoch || BigInt(known.bookedId) > cursorId))
+        return `Postgres was restored from an older copy: cell ${cell} is booked up to ${cursorId} in epoch ${epoch}, and ${path} says ${known.bookedId} in epoch ${known.epoch}`;
+    }
+    const games = Object.keys(file.leases).map(Number);
+    const ends = await leasedEnds(sql, games);
+    const behind = games.find((gameId) => (ends.get(gameId) ?? 0) < file.leases[gameId]!);
+    if (behind === undefined) return undefined;
+    return `Postgres was restored from an older copy: game ${behind} is leased up to ${ends.get(behind)}, and ${path} says ${file.leases[behind]}`;
+  }
+}
