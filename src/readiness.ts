@@ -98,9 +98,7 @@ export async function readiness(
     for (const cell of catalog.epochs.keys()) if (nodes.of(cell) === node) unserved.add(cell);
     ofCells.push(`${problem}: nothing is dealt or prepared until they agree`);
   }
-  if (volatile.redis.length > 0)
-    missing.push(`Redis may lose what it acknowledges: ${volatile.redis.join('; ')}`);
-  if (volatile.postgres.length > 0) missing.push(new VolatilePostgresError(volatile.postgres).message);
+  missing.push(...volatileStores(volatile));
   const nodesOf = (cells: Iterable<number>) => new Set([...cells].map((cell) => nodes.of(cell)));
   const isOneNodeWell = nodesOf(unserved).size < nodesOf(catalog.epochs.keys()).size;
   const isAnyServed = halted.length < catalog.epochs.size;
@@ -108,6 +106,13 @@ export async function readiness(
   return isOneNodeWell
     ? { missing, halted: [...halted, ...ofCells] }
     : { missing: [...ofCells, ...missing], halted };
+}
+
+function volatileStores({ redis, postgres }: Volatile): string[] {
+  return [
+    ...(redis.length > 0 ? [`Redis may lose what it acknowledges: ${redis.join('; ')}`] : []),
+    ...(postgres.length > 0 ? [new VolatilePostgresError(postgres).message] : []),
+  ];
 }
 
 /** The answer. */

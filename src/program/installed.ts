@@ -1,6 +1,6 @@
 /** What is decided once for a database: settings that can't change any more, and the operator's key. */
 import { join } from 'node:path';
-import { CELLS_BY_DEFAULT, type Config } from '../config.js';
+import type { Config } from '../config.js';
 import { newBoxKey, SecretBox, UnknownKeyError } from '../domain/secretBox.js';
 import { readOrCreateSecret, SetupError } from '../embedded/index.js';
 import { newApiKey } from '../http/operator/partners.js';
@@ -8,6 +8,7 @@ import { setBindingSeconds } from '../postgres/bindingTimes.js';
 import type { Sql } from '../postgres/client.js';
 import { type Installation, install, installation } from '../postgres/installation.js';
 import { sealSecrets } from '../postgres/webhookSecrets.js';
+import { CELLS_BY_DEFAULT } from '../settings.js';
 
 /** Writes the settings of a new database, or reads those of an old one. @throws SetupError where they are others. */
 export async function installFixed(sql: Sql, config: Config): Promise<Installation> {

@@ -6,7 +6,8 @@ import { join } from 'node:path';
 import { Ajv } from 'ajv';
 import { describe, expect, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
-import { Environment, readConfig } from '../../src/config.js';
+import { readConfig } from '../../src/config.js';
+import { Environment } from '../../src/settings.js';
 import { ROOT } from '../support/root.js';
 import { compose, read, secrets } from './compose.js';
 

@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { Environment } from '../../src/config.js';
+import { Environment } from '../../src/settings.js';
 import { ROOT } from '../support/root.js';
 
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');

@@ -1,0 +1,300 @@
+/** Every setting: its name, its form, its default and what it means. */
+import { Type } from '#typebox';
+import { ERRORS } from './domain/errors.js';
+import { EMAIL_PATTERN } from './domain/schemas/common.js';
+
+const milliseconds = (fallback: number, description: string, minimum = 1) =>
+  Type.Integer({ minimum, maximum: 86_400_000, default: fallback, description });
+
+/** Of a new database that is told nothing else. */
+export const CELLS_BY_DEFAULT = 4;
+
+/** Every setting, with its default and meaning; docs/settings.md has the same table, and a test compares both. */
+export const Environment = Type.Object({
+  HOST: Type.String({ default: '127.0.0.1', description: 'Address to listen on' }),
+  PORT: Type.Integer({ minimum: 0, maximum: 65_535, default: 8080, description: 'Port of the API' }),
+  METRICS_HOST: Type.String({
+    default: '127.0.0.1',
+    description: 'Address on which the metrics listen, whatever HOST is',
+  }),
+  METRICS_TOKEN: Type.Optional(
+    Type.String({
+      minLength: 16,
+      description: 'Whoever reads GET /metrics sends it as `Authorization: Bearer`; if absent, nobody has to',
+    }),
+  ),
+  METRICS_PORT: Type.Integer({
+    minimum: 0,
+    maximum: 65_535,
+    default: 9464,
+    description: 'Port of GET /metrics (Prometheus)',
+  }),
+  REDIS_URL: Type.Optional(
+    Type.String({
+      pattern: '^rediss?://.',
+      description:
+        'Redis 7.0 or later; several addresses separated by commas are servers of one Redis Cluster (docs/scaling.md); if absent, the service starts an embedded server',
+    }),
+  ),
+  DATABASE_URL: Type.Optional(
+    Type.String({
+      pattern: '^postgres(ql)?://.',
+      description: 'Postgres 15 or later; if absent, the service starts an embedded server',
+    }),
+  ),
+  DATABASE_DIRECT_URL: Type.Optional(
+    Type.String({
+      pattern: '^postgres(ql)?://.',
+      description:
+        'Where `DATABASE_URL` leads to PgBouncer: the same database without it, for the migrations of a start; flushes then prepare no statements (docs/production.md)',
+    }),
+  ),
+  DATA_DIR: Type.String({
+    default: '.data',
+    description: 'Folder of the embedded stores and the operator key',
+  }),
+  POSITION_FILE: Type.Optional(
+    Type.String({
+      minLength: 1,
+      description:
+        'File outside both stores, for workers and `spindle recover`: how far the stores are. A start on stores that were restored to an older state deals nothing then (docs/backup.md)',
+    }),
+  ),
+  OPERATOR_API_KEY: Type.Optional(
+    Type.String({
+      minLength: 16,
+      description:
+        'Key of the operator API; if absent, the first start makes one, prints it once and keeps it under DATA_DIR',
+    }),
+  ),
+  WEBHOOK_SECRETS_KEY: Type.Optional(
+    Type.String({
+      pattern: '^[A-Za-z0-9+/]{43}=(,[A-Za-z0-9+/]{43}=)*$',
+      description:
+        'Keys that encrypt the secrets of webhooks in Postgres, each 32 bytes in base64: the first encrypts, all decrypt. If absent, the key under DATA_DIR where Postgres is embedded; else secrets are not encrypted',
+    }),
+  ),
+  SPINDLE_URL: Type.Optional(
+    Type.String({
+      pattern: '^https?://.',
+      description: 'For the `spindle` command: address of the service; if absent, HOST and PORT',
+    }),
+  ),
+  ROLES: Type.String({
+    default: 'http,worker',
+    pattern: '^(http|worker)(,(http|worker))?$',
+    description:
+      '`http` serves the API; `worker` flushes the ledger, makes blocks, settles and delivers webhooks',
+  }),
+  HTTP_SERVER: Type.Optional(
+    Type.Union([Type.Literal('uws'), Type.Literal('node')], {
+      description:
+        'The HTTP server: `uws` (uWebSockets.js) or `node` (node:http); absent: `uws` where it loads. docs/production.md lists how they differ',
+    }),
+  ),
+  CONNECTIONS_MAX: Type.Integer({
+    minimum: 1,
+    maximum: 1_000_000,
+    default: 10_000,
+    description:
+      'Connections open at once; less where the process may open too few files. A further one is closed',
+  }),
+  CONNECTIONS_PER_ADDRESS_MAX: Type.Integer({
+    minimum: 1,
+    maximum: 1_000_000,
+    default: 1000,
+    description:
+      'Connections open at once from one IPv4 address or IPv6 /64; loopback and trusted proxies have no such bound',
+  }),
+  IDLE_TIMEOUT_S: Type.Integer({
+    minimum: 1,
+    maximum: 3600,
+    default: 75,
+    description:
+      'With `HTTP_SERVER=node`: seconds after which a connection without a request is closed; uWebSockets.js takes 10 to 12',
+  }),
+  TRUST_PROXY: Type.Optional(
+    Type.String({
+      description:
+        'Proxies that are believed in `X-Forwarded-For` and PROXY protocol headers: their number, or their addresses and networks separated by commas; if absent, none',
+    }),
+  ),
+  BRAND: Type.String({
+    default: 'Spindle',
+    pattern: '^[A-Za-z][A-Za-z0-9]{0,31}$',
+    description: 'Name of the service in /version and header names',
+  }),
+  CONSOLE_SESSION_MINUTES: Type.Integer({
+    minimum: 1,
+    maximum: 10_080,
+    default: 480,
+    description: 'Minutes after which whoever signed in to the console signs in again',
+  }),
+  IDEMPOTENCY_TTL_S: Type.Integer({
+    minimum: 1,
+    maximum: 2_592_000,
+    default: 259_200,
+    description:
+      'Seconds for which a requestId of a spin or deal binds at least, and a window longer at most; another value holds from the next start on, a shorter one for ids that are bound afterwards. 86400 to 2592000 in production',
+  }),
+  REQUEST_ID_WINDOW_S: Type.Integer({
+    minimum: 1,
+    maximum: 86_400,
+    default: 1800,
+    description:
+      'Seconds for which Redis holds a requestId at least; then the ledger binds it. 900 to 3600 in production',
+  }),
+  REQUEST_FILTERS_MAX_MB: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: 1_000_000,
+      description:
+        'Megabytes of filters of request ids that each front end holds; if absent, a quarter of the memory that the process may use. 2 to 3 bytes an id: past the limit they are made coarser, down to half of it, and more fresh ids ask Postgres; none is forgotten. A front end that finds no room for the coarsest does not start',
+    }),
+  ),
+  CELLS: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: 256,
+      description: `Number of cells of a new database, with ${CELLS_BY_DEFAULT} if absent; \`spindle cells add\` adds more`,
+    }),
+  ),
+  AUTH_FAILURE_LIMIT: Type.Integer({
+    minimum: 1,
+    maximum: 1_000_000,
+    default: 60,
+    description: `Failed authentications in a minute from one address before ${ERRORS.tooManyFailedLogins.code}`,
+  }),
+  SPIN_DEADLINE_MS: milliseconds(3000, 'Longest wait for Redis before a spin is answered with an error'),
+  ACK: Type.Union([Type.Literal('redis'), Type.Literal('replica'), Type.Literal('ledger')], {
+    default: 'redis',
+    description:
+      'When a slot spin is answered: `redis`, once it is on the disk of Redis; `replica` (a Redis Cluster only), once it is on the disk of every replica, too, or else in Postgres; `ledger`, once it is committed in Postgres',
+  }),
+  OUTBOX_MAX_ENTRIES: Type.Integer({
+    minimum: 1,
+    maximum: 1_000_000_000,
+    default: 1_000_000,
+    description: `Ledger entries of a cell that may wait for Postgres; at this bound spins get ${ERRORS.unavailable.code}`,
+  }),
+  OUTBOX_MAX_MB: Type.Integer({
+    minimum: 1,
+    maximum: 1_000_000,
+    default: 256,
+    description: 'The same in megabytes',
+  }),
+  CLOCK_SKEW_MAX_S: Type.Integer({
+    minimum: 1,
+    maximum: 31_536_000,
+    default: 10,
+    description: `Seconds by which the clock of Redis and a cell's newest entry may differ from a front end's; past them spins get ${ERRORS.unavailable.code}, and no cell is prepared`,
+  }),
+  BATCH_MAX: Type.Integer({
+    minimum: 1,
+    maximum: 512,
+    default: 128,
+    description: 'Most spins in one script call',
+  }),
+  FLUSH_INTERVAL_MS: milliseconds(
+    100,
+    'Shortest time from one ledger flush to the next; a long flush is followed by a pause of twice its time, at most 250 ms',
+    0,
+  ),
+  DIRECTORY_POLL_MS: milliseconds(
+    200,
+    'How often changes of partners, keys and games are read: by one process, which tells the others; by each that hears of none',
+  ),
+  RESTRICTION_READ_MS: milliseconds(
+    600,
+    'Longest wait for Postgres when a process is told that a key was revoked or a partner or game was changed; then requests are refused until it is read',
+  ),
+  API_PREVIEW: Type.Optional(
+    Type.Literal('v2', {
+      description:
+        '`v2`: the partner API is also served under `/api/partner/v2`, as a preview that may change',
+    }),
+  ),
+  API_NOTICE_DAYS: Type.Optional(
+    Type.Integer({
+      minimum: 0,
+      maximum: 3650,
+      description:
+        'Shortest time from the announcement that an API version ends to its sunset, days; if absent, 6 calendar months. For sandboxes and tests',
+    }),
+  ),
+  SETTLEMENT_CRON: Type.String({
+    default: '0 2 * * *',
+    description:
+      'When the worker makes the settlement reports of past days: a cron expression of five fields, UTC',
+  }),
+  WEBHOOK_RETRY_DELAYS_MS: Type.String({
+    default: '60000,300000,900000,3600000',
+    pattern: '^[0-9]{1,9}(,[0-9]{1,9}){0,3}$',
+    description:
+      'Waits after the first to fourth failed attempt of a webhook delivery; the last value repeats if fewer are given',
+  }),
+  SMTP_URL: Type.Optional(
+    Type.String({
+      pattern: '^smtps?://.',
+      description:
+        'Mail server, such as `smtps://user:password@mail.example.com`; if absent, e-mails stay unsent',
+    }),
+  ),
+  SMTP_FROM: Type.String({
+    default: 'spindle@localhost',
+    pattern: EMAIL_PATTERN,
+    description: 'Sender of e-mails',
+  }),
+  OPERATOR_EMAIL: Type.Optional(
+    Type.String({
+      pattern: EMAIL_PATTERN,
+      description: 'Who is told by e-mail of a settlement that is overdue for a day; if absent, nobody',
+    }),
+  ),
+  WEBHOOK_HOST_ATTEMPTS_MAX: Type.Integer({
+    minimum: 1,
+    maximum: 1_000_000,
+    default: 6000,
+    description:
+      'Webhook attempts to one host in a minute, over all webhooks of all partners, half of them of one partner; half of each at once, the rest evenly over the minute, in turns; others wait',
+  }),
+  WEBHOOK_RETENTION_DAYS: Type.Integer({
+    minimum: 30,
+    maximum: 3650,
+    default: 30,
+    description:
+      'Days for which webhook events, deliveries and e-mails are kept after they ended; `GET /events` promises 30',
+  }),
+  METRICS_GAMES_MAX: Type.Integer({
+    minimum: 0,
+    maximum: 100_000,
+    default: 100,
+    description:
+      'Games of a worker with metrics of their own: unhealthy games first, then the busiest; totals cover all games',
+  }),
+  BLOCK_WORKERS: Type.Integer({
+    minimum: 1,
+    maximum: 64,
+    default: 1,
+    description: 'Threads that make outcome blocks',
+  }),
+  ALLOW_VOLATILE_REDIS: Type.Union([Type.Literal('0'), Type.Literal('1')], {
+    default: '0',
+    description: '`1` accepts a Redis that may lose or evict data (never for real money)',
+  }),
+  ALLOW_VOLATILE_POSTGRES: Type.Union([Type.Literal('0'), Type.Literal('1')], {
+    default: '0',
+    description: '`1` accepts a Postgres with `fsync` or `full_page_writes` off (see below)',
+  }),
+  FAILPOINT: Type.Optional(
+    Type.String({
+      pattern: '^[a-z.-]+(:[1-9][0-9]*)?$',
+      description:
+        'For tests: the failpoint (src/failpoints.ts) at which the process kills itself, and at which pass, as `name:n`',
+    }),
+  ),
+  LOG_LEVEL: Type.Union(
+    ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'].map((level) => Type.Literal(level)),
+    { default: 'info', description: 'Lowest level of log lines that are written' },
+  ),
+});
