@@ -1,6 +1,6 @@
 /** A partner that moves waits for nobody's lock: its spins are answered meanwhile, and it moves once the lock is gone. */
 import postgres from 'postgres';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { freshStores } from '../setup/freshStores.js';
 import { booksHold } from '../support/books.js';
 import { Cleanup } from '../support/cleanup.js';
@@ -44,7 +44,8 @@ test.each([
   const failedBefore = service.lines.filter(({ msg }) => msg === FAILED_MOVE).length;
   const failures = (): number => service.lines.filter(({ msg }) => msg === FAILED_MOVE).length - failedBefore;
 
-  const holding = await sql.reserve();
+  const holding = postgres(stores.databaseUrl, { max: 1, onnotice: () => {} });
+  onTestFinished(() => holding.end({ timeout: 0 }));
   await holding`BEGIN`;
   // The request itself takes the lock for a moment.
   const isOfChanges = lock.includes('advisory');
@@ -63,7 +64,6 @@ test.each([
   expect(refused).toEqual([]);
   expect((await newest()).switchedAt).toBe(null);
   await holding`ROLLBACK`;
-  holding.release();
 
   await until(async () => (await newest()).finishedAt !== null, 'the move is finished');
   expect((await newest()).failure).toBe(null);

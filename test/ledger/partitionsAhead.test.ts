@@ -1,6 +1,6 @@
 /** The partitions of the ledger are made days ahead: whoever locks the ledger holds up no flush. */
 import postgres from 'postgres';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { firstIdAt } from '../../src/domain/entryId.js';
 import { connectPostgres } from '../../src/postgres/client.js';
 import { ensurePartition } from '../../src/postgres/ledger.js';
@@ -40,7 +40,8 @@ test('while the ledger is locked as ANALYZE and DETACH CONCURRENTLY do it, spins
   for (const day of [TODAY - DAY_MS, TODAY])
     await ensurePartition(own, dayOf(day), { from: firstIdAt(day), to: firstIdAt(day + DAY_MS) });
   await own.end();
-  const locked = await sql.reserve();
+  const locked = postgres(stores.databaseUrl, { max: 1, onnotice: () => {} });
+  onTestFinished(() => locked.end({ timeout: 0 }));
   await locked`BEGIN`;
   await locked`LOCK TABLE ONLY ledger IN SHARE UPDATE EXCLUSIVE MODE`;
 
@@ -59,7 +60,6 @@ test('while the ledger is locked as ANALYZE and DETACH CONCURRENTLY do it, spins
   expect(await partitions()).not.toContain(tableOf(TODAY + DAY_MS));
 
   await locked`ROLLBACK`;
-  locked.release();
   await until(
     async () => (await service.metric('spindle_ledger_partition_days_ahead')) >= 3,
     'days are ahead',
