@@ -111,7 +111,7 @@ export default defineConfig({
           ...shared,
           ...onStores,
           name: 'mutation',
-          include: ['test/mutation/{mutation,rounds,cluster}.ts'],
+          include: ['test/mutation/{mutation,rounds,cluster,suite}.ts'],
         },
       },
     ],

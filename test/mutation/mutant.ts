@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { CheckName } from '../../src/audit/report.js';
 import { ROOT } from '../support/root.js';
 
-/** What is wrong in a copy: a text that stands exactly once in a file of lua/ or dist/, and what stands there instead. */
+/** What is wrong in a copy: a text that stands exactly once in a file of lua/, dist/ or src/, and what stands there instead. */
 export interface Fault {
   readonly file: string;
   readonly find: string;
@@ -37,6 +37,12 @@ export const lua = (file: string, find: string, replace: string): Fault => ({
   find,
   replace,
 });
+/** A fault of a source, by its path in src/ without the ending. */
+export const source = (file: string, find: string, replace: string): Fault => ({
+  file: `src/${file}.ts`,
+  find,
+  replace,
+});
 /** A fault of the program, by its path in dist/src/. */
 export const built = (file: string, find: string, replace: string): Fault => ({
   file: `dist/src/${file}`,
@@ -50,18 +56,22 @@ export interface BrokenBuild {
   remove(): Promise<void>;
 }
 
-/** @throws where the text does not stand there exactly once: the fault must follow the code. */
 export async function brokenBuild(faults: readonly Fault[]): Promise<BrokenBuild> {
   const root = await mkdtemp(join(tmpdir(), 'spindle-broken-'));
   for (const part of ['dist', 'lua', join('src', 'postgres', 'migrations'), 'package.json']) {
     await cp(join(ROOT, part), join(root, part), { recursive: true });
   }
   await symlink(join(ROOT, 'node_modules'), join(root, 'node_modules'));
-  for (const { file, find, replace } of faults) {
-    const text = await readFile(join(root, file), 'utf8');
-    const parts = text.split(find);
-    if (parts.length !== 2) throw new Error(`${file} has «${find}» ${parts.length - 1} times`);
-    await writeFile(join(root, file), parts.join(replace));
+  for (const fault of faults) {
+    const path = join(root, fault.file);
+    await writeFile(path, withFault(await readFile(path, 'utf8'), fault));
   }
   return { root, remove: () => rm(root, { recursive: true, force: true }) };
+}
+
+/** The text of a file with a fault put in. @throws where what the fault replaces does not stand there exactly once */
+export function withFault(text: string, { file, find, replace }: Fault): string {
+  const parts = text.split(find);
+  if (parts.length !== 2) throw new Error(`${file} has «${find}» ${parts.length - 1} times`);
+  return parts.join(replace);
 }

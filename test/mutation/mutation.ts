@@ -16,9 +16,10 @@ import { parSheet } from '../support/sheets.js';
 import type { TestStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
 import { COMMUNAL_MUTATIONS } from './communalMutations.js';
+import { DEALING_MUTATIONS, FOUND_BY_THE_MODEL } from './dealingMutations.js';
 import { HAND_OVER_MUTATIONS } from './handOverMutations.js';
 import { MOVE_MUTATIONS, moveWhile, moveWhileStopped } from './moveMutations.js';
-import { brokenBuild, built, type Fault, type Going, lua, type Mutation } from './mutant.js';
+import { brokenBuild, type Going } from './mutant.js';
 
 const SPINS = 600;
 const PLAYERS = 20;
@@ -31,159 +32,6 @@ const BONUS = {
     { tierLevel: 2, tierName: 'Grand', triggerAtSpins: 60, amountUsd: '0.02' },
   ],
 };
-
-const MUTATIONS: readonly Mutation[] = [
-  {
-    name: 'a replay spins again',
-    faults: [lua('include/idempotency', "bound = call('HMGET', idemKey, unpack(requestKeys))", 'bound = {}')],
-    found: ['requests'],
-  },
-  {
-    name: 'the cursor skips what it did not book',
-    faults: [
-      built(
-        'ledger/portion.js',
-        'for (const batch of batches) {',
-        'for (const batch of batches.slice(-1)) {',
-      ),
-    ],
-    // The ledger itself refuses what follows a gap, and halts the cell.
-    found: ['cursors'],
-  },
-  {
-    name: 'the cursor skips, and the ledger does not mind a gap',
-    faults: [
-      built(
-        'ledger/portion.js',
-        'for (const batch of batches) {',
-        'for (const batch of batches.slice(-1)) {',
-      ),
-      built('postgres/ledger.js', 'WHERE u.from_index = coalesce(', 'WHERE u.from_index >= coalesce('),
-    ],
-    found: ['indices', 'balances'],
-  },
-  {
-    name: 'a payout is off by one micro-USD',
-    faults: [
-      lua(
-        'include/dealSpin',
-        'payout, before - stake + payout,',
-        'payout, before - stake + payout + (payout > 0 and 1 or 0),',
-      ),
-    ],
-    found: ['balances'],
-  },
-  {
-    name: 'a payout is booked a micro-USD too high',
-    faults: [lua('include/dealSpin', '= payout, before - stake', '= payout + 1, before - stake')],
-    found: ['outcomes', 'balances'],
-  },
-  {
-    name: 'a block is served twice',
-    faults: [
-      lua(
-        'include/takeOutcome',
-        'nextIndex[game] = index + 1\n',
-        'nextIndex[game] = index == 99 and 0 or index + 1\n',
-      ),
-      built('postgres/ledger.js', 'WHERE u.from_index = coalesce(', 'WHERE u.from_index >= 0 * coalesce('),
-      built('ledger/transcoder.js', 'if (index !== progress.toIndex) {', 'if (index < 0) {'),
-    ],
-    found: ['indices'],
-  },
-  {
-    name: 'another outcome is dealt than the sealed one',
-    faults: [
-      lua(
-        'include/takeOutcome',
-        'code = codeHigh and codeLow + codeHigh * 256',
-        'code = codeHigh and codeLow + codeHigh * 256; if index % 50 == 7 then code = 0 end',
-      ),
-    ],
-    found: ['outcomes'],
-  },
-  {
-    name: 'a block is loaded otherwise than it was sealed',
-    faults: [
-      built('blocks/keeper.js', 'block.outcomes.byteLength);', 'block.outcomes.byteLength).reverse();'),
-    ],
-    found: ['blocks'],
-  },
-  {
-    name: 'a balance forgets a spin',
-    faults: [
-      lua(
-        'include/writeEntries',
-        "pack('<c18I4I6', playerCores[player]",
-        "pack('<c18I4I6', storedPlayers[player] and sub(storedPlayers[player], 1, 18) or playerCores[player]",
-      ),
-    ],
-    found: ['balances'],
-  },
-  {
-    name: 'the totals of a day miss a payout',
-    faults: [
-      built(
-        'ledger/transcoder.js',
-        'sum.credited += credit;',
-        'if (sum.count !== 5) sum.credited += credit;',
-      ),
-    ],
-    found: ['double-entry'],
-  },
-  {
-    name: 'a requestId is bound to nothing',
-    faults: [
-      lua(
-        'include/writeEntries',
-        "call('HSET', idemKey, unpack(newlyBound))",
-        "call('HSET', idemKey .. ':lost', unpack(newlyBound))",
-      ),
-    ],
-    found: ['requests'],
-  },
-  {
-    name: 'a ticket is not noted',
-    faults: [
-      built(
-        'postgres/ledger.js',
-        '({ ticketsOf }) => ticketsOf(raffles)',
-        '({ ticketsOf }) => ticketsOf(raffles).slice(1)',
-      ),
-    ],
-    found: ['requests'],
-  },
-  {
-    name: 'a rebuild forgets the requestIds',
-    faults: [
-      built(
-        'recovery/rebuild.js',
-        'filler.request(FIRST_SEGMENT, key, Buffer.concat([bound, ...tailOf(row, entryId)]));',
-        '',
-      ),
-    ],
-    found: ['requests'],
-    isWiped: true,
-  },
-  {
-    name: 'a rebuild takes a balance from the wrong entry',
-    faults: [built('recovery/rebuild.js', 'known.entryId < entryId', 'known.entryId > entryId')],
-    found: ['balances'],
-    isWiped: true,
-  },
-  {
-    name: 'a rebuild gives up outcomes without a word',
-    faults: [
-      built(
-        'postgres/recoveries.js',
-        'const voided = voids.reduce(',
-        'await tx`DELETE FROM voids`; const voided = voids.reduce(',
-      ),
-    ],
-    found: ['indices'],
-    isWiped: true,
-  },
-];
 
 let stores: TestStores;
 let direct: Redis;
@@ -288,7 +136,7 @@ describe('the audit', () => {
   );
 });
 
-describe.each([...MUTATIONS, ...HAND_OVER_MUTATIONS, ...MOVE_MUTATIONS, ...COMMUNAL_MUTATIONS])(
+describe.each([...DEALING_MUTATIONS, ...HAND_OVER_MUTATIONS, ...MOVE_MUTATIONS, ...COMMUNAL_MUTATIONS])(
   '$name',
   ({ faults, found, ...going }) => {
     beforeAll(open);
@@ -305,73 +153,6 @@ describe.each([...MUTATIONS, ...HAND_OVER_MUTATIONS, ...MOVE_MUTATIONS, ...COMMU
     });
   },
 );
-
-const FOUND_BY_THE_MODEL: readonly { name: string; fault: Fault }[] = [
-  {
-    name: 'a replay spins again',
-    fault: lua('include/idempotency', "bound = call('HMGET', idemKey, unpack(requestKeys))", 'bound = {}'),
-  },
-  {
-    name: 'a payout is off by one micro-USD',
-    fault: lua(
-      'include/dealSpin',
-      "local payout = unpackStruct('<i8', batch, payoutsAt[game] + code * 8 + 1)",
-      "local payout = unpackStruct('<i8', batch, payoutsAt[game] + code * 8 + 1); if payout > 0 then payout = payout + 1 end",
-    ),
-  },
-  {
-    name: 'a window lets one more through',
-    fault: lua(
-      'deal',
-      'elseif spinsUsed[partner] >= spinLimit[partner] and',
-      'elseif spinsUsed[partner] > spinLimit[partner] and',
-    ),
-  },
-  {
-    name: 'a conflict is answered as a replay',
-    fault: lua('deal', 'if sub(boundTo, CORE_BYTES + 1, BOUND_BYTES) == fingerprint then', 'if boundTo then'),
-  },
-  {
-    name: 'a communal progressive fires one spin too early',
-    fault: lua('include/communalRecords', 'local count = pot.progress + 1', 'local count = pot.progress + 2'),
-  },
-  {
-    name: 'the remainder of a bonus is lost',
-    fault: lua('include/communal', 'if i <= leftOver then share = share + 1 end', ''),
-  },
-  {
-    name: 'a low balance is not refused',
-    fault: lua(
-      'include/dealSpin',
-      'if partnerFlags[partner] % 2 == 1 and before < stake then',
-      'if partnerFlags[partner] == 9 then',
-    ),
-  },
-  {
-    name: 'a forced outcome is dealt twice',
-    fault: lua('deal', "for field, key in pairs(usedForced) do call('HDEL', key, field) end", ''),
-  },
-  {
-    name: 'a forced spin counts in the RTP of its game',
-    fault: built('ledger/transcoder.js', "entry.counterpart === 'sandbox'", 'false'),
-  },
-  {
-    name: 'a forced outcome is served to production',
-    fault: built('http/route.js', 'route.sandboxOnly === true &&', 'false &&'),
-  },
-  {
-    name: 'a forced spin advances the index',
-    fault: lua(
-      'include/dealSpin',
-      "head = '\\9' .. sub(spinHead[game], 2)",
-      "head = '\\9' .. sub(spinHead[game], 2); if chunk[game] then nextIndex[game], takenGames[game] = nextIndex[game] + 1, true end",
-    ),
-  },
-  {
-    name: 'a forced spin is not marked',
-    fault: lua('include/forcedRecords', "local FORCED_TAIL = '\\1'", "local FORCED_TAIL = ''"),
-  },
-];
 
 describe('the model', () => {
   beforeEach(open);

@@ -9,61 +9,11 @@ import { act, deal, newTable, type RoundAnswer } from '../support/rounds.js';
 import { environment, spawnService } from '../support/service.js';
 import type { TestStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
-import { brokenBuild, type Fault } from './mutant.js';
+import { brokenBuild } from './mutant.js';
+import { ROUND_MUTATIONS } from './roundMutations.js';
 
 const PLAYERS = 16;
 const ROUNDS = 80;
-
-const built = (file: string, find: string, replace: string): Fault => ({
-  file: `dist/src/domain/games/${file}.js`,
-  find,
-  replace,
-});
-const lua = (find: string, replace: string): Fault => ({ file: 'lua/roundAct.lua', find, replace });
-
-const MUTATIONS: readonly { name: string; faults: readonly Fault[]; found: string }[] = [
-  {
-    name: 'a card is dealt twice',
-    faults: [built('blackjack', 'this.drawn++;', 'if (this.drawn !== 5) this.drawn++;')],
-    found: 'rounds',
-  },
-  {
-    name: 'a push is paid',
-    faults: [
-      built('blackjack', 'return ours === theirs ? stake : 0;', 'return ours === theirs ? 2 * stake : 0;'),
-    ],
-    found: 'rounds',
-  },
-  {
-    name: 'a split ace is hit',
-    faults: [
-      built(
-        'blackjack',
-        'const isLocked = isFromSplit && isAce(cards[0]) && !rules.hitSplitAces;',
-        'const isLocked = false;',
-      ),
-      built('blackjack', 'return !isFromSplit || ', 'return true || '),
-    ],
-    found: 'rounds',
-  },
-  {
-    name: 'a timeout runs twice',
-    faults: [
-      lua(
-        'if not before or index ~= tonumber(ARGV[11]) or steps ~= tonumber(ARGV[12]) then',
-        'if not before then',
-      ),
-      lua("call('HDEL', roundsKey, roundField)", "call('HSET', roundsKey, roundField, openRound)"),
-    ],
-    // The ledger refuses the second one, and halts the cell.
-    found: 'cursors',
-  },
-  {
-    name: 'the hole card is shown',
-    faults: [built('round', "phase === 'SETTLED' ? dealer : dealer.slice(0, 1)", 'dealer')],
-    found: 'hole card',
-  },
-];
 
 let stores: TestStores;
 let redis: OpenNodes;
@@ -135,7 +85,7 @@ describe('in rounds', () => {
   });
 });
 
-describe.each(MUTATIONS)('$name', ({ faults, found }) => {
+describe.each(ROUND_MUTATIONS)('$name', ({ faults, found }) => {
   beforeAll(open);
   afterAll(close);
 
