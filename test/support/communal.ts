@@ -1,5 +1,5 @@
 /** Plays games with a communal progressive, and judges what comes of it from the answers alone. */
-import { expect } from 'vitest';
+import assert from 'node:assert/strict';
 import { audit } from '../../src/audit/audit.js';
 import type { AuditReport } from '../../src/audit/report.js';
 import { connectPostgres } from '../../src/postgres/client.js';
@@ -49,10 +49,10 @@ export async function setUp(
   fundingUsd = '100000.00',
 ): Promise<void> {
   const set = await service.operator('PUT', `/games/${gameId}/communal`, rules);
-  expect(set.status, set.text).toBe(200);
+  assert.equal(set.status, 200, set.text);
   const body = { amountUsd: fundingUsd, reason: 'promotion', requestId: `f${requests++}` };
   const funded = await service.operator('POST', `/games/${gameId}/communal/funding`, body);
-  expect(funded.status, funded.text).toBe(200);
+  assert.equal(funded.status, 200, funded.text);
 }
 
 export const spin = (
@@ -82,6 +82,6 @@ export async function auditReport({ databaseUrl, redisUrl }: StoreUrls): Promise
   const report = await audit(sql, nodes.nodes, { limit: 20, redraw: undefined, onProgress: () => {} });
   nodes.close();
   await sql.end();
-  expect(report.interrupted).toBeUndefined();
+  assert.equal(report.interrupted, undefined);
   return report;
 }

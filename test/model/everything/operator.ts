@@ -1,0 +1,198 @@
+/** Commands of the operator: adjustments, blocked players, suspended games, keys, moves; and of who runs the service. */
+import fc from 'fast-check';
+import { amount, at, usd } from '../decimal.js';
+import { type Command, NOTHING, PLAYERS, pathPart, pick } from './command.js';
+import { Difference, type Reply, type Session, same } from './session.js';
+import { requestId } from './spins.js';
+import { balanceOf, book, playerOf } from './state.js';
+
+interface Adjustment {
+  readonly playerId: string;
+  readonly micros: number;
+  readonly requestId: string;
+}
+
+export const adjust: Command<Adjustment> = {
+  name: 'adjust',
+  weight: 3,
+  arbitrary: () =>
+    fc.record({
+      playerId: fc.constantFrom(...PLAYERS),
+      micros: fc.constantFrom(1, 250_000, 5_000_001, -1, -250_000, -2_000_000),
+      requestId,
+    }),
+  applies: () => true,
+  async run(session, state, { playerId, micros, requestId: id }) {
+    const path = `/partners/${session.partner.partnerId}/players/${pathPart(playerId)}/adjustments`;
+    const value = BigInt(micros);
+    const body = { amountUsd: Number(usd(value)), reason: 'model', requestId: id };
+    const reply = await session.operator('POST', path, body);
+    const request = `${playerId} ${micros}`;
+    const bound = state.adjusted.get(id);
+    if (bound !== undefined) {
+      session.expect(reply, 'adjust', bound.request === request ? '200' : '409 KS-4111');
+      if (bound.request !== request) return NOTHING;
+      session.saw('adjust replayed');
+      same('a repeated adjustment has the bytes of the first answer', reply.text, bound.text);
+      return NOTHING;
+    }
+    if (state.isEnforced && value < 0n && balanceOf(state, playerId) + value < 0n) {
+      session.expect(reply, 'adjust', '400 KS-4225');
+      return NOTHING;
+    }
+    session.expect(reply, 'adjust', '200');
+    book(playerOf(state, playerId), { kind: 'adjustment', credit: value, requestId: id });
+    same('the balance', amount(at(reply.json, 'balanceUsd')), balanceOf(state, playerId));
+    state.adjustments += value;
+    state.adjusted.set(id, { request, status: 200, text: reply.text });
+    return { players: [playerId], games: [] };
+  },
+};
+
+interface Blocking {
+  readonly playerId: string;
+  readonly isBlocked: boolean;
+}
+
+export const blockPlayer: Command<Blocking> = {
+  name: 'block player',
+  weight: 2,
+  arbitrary: () => fc.record({ playerId: fc.constantFrom(...PLAYERS), isBlocked: fc.boolean() }),
+  applies: () => true,
+  async run(session, state, { playerId, isBlocked }) {
+    const path = `/partners/${session.partner.partnerId}/players/${pathPart(playerId)}`;
+    const body = { status: isBlocked ? 'BLOCKED' : 'ACTIVE', reason: 'model' };
+    const reply = await session.operator('PATCH', path, body);
+    const player = state.players.get(playerId);
+    session.expect(reply, 'block', player === undefined ? '404 KS-4204' : '200');
+    if (player === undefined) return NOTHING;
+    player.isBlocked = isBlocked;
+    same('the status', at(reply.json, 'status'), body.status);
+    return { players: [playerId], games: [] };
+  },
+};
+
+interface Suspension {
+  readonly game: number;
+  readonly isSuspended: boolean;
+}
+
+export const suspendGame: Command<Suspension> = {
+  name: 'suspend game',
+  weight: 2,
+  arbitrary: () => fc.record({ game: fc.nat(2), isSuspended: fc.boolean() }),
+  applies: () => true,
+  async run(session, state, choice) {
+    const game = pick(state.games, choice.game)!;
+    const status = choice.isSuspended ? 'SUSPENDED' : 'ACTIVE';
+    const reply = await session.operator('PATCH', `/games/${game.gameId}`, { status });
+    const isClosed = game.kind === 'raffle' && game.ticketsLeft === 0;
+    session.expect(reply, 'suspend', isClosed ? '410 KS-4218' : '200');
+    if (isClosed) return NOTHING;
+    game.isSuspended = choice.isSuspended;
+    // In force within a second: a request that deals nothing says whether it is.
+    const body = { gameId: game.gameId, playerId: 'nobody', wagerUsd: Number(usd(game.wager * 2n)) };
+    const path = game.kind === 'blackjack' ? '/deal' : '/spin';
+    const send = (): Promise<Reply> =>
+      game.kind === 'blackjack' ? session.play('POST', path, body) : session.partnerApi('POST', path, body);
+    await session.compare('a changed status is in force', async () => {
+      const code = at((await send()).json, 'errorCode');
+      const wanted = game.isSuspended ? 'KS-4202' : 'KS-4103';
+      return code === wanted ? undefined : `${String(code)} in place of ${wanted}`;
+    });
+    return { players: [], games: [game.gameId] };
+  },
+};
+
+/** A key that is issued is good; once it is revoked it is not, and the partner's other key still is. */
+export const rotateKey: Command<null> = {
+  name: 'rotate key',
+  weight: 1,
+  arbitrary: () => fc.constant(null),
+  applies: () => true,
+  async run(session, state) {
+    const path = `/partners/${session.partner.partnerId}/keys`;
+    const issued = await session.operator('POST', path, {});
+    session.expect(issued, 'issue key', '201');
+    const key = String(at(issued.json, 'apiKey'));
+    const code = async (of: string): Promise<string> => {
+      const { json, status } = await session.partnerApi('GET', '/version', undefined, {}, of);
+      return String(at(json, 'errorCode') ?? status);
+    };
+    await session.compare('a new key is in force', async () => differs(await code(key), '200'));
+    const revoked = await session.operator('DELETE', `${path}/${String(at(issued.json, 'keyId'))}`);
+    session.expect(revoked, 'revoke key', '204');
+    await session.compare('a revoked key is refused', async () => differs(await code(key), 'KS-4003'));
+    state.revoked.push(key);
+    for (const each of state.revoked) same('a revoked key', await code(each), 'KS-4003');
+    same('the other key', await code(session.partner.key), '200');
+    return NOTHING;
+  },
+};
+
+const differs = (found: string, wanted: string): string | undefined =>
+  found === wanted ? undefined : `${found} in place of ${wanted}`;
+
+const CELLS = 4;
+
+/** Waits until a partner's newest move has come so far; at once where there is none. */
+export async function moveHas(session: Session, time: 'switchedAt' | 'finishedAt'): Promise<void> {
+  const path = `/partners/${session.partner.partnerId}/moves`;
+  await session.compare(`the move has its ${time}`, async () => {
+    const move = at((await session.operator('GET', path)).json, 'moves', 0);
+    if (move === undefined || typeof at(move, time) === 'string') return undefined;
+    const failure = at(move, 'failure');
+    if (typeof failure === 'string') throw new Difference(`the move failed: ${failure}`);
+    return JSON.stringify(move);
+  });
+}
+
+/** Everything is the same in another cell. */
+export const movePartner: Command<number> = {
+  name: 'move partner',
+  weight: 1,
+  arbitrary: () => fc.integer({ min: 1, max: 3 }),
+  applies: () => true,
+  async run(session, state, choice) {
+    const { partnerId } = session.partner;
+    await moveHas(session, 'finishedAt');
+    const before = await session.operator('GET', `/partners/${partnerId}`);
+    const cell = (Number(at(before.json, 'cell')) + choice) % CELLS;
+    const begun = await session.operator('POST', `/partners/${partnerId}/move`, { cell });
+    session.expect(begun, 'move', '202');
+    // What follows meets the end of the move.
+    await moveHas(session, 'switchedAt');
+    return everyone(state);
+  },
+};
+
+const everyone = (state: Parameters<typeof playerOf>[0]) => ({
+  players: [...state.players.keys()],
+  games: state.games.map(({ gameId }) => gameId),
+});
+
+/** Everything is the same after the service was started anew. */
+export const restart: Command<null> = {
+  name: 'restart',
+  weight: 3,
+  arbitrary: () => fc.constant(null),
+  applies: (_, __, { world }) => world.restart !== undefined,
+  async run(session, state) {
+    await session.world.restart!();
+    session.saw('restart');
+    return everyone(state);
+  },
+};
+
+/** Everything is the same once the ledger binds the request ids that Redis held. */
+export const handOver: Command<null> = {
+  name: 'hand over',
+  weight: 3,
+  arbitrary: () => fc.constant(null),
+  applies: (_, __, { world }) => world.handedOver !== undefined,
+  async run(session: Session, state) {
+    await session.world.handedOver!();
+    session.saw('hand over');
+    return everyone(state);
+  },
+};

@@ -1,0 +1,107 @@
+/** Commands of settlement: the report of the day so far, and what the partner says to it. */
+import fc from 'fast-check';
+import { amount, at, type Json } from '../decimal.js';
+import { type Command, NOTHING } from './command.js';
+import { type Session, same } from './session.js';
+import type { State } from './state.js';
+
+/** What a report of the day has to say, as text. */
+export function totalsOf(state: State): string {
+  const sum = (values: readonly bigint[]): bigint => values.reduce((all, value) => all + value, 0n);
+  const rounds = [...state.players.values()].flatMap((player) => player.rounds);
+  const shares = state.games.map(({ pot }) => pot?.paid ?? 0n);
+  return [
+    state.games.reduce((all, { totals }) => all + totals.spins, 0),
+    sum(state.games.map(({ totals }) => totals.wagered)),
+    sum(state.games.map(({ totals }) => totals.paid)),
+    sum(shares),
+    state.adjustments,
+    rounds.filter(({ status }) => status === 'OPEN').length,
+    sum(rounds.filter(({ status }) => status === 'OPEN').map(({ wagered }) => wagered)),
+    ...state.games.map(
+      ({ gameId, totals: { spins, wagered, paid } }, place) =>
+        `${gameId}: ${spins} ${wagered} ${paid} ${shares[place]}`,
+    ),
+  ].join(', ');
+}
+
+/** The same of a report that was answered. */
+export function totalsIn(report: Json | undefined): string {
+  const games = at(report, 'gameBreakdown') as readonly Json[];
+  return [
+    at(report, 'totalSpins'),
+    ...['totalWageredUsd', 'totalPaidOutUsd', 'communityBonusUsd', 'adjustmentsUsd'].map((name) =>
+      amount(at(report, name)),
+    ),
+    at(report, 'openRounds'),
+    amount(at(report, 'openWageredUsd')),
+    ...games.map((game) => {
+      const [wagered, paid, shares] = ['wageredUsd', 'paidOutUsd', 'communityBonusUsd'].map((name) =>
+        amount(at(game, name)),
+      );
+      return `${String(at(game, 'gameConfigId'))}: ${String(at(game, 'spins'))} ${wagered} ${paid} ${shares}`;
+    }),
+  ].join(', ');
+}
+
+/** Nothing of a day can be said once it is over: a run that goes through midnight says nothing. */
+const isSameDay = (state: State): boolean => state.day === new Date().toISOString().slice(0, 10);
+
+const pathOf = (session: Session, state: State): string =>
+  `/partners/${session.partner.partnerId}/settlements/${state.day}`;
+
+export const makeReport: Command<null> = {
+  name: 'make report',
+  weight: 2,
+  arbitrary: () => fc.constant(null),
+  applies: isSameDay,
+  async run(session, state) {
+    const reply = await session.operator('POST', pathOf(session, state));
+    if (!isSameDay(state)) return NOTHING;
+    if (state.report?.status === 'ACKNOWLEDGED') {
+      session.expect(reply, 'report', '409 KS-4304');
+      return NOTHING;
+    }
+    session.expect(reply, 'report', '201');
+    const totals = totalsOf(state);
+    state.report = { status: 'PENDING', revision: (state.report?.revision ?? 0) + 1, totals };
+    judge(reply.json, state);
+    return NOTHING;
+  },
+};
+
+function judge(json: Json | undefined, state: State): void {
+  const { status, revision, totals } = state.report!;
+  same('the totals of the report', totalsIn(json), totals);
+  same('the status of the report', at(json, 'reportStatus'), status);
+  same('the revision of the report', at(json, 'revision'), String(revision));
+}
+
+export const judgeReport: Command<boolean> = {
+  name: 'judge report',
+  weight: 2,
+  arbitrary: () => fc.boolean(),
+  applies: isSameDay,
+  async run(session, state, isAccepted) {
+    const path = `/settlements/${state.day}/${isAccepted ? 'acknowledge' : 'dispute'}`;
+    const reply = await session.partnerApi('POST', path, isAccepted ? {} : { reason: 'model' });
+    if (!isSameDay(state)) return NOTHING;
+    const { report } = state;
+    const refusal = { ACKNOWLEDGED: '409 KS-4302', DISPUTED: '409 KS-4303', PENDING: undefined };
+    const wanted = report === undefined ? '404 KS-4301' : (refusal[report.status] ?? '200');
+    session.expect(reply, 'judge report', wanted);
+    if (wanted !== '200') return NOTHING;
+    report!.status = isAccepted ? 'ACKNOWLEDGED' : 'DISPUTED';
+    judge(reply.json, state);
+    return NOTHING;
+  },
+};
+
+/** The newest report, and what it would be now. */
+export async function compareReports(session: Session, state: State): Promise<void> {
+  if (!isSameDay(state)) return;
+  const read = await session.partnerApi('GET', `/settlements/${state.day}`);
+  if (!isSameDay(state)) return;
+  session.expect(read, 'read report', state.report === undefined ? '404 KS-4301' : '200');
+  if (state.report !== undefined) judge(read.json, state);
+}

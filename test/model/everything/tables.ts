@@ -1,0 +1,190 @@
+/** Commands at a blackjack table. What is legal the answers say; what it costs and pays must agree with every balance. */
+import fc from 'fast-check';
+import { amount, at, type Json, usd } from '../decimal.js';
+import { type Command, gameOf, NOTHING, PLAYERS, pick, type Touched } from './command.js';
+import { type Reply, type Session, same } from './session.js';
+import { isReplayOf, requestId } from './spins.js';
+import { balanceOf, book, isBlocked, playerOf, type Round, type State } from './state.js';
+
+interface Deal {
+  readonly playerId: string;
+  readonly requestId: string | undefined;
+  readonly hasOtherWager: boolean;
+  readonly isMisnamed: boolean;
+}
+
+const rarely = fc.integer({ min: 0, max: 9 }).map((number) => number === 9);
+const open = (state: State, playerId: string): Round | undefined =>
+  state.players.get(playerId)?.rounds.find(({ status }) => status === 'OPEN');
+
+export const dealRound: Command<Deal> = {
+  name: 'deal round',
+  weight: 4,
+  arbitrary: () =>
+    fc.record({
+      playerId: fc.constantFrom(...PLAYERS),
+      requestId: fc.option(requestId, { nil: undefined }),
+      hasOtherWager: rarely,
+      isMisnamed: rarely,
+    }),
+  applies: (state) => gameOf(state, 'blackjack') !== undefined,
+  async run(session, state, { playerId, requestId: id, hasOtherWager, isMisnamed }) {
+    const game = gameOf(state, 'blackjack')!;
+    const wager = hasOtherWager ? game.wager * 2n : game.wager;
+    const named = id === undefined ? {} : { [isMisnamed ? 'request_id' : 'requestId']: id };
+    const body = { gameId: game.gameId, playerId, wagerUsd: Number(usd(wager)), ...named };
+    const reply = await session.play('POST', '/deal', body);
+    if (isMisnamed && id !== undefined) {
+      session.expect(reply, 'deal', '400 KS-4101');
+      return NOTHING;
+    }
+    const request = `deal ${game.gameId} ${playerId} ${wager}`;
+    const bound = id === undefined ? undefined : state.bound.get(id);
+    if (bound !== undefined) {
+      if (bound.request !== request) session.expect(reply, 'deal', '409 KS-4111');
+      else isReplayOf(session, reply, 'deal', bound);
+      return NOTHING;
+    }
+    const refusal = refusalOf(state, playerId, hasOtherWager);
+    if (refusal !== undefined) {
+      session.expect(reply, 'deal', refusal);
+      const round = open(state, playerId);
+      if (refusal === '409 KS-4222') {
+        same('the open round', at(reply.json, 'details', 0, 'roundId'), round!.roundId);
+        const seq = at(reply.json, 'details', 0, 'lastActionSeq');
+        same('its last action', seq, String(round!.lastActionSeq));
+      }
+      return NOTHING;
+    }
+    session.expect(reply, 'deal', '201');
+    if (id !== undefined) state.bound.set(id, { request, status: 201, text: reply.text });
+    const round: Round = {
+      ...{ roundId: String(at(reply.json, 'roundId')), gameId: game.gameId, playerId, status: 'OPEN' },
+      ...{ lastActionSeq: 0, wagered: 0n, payout: null, balance: 0n, legal: [], actions: [], dealer: [] },
+      lastText: reply.text,
+    };
+    playerOf(state, playerId).rounds.push(round);
+    game.totals.spins++;
+    return applied(state, round, reply, { kind: 'roundDeal', cost: game.wager, requestId: id });
+  },
+};
+
+/** What refuses a deal that is not a replay; undefined: nothing. */
+function refusalOf(state: State, playerId: string, hasOtherWager: boolean): string | undefined {
+  const game = gameOf(state, 'blackjack')!;
+  if (game.isSuspended) return '400 KS-4202';
+  if (hasOtherWager) return '400 KS-4103';
+  if (isBlocked(state, playerId)) return '403 KS-4115';
+  if (open(state, playerId) !== undefined) return '409 KS-4222';
+  if (state.isEnforced && balanceOf(state, playerId) < game.wager) return '400 KS-4225';
+  return undefined;
+}
+
+/** Books a step of a round, and holds the answer against the books. */
+function applied(
+  state: State,
+  round: Round,
+  { json, text }: Reply,
+  step: { readonly kind: string; readonly cost: bigint; readonly requestId?: string | undefined },
+): Touched {
+  const player = state.players.get(round.playerId)!;
+  const game = gameOf(state, 'blackjack')!;
+  const payout = amount(at(json, 'payoutUsd')) ?? null;
+  const isOver = at(json, 'status') !== 'OPEN';
+  same('a round pays when it is over', payout !== null, isOver);
+  if (isOver) same('the round is settled', at(json, 'status'), 'SETTLED');
+  round.status = isOver ? 'SETTLED' : 'OPEN';
+  round.wagered += step.cost;
+  round.payout = payout;
+  round.lastText = text;
+  const { kind, cost: wager, requestId: id } = step;
+  book(player, { kind, gameId: game.gameId, wager, credit: payout ?? 0n, requestId: id });
+  round.balance = player.balance;
+  game.totals.wagered += wager;
+  game.totals.paid += payout ?? 0n;
+  // A round's whole payout is what a large win is judged by.
+  if ((payout ?? 0n) > state.threshold) {
+    state.largeWins.push({
+      ...{ id: round.roundId, gameId: game.gameId, playerId: round.playerId, payout: payout! },
+    });
+  }
+  same('what was wagered', amount(at(json, 'wageredUsd')), round.wagered, text);
+  same('the balance', amount(at(json, 'balance', 'balanceUsd')), player.balance, text);
+  same('the last action', at(json, 'lastActionSeq'), String(round.lastActionSeq));
+  const hands = at(json, 'hands') as readonly Json[];
+  const stakes = hands.reduce((sum: bigint, hand) => sum + amount(at(hand, 'wagerUsd'))!, 0n);
+  const insured = amount(at(json, 'insurance', 'wagerUsd')) ?? 0n;
+  same('the stakes of the hands and the insurance', stakes + insured, round.wagered, text);
+  if (isOver) {
+    const paid = hands.reduce((sum: bigint, hand) => sum + (amount(at(hand, 'payoutUsd')) ?? 0n), 0n);
+    same('what the hands pay', paid + (amount(at(json, 'insurance', 'payoutUsd')) ?? 0n), payout, text);
+  }
+  const dealer = at(json, 'dealer', 'cards') as readonly string[];
+  same('cards that were shown stay', dealer.slice(0, round.dealer.length), round.dealer, text);
+  round.dealer = dealer;
+  const legal = at(json, 'legalActions') as readonly Json[];
+  same('an open round has something to do', legal.length > 0, !isOver, text);
+  round.legal = legal.map((each) => ({
+    action: String(at(each, 'action')),
+    cost: amount(at(each, 'costUsd')) ?? 0n,
+  }));
+  return { players: [round.playerId], games: [game.gameId] };
+}
+
+interface Action {
+  readonly round: number;
+  readonly action: number;
+  readonly how: string;
+}
+
+const roundsOf = (state: State): Round[] => [...state.players.values()].flatMap(({ rounds }) => rounds);
+
+/** Blocked players finish their rounds, and so do those of a suspended table. */
+export const act: Command<Action> = {
+  name: 'act',
+  weight: 6,
+  arbitrary: () =>
+    fc.record({
+      round: fc.nat(10),
+      action: fc.nat(10),
+      how: fc.constantFrom('next', 'next', 'next', 'next', 'again', 'stale', 'illegal'),
+    }),
+  applies: (state) => roundsOf(state).length > 0,
+  async run(session, state, choice) {
+    const isOpen = roundsOf(state).filter(({ status }) => status === 'OPEN');
+    const round = pick(choice.how === 'next' && isOpen.length > 0 ? isOpen : roundsOf(state), choice.round)!;
+    if (choice.how === 'again') return again(session, round);
+    const seq = round.lastActionSeq + (choice.how === 'stale' ? 2 : 1);
+    const legal = choice.how === 'illegal' ? undefined : pick(round.legal, choice.action);
+    // Nobody surrenders at this table.
+    const action = legal?.action ?? 'surrender';
+    const reply = await session.play('POST', '/action', { roundId: round.roundId, action, seq });
+    if (choice.how === 'stale') {
+      session.expect(reply, 'act', '409 KS-4224');
+      return NOTHING;
+    }
+    if (legal === undefined) {
+      session.expect(reply, 'act', '409 KS-4223');
+      return NOTHING;
+    }
+    if (state.isEnforced && balanceOf(state, round.playerId) < legal.cost) {
+      session.expect(reply, 'act', '400 KS-4225');
+      return NOTHING;
+    }
+    session.expect(reply, 'act', '200');
+    round.lastActionSeq++;
+    round.actions.push(action);
+    const cost = action === 'noInsurance' ? 0n : legal.cost;
+    return applied(state, round, reply, { kind: 'roundAction', cost });
+  },
+};
+
+/** The last action sent again has the same answer. */
+async function again(session: Session, round: Round): Promise<Touched> {
+  const action = round.actions.at(-1);
+  if (action === undefined) return NOTHING;
+  const body = { roundId: round.roundId, action, seq: round.lastActionSeq };
+  const reply = await session.play('POST', '/action', body);
+  isReplayOf(session, reply, 'act', { status: 200, text: round.lastText });
+  return NOTHING;
+}
