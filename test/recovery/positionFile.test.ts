@@ -8,7 +8,8 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { Position } from '../../src/recovery/positionFile.js';
 import type { TestPartner } from '../support/client.js';
 import { ROOT } from '../support/root.js';
-import { environment, spawnService, startLogged, startService } from '../support/service.js';
+import { ServerProcess } from '../support/serverProcess.js';
+import { environment, startLogged, startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import { type OwnStores, ownStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
@@ -186,13 +187,19 @@ test('a block is in the file before it is loaded; while the file can not be writ
 
 test('of a worker that is killed when it has loaded a block the file has the lease', async () => {
   await service.stop();
-  const killed = await spawnService(environment(stores, { ...settings, FAILPOINT: 'block.loaded' }));
+  const killed = ServerProcess.launch({
+    env: environment(stores, { ...settings, FAILPOINT: 'block.loaded' }),
+  });
   ends.push(() => killed.end('SIGKILL'));
-  // Its first block ends the process, maybe before the answer.
-  await killed.client.newGame(partner.key, parSheet('classic-3-reel')).catch(() => {});
+  // The next block of the game ends the process, or the first one of another, maybe before the answer.
+  const game = async () => killed.client.newGame(partner.key, parSheet('classic-3-reel'));
+  await killed
+    .ready()
+    .then(game, () => {})
+    .catch(() => {});
   expect(await killed.ended).toBe('SIGKILL');
   const leased = await sql`SELECT game_id, max(to_index)::int AS end FROM blocks GROUP BY game_id`;
-  expect(leased.length).toBe(2);
+  expect(leased.length).toBeGreaterThan(0);
   expect((await file()).leases).toEqual(Object.fromEntries(leased.map((row) => [row.game_id, row.end])));
 });
 
