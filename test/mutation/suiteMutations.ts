@@ -332,7 +332,7 @@ const WEBHOOKS: readonly SuiteMutation[] = [
     ],
     foundBy: test(
       'webhooks/webhookNeighbours',
-      'a webhook that takes all it can of its host leaves the next turn to one that had none',
+      'the last attempt that a partner has left on a host is of a webhook that has not failed, however long others have been due',
     ),
   },
   {

@@ -1,6 +1,7 @@
 /** Webhooks on one host take turns: what one of them does, dead or busy, holds up none of the others. */
 import { expect, onTestFinished, test } from 'vitest';
 import { connectPostgres, type Sql } from '../../src/postgres/client.js';
+import { claimDue } from '../../src/postgres/deliveries.js';
 import { recordEvents } from '../../src/postgres/events.js';
 import { freshStores } from '../setup/freshStores.js';
 import { type Receiver, type Reply, register, startReceiver } from '../support/receiver.js';
@@ -12,6 +13,9 @@ const FAILURES = 50;
 const refuse: Reply = (_request, response) => void response.writeHead(500).end();
 
 interface Neighbourhood {
+  readonly sql: Sql;
+  /** Nothing is delivered any more. */
+  stop(): Promise<void>;
   /** Registers a webhook of the one partner on the one host, at a port of its own. */
   move(reply?: Reply): Promise<Receiver & { happen(count: number): Promise<void> }>;
 }
@@ -40,6 +44,8 @@ async function neighbourhood(settings: Record<string, string>): Promise<Neighbou
   ] as const;
   let moved = 0;
   return {
+    sql,
+    stop: () => service.stop(),
     async move(reply) {
       const receiver = await startReceiver(reply);
       onTestFinished(() => receiver.close());
@@ -55,7 +61,7 @@ async function neighbourhood(settings: Record<string, string>): Promise<Neighbou
 }
 
 test('a live webhook gets its delivery before three dead ones on its host have two more turns each', async () => {
-  const { move } = await neighbourhood({});
+  const { move, sql } = await neighbourhood({});
   const dead = [await move(refuse), await move(refuse), await move(refuse)];
   const live = await move();
   const toDead = (): number => dead.reduce((sum, { received }) => sum + received.length, 0);
@@ -75,6 +81,29 @@ test('a live webhook gets its delivery before three dead ones on its host have t
     await until(() => dead.every(({ received }) => received.length >= FAILURES), 'each rests');
   }
   expect(toDead()).toBeLessThan(2 * dead.length * FAILURES);
+  // However long they rest.
+  await sql`UPDATE webhook_endpoints SET not_before = now() + interval '1 hour' WHERE failures >= ${FAILURES}`;
+  await live.happen(1);
+  await until(() => live.received.length === 4, 'the live one gets another delivery');
+});
+
+test('the last attempt that a partner has left on a host is of a webhook that has not failed, however long others have been due', async () => {
+  const { move, sql, stop } = await neighbourhood({});
+  const [failing, quiet] = [await move(), await move()];
+  await stop();
+  await failing.happen(2);
+  await quiet.happen(1);
+  const [first, second] = await sql<
+    { webhook_id: number }[]
+  >`SELECT webhook_id FROM webhooks ORDER BY webhook_id`;
+  await sql`
+    UPDATE deliveries SET next_attempt_at = now() - interval '1 hour' WHERE webhook_id = ${first!.webhook_id}`;
+  await sql`
+    INSERT INTO webhook_endpoints (webhook_id, minute, attempts, failures) VALUES (${first!.webhook_id}, 0, 0, 1)`;
+  // One attempt in a minute is the partner's half.
+  const limits = { perWebhook: 4, perHost: 2, room: 4, leaseMs: 60_000 };
+  const claimed = await claimDue(sql, new Map(), { webhooks: [], only: false }, limits);
+  expect(claimed.map(({ webhookId }) => webhookId)).toEqual([second!.webhook_id]);
 });
 
 test('a webhook that takes all it can of its host leaves the next turn to one that had none', async () => {
