@@ -1,24 +1,25 @@
-/** A Postgres of the system that archives its log, with the system's tools for backups. */
-import { type ChildProcess, execFile, spawn } from 'node:child_process';
+/** A Postgres of the system that archives its log; backed up and restored by the commands of docs/backup.md. */
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { accessSync, constants } from 'node:fs';
-import { chmod, chown, mkdir, rm, writeFile } from 'node:fs/promises';
+import { accessSync, constants, readFileSync } from 'node:fs';
+import { chmod, chown, mkdir, open, readFile, writeFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
-import { promisify } from 'node:util';
 import postgres from 'postgres';
 import { freePort } from '../../src/embedded/index.js';
+import type { EmbeddedStore } from '../../src/embedded/store.js';
 import { until } from '../support/wait.js';
+import { PAGE } from './page.js';
 
-const run = promisify(execFile);
-const TOOLS = ['initdb', 'postgres', 'pg_dump', 'pg_restore', 'pg_basebackup'];
+const TOOLS = ['initdb', 'pg_ctl', 'postgres', 'pg_dump', 'pg_restore', 'pg_basebackup'];
 const USUAL_FOLDERS = ['18', '17', '16', '15'].map((version) => `/usr/lib/postgresql/${version}/bin`);
 /** Postgres refuses to run as root. */
 const NOBODY = 65_534;
 const isRoot = process.getuid?.() === 0;
 const user = isRoot ? { uid: NOBODY, gid: NOBODY } : {};
+const GONE_EVERY_MS = 5;
+const WATCH_EVERY_MS = 100;
 
-/** The folder of the programs. @throws where no folder has all of them. */
-function programs(): string {
+function programs(): string | undefined {
   const has = (folder: string): boolean =>
     TOOLS.every((name) => {
       try {
@@ -28,37 +29,48 @@ function programs(): string {
         return false;
       }
     });
-  const found = [...(process.env.PATH ?? '').split(delimiter), ...USUAL_FOLDERS].find(has);
-  if (found === undefined) throw new Error(`The drill needs one folder in PATH with ${TOOLS.join(', ')}`);
-  return found;
+  return [...USUAL_FOLDERS, ...(process.env.PATH ?? '').split(delimiter)].find(has);
 }
+
+/** Why there can be none here; undefined where there can. */
+export const archivedPostgresMissing = (): string | undefined =>
+  programs() === undefined ? `no folder in PATH has ${TOOLS.join(', ')}` : undefined;
 
 export class ArchivedPostgres {
   readonly url: string;
-  readonly #bin = programs();
+  readonly #bin: string;
   readonly #folder: string;
   readonly #port: number;
-  #child: ChildProcess | undefined;
+  readonly #environment: NodeJS.ProcessEnv;
+  #pid: number | undefined;
 
-  private constructor(folder: string, port: number) {
+  private constructor(folder: string, port: number, environment: NodeJS.ProcessEnv) {
+    const bin = programs();
+    if (bin === undefined) throw new Error(archivedPostgresMissing());
+    this.#bin = bin;
     this.#folder = folder;
     this.#port = port;
+    this.#environment = environment;
     this.url = `postgres://spindle@127.0.0.1:${port}/spindle`;
   }
 
-  /** @param folder empty; removed by the caller */
-  static async begin(folder: string): Promise<ArchivedPostgres> {
-    const server = new ArchivedPostgres(folder, await freePort());
+  /**
+   * @param folder empty; removed by the caller
+   * @param environment what all of its processes have in theirs
+   */
+  static async begin(folder: string, environment: NodeJS.ProcessEnv = {}): Promise<ArchivedPostgres> {
+    const server = new ArchivedPostgres(folder, await freePort(), environment);
     for (const name of ['', 'archive', 'backup']) {
       await mkdir(join(folder, name), { recursive: true });
       if (isRoot) await chown(join(folder, name), NOBODY, NOBODY);
     }
-    await server.#tool('initdb', '-D', server.#data, '-U', 'spindle', '--auth', 'trust', '--no-sync');
-    await server.#configure(`archive_mode = on\narchive_command = 'cp %p ${join(folder, 'archive')}/%f'\n`);
+    await server.#run('initdb -D "$PGDATA" -U spindle --auth trust --no-sync');
+    const file = join(server.#data, 'postgresql.auto.conf');
+    const settings = `listen_addresses = '127.0.0.1'\nport = ${server.#port}\nunix_socket_directories = ''\nmax_connections = 200\n`;
+    await writeFile(file, settings + server.#here(PAGE.archiveSettings()));
+    await chmod(file, 0o644);
     await server.start();
-    const admin = postgres(server.url.replace(/spindle$/, 'postgres'), { max: 1, onnotice: () => {} });
-    await admin`CREATE DATABASE spindle`;
-    await admin.end();
+    await server.#query('CREATE DATABASE spindle');
     return server;
   }
 
@@ -66,102 +78,155 @@ export class ArchivedPostgres {
     return join(this.#folder, 'data');
   }
 
+  /** The server's process; undefined while it is down. */
+  pid(): number | undefined {
+    return this.#pid !== undefined && isAlive(this.#pid) ? this.#pid : undefined;
+  }
+
   async start(): Promise<void> {
-    this.#child = spawn(join(this.#bin, 'postgres'), ['-D', this.#data], {
-      stdio: 'ignore',
-      cwd: this.#folder,
-      ...user,
-    });
-    await until(async () => {
-      const sql = postgres(this.url.replace(/spindle$/, 'postgres'), { max: 1, onnotice: () => {} });
-      const isUp = await sql`SELECT pg_is_in_recovery() AS recovering`.then(
-        ([row]) => row!.recovering === false,
-        () => false,
-      );
-      await sql.end();
-      return isUp;
-    }, 'Postgres is up');
+    await this.#run('pg_ctl start');
+    await this.#isStarted();
+  }
+
+  async #isStarted(): Promise<void> {
+    const [pid = ''] = (await readFile(join(this.#data, 'postmaster.pid'), 'utf8')).split('\n');
+    this.#pid = Number(pid);
+    await until(
+      () =>
+        this.#query('SELECT pg_is_in_recovery() AS recovering').then(
+          ([row]) => row?.recovering === false,
+          () => false,
+        ),
+      'Postgres is up',
+    );
   }
 
   /** SIGKILL, as where its machine is lost; or an orderly stop. */
   async stop(signal: 'SIGKILL' | 'SIGINT' = 'SIGINT'): Promise<void> {
-    if (this.#child === undefined) return;
-    const ended = once(this.#child, 'exit');
-    this.#child.kill(signal);
-    await ended;
-    this.#child = undefined;
+    const pid = this.pid();
+    if (pid === undefined) return;
+    process.kill(pid, signal);
+    await until(() => !isAlive(pid), 'Postgres has ended', undefined, GONE_EVERY_MS);
+    this.#pid = undefined;
   }
 
-  /** `pg_dump`, and `pg_basebackup` for the archive to go on from. */
+  /** A dump, and a base backup for the archive to go on from; those of before are replaced. */
   async backUp(): Promise<void> {
-    await this.#tool(
-      'pg_dump',
-      '--format',
-      'custom',
-      '--file',
-      join(this.#folder, 'backup', 'dump'),
-      this.url,
-    );
-    await this.#tool(
-      'pg_basebackup',
-      '-D',
-      join(this.#folder, 'backup', 'base'),
-      '-d',
-      this.url,
-      '--checkpoint',
-      'fast',
-      '-X',
-      'stream',
-    );
+    await this.#run('rm -rf /backup/base /backup/spindle.dump');
+    await this.#run(PAGE.dump());
+    await this.#run(PAGE.baseBackup());
   }
 
   /** The log so far goes to the archive, as `archive_timeout` sees to. */
   async archive(): Promise<void> {
-    const sql = postgres(this.url, { max: 1, onnotice: () => {} });
-    const [row] = await sql`SELECT pg_walfile_name(pg_switch_wal()) AS file`;
+    const [row] = await this.#query('SELECT pg_walfile_name(pg_switch_wal()) AS file');
     await until(
       async () =>
-        (await sql`SELECT last_archived_wal >= ${row!.file} AS done FROM pg_stat_archiver`)[0]!.done === true,
+        (await this.#query(`SELECT last_archived_wal >= '${row!.file}' AS done FROM pg_stat_archiver`))[0]!
+          .done === true,
       'the log is in the archive',
     );
-    await sql.end();
   }
 
-  /** A new server from the base backup and all that is in the archive. */
+  /** A new server from the base backup and all that is in the archive, in the place of one that was stopped. */
   async restoreFromArchive(): Promise<void> {
-    await rm(this.#data, { recursive: true, force: true });
-    await run('cp', ['-a', join(this.#folder, 'backup', 'base'), this.#data]);
-    await this.#configure(`restore_command = 'cp ${join(this.#folder, 'archive')}/%f %p'\n`);
-    await writeFile(join(this.#data, 'recovery.signal'), '');
-    if (isRoot) await chown(join(this.#data, 'recovery.signal'), NOBODY, NOBODY);
-    await this.start();
+    await this.#run(PAGE.restoreBaseBackup());
+    await this.#isStarted();
+  }
+
+  /** The same where the archive ends with the base backup: what was written since is lost with the server. */
+  async restoreBaseBackup(): Promise<void> {
+    await this.#run('rm -rf /archive && mkdir /archive');
+    await this.restoreFromArchive();
   }
 
   /** The database as the dump has it, in the place of what is there. */
   async restoreDump(): Promise<void> {
-    const admin = postgres(this.url.replace(/spindle$/, 'postgres'), { max: 1, onnotice: () => {} });
-    await admin`DROP DATABASE spindle WITH (FORCE)`;
-    await admin`CREATE DATABASE spindle`;
-    await admin.end();
-    await this.#tool(
-      'pg_restore',
-      '--dbname',
-      this.url,
-      '--exit-on-error',
-      join(this.#folder, 'backup', 'dump'),
-    );
+    await this.#query('DROP DATABASE spindle WITH (FORCE)');
+    await this.#query('CREATE DATABASE spindle');
+    await this.#run(PAGE.restoreDump());
   }
 
-  async #configure(more: string): Promise<void> {
-    const file = join(this.#data, 'postgresql.auto.conf');
-    await writeFile(
-      file,
-      `listen_addresses = '127.0.0.1'\nport = ${this.#port}\nunix_socket_directories = ''\n${more}`,
-    );
-    await chmod(file, 0o644);
+  /** The page's folders are those of this server. */
+  #here(text: string): string {
+    return text.replace(/\/(backup|archive)/g, `${this.#folder}/$1`);
   }
 
-  async #tool(name: string, ...args: string[]): Promise<void> {
-    await run(join(this.#bin, name), args, { cwd: this.#folder, ...user });
+  /** Runs a command of the page, or of a test, in a shell. @throws Error with what it wrote */
+  async #run(command: string): Promise<void> {
+    // A server that is started keeps the file open: nobody could wait for the end of a pipe.
+    const outFile = join(this.#folder, 'commands.log');
+    const out = await open(outFile, 'a');
+    try {
+      const child = spawn('bash', ['-euc', this.#here(command)], {
+        stdio: ['ignore', out.fd, out.fd],
+        cwd: this.#folder,
+        env: {
+          ...this.#environment,
+          PATH: `${this.#bin}:${process.env.PATH}`,
+          LC_ALL: 'C',
+          PGDATA: this.#data,
+          DATABASE_URL: this.url,
+        },
+        ...user,
+      });
+      const [code] = await once(child, 'exit');
+      if (code !== 0) throw new Error(`«${command}» ended with ${code}: see ${outFile}`);
+    } finally {
+      await out.close();
+    }
+  }
+
+  async #query(text: string): Promise<Record<string, unknown>[]> {
+    const sql = postgres(this.url.replace(/spindle$/, 'postgres'), {
+      max: 1,
+      onnotice: () => {},
+      connect_timeout: 5,
+    });
+    try {
+      return [...(await sql.unsafe(text))];
+    } finally {
+      await sql.end({ timeout: 1 });
+    }
+  }
+}
+
+/**
+ * The server as a store that is started again where it dies.
+ * @returns what starts it, or takes it over where it was started meanwhile
+ */
+export function supervised(server: ArchivedPostgres): () => Promise<EmbeddedStore> {
+  return async () => {
+    if (server.pid() === undefined) await server.start();
+    let isStopping = false;
+    let starting: Promise<void> | undefined;
+    const watch = setInterval(() => {
+      if (isStopping || starting !== undefined || server.pid() !== undefined) return;
+      starting = server
+        .start()
+        .catch(() => {})
+        .finally(() => {
+          starting = undefined;
+        });
+    }, WATCH_EVERY_MS);
+    return {
+      url: server.url,
+      pid: () => server.pid(),
+      async stop() {
+        isStopping = true;
+        clearInterval(watch);
+        await starting;
+        await server.stop();
+      },
+    };
+  };
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    // A process that nobody has collected yet has ended.
+    return !/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
+  } catch {
+    return false;
   }
 }

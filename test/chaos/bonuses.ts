@@ -6,10 +6,10 @@ import type { SpinIds } from '../../src/domain/spinId.js';
 import { eventIdOf } from '../../src/http/communalViews.js';
 import type { Api } from '../support/api.js';
 import type { OwnStores } from '../support/stores.js';
+import { atRest } from './atRest.js';
 import { spinIdsOf } from './books.js';
 import type { Clients } from './clients.js';
 import { nameOf, type SpinRecord, type Target } from './records.js';
-import { atRest } from './round.js';
 
 type Sql = postgres.Sql<{ bigint: bigint }>;
 

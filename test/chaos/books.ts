@@ -51,6 +51,15 @@ export interface Findings {
   unknowns: [none: number, one: number, more: number];
 }
 
+/** What is known when stores are restored. */
+export interface RestoredKnown {
+  /** All that was ever asked for, and of it what is judged at the end of the round. */
+  readonly records: readonly SpinRecord[];
+  readonly touched: readonly SpinRecord[];
+  /** Every outcome that was booked before the restore. */
+  readonly shown: readonly string[];
+}
+
 interface PlayerChain {
   number: number;
   id: bigint;
@@ -59,6 +68,9 @@ interface PlayerChain {
 
 const SPIN = 1;
 const OPENING = 2;
+const ROUND_DEAL = 6;
+/** Kinds of entries that take no number: adjustments, and those of rounds. */
+const NUMBERLESS = [3, 6, 7, 8];
 const MAX_ID = 2n ** 63n - 1n;
 /** An entry's id: 41 bits of time, 8 of cell, 14 of sequence. */
 const cellOf = (entryId: bigint): number => Number((entryId >> 14n) & 255n);
@@ -81,6 +93,9 @@ export class Books {
   /** Spins without a requestId that no record was found for yet. */
   readonly #anonymous = new Map<bigint, Booked>();
 
+  /** Outcomes that were shown and that a restore has taken from the ledger, as `game/index`. */
+  readonly #cut = new Set<string>();
+
   constructor(url: string) {
     this.#url = url;
   }
@@ -98,6 +113,51 @@ export class Books {
     }
     this.#settleAnonymous(records, findings);
     return findings;
+  }
+
+  /**
+   * The ledger is another's since: it is read anew, and what was answered is held against it. What a restore may take is taken from the
+   * records: they are as if they had not been asked for.
+   * @param kept the newest entry of each cell that must be there; undefined: all
+   */
+  async restored(
+    { records, touched, shown }: RestoredKnown,
+    kept: ReadonlyMap<number, bigint> | undefined,
+  ): Promise<Findings & { readonly cut: number }> {
+    for (const known of [this.#newest, this.#players, this.#nextIndex, this.#byRequest, this.#anonymous])
+      known.clear();
+    for (const known of [this.#voided, this.#repeated]) known.clear();
+    this.#rows = 0;
+    const findings: Findings = { lost: [], twice: [], missing: [], other: [], unknowns: [0, 0, 0] };
+    await this.#read(findings);
+    const left = new Set(await shownOutcomes(this.#url));
+    for (const outcome of shown) if (!left.has(outcome)) this.#cut.add(outcome);
+    let cut = 0;
+    for (const record of records) {
+      const { dealt } = record;
+      if (dealt === undefined || this.#isBooked(record)) continue;
+      const { entryId } = this.#spinIds!.decode(dealt.spinId)!;
+      if (kept === undefined || entryId <= (kept.get(cellOf(entryId)) ?? 0n))
+        findings.lost.push(`${nameOf(record)}: answered ${JSON.stringify(dealt)}, lost in the restore`);
+      Object.assign(record, { dealt: undefined, isUnknown: false, isCounted: false, fresh: 0, replayed: 0 });
+      cut++;
+    }
+    const judgedLater = touched.flatMap(({ requestId, dealt }) =>
+      requestId === undefined && dealt !== undefined ? [this.#spinIds!.decode(dealt.spinId)!.entryId] : [],
+    );
+    const anonymous = new Map(this.#anonymous);
+    this.#anonymous.clear();
+    for (const id of judgedLater) this.#anonymous.set(id, anonymous.get(id)!);
+    return { ...findings, cut };
+  }
+
+  #isBooked(record: SpinRecord): boolean {
+    const { partnerId, requestId, dealt } = record;
+    const booked =
+      requestId === undefined
+        ? this.#anonymous.get(this.#spinIds!.decode(dealt!.spinId)!.entryId)
+        : this.#byRequest.get(keyOf(partnerId, requestId));
+    return booked !== undefined && isFor(booked, record) && this.#isSame(booked, record);
   }
 
   /** Rows without a requestId that no answer told of: each must be one of the spins whose fate was not known. */
@@ -145,7 +205,8 @@ export class Books {
       };
       for (const row of rows) {
         this.#enter(row, ownShares.get(row.entry_id) ?? 0, findings);
-        if (row.kind === SPIN) add(row.game_id, BigInt(row.outcome_index), BigInt(row.outcome_index) + 1n);
+        if (row.kind === SPIN || row.kind === ROUND_DEAL)
+          add(row.game_id, BigInt(row.outcome_index), BigInt(row.outcome_index) + 1n);
       }
       for (const { game_id, from_index, to_index } of voids) {
         const name = `${game_id}:${from_index}:${to_index}`;
@@ -176,9 +237,10 @@ export class Books {
     const player = keyOf(row.partner_id, row.player_id);
     const before = this.#players.get(player) ?? { number: 0, id: 0n, balance: 0n };
     const isSpin = row.kind === SPIN;
-    const balance = before.balance - (isSpin ? BigInt(row.wager_micros) : 0n) + BigInt(row.credit_micros);
+    const balance = before.balance - BigInt(row.wager_micros) + BigInt(row.credit_micros);
+    const number = before.number + (NUMBERLESS.includes(row.kind) ? 0 : 1);
     if (
-      row.entry_number !== before.number + 1 ||
+      row.entry_number !== number ||
       BigInt(row.previous_id) !== before.id ||
       BigInt(row.balance_micros) !== balance ||
       (row.kind === OPENING) !== (before.number === 0)
@@ -190,6 +252,11 @@ export class Books {
       );
     }
     this.#players.set(player, { number: row.entry_number, id: entryId, balance: BigInt(row.balance_micros) });
+    const outcome = `${row.game_id}/${row.outcome_index}`;
+    if ((isSpin || row.kind === ROUND_DEAL) && this.#cut.has(outcome))
+      findings.twice.push(
+        `outcome ${outcome} was shown before a restore, and is dealt again as ${row.entry_id}`,
+      );
     if (!isSpin) return;
     const booked: Booked = {
       entryId,
@@ -291,4 +358,16 @@ const show = (booked: Booked | undefined): string =>
 export async function spinIdsOf(sql: postgres.Sql): Promise<SpinIds> {
   const [row] = await sql<{ spin_id_key: Buffer }[]>`SELECT spin_id_key FROM installation`;
   return new SpinIds(row!.spin_id_key);
+}
+
+/** Every outcome that is booked, as `game/index`: of slots, raffles and tables. */
+export async function shownOutcomes(url: string): Promise<string[]> {
+  const sql = postgres(url, { max: 1, onnotice: () => {}, connect_timeout: 10 });
+  try {
+    const rows = await sql<{ outcome: string }[]>`
+      SELECT game_id || '/' || outcome_index AS outcome FROM ledger WHERE kind IN (${SPIN}, ${ROUND_DEAL})`;
+    return rows.map(({ outcome }) => outcome);
+  } finally {
+    await sql.end();
+  }
 }

@@ -37,6 +37,7 @@ export class Clients {
   #kept: SpinRecord[] = [];
   /** What was sent in this round: the records that it touched, repeats of older ones included. */
   #touched = new Set<SpinRecord>();
+  readonly #closed = new Set<number>();
   #running: Promise<unknown> | undefined;
   #isStopping = false;
   #requests = 0;
@@ -121,6 +122,16 @@ export class Clients {
     };
     await Promise.all(Array.from({ length: RETRIES_AT_ONCE }, worker));
     return failed;
+  }
+
+  /** Games that deal nothing any more: what was asked of them and not dealt is not asked again. */
+  close(gameIds: ReadonlySet<number>): void {
+    for (const gameId of gameIds) this.#closed.add(gameId);
+    this.#kept = this.#kept.filter(({ gameId, dealt }) => dealt !== undefined || !gameIds.has(gameId));
+  }
+
+  isClosed({ gameId }: SpinRecord): boolean {
+    return this.#closed.has(gameId);
   }
 
   /** Repeats none of these any more. */

@@ -155,7 +155,7 @@ const killing =
       await pause(random.whole(...KILL_EVERY_MS));
       if (isSoldOut()) break;
       const name = random.pick(KILLS);
-      await faultKind(name).run(stage, random);
+      await faultKind(name).run({ ...stage, targets: [] }, random);
       done[name] = (done[name] ?? 0) + 1;
     }
     return Object.entries(done)
@@ -173,7 +173,7 @@ const wiping =
       ['wipe-redis', 0.6],
     ] as const) {
       while (sale.won.size < poolSize * share && !isSoldOut()) await pause(20);
-      await faultKind(name).run(stage, random);
+      await faultKind(name).run({ ...stage, targets: [] }, random);
     }
     return 'flushall 1, wipe-redis 1';
   };

@@ -4,28 +4,11 @@ import type { Cable } from '../support/proxy.js';
 import { rawRedis } from '../support/redis.js';
 import type { OwnStores } from '../support/stores.js';
 import { pause } from '../support/wait.js';
+import type { Arena, FaultKind } from './faultKind.js';
 import type { Random } from './random.js';
-import type { Fleet } from './services.js';
-
-export interface Arena {
-  readonly stores: OwnStores;
-  readonly fleet: Fleet;
-}
-
-/** What a fault is done to: two faults at a time are done to different things. */
-type Subject = 'service' | 'redis' | 'postgres' | 'redis-cable' | 'postgres-cable';
-
-export interface FaultKind {
-  readonly subject: Subject;
-  /** It takes what Redis has on its disk: what is acknowledged with ACK=redis and not booked yet may be lost then. */
-  readonly destroys?: true;
-  /** It needs a disk that can be filled. */
-  readonly needsDisk?: true;
-  /** Done before the round's first spin. */
-  prepare?(arena: Arena): Promise<void>;
-  /** Makes the fault, keeps it up for a while, heals it. */
-  run(arena: Arena, random: Random): Promise<void>;
-}
+import { RESTORES } from './restores.js';
+import { STOPPED } from './stopped.js';
+import { WRONG_CLOCKS } from './wrongClock.js';
 
 /** A fault that a process is stopped by lasts this long; a worker's lease, 3 s, is within it. */
 const STOP_MS = [1000, 6000] as const;
@@ -173,6 +156,18 @@ export const FAULTS = {
       await stores.redis.start();
     },
   },
+  // Nobody remembers what it has answered since the copy.
+  'stale-redis-restart': {
+    subject: 'redis',
+    destroys: true,
+    prepare: ({ stores }) => stores.copyRedis(),
+    async run({ stores, fleet }) {
+      await stores.redis.stop();
+      await stores.restoreRedis();
+      for (const service of fleet.services) service.kill();
+      await stores.redis.start();
+    },
+  },
   flushall: {
     subject: 'redis',
     destroys: true,
@@ -180,6 +175,9 @@ export const FAULTS = {
       await withRedis(stores, (redis) => redis.flushall());
     },
   },
+  ...STOPPED,
+  ...WRONG_CLOCKS,
+  ...RESTORES,
 } as const satisfies Record<string, FaultKind>;
 
 export type FaultName = keyof typeof FAULTS;

@@ -43,10 +43,12 @@ export function planRound(round: number, { seed, names, acknowledgement }: PlanS
     acknowledgement ?? (Math.floor((round - 1) / BLOCK_ROUNDS) % 2 === 0 ? 'redis' : 'ledger');
   const spinsBefore = random.whole(...SPINS_BEFORE);
   const spinsAfter = random.whole(...SPINS_AFTER);
-  const isQuiet = promised === 'redis' && faultKind(first).destroys === true;
+  const isRestore = faultKind(first).restores !== undefined;
+  const isQuiet = isRestore || (promised === 'redis' && faultKind(first).destroys === true);
   const faults: PlannedFault[] = [{ name: first, afterMs: random.whole(0, OFFSET_MS) }];
   const others = names.filter(
     (name) =>
+      faultKind(name).restores === undefined &&
       faultKind(name).subject !== faultKind(first).subject &&
       !(promised === 'redis' && faultKind(name).destroys === true),
   );

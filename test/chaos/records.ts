@@ -13,12 +13,14 @@ export interface TargetGame {
   readonly wagerUsd: number;
   /** The tiers of its communal progressive: at how many spins each fires. */
   readonly tiers?: readonly number[];
+  readonly isRaffle?: true;
 }
 
 export interface Target {
   readonly partnerId: number;
   readonly key: string;
-  readonly games: readonly TargetGame[];
+  /** A raffle that was suspended is replaced. */
+  readonly games: TargetGame[];
   readonly players: readonly string[];
 }
 

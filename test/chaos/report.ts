@@ -8,14 +8,14 @@ export const isHeld = ({ findings }: RoundResult): boolean =>
 const EXAMPLES_MAX = 5;
 
 export function roundLine(result: RoundResult): string {
-  const { plan, counts, readyMs, seconds } = result;
+  const { plan, counts, readyMs, seconds, cut } = result;
   const kinds = plan.faults.map(({ name }) => name).join(' + ') + (plan.isQuiet ? ' (spins paused)' : '');
   const spins = counts.ok + counts.failed + counts.unknown;
   const ready = readyMs === undefined ? 'never ready' : `ready in ${readyMs.toFixed(0)} ms`;
   return (
     `round ${String(plan.round).padStart(3)}  ACK=${plan.acknowledgement.padEnd(6)}  ${kinds.padEnd(34)} ` +
     `${String(spins).padStart(6)} spins: ${counts.ok} ok, ${counts.failed} failed, ${counts.unknown} unknown; ` +
-    `${ready}; ${seconds.toFixed(1)} s; ${isHeld(result) ? 'held' : 'BROKEN'}`
+    `${ready}; ${cut === undefined ? '' : `${cut} spins cut off by the restore; `}${seconds.toFixed(1)} s; ${isHeld(result) ? 'held' : 'BROKEN'}`
   );
 }
 

@@ -8,16 +8,20 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import postgres from 'postgres';
-import { outboxKey } from '../../src/redis/keys.js';
 import { ROOT } from '../support/root.js';
 import type { OwnStores } from '../support/stores.js';
 import { pause, until } from '../support/wait.js';
-import type { Books, Findings } from './books.js';
+import { atRest } from './atRest.js';
+import { type Books, type Findings, shownOutcomes } from './books.js';
 import type { Clients, Counts } from './clients.js';
-import { type Arena, faultKind, withRedis } from './faults.js';
+import type { Arena } from './faultKind.js';
+import { faultKind } from './faults.js';
 import type { RoundPlan } from './plan.js';
 import { Random } from './random.js';
 import { contradiction, type SpinRecord } from './records.js';
+import { type BackedUp, backUp } from './restores.js';
+import type { TablePlayers } from './tablePlayers.js';
+import { replaceRaffles } from './targets.js';
 
 export interface RoundResult {
   readonly plan: RoundPlan;
@@ -26,6 +30,8 @@ export interface RoundResult {
   readonly readyMs: number | undefined;
   readonly seconds: number;
   readonly findings: Findings;
+  /** Answered spins that a restore took, as it may; undefined where there was none. */
+  readonly cut: number | undefined;
   /** Undefined where none was run. */
   readonly isAuditClean: boolean | undefined;
 }
@@ -41,31 +47,41 @@ const READY_EVERY_MS = 50;
 const PROBE_WITHIN_MS = 4000;
 const RESOLVED_WITHIN_MS = 30_000;
 const QUIET_WITHIN_MS = 20_000;
-const AT_REST_WITHIN_MS = 45_000;
 const AUDIT_WITHIN_MS = 180_000;
 /** Of the spins whose fate is not known, those that are not asked again: the ledger alone tells. */
 const LEFT_SHARE = 0.1;
 const AUDIT_OUTPUT_MAX = 2000;
 
+/** Who plays, and what is known of it. */
+export interface Cast {
+  readonly clients: Clients;
+  readonly tables: TablePlayers;
+  readonly books: Books;
+}
+
 export async function runRound(
   arena: Arena,
-  clients: Clients,
-  books: Books,
+  cast: Cast,
   plan: RoundPlan,
   settings: RoundSettings,
 ): Promise<RoundResult> {
   const started = performance.now();
   const random = (purpose: string): Random => new Random(settings.seed, plan.round, purpose);
+  const { clients, tables, books } = cast;
   const trouble: string[] = [];
+  let cut: number | undefined;
   let readyMs: number | undefined;
   let findings: Findings | undefined;
   let isAuditClean: boolean | undefined;
   clients.beginRound(plan.round);
   try {
-    readyMs = await underFaults(arena, clients, plan, random);
+    const faults = await underFaults(arena, cast, plan, random);
+    readyMs = faults.readyMs;
+    cut = faults.cut;
+    trouble.push(...faults.wrong);
     await clients.more(plan.spinsAfter, ANSWERED_WITHIN_MS);
-    await clients.stop();
-    const unknown = clients.touched.filter(isOpenQuestion);
+    await Promise.all([clients.stop(), tables.stop()]);
+    const unknown = clients.touched.filter((record) => isOpenQuestion(record) && !clients.isClosed(record));
     const left = random('left');
     const asked = unknown.filter(() => !left.chance(LEFT_SHARE));
     const unresolved = await clients.resolve(asked, RESOLVED_WITHIN_MS);
@@ -84,33 +100,45 @@ export async function runRound(
   } catch (error) {
     trouble.push(error instanceof Error ? error.message : String(error));
     trouble.push(...(await haltedCells(arena.stores)));
-    await clients.stop();
+    await Promise.all([clients.stop(), tables.stop()]);
   }
   findings ??= { lost: [], twice: [], missing: [], other: [], unknowns: [0, 0, 0] };
-  findings.other.push(...clients.breaches, ...trouble);
+  findings.other.push(...clients.breaches, ...tables.breaches.splice(0), ...trouble);
   for (const record of clients.touched) {
     const found = contradiction(record);
     if (found !== undefined) findings.other.push(found);
   }
   const seconds = (performance.now() - started) / 1000;
-  return { plan, counts: clients.counts, readyMs, seconds, findings, isAuditClean };
+  return { plan, counts: clients.counts, readyMs, seconds, findings, cut, isAuditClean };
 }
 
-/** The faults with the spins around them; gives the time from the last healing until all is ready. */
+interface Survived {
+  /** From the last healing until all is ready. */
+  readonly readyMs: number;
+  readonly cut: number | undefined;
+  readonly wrong: readonly string[];
+}
+
+/** The faults with the spins around them. */
 async function underFaults(
   arena: Arena,
-  clients: Clients,
+  { clients, tables, books }: Cast,
   plan: RoundPlan,
   random: (purpose: string) => Random,
-): Promise<number> {
-  for (const { name } of plan.faults) await faultKind(name).prepare?.(arena);
+): Promise<Survived> {
+  const kinds = plan.faults.map(({ name }) => faultKind(name));
+  const restores = kinds.find((kind) => kind.restores !== undefined)?.restores;
+  for (const kind of kinds) await kind.prepare?.(arena);
+  const backedUp = restores === undefined ? undefined : await backUp(arena);
   clients.start(random('load'));
+  tables.start(random('tables'));
   await clients.more(plan.spinsBefore, ANSWERED_WITHIN_MS);
   if (plan.isQuiet) {
-    await clients.stop();
+    await Promise.all([clients.stop(), tables.stop()]);
     await arena.fleet.quiet(QUIET_WITHIN_MS);
     await atRest(arena.stores);
   }
+  const shown = restores === undefined ? [] : await shownOutcomes(arena.stores.postgres.url);
   await Promise.all(
     plan.faults.map(async ({ name, afterMs }) => {
       await pause(afterMs);
@@ -118,6 +146,8 @@ async function underFaults(
     }),
   );
   const healed = performance.now();
+  const kept = restores === 'all' ? undefined : backedUp;
+  const restored = restores && (await afterRestore(arena, { clients, tables, books }, plan, shown, kept));
   const probes = random('probes');
   await until(
     async () => (await arena.fleet.isReady()) && (await clients.probe(probes, PROBE_WITHIN_MS)),
@@ -126,38 +156,32 @@ async function underFaults(
     READY_EVERY_MS,
   );
   const readyMs = performance.now() - healed;
-  if (plan.isQuiet) clients.start(random('load after'));
-  return readyMs;
+  if (plan.isQuiet) {
+    clients.start(random('load after'));
+    tables.start(random('tables after'));
+  }
+  return { readyMs, cut: restored?.cut, wrong: restored?.wrong ?? [] };
+}
+
+/** What was answered is held against the ledger that was restored, and new raffles take the places of those that are suspended. */
+async function afterRestore(
+  { api, targets }: Arena,
+  { clients, tables, books }: Cast,
+  plan: RoundPlan,
+  shown: readonly string[],
+  kept: BackedUp | undefined,
+): Promise<{ readonly cut: number; readonly wrong: readonly string[] }> {
+  tables.restored();
+  const { cut, lost, twice, missing, other } = await books.restored(
+    { records: clients.all, touched: clients.touched, shown },
+    kept,
+  );
+  clients.close(await replaceRaffles(api, targets, `raffle-${plan.round}`));
+  return { cut, wrong: [...lost, ...twice, ...missing, ...other] };
 }
 
 const isOpenQuestion = (record: SpinRecord): boolean =>
   record.requestId !== undefined && record.dealt === undefined && record.isUnknown;
-
-/** Waits until the ledger has all that the outboxes have. */
-export async function atRest(stores: OwnStores): Promise<void> {
-  const sql = postgres(stores.postgres.url, { max: 1, onnotice: () => {}, connect_timeout: 10 });
-  try {
-    await withRedis(stores, async (redis) => {
-      const isBooked = async (cell: number, cursor: bigint): Promise<boolean> => {
-        const [newest] = await redis.xrevrange(outboxKey(cell), '+', '-', 'COUNT', 1);
-        if (newest === undefined) return true;
-        const [ms, sequence] = newest[0].split('-') as [string, string];
-        return ((BigInt(ms) << 22n) | (BigInt(cell) << 14n) | BigInt(sequence)) <= cursor;
-      };
-      await until(
-        async () => {
-          const cells = await sql<{ cell: number; cursor_id: string }[]>`SELECT cell, cursor_id FROM cells`;
-          const booked = cells.map(({ cell, cursor_id }) => isBooked(cell, BigInt(cursor_id)));
-          return (await Promise.all(booked)).every(Boolean);
-        },
-        'the ledger has all that the outboxes have',
-        AT_REST_WITHIN_MS,
-      );
-    });
-  } finally {
-    await sql.end();
-  }
-}
 
 /** Cells whose ledger the service has stopped, with its reasons. */
 async function haltedCells(stores: OwnStores): Promise<string[]> {

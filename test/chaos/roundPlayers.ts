@@ -18,7 +18,7 @@ export const OPENING_USD = 1000;
 const PATIENCE_MS = 5000;
 const ASK_AGAIN_MS = 100;
 /** What an outage explains; the request is sent again. */
-const OUTAGE = ['no answer', 'KS-4110', 'KS-4203', 'KS-5002', 'KS-5012', 'KS-5004'];
+export const OUTAGE = ['no answer', 'KS-4110', 'KS-4203', 'KS-5002', 'KS-5012', 'KS-5004'];
 /** The rules of the tables that are played at. */
 export const RULES: readonly Record<string, unknown>[] = [
   {},
@@ -38,15 +38,18 @@ export interface RoundStage {
 const micros = (usd: number): number => Math.round(usd * 1e6);
 
 /** One connection, opened again where it ends. */
-class Line {
+export class Line {
+  readonly #stage: Pick<RoundStage, 'port'>;
   #wire: Wire | undefined;
 
-  constructor(readonly stage: RoundStage) {}
+  constructor(stage: Pick<RoundStage, 'port'>) {
+    this.#stage = stage;
+  }
 
   async ask(bytes: Buffer): Promise<WireAnswer | undefined> {
     let timer: NodeJS.Timeout | undefined;
     try {
-      if (this.#wire === undefined || this.#wire.hasEnded) this.#wire = await Wire.open(this.stage.port());
+      if (this.#wire === undefined || this.#wire.hasEnded) this.#wire = await Wire.open(this.#stage.port());
       timer = setTimeout(() => this.#wire?.close(), PATIENCE_MS);
       return await this.#wire.ask(bytes);
     } catch (error) {

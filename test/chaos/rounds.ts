@@ -36,7 +36,7 @@ async function trouble(stage: Arena, seed: string, isOver: () => boolean): Promi
     await pause(random.whole(least, most));
     if (isOver()) break;
     const name = random.pick(KILLS);
-    await faultKind(name).run(stage, random);
+    await faultKind(name).run({ ...stage, targets: [] }, random);
     done[name] = (done[name] ?? 0) + 1;
   }
   return Object.entries(done)

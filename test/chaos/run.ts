@@ -1,5 +1,5 @@
 /**
- * `npm run chaos -- [--rounds 20] [--seed S] [--only kind,kind] [--seconds s] [--ack redis|ledger] [--round n]
+ * `npm run chaos -- [--rounds 20] [--seed S] [--faults kind,kind] [--seconds s] [--ack redis|ledger] [--round n]
  *                   [--rate 1200] [--connections 32] [--no-audit] [--keep-going] [--keep]`
  *
  * Breaks the service in seeded ways under load and proves after each round, from what its clients were answered and
@@ -15,18 +15,21 @@ import { randomBytes } from 'node:crypto';
 import { appendFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { archivedPostgresMissing } from '../backup/archivedPostgres.js';
 import { Cleanup } from '../support/cleanup.js';
 import { type Arena, openArena } from './arena.js';
 import { judgeBonuses, tellAll } from './bonuses.js';
 import { Books } from './books.js';
 import { Clients } from './clients.js';
-import { faultKind } from './faults.js';
+import { type FaultName, faultKind } from './faults.js';
 import { namesOf, type PlanSettings, planRound } from './plan.js';
 import type { Target } from './records.js';
 import { findingLines, isHeld, roundLine, summary } from './report.js';
-import { type RoundResult, runRound } from './round.js';
+import { type Cast, type RoundResult, runRound } from './round.js';
 import type { Acknowledgement } from './services.js';
+import { newTable, TablePlayers } from './tablePlayers.js';
 import { makeTargets } from './targets.js';
+import { wrongClockMissing } from './wrongClock.js';
 
 const PARTNERS = 3;
 
@@ -46,7 +49,7 @@ function readOptions(): Options {
       rounds: { type: 'string', default: '20' },
       round: { type: 'string' },
       seed: { type: 'string', default: randomBytes(4).toString('hex') },
-      only: { type: 'string' },
+      faults: { type: 'string' },
       seconds: { type: 'string', default: '86400' },
       ack: { type: 'string' },
       rate: { type: 'string', default: '1200' },
@@ -66,7 +69,7 @@ function readOptions(): Options {
   }
   return {
     seed: values.seed,
-    names: namesOf(values.only),
+    names: namesOf(values.faults),
     acknowledgement: values.ack,
     rounds:
       values.round === undefined
@@ -85,10 +88,8 @@ function readOptions(): Options {
 let settingStage: Promise<unknown> = Promise.resolve();
 
 /** What rounds are played on. */
-interface Stage extends Arena {
+interface Stage extends Arena, Cast {
   readonly targets: readonly Target[];
-  readonly clients: Clients;
-  readonly books: Books;
   acknowledgement: Acknowledgement;
 }
 
@@ -97,9 +98,11 @@ async function setStage(
   acknowledgement: Acknowledgement,
   cleanup: Cleanup,
 ): Promise<Stage> {
-  const arena = await openArena(cleanup, { keep: false, acknowledgement });
+  const isBackedUp = options.names.some((name) => faultKind(name).needsArchive === true);
+  const arena = await openArena(cleanup, { keep: false, acknowledgement }, {}, isBackedUp);
   const { stores, fleet, api } = arena;
   const targets = await makeTargets(api, PARTNERS);
+  const tables = new TablePlayers(fleet.port, await newTable(api, targets[0]!), options.seed);
   const clients = new Clients({
     port: fleet.port,
     targets,
@@ -108,7 +111,7 @@ async function setStage(
     prefix: options.seed,
   });
   const books = new Books(stores.postgres.url);
-  return { ...arena, targets, clients, books, acknowledgement };
+  return { ...arena, targets, clients, tables, books, acknowledgement };
 }
 
 async function playRound(stage: Stage, round: number, options: Options): Promise<RoundResult> {
@@ -119,7 +122,7 @@ async function playRound(stage: Stage, round: number, options: Options): Promise
     await stage.fleet.start(plan.acknowledgement);
     stage.acknowledgement = plan.acknowledgement;
   }
-  const result = await runRound(stage, stage.clients, stage.books, plan, options);
+  const result = await runRound(stage, stage, plan, options);
   result.findings.other.push(...stage.crashes);
   return result;
 }
@@ -137,16 +140,34 @@ async function reconcileWhole({ stores, clients, targets }: Stage): Promise<stri
   return [...lost, ...twice, ...missing, ...other, ...bonuses.wrong];
 }
 
+/** Those that can be made here. */
+function possible(names: readonly FaultName[]): readonly FaultName[] {
+  const missing = { needsArchive: archivedPostgresMissing(), needsCompiler: wrongClockMissing() };
+  for (const why of Object.values(missing))
+    if (why !== undefined) console.log(`${why}: faults that need it are left out`);
+  return names.filter((name) => {
+    const { needsArchive, needsCompiler } = faultKind(name);
+    return (
+      !(needsArchive && missing.needsArchive !== undefined) &&
+      !(needsCompiler && missing.needsCompiler !== undefined)
+    );
+  });
+}
+
 async function play(options: Options, cleanup: Cleanup): Promise<boolean> {
   const results: RoundResult[] = [];
   const deadline = performance.now() + options.seconds * 1000;
   let stage: Stage | undefined;
   let isHolding = true;
-  let names = options.names;
+  let names = possible(options.names);
   for (const round of options.rounds) {
     if (performance.now() > deadline) break;
     if (stage === undefined) {
-      const setting = setStage(options, planRound(round, { ...options, names }).acknowledgement, cleanup);
+      const setting = setStage(
+        { ...options, names },
+        planRound(round, { ...options, names }).acknowledgement,
+        cleanup,
+      );
       settingStage = setting;
       stage = await setting;
       const { noDisk } = stage;
@@ -187,9 +208,9 @@ async function play(options: Options, cleanup: Cleanup): Promise<boolean> {
 }
 
 function replayOf(round: number, { seed, names, acknowledgement }: Options): string {
-  const only = names.length < namesOf(undefined).length ? ` --only ${names.join(',')}` : '';
+  const faults = names.length < namesOf(undefined).length ? ` --faults ${names.join(',')}` : '';
   const ack = acknowledgement === undefined ? '' : ` --ack ${acknowledgement}`;
-  const command = `npm run chaos -- --seed ${seed}${only}${ack}`;
+  const command = `npm run chaos -- --seed ${seed}${faults}${ack}`;
   return `${command} --round ${round} (or --rounds ${round}, with those before it)`;
 }
 

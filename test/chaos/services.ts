@@ -22,6 +22,8 @@ const SETTINGS = {
   'front-2': { ROLES: 'http,worker', REQUEST_ID_WINDOW_S: '2', SPIN_DEADLINE_MS: '700' },
   worker: { ROLES: 'worker', REQUEST_ID_WINDOW_S: '2' },
 } as const;
+/** In the run's folder, outside both stores: how far they are. */
+export const POSITION_FILE = 'position';
 type ServiceName = keyof typeof SETTINGS;
 const FRONTS = 2;
 const READY_WITHIN_MS = 60_000;
@@ -156,6 +158,7 @@ export class Fleet {
   readonly port: number;
   readonly services: readonly Service[];
   readonly #cables: readonly Cable[];
+  #acknowledgement: Acknowledgement = 'redis';
 
   private constructor(port: number, services: readonly Service[], cables: readonly Cable[]) {
     this.port = port;
@@ -187,6 +190,7 @@ export class Fleet {
         REDIS_URL: redis.url,
         DATABASE_URL: postgres.url,
         OPERATOR_API_KEY: OPERATOR_KEY,
+        POSITION_FILE: join(folder, POSITION_FILE),
         ...settings,
         ...more,
         PORT: String(port),
@@ -212,10 +216,20 @@ export class Fleet {
 
   /** One after the other, so that the first start of a database is not a race of three. */
   async start(acknowledgement: Acknowledgement): Promise<void> {
+    this.#acknowledgement = acknowledgement;
     for (const service of [...this.services].reverse()) {
       service.start(acknowledgement);
       await until(() => service.isUp, `${service.name} is up`, READY_WITHIN_MS);
     }
+  }
+
+  get acknowledgement(): Acknowledgement {
+    return this.#acknowledgement;
+  }
+
+  /** As it was started before. */
+  startAgain(): Promise<void> {
+    return this.start(this.#acknowledgement);
   }
 
   async stop(): Promise<void> {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { Api } from '../support/api.js';
 import { ROOT } from '../support/root.js';
 import { addPot } from './bonuses.js';
-import type { Target } from './records.js';
+import type { Target, TargetGame } from './records.js';
 
 const PLAYERS_PER_PARTNER = 67;
 const SHEETS = ['penny-sub-cent', 'classic-3-reel'] as const;
@@ -27,7 +27,7 @@ export async function makeTargets(api: Api, partners: number): Promise<Target[]>
   const targets: Target[] = [];
   for (let i = 1; i <= partners; i++) {
     const { partnerId, key } = await api.newPartner(`chaos-${i}`);
-    const games: Target['games'][number][] = [];
+    const games: TargetGame[] = [];
     for (const name of SHEETS) {
       const sheet = JSON.parse(readFileSync(join(ROOT, 'test', 'par-sheets', `${name}.json`), 'utf8')) as {
         denominationUsd: number;
@@ -37,9 +37,29 @@ export async function makeTargets(api: Api, partners: number): Promise<Target[]>
       const tiers = hasPot ? { tiers: await addPot(api, gameId, i === 2) } : {};
       games.push({ gameId, wagerUsd: sheet.denominationUsd, ...tiers });
     }
-    games.push({ gameId: await api.newRaffle(partnerId, 'raffle', RAFFLE), wagerUsd: RAFFLE.ticketPriceUsd });
+    games.push(await newRaffle(api, partnerId, 'raffle'));
     const players = Array.from({ length: PLAYERS_PER_PARTNER }, (_, n) => `player-${n + 1}`);
     targets.push({ partnerId, key, games, players });
   }
   return targets;
+}
+
+async function newRaffle(api: Api, partnerId: number, name: string): Promise<TargetGame> {
+  const gameId = await api.newRaffle(partnerId, name, RAFFLE);
+  return { gameId, wagerUsd: RAFFLE.ticketPriceUsd, isRaffle: true };
+}
+
+/** New raffles in the places of those that a restore has suspended. @returns the ids of these */
+export async function replaceRaffles(
+  api: Api,
+  targets: readonly Target[],
+  name: string,
+): Promise<ReadonlySet<number>> {
+  const suspended = new Set<number>();
+  for (const { partnerId, games } of targets) {
+    const at = games.findIndex(({ isRaffle }) => isRaffle === true);
+    suspended.add(games[at]!.gameId);
+    games[at] = await newRaffle(api, partnerId, name);
+  }
+  return suspended;
 }

@@ -23,12 +23,10 @@ import type { Cleanup } from '../support/cleanup.js';
 import { runToEnd } from '../support/cleanup.js';
 import { ConnectionEnded, spinRequest, Wire, type WireAnswer } from '../support/load.js';
 import { parSheet } from '../support/sheets.js';
-import type { OwnStores } from '../support/stores.js';
 import { pause, until } from '../support/wait.js';
-import { openArena } from './arena.js';
+import { type Arena, openArena } from './arena.js';
 import { type FaultName, faultKind } from './faults.js';
 import { Random } from './random.js';
-import type { Fleet } from './services.js';
 
 const WAGER_USD = 0.25;
 const PATIENCE_MS = 5000;
@@ -95,9 +93,7 @@ class Receiver {
   }
 }
 
-interface Stage {
-  readonly stores: OwnStores;
-  readonly fleet: Fleet;
+interface Stage extends Arena {
   readonly receiver: Receiver;
   readonly options: Options;
 }
@@ -167,7 +163,7 @@ async function killing(stage: Stage, isOver: () => boolean): Promise<Record<stri
       await pause(random.whole(...RECEIVER_AWAY_MS));
       stage.receiver.start();
     } else {
-      await faultKind(name).run(stage, random);
+      await faultKind(name).run({ ...stage, targets: [] }, random);
     }
     done[name] = (done[name] ?? 0) + 1;
   }
@@ -245,15 +241,16 @@ async function judge(
 }
 
 async function run(options: Options, cleanup: Cleanup): Promise<boolean> {
-  const { folder, stores, fleet, api, crashes } = await openArena(
+  const arena = await openArena(
     cleanup,
     { keep: options.keep, acknowledgement: 'redis' },
     { WEBHOOK_RETRY_DELAYS_MS: RETRY_DELAYS_MS },
   );
+  const { folder, stores, fleet, api, crashes } = arena;
   const port = await freePort();
   const receiver = new Receiver(port, join(folder, 'received.jsonl'));
   cleanup.add(() => receiver.kill());
-  const stage: Stage = { stores, fleet, receiver, options };
+  const stage: Stage = { ...arena, receiver, options };
   const partner = await api.newPartner('webhooks');
   await bodyOf(
     api.operator.PATCH('/partners/{id}', {

@@ -2,9 +2,10 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { appendFileSync } from 'node:fs';
-import { cp, mkdtemp, realpath, rm } from 'node:fs/promises';
+import { chmod, cp, mkdtemp, realpath, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { EmbeddedStore } from '../../src/embedded/store.js';
 import { Cleanup } from './cleanup.js';
 import { smallDiskMissing } from './disk.js';
 import { ROOT } from './root.js';
@@ -29,8 +30,13 @@ export interface RunFolder {
 /**
  * Makes the folder and starts the stores, Redis on a small disk of its own.
  * @param cleanup ends it all where {@link RunFolder.close} does not, and leaves the folder where `keep` says so.
+ * @param withPostgres makes another Postgres than the embedded one in a folder, with the environment that its processes must have
  */
-export async function openRunFolder(cleanup: Cleanup, keep: boolean): Promise<RunFolder> {
+export async function openRunFolder(
+  cleanup: Cleanup,
+  keep: boolean,
+  withPostgres?: (folder: string, environment: NodeJS.ProcessEnv) => Promise<() => Promise<EmbeddedStore>>,
+): Promise<RunFolder> {
   const folder = await realpath(await mkdtemp(join(tmpdir(), 'spindle-chaos-')));
   let isKept = keep;
   const mine = new Cleanup();
@@ -47,7 +53,13 @@ export async function openRunFolder(cleanup: Cleanup, keep: boolean): Promise<Ru
     appendFileSync(join(folder, 'stores.log'), `${new Date().toISOString()} ${line}\n`);
   const noDisk = smallDiskMissing();
   const disk = noDisk === undefined ? { redisDiskMegabytes: DISK_MEGABYTES } : {};
-  const stores = await ownStores({ folder, ...disk, onProgress: say, onEvent: say });
+  // As root, servers run as another user, who must be able to enter.
+  await chmod(folder, 0o755);
+  const own = await withPostgres?.(join(folder, 'archived'), { [FOLDER_VARIABLE]: folder });
+  const stores = await ownStores({
+    ...{ folder, ...disk, onProgress: say, onEvent: say },
+    ...(own === undefined ? {} : { startPostgres: own }),
+  });
   mine.add(() => stores.drop());
   mine.add(async () => {
     await stores.emptyDisk();

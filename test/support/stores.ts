@@ -7,6 +7,7 @@ import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { lockDataDir, startEmbeddedPostgres, startEmbeddedRedis } from '../../src/embedded/index.js';
 import { findRedisProgram, redisEnvironment } from '../../src/embedded/redisServer.js';
+import type { EmbeddedStore } from '../../src/embedded/store.js';
 import { migrate } from '../../src/postgres/client.js';
 import { Cleanup } from './cleanup.js';
 import { fillDisk, smallDisk, storesParent } from './disk.js';
@@ -52,6 +53,8 @@ export interface StoreOptions {
   readonly folder?: string;
   /** Gives Redis a disk of its own, in memory, of that size. */
   readonly redisDiskMegabytes?: number;
+  /** Starts a Postgres in the place of the embedded one. */
+  readonly startPostgres?: () => Promise<EmbeddedStore>;
   /** Told how the start goes on. */
   readonly onProgress?: (line: string) => void;
   /** Told of a server that died, is back or had to be killed. */
@@ -80,7 +83,9 @@ export async function ownStores(options: StoreOptions = {}): Promise<OwnStores> 
     const embedded = { dataDir, cacheDir: CACHE, progress: onProgress, onEvent };
     const redis = await StoreServer.begin(() => startEmbeddedRedis(embedded));
     undo.add(() => redis.close());
-    const postgres = await StoreServer.begin(() => startEmbeddedPostgres(embedded));
+    const postgres = await StoreServer.begin(
+      options.startPostgres ?? (() => startEmbeddedPostgres(embedded)),
+    );
     undo.add(() => postgres.close());
     return {
       redis,

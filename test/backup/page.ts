@@ -1,0 +1,52 @@
+/** The commands of docs/backup.md, as they stand there: what the drill and the chaos runs do is what the page says. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { ROOT } from '../support/root.js';
+
+/** The shell blocks of the page, by their lines, without comments behind a command. */
+function shellBlocks(): string[][] {
+  const text = readFileSync(join(ROOT, 'docs', 'backup.md'), 'utf8');
+  return [...text.matchAll(/^```sh\n(.*?)^```/gms)].map(([, block]) =>
+    block!.split('\n').map((line) => line.replace(/ {2,}#.*$/, '').trim()),
+  );
+}
+
+/** The line that begins so. @throws Error where the page has none, or several that differ */
+function line(begin: string): string {
+  const found = new Set(
+    shellBlocks()
+      .flat()
+      .filter((each) => each.startsWith(begin)),
+  );
+  if (found.size !== 1) throw new Error(`docs/backup.md has ${found.size} commands that begin «${begin}»`);
+  return [...found][0]!;
+}
+
+/** The lines below a comment, up to an empty line. @throws Error where the page has no such comment */
+function below(comment: string): string {
+  for (const block of shellBlocks()) {
+    const at = block.findIndex((each) => each.startsWith(comment));
+    if (at === -1) continue;
+    const rest = block.slice(at + 1);
+    const end = rest.indexOf('');
+    return rest.slice(0, end === -1 ? rest.length : end).join('\n');
+  }
+  throw new Error(`docs/backup.md has no step «${comment}»`);
+}
+
+/** Settings of a server whose log is archived. */
+function archiveSettings(): string {
+  const text = readFileSync(join(ROOT, 'docs', 'backup.md'), 'utf8');
+  const [, settings] = /^```ini\n(.*?)^```/ms.exec(text) ?? [];
+  if (settings === undefined) throw new Error('docs/backup.md has no settings of Postgres');
+  return settings;
+}
+
+export const PAGE = {
+  archiveSettings,
+  baseBackup: () => line('pg_basebackup'),
+  dump: () => line('pg_dump'),
+  restoreBaseBackup: () => below('# From base backup and archive:'),
+  restoreDump: () => below('# From a dump'),
+  recoverRestored: () => line('npx spindle recover --restored'),
+} as const;

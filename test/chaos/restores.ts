@@ -1,0 +1,151 @@
+/**
+ * Stores that are lost and restored from backups, with the commands of docs/backup.md. The spins pause meanwhile, and all that was answered
+ * is booked: what a restore to an older state takes is what was booked since the backup, and nothing else.
+ */
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import postgres from 'postgres';
+import type { ArchivedPostgres } from '../backup/archivedPostgres.js';
+import { PAGE } from '../backup/page.js';
+import { askOnce, plainRequest, spinRequest } from '../support/load.js';
+import { ROOT } from '../support/root.js';
+import type { OwnStores } from '../support/stores.js';
+import { pause } from '../support/wait.js';
+import type { Arena, FaultKind } from './faultKind.js';
+import { POSITION_FILE } from './services.js';
+
+const COMMAND_WITHIN_MS = 120_000;
+const ANSWER_WITHIN_MS = 3000;
+const ASK_EVERY_MS = 100;
+const REFUSALS = 10;
+const ASKED_MAX = 300;
+
+/** The newest entry of each cell when the stores were backed up. */
+export type BackedUp = ReadonlyMap<number, bigint>;
+
+/** Backs both stores up. Nothing may be under way. */
+export async function backUp({ archived, stores }: Arena): Promise<BackedUp> {
+  await archived!.backUp();
+  await stores.copyRedis();
+  const sql = postgres(stores.postgres.url, { max: 1, onnotice: () => {} });
+  const cells = await sql<{ cell: number; cursor_id: string }[]>`SELECT cell, cursor_id FROM cells`;
+  await sql.end();
+  return new Map(cells.map(({ cell, cursor_id }) => [cell, BigInt(cursor_id)]));
+}
+
+/** The command of the page. @returns what it wrote */
+async function recoverRestored({ stores, folder }: Arena): Promise<string> {
+  const [npx, spindle, ...words] = PAGE.recoverRestored().split(' ');
+  if (npx !== 'npx' || spindle !== 'spindle')
+    throw new Error('The command of docs/backup.md is no `spindle`');
+  const { stdout, stderr } = await promisify(execFile)(
+    process.execPath,
+    [join(ROOT, 'dist', 'src', 'cli.js'), ...words, '--yes'],
+    {
+      timeout: COMMAND_WITHIN_MS,
+      env: {
+        PATH: process.env.PATH,
+        HOME: process.env.HOME,
+        REDIS_URL: stores.redis.url,
+        DATABASE_URL: stores.postgres.url,
+        POSITION_FILE: join(folder, POSITION_FILE),
+      },
+    },
+  );
+  return stdout + stderr;
+}
+
+/** Until the command has run nothing is dealt on stores that the position file is ahead of, and `/readyz` names the command. */
+async function isRefused({ fleet, targets }: Arena): Promise<void> {
+  for (const service of fleet.services) service.start(fleet.acknowledgement);
+  const spin = (i: number): Buffer => {
+    const { key, games, players } = targets[i % targets.length]!;
+    const { gameId, wagerUsd } = games[i % games.length]!;
+    return spinRequest(key, JSON.stringify({ gameId, playerId: players[0], wagerUsd }));
+  };
+  for (let asked = 0, named = 0; named < REFUSALS; asked++) {
+    if (asked > ASKED_MAX) throw new Error('/readyz does not name `spindle recover --restored`');
+    const answer = await askOnce(fleet.port, spin(asked), ANSWER_WITHIN_MS);
+    if (answer?.status === 200) throw new Error(`dealt before the command of a restore: ${answer.text}`);
+    const ready = await askOnce(fleet.port, plainRequest('GET', '/readyz', ''), ANSWER_WITHIN_MS);
+    if (ready?.status === 200) throw new Error('ready before the command of a restore');
+    if (ready?.text.includes('spindle recover --restored')) named++;
+    await pause(ASK_EVERY_MS);
+  }
+  await fleet.stop();
+}
+
+/** Stops all processes, lets the stores be restored, runs the command, and starts all again. */
+async function restored(
+  arena: Arena,
+  restore: (archived: ArchivedPostgres, stores: OwnStores) => Promise<void>,
+): Promise<void> {
+  const { fleet, stores, archived } = arena;
+  await fleet.stop();
+  await restore(archived!, stores);
+  await isRefused(arena);
+  await recoverRestored(arena);
+  await fleet.startAgain();
+}
+
+async function emptyRedis({ redis, wipeRedis }: OwnStores): Promise<void> {
+  await redis.stop();
+  await wipeRedis();
+  await redis.start();
+}
+
+const kind = { subject: 'postgres', needsArchive: true } as const;
+
+export const RESTORES = {
+  // Postgres is lost, its log is not; Redis is as it was.
+  'restore-archive': {
+    ...kind,
+    restores: 'all',
+    run: (arena) =>
+      restored(arena, async (archived, { postgres: server }) => {
+        await archived.archive();
+        await server.killForGood();
+        await archived.restoreFromArchive();
+        await server.start();
+      }),
+  },
+  // Its log is lost, too.
+  'restore-base': {
+    ...kind,
+    restores: 'backup',
+    run: (arena) =>
+      restored(arena, async (archived, { postgres: server }) => {
+        await server.killForGood();
+        await archived.restoreBaseBackup();
+        await server.start();
+      }),
+  },
+  'restore-dump': {
+    ...kind,
+    restores: 'backup',
+    run: (arena) =>
+      restored(arena, async (archived, stores) => {
+        await archived.restoreDump();
+        await emptyRedis(stores);
+      }),
+  },
+  // Redis is as it was, and ahead of Postgres.
+  'restore-dump-alone': {
+    ...kind,
+    restores: 'backup',
+    run: (arena) => restored(arena, (archived) => archived.restoreDump()),
+  },
+  // Both are of the same older moment, and fit together.
+  'restore-both': {
+    ...kind,
+    restores: 'backup',
+    run: (arena) =>
+      restored(arena, async (archived, stores) => {
+        await archived.restoreDump();
+        await stores.redis.stop();
+        await stores.restoreRedis();
+        await stores.redis.start();
+      }),
+  },
+} as const satisfies Record<string, FaultKind>;

@@ -1,0 +1,93 @@
+/**
+ * Processes that are stopped (SIGSTOP) while what they know becomes old, and go on then with what they were about to do: a lease ends, a partner
+ * moves to another cell and back, request ids leave Redis.
+ */
+import { OPERATOR_BASE } from '../../src/http/route.js';
+import { OPERATOR_KEY } from '../support/api.js';
+import { askOnce, plainRequest, postRequest, type WireAnswer } from '../support/load.js';
+import { pause, until } from '../support/wait.js';
+import type { Arena, FaultKind } from './faultKind.js';
+import type { Random } from './random.js';
+import type { Service } from './services.js';
+
+/** Request ids have left Redis, by REQUEST_ID_WINDOW_S of services.ts. */
+const HANDED_OVER_MS = [6000, 9000] as const;
+const MOVED_WITHIN_MS = 45_000;
+const ANSWER_WITHIN_MS = 2000;
+/** A worker that is stopped holds its cells until its lease has ended. */
+const LEASE_MS = 3500;
+
+async function stoppedWhile(service: Service, what: () => Promise<void>): Promise<void> {
+  service.freeze();
+  try {
+    await what();
+  } finally {
+    service.thaw();
+  }
+}
+
+/** Asks as an operator until some process answers: the kernel gives connections also to one that is stopped. */
+async function asked<T>({ fleet }: Arena, path: string, body?: object): Promise<{ status: number; body: T }> {
+  const to = `${OPERATOR_BASE}${path}`;
+  const bytes =
+    body === undefined
+      ? plainRequest('GET', to, OPERATOR_KEY)
+      : postRequest(to, OPERATOR_KEY, JSON.stringify(body));
+  let answer: WireAnswer | undefined;
+  await until(
+    async () => {
+      answer = await askOnce(fleet.port, bytes, ANSWER_WITHIN_MS);
+      return answer !== undefined && answer.status < 500;
+    },
+    `an answer to ${path}`,
+    MOVED_WITHIN_MS,
+  );
+  return { status: answer!.status, body: JSON.parse(answer!.text) as T };
+}
+
+/** Moves a partner to another cell and back. */
+async function thereAndBack(arena: Arena, random: Random): Promise<void> {
+  const { partnerId } = random.pick(arena.targets);
+  const path = `/partners/${partnerId}`;
+  const { cell: home } = (await asked<{ cell: number }>(arena, path)).body;
+  const { cells } = (await asked<{ cells: { cell: number }[] }>(arena, '/cells')).body;
+  const away = random.pick(cells.map(({ cell }) => cell).filter((cell) => cell !== home));
+  type Moves = { moves: { toCell: number; finishedAt: string | null }[] };
+  for (const cell of [away, home]) {
+    const isThere = async (): Promise<boolean> => {
+      const [newest] = (await asked<Moves>(arena, `${path}/moves`)).body.moves;
+      return newest?.toCell === cell && newest.finishedAt !== null;
+    };
+    // An answer may be lost, and the move be under way.
+    await asked(arena, `${path}/move`, { cell });
+    await until(isThere, `partner ${partnerId} has moved to cell ${cell}`, MOVED_WITHIN_MS);
+  }
+}
+
+export const STOPPED = {
+  'stop-front-move': {
+    subject: 'service',
+    run: (arena, random) => stoppedWhile(random.pick(arena.fleet.fronts), () => thereAndBack(arena, random)),
+  },
+  'stop-worker-move': {
+    subject: 'service',
+    async run(arena, random) {
+      const owner = await arena.fleet.owner();
+      await stoppedWhile(owner, async () => {
+        await pause(LEASE_MS);
+        await thereAndBack(arena, random);
+      });
+    },
+  },
+  'stop-front-hand-over': {
+    subject: 'service',
+    run: ({ fleet }, random) =>
+      stoppedWhile(random.pick(fleet.fronts), () => pause(random.whole(...HANDED_OVER_MS))),
+  },
+  'stop-worker-hand-over': {
+    subject: 'service',
+    async run({ fleet }, random) {
+      await stoppedWhile(await fleet.owner(), () => pause(random.whole(...HANDED_OVER_MS)));
+    },
+  },
+} as const satisfies Record<string, FaultKind>;

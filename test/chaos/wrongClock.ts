@@ -1,0 +1,94 @@
+/** Redis loses everything while its clock is hours off: nothing is rebuilt or dealt by that time, and all goes on once it is right. */
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { findRedisProgram, redisEnvironment } from '../../src/embedded/redisServer.js';
+import { rawRedis } from '../support/redis.js';
+import { ROOT } from '../support/root.js';
+import { pause, until } from '../support/wait.js';
+import type { Arena, FaultKind } from './faultKind.js';
+
+const OFFSETS_S = [-7200, 7200, -400_000, 400_000] as const;
+const WRONG_MS = [2000, 5000] as const;
+const SOURCE = join(ROOT, 'test', 'chaos', 'wrongClock.c');
+
+/** Makes the library that shifts the clock of a program. @returns false where it can't be made */
+function compile(file: string): boolean {
+  const args = ['-shared', '-fPIC', '-O1', '-o', file, SOURCE, '-ldl'];
+  return spawnSync('cc', args, { stdio: 'ignore' }).status === 0;
+}
+
+/** Why no clock can be shifted here; undefined where one can. */
+export function wrongClockMissing(): string | undefined {
+  const folder = mkdtempSync(join(tmpdir(), 'spindle-clock-'));
+  try {
+    return compile(join(folder, 'clock.so')) ? undefined : 'there is no C compiler';
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+/** Starts an empty Redis in the place of the one that is stopped, with a clock that reads its offset from a file. */
+async function startShifted(
+  { stores, folder }: Arena,
+  offsetFile: string,
+): Promise<{ end: () => Promise<void>; seconds: () => Promise<number> }> {
+  const library = join(folder, 'clock.so');
+  if (!compile(library)) throw new Error(wrongClockMissing());
+  const program = await findRedisProgram(join(ROOT, '.cache'), () => {});
+  const child = spawn(program.file, [join(stores.redisFolder, 'redis.conf')], {
+    cwd: stores.redisFolder,
+    env: { ...redisEnvironment(program), LD_PRELOAD: library, CLOCK_OFFSET_FILE: offsetFile },
+    stdio: 'ignore',
+  });
+  const ended = once(child, 'exit');
+  const redis = rawRedis(stores.redis.url);
+  const seconds = async (): Promise<number> => Number((await redis.time())[0]);
+  await until(
+    () =>
+      seconds().then(
+        () => true,
+        () => false,
+      ),
+    'Redis answers',
+  );
+  return {
+    seconds,
+    async end() {
+      redis.disconnect();
+      child.kill('SIGTERM');
+      await ended;
+    },
+  };
+}
+
+export const WRONG_CLOCKS = {
+  'wrong-clock': {
+    subject: 'redis',
+    destroys: true,
+    needsCompiler: true,
+    async run(arena, random) {
+      const { stores, folder } = arena;
+      const offsetFile = join(folder, 'clock-offset');
+      const offset = random.pick(OFFSETS_S);
+      await writeFile(offsetFile, String(offset));
+      await stores.redis.stop();
+      await stores.wipeRedis();
+      const shifted = await startShifted(arena, offsetFile);
+      try {
+        const ahead = (await shifted.seconds()) - Date.now() / 1000;
+        if (Math.abs(ahead - offset) > 60)
+          throw new Error(`The clock of Redis is ${ahead} s ahead, not ${offset}`);
+        await pause(random.whole(...WRONG_MS));
+        writeFileSync(offsetFile, '0');
+        await pause(random.whole(...WRONG_MS));
+      } finally {
+        await shifted.end();
+        await stores.redis.start();
+      }
+    },
+  },
+} as const satisfies Record<string, FaultKind>;
