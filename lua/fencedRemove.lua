@@ -11,10 +11,8 @@ Reply    how many were there
 Errors   FENCED <fence>: the cell is claimed by another fence, or none. Nothing was done.
 ]]
 -- include: library
-local known = call('HGET', KEYS[1], 'fence')
-if known ~= ARGV[1] then
-  return redis.error_reply('FENCED ' .. (known or 'none'))
-end
+local fence = ARGV[1]
+-- include: ownerFence
 if #ARGV > 1 then
   return call('HDEL', KEYS[2], unpack(ARGV, 2))
 end

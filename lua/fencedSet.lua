@@ -12,8 +12,6 @@ Errors   FENCED <fence>: the cell is claimed by another fence, or none: a later 
          Nothing was done.
 ]]
 -- include: library
-local known = call('HGET', KEYS[1], 'fence')
-if known ~= ARGV[1] then
-  return redis.error_reply('FENCED ' .. (known or 'none'))
-end
+local fence = ARGV[1]
+-- include: ownerFence
 return call('HSET', KEYS[2], unpack(ARGV, 2))

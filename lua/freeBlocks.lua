@@ -21,10 +21,8 @@ local epoch = call('HGET', KEYS[1], 'epoch')
 if epoch ~= ARGV[1] then
   return epochError(epoch)
 end
-local fence = call('HGET', KEYS[1], 'fence')
-if fence ~= ARGV[4] then
-  return redis.error_reply('FENCED ' .. (fence or 'none'))
-end
+local fence = ARGV[4]
+-- include: ownerFence
 local record = call('HGET', KEYS[2], ARGV[2])
 if not record then
   return 0

@@ -1,7 +1,7 @@
 --[[
 Appends a sealed block to a game's queue. Done once: a block that is there already is left as it is.
 
-KEYS[1]  {cN}:cell                    hash, for the epoch
+KEYS[1]  {cN}:cell                    hash, for the epoch and the fence of the owner that has claimed the cell (claimCell.lua)
 KEYS[2]  {cN}:games                   hash, game id -> GAME
 KEYS[3]  {cN}:block:<game id>:<from>  string, the packed outcomes
 
@@ -9,9 +9,11 @@ ARGV[1]  epoch that the caller believes in
 ARGV[2]  game id
 ARGV[3]  index of the block's first outcome
 ARGV[4]  packed outcomes, u16 each
+ARGV[5]  fence of the caller
 
 Reply    1 loaded now, 0 loaded before
 Errors   EPOCH <epoch>: the cell is at another epoch, or none; nothing was done.
+         FENCED <fence>: the cell is claimed by another fence, or none; nothing was done.
          GAP <end>: the queue ends at another index than the block begins; nothing was done.
 ]]
 -- include: records
@@ -20,6 +22,8 @@ local epoch = call('HGET', KEYS[1], 'epoch')
 if epoch ~= ARGV[1] then
   return epochError(epoch)
 end
+local fence = ARGV[5]
+-- include: ownerFence
 local from = tonumber(ARGV[3])
 local count = #ARGV[4] / 2
 local record = call('HGET', KEYS[2], ARGV[2])

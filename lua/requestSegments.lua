@@ -13,10 +13,12 @@ Reply    SEGMENTS as it is now; as it was where somebody else has changed it, or
 Errors   FENCED <fence>: the cell is claimed by another fence, or none. Nothing was done.
 ]]
 -- include: records
-local known, segments, last = unpack(call('HMGET', KEYS[1], 'fence', 'segments', 'last'))
--- Without segments: Redis lost the cell, or it is being rebuilt.
-if known ~= ARGV[1] or not segments then
-  return redis.error_reply('FENCED ' .. (known or 'none'))
+local fence = ARGV[1]
+-- include: ownerFence
+local segments, last = unpack(call('HMGET', KEYS[1], 'segments', 'last'))
+-- Redis lost the cell, or it is being rebuilt.
+if not segments then
+  return redis.error_reply('FENCED ' .. claimedBy)
 end
 if segments ~= ARGV[3] then
   return segments

@@ -13,11 +13,9 @@ Reply    OK
 Errors   FENCED <fence>: the cell is claimed by another fence, or none. Nothing was done.
 ]]
 -- include: library
-local known, away = unpack(call('HMGET', KEYS[1], 'fence', 'away'))
-if known ~= ARGV[1] then
-  return redis.error_reply('FENCED ' .. (known or 'none'))
-end
-away = away or ';'
+local fence = ARGV[1]
+-- include: ownerFence
+local away = call('HGET', KEYS[1], 'away') or ';'
 local from, to = find(away, ';' .. ARGV[2] .. ':?%d*;')
 local others = from and sub(away, 1, from) .. sub(away, to + 1) or away
 local mark = ''

@@ -334,8 +334,8 @@ export class BlockKeeper implements Service {
 
   /** Reads a queue from both stores, and loads what is leased and not loaded. */
   async #read(queue: Queue): Promise<void> {
-    const { cell, token } = queue.lease;
-    const store = this.#nodes.cell(cell);
+    const { lease } = queue;
+    const store = this.#nodes.cell(lease.cell);
     const [game, ends] = await Promise.all([
       store.findGame(queue.gameId),
       leaseEnds(this.#sql, [queue.gameId]),
@@ -350,7 +350,7 @@ export class BlockKeeper implements Service {
     queue.blocks = [];
     for (const { fromIndex, toIndex, outcomes } of blocks) {
       if (outcomes !== null) {
-        await store.loadBlock(token, queue.gameId, fromIndex, outcomes);
+        await store.loadBlock(lease, queue.gameId, fromIndex, outcomes);
       }
       queue.blocks.push({ fromIndex, toIndex });
     }
@@ -378,7 +378,7 @@ export class BlockKeeper implements Service {
     onFailpoint('block.leased');
     await this.#options.leased(gameId, toIndex);
     const outcomes = Buffer.from(block.outcomes.buffer, block.outcomes.byteOffset, block.outcomes.byteLength);
-    await this.#nodes.cell(lease.cell).loadBlock(lease.token, gameId, fromIndex, outcomes);
+    await this.#nodes.cell(lease.cell).loadBlock(lease, gameId, fromIndex, outcomes);
     onFailpoint('block.loaded');
     queue.leaseEnd = toIndex;
     queue.blocks.push({ fromIndex, toIndex });

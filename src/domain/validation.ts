@@ -1,4 +1,5 @@
 /** Turns every error that a compiled typebox schema finds into a fault for the caller. */
+import type { TSchema } from '#typebox';
 import type { Validator } from '#typebox/compile';
 import { Settings } from '#typebox/system';
 import type { Fault } from './errors.js';
@@ -19,7 +20,7 @@ export function schemaFaults(
   messages: Readonly<Record<string, string>> = {},
 ): SchemaFaults | undefined {
   if (validator.Check(value)) return undefined;
-  const errors = allErrors(validator, withShortLists(validator.Type() as ListSchema, value));
+  const errors = allErrors(validator, withShortLists(validator.Type(), value));
   const faults: Fault[] = [];
   let isMissing = false;
   for (const error of errors) {
@@ -67,28 +68,17 @@ export function typeMessage(type: string | string[]): string {
   return `must be a ${type}`;
 }
 
-interface ListSchema {
-  readonly properties?: Readonly<Record<string, ListSchema>>;
-  readonly items?: ListSchema;
-  readonly maxItems?: number;
-}
-
 /**
- * The value with each list that has a bound cut to one item more than that. typebox looks at all items of a list that is
- * too long: 5,000 numbers took it 9 ms.
+ * The value with each of its own lists cut to one item more than its bound. typebox looks at all items of a list that is
+ * too long: 32,000 of them took it 14 ms.
  */
-function withShortLists(schema: ListSchema, value: unknown): unknown {
-  const { properties, items, maxItems = Number.POSITIVE_INFINITY } = schema;
-  if (Array.isArray(value)) {
-    const short = value.length > maxItems ? value.slice(0, maxItems + 1) : value;
-    return items?.properties === undefined ? short : short.map((item) => withShortLists(items, item));
-  }
-  if (properties === undefined || typeof value !== 'object' || value === null) return value;
-  let short = value as Record<string, unknown>;
-  for (const [name, member] of Object.entries(properties)) {
-    if (!Object.hasOwn(short, name)) continue;
-    const cut = withShortLists(member, short[name]);
-    if (cut !== short[name]) short = { ...short, [name]: cut };
+function withShortLists(schema: TSchema, value: unknown): unknown {
+  const { properties = {} } = schema as { properties?: Record<string, { maxItems?: number }> };
+  let short = value;
+  for (const [name, { maxItems = Number.POSITIVE_INFINITY }] of Object.entries(properties)) {
+    const list = (value as Record<string, unknown> | null)?.[name];
+    if (!Array.isArray(list) || list.length <= maxItems) continue;
+    short = { ...(short as object), [name]: list.slice(0, maxItems + 1) };
   }
   return short;
 }

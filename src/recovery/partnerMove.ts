@@ -31,7 +31,7 @@ import { playerStatuses } from '../postgres/playerStatuses.js';
 import { checkpointCell } from '../postgres/recoveries.js';
 import { handedOverIdOf, handOverStep } from '../postgres/requestRuns.js';
 import { CellFiller } from '../redis/cellFiller.js';
-import type { CellOwner, CellStore } from '../redis/cellStore.js';
+import type { CellOwner, CellStore, ClaimedCell } from '../redis/cellStore.js';
 import type { RedisNodes } from '../redis/nodes.js';
 import { findPartner, newestId, removePartner, setAway } from '../redis/partnerOfCell.js';
 import { fillGames, fillPlayers, fillPots, fillRounds } from './fill.js';
@@ -253,7 +253,7 @@ async function finishCopy(
     await adoptRules(tx, move, untilId);
     const filling = { sql: tx, ...to, scope: move };
     await fillGames(filling, true);
-    await loadBlocks(tx, to.store, copied.token, partnerId);
+    await loadBlocks(tx, to.store, { fence: toFence, token: copied.token }, partnerId);
     await fillRounds(filling);
     const pots = await potsOf(tx, move);
     await fillPots(to, pots, new Recency(pots));
@@ -265,14 +265,14 @@ async function finishCopy(
 async function loadBlocks(
   tx: Transaction,
   store: CellStore,
-  token: string,
+  claimed: ClaimedCell,
   partnerId: number,
 ): Promise<void> {
   const games = await gamesOfPartner(tx, partnerId);
   for (let at = 0; at < games.length; at += LOADS_AT_ONCE) {
     const load = async (gameId: number): Promise<void> => {
       for (const { fromIndex, outcomes } of await openBlocks(tx, gameId, 0))
-        await store.loadBlock(token, gameId, fromIndex, outcomes!);
+        await store.loadBlock(claimed, gameId, fromIndex, outcomes!);
     };
     await Promise.all(games.slice(at, at + LOADS_AT_ONCE).map(load));
   }

@@ -58,6 +58,13 @@ const OPERATION_PREFIX = 'op:';
 /** Where the reply that it holds has the time of the batch, milliseconds in 6 bytes. */
 const OPERATION_TIME_AT = 8;
 
+/** A cell as its owner has claimed it. */
+export interface ClaimedCell {
+  readonly fence: bigint;
+  /** Dataset and number of the epoch. */
+  readonly token: string;
+}
+
 export class CellStore {
   readonly cell: number;
   /** How its keys name it. */
@@ -310,14 +317,19 @@ export class CellStore {
 
   /**
    * Appends a sealed block to a game's queue (lua/loadBlock.lua); repeatable.
-   * @param epoch dataset and number
-   * @throws EpochError, GapError, RefusedError, NotSentError: nothing was done.
+   * @param lease with which the caller has claimed the cell; its token is dataset and number of the epoch
+   * @throws EpochError, OutrunError, GapError, RefusedError, NotSentError: nothing was done.
    */
-  async loadBlock(epoch: string, gameId: number, fromIndex: number, outcomes: Buffer): Promise<void> {
+  async loadBlock(
+    { fence, token: epoch }: ClaimedCell,
+    gameId: number,
+    fromIndex: number,
+    outcomes: Buffer,
+  ): Promise<void> {
     await this.node.run(
       this.#loadBlock,
       [cellKey(this.name), gamesKey(this.name), blockKey(this.name, gameId, fromIndex)],
-      [cellToken(epoch, this.node.knownServerId()), gameId, fromIndex, outcomes],
+      [cellToken(epoch, this.node.knownServerId()), gameId, fromIndex, outcomes, String(fence)],
     );
   }
 
@@ -329,7 +341,7 @@ export class CellStore {
    * @throws EpochError, OutrunError, RefusedError, NotSentError: nothing was done.
    */
   async freeBlocks(
-    { fence, token: epoch }: { readonly fence: bigint; readonly token: string },
+    { fence, token: epoch }: ClaimedCell,
     gameId: number,
     queueEnd: number,
     fromIndices: readonly number[],

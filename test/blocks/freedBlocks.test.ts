@@ -67,7 +67,7 @@ describe('the scripts of a queue', () => {
 
   const cell = () => nodes.nodes.cell(CELL);
   const load = (i: number) =>
-    cell().loadBlock('1', GAME_ID, starts[i]!, Buffer.from(Uint16Array.from(BLOCKS[i]!).buffer));
+    cell().loadBlock(OWNER, GAME_ID, starts[i]!, Buffer.from(Uint16Array.from(BLOCKS[i]!).buffer));
   const record = async () => readGame((await redis.hgetBuffer(gamesKey(CELL), String(GAME_ID)))!);
   const blocks = () => redis.keys(`${blockKey(CELL, GAME_ID, 0).slice(0, -1)}*`);
   const deal = (count: number) =>

@@ -65,12 +65,12 @@ async function openGame(): Promise<void> {
   await nodes.cell(CELL).clear(owner);
   await nodes.cell(CELL).open(owner, EPOCH, { segments: firstSegment(0n), away: [] });
   const outcomes = Buffer.from(Uint16Array.from([0, 1, 2, 0, 1]).buffer);
-  await nodes.cell(CELL).loadBlock(EPOCH, GAME_ID, 0, outcomes);
+  await nodes.cell(CELL).loadBlock({ fence: 1n, token: EPOCH }, GAME_ID, 0, outcomes);
 }
 
 test('a cell is written on its own node only', async () => {
   for (const cell of [EVEN, ODD]) {
-    await nodes.cell(cell).loadBlock(EPOCH, GAME_ID, 0, Buffer.alloc(8));
+    await nodes.cell(cell).loadBlock({ fence: 1n, token: EPOCH }, GAME_ID, 0, Buffer.alloc(8));
     expect(await nodes.cell(cell).findGame(GAME_ID)).toMatchObject({ nextIndex: 0, queueEnd: 4 });
     const redis = rawRedis(servers[cell]!.url);
     const keys = await redis.keys('*');

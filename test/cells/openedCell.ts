@@ -8,7 +8,7 @@ import { Scripts } from '../../src/redis/scripts.js';
 import { freshStores } from '../setup/freshStores.js';
 import { CELL, dealOnce, GAME_ID, OUTBOX_MAX } from '../support/dealing.js';
 import { type OpenNodes, openNodes, rawRedis } from '../support/redis.js';
-import { openedAt } from '../support/requestSegments.js';
+import { CLAIMED, openedAt } from '../support/requestSegments.js';
 import type { TestStores } from '../support/stores.js';
 
 export class OpenedCell {
@@ -25,7 +25,7 @@ export class OpenedCell {
   /** Loads a block of outcomes that begins at an index. */
   load(from: number, ...codes: number[]): Promise<void> {
     const outcomes = Buffer.from(Uint16Array.from(codes).buffer);
-    return this.nodes.nodes.cell(CELL).loadBlock('1', GAME_ID, from, outcomes);
+    return this.nodes.nodes.cell(CELL).loadBlock(CLAIMED, GAME_ID, from, outcomes);
   }
 }
 

@@ -53,7 +53,7 @@ import {
   watchedLua,
 } from '../support/dealing.js';
 import { type OpenNodes, openNodes, ownRedis, rawRedis } from '../support/redis.js';
-import { openedAt } from '../support/requestSegments.js';
+import { CLAIMED, openedAt } from '../support/requestSegments.js';
 
 let stores: Awaited<ReturnType<typeof freshStores>>;
 let luaDir: string;
@@ -64,7 +64,8 @@ let scripts: Scripts;
 
 const run = (items: BatchItem[], options = {}) => dealOnce(scripts, items, options);
 const outcomes = (...codes: number[]): Buffer => Buffer.from(Uint16Array.from(codes).buffer);
-const load = (from: number, ...codes: number[]) => cell().loadBlock('1', GAME_ID, from, outcomes(...codes));
+const load = (from: number, ...codes: number[]) =>
+  cell().loadBlock(CLAIMED, GAME_ID, from, outcomes(...codes));
 const outbox = async () => {
   const batches = (await redis.xrangeBuffer(outboxKey(CELL), '-', '+')) as [Buffer, Buffer[]][];
   return batches.flatMap(([, fields]) => readOutbox(fields[1]!));
@@ -414,10 +415,21 @@ describe('loading a block', () => {
     await load(2, 1);
     expect(await redis.strlen(blockKey(CELL, GAME_ID, 2))).toBe(2);
   });
+
+  test('is refused to an owner after whom another one has claimed the cell', async () => {
+    await cell().claim({ fence: CLAIMED.fence + 1n, serverId: nodes.node.serverId! });
+    const before = await everything();
+    await expect(load(0, 1)).rejects.toThrow(OutrunError);
+    expect(await everything()).toEqual(before);
+  });
 });
 
 describe('what the owner of a cell writes', () => {
   const owner = (fence: bigint) => ({ fence, serverId: nodes.node.serverId! });
+
+  beforeEach(async () => {
+    await redis.hdel(cellKey(CELL), 'fence');
+  });
 
   test('is refused before the claim, after that of a later owner, and where Redis lost it', async () => {
     const set = async (fence: bigint, value: string): Promise<void> => {
@@ -452,6 +464,7 @@ describe('what the owner of a cell writes', () => {
   });
 
   test('emptying leaves nothing but the claim', async () => {
+    await redis.hset(cellKey(CELL), 'fence', String(CLAIMED.fence));
     await load(0, 0, 1);
     await run([item({ requestId: 'r' })]);
     const keys = (await redis.keys('*')).filter((key) => key !== cellKey(CELL));

@@ -14,7 +14,7 @@ import { CELL, dealOnce, GAME_ID, item, OUTBOX_MAX } from '../support/dealing.js
 import { allIsBooked, wereRepaired } from '../support/failover.js';
 import { proxy } from '../support/proxy.js';
 import { openNodes, ownRedis, rawRedis } from '../support/redis.js';
-import { openedAt } from '../support/requestSegments.js';
+import { CLAIMED, openedAt } from '../support/requestSegments.js';
 import type { ServerProcess } from '../support/serverProcess.js';
 import { environment, spawnService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
@@ -152,7 +152,7 @@ async function repeatedOperationWrites({ root, cleanup }: Ground): Promise<void>
   const { nodes, node, close } = await openNodes(url, join(root, 'lua'));
   cleanup.add(close);
   await redis.hset(cellKey(CELL), openedAt(cellToken('1', node.serverId!)));
-  await nodes.cell(CELL).loadBlock('1', GAME_ID, 0, Buffer.from(Uint16Array.from([0, 1, 2]).buffer));
+  await nodes.cell(CELL).loadBlock(CLAIMED, GAME_ID, 0, Buffer.from(Uint16Array.from([0, 1, 2]).buffer));
   expect(await redis.hexists(gamesKey(CELL), String(GAME_ID))).toBe(1);
   const scripts = new Scripts(nodes, { outboxMax: OUTBOX_MAX });
   const changes = async (): Promise<number> =>

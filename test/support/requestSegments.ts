@@ -5,8 +5,15 @@ import { newestEntryId } from '../../src/redis/records.js';
 import { firstSegment, readSegments, segmentNumbers, writeSegments } from '../../src/redis/segmentRecords.js';
 import { until } from './wait.js';
 
-/** Fields of a cell that can be dealt from. */
-export const openedAt = (token: string) => ({ epoch: token, segments: writeSegments(firstSegment(0n)) });
+/** What {@link openedAt} lets write blocks: the owner that has claimed the cell, at the epoch of most tests. */
+export const CLAIMED = { fence: 1n, token: '1' } as const;
+
+/** Fields of a cell that can be dealt from, and that {@link CLAIMED} owns. */
+export const openedAt = (token: string) => ({
+  epoch: token,
+  fence: String(CLAIMED.fence),
+  segments: writeSegments(firstSegment(0n)),
+});
 
 /** The key of the segment in which a cell binds a request id, by its hash. @throws where it binds none */
 export async function boundKey(redis: Redis, cell: number, hash: Buffer): Promise<string> {
