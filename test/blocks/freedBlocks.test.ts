@@ -104,6 +104,24 @@ describe('the scripts of a queue', () => {
     }
   });
 
+  test('a block is loaded once, and only where the queue ends', async () => {
+    const before = await record();
+    for (const i of starts.keys()) await load(i);
+    expect(await record()).toEqual(before);
+    const beyond = cell().loadBlock(OWNER, GAME_ID, ALL.length + 1, Buffer.alloc(2));
+    await expect(beyond).rejects.toThrow(GapError);
+    expect(await record()).toEqual(before);
+  });
+
+  test('nothing is loaded by an owner after whom another one has claimed the cell', async () => {
+    const before = await record();
+    await cell().claim({ ...OWNER, fence: OWNER.fence + 1n });
+    const end = ALL.length;
+    const late = cell().loadBlock(OWNER, GAME_ID, end, Buffer.from(Uint16Array.from([0]).buffer));
+    await expect(late).rejects.toThrow(OutrunError);
+    expect(await record()).toEqual(before);
+  });
+
   test('nothing is freed of a queue that has grown meanwhile, nor at another epoch, nor by another owner than has claimed the cell', async () => {
     const before = await record();
     expect(await cell().freeBlocks(OWNER, GAME_ID, ALL.length - 1, starts)).toBe(false);

@@ -32,7 +32,6 @@ import {
 } from '../../src/redis/records.js';
 import {
   EpochError,
-  GapError,
   NotSentError,
   OutrunError,
   RefusedError,
@@ -401,26 +400,6 @@ describe('the spin script', () => {
     const [first] = (await run([item({ requestId: 'ahead' })])).cores;
     const again = await run([item({ requestId: 'ahead' })]);
     expect([again.statuses, again.cores]).toEqual([[SPIN_STATUS.replay], [first]]);
-  });
-});
-
-describe('loading a block', () => {
-  test('is done once, and only where the queue ends', async () => {
-    await load(0, 0, 1);
-    const before = await everything();
-    await load(0, 0, 1);
-    expect(await everything()).toEqual(before);
-    await expect(load(3, 1)).rejects.toThrow(GapError);
-    expect(await everything()).toEqual(before);
-    await load(2, 1);
-    expect(await redis.strlen(blockKey(CELL, GAME_ID, 2))).toBe(2);
-  });
-
-  test('is refused to an owner after whom another one has claimed the cell', async () => {
-    await cell().claim({ fence: CLAIMED.fence + 1n, serverId: nodes.node.serverId! });
-    const before = await everything();
-    await expect(load(0, 1)).rejects.toThrow(OutrunError);
-    expect(await everything()).toEqual(before);
   });
 });
 

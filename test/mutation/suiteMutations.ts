@@ -223,7 +223,7 @@ const STORES: readonly SuiteMutation[] = [
   },
   {
     name: 'a queue is freed by who owns the cell no more',
-    faults: [lua('freeBlocks', 'if fence ~= ARGV[4] then', 'if not fence then')],
+    faults: [lua('include/ownerFence', 'if claimedBy ~= fence then', 'if not claimedBy then')],
     foundBy: FREED,
   },
   {
