@@ -97,7 +97,7 @@ export async function chooseUser(wanted: {
  * no_setuid_fixup: initdb and postgres look at their program files with access(2), which otherwise leaves the
  * capabilities of a user other than root out of account.
  */
-function setpriv(uid: number, gid: number): string[] {
+export function setpriv(uid: number, gid: number): string[] {
   return [
     'setpriv',
     `--reuid=${uid}`,

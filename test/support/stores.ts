@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { lockDataDir, startEmbeddedPostgres, startEmbeddedRedis } from '../../src/embedded/index.js';
+import { setpriv } from '../../src/embedded/postgresUser.js';
 import { findRedisProgram, redisEnvironment } from '../../src/embedded/redisServer.js';
 import type { EmbeddedStore } from '../../src/embedded/store.js';
 import { migrate } from '../../src/postgres/client.js';
@@ -160,8 +161,14 @@ export async function startPostgresWithout(
     return settings.some((name) => ofOption.startsWith(`${name}=`)) ? [] : [word];
   });
   const { uid, gid } = await stat(data);
-  const user = process.getuid?.() === 0 ? { uid, gid } : {};
-  const child = spawn(program, args, { cwd: '/', env: { LC_ALL: 'C' }, stdio: 'ignore', ...user });
+  // Root may have a project below a folder that nobody else may enter.
+  const isRoot = process.getuid?.() === 0;
+  const [file = program, ...wrapping] = isRoot ? [...setpriv(uid, gid), program] : [program];
+  const child = spawn(file, [...wrapping, ...args], {
+    cwd: '/',
+    env: { PATH: process.env.PATH, LC_ALL: 'C' },
+    stdio: 'ignore',
+  });
   const ended = once(child, 'exit');
   const sql = postgres(databaseUrl, { max: 1, onnotice: () => {} });
   await until(
