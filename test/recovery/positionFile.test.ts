@@ -213,6 +213,7 @@ test('Redis with less than the file says is rebuilt', async () => {
   service = await startService(stores, settings);
   await until(async () => (await readyz()).status === 200, 'the service is ready');
   expect((await sql`SELECT reason FROM recoveries`)[0]!.reason).toMatch(/lacks entries that were answered/);
+  await dealtAgain();
   await play('after', 5);
 });
 
