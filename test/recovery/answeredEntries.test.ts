@@ -64,7 +64,9 @@ const firstIndexOf = async (requestId: string): Promise<bigint> =>
 /** What is dealt from now on lies above everything that was leased when the spins were shown. */
 async function expectDealtAbove(client: Client, leased: bigint): Promise<void> {
   await until(async () => (await client.request('GET', '/readyz')).status === 200, 'the service is ready');
-  await play(client, 'after', 1);
+  // The blocks of a cell that was rebuilt are made anew.
+  const spin = { gameId, playerId: 'p', wagerUsd: 0.25, requestId: 'after-0' };
+  await until(async () => (await client.spin(partner.key, spin)).status === 200, 'a spin is dealt again');
   const isBooked = async (): Promise<boolean> =>
     (await sql`SELECT 1 FROM ledger WHERE request_id = 'after-0'`).length === 1;
   await until(isBooked, 'the new spin is booked');
