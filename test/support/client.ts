@@ -1,5 +1,6 @@
 /** Sends any request to the service, also those that the typed client refuses, and makes partners and games by that client. */
 import { randomBytes } from 'node:crypto';
+import { Agent } from 'undici';
 import { Api, OPERATOR_KEY, type TestPartner } from './api.js';
 
 export { OPERATOR_KEY, type TestPartner } from './api.js';
@@ -12,6 +13,17 @@ export interface Answer<T = Record<string, unknown>> {
 }
 
 type Json = Record<string, unknown>;
+
+/** A call costs a third of what `fetch` takes: much of the time of all tests. */
+const CONNECTIONS = new Agent({ headersTimeout: 0, bodyTimeout: 0 });
+
+function headersOf(raw: Record<string, string | string[] | undefined>): Headers {
+  const headers = new Headers();
+  for (const [name, values = []] of Object.entries(raw)) {
+    for (const value of [values].flat()) headers.append(name, value);
+  }
+  return headers;
+}
 
 export class Client {
   /** The typed clients of the service. */
@@ -27,30 +39,28 @@ export class Client {
     options: { key?: string; body?: unknown; headers?: Record<string, string> } = {},
   ): Promise<Answer<T>> {
     const { key, body, headers } = options;
-    const response = await fetch(this.base + path, {
-      method,
+    const response = await CONNECTIONS.request({
+      origin: this.base,
+      path,
+      method: method as 'GET',
       headers: {
         ...(key === undefined ? {} : { 'X-API-Key': key }),
         ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
         ...headers,
       },
-      ...(body === undefined
-        ? {}
-        : {
-            body:
-              typeof body === 'string' || body instanceof Uint8Array
-                ? (body as string)
-                : JSON.stringify(body),
-          }),
+      body:
+        body === undefined || typeof body === 'string' || body instanceof Uint8Array
+          ? body
+          : JSON.stringify(body),
     });
-    const text = await response.text();
+    const text = await response.body.text();
     let parsed: unknown;
     try {
       parsed = text === '' ? undefined : JSON.parse(text);
     } catch {
       parsed = undefined;
     }
-    return { status: response.status, headers: response.headers, text, body: parsed as T };
+    return { status: response.statusCode, headers: headersOf(response.headers), text, body: parsed as T };
   }
 
   partner<T = Json>(method: string, path: string, key: string, body?: unknown): Promise<Answer<T>> {
