@@ -31,6 +31,7 @@ export type BackgroundTask =
   | 'player checkpoint'
   | 'request id hand-over'
   | 'round timeout'
+  | 'raffle void'
   | 'lost spins'
   | 'answered entries'
   | 'position file'
@@ -124,6 +125,8 @@ export interface Events {
   };
   /** The move was tried too often. The partner stays where it is. */
   PartnerMoveGivenUp: { readonly partnerId: number; readonly toCell: number; readonly reason: string };
+  /** A ticket of a voided raffle has its refund, or can't have one. */
+  TicketRefunded: { readonly result: 'refunded' | 'failed' };
   PlayersCheckpointed: { readonly players: number; readonly seconds: number };
 
   /** A command was refused: the clock of Redis, or the cell's newest entry, is so far ahead of this process's (below 0: behind). */

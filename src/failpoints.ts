@@ -35,6 +35,13 @@ export const FAILPOINTS = [
   'move.opened',
   'move.removed',
   'move.finished',
+  // The void of a raffle (cells/raffleVoids.ts).
+  'void.ended',
+  'void.closed',
+  'void.adjusted',
+  'void.refunded',
+  'void.noted',
+  'void.done',
   // A recovery (recovery/prepare.ts, recovery/rebuild.ts).
   'recovery.detected',
   'recovery.fenced',

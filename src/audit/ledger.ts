@@ -11,6 +11,7 @@ import { CommunalReplay } from './communal.js';
 import { auditCursors } from './cursors.js';
 import { dayTables } from './days.js';
 import { dealsOf, type Payouts, payoutsOf, prizesOf } from './payouts.js';
+import { RefundReplay } from './refunds.js';
 import type { CheckName, Findings, Place } from './report.js';
 import {
   adjustmentHash,
@@ -85,6 +86,7 @@ export class LedgerPass {
   #touched: GameState[] = [];
   #unjudged: Unjudged[] = [];
   readonly #communal: CommunalReplay;
+  readonly #refunds: RefundReplay;
   readonly #newest = new Map<number, { high: number; low: number }>();
   readonly #days: ReturnType<typeof dayTables>;
   /** Intents that have their entry. */
@@ -98,9 +100,7 @@ export class LedgerPass {
   #requestPrefixBytes = 0;
   readonly #record = new Uint32Array(REQUEST_WORDS);
   #requestCount = 0;
-  #tickets = 0;
-  #spins = 0;
-  #forcedSpins = 0;
+  readonly #counts = { tickets: 0, spins: 0, forcedSpins: 0 };
 
   /** @param facts of the snapshot that the rows are of */
   constructor(facts: Facts, findings: Findings) {
@@ -108,6 +108,7 @@ export class LedgerPass {
     this.#findings = findings;
     this.#spinIds = new SpinIds(facts.spinIdKey);
     this.#communal = new CommunalReplay(facts.communal, findings, this.players);
+    this.#refunds = new RefundReplay(facts, findings, this.players, this.#spinIds);
     this.#periodMs = facts.binding.longestMs;
     const payouts = new Map<number, Payouts>();
     for (const [sheetId, sheet] of facts.sheets) {
@@ -216,16 +217,17 @@ export class LedgerPass {
       this.#dayNumber = dayNumber;
     }
     if (kind === SPIN || kind === ROUND_DEAL) {
-      this.#spins++;
+      this.#counts.spins++;
       this.#days.games.add(row.int(LEDGER.gameId), partnerId, wager, credit);
       this.#dealt(row, partnerId, wager, credit);
       this.#communal.spin(row, high, low, playerId);
+      this.#refunds.ticket(row, high, low, playerId, wager);
       if (!row.isNull(LEDGER.requestId)) {
         this.#request(row, ms, high, low, partnerId, ':', row.int(LEDGER.gameId), playerHash(playerId));
-        if (this.#facts.raffles.has(row.int(LEDGER.gameId))) this.#tickets++;
+        if (this.#facts.raffles.has(row.int(LEDGER.gameId))) this.#counts.tickets++;
       }
     } else if (kind === FORCED) {
-      this.#forcedSpins++;
+      this.#counts.forcedSpins++;
       this.#days.sandbox.add(row.int(LEDGER.gameId), partnerId, wager, credit);
       this.#dealtByChoice(row, partnerId, wager, credit);
       if (!row.isNull(LEDGER.requestId)) {
@@ -434,6 +436,7 @@ export class LedgerPass {
       this.#report('requests', row, 'the adjustment was made before', 'one entry', 'this entry too');
     }
     this.#adjusted.add(key);
+    this.#refunds.adjustment(requestId!, partnerId, playerId, amount, () => this.#place(row));
     if (intent.playerId !== playerId) {
       this.#report(
         'requests',
@@ -564,11 +567,6 @@ export class LedgerPass {
       this.#passVoids(game, Number.POSITIVE_INFINITY);
       for (const range of game.voids) voided += range.toIndex - range.fromIndex;
       const booked = progress.get(game.gameId) ?? 0;
-      const raffle = this.#facts.raffles.get(game.gameId);
-      if (raffle !== undefined && (game.next === raffle.poolSize) !== raffle.isClosed) {
-        const problem = 'a raffle must be closed once all its tickets are in the ledger, and not before';
-        findings.found('indices', problem, { game: game.gameId }, raffle.poolSize, game.next);
-      }
       if (booked !== game.next) {
         findings.found(
           'indices',
@@ -579,20 +577,21 @@ export class LedgerPass {
         );
       }
     }
+    this.#refunds.finish((gameId) => this.#games.get(gameId)?.next ?? 0);
     auditCursors(this.#facts, findings, this.#newest);
     findings.looked('balances', 'ledger rows', this.rows);
     findings.looked('balances', 'players in the ledger', this.players.count);
-    findings.looked('indices', 'outcomes dealt', this.#spins);
+    findings.looked('indices', 'outcomes dealt', this.#counts.spins);
     findings.looked('indices', 'outcomes voided', voided);
-    findings.looked('outcomes', 'spins', this.#spins);
-    findings.looked('outcomes', 'forced spins', this.#forcedSpins);
+    findings.looked('outcomes', 'spins', this.#counts.spins);
+    findings.looked('outcomes', 'forced spins', this.#counts.forcedSpins);
     findings.looked('outcomes', 'PAR sheets', this.#facts.sheets.size);
     findings.looked('outcomes', 'prize tables', this.#facts.raffles.size);
     findings.looked('double-entry', 'days of games', games.rows);
     findings.looked('double-entry', 'days of openings', openings.rows);
     findings.looked('double-entry', 'days of adjustments', adjustments.rows);
     findings.looked('requests', 'requestIds in the ledger', this.#requestCount);
-    findings.looked('requests', 'tickets with requestIds', this.#tickets);
+    findings.looked('requests', 'tickets with requestIds', this.#counts.tickets);
     findings.looked('requests', 'adjustments with their intents', this.#adjusted.size);
     findings.looked('cursors', 'cells', cursors.size);
   }

@@ -144,8 +144,9 @@ export class BlockKeeper implements Service {
       if (this.#queues.get(gameId)?.lease.cell !== game.cell) this.#queues.delete(gameId);
       if (lease === undefined) continue;
       if (game.status === 'CLOSED') {
-        // All its tickets are booked; whoever booked the last may not have removed the pool any more.
+        // All its tickets are booked, or it is voided; whoever booked the last may not have removed the pool any more.
         this.#queues.delete(gameId);
+        this.#failing.delete(gameId);
         this.#nodes
           .cell(game.cell)
           .unlinkBlocks(gameId, [0])
@@ -289,6 +290,8 @@ export class BlockKeeper implements Service {
     const work = job()
       .then(() => void this.#failing.delete(queue.gameId))
       .catch((error: unknown) => {
+        // It was closed meanwhile.
+        if (this.#queues.get(queue.gameId) !== queue) return;
         // What is known of the queue may be wrong now: it is read again before the next block.
         queue.leaseEnd = undefined;
         queue.notBefore = performance.now() + RETRY_MS;

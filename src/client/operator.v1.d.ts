@@ -676,6 +676,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/raffles/{id}/void": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Void a raffle: it is closed for good, and each booked ticket is refunded; again: how far that is
+         * @description Voids a raffle that is not sold out, such as one that is suspended as `RESTORED`. No ticket is sold from then on, and the status is `CLOSED` with `statusReason` `VOIDED` for good. Once every ticket that was under way is booked, each booked ticket is refunded as an adjustment of its price, exactly once; prizes that were paid stay paid. The refunds go on by themselves: the same call again tells how far they are, and keeps the first reason.
+         */
+        post: operations["voidRaffle"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/rounds/{roundId}": {
         parameters: {
             query?: never;
@@ -940,9 +960,9 @@ export interface components {
             configName: string;
             /** @description Kind of game. May get further values */
             gameType: string;
-            /** @description ACTIVE: it can be spun. SEALING and CLOSED: before the first and after the last ticket of a raffle. May get further values */
+            /** @description ACTIVE: it can be spun. SEALING and CLOSED: before the first and after the last ticket of a raffle, or once it is voided. May get further values */
             status: string;
-            /** @description Of a raffle that is suspended: tickets may have been shown that a restore of the database has lost. May get further values */
+            /** @description RESTORED: of a raffle that is suspended, since tickets may have been shown that a restore of the database has lost. VOIDED: of a raffle that is closed, since the operator voided it: each ticket is refunded. May get further values */
             statusReason?: string;
             parSheetId: number | null;
             /** @description Equal to the fixed wager */
@@ -1509,9 +1529,9 @@ export interface components {
             configName: string;
             /** @description Kind of game. May get further values */
             gameType: string;
-            /** @description ACTIVE: it can be spun. SEALING and CLOSED: before the first and after the last ticket of a raffle. May get further values */
+            /** @description ACTIVE: it can be spun. SEALING and CLOSED: before the first and after the last ticket of a raffle, or once it is voided. May get further values */
             status: string;
-            /** @description Of a raffle that is suspended: tickets may have been shown that a restore of the database has lost. May get further values */
+            /** @description RESTORED: of a raffle that is suspended, since tickets may have been shown that a restore of the database has lost. VOIDED: of a raffle that is closed, since the operator voided it: each ticket is refunded. May get further values */
             statusReason?: string;
             parSheetId: number | null;
             /** @description Equal to the fixed wager */
@@ -1762,9 +1782,9 @@ export interface components {
             configName: string;
             /** @description Kind of game. May get further values */
             gameType: string;
-            /** @description ACTIVE: it can be spun. SEALING and CLOSED: before the first and after the last ticket of a raffle. May get further values */
+            /** @description ACTIVE: it can be spun. SEALING and CLOSED: before the first and after the last ticket of a raffle, or once it is voided. May get further values */
             status: string;
-            /** @description Of a raffle that is suspended: tickets may have been shown that a restore of the database has lost. May get further values */
+            /** @description RESTORED: of a raffle that is suspended, since tickets may have been shown that a restore of the database has lost. VOIDED: of a raffle that is closed, since the operator voided it: each ticket is refunded. May get further values */
             statusReason?: string;
             parSheetId: number | null;
             /** @description Equal to the fixed wager */
@@ -1781,6 +1801,23 @@ export interface components {
             /** @description What a ticket costs */
             ticketPriceUsd: number;
             ticketsRemaining: number;
+        };
+        RaffleVoidResponse: {
+            gameConfigId: number;
+            /** @description `CLOSED` */
+            status: string;
+            /** @description `VOIDED` */
+            statusReason: string;
+            /** @description Booked tickets; some that were under way may still come in */
+            tickets: number;
+            /** @description Tickets that are refunded: the refund is in the ledger */
+            refunded: number;
+            /** @description Tickets that can not be refunded, since the balance would pass its bound */
+            failed: number;
+            /** @description Sum of the refunds */
+            refundedUsd: number;
+            /** @description No ticket is under way, and each is refunded or failed */
+            isDone: boolean;
         };
         Recovery: {
             cell: number;
@@ -2333,7 +2370,7 @@ export interface components {
                 "application/json": components["schemas"]["ErrorResponse"];
             };
         };
-        /** @description KS-4218: The raffle is closed; all tickets are sold */
+        /** @description KS-4218: The raffle is closed; it sells no ticket any more */
         raffleClosed: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -5270,6 +5307,77 @@ export interface operations {
             401: components["responses"]["unauthorized"];
             403: components["responses"]["notPermitted"];
             404: components["responses"]["partnerNotFound"];
+            426: components["responses"]["unsupportedInterfaceVersion"];
+            429: components["responses"]["tooManyFailedLogins"];
+            500: components["responses"]["internalOrAuthenticationFailed"];
+            503: components["responses"]["unavailable"];
+        };
+    };
+    voidRaffle: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Game configuration id: the `gameConfigId` of the game */
+                id: number;
+            };
+            cookie?: never;
+        };
+        /** @description At most 65536 bytes */
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "reason": "Tickets were shown that a restore of the database has lost"
+                 *     }
+                 */
+                "application/json": components["schemas"]["VoidBody"];
+            };
+        };
+        responses: {
+            /** @description Void a raffle: it is closed for good, and each booked ticket is refunded; again: how far that is */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "gameConfigId": 4,
+                     *       "status": "CLOSED",
+                     *       "statusReason": "VOIDED",
+                     *       "tickets": 5,
+                     *       "refunded": 5,
+                     *       "failed": 0,
+                     *       "refundedUsd": 5,
+                     *       "isDone": true
+                     *     }
+                     */
+                    "application/json": components["schemas"]["RaffleVoidResponse"];
+                };
+            };
+            /**
+             * @description KS-4101: The request is not valid
+             *
+             *     KS-4102: A required field is missing
+             *
+             *     KS-4216: The game type is not supported in the partner API
+             */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["notPermitted"];
+            404: components["responses"]["gameNotFound"];
+            410: components["responses"]["raffleClosed"];
+            413: components["responses"]["bodyTooLarge"];
             426: components["responses"]["unsupportedInterfaceVersion"];
             429: components["responses"]["tooManyFailedLogins"];
             500: components["responses"]["internalOrAuthenticationFailed"];

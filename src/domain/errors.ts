@@ -82,7 +82,7 @@ export const ERRORS = {
     'never',
     'The webhook URL targets a disallowed destination',
   ),
-  raffleClosed: entry('KS-4218', 410, 'never', 'The raffle is closed; all tickets are sold'),
+  raffleClosed: entry('KS-4218', 410, 'never', 'The raffle is closed; it sells no ticket any more'),
   blackjackOnly: entry('KS-4220', 400, 'never', 'The game is played through the blackjack round endpoints'),
   roundNotFound: entry('KS-4221', 404, 'never', 'The round is not found'),
   roundOpen: entry('KS-4222', 409, 'never', 'An open round exists already for this game'),

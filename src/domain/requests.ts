@@ -138,6 +138,7 @@ export {
   RaffleBody,
   RafflePrize,
   RaffleResponse,
+  RaffleVoidResponse,
 } from './schemas/raffles.js';
 export {
   ActionBody,

@@ -25,6 +25,7 @@ import { partnerRoutes } from './operator/partners.js';
 import { partnerViewRoutes } from './operator/partnerViews.js';
 import { type PlayerStatusServices, playerStatusRoutes } from './operator/players.js';
 import { raffleRoutes } from './operator/raffles.js';
+import { raffleVoidRoutes } from './operator/raffleVoids.js';
 import { operatorReadRoutes } from './operator/reads.js';
 import { type PartnerCommunalServices, partnerCommunalRoutes } from './partner/communal.js';
 import { eventRoutes } from './partner/events.js';
@@ -111,6 +112,7 @@ export function allRoutes(services: Services, brand: string): Route[] {
     ...parSheetRoutes(services.store),
     ...gameRoutes(services),
     ...raffleRoutes(services),
+    ...raffleVoidRoutes(services),
     ...roundRoutes(services),
     ...blackjackRoutes(services),
     ...partnerCommunalRoutes(services),

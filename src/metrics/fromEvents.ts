@@ -15,6 +15,7 @@ const STORE_OF_TASK: Readonly<Record<BackgroundTask, string>> = {
   'player checkpoint': 'postgres',
   'request id hand-over': 'postgres',
   'round timeout': 'postgres',
+  'raffle void': 'postgres',
   'lost spins': 'postgres',
   'answered entries': 'postgres',
   'position file': 'position file',
@@ -42,6 +43,7 @@ export function subscribeMetrics(events: EventEmitter, metrics: Metrics): void {
     metrics.blockMakeSeconds.observe(totalSeconds);
   });
   countMoves(events, metrics);
+  countRefunds(events, metrics);
   events.on('RebuildStarted', () => metrics.recoveriesUnderWay.inc());
   events.on('RebuildFailed', () => metrics.recoveriesUnderWay.dec());
   events.on('CellRebuilt', ({ voided, seconds }) => {
@@ -82,6 +84,16 @@ function countMoves(events: EventEmitter, metrics: Metrics): void {
     stopped += stoppedSeconds;
   });
   events.on('PartnerMoveGivenUp', () => counts.given_up++);
+}
+
+function countRefunds(events: EventEmitter, metrics: Metrics): void {
+  const counts = { refunded: 0, failed: 0 };
+  metrics.counters(
+    'spindle_raffle_refunds_total',
+    'Tickets of voided raffles that this process refunded, or found that it can not, by result: refunded, failed',
+    () => Object.entries(counts).map(([result, value]) => ({ labels: { result }, value })),
+  );
+  events.on('TicketRefunded', ({ result }) => counts[result]++);
 }
 
 /** A series for each tier and status: no more than twenty. */

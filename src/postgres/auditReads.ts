@@ -9,6 +9,7 @@ import { arrayOf, raw, type Sql, safe, type Transaction } from './client.js';
 import { type CommunalFacts, communalFacts, STRAY_COMMUNAL } from './communalAuditReads.js';
 import { type CopyRow, orGone, readRows } from './copyReader.js';
 import { type FormerCells, formerCells } from './partnerMoves.js';
+import { type AuditedRaffle, auditedRaffles } from './raffleAuditReads.js';
 import {
   type AuditedTable,
   auditedTables,
@@ -35,20 +36,6 @@ export interface SheetTexts {
   readonly denomination: string;
   /** By combination. */
   readonly multipliers: readonly string[];
-}
-
-/** A raffle's prize table, its amounts as the decimal text that was certified. */
-export interface AuditedRaffle {
-  /** The whole table as it was sealed. */
-  readonly text: string;
-  readonly poolSize: number;
-  /** USD. */
-  readonly ticketPrice: string;
-  /** By prize: USD. */
-  readonly values: readonly string[];
-  /** By prize: tickets that win it. */
-  readonly counts: readonly number[];
-  readonly isClosed: boolean;
 }
 
 export interface AuditedGameDay {
@@ -346,22 +333,6 @@ async function facts(tx: Transaction): Promise<Omit<Facts, 'communal'>> {
       ARRAY(SELECT c.value->>'payMultiplier'
             FROM json_array_elements(sheet->'combinations') WITH ORDINALITY AS c(value, place) ORDER BY place) AS multipliers
     FROM par_sheets WHERE par_sheet_id IN (SELECT par_sheet_id FROM games)`;
-  const prizes = (member: string): unknown =>
-    raw(`ARRAY(SELECT p.value->>'${member}'
-               FROM json_array_elements(prize_table->'prizes') WITH ORDINALITY AS p(value, place) ORDER BY place)`);
-  const raffles = await tx<
-    {
-      game_id: number;
-      text: string;
-      pool_size: number;
-      ticket_price: string;
-      amounts: string[];
-      counts: string[];
-      is_closed: boolean;
-    }[]
-  >`
-    SELECT game_id, prize_table::text AS text, pool_size, prize_table->>'ticketPriceUsd' AS ticket_price,
-      ${prizes('valueUsd')} AS amounts, ${prizes('count')} AS counts, closed_at IS NOT NULL AS is_closed FROM raffles`;
   const cells = await tx<{ cell: number; cursor_id: bigint }[]>`SELECT cell, cursor_id FROM cells`;
   const progress = await tx<{ game_id: number; next_index: bigint }[]>`
     SELECT game_id, next_index FROM game_progress`;
@@ -390,19 +361,7 @@ async function facts(tx: Transaction): Promise<Omit<Facts, 'communal'>> {
       parSheetId: row.par_sheet_id,
     })),
     sheets: new Map(sheets.map((row) => [row.par_sheet_id, row])),
-    raffles: new Map(
-      raffles.map((row) => [
-        row.game_id,
-        {
-          text: row.text,
-          poolSize: row.pool_size,
-          ticketPrice: row.ticket_price,
-          values: row.amounts,
-          counts: row.counts.map(Number),
-          isClosed: row.is_closed,
-        },
-      ]),
-    ),
+    raffles: await auditedRaffles(tx),
     tables: await auditedTables(tx),
     cursors: new Map(cells.map((row) => [row.cell, row.cursor_id])),
     progress: new Map(progress.map((row) => [row.game_id, safe(row.next_index)])),

@@ -13,7 +13,7 @@ export interface SealedBlock {
   commitment: Uint8Array;
 }
 
-/** Writes a sealed block down, before it is loaded anywhere. @throws FencedError where the cell has another owner, or the game left it. */
+/** Writes a sealed block down, before it is loaded anywhere. @throws FencedError where the cell has another owner, the game left it, or is voided. */
 export async function leaseBlock(
   sql: Sql,
   lease: { cell: number; fence: bigint; epoch: bigint },
@@ -25,6 +25,8 @@ export async function leaseBlock(
     const here = await tx`
       SELECT 1 FROM games JOIN partners USING (partner_id) WHERE game_id = ${block.gameId} AND cell = ${lease.cell}`;
     if (here.length === 0) throw new FencedError(`Game ${block.gameId} is no longer in cell ${lease.cell}`);
+    const voided = await tx`SELECT 1 FROM raffles WHERE game_id = ${block.gameId} AND voided_at IS NOT NULL`;
+    if (voided.length > 0) throw new FencedError(`Raffle ${block.gameId} is voided`);
     await tx`
       INSERT INTO blocks (game_id, from_index, to_index, outcomes, seed, nonce, commitment, epoch)
       VALUES (${block.gameId}, ${block.fromIndex}, ${block.toIndex}, ${block.outcomes as Buffer}, ${block.seed as Buffer},

@@ -89,10 +89,11 @@ export async function changesAfter(sql: Sql, after: bigint): Promise<DirectoryCh
         game_type: GameType;
         status: string;
         closed_at: Date | null;
+        voided_at: Date | null;
         blocks_requested: number;
         changed: bigint;
       })[]
-    >`SELECT game_id, partner_id, cell, par_sheet_id, prize_table, sealed_at, closed_at, game_type, status, blocks_requested,
+    >`SELECT game_id, partner_id, cell, par_sheet_id, prize_table, sealed_at, closed_at, voided_at, game_type, status, blocks_requested,
         wager_micros, rules, round_timeout_s, games.changed
       FROM games JOIN partners USING (partner_id) LEFT JOIN raffles USING (game_id)
         LEFT JOIN blackjack_tables USING (game_id) WHERE games.changed > ${after}`;
@@ -126,7 +127,7 @@ export async function changesAfter(sql: Sql, after: bigint): Promise<DirectoryCh
         status: kindOfGame(row.game_type).lifeCycle.statusOf({
           isSuspended: row.status === 'SUSPENDED',
           sealedAt: row.sealed_at,
-          closedAt: row.closed_at,
+          closedAt: row.closed_at ?? row.voided_at,
         }),
         blocksRequested: row.blocks_requested,
       })),

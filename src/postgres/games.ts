@@ -26,8 +26,8 @@ export interface GameRow {
   configName: string;
   displayName: string;
   status: GameStatus;
-  /** Why it is suspended; null: the operator suspended it, or it is not. */
-  statusReason: 'RESTORED' | null;
+  /** Why it is suspended or closed; null: the operator suspended it, its tickets are sold, or it is neither. */
+  statusReason: 'RESTORED' | 'VOIDED' | null;
   createdAt: Date;
   /** Undefined: a slot game. */
   raffle: RaffleRow | undefined;
@@ -50,12 +50,13 @@ interface Row {
   sold: bigint;
   sealed_at: Date | null;
   closed_at: Date | null;
+  voided_at: Date | null;
 }
 
 const LISTED = `
   game_id, partner_id, par_sheet_id, game_type, config_name, display_name, status, status_reason, created_at,
     (SELECT certified_rtp FROM par_sheets s WHERE s.par_sheet_id = games.par_sheet_id) AS certified_rtp,
-    pool_size, sealed_at, closed_at, coalesce(next_index, 0) AS sold,
+    pool_size, sealed_at, closed_at, voided_at, coalesce(next_index, 0) AS sold,
     (SELECT encode(commitment, 'hex') FROM blocks b
      WHERE pool_size IS NOT NULL AND b.game_id = games.game_id AND from_index = 0) AS commitment`;
 const FROM = 'FROM games LEFT JOIN raffles USING (game_id) LEFT JOIN game_progress USING (game_id)';
@@ -73,9 +74,9 @@ const fromRow = (row: Row): GameRow => ({
   status: kindOfGame(row.game_type).lifeCycle.statusOf({
     isSuspended: row.status === 'SUSPENDED',
     sealedAt: row.sealed_at,
-    closedAt: row.closed_at,
+    closedAt: row.closed_at ?? row.voided_at,
   }),
-  statusReason: row.status_reason,
+  statusReason: row.voided_at === null ? row.status_reason : 'VOIDED',
   createdAt: row.created_at,
   raffle:
     row.pool_size === null

@@ -33,7 +33,7 @@ export async function createRaffle(
 export async function openRaffle(sql: Sql, gameId: number): Promise<void> {
   await withChange(sql, async (tx, changed) => {
     const opened = await tx`
-      UPDATE raffles SET sealed_at = now() WHERE game_id = ${gameId} AND sealed_at IS NULL RETURNING 1`;
+      UPDATE raffles SET sealed_at = now() WHERE game_id = ${gameId} AND sealed_at IS NULL AND voided_at IS NULL RETURNING 1`;
     if (opened.length === 0) return;
     await tx`UPDATE games SET changed = ${changed} WHERE game_id = ${gameId}`;
     const [block] = await tx<{ commitment: Buffer }[]>`
@@ -52,7 +52,7 @@ export async function closeRaffles(
   const ids = arrayOf(gameIds);
   await tx`
     UPDATE raffles SET closed_at = now(), sealed_at = coalesce(sealed_at, now())
-    WHERE game_id = ANY(${ids}::int[])`;
+    WHERE game_id = ANY(${ids}::int[]) AND closed_at IS NULL`;
   await tx`UPDATE games SET changed = ${changed} WHERE game_id = ANY(${ids}::int[])`;
   for (const gameId of gameIds) {
     await audit(tx, { actor: 'worker', action: 'raffle.close', subject: `game:${gameId}` });

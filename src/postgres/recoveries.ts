@@ -153,16 +153,27 @@ export async function resumptionsOf(
   isAllBooked = false,
 ): Promise<{ gameId: number; nextIndex: number; queueEnd: number }[]> {
   const rows = await sql<
-    { game_id: number; game_type: GameType; to_index: bigint; next_index: bigint; open_from: bigint | null }[]
+    {
+      game_id: number;
+      game_type: GameType;
+      to_index: bigint;
+      next_index: bigint;
+      open_from: bigint | null;
+      voided_pool: number | null;
+    }[]
   >`
     SELECT game_id, game_type, to_index, next_index,
-      (SELECT min(from_index) FROM blocks b WHERE b.game_id = g.game_id AND b.to_index > next_index) AS open_from
+      (SELECT min(from_index) FROM blocks b WHERE b.game_id = g.game_id AND b.to_index > next_index) AS open_from,
+      (SELECT pool_size FROM raffles r WHERE r.game_id = g.game_id AND voided_at IS NOT NULL) AS voided_pool
     FROM (
       SELECT game_id, game_type, greatest(max(to_index), max(next_index)) AS to_index, coalesce(max(next_index), 0) AS next_index
       FROM games JOIN partners USING (partner_id) LEFT JOIN blocks USING (game_id) LEFT JOIN game_progress USING (game_id)
       WHERE ${inScope(scope)} GROUP BY game_id, game_type HAVING greatest(max(to_index), max(next_index)) > 0
     ) g`;
   return rows.map((row) => {
+    // Nothing is sold of it any more (redis/endPool.ts).
+    if (row.voided_pool !== null)
+      return { gameId: row.game_id, nextIndex: row.voided_pool, queueEnd: row.voided_pool };
     const end = safe(row.to_index);
     const booked = safe(row.next_index);
     const nextIndex = isAllBooked ? booked : kindOfGame(row.game_type).supply.resumesAt(end, booked);

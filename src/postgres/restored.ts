@@ -67,7 +67,7 @@ export async function suspendRaffles(tx: Transaction, cell: number): Promise<num
   const rows = await tx<{ game_id: number }[]>`
     UPDATE games g SET status = 'SUSPENDED', status_reason = 'RESTORED', changed = ${changed}
     FROM raffles r, partners p
-    WHERE r.game_id = g.game_id AND p.partner_id = g.partner_id AND p.cell = ${cell} AND r.closed_at IS NULL
+    WHERE r.game_id = g.game_id AND p.partner_id = g.partner_id AND p.cell = ${cell} AND r.closed_at IS NULL AND r.voided_at IS NULL
     RETURNING g.game_id`;
   return rows.map((row) => row.game_id);
 }

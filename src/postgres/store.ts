@@ -53,6 +53,7 @@ import { playerSpinPage, statementDown } from './playerHistory.js';
 import { recordPlayerStatus } from './playerStatuses.js';
 import { restoreHold } from './positions.js';
 import { closedPool, createRaffle } from './raffles.js';
+import { voidRaffle } from './raffleVoids.js';
 import { openRecoveries } from './recoveries.js';
 import { readRuns, requestBlocksOf } from './requestRunReads.js';
 import { runsVersion } from './requestRuns.js';
@@ -173,6 +174,7 @@ const FUNCTIONS = {
   unsettledDays,
   updatePartner,
   updateWebhook,
+  voidRaffle,
   withdrawAdjustment,
   withdrawFunding,
   withdrawRules,

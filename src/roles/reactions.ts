@@ -1,5 +1,6 @@
 /** What the services of a worker do about what happens. Metrics and the log subscribe by themselves. */
 import type { BlockKeeper } from '../blocks/keeper.js';
+import type { RaffleVoids } from '../cells/raffleVoids.js';
 import type { EventEmitter } from '../events.js';
 import type { BookedTotals } from '../ledger/bookedTotals.js';
 import type { Cleanup } from '../ledger/cleanup.js';
@@ -19,19 +20,22 @@ export interface Reacting {
   readonly cleanup: Cleanup;
   readonly handOver: HandOver;
   readonly moves: PartnerMoves;
+  readonly voids: RaffleVoids;
   readonly totals: BookedTotals;
   readonly deliverer: Deliverer;
   readonly mailer: Mailer;
 }
 
 export function subscribeWorker(events: EventEmitter, reacting: Reacting): void {
-  const { nodes, ownership, flusher, keeper, cleanup, handOver, moves, totals, deliverer, mailer } = reacting;
+  const { nodes, ownership, flusher, keeper, cleanup, handOver, moves, voids } = reacting;
+  const { totals, deliverer, mailer } = reacting;
   events.on('CellAcquired', ({ lease }) => {
     flusher.own(lease);
     keeper.own(lease);
     cleanup.cleanSoon(lease.cell);
     handOver.own(lease);
     moves.own(lease);
+    voids.own(lease);
   });
   events.on('CellLost', ({ cell }) => {
     flusher.disown(cell);
@@ -39,6 +43,7 @@ export function subscribeWorker(events: EventEmitter, reacting: Reacting): void 
     keeper.disown(cell);
     handOver.disown(cell);
     moves.disown(cell);
+    voids.disown(cell);
   });
   events.on('CellGivenUp', ({ cell }) => ownership.giveUp(cell));
 

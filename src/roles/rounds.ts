@@ -1,5 +1,5 @@
 /** Rounds of blackjack: how a front end plays them, and how a worker ends those whose time is over. */
-import { CellClient } from '../cells/cellClient.js';
+import type { CellClient } from '../cells/cellClient.js';
 import type { HandedOverIds } from '../cells/handedOver.js';
 import { Rounds } from '../cells/rounds.js';
 import { RoundTimeouts } from '../cells/roundTimeouts.js';
@@ -7,9 +7,7 @@ import { Shoes } from '../cells/shoes.js';
 import { expiredRounds } from '../postgres/rounds.js';
 import { openStore } from '../postgres/store.js';
 import type { RoleParts } from './parts.js';
-
-/** More commands than one turn of the timeouts has. */
-const WAITING_MAX = 1000;
+import { workerCells } from './workerCells.js';
 
 /** A front end's: each answer waits for the ledger. */
 export function playedRounds(
@@ -26,29 +24,10 @@ export function playedRounds(
 
 /** @param owned the cells that this worker writes */
 export function openRoundTimeouts(parts: RoleParts, owned: () => readonly number[]): RoundTimeouts {
-  const { config, log, sql, nodes, scripts, catalog, metrics, events } = parts;
+  const { sql, catalog, events } = parts;
   const store = openStore(sql);
-  const cells = new CellClient({
-    call: (operation, call) => scripts.command(operation, call),
-    pipelined: (calls) => nodes.pipelined(calls),
-    isReady: (cell) => nodes.of(cell).isReady,
-    whenReady: (cell, timeoutMs) => nodes.whenReady(cell, timeoutMs),
-    // Who owns a cell has found its store durable.
-    isDurable: () => true,
-    epochOf: (cell) => catalog.epochOf(cell),
-    nodeOf: (cell) => nodes.of(cell),
-    serverOf: (cell) => nodes.of(cell).serverId,
-    // Nobody is told of a timeout: it need not wait for the ledger.
-    confirmations: { confirmed: async () => true, isStalled: () => false },
-    deadlineMs: config.SPIN_DEADLINE_MS,
-    waitingMax: WAITING_MAX,
-    onCall: () => {},
-    onError: (error, cell) => {
-      metrics.storeErrors.inc({ store: 'redis' });
-      log.warn({ err: error, cell, size: 1 }, 'a command to a cell failed');
-    },
-    onEpoch: () => void catalog.refresh().catch(() => {}),
-  });
+  // Nobody is told of a timeout: it need not wait for the ledger.
+  const cells = workerCells(parts, { confirmed: async () => true, isStalled: () => false });
   return new RoundTimeouts({
     rounds: new Rounds({ store, cells, shoes: new Shoes(store), waitsForLedger: false }),
     cells: owned,

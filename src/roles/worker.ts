@@ -33,6 +33,7 @@ import { WebhookRetention } from '../webhooks/retention.js';
 import { Sender } from '../webhooks/sender.js';
 import { openNotices } from './notices.js';
 import type { RoleParts } from './parts.js';
+import { openRaffleVoids } from './raffleVoids.js';
 import { subscribeWorker } from './reactions.js';
 import { openRoundTimeouts } from './rounds.js';
 
@@ -159,16 +160,17 @@ export async function startWorker(parts: RoleParts): Promise<void> {
   const totals = new BookedTotals((cells) => bookedTotals(sql, cells));
   const unservedCells = new UnservedCells(events);
   const moves = new PartnerMoves({ sql, nodes, events, onFailpoint });
+  const voids = openRaffleVoids(parts, spinIds, onFailpoint);
   await listenToDealt(parts, ownership, keeper);
-  const writing = { nodes, ownership, flusher, keeper, cleanup, handOver, moves };
+  const writing = { nodes, ownership, flusher, keeper, cleanup, handOver, moves, voids };
   subscribeWorker(events, { ...writing, totals, deliverer, mailer });
   registerWorkerMetrics({
     ...{ config, metrics, events, sql, nodes, catalog },
     ...{ ownership, keeper, totals, handOver, unservedCells, threads, settlement, deliverer },
   });
 
-  // Moves and blocks end first, then the ledger takes what is dealt, then the cells go to other workers.
-  const writers = new ServiceGroup('cell writers', log, [ownership, flusher, keeper, moves]);
+  // Refunds, moves and blocks end first, then the ledger takes what is dealt, then the cells go to other workers.
+  const writers = new ServiceGroup('cell writers', log, [ownership, flusher, keeper, moves, voids]);
   const timeouts = openRoundTimeouts(parts, () => ownership.cells);
   const partitions = new PartitionMaker(sql, events);
   metrics.gauge(

@@ -897,9 +897,9 @@ export interface components {
             configName: string;
             /** @description Kind of game. May get further values */
             gameType: string;
-            /** @description ACTIVE: it can be spun. SEALING and CLOSED: before the first and after the last ticket of a raffle. May get further values */
+            /** @description ACTIVE: it can be spun. SEALING and CLOSED: before the first and after the last ticket of a raffle, or once it is voided. May get further values */
             status: string;
-            /** @description Of a raffle that is suspended: tickets may have been shown that a restore of the database has lost. May get further values */
+            /** @description RESTORED: of a raffle that is suspended, since tickets may have been shown that a restore of the database has lost. VOIDED: of a raffle that is closed, since the operator voided it: each ticket is refunded. May get further values */
             statusReason?: string;
             parSheetId: number | null;
             /** @description Equal to the fixed wager */
@@ -920,9 +920,9 @@ export interface components {
             configName: string;
             /** @description Kind of game. May get further values */
             gameType: string;
-            /** @description ACTIVE: it can be spun. SEALING and CLOSED: before the first and after the last ticket of a raffle. May get further values */
+            /** @description ACTIVE: it can be spun. SEALING and CLOSED: before the first and after the last ticket of a raffle, or once it is voided. May get further values */
             status: string;
-            /** @description Of a raffle that is suspended: tickets may have been shown that a restore of the database has lost. May get further values */
+            /** @description RESTORED: of a raffle that is suspended, since tickets may have been shown that a restore of the database has lost. VOIDED: of a raffle that is closed, since the operator voided it: each ticket is refunded. May get further values */
             statusReason?: string;
             parSheetId: number | null;
             /** @description Equal to the fixed wager */
@@ -1096,6 +1096,8 @@ export interface components {
             displayName: string;
             configName: string;
             status: string;
+            /** @description As in the list of games: `RESTORED` or `VOIDED` */
+            statusReason?: string;
             ticketPriceUsd: number;
             poolSize: number;
             /** @description The prize table; the ticket code of the n-th prize is n, that of no win 0 */
@@ -1108,7 +1110,7 @@ export interface components {
             closedAt: string | null;
             reveal: components["schemas"]["PoolReveal"] | null;
         };
-        /** @description Null until the last ticket is sold */
+        /** @description Null until the last ticket is sold, or the raffle is voided and its last ticket booked */
         PoolReveal: {
             /** @description Hexadecimal, 32 bytes: the key of the shuffle */
             seed: string;
@@ -1430,7 +1432,7 @@ export interface components {
         /**
          * @description KS-4113: This version of the API has ended
          *
-         *     KS-4218: The raffle is closed; all tickets are sold
+         *     KS-4218: The raffle is closed; it sells no ticket any more
          */
         apiVersionGoneOrRaffleClosed: {
             headers: {

@@ -1,20 +1,22 @@
-/** `spindle raffle`: makes raffles from prize tables, and shows them. */
+/** `spindle raffle`: makes raffles from prize tables, shows them, and voids them. */
 import { Option } from 'commander';
 import { bodyOf, type OperatorClient } from '../../client/client.js';
 import { usdToMicros } from '../../domain/money.js';
 import { FaultsError, NotFoundError, usdNumber, wholeNumber } from '../command.js';
 import { withYes } from '../confirm.js';
-import { usd } from '../output.js';
+import { keyValues, usd } from '../output.js';
 import { bytesOf, type Call, note, type OperatorCommands, type Schemas } from './call.js';
 import { gameLines, hasPool } from './games.js';
 import { gameIdOf, partnerIdOf } from './names.js';
 
 const SEALED_WITHIN_MS = 60_000;
 const LOOK_AGAIN_MS = 100;
+/** Without a further refund. */
+const REFUND_WITHIN_MS = 60_000;
 
 /** Adds the commands to the program. */
 export function addRaffleCommands(commands: OperatorCommands): void {
-  const group = commands.group('raffle', 'raffles: create, show');
+  const group = commands.group('raffle', 'raffles: create, show, void');
   withYes(commands.add('create <PARTNER>', 'make a raffle from a prize table', createRaffle, group))
     .requiredOption('--prizes <FILE>', 'CSV with the header prizeName,prizeTier,valueUsd,count, or JSON')
     .option('--name <NAME>', 'name shown to players')
@@ -32,6 +34,17 @@ Examples:
   spindle raffle create 2 --config SPRING_2 --prizes raffle.json --json`,
     );
   commands.add('show <GAME>', 'commitment and tickets left of a raffle', showRaffle, group);
+  withYes(commands.add('void <GAME>', 'close a raffle for good, and refund its tickets', voidRaffle, group))
+    .requiredOption('--reason <TEXT>', 'why, for the audit log and each refund')
+    .option('--wait', 'wait until every ticket is refunded')
+    .addHelpText(
+      'after',
+      `
+Again, it shows how far the refunds are. The reason stays that of the first call.
+
+Example:
+  spindle raffle void 4 --reason 'shown tickets were lost with a restore' --wait`,
+    );
 }
 
 async function createRaffle({ client, words, options, print, confirm }: Call): Promise<void> {
@@ -79,6 +92,39 @@ async function sealed(client: OperatorClient, id: number): Promise<Schemas['Oper
     if (performance.now() > deadline) {
       throw new Error(
         `Raffle ${id} is made and not sealed after ${SEALED_WITHIN_MS / 1000} s; look again: spindle raffle show ${id}`,
+      );
+    }
+    await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS));
+  }
+}
+
+async function voidRaffle({ client, words, options, print, confirm }: Call): Promise<void> {
+  const id = await gameIdOf(client, words[0]!);
+  await confirm(`Raffle ${id} is closed for good, and every booked ticket is refunded. Prizes stay paid.`);
+  const call = { params: { path: { id } }, body: { reason: String(options.reason) } };
+  let voided = await bodyOf(client.POST('/raffles/{id}/void', call));
+  if (options.wait === true) {
+    note(`Raffle ${id} is voided; waiting until its tickets are refunded …`);
+    voided = await refunded(id, () => bodyOf(client.POST('/raffles/{id}/void', call)));
+  }
+  print(voided, keyValues);
+}
+
+/** Waits until each ticket is refunded or failed, while that goes on. */
+async function refunded(
+  id: number,
+  look: () => Promise<Schemas['RaffleVoidResponse']>,
+): Promise<Schemas['RaffleVoidResponse']> {
+  let done = 0;
+  let deadline = performance.now() + REFUND_WITHIN_MS;
+  for (;;) {
+    const now = await look();
+    if (now.isDone) return now;
+    if (now.refunded + now.failed > done) deadline = performance.now() + REFUND_WITHIN_MS;
+    done = now.refunded + now.failed;
+    if (performance.now() > deadline) {
+      throw new Error(
+        `Raffle ${id} is voided, and ${now.refunded} of ${now.tickets} tickets are refunded; that goes on without this command`,
       );
     }
     await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS));

@@ -11,7 +11,7 @@ import type { BlackjackTable, TableTerms } from './tableTerms.js';
 export const GAME_TYPES = ['slot', 'raffle', 'blackjack'] as const;
 export type GameType = (typeof GAME_TYPES)[number];
 
-/** `SEALING` (its supply is not there yet) and `CLOSED` (all of it is dealt, for ever) are of kinds with a finite supply only. */
+/** `SEALING` (its supply is not there yet) and `CLOSED` (all of it is dealt, or it is voided, for ever) are of kinds with a finite supply only. */
 export type GameStatus = 'ACTIVE' | 'SUSPENDED' | 'SEALING' | 'CLOSED';
 
 export interface KindOfGame {
@@ -61,7 +61,7 @@ export interface LifeFacts {
   readonly isSuspended: boolean;
   /** When its supply was sealed and could be dealt from; null: not yet, or of a kind that is not sealed as a whole. */
   readonly sealedAt: Date | null;
-  /** When the last outcome of its supply was booked. */
+  /** When the last outcome of its supply was booked, or the operator ended it for good. */
   readonly closedAt: Date | null;
 }
 

@@ -25,12 +25,12 @@ export const GameResponse = Type.Object({
   gameType: extensible(GAME_TYPES, 'Kind of game'),
   status: extensible(
     ['ACTIVE', 'SUSPENDED', 'SEALING', 'CLOSED'],
-    'ACTIVE: it can be spun. SEALING and CLOSED: before the first and after the last ticket of a raffle',
+    'ACTIVE: it can be spun. SEALING and CLOSED: before the first and after the last ticket of a raffle, or once it is voided',
   ),
   statusReason: Type.Optional(
     extensible(
-      ['RESTORED'],
-      'Of a raffle that is suspended: tickets may have been shown that a restore of the database has lost',
+      ['RESTORED', 'VOIDED'],
+      'RESTORED: of a raffle that is suspended, since tickets may have been shown that a restore of the database has lost. VOIDED: of a raffle that is closed, since the operator voided it: each ticket is refunded',
     ),
   ),
   parSheetId: nullable(Type.Integer()),

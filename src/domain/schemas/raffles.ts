@@ -35,6 +35,19 @@ export const RaffleResponse = Type.Object({
   ticketsRemaining: Type.Integer(),
 });
 
+export const RaffleVoidResponse = Type.Object({
+  gameConfigId: Type.Integer(),
+  status: Type.String({ description: '`CLOSED`' }),
+  statusReason: Type.String({ description: '`VOIDED`' }),
+  tickets: Type.Integer({ description: 'Booked tickets; some that were under way may still come in' }),
+  refunded: Type.Integer({ description: 'Tickets that are refunded: the refund is in the ledger' }),
+  failed: Type.Integer({
+    description: 'Tickets that can not be refunded, since the balance would pass its bound',
+  }),
+  refundedUsd: usd('Sum of the refunds'),
+  isDone: Type.Boolean({ description: 'No ticket is under way, and each is refunded or failed' }),
+});
+
 export const PoolPrize = Type.Object({
   prizeName: Type.String(),
   prizeTier: Type.Integer(),
@@ -50,7 +63,7 @@ export const PoolReveal = Type.Object(
       description: 'Base64: the ticket codes as they were dealt, 16 bits each, little endian',
     }),
   },
-  { description: 'Null until the last ticket is sold' },
+  { description: 'Null until the last ticket is sold, or the raffle is voided and its last ticket booked' },
 );
 
 export const PoolResponse = Type.Object({
@@ -58,6 +71,9 @@ export const PoolResponse = Type.Object({
   displayName: Type.String(),
   configName: Type.String(),
   status: Type.String(),
+  statusReason: Type.Optional(
+    Type.String({ description: 'As in the list of games: `RESTORED` or `VOIDED`' }),
+  ),
   ticketPriceUsd: Type.Number(),
   poolSize: Type.Integer(),
   prizes: Type.Array(PoolPrize, {

@@ -4,6 +4,7 @@ import type { Adjusted, AdjustedPartner } from '../../cells/adjuster.js';
 import { ApiError, ERRORS, type Fault } from '../../domain/errors.js';
 import { jsonUsd } from '../../domain/exactJson.js';
 import { decimalTextToMicros, MAX_MICROS, microsToUsdText } from '../../domain/money.js';
+import { REFUND_PREFIX } from '../../domain/refund.js';
 import { AdjustmentBody, AdjustmentOrder, AdjustmentResponse, PATH } from '../../domain/requests.js';
 import type { SpinIds } from '../../domain/spinId.js';
 import type { Adjustment } from '../../postgres/adjustments.js';
@@ -38,6 +39,8 @@ function orderOf(playerId: string, body: JsonObject, text: string): Omit<Adjustm
       faults.push({ path, message: `must be within -${most} and ${most}, with at most 6 decimals` });
     }
   }
+  if (typeof body.requestId === 'string' && body.requestId.startsWith(REFUND_PREFIX))
+    faults.push({ path: '/requestId', message: `must not begin with ${REFUND_PREFIX}: refunds do` });
   if (refusal !== undefined || faults.length > 0) {
     throw new ApiError(refusal?.entry ?? ERRORS.validationFailed, { details: faults });
   }

@@ -3,6 +3,7 @@ import { ApiError, ERRORS } from '../../domain/errors.js';
 import { checkPrizeTable, prizeTableUsd } from '../../domain/games/prizeTable.js';
 import { microsToUsdText } from '../../domain/money.js';
 import { PATH, PoolResponse, RaffleBody, RaffleResponse } from '../../domain/requests.js';
+import type { GameRow } from '../../postgres/games.js';
 import { Semaphore } from '../../semaphore.js';
 import { type GameServices, gameOf } from '../partner/games.js';
 import { learn, pathId, type Route } from '../route.js';
@@ -34,6 +35,24 @@ function revealer({ store }: Pick<GameServices, 'store'>) {
     if (known === undefined) reveal.catch(() => kept.delete(gameId));
     if (kept.size > REVEALS_KEPT) kept.delete(kept.keys().next().value!);
     return reveal;
+  };
+}
+
+async function poolOf(row: GameRow, reveal: (gameId: number) => Promise<object>) {
+  const { raffle } = row;
+  if (raffle === undefined) throw new ApiError(ERRORS.notFound);
+  return {
+    gameConfigId: row.gameId,
+    displayName: row.displayName,
+    configName: row.configName,
+    status: row.status,
+    ...(row.statusReason !== null && { statusReason: row.statusReason }),
+    ...raffle.table,
+    poolCommitment: raffle.commitment,
+    sealedAt: raffle.sealedAt?.toISOString() ?? null,
+    closedAt: raffle.closedAt?.toISOString() ?? null,
+    // A raffle that was voided before it was sealed has none.
+    reveal: raffle.closedAt === null || raffle.commitment === null ? null : await reveal(row.gameId),
   };
 }
 
@@ -94,19 +113,7 @@ export const raffleRoutes = (services: GameServices, reveal = revealer(services)
       const row = gameId === undefined ? undefined : await services.store.findGame(gameId);
       if (row === undefined || row.partnerId !== partner.partnerId)
         throw new ApiError(ERRORS.gameNotRegistered);
-      const { raffle } = row;
-      if (raffle === undefined) throw new ApiError(ERRORS.notFound);
-      return {
-        gameConfigId: row.gameId,
-        displayName: row.displayName,
-        configName: row.configName,
-        status: row.status,
-        ...raffle.table,
-        poolCommitment: raffle.commitment,
-        sealedAt: raffle.sealedAt?.toISOString() ?? null,
-        closedAt: raffle.closedAt?.toISOString() ?? null,
-        reveal: raffle.closedAt === null ? null : await reveal(row.gameId),
-      };
+      return poolOf(row, reveal);
     },
   },
 ];

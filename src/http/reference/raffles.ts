@@ -34,6 +34,21 @@ export const RAFFLE_REFERENCES: References = {
       poolCommitment: null,
     },
   },
+  voidRaffle: {
+    description:
+      'Voids a raffle that is not sold out, such as one that is suspended as `RESTORED`. No ticket is sold from then on, and the status is `CLOSED` with `statusReason` `VOIDED` for good. Once every ticket that was under way is booked, each booked ticket is refunded as an adjustment of its price, exactly once; prizes that were paid stay paid. The refunds go on by themselves: the same call again tells how far they are, and keeps the first reason.',
+    request: { reason: 'Tickets were shown that a restore of the database has lost' },
+    response: {
+      gameConfigId: 4,
+      status: 'CLOSED',
+      statusReason: 'VOIDED',
+      tickets: 5,
+      refunded: 5,
+      failed: 0,
+      refundedUsd: 5,
+      isDone: true,
+    },
+  },
   getPool: {
     description:
       'Shows the prize table and the commitment that was published before the first ticket. After the last ticket `reveal` proves that the order of the tickets was the committed one.',
