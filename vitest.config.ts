@@ -47,17 +47,25 @@ class LongestFirst extends BaseSequencer {
       return at < 0 ? LONGEST.length : at;
     };
     // A worker loads the program anew where its next file is of another project.
-    const projects = ['unit', 'node-http', 'service'];
+    const projects = ['tidy', 'unit', 'node-http', 'service'];
     const turn = ({ project }: TestSpecification): number => projects.indexOf(project.name);
     return (await super.sort(files)).sort((a, b) => turn(a) - turn(b) || place(a) - place(b));
   }
 }
 
 const UNIT = 'test/**/*.unit.test.ts';
+/** Of `npm run check`, which is no part of `npm test`. */
+const TIDY = 'test/tidy/*.unit.test.ts';
 const shared = {
   // A worker loads the program once, not once for each file: that was a tenth of all the time.
   isolate: false,
   pool: 'forks' as const,
+};
+const computing = {
+  testTimeout: 120_000,
+  // They compute and do not wait: one for each core, before the others.
+  maxWorkers: 2,
+  sequence: { groupOrder: 0 },
 };
 const onStores = {
   // On two cores: much of the time they wait for a disk, a lease or a deadline.
@@ -80,12 +88,11 @@ export default defineConfig({
           ...shared,
           name: 'unit',
           include: [UNIT],
-          testTimeout: 120_000,
-          // They compute and do not wait: one for each core, before the others.
-          maxWorkers: 2,
-          sequence: { groupOrder: 0 },
+          exclude: [...configDefaults.exclude, TIDY],
+          ...computing,
         },
       },
+      { test: { ...shared, name: 'tidy', include: [TIDY], ...computing } },
       {
         test: {
           ...shared,
@@ -101,7 +108,7 @@ export default defineConfig({
           ...shared,
           ...onStores,
           name: 'node-http',
-          include: ['test/http/{wire,framing,strangers,badInput,helpfulErrors}.test.ts'],
+          include: ['test/http/{wire,framing,strangers,helpfulErrors}.test.ts'],
           env: { HTTP_SERVER: 'node' },
         },
       },

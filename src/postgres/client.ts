@@ -6,7 +6,6 @@
  */
 
 import type { Duplex } from 'node:stream';
-import { runner } from 'node-pg-migrate';
 import { type ClientBase, DatabaseError, Pool, type PoolClient, type QueryConfig, types } from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
 import { connectionOptionsOf } from './connectionOptions.js';
@@ -299,6 +298,8 @@ export async function migrate(
   migrationsDir: string,
   log: (line: string) => void,
 ): Promise<void> {
+  // Only here: it takes longer to load than all else of this file, and most programs migrate nothing.
+  const { runner } = await import('node-pg-migrate');
   await runner({
     databaseUrl: connectionOptionsOf(url),
     dir: migrationsDir,

@@ -101,8 +101,12 @@ describe('a body of any content, as long as its route takes', () => {
       const small = bodiesOf(route, SMALLER);
       const costs: { body: Buffer; place: number; costMs: number }[] = [];
       for (const [place, body] of bodiesOf(route).entries()) {
-        expect(await read(route, body)).toBeLessThanOrEqual(FAULTS_MAX);
-        costs.push({ body, place, costMs: await leastCostMs(() => read(route, body), 3) });
+        let faults = 0;
+        const costMs = await leastCostMs(async () => {
+          faults = await read(route, body);
+        }, 1);
+        expect(faults).toBeLessThanOrEqual(FAULTS_MAX);
+        costs.push({ body, place, costMs });
       }
       for (const { body, place } of costs.sort((a, b) => b.costMs - a.costMs).slice(0, CLOSELY)) {
         const start = body.toString('utf8', 0, 40);

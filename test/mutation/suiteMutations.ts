@@ -298,7 +298,7 @@ const POSITIONS: readonly SuiteMutation[] = [
     faults: [
       source('recovery/positionKeeper', '&& before !== now)', "&& before !== now && field !== 'timeline')"),
     ],
-    foundBy: POSITION('a Postgres with another timeline is not dealt from before the command'),
+    foundBy: POSITION('a Postgres that is another one, whatever tells it, is not dealt from before the command'),
   },
 ];
 

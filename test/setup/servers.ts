@@ -1,20 +1,36 @@
 /** Real servers for a whole test run: one Redis and one Postgres, started before the first file and stopped after the last. */
+import { chmod, mkdtemp, realpath, rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
-import { ownStores, templateDatabase } from '../support/stores.js';
+import { storesParent } from '../support/disk.js';
+import { makeTemplate, ownStores, TEMPLATE_DATABASE } from '../support/stores.js';
 
 declare module 'vitest' {
   export interface ProvidedContext {
     redisUrl: string;
     databaseUrl: string;
-    /** Of {@link templateDatabase}. */
+    /** Of {@link TEMPLATE_DATABASE}. */
     templateName: string;
   }
 }
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const stores = await ownStores();
-  project.provide('redisUrl', stores.redisUrl);
-  project.provide('databaseUrl', stores.databaseUrl);
-  project.provide('templateName', await templateDatabase(stores));
-  return () => stores.drop();
+  const template = await realpath(await mkdtemp(join(await storesParent(), 'spindle-template-')));
+  const remove = (): Promise<void> => rm(template, { recursive: true, force: true });
+  try {
+    // As root, Postgres runs as another user, who must be able to enter.
+    await chmod(template, 0o755);
+    await makeTemplate(template);
+    const stores = await ownStores();
+    project.provide('redisUrl', stores.redisUrl);
+    project.provide('databaseUrl', stores.databaseUrl);
+    project.provide('templateName', TEMPLATE_DATABASE);
+    return async () => {
+      await stores.drop();
+      await remove();
+    };
+  } catch (error) {
+    await remove();
+    throw error;
+  }
 }

@@ -1,8 +1,9 @@
 /** Starts real stores, a Redis and a Postgres, in a folder of their own, for tests, chaos, monitoring and measurements. */
-import { spawn } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmod, cp, mkdtemp, readFile, realpath, rm, stat } from 'node:fs/promises';
+import { chmod, cp, mkdir, mkdtemp, readFile, realpath, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { lockDataDir, startEmbeddedPostgres, startEmbeddedRedis } from '../../src/embedded/index.js';
@@ -73,6 +74,10 @@ export async function ownStores(options: StoreOptions = {}): Promise<OwnStores> 
     // As root, Postgres runs as another user, who must be able to enter.
     await chmod(dataDir, 0o755);
   }
+  const template = process.env[STORES_TEMPLATE];
+  if (template !== undefined && options.folder === undefined && options.startPostgres === undefined) {
+    await copyTemplate(template, dataDir);
+  }
   const redisFolder = join(dataDir, 'redis');
   const aof = join(redisFolder, AOF_FOLDER);
   const copy = join(dataDir, 'redis-copy');
@@ -111,16 +116,33 @@ export async function ownStores(options: StoreOptions = {}): Promise<OwnStores> 
   }
 }
 
-/** Makes a database that has the schema and no row, to be copied: that is faster than all migrations. @returns its name. */
-export async function templateDatabase({ databaseUrl }: StoreUrls): Promise<string> {
-  const server = postgres(databaseUrl, { max: 1, onnotice: () => {} });
-  const name = 'migrated';
-  await server.unsafe(`CREATE DATABASE ${name}`);
+/** Names the folder of {@link makeTemplate} for all that this process starts. */
+export const STORES_TEMPLATE = 'SPINDLE_TEST_STORES_TEMPLATE';
+/** A database that has the schema and no row, to be copied: that is faster than all migrations. */
+export const TEMPLATE_DATABASE = 'migrated';
+
+/** Makes a folder of stopped stores that have the schema and no row; all later {@link ownStores} begin as copies of it. */
+export async function makeTemplate(folder: string): Promise<void> {
+  const stores = await ownStores({ folder });
+  await migrate(stores.databaseUrl, join(ROOT, 'src', 'postgres', 'migrations'), () => {});
+  const url = new URL(stores.databaseUrl);
+  url.pathname = '/postgres';
+  const server = postgres(url.href, { max: 1, onnotice: () => {} });
+  const others = () => server`
+    SELECT 1 FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()`;
+  await until(async () => (await others()).length === 0, 'the connections of the migrations are closed');
+  await server.unsafe(`CREATE DATABASE ${TEMPLATE_DATABASE} TEMPLATE spindle`);
   await server.end();
-  const url = new URL(databaseUrl);
-  url.pathname = `/${name}`;
-  await migrate(url.href, join(ROOT, 'src', 'postgres', 'migrations'), () => {});
-  return name;
+  await stores.drop();
+  process.env[STORES_TEMPLATE] = folder;
+}
+
+/** Postgres's files and its password, with their owners; not the port, which is each one's own. */
+async function copyTemplate(template: string, dataDir: string): Promise<void> {
+  const folder = join(dataDir, 'postgres');
+  await mkdir(folder, { recursive: true });
+  const parts = ['data', 'password'].map((name) => join(template, 'postgres', name));
+  await promisify(execFile)('cp', ['-a', ...parts, folder]);
 }
 
 /** Starts the Redis of {@link ownStores}, stopped before, with other settings. @returns what ends it. */

@@ -3,16 +3,16 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import ts from 'typescript';
 import { expect, test } from 'vitest';
+import { CLUSTER_MUTATIONS } from '../mutation/clusterMutations.js';
+import { COMMUNAL_MUTATIONS } from '../mutation/communalMutations.js';
+import { DEALING_MUTATIONS, FOUND_BY_THE_MODEL } from '../mutation/dealingMutations.js';
+import { HAND_OVER_MUTATIONS } from '../mutation/handOverMutations.js';
+import { MOVE_MUTATIONS } from '../mutation/moveMutations.js';
+import { withFault } from '../mutation/mutant.js';
+import { ROUND_MUTATIONS } from '../mutation/roundMutations.js';
+import { escaped } from '../mutation/suiteCopy.js';
+import { SUITE_MUTATIONS } from '../mutation/suiteMutations.js';
 import { ROOT } from '../support/root.js';
-import { CLUSTER_MUTATIONS } from './clusterMutations.js';
-import { COMMUNAL_MUTATIONS } from './communalMutations.js';
-import { DEALING_MUTATIONS, FOUND_BY_THE_MODEL } from './dealingMutations.js';
-import { HAND_OVER_MUTATIONS } from './handOverMutations.js';
-import { MOVE_MUTATIONS } from './moveMutations.js';
-import { withFault } from './mutant.js';
-import { ROUND_MUTATIONS } from './roundMutations.js';
-import { escaped } from './suiteCopy.js';
-import { SUITE_MUTATIONS } from './suiteMutations.js';
 
 /** Whatever the project is built for, the text of a statement is the same. */
 const compilerOptions = { target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.ESNext };
