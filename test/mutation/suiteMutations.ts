@@ -298,7 +298,9 @@ const POSITIONS: readonly SuiteMutation[] = [
     faults: [
       source('recovery/positionKeeper', '&& before !== now)', "&& before !== now && field !== 'timeline')"),
     ],
-    foundBy: POSITION('a Postgres that is another one, whatever tells it, is not dealt from before the command'),
+    foundBy: POSITION(
+      'a Postgres that is another one, whatever tells it, is not dealt from before the command',
+    ),
   },
 ];
 
