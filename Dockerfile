@@ -32,6 +32,8 @@ COPY --from=dependencies /spindle/node_modules node_modules
 COPY lua lua
 COPY src/postgres/migrations src/postgres/migrations
 COPY --from=build /spindle/dist dist
+# For POSITION_FILE: an empty volume takes the owner of the folder that it is mounted at.
+RUN mkdir position && chown 1000:1000 position
 USER node
 EXPOSE 8080 9464
 # Checks that the process lives. GET /readyz reports if it may serve; a restart would not help while a store is away.

@@ -39,8 +39,8 @@ export class PositionKeeper extends PeriodicService {
   #position: Position | undefined;
   #problem: string | undefined = 'The position file is not compared with Postgres yet';
   #nextAt = 0;
-  /** performance.now() of the newest write. */
-  #writtenAt: number | undefined;
+  /** performance.now() of the newest write, at first of the start. */
+  #writtenAt = performance.now();
 
   constructor(options: PositionKeeperOptions) {
     super({ everyMs: HELD_EVERY_MS, firstAfterMs: HELD_EVERY_MS });
@@ -65,9 +65,9 @@ export class PositionKeeper extends PeriodicService {
     return this.#problem;
   }
 
-  /** Seconds since the file was written; undefined: it was not. */
-  get ageSeconds(): number | undefined {
-    return this.#writtenAt === undefined ? undefined : (performance.now() - this.#writtenAt) / 1000;
+  /** Seconds since this process wrote the file, or since its start. */
+  get ageSeconds(): number {
+    return (performance.now() - this.#writtenAt) / 1000;
   }
 
   /** The newest entry that Redis had of a cell under the epoch; 0 where none is known. */

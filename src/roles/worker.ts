@@ -97,7 +97,7 @@ async function listenToDealt(
 async function openPosition(
   parts: RoleParts,
 ): Promise<Pick<OwnershipParts, 'hold' | 'knownOutside'> & Pick<KeeperOptions, 'leased'>> {
-  const { config, sql, nodes, installed, events, services, log } = parts;
+  const { config, sql, nodes, installed, events, services, log, metrics } = parts;
   const { POSITION_FILE: path, REDIS_URL, DATABASE_URL } = config;
   const { datasetId } = installed;
   if (path === undefined && REDIS_URL !== undefined && DATABASE_URL !== undefined)
@@ -105,6 +105,11 @@ async function openPosition(
   const position = path && (await services.add(new PositionKeeper({ path, sql, nodes, datasetId, events })));
   if (!position)
     return { hold: () => restoreHold(sql), knownOutside: () => 0n, leased: () => Promise.resolve() };
+  metrics.gauge(
+    'spindle_position_file_age_seconds',
+    'Time since this process wrote the position file; not there without POSITION_FILE',
+    () => position.ageSeconds,
+  );
   return {
     // Another worker may have found it.
     hold: async () => position.problem ?? restoreHold(sql),

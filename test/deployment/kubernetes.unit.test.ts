@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { readdirSync, realpathSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { Ajv } from 'ajv';
 import { describe, expect, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
@@ -49,7 +49,7 @@ const CHART = 'deploy/helm/spindle';
 const MADE = 'deploy/kubernetes/spindle.yaml';
 const RENDER = ['template', 'spindle', CHART, '--namespace', 'spindle'];
 /** Set by the chart, from the Secret or by itself. */
-const OWN = ['ROLES', 'HOST', 'METRICS_HOST', 'PORT', 'METRICS_PORT'];
+const OWN = ['ROLES', 'HOST', 'METRICS_HOST', 'PORT', 'METRICS_PORT', 'POSITION_FILE'];
 /** Of no use in a pod. */
 const UNUSED = ['SPINDLE_URL', 'DATA_DIR', 'FAILPOINT'];
 const STOP_SECONDS = 10;
@@ -188,6 +188,21 @@ describe('the chart', () => {
     const own = new Set([...OWN, ...UNUSED, ...fromSecret]);
     const open = Object.keys(Environment.properties).filter((name) => !own.has(name));
     expect([...schema.properties.settings.propertyNames.enum].sort()).toEqual(open.sort());
+  });
+
+  test('keeps the position file where Compose does, in a folder of the image that belongs to its user', () => {
+    const { environment, volumes, user } = compose.services.worker!;
+    const path = environment!.POSITION_FILE!;
+    const folder = dirname(path);
+    expect(volumes).toEqual([`position:${folder}`]);
+    expect(compose.services.http!.environment).not.toHaveProperty('POSITION_FILE');
+    const deployments = read(`${CHART}/templates/deployments.yaml`);
+    expect(deployments).toContain(`- name: POSITION_FILE\n              value: ${path}\n`);
+    expect(deployments).toContain(`mountPath: ${folder}\n`);
+    expect(read('Dockerfile')).toContain(`WORKDIR ${dirname(folder)}\n`);
+    expect(read('Dockerfile')).toContain(
+      `RUN mkdir ${basename(folder)} && chown ${user} ${basename(folder)}\n`,
+    );
   });
 
   test('has values that its schema takes, and refuses what it does not know', () => {

@@ -1,4 +1,7 @@
 /** Dashboards and alert rules ask for what a running service exposes; each alert has a page in the runbook, and cases. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { basicStrategyReturn } from '../../src/domain/games/basicStrategy.js';
@@ -24,6 +27,7 @@ const { dashboards, rules, cases, runbook } = readMonitoring(ROOT);
 const alerts = rules.filter((rule) => rule.alert !== undefined);
 
 let stores: TestStores;
+let folder: string | undefined;
 let service: Service;
 let receiver: Receiver;
 let partner: TestPartner;
@@ -55,9 +59,14 @@ async function newGameWithBonus(): Promise<number> {
   return made;
 }
 
+async function positionFile(): Promise<{ POSITION_FILE: string }> {
+  folder = await mkdtemp(join(tmpdir(), 'spindle-position-'));
+  return { POSITION_FILE: join(folder, 'position.json') };
+}
+
 beforeAll(async () => {
   stores = await freshStores();
-  service = await startService(stores);
+  service = await startService(stores, await positionFile());
   receiver = await startReceiver();
   partner = await service.newPartner({ largeWinThresholdUsd: 0.01 });
   const raffle = await service.operator<{ gameConfigId: number }>(
@@ -145,6 +154,7 @@ afterAll(async () => {
   await service?.stop();
   await receiver?.close();
   await stores?.drop();
+  if (folder !== undefined) await rm(folder, { recursive: true, force: true });
 });
 
 test('every expression of every panel asks for metrics and labels that are there', () => {

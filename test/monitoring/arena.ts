@@ -54,6 +54,7 @@ export interface Arena {
   readonly folder: string;
   readonly environment: NodeJS.ProcessEnv;
   readonly stores: OwnStores;
+  readonly positionFile: string;
   readonly redis: Redis;
   readonly sql: postgres.Sql;
   readonly port: number;
@@ -70,6 +71,7 @@ export async function openArena(cleanup: Cleanup, settings: NodeJS.ProcessEnv): 
   const sql = postgres(stores.postgres.url, { max: 4, onnotice: () => {} });
   mine.add(() => sql.end({ timeout: 1 }));
   const port = await freePort();
+  const positionFile = join(folder, 'position', 'position.json');
   const environment = {
     NODE_ENV: 'production',
     [FOLDER_VARIABLE]: folder,
@@ -78,6 +80,7 @@ export async function openArena(cleanup: Cleanup, settings: NodeJS.ProcessEnv): 
     OPERATOR_API_KEY: OPERATOR_KEY,
     PORT: String(port),
     LOG_LEVEL: 'warn',
+    POSITION_FILE: positionFile,
     ...settings,
   };
   const services: Service[] = [];
@@ -92,6 +95,7 @@ export async function openArena(cleanup: Cleanup, settings: NodeJS.ProcessEnv): 
     folder,
     environment,
     stores,
+    positionFile,
     redis,
     sql,
     port,

@@ -1,4 +1,6 @@
 /** The faults of a staged run: what is done, which alerts must fire of it, and how it is mended. */
+import { rename, rm, writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { bodyOf } from '../../src/client/client.js';
 import { Api } from '../support/api.js';
 import { OPERATOR_KEY } from '../support/client.js';
@@ -189,7 +191,28 @@ export function faultsOf({ arena, partner, gameId, receiver, unsettled }: Cast) 
       mend: async () => {},
     },
   } satisfies Record<string, Fault>;
-  return { ...faults, versionEnding: versionEnding(port), bonusBudget: bonusBudget(port, gameId) };
+  return { ...faults, ...moreFaults(arena, gameId) };
+}
+
+const moreFaults = ({ port, positionFile }: Arena, gameId: number) => ({
+  versionEnding: versionEnding(port),
+  bonusBudget: bonusBudget(port, gameId),
+  positionFile: folderAway(dirname(positionFile)),
+});
+
+function folderAway(folder: string): Fault {
+  return {
+    what: 'a file is where the folder of the position file was',
+    alerts: ['SpindlePositionFileStale'],
+    begin: async () => {
+      await rename(folder, `${folder}-away`);
+      await writeFile(folder, '');
+    },
+    mend: async () => {
+      await rm(folder);
+      await rename(`${folder}-away`, folder);
+    },
+  };
 }
 
 /** What {@link newBonusGame} puts into the budget of a bonus, and what the fault leaves. */
