@@ -4,6 +4,7 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Move, replayRound, roundMoney } from '../domain/games/blackjack.js';
+import { openSteps } from '../domain/games/round.js';
 import { shuffleShoe } from '../domain/games/shoe.js';
 import { dealCode } from '../domain/games/table.js';
 import type { Facts, Snapshot } from '../postgres/auditReads.js';
@@ -197,9 +198,10 @@ async function differences(
     }
   }
   const differing = new Map<string, readonly [string, string]>();
-  for (const { gameId, partnerId, playerId, shoeIndex, entryIds } of await reads.openRounds(cell)) {
+  for (const round of await reads.openRounds(cell)) {
+    const { gameId, partnerId, playerId, shoeIndex, entryIds } = round;
     const field = playerAtGame(gameId, partnerId, playerId);
-    const expected = textOf(shoeIndex, entryIds[0]!, entryIds.length - 1);
+    const expected = textOf(shoeIndex, entryIds[0]!, openSteps(round));
     const actual = found.get(field) ?? 'none';
     if (actual !== expected) differing.set(field, [expected, actual]);
     found.delete(field);

@@ -14,6 +14,7 @@ import { type Action, IllegalActionError, type Move, type Round } from '../domai
 import {
   actionsOf,
   moneyOfMove,
+  openSteps,
   playRound,
   type RoundRecord,
   stepCode,
@@ -125,6 +126,7 @@ export class Rounds {
         wagersMicros: [game!.wagerMicros],
         balancesMicros: [balanceMicros],
         payoutMicros: outcomeCode === 0 ? undefined : game!.payoutMicros[outcomeCode]!,
+        isToVoid: false,
       };
       return { record, seed, isReplay: false };
     }
@@ -194,13 +196,15 @@ export class Rounds {
         return { record: known, seed, entries: entriesOfSeq(seq), isReplay: true };
       if (seq !== actions.length + 1) return 'stale';
       if (known.status !== 'OPEN') return 'illegal';
+      // Its worker does it at once; Redis refuses whoever read it before the restore.
+      if (known.isToVoid) return 'refused';
       const step = stepOf(table, seed, known, action);
       if (step === undefined) return 'illegal';
       return this.#book(partner, partner.balanceMode === 'enforce', known, seed, step);
     });
   }
 
-  /** Plays a round out as its timeout does; or gives its stakes back. @returns `illegal`: it has ended. */
+  /** Plays a round out as its timeout does; or gives its stakes back, as is always done with one that is to be voided. @returns `illegal`: it has ended. */
   async end(
     table: BlackjackTable,
     place: PlaceOfPartner,
@@ -211,7 +215,7 @@ export class Rounds {
     return this.#retried(record, async (known) => {
       if (known.status !== 'OPEN') return 'illegal';
       const step: Step =
-        how === 'void'
+        how === 'void' || known.isToVoid
           ? { move: 'void', stakeMicros: -sumOf(known.wagersMicros), payoutMicros: 0, isEnd: true }
           : stepOf(table, seed, known, 'timeout')!;
       return this.#book(place, false, known, seed, step);
@@ -247,7 +251,7 @@ export class Rounds {
     const outcome = await cells.execute(ROUND_ACT, {
       ...{ cell, newestMove, waitsForLedger, partnerId, gameId, playerId, enforcesBalance, shoeIndex },
       ...{ stakeMicros, payoutMicros, isEnd },
-      steps: entryIds.length - 1,
+      steps: openSteps(known),
       kind: move === 'void' ? 'roundVoid' : 'roundAction',
       code: stepCode({ step: entryIds.length, move, isEnd }),
     });
@@ -300,5 +304,6 @@ function withStep(
     wagersMicros: [...known.wagersMicros, stakeMicros],
     balancesMicros: [...known.balancesMicros, balanceMicros],
     payoutMicros: isEnd ? payoutMicros : undefined,
+    isToVoid: known.isToVoid && !isEnd,
   };
 }

@@ -1,6 +1,6 @@
 /** What holds for the life of a database: its identity, its secrets, how partners are spread. */
 import { randomBytes } from 'node:crypto';
-import type { Sql } from './client.js';
+import type { Sql, Transaction } from './client.js';
 
 export interface Installation {
   readonly datasetId: string;
@@ -32,7 +32,7 @@ export async function install(
 }
 
 /** @throws where the service was never started on this database. */
-export async function installation(sql: Sql): Promise<Installation> {
+export async function installation(sql: Sql | Transaction): Promise<Installation> {
   const [row] = await sql<
     {
       dataset_id: string;

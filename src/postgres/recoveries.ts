@@ -7,7 +7,7 @@ import { audit } from './changes.js';
 import { arrayOf, raw, type Sql, safe, type Transaction } from './client.js';
 import { adoptRules, checkpointRecency } from './communalRecovery.js';
 import { type CopyRow, readRows } from './copyReader.js';
-import { giveUpLeased, type RestoredState, suspendRaffles } from './restored.js';
+import { giveUpLeased, type RestoredState, suspendRaffles, voidOpenRounds } from './restored.js';
 import { inScope, inScopeText, type Scope } from './scope.js';
 
 /** The next index of each game of a cell, as the ledger has it; games of which nothing is booked or voided are left out. */
@@ -34,8 +34,8 @@ export async function hasBlocks(sql: Sql, cell: number): Promise<boolean> {
  * Begins a recovery: the cell's epoch becomes the next one, so that nobody who believes in the old one deals; what slot
  * games have leased and not booked is voided, in writing. A raffle's tickets are not: whoever was told of one was told after
  * it was booked, and all others are still to be sold. One transaction.
- * After a restore to an older state that does not hold: slot games and tables go on above all that may have been loaded, and every
- * raffle that is not closed is suspended until the operator has decided.
+ * After a restore to an older state that does not hold: slot games and tables go on above all that may have been loaded,
+ * every open round is voided, and every raffle that is not closed is suspended until the operator has decided.
  * @param aboveEpoch the new epoch's number is above this one, too.
  * @returns the lease at the new epoch, and how many outcomes were voided.
  * @throws FencedError where the cell has another owner.
@@ -55,6 +55,7 @@ export async function beginRecovery(
     const { epoch, token, cursor_id: cursorId } = row!;
     const voids = await giveUpLeased(tx, lease.cell, epoch, reason, restored);
     const suspended = restored === undefined ? [] : await suspendRaffles(tx, lease.cell);
+    if (restored !== undefined) await voidOpenRounds(tx, lease.cell);
     await adoptRules(tx, lease.cell, cursorId);
     const voided = voids.reduce((sum, each) => sum + each.leasedTo - each.fromIndex, 0);
     await tx`

@@ -1,6 +1,8 @@
 /** What a rebuild gives up of what was leased, and what it suspends where Postgres was restored to an older state. */
-import { nextChange } from './changes.js';
+import { SpinIds } from '../domain/spinId.js';
+import { audit, nextChange } from './changes.js';
 import { arrayOf, type Sql, safe, type Transaction } from './client.js';
+import { installation } from './installation.js';
 
 /** Postgres was restored to an older state: more may have been dealt and shown than it knows. */
 export interface RestoredState {
@@ -70,6 +72,28 @@ export async function suspendRaffles(tx: Transaction, cell: number): Promise<num
     WHERE r.game_id = g.game_id AND p.partner_id = g.partner_id AND p.cell = ${cell} AND r.closed_at IS NULL AND r.voided_at IS NULL
     RETURNING g.game_id`;
   return rows.map((row) => row.game_id);
+}
+
+/**
+ * Has the open rounds of a cell voided, and writes it into the audit log: cards that this database does not have may have been shown of
+ * their shoes. Such a round has expired at -infinity: Redis takes no other step of it (recovery/fill.ts), and the worker that comes to
+ * own the cell ends it at once, as those whose time is over.
+ */
+export async function voidOpenRounds(tx: Transaction, cell: number): Promise<void> {
+  const rows = await tx<{ partner_id: number; player_id: string; deal_id: bigint }[]>`
+    UPDATE rounds r SET expires_at = '-infinity'
+    FROM partners p
+    WHERE p.partner_id = r.partner_id AND p.cell = ${cell} AND r.status = 'OPEN' AND r.expires_at <> '-infinity'
+    RETURNING r.partner_id, r.player_id, r.deal_id`;
+  if (rows.length === 0) return;
+  const spinIds = new SpinIds((await installation(tx)).spinIdKey);
+  for (const { partner_id: partnerId, player_id: playerId, deal_id: dealId } of rows)
+    await audit(tx, {
+      actor: 'worker',
+      action: 'round.void',
+      subject: `round:${spinIds.encodeOne(dealId, partnerId)}`,
+      after: { player: `${partnerId}:${playerId}`, reason: 'RESTORED' },
+    });
 }
 
 /** The slot games and tables of a cell: what is dealt from blocks without end. */

@@ -128,11 +128,13 @@ interface Row {
   wagers_micros: string[];
   balances_micros: string[];
   payout_micros: bigint | null;
+  is_to_void: boolean;
 }
 
 const COLUMNS =
   raw(`game_id, shoe_index, partner_id, player_id, request_id, status, moves, entry_ids::text[] AS entry_ids,
-  wagers_micros::text[] AS wagers_micros, balances_micros::text[] AS balances_micros, payout_micros`);
+  wagers_micros::text[] AS wagers_micros, balances_micros::text[] AS balances_micros, payout_micros,
+  rounds.status = 'OPEN' AND expires_at = '-infinity' AS is_to_void`);
 
 const fromRow = (row: Row): RoundRecord => ({
   gameId: row.game_id,
@@ -146,6 +148,7 @@ const fromRow = (row: Row): RoundRecord => ({
   wagersMicros: row.wagers_micros.map((text) => safe(BigInt(text))),
   balancesMicros: row.balances_micros.map((text) => safe(BigInt(text))),
   payoutMicros: row.payout_micros === null ? undefined : safe(row.payout_micros),
+  isToVoid: row.is_to_void,
 });
 
 /** The round whose deal has this entry. */

@@ -2,6 +2,7 @@
  * Writes to a cell of Redis what the ledger has of its partners, or of one that moves to it: players, games, open rounds, communal
  * progressives. Each part can be repeated.
  */
+import { openSteps } from '../domain/games/round.js';
 import type { Sql, Transaction } from '../postgres/client.js';
 import { hasPots, type RecoveredPot, untoldShares } from '../postgres/communalRecovery.js';
 import { playerStatuses } from '../postgres/playerStatuses.js';
@@ -39,13 +40,12 @@ export async function fillGames(
   await filler.finish();
 }
 
-/** The rounds that are open go on where their booked steps end. */
+/** The rounds that are open go on where their booked steps end; those that are to be voided don't go on. */
 export async function fillRounds({ sql, store, owner, scope }: Filling<Sql | Transaction>): Promise<void> {
   const filler = new CellFiller(store, owner);
-  for (const { gameId, partnerId, playerId, shoeIndex, entryIds } of await openRounds(sql, scope)) {
-    filler.round(gameId, partnerId, playerId, {
-      ...{ shoeIndex, dealId: entryIds[0]!, steps: entryIds.length - 1 },
-    });
+  for (const round of await openRounds(sql, scope)) {
+    const { gameId, partnerId, playerId, shoeIndex, entryIds } = round;
+    filler.round(gameId, partnerId, playerId, { shoeIndex, dealId: entryIds[0]!, steps: openSteps(round) });
     if (filler.isBusy) await filler.pause();
   }
   await filler.finish();

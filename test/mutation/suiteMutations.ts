@@ -258,6 +258,22 @@ const STORES: readonly SuiteMutation[] = [
     ],
     foundBy: RESTORED('a Redis that is ahead and given up has its counters honoured'),
   },
+  {
+    name: 'an open round of a state that was restored goes on with its shoe',
+    faults: [
+      source(
+        'postgres/recoveries',
+        'if (restored !== undefined) await voidOpenRounds',
+        'if (false) await voidOpenRounds',
+      ),
+    ],
+    foundBy: RESTORED('games go on at the floors that are known'),
+  },
+  {
+    name: 'a round that is to be voided takes an action before',
+    faults: [source('cells/rounds', "if (known.isToVoid) return 'refused';", '')],
+    foundBy: BESIDE_EMPTY,
+  },
 ];
 
 const POSITION = (title: string): SuiteTest => test('recovery/positionFile', title);

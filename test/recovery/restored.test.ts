@@ -9,7 +9,7 @@ import type { RestoredState } from '../../src/postgres/restored.js';
 import { freshStores } from '../setup/freshStores.js';
 import type { TestPartner } from '../support/client.js';
 import { openNodes } from '../support/redis.js';
-import { deal, expectClean, newTable } from '../support/rounds.js';
+import { act, deal, dealUntil, expectClean, newTable, playOut, type RoundAnswer } from '../support/rounds.js';
 import { startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import type { TestStores } from '../support/stores.js';
@@ -25,6 +25,8 @@ let partner: TestPartner;
 let slot: number;
 let table: number;
 let raffle: number;
+/** Open in the older state, and played out after it. */
+let open: RoundAnswer;
 
 interface Shown {
   game_id: number;
@@ -131,10 +133,12 @@ beforeEach(async () => {
     'the raffle is open',
   );
   await playSome(true);
+  open = await dealUntil(service, partner.key, table, 'open', ({ status }) => status === 'OPEN');
   await service.stop();
   restored = await copyOf(stores);
   service = await startService(stores, SETTINGS);
   await playSome(true);
+  expect((await playOut(service, partner.key, open)).status).toBe('SETTLED');
   await service.stop();
 });
 
@@ -144,9 +148,33 @@ afterEach(async () => {
   await stores.drop();
 });
 
+const openRounds = (): Promise<{ deal_id: string }[]> =>
+  withSql(restored.databaseUrl, async (sql) => [
+    ...(await sql<{ deal_id: string }[]>`SELECT deal_id FROM rounds WHERE status = 'OPEN' ORDER BY deal_id`),
+  ]);
+
+/** Rounds that were open in the older state have their stakes back, by one entry each, and are in the audit log once. */
+async function voidedOnce(wereOpen: readonly { deal_id: string }[]): Promise<void> {
+  const [rounds, voids, logged] = await withSql(restored.databaseUrl, async (sql) => [
+    await sql`
+      SELECT deal_id FROM rounds WHERE status = 'VOIDED' AND payout_micros = 0 AND cardinality(moves) = 0
+        AND (SELECT sum(wager) FROM unnest(wagers_micros) AS t(wager)) = 0 ORDER BY deal_id`,
+    await sql`SELECT 1 FROM ledger WHERE kind = 8`,
+    await sql`SELECT DISTINCT subject, actor, after ->> 'reason' AS reason FROM audit_log WHERE action = 'round.void'`,
+  ]);
+  expect(rounds).toEqual(wereOpen);
+  expect(voids!.length).toBe(wereOpen.length);
+  expect(logged!.length).toBe(wereOpen.length);
+  expect(logged).toContainEqual({ subject: `round:${open.roundId}`, actor: 'worker', reason: 'RESTORED' });
+}
+
 /** What is dealt now is other than all that was shown; the raffle waits for the operator. */
 async function nothingIsShownAgain(least: (gameId: number) => number): Promise<void> {
   const shown = await shownIn(stores);
+  const known = (await shownIn(restored)).length;
+  const wereOpen = await openRounds();
+  const wasOpen = new Set(wereOpen.map(({ deal_id }) => deal_id));
+  expect(wasOpen.size).toBeGreaterThan(0);
   service = await startService(restored, SETTINGS);
   await until(
     async () =>
@@ -156,6 +184,10 @@ async function nothingIsShownAgain(least: (gameId: number) => number): Promise<v
   await until(
     async () => (await deal(service, partner.key, table, `p-${++asked}`)).status === 201,
     'rounds are dealt',
+  );
+  await until(
+    async () => (await openRounds()).every(({ deal_id }) => !wasOpen.has(deal_id)),
+    'they are voided',
   );
   await playSome(false);
   const refused = await buy();
@@ -174,13 +206,13 @@ async function nothingIsShownAgain(least: (gameId: number) => number): Promise<v
   await service.stop();
   const before = new Set(shown.map(({ game_id, outcome_index }) => `${game_id}/${outcome_index}`));
   const all = await shownIn(restored);
-  // Three of each game are in the older state.
-  const later = all.slice(9).filter(({ game_id }) => game_id !== raffle);
+  const later = all.slice(known).filter(({ game_id }) => game_id !== raffle);
   expect(later.length).toBeGreaterThanOrEqual(8);
   for (const { game_id, outcome_index } of later) {
     expect(before).not.toContain(`${game_id}/${outcome_index}`);
     expect(Number(outcome_index)).toBeGreaterThanOrEqual(least(game_id));
   }
+  await voidedOnce(wereOpen);
   const bigints = postgres(restored.databaseUrl, { max: 1, types: { bigint: postgres.BigInt } });
   await expectClean(restored, bigints).finally(() => bigints.end());
   await withSql(restored.databaseUrl, async (sql) => {
@@ -190,12 +222,22 @@ async function nothingIsShownAgain(least: (gameId: number) => number): Promise<v
   });
 }
 
+/** An action of a round of before reaches Redis while no worker has voided it; {@link voidedOnce} finds it if it is taken. */
+async function actBeforeVoid(): Promise<void> {
+  service = await startService(restored, { ...SETTINGS, ROLES: 'http', SPIN_DEADLINE_MS: '1000' });
+  const [{ action }] = open.legalActions as [{ action: string }];
+  const refused = await act(service, partner.key, open.roundId, action, 1);
+  expect([refused.status, refused.body.errorCode]).toEqual([503, 'KS-5002']);
+  await service.stop();
+}
+
 describe('after a restore to an older state', () => {
   test('beside an empty Redis, slots and tables go on above all that may have been loaded, and raffles are suspended', async () => {
     const redis = new Redis(stores.redisUrl, { protocol: 2 });
     await redis.flushdb();
     redis.disconnect();
     expect(await recoverRestored({ restored: { floors: new Map() } })).toEqual(['rebuilt']);
+    await actBeforeVoid();
     await nothingIsShownAgain(() => 2 ** 32);
   });
 

@@ -39,7 +39,16 @@ export interface RoundRecord {
   readonly balancesMicros: readonly number[];
   /** Undefined while it is open. */
   readonly payoutMicros: number | undefined;
+  /** While it is open: Postgres was restored, and later cards of its shoe may have been shown. No step but its voiding is booked. */
+  readonly isToVoid: boolean;
 }
+
+/** More than any round has. */
+const STEPS_TO_VOID = 0xffff;
+
+/** How many steps after the deal Redis has of an open round; of one that is to be voided a number that no other step expects. */
+export const openSteps = ({ entryIds, isToVoid }: Pick<RoundRecord, 'entryIds' | 'isToVoid'>): number =>
+  isToVoid ? STEPS_TO_VOID : entryIds.length - 1;
 
 // Steps in the ledger ------------------------------------------------------------------------------------------------
 

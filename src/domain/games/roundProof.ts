@@ -54,6 +54,7 @@ function playFaults(round: EndedRound, rules: BlackjackRules, seed: Buffer): str
     wagersMicros: [],
     balancesMicros: Array.from({ length: entries }, () => 0),
     payoutMicros: 0,
+    isToVoid: false,
   };
   const table = { wagerMicros, rules, rulesHash: rulesHash(rules), roundTimeoutSeconds: 0 };
   try {
