@@ -1,6 +1,7 @@
 /** Faults of which each is found by a test of the suite: what was once wrong, and must not come back unseen. */
 import { type Fault, lua, source } from './mutant.js';
 import type { SuiteTest } from './suiteCopy.js';
+import { VOID_MUTATIONS } from './voidMutations.js';
 
 export interface SuiteMutation {
   readonly name: string;
@@ -81,29 +82,6 @@ const READS: readonly SuiteMutation[] = [
     name: 'the progress of a tier of few spins is its counter',
     faults: [source('domain/communal', 'SHOWN_FROM_SPINS = 1000', 'SHOWN_FROM_SPINS = 1')],
     foundBy: ONE_MOMENT,
-  },
-];
-
-const UNDER_WAY =
-  'refunds every ticket that was under way, and Redis sells none any more, also when it is rebuilt';
-const VOIDS: readonly SuiteMutation[] = [
-  {
-    name: 'the void of a raffle does not wait for tickets under way',
-    faults: [source('cells/raffleVoids', '(await bookedIdOf(sql, lease.cell)) < newest', 'false')],
-    foundBy: test('raffles/raffleVoid', `a raffle that is voided ${UNDER_WAY}`),
-  },
-  {
-    name: 'a rebuild sells the tickets of a voided raffle',
-    faults: [source('postgres/recoveries', 'if (row.voided_pool !== null)', 'if (row.voided_pool === 0)')],
-    foundBy: test('raffles/raffleVoid', `a raffle that is voided ${UNDER_WAY}`),
-  },
-  {
-    name: 'a ticket is refunded twice',
-    faults: [source('cells/raffleVoids', 'spinIds.encodeOne(entryId, partnerId)', 'String(Math.random())')],
-    foundBy: test(
-      'raffles/raffleVoid',
-      'a worker that is away leaves a raffle voided that was never sealed, and each ticket is refunded once wherever workers are killed',
-    ),
   },
 ];
 
@@ -400,7 +378,7 @@ const WEBHOOKS: readonly SuiteMutation[] = [
 
 export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   ...READS,
-  ...VOIDS,
+  ...VOID_MUTATIONS,
   ...GUARDS,
   ...STORES,
   ...POSITIONS,
