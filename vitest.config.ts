@@ -3,42 +3,16 @@ import { configDefaults, defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** The files that take longest, longest first: none of them is left alone at the end. */
-const LONGEST = [
-  ...['refusals', 'model', 'limits', 'audit', 'bounds', 'recovery', 'exact', 'communal', 'webhookEvents'],
-  ...[
-    'start',
-    'rounds',
-    'embedded',
-    'cli',
-    'webhooks',
-    'signals',
-    'cluster',
-    'shutdown',
-    'settlement',
-    'cuts',
-    'partnerSide',
-  ],
-  ...[
-    'spinsByTime',
-    'recoverCommand',
-    'revocation',
-    'settlementVerify',
-    'storeAway',
-    'raffleLoss',
-    'strangers',
-  ],
-  ...[
-    'acknowledgement',
-    'lasting',
-    'freedBlocks',
-    'failpoints',
-    'ledger',
-    'takeover',
-    'adjustments',
-    'email',
-  ],
-  ...['communalKills', 'logs', 'raffles', 'catalogue', 'apiVersions', 'outages', 'webhookCrash'],
-];
+const LONGEST = `
+  refusals limits bounds cluster embedded positionFile failpoints partnerSide signals start
+  cuts shutdown audit monitoring recovery adjustments everything model recoverCommand moreCells
+  acknowledgement raffles takeover idempotency bindingTimes cli communalKills postgresDurability roundKills freedBlocks
+  answeredEntries revocation webhookCrash moveLocks console communal badInput sharing wire restored
+  outages killed apiVersions strangers ledger email rounds port money webhookSnippets
+  exact logs spinsByTime webhooks webhookEvents
+`
+  .trim()
+  .split(/\s+/);
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
