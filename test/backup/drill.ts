@@ -1,15 +1,17 @@
 /**
- * `npm run backup:drill`: backs both stores up as docs/backup.md says, goes on spinning, loses stores, restores them, and holds what comes of
- * it against what every client was answered. Needs the programs of a Postgres server (Debian: `postgresql`).
+ * `npm run backup:drill`: backs both stores up as docs/backup.md says, goes on with spins, tickets and rounds of blackjack, loses stores,
+ * restores them, and holds what comes of it against what every client was answered. Needs the programs of a Postgres server (Debian: `postgresql`).
  */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import postgres from 'postgres';
+import { ENTRY_KINDS } from '../../src/domain/ledgerEntry.js';
 import { Cleanup } from '../support/cleanup.js';
 import type { TestPartner } from '../support/client.js';
 import { ROOT } from '../support/root.js';
+import { act, deal, dealUntil, newTable, play, playOut } from '../support/rounds.js';
 import type { ServerProcess } from '../support/serverProcess.js';
 import { environment, spawnService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
@@ -18,15 +20,26 @@ import { until } from '../support/wait.js';
 import { ArchivedPostgres } from './archivedPostgres.js';
 
 const SPINS = 300;
+const TICKETS = 20;
+const TICKET_USD = 1;
+const ROUNDS = 20;
 const run = promisify(execFile);
 const cleanup = new Cleanup();
+/** Spins, tickets among them, and deals. */
+const KINDS_DEALT = [ENTRY_KINDS.spin.code, ENTRY_KINDS.roundDeal.code].join();
 
 class Drill {
-  /** What each requestId was answered. */
-  readonly answers = new Map<string, string>();
+  /** What each requestId was answered, of spins and of tickets. */
+  readonly answers = new Map<string, { readonly gameId: number; readonly text: string }>();
+  /** Rounds that ended, by their ids, as they were shown then. */
+  readonly rounds = new Map<string, { readonly phase: string; readonly text: string }>();
+  /** Of every outcome, ticket and shoe that was shown, by the seed of its block and its place: the ledger's entry. */
+  readonly #shown = new Map<string, string>();
   service!: ServerProcess;
   partner!: TestPartner;
   gameId!: number;
+  raffleId!: number;
+  tableId!: number;
 
   constructor(
     readonly stores: OwnStores,
@@ -43,32 +56,78 @@ class Drill {
     cleanup.add(() => this.service.stop());
   }
 
-  spin(requestId: string) {
-    return this.service.client.spin(this.partner.key, {
-      gameId: this.gameId,
-      playerId: 'p',
-      wagerUsd: 0.25,
-      requestId,
-    });
+  spin(requestId: string, gameId = this.gameId) {
+    const wagerUsd = gameId === this.raffleId ? TICKET_USD : 0.25;
+    return this.service.client.spin(this.partner.key, { gameId, playerId: 'p', wagerUsd, requestId });
   }
 
-  /** Spins until as many are answered as are asked for. */
-  async play(name: string): Promise<void> {
+  /** Makes the games, and waits until all of them can be dealt from. */
+  async register(): Promise<void> {
+    const { client } = this.service;
+    this.partner = await client.newPartner({ openingBalanceUsd: 1_000_000 });
+    this.gameId = await client.newGame(this.partner.key, parSheet('classic-3-reel'));
+    this.tableId = await newTable(client, this.partner.partnerId);
+    const made = await client.operator<{ gameConfigId: number }>(
+      'POST',
+      `/partners/${this.partner.partnerId}/raffles`,
+      {
+        ...{ displayName: 'Raffle', configName: 'RAFFLE', ticketPriceUsd: TICKET_USD, poolSize: 1000 },
+        prizes: [{ prizeName: 'Cup', prizeTier: 1, valueUsd: 5, count: 100 }],
+      },
+    );
+    this.raffleId = made.body.gameConfigId;
+    await until(async () => (await this.spin('opens', this.raffleId)).status === 200, 'the raffle is open');
+  }
+
+  /** Spins, buys tickets and plays rounds out, until as many are answered as are asked for. */
+  async play(name: string, { hasRaffle = true } = {}): Promise<void> {
+    const { client } = this.service;
     await until(async () => (await this.spin(`${name}-first`)).status === 200, `${name}: dealt from`);
-    for (let i = 0; i < SPINS; i++) {
-      const { status, text } = await this.spin(`${name}-${i}`);
+    const wanted = [...Array(SPINS).fill(this.gameId), ...Array(hasRaffle ? TICKETS : 0).fill(this.raffleId)];
+    for (const [i, gameId] of wanted.entries()) {
+      const { status, text } = await this.spin(`${name}-${i}`, gameId);
       assert.equal(status, 200, text);
-      this.answers.set(`${name}-${i}`, text);
+      this.answers.set(`${name}-${i}`, { gameId, text });
     }
+    const dealt = async (player: string) => deal(client, this.partner.key, this.tableId, player);
+    await until(async () => (await dealt(`${name}-first`)).status === 201, `${name}: rounds are dealt`);
+    for (let i = 0; i < ROUNDS; i++) {
+      const { status, text, body } = await dealt(`${name}-${i}`);
+      assert.equal(status, 201, text);
+      const { roundId } = await playOut(client, this.partner.key, body);
+      this.rounds.set(roundId, { phase: name, text: (await this.round(roundId)).text });
+    }
+    await this.nothingIsDealtAgain();
   }
 
-  /** Every answered spin is still what it was. */
+  round(roundId: string) {
+    return play(this.service.client, this.partner.key, 'GET', `/rounds/${roundId}`);
+  }
+
+  /** Every answered spin and ticket, and every round that ended, is still what it was. */
   async replay(names: readonly string[]): Promise<void> {
-    for (const [requestId, text] of this.answers) {
+    for (const [requestId, { gameId, text }] of this.answers) {
       if (!names.some((name) => requestId.startsWith(name))) continue;
-      const again = await this.spin(requestId);
+      const again = await this.spin(requestId, gameId);
       assert.deepEqual([again.text, again.headers.get('idempotent-replayed')], [text, 'true'], requestId);
     }
+    for (const [roundId, { phase, text }] of this.rounds)
+      if (names.includes(phase)) assert.equal((await this.round(roundId)).text, text);
+  }
+
+  /** No place of a block is of two entries of the ledger, those included that a restore has lost. */
+  async nothingIsDealtAgain(): Promise<void> {
+    const dealt = await this.query<{ place: string; id: string }>(`
+      SELECT l.game_id || ':' || outcome_index || ':' || md5(b.seed) AS place, entry_id::text AS id
+      FROM ledger l JOIN blocks b ON b.game_id = l.game_id AND outcome_index >= from_index AND outcome_index < to_index
+      WHERE kind IN (${KINDS_DEALT})`);
+    const again = dealt.filter(({ place, id }) => (this.#shown.get(place) ?? id) !== id);
+    assert.deepEqual(again, [], 'dealt again');
+    for (const { place, id } of dealt) this.#shown.set(place, id);
+  }
+
+  get shown(): number {
+    return this.#shown.size;
   }
 
   /** `spindle …`. @returns its output, whatever its exit status. */
@@ -107,16 +166,20 @@ async function drill(): Promise<void> {
   cleanup.add(() => server.stop());
   const it = new Drill(stores, server);
   await it.start();
-  it.partner = await it.service.client.newPartner({ openingBalanceUsd: 1_000_000 });
-  it.gameId = await it.service.client.newGame(it.partner.key, parSheet('classic-3-reel'));
+  await it.register();
   await it.play('before');
+  const isOpen = ({ status }: { status: string }) => status === 'OPEN';
+  const open = await dealUntil(it.service.client, it.partner.key, it.tableId, 'open', isOpen);
   await stores.copyRedis();
   await server.backUp();
   await it.play('after');
+  assert.equal((await playOut(it.service.client, it.partner.key, open)).status, 'SETTLED');
   await it.service.stop();
-  say(`backed up; ${it.answers.size} spins answered, half of them after the backup`);
+  say(
+    `backed up; ${it.answers.size} spins and tickets answered and ${it.rounds.size} rounds played, half of them after the backup`,
+  );
   await redisIsLost(it);
-  await postgresIsLost(it);
+  await postgresIsLost(it, open.roundId);
 }
 
 /** Postgres is as it was. */
@@ -143,7 +206,8 @@ async function redisIsLost(it: Drill): Promise<void> {
   say('no Redis, Postgres as it was: rebuilt; nothing lost; audit CLEAN');
 }
 
-async function postgresIsLost(it: Drill): Promise<void> {
+/** @param openId of a round that is open in the backup, and was played out after it */
+async function postgresIsLost(it: Drill, openId: string): Promise<void> {
   const { stores, postgres: server } = it;
   await server.archive();
   await server.stop('SIGKILL');
@@ -155,9 +219,6 @@ async function postgresIsLost(it: Drill): Promise<void> {
   await it.service.stop();
   say('Postgres from base backup and archive, Redis as it was: nothing lost; audit CLEAN');
 
-  const seeds = (await it.query<{ seed: string }>(`SELECT encode(seed, 'hex') AS seed FROM blocks`)).map(
-    ({ seed }) => seed,
-  );
   await server.restoreDump();
   const refused = await it.command('recover', '--check');
   assert.match(refused, /older copy/);
@@ -166,22 +227,23 @@ async function postgresIsLost(it: Drill): Promise<void> {
   await stores.redis.stop();
   await stores.wipeRedis();
   await stores.redis.start();
+  const recovered = await it.command('recover', '--restored', '--yes');
+  assert.match(recovered, /rebuilt/);
   await it.start();
-  const [newest] = await it.query<{ id: string }>('SELECT max(entry_id)::text AS id FROM ledger');
-  await it.play('dump');
-  await it.replay(['before']);
-  await it.auditIsClean();
-  const dealt = await it.query<{ seed: string }>(`
-    SELECT DISTINCT encode(seed, 'hex') AS seed FROM ledger l JOIN blocks b
-    ON b.game_id = l.game_id AND outcome_index >= from_index AND outcome_index < to_index WHERE entry_id > ${newest!.id}`);
-  assert.ok(dealt.length > 0);
-  assert.deepEqual(
-    dealt.filter(({ seed }) => seeds.includes(seed)),
-    [],
+  await until(
+    async () => (await it.round(openId)).body.status === 'VOIDED',
+    'the round that was open in the dump is voided',
   );
+  const acted = await act(it.service.client, it.partner.key, openId, 'stand', 1);
+  assert.equal(acted.status, 409, acted.text);
+  await it.play('dump', { hasRaffle: false });
+  await it.replay(['before']);
+  const ticket = await it.spin('dump-ticket', it.raffleId);
+  assert.deepEqual([ticket.status, ticket.body.errorCode], [400, 'KS-4202']);
+  await it.auditIsClean();
   await it.service.stop();
   say(
-    'Postgres from the dump, no Redis: rebuilt; spins since the dump are lost; no outcome of before is dealt again; audit CLEAN',
+    `Postgres from the dump, no Redis, recover --restored: what came since the dump is lost; of ${it.shown} outcomes, tickets and shoes that were shown none is dealt again; the raffle is suspended, the open round voided; audit CLEAN`,
   );
 }
 

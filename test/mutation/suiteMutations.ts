@@ -196,6 +196,14 @@ const STORES: readonly SuiteMutation[] = [
       'while the ledger is locked as ANALYZE and DETACH CONCURRENTLY do it, spins are booked in the partition of today',
     ),
   },
+  {
+    name: 'a flush does not make the partition that it needs',
+    faults: [source('ledger/flusher', 'for (const day of days) await this.#partitions.ensure(day);', ';')],
+    foundBy: test(
+      'ledger/partitionsAhead',
+      'the partition of today that is missing is made by the flush that needs it',
+    ),
+  },
   ...['the row of the partner', 'the number of changes', 'the checkpoints of players'].map((what) => ({
     name: `a move waits for a lock of ${what} as long as a statement may`,
     faults: [source('postgres/client', 'String(Math.floor(leftMs))', "'60000'")],

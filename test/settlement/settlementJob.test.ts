@@ -207,6 +207,35 @@ describe('a day is complete', () => {
     }
   });
 
+  test('also where its PENDING report was disputed meanwhile: the dispute stays with that revision', async () => {
+    const worked = await startService(stores, { SETTLEMENT_CRON: never });
+    await worked.stop();
+    const front = await startService(stores, { ROLES: 'http' });
+    try {
+      const partner = await front.newPartner();
+      const [row] = await sql`
+        UPDATE partners SET created_at = ${`${shift(today, -1)}T12:00:00Z`} WHERE partner_id = ${partner.partnerId} RETURNING cell`;
+      const key = cellKey(row!.cell as number);
+      const token = (await redis.hget(key, 'epoch'))!;
+      await redis.hdel(key, 'epoch');
+      const { job } = await worker();
+      await job.turn();
+      await sql`UPDATE settlement_reports SET status = 'DISPUTED', dispute_reason = 'too early', disputed_at = now()
+        WHERE partner_id = ${partner.partnerId}`;
+      await job.turn();
+      expect(await made(partner.partnerId)).toEqual([`${shift(today, -1)} 1 DISPUTED`]);
+      await redis.hset(key, 'epoch', token);
+      for (let turn = 0; turn < 2; turn++) await job.turn();
+      expect(await made(partner.partnerId)).toEqual(
+        [1, 2].map(
+          (revision) => `${shift(today, -1)} ${revision} ${['DISPUTED', 'GENERATED'][revision - 1]}`,
+        ),
+      );
+    } finally {
+      await front.stop();
+    }
+  });
+
   test('only where Redis is the one that was prepared, and holds nothing of it that is not booked', async () => {
     const service = await startService(stores, { SETTLEMENT_CRON: never });
     const partner = await settled(service, 1);
