@@ -16,8 +16,9 @@ import type { RedisNodes } from '../../redis/nodes.js';
 import { assertPot, type PotServices, potOf, potRoute } from '../communalGames.js';
 import { eventIdOf, eventView, potView } from '../communalViews.js';
 import { cursorOf, pathId, type Route, type RouteRequest, wrongCursor } from '../route.js';
+import { booked, type PlayerServices } from './players.js';
 
-export interface PartnerCommunalServices extends PotServices {
+export interface PartnerCommunalServices extends PotServices, Pick<PlayerServices, 'cameTo'> {
   readonly nodes: Pick<RedisNodes, 'cell'>;
   game(gameId: number): Game | undefined;
   refresh(): Promise<void>;
@@ -145,6 +146,7 @@ const listCommunityBonuses = (services: PartnerCommunalServices): Route => ({
     const { partnerId, cell } = partner;
     const player = await services.nodes.cell(cell).findPlayer(partnerId, playerId);
     if (player === undefined) throw new ApiError(ERRORS.playerNotFound);
+    await booked(services, player.newestEntryId);
     const page = query.page ?? 1;
     const limit = query.limit!;
     const { shares, total } = await services.store.playerSharePage(partnerId, playerId, page, limit, before);

@@ -82,11 +82,15 @@ async function ofPlayer(
 async function pageOf(services: PlayerServices, wanted: Wanted, limit: number): Promise<SpinsFound> {
   const { store, nodes } = services;
   if (wanted.playerId !== undefined) return ofPlayer(services, wanted, wanted.playerId, limit);
+  const { cell } = wanted.partner;
+  // Read before the ledger: what is booked meanwhile leaves the outbox, and would be seen in neither.
+  const before = await nodes.cell(cell).newestInOutbox();
   const found = await store.spinsByTime(wanted, limit);
   if (found.nextId !== undefined) return found;
-  const newestId = await nodes.cell(found.reach.cell).newestInOutbox();
-  if (newestId <= found.reach.toId) return found;
-  await booked(services, newestId);
+  const isMoved = found.reach.cell !== cell;
+  if (!isMoved && before <= found.reach.toId) return found;
+  const newestId = isMoved ? await nodes.cell(found.reach.cell).newestInOutbox() : before;
+  if (newestId > found.reach.toId) await booked(services, newestId);
   return store.spinsByTime(wanted, limit);
 }
 
