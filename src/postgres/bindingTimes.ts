@@ -25,7 +25,7 @@ export async function setBindingSeconds(sql: Sql, seconds: number): Promise<void
   await sql.begin(async (tx) => {
     // No cell moves on meanwhile: what was dropped by the old time does not bind by the new one.
     const cells = await tx<{ binding_ms: bigint }[]>`
-      SELECT binding_ms FROM cells ORDER BY cell FOR UPDATE`;
+      SELECT binding_ms FROM cells ORDER BY cell FOR NO KEY UPDATE`;
     const known = await timesOf(tx);
     const newest = known.at(-1);
     if (newest?.seconds === seconds) return;
@@ -53,7 +53,7 @@ interface Owned {
 export async function moveBinding(sql: Sql, { cell, fence }: Owned, toMs: number): Promise<number> {
   return sql.begin(async (tx) => {
     const [row] = await tx<{ binding_ms: bigint; now_ms: bigint }[]>`
-      SELECT binding_ms, ${NOW_MS} AS now_ms FROM cells WHERE cell = ${cell} AND fence = ${fence} FOR UPDATE`;
+      SELECT binding_ms, ${NOW_MS} AS now_ms FROM cells WHERE cell = ${cell} AND fence = ${fence} FOR NO KEY UPDATE`;
     if (row === undefined) throw fenced(cell, fence);
     const bindingMs = Math.max(safe(row.binding_ms), Math.min(toMs, safe(row.now_ms)));
     const fromId = firstIdAt((await bindingTimes(tx)).allBoundFromMs(bindingMs));
@@ -72,7 +72,7 @@ export async function dropRun(sql: Sql, { cell, fence }: Owned, { runId }: Reque
     await tx.patiently();
     const gone = await tx`DELETE FROM request_runs WHERE cell = ${cell} AND run_id = ${runId} RETURNING 1`;
     // Last of all: flushes of the cell wait for this row.
-    const held = await tx`SELECT 1 FROM cells WHERE cell = ${cell} AND fence = ${fence} FOR UPDATE`;
+    const held = await tx`SELECT 1 FROM cells WHERE cell = ${cell} AND fence = ${fence} FOR NO KEY UPDATE`;
     if (held.length !== 1 || gone.length !== 1) throw fenced(cell, fence);
   });
 }

@@ -1,7 +1,7 @@
 /** What operators do to the cells: add some, and let one take no more partners. */
 
 import { CELL_MAX } from '../domain/entryId.js';
-import { audit, withChange } from './changes.js';
+import { audit, nextChange, withChange } from './changes.js';
 import type { Sql, Transaction } from './client.js';
 
 /**
@@ -34,7 +34,10 @@ export async function setDraining(
   cell: number,
   isDraining: boolean,
 ): Promise<Drained> {
-  return withChange(sql, async (tx) => {
+  return sql.begin(async (tx) => {
+    // The cell before the number of the change: see switchPartner.
+    await tx`SELECT 1 FROM cells WHERE cell = ${cell} FOR NO KEY UPDATE`;
+    await nextChange(tx);
     const before = await drainingOf(tx, cell);
     if (before === undefined) return 'unknown';
     if (isDraining && (await takesNobody(tx, cell))) return 'last';

@@ -81,7 +81,7 @@ export async function acquireCells(
   const rows = await sql<Row[]>`
     UPDATE cells SET owner = ${owner}, fence = fence + 1, lease_until = now() + ${leaseMs} * interval '1 millisecond'
     WHERE cell IN (SELECT cell FROM cells WHERE lease_until < now() AND cell <> ALL(${arrayOf(except)}::int[])
-                   ORDER BY cell LIMIT ${cellsMax}::bigint FOR UPDATE SKIP LOCKED)
+                   ORDER BY cell LIMIT ${cellsMax}::bigint FOR NO KEY UPDATE SKIP LOCKED)
     RETURNING cell, fence, epoch, ${TOKEN} AS token, cursor_id, halted`;
   return rows.map(fromRow);
 }
@@ -154,7 +154,8 @@ export async function moveCursors(tx: Transaction, moves: readonly CursorMove[])
 
 /** Holds the cell's row for this transaction. @throws FencedError where another owner came. */
 export async function assertOwner(tx: Transaction, lease: { cell: number; fence: bigint }): Promise<void> {
-  const rows = await tx`SELECT 1 FROM cells WHERE cell = ${lease.cell} AND fence = ${lease.fence} FOR UPDATE`;
+  const rows =
+    await tx`SELECT 1 FROM cells WHERE cell = ${lease.cell} AND fence = ${lease.fence} FOR NO KEY UPDATE`;
   if (rows.length !== 1)
     throw new FencedError(`Cell ${lease.cell} is no longer written by fence ${lease.fence}`);
 }
@@ -179,7 +180,7 @@ export async function haltCell(sql: Sql, cell: number, reason: string): Promise<
 export async function clearHalt(sql: Sql, cell: number): Promise<void> {
   await sql.begin(async (tx) => {
     const [before] = await tx<{ halted: string | null }[]>`
-      SELECT halted FROM cells WHERE cell = ${cell} FOR UPDATE`;
+      SELECT halted FROM cells WHERE cell = ${cell} FOR NO KEY UPDATE`;
     if (before === undefined || before.halted === null) return;
     await tx`UPDATE cells SET halted = NULL WHERE cell = ${cell}`;
     await audit(tx, { actor: 'cli', action: 'cell.resume', subject: `cell:${cell}`, before });

@@ -31,7 +31,7 @@ export function recordRules(
     // Versions of a game are made one after the other.
     const [row] = await tx<{ cell: number; newest_move: number; epoch: string }[]>`
       SELECT cell, ${NEWEST_MOVE}, (SELECT dataset_id FROM installation) || ':' || epoch AS epoch
-      FROM games JOIN partners USING (partner_id) JOIN cells USING (cell) WHERE game_id = ${gameId} FOR UPDATE OF games`;
+      FROM games JOIN partners USING (partner_id) JOIN cells USING (cell) WHERE game_id = ${gameId} FOR NO KEY UPDATE OF games`;
     const [newest] = await tx<{ version: number; rules: CommunalRules }[]>`
       SELECT version, rules FROM communal_rules WHERE game_id = ${gameId} ORDER BY version DESC LIMIT 1`;
     const version = (newest?.version ?? 0) + 1;

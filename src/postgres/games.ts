@@ -181,7 +181,7 @@ export async function requestBlocks(
 ): Promise<boolean> {
   return withChange(sql, async (tx, changed) => {
     const [before] = await tx<{ blocks_requested: number }[]>`
-      SELECT blocks_requested FROM games WHERE game_id = ${gameId} AND game_type <> 'raffle' FOR UPDATE`;
+      SELECT blocks_requested FROM games WHERE game_id = ${gameId} AND game_type <> 'raffle' FOR NO KEY UPDATE`;
     if (before === undefined) return false;
     const blocksRequested = Math.min(before.blocks_requested + count, BLOCKS_REQUESTED_MAX);
     await tx`

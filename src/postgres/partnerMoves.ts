@@ -164,15 +164,16 @@ export async function switchPartner(
   const { moveId, partnerId, fromCell, toCell } = move;
   await sql.begin(async (tx) => {
     await boundLocks(tx, deadline - performance.now());
-    const changed = await nextChange(tx);
-    await boundLocks(tx, deadline - performance.now());
+    // Cells before the number of the change, as a flush does that closes a raffle: the other way round each would wait for the other.
     const held = await tx<{ cell: number; fence: bigint; cursor_id: bigint }[]>`
-      SELECT cell, fence, cursor_id FROM cells WHERE cell IN (${fromCell}, ${toCell}) ORDER BY cell FOR UPDATE`;
+      SELECT cell, fence, cursor_id FROM cells WHERE cell IN (${fromCell}, ${toCell}) ORDER BY cell FOR NO KEY UPDATE`;
     const from = held.find(({ cell }) => cell === fromCell);
     const to = held.find(({ cell }) => cell === toCell);
     if (from?.fence !== lease.fence || to?.fence !== toFence || from.cursor_id < untilId)
       throw new FencedError(`Cell ${fromCell} or ${toCell} has another owner, or entries are not booked`);
     if (!(await livesIn(tx, partnerId, fromCell))) throw new FencedError('The partner lives in another cell');
+    await boundLocks(tx, deadline - performance.now());
+    const changed = await nextChange(tx);
     await fill(tx);
     await boundLocks(tx, deadline - performance.now());
     await tx`UPDATE partners SET cell = ${toCell}, changed = ${changed} WHERE partner_id = ${partnerId}`;

@@ -292,7 +292,7 @@ export async function mergeRuns(
     }
     await merged.finish();
     const held = await tx`
-      SELECT 1 FROM cells WHERE cell = ${lease.cell} AND fence = ${lease.fence} FOR UPDATE`;
+      SELECT 1 FROM cells WHERE cell = ${lease.cell} AND fence = ${lease.fence} FOR NO KEY UPDATE`;
     const gone = await tx`
       DELETE FROM request_runs WHERE run_id = ANY(${arrayOf(runs.map(({ runId }) => runId))}::int[]) RETURNING 1`;
     if (held.length !== 1 || gone.length !== runs.length)

@@ -71,3 +71,28 @@ test.each([
   await until(async () => (await auditFindings(stores)).length === 0, 'the audit is clean');
   await booksHold(sql);
 });
+
+test('a flush that closes a raffle, and so holds a cell and waits for the number of changes, is not in the way of a move, nor the move in its way', async () => {
+  const partner = await service.newPartner({ openingBalanceUsd: 1000 });
+  const path = `/partners/${partner.partnerId}`;
+  const { cell } = (await service.operator<{ cell: number }>('GET', path)).body;
+  const holding = postgres(stores.databaseUrl, { max: 1, onnotice: () => {} });
+  onTestFinished(() => holding.end({ timeout: 0 }));
+  await holding`BEGIN`;
+  await holding`SELECT 1 FROM cells FOR NO KEY UPDATE`;
+  expect((await service.operator('POST', `${path}/move`, { cell: 1 - cell })).status).toBe(202);
+  const waiting = () => sql`
+    SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%FROM cells WHERE cell IN%'`;
+  await until(async () => (await waiting()).length > 0, 'the switch waits for its cells');
+  // What closes a raffle asks for that while it holds the cell. In a circle one of the two is ended by Postgres.
+  await holding`SELECT pg_advisory_xact_lock(7310001)`;
+  await holding`ROLLBACK`;
+  const isFinished = async (): Promise<boolean> => {
+    const { body } = await service.operator<{ moves: { finishedAt: string | null }[] }>(
+      'GET',
+      `${path}/moves`,
+    );
+    return body.moves[0]!.finishedAt !== null;
+  };
+  await until(isFinished, 'the move is finished');
+});
