@@ -182,6 +182,8 @@ export async function handOverStep(
     }
     onFailpoint('hand-over.copied');
     // Last of all: flushes of the cells wait for these rows.
+    // Flushes take several of these rows, too: in the same order.
+    moves.sort(([a], [b]) => a.cell - b.cell);
     for (const [cell, reached] of moves) await moveHandedOver(tx, cell, reached);
     onFailpoint('hand-over.marked');
     return { ids, isMore };
