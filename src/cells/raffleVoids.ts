@@ -39,7 +39,8 @@ export interface RaffleVoidsOptions {
   readonly onFailpoint: OnFailpoint;
 }
 
-const TURN_MS = 500;
+/** Voids are rare: a turn that finds none costs Postgres a query. */
+const TURN_MS = 2000;
 /** Of a turn: each gets one piece. */
 const RAFFLES_MAX = 32;
 const PIECE_TICKETS = 200;

@@ -16,7 +16,7 @@ ALTER TABLE raffles
   ADD CONSTRAINT raffles_check CHECK (closed_at IS NULL OR sealed_at IS NOT NULL OR voided_at IS NOT NULL),
   ADD CONSTRAINT raffles_void CHECK (voided_at IS NULL OR voided_by IS NOT NULL AND void_reason IS NOT NULL);
 
--- Few at any time: what the workers ask for twice a second.
+-- Few at any time: what the workers ask for again and again.
 CREATE INDEX raffles_refunding ON raffles (game_id) WHERE voided_at IS NOT NULL AND refunds_done_at IS NULL;
 
 -- Tickets of voided raffles that can't be refunded, such as where the balance would pass its bound.
