@@ -53,7 +53,7 @@ const isReplay = (answer: Answer<unknown>, first: Answer<unknown>): boolean =>
 
 test.each([
   ['', false],
-  [', after the cell was rebuilt either', true],
+  [', nor after the cell was rebuilt', true],
 ])(
   'a request that was done in the other cell meanwhile is not done again by a front end that was stopped%s',
   async (_when, isRebuilt) => {

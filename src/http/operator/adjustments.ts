@@ -40,7 +40,10 @@ function orderOf(playerId: string, body: JsonObject, text: string): Omit<Adjustm
     }
   }
   if (typeof body.requestId === 'string' && body.requestId.startsWith(REFUND_PREFIX))
-    faults.push({ path: '/requestId', message: `must not begin with ${REFUND_PREFIX}: refunds do` });
+    faults.push({
+      path: '/requestId',
+      message: `must not begin with «${REFUND_PREFIX}», as the service's own refunds do`,
+    });
   if (refusal !== undefined || faults.length > 0) {
     throw new ApiError(refusal?.entry ?? ERRORS.validationFailed, { details: faults });
   }
