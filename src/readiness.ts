@@ -48,25 +48,24 @@ export async function readiness(
   const missing: string[] = [];
   const halted: string[] = [];
   const ofCells: string[] = [];
-  const [recoveries, halts, lacking, hold, states, skewed] = await Promise.allSettled([
+  const [recoveries, halts, obstacles, states, skewed] = await Promise.allSettled([
     withTimeout(store.openRecoveries(), READY_WITHIN_MS),
     withTimeout(store.haltedCells(), READY_WITHIN_MS),
-    withTimeout(store.lackingCells(), READY_WITHIN_MS),
-    withTimeout(store.restoreHold(), READY_WITHIN_MS),
+    withTimeout(store.findObstacles(), READY_WITHIN_MS),
     nodes.closed(catalog.epochs),
     withTimeout(skewedNodes(nodes.all, clocks), READY_WITHIN_MS),
   ]);
   /** Cells of which it is said why they are closed. */
   const explained = new Set<number>();
   const unserved = new Set<number>();
-  if (recoveries.status === 'rejected' || halts.status === 'rejected' || lacking.status === 'rejected') {
+  if (recoveries.status === 'rejected' || halts.status === 'rejected' || obstacles.status === 'rejected') {
     missing.push('Postgres does not answer');
   } else {
     for (const { cell, reason } of halts.value) {
       explained.add(cell);
       halted.push(`The ledger of cell ${cell} is halted: ${reason}`);
     }
-    for (const cell of lacking.value) {
+    for (const cell of obstacles.value.lacking) {
       explained.add(cell);
       unserved.add(cell);
       ofCells.push(
@@ -81,8 +80,8 @@ export async function readiness(
           `${step} (${players} players, ${requests} requests so far)`,
       );
     }
+    if (obstacles.value.hold !== undefined) missing.push(obstacles.value.hold);
   }
-  if (hold.status === 'fulfilled' && hold.value !== undefined) missing.push(hold.value);
   if (states.status === 'rejected') throw states.reason;
   const { closed, away } = states.value;
   for (const cell of [...closed, ...away]) unserved.add(cell);

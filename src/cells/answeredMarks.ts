@@ -1,6 +1,6 @@
 /**
- * Writes down in Postgres what this process has answered and the ledger does not have yet: the newest entry of each cell, every second, at a
- * stop, and at once where a cell lacks it. Should Redis come back with an older copy, its owner knows it also when every front end was
+ * Writes down in Postgres what this process has answered and the ledger does not have a second later: the newest entry of each cell,
+ * every second, at a stop, and at once where a cell lacks it. While the ledger keeps up, it tells as much, and nothing is written. Should Redis come back with an older copy, its owner knows it also when every front end was
  * started again since (recovery/handshake.ts).
  */
 import type { EventEmitter } from '../events.js';
@@ -29,6 +29,8 @@ export class AnsweredMarks extends PeriodicService {
   readonly #options: AnsweredMarksOptions;
   /** By cell: up to where the ledger has it or it is written down. */
   readonly #known = new Map<number, Known>();
+  /** By cell: the newest that was answered, as of the turn before. */
+  readonly #before = new Map<number, Known>();
   readonly #lacking = new Set<number>();
 
   constructor(options: AnsweredMarksOptions) {
@@ -39,7 +41,9 @@ export class AnsweredMarks extends PeriodicService {
   /** Once more after the last answer. */
   override async stop(): Promise<void> {
     await super.stop();
-    await withTimeout(this.turn(), STOPPED_WITHIN_MS).catch((error: unknown) => this.onTurnFailed(error));
+    await withTimeout(this.#write(this.#unknown(() => true)), STOPPED_WITHIN_MS).catch((error: unknown) =>
+      this.onTurnFailed(error),
+    );
   }
 
   /** A call was refused: the cell has not what was answered. */
@@ -55,14 +59,35 @@ export class AnsweredMarks extends PeriodicService {
   }
 
   protected async turn(): Promise<void> {
+    const late = this.#unknown(({ cell }) => this.#lacking.has(cell) || this.#isBehind(cell));
+    this.#before.clear();
+    for (const { cell, epoch, id } of this.#options.answered.all())
+      this.#before.set(cell, { epoch: numberOf(epoch), entryId: id });
+    await this.#write(late);
+  }
+
+  /** The ledger lacks what was answered before the last turn. */
+  #isBehind(cell: number): boolean {
+    const before = this.#before.get(cell);
+    return before !== undefined && !this.#isKnown(cell, before);
+  }
+
+  #isKnown(cell: number, { epoch, entryId }: Known): boolean {
+    const known = this.#known.get(cell);
+    return known?.epoch === epoch && known.entryId >= entryId;
+  }
+
+  /** The newest answered entries of some cells that are not known to last. */
+  #unknown(isWanted: (entry: AnsweredEntry) => boolean): AnsweredEntry[] {
     const entries: AnsweredEntry[] = [];
     for (const { cell, epoch: token, id: entryId } of this.#options.answered.all()) {
-      const epoch = numberOf(token);
-      const known = this.#known.get(cell);
-      const isLacking = this.#lacking.has(cell);
-      if (!isLacking && known?.epoch === epoch && known.entryId >= entryId) continue;
-      entries.push({ cell, epoch, entryId, isLacking });
+      const entry = { cell, epoch: numberOf(token), entryId, isLacking: this.#lacking.has(cell) };
+      if ((entry.isLacking || !this.#isKnown(cell, entry)) && isWanted(entry)) entries.push(entry);
     }
+    return entries;
+  }
+
+  async #write(entries: readonly AnsweredEntry[]): Promise<void> {
     if (entries.length === 0) return;
     await this.#options.store.noteAnswered(entries);
     for (const { cell, isLacking, ...known } of entries) {

@@ -37,9 +37,18 @@ export async function clearLacking(sql: Sql, { cell, epoch }: CellLease): Promis
     UPDATE answered_entries SET is_lacking = false WHERE cell = ${cell} AND epoch <= ${epoch} AND is_lacking`;
 }
 
-/** The cells that lacked what was answered under their epoch, and were not prepared since. */
-export async function lackingCells(sql: Sql): Promise<number[]> {
-  const rows = await sql<{ cell: number }[]>`
-    SELECT cell FROM answered_entries JOIN cells USING (cell, epoch) WHERE is_lacking ORDER BY cell`;
-  return rows.map(({ cell }) => cell);
+/** What stands against dealing from cells, in Postgres. */
+export interface Obstacles {
+  /** Why nothing is dealt until `spindle recover --restored` has run (postgres/positions.ts); undefined: nothing stands against it. */
+  readonly hold: string | undefined;
+  /** Cells that lacked what was answered under their epoch, and were not prepared since. */
+  readonly lacking: readonly number[];
+}
+
+/** Asked all the time: one statement. */
+export async function findObstacles(sql: Sql): Promise<Obstacles> {
+  const [row] = await sql<{ hold: string | null; lacking: number[] }[]>`
+    SELECT (SELECT reason FROM restored_positions WHERE accepted_at IS NULL ORDER BY found_at LIMIT 1) AS hold,
+      array(SELECT cell FROM answered_entries JOIN cells USING (cell, epoch) WHERE is_lacking ORDER BY cell) AS lacking`;
+  return { hold: row?.hold ?? undefined, lacking: row?.lacking ?? [] };
 }

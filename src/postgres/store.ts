@@ -1,6 +1,6 @@
 /** The functions of this folder that others call, bound to a connection: nobody outside holds the client itself. */
 import { recordAdjustment, withdrawAdjustment } from './adjustments.js';
-import { lackingCells, noteAnswered } from './answeredEntries.js';
+import { findObstacles, noteAnswered } from './answeredEntries.js';
 import { issueKey, listKeys, revokeKey } from './apiKeys.js';
 import { announceEnd, listVersionEnds, listVersionUses, noteKeyUses } from './apiVersions.js';
 import { createTable, shoeSeeds } from './blackjackTables.js';
@@ -51,7 +51,6 @@ import { movesOfPartner, requestMove } from './partnerMoves.js';
 import { createPartner, findPartner, listPartners, updatePartner } from './partners.js';
 import { playerSpinPage, statementDown } from './playerHistory.js';
 import { recordPlayerStatus } from './playerStatuses.js';
-import { restoreHold } from './positions.js';
 import { closedPool, createRaffle } from './raffles.js';
 import { voidRaffle } from './raffleVoids.js';
 import { openRecoveries } from './recoveries.js';
@@ -122,7 +121,7 @@ const FUNCTIONS = {
   hasCommunal,
   issueKey,
   judgeReport,
-  lackingCells,
+  findObstacles,
   ledgerReach,
   listActiveParSheets,
   listGames,
@@ -149,7 +148,6 @@ const FUNCTIONS = {
   registerGame,
   reportPage,
   reportsOfAll,
-  restoreHold,
   requestBlocks,
   resendDelivery,
   resendFailed,

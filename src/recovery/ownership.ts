@@ -2,9 +2,10 @@
 import type { EventEmitter } from '../events.js';
 import type { OnFailpoint } from '../failpoints.js';
 import { Ownership } from '../ledger/ownership.js';
-import { lackingCells } from '../postgres/answeredEntries.js';
+import { findObstacles } from '../postgres/answeredEntries.js';
 import type { CellLease } from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
+import { restoreHold } from '../postgres/positions.js';
 import type { Clocks } from '../redis/clocks.js';
 import type { RedisNode } from '../redis/node.js';
 import type { RedisNodes } from '../redis/nodes.js';
@@ -25,7 +26,8 @@ export interface OwnershipParts {
   readonly isVolatileServed: boolean;
   /** Nothing is prepared while they differ. */
   readonly clocks: Clocks;
-  readonly hold: () => Promise<string | undefined>;
+  /** Why nothing is dealt, as far as this process has found by itself. */
+  readonly problem: () => string | undefined;
   readonly knownOutside: (lease: CellLease) => bigint;
   /** Books what the outbox of a cell holds that has this token in Redis. */
   readonly drain: (lease: CellLease, token: string) => Promise<CellLease>;
@@ -55,7 +57,7 @@ export function openOwnership(parts: OwnershipParts): Ownership {
           store,
           idempotencyTtlSeconds,
           clocks,
-          hold: parts.hold,
+          hold: async () => parts.problem() ?? restoreHold(sql),
           knownOutside: parts.knownOutside,
           volatile,
           drain: parts.drain,
@@ -77,9 +79,11 @@ export function openOwnership(parts: OwnershipParts): Ownership {
     isAble: () => nodes.all.some((node) => node.isReady),
     changed: async (leases) => {
       const reached = leases.filter(({ cell }) => nodes.of(cell).serverId !== undefined);
-      if (leases.length > 0 && (await parts.hold()) !== undefined) return leases.map(({ cell }) => cell);
+      if (leases.length === 0) return [];
+      const { hold, lacking } = await findObstacles(sql);
+      if ((parts.problem() ?? hold) !== undefined) return leases.map(({ cell }) => cell);
       const { closed } = await nodes.closed(new Map(reached.map(({ cell, token }) => [cell, token])));
-      return leases.length === 0 ? closed : [...closed, ...(await lackingCells(sql))];
+      return [...closed, ...lacking];
     },
   });
   // A server that is reached anew may be another one than before.

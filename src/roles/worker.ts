@@ -14,7 +14,6 @@ import { PartitionMaker } from '../ledger/partitions.js';
 import { UnservedCells } from '../ledger/unservedCells.js';
 import { registerWorkerMetrics } from '../metrics/workerMetrics.js';
 import { bookedTotals } from '../postgres/bookedTotals.js';
-import { restoreHold } from '../postgres/positions.js';
 import { findDeal } from '../postgres/rounds.js';
 import { openStore } from '../postgres/store.js';
 import { Checkpoints } from '../recovery/checkpoints.js';
@@ -96,23 +95,21 @@ async function listenToDealt(
 /** What the file outside both stores (POSITION_FILE) says and learns; nothing without it. */
 async function openPosition(
   parts: RoleParts,
-): Promise<Pick<OwnershipParts, 'hold' | 'knownOutside'> & Pick<KeeperOptions, 'leased'>> {
+): Promise<Pick<OwnershipParts, 'problem' | 'knownOutside'> & Pick<KeeperOptions, 'leased'>> {
   const { config, sql, nodes, installed, events, services, log, metrics } = parts;
   const { POSITION_FILE: path, REDIS_URL, DATABASE_URL } = config;
   const { datasetId } = installed;
   if (path === undefined && REDIS_URL !== undefined && DATABASE_URL !== undefined)
     log.warn('stores that are restored to an older state are not recognised: POSITION_FILE is not set');
   const position = path && (await services.add(new PositionKeeper({ path, sql, nodes, datasetId, events })));
-  if (!position)
-    return { hold: () => restoreHold(sql), knownOutside: () => 0n, leased: () => Promise.resolve() };
+  if (!position) return { problem: () => undefined, knownOutside: () => 0n, leased: () => Promise.resolve() };
   metrics.gauge(
     'spindle_position_file_age_seconds',
     'Time since this process wrote the position file; not there without POSITION_FILE',
     () => position.ageSeconds,
   );
   return {
-    // Another worker may have found it.
-    hold: async () => position.problem ?? restoreHold(sql),
+    problem: () => position.problem,
     knownOutside: ({ cell, epoch }) => position.newestId(cell, epoch),
     leased: (gameId, toIndex) => position.leased(gameId, toIndex),
   };
@@ -138,11 +135,11 @@ export async function startWorker(parts: RoleParts): Promise<void> {
     events,
     onFailpoint,
   });
-  const { hold, knownOutside, leased } = await openPosition(parts);
+  const { problem, knownOutside, leased } = await openPosition(parts);
   const ownership = openOwnership({
     ...{ sql, nodes, idempotencyTtlSeconds, events, onFailpoint },
     isVolatileServed: config.allowVolatileRedis,
-    ...{ clocks: parts.clocks, hold, knownOutside },
+    ...{ clocks: parts.clocks, problem, knownOutside },
     drain: (lease, token) => drain(flusher, nodes.cell(lease.cell), lease, token),
   });
   const keeper = new BlockKeeper(sql, nodes, threads, {

@@ -7,7 +7,7 @@ import { Cleanup } from '../support/cleanup.js';
 import { auditFindings } from '../support/communal.js';
 import { type LoggedService, startLogged, startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
-import { type OwnStores, ownStores, startPostgresWithout } from '../support/stores.js';
+import { type OwnStores, ownStores, postgresAnswers, startPostgresWithout } from '../support/stores.js';
 import { until } from '../support/wait.js';
 
 const SETTINGS = { ACK: 'ledger', CELLS: '1' };
@@ -56,6 +56,7 @@ test('synchronous_commit off for the database, Postgres killed: each spin that w
   const before = answered.length;
   isOver = true;
   await Promise.all(playing);
+  await postgresAnswers(stores.databaseUrl);
   expect(before).toBeGreaterThanOrEqual(200);
 
   const sql = postgres(stores.databaseUrl, {

@@ -192,20 +192,23 @@ export async function startPostgresWithout(
     stdio: 'ignore',
   });
   const ended = once(child, 'exit');
-  const sql = postgres(databaseUrl, { max: 1, onnotice: () => {} });
-  await until(
-    () =>
-      sql`SELECT 1`.then(
-        () => true,
-        () => false,
-      ),
-    'Postgres answers',
-  );
-  await sql.end();
+  await postgresAnswers(databaseUrl);
   return async () => {
     child.kill('SIGINT');
     await ended;
   };
+}
+
+/** Resolves once the Postgres at a URL answers: one that was killed refuses connections until it has recovered. */
+export async function postgresAnswers(databaseUrl: string): Promise<void> {
+  const sql = postgres(databaseUrl, { max: 1, onnotice: () => {} });
+  const answers = () =>
+    sql`SELECT 1`.then(
+      () => true,
+      () => false,
+    );
+  await until(answers, 'Postgres answers');
+  await sql.end();
 }
 
 /** Copies a folder that is written to; again where a file went away under the copy. */
