@@ -8,75 +8,22 @@
  */
 import { entryCell } from '../domain/entryId.js';
 import type { EventEmitter } from '../events.js';
-import type { AnsweredSpin } from '../postgres/lostSpins.js';
 import type { Store } from '../postgres/store.js';
+import { SPIN_STATUS } from '../redis/records.js';
 import { PeriodicService } from '../runtime/periodicService.js';
+import { AnsweredChunk, CHUNK_BYTES } from './answeredChunk.js';
 import type { SpinRequest, SpinResult } from './deal.js';
 import type { CellReplies } from './operation.js';
 
 const TURN_MS = 500;
-/** A minute of 2,000 spins a second, some 30 MB. Beyond it, while Postgres is away, the oldest are no more known by name. */
-const SPINS_MAX = 120_000;
-
-type Replies = CellReplies<SpinResult>;
-
-/** The spins of one call. */
-class Answered {
-  readonly epoch: string;
-  readonly newestId: bigint;
-  /** How many they are at the most. */
-  readonly size: number;
-  readonly #cell: number;
-  /** The ledger has most calls within one turn: until then they stay as they are, which costs a spin next to nothing. */
-  #call: { readonly requests: readonly SpinRequest[]; readonly replies: Replies } | undefined;
-  #spins: readonly AnsweredSpin[] = [];
-
-  constructor(cell: number, epoch: string, requests: readonly SpinRequest[], replies: Replies) {
-    this.epoch = epoch;
-    this.#cell = cell;
-    this.newestId = newestOf(cell, requests, replies);
-    this.size = requests.length;
-    this.#call = { requests, replies };
-  }
-
-  /** By name; what else the call holds is let go. */
-  spins(): readonly AnsweredSpin[] {
-    if (this.#call !== undefined) this.#spins = this.#named(this.#call.requests, this.#call.replies);
-    this.#call = undefined;
-    return this.#spins;
-  }
-
-  #named(requests: readonly SpinRequest[], { replies, entryId }: Replies): AnsweredSpin[] {
-    const spins: AnsweredSpin[] = [];
-    for (let i = 0; i < requests.length; i++) {
-      const { partner, gameId, playerId, requestId, waitsForLedger } = requests[i]!;
-      const reply = replies[i];
-      if (waitsForLedger || reply === undefined) continue;
-      const id = entryId(i);
-      if (id === 0n || entryCell(id) !== this.#cell) continue;
-      const { partnerId } = partner;
-      const { outcomeCode, balanceMicros } = reply;
-      spins.push({ entryId: id, partnerId, gameId, playerId, requestId, outcomeCode, balanceMicros });
-    }
-    return spins;
-  }
-}
-
-/** Of the cell's entries that a call's replies tell of; 0 where they tell of none. What a partner brought from another cell is booked. */
-function newestOf(cell: number, requests: readonly SpinRequest[], replies: Replies): bigint {
-  const { entryId, newestPlace } = replies;
-  if (newestPlace !== undefined) return entryId(newestPlace);
-  let newest = 0n;
-  for (let i = 0; i < requests.length; i++) {
-    const id = entryId(i);
-    if (id > newest && entryCell(id) === cell) newest = id;
-  }
-  return newest;
-}
+/** A minute of 2,000 spins a second. Beyond it, while Postgres is away, the oldest are no more known by name. */
+const CHUNKS_MAX = 16_777_216 / CHUNK_BYTES;
+/** Empty ones that are kept, to be written again. */
+const SPARE_MAX = 16;
 
 interface Cell {
-  /** In the order in which they were answered. */
-  batches: Answered[];
+  /** In the order in which they were answered; the last one is written to. */
+  chunks: AnsweredChunk[];
   /** How many were forgotten for want of room, and the newest of them. */
   dropped: { spins: number; newestId: bigint; epoch: string } | undefined;
 }
@@ -92,53 +39,66 @@ export class AnsweredSpins extends PeriodicService {
   readonly name = 'lost spins';
   readonly #options: AnsweredSpinsOptions;
   readonly #cells = new Map<number, Cell>();
-  #spins = 0;
+  readonly #spare: AnsweredChunk[] = [];
+  #chunks = 0;
 
   constructor(options: AnsweredSpinsOptions) {
     super({ everyMs: TURN_MS, firstAfterMs: TURN_MS });
     this.#options = options;
   }
 
-  /** Spins that are remembered, at the most. */
-  get size(): number {
-    return this.#spins;
-  }
-
   /** Remembers the spins of a call that are answered now: those that don't wait for the ledger. */
-  remember(cell: number, epoch: string, requests: readonly SpinRequest[], replies: Replies): void {
-    const answered = new Answered(cell, epoch, requests, replies);
-    if (answered.newestId === 0n) return;
-    this.#cell(cell).batches.push(answered);
-    this.#spins += answered.size;
-    while (this.#spins > SPINS_MAX) this.#dropOldest();
+  remember(
+    cell: number,
+    epoch: string,
+    requests: readonly SpinRequest[],
+    { replies, entryId, newestPlace }: CellReplies<SpinResult>,
+  ): void {
+    const newestId = newestPlace === undefined ? 0n : entryId(newestPlace);
+    let chunk: AnsweredChunk | undefined;
+    for (let i = 0; i < requests.length; i++) {
+      const request = requests[i]!;
+      const reply = replies[i];
+      if (request.waitsForLedger || reply === undefined) continue;
+      const isDealt = reply.status === SPIN_STATUS.dealt;
+      if (!isDealt && reply.status !== SPIN_STATUS.replay) continue;
+      const id = entryId(i);
+      // What a partner brought from another cell is booked.
+      if (!isDealt && entryCell(id) !== cell) continue;
+      if (chunk === undefined || !chunk.hasRoom) chunk = this.#open(cell, epoch);
+      chunk.add(id, request, reply, isDealt ? newestId : id);
+    }
   }
 
   /** The ledger has every entry of the cell up to the cursor. */
   booked(cell: number, epoch: string, cursor: bigint): void {
     const known = this.#cells.get(cell);
     if (known === undefined) return;
-    const { batches, dropped } = known;
-    if (dropped?.epoch === epoch && dropped.newestId <= cursor) known.dropped = undefined;
-    if (batches.length === 0) return;
-    known.batches = batches.filter((each) => each.epoch !== epoch || each.newestId > cursor);
-    for (const each of batches) if (each.epoch === epoch && each.newestId <= cursor) this.#spins -= each.size;
+    if (known.dropped?.epoch === epoch && known.dropped.newestId <= cursor) known.dropped = undefined;
+    if (known.chunks.length > 0)
+      this.#forget(known, (chunk) => chunk.epoch === epoch && chunk.newestId <= cursor);
   }
 
   /** Looks up what was answered under epochs that are over. */
   protected async turn(): Promise<void> {
     const { epochOf, store, events } = this.#options;
-    for (const { batches } of this.#cells.values()) for (const each of batches) each.spins();
     for (const [cell, known] of this.#cells) {
       const now = epochOf(cell);
-      const over = known.batches.filter(({ epoch }) => epoch !== now);
+      const over = known.chunks.filter(({ epoch }) => epoch !== now);
       const { dropped } = known;
       const wereDropped = dropped !== undefined && dropped.epoch !== now;
       if (now === undefined || (over.length === 0 && !wereDropped)) continue;
       const notRemembered = wereDropped ? dropped.spins : 0;
-      const spins = over.flatMap((each) => each.spins());
-      const lost = await store.recordLostSpins({ cell, epoch: now, spins, notRemembered });
-      for (const each of over) this.#spins -= each.size;
-      known.batches = known.batches.filter((each) => !over.includes(each));
+      // Out of reach meanwhile: what comes late, or is booked, changes nothing of them.
+      known.chunks = known.chunks.filter((chunk) => !over.includes(chunk));
+      const spins = over.flatMap((chunk) => chunk.spins());
+      const lost = await store
+        .recordLostSpins({ cell, epoch: now, spins, notRemembered })
+        .catch((error: unknown) => {
+          known.chunks.unshift(...over);
+          throw error;
+        });
+      for (const chunk of over) this.#free(chunk);
       if (known.dropped === dropped && wereDropped) known.dropped = undefined;
       if (lost + notRemembered > 0)
         events.emit('SpinsLost', { cell, epoch: now, spins: lost, notRemembered });
@@ -149,23 +109,50 @@ export class AnsweredSpins extends PeriodicService {
     this.#options.events.emit('TaskFailed', { task: 'lost spins', error });
   }
 
+  /** The chunk of a cell that the next spin of an epoch is written to. */
+  #open(cell: number, epoch: string): AnsweredChunk {
+    const known = this.#cell(cell);
+    const last = known.chunks.at(-1);
+    if (last !== undefined && last.epoch === epoch && last.hasRoom) return last;
+    if (this.#chunks >= CHUNKS_MAX) this.#dropOldest();
+    const chunk = this.#spare.pop() ?? new AnsweredChunk();
+    chunk.begin(epoch);
+    known.chunks.push(chunk);
+    this.#chunks++;
+    return chunk;
+  }
+
+  #forget(known: Cell, isOver: (chunk: AnsweredChunk) => boolean): void {
+    const kept: AnsweredChunk[] = [];
+    for (const chunk of known.chunks) {
+      if (isOver(chunk)) this.#free(chunk);
+      else kept.push(chunk);
+    }
+    known.chunks = kept;
+  }
+
+  #free(chunk: AnsweredChunk): void {
+    this.#chunks--;
+    if (this.#spare.length < SPARE_MAX) this.#spare.push(chunk);
+  }
+
   /** Of the cell that has most. */
   #dropOldest(): void {
     let fullest: Cell | undefined;
     for (const cell of this.#cells.values())
-      if (fullest === undefined || cell.batches.length > fullest.batches.length) fullest = cell;
-    const oldest = fullest?.batches.shift();
+      if (fullest === undefined || cell.chunks.length > fullest.chunks.length) fullest = cell;
+    const oldest = fullest?.chunks[0];
     if (fullest === undefined || oldest === undefined) return;
-    const { epoch, newestId, size } = oldest;
-    this.#spins -= size;
+    const { epoch, newestId, count } = oldest;
     const before = fullest.dropped?.epoch === epoch ? fullest.dropped.spins : 0;
-    fullest.dropped = { epoch, newestId, spins: before + oldest.spins().length };
+    fullest.dropped = { epoch, newestId, spins: before + count };
+    this.#forget(fullest, (chunk) => chunk === oldest);
   }
 
   #cell(cell: number): Cell {
     let known = this.#cells.get(cell);
     if (known === undefined) {
-      known = { batches: [], dropped: undefined };
+      known = { chunks: [], dropped: undefined };
       this.#cells.set(cell, known);
     }
     return known;

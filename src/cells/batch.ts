@@ -367,7 +367,7 @@ function writeSafeInt64(buffer: Buffer, value: number, at: number): void {
 }
 
 /** Writes a text as UTF-8 and gives its bytes; short ASCII, the rule here, is written without a call out of JavaScript. */
-function writeText(buffer: Buffer, text: string, at: number): number {
+export function writeText(buffer: Buffer, text: string, at: number): number {
   for (let i = 0; i < text.length; i++) {
     const unit = text.charCodeAt(i);
     if (unit > 0x7f) return buffer.write(text, at);
