@@ -1,8 +1,8 @@
 /**
- * `npm run test:model -- [--sequences 20000] [--seed S] [--commands 15] [--alone 100] [--at-once 8] [--keep-going]`
+ * `npm run test:model -- [--sequences 20000] [--seed S] [--commands 15] [--at-once 8] [--thorough] [--keep-going]`
  *
- * Plays random sequences of all commands against a real service and compares every read with the reference; then as many
- * as --alone on a service that is started anew and hands request ids over in the middle of them. Ends at the first
+ * Plays random sequences of all commands against a real service, which is started anew and hands request ids over in the
+ * middle of them, and compares every read with the reference; with --thorough after each command. Ends at the first
  * difference with the sequence made as small as it gets, or with --keep-going prints each as it came and goes on. The seed
  * makes the same sequences again. Exit status 0 only if nothing differed and the audit found nothing.
  */
@@ -11,23 +11,24 @@ import { runToEnd } from '../../support/cleanup.js';
 import { auditFindings } from '../../support/communal.js';
 import { ownStores } from '../../support/stores.js';
 import { EverythingFailure, randomSeed, runEverything } from './run.js';
-import type { World } from './session.js';
-import { lone, shared, start } from './world.js';
+import { newWorld } from './world.js';
 
 const SHRINK_MS = 300_000;
 const SAY_EVERY = 100;
+/** Commands between two restarts or hand-overs. */
+const EVENT_EVERY = 400;
 
 const { values } = parseArgs({
   options: {
     sequences: { type: 'string', default: '20000' },
     seed: { type: 'string', default: String(randomSeed()) },
     commands: { type: 'string', default: '15' },
-    alone: { type: 'string', default: '100' },
     'at-once': { type: 'string', default: '8' },
+    thorough: { type: 'boolean', default: false },
     'keep-going': { type: 'boolean', default: false },
   },
 });
-const whole = (name: 'sequences' | 'seed' | 'commands' | 'alone' | 'at-once', least: number): number => {
+const whole = (name: 'sequences' | 'seed' | 'commands' | 'at-once', least: number): number => {
   const value = Number(values[name]);
   if (!Number.isSafeInteger(value) || value < least) {
     throw new Error(`--${name} must be a whole number, ${least} or more`);
@@ -46,29 +47,29 @@ await runToEnd(async (cleanup) => {
     isHeld = false;
     console.log(`${failure}\n`);
   };
-  const run = async (world: World, sequences: number, atOnce: number): Promise<void> => {
-    const onProgress = (done: number): void => {
-      if (done % SAY_EVERY === 0 || done === sequences) console.log(`${done} of ${sequences} sequences`);
-    };
-    const options = { sequences, seed, bounds, atOnce, shrinkMs: SHRINK_MS, onProgress };
-    try {
-      await runEverything(world, values['keep-going'] ? { ...options, onFailure } : options);
-    } catch (error) {
-      if (!(error instanceof EverythingFailure)) throw error;
-      onFailure(error.message);
-    }
-    for (const [what, times] of [...world.seen].sort()) console.log(`  ${what}: ${times}`);
+  const world = await newWorld(stores, { isThorough: values.thorough });
+  cleanup.add(() => world.end());
+  const sequences = whole('sequences', 1);
+  const onProgress = (done: number): void => {
+    if (done % SAY_EVERY === 0 || done === sequences) console.log(`${done} of ${sequences} sequences`);
   };
-  const service = await start(stores);
-  cleanup.add(() => service.end());
-  await run(shared(service), whole('sequences', 1), whole('at-once', 1));
-  await service.end();
-  if (isHeld || values['keep-going']) {
-    const world = await lone(stores);
-    cleanup.add(() => world.end());
-    await run(world, whole('alone', 0), 1);
-    await world.end();
+  const atOnce = whole('at-once', 1);
+  const options = {
+    sequences,
+    seed,
+    bounds,
+    atOnce,
+    eventEvery: EVENT_EVERY,
+    shrinkMs: SHRINK_MS,
+    onProgress,
+  };
+  try {
+    await runEverything(world, values['keep-going'] ? { ...options, onFailure } : options);
+  } catch (error) {
+    if (!(error instanceof EverythingFailure)) throw error;
+    onFailure(error.message);
   }
+  for (const [what, times] of [...world.seen].sort()) console.log(`  ${what}: ${times}`);
   const findings = await auditFindings(stores);
   for (const finding of findings) console.log('audit:', finding);
   return isHeld && findings.length === 0;

@@ -1,10 +1,10 @@
 /** Commands of the operator: adjustments, blocked players, suspended games, keys, moves; and of who runs the service. */
 import fc from 'fast-check';
 import { amount, at, usd } from '../decimal.js';
-import { type Command, NOTHING, PLAYERS, pathPart, pick } from './command.js';
+import { type Command, NOTHING, PLAYERS, pathPart, pick, type Touched } from './command.js';
 import { Difference, type Reply, type Session, same } from './session.js';
 import { requestId } from './spins.js';
-import { balanceOf, book, playerOf } from './state.js';
+import { balanceOf, book, playerOf, type State } from './state.js';
 
 interface Adjustment {
   readonly playerId: string;
@@ -51,15 +51,24 @@ export const adjust: Command<Adjustment> = {
 
 interface Blocking {
   readonly playerId: string;
+  /** One of those that are there, where there are any. */
+  readonly isKnown: boolean;
   readonly isBlocked: boolean;
 }
 
 export const blockPlayer: Command<Blocking> = {
   name: 'block player',
   weight: 2,
-  arbitrary: () => fc.record({ playerId: fc.constantFrom(...PLAYERS), isBlocked: fc.boolean() }),
+  arbitrary: () =>
+    fc.record({
+      playerId: fc.constantFrom(...PLAYERS),
+      isKnown: fc.constantFrom(true, true, true, false),
+      isBlocked: fc.constantFrom(true, true, false),
+    }),
   applies: () => true,
-  async run(session, state, { playerId, isBlocked }) {
+  async run(session, state, { isKnown, isBlocked, ...choice }) {
+    const known = [...state.players.keys()];
+    const playerId = (isKnown && pick(known, PLAYERS.indexOf(choice.playerId as 'd'))) || choice.playerId;
     const path = `/partners/${session.partner.partnerId}/players/${pathPart(playerId)}`;
     const body = { status: isBlocked ? 'BLOCKED' : 'ACTIVE', reason: 'model' };
     const reply = await session.operator('PATCH', path, body);
@@ -95,7 +104,7 @@ export const suspendGame: Command<Suspension> = {
     const path = game.kind === 'blackjack' ? '/deal' : '/spin';
     const send = (): Promise<Reply> =>
       game.kind === 'blackjack' ? session.play('POST', path, body) : session.partnerApi('POST', path, body);
-    await session.compare('a changed status is in force', async () => {
+    await session.awaited('a changed status is in force', async () => {
       const code = at((await send()).json, 'errorCode');
       const wanted = game.isSuspended ? 'KS-4202' : 'KS-4103';
       return code === wanted ? undefined : `${String(code)} in place of ${wanted}`;
@@ -119,10 +128,10 @@ export const rotateKey: Command<null> = {
       const { json, status } = await session.partnerApi('GET', '/version', undefined, {}, of);
       return String(at(json, 'errorCode') ?? status);
     };
-    await session.compare('a new key is in force', async () => differs(await code(key), '200'));
+    await session.awaited('a new key is in force', async () => differs(await code(key), '200'));
     const revoked = await session.operator('DELETE', `${path}/${String(at(issued.json, 'keyId'))}`);
     session.expect(revoked, 'revoke key', '204');
-    await session.compare('a revoked key is refused', async () => differs(await code(key), 'KS-4003'));
+    await session.awaited('a revoked key is refused', async () => differs(await code(key), 'KS-4003'));
     state.revoked.push(key);
     for (const each of state.revoked) same('a revoked key', await code(each), 'KS-4003');
     same('the other key', await code(session.partner.key), '200');
@@ -137,14 +146,16 @@ const CELLS = 4;
 
 /** Waits until a partner's newest move has come so far; at once where there is none. */
 export async function moveHas(session: Session, time: 'switchedAt' | 'finishedAt'): Promise<void> {
+  if (!session.isMoving) return;
   const path = `/partners/${session.partner.partnerId}/moves`;
-  await session.compare(`the move has its ${time}`, async () => {
+  await session.awaited(`the move has its ${time}`, async () => {
     const move = at((await session.operator('GET', path)).json, 'moves', 0);
     if (move === undefined || typeof at(move, time) === 'string') return undefined;
     const failure = at(move, 'failure');
     if (typeof failure === 'string') throw new Difference(`the move failed: ${failure}`);
     return JSON.stringify(move);
   });
+  session.isMoving = time !== 'finishedAt';
 }
 
 /** Everything is the same in another cell. */
@@ -160,25 +171,29 @@ export const movePartner: Command<number> = {
     const cell = (Number(at(before.json, 'cell')) + choice) % CELLS;
     const begun = await session.operator('POST', `/partners/${partnerId}/move`, { cell });
     session.expect(begun, 'move', '202');
+    session.isMoving = true;
+    // Choices that wait are forgotten (docs/sandbox.md).
+    state.forced.clear();
     // What follows meets the end of the move.
     await moveHas(session, 'switchedAt');
     return everyone(state);
   },
 };
 
-const everyone = (state: Parameters<typeof playerOf>[0]) => ({
+/** Whatever there is. */
+export const everyone = (state: State): Touched => ({
   players: [...state.players.keys()],
   games: state.games.map(({ gameId }) => gameId),
 });
 
-/** Everything is the same after the service was started anew. */
+/** Everything is the same after the service was started anew. All sequences that are under way meet it: see run.ts. */
 export const restart: Command<null> = {
   name: 'restart',
   weight: 3,
   arbitrary: () => fc.constant(null),
-  applies: (_, __, { world }) => world.restart !== undefined,
+  applies: () => true,
   async run(session, state) {
-    await session.world.restart!();
+    await session.world.restart();
     session.saw('restart');
     return everyone(state);
   },
@@ -189,9 +204,9 @@ export const handOver: Command<null> = {
   name: 'hand over',
   weight: 3,
   arbitrary: () => fc.constant(null),
-  applies: (_, __, { world }) => world.handedOver !== undefined,
+  applies: () => true,
   async run(session: Session, state) {
-    await session.world.handedOver!();
+    await session.world.handedOver();
     session.saw('hand over');
     return everyone(state);
   },

@@ -3,28 +3,99 @@ import { bonusText } from '../communal.js';
 import { amount, at, type Json, numbersAsText, usd } from '../decimal.js';
 import { pathPart, type Touched } from './command.js';
 import { HEADER, rowOf } from './csv.js';
-import { type Session, unlike } from './session.js';
+import { Difference, type Reply, type Session, unlike } from './session.js';
 import { compareReports } from './settlement.js';
-import type { Entry, Game, PlayerState, Spin, State } from './state.js';
+import type { Entry, Game, PlayerState, Pot, Spin, State } from './state.js';
 
-/** Compares what a command can have changed. */
+type Read = () => Promise<void>;
+
+/**
+ * Compares what a command can have changed: the balance of each player, and one of the other reads, in turn; all of them
+ * where the world is thorough.
+ */
 export async function compareTouched(session: Session, state: State, touched: Touched): Promise<void> {
-  for (const playerId of touched.players) await comparePlayer(session, state, state.players.get(playerId)!);
-  for (const gameId of touched.games) {
-    await compareGame(session, state.games.find((game) => game.gameId === gameId)!);
-  }
-  if (touched.players.length > 0) {
-    await compareByTime(session, state);
-    await compareFeed(session, state);
-  }
+  const players = touched.players.map((playerId) => state.players.get(playerId)!);
+  for (const player of players) await compareBalance(session, player);
+  const reads = [
+    ...players.flatMap((player) => readsOfPlayer(session, state, player)),
+    ...touched.games.flatMap((gameId) =>
+      readsOfGame(session, state, state.games.find((game) => game.gameId === gameId)!),
+    ),
+    ...(players.length > 0 ? [() => compareByTime(session, state), () => compareFeed(session, state)] : []),
+  ];
+  if (reads.length === 0) return;
+  if (session.world.isThorough) for (const read of reads) await read();
+  else await reads[session.turn++ % reads.length]!();
 }
+
+/** Spins of a sequence that are looked up by their ids, besides those that were forced. */
+const LOOKED_UP = 3;
 
 /** Compares everything there is to read. */
 export async function compareAll(session: Session, state: State): Promise<void> {
-  const players = [...state.players.keys()];
-  await compareTouched(session, state, { players, games: state.games.map(({ gameId }) => gameId) });
-  for (const spin of state.spins) await compareSpin(session, spin);
+  for (const player of state.players.values()) {
+    await compareBalance(session, player);
+    for (const read of readsOfPlayer(session, state, player)) await read();
+  }
+  for (const game of state.games) for (const read of readsOfGame(session, state, game)) await read();
+  await compareFeed(session, state);
+  await compareExport(session, state, await compareByTime(session, state));
+  const every = session.world.isThorough ? 1 : Math.ceil(state.spins.length / LOOKED_UP);
+  for (const [place, spin] of state.spins.entries()) {
+    if (spin.isForced || place % every === 0) await compareSpin(session, spin);
+  }
   await compareReports(session, state);
+}
+
+function readsOfPlayer(session: Session, state: State, player: PlayerState): Read[] {
+  return [
+    () => compareHistory(session, state, player),
+    () => compareStatement(session, state, player),
+    ...(player.rounds.length > 0 ? [() => compareRounds(session, state, player)] : []),
+    ...(player.shares.length > 0 ? [() => compareShares(session, state, player)] : []),
+  ];
+}
+
+function readsOfGame(session: Session, state: State, game: Game): Read[] {
+  return [
+    () => compareGame(session, game),
+    ...(game.pot === undefined ? [] : [() => comparePot(session, state, game, game.pot!)]),
+  ];
+}
+
+/** All of a list that has pages. */
+async function allPages(
+  limit: number,
+  name: string,
+  ask: (query: string) => Promise<Reply>,
+): Promise<{ readonly total: number; readonly rows: readonly Json[] }> {
+  const rows: Json[] = [];
+  for (let page = 1; ; page++) {
+    const { json, status, text } = await ask(`page=${page}&limit=${limit}`);
+    if (status !== 200) throw new Difference(`A list is answered ${status} ${text}`);
+    const some = list(json, name);
+    rows.push(...some);
+    const total = Number(at(json, 'total'));
+    if (some.length < limit || rows.length >= total) return { total, rows };
+  }
+}
+
+/** All of a list that goes on from a cursor. */
+async function allFrom(
+  limit: number,
+  name: string,
+  cursorName: string,
+  ask: (query: string) => Promise<Reply>,
+): Promise<Json[]> {
+  const rows: Json[] = [];
+  for (let cursor: Json | undefined = ''; typeof cursor === 'string'; ) {
+    const more: string = cursor === '' ? '' : `&${cursorName}=${cursor}`;
+    const { json, status, text } = await ask(`limit=${limit}${more}`);
+    if (status !== 200) throw new Difference(`A list is answered ${status} ${text}`);
+    rows.push(...list(json, name));
+    cursor = at(json, 'nextCursor');
+  }
+  return rows;
 }
 
 /** As it was answered, with what a list adds. */
@@ -36,8 +107,10 @@ const spinAs = (spin: Json): string => {
 const list = (json: Json | undefined, name: string): readonly Json[] =>
   (at(json, name) ?? []) as readonly Json[];
 
-async function comparePlayer(session: Session, state: State, player: PlayerState): Promise<void> {
-  const path = `/players/${pathPart(player.playerId)}`;
+const pathOf = ({ playerId }: PlayerState): string => `/players/${pathPart(playerId)}`;
+
+async function compareBalance(session: Session, player: PlayerState): Promise<void> {
+  const path = pathOf(player);
   await session.compare(`GET ${path}`, async () => {
     const { json } = await session.partnerApi('GET', path);
     return unlike(
@@ -45,37 +118,53 @@ async function comparePlayer(session: Session, state: State, player: PlayerState
       [player.playerId, player.balance, player.isBlocked ? 'BLOCKED' : 'ACTIVE'],
     );
   });
-  await session.compare(`GET ${path}/spins`, async () => {
-    const { json } = await session.partnerApi('GET', `${path}/spins?limit=100`);
-    const found = list(json, 'spins').map((spin) => `${String(at(spin, 'gameId'))} ${spinAs(spin)}`);
+}
+
+async function compareHistory(session: Session, { pageSize }: State, player: PlayerState): Promise<void> {
+  const path = `${pathOf(player)}/spins`;
+  await session.compare(`GET ${path}`, async () => {
+    const { total, rows } = await allPages(pageSize, 'spins', (query) =>
+      session.partnerApi('GET', `${path}?${query}`),
+    );
+    const found = rows.map((spin) => `${String(at(spin, 'gameId'))} ${spinAs(spin)}`);
     const wanted = player.spins.map((spin) => `${spin.gameId} ${spinAs(parsed(spin))}`).reverse();
-    return unlike([at(json, 'total'), found], [String(wanted.length), wanted]);
+    return unlike([total, found], [wanted.length, wanted]);
   });
-  await session.compare(`GET ${path}/community-bonuses`, async () => {
-    const { json } = await session.partnerApi('GET', `${path}/community-bonuses?limit=100`);
+}
+
+async function compareShares(session: Session, { pageSize }: State, player: PlayerState): Promise<void> {
+  const path = `${pathOf(player)}/community-bonuses`;
+  await session.compare(`GET ${path}`, async () => {
+    const { rows } = await allPages(pageSize, 'bonuses', (query) =>
+      session.partnerApi('GET', `${path}?${query}`),
+    );
     const wanted = player.shares.map(({ event, amount: share, isTrigger, toldBy }) => [
       ...[String(event.gameId), String(event.level), event.name, bonusText(share), isTrigger, toldBy],
     ]);
-    const found = list(json, 'bonuses').map((bonus) =>
+    const found = rows.map((bonus) =>
       ['gameId', 'tierLevel', 'tierName', 'amountUsd', 'isTriggerPlayer', 'toldBySpinId'].map((name) =>
         at(bonus, name),
       ),
     );
     return unlike(found, wanted.reverse());
   });
-  const { partnerId } = session.partner;
+}
+
+async function compareStatement(session: Session, { pageSize }: State, player: PlayerState): Promise<void> {
+  const path = `/partners/${session.partner.partnerId}${pathOf(player)}/statement`;
   await session.compare(`the statement of ${player.playerId}`, async () => {
-    const { json } = await session.operator(
-      'GET',
-      `/partners/${partnerId}/players/${pathPart(player.playerId)}/statement?limit=100`,
-    );
+    let balance: bigint | undefined;
+    const entries = await allFrom(pageSize, 'entries', 'cursor', async (query) => {
+      const reply = await session.operator('GET', `${path}?${query}`);
+      balance = amount(at(reply.json, 'balanceUsd'));
+      return reply;
+    });
     const wanted = player.entries.map(entryText).reverse();
-    const found = list(json, 'entries')
+    const found = entries
       .filter((entry) => at(entry, 'kind') !== 'opening')
       .map((entry) => entryText(entryIn(entry)));
-    return unlike([amount(at(json, 'balanceUsd')), found], [player.balance, wanted]);
+    return unlike([balance, found], [player.balance, wanted]);
   });
-  if (state.games.some(({ kind }) => kind === 'blackjack')) await compareRounds(session, player);
 }
 
 const parsed = ({ text }: Spin): Json => numbersAsText(text);
@@ -93,11 +182,11 @@ const entryIn = (entry: Json): Entry => ({
   spinId: at(entry, 'spinId') as string | null,
 });
 
-async function compareRounds(session: Session, player: PlayerState): Promise<void> {
-  const path = `/rounds?playerId=${encodeURIComponent(player.playerId)}&limit=100`;
+async function compareRounds(session: Session, { pageSize }: State, player: PlayerState): Promise<void> {
+  const path = `/rounds?playerId=${encodeURIComponent(player.playerId)}`;
   await session.compare(`GET ${path}`, async () => {
-    const { json } = await session.play('GET', path);
-    const found = list(json, 'rounds').map((round) =>
+    const { rows } = await allPages(pageSize, 'rounds', (query) => session.play('GET', `${path}&${query}`));
+    const found = rows.map((round) =>
       [
         ...['roundId', 'status', 'lastActionSeq'].map((name) => String(at(round, name))),
         ...['wageredUsd', 'payoutUsd'].map((name) => amount(at(round, name)) ?? null),
@@ -119,7 +208,8 @@ const actionName = (action: Json): string =>
 
 async function compareGame(session: Session, game: Game): Promise<void> {
   const path = `/games/${game.gameId}`;
-  await session.compare(`GET ${path}`, async () => {
+  // Totals are those of the ledger, which is a moment behind.
+  await session.awaited(`GET ${path}`, async () => {
     const { json } = await session.operator('GET', path);
     const { spins, wagered, paid } = game.totals;
     const isSoldOut = game.kind === 'raffle' && game.ticketsLeft === 0;
@@ -132,8 +222,10 @@ async function compareGame(session: Session, game: Game): Promise<void> {
       [status, String(spins), String(spins), wagered, paid],
     );
   });
-  const { pot } = game;
-  if (pot === undefined) return;
+}
+
+async function comparePot(session: Session, { pageSize }: State, { gameId }: Game, pot: Pot): Promise<void> {
+  const path = `/games/${gameId}`;
   await session.compare(`GET ${path}/communal`, async () => {
     const { json } = await session.operator('GET', `${path}/communal`);
     const found = ['version', 'progress', 'budgetUsd', 'paidUsd'].map((name) => at(json, name));
@@ -141,8 +233,10 @@ async function compareGame(session: Session, game: Game): Promise<void> {
     return unlike(found, wanted);
   });
   await session.compare(`GET ${path}/communal/events`, async () => {
-    const { json } = await session.operator('GET', `${path}/communal/events?limit=100`);
-    const found = list(json, 'events').map((event) => [
+    const { rows } = await allPages(pageSize, 'events', (query) =>
+      session.operator('GET', `${path}/communal/events?${query}`),
+    );
+    const found = rows.map((event) => [
       ...['tierLevel', 'tierName', 'totalAmountUsd', 'winners', 'status'].map((name) => at(event, name)),
       ...list(event, 'shares').map(
         (share) => `${String(at(share, 'playerId'))} ${String(at(share, 'amountUsd'))}`,
@@ -157,29 +251,34 @@ async function compareGame(session: Session, game: Game): Promise<void> {
   });
 }
 
-/** The account's spins by time: as JSON, and as CSV, which says the same. */
-async function compareByTime(session: Session, state: State): Promise<void> {
+/** A range that has all of a sequence. */
+function range(): string {
   const day = 86_400_000;
-  const [from, to] = [-1, 1].map((days) => new Date(Date.now() + days * day).toISOString());
-  const wagers = new Map(state.games.map(({ gameId, wager }) => [String(gameId), wager]));
+  const [from, to] = [-1, 2].map((days) => new Date(Date.now() + days * day).toISOString());
+  return `from=${from}&to=${to}`;
+}
+
+/** The account's spins by time. @returns them as they came */
+async function compareByTime(session: Session, state: State): Promise<readonly Json[]> {
+  let found: readonly Json[] = [];
   await session.compare('GET /spins', async () => {
-    const found: Json[] = [];
-    for (let cursor: Json | undefined = ''; typeof cursor === 'string'; ) {
-      const more: string = cursor === '' ? '' : `&cursor=${cursor}`;
-      const { json } = await session.partnerApi('GET', `/spins?from=${from}&to=${to}&limit=100${more}`);
-      found.push(...list(json, 'spins'));
-      cursor = at(json, 'nextCursor');
-    }
-    const shown = found.map((spin) => `${String(at(spin, 'playerId'))} ${spinAs(spin)}`);
-    const differs = unlike(
-      shown,
-      state.spins.map((spin) => `${spin.playerId} ${spinAs(parsed(spin))}`),
+    found = await allFrom(state.pageSize, 'spins', 'cursor', (query) =>
+      session.partnerApi('GET', `/spins?${range()}&${query}`),
     );
-    if (differs !== undefined) return differs;
-    const accept = { Accept: 'text/csv' };
-    const csv = await session.partnerApi('GET', `/spins?from=${from}&to=${to}`, undefined, accept);
-    const rows = found.map((spin) => rowOf(spin, shortest(wagers.get(String(at(spin, 'gameId')))!)));
-    return unlike(csv.text.trim().split(/\r?\n/), [HEADER, ...rows]);
+    const shown = found.map((spin) => `${String(at(spin, 'playerId'))} ${spinAs(spin)}`);
+    const wanted = state.spins.map((spin) => `${spin.playerId} ${spinAs(parsed(spin))}`);
+    return unlike(shown, wanted);
+  });
+  return found;
+}
+
+/** The same as CSV. */
+async function compareExport(session: Session, state: State, spins: readonly Json[]): Promise<void> {
+  const wagers = new Map(state.games.map(({ gameId, wager }) => [String(gameId), wager]));
+  await session.compare('GET /spins as CSV', async () => {
+    const csv = await session.partnerText(`/spins?${range()}`, 'text/csv');
+    const rows = spins.map((spin) => rowOf(spin, shortest(wagers.get(String(at(spin, 'gameId')))!)));
+    return unlike(csv.trim().split(/\r?\n/), [HEADER, ...rows]);
   });
 }
 
@@ -187,9 +286,12 @@ async function compareByTime(session: Session, state: State): Promise<void> {
 const shortest = (micros: bigint): string => usd(micros).replace(/\.?0+$/, '');
 
 async function compareFeed(session: Session, state: State): Promise<void> {
-  await session.compare('GET /events', async () => {
-    const { json } = await session.partnerApi('GET', '/events?limit=100');
-    const found = list(json, 'events')
+  // Events are those of the ledger's commits, which are a moment behind.
+  await session.awaited('GET /events', async () => {
+    const events = await allFrom(state.pageSize, 'events', 'after', (query) =>
+      session.partnerApi('GET', `/events?${query}`),
+    );
+    const found = events
       .filter((event) => at(event, 'event') === 'spin.large_win')
       .map((event) => [
         at(event, 'data', 'spinId') ?? at(event, 'data', 'roundId'),

@@ -1,12 +1,12 @@
 /** Runs sequences of commands against a running service, and makes the first that fails smaller. */
 import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
-import type { Client } from '../../support/client.js';
 import { fundBonus, setBonus } from './bonus.js';
 import type { Command, Drawn } from './command.js';
 import {
   adjust,
   blockPlayer,
+  everyone,
   handOver,
   moveHas,
   movePartner,
@@ -16,8 +16,9 @@ import {
 } from './operator.js';
 import { compareAll, compareTouched } from './reads.js';
 import { Difference, Session, type World } from './session.js';
-import { newState, type Setting, settings } from './setting.js';
+import { newState, type Setting, SIMPLEST, settings } from './setting.js';
 import { judgeReport, makeReport } from './settlement.js';
+import { Shared } from './shared.js';
 import { buyTicket, chooseOutcome, misnamedId, replay, spinMany, spinSlot } from './spins.js';
 import { act, dealRound } from './tables.js';
 
@@ -42,17 +43,26 @@ export interface Bounds {
   readonly max: number;
 }
 
-function sequences({ min, max }: Bounds, isAlone: boolean): fc.Arbitrary<Sequence> {
-  const possible = COMMANDS.filter((command) => isAlone || (command !== restart && command !== handOver));
-  const drawn = fc.oneof(
-    ...possible.map(({ name, weight, arbitrary }) => ({
-      weight,
-      arbitrary: arbitrary().map((choice): Drawn => ({ name, choice })),
-    })),
-  );
+/** They happen to all sequences that are under way; a sequence that is made smaller does them as its own. */
+const SHARED = [restart.name, handOver.name];
+
+/** Each sequence has a part of the commands only, so that those meet each other more often. */
+function sequences({ min, max }: Bounds): fc.Arbitrary<Sequence> {
+  const possible = COMMANDS.filter(({ name }) => !SHARED.includes(name));
+  const some = fc.subarray(possible, { minLength: Math.ceil(possible.length / 3) });
   return fc.record({
     setting: settings,
-    commands: fc.array(drawn, { minLength: min, maxLength: max, size: 'max' }),
+    commands: some.chain((chosen) =>
+      fc.array(
+        fc.oneof(
+          ...chosen.map(({ name, weight, arbitrary }) => ({
+            weight,
+            arbitrary: arbitrary().map((choice): Drawn => ({ name, choice })),
+          })),
+        ),
+        { minLength: min, maxLength: max, size: 'max' },
+      ),
+    ),
   });
 }
 
@@ -66,20 +76,29 @@ interface Failed {
 }
 
 /** Plays one sequence with a partner of its own. @returns how it failed, if it did */
-async function play(world: World, sequence: Sequence): Promise<Failed | undefined> {
-  const { setting, commands } = sequence;
+async function play(
+  world: World,
+  { setting, commands }: Sequence,
+  events?: Shared,
+): Promise<Failed | undefined> {
+  const done: Drawn[] = [];
   let session: Session | undefined;
-  let done = 0;
+  await events?.enter();
   try {
-    const client: Client = world.client();
     const names = new Set(commands.map(({ name }) => name));
-    const hasRaffle = names.has(buyTicket.name);
-    const hasTable = names.has(dealRound.name);
-    const partner = await client.newPartner({ ...setting.partner });
-    session = new Session(world, partner);
-    const state = await newState(client, partner, setting, { hasRaffle, hasTable });
-    for (const { name, choice } of commands) {
-      done++;
+    const has = { hasRaffle: names.has(buyTicket.name), hasTable: names.has(dealRound.name) };
+    session = new Session(world, await world.client().newPartner({ ...setting.partner }));
+    const state = await newState(session, setting, has);
+    for (const drawn of commands) {
+      const event = await events?.pass();
+      if (event !== undefined) {
+        done.push(event);
+        session.saw(`${event.name}, met`);
+        session.trace.push(`— ${event.name}, of all sequences`);
+        await compareTouched(session, state, everyone(state));
+      }
+      done.push(drawn);
+      const { name, choice } = drawn;
       const command = BY_NAME.get(name)!;
       if (!command.applies(state, choice, session)) continue;
       session.trace.push(`— ${name} ${JSON.stringify(choice)}`);
@@ -92,26 +111,50 @@ async function play(world: World, sequence: Sequence): Promise<Failed | undefine
     return undefined;
   } catch (error) {
     // What comes after the command that failed has no part in it.
-    return {
-      sequence: { setting, commands: commands.slice(0, done) },
-      error,
-      trace: session?.trace ?? [],
-    };
+    return { sequence: { setting, commands: done }, error, trace: session?.trace ?? [] };
+  } finally {
+    session?.close();
+    events?.leave();
   }
 }
 
-/** Leaves out commands, many at first and single ones in the end, as long as it fails. */
+/** What is simpler than a sequence: with fewer commands, many less at first; with shorter ones; with simpler settings. */
+function* simpler({ setting, commands }: Sequence): Generator<Sequence> {
+  for (let length = Math.ceil(commands.length / 2); length > 0; length = Math.floor(length / 2)) {
+    for (let from = commands.length - length; from > -length; from -= length) {
+      yield { setting, commands: commands.toSpliced(Math.max(from, 0), length) };
+    }
+  }
+  for (const [place, { name, choice }] of commands.entries()) {
+    if (!Array.isArray(choice) || choice.length < 2) continue;
+    for (const shorter of [choice.slice(0, choice.length / 2), choice.slice(1)]) {
+      yield { setting, commands: commands.with(place, { name, choice: shorter }) };
+    }
+  }
+  for (const [name, value] of Object.entries(SIMPLEST)) {
+    if (JSON.stringify(setting[name as keyof Setting]) === JSON.stringify(value)) continue;
+    yield { setting: { ...setting, [name]: value }, commands };
+  }
+}
+
+/** How often a smaller sequence is tried: what a spin wins is not the seed's to say. */
+const TRIES = 3;
+
+/** Makes a sequence that failed smaller as long as it fails. */
 async function shrink(world: World, first: Failed, forMs: number): Promise<Failed> {
   const deadline = performance.now() + forMs;
   let smallest = first;
-  let length = Math.ceil(first.sequence.commands.length / 2);
-  while (length > 0 && performance.now() < deadline) {
-    const { setting, commands } = smallest.sequence;
-    for (let from = commands.length - length; from >= 0 && performance.now() < deadline; from -= length) {
-      const fewer = smallest.sequence.commands.toSpliced(from, length);
-      smallest = (await play(world, { setting, commands: fewer })) ?? smallest;
+  for (let isSmaller = true; isSmaller; ) {
+    isSmaller = false;
+    for (const each of simpler(smallest.sequence)) {
+      for (let tried = 0; tried < TRIES && !isSmaller && performance.now() < deadline; tried++) {
+        const failed = await play(world, each);
+        if (failed === undefined) continue;
+        smallest = failed;
+        isSmaller = true;
+      }
+      if (isSmaller) break;
     }
-    length = length === 1 ? 0 : Math.ceil(length / 2);
   }
   return smallest;
 }
@@ -120,8 +163,10 @@ export interface RunOptions {
   readonly sequences: number;
   readonly seed: number;
   readonly bounds: Bounds;
-  /** Sequences that are played side by side; 1 where the world is a sequence's alone. */
+  /** Sequences that are played side by side. */
   readonly atOnce: number;
+  /** Commands of all sequences together between two events: a hand-over of request ids, then a restart. Without it there are none. */
+  readonly eventEvery?: number;
   readonly shrinkMs: number;
   readonly onProgress?: (done: number) => void;
   /** Takes each failure, unshrunk, and lets the run go on. */
@@ -131,8 +176,14 @@ export interface RunOptions {
 /** @throws EverythingFailure on the first sequence that fails, with its seed, made as small as it gets. @returns how many were played */
 export async function runEverything(world: World, options: RunOptions): Promise<number> {
   const { sequences: wanted, seed, bounds, atOnce, shrinkMs, onProgress = () => {}, onFailure } = options;
-  const isAlone = world.restart !== undefined;
-  const all = fc.sample(sequences(bounds, isAlone), { seed, numRuns: wanted });
+  const all = fc.sample(sequences(bounds), { seed, numRuns: wanted });
+  const events =
+    options.eventEvery === undefined
+      ? undefined
+      : new Shared(options.eventEvery, [
+          { drawn: { name: handOver.name, choice: null }, happen: () => world.handedOver() },
+          { drawn: { name: restart.name, choice: null }, happen: () => world.restart() },
+        ]);
   let begun = 0;
   let ended = 0;
   let failed: Failed | undefined;
@@ -140,7 +191,7 @@ export async function runEverything(world: World, options: RunOptions): Promise<
   const lane = async (): Promise<void> => {
     while (begun < all.length && failed === undefined) {
       const number = ++begun;
-      const failure = await play(world, all[number - 1]!);
+      const failure = await play(world, all[number - 1]!, events);
       const where = `--seed ${seed}, sequence ${number} of ${wanted}`;
       if (failure !== undefined && onFailure !== undefined) onFailure(report(failure, where));
       else if (failure !== undefined && failed === undefined) [failed, failedAt] = [failure, number];

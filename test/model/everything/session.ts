@@ -1,6 +1,6 @@
 /** Talks to the service for one sequence of commands, and keeps what was asked and answered. */
-import type { Client, TestPartner } from '../../support/client.js';
-import { OPERATOR_KEY } from '../../support/client.js';
+import { type Client, OPERATOR_KEY, type TestPartner } from '../../support/client.js';
+import { portOf, Wire } from '../../support/load.js';
 import { until } from '../../support/wait.js';
 import { at, type Json, numbersAsText } from '../decimal.js';
 
@@ -19,20 +19,31 @@ export interface Reply {
 export interface World {
   /** The service; another one after a restart. */
   readonly client: () => Client;
-  /** Stops the service and starts it on the same stores; where it is this sequence's alone. */
-  readonly restart?: () => Promise<void>;
-  /** Resolves when Redis holds no request id any more; where the service is this sequence's alone. */
-  readonly handedOver?: () => Promise<void>;
+  /** Stops the service and starts it on the same stores; no sequence may have a request under way. */
+  restart(): Promise<void>;
+  /** Resolves when Redis holds no request id any more; no sequence may have a request under way. */
+  handedOver(): Promise<void>;
   /** How often each command had each outcome. */
   readonly seen: Map<string, number>;
-  /** How long a read may take to show what was done, milliseconds. */
+  /** How long what comes by itself may take, milliseconds. */
   readonly patienceMs: number;
+  /** Whether each command is followed by all reads that it can have changed; otherwise by some of them, in turn. */
+  readonly isThorough: boolean;
 }
 
 const TRACED_CHARACTERS = 400;
 
+/** How often is looked for what comes by itself, milliseconds: to look costs more than to wait. */
+const LOOK_EVERY_MS = 50;
+
 export class Session {
   readonly trace: string[] = [];
+  /** A move of the partner may be under way. */
+  isMoving = false;
+  /** Counts what is chosen in turn. */
+  turn = 0;
+  #wire: Wire | undefined;
+  #base = '';
 
   constructor(
     readonly world: World,
@@ -53,6 +64,34 @@ export class Session {
     return this.#ask(method, `/api/play/blackjack${path}`, this.partner.key, body, headers);
   }
 
+  /** An answer of the partner API that is no JSON and has no length. */
+  async partnerText(path: string, accept: string): Promise<string> {
+    const headers = { Accept: accept };
+    const asked = `/api/partner/v1${path}`;
+    const { status, text } = await this.world
+      .client()
+      .request('GET', asked, { key: this.partner.key, headers });
+    this.trace.push(`GET ${asked} ${accept}: ${status} ${text}`.slice(0, TRACED_CHARACTERS));
+    return text;
+  }
+
+  /** Ends the connection. */
+  close(): void {
+    this.#wire?.close();
+    this.#wire = undefined;
+  }
+
+  /** One connection for all requests: a session asks one thing at a time. */
+  async #connection(): Promise<Wire> {
+    const { base } = this.world.client();
+    if (this.#wire === undefined || this.#wire.hasEnded || this.#base !== base) {
+      this.close();
+      this.#base = base;
+      this.#wire = await Wire.open(portOf(base));
+    }
+    return this.#wire;
+  }
+
   async #ask(
     method: string,
     path: string,
@@ -60,9 +99,19 @@ export class Session {
     body: object | undefined,
     headers: Record<string, string>,
   ): Promise<Reply> {
-    const sent = body === undefined ? {} : { body };
-    const answer = await this.world.client().request(method, path, { key, headers, ...sent });
-    const { status, text } = answer;
+    const bytes = bytesOf(method, path, key, body, headers);
+    let answer = await (await this.#connection()).ask(bytes);
+    if (this.isMoving && !path.endsWith('/spin')) {
+      // A spin is held until the partner has moved. Whatever else meets the moment of it is to be sent again.
+      const isDone = async (): Promise<boolean> => {
+        if (answer.status !== 503 || !answer.text.includes('"KS-5002"')) return true;
+        this.saw('refused in a move');
+        answer = await (await this.#connection()).ask(bytes);
+        return false;
+      };
+      await until(isDone, `${method} ${path} is not refused any more`, this.world.patienceMs, LOOK_EVERY_MS);
+    }
+    const { status, text, headers: answered } = answer;
     const line = `${method} ${path} ${JSON.stringify({ ...body, ...headers })}: ${status} ${text}`;
     this.trace.push(line.slice(0, TRACED_CHARACTERS));
     let json: Json | undefined;
@@ -71,7 +120,7 @@ export class Session {
     } catch {
       json = undefined;
     }
-    return { status, text, json, isReplayed: answer.headers.get('Idempotent-Replayed') === 'true' };
+    return { status, text, json, isReplayed: answered.get('idempotent-replayed') === 'true' };
   }
 
   /** Notes what came of a command. */
@@ -86,8 +135,14 @@ export class Session {
     this.saw(`${what} ${wanted}`);
   }
 
-  /** Compares until nothing differs: some reads show what the ledger has, which is a moment behind. */
+  /** @throws Difference where a read does not show what was acknowledged before it */
   async compare(what: string, differs: () => Promise<string | undefined>): Promise<void> {
+    const difference = await differs();
+    if (difference !== undefined) throw new Difference(`${what}: ${difference}`);
+  }
+
+  /** Waits for what the contract says comes within some time. @throws Difference where it does not come */
+  async awaited(what: string, differs: () => Promise<string | undefined>): Promise<void> {
     let last: string | undefined;
     const length = this.trace.length;
     const agrees = async (): Promise<boolean> => {
@@ -97,12 +152,27 @@ export class Session {
       return last === undefined;
     };
     try {
-      await until(agrees, what, this.world.patienceMs);
+      await until(agrees, what, this.world.patienceMs, LOOK_EVERY_MS);
     } catch (error) {
       if (last === undefined) throw error;
       throw new Difference(`${what}: ${last}`);
     }
   }
+}
+
+function bytesOf(
+  method: string,
+  path: string,
+  key: string,
+  body: object | undefined,
+  headers: Record<string, string>,
+): string {
+  const content = body === undefined ? '' : JSON.stringify(body);
+  const length = `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(content)}\r\n`;
+  const more = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  return `${method} ${path} HTTP/1.1\r\nHost: localhost\r\nX-API-Key: ${key}\r\n${more.join('')}${
+    body === undefined ? '' : length
+  }\r\n${content}`;
 }
 
 /** @throws Difference unless both are the same */

@@ -1,9 +1,9 @@
 /** What a sequence begins with: a partner, its games, and a reference that knows them. */
 import fc from 'fast-check';
-import type { Client, TestPartner } from '../../support/client.js';
 import { parSheet } from '../../support/sheets.js';
 import { until } from '../../support/wait.js';
-import { amount, decimal, micros, product } from '../decimal.js';
+import { amount, at, decimal, micros, product } from '../decimal.js';
+import { type Reply, type Session, same } from './session.js';
 import type { Game, State } from './state.js';
 
 export interface Setting {
@@ -15,6 +15,7 @@ export interface Setting {
   };
   readonly sheet: string;
   readonly poolSize: number;
+  readonly pageSize: number;
 }
 
 export const settings: fc.Arbitrary<Setting> = fc.record({
@@ -26,7 +27,21 @@ export const settings: fc.Arbitrary<Setting> = fc.record({
   }),
   sheet: fc.constantFrom('classic-3-reel', 'penny-sub-cent'),
   poolSize: fc.constantFrom(2, 4, 50),
+  pageSize: fc.constantFrom(100, 100, 100, 3),
 });
+
+/** What a failure is easiest to understand with. */
+export const SIMPLEST: Setting = {
+  partner: {
+    openingBalanceUsd: 100.000001,
+    balanceMode: 'track',
+    largeWinThresholdUsd: 100,
+    minReadyBlocks: 1,
+  },
+  sheet: 'classic-3-reel',
+  poolSize: 50,
+  pageSize: 100,
+};
 
 const PRIZE = { prizeName: 'Mug', prizeTier: 1, valueUsd: 1.5, count: 1 };
 const WAGER_USD = 0.25;
@@ -39,22 +54,24 @@ interface Combination {
 
 /** Makes the games of a sequence, and waits until they can be played. */
 export async function newState(
-  client: Client,
-  { partnerId, key }: TestPartner,
+  session: Session,
   setting: Setting,
   { hasRaffle, hasTable }: { readonly hasRaffle: boolean; readonly hasTable: boolean },
 ): Promise<State> {
   const day = new Date().toISOString().slice(0, 10);
   const { openingBalanceUsd, balanceMode, largeWinThresholdUsd } = setting.partner;
-  const games = await Promise.all([
-    newSlot(client, key, setting.sheet),
-    ...(hasRaffle ? [newRaffle(client, partnerId, setting.poolSize)] : []),
-    ...(hasTable ? [newTable(client, partnerId)] : []),
-  ]);
+  // What is made first is ready while the rest is made.
+  const games = [
+    ...(hasTable ? [await newTable(session)] : []),
+    ...(hasRaffle ? [await newRaffle(session, setting.poolSize)] : []),
+    await newSlot(session, setting.sheet),
+  ];
+  for (const { gameId } of games) await isPlayable(session, gameId);
   return {
     opening: amount(String(openingBalanceUsd))!,
     isEnforced: balanceMode === 'enforce',
     threshold: amount(String(largeWinThresholdUsd))!,
+    pageSize: setting.pageSize,
     games: games.sort((a, b) => a.gameId - b.gameId),
     ...{ players: new Map(), spins: [], bound: new Map(), adjusted: new Map(), largeWins: [], revoked: [] },
     ...{ forced: new Map(), adjustments: 0n, report: undefined, day },
@@ -66,9 +83,30 @@ const newGame = (gameId: number, kind: Game['kind'], wager: bigint, outcomes: re
   ...{ left: new Map(), ticketsLeft: 0, totals: { spins: 0, wagered: 0n, paid: 0n } },
 });
 
-async function newSlot(client: Client, key: string, name: string): Promise<Game> {
+/** @throws Difference unless it was made. @returns the number of what was made */
+async function made(what: string, name: string, asked: Promise<Reply>): Promise<number> {
+  const reply = await asked;
+  same(`${what} is made`, reply.status, 201, reply.text);
+  return Number(at(reply.json, name));
+}
+
+/** How often is looked whether a game can be played, milliseconds. */
+const LOOK_EVERY_MS = 30;
+
+async function isPlayable(session: Session, gameId: number): Promise<void> {
+  const hasOutcomes = async (): Promise<boolean> => {
+    const { json } = await session.operator('GET', `/games/${gameId}`);
+    return Number(at(json, 'queue', 'outcomesReady')) > 0;
+  };
+  await until(hasOutcomes, 'the game has outcomes', session.world.patienceMs, LOOK_EVERY_MS);
+}
+
+async function newSlot(session: Session, name: string): Promise<Game> {
+  const { partnerId } = session.partner;
   const sheet = parSheet(name);
-  const gameId = await client.newGame(key, sheet);
+  const parSheetId = await made('a sheet', 'parSheetId', session.partnerApi('POST', '/par-sheets', sheet));
+  const body = { parSheetId, displayName: name, configName: `SLOT_${partnerId}` };
+  const gameId = await made('a game', 'gameConfigId', session.partnerApi('POST', '/games', body));
   const wager = decimal(String(sheet.denominationUsd));
   const outcomes = (sheet.combinations as readonly Combination[]).map(
     ({ tierId, payMultiplier, comboString }) =>
@@ -77,9 +115,12 @@ async function newSlot(client: Client, key: string, name: string): Promise<Game>
   return newGame(gameId, 'slot', micros(wager)!, outcomes);
 }
 
-async function newRaffle(client: Client, partnerId: number, poolSize: number): Promise<Game> {
+async function newRaffle(session: Session, poolSize: number): Promise<Game> {
+  const { partnerId } = session.partner;
   const terms = { ticketPriceUsd: WAGER_USD, poolSize, prizes: [PRIZE] };
-  const gameId = await client.api.newRaffle(partnerId, `raffle-${partnerId}`, terms);
+  const body = { displayName: 'Raffle', configName: `RAFFLE_${partnerId}`, ...terms };
+  const path = `/partners/${partnerId}/raffles`;
+  const gameId = await made('a raffle', 'gameConfigId', session.operator('POST', path, body));
   const won = `${PRIZE.prizeTier} ${amount(String(PRIZE.valueUsd))} ${PRIZE.prizeName}`;
   const lost = '0 0 No Win';
   const game = newGame(gameId, 'raffle', amount(String(WAGER_USD))!, [won, lost]);
@@ -90,20 +131,10 @@ async function newRaffle(client: Client, partnerId: number, poolSize: number): P
   return Object.assign(game, { left, ticketsLeft: poolSize });
 }
 
-async function newTable(client: Client, partnerId: number): Promise<Game> {
-  const name = `TABLE_${partnerId}`;
-  const body = { displayName: name, configName: name, wagerUsd: WAGER_USD, rules: {} };
+async function newTable(session: Session): Promise<Game> {
+  const { partnerId } = session.partner;
+  const body = { displayName: 'Table', configName: `TABLE_${partnerId}`, wagerUsd: WAGER_USD, rules: {} };
   const path = `/partners/${partnerId}/blackjack-games`;
-  const made = await client.operator<{ gameConfigId: number }>('POST', path, body);
-  if (made.status !== 201) throw new Error(`No table: ${made.text}`);
-  const gameId = made.body.gameConfigId;
-  const hasShoes = async (): Promise<boolean> => {
-    const { body: game } = await client.operator<{ queue: { outcomesReady: number } }>(
-      'GET',
-      `/games/${gameId}`,
-    );
-    return game.queue.outcomesReady > 0;
-  };
-  await until(hasShoes, 'the table has shoes');
+  const gameId = await made('a table', 'gameConfigId', session.operator('POST', path, body));
   return newGame(gameId, 'blackjack', amount(String(WAGER_USD))!, []);
 }

@@ -1,8 +1,8 @@
 /** Commands of settlement: the report of the day so far, and what the partner says to it. */
 import fc from 'fast-check';
 import { amount, at, type Json } from '../decimal.js';
-import { type Command, NOTHING } from './command.js';
-import { type Session, same } from './session.js';
+import { type Command, NOTHING, pathPart } from './command.js';
+import { type Session, same, unlike } from './session.js';
 import type { State } from './state.js';
 
 /** What a report of the day has to say, as text. */
@@ -50,12 +50,25 @@ const isSameDay = (state: State): boolean => state.day === new Date().toISOStrin
 const pathOf = (session: Session, state: State): string =>
   `/partners/${session.partner.partnerId}/settlements/${state.day}`;
 
+/** A report covers what is in the ledger. The statement of who has the newest entry waits until that is there. */
+async function isBooked(session: Session, { players }: State): Promise<void> {
+  const [newest] = [...players.values()].sort((a, b) => b.newestEntry - a.newestEntry);
+  if (newest === undefined) return;
+  const path = `/partners/${session.partner.partnerId}/players/${pathPart(newest.playerId)}/statement?limit=1`;
+  await session.compare('the newest entry is booked', async () => {
+    const { json } = await session.operator('GET', path);
+    const [entry] = (at(json, 'entries') ?? []) as readonly Json[];
+    return unlike(amount(at(entry, 'balanceUsd')), newest.balance);
+  });
+}
+
 export const makeReport: Command<null> = {
   name: 'make report',
   weight: 2,
   arbitrary: () => fc.constant(null),
   applies: isSameDay,
   async run(session, state) {
+    await isBooked(session, state);
     const reply = await session.operator('POST', pathOf(session, state));
     if (!isSameDay(state)) return NOTHING;
     if (state.report?.status === 'ACKNOWLEDGED') {
@@ -97,11 +110,12 @@ export const judgeReport: Command<boolean> = {
   },
 };
 
-/** The newest report, and what it would be now. */
+/** The newest report as it was made, and a new one where one can be made. */
 export async function compareReports(session: Session, state: State): Promise<void> {
   if (!isSameDay(state)) return;
   const read = await session.partnerApi('GET', `/settlements/${state.day}`);
   if (!isSameDay(state)) return;
   session.expect(read, 'read report', state.report === undefined ? '404 KS-4301' : '200');
   if (state.report !== undefined) judge(read.json, state);
+  if (state.players.size > 0) await makeReport.run(session, state, null);
 }

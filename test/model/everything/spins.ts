@@ -149,6 +149,7 @@ function judgeTold(found: Json | undefined, told: Told | undefined): void {
   });
 }
 
+export const rarely = fc.integer({ min: 0, max: 9 }).map((number) => number === 9);
 const player = fc.constantFrom(...PLAYERS);
 /** Few, so that they meet. */
 export const requestId = fc.constantFrom('r1', '+r2', '=r"3', 'r4', 'r5', 'r6');
@@ -164,7 +165,7 @@ const asked: fc.Arbitrary<Spins> = fc.record({
   playerId: player,
   requestId: fc.option(requestId, { nil: undefined }),
   isInHeader: fc.boolean(),
-  hasOtherWager: fc.integer({ min: 0, max: 9 }).map((number) => number === 9),
+  hasOtherWager: rarely,
 });
 
 export const spinSlot: Command<Spins> = {
@@ -244,19 +245,26 @@ export const misnamedId: Command<Misnamed> = {
 interface Chosen {
   readonly playerId: string;
   readonly combination: number;
+  /** The sheet has no such combination. */
+  readonly isBeyond: boolean;
 }
 
 /** A tester chooses a player's next outcome; the next spin that is not refused takes it. */
 export const chooseOutcome: Command<Chosen> = {
   name: 'choose outcome',
   weight: 2,
-  arbitrary: () => fc.record({ playerId: player, combination: fc.nat(7) }),
+  arbitrary: () => fc.record({ playerId: player, combination: fc.nat(7), isBeyond: rarely }),
   applies: (state) => gameOf(state, 'slot') !== undefined,
-  async run(session, state, { playerId, combination }) {
+  async run(session, state, { playerId, combination, isBeyond }) {
     const { gameId, outcomes } = gameOf(state, 'slot')!;
-    const chosen = pick([...outcomes], combination)!;
-    const body = { gameId, playerId, combinationIndex: [...outcomes].indexOf(chosen) };
+    const place = isBeyond ? outcomes.size + combination : combination % outcomes.size;
+    const body = { gameId, playerId, combinationIndex: place };
     const reply = await session.partnerApi('POST', '/sandbox/next-outcome', body);
+    if (isBeyond) {
+      session.expect(reply, 'choose', '400 KS-4101');
+      return NOTHING;
+    }
+    const chosen = [...outcomes][place]!;
     session.expect(reply, 'choose', '200');
     const [tier, payout] = chosen.split(' ');
     same('the chosen tier', at(reply.json, 'outcome', 'prizeTier'), tier);

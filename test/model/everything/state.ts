@@ -69,6 +69,8 @@ export interface PlayerState {
   balance: bigint;
   isBlocked: boolean;
   readonly entries: Entry[];
+  /** Numbers the newest entry among those of all players. */
+  newestEntry: number;
   readonly spins: Spin[];
   readonly rounds: Round[];
   readonly shares: Share[];
@@ -142,6 +144,8 @@ export interface State {
   readonly opening: bigint;
   readonly isEnforced: boolean;
   readonly threshold: bigint;
+  /** Rows that lists are read by at a time. */
+  readonly pageSize: number;
   readonly games: readonly Game[];
   readonly players: Map<string, PlayerState>;
   /** Spins and tickets of all players. */
@@ -167,6 +171,7 @@ export function playerOf(state: State, playerId: string): PlayerState {
     balance: state.opening,
     isBlocked: false,
     entries: [],
+    newestEntry: 0,
     spins: [],
     rounds: [],
     shares: [],
@@ -183,6 +188,8 @@ export const balanceOf = (state: State, playerId: string): bigint =>
 export const isBlocked = (state: State, playerId: string): boolean =>
   state.players.get(playerId)?.isBlocked ?? false;
 
+let booked = 0;
+
 /** Moves a balance and notes the entry. */
 export function book(
   player: PlayerState,
@@ -191,6 +198,7 @@ export function book(
   player.balance += credit - wager;
   const { balance } = player;
   const ids = { gameId: gameId ?? null, requestId: requestId ?? null, spinId: spinId ?? null };
+  player.newestEntry = ++booked;
   player.entries.push({ kind, wager, credit, balance, ...ids });
 }
 

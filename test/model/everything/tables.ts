@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { amount, at, type Json, usd } from '../decimal.js';
 import { type Command, gameOf, NOTHING, PLAYERS, pick, type Touched } from './command.js';
 import { type Reply, type Session, same } from './session.js';
-import { isReplayOf, requestId } from './spins.js';
+import { isReplayOf, rarely, requestId } from './spins.js';
 import { balanceOf, book, isBlocked, playerOf, type Round, type State } from './state.js';
 
 interface Deal {
@@ -11,9 +11,10 @@ interface Deal {
   readonly requestId: string | undefined;
   readonly hasOtherWager: boolean;
   readonly isMisnamed: boolean;
+  /** The id is in the header. */
+  readonly isInHeader: boolean;
 }
 
-const rarely = fc.integer({ min: 0, max: 9 }).map((number) => number === 9);
 const open = (state: State, playerId: string): Round | undefined =>
   state.players.get(playerId)?.rounds.find(({ status }) => status === 'OPEN');
 
@@ -26,14 +27,18 @@ export const dealRound: Command<Deal> = {
       requestId: fc.option(requestId, { nil: undefined }),
       hasOtherWager: rarely,
       isMisnamed: rarely,
+      isInHeader: rarely,
     }),
   applies: (state) => gameOf(state, 'blackjack') !== undefined,
-  async run(session, state, { playerId, requestId: id, hasOtherWager, isMisnamed }) {
+  async run(session, state, { playerId, requestId: id, hasOtherWager, isMisnamed, isInHeader }) {
     const game = gameOf(state, 'blackjack')!;
     const wager = hasOtherWager ? game.wager * 2n : game.wager;
-    const named = id === undefined ? {} : { [isMisnamed ? 'request_id' : 'requestId']: id };
+    const inBody = isMisnamed ? 'request_id' : 'requestId';
+    const isNamed = id !== undefined && (isMisnamed || !isInHeader);
+    const named = isNamed ? { [inBody]: id } : {};
+    const header = id !== undefined && !isNamed ? { 'Idempotency-Key': id } : {};
     const body = { gameId: game.gameId, playerId, wagerUsd: Number(usd(wager)), ...named };
-    const reply = await session.play('POST', '/deal', body);
+    const reply = await session.play('POST', '/deal', body, header);
     if (isMisnamed && id !== undefined) {
       session.expect(reply, 'deal', '400 KS-4101');
       return NOTHING;

@@ -1,6 +1,5 @@
-/** The services that sequences are played on: one that all share, or one that is started anew under them. */
+/** The service that sequences are played on, and what they do to it together. */
 import { Redis } from 'ioredis';
-import type { ServerProcess } from '../../support/serverProcess.js';
 import { environment, spawnService } from '../../support/service.js';
 import type { StoreUrls } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
@@ -9,44 +8,48 @@ import type { World } from './session.js';
 /** Ends what would never come; how long a read takes is the machine's. */
 const PATIENCE_MS = 60_000;
 
-/** Starts the service from a build. */
-export const start = (stores: StoreUrls, root?: string): Promise<ServerProcess> =>
-  spawnService(
-    environment(stores, {
-      AUTH_FAILURE_LIMIT: '1000000',
-      FLUSH_INTERVAL_MS: '10',
-      DIRECTORY_POLL_MS: '50',
-      // Sequences go over hand-overs of request ids.
-      REQUEST_ID_WINDOW_S: '1',
-    }),
-    [],
-    root,
-  );
+export interface WorldOptions {
+  /** Where the build is; this project's unless told. */
+  readonly root?: string;
+  readonly isThorough?: boolean;
+  readonly patienceMs?: number;
+}
 
-/** Many sequences on one service. */
-export const shared = (service: ServerProcess, patienceMs = PATIENCE_MS): World => ({
-  client: () => service.client,
-  seen: new Map(),
-  patienceMs,
-});
-
-/** One sequence at a time on a service of its own, which it may start anew. */
-export async function lone(stores: StoreUrls): Promise<World & { end(): Promise<void> }> {
-  let service = await start(stores);
+/** Starts the service. */
+export async function newWorld(
+  stores: StoreUrls,
+  { root, isThorough = false, patienceMs = PATIENCE_MS }: WorldOptions = {},
+): Promise<World & { end(signal?: NodeJS.Signals): Promise<void> }> {
+  const start = () =>
+    spawnService(
+      environment(stores, {
+        AUTH_FAILURE_LIMIT: '1000000',
+        FLUSH_INTERVAL_MS: '10',
+        DIRECTORY_POLL_MS: '50',
+        // Sequences go over hand-overs of request ids.
+        REQUEST_ID_WINDOW_S: '1',
+      }),
+      [],
+      root,
+    );
+  let service = await start();
+  let client = service.client;
   const redis = new Redis(stores.redisUrl, { protocol: 2 });
   return {
-    client: () => service.client,
+    client: () => client,
     seen: new Map(),
-    patienceMs: PATIENCE_MS,
+    patienceMs,
+    isThorough,
     async restart() {
       await service.end();
-      service = await start(stores);
+      service = await start();
+      client = service.client;
     },
     handedOver: () =>
       until(async () => (await redis.keys('{c*}:idem:*')).length === 0, 'Redis holds no request id'),
-    async end() {
+    async end(signal) {
       redis.disconnect();
-      await service.end();
+      await service.end(signal);
     },
   };
 }
