@@ -1,10 +1,10 @@
 /**
- * `npm run test:model -- [--sequences 20000] [--seed S] [--commands 15] [--at-once 8] [--thorough] [--keep-going]`
+ * `npm run test:model -- [--sequences 20000] [--seed S] [--only N] [--commands 15] [--at-once 8] [--thorough] [--keep-going]`
  *
  * Plays random sequences of all commands against a real service, which is started anew and hands request ids over in the
  * middle of them, and compares every read with the reference; with --thorough after each command. Ends at the first
  * difference with the sequence made as small as it gets, or with --keep-going prints each as it came and goes on. The seed
- * makes the same sequences again. Exit status 0 only if nothing differed and the audit found nothing.
+ * makes the same sequences again, and --only plays one of them. Exit status 0 only if nothing differed and the audit found nothing.
  */
 import { parseArgs } from 'node:util';
 import { runToEnd } from '../../support/cleanup.js';
@@ -22,13 +22,14 @@ const { values } = parseArgs({
   options: {
     sequences: { type: 'string', default: '20000' },
     seed: { type: 'string', default: String(randomSeed()) },
+    only: { type: 'string' },
     commands: { type: 'string', default: '15' },
     'at-once': { type: 'string', default: '8' },
     thorough: { type: 'boolean', default: false },
     'keep-going': { type: 'boolean', default: false },
   },
 });
-const whole = (name: 'sequences' | 'seed' | 'commands' | 'at-once', least: number): number => {
+const whole = (name: 'sequences' | 'seed' | 'only' | 'commands' | 'at-once', least: number): number => {
   const value = Number(values[name]);
   if (!Number.isSafeInteger(value) || value < least) {
     throw new Error(`--${name} must be a whole number, ${least} or more`);
@@ -49,7 +50,8 @@ await runToEnd(async (cleanup) => {
   };
   const world = await newWorld(stores, { isThorough: values.thorough });
   cleanup.add(() => world.end());
-  const sequences = whole('sequences', 1);
+  const only = values.only === undefined ? undefined : whole('only', 1);
+  const sequences = Math.max(whole('sequences', 1), only ?? 1);
   const onProgress = (done: number): void => {
     if (done % SAY_EVERY === 0 || done === sequences) console.log(`${done} of ${sequences} sequences`);
   };
@@ -57,6 +59,7 @@ await runToEnd(async (cleanup) => {
   const options = {
     sequences,
     seed,
+    only,
     bounds,
     atOnce,
     eventEvery: EVENT_EVERY,

@@ -73,6 +73,8 @@ interface Failed {
   readonly sequence: Sequence;
   readonly error: unknown;
   readonly trace: readonly string[];
+  /** What the service had printed by then. */
+  readonly log: string;
 }
 
 /** Plays one sequence with a partner of its own. @returns how it failed, if it did */
@@ -111,7 +113,7 @@ async function play(
     return undefined;
   } catch (error) {
     // What comes after the command that failed has no part in it.
-    return { sequence: { setting, commands: done }, error, trace: session?.trace ?? [] };
+    return { sequence: { setting, commands: done }, error, trace: session?.trace ?? [], log: world.log() };
   } finally {
     session?.close();
     events?.leave();
@@ -162,6 +164,8 @@ async function shrink(world: World, first: Failed, forMs: number): Promise<Faile
 export interface RunOptions {
   readonly sequences: number;
   readonly seed: number;
+  /** Of them the one with this number alone, from 1. */
+  readonly only?: number | undefined;
   readonly bounds: Bounds;
   /** Sequences that are played side by side. */
   readonly atOnce: number;
@@ -184,12 +188,14 @@ export async function runEverything(world: World, options: RunOptions): Promise<
           { drawn: { name: handOver.name, choice: null }, happen: () => world.handedOver() },
           { drawn: { name: restart.name, choice: null }, happen: () => world.restart() },
         ]);
-  let begun = 0;
+  const { only } = options;
+  const last = only ?? all.length;
+  let begun = last - (only === undefined ? all.length : 1);
   let ended = 0;
   let failed: Failed | undefined;
   let failedAt = 0;
   const lane = async (): Promise<void> => {
-    while (begun < all.length && failed === undefined) {
+    while (begun < last && failed === undefined) {
       const number = ++begun;
       const failure = await play(world, all[number - 1]!, events);
       const where = `--seed ${seed}, sequence ${number} of ${wanted}`;
@@ -207,8 +213,9 @@ export async function runEverything(world: World, options: RunOptions): Promise<
 }
 
 const TRACE_MAX = 80;
+const LOG_LINES_MAX = 40;
 
-function report({ sequence, error, trace }: Failed, where: string): string {
+function report({ sequence, error, trace, log }: Failed, where: string): string {
   const text =
     error instanceof Difference ? error.message : error instanceof Error ? error.stack : String(error);
   return [
@@ -219,7 +226,16 @@ function report({ sequence, error, trace }: Failed, where: string): string {
     ...sequence.commands.map(({ name, choice }, i) => `  ${i + 1}. ${name} ${JSON.stringify(choice)}`),
     `Asked and answered${trace.length > TRACE_MAX ? ', the end of it' : ''}:`,
     ...trace.slice(-TRACE_MAX).map((line) => `  ${line}`),
+    'What the service printed, the end of it:',
+    ...logLines(log).map((line) => `  ${line}`),
   ].join('\n');
 }
+
+/** Log lines are JSON; the banner is not. */
+const logLines = (log: string): string[] =>
+  log
+    .split('\n')
+    .filter((line) => line.startsWith('{'))
+    .slice(-LOG_LINES_MAX);
 
 export const randomSeed = (): number => randomBytes(4).readUInt32LE() >>> 1;

@@ -23,6 +23,8 @@ export interface World {
   restart(): Promise<void>;
   /** Resolves when Redis holds no request id any more; no sequence may have a request under way. */
   handedOver(): Promise<void>;
+  /** What the service has printed, warnings and worse, and those before it. */
+  readonly log: () => string;
   /** How often each command had each outcome. */
   readonly seen: Map<string, number>;
   /** How long what comes by itself may take, milliseconds. */
@@ -101,11 +103,12 @@ export class Session {
   ): Promise<Reply> {
     const bytes = bytesOf(method, path, key, body, headers);
     let answer = await (await this.#connection()).ask(bytes);
-    if (this.isMoving && !path.endsWith('/spin')) {
-      // A spin is held until the partner has moved. Whatever else meets the moment of it is to be sent again.
+    if (isRepeatable(method, body, headers) || (this.isMoving && !path.endsWith('/spin'))) {
+      // KS-5002: nothing happened, and it is to be sent again. Requests that wait for the ledger are refused while it is slow,
+      // those of other partners of the cell, too. Of a partner that moves a spin is held; all else may meet the moment of it.
       const isDone = async (): Promise<boolean> => {
-        if (answer.status !== 503 || !answer.text.includes('"KS-5002"')) return true;
-        this.saw('refused in a move');
+        if (!isUnavailable(answer)) return true;
+        this.saw(this.isMoving ? 'refused in a move' : 'refused for the moment');
         answer = await (await this.#connection()).ask(bytes);
         return false;
       };
@@ -159,6 +162,21 @@ export class Session {
     }
   }
 }
+
+/** The service says that it can't now (docs/contract.md §8.4, §14). */
+export const isUnavailable = ({
+  status,
+  text,
+}: {
+  readonly status: number;
+  readonly text: string;
+}): boolean => status === 503 && text.includes('"KS-5002"');
+
+/** It reads, or has something by which the service knows it when it comes again. */
+const isRepeatable = (method: string, body: object | undefined, headers: object): boolean =>
+  method === 'GET' ||
+  'Idempotency-Key' in headers ||
+  (body !== undefined && ('requestId' in body || 'seq' in body));
 
 function bytesOf(
   method: string,

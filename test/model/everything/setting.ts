@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { parSheet } from '../../support/sheets.js';
 import { until } from '../../support/wait.js';
-import { amount, at, decimal, micros, product } from '../decimal.js';
+import { amount, at, decimal, type Json, micros, product } from '../decimal.js';
 import { type Reply, type Session, same } from './session.js';
 import type { Game, State } from './state.js';
 
@@ -106,13 +106,32 @@ async function newSlot(session: Session, name: string): Promise<Game> {
   const sheet = parSheet(name);
   const parSheetId = await made('a sheet', 'parSheetId', session.partnerApi('POST', '/par-sheets', sheet));
   const body = { parSheetId, displayName: name, configName: `SLOT_${partnerId}` };
-  const gameId = await made('a game', 'gameConfigId', session.partnerApi('POST', '/games', body));
+  const gameId = await made('a game', 'gameConfigId', registered(session, body));
   const wager = decimal(String(sheet.denominationUsd));
   const outcomes = (sheet.combinations as readonly Combination[]).map(
     ({ tierId, payMultiplier, comboString }) =>
       `${tierId} ${micros(product(wager, decimal(String(payMultiplier))))} ${comboString}`,
   );
   return newGame(gameId, 'slot', micros(wager)!, outcomes);
+}
+
+/** A registration that failed may have happened (docs/errors.md, KS-5005): the list of games tells, else it is sent again. */
+async function registered(session: Session, body: { readonly configName: string }): Promise<Reply> {
+  let reply = await session.partnerApi('POST', '/games', body);
+  const isDone = async (): Promise<boolean> => {
+    if (reply.status !== 500 || at(reply.json, 'errorCode') !== 'KS-5005') return true;
+    session.saw('a registration that failed');
+    const { json } = await session.partnerApi('GET', '/games');
+    const games = (at(json, 'games') ?? []) as readonly Json[];
+    const game = games.find((each) => at(each, 'configName') === body.configName);
+    reply =
+      game === undefined
+        ? await session.partnerApi('POST', '/games', body)
+        : { ...reply, status: 201, json: game };
+    return false;
+  };
+  await until(isDone, 'a game is registered', session.world.patienceMs, LOOK_EVERY_MS);
+  return reply;
 }
 
 async function newRaffle(session: Session, poolSize: number): Promise<Game> {

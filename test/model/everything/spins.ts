@@ -1,10 +1,11 @@
 /** Commands that spin: drawn outcomes of a slot game, tickets of a raffle, repetitions and what is refused. */
 import fc from 'fast-check';
+import { until } from '../../support/wait.js';
 import { bonusText } from '../communal.js';
 import { amount, at, type Json, usd } from '../decimal.js';
-import { type Command, gameOf, NOTHING, PLAYERS, pick, type Touched } from './command.js';
+import { type Command, gameOf, NOTHING, PLAYERS, pathPart, pick, type Touched } from './command.js';
 import { count, type Told } from './pot.js';
-import { Difference, type Reply, type Session, same } from './session.js';
+import { Difference, isUnavailable, type Reply, type Session, same } from './session.js';
 import { balanceOf, book, type Game, isBlocked, playerOf, type Spin, type State } from './state.js';
 
 /** How a spin is asked for. */
@@ -25,7 +26,8 @@ export async function spin(session: Session, state: State, game: Game, ask: Ask)
   const named = requestId !== undefined && !isInHeader ? { requestId } : {};
   const body = { gameId: game.gameId, playerId, wagerUsd: numberOf(wager), ...named };
   const header = requestId !== undefined && isInHeader ? { 'Idempotency-Key': requestId } : {};
-  const reply = await session.partnerApi('POST', '/spin', body, header);
+  const send = () => session.partnerApi('POST', '/spin', body, header);
+  const reply = await send().then((first) => settled(session, state, playerId, first, send));
   const what = game.kind === 'raffle' ? 'ticket' : 'spin';
   const request = `spin ${game.gameId} ${playerId} ${wager}`;
   const bound = requestId === undefined ? undefined : state.bound.get(requestId);
@@ -44,6 +46,37 @@ export async function spin(session: Session, state: State, game: Game, ask: Ask)
   const players = dealt(session, state, game, playerId, requestId, reply);
   if (requestId !== undefined) state.bound.set(requestId, { request, status: 200, text: reply.text });
   return { players, games: [game.gameId] };
+}
+
+/**
+ * A spin without an id that was answered with KS-5002 may have happened (docs/contract.md §8.4): the player's history tells. One
+ * that did not is sent again.
+ * @returns the answer, or what the history has of the spin
+ */
+async function settled(
+  session: Session,
+  state: State,
+  playerId: string,
+  first: Reply,
+  send: () => Promise<Reply>,
+): Promise<Reply> {
+  let reply = first;
+  const isDone = async (): Promise<boolean> => {
+    if (!isUnavailable(reply)) return true;
+    session.saw('refused for the moment, without an id');
+    const path = `/players/${pathPart(playerId)}/spins?limit=1`;
+    const { status, json } = await session.partnerApi('GET', path);
+    const known = state.players.get(playerId)?.spins.length ?? 0;
+    const total = status === 404 ? 0 : Number(at(json, 'total'));
+    if (total === known) reply = await send();
+    else {
+      same('spins of a player after one that may have happened', total, known + 1);
+      reply = await session.partnerApi('GET', `/spins/${String(at(json, 'spins', 0, 'spinId'))}`);
+    }
+    return false;
+  };
+  await until(isDone, 'the spin is answered', session.world.patienceMs);
+  return reply;
 }
 
 export function isReplayOf(

@@ -1,8 +1,9 @@
 /** Commands at a blackjack table. What is legal the answers say; what it costs and pays must agree with every balance. */
 import fc from 'fast-check';
+import { until } from '../../support/wait.js';
 import { amount, at, type Json, usd } from '../decimal.js';
 import { type Command, gameOf, NOTHING, PLAYERS, pick, type Touched } from './command.js';
-import { type Reply, type Session, same } from './session.js';
+import { isUnavailable, type Reply, type Session, same } from './session.js';
 import { isReplayOf, rarely, requestId } from './spins.js';
 import { balanceOf, book, isBlocked, playerOf, type Round, type State } from './state.js';
 
@@ -38,7 +39,7 @@ export const dealRound: Command<Deal> = {
     const named = isNamed ? { [inBody]: id } : {};
     const header = id !== undefined && !isNamed ? { 'Idempotency-Key': id } : {};
     const body = { gameId: game.gameId, playerId, wagerUsd: Number(usd(wager)), ...named };
-    const reply = await session.play('POST', '/deal', body, header);
+    const reply = await dealt(session, state, playerId, () => session.play('POST', '/deal', body, header));
     if (isMisnamed && id !== undefined) {
       session.expect(reply, 'deal', '400 KS-4101');
       return NOTHING;
@@ -73,6 +74,30 @@ export const dealRound: Command<Deal> = {
     return applied(state, round, reply, { kind: 'roundDeal', cost: game.wager, requestId: id });
   },
 };
+
+/**
+ * A deal without an id that was answered with KS-5002 may have happened (docs/contract.md §8.4): the player's rounds tell. One that
+ * did not is sent again.
+ */
+async function dealt(
+  session: Session,
+  state: State,
+  playerId: string,
+  send: () => Promise<Reply>,
+): Promise<Reply> {
+  let reply = await send();
+  const isDone = async (): Promise<boolean> => {
+    if (!isUnavailable(reply)) return true;
+    session.saw('refused for the moment, without an id');
+    const { json } = await session.play('GET', `/rounds?playerId=${encodeURIComponent(playerId)}&limit=1`);
+    // A round that is there has no first answer to compare: nothing can be said of its replays.
+    same('rounds of a player', at(json, 'total'), String(state.players.get(playerId)?.rounds.length ?? 0));
+    reply = await send();
+    return false;
+  };
+  await until(isDone, 'the deal is answered', session.world.patienceMs);
+  return reply;
+}
 
 /** What refuses a deal that is not a replay; undefined: nothing. */
 function refusalOf(state: State, playerId: string, hasOtherWager: boolean): string | undefined {

@@ -7,6 +7,8 @@ import type { World } from './session.js';
 
 /** Ends what would never come; how long a read takes is the machine's. */
 const PATIENCE_MS = 60_000;
+/** Characters of what services printed that are kept beyond their end. */
+const LOG_KEPT = 100_000;
 
 export interface WorldOptions {
   /** Where the build is; this project's unless told. */
@@ -28,20 +30,26 @@ export async function newWorld(
         DIRECTORY_POLL_MS: '50',
         // Sequences go over hand-overs of request ids.
         REQUEST_ID_WINDOW_S: '1',
+        // What it says of a fault is told with the sequence that met it.
+        LOG_LEVEL: 'warn',
       }),
       [],
       root,
     );
   let service = await start();
   let client = service.client;
+  /** What the services before this one printed. */
+  let earlier = '';
   const redis = new Redis(stores.redisUrl, { protocol: 2 });
   return {
     client: () => client,
     seen: new Map(),
     patienceMs,
     isThorough,
+    log: () => earlier + service.output(),
     async restart() {
       await service.end();
+      earlier = (earlier + service.output()).slice(-LOG_KEPT);
       service = await start();
       client = service.client;
     },
