@@ -1,15 +1,14 @@
 /** Finds the communal progressive of a game, for both APIs. */
+import type { PartnerReads, PotRecord } from '../cells/partnerReads.js';
 import { ApiError, ERRORS } from '../domain/errors.js';
 import type { Partner } from '../domain/game.js';
 import { PATH } from '../domain/requests.js';
 import type { SpinIds } from '../domain/spinId.js';
 import type { Store } from '../postgres/store.js';
-import type { CellStore } from '../redis/cellStore.js';
-import type { PotRecord } from '../redis/communalRecords.js';
 
 export interface PotServices {
   readonly store: Store;
-  readonly nodes: { cell(cell: number): Pick<CellStore, 'findPot'> };
+  readonly reads: PartnerReads;
   readonly spinIds: SpinIds;
   partner(partnerId: number): Partner | undefined;
 }
@@ -26,9 +25,7 @@ export const potRoute = (rest = '') => ({
  * @throws ApiError KS-4601 where none is configured, KS-5002 where Redis does not have it for the moment.
  */
 export async function potOf(services: PotServices, gameId: number, partnerId: number): Promise<PotRecord> {
-  const partner = services.partner(partnerId);
-  if (partner === undefined) throw new Error(`Partner ${partnerId} is not in the catalog`);
-  const pot = await services.nodes.cell(partner.cell).findPot(gameId);
+  const pot = await services.reads.pot(partnerId, gameId);
   if (pot !== undefined) return pot;
   const isOnRecord = await services.store.hasCommunal(gameId);
   throw new ApiError(isOnRecord ? ERRORS.unavailable : ERRORS.progressiveNotConfigured);

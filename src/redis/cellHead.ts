@@ -30,5 +30,22 @@ export interface CellMarks {
   /** Of one that has none: which request ids it holds. */
   readonly segments?: Segments;
   /** The partners that have left it: nothing is dealt for them here, or, where they have come back, for who knows of that move only. */
-  readonly away: readonly { readonly partnerId: number; readonly backBy: number | undefined }[];
+  readonly away: readonly AwayPartner[];
+}
+
+export interface AwayPartner {
+  readonly partnerId: number;
+  /** The move by which it has come back; undefined: it has not. */
+  readonly backBy: number | undefined;
+}
+
+/** The field `away` of a cell, as lua/include/away.lua reads it. */
+export const writeAway = (partners: readonly AwayPartner[]): string =>
+  `;${partners.map(({ partnerId, backBy }) => (backBy === undefined ? `${partnerId};` : `${partnerId}:${backBy};`)).join('')}`;
+
+/** As lua/include/away.lua decides it: the partner has left, or has come back by a move that the caller does not know of. */
+export function isTurnedAway(away: string, partnerId: number, knownMove: number): boolean {
+  if (away.includes(`;${partnerId};`)) return true;
+  const backBy = new RegExp(`;${partnerId}:(\\d+);`).exec(away)?.[1];
+  return backBy !== undefined && Number(backBy) > knownMove;
 }

@@ -3,7 +3,7 @@
  * through scripts.ts, the audit reads through auditReads.ts.
  */
 import { entryTimeMs, streamIdOf } from '../domain/entryId.js';
-import type { CellHead, CellMarks, CellOwner } from './cellHead.js';
+import { type CellHead, type CellMarks, type CellOwner, isTurnedAway, writeAway } from './cellHead.js';
 import { CLIENT, type RedisClient } from './client.js';
 import { type PotRecord, readPot, writeRecent } from './communalRecords.js';
 import {
@@ -126,16 +126,17 @@ export class CellStore {
     return record === null ? undefined : readPot(record);
   }
 
+  /** The cell turns a partner's commands away. @param knownMove number of the newest move that the caller knows; 0: none */
+  async isTurnedAway(partnerId: number, knownMove: number): Promise<boolean> {
+    const away = await this.#redis.hget(cellKey(this.name), 'away');
+    return away !== null && isTurnedAway(away, partnerId, knownMove);
+  }
+
   /** Id of the newest ledger entry in the outbox, booked or not; 0 where there is none. */
   async newestInOutbox(): Promise<bigint> {
     // Not the field `last`: after a rebuild it is above every entry that there is.
-    const [newest] = (await this.#redis.xrevrangeBuffer(
-      outboxKey(this.name),
-      '+',
-      '-',
-      'COUNT',
-      1,
-    )) as StreamEntries;
+    const key = outboxKey(this.name);
+    const [newest] = (await this.#redis.xrevrangeBuffer(key, '+', '-', 'COUNT', 1)) as StreamEntries;
     return newest === undefined ? 0n : (readOutbox(newest[1][1]!).at(-1)?.id ?? 0n);
   }
 
@@ -230,10 +231,7 @@ export class CellStore {
     epoch: string,
     marks: CellMarks,
   ): Promise<void> {
-    const fields: (string | Buffer)[] = [
-      'away',
-      `;${marks.away.map(({ partnerId, backBy }) => (backBy === undefined ? `${partnerId};` : `${partnerId}:${backBy};`)).join('')}`,
-    ];
+    const fields: (string | Buffer)[] = ['away', writeAway(marks.away)];
     if (marks.lastMs !== undefined) fields.push('last', writeLast(marks.lastMs));
     if (marks.booked !== undefined) fields.push('booked', writeBooked(marks.booked));
     if (marks.segments !== undefined) fields.push('segments', writeSegments(marks.segments));

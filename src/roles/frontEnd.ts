@@ -1,4 +1,5 @@
 /** The http role: serves both APIs. */
+import { PartnerReads } from '../cells/partnerReads.js';
 import { ERRORS } from '../domain/errors.js';
 import { SpinIds } from '../domain/spinId.js';
 import { SetupError } from '../embedded/index.js';
@@ -86,6 +87,12 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
     eventsRecorded: (deliveries) => events.emit('EventsRecorded', { deliveries }),
     ...{ ...playedRounds(parts, cells, handedOver), submit },
     whereIs: (partner, since) => moved.where(partner, since),
+    reads: new PartnerReads({
+      cell: (cell) => nodes.cell(cell),
+      partner: (partnerId) => catalog.partner(partnerId),
+      refresh: () => catalog.refresh(),
+      whereIs: (partner, since) => moved.where(partner, since),
+    }),
     ...operating,
     cameTo: (cell, entryId, timeoutMs) => confirmations.cameTo(cell, entryId, timeoutMs),
     ...gameRules({

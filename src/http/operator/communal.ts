@@ -1,4 +1,5 @@
 /** The operator's side of communal progressives: rules, funding, state, events (docs/contract.md §17). */
+import type { PartnerReads } from '../../cells/partnerReads.js';
 import type { Funded } from '../../cells/potKeeper.js';
 import type { CommunalRules } from '../../domain/communal.js';
 import { micros as microsOf, readRules, usdText } from '../../domain/communalRules.js';
@@ -18,7 +19,6 @@ import {
 import type { Funding } from '../../postgres/communal.js';
 import type { GameRow } from '../../postgres/games.js';
 import type { PotState } from '../../redis/communalRecords.js';
-import type { RedisNodes } from '../../redis/nodes.js';
 import { check } from '../body.js';
 import { assertPot, type PotServices, potRoute } from '../communalGames.js';
 import { eventView, fundingIdOf, potView } from '../communalViews.js';
@@ -26,7 +26,7 @@ import { knownGame } from '../partner/games.js';
 import { pathId, type Route } from '../route.js';
 
 export interface OperatorCommunalServices extends PotServices {
-  readonly nodes: Pick<RedisNodes, 'cell'>;
+  readonly reads: PartnerReads;
   cameTo(cell: number, entryId: bigint, timeoutMs: number): Promise<boolean>;
   game(gameId: number): Game | undefined;
   refresh(): Promise<void>;
@@ -55,9 +55,9 @@ const BOOKED_WITHIN_MS = 3000;
  * @throws ApiError KS-4601 where none is configured, KS-5002 where its first rules are not booked.
  */
 async function bookedPotOf(services: OperatorCommunalServices, gameId: number, partnerId: number) {
-  const { store, nodes } = services;
+  const { store, reads } = services;
   const { cell } = await store.ledgerReach(partnerId);
-  const newestId = await nodes.cell(cell).newestInOutbox();
+  const newestId = await reads.newestInOutbox(cell);
   await services.cameTo(entryCell(newestId), newestId, BOOKED_WITHIN_MS);
   const pot = await store.bookedPot(gameId);
   if (pot !== undefined) return pot;

@@ -1,15 +1,15 @@
 /** The operator's blocking of players (docs/contract.md §15.5). */
+import type { PartnerReads } from '../../cells/partnerReads.js';
 import { ApiError, ERRORS } from '../../domain/errors.js';
 import { PATH, PlayerStatusBody, PlayerStatusOrder, PlayerStatusResponse } from '../../domain/requests.js';
 import type { PlayerStatusChange } from '../../postgres/playerStatuses.js';
 import type { Store } from '../../postgres/store.js';
-import type { RedisNodes } from '../../redis/nodes.js';
 import { check } from '../body.js';
 import { pathId, type Route } from '../route.js';
 
 export interface PlayerStatusServices {
   readonly store: Pick<Store, 'findPartner'>;
-  readonly nodes: Pick<RedisNodes, 'cell'>;
+  readonly reads: PartnerReads;
   changePlayerStatus(
     actor: string,
     wanted: PlayerStatusChange,
@@ -38,7 +38,7 @@ export const playerStatusRoutes = (services: PlayerStatusServices): Route[] => [
       const partnerId = pathId(params.id!);
       const partner = partnerId === undefined ? undefined : await services.store.findPartner(partnerId);
       if (partnerId === undefined || partner === undefined) throw new ApiError(ERRORS.partnerNotFound);
-      const player = await services.nodes.cell(partner.cell).findPlayer(partnerId, playerId);
+      const player = await services.reads.player(partnerId, playerId);
       if (player === undefined) throw new ApiError(ERRORS.playerNotFound);
       const change = { partnerId, playerId, status, reason };
       const outcome = await services.changePlayerStatus(actor, change);

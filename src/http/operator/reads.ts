@@ -122,7 +122,7 @@ const getStatement = (services: OperatorReadServices): Route => ({
     const limit = request.query.limit!;
     const partner = await partnerOfPath(services, request);
     const { partnerId } = partner;
-    const player = await services.nodes.cell(partner.cell).findPlayer(partnerId, playerId);
+    const player = await services.reads.player(partnerId, playerId);
     if (player === undefined) throw new ApiError(ERRORS.playerNotFound);
     await booked(services, player.newestEntryId);
     const from = cursor === undefined ? player.newestEntryId : BigInt(cursor);

@@ -1,4 +1,5 @@
 /** The partner's side of communal progressives: what to show players (docs/contract.md §17). */
+import type { PartnerReads } from '../../cells/partnerReads.js';
 import { communalStatus, progressPct } from '../../domain/communal.js';
 import { usdText } from '../../domain/communalRules.js';
 import { entryTimeMs } from '../../domain/entryId.js';
@@ -12,14 +13,13 @@ import {
   PATH,
   Page,
 } from '../../domain/requests.js';
-import type { RedisNodes } from '../../redis/nodes.js';
 import { assertPot, type PotServices, potOf, potRoute } from '../communalGames.js';
 import { eventIdOf, eventView, potView } from '../communalViews.js';
 import { cursorOf, pathId, type Route, type RouteRequest, wrongCursor } from '../route.js';
 import { booked, type PlayerServices } from './players.js';
 
 export interface PartnerCommunalServices extends PotServices, Pick<PlayerServices, 'cameTo'> {
-  readonly nodes: Pick<RedisNodes, 'cell'>;
+  readonly reads: PartnerReads;
   game(gameId: number): Game | undefined;
   refresh(): Promise<void>;
 }
@@ -143,8 +143,8 @@ const listCommunityBonuses = (services: PartnerCommunalServices): Route => ({
   async handle({ partner, params, query, words }) {
     const before = idOfCursor(services, partner, words);
     const playerId = params.playerId!;
-    const { partnerId, cell } = partner;
-    const player = await services.nodes.cell(cell).findPlayer(partnerId, playerId);
+    const { partnerId } = partner;
+    const player = await services.reads.player(partnerId, playerId);
     if (player === undefined) throw new ApiError(ERRORS.playerNotFound);
     await booked(services, player.newestEntryId);
     const page = query.page ?? 1;

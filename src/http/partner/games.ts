@@ -1,4 +1,5 @@
 /** Games: registration and list (docs/contract.md §7), and the operator's view of one. */
+import type { GameRecord, PartnerReads } from '../../cells/partnerReads.js';
 import { ApiError, ERRORS, type ErrorEntry, type Fault } from '../../domain/errors.js';
 import { jsonInteger, jsonUsd } from '../../domain/exactJson.js';
 import type { Game, Partner } from '../../domain/game.js';
@@ -18,8 +19,6 @@ import {
 } from '../../domain/requests.js';
 import type { BookedGame, GameRow, Registration } from '../../postgres/games.js';
 import type { Store } from '../../postgres/store.js';
-import type { RedisNodes } from '../../redis/nodes.js';
-import type { GameRecord } from '../../redis/records.js';
 import { check, type JsonObject } from '../body.js';
 import { learn, pathId, type Route, summed } from '../route.js';
 
@@ -30,7 +29,7 @@ const WAGER_FIELDS = ['minWagerUsd', 'maxWagerUsd', 'wagerIncrementUsd'] as cons
 
 export interface GameServices {
   readonly store: Store;
-  readonly nodes: Pick<RedisNodes, 'cell'>;
+  readonly reads: PartnerReads;
   partner(partnerId: number): Partner | undefined;
   game(gameId: number): Game | undefined;
   /** What many spins of a game come to; undefined: it is left to no chance. */
@@ -120,13 +119,10 @@ function queueOf({ nextIndex, blocks }: BookedGame, record: GameRecord | undefin
 /** A game as operators see it. */
 export async function operatorGame(services: GameServices, row: GameRow) {
   const { wagerMicros } = await knownGame(services, row.gameId);
-  // Who knows the game knows its partner: a game is made later.
-  const partner = services.partner(row.partnerId);
-  if (partner === undefined) throw new Error(`Partner ${row.partnerId} is not in the catalog`);
   const statistics = services.statistics(row.gameId);
   // The ledger is the older of the two, and read first: the queue is what it was then.
   const booked = await services.store.bookedGame(row.gameId);
-  const record = await services.nodes.cell(partner.cell).findGame(row.gameId);
+  const record = await services.reads.game(row.partnerId, row.gameId);
   return {
     ...gameOf(row, wagerMicros),
     partnerId: row.partnerId,

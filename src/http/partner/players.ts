@@ -1,5 +1,6 @@
 /** Players and their spins, read from Redis (now) and the ledger (what was booked). */
 import { createHmac } from 'node:crypto';
+import type { PartnerReads, PlayerRecord } from '../../cells/partnerReads.js';
 import { entryCell, entryTimeMs, firstIdAt } from '../../domain/entryId.js';
 import { ApiError, ERRORS } from '../../domain/errors.js';
 import { jsonUsd, parseExactJson } from '../../domain/exactJson.js';
@@ -10,8 +11,6 @@ import type { SpinIds } from '../../domain/spinId.js';
 import type { Told } from '../../postgres/communal.js';
 import type { LedgerEntry } from '../../postgres/ledger.js';
 import type { Store } from '../../postgres/store.js';
-import type { RedisNodes } from '../../redis/nodes.js';
-import type { PlayerRecord } from '../../redis/records.js';
 import { communityBonus } from '../communalViews.js';
 import { cursorOf, type Route, summed } from '../route.js';
 import { knownGame } from './games.js';
@@ -19,7 +18,7 @@ import { spinResponse } from './spinResponse.js';
 
 export interface PlayerServices {
   readonly store: Store;
-  readonly nodes: Pick<RedisNodes, 'cell'>;
+  readonly reads: PartnerReads;
   readonly spinIds: SpinIds;
   /** Key of the user ids, 32 bytes. */
   readonly playerIdKey: Buffer;
@@ -106,9 +105,9 @@ const playerResponse = (playerIdKey: Buffer, partner: Partner, playerId: string,
 });
 
 export const playerRoutes = (services: PlayerServices): Route[] => {
-  const { store, nodes } = services;
+  const { store, reads } = services;
   const found = async (partner: Partner, playerId: string) => {
-    const player = await nodes.cell(partner.cell).findPlayer(partner.partnerId, playerId);
+    const player = await reads.player(partner.partnerId, playerId);
     if (player === undefined) throw new ApiError(ERRORS.playerNotFound);
     return player;
   };

@@ -63,11 +63,11 @@ function wantedOf(services: PlayerServices, { partner, query, words }: RouteRequ
 /** Spins of a player. @throws ApiError (KS-5002) where the ledger does not come to its newest */
 async function ofPlayer(
   services: PlayerServices,
-  { partner: { partnerId, cell }, ...wanted }: Wanted,
+  { partner: { partnerId }, ...wanted }: Wanted,
   playerId: string,
   limit: number,
 ): Promise<SpinsFound> {
-  const player = await services.nodes.cell(cell).findPlayer(partnerId, playerId);
+  const player = await services.reads.player(partnerId, playerId);
   if (player === undefined) return { entries: [], nextId: undefined };
   await booked(services, player.newestEntryId);
   const newest = { id: player.newestEntryId, entryNumber: player.entries };
@@ -80,16 +80,16 @@ async function ofPlayer(
  * @throws ApiError (KS-5002) where the ledger does not come to that
  */
 async function pageOf(services: PlayerServices, wanted: Wanted, limit: number): Promise<SpinsFound> {
-  const { store, nodes } = services;
+  const { store, reads } = services;
   if (wanted.playerId !== undefined) return ofPlayer(services, wanted, wanted.playerId, limit);
   const { cell } = wanted.partner;
   // Read before the ledger: what is booked meanwhile leaves the outbox, and would be seen in neither.
-  const before = await nodes.cell(cell).newestInOutbox();
+  const before = await reads.newestInOutbox(cell);
   const found = await store.spinsByTime(wanted, limit);
   if (found.nextId !== undefined) return found;
   const isMoved = found.reach.cell !== cell;
   if (!isMoved && before <= found.reach.toId) return found;
-  const newestId = isMoved ? await nodes.cell(found.reach.cell).newestInOutbox() : before;
+  const newestId = isMoved ? await reads.newestInOutbox(found.reach.cell) : before;
   if (newestId > found.reach.toId) await booked(services, newestId);
   return store.spinsByTime(wanted, limit);
 }
