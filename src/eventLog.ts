@@ -62,6 +62,7 @@ function subscribeCellLog(events: EventEmitter, log: Logger): void {
   events.on('CellAcquired', ({ lease: { cell } }) => {
     if (refused.delete(cell)) log.warn({ cell }, 'refused cell is served again');
   });
+  events.on('StalledSessionsEnded', (ended) => log.error(ended, 'a stalled transaction held a cell; ended'));
   events.on('StoresRestored', (found) => log.fatal(found, 'the stores were restored: nothing is dealt'));
   let clockToldAt = Number.NEGATIVE_INFINITY;
   events.on('ClockRefused', (refusal) => {

@@ -25,6 +25,7 @@ export type BackgroundTask =
   | 'ledger partition'
   | 'partner move'
   | 'cell lease renewal'
+  | 'stalled transactions'
   | 'cell preparation'
   | 'block replenishment'
   | 'cleanup'
@@ -85,6 +86,8 @@ export interface Events {
   CellAcquired: { readonly lease: CellLease };
   CellLost: { readonly cell: number };
   /** Redis holds what people must decide about; said at every try. */
+  /** Transactions that held cells and whose processes stood still. */
+  StalledSessionsEnded: { readonly sessions: number };
   CellRefused: { readonly cell: number; readonly reason: string };
   /** Redis lost what it held of a cell; the cell is rebuilt from the ledger. */
   RebuildStarted: {

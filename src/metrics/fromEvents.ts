@@ -9,6 +9,7 @@ const STORE_OF_TASK: Readonly<Record<BackgroundTask, string>> = {
   'ledger partition': 'ledger',
   'partner move': 'ledger',
   'cell lease renewal': 'ledger',
+  'stalled transactions': 'ledger',
   'cell preparation': 'ledger',
   'block replenishment': 'blocks',
   cleanup: 'redis',

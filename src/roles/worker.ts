@@ -11,6 +11,7 @@ import { Flusher } from '../ledger/flusher.js';
 import { HandOver } from '../ledger/handOver.js';
 import type { Ownership } from '../ledger/ownership.js';
 import { PartitionMaker } from '../ledger/partitions.js';
+import { StalledSessions } from '../ledger/stalledSessions.js';
 import { UnservedCells } from '../ledger/unservedCells.js';
 import { registerWorkerMetrics } from '../metrics/workerMetrics.js';
 import { bookedTotals } from '../postgres/bookedTotals.js';
@@ -180,7 +181,8 @@ export async function startWorker(parts: RoleParts): Promise<void> {
     'Days, from tomorrow on, that have their partition of the ledger',
     () => partitions.daysAhead,
   );
-  const tidying = [timeouts, cleanup, handOver, checkpoints, partitions];
+  const stalled = new StalledSessions(sql, events);
+  const tidying = [timeouts, cleanup, handOver, checkpoints, partitions, stalled];
   const jobs = [...tidying, settlement, deliverer, retention, mailer, ...notices];
   const background = new ServiceGroup('background jobs', log, jobs, 'together');
   await services.add(new ServiceGroup('worker', log, [writers, background], 'together'));
