@@ -12,7 +12,7 @@ local bonus
 local isDeferring = false
 if cell[5] and #gameIds > 0 then
   -- include: notes
-  -- include: communalRecords
+  -- include: communalSplit
   local function bookEntry(player, head, index, credit, code, balance, text)
     local core
     -- inline: bookEntry
@@ -186,24 +186,15 @@ if cell[5] and #gameIds > 0 then
   local function fire(pot, game, trigger, tier)
     hasFired = true
     local eventId = pack('<I4I4', previousLow[trigger], previousHigh[trigger])
-    local amount, status = tier.amount, 1
-    if pot.budget < amount then
-      if pot.paysRemaining and pot.budget > 0 then amount = pot.budget else amount, status = 0, 2 end
-    end
+    local amount = payable(tier.amount, pot.budget, pot.paysRemaining)
     local shares, winners, paid = {}, {}, 0
-    if status == 1 then
+    if amount then
       local community = communityOf(pot, game, trigger)
-      -- By whole and remainder: the product of an amount and the split is no exact double.
-      local remainder = amount % SPLIT_WHOLE
-      local part = (amount - remainder) / SPLIT_WHOLE * pot.split + floor(remainder * pot.split / SPLIT_WHOLE)
-      local rest, count = amount - part, #community
-      if count == 0 and not pot.returnsToBudget then part = amount end
+      local part, each, leftOver = splitAmount(amount, pot.split, #community, pot.returnsToBudget)
       if balances[trigger] > MONEY_MAX - TIER_AMOUNT_MAX then part = 0 end
       winners[1], shares[1], paid = trigger, part, part
-      local leftOver = count > 0 and rest % count or 0
-      for i = 1, count do
-        local share = (rest - leftOver) / count
-        if i <= leftOver then share = share + 1 end
+      for i = 1, #community do
+        local share = i <= leftOver and each + 1 or each
         winners[i + 1], shares[i + 1], paid = community[i], share, paid + share
       end
     end
@@ -212,7 +203,7 @@ if cell[5] and #gameIds > 0 then
       if shares[i] > 0 then winnerCount = winnerCount + 1 end
     end
     pot.budget = pot.budget - paid
-    addNote(gameIds[game], pot.partner, '\2' .. eventId .. pack('<I4BBI6i8i8B', pot.version, tier.level, status,
+    addNote(gameIds[game], pot.partner, '\2' .. eventId .. pack('<I4BBI6i8i8B', pot.version, tier.level, amount and 1 or 2,
       pot.progress, tier.amount, paid, winnerCount) .. tier.name)
     if paid == 0 then return '' end
     local head = '\4' .. pack('<I4i8', gameIds[game], 0)

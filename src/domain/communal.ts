@@ -50,60 +50,6 @@ export const COMMUNITY_SIZE_MAX = 200;
 /** Distinct players that are remembered of a game: the largest community, and the player who fires. */
 export const RECENCY_MAX = COMMUNITY_SIZE_MAX + 1;
 
-/** The tier that fires when so many spins are counted: the highest whose `triggerAtSpins` divides the count. */
-export function firingTier(
-  { triggerInterval, tiers }: Pick<CommunalRules, 'triggerInterval' | 'tiers'>,
-  progress: number,
-): CommunalTier | undefined {
-  if (progress === 0 || progress % triggerInterval !== 0) return undefined;
-  return tiers.findLast(({ triggerAtSpins }) => progress % triggerAtSpins === 0);
-}
-
-/** How an amount is divided; micro-USD. */
-export interface Split {
-  readonly triggerMicros: number;
-  /** The most recent first. */
-  readonly communityMicros: readonly number[];
-}
-
-/**
- * Divides what an event pays: the trigger part is floored, the rest divided evenly and floored, and what is left over goes
- * one micro each to the most recent. The sum is the amount, or the trigger part alone where nobody is in the community and
- * its part stays in the budget.
- * @param amountMicros up to {@link TIER_AMOUNT_MAX_MICROS}
- * @param community how many players it has
- */
-export function splitAmount(
-  amountMicros: number,
-  { triggerSplit, emptyCommunity }: Pick<CommunalRules, 'triggerSplit' | 'emptyCommunity'>,
-  community: number,
-): Split {
-  // By whole and remainder: the product of an amount and the split is beyond the safe integers.
-  const remainder = amountMicros % SPLIT_WHOLE;
-  const triggerMicros =
-    ((amountMicros - remainder) / SPLIT_WHOLE) * triggerSplit +
-    Math.floor((remainder * triggerSplit) / SPLIT_WHOLE);
-  if (community === 0) {
-    const all = emptyCommunity === 'TO_TRIGGER' ? amountMicros : triggerMicros;
-    return { triggerMicros: all, communityMicros: [] };
-  }
-  const rest = amountMicros - triggerMicros;
-  const leftOver = rest % community;
-  const each = (rest - leftOver) / community;
-  const communityMicros = Array.from({ length: community }, (_, i) => (i < leftOver ? each + 1 : each));
-  return { triggerMicros, communityMicros };
-}
-
-/** What an event of a tier pays of a budget; undefined: it is skipped. */
-export function payable(
-  amountMicros: number,
-  budgetMicros: number,
-  onShortBudget: OnShortBudget,
-): number | undefined {
-  if (budgetMicros >= amountMicros) return amountMicros;
-  return onShortBudget === 'PAY_REMAINING' && budgetMicros > 0 ? budgetMicros : undefined;
-}
-
 /** `EXHAUSTED`: the budget is below the smallest tier. */
 export function communalStatus(
   { enabled, tiers }: Pick<CommunalRules, 'enabled' | 'tiers'>,

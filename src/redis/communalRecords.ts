@@ -192,17 +192,6 @@ export function writeRecent(players: readonly RecentPlayer[]): string {
     .join('\n');
 }
 
-/** The players of a RECENT, the most recent first; whoever spun more than once is there more than once. */
-export function readRecent(record: string): RecentPlayer[] {
-  const players: RecentPlayer[] = [];
-  let spunMs = 0;
-  for (const line of record.split('\n')) {
-    if (line.startsWith('=')) spunMs = Number(line.slice(1));
-    else players.push({ name: line, spunMs });
-  }
-  return players.reverse();
-}
-
 // Notes --------------------------------------------------------------------------------------------------------------
 
 export type NoteCause = 'spins' | 'rules' | 'funding';

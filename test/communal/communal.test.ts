@@ -2,7 +2,6 @@
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { readRecent } from '../../src/redis/communalRecords.js';
 import { communalKey, playersKey, recentKey, untoldKey } from '../../src/redis/keys.js';
 import { freshStores } from '../setup/freshStores.js';
 import { booksHold } from '../support/books.js';
@@ -58,6 +57,17 @@ async function loseRedis(cell: number): Promise<void> {
   const before = await rebuilds();
   await redis.flushdb();
   await until(async () => (await rebuilds()) > before, 'the cell is rebuilt');
+}
+
+/** The players of a RECENT, the most recent first; whoever spun more than once is there more than once. */
+function readRecent(record: string): { name: string; spunMs: number }[] {
+  const players: { name: string; spunMs: number }[] = [];
+  let spunMs = 0;
+  for (const line of record.split('\n')) {
+    if (line.startsWith('=')) spunMs = Number(line.slice(1));
+    else players.push({ name: line, spunMs });
+  }
+  return players.reverse();
 }
 
 /** Whom a game remembers, the most recent first, and when they spun last. */

@@ -13,14 +13,6 @@ const TEN = 8;
 /** Rank and suit, such as `Th` for the ten of hearts. */
 export const cardText = (card: number): string => RANKS[card >> 2]! + SUITS[card & 3]!;
 
-/** The inverse of {@link cardText}. @throws RangeError for a text that names no card */
-export function cardOf(text: string): number {
-  const rank = RANKS.indexOf(text[0] ?? '?');
-  const suit = SUITS.indexOf(text[1] ?? '?');
-  if (text.length !== 2 || rank < 0 || suit < 0) throw new RangeError(`«${text}» is no card`);
-  return rank * 4 + suit;
-}
-
 export const isAce = (card: number): boolean => card >> 2 === ACE;
 
 /** A ten, jack, queen or king. */

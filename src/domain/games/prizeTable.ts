@@ -12,7 +12,7 @@ export const MAX_POOL_SIZE = 1_000_000;
  * All tickets together cost, and all prizes together pay, at most this, micro-USD: a thousand million USD. Up to there a JSON
  * number tells each micro-USD from the next, and the sums of many raffles stay within the ledger's integers.
  */
-export const MAX_FUND_MICROS = 1_000_000_000_000_000;
+const MAX_FUND_MICROS = 1_000_000_000_000_000;
 export const NO_WIN = 'No Win';
 
 export interface Prize {

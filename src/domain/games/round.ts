@@ -122,7 +122,7 @@ export function moneyOfMove(table: BlackjackTable, before: Round, after: Round):
   };
 }
 
-export const costMicros = (table: BlackjackTable, action: Action): number =>
+const costMicros = (table: BlackjackTable, action: Action): number =>
   (COST_HALVES[action] * table.wagerMicros) / 2;
 
 export const sumOf = (amounts: readonly number[]): number =>
@@ -133,17 +133,15 @@ export const actionsOf = ({ moves }: Pick<RoundRecord, 'moves'>): Action[] =>
   moves.filter((move): move is Action => move !== 'timeout');
 
 /** When an open round is played out by itself, milliseconds since the epoch. */
-export const expiryMs = (table: BlackjackTable, record: Pick<RoundRecord, 'entryIds'>): number =>
+const expiryMs = (table: BlackjackTable, record: Pick<RoundRecord, 'entryIds'>): number =>
   entryTimeMs(record.entryIds[0]!) + table.roundTimeoutSeconds * 1000;
 
 // Showing ------------------------------------------------------------------------------------------------------------
 
 const usd = (micros: number): number => Number(microsToUsdText(micros));
 
-/** What a partner sees. Before the round has ended, nothing in it depends on the hole card or on cards that are not drawn. */
-export type RoundView = ReturnType<typeof viewRound>;
-
 /**
+ * What a partner sees. Before the round has ended, nothing in it depends on the hole card or on cards that are not drawn.
  * @param entries show the round as it was after so many of its entries (1: the deal); all of them: as it is
  * @param roundId of the deal's entry
  */

@@ -38,10 +38,10 @@ export function checkTable(wanted: {
 }
 
 /** What a deal comes to by itself, as the outcome code of its shoe: the sealed block has it, so that one script call books it. */
-export const DEAL_CODES = { open: 0, lost: 1, push: 2, natural: 3 } as const;
+const DEAL_CODES = { open: 0, lost: 1, push: 2, natural: 3 } as const;
 
 /** What comes back at the deal, by {@link DEAL_CODES}, micro-USD. */
-export function dealPayouts({ rules, wagerMicros }: TableTerms): number[] {
+function dealPayouts({ rules, wagerMicros }: TableTerms): number[] {
   const natural =
     rules.blackjackPays === '3:2' ? wagerMicros + (wagerMicros / 2) * 3 : wagerMicros + (wagerMicros / 5) * 6;
   return [0, 0, wagerMicros, natural];

@@ -16,8 +16,9 @@ import {
   rulesHash,
   stakeFault,
 } from '../../../src/domain/games/blackjackRules.js';
-import { cardOf, cardText, DECK_CARDS, handTotal, isSoft } from '../../../src/domain/games/cards.js';
+import { cardText, DECK_CARDS, handTotal, isSoft } from '../../../src/domain/games/cards.js';
 import { shoeCommitment, shuffleShoe } from '../../../src/domain/games/shoe.js';
+import { cardOf } from './cardOf.js';
 import { reference } from './reference.js';
 
 /** Divisible as every stake must be. */

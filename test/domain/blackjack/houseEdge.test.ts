@@ -5,9 +5,10 @@ import { describe, expect, test } from 'vitest';
 import { basicStrategyReturn } from '../../../src/domain/games/basicStrategy.js';
 import { PlayedRound } from '../../../src/domain/games/blackjack.js';
 import { DEFAULT_RULES, rulesHash } from '../../../src/domain/games/blackjackRules.js';
-import { cardOf, handTotal, isNatural } from '../../../src/domain/games/cards.js';
+import { handTotal, isNatural } from '../../../src/domain/games/cards.js';
 import { IS_WHOLE } from '../../support/root.js';
 import { generator, SimulatedShoe } from './basicStrategy.js';
+import { cardOf } from './cardOf.js';
 import { dealerOutcomes } from './dealerOutcomes.js';
 
 const ERRORS_MAX = 4;
