@@ -6,7 +6,7 @@ type Prize = Schemas['RafflePrize'];
 const COLUMNS = ['prizeName', 'prizeTier', 'valueUsd', 'count'] as const;
 
 /** Rows of a CSV text (RFC 4180): fields may be quoted, and have quotes, commas and line ends inside. */
-export function rowsOf(text: string): string[][] {
+function rowsOf(text: string): string[][] {
   const rows: string[][] = [];
   const field = /(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\r?\n|$)/gy;
   const source = text.replace(/^\ufeff/, '');

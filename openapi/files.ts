@@ -1,20 +1,12 @@
-/** What the files of the contract must contain: the OpenAPI documents, types and collections made of them, the error catalogue. */
-import openapiTS, { astToString, COMMENT_HEADER } from 'openapi-typescript';
+/** What the files of the contract must contain: the OpenAPI documents, and the error catalogue as the client has it. */
 import { ERRORS } from '../src/domain/errors.js';
 import { openApiDocuments } from '../src/http/routes.js';
-import { collectionOf } from './collections.js';
 
 /** The name that the service has where none is set (`BRAND`). */
 const BRAND = 'Spindle';
 
 const WIDTH_MAX = 110;
 
-/** Where the types of a document go: partners' into the package of the client, the operator's to the command. */
-const TYPES = {
-  partner: 'clients/typescript/src/partner.v1.ts',
-  operator: 'src/client/operator.v1.d.ts',
-  play: 'clients/typescript/src/play.v1.ts',
-};
 const CATALOG = 'clients/typescript/src/errorCatalog.ts';
 
 /** JSON with the innermost objects and arrays on one line where they fit. */
@@ -46,14 +38,9 @@ export type ErrorCode = keyof typeof ERROR_CATALOG;
 }
 
 /** The files' texts, by their paths in the repository. The same sources give the same texts. */
-export async function contractFiles(): Promise<ReadonlyMap<string, string>> {
+export function contractFiles(): ReadonlyMap<string, string> {
   const files = new Map<string, string>([[CATALOG, catalogText()]]);
-  for (const [scope, document] of Object.entries(openApiDocuments(BRAND))) {
-    const text = formatted(document);
-    files.set(`openapi/${scope}.v1.json`, text);
-    const types = astToString(await openapiTS(text));
-    files.set(TYPES[scope as keyof typeof TYPES], COMMENT_HEADER + types);
-    files.set(`openapi/${scope}.v1.postman_collection.json`, formatted(await collectionOf(document)));
-  }
+  for (const [scope, document] of Object.entries(openApiDocuments(BRAND)))
+    files.set(`openapi/${scope}.v1.json`, formatted(document));
   return files;
 }

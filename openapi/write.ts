@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import { contractFiles } from './files.js';
 
-for (const [path, text] of await contractFiles()) {
+for (const [path, text] of contractFiles()) {
   writeFileSync(path, text);
   process.stdout.write(`${path}\n`);
 }

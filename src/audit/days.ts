@@ -32,7 +32,7 @@ interface DayShape {
 }
 
 /** One table, and the sums of the day that the pass has come to. */
-export class DayTable {
+class DayTable {
   readonly #shape: DayShape;
   readonly #findings: Findings;
   /** Rows that the pass has not come to. */

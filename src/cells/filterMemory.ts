@@ -17,7 +17,7 @@ export interface FilterSize {
 }
 
 /** Bytes of memory that this process may use: the limit of its container, or what the machine has. */
-export function memoryBytes(): number {
+function memoryBytes(): number {
   const limit = process.constrainedMemory() ?? 0;
   return limit > 0 ? Math.min(limit, totalmem()) : totalmem();
 }

@@ -5,7 +5,7 @@ import type { CellClient } from './cellClient.js';
 import type { CellOperation, CellRequest } from './operation.js';
 
 /** For how long a choice waits for its spin. */
-export const FORCED_TTL_MS = 3_600_000;
+const FORCED_TTL_MS = 3_600_000;
 /** Choices of a partner that wait at a time. */
 export const FORCED_MAX = 1000;
 

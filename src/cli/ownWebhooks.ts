@@ -109,7 +109,7 @@ const LISTS: Readonly<Record<string, (client: PartnerClient, options: ManageOpti
 };
 
 /** The words that name an action, for the help. */
-export const ACTION_NAMES = [...Object.keys(LISTS), ...Object.keys(ACTIONS)];
+const ACTION_NAMES = [...Object.keys(LISTS), ...Object.keys(ACTIONS)];
 
 /** @throws UsageError where there is no such action, or what it is done to is not named */
 export async function manage(

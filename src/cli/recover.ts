@@ -160,7 +160,7 @@ function floorsOf(position: Position | undefined, datasetId: string): Map<number
 }
 
 /** The state leaves nothing to be done. */
-export const isWell = ({ state, note }: CellState): boolean =>
+const isWell = ({ state, note }: CellState): boolean =>
   ['ready', 'new', 'rebuilt'].includes(state) || (state === 'held' && note.startsWith('by a running worker'));
 
 /** The command. @returns the exit status: 0 every cell can be dealt from, 1 some can't. */

@@ -7,7 +7,7 @@ const FORMULA = /^\s*[=+\-@＝＋－＠]/u;
 export type CsvText = (value: string) => string;
 
 /** A text as it is, quoted. */
-export const csvText: CsvText = (value) => `"${value.replaceAll('"', '""')}"`;
+const csvText: CsvText = (value) => `"${value.replaceAll('"', '""')}"`;
 
 /** One that a spreadsheet would run as a formula gets an apostrophe in front, which makes it text there. */
 const escapedText: CsvText = (value) => csvText(FORMULA.test(value) ? `'${value}` : value);

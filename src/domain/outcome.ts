@@ -31,7 +31,7 @@ const MAX_EXTENSIONS = 100;
 /** The table's entry for a first word that doesn't settle the outcome. */
 export const AMBIGUOUS = 0xffff;
 
-export const COMMITMENT_DOMAIN = 'spindle block v1\n';
+const COMMITMENT_DOMAIN = 'spindle block v1\n';
 const NONCE_BYTES = 32;
 const OUTCOME_BYTES = 2;
 

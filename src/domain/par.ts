@@ -14,14 +14,14 @@ import { readDraft } from './parDraft.js';
 import { PAR_RULES, type Report } from './parRules.js';
 import { FAULTS_MAX, schemaFaults } from './validation.js';
 
-export const MAX_REELS = 10;
-export const MAX_TIER_ID = 6;
+const MAX_REELS = 10;
+const MAX_TIER_ID = 6;
 /** A position is one of this many; reels of real games have 22 to a few thousand. */
-export const MAX_VIRTUAL_STOPS = 1_000_000;
-export const MAX_SYMBOLS = 1_000;
+const MAX_VIRTUAL_STOPS = 1_000_000;
+const MAX_SYMBOLS = 1_000;
 /** A combination's index is a 16-bit code, and 0xFFFF is none of them. */
 export const MAX_COMBINATIONS = 65_535;
-export const MAX_TEXT_LENGTH = 200;
+const MAX_TEXT_LENGTH = 200;
 
 const MAX_COMBO_STRING_LENGTH = MAX_REELS * (MAX_TEXT_LENGTH + 1);
 

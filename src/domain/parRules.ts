@@ -13,9 +13,9 @@ import { payoutMicros, usdToMicros } from './money.js';
 import type { Draft } from './parDraft.js';
 
 /** The largest denomination: 10,000 USD. */
-export const MAX_DENOMINATION_MICROS = 10_000_000_000;
+const MAX_DENOMINATION_MICROS = 10_000_000_000;
 /** The largest payout of a spin: 10,000,000 USD. */
-export const MAX_PAYOUT_MICROS = 10_000_000_000_000;
+const MAX_PAYOUT_MICROS = 10_000_000_000_000;
 const TOLERANCE: Decimal = { digits: 1n, exponent: -6 };
 const ONE: Decimal = { digits: 1n, exponent: 0 };
 

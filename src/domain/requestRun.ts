@@ -169,7 +169,7 @@ export class UnsortedRequests {
 }
 
 /** With 32 bits of a hash, a place below this is what a double holds. */
-export const UNSORTED_MAX = 2 ** 21;
+const UNSORTED_MAX = 2 ** 21;
 const BUCKET_IDS = 4096;
 const TURN_IDS = 8192;
 

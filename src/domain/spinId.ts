@@ -5,7 +5,6 @@
 import { type Cipher, createCipheriv, createDecipheriv } from 'node:crypto';
 
 const BLOCK_BYTES = 16;
-export const SPIN_ID_CHARACTERS = 32;
 
 export class SpinIds {
   readonly #key: Buffer;

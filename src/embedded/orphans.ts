@@ -60,7 +60,7 @@ function signalIfAlive(pid: number, signal: NodeJS.Signals): void {
 }
 
 /** The pids of the living servers with the mark. */
-export async function findServers(mark: ServerMark): Promise<number[]> {
+async function findServers(mark: ServerMark): Promise<number[]> {
   if (process.platform !== 'linux')
     return (await listProcesses()).filter((p) => carries(p, mark)).map((p) => p.pid);
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name)).map(Number);

@@ -47,7 +47,7 @@ const COMMON: Readonly<Record<Scope, readonly ErrorEntry[]>> = {
 };
 
 /** Every error that a route can answer with. */
-export function errorsOf(route: Route): ErrorEntry[] {
+function errorsOf(route: Route): ErrorEntry[] {
   const errors = new Set<ErrorEntry>([...COMMON[route.scope], ...route.errors, route.failure]);
   if (route.scope !== 'operator') {
     const isSpin = route.body === SpinBody || route.window === 'spin';

@@ -5,7 +5,7 @@ import { headerLines, JSON_TYPE, secondsLeft, type Window, WindowedHeads } from 
 import type { Exchange, RawResponse } from './exchange.js';
 
 /** What `Retry-After` says where no window tells: stores come back within seconds. */
-export const RETRY_AFTER_SECONDS = 2;
+const RETRY_AFTER_SECONDS = 2;
 /** A client that takes nothing of a long answer for so long is cut off. */
 const STALLED_MS = 10_000;
 

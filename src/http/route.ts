@@ -136,7 +136,7 @@ export const BODY_LIMIT = 65_536;
 type Caller = Pick<RouteRequest, 'partner' | 'actor' | 'operator'>;
 
 /** The role that an operator needs for a route. */
-export const roleFor = ({ role, method }: Pick<Route, 'role' | 'method'>): Role =>
+const roleFor = ({ role, method }: Pick<Route, 'role' | 'method'>): Role =>
   role ?? (method === 'get' ? 'auditor' : 'operator');
 
 export interface RouteServices {

@@ -46,7 +46,7 @@ import type { Replies } from './reply.js';
 import { BASES, BODY_LIMIT, learn, PARTNER_VERSION, type Route, serve } from './route.js';
 
 const SPIN_BODY_LIMIT = 4096;
-export const API_VERSION = '1.0.0';
+const API_VERSION = '1.0.0';
 const PREVIEW_API_VERSION = '2.0.0-preview';
 
 export interface Services

@@ -29,7 +29,7 @@ export interface DurableSettings {
 }
 
 /** The settings that let a server lose what it has committed; none: it keeps everything. */
-export const volatileOf = (settings: DurableSettings): string[] =>
+const volatileOf = (settings: DurableSettings): string[] =>
   (['fsync', 'full_page_writes', 'synchronous_commit'] as const).flatMap((name) => {
     const value = settings[name];
     return value === 'off' || WEAK_COMMITS.includes(value) ? [`${name} ${value}`] : [];

@@ -25,7 +25,7 @@ export class PostgresDurabilityWatch extends PeriodicService {
   protected onTurnFailed(): void {}
 }
 
-export async function durableSettings(sql: Sql): Promise<DurableSettings> {
+async function durableSettings(sql: Sql): Promise<DurableSettings> {
   const [row] = await sql<DurableSettings[]>`${raw(SETTINGS_SQL)}`;
   return row!;
 }

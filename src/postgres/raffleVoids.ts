@@ -64,10 +64,7 @@ export async function voidRaffle(
 }
 
 /** Undefined: the raffle is not voided, or there is none. */
-export async function voidProgress(
-  sql: Sql | Transaction,
-  gameId: number,
-): Promise<VoidProgress | undefined> {
+async function voidProgress(sql: Sql | Transaction, gameId: number): Promise<VoidProgress | undefined> {
   const { from, to } = refundRange(gameId);
   const [row] = await sql<
     { tickets: bigint; refunded: bigint; micros: string; failed: bigint; is_done: boolean }[]

@@ -16,7 +16,7 @@ export interface RestoredState {
  * So many indices are left out where nothing says how far a game was dealt after the state that was restored: more than a game deals in
  * years. Indices have 48 bits (lua/include/records.lua): there is room for 65,535 such restores.
  */
-export const RESTORED_GAP = 2 ** 32;
+const RESTORED_GAP = 2 ** 32;
 
 interface GivenUp {
   readonly gameId: number;

@@ -155,7 +155,7 @@ export async function unsettledDays(sql: Sql, from: string, through: string): Pr
 export type OnReport = (tx: Transaction, report: StoredReport) => Promise<void>;
 
 /** The partner is told; the deliverer finds it at its next look. */
-export const tellPartner: OnReport = async (tx, { partnerId, report, integrityHash }) => {
+const tellPartner: OnReport = async (tx, { partnerId, report, integrityHash }) => {
   const { reportDate, revision, totalSpins, ggrUsd, generatedAt } = report;
   await recordEvents(tx, [
     {

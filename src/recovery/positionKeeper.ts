@@ -22,7 +22,7 @@ const HELD_EVERY_MS = 1000;
 const REDIS_WITHIN_MS = 1500;
 const STOPPED_WITHIN_MS = 3000;
 
-export const RESTORED_COMMAND = 'run `spindle recover --restored`';
+const RESTORED_COMMAND = 'run `spindle recover --restored`';
 
 export interface PositionKeeperOptions {
   readonly path: string;

@@ -39,8 +39,7 @@ export const CLIENT: unique symbol = Symbol('the connection of a node');
 export type ReadServerId = (client: Redis) => Promise<string | undefined>;
 
 /** `run_id` of the server's process. */
-export const readRunId: ReadServerId = async (client) =>
-  /^run_id:(\w+)/m.exec(await client.info('server'))?.[1];
+const readRunId: ReadServerId = async (client) => /^run_id:(\w+)/m.exec(await client.info('server'))?.[1];
 
 /** A connection that knows which run of a server it leads to. It is not connected before {@link open}. */
 export class RedisClient extends Redis {

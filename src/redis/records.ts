@@ -376,7 +376,7 @@ export function writeBound(
  * Beyond it the net stays there. It is compared with the funding alone, which is at most MAX_MICROS: a spin that brings
  * the net near this from below is refused long before, and one far below zero leaves all of the funding.
  */
-export const NET_MAX_MICROS = 9_000_000_000_000_000_000n;
+const NET_MAX_MICROS = 9_000_000_000_000_000_000n;
 
 /** PARTNER whose windows begin anew. @param netMicros payouts − wagers */
 export function writePartner(netMicros: bigint): Buffer {

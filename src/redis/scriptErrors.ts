@@ -4,7 +4,7 @@ import { type Script, withPlaces } from './scriptLoader.js';
 /** The cell is at another epoch than the caller believes, or Redis has lost it. Nothing was done. */
 export class EpochError extends Error {}
 /** The partner has left the cell, or is about to. Nothing was done. */
-export class AwayError extends EpochError {}
+class AwayError extends EpochError {}
 /** A block was to be loaded that does not begin where the queue ends. Nothing was done. */
 export class GapError extends Error {
   readonly queueEnd: number;

@@ -1,9 +1,9 @@
 /** `npm run docs`: writes the pages of /docs to dist/docs, each also compressed. `npm run build` runs it. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { join } from 'node:path';
 import { writePages } from '../writePages.js';
 import { htmlOf } from './markdown.js';
-import { collectionFileOf, framed, PAGES } from './pages.js';
+import { framed, PAGES } from './pages.js';
 import { referenceOf } from './reference.js';
 
 const FOLDER = join('dist', 'docs');
@@ -14,12 +14,7 @@ const pages = PAGES.filter(({ file }) => existsSync(file));
 const files = new Map<string, string>([['style.css', readFileSync(STYLE, 'utf8')]]);
 for (const page of pages) {
   const text = readFileSync(page.file, 'utf8');
-  let content: string;
-  if (page.file.endsWith('.json')) {
-    const collection = collectionFileOf(page);
-    files.set(basename(collection), readFileSync(collection, 'utf8'));
-    content = referenceOf(JSON.parse(text), basename(collection));
-  } else content = htmlOf(text, page, pages);
+  const content = page.file.endsWith('.json') ? referenceOf(JSON.parse(text)) : htmlOf(text, page, pages);
   files.set(`${page.slug || 'index'}.html`, framed(page, pages, content));
 }
 for (const image of existsSync(IMAGES) ? readdirSync(IMAGES).filter((name) => name.endsWith('.svg')) : []) {

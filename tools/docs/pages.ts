@@ -27,10 +27,6 @@ export const PAGES: readonly PageSource[] = [
   { slug: 'play-api', title: 'Play API', file: 'openapi/play.v1.json' },
 ];
 
-/** The collection that is made of a page's OpenAPI document. */
-export const collectionFileOf = ({ file }: PageSource): string =>
-  file.replace(/\.json$/, '.postman_collection.json');
-
 export const addressOf = ({ slug }: PageSource): string => (slug === '' ? '/docs' : `/docs/${slug}`);
 
 export const escaped = (text: string): string =>

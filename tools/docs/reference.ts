@@ -93,10 +93,7 @@ function examplesOf(media: Media | undefined): string {
 }
 
 class Reference {
-  constructor(
-    readonly document: OpenApi,
-    readonly collection: string,
-  ) {}
+  constructor(readonly document: OpenApi) {}
 
   page(): string {
     const { info, tags, servers, components, webhooks = {} } = this.document;
@@ -114,9 +111,8 @@ class Reference {
     });
     const events = Object.values(webhooks).flatMap((methods) => Object.values(methods));
     return `<h1>${escaped(info.title)}</h1>${prose(info.description)}
-<p>Base path ${code(servers[0]!.url)}. The document: <a href="${servers[0]!.url}/openapi.json">openapi.json</a>. The same as a
-collection for Postman, Bruno or Insomnia: <a href="/docs/${this.collection}" download>${this.collection}</a>; set its variables
-${code('baseUrl')} and ${code('apiKey')}. Every request has the header ${code('X-API-Key')}.</p>
+<p>Base path ${code(servers[0]!.url)}. The document: <a href="${servers[0]!.url}/openapi.json">openapi.json</a>,
+which Postman, Bruno and Insomnia import. Every request has the header ${code('X-API-Key')}.</p>
 <ul class="index">${groups.map(({ index }) => index).join('')}</ul>
 ${groups.map(({ text }) => text).join('\n')}
 ${events.length === 0 ? '' : `<h2 id="events">Events</h2>${events.map((event) => this.#event(event)).join('')}`}
@@ -195,5 +191,4 @@ ${sent === undefined ? '' : `<h4>Request: ${typeOf(sent.schema)}</h4>${examplesO
   }
 }
 
-export const referenceOf = (document: OpenApi, collection: string): string =>
-  new Reference(document, collection).page();
+export const referenceOf = (document: OpenApi): string => new Reference(document).page();

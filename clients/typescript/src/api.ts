@@ -9,7 +9,7 @@ export type PartnerApi = Client<paths>;
 export type Schemas = components['schemas'];
 
 const BASE = '/api/partner/v1';
-export const TIMEOUT_MS = 10_000;
+const TIMEOUT_MS = 10_000;
 
 /** What sends a request: `fetch`, or a function like it. */
 export type Send = (request: Request, options: { signal: AbortSignal }) => Promise<Response>;

@@ -65,7 +65,7 @@ export class UnknownSpinError extends Error {
 }
 
 /** Of an unknown code the status decides: 429 and 5xx may be repeated (specification of the API, retry semantics). */
-export function retryClassOf(code: string, status: number): RetryClass {
+function retryClassOf(code: string, status: number): RetryClass {
   const known = (ERROR_CATALOG as Readonly<Record<string, { retry: RetryClass }>>)[code];
   if (known !== undefined) return known.retry;
   return status === 429 || status >= 500 ? 'later' : 'never';

@@ -19,7 +19,7 @@ import { WEBHOOK_REFERENCES } from './webhooks.js';
 
 export type { OperationReference } from './operationReference.js';
 
-export const REFERENCES: References = {
+const REFERENCES: References = {
   ...SPIN_REFERENCES,
   ...GAME_REFERENCES,
   ...RAFFLE_REFERENCES,
