@@ -60,7 +60,7 @@ function subscribeCellLog(events: EventEmitter, log: Logger): void {
     refused.add(cell);
   });
   events.on('CellAcquired', ({ lease: { cell } }) => {
-    if (refused.delete(cell)) log.warn({ cell }, 'refused cell is served again');
+    if (refused.delete(cell)) log.warn({ cell }, 'cell back in service');
   });
   events.on('StalledSessionsEnded', (ended) => log.error(ended, 'a stalled transaction held a cell; ended'));
   events.on('StoresRestored', (found) => log.fatal(found, 'the stores were restored: nothing is dealt'));

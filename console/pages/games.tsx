@@ -160,7 +160,7 @@ function Changes({ game, onChanged }: { readonly game: Game; readonly onChanged:
           button="Make blocks"
           act={async ({ count: blocks }) => {
             await bodyOf(api.POST('/games/{id}/blocks', { params, body: { count: Number(blocks) } }));
-            return 'They are being made.';
+            return 'Blocks requested.';
           }}
         >
           <Field label="Blocks beyond demand" name="count" type="number" value={1} required />

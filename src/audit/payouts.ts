@@ -15,14 +15,14 @@ interface Exact {
   readonly scale: number;
 }
 
-/** @throws RangeError where the text is no decimal number */
+/** @throws RangeError where the text is not a decimal number */
 function exactOf(text: string): Exact {
   const [mantissa = '', exponentText = '0', ...rest] = text.toLowerCase().split('e');
   const [whole = '', fraction = '', ...more] = mantissa.split('.');
   const exponent = Number(exponentText);
   const isNumber = /^-?\d+$/.test(whole) && /^\d*$/.test(fraction) && /^[+-]?\d+$/.test(exponentText);
   if (!isNumber || rest.length + more.length > 0 || Math.abs(exponent) > EXPONENT_MAX) {
-    throw new RangeError(`«${text}» is no decimal number`);
+    throw new RangeError(`«${text}» is not a decimal number`);
   }
   return { digits: BigInt(whole + fraction), scale: fraction.length - exponent };
 }

@@ -120,7 +120,7 @@ export class HandedOverIds extends PeriodicService {
     return this.#of(cell).reach;
   }
 
-  /** What is known of a cell is another each time that this is another. */
+  /** Changes whenever the cell's filters change. */
   versionOf(cell: number): number {
     return this.#of(cell).version;
   }
@@ -131,8 +131,8 @@ export class HandedOverIds extends PeriodicService {
   }
 
   /**
-   * The ledger may have the id of a partner whose hash begins at `at`; if not, it has not, as far as the filters of its cell reach.
-   * Those of cells that it lived in before reach to where it left them, or it is asked for.
+   * The ledger may have the id of a partner whose hash begins at `at`. False is definitive up to the filters' reach: that of its cell's
+   * filters, and for a cell that the partner has left, where it left it. Where they do not reach that far, it is true.
    */
   mayHave({ cell, formerCells }: IdHolder, hash: Buffer, at: number): boolean {
     if (this.#cellMayHave(cell, hash, at)) return true;

@@ -295,7 +295,7 @@ describe('a Redis that is emptied', () => {
       'the win is booked',
     );
     await redis.flushdb();
-    await until(async () => (await ask()).body.errorCode === 'KS-5011', 'the cell is served again');
+    await until(async () => (await ask()).body.errorCode === 'KS-5011', 'the cell is back in service');
   });
 });
 

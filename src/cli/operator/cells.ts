@@ -52,12 +52,12 @@ async function listCells({ client, print }: Call): Promise<void> {
   );
 }
 
-/** @throws UsageError where it is no whole number */
+/** @throws UsageError where it is not a whole number */
 function numberOf(word: string): number {
   try {
     return wholeNumber(word);
   } catch {
-    throw new UsageError(`«${word}» is no whole number`);
+    throw new UsageError(`«${word}» is not a whole number`);
   }
 }
 
