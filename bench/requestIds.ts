@@ -9,17 +9,17 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setImmediate as turnOfLoop } from 'node:timers/promises';
 import postgres from 'postgres';
-import { HandedOverIds } from '../src/cells/handedOver.js';
 import { readConfig } from '../src/config.js';
 import { firstIdAt, makeEntryId } from '../src/domain/entryId.js';
 import { DAY_MS, dayOf } from '../src/domain/settlement.js';
 import { lockDataDir, startEmbeddedPostgres } from '../src/embedded/index.js';
-import { runsToMerge } from '../src/ledger/runMerging.js';
 import { connectPostgres, migrate } from '../src/postgres/client.js';
 import { install } from '../src/postgres/installation.js';
 import { ensurePartition } from '../src/postgres/ledger.js';
 import { handOverStep, mergeRuns, requestRuns } from '../src/postgres/requestRuns.js';
 import { openStore } from '../src/postgres/store.js';
+import { RequestIds } from '../src/requestIds/requestIds.js';
+import { runsToMerge } from '../src/requestIds/runMerging.js';
 import { CpuMeter, cpuBetween } from './measure.js';
 
 const ids = Number(process.argv[2] ?? 1_000_000);
@@ -103,7 +103,7 @@ try {
   const handOver = await measured(ids - warmUpIds, () => handOverWindows(WARM_UP_WINDOWS, WINDOWS));
   merged = 0;
   const merge = await measured(ids - warmUpIds, mergeAll);
-  const handedOver = new HandedOverIds({
+  const handedOver = new RequestIds({
     ...{
       runs: openStore(sql),
       store: openStore(sql),

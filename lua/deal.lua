@@ -16,7 +16,7 @@ ARGV[8]  the batch (little endian). It names each partner, game, player and requ
                            tickets of its pool u32 (a raffle; 0: a slot game, whose queue has no end),
                            its spins in this batch u16, its id in digits and their number u8 before
            each spin:      kind u8 (1 deal, 2 count a spin request, 3 count an API request, 4 deal what is counted already),
-                           deny u8 (0 none; else the spin is refused unless its requestId is bound),
+                           deny u8 (0 none; else the spin is refused unless its requestId is bound: src/redis/statuses.ts, DENY),
                            places of partner u16, game u16, player u16, requestId u16, 10-byte fingerprint,
                            and as the ledger entry ends: length of player u16, length of requestId u16,
                            "<partner id>:<playerId>", requestId
@@ -83,7 +83,7 @@ for place = 1, spinCount do
         status = CONFLICT
       end
     elseif deny ~= 0 then
-      status = DENIED
+      status = DENIALS[deny]
     else
       -- include: dealSpin
       if isDeferring then

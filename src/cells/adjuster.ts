@@ -11,7 +11,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Adjustment, Intent } from '../postgres/adjustments.js';
 import type { Store } from '../postgres/store.js';
-import { SPIN_STATUS } from '../redis/records.js';
+import { SPIN_STATUS } from '../redis/statuses.js';
 import { ADJUST } from './adjust.js';
 import type { CellClient } from './cellClient.js';
 import type { Confirmations } from './confirmations.js';

@@ -9,7 +9,7 @@
 import { entryCell } from '../domain/entryId.js';
 import type { EventEmitter } from '../events.js';
 import type { Store } from '../postgres/store.js';
-import { SPIN_STATUS } from '../redis/records.js';
+import { SPIN_STATUS } from '../redis/statuses.js';
 import { PeriodicService } from '../runtime/periodicService.js';
 import { AnsweredChunk, CHUNK_BYTES } from './answeredChunk.js';
 import type { SpinRequest, SpinResult } from './deal.js';

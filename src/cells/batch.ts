@@ -6,6 +6,7 @@ import type { Game, Partner } from '../domain/game.js';
 import { REQUEST_KEY_BYTES, writeRequestKey } from '../domain/requestKey.js';
 import { playerPrefix } from '../redis/keys.js';
 import { CORE_BYTES } from '../redis/records.js';
+import { DENY } from '../redis/statuses.js';
 import { Named, Places } from './named.js';
 
 /** `dealCounted`: a deal that has counted against its window before. */
@@ -14,7 +15,7 @@ export const KIND = { deal: 1, countSpin: 2, countApi: 3, dealCounted: 4 } as co
 /** What the codec needs to know of a waiting request. */
 export interface BatchItem {
   readonly kind: number;
-  /** Not 0: refuse, unless the requestId is bound to the same request. */
+  /** DENY: why nothing may be dealt, unless the requestId is bound. */
   readonly deny: number;
   readonly partner: Partner;
   readonly game: Game | undefined;
@@ -24,15 +25,11 @@ export interface BatchItem {
   readonly requestId: string | undefined;
   /** The game is the partner's and the wager is its: only then can the request equal one that was dealt before. */
   readonly mayEqual: boolean;
-  /** Set by the encoder: place of the partner in the batch and in the reply. */
-  partnerPlace: number;
-  /** Set by the encoder: the ledger may have the requestId. Nothing is dealt by this batch then; what Redis binds answers. */
-  mayBeHandedOver?: boolean;
   /** The ledger was asked, and has not the requestId, as of this version of what was handed over. */
   readonly clearedAt?: number | undefined;
 }
 
-/** What is known of the request ids that Redis holds no more (handedOver.ts). */
+/** What is known of the request ids that Redis holds no more (requestIds/requestIds.ts). */
 export interface HandedOverFilters {
   versionOf(cell: number): number;
   mayHave(partner: Pick<Partner, 'partnerId' | 'cell' | 'formerCells'>, hash: Buffer, at: number): boolean;
@@ -73,12 +70,19 @@ export class BatchEncoder {
   /** Where the payouts of a sheet are: its games share them. */
   readonly #tablesAt = new Map<Buffer, number>();
   readonly #handedOver: HandedOverFilters | undefined;
+  /** Places of the partners of the items that were encoded last, in the batch and in the reply. */
+  #placesOfPartners = new Uint16Array(64);
   /** By the place of a requestId: 1, the ledger may have it. */
   #mayBeHandedOver = new Uint8Array(64);
 
   /** @param handedOver absent: Redis holds all request ids that there are */
   constructor(handedOver?: HandedOverFilters) {
     this.#handedOver = handedOver;
+  }
+
+  /** The place of an item's partner in the batch that was encoded last, and in its reply. */
+  partnerPlace(item: number): number {
+    return this.#placesOfPartners[item]!;
   }
 
   /** The batch's bytes: a view that holds until the next call. `partners` gets the partners in the reply's order. */
@@ -89,6 +93,8 @@ export class BatchEncoder {
     requests.begin(items.length, REQUEST_KEY_BYTES);
     if (this.#mayBeHandedOver.length <= items.length)
       this.#mayBeHandedOver = new Uint8Array(2 * items.length);
+    if (this.#placesOfPartners.length < items.length)
+      this.#placesOfPartners = new Uint16Array(2 * items.length);
     const tableBytes = this.#place(items, partners);
     const headBytesMax =
       HEADER_BYTES +
@@ -130,7 +136,8 @@ export class BatchEncoder {
     gamePlaces.clear();
     tablesAt.clear();
     let tableBytes = 0;
-    for (const item of items) {
+    for (let i = 0; i < items.length; i++) {
+      const item = items[i]!;
       const { partner, game } = item;
       let places = partnerPlaces.get(partner.partnerId);
       if (places === undefined) {
@@ -146,7 +153,7 @@ export class BatchEncoder {
         // The cell must turn away who knows least: its filters were asked of fewer cells.
         partners[places.place] = partner;
       }
-      item.partnerPlace = places.place;
+      this.#placesOfPartners[i] = places.place;
       if (!isDeal(item) || game === undefined) continue;
       const known = gamePlaces.get(game.gameId);
       if (known === undefined) {
@@ -197,9 +204,8 @@ export class BatchEncoder {
     let playerPlace = 0;
     const { requestId } = item;
     const requestPlace = requestId === undefined ? 0 : this.#request(item, places, requestId);
-    item.mayBeHandedOver = this.#mayBeHandedOver[requestPlace] === 1 && !this.#isCleared(item);
-    if (item.mayBeHandedOver) buffer[at + 1] = 1;
-    if (item.deny === 0 && !item.mayBeHandedOver) {
+    if (this.#mayBeHandedOver[requestPlace] === 1 && !this.#isCleared(item)) buffer[at + 1] = DENY.mayBeBound;
+    if (buffer[at + 1] === DENY.not) {
       gamePlace = this.#gamePlaces.get(item.gameId)!.place;
       playerPlace = places.players.get(item.playerId) ?? 0;
       if (playerPlace === 0) {
@@ -274,7 +280,7 @@ function writeIdText(buffer: Buffer, id: number, at: number): number {
 }
 
 const isDealKind = ({ kind }: BatchItem): boolean => kind === KIND.deal || kind === KIND.dealCounted;
-const isDeal = (item: BatchItem): boolean => isDealKind(item) && item.deny === 0;
+const isDeal = (item: BatchItem): boolean => isDealKind(item) && item.deny === DENY.not;
 
 /**
  * What a requestId is bound to: the game (4 bytes) and a hash of the player (6 bytes). The wager needs no place in it:

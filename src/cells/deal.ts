@@ -1,7 +1,8 @@
 /** The operation `deal`: spins of a cell, and requests that count against a window, a batch in one call (lua/deal.lua). */
 import type { Partner } from '../domain/game.js';
 import type { SpinIds } from '../domain/spinId.js';
-import { readId, readSafeInt64, SPIN_STATUS } from '../redis/records.js';
+import { readId, readSafeInt64 } from '../redis/records.js';
+import { SPIN_STATUS } from '../redis/statuses.js';
 import { BatchEncoder, type BatchItem, BatchReply, type HandedOverFilters, KIND } from './batch.js';
 import type { ExhaustedWindows } from './exhaustedWindows.js';
 import type { CellCodec, CellCommand, CellOperation, CellReplies, CellRequest } from './operation.js';
@@ -85,7 +86,8 @@ class DealCodec implements CellCodec<SpinRequest, SpinResult> {
     const replies: (SpinResult | undefined)[] = [];
     let newestPlace: number | undefined;
     for (let i = 0; i < requests.length; i++) {
-      const { partner, partnerPlace, kind } = requests[i]!;
+      const { partner, kind } = requests[i]!;
+      const partnerPlace = this.#encoder.partnerPlace(i);
       const status = reply.status(i);
       if (status === SPIN_STATUS.deferred) {
         replies.push(undefined);

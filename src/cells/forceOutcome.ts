@@ -1,6 +1,6 @@
 /** The operation `forceOutcome`: chooses the outcome of a sandbox player's next spin of a game (lua/forceOutcome.lua). */
 import { playerAtGame } from '../redis/keys.js';
-import { SPIN_STATUS } from '../redis/records.js';
+import { SPIN_STATUS } from '../redis/statuses.js';
 import type { CellClient } from './cellClient.js';
 import type { CellOperation, CellRequest } from './operation.js';
 

@@ -29,7 +29,7 @@ export interface CellRequest {
   readonly epoch?: string;
   /**
    * It may be done only while Redis holds what requestIds of entries after this one are bound to; undefined: filters tell the codec
-   * which ids Redis holds no more (handedOver.ts).
+   * which ids Redis holds no more (requestIds/requestIds.ts).
    */
   readonly handedOverId?: bigint;
   /** When it is given up, as performance.now() counts; undefined: after the client's deadline, from its first try on. */

@@ -7,7 +7,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { PlayerStatusChange, PlayerStatusOnRecord } from '../postgres/playerStatuses.js';
 import type { Store } from '../postgres/store.js';
-import { SPIN_STATUS } from '../redis/records.js';
+import { SPIN_STATUS } from '../redis/statuses.js';
 import type { CellClient } from './cellClient.js';
 import { SET_PLAYER_STATUS } from './setPlayerStatus.js';
 

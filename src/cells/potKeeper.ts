@@ -7,7 +7,7 @@ import type { CommunalRules } from '../domain/communal.js';
 import type { Funding, FundingIntent } from '../postgres/communal.js';
 import type { Store } from '../postgres/store.js';
 import type { PotState } from '../redis/communalRecords.js';
-import { SPIN_STATUS } from '../redis/records.js';
+import { SPIN_STATUS } from '../redis/statuses.js';
 import type { CellClient } from './cellClient.js';
 import { COMMUNAL_FUND } from './communalFund.js';
 import { COMMUNAL_SET } from './communalSet.js';

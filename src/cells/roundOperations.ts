@@ -4,7 +4,8 @@ import type { Partner } from '../domain/game.js';
 import { ENTRY_KINDS } from '../domain/ledgerEntry.js';
 import { REQUEST_KEY_BYTES, writeRequestKey } from '../domain/requestKey.js';
 import { playerField } from '../redis/keys.js';
-import { CORE_BYTES, readId, readSafeInt64, SPIN_STATUS } from '../redis/records.js';
+import { CORE_BYTES, readId, readSafeInt64 } from '../redis/records.js';
+import { DENY, SPIN_STATUS } from '../redis/statuses.js';
 import { FINGERPRINT_BYTES, type HandedOverFilters, writeFingerprint } from './batch.js';
 import type { CellOperation, CellRequest } from './operation.js';
 
@@ -32,14 +33,12 @@ export interface RoundDealRequest extends RoundPlayer {
   readonly fundingMicros: number | null;
   /** Of the partner. */
   readonly formerCells?: Partner['formerCells'] | undefined;
-  /** Set by the codec: the ledger may have the requestId. Nothing is dealt then; what Redis binds answers. */
-  mayBeHandedOver?: boolean;
   /** The ledger was asked, and has not the requestId, as of this version of what was handed over. */
   readonly clearedAt?: number | undefined;
 }
 
 export interface RoundDealReply {
-  /** SPIN_STATUS: dealt, replay, conflict, denied, playerBlocked, roundOpen, or why nothing could be dealt. */
+  /** SPIN_STATUS: dealt, replay, conflict, denied, mayBeBound, playerBlocked, roundOpen, or why nothing could be dealt. */
   readonly status: number;
   /** Of the deal that is told of; 0: none. */
   readonly dealId: bigint;
@@ -48,8 +47,6 @@ export interface RoundDealReply {
   /** Of the shoe that was dealt. */
   readonly shoeIndex: number;
   readonly outcomeCode: number;
-  /** Denied, because the ledger may have the requestId. */
-  readonly mayBeHandedOver: boolean;
 }
 
 /** Calls of one cell under way: each is a round trip, and their answers wait for one sync of the store together. */
@@ -72,13 +69,13 @@ export const roundDealOperation = (
       const { partnerId, playerId, gameId, requestId, fundingMicros } = request!;
       const key = Buffer.alloc(REQUEST_KEY_BYTES);
       const fingerprint = Buffer.alloc(FINGERPRINT_BYTES, 0xff);
-      request!.mayBeHandedOver = false;
+      let deny: number = request!.isDenied ? DENY.refused : DENY.not;
       if (requestId !== undefined) {
         const { cell, formerCells, clearedAt } = request!;
         writeRequestKey(key, 0, partnerId, requestId);
         const isCleared = clearedAt !== undefined && clearedAt === handedOver?.versionOf(cell);
-        request!.mayBeHandedOver =
-          !isCleared && handedOver?.mayHave({ partnerId, cell, formerCells }, key, 0) === true;
+        if (!isCleared && handedOver?.mayHave({ partnerId, cell, formerCells }, key, 0) === true)
+          deny = DENY.mayBeBound;
       }
       if (request!.mayEqual) writeFingerprint(fingerprint, 0, gameId, playerId);
       return [
@@ -88,7 +85,7 @@ export const roundDealOperation = (
         key,
         fingerprint,
         requestId ?? '',
-        request!.isDenied || request!.mayBeHandedOver ? 1 : 0,
+        deny,
         request!.wagerMicros,
         request!.maxPayoutMicros,
         request!.payoutTable,
@@ -97,7 +94,7 @@ export const roundDealOperation = (
         request!.enforcesBalance ? 1 : 0,
       ];
     },
-    decode: (answer, [request]) => {
+    decode: (answer) => {
       const status = answer[CORE_AT - 1]!;
       const dealId = readId(answer, CORE_AT);
       const reply = {
@@ -106,9 +103,6 @@ export const roundDealOperation = (
         outcomeCode: answer.readUInt16LE(CORE_AT + 8),
         balanceMicros: readSafeInt64(answer, CORE_AT + 10),
         shoeIndex: answer.readUIntLE(REST_AT, 6),
-        // Where nothing else denies it the reply may be of an earlier try, whose filters took the requestId for an old one.
-        mayBeHandedOver:
-          status === SPIN_STATUS.denied && (!request!.isDenied || request!.mayBeHandedOver === true),
       };
       // Of an open round also its newest step must be booked before anybody is told of it.
       const entryId = status === SPIN_STATUS.roundOpen ? readId(answer, REST_AT + 8) : dealId;

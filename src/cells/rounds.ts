@@ -22,9 +22,10 @@ import {
 } from '../domain/games/round.js';
 import type { BlackjackTable } from '../domain/games/tableTerms.js';
 import type { Store } from '../postgres/store.js';
-import { SPIN_STATUS } from '../redis/records.js';
+import { SPIN_STATUS } from '../redis/statuses.js';
+import type { RequestIds } from '../requestIds/requestIds.js';
+import { secondPass } from '../requestIds/secondPass.js';
 import type { CellClient, Outcome } from './cellClient.js';
-import type { HandedOverIds } from './handedOver.js';
 import { ROUND_ACT, type RoundActReply, type RoundDealReply, roundDealOperation } from './roundOperations.js';
 import type { Shoes } from './shoes.js';
 
@@ -35,7 +36,7 @@ export interface RoundsOptions {
   /** An answer waits until the ledger has what was booked; a caller that answers nobody does not. */
   readonly waitsForLedger: boolean;
   /** Request ids that Redis holds no more; absent: this process deals no rounds. */
-  readonly handedOver?: Pick<HandedOverIds, 'find' | 'versionOf' | 'mayHave'>;
+  readonly handedOver?: Pick<RequestIds, 'find' | 'versionOf' | 'mayHave'>;
 }
 
 export interface DealOrder {
@@ -109,10 +110,8 @@ export class Rounds {
     const outcome = await this.#sendDeal(order, clearedAt);
     if (outcome.kind !== 'reply') return outcome.mayHaveRun ? 'unknown' : 'refused';
     const { reply } = outcome;
-    const found = reply.mayBeHandedOver ? await this.#boundInLedger(order, reply) : reply;
-    if (typeof found === 'number') return this.deal(order, found);
-    if (found === 'refused') return found;
-    const { status, dealId, shoeIndex, balanceMicros, outcomeCode } = found;
+    if (reply.status === SPIN_STATUS.mayBeBound) return this.#askLedger(order);
+    const { status, dealId, shoeIndex, balanceMicros, outcomeCode } = reply;
     if (status === SPIN_STATUS.dealt) {
       // It is dealt: whoever repeats the request learns of it once the seed can be read.
       const seed = await shoes.seedOf(order.gameId, shoeIndex).catch(() => undefined);
@@ -130,31 +129,38 @@ export class Rounds {
       };
       return { record, seed, isReplay: false };
     }
-    const isReplay = status === SPIN_STATUS.replay;
-    if (!isReplay && status !== SPIN_STATUS.roundOpen) return { status };
+    if (status === SPIN_STATUS.replay) return this.#replay(dealId);
+    if (status !== SPIN_STATUS.roundOpen) return { status };
+    const open = await store.findRound(dealId).catch(() => undefined);
+    return open === undefined ? 'unknown' : { open };
+  }
+
+  async #replay(dealId: bigint): Promise<Dealt> {
+    const { store, shoes } = this.#options;
     const record = await store.findRound(dealId).catch(() => undefined);
     // Postgres does not answer, or the cell was rebuilt meanwhile and the ledger lacks what it had.
     if (record === undefined) return 'unknown';
-    if (!isReplay) return { open: record };
     const seed = await shoes.seedOf(record.gameId, record.shoeIndex).catch(() => undefined);
-    return seed === undefined ? 'unknown' : { record, seed, isReplay };
+    return seed === undefined ? 'unknown' : { record, seed, isReplay: true };
   }
 
-  /**
-   * What the ledger has of a requestId that Redis does not bind: as the script would have answered it; or, where it has not the id
-   * and nothing else denies the deal, as of which version that is known.
-   */
-  async #boundInLedger(
-    { partner, gameId, playerId, requestId, mayEqual, isDenied }: DealOrder,
-    denied: RoundDealReply,
-  ): Promise<RoundDealReply | number | 'refused'> {
-    const found = await this.#options.handedOver!.find(partner, requestId!).catch(() => undefined);
+  /** Redis does not bind the requestId, and the ledger may. */
+  async #askLedger(order: DealOrder): Promise<Dealt> {
+    const found = await this.#options
+      .handedOver!.find(order.partner, order.requestId!)
+      .catch(() => undefined);
     if (found === undefined) return 'refused';
-    const { entry, version } = found;
-    if (entry === undefined) return isDenied ? denied : version;
-    const isSame =
-      entry.kind === 'roundDeal' && entry.gameId === gameId && entry.playerId === playerId && mayEqual;
-    return { ...denied, status: isSame ? SPIN_STATUS.replay : SPIN_STATUS.conflict, dealId: entry.id };
+    const pass = secondPass(found, { kinds: DEAL_KINDS, ...order });
+    switch (pass.outcome) {
+      case 'replay':
+        return this.#replay(pass.entry.id);
+      case 'again':
+        return this.deal(order, pass.clearedAt);
+      case 'conflict':
+        return { status: SPIN_STATUS.conflict };
+      case 'refused':
+        return { status: SPIN_STATUS.denied };
+    }
   }
 
   #sendDeal(order: DealOrder, clearedAt: number | undefined): Promise<Outcome<RoundDealReply>> {
@@ -274,6 +280,7 @@ export class Rounds {
 }
 
 const NO_PAYOUTS = Buffer.alloc(0);
+const DEAL_KINDS = ['roundDeal'] as const;
 
 /** Entries that a round has had once so many actions were taken: the deal, and each action. A timeout or voiding comes after. */
 const entriesOfSeq = (seq: number): number => seq + 1;

@@ -1,12 +1,12 @@
 /** What a front end says whenever it is scraped. */
 import type { CellClient } from '../cells/cellClient.js';
-import type { HandedOverIds } from '../cells/handedOver.js';
 import { REFUSALS } from '../http/connections.js';
 import type { ServedVersion } from '../http/servedVersion.js';
 import type { HttpServer } from '../http/server.js';
+import type { RequestIds } from '../requestIds/requestIds.js';
 import type { Metrics } from './metrics.js';
 
-type KnownIds = Pick<HandedOverIds, 'ids' | 'bytes' | 'bytesNeeded' | 'bytesMax' | 'oldestMs' | 'lookUps'>;
+type KnownIds = Pick<RequestIds, 'ids' | 'bytes' | 'bytesNeeded' | 'bytesMax' | 'oldestMs' | 'lookUps'>;
 
 export function registerFrontEndMetrics(
   metrics: Metrics,

@@ -1,6 +1,6 @@
 /** What a worker says of its background work, whenever it is scraped: threads, settlement, deliveries, hand-over. */
 import type { Piscina } from 'piscina';
-import type { HandOver } from '../ledger/handOver.js';
+import type { HandOver } from '../requestIds/handOver.js';
 import type { SettlementJob } from '../settlement/job.js';
 import type { Deliverer } from '../webhooks/deliverer.js';
 import type { Metrics } from './metrics.js';

@@ -6,36 +6,6 @@ import { entryTimeMs, entryTimeMsOfWords, makeEntryId, SEQUENCE_MAX } from '../d
 import { type EntryKind, entryOfCode } from '../domain/ledgerEntry.js';
 import type { PlayerStatus } from '../domain/playerStatus.js';
 
-/** What a spin came to, in the order of the codes in lua/deal.lua. */
-export const SPIN_STATUS = {
-  dealt: 0,
-  replay: 1,
-  conflict: 2,
-  limited: 3,
-  denied: 4,
-  insufficientBalance: 5,
-  fundingUnavailable: 6,
-  queueExhausted: 7,
-  noBlock: 8,
-  counted: 9,
-  overflow: 10,
-  outboxFull: 11,
-  raffleClosed: 12,
-  playerBlocked: 13,
-  playerUnknown: 14,
-  /** Left to a later call: nothing was done, and it did not count. */
-  deferred: 15,
-  /** A budget has less than is to be taken from it. */
-  shortBudget: 16,
-  /** As many choices of a partner wait as may. */
-  full: 17,
-  /** A round of the player is open at the table. */
-  roundOpen: 20,
-  /** The round has had other steps than the caller believed. */
-  roundMoved: 21,
-  partnerAway: 22,
-} as const;
-
 export const CORE_BYTES = 18;
 
 /** A signed 64-bit little-endian integer that is known to be within the safe range. */

@@ -7,9 +7,7 @@ import { CellClient, type CellClientOptions } from '../cells/cellClient.js';
 import { Confirmations } from '../cells/confirmations.js';
 import { dealOperation, limitedResult, type SpinCommand } from '../cells/deal.js';
 import { ExhaustedWindows } from '../cells/exhaustedWindows.js';
-import { FilterMemoryError, filterMegabytesByDefault } from '../cells/filterMemory.js';
 import { forceOutcome } from '../cells/forceOutcome.js';
-import { HandedOverIds } from '../cells/handedOver.js';
 import { MovedPartners } from '../cells/movedPartners.js';
 import { PlayerStatuses } from '../cells/playerStatuses.js';
 import { PotKeeper } from '../cells/potKeeper.js';
@@ -18,6 +16,8 @@ import { SetupError } from '../embedded/index.js';
 import type { Services } from '../http/routes.js';
 import { openStore } from '../postgres/store.js';
 import { ClockError, LacksError } from '../redis/scriptErrors.js';
+import { FilterMemoryError, filterMegabytesByDefault } from '../requestIds/filterMemory.js';
+import { RequestIds } from '../requestIds/requestIds.js';
 import { closing } from '../runtime/service.js';
 import type { RoleParts } from './parts.js';
 
@@ -35,12 +35,12 @@ export interface Dealing {
     'adjust' | 'changePlayerStatus' | 'setCommunal' | 'fundCommunal' | 'forceOutcome'
   >;
   readonly confirmations: Confirmations;
-  readonly handedOver: HandedOverIds;
+  readonly handedOver: RequestIds;
   readonly moved: MovedPartners;
 }
 
 /** Filters of request ids that Redis holds no more: read before anything is dealt. */
-async function openHandedOver(parts: RoleParts): Promise<HandedOverIds> {
+async function openHandedOver(parts: RoleParts): Promise<RequestIds> {
   const { config, sql, store, log, metrics, services, catalog } = parts;
   const onError = (error: unknown): void => {
     metrics.storeErrors.inc({ store: 'postgres' });
@@ -50,7 +50,7 @@ async function openHandedOver(parts: RoleParts): Promise<HandedOverIds> {
   const filterBytesMax = (config.REQUEST_FILTERS_MAX_MB ?? filterMegabytesByDefault()) * 1e6;
   const runs = openStore(sql);
   const newestVersion = (): string => catalog.runsVersion;
-  const ids = new HandedOverIds({ runs, store, filterBytesMax, newestVersion, everyMs, onError });
+  const ids = new RequestIds({ runs, store, filterBytesMax, newestVersion, everyMs, onError });
   return services.add(ids).catch((error: unknown) => {
     throw error instanceof FilterMemoryError ? new SetupError(error.message) : error;
   });

@@ -1,7 +1,6 @@
 /** What a request must know of its game beside the catalog: when it is answered, when it is sold out. */
 import type { Catalog } from '../catalog/catalog.js';
 import type { Confirmations } from '../cells/confirmations.js';
-import type { HandedOverIds } from '../cells/handedOver.js';
 import type { Config } from '../config.js';
 import { entryTimeMs } from '../domain/entryId.js';
 import type { Game } from '../domain/game.js';
@@ -10,6 +9,7 @@ import type { SpinIds } from '../domain/spinId.js';
 import type { Services } from '../http/routes.js';
 import type { Store } from '../postgres/store.js';
 import type { RedisNodes } from '../redis/nodes.js';
+import type { RequestIds } from '../requestIds/requestIds.js';
 import { withTimeout } from '../runtime/withTimeout.js';
 
 export interface GameRuleParts {
@@ -19,7 +19,7 @@ export interface GameRuleParts {
   readonly nodes: Pick<RedisNodes, 'cell'>;
   readonly confirmations: Pick<Confirmations, 'cameTo'>;
   readonly ack: Config['ACK'];
-  readonly handedOver: HandedOverIds;
+  readonly handedOver: RequestIds;
   readonly deadlineMs: number;
 }
 

@@ -5,10 +5,10 @@ import type { EventEmitter } from '../events.js';
 import type { BookedTotals } from '../ledger/bookedTotals.js';
 import type { Cleanup } from '../ledger/cleanup.js';
 import type { Flusher } from '../ledger/flusher.js';
-import type { HandOver } from '../ledger/handOver.js';
 import type { Ownership } from '../ledger/ownership.js';
 import type { PartnerMoves } from '../recovery/partnerMoves.js';
 import type { RedisNodes } from '../redis/nodes.js';
+import type { HandOver } from '../requestIds/handOver.js';
 import type { Deliverer } from '../webhooks/deliverer.js';
 import type { Mailer } from '../webhooks/mailer.js';
 

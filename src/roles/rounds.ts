@@ -1,20 +1,16 @@
 /** Rounds of blackjack: how a front end plays them, and how a worker ends those whose time is over. */
 import type { CellClient } from '../cells/cellClient.js';
-import type { HandedOverIds } from '../cells/handedOver.js';
 import { Rounds } from '../cells/rounds.js';
 import { RoundTimeouts } from '../cells/roundTimeouts.js';
 import { Shoes } from '../cells/shoes.js';
 import { expiredRounds } from '../postgres/rounds.js';
 import { openStore } from '../postgres/store.js';
+import type { RequestIds } from '../requestIds/requestIds.js';
 import type { RoleParts } from './parts.js';
 import { workerCells } from './workerCells.js';
 
 /** A front end's: each answer waits for the ledger. */
-export function playedRounds(
-  { store }: Pick<RoleParts, 'store'>,
-  cells: CellClient,
-  handedOver: HandedOverIds,
-) {
+export function playedRounds({ store }: Pick<RoleParts, 'store'>, cells: CellClient, handedOver: RequestIds) {
   const shoes = new Shoes(store);
   return {
     rounds: new Rounds({ store, cells, shoes, waitsForLedger: true, handedOver }),

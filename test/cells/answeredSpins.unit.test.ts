@@ -5,7 +5,7 @@ import type { SpinRequest, SpinResult } from '../../src/cells/deal.js';
 import { entryCell } from '../../src/domain/entryId.js';
 import { newEvents } from '../../src/events.js';
 import type { AnsweredSpin, EndedEpoch } from '../../src/postgres/lostSpins.js';
-import { SPIN_STATUS } from '../../src/redis/records.js';
+import { SPIN_STATUS } from '../../src/redis/statuses.js';
 
 const OLD = 'set:1';
 const NEW = 'set:2';

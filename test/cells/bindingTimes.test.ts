@@ -2,12 +2,12 @@ import { createHash } from 'node:crypto';
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import { HandedOverIds } from '../../src/cells/handedOver.js';
 import { RequestFilter } from '../../src/domain/requestFilter.js';
 import { REQUEST_KEY_BYTES, writeRequestKey } from '../../src/domain/requestKey.js';
 import { moveBinding } from '../../src/postgres/bindingTimes.js';
 import { connectPostgres, type Sql } from '../../src/postgres/client.js';
 import { openStore } from '../../src/postgres/store.js';
+import { RequestIds } from '../../src/requestIds/requestIds.js';
 import { freshStores } from '../setup/freshStores.js';
 import type { Client, TestPartner } from '../support/client.js';
 import { auditFindings } from '../support/communal.js';
@@ -91,9 +91,9 @@ function keyOf(requestId: string): Buffer {
   return key;
 }
 
-const handedOverIds = (filterBytesMax = 1e9): HandedOverIds => {
+const handedOverIds = (filterBytesMax = 1e9): RequestIds => {
   const store = openStore(own);
-  return new HandedOverIds({
+  return new RequestIds({
     ...{ runs: store, store, filterBytesMax, newestVersion: () => '' },
     ...{ everyMs: 1000, onError: () => {} },
   });

@@ -2,10 +2,10 @@ import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { audit } from '../../src/audit/audit.js';
-import { HandedOverIds } from '../../src/cells/handedOver.js';
 import { REQUEST_KEY_BYTES, writeRequestKey } from '../../src/domain/requestKey.js';
 import { connectPostgres } from '../../src/postgres/client.js';
 import { openStore } from '../../src/postgres/store.js';
+import { RequestIds } from '../../src/requestIds/requestIds.js';
 import { freshStores } from '../setup/freshStores.js';
 import type { Client, TestPartner } from '../support/client.js';
 import { each, load, portOf, spinRequest } from '../support/load.js';
@@ -239,7 +239,7 @@ test('a requestId that Redis has released binds for ever: the same bytes, KS-411
   // Filters without room ask the ledger of every id, and answer the same.
   const own = connectPostgres(stores.databaseUrl, { max: 2, name: 'filters', onError: () => {} });
   const store = openStore(own);
-  const small = new HandedOverIds({
+  const small = new RequestIds({
     runs: store,
     store,
     filterBytesMax: 1,
@@ -247,7 +247,7 @@ test('a requestId that Redis has released binds for ever: the same bytes, KS-411
     everyMs: 1000,
     onError: () => {},
   });
-  const fullSized = new HandedOverIds({
+  const fullSized = new RequestIds({
     ...{ runs: store, store, filterBytesMax: 1e9, newestVersion: () => '' },
     ...{ everyMs: 1000, onError: () => {} },
   });

@@ -25,7 +25,6 @@ import {
   readOutbox,
   readPlayer,
   readTotals,
-  SPIN_STATUS,
   totalsBefore,
   totalsOfLast,
   writeBooked,
@@ -38,6 +37,7 @@ import {
   StaleError,
 } from '../../src/redis/scriptErrors.js';
 import { Scripts } from '../../src/redis/scripts.js';
+import { DENY, SPIN_STATUS } from '../../src/redis/statuses.js';
 import { freshStores } from '../setup/freshStores.js';
 import { Cleanup } from '../support/cleanup.js';
 import {
@@ -243,16 +243,20 @@ describe('the spin script', () => {
     await load(0, 1, 2);
     await run([item({ requestId: 'bound' })]);
     const { statuses } = await run([
-      item({ requestId: 'bound', deny: 1 }),
-      item({ requestId: 'bound', deny: 1, mayEqual: false }),
-      item({ requestId: 'free', deny: 1 }),
-      item({ deny: 1 }),
+      item({ requestId: 'bound', deny: DENY.refused }),
+      item({ requestId: 'bound', deny: DENY.refused, mayEqual: false }),
+      item({ requestId: 'free', deny: DENY.refused }),
+      item({ deny: DENY.refused }),
+      item({ requestId: 'bound', deny: DENY.mayBeBound }),
+      item({ requestId: 'free', deny: DENY.mayBeBound }),
     ]);
     expect(statuses).toEqual([
       SPIN_STATUS.replay,
       SPIN_STATUS.conflict,
       SPIN_STATUS.denied,
       SPIN_STATUS.denied,
+      SPIN_STATUS.replay,
+      SPIN_STATUS.mayBeBound,
     ]);
   });
 

@@ -1,9 +1,9 @@
 /** The segments of a cell's request ids in Redis: what binds, and who is refused once some are released. */
 import { describe, expect, test } from 'vitest';
 import { cellKey } from '../../src/redis/keys.js';
-import { SPIN_STATUS } from '../../src/redis/records.js';
 import { closeSegment, releaseSegment, requestSegments } from '../../src/redis/requestSegments.js';
 import { BehindError, EpochError, OutrunError } from '../../src/redis/scriptErrors.js';
+import { SPIN_STATUS } from '../../src/redis/statuses.js';
 import { CELL, item } from '../support/dealing.js';
 import { openedAt } from '../support/requestSegments.js';
 import { openedCell } from './openedCell.js';

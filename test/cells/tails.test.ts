@@ -13,8 +13,9 @@ import {
   writeUntold,
 } from '../../src/redis/communalRecords.js';
 import { cellKey, communalKey, outboxKey, playersKey, untoldKey } from '../../src/redis/keys.js';
-import { CORE_BYTES, readOutbox, readPlayer, SPIN_STATUS, writePlayer } from '../../src/redis/records.js';
+import { CORE_BYTES, readOutbox, readPlayer, writePlayer } from '../../src/redis/records.js';
 import { Scripts } from '../../src/redis/scripts.js';
+import { SPIN_STATUS } from '../../src/redis/statuses.js';
 import { CELL, GAME_ID, game, item, OUTBOX_MAX, partner, watchedLua } from '../support/dealing.js';
 import { openNodes } from '../support/redis.js';
 import { openedCell } from './openedCell.js';

@@ -8,8 +8,8 @@ import {
   RunWriter,
   UnsortedRequests,
 } from '../../src/domain/requestRun.js';
-import { runsToMerge } from '../../src/ledger/runMerging.js';
 import type { RequestRun } from '../../src/postgres/requestRuns.js';
+import { runsToMerge } from '../../src/requestIds/runMerging.js';
 
 const hashOf = (name: string): Buffer => createHash('sha256').update(name).digest().subarray(0, 16);
 

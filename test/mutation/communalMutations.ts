@@ -37,7 +37,7 @@ export const COMMUNAL_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'the remainder of a division is lost',
-    faults: [communal('if i <= leftOver then share = share + 1 end', '')],
+    faults: [communal('local share = i <= leftOver and each + 1 or each', 'local share = each')],
     found: ['communal'],
   },
   {

@@ -186,7 +186,7 @@ export const FOUND_BY_THE_MODEL: readonly { name: string; fault: Fault }[] = [
   },
   {
     name: 'the remainder of a bonus is lost',
-    fault: lua('include/communal', 'if i <= leftOver then share = share + 1 end', ''),
+    fault: lua('include/communal', 'local share = i <= leftOver and each + 1 or each', 'local share = each'),
   },
   {
     name: 'a low balance is not refused',

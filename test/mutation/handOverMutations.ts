@@ -24,7 +24,9 @@ export const HAND_OVER_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'a run is not searched',
-    faults: [built('cells/handedOver.js', 'const hit = runs.filter(', 'const hit = runs.slice(1).filter(')],
+    faults: [
+      built('requestIds/requestIds.js', 'const hit = runs.filter(', 'const hit = runs.slice(1).filter('),
+    ],
     found: ['requests'],
     isHandedOver: true,
   },
@@ -44,9 +46,9 @@ export const HAND_OVER_MUTATIONS: readonly Mutation[] = [
         'changed = sub(segments, SEGMENTS_BYTES + 1, SEGMENTS_BYTES + 8)',
         'changed = sub(segments, 1, 8)',
       ),
-      built('ledger/handOver.js', 'oldest > settled', 'false'),
+      built('requestIds/handOver.js', 'oldest > settled', 'false'),
       built(
-        'ledger/handOver.js',
+        'requestIds/handOver.js',
         'const step = await handOverStep(',
         'if (due.length > 0) return { ids: 0, isMore: false }; const step = await handOverStep(',
       ),
@@ -56,14 +58,18 @@ export const HAND_OVER_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'a run of request ids is dropped before its time',
-    faults: [built('ledger/handOver.js', 'times.untilMsOf(spanOf(run)) > bindingMs', 'false')],
+    faults: [built('requestIds/handOver.js', 'times.untilMsOf(spanOf(run)) > bindingMs', 'false')],
     found: ['requests'],
     isHandedOver: true,
   },
   {
     name: 'a requestId that Redis holds no more binds no more',
     faults: [
-      built('cells/handedOver.js', 'this.#times.untilMs(entryTimeMs(entryId)) > ', 'entryTimeMs(entryId) > '),
+      built(
+        'requestIds/requestIds.js',
+        'this.#times.untilMs(entryTimeMs(entryId)) > ',
+        'entryTimeMs(entryId) > ',
+      ),
     ],
     found: ['requests'],
     isHandedOver: true,

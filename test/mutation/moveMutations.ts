@@ -13,7 +13,9 @@ export const MOVE_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'request ids stay behind in the cell that a partner has left',
-    faults: [built('cells/handedOver.js', 'if (formerCells === undefined)', 'if (formerCells !== null)')],
+    faults: [
+      built('requestIds/requestIds.js', 'if (formerCells === undefined)', 'if (formerCells !== null)'),
+    ],
     found: ['requests'],
     isMoved: true,
   },

@@ -116,7 +116,7 @@ const GUARDS: readonly SuiteMutation[] = [
     name: 'filters of request ids are known by the number of their run',
     faults: [
       source(
-        'cells/handedOver',
+        'requestIds/requestIds',
         '[cell, runId, fromId, toId, ids, filterBytes, filterHash].join',
         '[runId].join',
       ),

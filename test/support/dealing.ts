@@ -55,7 +55,6 @@ export const item = (more: Partial<BatchItem> = {}): BatchItem => ({
   playerId: 'alice',
   requestId: undefined,
   mayEqual: true,
-  partnerPlace: 0,
   ...more,
 });
 

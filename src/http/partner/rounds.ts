@@ -17,7 +17,7 @@ import {
 } from '../../domain/requests.js';
 import type { SpinIds } from '../../domain/spinId.js';
 import type { Store } from '../../postgres/store.js';
-import { SPIN_STATUS } from '../../redis/records.js';
+import { SPIN_STATUS } from '../../redis/statuses.js';
 import { Replayed, type Route } from '../route.js';
 import { ownGame } from './games.js';
 import { isExactly } from './spin.js';

@@ -17,13 +17,15 @@ import { decimalTextToMicros, microsToUsdText } from '../../domain/money.js';
 import type { SpinBody } from '../../domain/requests.js';
 import type { SpinIds } from '../../domain/spinId.js';
 import { readTold, writeTold } from '../../redis/communalRecords.js';
-import { FORCED_TAIL, isForcedTail, SPIN_STATUS } from '../../redis/records.js';
+import { FORCED_TAIL, isForcedTail } from '../../redis/records.js';
+import { DENY, SPIN_STATUS } from '../../redis/statuses.js';
+import { type Found, secondPass } from '../../requestIds/secondPass.js';
 import type { Access } from '../access.js';
 import { memberText } from '../body.js';
 import { communityBonus } from '../communalViews.js';
 import type { Exchange } from '../exchange.js';
 import type { Replies, Window } from '../reply.js';
-import type { BoundInLedger } from './boundInLedger.js';
+import type { BoundEntry } from './boundEntry.js';
 import { type ReadBody, readBody } from './spinBody.js';
 import { spinResponse } from './spinResponse.js';
 
@@ -38,7 +40,7 @@ export interface SpinServices {
   /** A ticket of the raffle may have been sold under a requestId that neither Redis nor its filters know any more. */
   mayForget(game: Game): boolean;
   /** What the ledger has of a requestId that Redis does not bind. Rejects where that can't be told now. */
-  findBound(partner: Partner, requestId: string, game: Game | undefined): Promise<BoundInLedger>;
+  findBound(partner: Partner, requestId: string, game: Game | undefined): Promise<Found<BoundEntry>>;
   /** All tickets of a raffle are dealt. True once the last one is booked; false where that does not come to be known. */
   isSoldOut(game: Game): Promise<boolean>;
   /**
@@ -122,6 +124,8 @@ interface JudgedSpin {
   readonly awaySince?: number;
 }
 
+const SPIN_KINDS = ['spin', 'forcedSpin'] as const;
+
 /** What a refusal says beside its message. */
 const faultsOf = (entry: ErrorEntry, game: Game | undefined): readonly Fault[] | undefined =>
   entry !== ERRORS.wagerMismatch || game === undefined
@@ -157,7 +161,6 @@ export class CountedCommand implements SpinCommand {
   readonly playerId = '';
   readonly requestId = undefined;
   readonly mayEqual = false;
-  partnerPlace = 0;
   readonly cell: number;
   readonly newestMove: number | undefined;
   readonly kind: number;
@@ -220,14 +223,11 @@ class DealCommand implements SpinCommand {
   readonly playerId: string;
   readonly requestId: string | undefined;
   readonly mayEqual: boolean;
-  partnerPlace = 0;
-  mayBeHandedOver = false;
   readonly clearedAt: number | undefined;
   readonly #exchange: Exchange;
   readonly #replies: Replies;
   readonly #services: SpinServices;
   readonly #spin: JudgedSpin;
-  readonly #isForgotten: boolean;
 
   /** @param clearedAt the ledger was asked, and has not the requestId, as of this version of what Redis has handed over */
   constructor(replies: Replies, services: SpinServices, spin: JudgedSpin, kind: number, clearedAt?: number) {
@@ -236,7 +236,7 @@ class DealCommand implements SpinCommand {
     this.#replies = replies;
     this.#services = services;
     this.#spin = spin;
-    this.#isForgotten =
+    const isForgotten =
       clearedAt === undefined &&
       game !== undefined &&
       body.requestId !== undefined &&
@@ -249,7 +249,7 @@ class DealCommand implements SpinCommand {
     this.game = game;
     this.mayEqual = isWager;
     this.waitsForLedger = services.waitsForLedger(game);
-    this.deny = denial === undefined && !this.#isForgotten ? 0 : 1;
+    this.deny = isForgotten ? DENY.mayBeBound : denial === undefined ? DENY.not : DENY.refused;
     this.gameId = body.gameId;
     this.playerId = body.playerId;
     this.requestId = body.requestId;
@@ -269,6 +269,9 @@ class DealCommand implements SpinCommand {
       case SPIN_STATUS.partnerAway:
         this.#follow();
         return;
+      case SPIN_STATUS.mayBeBound:
+        this.#askLedger(result, window);
+        return;
       case SPIN_STATUS.raffleClosed:
         // Terminal, so not said while the last tickets could still come back: what is not booked a rebuild sells again.
         this.#services.isSoldOut(this.game!).then((isSoldOut) => {
@@ -277,11 +280,7 @@ class DealCommand implements SpinCommand {
         });
         return;
       default:
-        if (result.status === SPIN_STATUS.denied && this.#mayBeInLedger) this.#askLedger(result, window);
-        else {
-          const entry = this.#refusal(result.status);
-          this.#replies.error(this.#exchange, entry, window, { details: faultsOf(entry, this.game) });
-        }
+        this.#refuse(this.#refusal(result.status), window);
     }
   }
 
@@ -290,10 +289,8 @@ class DealCommand implements SpinCommand {
     this.#replies.error(this.#exchange, entry, ownWindow(this.partner, true));
   }
 
-  /** Also where nothing else denies it: the reply is then of an earlier try, whose filters took the requestId for an old one. */
-  get #mayBeInLedger(): boolean {
-    const isUndenied = this.#spin.denial === undefined && this.requestId !== undefined;
-    return this.#isForgotten || this.mayBeHandedOver || isUndenied;
+  #refuse(entry: ErrorEntry, window: Window): void {
+    this.#replies.error(this.#exchange, entry, window, { details: faultsOf(entry, this.game) });
   }
 
   /** The partner moves to another cell: nothing was done, and the spin goes on there. */
@@ -313,19 +310,26 @@ class DealCommand implements SpinCommand {
   #askLedger(counted: SpinResult, window: Window): void {
     const services = this.#services;
     const { denial, isWager } = this.#spin;
+    const asked = { kinds: SPIN_KINDS, gameId: this.gameId, playerId: this.playerId, mayEqual: isWager };
     services.findBound(this.partner, this.requestId!, this.game).then(
-      ({ entry, version }) => {
-        if (entry !== undefined) {
-          const { kind, gameId, playerId, spinId, outcomeCode, balanceMicros, told } = entry;
-          const isForced = kind === 'forcedSpin';
-          const isSpin = kind === 'spin' || isForced;
-          const isSame = isSpin && gameId === this.gameId && playerId === this.playerId && isWager;
-          const status = isSame ? SPIN_STATUS.replay : SPIN_STATUS.conflict;
-          const tail = isForced ? FORCED_TAIL : told && writeTold(told);
-          this.settle({ ...counted, status, spinId, outcomeCode, balanceMicros, tail });
-        } else if (denial !== undefined)
-          this.#replies.error(this.#exchange, denial, window, { details: faultsOf(denial, this.game) });
-        else services.submit(new DealCommand(this.#replies, services, this.#spin, KIND.dealCounted, version));
+      (found) => {
+        const pass = secondPass(found, { ...asked, isDenied: denial !== undefined });
+        switch (pass.outcome) {
+          case 'replay': {
+            const { kind, spinId, outcomeCode, balanceMicros, told } = pass.entry;
+            const tail = kind === 'forcedSpin' ? FORCED_TAIL : told && writeTold(told);
+            const status = SPIN_STATUS.replay;
+            this.settle({ ...counted, status, spinId, outcomeCode, balanceMicros, tail });
+            return;
+          }
+          case 'again':
+            services.submit(
+              new DealCommand(this.#replies, services, this.#spin, KIND.dealCounted, pass.clearedAt),
+            );
+            return;
+          default:
+            this.#refuse(pass.outcome === 'conflict' ? ERRORS.requestIdReused : denial!, window);
+        }
       },
       () => this.#replies.error(this.#exchange, ERRORS.unavailable, window),
     );

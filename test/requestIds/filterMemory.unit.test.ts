@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
+import { foldedBytes } from '../../src/domain/requestFilter.js';
 import {
   coarsestBytes,
   FilterMemoryError,
   filterMegabytesByDefault,
   plannedFolds,
-} from '../../src/cells/filterMemory.js';
-import { foldedBytes } from '../../src/domain/requestFilter.js';
+} from '../../src/requestIds/filterMemory.js';
 
 const sizes = (...bytes: readonly number[]) => bytes.map((each) => ({ bytes: each, folds: 0 }));
 const bytesAfter = (all: readonly { bytes: number }[], folds: readonly number[]): number =>

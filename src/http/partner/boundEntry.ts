@@ -2,13 +2,7 @@
 import type { EntryKind } from '../../domain/ledgerEntry.js';
 import type { ToldBonus } from '../../redis/communalRecords.js';
 
-export interface BoundInLedger {
-  /** The spin, or round, as it was dealt; undefined: there is none. */
-  readonly entry: BoundEntry | undefined;
-  /** As of which version of what Redis has handed over that is known. */
-  readonly version: number;
-}
-
+/** A spin, or round, as it was dealt. */
 export interface BoundEntry {
   readonly kind: EntryKind;
   readonly gameId: number;

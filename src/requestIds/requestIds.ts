@@ -25,8 +25,9 @@ import type { Store } from '../postgres/store.js';
 import { PeriodicService } from '../runtime/periodicService.js';
 import { coarsestBytes, FilterMemoryError, plannedFolds } from './filterMemory.js';
 import { LookUps } from './lookUps.js';
+import type { Found } from './secondPass.js';
 
-export interface HandedOverOptions {
+export interface RequestIdsOptions {
   /** For the filters. */
   readonly runs: Pick<Store, 'readRuns' | 'runsVersion'>;
   /** For what partners ask: its connections are others. */
@@ -66,9 +67,9 @@ const NOTHING: CellFilters = {
 /** Runs may be merged or dropped while one of them is read. */
 const TRIES = 5;
 
-export class HandedOverIds extends PeriodicService {
+export class RequestIds extends PeriodicService {
   readonly name = 'filters of request ids';
-  readonly #options: HandedOverOptions;
+  readonly #options: RequestIdsOptions;
   readonly #lookUps = new LookUps();
   /** By {@link nameOf}. */
   readonly #filters = new Map<string, RequestFilter>();
@@ -89,7 +90,7 @@ export class HandedOverIds extends PeriodicService {
   /** By what they came to. `fresh`: a filter was wrong. `refused`: the ledger could not be asked. */
   readonly lookUps = { bound: 0, fresh: 0, refused: 0 };
 
-  constructor(options: HandedOverOptions) {
+  constructor(options: RequestIdsOptions) {
     super({ everyMs: options.everyMs, firstAfterMs: options.everyMs });
     this.#options = options;
   }
@@ -160,10 +161,7 @@ export class HandedOverIds extends PeriodicService {
    * The entry that a requestId of a partner was bound to when Redis let it go, and as of which {@link versionOf} that is known.
    * @throws where the ledger can't be asked now, or too many wait for it.
    */
-  async find(
-    holder: IdHolder,
-    requestId: string,
-  ): Promise<{ readonly entry: LedgerEntry | undefined; readonly version: number }> {
+  async find(holder: IdHolder, requestId: string): Promise<Found<LedgerEntry>> {
     const found = await this.#lookUps
       .run(holder.partnerId, () => this.#find(holder, requestId))
       .catch((error: unknown) => {

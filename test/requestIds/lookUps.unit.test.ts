@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { LookUps, LookUpsFullError } from '../../src/cells/lookUps.js';
+import { LookUps, LookUpsFullError } from '../../src/requestIds/lookUps.js';
 
 /** Look-ups that end when they are told to. */
 function held() {
