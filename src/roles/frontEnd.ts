@@ -1,4 +1,5 @@
 /** The http role: serves both APIs. */
+import type { MovedPartners } from '../cells/movedPartners.js';
 import { PartnerReads } from '../cells/partnerReads.js';
 import { ERRORS } from '../domain/errors.js';
 import { SpinIds } from '../domain/spinId.js';
@@ -87,12 +88,7 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
     eventsRecorded: (deliveries) => events.emit('EventsRecorded', { deliveries }),
     ...{ ...playedRounds(parts, cells, handedOver), submit },
     whereIs: (partner, since) => moved.where(partner, since),
-    reads: new PartnerReads({
-      cell: (cell) => nodes.cell(cell),
-      partner: (partnerId) => catalog.partner(partnerId),
-      refresh: () => catalog.refresh(),
-      whereIs: (partner, since) => moved.where(partner, since),
-    }),
+    reads: readsOf(parts, moved),
     ...operating,
     cameTo: (cell, entryId, timeoutMs) => confirmations.cameTo(cell, entryId, timeoutMs),
     ...gameRules({
@@ -128,6 +124,14 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
   await listen(server, tag, parts);
   return server.port;
 }
+
+const readsOf = ({ nodes, catalog }: RoleParts, moved: MovedPartners): PartnerReads =>
+  new PartnerReads({
+    cell: (cell) => nodes.cell(cell),
+    partner: (partnerId) => catalog.partner(partnerId),
+    refresh: () => catalog.refresh(),
+    whereIs: (partner, since) => moved.where(partner, since),
+  });
 
 function openAccess(
   { config, catalog, staleness, scripts, store, operatorKey }: RoleParts,

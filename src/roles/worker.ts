@@ -181,8 +181,7 @@ export async function startWorker(parts: RoleParts): Promise<void> {
     'Days, from tomorrow on, that have their partition of the ledger',
     () => partitions.daysAhead,
   );
-  const stalled = new StalledSessions(sql, events);
-  const tidying = [timeouts, cleanup, handOver, checkpoints, partitions, stalled];
+  const tidying = [timeouts, cleanup, handOver, checkpoints, partitions, new StalledSessions(sql, events)];
   const jobs = [...tidying, settlement, deliverer, retention, mailer, ...notices];
   const background = new ServiceGroup('background jobs', log, jobs, 'together');
   await services.add(new ServiceGroup('worker', log, [writers, background], 'together'));
