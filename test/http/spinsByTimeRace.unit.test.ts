@@ -13,7 +13,7 @@ test.each([0, 1])('a page is not the last one where read %i let a flush through'
     return what;
   };
   const services = {
-    nodes: { cell: () => ({ newestInOutbox: async () => read(booked < entryId ? entryId : 0n) }) },
+    reads: { newestInOutbox: async () => read(booked < entryId ? entryId : 0n) },
     store: {
       toldBySpins: async () => new Map(),
       // Where the ledger has the entry there is a further page.
