@@ -118,18 +118,19 @@ export async function releaseCell(sql: Sql, lease: { cell: number; fence: bigint
     UPDATE cells SET lease_until = '-infinity', owner = NULL WHERE cell = ${lease.cell} AND fence = ${lease.fence}`;
 }
 
-/** Longer than any statement that Postgres ends by itself (client.ts), seconds. */
+/** Longer than a statement_timeout lets any statement run that does not wait for its client (client.ts), seconds. */
 const STALLED_SECONDS = 10;
 
 /**
- * Ends sessions of this service whose transaction has held a row of `cells` for long and waits for its client.
+ * Ends sessions of this service that hold a row of `cells` and have waited for their client for long, in one statement or between two:
+ * some transactions take the row last of all, and without a bound of Postgres's on their idle time.
  * @returns how many
  */
 export async function endStalledSessions(sql: Sql): Promise<number> {
   const rows = await sql`
     SELECT pg_terminate_backend(pid) FROM pg_stat_activity a
     WHERE datname = current_database() AND usename = current_user AND pid <> pg_backend_pid()
-      AND state <> 'idle' AND wait_event_type = 'Client' AND xact_start < now() - make_interval(secs => ${STALLED_SECONDS}::int)
+      AND state <> 'idle' AND wait_event_type = 'Client' AND state_change < now() - make_interval(secs => ${STALLED_SECONDS}::int)
       AND EXISTS (SELECT 1 FROM pg_locks l WHERE l.pid = a.pid AND relation = 'cells'::regclass
         AND mode IN ('RowShareLock', 'RowExclusiveLock'))`;
   return rows.length;
