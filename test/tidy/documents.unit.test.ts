@@ -15,6 +15,7 @@ const pages = [
   ...readdirSync(ROOT).filter((file) => file.endsWith('.md')),
   ...filesIn('docs', /\.md$/),
   'bench/results/README.md',
+  'bench/results/history.md',
   'clients/typescript/README.md',
   'clients/typescript/API_CHANGELOG.md',
 ];
