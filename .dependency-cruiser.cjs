@@ -18,7 +18,7 @@ const ROOMS = {
   eventLog: ['^src/eventLog\\.ts$', 'helpers', 'events'],
   // What the service does.
   settlement: ['^src/settlement/', ...SERVICE],
-  config: ['^src/(config|settings)\\.ts$', 'domain', 'settlement'],
+  config: ['^src/(config|constants|settings)\\.ts$', 'domain', 'settlement'],
   catalog: ['^src/catalog/', ...SERVICE],
   blocks: ['^src/blocks/', ...SERVICE],
   requestIds: ['^src/requestIds/', ...SERVICE],

@@ -41,7 +41,7 @@ try {
 
   const start = async (more: NodeJS.ProcessEnv): Promise<number> => {
     const service = await spawnService(
-      environment(stores, { SPIN_DEADLINE_MS: '3000', RESTRICTION_READ_MS: '600', ...more }),
+      environment(stores, { SPIN_DEADLINE_MS: '3000', TEST_CONSTANTS: undefined, ...more }),
     );
     cleanup.add(() => service.stop());
     return service.pid;

@@ -24,7 +24,7 @@ const MOVED_WITHIN_MS = 300_000;
 /** Of the answers, one in so many is asked for again. */
 const REPLAYED = 500;
 const MB = 1_048_576;
-const SETTINGS = { CELLS: '2', LOG_LEVEL: 'warn', SPIN_DEADLINE_MS: '3000', RESTRICTION_READ_MS: '600' };
+const SETTINGS = { CELLS: '2', LOG_LEVEL: 'warn', SPIN_DEADLINE_MS: '3000', TEST_CONSTANTS: undefined };
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,

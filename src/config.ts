@@ -3,8 +3,9 @@ import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { envSchema } from 'env-schema';
 import type { Static } from '#typebox';
+import { type Constants, constantsWith } from './constants.js';
 import { TrustedProxies } from './domain/trustedProxies.js';
-import { Environment } from './settings.js';
+import { Environment, REMOVED_SETTINGS } from './settings.js';
 import { checkCron } from './settlement/schedule.js';
 
 type Variables = Static<typeof Environment>;
@@ -13,7 +14,12 @@ export interface Config
   extends Readonly<
     Omit<
       Variables,
-      'ROLES' | 'TRUST_PROXY' | 'ALLOW_VOLATILE_REDIS' | 'ALLOW_VOLATILE_POSTGRES' | 'WEBHOOK_RETRY_DELAYS_MS'
+      | 'ROLES'
+      | 'TRUST_PROXY'
+      | 'ALLOW_VOLATILE_REDIS'
+      | 'ALLOW_VOLATILE_POSTGRES'
+      | 'WEBHOOK_RETRY_DELAYS_MS'
+      | 'TEST_CONSTANTS'
     >
   > {
   readonly roles: { readonly http: boolean; readonly worker: boolean };
@@ -21,6 +27,11 @@ export interface Config
   readonly allowVolatilePostgres: boolean;
   readonly webhookRetryDelaysMs: readonly number[];
   readonly trustedProxies: TrustedProxies;
+  /** What the outbox of a cell may hold. */
+  readonly outboxMax: { readonly entries: number; readonly bytes: number };
+  readonly constants: Constants;
+  /** Settings of earlier versions that are set, and have no effect. */
+  readonly withoutEffect: readonly string[];
   /** Absolute. */
   readonly dataDir: string;
   /** Where downloaded servers are kept, absolute. */
@@ -85,12 +96,14 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
     ALLOW_VOLATILE_POSTGRES,
     WEBHOOK_RETRY_DELAYS_MS,
     TRUST_PROXY,
+    TEST_CONSTANTS,
     ...rest
   } = variables;
   setting('env/SETTLEMENT_CRON', () => checkCron(rest.SETTLEMENT_CRON));
   if (rest.IDEMPOTENCY_TTL_S < rest.REQUEST_ID_WINDOW_S)
     throw new Error('IDEMPOTENCY_TTL_S must be REQUEST_ID_WINDOW_S at least');
   const trustedProxies = setting('TRUST_PROXY', () => new TrustedProxies(TRUST_PROXY));
+  const constants = setting('TEST_CONSTANTS', () => constantsWith(TEST_CONSTANTS));
   const root = projectRoot();
   const roles = ROLES.split(',');
   return Object.freeze({
@@ -99,6 +112,12 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
     allowVolatileRedis: ALLOW_VOLATILE_REDIS === '1',
     allowVolatilePostgres: ALLOW_VOLATILE_POSTGRES === '1',
     trustedProxies,
+    outboxMax: Object.freeze({
+      entries: rest.OUTBOX_MAX_ENTRIES,
+      bytes: rest.OUTBOX_MAX_ENTRIES * constants.outboxBytesPerEntry,
+    }),
+    constants,
+    withoutEffect: Object.freeze(REMOVED_SETTINGS.filter((name) => environment[name] !== undefined)),
     webhookRetryDelaysMs: Object.freeze(WEBHOOK_RETRY_DELAYS_MS.split(',').map(Number)),
     dataDir: resolve(rest.DATA_DIR),
     cacheDir: join(root, '.cache'),

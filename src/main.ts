@@ -60,6 +60,9 @@ async function startAll(
   subscribeMetrics(events, metrics);
   subscribeLog(events, log, config);
 
+  if (config.withoutEffect.length > 0)
+    log.warn({ settings: config.withoutEffect }, 'settings of an earlier version have no effect');
+
   const { redisUrl, databaseUrl } = await storeAddresses(config, log, progress, services);
   progress('Checking Redis and Postgres …');
   const nodes = await openRedis(redisUrl, config, log, services);
@@ -81,12 +84,12 @@ async function startAll(
   const store = openStore(pools.requests);
   const clocks = { now: world.now, skewMaxMs: config.CLOCK_SKEW_MAX_S * 1000 };
   const scripts = new Scripts(nodes, {
-    outboxMax: { entries: config.OUTBOX_MAX_ENTRIES, bytes: config.OUTBOX_MAX_MB * 1e6 },
+    outboxMax: config.outboxMax,
     clock: clocks,
   });
-  const catalog = await services.add(new Catalog(sql, config.DIRECTORY_POLL_MS, events));
+  const catalog = await services.add(new Catalog(sql, config.constants.catalogPollMs, events));
   const staleness = await services.add(
-    new Staleness(catalog, nodes, installed.datasetId, config.RESTRICTION_READ_MS, events),
+    new Staleness(catalog, nodes, installed.datasetId, config.constants.restrictionReadMs, events),
   );
   const onError = (): void => metrics.storeErrors.inc({ store: 'redis' });
   const { datasetId } = installed;

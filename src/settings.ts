@@ -3,11 +3,18 @@ import { Type } from '#typebox';
 import { ERRORS } from './domain/errors.js';
 import { EMAIL_PATTERN } from './domain/schemas/common.js';
 
-const milliseconds = (fallback: number, description: string, minimum = 1) =>
-  Type.Integer({ minimum, maximum: 86_400_000, default: fallback, description });
-
 /** Of a new database that is told nothing else. */
 export const CELLS_BY_DEFAULT = 4;
+
+/** Settings of earlier versions that are constants now: setting one has no effect. */
+export const REMOVED_SETTINGS = [
+  'BATCH_MAX',
+  'DIRECTORY_POLL_MS',
+  'FLUSH_INTERVAL_MS',
+  'METRICS_GAMES_MAX',
+  'OUTBOX_MAX_MB',
+  'RESTRICTION_READ_MS',
+] as const;
 
 /** Every setting, with its default and meaning; docs/settings.md has the same table, and a test compares both. */
 export const Environment = Type.Object({
@@ -165,7 +172,12 @@ export const Environment = Type.Object({
     default: 60,
     description: `Failed authentications in a minute from one address before ${ERRORS.tooManyFailedLogins.code}`,
   }),
-  SPIN_DEADLINE_MS: milliseconds(3000, 'Longest wait for Redis before a spin is answered with an error'),
+  SPIN_DEADLINE_MS: Type.Integer({
+    minimum: 1,
+    maximum: 86_400_000,
+    default: 3000,
+    description: 'Longest wait for Redis before a spin is answered with an error',
+  }),
   ACK: Type.Union([Type.Literal('redis'), Type.Literal('replica'), Type.Literal('ledger')], {
     default: 'redis',
     description:
@@ -175,13 +187,7 @@ export const Environment = Type.Object({
     minimum: 1,
     maximum: 1_000_000_000,
     default: 1_000_000,
-    description: `Ledger entries of a cell that may wait for Postgres; at this bound spins get ${ERRORS.unavailable.code}`,
-  }),
-  OUTBOX_MAX_MB: Type.Integer({
-    minimum: 1,
-    maximum: 1_000_000,
-    default: 256,
-    description: 'The same in megabytes',
+    description: `Ledger entries of a cell that may wait for Postgres, and 256 bytes for each; at either bound spins get ${ERRORS.unavailable.code}`,
   }),
   CLOCK_SKEW_MAX_S: Type.Integer({
     minimum: 1,
@@ -189,25 +195,6 @@ export const Environment = Type.Object({
     default: 10,
     description: `Seconds by which the clock of Redis and a cell's newest entry may differ from a front end's; past them spins get ${ERRORS.unavailable.code}, and no cell is prepared`,
   }),
-  BATCH_MAX: Type.Integer({
-    minimum: 1,
-    maximum: 512,
-    default: 128,
-    description: 'Most spins in one script call',
-  }),
-  FLUSH_INTERVAL_MS: milliseconds(
-    100,
-    'Shortest time from one ledger flush to the next; a long flush is followed by a pause of twice its time, at most 250 ms',
-    0,
-  ),
-  DIRECTORY_POLL_MS: milliseconds(
-    200,
-    'How often changes of partners, keys and games are read: by one process, which tells the others; by each that hears of none',
-  ),
-  RESTRICTION_READ_MS: milliseconds(
-    600,
-    'Longest wait for Postgres when a process is told that a key was revoked or a partner or game was changed; then requests are refused until it is read',
-  ),
   API_PREVIEW: Type.Optional(
     Type.Literal('v2', {
       description:
@@ -265,13 +252,6 @@ export const Environment = Type.Object({
     description:
       'Days for which webhook events, deliveries and e-mails are kept after they ended; `GET /events` promises 30',
   }),
-  METRICS_GAMES_MAX: Type.Integer({
-    minimum: 0,
-    maximum: 100_000,
-    default: 100,
-    description:
-      'Games of a worker with metrics of their own: unhealthy games first, then the busiest; totals cover all games',
-  }),
   BLOCK_WORKERS: Type.Integer({
     minimum: 1,
     maximum: 64,
@@ -291,6 +271,11 @@ export const Environment = Type.Object({
       pattern: '^[a-z.-]+(:[1-9][0-9]*)?$',
       description:
         'For tests: the failpoint (src/failpoints.ts) at which the process kills itself, and at which pass, as `name:n`',
+    }),
+  ),
+  TEST_CONSTANTS: Type.Optional(
+    Type.String({
+      description: 'For tests: constants of src/constants.ts that take other values, as JSON',
     }),
   ),
   LOG_LEVEL: Type.Union(

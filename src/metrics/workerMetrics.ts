@@ -16,7 +16,10 @@ export interface WorkerMetricsParts
     Omit<GameMetricsParts, 'gamesMax'>,
     Omit<RoundMetricsParts, 'gamesMax'>,
     Omit<WorkMetricsParts, 'pool'> {
-  readonly config: Readonly<Record<'OUTBOX_MAX_ENTRIES' | 'OUTBOX_MAX_MB' | 'METRICS_GAMES_MAX', number>>;
+  readonly config: {
+    readonly outboxMax: CellMetricsParts['outboxMax'];
+    readonly constants: { readonly metricsGamesMax: number };
+  };
   readonly sql: Sql;
   readonly nodes: RedisNodes;
   readonly catalog: Catalog;
@@ -28,12 +31,12 @@ export function registerWorkerMetrics(parts: WorkerMetricsParts): void {
   const { config, metrics, sql, nodes, threads } = parts;
   registerCellMetrics({
     ...parts,
-    outboxMax: { entries: config.OUTBOX_MAX_ENTRIES, bytes: config.OUTBOX_MAX_MB * 1e6 },
+    outboxMax: config.outboxMax,
     unservedCells: () => parts.unservedCells.cells,
   });
-  registerGameMetrics({ ...parts, gamesMax: config.METRICS_GAMES_MAX });
-  registerRoundMetrics({ ...parts, gamesMax: config.METRICS_GAMES_MAX });
-  registerCommunalMetrics({ ...parts, gamesMax: config.METRICS_GAMES_MAX });
+  registerGameMetrics({ ...parts, gamesMax: config.constants.metricsGamesMax });
+  registerRoundMetrics({ ...parts, gamesMax: config.constants.metricsGamesMax });
+  registerCommunalMetrics({ ...parts, gamesMax: config.constants.metricsGamesMax });
   registerStoreMetrics(metrics, sql, nodes);
   registerWorkMetrics({ ...parts, pool: threads });
 }

@@ -24,6 +24,8 @@ import type { RoleParts } from './parts.js';
 const FILTERS_EVERY_MS = 1000;
 /** Requests that may wait for one cell: half a second at full speed. */
 const WAITING_MAX = 10_000;
+/** So that no call holds Redis for long. */
+const BATCH_MAX = 128;
 
 export interface Dealing {
   readonly cells: CellClient;
@@ -153,7 +155,7 @@ export async function openDealing(
   const handedOver = await openHandedOver(parts);
   const exhausted = new ExhaustedWindows();
   const deal = dealOperation(
-    ...([spinIds, config.BATCH_MAX, exhausted, handedOver] as const),
+    ...([spinIds, BATCH_MAX, exhausted, handedOver] as const),
     answered && ((...call) => answered.spins.remember(...call)),
   );
   const cells = new CellClient({

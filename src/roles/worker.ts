@@ -128,7 +128,7 @@ export async function startWorker(parts: RoleParts): Promise<void> {
   const openReader = (node: RedisNode): OutboxReader =>
     new OutboxReader(node, nodes, () => metrics.storeErrors.inc({ store: 'redis' }));
   const flusher = new Flusher(ledger, nodes, openReader, {
-    intervalMs: config.FLUSH_INTERVAL_MS,
+    intervalMs: config.constants.flushIntervalMs,
     isAwaited: config.ACK === 'ledger',
     largeWinThreshold: (partnerId) => catalog.largeWinThreshold(partnerId),
     eventsOf: (wins) =>

@@ -51,7 +51,7 @@ const RENDER = ['template', 'spindle', CHART, '--namespace', 'spindle'];
 /** Set by the chart, from the Secret or by itself. */
 const OWN = ['ROLES', 'HOST', 'METRICS_HOST', 'PORT', 'METRICS_PORT', 'POSITION_FILE'];
 /** Of no use in a pod. */
-const UNUSED = ['SPINDLE_URL', 'DATA_DIR', 'FAILPOINT'];
+const UNUSED = ['SPINDLE_URL', 'DATA_DIR', 'FAILPOINT', 'TEST_CONSTANTS'];
 const STOP_SECONDS = 10;
 
 const manifestsIn = (text: string): Manifest[] =>

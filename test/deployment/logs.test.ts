@@ -70,6 +70,7 @@ beforeAll(async () => {
     CELLS: '1',
     OPERATOR_API_KEY: OPERATOR_KEY,
     LOG_LEVEL: 'trace',
+    BATCH_MAX: '64',
     SPIN_DEADLINE_MS: '2000',
     WEBHOOK_RETRY_DELAYS_MS: '10',
   });
@@ -100,6 +101,13 @@ afterAll(async () => {
   await redisCable?.close();
   await postgresCable?.close();
   await stores?.drop();
+});
+
+test('a setting that an earlier version had is named in a warning', () => {
+  expect(lines().find(({ msg }) => msg === 'settings of an earlier version have no effect')).toMatchObject({
+    level: 40,
+    settings: ['BATCH_MAX'],
+  });
 });
 
 describe('a log at its most talkative', () => {

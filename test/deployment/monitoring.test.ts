@@ -17,7 +17,7 @@ import { RULES as RULES_OF_BONUS, setUp as setUpBonus } from '../support/communa
 import { type Receiver, startReceiver } from '../support/receiver.js';
 import { ROOT } from '../support/root.js';
 import { newTable } from '../support/rounds.js';
-import { startService } from '../support/service.js';
+import { constants, startService } from '../support/service.js';
 import { fiveReelWild, parSheet } from '../support/sheets.js';
 import type { TestStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
@@ -295,7 +295,7 @@ test('what is booked is told exactly, and the same after a restart and by anothe
   expect(before).toContain(`spindle_game_basic_strategy_return{game="${tableId}"} ${expected}\n`);
 
   // The other takes over once the first has ended, or is given cells before; of those that it does not own it says nothing.
-  const other = await startService(stores, { METRICS_GAMES_MAX: '1' });
+  const other = await startService(stores, constants({ metricsGamesMax: 1 }));
   const early = await scrape(other);
   if (value(early, 'spindle_cells_owned') === 0)
     expect(NAMES.map((name) => value(early, name))).toEqual([0, 0, 0]);

@@ -192,6 +192,7 @@ describe('settings', () => {
     ['CELLS', '0'],
     ['OPERATOR_API_KEY', 'short'],
     ['LOG_LEVEL', 'loud'],
+    ['TEST_CONSTANTS', '{"restrictionReadS":1}'],
   ])('%s=%s is refused in one line that names it', (name, value) => {
     expect(() => readConfig({ ...environment(), [name]: value })).toThrow(
       new RegExp(`^[^\\n]*${name}[^\\n]*$`),

@@ -14,11 +14,12 @@ import { timeoutFor } from '../support/expectWithin.js';
 import { type Cable, proxy } from '../support/proxy.js';
 import { openNodes, rawRedis } from '../support/redis.js';
 import { deafUrl } from '../support/redisUser.js';
-import { startService } from '../support/service.js';
+import { constants, startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import type { TestStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
 
+const NEVER_POLLS = constants({ catalogPollMs: 3_600_000 });
 const HELD_WITHIN_MS = timeoutFor(1000);
 
 let stores: TestStores;
@@ -43,7 +44,7 @@ beforeEach(async () => {
   cable = await proxy(stores.databaseUrl);
   front = await startService(
     { ...stores, databaseUrl: cable.url },
-    { ROLES: 'http', RESTRICTION_READ_MS: '600' },
+    { ROLES: 'http', TEST_CONSTANTS: undefined },
   );
   return async () => {
     await front.stop();
@@ -137,7 +138,7 @@ test('a front end that may not hear what others tell refuses a revoked key withi
 
 test('games are known on a front end that has not heard of them yet', async () => {
   const redisUrl = await deafUrl(stores.redisUrl);
-  const behind = await startService({ ...stores, redisUrl }, { ROLES: 'http', DIRECTORY_POLL_MS: '3600000' });
+  const behind = await startService({ ...stores, redisUrl }, { ROLES: 'http', ...NEVER_POLLS });
   try {
     const { key } = await service.newPartner();
     const gameId = await service.newGame(key, parSheet('classic-3-reel'));
@@ -186,7 +187,7 @@ test('what is told while connections break is read within a second', async () =>
 
 test('a front end that does not poll learns of changes from what another process reads', async () => {
   await service.operator('PATCH', `/games/${gameId}`, { status: 'SUSPENDED' });
-  const listener = await startService(stores, { ROLES: 'http', DIRECTORY_POLL_MS: '3600000' });
+  const listener = await startService(stores, { ROLES: 'http', ...NEVER_POLLS });
   try {
     const ask = () => listener.spin(partner.key, { gameId, playerId: 'p', wagerUsd: 0.25 });
     expect((await ask()).body.errorCode).toBe('KS-4202');

@@ -8,7 +8,7 @@ import { readBooked, readOutbox, totalsOfLast } from '../../src/redis/records.js
 import type { Client, TestPartner } from '../support/client.js';
 import { smallDiskMissing } from '../support/disk.js';
 import { expectWithin } from '../support/expectWithin.js';
-import { type LoggedService, startLogged } from '../support/service.js';
+import { constants, type LoggedService, startLogged } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import { type OwnStores, ownStores, startRedisWith } from '../support/stores.js';
 import { until } from '../support/wait.js';
@@ -16,6 +16,8 @@ import { codeOf, Witness } from '../support/witness.js';
 
 const SETTINGS = { CELLS: '1', SPIN_DEADLINE_MS: '8000' };
 const BATCH_MAX = 128;
+const ONE_BYTE_PER_ENTRY = constants({ outboxBytesPerEntry: 1 });
+const LONG_NAMES = '-'.repeat(100);
 /** A refusal that waits for nothing, on a machine that is busy; what waits takes the deadline. */
 const AT_ONCE_MS = 4000;
 
@@ -88,11 +90,11 @@ describe('at a bound', () => {
   };
 
   describe.each([
-    ['OUTBOX_MAX_ENTRIES', '2000', '', 'entries', 2000, 2 * BATCH_MAX],
-    // Two entries a spin, of 61 bytes and its names.
-    ['OUTBOX_MAX_MB', '1', '-'.repeat(100), 'bytes', 1e6, BATCH_MAX * 2 * 61 + BATCH_MAX * 3 * 130],
-  ] as const)('%s %s', (name, value, padding, unit, bound, oneBatch) => {
-    serve({ [name]: value }, padding);
+    ['of its entries', { OUTBOX_MAX_ENTRIES: '2000' }, '', 'entries', 2000, 2 * BATCH_MAX],
+    // Two entries a spin, of 61 bytes and its names. By default an entry has room for the longest names.
+    ['of its bytes', ONE_BYTE_PER_ENTRY, LONG_NAMES, 'bytes', 1e6, BATCH_MAX * (2 * 61 + 3 * 130)],
+  ] as const)('%s', (name, settings, padding, unit, bound, oneBatch) => {
+    serve(settings, padding);
 
     test('Postgres away: spins go on to the bound, replays beyond it; all is booked once it is back', async ({
       annotate,

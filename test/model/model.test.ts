@@ -7,7 +7,7 @@ import { freshStores } from '../setup/freshStores.js';
 import { OPERATOR_KEY } from '../support/client.js';
 import { type Cable, proxy } from '../support/proxy.js';
 import type { ServerProcess } from '../support/serverProcess.js';
-import { environment, spawnService } from '../support/service.js';
+import { constants, environment, spawnService } from '../support/service.js';
 import type { TestStores } from '../support/stores.js';
 import { type ModelOptions, runModel } from './run.js';
 import { runTables } from './table.js';
@@ -29,8 +29,7 @@ beforeAll(async () => {
   const env = (more: NodeJS.ProcessEnv = {}) =>
     environment(stores, {
       AUTH_FAILURE_LIMIT: '1000000',
-      FLUSH_INTERVAL_MS: '10',
-      DIRECTORY_POLL_MS: '50',
+      ...constants({ flushIntervalMs: 10, catalogPollMs: 50 }),
       // Every run crosses hand-overs of request ids.
       REQUEST_ID_WINDOW_S: '1',
       ...more,

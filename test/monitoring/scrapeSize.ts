@@ -1,5 +1,6 @@
 /** How large a scrape is, and what it costs, with many games. */
 import type { Cleanup } from '../support/cleanup.js';
+import { constants } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import { pause, until } from '../support/wait.js';
 import { openArena, type Service } from './arena.js';
@@ -52,10 +53,10 @@ export async function scrapeSize(
     PLAYABLE_WITHIN_MS,
     500,
   );
-  for (const bound of ['100', String(games)]) {
+  for (const metricsGamesMax of [100, games]) {
     await owner.stop();
     await workers[1]!.stop();
-    await owner.start({ METRICS_GAMES_MAX: bound });
+    await owner.start(constants({ metricsGamesMax }));
     await until(
       async () => gaugeOf(await owner.scrape(), 'spindle_games') === games,
       'the worker has every game',
@@ -81,7 +82,7 @@ export async function scrapeSize(
         ((gaugeOf(await service.scrape(), 'process_cpu_seconds_total') - before) * 1000) / (SCRAPES + 1);
       const series = text.split('\n').filter((line) => line !== '' && !line.startsWith('#')).length;
       say(
-        `METRICS_GAMES_MAX=${bound}, ${games} games, ${name}: ${series} series, ${text.length} bytes, ` +
+        `${metricsGamesMax} of ${games} games, ${name}: ${series} series, ${text.length} bytes, ` +
           `median ${times[SCRAPES / 2]!.toFixed(1)} ms, CPU ${cpuMs.toFixed(1)} ms a scrape`,
       );
     }

@@ -1,12 +1,18 @@
 /** Starts the service under test: in this process, or from the build as a process of its own. */
 import { pino } from 'pino';
 import { readConfig } from '../../src/config.js';
+import type { Constants } from '../../src/constants.js';
 import { type Running, start, type World } from '../../src/main.js';
 import { nameServers } from '../../src/webhooks/destination.js';
 import { Client, OPERATOR_KEY } from './client.js';
 import { mainOf, ROOT } from './root.js';
 import { ServerProcess } from './serverProcess.js';
 import type { StoreUrls } from './stores.js';
+
+/** Constants of the service that a test changes (src/constants.ts). However busy the machine is, a change is read in time. */
+export const constants = (changed: Partial<Constants>): { TEST_CONSTANTS: string } => ({
+  TEST_CONSTANTS: JSON.stringify({ restrictionReadMs: 20_000, ...changed }),
+});
 
 export function environment(stores: StoreUrls, more: NodeJS.ProcessEnv = {}) {
   return {
@@ -20,7 +26,7 @@ export function environment(stores: StoreUrls, more: NodeJS.ProcessEnv = {}) {
     LOG_LEVEL: 'silent',
     // A spin that has to be dealt is dealt, however busy the machine is; tests of the deadline set it.
     SPIN_DEADLINE_MS: '20000',
-    RESTRICTION_READ_MS: '20000',
+    ...constants({}),
     // Some tests run once for each HTTP server: see vitest.config.ts.
     ...(process.env.HTTP_SERVER === undefined ? {} : { HTTP_SERVER: process.env.HTTP_SERVER }),
     ...more,

@@ -1,6 +1,6 @@
 /** The service that sequences are played on, and what they do to it together. */
 import { Redis } from 'ioredis';
-import { environment, spawnService } from '../../support/service.js';
+import { constants, environment, spawnService } from '../../support/service.js';
 import type { StoreUrls } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 import type { World } from './session.js';
@@ -26,8 +26,7 @@ export async function newWorld(
     spawnService(
       environment(stores, {
         AUTH_FAILURE_LIMIT: '1000000',
-        FLUSH_INTERVAL_MS: '10',
-        DIRECTORY_POLL_MS: '50',
+        ...constants({ flushIntervalMs: 10, catalogPollMs: 50 }),
         // Sequences go over hand-overs of request ids.
         REQUEST_ID_WINDOW_S: '1',
         // What it says of a fault is told with the sequence that met it.
