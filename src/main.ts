@@ -41,6 +41,8 @@ export async function start(
   progress: (line: string) => void,
   world: World = { resolve: nameServers(), now: Date.now },
 ): Promise<Running> {
+  if (config.withoutEffect.length > 0)
+    log.warn({ settings: config.withoutEffect }, 'settings of an earlier version have no effect');
   const services = new ServiceGroup('spindle', log);
   return startAll(config, log, progress, world, services).catch(async (error: unknown) => {
     await services.stop();
@@ -59,9 +61,6 @@ async function startAll(
   const events = newEvents((error, event) => log.error({ err: error, event }, 'event handler failed'));
   subscribeMetrics(events, metrics);
   subscribeLog(events, log, config);
-
-  if (config.withoutEffect.length > 0)
-    log.warn({ settings: config.withoutEffect }, 'settings of an earlier version have no effect');
 
   const { redisUrl, databaseUrl } = await storeAddresses(config, log, progress, services);
   progress('Checking Redis and Postgres …');
