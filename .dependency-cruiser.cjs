@@ -28,7 +28,11 @@ const ROOMS = {
   recovery: ['^src/recovery/', ...SERVICE, 'cells', 'ledger'],
   audit: ['^src/audit/', 'domain', 'helpers', 'postgres', 'redis'],
   readiness: ['^src/readiness\\.ts$', ...SERVICE, 'catalog'],
-  http: ['^src/http/', ...SERVICE, 'series', 'requestIds', 'cells', 'settlement'],
+  http: [
+    '^src/http/',
+    ...SERVICE.filter((room) => room !== 'redis'),
+    ...['series', 'requestIds', 'cells', 'settlement'],
+  ],
   // What watches it.
   metrics: [
     '^src/metrics/(?!metrics\\.|scraped\\.|fastHistogram\\.|partnerTraffic\\.)',
@@ -173,6 +177,13 @@ module.exports = {
       severity: 'error',
       from: { path: '^src/http/' },
       to: { path: '^src/postgres/client\\.ts$', dependencyTypesNot: ['type-only'] },
+    },
+    {
+      name: 'http-knows-no-redis',
+      comment: 'the cells tell it outcomes by name; what a script returns is read there',
+      severity: 'error',
+      from: { path: '^src/http/' },
+      to: { path: '^src/redis/' },
     },
   ],
   allowed: [

@@ -2,10 +2,11 @@
  * What Redis holds of communal progressives against the books: pots, who is still to be told, what replays repeat. By pages,
  * however much there is; what is booked meanwhile is not mistaken for a fault.
  */
+import type { PotRecord } from '../domain/communal.js';
 import type { Facts } from '../postgres/auditReads.js';
 import type { BookedShare, CommunalReads } from '../postgres/communalAuditReads.js';
 import type { RedisAuditReads } from '../redis/auditReads.js';
-import { type PotRecord, readTold, readUntold, type UntoldShare } from '../redis/communalRecords.js';
+import { readTold, readUntold, type UntoldShare } from '../redis/communalRecords.js';
 import { playerField } from '../redis/keys.js';
 import type { Findings, Place } from './report.js';
 

@@ -9,7 +9,6 @@
 import { entryCell } from '../domain/entryId.js';
 import type { EventEmitter } from '../events.js';
 import type { Store } from '../postgres/store.js';
-import { SPIN_STATUS } from '../redis/statuses.js';
 import { PeriodicService } from '../runtime/periodicService.js';
 import { AnsweredChunk, CHUNK_BYTES } from './answeredChunk.js';
 import type { SpinRequest, SpinResult } from './deal.js';
@@ -60,8 +59,8 @@ export class AnsweredSpins extends PeriodicService {
       const request = requests[i]!;
       const reply = replies[i];
       if (request.waitsForLedger || reply === undefined) continue;
-      const isDealt = reply.status === SPIN_STATUS.dealt;
-      if (!isDealt && reply.status !== SPIN_STATUS.replay) continue;
+      if (reply.kind !== 'dealt' && reply.kind !== 'replayed') continue;
+      const isDealt = reply.kind === 'dealt';
       const id = entryId(i);
       // What a partner brought from another cell is booked.
       if (!isDealt && entryCell(id) !== cell) continue;

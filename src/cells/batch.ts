@@ -15,8 +15,10 @@ export const KIND = { deal: 1, countSpin: 2, countApi: 3, dealCounted: 4 } as co
 /** What the codec needs to know of a waiting request. */
 export interface BatchItem {
   readonly kind: number;
-  /** DENY: why nothing may be dealt, unless the requestId is bound. */
-  readonly deny: number;
+  /** Nothing may be dealt for it, unless the requestId is bound. */
+  readonly isDenied: boolean;
+  /** Only the ledger can tell whether the requestId is bound, where Redis does not bind it. */
+  readonly mayBeBound: boolean;
   readonly partner: Partner;
   readonly game: Game | undefined;
   /** As sent; the id of an unknown game takes part in the fingerprint too. */
@@ -190,7 +192,7 @@ export class BatchEncoder {
   #spin(item: BatchItem, buffer: Buffer, at: number): number {
     const places = this.#partnerPlaces.get(item.partner.partnerId)!;
     buffer[at] = item.kind;
-    buffer[at + 1] = item.deny;
+    buffer[at + 1] = denyOf(item);
     writeUInt16(buffer, places.place + 1, at + 2);
     if (!isDealKind(item)) {
       buffer.fill(0, at + 4, at + SPIN_BYTES);
@@ -280,7 +282,9 @@ function writeIdText(buffer: Buffer, id: number, at: number): number {
 }
 
 const isDealKind = ({ kind }: BatchItem): boolean => kind === KIND.deal || kind === KIND.dealCounted;
-const isDeal = (item: BatchItem): boolean => isDealKind(item) && item.deny === DENY.not;
+const denyOf = ({ isDenied, mayBeBound }: BatchItem): number =>
+  mayBeBound ? DENY.mayBeBound : isDenied ? DENY.refused : DENY.not;
+const isDeal = (item: BatchItem): boolean => isDealKind(item) && denyOf(item) === DENY.not;
 
 /**
  * What a requestId is bound to: the game (4 bytes) and a hash of the player (6 bytes). The wager needs no place in it:

@@ -1,6 +1,6 @@
 /** The operation `communalSet`: puts the rules of a game's communal progressive in force (lua/communalSet.lua). */
-import type { CommunalRules } from '../domain/communal.js';
-import { type PotState, readState, writeRules } from '../redis/communalRecords.js';
+import type { CommunalRules, PotState } from '../domain/communal.js';
+import { readState, writeRules } from '../redis/communalRecords.js';
 import type { CellOperation, CellRequest } from './operation.js';
 
 export interface CommunalSetRequest extends CellRequest {

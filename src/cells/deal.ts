@@ -1,26 +1,50 @@
 /** The operation `deal`: spins of a cell, and requests that count against a window, a batch in one call (lua/deal.lua). */
+import type { ToldBonus } from '../domain/communal.js';
 import type { Partner } from '../domain/game.js';
 import type { SpinIds } from '../domain/spinId.js';
-import { readId, readSafeInt64 } from '../redis/records.js';
+import { readTold } from '../redis/communalRecords.js';
+import { isForcedTail, readId, readSafeInt64 } from '../redis/records.js';
 import { SPIN_STATUS } from '../redis/statuses.js';
 import { BatchEncoder, type BatchItem, BatchReply, type HandedOverFilters, KIND } from './batch.js';
 import type { ExhaustedWindows } from './exhaustedWindows.js';
 import type { CellCodec, CellCommand, CellOperation, CellReplies, CellRequest } from './operation.js';
+import { type Refusal, refusalOf } from './refusals.js';
 
-/** What became of one request of a batch. Money in micro-USD. */
-export interface SpinResult {
-  readonly status: number;
-  readonly outcomeCode: number;
-  readonly balanceMicros: number;
-  /** Empty where nothing was dealt. */
-  readonly spinId: string;
-  /** Left of the window that the request counts against. */
+/** What is left of the window that a request counts against. */
+interface Counted {
   readonly remaining: number;
   /** The store's clock, milliseconds since the epoch. */
   readonly timeMs: number;
-  /** What the outcome has beside these, the same in each replay; undefined: nothing. */
-  readonly tail: Buffer | undefined;
 }
+
+/** An outcome, the same in each replay. */
+export interface DealtSpin extends Counted {
+  readonly kind: 'dealt' | 'replayed';
+  readonly spinId: string;
+  readonly outcomeCode: number;
+  /** After it, micro-USD: without a share that it tells of. */
+  readonly balanceMicros: number;
+  /** What it tells of a communal progressive. */
+  readonly told: ToldBonus | undefined;
+  /** A tester chose it. */
+  readonly isForced: boolean;
+}
+
+interface RefusedSpin extends Counted {
+  readonly kind: 'refused';
+  readonly refusal: Refusal;
+}
+
+/**
+ * `counted`: that was all that was asked. `limited`: the window is exhausted. `partnerAway`: the partner moves to another cell.
+ * `mayBeBound`: the requestId is free in Redis, and the ledger may have it. `raffleClosed`: all tickets are dealt.
+ */
+interface UndealtSpin extends Counted {
+  readonly kind: 'counted' | 'limited' | 'partnerAway' | 'mayBeBound' | 'raffleClosed';
+}
+
+/** What became of one request of a batch. */
+export type SpinResult = DealtSpin | RefusedSpin | UndealtSpin;
 
 export interface SpinRequest extends BatchItem, CellRequest {}
 export interface SpinCommand extends SpinRequest, CellCommand<SpinResult> {}
@@ -55,6 +79,20 @@ export const dealOperation = (
 });
 
 const hasCore = (status: number): boolean => status === SPIN_STATUS.dealt || status === SPIN_STATUS.replay;
+
+const UNDEALT: Readonly<Record<number, UndealtSpin['kind']>> = {
+  [SPIN_STATUS.counted]: 'counted',
+  [SPIN_STATUS.limited]: 'limited',
+  [SPIN_STATUS.mayBeBound]: 'mayBeBound',
+  [SPIN_STATUS.raffleClosed]: 'raffleClosed',
+};
+
+function undealt(status: number, remaining: number, timeMs: number): SpinResult {
+  const kind = UNDEALT[status];
+  return kind === undefined
+    ? { kind: 'refused', refusal: refusalOf(status), remaining, timeMs }
+    : { kind, remaining, timeMs };
+}
 
 class DealCodec implements CellCodec<SpinRequest, SpinResult> {
   readonly #spinIds: SpinIds;
@@ -94,7 +132,7 @@ class DealCodec implements CellCodec<SpinRequest, SpinResult> {
         continue;
       }
       if (status === SPIN_STATUS.partnerAway) {
-        replies.push({ ...limitedResult(timeMs), status });
+        replies.push({ kind: 'partnerAway', remaining: 0, timeMs });
         continue;
       }
       const isApi = kind === KIND.countApi;
@@ -102,17 +140,24 @@ class DealCodec implements CellCodec<SpinRequest, SpinResult> {
       if (status === SPIN_STATUS.limited) this.#exhausted.learn(partner, kind, timeMs, this.#encodedAt);
       else if (kind !== KIND.dealCounted) used[partnerPlace]!++;
       const limit = isApi ? partner.apiRateLimit : partner.spinRateLimit;
-      const isOutcome = hasCore(status);
+      const remaining = Math.max(0, limit - used[partnerPlace]!);
+      if (!hasCore(status)) {
+        replies.push(undealt(status, remaining, timeMs));
+        continue;
+      }
       if (status === SPIN_STATUS.dealt) newestPlace = i;
       const at = reply.coreAt(i);
+      const tail = reply.tail(i);
+      const isForced = tail !== undefined && isForcedTail(tail);
       replies.push({
-        status,
-        outcomeCode: isOutcome ? answer.readUInt16LE(at + 8) : 0,
-        balanceMicros: isOutcome ? readSafeInt64(answer, at + 10) : 0,
-        spinId: isOutcome ? ids.slice(i * 32, i * 32 + 32) : '',
-        remaining: Math.max(0, limit - used[partnerPlace]!),
+        kind: status === SPIN_STATUS.dealt ? 'dealt' : 'replayed',
+        spinId: ids.slice(i * 32, i * 32 + 32),
+        outcomeCode: answer.readUInt16LE(at + 8),
+        balanceMicros: readSafeInt64(answer, at + 10),
+        told: tail === undefined || isForced ? undefined : readTold(tail),
+        isForced,
+        remaining,
         timeMs,
-        tail: reply.tail(i),
       });
     }
     const entryId = (i: number): bigint => (hasCore(reply.status(i)) ? readId(answer, reply.coreAt(i)) : 0n);
@@ -124,7 +169,7 @@ class DealCodec implements CellCodec<SpinRequest, SpinResult> {
         partnerId === requests[i]!.partner.partnerId &&
         playerId === requests[i]!.playerId &&
         gameId === requests[i]!.gameId &&
-        outcomeCode === replies[i]!.outcomeCode,
+        outcomeCode === answer.readUInt16LE(reply.coreAt(i) + 8),
     };
   }
 
@@ -144,12 +189,4 @@ class DealCodec implements CellCodec<SpinRequest, SpinResult> {
 }
 
 /** The reply to a request whose window is known to be exhausted. @param timeMs the store's clock */
-export const limitedResult = (timeMs: number): SpinResult => ({
-  status: SPIN_STATUS.limited,
-  outcomeCode: 0,
-  balanceMicros: 0,
-  spinId: '',
-  remaining: 0,
-  timeMs,
-  tail: undefined,
-});
+export const limitedResult = (timeMs: number): SpinResult => ({ kind: 'limited', remaining: 0, timeMs });

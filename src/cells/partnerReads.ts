@@ -2,13 +2,13 @@
  * What a partner has in Redis now. A partner may have moved to another cell before this process knows of it: its old cell then says so
  * with what it is asked for, and the new one is read.
  */
+import type { PotRecord } from '../domain/communal.js';
 import { ApiError, ERRORS } from '../domain/errors.js';
 import type { Partner } from '../domain/game.js';
 import type { CellStore } from '../redis/cellStore.js';
-import type { PotRecord } from '../redis/communalRecords.js';
 import type { GameRecord, PlayerRecord } from '../redis/records.js';
 
-export type { GameRecord, PlayerRecord, PotRecord };
+export type { GameRecord, PlayerRecord };
 
 export interface PartnerReadsOptions {
   readonly cell: (

@@ -3,10 +3,9 @@
  * happens once for each requestId, for ever, as adjustments do (adjuster.ts).
  */
 import { setTimeout as pause } from 'node:timers/promises';
-import type { CommunalRules } from '../domain/communal.js';
+import type { CommunalRules, PotState } from '../domain/communal.js';
 import type { Funding, FundingIntent } from '../postgres/communal.js';
 import type { Store } from '../postgres/store.js';
-import type { PotState } from '../redis/communalRecords.js';
 import { SPIN_STATUS } from '../redis/statuses.js';
 import type { CellClient } from './cellClient.js';
 import { COMMUNAL_FUND } from './communalFund.js';

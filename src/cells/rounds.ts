@@ -26,6 +26,7 @@ import { SPIN_STATUS } from '../redis/statuses.js';
 import type { RequestIds } from '../requestIds/requestIds.js';
 import { secondPass } from '../requestIds/secondPass.js';
 import type { CellClient, Outcome } from './cellClient.js';
+import { type Refusal, refusalOf } from './refusals.js';
 import { ROUND_ACT, type RoundActReply, type RoundDealReply, roundDealOperation } from './roundOperations.js';
 import type { Shoes } from './shoes.js';
 
@@ -68,8 +69,7 @@ export interface KnownRound {
 export type Dealt =
   | (KnownRound & { readonly isReplay: boolean })
   | { readonly open: RoundRecord }
-  /** SPIN_STATUS of why nothing was dealt. */
-  | { readonly status: number }
+  | { readonly refusal: Refusal }
   | RoundFailure;
 
 /**
@@ -130,7 +130,7 @@ export class Rounds {
       return { record, seed, isReplay: false };
     }
     if (status === SPIN_STATUS.replay) return this.#replay(dealId);
-    if (status !== SPIN_STATUS.roundOpen) return { status };
+    if (status !== SPIN_STATUS.roundOpen) return { refusal: refusalOf(status) };
     const open = await store.findRound(dealId).catch(() => undefined);
     return open === undefined ? 'unknown' : { open };
   }
@@ -157,9 +157,9 @@ export class Rounds {
       case 'again':
         return this.deal(order, pass.clearedAt);
       case 'conflict':
-        return { status: SPIN_STATUS.conflict };
+        return { refusal: 'conflict' };
       case 'refused':
-        return { status: SPIN_STATUS.denied };
+        return { refusal: 'denied' };
     }
   }
 

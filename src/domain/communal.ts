@@ -41,6 +41,28 @@ export interface CommunalState {
   readonly budgetMicros: number;
 }
 
+/** Where a pot stands, and whether its players are remembered: from its first enabling on. */
+export interface PotState extends CommunalState {
+  readonly remembersPlayers: boolean;
+}
+
+export interface PotRecord extends PotState {
+  readonly partnerId: number;
+  readonly rules: CommunalRules;
+}
+
+/** What a spin tells of an event. */
+export interface ToldBonus {
+  readonly eventId: bigint;
+  readonly tierLevel: number;
+  readonly tierName: string;
+  /** Paid in all, micro-USD. */
+  readonly paidMicros: number;
+  readonly shareMicros: number;
+  /** The spin fired the event, and its balance has the share in it. */
+  readonly isTrigger: boolean;
+}
+
 /** The whole of a split. */
 export const SPLIT_WHOLE = 10_000;
 /** The largest amount of a tier, 1,000,000 USD. */

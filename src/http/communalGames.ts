@@ -1,5 +1,6 @@
 /** Finds the communal progressive of a game, for both APIs. */
-import type { PartnerReads, PotRecord } from '../cells/partnerReads.js';
+import type { PartnerReads } from '../cells/partnerReads.js';
+import type { PotRecord } from '../domain/communal.js';
 import { ApiError, ERRORS } from '../domain/errors.js';
 import type { Partner } from '../domain/game.js';
 import { PATH } from '../domain/requests.js';

@@ -1,10 +1,9 @@
 /** How communal progressives are written in answers: amounts as decimal texts, events by ids that tell nothing. */
-import { bonusRtp, communalStatus } from '../domain/communal.js';
+import { bonusRtp, communalStatus, type PotRecord, type ToldBonus } from '../domain/communal.js';
 import { rulesView, usdText } from '../domain/communalRules.js';
 import { entryTimeMs } from '../domain/entryId.js';
 import type { SpinIds } from '../domain/spinId.js';
 import type { CommunalEvent } from '../postgres/communal.js';
-import type { PotRecord, ToldBonus } from '../redis/communalRecords.js';
 
 /** Kinds of ids beside those of spins (domain/spinId.ts). */
 const EVENT = 1;

@@ -6,7 +6,6 @@ import { ERRORS, type ErrorEntry } from '../domain/errors.js';
 import type { Partner } from '../domain/game.js';
 import { SpinBody, SpinResponse, VersionResponse } from '../domain/requests.js';
 import type { Store } from '../postgres/store.js';
-import type { RedisNodes } from '../redis/nodes.js';
 import type { Access } from './access.js';
 import { consoleRoutes, docsRoutes } from './docs.js';
 import type { Exchange } from './exchange.js';
@@ -57,7 +56,7 @@ export interface Services
     OperatorCommunalServices,
     Omit<OperatorsServices, 'store'>,
     Omit<OverviewServices, 'store'>,
-    Omit<CellServices, 'store' | 'nodes'>,
+    Omit<CellServices, 'store'>,
     PartnerCommunalServices,
     PlayerServices,
     PlayerStatusServices,
@@ -66,7 +65,6 @@ export interface Services
     SpinServices,
     WebhookServices {
   readonly store: Store;
-  readonly nodes: Pick<RedisNodes, 'all' | 'cell' | 'isCluster'>;
   partner(partnerId: number): Partner | undefined;
   /** What is missing before this process can serve; empty once it can. */
   readiness(): Promise<{ readonly status: number; readonly body: string }>;

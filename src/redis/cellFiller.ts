@@ -1,6 +1,7 @@
 /** Fills a cell that its owner has claimed and cleared with what a rebuild reads of the ledger; many fields a call. */
+import type { PotRecord } from '../domain/communal.js';
 import type { CellOwner, CellStore } from './cellStore.js';
-import { type PotRecord, placeUntold, writeRules, writeState } from './communalRecords.js';
+import { placeUntold, writeRules, writeState } from './communalRecords.js';
 import {
   communalKey,
   gamesKey,

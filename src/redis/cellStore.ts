@@ -2,10 +2,11 @@
  * What Redis holds of one cell: looked up by anybody, written by the cell's owner (blocks, outbox, epoch). Players spin
  * through scripts.ts, the audit reads through auditReads.ts.
  */
+import type { PotRecord } from '../domain/communal.js';
 import { entryTimeMs, streamIdOf } from '../domain/entryId.js';
 import { type CellHead, type CellMarks, type CellOwner, isTurnedAway, writeAway } from './cellHead.js';
 import { CLIENT, type RedisClient } from './client.js';
-import { type PotRecord, readPot, writeRecent } from './communalRecords.js';
+import { readPot, writeRecent } from './communalRecords.js';
 import {
   blockKey,
   type CellName,

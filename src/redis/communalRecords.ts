@@ -2,8 +2,15 @@
  * Readers and writers of what the scripts keep of communal progressives (lua/include/communalRecords.lua), and of their
  * notes in the outbox. Little endian.
  */
-import type { CommunalRules, CommunalState, CommunalTier, EventStatus } from '../domain/communal.js';
-import { COMMUNITY_SIZE_MAX } from '../domain/communal.js';
+import {
+  COMMUNITY_SIZE_MAX,
+  type CommunalRules,
+  type CommunalTier,
+  type EventStatus,
+  type PotRecord,
+  type PotState,
+  type ToldBonus,
+} from '../domain/communal.js';
 import { readId, readSafeInt64 } from './records.js';
 
 // STATE and RULES ----------------------------------------------------------------------------------------------------
@@ -11,16 +18,6 @@ import { readId, readSafeInt64 } from './records.js';
 const STATE_BYTES = 19;
 const REMEMBERS = 1;
 const RULE_FLAGS = { enabled: 1, returnsToBudget: 2, paysRemaining: 4 } as const;
-
-/** Where a pot stands, and whether its players are remembered: from its first enabling on. */
-export interface PotState extends CommunalState {
-  readonly remembersPlayers: boolean;
-}
-
-export interface PotRecord extends PotState {
-  readonly partnerId: number;
-  readonly rules: CommunalRules;
-}
 
 export function readState(buffer: Buffer, at = 0): PotState {
   return {
@@ -97,18 +94,6 @@ export function readPot(record: Buffer): PotRecord {
 }
 
 // TOLD and SHARE ----------------------------------------------------------------------------------------------------
-
-/** What a spin tells of an event. */
-export interface ToldBonus {
-  readonly eventId: bigint;
-  readonly tierLevel: number;
-  readonly tierName: string;
-  /** Paid in all, micro-USD. */
-  readonly paidMicros: number;
-  readonly shareMicros: number;
-  /** The spin fired the event, and its balance has the share in it. */
-  readonly isTrigger: boolean;
-}
 
 const TOLD_BYTES = 26;
 /** Lua's UNTOLD_BYTES_MAX: bytes behind PLAYER, its status included, beyond which shares go to the player's list. */

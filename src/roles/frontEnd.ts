@@ -1,4 +1,5 @@
 /** The http role: serves both APIs. */
+import { CellViews } from '../cells/cellViews.js';
 import type { MovedPartners } from '../cells/movedPartners.js';
 import { PartnerReads } from '../cells/partnerReads.js';
 import { ERRORS } from '../domain/errors.js';
@@ -71,7 +72,7 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
   const access = openAccess(parts, requestLog, replies);
   const answering: Services = {
     store,
-    nodes,
+    cellViews: new CellViews(nodes),
     settlements: new Settlements({ store, nodes, events }),
     spinIds,
     playerIdKey: installed.playerIdKey,

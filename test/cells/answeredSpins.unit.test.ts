@@ -5,7 +5,6 @@ import type { SpinRequest, SpinResult } from '../../src/cells/deal.js';
 import { entryCell } from '../../src/domain/entryId.js';
 import { newEvents } from '../../src/events.js';
 import type { AnsweredSpin, EndedEpoch } from '../../src/postgres/lostSpins.js';
-import { SPIN_STATUS } from '../../src/redis/statuses.js';
 
 const OLD = 'set:1';
 const NEW = 'set:2';
@@ -22,7 +21,7 @@ interface Kept {
   /** The cell begins its new epoch, and what was answered before is looked up. */
   end(): Promise<void>;
   /** Answers spins that were dealt, all in one call. */
-  answer(spins: readonly AnsweredSpin[], of?: Partial<SpinRequest>, status?: number): void;
+  answer(spins: readonly AnsweredSpin[], of?: Partial<SpinRequest>, kind?: SpinResult['kind']): void;
 }
 
 function kept(fails = 0): Kept {
@@ -46,15 +45,15 @@ function kept(fails = 0): Kept {
       epoch = NEW;
       await spins.look();
     },
-    answer(some, of = {}, status = SPIN_STATUS.dealt) {
+    answer(some, of = {}, kind: SpinResult['kind'] = 'dealt') {
       const requests = some.map(
         ({ partnerId, ...names }) =>
           ({ partner: { partnerId }, waitsForLedger: false, ...names, ...of }) as SpinRequest,
       );
       const replies = some.map(
-        ({ outcomeCode, balanceMicros }) => ({ status, outcomeCode, balanceMicros }) as SpinResult,
+        ({ outcomeCode, balanceMicros }) => ({ kind, outcomeCode, balanceMicros }) as SpinResult,
       );
-      const newestPlace = status === SPIN_STATUS.dealt ? some.length - 1 : undefined;
+      const newestPlace = kind === 'dealt' ? some.length - 1 : undefined;
       spins.remember(CELL, OLD, requests, { replies, entryId: (i) => some[i]!.entryId, newestPlace });
     },
   };
@@ -87,11 +86,11 @@ test('each spin is looked up as it was answered', async () => {
 test('what waits for the ledger, was refused or is booked is not looked up', async () => {
   const { answer, end, looked, spins } = kept();
   answer([spin(1)], { waitsForLedger: true });
-  answer([spin(2)], {}, SPIN_STATUS.limited);
+  answer([spin(2)], {}, 'limited');
   answer([spin(3), spin(4)]);
   spins.booked(CELL, OLD, 4n);
   answer([spin(5)]);
-  answer([spin(6)], {}, SPIN_STATUS.replay);
+  answer([spin(6)], {}, 'replayed');
   await end();
   expect(looked.flatMap((each) => each.spins)).toEqual([spin(5), spin(6)]);
 });

@@ -37,7 +37,7 @@ import {
   StaleError,
 } from '../../src/redis/scriptErrors.js';
 import { Scripts } from '../../src/redis/scripts.js';
-import { DENY, SPIN_STATUS } from '../../src/redis/statuses.js';
+import { SPIN_STATUS } from '../../src/redis/statuses.js';
 import { freshStores } from '../setup/freshStores.js';
 import { Cleanup } from '../support/cleanup.js';
 import {
@@ -243,12 +243,12 @@ describe('the spin script', () => {
     await load(0, 1, 2);
     await run([item({ requestId: 'bound' })]);
     const { statuses } = await run([
-      item({ requestId: 'bound', deny: DENY.refused }),
-      item({ requestId: 'bound', deny: DENY.refused, mayEqual: false }),
-      item({ requestId: 'free', deny: DENY.refused }),
-      item({ deny: DENY.refused }),
-      item({ requestId: 'bound', deny: DENY.mayBeBound }),
-      item({ requestId: 'free', deny: DENY.mayBeBound }),
+      item({ requestId: 'bound', isDenied: true }),
+      item({ requestId: 'bound', isDenied: true, mayEqual: false }),
+      item({ requestId: 'free', isDenied: true }),
+      item({ isDenied: true }),
+      item({ requestId: 'bound', mayBeBound: true }),
+      item({ requestId: 'free', mayBeBound: true }),
     ]);
     expect(statuses).toEqual([
       SPIN_STATUS.replay,

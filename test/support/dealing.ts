@@ -48,7 +48,8 @@ export const game: Game = {
 
 export const item = (more: Partial<BatchItem> = {}): BatchItem => ({
   kind: KIND.deal,
-  deny: 0,
+  isDenied: false,
+  mayBeBound: false,
   partner,
   game,
   gameId: GAME_ID,

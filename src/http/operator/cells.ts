@@ -1,27 +1,19 @@
 /** Cells: where they are and how far they are booked, and what operators do to them (docs/scaling.md). */
+import type { CellViews } from '../../cells/cellViews.js';
 import { CELL_MAX, entryTimeMs } from '../../domain/entryId.js';
 import { ApiError, ERRORS } from '../../domain/errors.js';
 import { jsonInteger } from '../../domain/exactJson.js';
 import { CellPatch, Cells, CellsAdded, CellsBody, PATH } from '../../domain/requests.js';
 import type { Store } from '../../postgres/store.js';
-import type { RedisNodes } from '../../redis/nodes.js';
-import { slotOfCell } from '../../redis/slots.js';
-import { withTimeout } from '../../runtime/withTimeout.js';
 import { learn, type Route, summed } from '../route.js';
 
 export interface CellServices {
   readonly store: Pick<Store, 'cellOverview' | 'newestRecoveries' | 'addCells' | 'setDraining'>;
-  readonly nodes: Pick<RedisNodes, 'all' | 'cell' | 'isCluster'>;
+  readonly cellViews: Pick<CellViews, 'of' | 'servers'>;
   refresh(): Promise<void>;
 }
 
-/** A Redis that is away is told as such. */
-const REDIS_WITHIN_MS = 1000;
-
-const ofRedis = <T>(asked: Promise<T>): Promise<T | null> =>
-  withTimeout(asked, REDIS_WITHIN_MS).catch(() => null);
-
-const listCells = ({ store, nodes }: CellServices): Route => ({
+const listCells = ({ store, cellViews }: CellServices): Route => ({
   method: 'get',
   path: '/cells',
   operationId: 'listCells',
@@ -34,34 +26,18 @@ const listCells = ({ store, nodes }: CellServices): Route => ({
   failure: ERRORS.internal,
   async handle() {
     const [cells, recoveries] = await Promise.all([store.cellOverview(), store.newestRecoveries()]);
-    const outboxes = cells.map(async ({ cell }) => {
-      const store = nodes.cell(cell);
-      const [ageSeconds, totals] = await Promise.all([
-        ofRedis(store.outboxAgeSeconds()),
-        ofRedis(store.outboxTotals()),
-      ]);
-      return { outboxAgeSeconds: ageSeconds, outboxEntries: totals?.entries ?? null };
-    });
-    const servers = nodes.all.map(async (node) => {
-      const use = await ofRedis(node.use());
-      return {
-        isReady: node.isReady,
-        volatile: [...node.durability.volatile],
-        memoryBytes: use?.memoryBytes ?? null,
-        maxMemoryBytes: use?.maxMemoryBytes ?? null,
-      };
-    });
-    const waiting = await Promise.all(outboxes);
+    const [views, redis] = await Promise.all([
+      Promise.all(cells.map(({ cell }) => cellViews.of(cell))),
+      cellViews.servers(),
+    ]);
     return {
       cells: cells.map(({ cursorId, epoch, ...cell }, i) => ({
         ...cell,
-        node: nodes.cell(cell.cell).node.address,
-        slot: nodes.isCluster ? slotOfCell(cell.cell) : null,
+        ...views[i]!,
         epoch: jsonInteger(epoch),
         bookedTo: cursorId === 0n ? null : new Date(entryTimeMs(cursorId)).toISOString(),
-        ...waiting[i]!,
       })),
-      redis: await Promise.all(servers),
+      redis,
       recoveries: recoveries.map(({ epoch, voided, startedAt, finishedAt, ...recovery }) => ({
         ...recovery,
         epoch: jsonInteger(epoch),

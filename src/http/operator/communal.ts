@@ -1,7 +1,7 @@
 /** The operator's side of communal progressives: rules, funding, state, events (docs/contract.md §17). */
 import type { PartnerReads } from '../../cells/partnerReads.js';
 import type { Funded } from '../../cells/potKeeper.js';
-import type { CommunalRules } from '../../domain/communal.js';
+import type { CommunalRules, PotState } from '../../domain/communal.js';
 import { micros as microsOf, readRules, usdText } from '../../domain/communalRules.js';
 import { entryCell } from '../../domain/entryId.js';
 import { ApiError, ERRORS } from '../../domain/errors.js';
@@ -18,7 +18,6 @@ import {
 } from '../../domain/requests.js';
 import type { Funding } from '../../postgres/communal.js';
 import type { GameRow } from '../../postgres/games.js';
-import type { PotState } from '../../redis/communalRecords.js';
 import { check } from '../body.js';
 import { assertPot, type PotServices, potRoute } from '../communalGames.js';
 import { eventView, fundingIdOf, potView } from '../communalViews.js';

@@ -1,6 +1,6 @@
 /** What the ledger tells of a requestId that Redis binds no more. */
+import type { ToldBonus } from '../../domain/communal.js';
 import type { EntryKind } from '../../domain/ledgerEntry.js';
-import type { ToldBonus } from '../../redis/communalRecords.js';
 
 /** A spin, or round, as it was dealt. */
 export interface BoundEntry {

@@ -17,9 +17,9 @@ import {
 } from '../../domain/requests.js';
 import type { SpinIds } from '../../domain/spinId.js';
 import type { Store } from '../../postgres/store.js';
-import { SPIN_STATUS } from '../../redis/statuses.js';
 import { Replayed, type Route } from '../route.js';
 import { ownGame } from './games.js';
+import { REFUSALS } from './refusals.js';
 import { isExactly } from './spin.js';
 
 export interface RoundServices {
@@ -91,16 +91,6 @@ function denialOf(
   return isWager ? undefined : { entry: ERRORS.wagerMismatch };
 }
 
-const REFUSALS: Readonly<Record<number, ErrorEntry>> = {
-  [SPIN_STATUS.conflict]: ERRORS.requestIdReused,
-  [SPIN_STATUS.insufficientBalance]: ERRORS.insufficientBalance,
-  [SPIN_STATUS.fundingUnavailable]: ERRORS.fundingUnavailable,
-  [SPIN_STATUS.queueExhausted]: ERRORS.queueExhausted,
-  [SPIN_STATUS.noBlock]: ERRORS.noBlockServable,
-  [SPIN_STATUS.playerBlocked]: ERRORS.playerBlocked,
-  [SPIN_STATUS.outboxFull]: ERRORS.unavailable,
-};
-
 async function deal(services: RoundServices, partner: Partner, body: DealBody, text: string) {
   const game = await ownGame(services, body.gameId, partner);
   const isWager = game !== undefined && isExactly(game.wagerMicros, body.wagerUsd, text);
@@ -134,11 +124,11 @@ function dealRefusal(
       details: [{ path: '/playerId', message, roundId, lastActionSeq }],
     });
   }
-  if (dealt.status === SPIN_STATUS.denied && denial !== undefined) {
+  if (dealt.refusal === 'denied' && denial !== undefined) {
     const { entry, message } = denial;
     return new ApiError(entry, message === undefined ? {} : { details: [{ path: '/gameId', message }] });
   }
-  return new ApiError(REFUSALS[dealt.status] ?? ERRORS.spinFailed);
+  return new ApiError(REFUSALS[dealt.refusal]);
 }
 
 /** A round after so many of its entries, as an answer that may be a repetition. */

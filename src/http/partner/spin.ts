@@ -9,16 +9,13 @@
  */
 
 import { KIND } from '../../cells/batch.js';
-import type { SpinCommand, SpinResult } from '../../cells/deal.js';
+import type { DealtSpin, SpinCommand, SpinResult } from '../../cells/deal.js';
 import type { CellFailure } from '../../cells/operation.js';
 import { ApiError, ERRORS, type ErrorEntry, type Fault } from '../../domain/errors.js';
 import type { Game, Partner } from '../../domain/game.js';
 import { decimalTextToMicros, microsToUsdText } from '../../domain/money.js';
 import type { SpinBody } from '../../domain/requests.js';
 import type { SpinIds } from '../../domain/spinId.js';
-import { readTold, writeTold } from '../../redis/communalRecords.js';
-import { FORCED_TAIL, isForcedTail } from '../../redis/records.js';
-import { DENY, SPIN_STATUS } from '../../redis/statuses.js';
 import { type Found, secondPass } from '../../requestIds/secondPass.js';
 import type { Access } from '../access.js';
 import { memberText } from '../body.js';
@@ -26,6 +23,7 @@ import { communityBonus } from '../communalViews.js';
 import type { Exchange } from '../exchange.js';
 import type { Replies, Window } from '../reply.js';
 import type { BoundEntry } from './boundEntry.js';
+import { REFUSALS } from './refusals.js';
 import { type ReadBody, readBody } from './spinBody.js';
 import { spinResponse } from './spinResponse.js';
 
@@ -155,7 +153,8 @@ export function isExactly(micros: number, wagerUsd: number, text: string | undef
 /** A request that counts against a window and does nothing else in Redis. */
 export class CountedCommand implements SpinCommand {
   readonly waitsForLedger = false;
-  readonly deny = 0;
+  readonly isDenied = false;
+  readonly mayBeBound = false;
   readonly game = undefined;
   readonly gameId = 0;
   readonly playerId = '';
@@ -189,9 +188,9 @@ export class CountedCommand implements SpinCommand {
   settle(result: SpinResult): void {
     const isSpin = this.kind === KIND.countSpin;
     // Of a partner that moves to another cell no request is counted for a moment.
-    const isAway = result.status === SPIN_STATUS.partnerAway;
+    const isAway = result.kind === 'partnerAway';
     const window = isAway ? ownWindow(this.partner, isSpin) : windowOf(this.partner, isSpin, result);
-    if (result.status === SPIN_STATUS.limited) {
+    if (result.kind === 'limited') {
       this.#replies.error(this.#exchange, isSpin ? ERRORS.spinRateExceeded : ERRORS.apiRateExceeded, window);
     } else if (typeof this.#then === 'function') {
       this.#then(window);
@@ -216,7 +215,8 @@ class DealCommand implements SpinCommand {
   readonly newestMove: number | undefined;
   readonly kind: number;
   readonly waitsForLedger: boolean;
-  readonly deny: number;
+  readonly isDenied: boolean;
+  readonly mayBeBound: boolean;
   readonly partner: Partner;
   readonly game: Game | undefined;
   readonly gameId: number;
@@ -236,7 +236,8 @@ class DealCommand implements SpinCommand {
     this.#replies = replies;
     this.#services = services;
     this.#spin = spin;
-    const isForgotten =
+    this.isDenied = denial !== undefined;
+    this.mayBeBound =
       clearedAt === undefined &&
       game !== undefined &&
       body.requestId !== undefined &&
@@ -249,7 +250,6 @@ class DealCommand implements SpinCommand {
     this.game = game;
     this.mayEqual = isWager;
     this.waitsForLedger = services.waitsForLedger(game);
-    this.deny = isForgotten ? DENY.mayBeBound : denial === undefined ? DENY.not : DENY.refused;
     this.gameId = body.gameId;
     this.playerId = body.playerId;
     this.requestId = body.requestId;
@@ -257,30 +257,38 @@ class DealCommand implements SpinCommand {
 
   settle(result: SpinResult): void {
     const window = windowOf(this.partner, true, result);
-    switch (result.status) {
-      case SPIN_STATUS.dealt:
+    switch (result.kind) {
+      case 'dealt':
         this.#services.onDealt(this.game!, this.#answer(result, window, ''));
         return;
-      case SPIN_STATUS.replay:
+      case 'replayed':
         // What the outcome looks like is not known here while the game can't be looked up.
         if (this.game === undefined) this.#replies.error(this.#exchange, ERRORS.unavailable, window);
         else this.#answer(result, window, REPLAYED);
         return;
-      case SPIN_STATUS.partnerAway:
+      case 'partnerAway':
         this.#follow();
         return;
-      case SPIN_STATUS.mayBeBound:
+      case 'mayBeBound':
         this.#askLedger(result, window);
         return;
-      case SPIN_STATUS.raffleClosed:
+      case 'raffleClosed':
         // Terminal, so not said while the last tickets could still come back: what is not booked a rebuild sells again.
         this.#services.isSoldOut(this.game!).then((isSoldOut) => {
           const entry = isSoldOut ? ERRORS.raffleClosed : ERRORS.unavailable;
           this.#replies.error(this.#exchange, entry, window);
         });
         return;
-      default:
-        this.#refuse(this.#refusal(result.status), window);
+      case 'limited':
+        this.#refuse(ERRORS.spinRateExceeded, window);
+        return;
+      case 'refused': {
+        const denial = result.refusal === 'denied' ? this.#spin.denial : undefined;
+        this.#refuse(denial ?? REFUSALS[result.refusal], window);
+        return;
+      }
+      case 'counted':
+        this.#refuse(ERRORS.spinFailed, window);
     }
   }
 
@@ -316,10 +324,17 @@ class DealCommand implements SpinCommand {
         const pass = secondPass(found, { ...asked, isDenied: denial !== undefined });
         switch (pass.outcome) {
           case 'replay': {
-            const { kind, spinId, outcomeCode, balanceMicros, told } = pass.entry;
-            const tail = kind === 'forcedSpin' ? FORCED_TAIL : told && writeTold(told);
-            const status = SPIN_STATUS.replay;
-            this.settle({ ...counted, status, spinId, outcomeCode, balanceMicros, tail });
+            const { spinId, outcomeCode, balanceMicros, told } = pass.entry;
+            const isForced = pass.entry.kind === 'forcedSpin';
+            const { remaining, timeMs } = counted;
+            const outcome = {
+              spinId,
+              outcomeCode,
+              balanceMicros,
+              told: isForced ? undefined : told,
+              isForced,
+            };
+            this.settle({ kind: 'replayed', ...outcome, remaining, timeMs });
             return;
           }
           case 'again':
@@ -336,46 +351,19 @@ class DealCommand implements SpinCommand {
   }
 
   /** @returns the payout, micro-USD; undefined: a tester chose it */
-  #answer(result: SpinResult, window: Window, headers: string): number | undefined {
+  #answer(result: DealtSpin, window: Window, headers: string): number | undefined {
     const game = this.game!;
-    const { spinId, outcomeCode, tail } = result;
+    const { spinId, outcomeCode, told, isForced } = result;
     let { balanceMicros } = result;
     let bonus: string | undefined;
-    const isForced = tail !== undefined && isForcedTail(tail);
-    if (tail !== undefined && !isForced) {
-      const told = readTold(tail);
+    if (told !== undefined) {
       if (told.isTrigger) balanceMicros += told.shareMicros;
       bonus = JSON.stringify(communityBonus(this.#services.spinIds, this.partner.partnerId, told));
     }
     const fragment = game.fragments[outcomeCode]!;
     const response = spinResponse(spinId, fragment, balanceMicros, this.requestId, bonus, isForced);
     this.#replies.json(this.#exchange, 200, response, window, headers);
-    return isForced ? undefined : game.payoutMicros[result.outcomeCode]!;
-  }
-
-  #refusal(status: number): ErrorEntry {
-    switch (status) {
-      case SPIN_STATUS.limited:
-        return ERRORS.spinRateExceeded;
-      case SPIN_STATUS.conflict:
-        return ERRORS.requestIdReused;
-      case SPIN_STATUS.denied:
-        return this.#spin.denial ?? ERRORS.internal;
-      case SPIN_STATUS.insufficientBalance:
-        return ERRORS.insufficientBalance;
-      case SPIN_STATUS.fundingUnavailable:
-        return ERRORS.fundingUnavailable;
-      case SPIN_STATUS.queueExhausted:
-        return ERRORS.queueExhausted;
-      case SPIN_STATUS.noBlock:
-        return ERRORS.noBlockServable;
-      case SPIN_STATUS.playerBlocked:
-        return ERRORS.playerBlocked;
-      case SPIN_STATUS.outboxFull:
-        return ERRORS.unavailable;
-      default:
-        return ERRORS.spinFailed;
-    }
+    return isForced ? undefined : game.payoutMicros[outcomeCode]!;
   }
 }
 
