@@ -1,7 +1,7 @@
 /**
- * The load generator made of autocannon's clients, for whoever trusts a known tool more; socketLoad.ts costs less. A
- * request is one string put together from parts that are made beforehand: autocannon's `setupRequest` builds headers and
- * body anew and cost more than all the rest. Its own rates (`overallRate`, `connectionRate`) send each connection's share
+ * The load generator made of autocannon's clients: for whoever trusts a known tool more, and where that in C (ringLoad.ts), which
+ * costs less, can't be built. Requests are patched templates (spinRequests.ts): autocannon's `setupRequest` builds headers
+ * and body anew and cost more than all the rest. Its own rates (`overallRate`, `connectionRate`) send each connection's share
  * of a second as fast as answers come and then pause, and correct the latencies by an interval of `ceil(1 / rate)`
  * milliseconds, which is 1 for every rate; so an open loop follows schedule.ts.
  *
@@ -12,8 +12,9 @@ import autocannon from 'autocannon';
 import { latenciesOf, newHistogram } from './histogram.js';
 import { type LoadOrder, TIMEOUT_SECONDS, takeOrders } from './load.js';
 import type { LoadResult } from './measurement.js';
-import { playerName } from './players.js';
 import { Schedule } from './schedule.js';
+import { SecondMeter } from './secondMeter.js';
+import { SpinRequests } from './spinRequests.js';
 
 /** What is used of autocannon's client beyond its published type: what it sends, when, and after how many it ends. */
 interface Client {
@@ -27,33 +28,6 @@ interface Client {
 }
 
 const SAMPLE_MS = 100;
-/** Added to counters so that every id has the same length. */
-const COUNTER_FROM = 100_000_000_000;
-
-let requestCount = 0;
-
-/** The bytes of the next spin: a random target and player, an id that was never sent. */
-function requestMaker(order: LoadOrder): () => Buffer {
-  const { base, path, players, hasRequestId, requestIdPrefix } = order;
-  const { host } = new URL(base);
-  const parts = order.targets.map(({ apiKey, gameId, wagerUsd }) => {
-    const start = `{"gameId":${gameId},"playerId":"`;
-    const middle = `","wagerUsd":${wagerUsd}${hasRequestId ? `,"requestId":"${requestIdPrefix}-` : ''}`;
-    const end = hasRequestId ? '"}' : '}';
-    const bodyBytes = `${start}${playerName(0)}${middle}${hasRequestId ? COUNTER_FROM : ''}${end}`.length;
-    const head =
-      `POST ${path} HTTP/1.1\r\nHost: ${host}\r\nConnection: keep-alive\r\nX-API-Key: ${apiKey}\r\n` +
-      `Content-Type: application/json\r\nContent-Length: ${bodyBytes}\r\n\r\n${start}`;
-    return { head, middle, end };
-  });
-  return () => {
-    const { head, middle, end } = parts[Math.floor(Math.random() * parts.length)]!;
-    const player = playerName(Math.floor(Math.random() * players));
-    const id = hasRequestId ? COUNTER_FROM + requestCount++ : '';
-    return Buffer.from(`${head}${player}${middle}${id}${end}`, 'latin1');
-  };
-}
-
 /** Takes a client over: it sends nothing by itself any more. */
 function follow(schedule: Schedule, client: Client): void {
   const send = client._doRequest.bind(client);
@@ -68,11 +42,17 @@ function follow(schedule: Schedule, client: Client): void {
 }
 
 function run(order: LoadOrder): Promise<LoadResult> {
-  const nextRequest = requestMaker(order);
+  const requests = new SpinRequests(order);
+  const nextRequest = (): Buffer => {
+    const request = Buffer.allocUnsafe(requests.length);
+    requests.writeNext(request);
+    return request;
+  };
   const clients: Client[] = [];
   const latencyMicros = newHistogram();
   return new Promise((resolve, reject) => {
     const schedule = order.rate === undefined ? undefined : new Schedule(order.rate, order.seconds);
+    const seconds = schedule && new SecondMeter();
     const startedMs = schedule?.startMs ?? performance.now();
     let endedMs = startedMs;
     const instance = autocannon(
@@ -109,13 +89,16 @@ function run(order: LoadOrder): Promise<LoadResult> {
           seconds: (endedMs - startedMs) / 1000,
           ...latenciesOf(latencyMicros),
           ...(schedule && { lateP99Ms: schedule.lateMicros.getValueAtPercentile(99) / 1000 }),
+          ...(seconds && { bySecond: seconds.end() }),
         });
       },
     );
     instance.on('response', (client, _status, _bytes, responseMs) => {
       endedMs = performance.now();
       const latencyMs = schedule === undefined ? responseMs : endedMs - (client as unknown as Client).dueMs;
-      latencyMicros.recordValue(Math.round(latencyMs * 1000));
+      const micros = Math.round(latencyMs * 1000);
+      latencyMicros.recordValue(micros);
+      seconds?.record(micros);
     });
     if (schedule === undefined) {
       setTimeout(() => {

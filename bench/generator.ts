@@ -17,13 +17,9 @@ export interface Generator {
   load(order: Omit<LoadOrder, 'path' | 'requestIdPrefix'>): Promise<LoadResult>;
 }
 
-/**
- * Which program makes the load: one in C with io_uring, which costs least; ours on Node.js's sockets, where there is no C compiler or
- * no io_uring; or one made of autocannon's clients.
- */
-export const GENERATORS = ['ring', 'sockets', 'autocannon'] as const;
+/** Which program makes the load: one in C with io_uring, which costs less, or one made of autocannon's clients. */
+export const GENERATORS = ['ring', 'autocannon'] as const;
 export type GeneratorName = (typeof GENERATORS)[number];
-const PROGRAMS = { sockets: 'socketLoad.js', autocannon: 'autocannonLoad.js' };
 
 export const SPIN_PATH = '/api/partner/v1/spin';
 /** A request id is as long as a UUID: this, a hyphen and 12 digits. */
@@ -33,12 +29,10 @@ export async function startGenerator(cleanup: Cleanup, name: GeneratorName = 'ri
   const requestIdPrefix = randomBytes(12).toString('hex').slice(0, PREFIX_LENGTH);
   const program = name === 'ring' ? await builtRing(cleanup) : undefined;
   const child =
-    program === undefined
-      ? fork(join(ROOT, 'dist', 'bench', PROGRAMS[name === 'ring' ? 'sockets' : name]))
-      : spawnRing(program);
+    program === undefined ? fork(join(ROOT, 'dist', 'bench', 'autocannonLoad.js')) : spawnRing(program);
   cleanup.add(() => endProcess(child));
   return {
-    name: program === undefined && name === 'ring' ? 'sockets' : name,
+    name: program === undefined ? 'autocannon' : 'ring',
     pid: child.pid!,
     load: (part) => {
       const order = { ...part, path: SPIN_PATH, requestIdPrefix };
@@ -54,7 +48,7 @@ async function builtRing(cleanup: Cleanup): Promise<string | undefined> {
   } catch (error) {
     const [reason] = (error as Error).message.trim().split('\n').slice(-1);
     console.log(
-      `The load comes from Node.js's sockets, which cost more: no C program with io_uring here (${reason})`,
+      `The load comes from autocannon, which costs more: no C program with io_uring here (${reason})`,
     );
     return undefined;
   }

@@ -131,7 +131,7 @@ export interface Run {
     readonly rounds: number;
     readonly parSheet: string;
     /** Absent in what was measured before there were two: autocannon. */
-    readonly generator?: 'ring' | 'sockets' | 'autocannon';
+    readonly generator?: 'ring' | 'autocannon';
   };
   readonly tookSeconds: number;
   readonly summaries: readonly Summary[];

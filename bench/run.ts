@@ -1,6 +1,6 @@
 /**
  * `npm run bench -- [--suite targets,closed,open,kinds,frontEnds,growth | all] [--only SCENARIO,…] [--rounds N] [--seconds N]
- *                   [--warm-up N] [--retries 2] [--generator ring|sockets|autocannon] [--json FILE] [--profile DIR]`
+ *                   [--warm-up N] [--retries 2] [--generator ring|autocannon] [--json FILE] [--profile DIR]`
  * `npm run bench -- --list`     the scenarios
  * `npm run bench -- --report`   draws the whole runs of bench/results/runs.jsonl as bench/results/index.html
  *

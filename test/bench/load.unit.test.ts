@@ -1,42 +1,11 @@
-/** The load generator's own parts: each request is one of its own, and each answer is counted once, however it arrives. */
+/** The load generator: each request is one of its own, and each answer is counted once. */
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { AnswerReader } from '../../bench/answerReader.js';
 import { buildRing, loadByRing, spawnRing } from '../../bench/ringLoad.js';
 import { SpinRequests } from '../../bench/spinRequests.js';
 import { Cleanup } from '../support/cleanup.js';
 import { endProcess } from '../support/serverProcess.js';
-
-const answer = (status: number, body: string, more = ''): Buffer =>
-  Buffer.from(`HTTP/1.1 ${status} Any\r\n${more}Content-Length: ${body.length}\r\n\r\n${body}`);
-
-describe('the reader of answers', () => {
-  it('counts an answer once, wherever it is cut', () => {
-    const whole = answer(200, '{"status":"success"}', 'X-Request-Id: 1\r\n');
-    for (let cut = 1; cut < whole.length; cut++) {
-      const reader = new AnswerReader();
-      expect(reader.read(whole.subarray(0, cut))).toBeUndefined();
-      expect(reader.read(whole.subarray(cut))).toBe(200);
-    }
-  });
-
-  it('follows a head that changes from answer to answer', () => {
-    const reader = new AnswerReader();
-    expect(reader.read(answer(200, '12345678'))).toBe(200);
-    expect(reader.read(answer(200, '123456789012'))).toBe(200);
-    expect(reader.read(answer(429, '{}', 'Retry-After: 3\r\n'))).toBe(429);
-    expect(reader.read(answer(503, ''))).toBe(503);
-    expect(reader.read(answer(200, '12345678', 'Length: 9\r\n'))).toBe(200);
-  });
-
-  it('refuses what goes on after its end, and what tells no length', () => {
-    const two = Buffer.concat([answer(200, '{}'), answer(200, '{}')]);
-    expect(() => new AnswerReader().read(two)).toThrow('not asked');
-    const chunked = Buffer.from('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n');
-    expect(() => new AnswerReader().read(chunked)).toThrow('No answer to count');
-  });
-});
 
 describe('the rendered requests', () => {
   const targets = [
