@@ -7,6 +7,7 @@ const ROOMS = {
   // The ground: pure rules, and helpers that know nothing of the service.
   domain: ['^src/domain/'],
   helpers: ['^src/(failpoints|log|logger|logOutput|semaphore)\\.ts$', 'domain'],
+  contract: ['^src/contract/', 'domain'],
   runtime: ['^src/runtime/'],
   workers: ['^workers/', 'domain'],
   series: ['^src/metrics/(metrics|scraped|fastHistogram|partnerTraffic)\\.ts$', 'domain', 'runtime'],
@@ -31,7 +32,7 @@ const ROOMS = {
   http: [
     '^src/http/',
     ...SERVICE.filter((room) => room !== 'redis'),
-    ...['series', 'requestIds', 'cells', 'settlement'],
+    ...['contract', 'series', 'requestIds', 'cells', 'settlement'],
   ],
   // What watches it.
   metrics: [
@@ -62,7 +63,7 @@ const ROOMS = {
       'webhooks',
       'recovery',
     ],
-    ...['readiness', 'http', 'metrics', 'stores'],
+    ...['readiness', 'contract', 'http', 'metrics', 'stores'],
   ],
   main: [
     '^src/main\\.ts$',
@@ -102,7 +103,7 @@ const ROOMS = {
       'client',
     ],
   ],
-  openapi: ['^openapi/', 'domain', 'http'],
+  openapi: ['^openapi/', 'domain', 'contract'],
 };
 const PRODUCT = Object.keys(ROOMS);
 /** Tests and measurements look into every room of the product; of each other they share test/support. */

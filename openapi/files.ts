@@ -1,6 +1,7 @@
 /** What the files of the contract must contain: the OpenAPI documents, and the error catalogue as the client has it. */
+
+import { openApiDocuments } from '../src/contract/documents.js';
 import { ERRORS } from '../src/domain/errors.js';
-import { openApiDocuments } from '../src/http/routes.js';
 
 /** The name that the service has where none is set (`BRAND`). */
 const BRAND = 'Spindle';

@@ -59,7 +59,7 @@ async function change(client: PartnerClient, id: number, { to, events }: ManageO
   if (to === undefined && events === undefined) throw new UsageError('change needs --to or --events');
   const body: PartnerSchemas['WebhookPatch'] = {
     ...(to === undefined ? {} : { url: to }),
-    ...(events === undefined ? {} : { events: events.split(',') as Webhook['events'] as never }),
+    ...(events === undefined ? {} : { events: events.split(',') as PartnerSchemas['WebhookEvent'][] }),
   };
   return members(await bodyOf(client.PATCH('/webhooks/{id}', { params: { path: { id } }, body })));
 }

@@ -17,7 +17,12 @@ export { bodyOf } from '../../clients/typescript/src/api.js';
 export { NoAnswerError, SpindleError } from '../../clients/typescript/src/errors.js';
 
 export type PartnerClient = PartnerApi;
-export type OperatorClient = Client<OperatorPaths>;
+/** What the document does not describe: the request for itself. */
+interface DocumentPath {
+  '/openapi.json': { get: { responses: { 200: { content: { 'application/json': object } } } } };
+}
+type Paths = OperatorPaths & DocumentPath;
+export type OperatorClient = Client<Paths>;
 /** The named schemas of each document. */
 export type PartnerSchemas = Schemas;
 export type OperatorSchemas = operatorComponents['schemas'];
@@ -41,7 +46,7 @@ export const partnerClient = (address: string, apiKey: string): PartnerClient =>
 
 /** A client of the operator API, likewise. @param apiKey the operator's */
 export const operatorClient = (address: string, apiKey: string): OperatorClient =>
-  createClient<OperatorPaths>({
+  createClient<Paths>({
     ...transportOf(address, TIMEOUT_MS, sendRaw),
     ...raw,
     baseUrl: address.replace(/\/+$/, '') + OPERATOR_BASE,

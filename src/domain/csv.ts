@@ -13,5 +13,5 @@ const csvText: CsvText = (value) => `"${value.replaceAll('"', '""')}"`;
 const escapedText: CsvText = (value) => csvText(FORMULA.test(value) ? `'${value}` : value);
 
 /** How a request wants its texts. */
-export const csvTexts = ({ escapeFormulas }: Readonly<Record<string, string>>): CsvText =>
+export const csvTexts = ({ escapeFormulas }: { readonly escapeFormulas?: string }): CsvText =>
   escapeFormulas === 'true' ? escapedText : csvText;

@@ -1,6 +1,6 @@
 /** Reads request bodies: UTF-8, JSON, an object; and checks them against the schema of their route. */
 import { isUtf8 } from 'node:buffer';
-import type { TSchema } from '#typebox';
+import type { Static, TSchema } from '#typebox';
 import { Compile, type Validator } from '#typebox/compile';
 import { ApiError, ERRORS } from '../domain/errors.js';
 import { PATTERN_MESSAGES } from '../domain/requests.js';
@@ -59,7 +59,10 @@ const validators = new WeakMap<TSchema, Validator>();
  * Checks a value against a schema.
  * @throws ApiError: KS-4102 where a required field is missing, KS-4101 for any other fault; `details` has them all.
  */
-export function check(schema: TSchema, value: unknown): void {
+export function check<Schema extends TSchema>(
+  schema: Schema,
+  value: unknown,
+): asserts value is Static<Schema> {
   let validator = validators.get(schema);
   if (validator === undefined) {
     validator = Compile(schema) as Validator;

@@ -3,7 +3,6 @@ import type { PartnerReads } from '../cells/partnerReads.js';
 import type { PotRecord } from '../domain/communal.js';
 import { ApiError, ERRORS } from '../domain/errors.js';
 import type { Partner } from '../domain/game.js';
-import { PATH } from '../domain/requests.js';
 import type { SpinIds } from '../domain/spinId.js';
 import type { Store } from '../postgres/store.js';
 
@@ -13,13 +12,6 @@ export interface PotServices {
   readonly spinIds: SpinIds;
   partner(partnerId: number): Partner | undefined;
 }
-
-/** What the routes of a game's communal progressive have in common. @param rest of the path, behind the game's */
-export const potRoute = (rest = '') => ({
-  path: `/games/{id}/communal${rest}`,
-  params: { id: PATH.gameId },
-  tag: 'Communal progressive' as const,
-});
 
 /**
  * The pot of a game as it is now.

@@ -1,6 +1,7 @@
 /** What answers where there is nothing, and says which methods a path has in place of the one that was asked. */
 import { KIND } from '../cells/batch.js';
 import type { SpinCommand } from '../cells/deal.js';
+import { BASES } from '../contract/apis.js';
 import { ApiError, ERRORS, type Fault } from '../domain/errors.js';
 import type { Access } from './access.js';
 import type { Exchange, RequestHead } from './exchange.js';
@@ -8,7 +9,6 @@ import type { Handle, ServerRoute } from './listener.js';
 import { CountedCommand } from './partner/spin.js';
 import { underPreview } from './preview.js';
 import type { Replies } from './reply.js';
-import { BASES } from './route.js';
 import { Router } from './router.js';
 
 const METHODS = ['get', 'post', 'put', 'patch', 'delete'];

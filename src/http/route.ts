@@ -1,8 +1,11 @@
 /** What a route is, and how one runs: access, window, body, handler, answer. The spin has a path of its own (spin.ts). */
 import fastJson from 'fast-json-stringify';
-import type { TSchema } from '#typebox';
+import type { Static, TSchema } from '#typebox';
 import { KIND } from '../cells/batch.js';
 import type { SpinCommand } from '../cells/deal.js';
+import { BASES, BODY_LIMIT, PARTNER_VERSION } from '../contract/apis.js';
+import { CSV_TYPE, prefersCsv } from '../contract/csv.js';
+import type { Endpoint } from '../contract/endpoint.js';
 import { pathOfVersion } from '../domain/apiVersion.js';
 import { ApiError, ERRORS, type ErrorEntry } from '../domain/errors.js';
 import { unmarked } from '../domain/exactJson.js';
@@ -18,38 +21,20 @@ import { withRequestId } from './partner/idempotencyKey.js';
 import { CountedCommand, REPLAYED } from './partner/spin.js';
 import type { Replies, Window } from './reply.js';
 
-export const PARTNER_VERSION = 'v1';
-export const PARTNER_BASE = pathOfVersion(PARTNER_VERSION);
-export const OPERATOR_BASE = '/api/operator/v1';
+type ParamsOf<Of> = Of extends { readonly params: infer Params }
+  ? { readonly [Name in keyof Params]: string }
+  : Readonly<Record<string, string>>;
+type QueryOf<Of> = Of extends { readonly query: infer Query extends TSchema }
+  ? Readonly<Static<Query>>
+  : Readonly<Record<string, unknown>>;
+type BodyOf<Of> = Of extends { readonly ownCheck: true }
+  ? JsonObject
+  : Of extends { readonly body: infer Body extends TSchema }
+    ? Static<Body>
+    : JsonObject;
 
-/** Where the routes of each API are. `play` has a version of its own, and takes the keys of partners. */
-export const BASES = {
-  partner: PARTNER_BASE,
-  operator: OPERATOR_BASE,
-  play: '/api/play/blackjack',
-} as const;
-
-/** The nouns by which the documents group operations. */
-export const TAGS = {
-  'PAR sheets': 'The mathematics of slot games',
-  Games: 'Games, their queues of outcomes and their totals',
-  Raffles: 'Finite sealed pools, which anybody can check once they are sold out',
-  Rounds: 'Play blackjack, one action after the other; read, void and close what was dealt',
-  'Communal progressive': 'A bonus pot that the players of a slot game share',
-  Spins: 'Deal the next outcome of a game, and read what was dealt',
-  Players: 'Balances of players',
-  Sandbox: 'Try outcomes that are rare; of sandbox accounts only',
-  Settlements: 'One report for each UTC day with games, by revision',
-  Webhooks: 'Signed events to a URL of the partner',
-  Partners: 'Accounts of partners and their settings',
-  'API keys': 'Keys of partners',
-  Operators: 'Who runs the service: names, roles and keys; sessions of the console',
-  'API versions': 'Versions of the partner API, who uses them and when they end',
-  'Audit log': 'Changes that the operator made',
-  Service: 'The service itself',
-} as const;
-
-export interface RouteRequest {
+/** A request of an endpoint, read as that says. */
+export interface RouteRequest<Of = Endpoint> {
   /** The version of the partner API that is asked. */
   readonly apiVersion: string;
   /** The partner whose key it is; on operator routes never looked at. */
@@ -61,61 +46,33 @@ export interface RouteRequest {
   /** The browser's page is served over TLS. */
   readonly isSecure: boolean;
   /** Decoded parts of the path, by name. */
-  readonly params: Readonly<Record<string, string>>;
-  /** Checked against the route's query schema, with its defaults. */
-  readonly query: Readonly<Record<string, number>>;
-  /** Texts of the query; what was not sent is absent. */
-  readonly words: Readonly<Record<string, string>>;
-  /** Checked against the route's body schema, where it has one. */
-  readonly body: JsonObject;
-  /** The body as it was sent; empty where the route takes none. */
+  readonly params: ParamsOf<Of>;
+  /** Checked against the endpoint's schema, with its defaults; what was not sent and has none is absent. */
+  readonly query: QueryOf<Of>;
+  /** Checked against the endpoint's schema, where it has one and the handler does not check by itself. */
+  readonly body: BodyOf<Of>;
+  /** The body as it was sent; empty where the endpoint takes none. */
   readonly text: string;
 }
 
-export interface Route {
-  readonly method: 'get' | 'post' | 'put' | 'patch' | 'delete';
-  /** Below the base, with `{name}` for a part. */
-  readonly path: string;
-  /** A schema for each variable part of the path, for the document only: the handler answers 404 to a strange id. */
-  readonly params?: Readonly<Record<string, TSchema>>;
-  readonly operationId: string;
-  readonly tag: keyof typeof TAGS;
-  readonly summary: string;
-  /** What the summary leaves open; Markdown. */
-  readonly description?: string;
-  readonly scope: keyof typeof BASES;
-  /** For production accounts there is no such path. */
-  readonly sandboxOnly?: true;
-  /** Which of the partner's windows a request counts against; absent: `api`. */
-  readonly window?: 'spin' | 'api';
-  /** The role that an operator needs; absent: `auditor` to read, `operator` to change something. */
-  readonly role?: Role;
-  /** A request may be answered with what an earlier one was answered: {@link Replayed}. */
-  readonly replays?: true;
-  readonly bodyLimit?: number;
-  readonly body?: TSchema;
-  /** The handler checks the body by itself; the schema is for the document only. */
-  readonly ownCheck?: boolean;
-  readonly query?: TSchema;
-  readonly status: number;
-  /** Absent: no body (204). */
-  readonly response?: TSchema;
-  /** The result has sums, which may be beyond a double: {@link ExactNumber}. */
-  readonly hasSums?: true;
+/** An endpoint with what answers its requests. */
+export interface Route extends Endpoint {
+  handle(request: RouteRequest): unknown;
   /** The result as CSV, for a caller that would rather have that than JSON. */
-  readonly csv?: (result: never, request: RouteRequest) => string;
+  csv?(result: unknown, request: RouteRequest): string;
   /** The same piece by piece, in place of `handle`: of any length. The first piece comes once the request is found right. */
-  readonly csvPieces?: (request: RouteRequest) => AsyncGenerator<string>;
-  /** Further errors of this operation, beside those that every route of its scope has. */
-  readonly errors: readonly ErrorEntry[];
-  /** What a fault of ours is called here. */
-  readonly failure: ErrorEntry;
-  /** Absent: answered elsewhere (the spin). */
-  readonly handle?: (request: RouteRequest) => Promise<unknown> | unknown;
+  csvPieces?(request: RouteRequest): AsyncGenerator<string>;
 }
 
-/** The response of a route whose result has sums: {@link Route.hasSums}. */
-export const summed = (response: TSchema) => ({ response, hasSums: true }) as const;
+/** Gives an endpoint its handler, which may answer later. @param asCsv how it answers where its `hasCsv` is true */
+export const route = <Of extends Endpoint, Result>(
+  endpoint: Of,
+  handle: (request: RouteRequest<Of>) => Result,
+  asCsv: {
+    csv?: (result: Awaited<Result>, request: RouteRequest<Of>) => string;
+    csvPieces?: (request: RouteRequest<Of>) => AsyncGenerator<string>;
+  } = {},
+): Route => ({ ...endpoint, handle, ...asCsv }) as Route;
 
 /** The result of a handler that repeats an earlier answer. */
 export class Replayed {
@@ -130,8 +87,6 @@ export class WithHeaders {
     readonly headers: string,
   ) {}
 }
-
-export const BODY_LIMIT = 65_536;
 
 type Caller = Pick<RouteRequest, 'partner' | 'actor' | 'operator'>;
 
@@ -168,9 +123,9 @@ export function serve(
         await replies.stream(exchange, route.csvPieces(request), CSV_TYPE, window);
         return;
       }
-      const result = await route.handle!(request);
+      const result = await route.handle(request);
       if (route.csv !== undefined && prefersCsv(exchange.head.accept)) {
-        const text = route.csv(result as never, request);
+        const text = route.csv(result, request);
         replies.json(exchange, route.status, text, window, '', undefined, CSV_TYPE);
         return;
       }
@@ -244,21 +199,6 @@ function withoutNumbers(schema: unknown): unknown {
   return Object.fromEntries(Object.entries(schema).map(([name, value]) => [name, withoutNumbers(value)]));
 }
 
-export const CSV_TYPE = 'text/csv; charset=utf-8; header=present';
-
-/** The Accept header (RFC 9110, 12.5.1) ranks text/csv above application/json. */
-export function prefersCsv(accept: string): boolean {
-  const ranges = new Map<string, number>();
-  for (const range of accept.toLowerCase().split(',')) {
-    const [type, ...parameters] = range.split(';').map((part) => part.trim());
-    const weight = parameters.find((parameter) => parameter.startsWith('q='));
-    ranges.set(type!, weight === undefined ? 1 : Number(weight.slice(2)));
-  }
-  const quality = (type: string): number =>
-    ranges.get(type) ?? ranges.get(`${type.split('/')[0]}/*`) ?? ranges.get('*/*') ?? 0;
-  return quality('text/csv') > quality('application/json');
-}
-
 const NO_PARTNER = Object.freeze({}) as Partner;
 const NO_OPERATOR = Object.freeze({}) as OperatorCaller;
 
@@ -274,7 +214,7 @@ function readRequest(
     if (part.startsWith('{')) params[part.slice(1, -1)] = decodePart(parts[place] ?? '');
   });
   if (names.length > 0 && Object.keys(params).length !== names.length) throw new ApiError(ERRORS.notFound);
-  const { query, words } = readQuery(route.query, exchange.head.query);
+  const query = readQuery(route.query, exchange.head.query);
   let body: JsonObject = {};
   let text = '';
   if (route.body !== undefined) {
@@ -290,7 +230,7 @@ function readRequest(
     if (takesRequestId(route.body)) body = withRequestId(body, exchange.head.idempotencyKey);
     if (route.ownCheck !== true) check(route.body, body);
   }
-  return { params, query, words, body, text, isSecure: exchange.head.requestOrigin.startsWith('https:') };
+  return { params, query, body, text, isSecure: exchange.head.requestOrigin.startsWith('https:') };
 }
 
 /** Its requests may be sent again: what guards their ids on one route guards them on all. */
@@ -308,26 +248,23 @@ function decodePart(part: string): string {
   }
 }
 
-/** Whole numbers only: what the routes' queries have. */
-function readQuery(
-  schema: TSchema | undefined,
-  text: string,
-): { query: Record<string, number>; words: Record<string, string> } {
-  const query: Record<string, number> = {};
-  const words: Record<string, string> = {};
-  if (schema === undefined) return { query, words };
+/** Of numbers whole ones only: what the endpoints' queries have. */
+function readQuery(schema: TSchema | undefined, text: string): Record<string, number | string> {
+  const query: Record<string, number | string> = {};
+  if (schema === undefined) return query;
   const { properties } = schema as TSchema & {
-    properties: Record<string, { type: string; default: number }>;
+    properties: Record<string, { type: string; default?: number }>;
   };
   const given = new URLSearchParams(text);
   for (const [name, { type, default: otherwise }] of Object.entries(properties)) {
     const value = given.get(name);
-    if (type !== 'string') {
-      query[name] = value === null ? otherwise : /^\d{1,10}$/.test(value) ? Number(value) : Number.NaN;
-    } else if (value !== null) words[name] = value;
+    if (value === null) {
+      if (otherwise !== undefined) query[name] = otherwise;
+    } else if (type === 'string') query[name] = value;
+    else query[name] = /^\d{1,10}$/.test(value) ? Number(value) : Number.NaN;
   }
-  check(schema, { ...query, ...words });
-  return { query, words };
+  check(schema, query);
+  return query;
 }
 
 /** A number in a path that names a record; undefined where it can name none. */
@@ -335,8 +272,13 @@ export function pathId(text: string): number | undefined {
   return /^[1-9]\d{0,9}$/.test(text) && Number(text) <= ID_MAX ? Number(text) : undefined;
 }
 
-/** Where a list goes on in a version that has cursors (preview.ts). @throws ApiError (KS-4101) where the text is no such place */
-export function cursorOf({ cursor }: RouteRequest['words'], pattern: RegExp): string | undefined {
+/**
+ * Where a list goes on in a version that has cursors (contract/preview.ts).
+ * @param query of an endpoint that need not have one
+ * @throws ApiError (KS-4101) where the text is no such place
+ */
+export function cursorOf(query: object, pattern: RegExp): string | undefined {
+  const { cursor } = query as { cursor?: string };
   if (cursor === undefined || pattern.test(cursor)) return cursor;
   throw wrongCursor();
 }

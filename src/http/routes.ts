@@ -1,17 +1,26 @@
 /** The one table of routes, and how it becomes what the server listens for. */
-
 import type { SpinCommand } from '../cells/deal.js';
-import { withDecimalSchemas } from '../domain/decimalText.js';
-import { ERRORS, type ErrorEntry } from '../domain/errors.js';
+import {
+  API_VERSION,
+  BASES,
+  BODY_LIMIT,
+  PARTNER_VERSION,
+  PREVIEW_API_VERSION,
+  type Scope,
+} from '../contract/apis.js';
+import { openApiDocuments, previewDocument } from '../contract/documents.js';
+import type { Endpoint } from '../contract/endpoint.js';
+import { getVersion } from '../contract/endpoints/service.js';
+import { spin } from '../contract/endpoints/spins.js';
+import { PREVIEW_BASE, PREVIEW_VERSION, previewOf } from '../contract/preview.js';
+import type { ErrorEntry } from '../domain/errors.js';
 import type { Partner } from '../domain/game.js';
-import { SpinBody, SpinResponse, VersionResponse } from '../domain/requests.js';
 import type { Store } from '../postgres/store.js';
 import type { Access } from './access.js';
 import { consoleRoutes, docsRoutes } from './docs.js';
 import type { Exchange } from './exchange.js';
 import type { ServerRoute } from './listener.js';
 import { notFoundRoutes } from './notFound.js';
-import { openApiDocument } from './openapi.js';
 import { type AdjustmentServices, adjustmentRoutes } from './operator/adjustments.js';
 import { type ApiVersionServices, apiVersionRoutes } from './operator/apiVersions.js';
 import { type BlackjackServices, blackjackRoutes } from './operator/blackjack.js';
@@ -39,14 +48,10 @@ import { spinFeedRoutes } from './partner/spins.js';
 import { type WebhookServices, webhookRoutes } from './partner/webhooks.js';
 import { webhookUpkeepRoutes } from './partner/webhookUpkeep.js';
 import { INSTALLATION_HEADER } from './portHolder.js';
-import { PREVIEW_BASE, PREVIEW_VERSION, previewOf, underPreview } from './preview.js';
+import { underPreview } from './preview.js';
 import { PublicWindow } from './publicWindow.js';
 import type { Replies } from './reply.js';
-import { BASES, BODY_LIMIT, learn, PARTNER_VERSION, type Route, serve } from './route.js';
-
-const SPIN_BODY_LIMIT = 4096;
-const API_VERSION = '1.0.0';
-const PREVIEW_API_VERSION = '2.0.0-preview';
+import { learn, type Route, route, serve } from './route.js';
 
 export interface Services
   extends AdjustmentServices,
@@ -75,38 +80,9 @@ export interface Services
   requestIdBindsSeconds(): number;
 }
 
-const spinRoute: Route = {
-  method: 'post',
-  path: '/spin',
-  operationId: 'spin',
-  tag: 'Spins',
-  summary: "Spin a game once for a player: the next outcome of the game's queue is dealt",
-  scope: 'partner',
-  bodyLimit: SPIN_BODY_LIMIT,
-  body: SpinBody,
-  status: 200,
-  response: SpinResponse,
-  errors: [
-    ERRORS.gameNotRegistered,
-    ERRORS.blackjackOnly,
-    ERRORS.gameNotActive,
-    ERRORS.wagerMismatch,
-    ERRORS.spinInProgress,
-    ERRORS.requestIdReused,
-    ERRORS.playerBlocked,
-    ERRORS.queueExhausted,
-    ERRORS.raffleClosed,
-    ERRORS.insufficientBalance,
-    ERRORS.fundingUnavailable,
-    ERRORS.noBlockServable,
-  ],
-  failure: ERRORS.spinFailed,
-};
-
-/** All routes of both APIs. */
+/** All routes of the APIs but the spin, which has a path of its own. */
 export function allRoutes(services: Services, brand: string): Route[] {
   const routes: Route[] = [
-    spinRoute,
     ...parSheetRoutes(services.store),
     ...gameRoutes(services),
     ...raffleRoutes(services),
@@ -131,43 +107,13 @@ export function allRoutes(services: Services, brand: string): Route[] {
     ...adjustmentRoutes(services),
     ...apiVersionRoutes(services),
     ...playerStatusRoutes(services),
-    {
-      method: 'get',
-      path: '/version',
-      operationId: 'getVersion',
-      tag: 'Service',
-      summary: 'Version of the API',
-      scope: 'partner',
-      status: 200,
-      response: VersionResponse,
-      errors: [],
-      failure: ERRORS.internal,
-      handle: ({ apiVersion }) => ({
-        version: apiVersion === PARTNER_VERSION ? API_VERSION : PREVIEW_API_VERSION,
-        ...{ apiVersion, service: brand.toLowerCase() },
-        requestIdBindsSeconds: services.requestIdBindsSeconds(),
-      }),
-    },
+    route(getVersion, ({ apiVersion }) => ({
+      version: apiVersion === PARTNER_VERSION ? API_VERSION : PREVIEW_API_VERSION,
+      ...{ apiVersion, service: brand.toLowerCase() },
+      requestIdBindsSeconds: services.requestIdBindsSeconds(),
+    })),
   ];
   return [...routes, ...partnerViewRoutes(routes, services.store)];
-}
-
-/** Both documents. @param brand stands in titles and in the names of the webhooks' headers */
-export function openApiDocuments(brand: string): Readonly<Record<Route['scope'], object>> {
-  // Only the descriptions of the routes are read: no handler runs, so none needs its services.
-  const routes = allRoutes({} as Services, brand);
-  const service = { name: brand, version: API_VERSION };
-  return {
-    partner: openApiDocument('partner', routes, service),
-    operator: openApiDocument('operator', routes, service),
-    play: openApiDocument('play', routes, service),
-  };
-}
-
-/** The document of version 2 of the partner API. @param routes those of the partner */
-function previewDocument(routes: readonly Route[], brand: string): object {
-  const document = openApiDocument('partner', routes, { name: brand, version: PREVIEW_API_VERSION });
-  return { ...(withDecimalSchemas(document) as object), servers: [{ url: PREVIEW_BASE }] };
 }
 
 /** What the server listens for: the table, the documents, health, and 404 for everything else. */
@@ -183,22 +129,22 @@ export function serverRoutes(
     consoleDir: string;
   },
 ): ServerRoute[] {
-  const routes = allRoutes(services, options.brand);
-  const spin = new SpinEndpoint(access, replies, services);
+  const routes = [spin, ...allRoutes(services, options.brand)];
+  const spinEndpoint = new SpinEndpoint(access, replies, services);
   const routeServices = {
     submit: (job: SpinCommand) => services.submit(job),
     isStoreAway: services.isStoreAway,
     onFault: (exchange: Exchange, route: Route, error: unknown, entry: ErrorEntry) =>
       services.onFault(exchange, route.operationId, error, entry),
   };
-  const served = (route: Route, apiVersion = PARTNER_VERSION): ServerRoute => ({
+  const served = (route: Endpoint | Route, apiVersion = PARTNER_VERSION): ServerRoute => ({
     method: route.method === 'delete' ? 'del' : route.method,
     pattern: BASES[route.scope] + route.path.replace(/\{(\w+)\}/g, ':$1'),
     operation: route.operationId,
     hasQuery: route.query !== undefined,
     bodyLimit: route.body === undefined ? 0 : (route.bodyLimit ?? BODY_LIMIT),
     handle:
-      route.handle === undefined ? spin.handle : serve(route, access, replies, routeServices, apiVersion),
+      'handle' in route ? serve(route, access, replies, routeServices, apiVersion) : spinEndpoint.handle,
   });
   const documents = { access, replies, window: PublicWindow.ofDocuments() };
   const found = [
@@ -241,20 +187,21 @@ const documentRoute = (
 
 function documentRoutes(brand: string, documents: Documents): ServerRoute[] {
   return Object.entries(openApiDocuments(brand)).map(([scope, document]) =>
-    documentRoute(BASES[scope as Route['scope']], document, documents),
+    documentRoute(BASES[scope as Scope], document, documents),
   );
 }
 
 /** Version 2 of the partner API. @param served makes what is listened for of a route */
 function previewRoutes(
-  routes: readonly Route[],
-  served: (route: Route, apiVersion: string) => ServerRoute,
+  routes: readonly (Endpoint | Route)[],
+  served: (route: Endpoint | Route, apiVersion: string) => ServerRoute,
   brand: string,
   documents: Documents,
 ): ServerRoute[] {
-  const ofPartners = routes.filter(({ scope }) => scope === 'partner').map(previewOf);
-  const listened = ofPartners.map((route) => underPreview(served(route, PREVIEW_VERSION)));
-  return [...listened, documentRoute(PREVIEW_BASE, previewDocument(ofPartners, brand), documents)];
+  const listened = routes
+    .filter(({ scope }) => scope === 'partner')
+    .map((route) => underPreview(served({ ...route, ...previewOf(route) }, PREVIEW_VERSION)));
+  return [...listened, documentRoute(PREVIEW_BASE, previewDocument(brand), documents)];
 }
 
 /** What tells a balancer about this process. */

@@ -1,5 +1,4 @@
 /** The HTTP server on uWebSockets.js, whose only importer this file is. */
-
 import * as binding from 'uWebSockets.js';
 import {
   App,

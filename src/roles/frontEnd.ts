@@ -2,6 +2,7 @@
 import { CellViews } from '../cells/cellViews.js';
 import type { MovedPartners } from '../cells/movedPartners.js';
 import { PartnerReads } from '../cells/partnerReads.js';
+import { PARTNER_BASE, PARTNER_VERSION } from '../contract/apis.js';
 import { ERRORS } from '../domain/errors.js';
 import { SpinIds } from '../domain/spinId.js';
 import { SetupError } from '../embedded/index.js';
@@ -11,7 +12,6 @@ import { KeyUse } from '../http/keyUse.js';
 import { installationTag, refuseStrangersPort } from '../http/portHolder.js';
 import { Replies } from '../http/reply.js';
 import { RequestLog } from '../http/requestLog.js';
-import { PARTNER_BASE, PARTNER_VERSION } from '../http/route.js';
 import { type Services, serverRoutes } from '../http/routes.js';
 import { ServedVersion } from '../http/servedVersion.js';
 import { HttpServer } from '../http/server.js';

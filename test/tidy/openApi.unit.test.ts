@@ -4,7 +4,7 @@ import spectralCore from '@stoplight/spectral-core';
 import { oas } from '@stoplight/spectral-rulesets';
 import { Ajv2020, type AnySchema } from 'ajv/dist/2020.js';
 import { describe, expect, test } from 'vitest';
-import { openApiDocuments } from '../../src/http/routes.js';
+import { openApiDocuments } from '../../src/contract/documents.js';
 
 const { Ruleset, Spectral } = spectralCore;
 
@@ -40,7 +40,7 @@ const SPECTRAL_OFF = ['openapi-tags-alphabetical', 'license-url', 'info-contact'
 const operationsOf = ({ paths, webhooks = {} }: Document): Operation[] =>
   [...Object.values(paths), ...Object.values(webhooks)].flatMap((methods) => Object.values(methods));
 
-const WHERE = 'add it to src/http/reference';
+const WHERE = 'add it to the endpoint in src/contract/endpoints';
 
 describe.each(documents)('the OpenAPI document of the %s API', (scope, document) => {
   test('passes the linter of Redocly without a warning', async () => {

@@ -40,10 +40,12 @@ export function roundFaults(round: EndedRound): string[] {
   return [...faults, ...playFaults(round, rules, seed)];
 }
 
+const MOVES: readonly string[] = [...ACTIONS, 'timeout'];
+
 function playFaults(round: EndedRound, rules: BlackjackRules, seed: Buffer): string[] {
   const wagerMicros = usdToMicros(round.table.wagerUsd);
   if (wagerMicros === undefined) return ['/table/wagerUsd is no amount in micro-USD'];
-  const unknown = round.actions.find((action) => action !== 'timeout' && !ACTIONS.includes(action as never));
+  const unknown = round.actions.find((action) => !MOVES.includes(action));
   if (unknown !== undefined) return [`«${unknown}» is no action`];
   const entries = round.actions.length + 1 + (round.status === 'VOIDED' ? 1 : 0);
   const record: RoundRecord = {

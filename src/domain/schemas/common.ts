@@ -52,6 +52,13 @@ export const extensible = (values: readonly string[], description: string) =>
 
 export const nullable = <T extends Type.TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
 
+/** One of some texts. */
+export const choice = <const Values extends readonly string[]>(values: Values, description?: string) =>
+  Type.Union(
+    values.map((value) => Type.Literal(value)),
+    description === undefined ? {} : { description },
+  ) as unknown as Type.TUnion<{ -readonly [Place in keyof Values]: Type.TLiteral<Values[Place]> }>;
+
 /** The variable parts of paths, by what they name. */
 export const PATH = {
   partnerId: pathNumber('Id of the partner'),
@@ -75,9 +82,7 @@ export const Page = Type.Object({
   page: Type.Optional(
     Type.Integer({ minimum: 1, maximum: 1_000_000_000, default: 1, description: 'Page, from 1' }),
   ),
-  limit: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: 100, default: 20, description: 'Items on a page' }),
-  ),
+  limit: Type.Integer({ minimum: 1, maximum: 100, default: 20, description: 'Items on a page' }),
 });
 
 export const pageMembers = { page: Type.Integer(), limit: Type.Integer(), total: Type.Integer() };

@@ -1,27 +1,22 @@
 /** The communal progressive of a game: its rules, funding, progress, events and shares. */
 import { type Static, Type } from '#typebox';
 import { TIERS_MAX } from '../communal.js';
-import { nullable, opaque, pageMembers, REASON_PATTERN, timestamp } from './common.js';
+import { choice, nullable, opaque, pageMembers, REASON_PATTERN, timestamp } from './common.js';
 
 const usdText = (description: string) => Type.String({ description: `${description}; decimal text in USD` });
-const literals = (values: readonly string[], description: string) =>
-  Type.Union(
-    values.map((value) => Type.Literal(value)),
-    { description },
-  );
-export const EmptyCommunity = literals(
+export const EmptyCommunity = choice(
   ['TO_TRIGGER', 'RETURN_TO_BUDGET'],
   "Who gets the community's part where nobody is in it",
 );
-export const OnShortBudget = literals(
+export const OnShortBudget = choice(
   ['SKIP', 'PAY_REMAINING'],
   'What an event does that the budget cannot pay in full',
 );
-export const CommunalStatus = literals(
+export const CommunalStatus = choice(
   ['ACTIVE', 'DISABLED', 'EXHAUSTED'],
   'EXHAUSTED: the budget is below the smallest tier',
 );
-export const CommunalEventStatus = literals(
+export const CommunalEventStatus = choice(
   ['PAID', 'SKIPPED_BUDGET'],
   'SKIPPED_BUDGET: the budget could not pay it',
 );
@@ -144,8 +139,5 @@ export const CommunityBonus = Type.Object({
   eventId: Type.String(),
 });
 
-export type CommunalBody = Static<typeof CommunalBody> & {
-  emptyCommunity?: 'TO_TRIGGER' | 'RETURN_TO_BUDGET';
-  onShortBudget?: 'SKIP' | 'PAY_REMAINING';
-};
+export type CommunalBody = Static<typeof CommunalBody>;
 export type CommunalFundingBody = Static<typeof CommunalFundingBody>;

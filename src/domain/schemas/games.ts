@@ -1,7 +1,7 @@
 /** Games and PAR sheets: registration, lists, and what the operator sees and changes. */
 import { type Static, Type } from '#typebox';
 import { GAME_TYPES } from '../games/kindOfGame.js';
-import { CONFIG_NAME_PATTERN, extensible, id, nullable, opaque, usd } from './common.js';
+import { CONFIG_NAME_PATTERN, choice, extensible, id, nullable, opaque, usd } from './common.js';
 
 export const GameBody = Type.Object({
   parSheetId: id('The PAR sheet, which must be active'),
@@ -64,7 +64,7 @@ export const ParSheetResponse = Type.Object({
 
 export const ParSheetList = Type.Object({ parSheets: Type.Array(ParSheetResponse) });
 
-export const SettableGameStatus = Type.Union([Type.Literal('ACTIVE'), Type.Literal('SUSPENDED')]);
+export const SettableGameStatus = choice(['ACTIVE', 'SUSPENDED']);
 
 export const GamePatch = Type.Object({ status: SettableGameStatus });
 

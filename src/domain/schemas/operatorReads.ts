@@ -153,9 +153,7 @@ export const GamesQuery = Type.Object({ ...Page.properties, ...partnerFilter });
 export const OperatorGameList = Type.Object({ games: Type.Array(OperatorGame), ...pageMembers });
 
 export const GameDaysQuery = Type.Object({
-  limit: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: 400, default: 90, description: 'Days in the answer' }),
-  ),
+  limit: Type.Integer({ minimum: 1, maximum: 400, default: 90, description: 'Days in the answer' }),
 });
 
 export const GameDay = Type.Object({
@@ -167,9 +165,7 @@ export const GameDays = Type.Object({ days: Type.Array(GameDay) });
 
 export const StatementQuery = Type.Object({
   cursor: Type.Optional(Type.String({ description: 'The `nextCursor` of the answer before' })),
-  limit: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: 100, default: 20, description: 'Entries in an answer' }),
-  ),
+  limit: Type.Integer({ minimum: 1, maximum: 100, default: 20, description: 'Entries in an answer' }),
 });
 
 export const StatementEntry = Type.Object({

@@ -1,14 +1,12 @@
 /** Operators, their keys, and sessions of the console. */
 import { type Static, Type } from '#typebox';
 import { ROLES } from '../operator.js';
-import { nullable, OPERATOR_NAME_PATTERN, timestamp } from './common.js';
+import { choice, nullable, OPERATOR_NAME_PATTERN, timestamp } from './common.js';
 import { KeyStatus } from './partners.js';
 
-export const OperatorRole = Type.Union(
-  ROLES.map((role) => Type.Literal(role)),
-  {
-    description: 'auditor: reads; operator: changes everything but operators; admin: operators too',
-  },
+export const OperatorRole = choice(
+  ROLES,
+  'auditor: reads; operator: changes everything but operators; admin: operators too',
 );
 
 const EXPIRES_AT = nullable(Type.String({ description: 'RFC 3339 time in the future; null: never' }));

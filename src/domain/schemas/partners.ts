@@ -1,7 +1,7 @@
 /** Partners and their keys. */
 import { type Static, Type } from '#typebox';
 import { CELL_MAX } from '../entryId.js';
-import { EMAIL_PATTERN, nullable, opaque, SLUG_PATTERN, timestamp } from './common.js';
+import { choice, EMAIL_PATTERN, nullable, opaque, SLUG_PATTERN, timestamp } from './common.js';
 
 const RATE_LIMIT = { minimum: 1, maximum: 1_000_000_000 };
 
@@ -26,7 +26,7 @@ const settings = {
 
 const PARTNER_NAME = opaque('Name of the partner');
 
-export const Environment = Type.Union([Type.Literal('sandbox'), Type.Literal('production')]);
+export const Environment = choice(['sandbox', 'production']);
 
 export const PartnerBody = Type.Object({
   slug: Type.String({ pattern: SLUG_PATTERN }),
@@ -95,7 +95,7 @@ export const IssuedKey = Type.Object({
   apiKey: Type.String({ description: 'Shown this once' }),
 });
 
-export const KeyStatus = Type.Union(['active', 'revoked', 'expired'].map((status) => Type.Literal(status)));
+export const KeyStatus = choice(['active', 'revoked', 'expired']);
 
 export const ApiKey = Type.Object({
   ...keyMembers,

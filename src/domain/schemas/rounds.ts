@@ -4,6 +4,7 @@ import { ACTIONS } from '../games/blackjack.js';
 import { ROUND_STATUSES } from '../games/round.js';
 import {
   CONFIG_NAME_PATTERN,
+  choice,
   id,
   nullable,
   opaque,
@@ -15,12 +16,6 @@ import {
 } from './common.js';
 import { GameResponse } from './games.js';
 import { PlayerBalance } from './spins.js';
-
-const choice = (values: readonly string[], description: string) =>
-  Type.Union(
-    values.map((value) => Type.Literal(value)),
-    { description },
-  );
 
 export const BlackjackPays = choice(['3:2', '6:5'], 'What a natural pays');
 

@@ -3,6 +3,7 @@ import { type Static, Type } from '#typebox';
 import { ERRORS } from '../errors.js';
 import { GAME_TYPES } from '../games/kindOfGame.js';
 import {
+  choice,
   escapeFormulas,
   extensible,
   ID_MAX,
@@ -61,12 +62,9 @@ export const SettlementGame = Type.Object({
   ),
 });
 
-export const ReportStatus = Type.Union(
-  ['PENDING', 'GENERATED', 'ACKNOWLEDGED', 'DISPUTED'].map((status) => Type.Literal(status)),
-  {
-    description:
-      'PENDING: made before all of the day was in the ledger, of what was booked up to ledgerTo; the complete report follows as a revision of its own, also where this one was acknowledged or disputed',
-  },
+export const ReportStatus = choice(
+  ['PENDING', 'GENERATED', 'ACKNOWLEDGED', 'DISPUTED'],
+  'PENDING: made before all of the day was in the ledger, of what was booked up to ledgerTo; the complete report follows as a revision of its own, also where this one was acknowledged or disputed',
 );
 
 export const SettlementReport = Type.Object(

@@ -1,6 +1,6 @@
 /** Spins: what is sent and answered, and what a player sees of an outcome. */
 import { type Static, Type } from '#typebox';
-import { escapeFormulas, ID_MAX, id, nullable, opaque, timestamp, usd } from './common.js';
+import { choice, escapeFormulas, ID_MAX, id, nullable, opaque, timestamp, usd } from './common.js';
 import { CommunityBonus } from './communal.js';
 import { NextOutcomeBody, SandboxMark } from './sandbox.js';
 
@@ -11,9 +11,9 @@ export const SpinBody = Type.Object({
   requestId: Type.Optional(opaque('Idempotency key; binds for 24 hours at least')),
 });
 
-export const CelebrationTier = Type.Union(
-  ['none', 'small', 'medium', 'large', 'jackpot'].map((tier) => Type.Literal(tier)),
-  { description: 'How loudly the win is shown' },
+export const CelebrationTier = choice(
+  ['none', 'small', 'medium', 'large', 'jackpot'],
+  'How loudly the win is shown',
 );
 
 export const ReelSymbol = Type.Object({
@@ -95,9 +95,7 @@ export const SpinFeedQuery = Type.Object({
   cursor: Type.Optional(
     Type.String({ description: 'A `nextCursor`, or the `spinId` of a spin: spins after it' }),
   ),
-  limit: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: 100, default: 20, description: 'Spins in an answer' }),
-  ),
+  limit: Type.Integer({ minimum: 1, maximum: 100, default: 20, description: 'Spins in an answer' }),
   escapeFormulas,
 });
 

@@ -1,10 +1,10 @@
 /** Webhooks: registrations, deliveries, and the events that are sent. */
 import { type Static, Type } from '#typebox';
 import { EVENT_TYPES, type WebhookEventType } from '../webhook.js';
-import { nullable, pageMembers, timestamp, usd } from './common.js';
+import { choice, nullable, pageMembers, timestamp, usd } from './common.js';
 import { SandboxMark } from './sandbox.js';
 
-export const WebhookEvent = Type.Union(EVENT_TYPES.map((type) => Type.Literal(type)));
+export const WebhookEvent = choice(EVENT_TYPES);
 
 const WEBHOOK_URL = Type.String({
   description: 'A public https address; in the sandbox also http://localhost on any port',
@@ -48,14 +48,12 @@ export const TestSent = Type.Object({ eventId: Type.String(), deliveryId: Type.S
 
 export const EventFeedQuery = Type.Object({
   after: Type.Optional(Type.String({ description: 'Id of an event: those after it' })),
-  limit: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: 100, default: 20, description: 'Events in an answer' }),
-  ),
+  limit: Type.Integer({ minimum: 1, maximum: 100, default: 20, description: 'Events in an answer' }),
 });
 
-export const EndpointState = Type.Union(
-  ['ok', 'failing', 'inactive'].map((state) => Type.Literal(state)),
-  { description: 'failing: the newest attempt failed; inactive: nothing is sent' },
+export const EndpointState = choice(
+  ['ok', 'failing', 'inactive'],
+  'failing: the newest attempt failed; inactive: nothing is sent',
 );
 
 export const EndpointHealth = Type.Object(
@@ -82,9 +80,9 @@ export const ListedWebhook = Type.Object(listedWebhookMembers);
 
 export const WebhookList = Type.Object({ webhooks: Type.Array(ListedWebhook) });
 
-export const DeliveryStatus = Type.Union(
-  ['pending', 'delivered', 'failed'].map((status) => Type.Literal(status)),
-  { description: 'pending: it is tried again; failed: no attempts are left' },
+export const DeliveryStatus = choice(
+  ['pending', 'delivered', 'failed'],
+  'pending: it is tried again; failed: no attempts are left',
 );
 
 export const Delivery = Type.Object({

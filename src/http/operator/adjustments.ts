@@ -1,16 +1,16 @@
 /** The operator's adjustments of players' balances (docs/contract.md §15.4). */
-
 import type { Adjusted, AdjustedPartner } from '../../cells/adjuster.js';
+import * as contract from '../../contract/endpoints/players.js';
 import { ApiError, ERRORS, type Fault } from '../../domain/errors.js';
 import { jsonUsd } from '../../domain/exactJson.js';
 import { decimalTextToMicros, MAX_MICROS, microsToUsdText } from '../../domain/money.js';
 import { REFUND_PREFIX } from '../../domain/refund.js';
-import { AdjustmentBody, AdjustmentOrder, AdjustmentResponse, PATH } from '../../domain/requests.js';
+import { type AdjustmentBody, AdjustmentOrder } from '../../domain/requests.js';
 import type { SpinIds } from '../../domain/spinId.js';
 import type { Adjustment } from '../../postgres/adjustments.js';
 import type { Store } from '../../postgres/store.js';
 import { check, type JsonObject, memberText } from '../body.js';
-import { pathId, type Route, summed } from '../route.js';
+import { pathId, type Route, route } from '../route.js';
 
 export interface AdjustmentServices {
   readonly store: Pick<Store, 'findPartner'>;
@@ -21,8 +21,11 @@ export interface AdjustmentServices {
 /** What is asked for, checked. @throws ApiError (KS-4101, KS-4102) with all that is wrong. */
 function orderOf(playerId: string, body: JsonObject, text: string): Omit<Adjustment, 'partnerId'> {
   let refusal: ApiError | undefined;
+  let order: AdjustmentBody | undefined;
   try {
-    check(AdjustmentOrder, { ...body, playerId });
+    const asked: JsonObject = { ...body, playerId };
+    check(AdjustmentOrder, asked);
+    order = asked;
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     refusal = error;
@@ -44,10 +47,10 @@ function orderOf(playerId: string, body: JsonObject, text: string): Omit<Adjustm
       path: '/requestId',
       message: `must not begin with «${REFUND_PREFIX}», as the service's own refunds do`,
     });
-  if (refusal !== undefined || faults.length > 0) {
+  if (order === undefined || faults.length > 0) {
     throw new ApiError(refusal?.entry ?? ERRORS.validationFailed, { details: faults });
   }
-  const { reason, requestId } = body as unknown as AdjustmentBody;
+  const { reason, requestId } = order;
   return { playerId, requestId, amountMicros: amountMicros!, reason };
 }
 
@@ -70,46 +73,24 @@ function refusalOf(adjusted: Exclude<Adjusted, object>): ApiError {
 }
 
 export const adjustmentRoutes = (services: AdjustmentServices): Route[] => [
-  {
-    method: 'post',
-    path: '/partners/{id}/players/{playerId}/adjustments',
-    params: { id: PATH.partnerId, playerId: PATH.playerId },
-    operationId: 'adjustBalance',
-    tag: 'Players',
-    summary: "Adjust a player's balance, once for each requestId; a player that is not known is made",
-    scope: 'operator',
-    body: AdjustmentBody,
-    ownCheck: true,
-    status: 200,
-    ...summed(AdjustmentResponse),
-    errors: [
-      ERRORS.fieldMissing,
-      ERRORS.partnerNotFound,
-      ERRORS.spinInProgress,
-      ERRORS.requestIdReused,
-      ERRORS.insufficientBalance,
-      ERRORS.unavailable,
-    ],
-    failure: ERRORS.internal,
-    async handle({ actor, params, body, text }) {
-      const order = orderOf(params.playerId!, body, text);
-      const partnerId = pathId(params.id!);
-      const partner = partnerId === undefined ? undefined : await services.store.findPartner(partnerId);
-      if (partnerId === undefined || partner === undefined) throw new ApiError(ERRORS.partnerNotFound);
-      const adjusted = await services.adjust(
-        actor,
-        { partnerId, ...order },
-        {
-          openingBalanceMicros: partner.openingBalanceMicros,
-          enforcesBalance: partner.balanceMode === 'enforce',
-        },
-      );
-      if (typeof adjusted === 'string') throw refusalOf(adjusted);
-      return {
-        playerId: order.playerId,
-        balanceUsd: jsonUsd(BigInt(adjusted.balanceMicros)),
-        adjustmentId: services.spinIds.encodeOne(adjusted.entryId, partnerId),
-      };
-    },
-  },
+  route(contract.adjustBalance, async ({ actor, params, body, text }) => {
+    const order = orderOf(params.playerId, body, text);
+    const partnerId = pathId(params.id);
+    const partner = partnerId === undefined ? undefined : await services.store.findPartner(partnerId);
+    if (partnerId === undefined || partner === undefined) throw new ApiError(ERRORS.partnerNotFound);
+    const adjusted = await services.adjust(
+      actor,
+      { partnerId, ...order },
+      {
+        openingBalanceMicros: partner.openingBalanceMicros,
+        enforcesBalance: partner.balanceMode === 'enforce',
+      },
+    );
+    if (typeof adjusted === 'string') throw refusalOf(adjusted);
+    return {
+      playerId: order.playerId,
+      balanceUsd: jsonUsd(BigInt(adjusted.balanceMicros)),
+      adjustmentId: services.spinIds.encodeOne(adjusted.entryId, partnerId),
+    };
+  }),
 ];

@@ -1,10 +1,11 @@
 /** Versions of the partner API: announcing their end, and who still uses them (docs/contract.md §16). */
+import * as contract from '../../contract/endpoints/service.js';
 import { API_VERSIONS, statusOfVersion } from '../../domain/apiVersion.js';
 import { ApiError, ERRORS, type Fault } from '../../domain/errors.js';
-import { ApiVersion, ApiVersionList, DeprecateBody, PATH } from '../../domain/requests.js';
+import type { DeprecateBody } from '../../domain/requests.js';
 import type { ApiVersionRow } from '../../postgres/apiVersions.js';
 import type { Store } from '../../postgres/store.js';
-import { learn, type Route } from '../route.js';
+import { learn, type Route, route } from '../route.js';
 import { isRfc3339 } from './partners.js';
 
 export interface ApiVersionServices {
@@ -47,66 +48,38 @@ function announcementOf({ sunsetAt, deprecatedAt, successor, migrationUrl }: Dep
 }
 
 export const apiVersionRoutes = (services: ApiVersionServices): Route[] => [
-  {
-    method: 'get',
-    path: '/api-versions',
-    operationId: 'listApiVersions',
-    tag: 'API versions',
-    summary: 'The versions of the partner API, and which partners use them',
-    scope: 'operator',
-    status: 200,
-    response: ApiVersionList,
-    errors: [],
-    failure: ERRORS.internal,
-    async handle() {
-      const nowMs = services.now();
-      const [ends, uses] = await Promise.all([
-        services.store.listVersionEnds(),
-        services.store.listVersionUses(new Date(nowMs)),
-      ]);
-      return {
-        versions: API_VERSIONS.map((version) => ({
-          ...versionOf(
-            version,
-            ends.find((end) => end.version === version),
-            nowMs,
-          ),
-          partners: uses
-            .filter((use) => use.version === version)
-            .map(({ partnerId, slug, lastUsedAt, requests24h }) => ({
-              ...{ partnerId, slug, requests24h },
-              lastUsedAt: lastUsedAt.toISOString(),
-            })),
-        })),
-      };
-    },
-  },
-  {
-    method: 'post',
-    path: '/api-versions/{version}/deprecate',
-    params: { version: PATH.apiVersion },
-    operationId: 'deprecateApiVersion',
-    tag: 'API versions',
-    summary: 'Announce when a version of the partner API ends, or move its end later',
-    description:
-      'From now on every answer of the version has the headers Deprecation, Sunset and Link; after the sunset it answers 410. Every active webhook gets `api.version.deprecated`, now and 30, 7 and 1 days before the sunset.',
-    scope: 'operator',
-    body: DeprecateBody,
-    status: 200,
-    response: ApiVersion,
-    errors: [ERRORS.notFound],
-    failure: ERRORS.internal,
-    async handle({ actor, params, body }) {
-      const version = API_VERSIONS.find((name) => name === params.version);
-      if (version === undefined) throw new ApiError(ERRORS.notFound);
-      const announcement = announcementOf(body as DeprecateBody);
-      const { noticeDays } = services;
-      const now = new Date(services.now());
-      const made = await services.store.announceEnd(actor, version, announcement, { now, noticeDays });
-      if ('faults' in made) throw new ApiError(ERRORS.validationFailed, { details: made.faults });
-      if (made.deliveries > 0) services.eventsRecorded(made.deliveries);
-      await learn(services);
-      return versionOf(version, made.row, now.getTime());
-    },
-  },
+  route(contract.listApiVersions, async () => {
+    const nowMs = services.now();
+    const [ends, uses] = await Promise.all([
+      services.store.listVersionEnds(),
+      services.store.listVersionUses(new Date(nowMs)),
+    ]);
+    return {
+      versions: API_VERSIONS.map((version) => ({
+        ...versionOf(
+          version,
+          ends.find((end) => end.version === version),
+          nowMs,
+        ),
+        partners: uses
+          .filter((use) => use.version === version)
+          .map(({ partnerId, slug, lastUsedAt, requests24h }) => ({
+            ...{ partnerId, slug, requests24h },
+            lastUsedAt: lastUsedAt.toISOString(),
+          })),
+      })),
+    };
+  }),
+  route(contract.deprecateApiVersion, async ({ actor, params, body }) => {
+    const version = API_VERSIONS.find((name) => name === params.version);
+    if (version === undefined) throw new ApiError(ERRORS.notFound);
+    const announcement = announcementOf(body);
+    const { noticeDays } = services;
+    const now = new Date(services.now());
+    const made = await services.store.announceEnd(actor, version, announcement, { now, noticeDays });
+    if ('faults' in made) throw new ApiError(ERRORS.validationFailed, { details: made.faults });
+    if (made.deliveries > 0) services.eventsRecorded(made.deliveries);
+    await learn(services);
+    return versionOf(version, made.row, now.getTime());
+  }),
 ];

@@ -1,22 +1,17 @@
 /** Blackjack tables, made by the operator; and rounds that the operator looks at, voids or closes (docs/blackjack.md). */
 import type { Rounds } from '../../cells/rounds.js';
+import * as contract from '../../contract/endpoints/rounds.js';
 import { ApiError, ERRORS } from '../../domain/errors.js';
 import type { Partner } from '../../domain/game.js';
 import { rulesHash } from '../../domain/games/blackjackRules.js';
 import type { RoundRecord } from '../../domain/games/round.js';
 import { checkTable } from '../../domain/games/table.js';
 import { microsToUsdText } from '../../domain/money.js';
-import {
-  BlackjackBody,
-  BlackjackResponse,
-  PATH,
-  RoundRecordResponse,
-  VoidBody,
-} from '../../domain/requests.js';
+import type { BlackjackBody } from '../../domain/requests.js';
 import type { Store } from '../../postgres/store.js';
 import { gameOf } from '../partner/games.js';
 import { findRound, type RoundServices, shownRecord, tableOf } from '../partner/rounds.js';
-import { learn, pathId, type Route } from '../route.js';
+import { learn, pathId, type Route, route } from '../route.js';
 
 const ROUND_TIMEOUT_DEFAULT_S = 86_400;
 
@@ -77,60 +72,17 @@ async function endRound(
   throw new ApiError(ended === 'unknown' ? ERRORS.spinInProgress : ERRORS.unavailable);
 }
 
-const ofRound = {
-  params: { roundId: PATH.roundId },
-  tag: 'Rounds',
-  scope: 'operator',
-  status: 200,
-  response: RoundRecordResponse,
-  failure: ERRORS.internal,
-} as const;
-
 export const blackjackRoutes = (services: BlackjackServices): Route[] => [
-  {
-    method: 'post',
-    path: '/partners/{id}/blackjack-games',
-    params: { id: PATH.partnerId },
-    operationId: 'createBlackjackGame',
-    tag: 'Games',
-    summary: 'Make a blackjack table; its rules and its wager never change',
-    scope: 'operator',
-    body: BlackjackBody,
-    status: 201,
-    response: BlackjackResponse,
-    errors: [ERRORS.partnerNotFound, ERRORS.partnerIsDeactivated, ERRORS.configNameTaken],
-    failure: ERRORS.gameRegistrationFailed,
-    handle: ({ actor, params, body }) =>
-      makeTable(services, actor, params.id!, body as unknown as BlackjackBody),
-  },
-  {
-    ...ofRound,
-    method: 'get',
-    path: '/rounds/{roundId}',
-    operationId: 'showRound',
-    summary: 'A round as its partner sees it',
-    errors: [ERRORS.roundNotFound],
-    handle: async ({ params }) => shownRecord(services, await findRound(services, params.roundId!)),
-  },
-  {
-    ...ofRound,
-    method: 'post',
-    path: '/rounds/{roundId}/void',
-    operationId: 'voidRound',
-    summary: 'Void an open round: every stake is given back, and the round counts in no total',
-    body: VoidBody,
-    errors: [ERRORS.roundNotFound, ERRORS.actionIllegal, ERRORS.spinInProgress, ERRORS.unavailable],
-    handle: async ({ actor, params, body }) =>
-      shownRecord(services, await endRound(services, actor, params.roundId!, 'void', body.reason as string)),
-  },
-  {
-    ...ofRound,
-    method: 'post',
-    path: '/rounds/{roundId}/close',
-    operationId: 'closeRound',
-    summary: 'Play an open round out as its timeout does',
-    errors: [ERRORS.roundNotFound, ERRORS.actionIllegal, ERRORS.spinInProgress, ERRORS.unavailable],
-    handle: async ({ actor, params }) =>
-      shownRecord(services, await endRound(services, actor, params.roundId!, 'timeout')),
-  },
+  route(contract.createBlackjackGame, ({ actor, params, body }) =>
+    makeTable(services, actor, params.id, body),
+  ),
+  route(contract.showRound, async ({ params }) =>
+    shownRecord(services, await findRound(services, params.roundId)),
+  ),
+  route(contract.voidRound, async ({ actor, params, body }) =>
+    shownRecord(services, await endRound(services, actor, params.roundId, 'void', body.reason)),
+  ),
+  route(contract.closeRound, async ({ actor, params }) =>
+    shownRecord(services, await endRound(services, actor, params.roundId, 'timeout')),
+  ),
 ];

@@ -1,11 +1,11 @@
 /** Cells: where they are and how far they are booked, and what operators do to them (docs/scaling.md). */
 import type { CellViews } from '../../cells/cellViews.js';
+import * as contract from '../../contract/endpoints/operatorReads.js';
 import { CELL_MAX, entryTimeMs } from '../../domain/entryId.js';
 import { ApiError, ERRORS } from '../../domain/errors.js';
 import { jsonInteger } from '../../domain/exactJson.js';
-import { CellPatch, Cells, CellsAdded, CellsBody, PATH } from '../../domain/requests.js';
 import type { Store } from '../../postgres/store.js';
-import { learn, type Route, summed } from '../route.js';
+import { learn, type Route, route } from '../route.js';
 
 export interface CellServices {
   readonly store: Pick<Store, 'cellOverview' | 'newestRecoveries' | 'addCells' | 'setDraining'>;
@@ -13,18 +13,8 @@ export interface CellServices {
   refresh(): Promise<void>;
 }
 
-const listCells = ({ store, cellViews }: CellServices): Route => ({
-  method: 'get',
-  path: '/cells',
-  operationId: 'listCells',
-  tag: 'Service',
-  summary: 'Cells, Redis servers and the newest recoveries',
-  scope: 'operator',
-  status: 200,
-  ...summed(Cells),
-  errors: [],
-  failure: ERRORS.internal,
-  async handle() {
+const listCells = ({ store, cellViews }: CellServices): Route =>
+  route(contract.listCells, async () => {
     const [cells, recoveries] = await Promise.all([store.cellOverview(), store.newestRecoveries()]);
     const [views, redis] = await Promise.all([
       Promise.all(cells.map(({ cell }) => cellViews.of(cell))),
@@ -46,23 +36,11 @@ const listCells = ({ store, cellViews }: CellServices): Route => ({
         finishedAt: finishedAt?.toISOString() ?? null,
       })),
     };
-  },
-});
+  });
 
-const addCells = (services: CellServices): Route => ({
-  method: 'post',
-  path: '/cells',
-  operationId: 'addCells',
-  tag: 'Service',
-  summary: 'Add cells, so that partners spread over more of them',
-  scope: 'operator',
-  body: CellsBody,
-  status: 201,
-  response: CellsAdded,
-  errors: [],
-  failure: ERRORS.internal,
-  async handle({ actor, body }) {
-    const { count } = body as unknown as CellsBody;
+const addCells = (services: CellServices): Route =>
+  route(contract.addCells, async ({ actor, body }) => {
+    const { count } = body;
     const added = await services.store.addCells(actor, count);
     if (added === undefined) {
       const message = `must leave at most ${CELL_MAX + 1} cells in all`;
@@ -70,32 +48,19 @@ const addCells = (services: CellServices): Route => ({
     }
     await learn(services);
     return { added };
-  },
-});
+  });
 
-const setDraining = ({ store }: CellServices): Route => ({
-  method: 'patch',
-  path: '/cells/{cell}',
-  params: { cell: PATH.cell },
-  operationId: 'setDraining',
-  tag: 'Service',
-  summary: 'Let a cell take no new partners, or some again',
-  scope: 'operator',
-  body: CellPatch,
-  status: 204,
-  errors: [ERRORS.notFound],
-  failure: ERRORS.internal,
-  async handle({ actor, params, body }) {
-    const { isDraining } = body as unknown as CellPatch;
-    const drained = await store.setDraining(actor, cellOf(params.cell!), isDraining);
+const setDraining = ({ store }: CellServices): Route =>
+  route(contract.setDraining, async ({ actor, params, body }) => {
+    const { isDraining } = body;
+    const drained = await store.setDraining(actor, cellOf(params.cell), isDraining);
     if (drained === 'unknown') throw new ApiError(ERRORS.notFound);
     if (drained === 'last') {
       const message = 'must be false for the last cell that takes partners';
       throw new ApiError(ERRORS.validationFailed, { details: [{ path: '/isDraining', message }] });
     }
     return undefined;
-  },
-});
+  });
 
 /** @throws ApiError (KS-4215) where it is no number of a cell */
 function cellOf(text: string): number {

@@ -1,28 +1,21 @@
 /** The operator's side of communal progressives: rules, funding, state, events (docs/contract.md §17). */
 import type { PartnerReads } from '../../cells/partnerReads.js';
 import type { Funded } from '../../cells/potKeeper.js';
+import * as contract from '../../contract/endpoints/communal.js';
 import type { CommunalRules, PotState } from '../../domain/communal.js';
 import { micros as microsOf, readRules, usdText } from '../../domain/communalRules.js';
 import { entryCell } from '../../domain/entryId.js';
 import { ApiError, ERRORS } from '../../domain/errors.js';
 import type { Game } from '../../domain/game.js';
 import { MAX_MICROS, microsToUsdText } from '../../domain/money.js';
-import {
-  CommunalBody,
-  CommunalFundingBody,
-  CommunalFundingResponse,
-  CommunalResponse,
-  OperatorCommunal,
-  OperatorCommunalEvents,
-  Page,
-} from '../../domain/requests.js';
+import { CommunalBody, CommunalFundingBody } from '../../domain/requests.js';
 import type { Funding } from '../../postgres/communal.js';
 import type { GameRow } from '../../postgres/games.js';
 import { check } from '../body.js';
-import { assertPot, type PotServices, potRoute } from '../communalGames.js';
+import { assertPot, type PotServices } from '../communalGames.js';
 import { eventView, fundingIdOf, potView } from '../communalViews.js';
 import { knownGame } from '../partner/games.js';
-import { pathId, type Route } from '../route.js';
+import { pathId, type Route, route } from '../route.js';
 
 export interface OperatorCommunalServices extends PotServices {
   readonly reads: PartnerReads;
@@ -81,57 +74,27 @@ function fundingRefusal(funded: Exclude<Funded, object>): ApiError {
   }
 }
 
-const setCommunal = (services: OperatorCommunalServices): Route => ({
-  ...potRoute(),
-  method: 'put',
-  operationId: 'setCommunal',
-  summary: "Set the rules of a slot game's communal progressive",
-  description: 'In force at once. The counter goes on unless `resetProgress` is true.',
-  scope: 'operator',
-  body: CommunalBody,
-  ownCheck: true,
-  status: 200,
-  response: CommunalResponse,
-  errors: [
-    ERRORS.gameNotFound,
-    ERRORS.gameTypeUnsupported,
-    ERRORS.fieldMissing,
-    ERRORS.progressiveSplit,
-    ERRORS.progressiveInterval,
-    ERRORS.progressiveFailed,
-  ],
-  failure: ERRORS.progressiveFailed,
-  async handle({ actor, params, body }) {
-    const row = await gameOfPath(services, params.id!);
+const setCommunal = (services: OperatorCommunalServices): Route =>
+  route(contract.setCommunal, async ({ actor, params, body }) => {
+    const row = await gameOfPath(services, params.id);
     if (row.gameType !== 'slot') throw new ApiError(ERRORS.gameTypeUnsupported);
     check(CommunalBody, body);
-    const wanted = body as unknown as CommunalBody;
-    const rules = readRules(wanted);
+    const rules = readRules(body);
     const { gameId, partnerId } = row;
     const { wagerMicros } = await knownGame(services, gameId);
     const state = await services.setCommunal(
       actor,
       { gameId, partnerId },
       rules,
-      wanted.resetProgress === true,
+      body.resetProgress === true,
     );
     if (state === undefined) throw new ApiError(ERRORS.progressiveFailed);
     return potView({ ...state, rules }, wagerMicros);
-  },
-});
+  });
 
-const getCommunalPot = (services: OperatorCommunalServices): Route => ({
-  ...potRoute(),
-  method: 'get',
-  operationId: 'getCommunalPot',
-  summary: 'The rules of a communal progressive, its exact progress and its budget',
-  scope: 'operator',
-  status: 200,
-  response: OperatorCommunal,
-  errors: [ERRORS.gameNotFound, ERRORS.progressiveNotConfigured, ERRORS.unavailable],
-  failure: ERRORS.internal,
-  async handle({ params }) {
-    const { gameId, partnerId } = await gameOfPath(services, params.id!);
+const getCommunalPot = (services: OperatorCommunalServices): Route =>
+  route(contract.getCommunalPot, async ({ params }) => {
+    const { gameId, partnerId } = await gameOfPath(services, params.id);
     const { wagerMicros } = await knownGame(services, gameId);
     const pot = await bookedPotOf(services, gameId, partnerId);
     return {
@@ -140,32 +103,13 @@ const getCommunalPot = (services: OperatorCommunalServices): Route => ({
       budgetUsd: usdText(pot.budgetMicros),
       paidUsd: usdText(pot.paidMicros),
     };
-  },
-});
+  });
 
-const fundCommunal = (services: OperatorCommunalServices): Route => ({
-  ...potRoute('/funding'),
-  method: 'post',
-  operationId: 'fundCommunal',
-  summary: 'Add to the budget of a communal progressive, or withdraw from it, once for each requestId',
-  scope: 'operator',
-  body: CommunalFundingBody,
-  ownCheck: true,
-  status: 200,
-  response: CommunalFundingResponse,
-  errors: [
-    ERRORS.gameNotFound,
-    ERRORS.fieldMissing,
-    ERRORS.progressiveNotConfigured,
-    ERRORS.progressiveExhausted,
-    ERRORS.requestIdReused,
-    ERRORS.progressiveFailed,
-  ],
-  failure: ERRORS.progressiveFailed,
-  async handle({ actor, params, body }) {
-    const { gameId, partnerId } = await gameOfPath(services, params.id!);
+const fundCommunal = (services: OperatorCommunalServices): Route =>
+  route(contract.fundCommunal, async ({ actor, params, body }) => {
+    const { gameId, partnerId } = await gameOfPath(services, params.id);
     check(CommunalFundingBody, body);
-    const { amountUsd, reason, requestId } = body as unknown as CommunalFundingBody;
+    const { amountUsd, reason, requestId } = body;
     const amountMicros = microsOf(amountUsd);
     if (amountMicros === undefined || amountMicros === 0) {
       const most = microsToUsdText(MAX_MICROS);
@@ -178,25 +122,13 @@ const fundCommunal = (services: OperatorCommunalServices): Route => ({
     if (typeof funded === 'string') throw fundingRefusal(funded);
     const fundingId = fundingIdOf(services.spinIds, funded.fundingId, partnerId);
     return { fundingId, budgetUsd: usdText(funded.budgetMicros) };
-  },
-});
+  });
 
-const listCommunalPayouts = (services: OperatorCommunalServices): Route => ({
-  ...potRoute('/events'),
-  method: 'get',
-  operationId: 'listCommunalPayouts',
-  summary: 'What a communal progressive fired, newest first, with the shares',
-  scope: 'operator',
-  query: Page,
-  status: 200,
-  response: OperatorCommunalEvents,
-  errors: [ERRORS.gameNotFound, ERRORS.progressiveNotConfigured],
-  failure: ERRORS.internal,
-  async handle({ params, query }) {
-    const { gameId, partnerId } = await gameOfPath(services, params.id!);
+const listCommunalPayouts = (services: OperatorCommunalServices): Route =>
+  route(contract.listCommunalPayouts, async ({ params, query }) => {
+    const { gameId, partnerId } = await gameOfPath(services, params.id);
     await assertPot(services.store, gameId);
-    const page = query.page!;
-    const limit = query.limit!;
+    const { page = 1, limit } = query;
     const { events, total } = await services.store.communalEventPage(gameId, page, limit);
     const shown = events.map((event) => ({
       ...eventView(services.spinIds, partnerId, event),
@@ -206,8 +138,7 @@ const listCommunalPayouts = (services: OperatorCommunalServices): Route => ({
       })),
     }));
     return { events: shown, page, limit, total };
-  },
-});
+  });
 
 export const operatorCommunalRoutes = (services: OperatorCommunalServices): Route[] =>
   [setCommunal, getCommunalPot, fundCommunal, listCommunalPayouts].map((route) => route(services));

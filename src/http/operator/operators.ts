@@ -1,19 +1,13 @@
 /** Operators with their keys, and sessions of the console (docs/contract.md §15.7). */
 import { randomBytes } from 'node:crypto';
+import { OPERATOR_BASE } from '../../contract/apis.js';
+import * as contract from '../../contract/endpoints/operators.js';
 import { ApiError, ERRORS } from '../../domain/errors.js';
 import { isReservedName } from '../../domain/operator.js';
-import {
-  IssuedOperator,
-  OperatorBody,
-  OperatorKeyBody,
-  OperatorList,
-  PATH,
-  Session,
-} from '../../domain/requests.js';
 import type { OperatorRow } from '../../postgres/operators.js';
 import type { Store } from '../../postgres/store.js';
 import { type Caller, csrfTokenOf, SESSION_COOKIE, sha256 } from '../operatorAccess.js';
-import { learn, OPERATOR_BASE, type Route, WithHeaders } from '../route.js';
+import { learn, type Route, route, WithHeaders } from '../route.js';
 import type { SessionTokens } from '../sessionTokens.js';
 import { expiryOf } from './partners.js';
 
@@ -54,21 +48,9 @@ const nameFault = (entry: (typeof ERRORS)['validationFailed' | 'capReached'], me
 
 const TAKEN = 'is taken: a name is never given to a second operator';
 
-const createOperator = ({ store, refresh }: OperatorsServices): Route => ({
-  method: 'post',
-  path: '/operators',
-  operationId: 'createOperator',
-  tag: 'Operators',
-  summary: 'Create an operator with a key; it is shown this once',
-  scope: 'operator',
-  role: 'admin',
-  body: OperatorBody,
-  status: 201,
-  response: IssuedOperator,
-  errors: [ERRORS.capReached],
-  failure: ERRORS.keyIssueFailed,
-  async handle({ actor, body }) {
-    const { name, role, expiresAt } = body as unknown as OperatorBody;
+const createOperator = ({ store, refresh }: OperatorsServices): Route =>
+  route(contract.createOperator, async ({ actor, body }) => {
+    const { name, role, expiresAt } = body;
     const expiry = expiryOf(expiresAt);
     if (isReservedName(name)) throw nameFault(ERRORS.validationFailed, TAKEN);
     const apiKey = newOperatorKey();
@@ -78,69 +60,31 @@ const createOperator = ({ store, refresh }: OperatorsServices): Route => ({
     if (row === 'tooMany') throw nameFault(ERRORS.capReached, 'would be one name more than there may be');
     await learn({ refresh });
     return { ...shownOperator(row), apiKey };
-  },
-});
+  });
 
-const listOperators = ({ store }: OperatorsServices): Route => ({
-  method: 'get',
-  path: '/operators',
-  operationId: 'listOperators',
-  tag: 'Operators',
-  summary: 'List the operators, without their keys',
-  scope: 'operator',
-  status: 200,
-  response: OperatorList,
-  errors: [],
-  failure: ERRORS.internal,
-  async handle() {
+const listOperators = ({ store }: OperatorsServices): Route =>
+  route(contract.listOperators, async () => {
     return { operators: (await store.listOperators()).map(shownOperator) };
-  },
-});
+  });
 
-const rotateKey = ({ store, refresh }: OperatorsServices): Route => ({
-  method: 'post',
-  path: '/operators/{name}/rotate',
-  params: { name: PATH.operatorName },
-  operationId: 'rotateOperatorKey',
-  tag: 'Operators',
-  summary: "Replace an operator's key; the new one is shown this once",
-  scope: 'operator',
-  role: 'admin',
-  body: OperatorKeyBody,
-  status: 200,
-  response: IssuedOperator,
-  errors: [ERRORS.keyNotFound],
-  failure: ERRORS.keyIssueFailed,
-  async handle({ actor, params, body }) {
-    const expiry = expiryOf((body as OperatorKeyBody).expiresAt);
+const rotateKey = ({ store, refresh }: OperatorsServices): Route =>
+  route(contract.rotateOperatorKey, async ({ actor, params, body }) => {
+    const expiry = expiryOf(body.expiresAt);
     const apiKey = newOperatorKey();
     const key = { hash: sha256(apiKey), expiresAt: expiry };
-    const row = await store.rotateOperatorKey(actor, params.name!, key);
+    const row = await store.rotateOperatorKey(actor, params.name, key);
     if (row === undefined) throw new ApiError(ERRORS.keyNotFound);
     await learn({ refresh });
     return { ...shownOperator(row), apiKey };
-  },
-});
+  });
 
-const revokeOperator = ({ store, refresh }: OperatorsServices): Route => ({
-  method: 'delete',
-  path: '/operators/{name}',
-  params: { name: PATH.operatorName },
-  operationId: 'revokeOperator',
-  tag: 'Operators',
-  summary: "Revoke an operator's key and end its sessions",
-  scope: 'operator',
-  role: 'admin',
-  status: 204,
-  errors: [ERRORS.keyNotFound],
-  failure: ERRORS.internal,
-  async handle({ actor, params }) {
-    const result = await store.revokeOperator(actor, params.name!);
+const revokeOperator = ({ store, refresh }: OperatorsServices): Route =>
+  route(contract.revokeOperator, async ({ actor, params }) => {
+    const result = await store.revokeOperator(actor, params.name);
     if (result === 'missing') throw new ApiError(ERRORS.keyNotFound);
     await learn({ refresh });
     return undefined;
-  },
-});
+  });
 
 /** Scripts don't see it, other sites don't send it, and it goes to the operator's API only. */
 const cookie = (token: string, maxAgeSeconds: number, isSecure: boolean): string =>
@@ -158,54 +102,23 @@ const shownSession = (
   expiresAt: session?.expiresAt.toISOString() ?? null,
 });
 
-const sessionRoute = {
-  path: '/session',
-  tag: 'Operators',
-  scope: 'operator',
-  // Auditors sign in and out, too.
-  role: 'auditor',
-  errors: [],
-  failure: ERRORS.internal,
-} as const;
-
 const sessionRoutes = ({ store, sessions }: OperatorsServices): Route[] => [
-  {
-    ...sessionRoute,
-    method: 'post',
-    operationId: 'signIn',
-    summary: 'Begin a session of the console',
-    status: 201,
-    response: Session,
-    async handle({ operator, isSecure }) {
-      const token = sessions.tokens.make();
-      const { keyHash } = operator;
-      const begun = { sessionHash: sha256(token), keyHash, minutes: sessions.minutes };
-      const expiresAt = await store.beginSession(begun);
-      const session = shownSession(operator, { csrfToken: csrfTokenOf(token), expiresAt });
-      return new WithHeaders(session, cookie(token, sessions.minutes * 60, isSecure));
-    },
-  },
-  {
-    ...sessionRoute,
-    method: 'get',
-    operationId: 'getSession',
-    summary: 'Who asks, with which role',
-    status: 200,
-    response: Session,
-    handle: ({ operator }) =>
-      new WithHeaders(shownSession(operator, operator.session), 'Cache-Control: no-store'),
-  },
-  {
-    ...sessionRoute,
-    method: 'delete',
-    operationId: 'signOut',
-    summary: 'End the session of the console',
-    status: 204,
-    async handle({ operator, isSecure }) {
-      if (operator.session !== undefined) await store.endSession(operator.session.hash);
-      return new WithHeaders(undefined, cookie('', 0, isSecure));
-    },
-  },
+  route(contract.signIn, async ({ operator, isSecure }) => {
+    const token = sessions.tokens.make();
+    const { keyHash } = operator;
+    const begun = { sessionHash: sha256(token), keyHash, minutes: sessions.minutes };
+    const expiresAt = await store.beginSession(begun);
+    const session = shownSession(operator, { csrfToken: csrfTokenOf(token), expiresAt });
+    return new WithHeaders(session, cookie(token, sessions.minutes * 60, isSecure));
+  }),
+  route(
+    contract.getSession,
+    ({ operator }) => new WithHeaders(shownSession(operator, operator.session), 'Cache-Control: no-store'),
+  ),
+  route(contract.signOut, async ({ operator, isSecure }) => {
+    if (operator.session !== undefined) await store.endSession(operator.session.hash);
+    return new WithHeaders(undefined, cookie('', 0, isSecure));
+  }),
 ];
 
 export const operatorsRoutes = (services: OperatorsServices): Route[] => [

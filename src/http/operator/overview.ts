@@ -1,12 +1,11 @@
 /** What an operator looks at first: traffic, errors, and what waits for somebody. */
 import { randomUUID } from 'node:crypto';
-import { ERRORS } from '../../domain/errors.js';
+import * as contract from '../../contract/endpoints/operatorReads.js';
 import { jsonInteger, jsonUsd } from '../../domain/exactJson.js';
-import { Overview } from '../../domain/requests.js';
 import type { Traffic } from '../../postgres/operatorReads.js';
 import type { Store } from '../../postgres/store.js';
 import { listedWebhookOf } from '../partner/webhooks.js';
-import { type Route, summed } from '../route.js';
+import { type Route, route } from '../route.js';
 
 /** What this process has counted since its start. */
 export interface ProcessFigures {
@@ -29,18 +28,8 @@ const shown = ({ spins, wageredMicros, paidMicros }: Traffic) => ({
   paidOutUsd: jsonUsd(paidMicros),
 });
 
-const getOverview = ({ store, figures }: OverviewServices): Route => ({
-  method: 'get',
-  path: '/overview',
-  operationId: 'getOverview',
-  tag: 'Service',
-  summary: 'Traffic of today, errors, latency, and what waits for somebody to look at it',
-  scope: 'operator',
-  status: 200,
-  ...summed(Overview),
-  errors: [],
-  failure: ERRORS.internal,
-  async handle() {
+const getOverview = ({ store, figures }: OverviewServices): Route =>
+  route(contract.getOverview, async () => {
     const [traffic, { longestFailing, ...attention }, counted] = await Promise.all([
       store.trafficToday(),
       store.attention(),
@@ -62,7 +51,6 @@ const getOverview = ({ store, figures }: OverviewServices): Route => ({
       })),
       process: { id: PROCESS_ID, ...counted },
     };
-  },
-});
+  });
 
 export const overviewRoutes = (services: OverviewServices): Route[] => [getOverview(services)];

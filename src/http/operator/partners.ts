@@ -1,25 +1,15 @@
 /** The operator's partners and keys, and the audit log (the operator's API). */
 import { randomBytes } from 'node:crypto';
+import * as contract from '../../contract/endpoints/partners.js';
+import { listAuditLog } from '../../contract/endpoints/service.js';
 import { ApiError, ERRORS, type Fault } from '../../domain/errors.js';
 import { MAX_MICROS, microsToUsdText } from '../../domain/money.js';
-import {
-  AuditLog,
-  AuditQuery,
-  amountMicros,
-  IssuedKey,
-  KeyBody,
-  KeyList,
-  PATH,
-  PartnerBody,
-  PartnerList,
-  PartnerPatch,
-  PartnerResponse,
-} from '../../domain/requests.js';
+import { amountMicros, type PartnerPatch } from '../../domain/requests.js';
 import type { ApiKeyRow } from '../../postgres/apiKeys.js';
 import type { PartnerRow, PartnerSettings } from '../../postgres/partners.js';
 import type { Store } from '../../postgres/store.js';
 import { sha256 } from '../operatorAccess.js';
-import { pathId, type Route } from '../route.js';
+import { pathId, type Route, route } from '../route.js';
 
 /** A player of a sandbox partner begins with this; one of a production partner with nothing (docs/contract.md §5.2). */
 const SANDBOX_OPENING_MICROS = 1_000_000_000;
@@ -78,7 +68,7 @@ function settingsOf(body: PartnerPatch): Partial<PartnerSettings> {
   const settings: Partial<PartnerSettings> = {
     ...(spinRateLimit === undefined ? {} : { spinRateLimit }),
     ...(apiRateLimit === undefined ? {} : { apiRateLimit }),
-    ...(balanceMode === undefined ? {} : { balanceMode: balanceMode as PartnerSettings['balanceMode'] }),
+    ...(balanceMode === undefined ? {} : { balanceMode }),
     ...(minReadyBlocks === undefined ? {} : { minReadyBlocks }),
     ...(maxGames === undefined ? {} : { maxGames }),
     ...(maxParSheets === undefined ? {} : { maxParSheets }),
@@ -153,30 +143,17 @@ export const initialSettings = (environment: string): PartnerSettings => ({
   openingBalanceMicros: environment === 'sandbox' ? SANDBOX_OPENING_MICROS : 0,
 });
 
-const createPartner = (store: Store, refresh: () => Promise<void>): Route => ({
-  method: 'post',
-  path: '/partners',
-  operationId: 'createPartner',
-  tag: 'Partners',
-  summary: 'Create a partner',
-  scope: 'operator',
-  body: PartnerBody,
-  status: 201,
-  response: PartnerResponse,
-  errors: [ERRORS.slugTaken],
-  failure: ERRORS.partnerCreationFailed,
-  async handle({ actor, body }) {
-    const { slug, name, environment, cell, ...given } = body as unknown as PartnerBody;
-    const kind = environment as PartnerRow['environment'];
-    const settings = { ...initialSettings(kind), ...settingsOf(given as PartnerPatch) };
-    const wanted = { slug, name, environment: kind, ...settings };
+const createPartner = (store: Store, refresh: () => Promise<void>): Route =>
+  route(contract.createPartner, async ({ actor, body }) => {
+    const { slug, name, environment, cell, ...given } = body;
+    const settings = { ...initialSettings(environment), ...settingsOf(given) };
+    const wanted = { slug, name, environment, ...settings };
     const row = await store.createPartner(actor, wanted, cell);
     if (row === 'slugTaken') throw new ApiError(ERRORS.slugTaken);
     if (typeof row === 'string') throw cellFault(row);
     await refresh();
     return partnerOf(row);
-  },
-});
+  });
 
 export const partnerRoutes = (store: Store, refresh: () => Promise<void>): Route[] => {
   const found = async (id: string): Promise<PartnerRow> => {
@@ -187,157 +164,64 @@ export const partnerRoutes = (store: Store, refresh: () => Promise<void>): Route
   };
   return [
     createPartner(store, refresh),
-    {
-      method: 'get',
-      path: '/partners',
-      operationId: 'listPartners',
-      tag: 'Partners',
-      summary: 'List the partners',
-      scope: 'operator',
-      status: 200,
-      response: PartnerList,
-      errors: [],
-      failure: ERRORS.internal,
-      async handle() {
-        return { partners: (await store.listPartners()).map(partnerOf) };
-      },
-    },
-    {
-      method: 'get',
-      path: '/partners/{id}',
-      params: { id: PATH.partnerId },
-      operationId: 'getPartner',
-      tag: 'Partners',
-      summary: 'A partner with its settings',
-      scope: 'operator',
-      status: 200,
-      response: PartnerResponse,
-      errors: [ERRORS.partnerNotFound],
-      failure: ERRORS.internal,
-      async handle({ params }) {
-        return partnerOf(await found(params.id!));
-      },
-    },
-    {
-      method: 'patch',
-      path: '/partners/{id}',
-      params: { id: PATH.partnerId },
-      operationId: 'updatePartner',
-      tag: 'Partners',
-      summary: "Change a partner's settings, or deactivate it",
-      scope: 'operator',
-      body: PartnerPatch,
-      status: 200,
-      response: PartnerResponse,
-      errors: [ERRORS.partnerNotFound],
-      failure: ERRORS.internal,
-      async handle({ actor, params, body }) {
-        const patch = body as PartnerPatch;
-        const { name, isActive } = patch;
-        const change = {
-          ...settingsOf(patch),
-          ...(name === undefined ? {} : { name }),
-          ...(isActive === undefined ? {} : { isActive }),
-        };
-        const partnerId = pathId(params.id!);
-        const row = partnerId === undefined ? undefined : await store.updatePartner(actor, partnerId, change);
-        if (row === undefined) throw new ApiError(ERRORS.partnerNotFound);
-        await refresh();
-        return partnerOf(row);
-      },
-    },
-    {
-      method: 'post',
-      path: '/partners/{id}/keys',
-      params: { id: PATH.partnerId },
-      operationId: 'issueKey',
-      tag: 'API keys',
-      summary: 'Issue an API key; it is shown this once',
-      scope: 'operator',
-      body: KeyBody,
-      status: 201,
-      response: IssuedKey,
-      errors: [ERRORS.partnerNotFound, ERRORS.partnerIsDeactivated],
-      failure: ERRORS.keyIssueFailed,
-      async handle({ actor, params, body }) {
-        const { name, expiresAt } = body as KeyBody;
-        const expiry = expiryOf(expiresAt);
-        const partner = await found(params.id!);
-        if (!partner.isActive) throw new ApiError(ERRORS.partnerIsDeactivated);
-        const apiKey = newApiKey();
-        const row = await store.issueKey(actor, {
-          partnerId: partner.partnerId,
-          hash: apiKeyHash(apiKey),
-          name: name ?? null,
-          expiresAt: expiry,
-        });
-        await refresh();
-        return { ...keyOf(row), apiKey };
-      },
-    },
-    {
-      method: 'get',
-      path: '/partners/{id}/keys',
-      params: { id: PATH.partnerId },
-      operationId: 'listKeys',
-      tag: 'API keys',
-      summary: "List a partner's keys, without their secrets",
-      scope: 'operator',
-      status: 200,
-      response: KeyList,
-      errors: [ERRORS.partnerNotFound],
-      failure: ERRORS.internal,
-      async handle({ params }) {
-        const partner = await found(params.id!);
-        const keys = await store.listKeys(partner.partnerId);
-        return {
-          keys: keys.map((key) => ({
-            ...keyOf(key),
-            status: statusOf(key),
-            lastUsedAt: key.lastUsedAt?.toISOString() ?? null,
-          })),
-        };
-      },
-    },
-    {
-      method: 'delete',
-      path: '/partners/{id}/keys/{keyId}',
-      params: { id: PATH.partnerId, keyId: PATH.keyId },
-      operationId: 'revokeKey',
-      tag: 'API keys',
-      summary: 'Revoke an API key',
-      scope: 'operator',
-      status: 204,
-      errors: [ERRORS.partnerNotFound, ERRORS.keyNotFound, ERRORS.keyForeign],
-      failure: ERRORS.internal,
-      async handle({ actor, params }) {
-        const partner = await found(params.id!);
-        const keyId = pathId(params.keyId!);
-        const result =
-          keyId === undefined ? 'missing' : await store.revokeKey(actor, partner.partnerId, keyId);
-        if (result === 'missing') throw new ApiError(ERRORS.keyNotFound);
-        if (result === 'foreign') throw new ApiError(ERRORS.keyForeign);
-        await refresh();
-        return undefined;
-      },
-    },
-    {
-      method: 'get',
-      path: '/audit-log',
-      operationId: 'listAuditLog',
-      tag: 'Audit log',
-      summary: 'What was changed, by whom, newest first',
-      scope: 'operator',
-      query: AuditQuery,
-      status: 200,
-      response: AuditLog,
-      errors: [],
-      failure: ERRORS.internal,
-      async handle({ query, words }) {
-        const page = query.page!;
-        const limit = query.limit!;
-        return { ...(await store.auditPage(page, limit, words)), page, limit };
-      },
-    },
+    route(contract.listPartners, async () => {
+      return { partners: (await store.listPartners()).map(partnerOf) };
+    }),
+    route(contract.getPartner, async ({ params }) => {
+      return partnerOf(await found(params.id));
+    }),
+    route(contract.updatePartner, async ({ actor, params, body }) => {
+      const patch = body;
+      const { name, isActive } = patch;
+      const change = {
+        ...settingsOf(patch),
+        ...(name === undefined ? {} : { name }),
+        ...(isActive === undefined ? {} : { isActive }),
+      };
+      const partnerId = pathId(params.id);
+      const row = partnerId === undefined ? undefined : await store.updatePartner(actor, partnerId, change);
+      if (row === undefined) throw new ApiError(ERRORS.partnerNotFound);
+      await refresh();
+      return partnerOf(row);
+    }),
+    route(contract.issueKey, async ({ actor, params, body }) => {
+      const { name, expiresAt } = body;
+      const expiry = expiryOf(expiresAt);
+      const partner = await found(params.id);
+      if (!partner.isActive) throw new ApiError(ERRORS.partnerIsDeactivated);
+      const apiKey = newApiKey();
+      const row = await store.issueKey(actor, {
+        partnerId: partner.partnerId,
+        hash: apiKeyHash(apiKey),
+        name: name ?? null,
+        expiresAt: expiry,
+      });
+      await refresh();
+      return { ...keyOf(row), apiKey };
+    }),
+    route(contract.listKeys, async ({ params }) => {
+      const partner = await found(params.id);
+      const keys = await store.listKeys(partner.partnerId);
+      return {
+        keys: keys.map((key) => ({
+          ...keyOf(key),
+          status: statusOf(key),
+          lastUsedAt: key.lastUsedAt?.toISOString() ?? null,
+        })),
+      };
+    }),
+    route(contract.revokeKey, async ({ actor, params }) => {
+      const partner = await found(params.id);
+      const keyId = pathId(params.keyId);
+      const result = keyId === undefined ? 'missing' : await store.revokeKey(actor, partner.partnerId, keyId);
+      if (result === 'missing') throw new ApiError(ERRORS.keyNotFound);
+      if (result === 'foreign') throw new ApiError(ERRORS.keyForeign);
+      await refresh();
+      return undefined;
+    }),
+    route(listAuditLog, async ({ query }) => {
+      const { page = 1, limit, ...filter } = query;
+      return { ...(await store.auditPage(page, limit, filter)), page, limit };
+    }),
   ];
 };

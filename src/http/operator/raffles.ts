@@ -1,12 +1,12 @@
 /** Raffles: made by the operator; their pools, which anybody can check once they are sold out (docs/contract.md §10). */
+import * as contract from '../../contract/endpoints/raffles.js';
 import { ApiError, ERRORS } from '../../domain/errors.js';
 import { checkPrizeTable, prizeTableUsd } from '../../domain/games/prizeTable.js';
 import { microsToUsdText } from '../../domain/money.js';
-import { PATH, PoolResponse, RaffleBody, RaffleResponse } from '../../domain/requests.js';
 import type { GameRow } from '../../postgres/games.js';
 import { Semaphore } from '../../semaphore.js';
 import { type GameServices, gameOf } from '../partner/games.js';
-import { learn, pathId, type Route } from '../route.js';
+import { learn, pathId, type Route, route } from '../route.js';
 
 /** Of the pools that were asked for last: one of a million tickets is 2.7 MB, and takes that long to read. */
 const REVEALS_KEPT = 4;
@@ -57,63 +57,36 @@ async function poolOf(row: GameRow, reveal: (gameId: number) => Promise<object>)
 }
 
 export const raffleRoutes = (services: GameServices, reveal = revealer(services)): Route[] => [
-  {
-    method: 'post',
-    path: '/partners/{id}/raffles',
-    params: { id: PATH.partnerId },
-    operationId: 'createRaffle',
-    tag: 'Raffles',
-    summary: 'Make a raffle from a certified prize table; its pool is sealed within seconds',
-    scope: 'operator',
-    body: RaffleBody,
-    status: 201,
-    response: RaffleResponse,
-    errors: [ERRORS.partnerNotFound, ERRORS.partnerIsDeactivated, ERRORS.configNameTaken],
-    failure: ERRORS.gameRegistrationFailed,
-    async handle({ actor, params, body }) {
-      const { displayName, configName, ...sent } = body as unknown as RaffleBody;
-      const checked = checkPrizeTable(sent);
-      if ('faults' in checked) throw new ApiError(ERRORS.validationFailed, { details: checked.faults });
-      const partnerId = pathId(params.id!);
-      const partner = partnerId === undefined ? undefined : await services.store.findPartner(partnerId);
-      if (partner === undefined) throw new ApiError(ERRORS.partnerNotFound);
-      if (!partner.isActive) throw new ApiError(ERRORS.partnerIsDeactivated);
-      const raffle = {
-        partnerId: partner.partnerId,
-        configName,
-        displayName,
-        table: prizeTableUsd(checked.table),
-      };
-      const row = await services.store.createRaffle(actor, raffle);
-      if (row === 'name-taken') throw new ApiError(ERRORS.configNameTaken);
-      await learn(services);
-      const { ticketPriceMicros } = checked.table;
-      return {
-        ...gameOf(row, ticketPriceMicros),
-        partnerId: row.partnerId,
-        ticketPriceUsd: Number(microsToUsdText(ticketPriceMicros)),
-        ticketsRemaining: row.raffle!.ticketsRemaining,
-      };
-    },
-  },
-  {
-    method: 'get',
-    path: '/games/{id}/pool',
-    params: { id: PATH.gameId },
-    operationId: 'getPool',
-    tag: 'Raffles',
-    summary: 'The sealed pool of a raffle: its commitment; once the last ticket is sold, all that proves it',
-    scope: 'partner',
-    status: 200,
-    response: PoolResponse,
-    errors: [ERRORS.gameNotRegistered, ERRORS.notFound],
-    failure: ERRORS.internal,
-    async handle({ partner, params }) {
-      const gameId = pathId(params.id!);
-      const row = gameId === undefined ? undefined : await services.store.findGame(gameId);
-      if (row === undefined || row.partnerId !== partner.partnerId)
-        throw new ApiError(ERRORS.gameNotRegistered);
-      return poolOf(row, reveal);
-    },
-  },
+  route(contract.createRaffle, async ({ actor, params, body }) => {
+    const { displayName, configName, ...sent } = body;
+    const checked = checkPrizeTable(sent);
+    if ('faults' in checked) throw new ApiError(ERRORS.validationFailed, { details: checked.faults });
+    const partnerId = pathId(params.id);
+    const partner = partnerId === undefined ? undefined : await services.store.findPartner(partnerId);
+    if (partner === undefined) throw new ApiError(ERRORS.partnerNotFound);
+    if (!partner.isActive) throw new ApiError(ERRORS.partnerIsDeactivated);
+    const raffle = {
+      partnerId: partner.partnerId,
+      configName,
+      displayName,
+      table: prizeTableUsd(checked.table),
+    };
+    const row = await services.store.createRaffle(actor, raffle);
+    if (row === 'name-taken') throw new ApiError(ERRORS.configNameTaken);
+    await learn(services);
+    const { ticketPriceMicros } = checked.table;
+    return {
+      ...gameOf(row, ticketPriceMicros),
+      partnerId: row.partnerId,
+      ticketPriceUsd: Number(microsToUsdText(ticketPriceMicros)),
+      ticketsRemaining: row.raffle!.ticketsRemaining,
+    };
+  }),
+  route(contract.getPool, async ({ partner, params }) => {
+    const gameId = pathId(params.id);
+    const row = gameId === undefined ? undefined : await services.store.findGame(gameId);
+    if (row === undefined || row.partnerId !== partner.partnerId)
+      throw new ApiError(ERRORS.gameNotRegistered);
+    return poolOf(row, reveal);
+  }),
 ];

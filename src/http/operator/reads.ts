@@ -1,29 +1,16 @@
 /** What operators read of games, players, spins, deliveries and settlement reports, whoever's they are. */
+import * as contract from '../../contract/endpoints/operatorReads.js';
 import { entryCell, entryTimeMs } from '../../domain/entryId.js';
 import { ApiError, ERRORS } from '../../domain/errors.js';
 import { ExactNumber, jsonInteger, jsonUsd } from '../../domain/exactJson.js';
 import type { Partner } from '../../domain/game.js';
 import { ENTRY_KINDS } from '../../domain/ledgerEntry.js';
-import {
-  DeliveriesQuery,
-  GameDays,
-  GameDaysQuery,
-  GamesQuery,
-  OperatorDeliveries,
-  OperatorGameList,
-  OperatorSettlements,
-  OperatorSpin,
-  PATH,
-  SettlementsQuery,
-  Statement,
-  StatementQuery,
-} from '../../domain/requests.js';
 import type { LedgerEntry } from '../../postgres/ledger.js';
 import type { ReportStatus } from '../../postgres/operatorReads.js';
 import type { DeliveryRow } from '../../postgres/webhooks.js';
 import { type GameServices, operatorGame } from '../partner/games.js';
 import { booked, isShownAsSpin, type PlayerServices, spinRecords } from '../partner/players.js';
-import { cursorOf, pathId, type Route, type RouteRequest, summed } from '../route.js';
+import { cursorOf, pathId, type Route, route } from '../route.js';
 
 export type OperatorReadServices = GameServices & PlayerServices;
 
@@ -31,44 +18,19 @@ const ENTRY_ID = /^[1-9]\d{0,18}$/;
 
 const isoOf = (time: Date | null): string | null => time?.toISOString() ?? null;
 
-const listAllGames = (services: OperatorReadServices): Route => ({
-  method: 'get',
-  path: '/games',
-  operationId: 'listAllGames',
-  tag: 'Games',
-  summary: 'Games with their queues and totals, newest first',
-  scope: 'operator',
-  query: GamesQuery,
-  status: 200,
-  ...summed(OperatorGameList),
-  errors: [],
-  failure: ERRORS.internal,
-  async handle({ query }) {
-    const page = query.page!;
-    const limit = query.limit!;
+const listAllGames = (services: OperatorReadServices): Route =>
+  route(contract.listAllGames, async ({ query }) => {
+    const { page = 1, limit } = query;
     const { games, total } = await services.store.gamePage(query.partnerId, page, limit);
     return { games: await Promise.all(games.map((row) => operatorGame(services, row))), page, limit, total };
-  },
-});
+  });
 
-const listGameDays = ({ store }: OperatorReadServices): Route => ({
-  method: 'get',
-  path: '/games/{id}/days',
-  params: { id: PATH.gameId },
-  operationId: 'listGameDays',
-  tag: 'Games',
-  summary: 'What a game took and paid by UTC day, newest first',
-  scope: 'operator',
-  query: GameDaysQuery,
-  status: 200,
-  ...summed(GameDays),
-  errors: [ERRORS.gameNotFound],
-  failure: ERRORS.internal,
-  async handle({ params, query }) {
-    const gameId = pathId(params.id!);
+const listGameDays = ({ store }: OperatorReadServices): Route =>
+  route(contract.listGameDays, async ({ params, query }) => {
+    const gameId = pathId(params.id);
     const row = gameId === undefined ? undefined : await store.findGame(gameId);
     if (row === undefined) throw new ApiError(ERRORS.gameNotFound);
-    const days = await store.gameDays(row.gameId, query.limit!);
+    const days = await store.gameDays(row.gameId, query.limit);
     return {
       days: days.map(({ day, spins, wageredMicros, paidMicros }) => ({
         day,
@@ -77,8 +39,7 @@ const listGameDays = ({ store }: OperatorReadServices): Route => ({
         paidOutUsd: jsonUsd(paidMicros),
       })),
     };
-  },
-});
+  });
 
 /** An entry of the ledger as a line of a statement. */
 function statementEntry({ spinIds }: OperatorReadServices, entry: LedgerEntry) {
@@ -96,30 +57,21 @@ function statementEntry({ spinIds }: OperatorReadServices, entry: LedgerEntry) {
   };
 }
 
-async function partnerOfPath(services: OperatorReadServices, { params }: RouteRequest): Promise<Partner> {
-  const partnerId = pathId(params.id!);
+async function partnerOfPath(
+  services: OperatorReadServices,
+  { params }: { readonly params: { readonly id: string } },
+): Promise<Partner> {
+  const partnerId = pathId(params.id);
   const partner = partnerId === undefined ? undefined : await services.store.findPartner(partnerId);
   if (partner === undefined) throw new ApiError(ERRORS.partnerNotFound);
   return partner;
 }
 
-const getStatement = (services: OperatorReadServices): Route => ({
-  method: 'get',
-  path: '/partners/{id}/players/{playerId}/statement',
-  params: { id: PATH.partnerId, playerId: PATH.playerId },
-  operationId: 'getStatement',
-  tag: 'Players',
-  summary: 'A player with every entry of its ledger, newest first',
-  scope: 'operator',
-  query: StatementQuery,
-  status: 200,
-  ...summed(Statement),
-  errors: [ERRORS.partnerNotFound, ERRORS.playerNotFound, ERRORS.unavailable],
-  failure: ERRORS.internal,
-  async handle(request) {
-    const playerId = request.params.playerId!;
-    const cursor = cursorOf(request.words, ENTRY_ID);
-    const limit = request.query.limit!;
+const getStatement = (services: OperatorReadServices): Route =>
+  route(contract.getStatement, async (request) => {
+    const playerId = request.params.playerId;
+    const cursor = cursorOf(request.query, ENTRY_ID);
+    const limit = request.query.limit;
     const partner = await partnerOfPath(services, request);
     const { partnerId } = partner;
     const player = await services.reads.player(partnerId, playerId);
@@ -136,24 +88,12 @@ const getStatement = (services: OperatorReadServices): Route => ({
       entries: entries.map((entry) => statementEntry(services, entry)),
       nextCursor: entries.length < limit || next === 0n ? null : String(next),
     };
-  },
-});
+  });
 
-const showSpin = (services: OperatorReadServices): Route => ({
-  method: 'get',
-  path: '/spins/{spinId}',
-  params: { spinId: PATH.spinId },
-  operationId: 'showSpin',
-  tag: 'Spins',
-  summary: "A spin of any partner's: its answer, its ledger entry, the block it was sealed in",
-  scope: 'operator',
-  status: 200,
-  ...summed(OperatorSpin),
-  errors: [ERRORS.notFound, ERRORS.unavailable],
-  failure: ERRORS.internal,
-  async handle({ params }) {
+const showSpin = (services: OperatorReadServices): Route =>
+  route(contract.showSpin, async ({ params }) => {
     const { store, spinIds } = services;
-    const meant = spinIds.decode(params.spinId!);
+    const meant = spinIds.decode(params.spinId);
     const partner = meant === undefined ? undefined : await store.findPartner(meant.partnerId);
     if (meant === undefined || partner === undefined) throw new ApiError(ERRORS.notFound);
     await booked(services, meant.entryId);
@@ -186,25 +126,12 @@ const showSpin = (services: OperatorReadServices): Route => ({
               createdAt: block.createdAt.toISOString(),
             },
     };
-  },
-});
+  });
 
-const listAllDeliveries = ({ store }: OperatorReadServices): Route => ({
-  method: 'get',
-  path: '/deliveries',
-  operationId: 'listAllDeliveries',
-  tag: 'Webhooks',
-  summary: 'Deliveries of all partners by status, with what is sent and why it failed',
-  scope: 'operator',
-  query: DeliveriesQuery,
-  status: 200,
-  response: OperatorDeliveries,
-  errors: [],
-  failure: ERRORS.internal,
-  async handle({ query, words }) {
-    const page = query.page!;
-    const limit = query.limit!;
-    const status = (words.status ?? 'failed') as DeliveryRow['status'];
+const listAllDeliveries = ({ store }: OperatorReadServices): Route =>
+  route(contract.listAllDeliveries, async ({ query }) => {
+    const { page = 1, limit } = query;
+    const status = (query.status ?? 'failed') as DeliveryRow['status'];
     const of = { status, partnerId: query.partnerId ?? null };
     const { deliveries, total } = await store.deliveriesBy(of, page, limit);
     const items = deliveries.map(({ deliveryId, createdAt, lastAttemptAt, nextAttemptAt, ...rest }) => ({
@@ -215,26 +142,13 @@ const listAllDeliveries = ({ store }: OperatorReadServices): Route => ({
       nextAttemptAt: isoOf(nextAttemptAt),
     }));
     return { deliveries: items, page, limit, total };
-  },
-});
+  });
 
-const listAllSettlements = ({ store }: OperatorReadServices): Route => ({
-  method: 'get',
-  path: '/settlements',
-  operationId: 'listAllSettlements',
-  tag: 'Settlements',
-  summary: 'The newest revision of the settlement reports of all partners, newest day first',
-  scope: 'operator',
-  query: SettlementsQuery,
-  status: 200,
-  ...summed(OperatorSettlements),
-  errors: [],
-  failure: ERRORS.internal,
-  async handle({ query, words }) {
-    const page = query.page!;
-    const limit = query.limit!;
+const listAllSettlements = ({ store }: OperatorReadServices): Route =>
+  route(contract.listAllSettlements, async ({ query }) => {
+    const { page = 1, limit } = query;
     const { reports, total } = await store.reportsOfAll(
-      words.status as ReportStatus | undefined,
+      query.status as ReportStatus | undefined,
       page,
       limit,
     );
@@ -245,8 +159,7 @@ const listAllSettlements = ({ store }: OperatorReadServices): Route => ({
       ggrUsd: new ExactNumber(ggrUsd),
     }));
     return { reports: items, page, limit, total };
-  },
-});
+  });
 
 export const operatorReadRoutes = (services: OperatorReadServices): Route[] => [
   listAllGames(services),

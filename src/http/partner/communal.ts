@@ -1,21 +1,14 @@
 /** The partner's side of communal progressives: what to show players (docs/contract.md §17). */
 import type { PartnerReads } from '../../cells/partnerReads.js';
+import * as contract from '../../contract/endpoints/communal.js';
 import { communalStatus, progressPct } from '../../domain/communal.js';
 import { usdText } from '../../domain/communalRules.js';
 import { entryTimeMs } from '../../domain/entryId.js';
 import { ApiError, ERRORS } from '../../domain/errors.js';
 import type { Game, Partner } from '../../domain/game.js';
-import {
-  CommunalEvents,
-  CommunalProgress,
-  CommunalResponse,
-  CommunityBonuses,
-  PATH,
-  Page,
-} from '../../domain/requests.js';
-import { assertPot, type PotServices, potOf, potRoute } from '../communalGames.js';
+import { assertPot, type PotServices, potOf } from '../communalGames.js';
 import { eventIdOf, eventView, potView } from '../communalViews.js';
-import { cursorOf, pathId, type Route, type RouteRequest, wrongCursor } from '../route.js';
+import { cursorOf, pathId, type Route, route, wrongCursor } from '../route.js';
 import { booked, type PlayerServices } from './players.js';
 
 export interface PartnerCommunalServices extends PotServices, Pick<PlayerServices, 'cameTo'> {
@@ -43,48 +36,24 @@ const CURSOR = /^[0-9a-f]{32}$/;
 function idOfCursor(
   { spinIds }: PartnerCommunalServices,
   { partnerId }: Partner,
-  words: RouteRequest['words'],
+  query: object,
 ): bigint | undefined {
-  const cursor = cursorOf(words, CURSOR);
+  const cursor = cursorOf(query, CURSOR);
   const meant = cursor === undefined ? undefined : spinIds.decode(cursor);
   // One that is another account's, or made up, would begin the list again and again.
   if (cursor !== undefined && meant?.partnerId !== partnerId) throw wrongCursor();
   return meant?.entryId;
 }
 
-const getCommunal = (services: PartnerCommunalServices): Route => ({
-  ...potRoute(),
-  method: 'get',
-  operationId: 'getCommunal',
-  summary: 'The rules of a communal progressive',
-  scope: 'partner',
-  status: 200,
-  response: CommunalResponse,
-  errors: [ERRORS.gameNotRegistered, ERRORS.progressiveNotConfigured],
-  failure: ERRORS.internal,
-  async handle({ partner, params }) {
-    const game = await ownGame(services, partner, params.id!);
+const getCommunal = (services: PartnerCommunalServices): Route =>
+  route(contract.getCommunal, async ({ partner, params }) => {
+    const game = await ownGame(services, partner, params.id);
     return potView(await potOf(services, game.gameId, partner.partnerId), game.wagerMicros);
-  },
-});
+  });
 
-const getCommunalProgress = (services: PartnerCommunalServices): Route => ({
-  ...potRoute('/progress'),
-  method: 'get',
-  operationId: 'getCommunalProgress',
-  summary: 'How far the way to each tier is, rounded down to tens of a percent',
-  scope: 'partner',
-  status: 200,
-  response: CommunalProgress,
-  errors: [
-    ERRORS.gameNotRegistered,
-    ERRORS.progressiveNotConfigured,
-    ERRORS.progressiveDisabled,
-    ERRORS.progressiveExhausted,
-  ],
-  failure: ERRORS.internal,
-  async handle({ partner, params }) {
-    const game = await ownGame(services, partner, params.id!);
+const getCommunalProgress = (services: PartnerCommunalServices): Route =>
+  route(contract.getCommunalProgress, async ({ partner, params }) => {
+    const game = await ownGame(services, partner, params.id);
     const { rules, progress, budgetMicros } = await potOf(services, game.gameId, partner.partnerId);
     const status = communalStatus(rules, budgetMicros);
     if (status === 'DISABLED') throw new ApiError(ERRORS.progressiveDisabled);
@@ -97,26 +66,14 @@ const getCommunalProgress = (services: PartnerCommunalServices): Route => ({
         progressPct: progressPct(progress, triggerAtSpins),
       })),
     };
-  },
-});
+  });
 
-const listCommunalEvents = (services: PartnerCommunalServices): Route => ({
-  ...potRoute('/events'),
-  method: 'get',
-  operationId: 'listCommunalEvents',
-  summary: 'What a communal progressive fired, newest first',
-  scope: 'partner',
-  query: Page,
-  status: 200,
-  response: CommunalEvents,
-  errors: [ERRORS.gameNotRegistered, ERRORS.progressiveNotConfigured],
-  failure: ERRORS.internal,
-  async handle({ partner, params, query, words }) {
-    const before = idOfCursor(services, partner, words);
-    const { gameId, partnerId } = await ownGame(services, partner, params.id!);
+const listCommunalEvents = (services: PartnerCommunalServices): Route =>
+  route(contract.listCommunalEvents, async ({ partner, params, query }) => {
+    const before = idOfCursor(services, partner, query);
+    const { gameId, partnerId } = await ownGame(services, partner, params.id);
     await assertPot(services.store, gameId);
-    const page = query.page ?? 1;
-    const limit = query.limit!;
+    const { page = 1, limit } = query;
     const { events, total } = await services.store.communalEventPage(gameId, page, limit, before);
     const nextCursor =
       events.length < limit ? null : services.spinIds.encodeOne(events.at(-1)!.eventId, partnerId);
@@ -124,31 +81,17 @@ const listCommunalEvents = (services: PartnerCommunalServices): Route => ({
       events: events.map((event) => eventView(services.spinIds, partnerId, event)),
       ...{ page, limit, total, nextCursor },
     };
-  },
-});
+  });
 
-const listCommunityBonuses = (services: PartnerCommunalServices): Route => ({
-  method: 'get',
-  path: '/players/{playerId}/community-bonuses',
-  params: { playerId: PATH.playerId },
-  operationId: 'listCommunityBonuses',
-  tag: 'Communal progressive',
-  summary: "A player's shares of communal progressives, newest first",
-  scope: 'partner',
-  query: Page,
-  status: 200,
-  response: CommunityBonuses,
-  errors: [ERRORS.playerNotFound],
-  failure: ERRORS.playerResolutionFailed,
-  async handle({ partner, params, query, words }) {
-    const before = idOfCursor(services, partner, words);
-    const playerId = params.playerId!;
+const listCommunityBonuses = (services: PartnerCommunalServices): Route =>
+  route(contract.listCommunityBonuses, async ({ partner, params, query }) => {
+    const before = idOfCursor(services, partner, query);
+    const playerId = params.playerId;
     const { partnerId } = partner;
     const player = await services.reads.player(partnerId, playerId);
     if (player === undefined) throw new ApiError(ERRORS.playerNotFound);
     await booked(services, player.newestEntryId);
-    const page = query.page ?? 1;
-    const limit = query.limit!;
+    const { page = 1, limit } = query;
     const { shares, total } = await services.store.playerSharePage(partnerId, playerId, page, limit, before);
     const bonuses = shares.map((share) => ({
       eventId: eventIdOf(services.spinIds, share.eventId, partnerId),
@@ -163,8 +106,7 @@ const listCommunityBonuses = (services: PartnerCommunalServices): Route => ({
     const nextCursor =
       shares.length < limit ? null : services.spinIds.encodeOne(shares.at(-1)!.entryId, partnerId);
     return { bonuses, page, limit, total, nextCursor };
-  },
-});
+  });
 
 export const partnerCommunalRoutes = (services: PartnerCommunalServices): Route[] =>
   [getCommunal, getCommunalProgress, listCommunalEvents, listCommunityBonuses].map((route) =>

@@ -1,26 +1,17 @@
 /** Games: registration and list (docs/contract.md §7), and the operator's view of one. */
 import type { GameRecord, PartnerReads } from '../../cells/partnerReads.js';
+import * as contract from '../../contract/endpoints/games.js';
 import { ApiError, ERRORS, type ErrorEntry, type Fault } from '../../domain/errors.js';
 import { jsonInteger, jsonUsd } from '../../domain/exactJson.js';
 import type { Game, Partner } from '../../domain/game.js';
 import { isRegisteredByPartner, kindOfGame } from '../../domain/games/index.js';
 import { microsToUsdText, usdToMicros } from '../../domain/money.js';
 import type { OutcomeStatistics } from '../../domain/presentation.js';
-import {
-  BlocksAccepted,
-  BlocksBody,
-  GameBody,
-  GameList,
-  GamePatch,
-  GameResponse,
-  ID_MAX,
-  OperatorGame,
-  PATH,
-} from '../../domain/requests.js';
+import { GameBody, ID_MAX } from '../../domain/requests.js';
 import type { BookedGame, GameRow, Registration } from '../../postgres/games.js';
 import type { Store } from '../../postgres/store.js';
 import { check, type JsonObject } from '../body.js';
-import { learn, pathId, type Route, summed } from '../route.js';
+import { learn, pathId, type Route, route } from '../route.js';
 
 /** A sum of doubles is no more exact. */
 const PROBABILITY_DIGITS = 12;
@@ -158,138 +149,62 @@ const REFUSALS: Readonly<Record<Extract<Registration, string>, ErrorEntry>> = {
 };
 
 export const gameRoutes = (services: GameServices): Route[] => [
-  {
-    method: 'post',
-    path: '/games',
-    operationId: 'registerGame',
-    tag: 'Games',
-    summary: 'Register a slot game on an active PAR sheet',
-    scope: 'partner',
-    body: GameBody,
-    ownCheck: true,
-    status: 201,
-    response: GameResponse,
-    errors: [
-      ERRORS.fieldMissing,
-      ERRORS.gameTypeUnsupported,
-      ERRORS.parSheetNotFound,
-      ERRORS.parSheetNotActive,
-      ERRORS.wagerMismatch,
-      ERRORS.configNameTaken,
-      ERRORS.capReached,
-    ],
-    failure: ERRORS.gameRegistrationFailed,
-    async handle({ partner, body }) {
-      const wanted = wantedGame(body);
-      const sheet =
-        wanted.parSheetId > ID_MAX ? undefined : await services.store.findParSheet(wanted.parSheetId);
-      if (sheet === undefined || sheet.partnerId !== partner.partnerId)
-        throw new ApiError(ERRORS.parSheetNotFound);
-      if (sheet.status !== 'ACTIVE') throw new ApiError(ERRORS.parSheetNotActive);
-      const { denominationMicros, denominationUsd } = sheet.sheet;
-      const faults: Fault[] = WAGER_FIELDS.filter((name) => {
-        const value = wanted[name];
-        return value !== undefined && usdToMicros(value) !== denominationMicros;
-      }).map((name) => ({
-        path: `/${name}`,
-        message: `must equal the sheet's denominationUsd, ${denominationUsd}`,
-      }));
-      if (faults.length > 0) throw new ApiError(ERRORS.wagerMismatch, { details: faults });
-      const { parSheetId, configName, displayName } = wanted;
-      const game = await services.store.registerGame({
-        partnerId: partner.partnerId,
-        parSheetId,
-        configName,
-        displayName,
-      });
-      if (typeof game === 'string') throw new ApiError(REFUSALS[game]);
-      await learn(services);
-      return gameOf(game, denominationMicros);
-    },
-  },
-  {
-    method: 'get',
-    path: '/games',
-    operationId: 'listGames',
-    tag: 'Games',
-    summary: "List the partner's games",
-    scope: 'partner',
-    status: 200,
-    response: GameList,
-    errors: [],
-    failure: ERRORS.internal,
-    async handle({ partner }) {
-      const rows = await services.store.listGames(partner.partnerId);
-      return { games: await Promise.all(rows.map((row) => listedGame(services, row))) };
-    },
-  },
-  {
-    method: 'get',
-    path: '/games/{id}',
-    params: { id: PATH.gameId },
-    operationId: 'getGame',
-    tag: 'Games',
-    summary: 'A game with its queue and its totals',
-    scope: 'operator',
-    status: 200,
-    ...summed(OperatorGame),
-    errors: [ERRORS.gameNotFound],
-    failure: ERRORS.internal,
-    async handle({ params }) {
-      const gameId = pathId(params.id!);
-      const row = gameId === undefined ? undefined : await services.store.findGame(gameId);
-      if (row === undefined) throw new ApiError(ERRORS.gameNotFound);
-      return operatorGame(services, row);
-    },
-  },
-  {
-    method: 'patch',
-    path: '/games/{id}',
-    params: { id: PATH.gameId },
-    operationId: 'updateGame',
-    tag: 'Games',
-    summary: 'Suspend a game, or make it active again',
-    scope: 'operator',
-    body: GamePatch,
-    status: 200,
-    ...summed(OperatorGame),
-    errors: [ERRORS.gameNotFound, ERRORS.raffleClosed],
-    failure: ERRORS.internal,
-    async handle({ actor, params, body }) {
-      const gameId = pathId(params.id!);
-      const status = body.status as GamePatch['status'];
-      const row =
-        gameId === undefined ? undefined : await services.store.setGameStatus(actor, gameId, status);
-      if (row === undefined) throw new ApiError(ERRORS.gameNotFound);
-      if (row === 'closed') throw new ApiError(ERRORS.raffleClosed);
-      await learn(services);
-      return operatorGame(services, row);
-    },
-  },
-  {
-    method: 'post',
-    path: '/games/{id}/blocks',
-    params: { id: PATH.gameId },
-    operationId: 'makeBlocks',
-    tag: 'Games',
-    summary: 'Make outcome blocks now, beyond what demand calls for',
-    scope: 'operator',
-    body: BlocksBody,
-    status: 202,
-    response: BlocksAccepted,
-    errors: [ERRORS.gameNotFound],
-    failure: ERRORS.internal,
-    async handle({ actor, params, body }) {
-      const gameId = pathId(params.id!);
-      const count = body.count as number;
-      const row = gameId === undefined ? undefined : await services.store.findGame(gameId);
-      if (row === undefined) throw new ApiError(ERRORS.gameNotFound);
-      const message = kindOfGame(row.gameType).supply.refusesBlocks;
-      if (message !== undefined) {
-        throw new ApiError(ERRORS.validationFailed, { details: [{ path: '/id', message }] });
-      }
-      await services.store.requestBlocks(actor, row.gameId, count);
-      return { gameConfigId: row.gameId, requested: count };
-    },
-  },
+  route(contract.registerGame, async ({ partner, body }) => {
+    const wanted = wantedGame(body);
+    const sheet =
+      wanted.parSheetId > ID_MAX ? undefined : await services.store.findParSheet(wanted.parSheetId);
+    if (sheet === undefined || sheet.partnerId !== partner.partnerId)
+      throw new ApiError(ERRORS.parSheetNotFound);
+    if (sheet.status !== 'ACTIVE') throw new ApiError(ERRORS.parSheetNotActive);
+    const { denominationMicros, denominationUsd } = sheet.sheet;
+    const faults: Fault[] = WAGER_FIELDS.filter((name) => {
+      const value = wanted[name];
+      return value !== undefined && usdToMicros(value) !== denominationMicros;
+    }).map((name) => ({
+      path: `/${name}`,
+      message: `must equal the sheet's denominationUsd, ${denominationUsd}`,
+    }));
+    if (faults.length > 0) throw new ApiError(ERRORS.wagerMismatch, { details: faults });
+    const { parSheetId, configName, displayName } = wanted;
+    const game = await services.store.registerGame({
+      partnerId: partner.partnerId,
+      parSheetId,
+      configName,
+      displayName,
+    });
+    if (typeof game === 'string') throw new ApiError(REFUSALS[game]);
+    await learn(services);
+    return gameOf(game, denominationMicros);
+  }),
+  route(contract.listGames, async ({ partner }) => {
+    const rows = await services.store.listGames(partner.partnerId);
+    return { games: await Promise.all(rows.map((row) => listedGame(services, row))) };
+  }),
+  route(contract.getGame, async ({ params }) => {
+    const gameId = pathId(params.id);
+    const row = gameId === undefined ? undefined : await services.store.findGame(gameId);
+    if (row === undefined) throw new ApiError(ERRORS.gameNotFound);
+    return operatorGame(services, row);
+  }),
+  route(contract.updateGame, async ({ actor, params, body }) => {
+    const gameId = pathId(params.id);
+    const { status } = body;
+    const row = gameId === undefined ? undefined : await services.store.setGameStatus(actor, gameId, status);
+    if (row === undefined) throw new ApiError(ERRORS.gameNotFound);
+    if (row === 'closed') throw new ApiError(ERRORS.raffleClosed);
+    await learn(services);
+    return operatorGame(services, row);
+  }),
+  route(contract.makeBlocks, async ({ actor, params, body }) => {
+    const gameId = pathId(params.id);
+    const count = body.count;
+    const row = gameId === undefined ? undefined : await services.store.findGame(gameId);
+    if (row === undefined) throw new ApiError(ERRORS.gameNotFound);
+    const message = kindOfGame(row.gameType).supply.refusesBlocks;
+    if (message !== undefined) {
+      throw new ApiError(ERRORS.validationFailed, { details: [{ path: '/id', message }] });
+    }
+    await services.store.requestBlocks(actor, row.gameId, count);
+    return { gameConfigId: row.gameId, requested: count };
+  }),
 ];

@@ -1,18 +1,19 @@
 /** Players and their spins, read from Redis (now) and the ledger (what was booked). */
 import { createHmac } from 'node:crypto';
 import type { PartnerReads, PlayerRecord } from '../../cells/partnerReads.js';
+import * as contract from '../../contract/endpoints/players.js';
+import { getSpin } from '../../contract/endpoints/spins.js';
 import { entryCell, entryTimeMs, firstIdAt } from '../../domain/entryId.js';
 import { ApiError, ERRORS } from '../../domain/errors.js';
 import { jsonUsd, parseExactJson } from '../../domain/exactJson.js';
 import type { Game, Partner } from '../../domain/game.js';
 import { ENTRY_KINDS } from '../../domain/ledgerEntry.js';
-import { PATH, Page, PlayerResponse, PlayerSpins, SpinRecord } from '../../domain/requests.js';
 import type { SpinIds } from '../../domain/spinId.js';
 import type { Told } from '../../postgres/communal.js';
 import type { LedgerEntry } from '../../postgres/ledger.js';
 import type { Store } from '../../postgres/store.js';
 import { communityBonus } from '../communalViews.js';
-import { cursorOf, type Route, summed } from '../route.js';
+import { cursorOf, type Route, route } from '../route.js';
 import { knownGame } from './games.js';
 import { spinResponse } from './spinResponse.js';
 
@@ -112,75 +113,34 @@ export const playerRoutes = (services: PlayerServices): Route[] => {
     return player;
   };
   return [
-    {
-      method: 'get',
-      path: '/players/{playerId}',
-      params: { playerId: PATH.playerId },
-      operationId: 'getPlayer',
-      tag: 'Players',
-      summary: 'A player, by the identifier that its spins carry',
-      scope: 'partner',
-      status: 200,
-      ...summed(PlayerResponse),
-      errors: [ERRORS.playerNotFound],
-      failure: ERRORS.playerResolutionFailed,
-      async handle({ partner, params }) {
-        const playerId = params.playerId!;
-        return playerResponse(services.playerIdKey, partner, playerId, await found(partner, playerId));
-      },
-    },
-    {
-      method: 'get',
-      path: '/players/{playerId}/spins',
-      params: { playerId: PATH.playerId },
-      operationId: 'listPlayerSpins',
-      tag: 'Spins',
-      summary: 'The spins and tickets of a player, newest first',
-      scope: 'partner',
-      query: Page,
-      status: 200,
-      ...summed(PlayerSpins),
-      errors: [ERRORS.playerNotFound],
-      failure: ERRORS.playerResolutionFailed,
-      async handle({ partner, params, query, words }) {
-        const playerId = params.playerId!;
-        const cursor = cursorOf(words, ENTRY_NUMBER);
-        const player = await found(partner, playerId);
-        const page = query.page ?? 1;
-        const limit = query.limit!;
-        await booked(services, player.newestEntryId);
-        const newest = { id: player.newestEntryId, entryNumber: player.entries };
-        const firstId = firstIdAt(player.createdAtMs);
-        const of = { partnerId: partner.partnerId, playerId, newest, firstId };
-        const from = cursor === undefined ? { skip: (page - 1) * limit } : { belowNumber: Number(cursor) };
-        const { total, skipped, ...shown } = await store.playerSpinPage(of, from, limit);
-        const spins = await spinRecords(services, partner, shown.spins);
-        const hasMore = skipped + spins.length < total;
-        const nextCursor = hasMore ? (shown.spins.at(-1)?.entryNumber.toString() ?? null) : null;
-        return { spins, page, limit, total, nextCursor };
-      },
-    },
-    {
-      method: 'get',
-      path: '/spins/{spinId}',
-      params: { spinId: PATH.spinId },
-      operationId: 'getSpin',
-      tag: 'Spins',
-      summary: 'A spin, as it was answered',
-      scope: 'partner',
-      status: 200,
-      ...summed(SpinRecord),
-      errors: [ERRORS.notFound],
-      failure: ERRORS.internal,
-      async handle({ partner, params }) {
-        const meant = services.spinIds.decode(params.spinId!);
-        if (meant === undefined || meant.partnerId !== partner.partnerId) throw new ApiError(ERRORS.notFound);
-        await booked(services, meant.entryId);
-        const entry = await store.findEntry(meant.entryId);
-        if (entry === undefined || !isShownAsSpin(entry)) throw new ApiError(ERRORS.notFound);
-        const [record] = await spinRecords(services, partner, [entry]);
-        return { ...record, playerId: entry.playerId };
-      },
-    },
+    route(contract.getPlayer, async ({ partner, params }) => {
+      const playerId = params.playerId;
+      return playerResponse(services.playerIdKey, partner, playerId, await found(partner, playerId));
+    }),
+    route(contract.listPlayerSpins, async ({ partner, params, query }) => {
+      const playerId = params.playerId;
+      const cursor = cursorOf(query, ENTRY_NUMBER);
+      const player = await found(partner, playerId);
+      const { page = 1, limit } = query;
+      await booked(services, player.newestEntryId);
+      const newest = { id: player.newestEntryId, entryNumber: player.entries };
+      const firstId = firstIdAt(player.createdAtMs);
+      const of = { partnerId: partner.partnerId, playerId, newest, firstId };
+      const from = cursor === undefined ? { skip: (page - 1) * limit } : { belowNumber: Number(cursor) };
+      const { total, skipped, ...shown } = await store.playerSpinPage(of, from, limit);
+      const spins = await spinRecords(services, partner, shown.spins);
+      const hasMore = skipped + spins.length < total;
+      const nextCursor = hasMore ? (shown.spins.at(-1)?.entryNumber.toString() ?? null) : null;
+      return { spins, page, limit, total, nextCursor };
+    }),
+    route(getSpin, async ({ partner, params }) => {
+      const meant = services.spinIds.decode(params.spinId);
+      if (meant === undefined || meant.partnerId !== partner.partnerId) throw new ApiError(ERRORS.notFound);
+      await booked(services, meant.entryId);
+      const entry = await store.findEntry(meant.entryId);
+      if (entry === undefined || !isShownAsSpin(entry)) throw new ApiError(ERRORS.notFound);
+      const [record] = await spinRecords(services, partner, [entry]);
+      return { ...record, playerId: entry.playerId };
+    }),
   ];
 };

@@ -1,23 +1,16 @@
 /** Blackjack rounds: dealt, played and read by a partner (docs/blackjack.md). */
 import type { Acted, DealOrder, Dealt, KnownRound, Rounds } from '../../cells/rounds.js';
+import * as contract from '../../contract/endpoints/rounds.js';
 import { entryTimeMs } from '../../domain/entryId.js';
 import { ApiError, ERRORS, type ErrorEntry } from '../../domain/errors.js';
 import type { Game, Partner } from '../../domain/game.js';
 import { actionsOf, type RoundRecord, viewRound } from '../../domain/games/round.js';
 import type { BlackjackTable } from '../../domain/games/tableTerms.js';
 import { microsToUsdText } from '../../domain/money.js';
-import {
-  ActionBody,
-  DealBody,
-  PATH,
-  RoundPage,
-  RoundQuery,
-  RoundRecordResponse,
-  RoundResponse,
-} from '../../domain/requests.js';
+import type { ActionBody, DealBody } from '../../domain/requests.js';
 import type { SpinIds } from '../../domain/spinId.js';
 import type { Store } from '../../postgres/store.js';
-import { Replayed, type Route } from '../route.js';
+import { Replayed, type Route, route } from '../route.js';
 import { ownGame } from './games.js';
 import { REFUSALS } from './refusals.js';
 import { isExactly } from './spin.js';
@@ -156,7 +149,7 @@ const ACT_REFUSALS: Readonly<Record<Extract<Acted, string>, ErrorEntry>> = {
 async function act(services: RoundServices, partner: Partner, { roundId, action, seq }: ActionBody) {
   const record = await findRound(services, roundId, partner.partnerId);
   const table = await tableOf(services, record.gameId);
-  const acted = await services.rounds.act(table, partner, record, action as never, seq);
+  const acted = await services.rounds.act(table, partner, record, action, seq);
   if (typeof acted === 'string') throw new ApiError(ACT_REFUSALS[acted]);
   return shown(services, table, acted, acted.entries);
 }
@@ -164,96 +157,20 @@ async function act(services: RoundServices, partner: Partner, { roundId, action,
 // Routes -------------------------------------------------------------------------------------------------------------
 
 const playRoutes = (services: RoundServices): Route[] => [
-  {
-    method: 'post',
-    path: '/deal',
-    operationId: 'dealRound',
-    tag: 'Rounds',
-    summary: "Deal a round: the next sealed shoe of the table is the round's",
-    scope: 'play',
-    window: 'spin',
-    replays: true,
-    bodyLimit: 4096,
-    body: DealBody,
-    status: 201,
-    response: RoundResponse,
-    errors: [
-      ERRORS.gameNotRegistered,
-      ERRORS.gameNotActive,
-      ERRORS.wagerMismatch,
-      ERRORS.spinInProgress,
-      ERRORS.requestIdReused,
-      ERRORS.playerBlocked,
-      ERRORS.roundOpen,
-      ERRORS.insufficientBalance,
-      ERRORS.fundingUnavailable,
-      ERRORS.queueExhausted,
-      ERRORS.noBlockServable,
-      ERRORS.spinFailed,
-    ],
-    failure: ERRORS.internal,
-    handle: ({ partner, body, text }) => deal(services, partner, body as unknown as DealBody, text),
-  },
-  {
-    method: 'post',
-    path: '/action',
-    operationId: 'actInRound',
-    tag: 'Rounds',
-    summary: 'Take the next action of a round, once for each `seq`',
-    scope: 'play',
-    replays: true,
-    bodyLimit: 4096,
-    body: ActionBody,
-    status: 200,
-    response: RoundResponse,
-    errors: [
-      ERRORS.roundNotFound,
-      ERRORS.spinInProgress,
-      ERRORS.actionStale,
-      ERRORS.actionIllegal,
-      ERRORS.insufficientBalance,
-      ERRORS.spinFailed,
-    ],
-    failure: ERRORS.internal,
-    handle: ({ partner, body }) => act(services, partner, body as unknown as ActionBody),
-  },
+  route(contract.dealRound, ({ partner, body, text }) => deal(services, partner, body, text)),
+  route(contract.actInRound, ({ partner, body }) => act(services, partner, body)),
 ];
 
 export const roundRoutes = (services: RoundServices): Route[] => [
   ...playRoutes(services),
-  {
-    method: 'get',
-    path: '/rounds/{roundId}',
-    params: { roundId: PATH.roundId },
-    operationId: 'getRound',
-    tag: 'Rounds',
-    summary: 'A round as it is; once it has ended, with the seed that proves its cards',
-    scope: 'play',
-    status: 200,
-    response: RoundRecordResponse,
-    errors: [ERRORS.roundNotFound],
-    failure: ERRORS.internal,
-    handle: async ({ partner, params }) =>
-      shownRecord(services, await findRound(services, params.roundId!, partner.partnerId)),
-  },
-  {
-    method: 'get',
-    path: '/rounds',
-    operationId: 'listRounds',
-    tag: 'Rounds',
-    summary: "The partner's rounds, newest first",
-    scope: 'play',
-    query: RoundQuery,
-    status: 200,
-    response: RoundPage,
-    errors: [],
-    failure: ERRORS.internal,
-    async handle({ partner, query, words }) {
-      const { page, limit } = query as { page: number; limit: number };
-      const only = { playerId: words.playerId, status: words.status };
-      const { rounds, total } = await services.store.roundPage(partner.partnerId, only, page, limit);
-      const records = await Promise.all(rounds.map((record) => shownRecord(services, record)));
-      return { rounds: records, page, limit, total };
-    },
-  },
+  route(contract.getRound, async ({ partner, params }) =>
+    shownRecord(services, await findRound(services, params.roundId, partner.partnerId)),
+  ),
+  route(contract.listRounds, async ({ partner, query }) => {
+    const { page, limit } = query as { page: number; limit: number };
+    const only = { playerId: query.playerId, status: query.status };
+    const { rounds, total } = await services.store.roundPage(partner.partnerId, only, page, limit);
+    const records = await Promise.all(rounds.map((record) => shownRecord(services, record)));
+    return { rounds: records, page, limit, total };
+  }),
 ];

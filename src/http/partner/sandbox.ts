@@ -1,10 +1,11 @@
 /** Outcomes that testers of sandbox accounts choose (docs/sandbox.md). For a production account there is no such path. */
 import { FORCED_MAX, type ForcedOutcome } from '../../cells/forceOutcome.js';
+import * as contract from '../../contract/endpoints/spins.js';
 import { ApiError, ERRORS, type Fault } from '../../domain/errors.js';
 import { parseExactJson } from '../../domain/exactJson.js';
 import type { Partner } from '../../domain/game.js';
-import { NextOutcomeBody, NextOutcomeResponse } from '../../domain/requests.js';
-import { type Route, summed } from '../route.js';
+import type { NextOutcomeBody } from '../../domain/requests.js';
+import { type Route, route } from '../route.js';
 import { type OwnGameServices, ownGame } from './games.js';
 
 export interface SandboxServices extends OwnGameServices {
@@ -39,19 +40,5 @@ async function chooseNext(services: SandboxServices, partner: Partner, body: Nex
 }
 
 export const sandboxRoutes = (services: SandboxServices): Route[] => [
-  {
-    method: 'post',
-    path: '/sandbox/next-outcome',
-    operationId: 'chooseNextOutcome',
-    tag: 'Sandbox',
-    summary: "Choose the outcome of a player's next spin of a slot game",
-    scope: 'partner',
-    sandboxOnly: true,
-    body: NextOutcomeBody,
-    status: 200,
-    ...summed(NextOutcomeResponse),
-    errors: [ERRORS.notFound, ERRORS.fieldMissing, ERRORS.gameNotRegistered, ERRORS.capReached],
-    failure: ERRORS.internal,
-    handle: ({ partner, body }) => chooseNext(services, partner, body as unknown as NextOutcomeBody),
-  },
+  route(contract.chooseNextOutcome, ({ partner, body }) => chooseNext(services, partner, body)),
 ];

@@ -7,7 +7,6 @@
  * What is found wrong here is not answered yet: it goes with the batch as a reason to deny, because the window comes
  * before it and a request id that is bound answers whatever became of the game since.
  */
-
 import { KIND } from '../../cells/batch.js';
 import type { DealtSpin, SpinCommand, SpinResult } from '../../cells/deal.js';
 import type { CellFailure } from '../../cells/operation.js';

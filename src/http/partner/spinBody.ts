@@ -30,7 +30,7 @@ function readAnyBody(bytes: Buffer, idempotencyKey: string | undefined): ReadBod
   const text = bodyText(bytes);
   const body = withRequestId(parseObject(text), idempotencyKey);
   if (!isPlainly(body)) check(SpinBody, body);
-  return { body: body as unknown as SpinBody, text };
+  return { body, text };
 }
 
 const tooLarge = (): ApiError =>
@@ -42,7 +42,8 @@ const PLAIN = /^[ -~]{1,128}$/;
  * Most of the other bodies: every member of its type, texts in printable ASCII. Such a body fits the schema, whose Unicode patterns
  * cost several times this; any other is left to the schema to judge.
  */
-function isPlainly({ gameId, playerId, wagerUsd, requestId }: JsonObject): boolean {
+function isPlainly(body: JsonObject): body is JsonObject & SpinBody {
+  const { gameId, playerId, wagerUsd, requestId } = body;
   return (
     Number.isSafeInteger(gameId) &&
     (gameId as number) > 0 &&

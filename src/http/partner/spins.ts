@@ -1,16 +1,15 @@
 /** The partner's own ledger by time: in pages, or all of a range as CSV (docs/contract.md §8.5). */
-
+import * as contract from '../../contract/endpoints/spins.js';
 import { type CsvText, csvTexts } from '../../domain/csv.js';
 import { entryTimeMs, firstIdAt } from '../../domain/entryId.js';
 import { ApiError, ERRORS, type Fault } from '../../domain/errors.js';
 import { type Partner, prizeTierOf } from '../../domain/game.js';
 import { microsToUsdText } from '../../domain/money.js';
-import { SpinFeed, SpinFeedQuery } from '../../domain/requests.js';
 import type { LedgerEntry } from '../../postgres/ledger.js';
 import type { SpinRange, SpinsFound } from '../../postgres/spinsByTime.js';
 import { Semaphore } from '../../semaphore.js';
 import { isRfc3339 } from '../operator/partners.js';
-import { type Route, type RouteRequest, summed } from '../route.js';
+import { type Route, type RouteRequest, route } from '../route.js';
 import { knownGame } from './games.js';
 import { booked, type PlayerServices, shownSpins, spinRecords } from './players.js';
 
@@ -24,16 +23,18 @@ const CSV_OF_PARTNER_MAX = 4;
 const CSV_COLUMNS =
   'spinId,createdAt,gameId,playerId,requestId,wagerUsd,payoutUsd,prizeTier,balanceUsd,sandbox\r\n';
 
+type Request = RouteRequest<typeof contract.listSpins>;
+
 interface Wanted extends SpinRange {
   readonly partner: Partner;
   readonly playerId: string | undefined;
 }
 
 /** @throws ApiError (KS-4101) with all faults of the query */
-function wantedOf(services: PlayerServices, { partner, query, words }: RouteRequest): Wanted {
+function wantedOf(services: PlayerServices, { partner, query }: Request): Wanted {
   const faults: Fault[] = [];
   const time = (name: 'from' | 'to'): number | undefined => {
-    const text = words[name];
+    const text = query[name];
     if (text === undefined) return undefined;
     const ms = new Date(text).getTime();
     if (isRfc3339(text) && !Number.isNaN(ms)) return Math.max(0, ms);
@@ -42,7 +43,7 @@ function wantedOf(services: PlayerServices, { partner, query, words }: RouteRequ
   };
   const [fromMs, toMs] = [time('from') ?? 0, time('to')];
   if (toMs !== undefined && toMs < fromMs) faults.push({ path: '/to', message: 'must not be before `from`' });
-  const { cursor } = words;
+  const { cursor } = query;
   const after = cursor === undefined ? undefined : services.spinIds.decode(cursor);
   if (cursor !== undefined && after?.partnerId !== partner.partnerId)
     faults.push({ path: '/cursor', message: 'must be a `nextCursor` or a `spinId` of this account' });
@@ -56,7 +57,7 @@ function wantedOf(services: PlayerServices, { partner, query, words }: RouteRequ
     fromId: afterId > fromId ? afterId : fromId,
     toId: toId < ID_END ? toId : ID_END,
     gameId: query.gameId,
-    playerId: words.playerId,
+    playerId: query.playerId,
   };
 }
 
@@ -99,10 +100,10 @@ class Exports {
   readonly #ofPartner = new Map<number, number>();
   readonly #turns = new Semaphore(CSV_AT_ONCE);
 
-  async *run(services: PlayerServices, request: RouteRequest): AsyncGenerator<string> {
+  async *run(services: PlayerServices, request: Request): AsyncGenerator<string> {
     const { partner } = request;
     const wanted = wantedOf(services, request);
-    const csvText = csvTexts(request.words);
+    const csvText = csvTexts(request.query);
     const open = this.#ofPartner.get(partner.partnerId) ?? 0;
     if (open >= CSV_OF_PARTNER_MAX) {
       const message = `At most ${CSV_OF_PARTNER_MAX} exports of a partner run at a time`;
@@ -153,31 +154,18 @@ async function csvOf(
 export const spinFeedRoutes = (services: PlayerServices): Route[] => {
   const exports = new Exports();
   return [
-    {
-      method: 'get',
-      path: '/spins',
-      operationId: 'listSpins',
-      tag: 'Spins',
-      summary:
-        'The spins of the account by time, oldest first; with `Accept: text/csv` all of the range at once',
-      description:
-        'A page may have fewer spins than `limit`, even none, while `nextCursor` is not null. Whatever is spun meanwhile, no spin is skipped or repeated. To follow the ledger, ask again with the `spinId` of the last spin as `cursor`.',
-      scope: 'partner',
-      query: SpinFeedQuery,
-      status: 200,
-      ...summed(SpinFeed),
-      csvPieces: (request) => exports.run(services, request),
-      errors: [],
-      failure: ERRORS.internal,
-      async handle(request) {
+    route(
+      contract.listSpins,
+      async (request) => {
         const { partner, query } = request;
-        const { entries, nextId } = await pageOf(services, wantedOf(services, request), query.limit!);
+        const { entries, nextId } = await pageOf(services, wantedOf(services, request), query.limit);
         const records = await spinRecords(services, partner, entries);
         const spins = records.map((record, place) => ({ ...record, playerId: entries[place]!.playerId }));
         const nextCursor =
           nextId === undefined ? null : services.spinIds.encodeOne(nextId - 1n, partner.partnerId);
         return { spins, nextCursor };
       },
-    },
+      { csvPieces: (request) => exports.run(services, request) },
+    ),
   ];
 };

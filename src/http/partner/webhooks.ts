@@ -1,25 +1,17 @@
 /** Webhooks: registration, list, deletion and delivery history (docs/contract.md §13); the operator sends again. */
 import { randomBytes } from 'node:crypto';
+import * as contract from '../../contract/endpoints/webhooks.js';
 import type { Judgement } from '../../domain/destination.js';
 import { ApiError, ERRORS, type ErrorEntry, type Fault } from '../../domain/errors.js';
 import type { Environment } from '../../domain/game.js';
-import {
-  DeliveryPage,
-  PATH,
-  Page,
-  ResendBody,
-  Resent,
-  WebhookBody,
-  WebhookList,
-  WebhookRegistered,
-} from '../../domain/requests.js';
+import type { WebhookBody } from '../../domain/requests.js';
 import { FAULTS_MAX } from '../../domain/validation.js';
 import { EVENT_TYPES, webhookSecret } from '../../domain/webhook.js';
 import type { Store } from '../../postgres/store.js';
 import type { ListedWebhook, WebhookRow } from '../../postgres/webhooks.js';
 import type { JsonObject } from '../body.js';
 import { isRfc3339 } from '../operator/partners.js';
-import { cursorOf, pathId, type Route } from '../route.js';
+import { cursorOf, pathId, type Route, route } from '../route.js';
 
 export interface WebhookServices {
   readonly store: Store;
@@ -109,142 +101,57 @@ export const webhookRoutes = (services: WebhookServices): Route[] => {
   const { store } = services;
   const refused = webhookRefused;
   return [
-    {
-      method: 'post',
-      path: '/webhooks',
-      operationId: 'registerWebhook',
-      tag: 'Webhooks',
-      summary: 'Register a URL for events; its signing secret is shown this once',
-      scope: 'partner',
-      body: WebhookBody,
-      ownCheck: true,
-      status: 201,
-      response: WebhookRegistered,
-      errors: [
-        ERRORS.fieldMissing,
-        ERRORS.invalidWebhookUrl,
-        ERRORS.webhookDestinationDisallowed,
-        ERRORS.invalidWebhookEvents,
-        ERRORS.capReached,
-      ],
-      failure: ERRORS.internal,
-      async handle({ partner, body, apiVersion }) {
-        const { partnerId, environment } = partner;
-        const judge = (text: string) => services.judgeUrl(text, environment);
-        const { url, events } = (await checked(body, judge, ['url', 'events'])) as Required<WebhookBody>;
-        const secret = webhookSecret(randomBytes(SECRET_BYTES));
-        const sealed = services.sealSecret(secret);
-        const row = await store.createWebhook({ partnerId, url, events, secret: sealed, apiVersion });
-        if (row === undefined) throw new ApiError(ERRORS.capReached);
-        return { ...webhookOf(row), secret };
-      },
-    },
-    {
-      method: 'get',
-      path: '/webhooks',
-      operationId: 'listWebhooks',
-      tag: 'Webhooks',
-      summary: "List the partner's webhooks and how their receivers do, without their secrets",
-      scope: 'partner',
-      status: 200,
-      response: WebhookList,
-      errors: [],
-      failure: ERRORS.internal,
-      async handle({ partner }) {
-        return { webhooks: (await store.listWebhooks(partner.partnerId)).map(listedWebhookOf) };
-      },
-    },
-    {
-      method: 'delete',
-      path: '/webhooks/{id}',
-      params: { id: PATH.webhookId },
-      operationId: 'deleteWebhook',
-      tag: 'Webhooks',
-      summary: 'Delete a webhook: it gets nothing any more',
-      scope: 'partner',
-      status: 204,
-      errors: [ERRORS.webhookNotFound, ERRORS.webhookForeign],
-      failure: ERRORS.internal,
-      async handle({ partner, params }) {
-        const id = pathId(params.id!);
-        const result = id === undefined ? 'missing' : await store.deleteWebhook(partner.partnerId, id);
-        if (result !== 'deleted') throw refused(result);
-        return undefined;
-      },
-    },
-    {
-      method: 'get',
-      path: '/webhooks/{id}/deliveries',
-      params: { id: PATH.webhookId },
-      operationId: 'listDeliveries',
-      tag: 'Webhooks',
-      summary: 'The deliveries of a webhook, newest first',
-      scope: 'partner',
-      query: Page,
-      status: 200,
-      response: DeliveryPage,
-      errors: [ERRORS.webhookNotFound, ERRORS.webhookForeign],
-      failure: ERRORS.internal,
-      async handle({ partner, params, query, words }) {
-        const cursor = cursorOf(words, DELIVERY_ID);
-        const id = pathId(params.id!);
-        const state = id === undefined ? 'missing' : await store.webhookState(partner.partnerId, id);
-        if (id === undefined || state !== 'found') throw refused(state === 'foreign' ? state : 'missing');
-        const page = query.page ?? 1;
-        const limit = query.limit!;
-        const { deliveries, total } = await store.deliveryPage(id, page, limit, cursor);
-        const items = deliveries.map(({ deliveryId, createdAt, lastAttemptAt, nextAttemptAt, ...rest }) => ({
-          id: deliveryId,
-          ...rest,
-          createdAt: createdAt.toISOString(),
-          lastAttemptAt: lastAttemptAt?.toISOString() ?? null,
-          nextAttemptAt: nextAttemptAt?.toISOString() ?? null,
-        }));
-        const nextCursor = items.length < limit ? null : items.at(-1)!.id;
-        return { deliveries: items, page, limit, total, nextCursor };
-      },
-    },
-    {
-      method: 'post',
-      path: '/webhooks/resend',
-      operationId: 'resendFailed',
-      tag: 'Webhooks',
-      summary: 'Send all deliveries again that have failed since a time',
-      scope: 'operator',
-      body: ResendBody,
-      status: 202,
-      response: Resent,
-      errors: [],
-      failure: ERRORS.internal,
-      async handle({ actor, body }) {
-        const since = body.since as string;
-        const time = new Date(since);
-        if (!isRfc3339(since) || Number.isNaN(time.getTime())) {
-          const details = [{ path: '/since', message: 'must be an RFC 3339 time' }];
-          throw new ApiError(ERRORS.validationFailed, { details });
-        }
-        return { resent: await store.resendFailed(actor, time) };
-      },
-    },
-    {
-      method: 'post',
-      path: '/deliveries/{id}/resend',
-      params: { id: PATH.deliveryId },
-      operationId: 'resendDelivery',
-      tag: 'Webhooks',
-      summary: 'Send a delivery again, whatever became of it',
-      scope: 'operator',
-      status: 202,
-      response: Resent,
-      errors: [ERRORS.notFound, ERRORS.webhookNotFound],
-      failure: ERRORS.internal,
-      async handle({ actor, params }) {
-        const id = params.id!;
-        const result = DELIVERY_ID.test(id) ? await store.resendDelivery(actor, id) : 'missing';
-        if (result === 'missing') throw new ApiError(ERRORS.notFound);
-        if (result === 'webhook-deleted') throw new ApiError(ERRORS.webhookNotFound);
-        return { resent: 1 };
-      },
-    },
+    route(contract.registerWebhook, async ({ partner, body, apiVersion }) => {
+      const { partnerId, environment } = partner;
+      const judge = (text: string) => services.judgeUrl(text, environment);
+      const { url, events } = (await checked(body, judge, ['url', 'events'])) as Required<WebhookBody>;
+      const secret = webhookSecret(randomBytes(SECRET_BYTES));
+      const sealed = services.sealSecret(secret);
+      const row = await store.createWebhook({ partnerId, url, events, secret: sealed, apiVersion });
+      if (row === undefined) throw new ApiError(ERRORS.capReached);
+      return { ...webhookOf(row), secret };
+    }),
+    route(contract.listWebhooks, async ({ partner }) => {
+      return { webhooks: (await store.listWebhooks(partner.partnerId)).map(listedWebhookOf) };
+    }),
+    route(contract.deleteWebhook, async ({ partner, params }) => {
+      const id = pathId(params.id);
+      const result = id === undefined ? 'missing' : await store.deleteWebhook(partner.partnerId, id);
+      if (result !== 'deleted') throw refused(result);
+      return undefined;
+    }),
+    route(contract.listDeliveries, async ({ partner, params, query }) => {
+      const cursor = cursorOf(query, DELIVERY_ID);
+      const id = pathId(params.id);
+      const state = id === undefined ? 'missing' : await store.webhookState(partner.partnerId, id);
+      if (id === undefined || state !== 'found') throw refused(state === 'foreign' ? state : 'missing');
+      const { page = 1, limit } = query;
+      const { deliveries, total } = await store.deliveryPage(id, page, limit, cursor);
+      const items = deliveries.map(({ deliveryId, createdAt, lastAttemptAt, nextAttemptAt, ...rest }) => ({
+        id: deliveryId,
+        ...rest,
+        createdAt: createdAt.toISOString(),
+        lastAttemptAt: lastAttemptAt?.toISOString() ?? null,
+        nextAttemptAt: nextAttemptAt?.toISOString() ?? null,
+      }));
+      const nextCursor = items.length < limit ? null : items.at(-1)!.id;
+      return { deliveries: items, page, limit, total, nextCursor };
+    }),
+    route(contract.resendFailed, async ({ actor, body }) => {
+      const since = body.since;
+      const time = new Date(since);
+      if (!isRfc3339(since) || Number.isNaN(time.getTime())) {
+        const details = [{ path: '/since', message: 'must be an RFC 3339 time' }];
+        throw new ApiError(ERRORS.validationFailed, { details });
+      }
+      return { resent: await store.resendFailed(actor, time) };
+    }),
+    route(contract.resendDelivery, async ({ actor, params }) => {
+      const id = params.id;
+      const result = DELIVERY_ID.test(id) ? await store.resendDelivery(actor, id) : 'missing';
+      if (result === 'missing') throw new ApiError(ERRORS.notFound);
+      if (result === 'webhook-deleted') throw new ApiError(ERRORS.webhookNotFound);
+      return { resent: 1 };
+    }),
   ];
 };

@@ -2,7 +2,8 @@
 import type { TSchema } from '#typebox';
 import { docUrlOf, ERRORS, type ErrorEntry, type Fault } from '../domain/errors.js';
 import { typeMessage } from '../domain/validation.js';
-import { BODY_LIMIT, type Route } from './route.js';
+import { BODY_LIMIT } from './apis.js';
+import type { Endpoint } from './endpoint.js';
 
 interface Example {
   readonly summary: string;
@@ -12,7 +13,7 @@ interface Example {
 const RETRY_AFTER_SECONDS = 42;
 
 /** By code, an example of each error that one status of an operation stands for. */
-export function errorExamples(entries: readonly ErrorEntry[], route: Route): Record<string, Example> {
+export function errorExamples(entries: readonly ErrorEntry[], route: Endpoint): Record<string, Example> {
   return Object.fromEntries(entries.map((entry) => [entry.code, example(entry, detailsOf(entry, route))]));
 }
 
@@ -39,7 +40,7 @@ function example(entry: ErrorEntry, details: readonly Fault[] | undefined): Exam
 }
 
 /** Faults that this operation could find; undefined for an error that gives none. */
-function detailsOf(entry: ErrorEntry, route: Route): readonly Fault[] | undefined {
+function detailsOf(entry: ErrorEntry, route: Endpoint): readonly Fault[] | undefined {
   if (entry === ERRORS.fieldMissing) return [{ path: `/${requiredOf(route)[0]}`, message: 'is required' }];
   if (entry === ERRORS.invalidParSheet) {
     return [{ path: '/tiers', message: 'the probabilities sum to 0.99, not to 1' }];
@@ -53,7 +54,7 @@ function detailsOf(entry: ErrorEntry, route: Route): readonly Fault[] | undefine
   return [{ path: `/${name}`, message: type === undefined ? 'is not valid' : typeMessage(type) }];
 }
 
-const requiredOf = ({ body }: Route): readonly string[] =>
+const requiredOf = ({ body }: Endpoint): readonly string[] =>
   (body as { required?: readonly string[] } | undefined)?.required ?? [];
 
 const propertiesOf = (schema: TSchema | undefined): Record<string, TSchema> =>

@@ -1,15 +1,18 @@
-/** The OpenAPI 3.1 documents, made of the route table: the schemas that validate requests are the ones that are shown. */
+/** The OpenAPI 3.1 documents, made of the endpoints: the schemas that validate requests are the ones that are shown. */
 import type { TSchema } from '#typebox';
+import { withDecimalSchemas } from '../domain/decimalText.js';
 import { ERRORS, type ErrorEntry } from '../domain/errors.js';
-import { ErrorResponse, EVENTS, SpinBody } from '../domain/requests.js';
+import { ErrorResponse, EVENTS } from '../domain/requests.js';
+import { API_VERSION, BASES, BODY_LIMIT, PREVIEW_API_VERSION, type Scope, TAGS } from './apis.js';
+import { CSV_TYPE } from './csv.js';
+import type { Endpoint } from './endpoint.js';
+import { ENDPOINTS } from './endpoints/index.js';
 import { bodyTooLargeExample, errorExamples } from './errorExamples.js';
-import { eventReferenceOf, type OperationReference, referenceOf } from './reference/index.js';
-import { BASES, BODY_LIMIT, CSV_TYPE, type Route, TAGS } from './route.js';
+import { EVENT_REFERENCES } from './events.js';
+import { PREVIEW_BASE, previewOf } from './preview.js';
 import { SchemaReferences, sorted } from './schemaReferences.js';
 
-type Scope = Route['scope'];
-
-const METHODS: readonly Route['method'][] = ['get', 'post', 'put', 'patch', 'delete'];
+const METHODS: readonly Endpoint['method'][] = ['get', 'post', 'put', 'patch', 'delete'];
 const INTRODUCTION: Readonly<Record<Scope, string>> = {
   partner:
     'The API of partners: PAR sheets, games, spins, players, settlement reports and webhooks. Amounts are USD with at most 6 decimals. A spin is idempotent by its `requestId`: send it again with the same one after any answer that does not tell its result.',
@@ -47,11 +50,10 @@ const COMMON: Readonly<Record<Scope, readonly ErrorEntry[]>> = {
 };
 
 /** Every error that a route can answer with. */
-function errorsOf(route: Route): ErrorEntry[] {
+function errorsOf(route: Endpoint): ErrorEntry[] {
   const errors = new Set<ErrorEntry>([...COMMON[route.scope], ...route.errors, route.failure]);
   if (route.scope !== 'operator') {
-    const isSpin = route.body === SpinBody || route.window === 'spin';
-    errors.add(isSpin ? ERRORS.spinRateExceeded : ERRORS.apiRateExceeded);
+    errors.add(route.window === 'spin' ? ERRORS.spinRateExceeded : ERRORS.apiRateExceeded);
   }
   // A part of the path may not be percent-encoded UTF-8.
   if (route.body !== undefined || route.query !== undefined || route.path.includes('{')) {
@@ -89,13 +91,12 @@ const HEADERS: Readonly<Record<string, object>> = {
 const RATE_LIMIT_HEADERS = ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset'];
 const VERSION_HEADERS = ['Deprecation', 'Sunset', 'Link'];
 
-function headersOf(route: Route, status: number): Record<string, object> {
+function headersOf(route: Endpoint, status: number): Record<string, object> {
   const names = ['X-Request-Id'];
   if (route.scope !== 'operator' && status !== 410) names.push(...RATE_LIMIT_HEADERS);
   if (route.scope === 'partner') names.push(...VERSION_HEADERS);
   if (status === 429 || status === 503) names.push('Retry-After');
-  if ((route.body === SpinBody || route.replays) && status === route.status)
-    names.push('Idempotent-Replayed');
+  if (route.replays && status === route.status) names.push('Idempotent-Replayed');
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 }
 
@@ -124,15 +125,14 @@ class DocumentBuilder {
   readonly #schemas = new SchemaReferences();
   readonly #responses: Record<string, object> = {};
 
-  operation(route: Route): object {
+  operation(route: Endpoint): object {
     const { body } = route;
-    const reference = referenceOf(route.operationId);
-    const description = reference.description ?? route.description;
+    const { request, description } = route.shown;
     return {
       operationId: route.operationId,
       tags: [route.tag],
       summary: route.summary,
-      ...(description === undefined ? {} : { description }),
+      description,
       parameters: this.#parameters(route),
       ...(body === undefined
         ? {}
@@ -140,10 +140,10 @@ class DocumentBuilder {
             requestBody: {
               required: true,
               description: `At most ${route.bodyLimit ?? BODY_LIMIT} bytes`,
-              content: json(this.#schemas.of(body), exampleOf(reference.request)),
+              content: json(this.#schemas.of(body), exampleOf(request)),
             },
           }),
-      responses: { [route.status]: this.#success(route, reference), ...this.#errors(route) },
+      responses: { [route.status]: this.#success(route), ...this.#errors(route) },
     };
   }
 
@@ -158,12 +158,12 @@ class DocumentBuilder {
             operationId: `on_${event.replaceAll('.', '_')}`,
             tags: ['Webhooks'],
             summary: `The event ${event}`,
-            description: eventReferenceOf(event)?.description,
+            description: EVENT_REFERENCES[event]?.description,
             security: [],
             parameters,
             requestBody: {
               required: true,
-              content: json(this.#schemas.of(schema), exampleOf(eventReferenceOf(event)?.body)),
+              content: json(this.#schemas.of(schema), exampleOf(EVENT_REFERENCES[event]?.body)),
             },
             responses: { '2XX': { description: 'Received; any other answer is tried again' } },
           },
@@ -189,7 +189,7 @@ class DocumentBuilder {
     };
   }
 
-  #parameters(route: Route): object[] {
+  #parameters(route: Endpoint): object[] {
     const inPath = [...route.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => {
       const schema = route.params?.[name!];
       if (schema === undefined) throw new Error(`${route.operationId} has no schema for {${name}}`);
@@ -211,10 +211,9 @@ class DocumentBuilder {
     return { ...(description === undefined ? {} : { description }), schema: rest };
   }
 
-  #success(route: Route, reference: OperationReference): object {
-    const { response, status } = route;
-    const hasCsv = route.csv !== undefined || route.csvPieces !== undefined;
-    const csvContent = { schema: { type: 'string' }, ...exampleOf(reference.csv) };
+  #success(route: Endpoint): object {
+    const { response, status, shown } = route;
+    const csvContent = { schema: { type: 'string' }, ...exampleOf(shown.csv) };
     return {
       description: route.summary,
       headers: headersOf(route, status),
@@ -222,14 +221,14 @@ class DocumentBuilder {
         ? {}
         : {
             content: {
-              ...json(this.#schemas.of(response), exampleOf(reference.response, reference.responses)),
-              ...(!hasCsv ? {} : { [CSV_TYPE.split(';')[0]!]: csvContent }),
+              ...json(this.#schemas.of(response), exampleOf(shown.response, shown.responses)),
+              ...(route.hasCsv !== true ? {} : { [CSV_TYPE.split(';')[0]!]: csvContent }),
             },
           }),
     };
   }
 
-  #errors(route: Route): Record<string, object> {
+  #errors(route: Endpoint): Record<string, object> {
     const byStatus = new Map<number, ErrorEntry[]>();
     const add = (status: number, entry: ErrorEntry): void => {
       byStatus.set(status, [...(byStatus.get(status) ?? []), entry]);
@@ -246,7 +245,7 @@ class DocumentBuilder {
     return responses;
   }
 
-  #error(route: Route, status: number, entries: readonly ErrorEntry[]): object {
+  #error(route: Endpoint, status: number, entries: readonly ErrorEntry[]): object {
     const examples = status === 413 ? bodyTooLargeExample() : errorExamples(entries, route);
     return {
       description: entries.map((entry) => `${entry.code}: ${entry.message}`).join('\n\n'),
@@ -288,16 +287,9 @@ function eventHeaders(brand: string): object[] {
   ];
 }
 
-/**
- * The OpenAPI document of one API; the same input gives the same document, in the same order.
- * @param service its brand, and the version of the API (semver)
- */
-export function openApiDocument(
-  scope: Scope,
-  allRoutes: readonly Route[],
-  service: { name: string; version: string },
-): object {
-  const routes = allRoutes
+/** The same endpoints give the same document, in the same order. @param version of the API (semver) */
+function documentOf(scope: Scope, endpoints: readonly Endpoint[], brand: string, version: string): object {
+  const routes = endpoints
     .filter((route) => route.scope === scope)
     .sort((a, b) => METHODS.indexOf(a.method) - METHODS.indexOf(b.method));
   const builder = new DocumentBuilder();
@@ -305,12 +297,12 @@ export function openApiDocument(
   for (const route of routes) {
     paths[route.path] = { ...paths[route.path], [route.method]: builder.operation(route) };
   }
-  const webhooks = scope === 'partner' ? { webhooks: builder.webhooks(service.name) } : {};
+  const webhooks = scope === 'partner' ? { webhooks: builder.webhooks(brand) } : {};
   return {
     openapi: '3.1.0',
     info: {
-      title: `${service.name} ${scope} API`,
-      version: service.version,
+      title: `${brand} ${scope} API`,
+      version,
       description: INTRODUCTION[scope],
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
@@ -323,4 +315,18 @@ export function openApiDocument(
     ...webhooks,
     components: builder.components(scope),
   };
+}
+
+/** The document of each API. @param brand stands in titles and in the names of the webhooks' headers */
+export const openApiDocuments = (brand: string): Readonly<Record<Scope, object>> => ({
+  partner: documentOf('partner', ENDPOINTS, brand, API_VERSION),
+  operator: documentOf('operator', ENDPOINTS, brand, API_VERSION),
+  play: documentOf('play', ENDPOINTS, brand, API_VERSION),
+});
+
+/** The document of version 2 of the partner API. */
+export function previewDocument(brand: string): object {
+  const endpoints = ENDPOINTS.map((route) => ({ ...route, ...previewOf(route) }));
+  const document = documentOf('partner', endpoints, brand, PREVIEW_API_VERSION);
+  return { ...(withDecimalSchemas(document) as object), servers: [{ url: PREVIEW_BASE }] };
 }

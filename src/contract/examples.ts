@@ -1,0 +1,65 @@
+/** Examples that several operations show. */
+
+/** A win on the slot game of the examples. */
+export const SLOT_SPIN = {
+  spinId: '04f965c9ca0a730d47062f0635d6a943',
+  outcome: { prizeTier: 1, payoutUsd: 0.5, isBonusTrigger: false },
+  presentation: {
+    type: 'slot',
+    comboString: 'CH|CH|-',
+    reelSymbols: [
+      { name: 'Cherry', display: 'CH', isWild: false },
+      { name: 'Cherry', display: 'CH', isWild: false },
+      { name: 'Blank', display: '-', isWild: false },
+    ],
+    reelStops: [23, 8, 3],
+    animationHints: { celebrationTier: 'small', isNearMiss: false, isBonusTrigger: false },
+  },
+  balance: { balanceUsd: 1000.25 },
+  communityBonus: null,
+  requestId: '0197d2c4-9c1e-7a55-8f6e-3b1f0a2c4d5e',
+};
+/** A ticket of the raffle of the examples. */
+export const RAFFLE_SPIN = {
+  spinId: '06b9feb83947c76c18c42e8c8071e3ce',
+  outcome: { prizeTier: 4, payoutUsd: 50, isBonusTrigger: false },
+  presentation: {
+    type: 'raffle',
+    prizeName: 'Dinner for two',
+    prizeTier: 4,
+    celebrationTier: 'large',
+  },
+  balance: { balanceUsd: 1049.25 },
+  communityBonus: null,
+  requestId: '0197d2c4-a3b0-7c11-9d2e-5f6a7b8c9d0e',
+};
+
+/** What a spin tells the player whose spin fired the event. */
+export const TOLD_BONUS = {
+  triggered: true,
+  tierName: 'Mini',
+  tierLevel: 1,
+  totalAmountUsd: '5.00',
+  yourShareUsd: '2.00',
+  isTriggerPlayer: true,
+  eventId: '9d8f0f6a2f1b4c7e8a5d3c2b1a0f9e8d',
+};
+
+export const WEBHOOK = {
+  id: 1,
+  url: 'https://games.acme.example/spindle-events',
+  events: ['spin.large_win', 'settlement.report_ready'],
+  isActive: true,
+  createdAt: '2026-11-22T04:13:57.068Z',
+};
+
+export const LISTED_WEBHOOK = {
+  ...WEBHOOK,
+  health: {
+    state: 'failing',
+    reason: 'answered 503',
+    failingSince: '2026-11-22T07:12:31.405Z',
+    pending: 618,
+    restsUntil: '2026-11-22T07:45:12.220Z',
+  },
+};

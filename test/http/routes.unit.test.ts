@@ -1,0 +1,11 @@
+/** The handlers are those of the contract. */
+import { expect, test } from 'vitest';
+import { ENDPOINTS } from '../../src/contract/endpoints/index.js';
+import { spin } from '../../src/contract/endpoints/spins.js';
+import { allRoutes, type Services } from '../../src/http/routes.js';
+
+test('every endpoint of the contract but the spin, which is answered apart, has one handler', () => {
+  const handled = allRoutes({} as Services, 'Spindle').map(({ operationId }) => operationId);
+  const declared = ENDPOINTS.map(({ operationId }) => operationId);
+  expect([...handled, spin.operationId].sort()).toEqual(declared.sort());
+});
