@@ -2,7 +2,6 @@
  * `npm run bench -- [--suite targets,closed,open,kinds,frontEnds,growth | all] [--only SCENARIO,…] [--rounds N] [--seconds N]
  *                   [--warm-up N] [--retries 2] [--generator ring|autocannon] [--json FILE] [--profile DIR]`
  * `npm run bench -- --list`     the scenarios
- * `npm run bench -- --report`   draws the whole runs of bench/results/runs.jsonl as bench/results/index.html
  *
  * Measures the scenarios of a suite (scenarios.ts) in turn, one server under load at a time, round after round. Prints
  * tables, and for each suite appends a line of JSON to bench/results/runs.jsonl or the given file. Ends with 1 where a
@@ -10,7 +9,7 @@
  * change the exit status. Needs Linux.
  */
 import { execFile } from 'node:child_process';
-import { appendFile, mkdir, readFile, writeFile } from 'node:fs/promises';
+import { appendFile, mkdir } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { parseArgs, promisify } from 'node:util';
 import { Cleanup } from '../test/support/cleanup.js';
@@ -19,7 +18,6 @@ import { GENERATORS, type GeneratorName } from './generator.js';
 import { describeMachine } from './machine.js';
 import { requireProc } from './measure.js';
 import { isDisturbed, lostOf, type Measurement, type Run, type Turn } from './measurement.js';
-import { drawPage } from './page.js';
 import { SCENARIOS, type Scenario, SUITES, type Suite, type SuiteName } from './scenarios.js';
 import { PAR_SHEET } from './service.js';
 import { renderSlowSeconds } from './slowSeconds.js';
@@ -44,7 +42,6 @@ interface Options {
   readonly profileDir: string | undefined;
   readonly generator: GeneratorName;
   readonly lists: boolean;
-  readonly draws: boolean;
 }
 
 function readOptions(): Options {
@@ -60,7 +57,6 @@ function readOptions(): Options {
       profile: { type: 'string' },
       generator: { type: 'string', default: 'ring' },
       list: { type: 'boolean', default: false },
-      report: { type: 'boolean', default: false },
     },
   });
   const number = (name: 'seconds' | 'warm-up' | 'rounds' | 'retries', least = 1): number | undefined => {
@@ -99,7 +95,6 @@ function readOptions(): Options {
     profileDir: values.profile === undefined ? undefined : resolve(values.profile),
     generator,
     lists: values.list,
-    draws: values.report,
   };
 }
 
@@ -203,13 +198,6 @@ async function measureBlockMaking(): Promise<Record<string, number>> {
   return (JSON.parse(stdout) as { outcomesPerSecond: Record<string, number> }).outcomesPerSecond;
 }
 
-async function draw(jsonFile: string): Promise<void> {
-  const lines = (await readFile(jsonFile, 'utf8')).split('\n').filter(Boolean);
-  const file = join(dirname(jsonFile), 'index.html');
-  await writeFile(file, drawPage(lines.map((line) => JSON.parse(line))));
-  console.log(`Drawn: ${file}`);
-}
-
 function list(): void {
   for (const { suite, name, periods } of SCENARIOS)
     console.log(`${suite.padEnd(10)} ${name.padEnd(16)} ${periods.map((period) => period.name).join(', ')}`);
@@ -218,7 +206,6 @@ function list(): void {
 async function main(): Promise<void> {
   const options = readOptions();
   if (options.lists) return list();
-  if (options.draws) return draw(options.jsonFile);
   requireProc();
   await mkdir(dirname(options.jsonFile), { recursive: true });
   for (const suite of options.suites) {

@@ -78,7 +78,7 @@ const verdictRows = (verdicts: readonly Verdict[]): string[][] =>
     `(${rounds.map((value) => value.toFixed(2)).join(', ')})`,
   ]);
 
-export const boundText = (bound: Verdict['bound']): string =>
+const boundText = (bound: Verdict['bound']): string =>
   'atMost' in bound ? `≤ ${bound.atMost}` : `≥ ${bound.atLeast}`;
 
 /** Rows as lines, the first column to the left, the others to the right. */
