@@ -21,7 +21,7 @@ export interface Generator {
 export const GENERATORS = ['ring', 'autocannon'] as const;
 export type GeneratorName = (typeof GENERATORS)[number];
 
-export const SPIN_PATH = '/api/partner/v1/spin';
+const SPIN_PATH = '/api/partner/v1/spin';
 /** A request id is as long as a UUID: this, a hyphen and 12 digits. */
 const PREFIX_LENGTH = 23;
 

@@ -11,7 +11,7 @@ import { type OpenNodes, openNodes, rawRedis } from '../support/redis.js';
 import { CLAIMED, openedAt } from '../support/requestSegments.js';
 import type { TestStores } from '../support/stores.js';
 
-export class OpenedCell {
+class OpenedCell {
   stores!: TestStores;
   redis!: Redis;
   nodes!: OpenNodes;

@@ -6,7 +6,7 @@ import { IS_WHOLE } from '../support/root.js';
  * The contract: a change is in force on every front end within a second of its answer. `npm run test:time` holds it to that;
  * beside all other tests a process may stand still for longer.
  */
-export const IN_FORCE_MS = IS_WHOLE ? 1000 : 2500;
+const IN_FORCE_MS = IS_WHOLE ? 1000 : 2500;
 
 export class Violation extends Error {}
 

@@ -9,7 +9,7 @@ export interface HttpRequest {
   readonly body?: string;
 }
 
-export function bytesOf({ method, path, key, body }: HttpRequest): Buffer {
+function bytesOf({ method, path, key, body }: HttpRequest): Buffer {
   const content = Buffer.from(body ?? '');
   const lines = [
     `${method} ${path} HTTP/1.1`,

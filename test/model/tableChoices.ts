@@ -50,7 +50,7 @@ export type Seq = keyof typeof SEQS;
 export const seqOf = (seq: Seq, newest: number): number => Math.max(1, newest + SEQS[seq]);
 
 export const PLAYERS = ['p', '\u{1f3b0}:{c0}'] as const;
-export const REQUEST_IDS = 20;
+const REQUEST_IDS = 20;
 
 const few = (max: number) => fc.integer({ min: 0, max });
 const front = few(1);

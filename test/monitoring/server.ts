@@ -20,7 +20,7 @@ const UNIT_MS: Readonly<Record<string, number>> = {
 };
 
 /** Divides every duration of a rule file, windows (`[5m]`) and `for`, and nothing else: thresholds stay as they are. */
-export function divideDurations(rules: string, factor: number): string {
+function divideDurations(rules: string, factor: number): string {
   const divided = (count: string, unit: string): string =>
     `${Math.round((Number(count) * UNIT_MS[unit]!) / factor)}ms`;
   return rules

@@ -117,7 +117,7 @@ export async function ownStores(options: StoreOptions = {}): Promise<OwnStores> 
 }
 
 /** Names the folder of {@link makeTemplate} for all that this process starts. */
-export const STORES_TEMPLATE = 'SPINDLE_TEST_STORES_TEMPLATE';
+const STORES_TEMPLATE = 'SPINDLE_TEST_STORES_TEMPLATE';
 /** A database that has the schema and no row, to be copied: that is faster than all migrations. */
 export const TEMPLATE_DATABASE = 'migrated';
 

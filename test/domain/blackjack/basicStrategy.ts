@@ -76,7 +76,7 @@ export const ONE_DECK: Strategy = {
   },
 };
 
-export function basicMove(round: Round, strategy: Strategy): Move {
+function basicMove(round: Round, strategy: Strategy): Move {
   if (round.phase === 'INSURANCE') return 'noInsurance';
   const { cards } = round.hands[round.activeHand!]!;
   const column = cardValue(round.dealer[0]!) - 2;

@@ -6,7 +6,7 @@ import { type Session, same, unlike } from './session.js';
 import type { State } from './state.js';
 
 /** What a report of the day has to say, as text. */
-export function totalsOf(state: State): string {
+function totalsOf(state: State): string {
   const sum = (values: readonly bigint[]): bigint => values.reduce((all, value) => all + value, 0n);
   const rounds = [...state.players.values()].flatMap((player) => player.rounds);
   const shares = state.games.map(({ pot }) => pot?.paid ?? 0n);
@@ -26,7 +26,7 @@ export function totalsOf(state: State): string {
 }
 
 /** The same of a report that was answered. */
-export function totalsIn(report: Json | undefined): string {
+function totalsIn(report: Json | undefined): string {
   const games = at(report, 'gameBreakdown') as readonly Json[];
   return [
     at(report, 'totalSpins'),

@@ -20,7 +20,7 @@ interface Ask {
 const numberOf = (micros: bigint): number => Number(usd(micros));
 
 /** Asks for one spin and judges the answer. */
-export async function spin(session: Session, state: State, game: Game, ask: Ask): Promise<Touched> {
+async function spin(session: Session, state: State, game: Game, ask: Ask): Promise<Touched> {
   const { playerId, requestId, isInHeader = false, hasOtherWager = false } = ask;
   const wager = hasOtherWager ? game.wager * 2n : game.wager;
   const named = requestId !== undefined && !isInHeader ? { requestId } : {};
