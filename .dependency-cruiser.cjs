@@ -123,8 +123,9 @@ const OUTSIDE = {
     'setup',
     'monitoring',
     'model',
+    'tools',
   ],
-  tools: ['^tools/'],
+  tools: ['^tools/', 'domain', 'redis'],
   // Pages in a browser: of the service they know the types of its operator API only.
   console: ['^console/', 'client'],
 };

@@ -9,9 +9,10 @@
 import { randomFillSync } from 'node:crypto';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { FINGERPRINT_BYTES, writeFingerprint } from '../src/cells/batch.js';
+import { writeFingerprint } from '../src/cells/batch.js';
 import { bodyOf } from '../src/client/client.js';
 import { firstIdAt } from '../src/domain/entryId.js';
+import { FINGERPRINT_BYTES } from '../src/domain/layouts.js';
 import { REQUEST_KEY_BYTES, writeRequestKey } from '../src/domain/requestKey.js';
 import { cellKey, idempotencyKey, playerField, playersKey } from '../src/redis/keys.js';
 import { writeBound, writePlayer } from '../src/redis/records.js';

@@ -3,9 +3,6 @@ Books an adjustment of a player's balance, once for each intent and requestId. A
 the first write, and no write after the first can fail. It counts against no window and touches no partner's net.
 A player that is not known is made, with its opening.
 
-What an intent comes to is decided once and kept: done (BOUND) or refused (REFUSED). So a call that comes late, after its
-intent was refused to another call and has been withdrawn, does nothing any more.
-
 KEYS[1]  to KEYS[5], ARGV[1] to ARGV[7]: as for every cell command, include/cell.lua. The reply is not stored.
 
 ARGV[8]  number of the intent, greater than that of every intent before with this requestId
@@ -17,8 +14,8 @@ ARGV[13] 16-byte requestId hash
 ARGV[14] 10-byte fingerprint of player and amount
 ARGV[15] requestId
 
-Reply    status u8, whether an earlier call decided it u8, CORE (zeros where nothing was booked).
-         Statuses (include/statuses.lua): DEALT, CONFLICT, INSUFFICIENT, OVERFLOW, OUTBOX_FULL.
+Reply    INTENT_REPLY (include/intents.lua); statuses (src/redis/statuses.ts): DEALT, CONFLICT, INSUFFICIENT_BALANCE, OVERFLOW,
+         OUTBOX_FULL
 Errors   EPOCH: include/cell.lua; AWAY: include/notAway.lua
 ]]
 local intent, amount, opening, enforces = tonumber(ARGV[8]), tonumber(ARGV[10]), tonumber(ARGV[11]), ARGV[12] == '1'
@@ -27,21 +24,12 @@ local playerNames, requestKeys = { ARGV[9] }, { ARGV[13] }
 -- include: library
 local awayPartner = sub(ARGV[9], 1, find(ARGV[9], ':', 1, true) - 1)
 -- include: notAway
--- include: statuses
 -- include: players
--- include: idempotency
-
-local boundTo = bound[1]
-if boundTo and #boundTo == REFUSED_BYTES then
-  local status, refusedIntent = unpackStruct(REFUSED_FORMAT, boundTo)
-  if intent <= refusedIntent then
-    return char(status, 1) .. NO_CORE
-  end
-elseif boundTo then
-  if sub(boundTo, CORE_BYTES + 1, BOUND_BYTES) == fingerprint then
-    return DEALT .. '\1' .. sub(boundTo, 1, CORE_BYTES)
-  end
-  return CONFLICT .. '\1' .. NO_CORE
+-- include: intents
+-- include: refuse
+local decided = decidedEarlier(intent, fingerprint)
+if decided then
+  return decided
 end
 
 -- The place of the only player.
@@ -50,30 +38,21 @@ local before
 -- include: loadPlayer
 local isNew = not before
 if isNew then before = opening end
-local after = before + amount
-local refusal
-if isOutboxFull then
-  refusal = OUTBOX_FULL
-elseif enforces and amount < 0 and after < 0 then
-  refusal = INSUFFICIENT
-elseif after > MONEY_MAX or after < -MONEY_MAX then
-  refusal = OVERFLOW
-end
+local refusal = refuse(nil, false, before, max(-amount, 0), max(amount, 0), enforces, -1, 0)
 if refusal then
-  call('HSET', idemKey, requestKeys[1], pack(REFUSED_FORMAT, byte(refusal), intent))
-  return refusal .. '\0' .. NO_CORE
+  return refuseIntent(refusal, intent)
 end
 
 if isNew then
   -- include: openPlayer
 end
 -- It takes no number: it bears that of the entry before it, so that a player's spins are numbered without a gap.
-local text = pack('<I2I2', #playerNames[1], #requestId) .. playerNames[1] .. requestId
-local head, index, credit, code, balance, core = '\3' .. rep('\0', 12), 0, amount, 0, after, nil
+local text = pack(ENTRY_TEXT_FORMAT, #playerNames[1], #requestId) .. playerNames[1] .. requestId
+local head, index, credit, code, balance, core = pack(ENTRY_HEAD_FORMAT, ADJUSTMENT_ENTRY, 0, 0), 0, amount, 0, before + amount, nil
 -- inline: bookEntry
 newlyBound, newlyBoundCount = { requestKeys[1], core .. fingerprint }, 2
 
 -- Write.
 -- include: writeEntries
 call('HSET', KEYS[1], 'last', newLast)
-return DEALT .. '\0' .. core
+return intentReply(DEALT, false, core)

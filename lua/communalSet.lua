@@ -6,35 +6,35 @@ KEYS[1]  to KEYS[5], ARGV[1] to ARGV[7]: as for every cell command, include/cell
 
 ARGV[8]  game id
 ARGV[9]  version, greater than that of every version before of this game
-ARGV[10] RULES (include/communalRecords.lua)
+ARGV[10] POT_RULES and its tiers
 ARGV[11] 1: the counter begins anew
 ARGV[12] partner id
 
-Reply    status u8 (include/statuses.lua: DEALT, OUTBOX_FULL), STATE. DEALT also where the version, or a later one, was in
+Reply    status u8 (src/redis/statuses.ts: DEALT, OUTBOX_FULL), POT_STATE. DEALT also where the version, or a later one, was in
          force before: nothing was done then.
 Errors   EPOCH: include/cell.lua; AWAY: include/notAway.lua
 ]]
 local gameId, version, rules = ARGV[8], tonumber(ARGV[9]), ARGV[10]
 local awayPartner = ARGV[12]
 -- include: notAway
--- include: statuses
+-- include: layouts/statuses
 -- include: notes
 -- include: communalRecords
 local stored = call('HGET', cellPrefix .. 'communal', gameId)
-local pot = readPot((stored and sub(stored, 1, STATE_BYTES) or pack(STATE_FORMAT, 0, 0, 0, 0)) .. rules)
+local pot = readPot((stored and sub(stored, 1, POT_STATE_BYTES) or pack(POT_STATE_FORMAT, 0, 0, 0, 0)) .. rules)
 if pot.version >= version then
-  return DEALT .. sub(stored, 1, STATE_BYTES)
+  return DEALT .. sub(stored, 1, POT_STATE_BYTES)
 end
 if isOutboxFull then
   return OUTBOX_FULL .. potRecord(pot)
 end
 pot.version = version
 if ARGV[11] == '1' then pot.progress = 0 end
-if pot.enabled then pot.stateFlags = 1 end
-addNote(tonumber(gameId), pot.partner, stateNote(pot, 2, version))
+if pot.enabled then pot.stateFlags = REMEMBERS_PLAYERS end
+addNote(tonumber(gameId), pot.partner, stateNote(pot, BY_RULES, version))
 
 -- Write.
 -- include: writeStream
 call('HSET', cellPrefix .. 'communal', gameId, potRecord(pot))
 call('HSET', KEYS[1], 'last', newLast, 'communal', '1')
-return DEALT .. sub(potRecord(pot), 1, STATE_BYTES)
+return DEALT .. sub(potRecord(pot), 1, POT_STATE_BYTES)

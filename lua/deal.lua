@@ -4,32 +4,15 @@ before the first write, and no write after the first can fail.
 
 KEYS[1]  to KEYS[5], ARGV[1] to ARGV[7]: as for every cell command, include/cell.lua. The reply is stored.
 
-ARGV[8]  the batch (little endian). It names each partner, game, player and requestId once; places in these lists count
-         from 1, and 0 is none:
-           partners u16, games u16, players u16, requestIds u16, spins u16, bytes of the payouts, offsets of the first
-           player and of the first spin, u32 each
-           each partner:   spin limit u32, API limit u32, opening balance i64, funding i64 (-1: none),
-                           flags u8 (1 enforce the balance, 2 sandbox), number of its newest move that the caller knows u32
-                           (0: none), its id in digits and their number u8 before
-           payouts:        i64 per outcome code (micro-USD); games may share theirs
-           each game:      id u32, wager i64, largest payout i64, offset of its payouts u32, number of its payouts u16,
-                           tickets of its pool u32 (a raffle; 0: a slot game, whose queue has no end),
-                           its spins in this batch u16, its id in digits and their number u8 before
-           each spin:      kind u8 (1 deal, 2 count a spin request, 3 count an API request, 4 deal what is counted already),
-                           deny u8 (0 none; else the spin is refused unless its requestId is bound: src/redis/statuses.ts, DENY),
-                           places of partner u16, game u16, player u16, requestId u16, 10-byte fingerprint,
-                           and as the ledger entry ends: length of player u16, length of requestId u16,
-                           "<partner id>:<playerId>", requestId
-           each player:    length u16, "<partner id>:<playerId>"
-           each requestId: 16-byte hash of partner and requestId
+ARGV[8]  the batch, which names each partner, game, player and requestId once (src/domain/layouts.ts, BATCH to BATCH_REQUEST).
+         A spin whose `deny` is not 0 is refused unless its requestId is bound (src/redis/statuses.ts, DENY).
 
-Reply    time ms u48; per partner: spin count u32 and API count u32 of the window before this batch; per spin:
-         status u8 (include/statuses.lua) and CORE (zeros where nothing was dealt); then the tails, of those spins
-         that have one: place of the spin u16 (from 0), length u16, bytes
+Reply    REPLY; REPLY_PARTNER of the window before this batch for each partner; REPLY_SPIN for each spin (a CORE of zeros where
+         nothing was dealt); then the tails of those spins that have one, each behind its REPLY_TAIL
 Errors   EPOCH, STALE: include/cell.lua
 ]]
 -- include: batch
--- include: statuses
+-- include: layouts/statuses
 -- include: windows
 -- include: away
 -- include: players
@@ -39,11 +22,11 @@ Errors   EPOCH, STALE: include/cell.lua
 -- include: forced
 -- include: communal
 
-local reply = { pack('<I6', nowMs) }
+local reply = { pack(REPLY_FORMAT, nowMs) }
 local replied = 1
 for i = 1, partnerCount do
   replied = replied + 1
-  reply[replied] = pack('<I4I4', spinsUsed[i], apiUsed[i])
+  reply[replied] = pack(REPLY_PARTNER_FORMAT, spinsUsed[i], apiUsed[i])
 end
 
 local isAway = {}
@@ -55,26 +38,26 @@ end
 local tails, position = nil, spinsAt + 1
 for place = 1, spinCount do
   local kind, deny, partner, game, player, request, fingerprint, playerLength, requestLength, textAt =
-    unpackStruct('<BBI2I2I2I2c10I2I2', batch, position)
+    unpackStruct(BATCH_SPIN_FORMAT, batch, position)
   position = textAt + playerLength + requestLength
   local status, core, tail
   if isAway[partner] then
-    status = AWAY
+    status = PARTNER_AWAY
   elseif isDeferring then
     status = DEFERRED
-  elseif kind == 3 then
+  elseif kind == COUNT_API_KIND then
     if apiUsed[partner] >= apiLimit[partner] then
       status = LIMITED
     else
       apiUsed[partner] = apiUsed[partner] + 1
       status = COUNTED
     end
-  elseif spinsUsed[partner] >= spinLimit[partner] and kind ~= 4 then
+  elseif spinsUsed[partner] >= spinLimit[partner] and kind ~= DEAL_COUNTED_KIND then
     status = LIMITED
   else
-    if kind ~= 4 then spinsUsed[partner] = spinsUsed[partner] + 1 end
+    if kind ~= DEAL_COUNTED_KIND then spinsUsed[partner] = spinsUsed[partner] + 1 end
     local boundTo = request > 0 and bound[request]
-    if kind == 2 then
+    if kind == COUNT_SPIN_KIND then
       status = COUNTED
     elseif boundTo then
       if sub(boundTo, CORE_BYTES + 1, BOUND_BYTES) == fingerprint then
@@ -89,14 +72,14 @@ for place = 1, spinCount do
       if isDeferring then
         -- A second event is left to the next call, and all that comes after it: it did not count.
         status = DEFERRED
-        if kind ~= 4 then spinsUsed[partner] = spinsUsed[partner] - 1 end
+        if kind ~= DEAL_COUNTED_KIND then spinsUsed[partner] = spinsUsed[partner] - 1 end
       end
     end
   end
   reply[replied + 1], reply[replied + 2] = status, core or NO_CORE
   replied = replied + 2
   if tail and tail ~= '' then
-    tails = (tails or '') .. pack('<I2I2', place - 1, #tail) .. tail
+    tails = (tails or '') .. pack(REPLY_TAIL_FORMAT, place - 1, #tail) .. tail
   end
 end
 reply[replied + 1] = tails

@@ -11,13 +11,13 @@ ARGV[11] for how long it stands, ms
 ARGV[12] choices of a partner that may wait
 
 Keys     include/forced.lua
-Reply    status u8 (include/statuses.lua): DEALT, FULL; until when it stands u48 (ms since the epoch)
+Reply    FORCED_REPLY; statuses: DEALT, FULL
 Errors   EPOCH, STALE: include/cell.lua; AWAY: include/notAway.lua
 ]]
 local awayPartner = ARGV[8]
 -- include: notAway
--- include: statuses
--- include: forcedRecords
+-- include: layouts/statuses
+-- include: layouts/forced
 local key, field = cellPrefix .. 'forced:' .. ARGV[8], ARGV[9]
 local expired = {}
 local isFull = call('HLEN', key) >= tonumber(ARGV[12]) and call('HEXISTS', key, field) == 0
@@ -30,7 +30,7 @@ if isFull then
 end
 local untilMs = nowMs + tonumber(ARGV[11])
 local isRefused = isFull and #expired == 0
-local reply = isRefused and FULL .. pack('<I6', 0) or DEALT .. pack('<I6', untilMs)
+local reply = isRefused and pack(FORCED_REPLY_FORMAT, byte(FULL), 0) or pack(FORCED_REPLY_FORMAT, byte(DEALT), untilMs)
 
 -- Write.
 call('HSET', KEYS[1], operationField, operationId .. reply)

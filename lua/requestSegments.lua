@@ -25,12 +25,13 @@ if segments ~= ARGV[3] then
 end
 local changed
 if KEYS[2] then
-  local segment = unpackStruct('<I4', segments, 9)
-  changed = sub(segments, SEGMENTS_BYTES + 1, SEGMENTS_BYTES + 8) .. pack('<I4', segment + 1)
-    .. sub(segments, SEGMENTS_BYTES + 9)
+  local _, _, segment = unpackStruct(SEGMENTS_FORMAT, segments)
+  local releasedLow, releasedHigh = unpackStruct(ENTRY_ID_FORMAT, segments, SEGMENTS_BYTES + 1)
+  changed = pack(SEGMENTS_FORMAT, releasedLow, releasedHigh, segment + 1)
+    .. sub(segments, SEGMENTS_BYTES + ENTRY_ID_BYTES + 1)
 elseif last then
-  local ms, sequence = unpackStruct('<I6I2', last)
-  changed = segments .. pack('<I4I4', (ms % 1024) * 4194304 + tonumber(ARGV[2]) * 16384 + sequence, floor(ms / 1024))
+  local ms, sequence = unpackStruct(MOMENT_FORMAT, last)
+  changed = segments .. pack(ENTRY_ID_FORMAT, (ms % 1024) * 4194304 + tonumber(ARGV[2]) * 16384 + sequence, floor(ms / 1024))
 else
   return segments
 end

@@ -17,19 +17,19 @@ ARGV[16] kind of the entry: 7 action, 8 void
 ARGV[17] 1: the round has ended
 ARGV[18] 1: no stake above the balance
 
-Reply    time ms u48, status u8 (include/statuses.lua), CORE (zeros where nothing was booked), id of the player's newest entry
-         as low u32 and high u32. ROUND_MOVED: the round is not open, or has had other steps.
+Reply    ROUND_ACT_REPLY: a CORE of zeros where nothing was booked. ROUND_MOVED: the round is not open, or has had other steps.
 Errors   EPOCH, STALE: include/cell.lua; AWAY: include/notAway.lua
 ]]
 local partnerIds, playerNames, requestKeys = { ARGV[8] }, { ARGV[10] }, {}
 local stake, payout = tonumber(ARGV[13]), tonumber(ARGV[14])
--- include: statuses
+-- include: layouts/statuses
 -- include: windows
 local awayPartner = ARGV[8]
 -- include: notAway
 -- include: players
 -- include: idempotency
--- include: roundRecords
+-- include: layouts/rounds
+-- include: refuse
 local player = 1
 local roundsKey, roundField = cellPrefix .. 'rounds', ARGV[9] .. ':' .. ARGV[10]
 local openRound = call('HGET', roundsKey, roundField)
@@ -39,13 +39,13 @@ local status, core, nextRound = nil, NO_CORE, nil
 repeat
   local index, dealLow, dealHigh, steps
   if openRound then index, dealLow, dealHigh, steps = unpackStruct(ROUND_FORMAT, openRound) end
-  if not before or index ~= tonumber(ARGV[11]) or steps ~= tonumber(ARGV[12]) then status = ROUND_MOVED break end
-  if isOutboxFull then status = OUTBOX_FULL break end
-  if ARGV[18] == '1' and stake > 0 and before < stake then status = INSUFFICIENT break end
+  local hasMoved = not before or index ~= tonumber(ARGV[11]) or steps ~= tonumber(ARGV[12])
+  -- A blocked player may finish its round, and a stake of a round is within its partner's funding since the deal.
+  status = refuse(nil, hasMoved and ROUND_MOVED, before, max(stake, 0), payout - min(stake, 0), ARGV[18] == '1', -1, 0)
+  if status then break end
   local after = before - stake + payout
-  if after > MONEY_MAX or after < -MONEY_MAX then status = OVERFLOW break end
-  local text = pack('<I2I2', #ARGV[10], 0) .. ARGV[10]
-  local head = char(tonumber(ARGV[16])) .. pack('<I4i8', tonumber(ARGV[9]), stake)
+  local text = pack(ENTRY_TEXT_FORMAT, #ARGV[10], 0) .. ARGV[10]
+  local head = pack(ENTRY_HEAD_FORMAT, tonumber(ARGV[16]), tonumber(ARGV[9]), stake)
   local credit, code, balance = payout, tonumber(ARGV[15]), after
   -- inline: bookEntry
   netPaid[1] = netPaid[1] + payout - stake
@@ -53,8 +53,8 @@ repeat
   status = DEALT
 until true
 
-local reply = pack('<I6', nowMs) .. status .. core
-  .. pack('<I4I4', previousLow[player] or 0, previousHigh[player] or 0)
+local reply = pack(ROUND_ACT_REPLY_FORMAT, nowMs, byte(status), core,
+  previousLow[player] or 0, previousHigh[player] or 0)
 
 -- Write.
 if status == DEALT then

@@ -18,27 +18,26 @@ ARGV[18] opening balance of the partner's players, micro-USD
 ARGV[19] funding of the partner, micro-USD; -1: no bound
 ARGV[20] 1: no wager above the balance
 
-computed {cN}:rounds  hash, "<game id>:<partner id>:<playerId>" -> ROUND of the open round (include/roundRecords.lua)
+computed {cN}:rounds  hash, "<game id>:<partner id>:<playerId>" -> ROUND of the open round
 
-Reply    time ms u48, status u8 (include/statuses.lua), CORE (zeros where nothing is told), index of the shoe u48, steps of the
-         open round u16, id of the player's newest entry as low u32 and high u32 (zeros: the player is not known).
+Reply    ROUND_DEAL_REPLY: a CORE of zeros where nothing is said of a deal, index of the shoe, steps of the open round.
          ROUND_OPEN: the id in CORE is that of the open round's deal. REPLAY: of CORE's deal only CORE is told.
 Errors   EPOCH, STALE: include/cell.lua; AWAY: include/notAway.lua
 ]]
 local partnerIds, gameIds, playerNames, requestKeys = { ARGV[8] }, { ARGV[9] }, { ARGV[10] }, {}
 if ARGV[13] ~= '' then requestKeys[1] = ARGV[11] end
-local poolSize, wanted, payoutCount = { 0 }, { 1 }, { #ARGV[17] / 8 }
+local poolSize, wanted, payoutCount = { 0 }, { 1 }, { #ARGV[17] / PAYOUT_BYTES }
 local fingerprint, requestId = ARGV[12], ARGV[13]
 local stake, payoutMax, funding = tonumber(ARGV[15]), tonumber(ARGV[16]), tonumber(ARGV[19])
--- include: statuses
+-- include: layouts/statuses
 -- include: windows
 local awayPartner = ARGV[8]
 -- include: notAway
 -- include: players
 -- include: idempotency
 -- include: gameSupply
--- include: playerFlags
--- include: roundRecords
+-- include: refuse
+-- include: layouts/rounds
 local game, player = 1, 1
 local roundsKey, roundField = cellPrefix .. 'rounds', ARGV[9] .. ':' .. ARGV[10]
 local openRound = call('HGET', roundsKey, roundField)
@@ -58,19 +57,15 @@ repeat
   end
   status = DENIALS[tonumber(ARGV[14])]
   if status then break end
-  if isBlocked(playerTails[player]) then status = BLOCKED break end
-  if openRound then
-    local low, high
-    index, low, high, steps = unpackStruct(ROUND_FORMAT, openRound)
-    status, core = ROUND_OPEN, pack('<I4I4', low, high) .. rep('\0', CORE_BYTES - 8)
-    break
-  end
-  if isOutboxFull then status = OUTBOX_FULL break end
   local isNew = not before
   if isNew then before = tonumber(ARGV[18]) end
-  if ARGV[20] == '1' and before < stake then status = INSUFFICIENT break end
-  if funding >= 0 and funding - netPaid[1] < payoutMax then status = FUNDING break end
-  if before > MONEY_MAX - payoutMax or before < stake - MONEY_MAX then status = OVERFLOW break end
+  status = refuse(playerTails[player], openRound and ROUND_OPEN, before, stake, payoutMax, ARGV[20] == '1', funding, netPaid[1])
+  if status == ROUND_OPEN then
+    local low, high
+    index, low, high, steps = unpackStruct(ROUND_FORMAT, openRound)
+    core = pack(ENTRY_ID_FORMAT, low, high) .. rep('\0', CORE_BYTES - ENTRY_ID_BYTES)
+  end
+  if status then break end
   -- The shoe: `index` and `code`.
   do
     local shoe
@@ -82,12 +77,12 @@ repeat
     if not shoe then break end
     index = shoe[1]
     local code = shoe[2]
-    local payout = unpackStruct('<i8', ARGV[17], code * 8 + 1)
+    local payout = unpackStruct(PAYOUT_FORMAT, ARGV[17], code * PAYOUT_BYTES + 1)
     if isNew then
       -- include: openPlayer
     end
-    local text = pack('<I2I2', #ARGV[10], #requestId) .. ARGV[10] .. requestId
-    local head, credit, balance = '\6' .. pack('<I4i8', tonumber(ARGV[9]), stake), payout, before - stake + payout
+    local text = pack(ENTRY_TEXT_FORMAT, #ARGV[10], #requestId) .. ARGV[10] .. requestId
+    local head, credit, balance = pack(ENTRY_HEAD_FORMAT, ROUND_DEAL_ENTRY, tonumber(ARGV[9]), stake), payout, before - stake + payout
     -- inline: bookEntry
     netPaid[1] = netPaid[1] + payout - stake
     if requestKeys[1] then newlyBound, newlyBoundCount = { requestKeys[1], core .. fingerprint }, 2 end
@@ -97,8 +92,8 @@ repeat
   status = DEALT
 until true
 
-local reply = pack('<I6', nowMs) .. status .. core
-  .. pack('<I6I2I4I4', index, steps, previousLow[player] or 0, previousHigh[player] or 0)
+local reply = pack(ROUND_DEAL_REPLY_FORMAT, nowMs, byte(status), core, index, steps,
+  previousLow[player] or 0, previousHigh[player] or 0)
 
 -- Write.
 if status == DEALT then

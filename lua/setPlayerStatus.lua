@@ -8,13 +8,13 @@ ARGV[8]  "<partner id>:<playerId>"
 ARGV[9]  1 blocked, 0 not
 ARGV[10] number of the change, greater than that of every change of the player before, u32
 
-Reply    status u8 (include/statuses.lua): DEALT, PLAYER_UNKNOWN
+Reply    status u8 (src/redis/statuses.ts): DEALT, PLAYER_UNKNOWN
 Errors   EPOCH: include/cell.lua; AWAY: include/notAway.lua
 ]]
 -- include: library
 local awayPartner = sub(ARGV[8], 1, find(ARGV[8], ':', 1, true) - 1)
 -- include: notAway
--- include: statuses
+-- include: layouts/statuses
 -- include: playerFlags
 local player, flags, change = ARGV[8], tonumber(ARGV[9]), tonumber(ARGV[10])
 local record = call('HGET', KEYS[3], player)

@@ -1,12 +1,12 @@
 -- To inline. Books an entry of `player`, which is known: `head` (kind u8, game id u32, wager i64), `index`, `credit`, `code`,
 -- `balance` after it, `text` (lengths of player and requestId u16 each, player, requestId). Gives `core`.
--- src/redis/records.ts, OUTBOX, has the layout.
+-- src/domain/layouts.ts, ENTRY, has the layout.
 do
   -- inline: takeEntryId
   local low = idLow + idSequence
-  local record = pack('<I6i8I4I4I2i8I4I4I4', index, credit, low, idHigh, code, balance,
+  local record = pack(ENTRY_BODY_FORMAT, index, credit, low, idHigh, code, balance,
     previousLow[player], previousHigh[player], entryNumbers[player])
-  core = sub(record, 15, 32)
+  core = sub(record, ENTRY_BODY_ID_AT, ENTRY_BODY_CORE_END)
   outboxRecords[outboxPieces + 1], outboxRecords[outboxPieces + 2], outboxRecords[outboxPieces + 3] = head, record, text
   outboxPieces, outboxEntries = outboxPieces + 3, outboxEntries + 1
   if not playerCores[player] then

@@ -29,8 +29,7 @@
 -- ARGV     last but three: number of the newest move that the caller knows of the partner whose command it is; 0: none. A batch has that
 --          of each of its partners.
 --
--- ARGV     last but two: the newest entry of the cell that the caller has answered under this epoch, ms u48 and sequence u16 as in
---          LAST; empty: none.
+-- ARGV     last but two: the newest entry of the cell that the caller has answered under this epoch, MOMENT; empty: none.
 --
 -- Errors   LACKS: the cell has not that entry. A replica has taken over that lacks it. Nothing was done.
 --          CLOCK <ms>: they differ by so much; nothing was done.
@@ -57,9 +56,9 @@ if stored then
   end
 end
 if ARGV[#ARGV - 2] ~= '' then
-  local answeredMs, answeredSequence = unpackStruct('<I6I2', ARGV[#ARGV - 2])
+  local answeredMs, answeredSequence = unpackStruct(MOMENT_FORMAT, ARGV[#ARGV - 2])
   local lastMs, lastSequence = 0, 0
-  if last then lastMs, lastSequence = unpackStruct('<I6I2', last) end
+  if last then lastMs, lastSequence = unpackStruct(MOMENT_FORMAT, last) end
   if lastMs < answeredMs or (lastMs == answeredMs and lastSequence < answeredSequence) then
     return redis.error_reply('LACKS an entry that was answered')
   end
@@ -71,7 +70,7 @@ do
   local callerMs, skewMax = tonumber(ARGV[#ARGV - 1]), tonumber(ARGV[#ARGV])
   local skew = nowMs - callerMs
   if last and skew >= -skewMax then
-    local lastMs = unpackStruct('<I6', last)
+    local lastMs = unpackStruct(MOMENT_FORMAT, last)
     if lastMs > nowMs then skew = lastMs - callerMs end
   end
   if skewMax > 0 and (skew > skewMax or skew < -skewMax) then

@@ -1,7 +1,7 @@
 -- The communal progressives of the call's games (docs/communal.md): counts dealt spins, fires, credits, tells. Needs
 -- `gameIds`; gives `bonus`, nil in a cell without any: such a cell has no field `communal`, and runs nothing of this.
 --
--- computed {cN}:communal        hash, game id -> STATE and RULES (include/communalRecords.lua)
+-- computed {cN}:communal        hash, game id -> POT_STATE, POT_RULES and tiers (include/communalRecords.lua)
 -- computed {cN}:recent:<game>   list, a RECENT for each call, the newest last: RECENCY_CALLS_MAX at the most
 -- computed {cN}:untold:<player> list, the shares that its player is still to be told of and that are not behind its PLAYER
 -- include: cell
@@ -42,7 +42,7 @@ if cell[5] and #gameIds > 0 then
         playerTails[player] = tail .. share
         return
       end
-      playerTails[player] = char(byte(tail) + 2) .. sub(tail, 2)
+      playerTails[player] = char(byte(tail) + HAS_LISTED) .. sub(tail, 2)
     end
     newlyListed[player] = share
   end
@@ -71,15 +71,15 @@ if cell[5] and #gameIds > 0 then
       takenOff[player] = from + #listed
       left = concat(listed)
       if #listed < UNTOLD_TAKEN then
-        flags, left = flags - 2, left .. (newlyListed[player] or '')
+        flags, left = flags - HAS_LISTED, left .. (newlyListed[player] or '')
         newlyListed[player] = nil
       end
     end
     local status = char(flags) .. sub(tail, 2, PLAYER_STATUS_BYTES)
     playerTails[player] = (left ~= '' or status ~= NO_STATUS) and status .. left or nil
     local name = playerNames[player]
-    local spin = pack('<I4I4', previousLow[player], previousHigh[player])
-    addNote(gameId, sub(name, 1, (find(name, ':', 1, true))), '\3' .. sub(tail, at + 2, at + 9) .. spin)
+    local spin = pack(ENTRY_ID_FORMAT, previousLow[player], previousHigh[player])
+    addNote(gameId, sub(name, 1, (find(name, ':', 1, true))), char(SHOWN_NOTE) .. sub(tail, at + 2, at + 9) .. spin)
     return sub(tail, at + 10, at + 1 + length)
   end
 
@@ -185,7 +185,7 @@ if cell[5] and #gameIds > 0 then
   -- Fires a tier for the spin that was booked last. Gives the spin's tail; empty where the event pays nothing.
   local function fire(pot, game, trigger, tier)
     hasFired = true
-    local eventId = pack('<I4I4', previousLow[trigger], previousHigh[trigger])
+    local eventId = pack(ENTRY_ID_FORMAT, previousLow[trigger], previousHigh[trigger])
     local amount = payable(tier.amount, pot.budget, pot.paysRemaining)
     local shares, winners, paid = {}, {}, 0
     if amount then
@@ -203,25 +203,25 @@ if cell[5] and #gameIds > 0 then
       if shares[i] > 0 then winnerCount = winnerCount + 1 end
     end
     pot.budget = pot.budget - paid
-    addNote(gameIds[game], pot.partner, '\2' .. eventId .. pack('<I4BBI6i8i8B', pot.version, tier.level, amount and 1 or 2,
-      pot.progress, tier.amount, paid, winnerCount) .. tier.name)
+    addNote(gameIds[game], pot.partner, pack(EVENT_NOTE_FORMAT, EVENT_NOTE, eventId, pot.version, tier.level,
+      amount and PAID or SKIPPED_BUDGET, pot.progress, tier.amount, paid, winnerCount) .. tier.name)
     if paid == 0 then return '' end
-    local head = '\4' .. pack('<I4i8', gameIds[game], 0)
+    local head = pack(ENTRY_HEAD_FORMAT, COMMUNAL_SHARE_ENTRY, gameIds[game], 0)
     for i = 1, #winners do
       local player, share = winners[i], shares[i]
       if share > 0 then
-        local tail = eventId .. pack('<BBi8i8', tier.level, 0, paid, share) .. tier.name
+        local tail = pack(SHOWN_EVENT_FORMAT, eventId, tier.level, 0, paid, share) .. tier.name
         local name = playerNames[player]
         entryNumbers[player] = entryNumbers[player] + 1
         -- Behind the event 1: of the player who fired it, and told at once.
         bookEntry(player, head, 0, share, 0, balances[player] + share,
-          pack('<I2I2', #name, 9) .. name .. eventId .. char(i == 1 and 1 or 0))
+          pack(ENTRY_TEXT_FORMAT, #name, SHARE_TEXT_BYTES) .. name .. pack(SHARE_TEXT_FORMAT, eventId, i == 1 and 1 or 0))
         if i > 1 then
-          keepUntold(player, pack('<I2I4I4', 8 + #tail, previousLow[player], previousHigh[player]) .. tail)
+          keepUntold(player, pack(WAITING_SHARE_FORMAT, ENTRY_ID_BYTES + #tail, previousLow[player], previousHigh[player]) .. tail)
         end
       end
     end
-    return eventId .. pack('<BBi8i8', tier.level, 1, paid, shares[1]) .. tier.name
+    return pack(SHOWN_EVENT_FORMAT, eventId, tier.level, 1, paid, shares[1]) .. tier.name
   end
 
   bonus = {
@@ -264,7 +264,7 @@ if cell[5] and #gameIds > 0 then
     note = function()
       for game, pot in pairs(pots) do
         if pot.progress ~= pot.progressBefore then
-          addNote(gameIds[game], pot.partner, stateNote(pot, 1, pot.version))
+          addNote(gameIds[game], pot.partner, stateNote(pot, BY_SPINS, pot.version))
         end
         if pot.recentCount > 0 then
           local key = recentKey(game)

@@ -5,15 +5,16 @@ repeat
   if not before then
     -- include: loadPlayer
   end
-  if isBlocked(playerTails[player]) then status = BLOCKED break end
-  if poolSize[game] > 0 and nextIndex[game] >= poolSize[game] then status = CLOSED break end
-  if isOutboxFull then status = OUTBOX_FULL break end
   local isNew = not before
   if isNew then before = opening[partner] end
-  local stake, payoutMax = wager[game], gameMaxPayout[game]
-  if partnerFlags[partner] % 2 == 1 and before < stake then status = INSUFFICIENT break end
-  if funding[partner] >= 0 and funding[partner] - netPaid[partner] < payoutMax then status = FUNDING break end
-  if before > MONEY_MAX - payoutMax or before < stake - MONEY_MAX then status = OVERFLOW break end
+  local stake = wager[game]
+  do
+    local tail, own = playerTails[player], poolSize[game] > 0 and nextIndex[game] >= poolSize[game] and RAFFLE_CLOSED
+    local debit, credit, enforces, funding, net =
+      stake, gameMaxPayout[game], enforcesBalance[partner], funding[partner], netPaid[partner]
+    -- inline: refusal
+  end
+  if status then break end
   -- A forced spin takes no outcome of the queue and no part in a communal progressive.
   local forcedCode
   if forcedKeys[partner] then
@@ -23,12 +24,12 @@ repeat
   if isDeferring then break end
   local index, code, head = 0, forcedCode, nil
   if forcedCode then
-    head = '\9' .. sub(spinHead[game], 2)
+    head = char(FORCED_SPIN_ENTRY) .. sub(spinHead[game], 2)
   else
     -- include: takeOutcome
     head = spinHead[game]
   end
-  local payout = unpackStruct('<i8', batch, payoutsAt[game] + code * 8 + 1)
+  local payout = unpackStruct(PAYOUT_FORMAT, batch, payoutsAt[game] + code * PAYOUT_BYTES + 1)
   if isNew then
     -- include: openPlayer
   end

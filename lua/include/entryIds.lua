@@ -3,7 +3,7 @@
 -- include: cell
 local idMs, idSequence = nowMs, -1
 if last then
-  local lastMs, lastSequence = unpackStruct('<I6I2', last)
+  local lastMs, lastSequence = unpackStruct(MOMENT_FORMAT, last)
   if lastMs >= nowMs then
     idMs, idSequence = lastMs, lastSequence
   end

@@ -2,9 +2,7 @@
 --
 -- computed {cN}:block:<game id>:<from>  string, packed outcomes (u16 each) of the block that starts at index <from>
 -- include: cell
--- include: statuses
--- Outcomes that are read at a time at the least.
-local READ_AHEAD = 16
+-- include: layouts/statuses
 local nextIndex, queueEnd, blockFrom, blockEnd, readyBlocks = {}, {}, {}, {}, {}
 -- A stretch of a game's outcomes, and the index at which it begins.
 local chunk, chunkFrom = {}, {}

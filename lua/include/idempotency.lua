@@ -17,7 +17,7 @@ local idemKey = cellPrefix .. 'idem:' .. newestSegment
 local bound = {}
 if #requestKeys > 0 then
   local reachLow, reachHigh = 0, 0
-  if ARGV[3] ~= '' then reachLow, reachHigh = unpackStruct('<I4I4', ARGV[3]) end
+  if ARGV[3] ~= '' then reachLow, reachHigh = unpackStruct(ENTRY_ID_FORMAT, ARGV[3]) end
   if reachHigh < releasedHigh or reachHigh == releasedHigh and reachLow < releasedLow then
     return redis.error_reply('BEHIND the filters of request ids')
   end

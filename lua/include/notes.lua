@@ -5,9 +5,9 @@ local function addNote(gameId, partner, payload)
   -- inline: takeEntryId
   local low, high = idLow + idSequence, idHigh
   local pieces = outboxPieces
-  outboxRecords[pieces + 1] = '\5' .. pack('<I4i8', gameId, 0)
-  outboxRecords[pieces + 2] = pack('<I6i8I4I4I2i8I4I4I4', 0, 0, low, high, 0, 0, 0, 0, 0)
-  outboxRecords[pieces + 3] = pack('<I2I2', #partner, #payload) .. partner .. payload
+  outboxRecords[pieces + 1] = pack(ENTRY_HEAD_FORMAT, COMMUNAL_NOTE_ENTRY, gameId, 0)
+  outboxRecords[pieces + 2] = pack(ENTRY_BODY_FORMAT, 0, 0, low, high, 0, 0, 0, 0, 0)
+  outboxRecords[pieces + 3] = pack(ENTRY_TEXT_FORMAT, #partner, #payload) .. partner .. payload
   outboxPieces, outboxEntries = pieces + 3, outboxEntries + 1
-  return pack('<I4I4', low, high)
+  return pack(ENTRY_ID_FORMAT, low, high)
 end

@@ -1,12 +1,13 @@
 -- The outbox: the ledger entries of this call, the totals before them, and the bound of what may wait (`isOutboxFull`).
 -- include: entryIds
+-- include: layouts/entries
 local outboxRecords, outboxPieces, outboxEntries = {}, 0, 0
 local totalEntries, totalBytes, bookedEntries, bookedBytes = 0, 0, 0, 0
-if last and #last > 8 then
-  totalEntries, totalBytes = unpackStruct(TOTALS_FORMAT, last, 9)
+if last and #last > MOMENT_BYTES then
+  totalEntries, totalBytes = unpackStruct(TOTALS_FORMAT, last, LAST_ENTRIES_AT)
 end
 if booked then
-  bookedEntries, bookedBytes = unpackStruct(TOTALS_FORMAT, booked, 9)
+  bookedEntries, bookedBytes = unpackStruct(TOTALS_FORMAT, booked, BOOKED_ENTRIES_AT)
 end
 local isOutboxFull =
   totalEntries - bookedEntries >= tonumber(ARGV[4]) or totalBytes - bookedBytes >= tonumber(ARGV[5])

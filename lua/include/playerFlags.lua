@@ -1,9 +1,9 @@
 -- The flags behind a PLAYER, which are read here and nowhere else: each by its bit, since others may stand beside it.
 -- include: records
 local function isBlocked(tail)
-  return tail and byte(tail) % 2 == 1
+  return tail and hasFlag(byte(tail), IS_BLOCKED)
 end
 -- More shares that are still to be told are in the player's list.
 local function hasListed(tail)
-  return tail and byte(tail) % 4 >= 2
+  return tail and hasFlag(byte(tail), HAS_LISTED)
 end

@@ -4,7 +4,7 @@
 local outcomes = chunk[game]
 index = nextIndex[game]
 if index >= queueEnd[game] then
-  status = (queueEnd[game] == 0 or poolSize[game] > 0) and NO_BLOCK or EXHAUSTED
+  status = (queueEnd[game] == 0 or poolSize[game] > 0) and NO_BLOCK or QUEUE_EXHAUSTED
   break
 end
 local outcomeAt = outcomes and (index - chunkFrom[game]) * 2 + 1

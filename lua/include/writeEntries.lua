@@ -5,7 +5,7 @@
 local playerValues = {}
 for i = 1, movedCount do
   local player = movedPlayers[i]
-  local record = pack('<c18I4I6', playerCores[player], entryNumbers[player], createdAt[player])
+  local record = pack(PLAYER_OF_CORE_FORMAT, playerCores[player], entryNumbers[player], createdAt[player])
   local tail = playerTails[player]
   playerValues[2 * i - 1], playerValues[2 * i] = playerNames[player], tail and record .. tail or record
 end

@@ -1,7 +1,8 @@
 /** The requestIds that Redis has bound against the ledger, both ways. */
 import { createHash } from 'node:crypto';
+import { readId, readSafeInt64 } from '../domain/layout.js';
+import { BOUND, CORE, REFUSED } from '../domain/layouts.js';
 import { SpinIds } from '../domain/spinId.js';
-import { CORE_BYTES, REFUSED_BYTES, readId, readSafeInt64 } from '../redis/records.js';
 import { segmentNumbers } from '../redis/segmentRecords.js';
 import { Entries, type Entry } from './entries.js';
 import type { LedgerPass } from './ledger.js';
@@ -9,7 +10,6 @@ import type { Findings, Place } from './report.js';
 import { cellOfId, type StoresAudit } from './stores.js';
 import { adjustmentHash, idOf, playerHash, REQUEST, REQUEST_WORDS } from './tables.js';
 
-const BOUND_BYTES = CORE_BYTES + 10;
 /** What a replay of a forced spin repeats, written down a second time. */
 const FORCED_MARK = Buffer.from([1]);
 const NOTHING = Buffer.alloc(0);
@@ -105,14 +105,14 @@ function auditBound(
 ): void {
   const where = { cell, segment, field: field.toString('hex') };
   // An adjustment that was refused: it stands for no entry.
-  if (field.length === 16 && value.length === REFUSED_BYTES) return;
-  if (field.length !== 16 || value.length < BOUND_BYTES) {
+  if (field.length === 16 && value.length === REFUSED.bytes) return;
+  if (field.length !== 16 || value.length < BOUND.bytes) {
     findings.found('requests', "what a requestId is bound to can't be read", where);
     return;
   }
   const id = readId(value, 0);
   const at = { ...where, entry: id.toString() };
-  const tail = value.subarray(BOUND_BYTES);
+  const tail = value.subarray(BOUND.bytes);
   const isMarked = tail.equals(FORCED_MARK);
   if (communal.bound(cell, id, isMarked ? NOTHING : tail, at)) return;
   const high = value.readUInt32LE(4);
@@ -200,14 +200,14 @@ function compareBound(
   };
   differs('outcome code', entry.outcomeCode, value.readUInt16LE(8));
   differs('balance', entry.balanceMicros, readSafeInt64(value, 10));
-  if (value.subarray(BOUND_BYTES).equals(FORCED_MARK) !== entry.isForced) {
+  if (value.subarray(BOUND.bytes).equals(FORCED_MARK) !== entry.isForced) {
     const problem = entry.isForced
       ? 'a replay would not repeat that its spin was forced'
       : 'a replay would say that its spin was forced';
     findings.found('requests', problem, where);
   }
   const expected = fingerprintOf(entry).toString('hex');
-  const bound = value.toString('hex', CORE_BYTES, BOUND_BYTES);
+  const bound = value.toString('hex', CORE.bytes, BOUND.bytes);
   if (bound !== expected) {
     const problem = 'the bound fingerprint is not that of the request';
     findings.found('requests', problem, where, expected, bound);

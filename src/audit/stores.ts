@@ -2,10 +2,12 @@
  * What Redis holds against the ledger, while both go on. Every question is asked in an order in which the service can
  * only have made the answers agree more: what Redis shows was in the outbox before it left it, and was booked before.
  */
+
 import { streamIdOf } from '../domain/entryId.js';
+import type { Totals } from '../domain/layouts.js';
 import type { AuditedCell, AuditReads, Facts } from '../postgres/auditReads.js';
 import type { CellRecord, OutboxPage, RedisAuditReads } from '../redis/auditReads.js';
-import { cellToken, isPlayer, type OutboxRecord, readPlayer, type Totals } from '../redis/records.js';
+import { cellToken, isPlayer, type OutboxRecord, readPlayer } from '../redis/records.js';
 import type { CommunalStoresAudit } from './communalStores.js';
 import { Entries, type Entry } from './entries.js';
 import type { SeenStatuses } from './playerStatuses.js';

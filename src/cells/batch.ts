@@ -1,16 +1,22 @@
-/**
- * Writes a batch of spins as lua/deal.lua reads it, and reads the reply. The layout is that script's header;
- * little endian throughout.
- */
+/** Writes a batch of spins as lua/deal.lua reads it (domain/layouts.ts, BATCH to BATCH_REQUEST). */
 import type { Game, Partner } from '../domain/game.js';
+import { writeSafeInt64 } from '../domain/layout.js';
+import {
+  BATCH,
+  BATCH_GAME,
+  BATCH_KIND,
+  BATCH_PARTNER,
+  BATCH_SPIN,
+  FINGERPRINT_BYTES,
+  PARTNER_FLAGS,
+  PAYOUT,
+} from '../domain/layouts.js';
 import { REQUEST_KEY_BYTES, writeRequestKey } from '../domain/requestKey.js';
 import { playerPrefix } from '../redis/keys.js';
-import { CORE_BYTES } from '../redis/records.js';
 import { DENY } from '../redis/statuses.js';
 import { Named, Places } from './named.js';
 
-/** `dealCounted`: a deal that has counted against its window before. */
-export const KIND = { deal: 1, countSpin: 2, countApi: 3, dealCounted: 4 } as const;
+export const KIND = BATCH_KIND;
 
 /** What the codec needs to know of a waiting request. */
 export interface BatchItem {
@@ -37,12 +43,12 @@ export interface HandedOverFilters {
   mayHave(partner: Pick<Partner, 'partnerId' | 'cell' | 'formerCells'>, hash: Buffer, at: number): boolean;
 }
 
-const HEADER_BYTES = 22;
-const PARTNER_BYTES = 30;
-const GAME_BYTES = 33;
+const PARTNER = BATCH_PARTNER.at;
+const GAME = BATCH_GAME.at;
+const SPIN = BATCH_SPIN.at;
 /** Digits of an id, u32. */
 const ID_TEXT_BYTES_MAX = 10;
-const SPIN_BYTES = 24;
+const SPIN_BYTES = BATCH_SPIN.bytes;
 /** UTF-8 bytes of 128 characters, and of a partner's number with its colon. */
 const PLAYER_BYTES_MAX = 128 * 4 + 11;
 const REQUEST_BYTES_MAX = 128 * 4;
@@ -99,9 +105,9 @@ export class BatchEncoder {
       this.#placesOfPartners = new Uint16Array(2 * items.length);
     const tableBytes = this.#place(items, partners);
     const headBytesMax =
-      HEADER_BYTES +
-      partners.length * (PARTNER_BYTES + ID_TEXT_BYTES_MAX) +
-      this.#gamePlaces.size * (GAME_BYTES + ID_TEXT_BYTES_MAX) +
+      BATCH.bytes +
+      partners.length * (BATCH_PARTNER.bytes + ID_TEXT_BYTES_MAX) +
+      this.#gamePlaces.size * (BATCH_GAME.bytes + ID_TEXT_BYTES_MAX) +
       tableBytes;
     const bytesMax =
       headBytesMax +
@@ -114,14 +120,16 @@ export class BatchEncoder {
     const spinsAt = this.#writeGames(buffer, gamesAt, tableBytes);
     let at = spinsAt;
     for (const item of items) at = this.#spin(item, buffer, at);
-    writeUInt16(buffer, partners.length, 0);
-    writeUInt16(buffer, this.#gamePlaces.size, 2);
-    writeUInt16(buffer, players.count, 4);
-    writeUInt16(buffer, requests.count, 6);
-    writeUInt16(buffer, items.length, 8);
-    writeUInt32(buffer, tableBytes, 10);
-    writeUInt32(buffer, at, 14);
-    writeUInt32(buffer, spinsAt, 18);
+    BATCH.write(buffer, 0, {
+      partners: partners.length,
+      games: this.#gamePlaces.size,
+      players: players.count,
+      requestIds: requests.count,
+      spins: items.length,
+      tableBytes,
+      listsAt: at,
+      spinsAt,
+    });
     for (const { buffer: list, length } of [players, requests]) {
       list.copy(buffer, at, 0, length);
       at += length;
@@ -176,14 +184,14 @@ export class BatchEncoder {
     let at = tablesFrom + tableBytes;
     for (const [table, offset] of this.#tablesAt) table.copy(buffer, tablesFrom + offset);
     for (const { game, spins } of this.#gamePlaces.values()) {
-      writeUInt32(buffer, game.gameId, at);
-      writeSafeInt64(buffer, game.wagerMicros, at + 4);
-      writeSafeInt64(buffer, game.maxPayoutMicros, at + 12);
-      writeUInt32(buffer, tablesFrom + this.#tablesAt.get(game.payoutTable)!, at + 20);
-      writeUInt16(buffer, game.payoutTable.length / 8, at + 24);
-      writeUInt32(buffer, game.poolSize, at + 26);
-      writeUInt16(buffer, spins, at + 30);
-      at = writeIdText(buffer, game.gameId, at + 32);
+      writeUInt32(buffer, game.gameId, at + GAME.gameId);
+      writeSafeInt64(buffer, at + GAME.wagerMicros, game.wagerMicros);
+      writeSafeInt64(buffer, at + GAME.maxPayoutMicros, game.maxPayoutMicros);
+      writeUInt32(buffer, tablesFrom + this.#tablesAt.get(game.payoutTable)!, at + GAME.payoutsAt);
+      writeUInt16(buffer, game.payoutTable.length / PAYOUT.bytes, at + GAME.payoutCount);
+      writeUInt32(buffer, game.poolSize, at + GAME.poolSize);
+      writeUInt16(buffer, spins, at + GAME.spins);
+      at = writeIdText(buffer, game.gameId, at + GAME.digitsOfId);
     }
     return at;
   }
@@ -191,11 +199,11 @@ export class BatchEncoder {
   /** Writes a spin, its player and its requestId. @returns where it ends. */
   #spin(item: BatchItem, buffer: Buffer, at: number): number {
     const places = this.#partnerPlaces.get(item.partner.partnerId)!;
-    buffer[at] = item.kind;
-    buffer[at + 1] = denyOf(item);
-    writeUInt16(buffer, places.place + 1, at + 2);
+    buffer[at + SPIN.kind] = item.kind;
+    buffer[at + SPIN.deny] = denyOf(item);
+    writeUInt16(buffer, places.place + 1, at + SPIN.partner);
     if (!isDealKind(item)) {
-      buffer.fill(0, at + 4, at + SPIN_BYTES);
+      buffer.fill(0, at + SPIN.game, at + SPIN_BYTES);
       return at + SPIN_BYTES;
     }
     const playerAt = at + SPIN_BYTES;
@@ -206,8 +214,9 @@ export class BatchEncoder {
     let playerPlace = 0;
     const { requestId } = item;
     const requestPlace = requestId === undefined ? 0 : this.#request(item, places, requestId);
-    if (this.#mayBeHandedOver[requestPlace] === 1 && !this.#isCleared(item)) buffer[at + 1] = DENY.mayBeBound;
-    if (buffer[at + 1] === DENY.not) {
+    if (this.#mayBeHandedOver[requestPlace] === 1 && !this.#isCleared(item))
+      buffer[at + SPIN.deny] = DENY.mayBeBound;
+    if (buffer[at + SPIN.deny] === DENY.not) {
       gamePlace = this.#gamePlaces.get(item.gameId)!.place;
       playerPlace = places.players.get(item.playerId) ?? 0;
       if (playerPlace === 0) {
@@ -221,19 +230,20 @@ export class BatchEncoder {
         players.length += 2 + playerBytes;
       }
     }
-    writeUInt16(buffer, gamePlace, at + 4);
-    writeUInt16(buffer, playerPlace, at + 6);
-    writeUInt16(buffer, playerBytes, at + 20);
+    writeUInt16(buffer, gamePlace, at + SPIN.game);
+    writeUInt16(buffer, playerPlace, at + SPIN.player);
+    writeUInt16(buffer, playerBytes, at + SPIN.playerLength);
     if (requestId === undefined) {
-      buffer.fill(0, at + 8, at + 20);
-      writeUInt16(buffer, 0, at + 22);
+      buffer.fill(0, at + SPIN.requestId, at + SPIN.playerLength);
+      writeUInt16(buffer, 0, at + SPIN.requestLength);
       return textAt;
     }
-    writeUInt16(buffer, requestPlace, at + 8);
-    if (item.mayEqual) writeFingerprint(buffer, at + 10, item.gameId, item.playerId);
-    else buffer.fill(0xff, at + 10, at + 10 + FINGERPRINT_BYTES);
+    writeUInt16(buffer, requestPlace, at + SPIN.requestId);
+    const fingerprintAt = at + SPIN.fingerprint;
+    if (item.mayEqual) writeFingerprint(buffer, fingerprintAt, item.gameId, item.playerId);
+    else buffer.fill(0xff, fingerprintAt, fingerprintAt + FINGERPRINT_BYTES);
     const requestBytes = writeText(buffer, requestId, textAt);
-    writeUInt16(buffer, requestBytes, at + 22);
+    writeUInt16(buffer, requestBytes, at + SPIN.requestLength);
     return textAt + requestBytes;
   }
 
@@ -260,16 +270,17 @@ const movesOf = ({ newestMove = 0 }: Partner): number => newestMove;
 
 /** @returns where they end */
 function writePartners(buffer: Buffer, partners: readonly Partner[]): number {
-  let at = HEADER_BYTES;
+  let at = BATCH.bytes;
   for (const partner of partners) {
-    writeUInt32(buffer, partner.spinRateLimit, at);
-    writeUInt32(buffer, partner.apiRateLimit, at + 4);
-    writeSafeInt64(buffer, partner.openingBalanceMicros, at + 8);
-    writeSafeInt64(buffer, partner.fundingMicros ?? -1, at + 16);
-    buffer[at + 24] =
-      (partner.balanceMode === 'enforce' ? 1 : 0) + (partner.environment === 'sandbox' ? 2 : 0);
-    writeUInt32(buffer, movesOf(partner), at + 25);
-    at = writeIdText(buffer, partner.partnerId, at + 29);
+    writeUInt32(buffer, partner.spinRateLimit, at + PARTNER.spinLimit);
+    writeUInt32(buffer, partner.apiRateLimit, at + PARTNER.apiLimit);
+    writeSafeInt64(buffer, at + PARTNER.openingMicros, partner.openingBalanceMicros);
+    writeSafeInt64(buffer, at + PARTNER.fundingMicros, partner.fundingMicros ?? -1);
+    buffer[at + PARTNER.flags] =
+      (partner.balanceMode === 'enforce' ? PARTNER_FLAGS.enforcesBalance : 0) |
+      (partner.environment === 'sandbox' ? PARTNER_FLAGS.isSandbox : 0);
+    writeUInt32(buffer, movesOf(partner), at + PARTNER.newestMove);
+    at = writeIdText(buffer, partner.partnerId, at + PARTNER.digitsOfId);
   }
   return at;
 }
@@ -291,7 +302,6 @@ const isDeal = (item: BatchItem): boolean => isDealKind(item) && denyOf(item) ==
  * one that is not the game's marks the fingerprint as like no other. The hash is not cryptographic: a partner that
  * searched for two of its own players that collide would only get its own answer again.
  */
-export const FINGERPRINT_BYTES = 10;
 export function writeFingerprint(buffer: Buffer, at: number, gameId: number, playerId: string): void {
   buffer.writeUInt32LE(gameId >>> 0, at);
   const text = playerId;
@@ -306,74 +316,6 @@ export function writeFingerprint(buffer: Buffer, at: number, gameId: number, pla
   b = Math.imul(b ^ (b >>> 16), 0x85ebca6b) ^ Math.imul(a ^ (a >>> 13), 0xc2b2ae35);
   buffer.writeUInt32LE(a >>> 0, at + 4);
   writeUInt16(buffer, b & 0xffff, at + 8);
-}
-
-/** Reads the reply of lua/deal.lua: a head, a status with a CORE for each spin, and the tails of those that have one. */
-export class BatchReply {
-  readonly buffer: Buffer;
-  readonly #itemsAt: number;
-  /** By the place of the spin; undefined where no spin has one. */
-  readonly #tails: Map<number, Buffer> | undefined;
-
-  constructor(buffer: Buffer, partnerCount: number, itemCount: number) {
-    this.buffer = buffer;
-    this.#itemsAt = 6 + partnerCount * 8;
-    const tailsAt = this.#itemsAt + itemCount * (1 + CORE_BYTES);
-    if (buffer.length < tailsAt) {
-      throw new Error(`The reply of a batch has ${buffer.length} bytes, at least ${tailsAt} were expected`);
-    }
-    this.#tails = buffer.length === tailsAt ? undefined : readTails(buffer, tailsAt);
-  }
-
-  /** The store's clock at the batch, milliseconds since the epoch. */
-  get timeMs(): number {
-    return this.buffer.readUIntLE(0, 6);
-  }
-
-  /** Spin requests of the partner in this window before the batch. */
-  spinsUsed(place: number): number {
-    return this.buffer.readUInt32LE(6 + place * 8);
-  }
-
-  /** API requests of the partner in this window before the batch. */
-  apiUsed(place: number): number {
-    return this.buffer.readUInt32LE(10 + place * 8);
-  }
-
-  status(place: number): number {
-    return this.buffer[this.#itemsAt + place * (1 + CORE_BYTES)]!;
-  }
-
-  /** What the spin's outcome has beside its CORE; undefined: nothing. A replay repeats it. */
-  tail(place: number): Buffer | undefined {
-    return this.#tails?.get(place);
-  }
-
-  /** Where the CORE of a spin begins in {@link buffer}. */
-  coreAt(place: number): number {
-    return this.#itemsAt + place * (1 + CORE_BYTES) + 1;
-  }
-}
-
-/** The tails that follow the items of a reply: place u16, length u16, bytes. @throws Error where the last one is cut off. */
-function readTails(buffer: Buffer, tailsAt: number): Map<number, Buffer> {
-  const tails = new Map<number, Buffer>();
-  let at = tailsAt;
-  while (at < buffer.length) {
-    const bytesAt = at + 4;
-    const end = bytesAt <= buffer.length ? bytesAt + buffer.readUInt16LE(at + 2) : Number.POSITIVE_INFINITY;
-    if (end > buffer.length) throw new Error('The reply of a batch ends within a tail');
-    tails.set(buffer.readUInt16LE(at), buffer.subarray(bytesAt, end));
-    at = end;
-  }
-  return tails;
-}
-
-/** @param value a safe integer, negative ones too */
-function writeSafeInt64(buffer: Buffer, value: number, at: number): void {
-  const high = Math.floor(value / 4_294_967_296);
-  buffer.writeUInt32LE(value - high * 4_294_967_296, at);
-  buffer.writeInt32LE(high, at + 4);
 }
 
 /** Writes a text as UTF-8 and gives its bytes; short ASCII, the rule here, is written without a call out of JavaScript. */

@@ -1,11 +1,14 @@
 /** The operation `deal`: spins of a cell, and requests that count against a window, a batch in one call (lua/deal.lua). */
 import type { ToldBonus } from '../domain/communal.js';
 import type { Partner } from '../domain/game.js';
+import { readId, readSafeInt64 } from '../domain/layout.js';
+import { CORE } from '../domain/layouts.js';
 import type { SpinIds } from '../domain/spinId.js';
 import { readTold } from '../redis/communalRecords.js';
-import { isForcedTail, readId, readSafeInt64 } from '../redis/records.js';
+import { isForcedTail } from '../redis/records.js';
 import { SPIN_STATUS } from '../redis/statuses.js';
-import { BatchEncoder, type BatchItem, BatchReply, type HandedOverFilters, KIND } from './batch.js';
+import { BatchEncoder, type BatchItem, type HandedOverFilters, KIND } from './batch.js';
+import { BatchReply } from './batchReply.js';
 import type { ExhaustedWindows } from './exhaustedWindows.js';
 import type { CellCodec, CellCommand, CellOperation, CellReplies, CellRequest } from './operation.js';
 import { type Refusal, refusalOf } from './refusals.js';
@@ -152,8 +155,8 @@ class DealCodec implements CellCodec<SpinRequest, SpinResult> {
       replies.push({
         kind: status === SPIN_STATUS.dealt ? 'dealt' : 'replayed',
         spinId: ids.slice(i * 32, i * 32 + 32),
-        outcomeCode: answer.readUInt16LE(at + 8),
-        balanceMicros: readSafeInt64(answer, at + 10),
+        outcomeCode: answer.readUInt16LE(at + CORE.at.outcomeCode),
+        balanceMicros: readSafeInt64(answer, at + CORE.at.balanceMicros),
         told: tail === undefined || isForced ? undefined : readTold(tail),
         isForced,
         remaining,

@@ -1,4 +1,5 @@
 /** The operation `forceOutcome`: chooses the outcome of a sandbox player's next spin of a game (lua/forceOutcome.lua). */
+import { FORCED_REPLY } from '../domain/layouts.js';
 import { playerAtGame } from '../redis/keys.js';
 import { SPIN_STATUS } from '../redis/statuses.js';
 import type { CellClient } from './cellClient.js';
@@ -45,7 +46,7 @@ const FORCE_OUTCOME: CellOperation<ForcedOutcome & CellRequest, ForceReply> = {
       return [partnerId, playerAtGame(gameId, partnerId, playerId), outcomeCode, FORCED_TTL_MS, FORCED_MAX];
     },
     decode: (answer) => ({
-      replies: [{ status: answer[0]!, untilMs: answer.readUIntLE(1, 6) }],
+      replies: [FORCED_REPLY.read(answer)],
       entryId: () => 0n,
     }),
   }),

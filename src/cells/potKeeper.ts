@@ -1,50 +1,41 @@
 /**
  * Carries out what an operator wants of a communal progressive: first on record (Postgres), then in force (Redis). Funding
- * happens once for each requestId, for ever, as adjustments do (adjuster.ts).
+ * happens once for each requestId, for ever (intents.ts).
  */
-import { setTimeout as pause } from 'node:timers/promises';
 import type { CommunalRules, PotState } from '../domain/communal.js';
 import type { Funding, FundingIntent } from '../postgres/communal.js';
 import type { Store } from '../postgres/store.js';
 import { SPIN_STATUS } from '../redis/statuses.js';
-import type { CellClient } from './cellClient.js';
 import { COMMUNAL_FUND } from './communalFund.js';
 import { COMMUNAL_SET } from './communalSet.js';
-import type { Confirmations } from './confirmations.js';
+import { type IntendedRequest, type IntentOptions, Intents } from './intents.js';
 
+interface Done {
+  readonly fundingId: number;
+  readonly budgetMicros: number;
+}
+type Refusal = 'short' | 'overflow';
 /** `unconfirmed`: it may be done, or not; the same again finds out. */
-export type Funded =
-  | { readonly fundingId: number; readonly budgetMicros: number }
-  | 'reused'
-  | 'short'
-  | 'overflow'
-  | 'unconfirmed';
+export type Funded = Done | Refusal | 'reused' | 'unconfirmed';
 
-export interface PotKeeperOptions {
+export interface PotKeeperOptions extends IntentOptions {
   readonly store: Pick<Store, 'recordRules' | 'withdrawRules' | 'recordFunding' | 'withdrawFunding'>;
-  readonly cells: Pick<CellClient, 'execute'>;
-  /** Id of the newest entry in a cell's outbox; 0: there is none. */
-  readonly newestInOutbox: (cell: number) => Promise<bigint>;
-  readonly confirmations: Pick<Confirmations, 'cameTo'>;
-  /** A change is answered only once the ledger has it. */
-  readonly waitsForLedger: boolean;
-  /** How long the stores are tried, all tries included. */
-  readonly deadlineMs: number;
-  readonly onError: (error: unknown, cell: number) => void;
 }
 
-const REFUSALS: Readonly<Record<number, readonly [name: string, answer: Funded]>> = {
+/** Where the pot is on record and Redis has it not, it is being rebuilt, or its rules were never confirmed. */
+const REFUSALS: IntendedRequest<FundingIntent, Done, Refusal>['refusals'] = {
   [SPIN_STATUS.shortBudget]: ['shortBudget', 'short'],
   [SPIN_STATUS.overflow]: ['overflow', 'overflow'],
-  [SPIN_STATUS.outboxFull]: ['outboxFull', 'unconfirmed'],
+  [SPIN_STATUS.outboxFull]: ['outboxFull', 'refused'],
 };
-const RETRY_MS = 50;
 
 export class PotKeeper {
   readonly #options: PotKeeperOptions;
+  readonly #intents: Intents;
 
   constructor(options: PotKeeperOptions) {
     this.#options = options;
+    this.#intents = new Intents(options);
   }
 
   /**
@@ -79,67 +70,20 @@ export class PotKeeper {
 
   /** @throws what Postgres throws, where nothing was done yet. */
   async fund(actor: string, partnerId: number, wanted: Funding): Promise<Funded> {
-    const deadline = performance.now() + this.#options.deadlineMs;
-    let isSecond = false;
-    while (performance.now() < deadline) {
-      const intent = await this.#intent(actor, wanted, deadline);
-      if (intent === 'withdrawn') continue;
-      if (typeof intent === 'string') return intent;
-      if (intent.budgetMicros !== undefined) return { ...intent, budgetMicros: intent.budgetMicros };
-      const answer = await this.#send(actor, partnerId, intent, deadline, isSecond);
-      if (answer === 'epochMoved') await pause(RETRY_MS);
-      else if (answer === 'refusedEarlier') isSecond = true;
-      else return answer;
-    }
-    return 'unconfirmed';
-  }
-
-  async #intent(
-    actor: string,
-    wanted: Funding,
-    deadline: number,
-  ): Promise<FundingIntent | 'reused' | 'withdrawn' | 'unconfirmed'> {
-    const { store } = this.#options;
-    const intent = await store.recordFunding(actor, wanted);
-    if (typeof intent === 'string' || !intent.isOld || intent.budgetMicros !== undefined) return intent;
-    if (!(await this.#isCaughtUp(intent.cell, deadline))) return 'unconfirmed';
-    return store.recordFunding(actor, wanted);
-  }
-
-  async #send(
-    actor: string,
-    partnerId: number,
-    intent: FundingIntent,
-    deadline: number,
-    isSecond: boolean,
-  ): Promise<Funded | 'epochMoved' | 'refusedEarlier'> {
-    const { cells, store, waitsForLedger, onError } = this.#options;
-    const outcome = await cells.execute(COMMUNAL_FUND, { ...intent, partnerId, waitsForLedger, deadline });
-    if (outcome.kind === 'epochMoved') return 'epochMoved';
-    if (outcome.kind !== 'reply') return 'unconfirmed';
-    const { status, isEarlier, budgetMicros } = outcome.reply;
-    if (status === SPIN_STATUS.conflict) return 'reused';
-    if (status === SPIN_STATUS.dealt) return { fundingId: intent.fundingId, budgetMicros };
-    // The pot is on record, and Redis does not have it: it is being rebuilt, or its rules were never confirmed.
-    if (status === SPIN_STATUS.noBlock) return 'unconfirmed';
-    const refusal = REFUSALS[status];
-    if (refusal === undefined) throw new Error(`The funding came to status ${status}`);
-    // Where this fails the intent stays: it is refused for good, and withdrawn by the request's repetition.
-    await store
-      .withdrawFunding(actor, intent, refusal[0])
-      .catch((error: unknown) => onError(error, intent.cell));
-    return isEarlier && !isSecond ? 'refusedEarlier' : refusal[1];
-  }
-
-  /** Waits until the ledger has all that a cell of Redis has now. False where that takes too long. */
-  async #isCaughtUp(cell: number, deadline: number): Promise<boolean> {
-    const { confirmations, newestInOutbox, onError } = this.#options;
-    try {
-      const newest = await newestInOutbox(cell);
-      return await confirmations.cameTo(cell, newest, deadline - performance.now());
-    } catch (error) {
-      onError(error, cell);
-      return false;
-    }
+    const { store, cells, waitsForLedger } = this.#options;
+    const funded = await this.#intents.carryOut<FundingIntent, Done, Refusal>({
+      record: async () => {
+        const intent = await store.recordFunding(actor, wanted);
+        if (typeof intent === 'string') return intent;
+        const { fundingId, budgetMicros } = intent;
+        return budgetMicros === undefined ? { intent } : { done: { fundingId, budgetMicros } };
+      },
+      execute: (intent, deadline) =>
+        cells.execute(COMMUNAL_FUND, { ...intent, partnerId, waitsForLedger, deadline }),
+      doneBy: ({ fundingId }, { afterMicros }) => ({ fundingId, budgetMicros: afterMicros }),
+      withdraw: (intent, refusal) => store.withdrawFunding(actor, intent, refusal),
+      refusals: REFUSALS,
+    });
+    return funded === 'refused' || funded === 'unknown' ? 'unconfirmed' : funded;
   }
 }

@@ -1,12 +1,12 @@
 /** The operations of rounds: `roundDeal` takes a shoe (lua/roundDeal.lua), `roundAct` books the next step (lua/roundAct.lua). */
 
 import type { Partner } from '../domain/game.js';
+import { FINGERPRINT_BYTES, ROUND_ACT_REPLY, ROUND_DEAL_REPLY } from '../domain/layouts.js';
 import { ENTRY_KINDS } from '../domain/ledgerEntry.js';
 import { REQUEST_KEY_BYTES, writeRequestKey } from '../domain/requestKey.js';
 import { playerField } from '../redis/keys.js';
-import { CORE_BYTES, readId, readSafeInt64 } from '../redis/records.js';
 import { DENY, SPIN_STATUS } from '../redis/statuses.js';
-import { FINGERPRINT_BYTES, type HandedOverFilters, writeFingerprint } from './batch.js';
+import { type HandedOverFilters, writeFingerprint } from './batch.js';
 import type { CellOperation, CellRequest } from './operation.js';
 
 /** Whose round, at which table. */
@@ -51,8 +51,6 @@ export interface RoundDealReply {
 
 /** Calls of one cell under way: each is a round trip, and their answers wait for one sync of the store together. */
 const SLOTS = 32;
-const CORE_AT = 7;
-const REST_AT = CORE_AT + CORE_BYTES;
 
 export const roundDealOperation = (
   handedOver: HandedOverFilters | undefined,
@@ -95,17 +93,11 @@ export const roundDealOperation = (
       ];
     },
     decode: (answer) => {
-      const status = answer[CORE_AT - 1]!;
-      const dealId = readId(answer, CORE_AT);
-      const reply = {
-        status,
-        dealId,
-        outcomeCode: answer.readUInt16LE(CORE_AT + 8),
-        balanceMicros: readSafeInt64(answer, CORE_AT + 10),
-        shoeIndex: answer.readUIntLE(REST_AT, 6),
-      };
+      const { status, core, shoeIndex, newestId } = ROUND_DEAL_REPLY.read(answer);
+      const { id: dealId, outcomeCode, balanceMicros } = core;
+      const reply = { status, dealId, outcomeCode, balanceMicros, shoeIndex };
       // Of an open round also its newest step must be booked before anybody is told of it.
-      const entryId = status === SPIN_STATUS.roundOpen ? readId(answer, REST_AT + 8) : dealId;
+      const entryId = status === SPIN_STATUS.roundOpen ? newestId : dealId;
       return { replies: [reply], entryId: () => entryId };
     },
   }),
@@ -159,11 +151,10 @@ export const ROUND_ACT: CellOperation<RoundActRequest, RoundActReply> = {
       ];
     },
     decode: (answer) => {
-      const status = answer[CORE_AT - 1]!;
-      const entryId = readId(answer, CORE_AT);
-      const reply = { status, entryId, balanceMicros: readSafeInt64(answer, CORE_AT + 10) };
+      const { status, core, newestId } = ROUND_ACT_REPLY.read(answer);
+      const reply = { status, entryId: core.id, balanceMicros: core.balanceMicros };
       // Whoever comes too late reads the ledger next: it must have what moved the round.
-      const awaited = status === SPIN_STATUS.roundMoved ? readId(answer, REST_AT) : entryId;
+      const awaited = status === SPIN_STATUS.roundMoved ? newestId : core.id;
       return { replies: [reply], entryId: () => awaited };
     },
   }),

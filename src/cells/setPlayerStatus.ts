@@ -1,7 +1,7 @@
 /** The operation `setPlayerStatus`: blocks a player, or lets it play again (lua/setPlayerStatus.lua). */
+import { PLAYER_FLAGS } from '../domain/layouts.js';
 import type { PlayerStatus } from '../domain/playerStatus.js';
 import { playerField } from '../redis/keys.js';
-import { PLAYER_FLAGS } from '../redis/records.js';
 import type { CellOperation, CellRequest } from './operation.js';
 
 export interface PlayerStatusRequest extends CellRequest {
@@ -28,7 +28,7 @@ export const SET_PLAYER_STATUS: CellOperation<PlayerStatusRequest, PlayerStatusR
   codec: () => ({
     encode: ([request]) => {
       const { partnerId, playerId, status, change } = request!;
-      return [playerField(partnerId, playerId), PLAYER_FLAGS[status], change];
+      return [playerField(partnerId, playerId), status === 'BLOCKED' ? PLAYER_FLAGS.isBlocked : 0, change];
     },
     decode: (answer) => ({ replies: [{ status: answer[0]! }], entryId: () => 0n }),
   }),

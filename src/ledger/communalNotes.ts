@@ -1,7 +1,9 @@
 /** Gathers from the outbox what a flush books of communal progressives (postgres/communalBooking.ts). */
+import { readId, readSafeInt64 } from '../domain/layout.js';
+import { SHARE_TEXT } from '../domain/layouts.js';
 import type { CommunalBooking } from '../postgres/communalBooking.js';
-import { readNote, SHARE_OF_TRIGGER } from '../redis/communalRecords.js';
-import { OUTBOX, readId, readSafeInt64 } from '../redis/records.js';
+import { readNote } from '../redis/communalRecords.js';
+import { OUTBOX } from '../redis/records.js';
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] extends readonly (infer Item)[] ? Item[] : T[K] };
 
@@ -44,9 +46,9 @@ export class CommunalNotes {
     this.#isEmpty = false;
     const { shares, days } = this.#booking;
     const gameId = batch.readUInt32LE(at + OUTBOX.gameId);
-    const amountMicros = readSafeInt64(batch, at + OUTBOX.credit);
-    const eventId = readId(batch, eventAt);
-    const isTrigger = batch[eventAt + 8] === SHARE_OF_TRIGGER;
+    const amountMicros = readSafeInt64(batch, at + OUTBOX.creditMicros);
+    const { eventId, isTrigger: trigger } = SHARE_TEXT.read(batch, eventAt);
+    const isTrigger = trigger === 1;
     shares.push({
       entryId: readId(batch, at + OUTBOX.id),
       eventId,

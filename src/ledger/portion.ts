@@ -2,6 +2,7 @@
  * What a flush books next of one cell: as many of the outbox entries that were read as one transaction takes. Portions of
  * several cells go into one transaction, as far as it takes them.
  */
+import type { Totals } from '../domain/layouts.js';
 import { ENTRY_KINDS } from '../domain/ledgerEntry.js';
 import type { NewEvent } from '../domain/webhook.js';
 import type { Consumption } from '../events.js';
@@ -11,7 +12,7 @@ import type { CellFlush, FlushTotals } from '../postgres/ledger.js';
 import type { Ticket } from '../postgres/raffles.js';
 import type { CellStore } from '../redis/cellStore.js';
 import type { OutboxBatch, OutboxPosition } from '../redis/outboxReader.js';
-import { NO_TOTALS, readOutbox, type Totals } from '../redis/records.js';
+import { NO_TOTALS, readOutbox } from '../redis/records.js';
 import type { LargeWin, Transcoder } from './transcoder.js';
 
 /** Booked in one transaction, which must be done well within its deadline. */

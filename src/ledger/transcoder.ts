@@ -2,10 +2,11 @@
  * Turns outbox records into ledger rows and sums, byte by byte: no text, no number and no object is made of what is only
  * carried from the one to the other. Both sides' layouts are theirs (redis/records.ts, postgres/ledger.ts).
  */
+import { readId, readSafeInt64 } from '../domain/layout.js';
 import { type EntryDefinition, entryOfCode, isRoundEntry } from '../domain/ledgerEntry.js';
 import { CopyWriter, type FlushTotals, type GameDay, ProgressError, ROW } from '../postgres/ledger.js';
 import type { RoundEntry } from '../postgres/rounds.js';
-import { OUTBOX, outboxTimeMs, readId, readSafeInt64 } from '../redis/records.js';
+import { OUTBOX, outboxTimeMs } from '../redis/records.js';
 import { CommunalNotes } from './communalNotes.js';
 
 const COLON = 0x3a;
@@ -159,9 +160,9 @@ export class Transcoder {
     const out = this.#copy.buffer;
     reverse8(batch, at + OUTBOX.id, out, row + ROW.entryId);
     reverse8(batch, at + OUTBOX.previousId, out, row + ROW.previousId);
-    reverse8(batch, at + OUTBOX.wager, out, row + ROW.wager);
-    reverse8(batch, at + OUTBOX.credit, out, row + ROW.credit);
-    reverse8(batch, at + OUTBOX.balance, out, row + ROW.balance);
+    reverse8(batch, at + OUTBOX.wagerMicros, out, row + ROW.wager);
+    reverse8(batch, at + OUTBOX.creditMicros, out, row + ROW.credit);
+    reverse8(batch, at + OUTBOX.balanceMicros, out, row + ROW.balance);
     const index = batch.readUIntLE(at + OUTBOX.outcomeIndex, 6);
     out.writeUIntBE(index, row + ROW.outcomeIndex + 2, 6);
     const gameId = batch.readUInt32LE(at + OUTBOX.gameId);
@@ -173,7 +174,7 @@ export class Transcoder {
     this.#copy.text(batch, idAt + 1, requestAt, false);
     this.#copy.text(batch, requestAt, end, requestAt === end || entry.requestIds === undefined);
 
-    const credit = readSafeInt64(batch, at + OUTBOX.credit);
+    const credit = readSafeInt64(batch, at + OUTBOX.creditMicros);
     if (entry.advancesGameIndex) this.#advance(gameId, index);
     if (entry.counterpart === 'opening') {
       this.#add(this.#openings, partnerId, partnerId, 0, credit, 1);
@@ -183,7 +184,7 @@ export class Transcoder {
       const playerId = batch.toString('utf8', idAt + 1, requestAt);
       this.communal.share(batch, at, requestAt, partnerId, playerId, this.#day);
     } else {
-      const wager = readSafeInt64(batch, at + OUTBOX.wager);
+      const wager = readSafeInt64(batch, at + OUTBOX.wagerMicros);
       const isForced = entry.counterpart === 'sandbox';
       const sum = isForced
         ? this.#add(this.#sandbox, gameId, partnerId, wager, credit, 1)
@@ -233,9 +234,9 @@ export class Transcoder {
       playerId: batch.toString('utf8', playerAt, requestAt),
       requestId: requestAt === end ? null : batch.toString('utf8', requestAt, end),
       code: batch.readUInt16LE(at + OUTBOX.outcomeCode),
-      wagerMicros: readSafeInt64(batch, at + OUTBOX.wager),
-      creditMicros: readSafeInt64(batch, at + OUTBOX.credit),
-      balanceMicros: readSafeInt64(batch, at + OUTBOX.balance),
+      wagerMicros: readSafeInt64(batch, at + OUTBOX.wagerMicros),
+      creditMicros: readSafeInt64(batch, at + OUTBOX.creditMicros),
+      balanceMicros: readSafeInt64(batch, at + OUTBOX.balanceMicros),
     });
   }
 

@@ -8,8 +8,9 @@
  * by the fence in Redis, and by the fence in Postgres.
  */
 
-import { FINGERPRINT_BYTES, writeFingerprint } from '../cells/batch.js';
+import { writeFingerprint } from '../cells/batch.js';
 import { entryTimeMs } from '../domain/entryId.js';
+import { FINGERPRINT_BYTES, FORCED_TAIL } from '../domain/layouts.js';
 import { entryOfCode } from '../domain/ledgerEntry.js';
 import { REQUEST_KEY_BYTES, writeRequestKey } from '../domain/requestKey.js';
 import type { OnFailpoint } from '../failpoints.js';
@@ -32,7 +33,7 @@ import type { CellOwner, CellStore } from '../redis/cellStore.js';
 import type { Clocks } from '../redis/clocks.js';
 import { writeTold } from '../redis/communalRecords.js';
 import { playerField } from '../redis/keys.js';
-import { FORCED_TAIL, NO_TOTALS, writeBound } from '../redis/records.js';
+import { NO_TOTALS, writeBound } from '../redis/records.js';
 import { adjustmentFingerprint, adjustmentKey } from '../redis/requestHashes.js';
 import { FIRST_SEGMENT, firstSegment } from '../redis/segmentRecords.js';
 import type { Semaphore } from '../semaphore.js';

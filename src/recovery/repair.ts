@@ -25,8 +25,8 @@ import {
 import { CellFiller } from '../redis/cellFiller.js';
 import type { CellOwner } from '../redis/cellStore.js';
 import { playerField } from '../redis/keys.js';
-import { playerRecords, removeRenewed, withStatus } from '../redis/promotedCell.js';
-import { NO_TOTALS, readPlayer, writeBound } from '../redis/records.js';
+import { playerRecords, removeRenewed } from '../redis/promotedCell.js';
+import { NO_TOTALS, readPlayer, withStatus, writeBound } from '../redis/records.js';
 import { segmentNumbers } from '../redis/segmentRecords.js';
 import { agreedTimeMs } from './clocks.js';
 import { fillGames, fillPots, fillRounds, untoldOf } from './fill.js';

@@ -1,4 +1,6 @@
 /** What the audit reads of Redis: a bounded piece at a time, and nothing that writes. */
+
+import { TOTALS, type Totals } from '../domain/layouts.js';
 import type { PlayerStatus } from '../domain/playerStatus.js';
 import { CLIENT, type RedisClient } from './client.js';
 import {
@@ -29,8 +31,6 @@ import {
   readGame,
   readOutbox,
   readPlayer,
-  readTotals,
-  type Totals,
   totalsOfLast,
 } from './records.js';
 import { readSegments, type Segments } from './segmentRecords.js';
@@ -100,7 +100,6 @@ const OUTBOX_ENTRIES = 32;
 /** In version 1.0.0, and now. */
 const LAST_BYTES = [8, 20];
 const BOOKED_BYTES = 20;
-const TOTALS_BYTES = 12;
 
 export function openRedisAuditReads(nodes: RedisNodes): RedisAuditReads {
   const at = (cell: number): RedisClient => nodes.of(cell)[CLIENT];
@@ -221,7 +220,7 @@ async function* loadedBlocksOf(redis: RedisClient): AsyncGenerator<LoadedBlock[]
 
 function totalsOf(totals: Buffer | undefined): Totals | undefined {
   if (totals === undefined) return NO_TOTALS;
-  return totals.length === TOTALS_BYTES ? readTotals(totals) : undefined;
+  return totals.length === TOTALS.bytes ? TOTALS.read(totals) : undefined;
 }
 
 function recordsOf(batch: Buffer | undefined): OutboxRecord[] | undefined {

@@ -1,5 +1,6 @@
 /** Fills a cell that its owner has claimed and cleared with what a rebuild reads of the ledger; many fields a call. */
 import type { PotRecord } from '../domain/communal.js';
+import { ROUND } from '../domain/layouts.js';
 import type { CellOwner, CellStore } from './cellStore.js';
 import { placeUntold, writeRules, writeState } from './communalRecords.js';
 import {
@@ -13,7 +14,7 @@ import {
   roundsKey,
 } from './keys.js';
 import { unlistUntold } from './partnerOfCell.js';
-import { type OpenRound, writeGame, writePartner, writePlayer, writeRound } from './records.js';
+import { type OpenRound, writeGame, writePartner, writePlayer } from './records.js';
 
 const FIELDS_A_CALL = 500;
 const CALLS_MAX = 16;
@@ -81,7 +82,7 @@ export class CellFiller {
 
   /** An open round. */
   round(gameId: number, partnerId: number, playerId: string, round: OpenRound): void {
-    this.#set(roundsKey(this.#store.name), playerAtGame(gameId, partnerId, playerId), writeRound(round));
+    this.#set(roundsKey(this.#store.name), playerAtGame(gameId, partnerId, playerId), ROUND.make(round));
   }
 
   /** A requestId that is bound. @param key its hash @param bound as `writeBound` makes it */

@@ -4,6 +4,7 @@
  */
 import type { PotRecord } from '../domain/communal.js';
 import { entryTimeMs, streamIdOf } from '../domain/entryId.js';
+import type { Totals } from '../domain/layouts.js';
 import { type CellHead, type CellMarks, type CellOwner, isTurnedAway, writeAway } from './cellHead.js';
 import { CLIENT, type RedisClient } from './client.js';
 import { readPot, writeRecent } from './communalRecords.js';
@@ -33,7 +34,6 @@ import {
   readGame,
   readOutbox,
   readPlayer,
-  type Totals,
   totalsBefore,
   totalsOfLast,
   waitingTotals,

@@ -1,6 +1,6 @@
 /**
- * Readers and writers of what the scripts keep of communal progressives (lua/include/communalRecords.lua), and of their
- * notes in the outbox. Little endian.
+ * Readers and writers of what the scripts keep of communal progressives, and of their notes in the outbox: what has more
+ * to it than a layout (domain/layouts.ts).
  */
 import {
   COMMUNITY_SIZE_MAX,
@@ -11,113 +11,87 @@ import {
   type PotState,
   type ToldBonus,
 } from '../domain/communal.js';
-import { readId, readSafeInt64 } from './records.js';
+import {
+  COMMUNAL_LIMITS,
+  EVENT_NOTE,
+  NOTE_CAUSE,
+  NOTE_STATUS,
+  NOTE_TYPE,
+  PLAYER_STATUS,
+  POT_FLAGS,
+  POT_RULES,
+  POT_STATE,
+  RULE_FLAGS,
+  SHOWN_EVENT,
+  SHOWN_NOTE,
+  STATE_NOTE,
+  TIER,
+  WAITING_SHARE,
+} from '../domain/layouts.js';
 
-// STATE and RULES ----------------------------------------------------------------------------------------------------
-
-const STATE_BYTES = 19;
-const REMEMBERS = 1;
-const RULE_FLAGS = { enabled: 1, returnsToBudget: 2, paysRemaining: 4 } as const;
+// Pots -----------------------------------------------------------------------------------------------------------------
 
 export function readState(buffer: Buffer, at = 0): PotState {
-  return {
-    version: buffer.readUInt32LE(at),
-    remembersPlayers: (buffer[at + 4]! & REMEMBERS) !== 0,
-    progress: buffer.readUIntLE(at + 5, 6),
-    budgetMicros: readSafeInt64(buffer, at + 11),
-  };
+  const { flags, ...state } = POT_STATE.read(buffer, at);
+  return { ...state, remembersPlayers: (flags & POT_FLAGS.remembersPlayers) !== 0 };
 }
 
-export function writeState({ version, remembersPlayers, progress, budgetMicros }: PotState): Buffer {
-  const buffer = Buffer.alloc(STATE_BYTES);
-  buffer.writeUInt32LE(version, 0);
-  buffer[4] = remembersPlayers ? REMEMBERS : 0;
-  buffer.writeUIntLE(progress, 5, 6);
-  buffer.writeBigInt64LE(BigInt(budgetMicros), 11);
-  return buffer;
-}
+export const writeState = ({ version, remembersPlayers, progress, budgetMicros }: PotState): Buffer =>
+  POT_STATE.make({
+    version,
+    flags: remembersPlayers ? POT_FLAGS.remembersPlayers : 0,
+    progress,
+    budgetMicros,
+  });
 
 export function writeRules(partnerId: number, rules: CommunalRules): Buffer {
-  const head = Buffer.alloc(15);
-  head.writeUInt32LE(partnerId, 0);
-  head[4] =
+  const { triggerInterval, triggerSplit, windowMinutes } = rules;
+  const flags =
     (rules.enabled ? RULE_FLAGS.enabled : 0) |
     (rules.emptyCommunity === 'RETURN_TO_BUDGET' ? RULE_FLAGS.returnsToBudget : 0) |
     (rules.onShortBudget === 'PAY_REMAINING' ? RULE_FLAGS.paysRemaining : 0);
-  head.writeUInt32LE(rules.triggerInterval, 5);
-  head.writeUInt16LE(rules.triggerSplit, 9);
-  head.writeUInt16LE(rules.windowMinutes, 11);
-  head[13] = Math.min(rules.communitySize, COMMUNITY_SIZE_MAX);
-  head[14] = rules.tiers.length;
-  const tiers = rules.tiers.map(({ triggerAtSpins, amountMicros, tierName }) => {
+  const communitySize = Math.min(rules.communitySize, COMMUNITY_SIZE_MAX);
+  const tiers = rules.tiers.flatMap(({ triggerAtSpins, amountMicros, tierName }) => {
     const name = Buffer.from(tierName);
-    const tier = Buffer.alloc(14);
-    tier.writeUInt32LE(triggerAtSpins, 0);
-    tier.writeBigInt64LE(BigInt(amountMicros), 4);
-    tier.writeUInt16LE(name.length, 12);
-    return Buffer.concat([tier, name]);
+    return [TIER.make({ triggerAtSpins, amountMicros, tierName: name.length }), name];
   });
-  return Buffer.concat([head, ...tiers]);
+  const head = { partnerId, flags, triggerInterval, triggerSplit, windowMinutes, communitySize };
+  return Buffer.concat([POT_RULES.make({ ...head, tiers: rules.tiers.length }), ...tiers]);
 }
 
-/** The record of a game: STATE and RULES. */
+/** The record of a game: POT_STATE, POT_RULES, tiers. */
 export function readPot(record: Buffer): PotRecord {
-  const at = STATE_BYTES;
-  const flags = record[at + 4]!;
+  const { partnerId, flags, tiers: count, ...numbers } = POT_RULES.read(record, POT_STATE.bytes);
   const tiers: CommunalTier[] = [];
-  let tierAt = at + 15;
-  for (let tierLevel = 1; tierLevel <= record[at + 14]!; tierLevel++) {
-    const nameAt = tierAt + 14;
-    const end = nameAt + record.readUInt16LE(tierAt + 12);
-    tiers.push({
-      tierLevel,
-      tierName: record.toString('utf8', nameAt, end),
-      triggerAtSpins: record.readUInt32LE(tierAt),
-      amountMicros: readSafeInt64(record, tierAt + 4),
-    });
-    tierAt = end;
+  let at = POT_STATE.bytes + POT_RULES.bytes;
+  for (let tierLevel = 1; tierLevel <= count; tierLevel++) {
+    const { tierName: nameBytes, ...tier } = TIER.read(record, at);
+    const nameAt = at + TIER.bytes;
+    at = nameAt + nameBytes;
+    tiers.push({ tierLevel, tierName: record.toString('utf8', nameAt, at), ...tier });
   }
   return {
     ...readState(record),
-    partnerId: record.readUInt32LE(at),
+    partnerId,
     rules: {
       enabled: (flags & RULE_FLAGS.enabled) !== 0,
-      triggerInterval: record.readUInt32LE(at + 5),
-      triggerSplit: record.readUInt16LE(at + 9),
+      ...numbers,
       tiers,
-      windowMinutes: record.readUInt16LE(at + 11),
-      communitySize: record[at + 13]!,
       emptyCommunity: (flags & RULE_FLAGS.returnsToBudget) !== 0 ? 'RETURN_TO_BUDGET' : 'TO_TRIGGER',
       onShortBudget: (flags & RULE_FLAGS.paysRemaining) !== 0 ? 'PAY_REMAINING' : 'SKIP',
     },
   };
 }
 
-// TOLD and SHARE ----------------------------------------------------------------------------------------------------
+// Events and shares ----------------------------------------------------------------------------------------------------
 
-const TOLD_BYTES = 26;
-/** Lua's UNTOLD_BYTES_MAX: bytes behind PLAYER, its status included, beyond which shares go to the player's list. */
-const UNTOLD_BYTES_MAX = 2048;
-const STATUS_BYTES = 5;
-
-export const readTold = (tail: Buffer): ToldBonus => ({
-  eventId: readId(tail, 0),
-  tierLevel: tail[8]!,
-  isTrigger: tail[9] === 1,
-  paidMicros: readSafeInt64(tail, 10),
-  shareMicros: readSafeInt64(tail, 18),
-  tierName: tail.toString('utf8', TOLD_BYTES),
-});
-
-export function writeTold(told: ToldBonus): Buffer {
-  const head = Buffer.alloc(TOLD_BYTES);
-  head.writeBigUInt64LE(told.eventId, 0);
-  head[8] = told.tierLevel;
-  head[9] = told.isTrigger ? 1 : 0;
-  head.writeBigInt64LE(BigInt(told.paidMicros), 10);
-  head.writeBigInt64LE(BigInt(told.shareMicros), 18);
-  return Buffer.concat([head, Buffer.from(told.tierName)]);
+export function readTold(tail: Buffer): ToldBonus {
+  const { isTrigger, ...event } = SHOWN_EVENT.read(tail);
+  return { ...event, isTrigger: isTrigger === 1, tierName: tail.toString('utf8', SHOWN_EVENT.bytes) };
 }
+
+export const writeTold = ({ isTrigger, tierName, ...event }: ToldBonus): Buffer =>
+  Buffer.concat([SHOWN_EVENT.make({ ...event, isTrigger: isTrigger ? 1 : 0 }), Buffer.from(tierName)]);
 
 /** A share that its player is still to be told of. */
 export interface UntoldShare extends ToldBonus {
@@ -125,12 +99,13 @@ export interface UntoldShare extends ToldBonus {
   readonly entryId: bigint;
 }
 
-export function writeUntold(share: UntoldShare): Buffer {
+/** Bytes of a WAITING_SHARE that its length does not count. */
+const LENGTH_BYTES = WAITING_SHARE.at.entryId;
+
+export function writeUntold({ entryId, ...share }: UntoldShare): Buffer {
   const told = writeTold(share);
-  const head = Buffer.alloc(10);
-  head.writeUInt16LE(8 + told.length, 0);
-  head.writeBigUInt64LE(share.entryId, 2);
-  return Buffer.concat([head, told]);
+  const length = WAITING_SHARE.bytes - LENGTH_BYTES + told.length;
+  return Buffer.concat([WAITING_SHARE.make({ length, entryId }), told]);
 }
 
 /** Shares that a player is still to be told of, oldest first. @throws RangeError where they can't be read. */
@@ -138,9 +113,10 @@ export function readUntold(bytes: Buffer): UntoldShare[] {
   const shares: UntoldShare[] = [];
   let at = 0;
   while (at < bytes.length) {
-    const end = at + 2 + bytes.readUInt16LE(at);
+    const { length, entryId } = WAITING_SHARE.read(bytes, at);
+    const end = at + LENGTH_BYTES + length;
     if (end > bytes.length) throw new RangeError("A player's shares can't be read");
-    shares.push({ entryId: readId(bytes, at + 2), ...readTold(bytes.subarray(at + 10, end)) });
+    shares.push({ entryId, ...readTold(bytes.subarray(at + WAITING_SHARE.bytes, end)) });
     at = end;
   }
   return shares;
@@ -148,9 +124,9 @@ export function readUntold(bytes: Buffer): UntoldShare[] {
 
 /** Where shares are kept: the oldest behind PLAYER, as many as fit, and the rest in the player's list. */
 export function placeUntold(shares: readonly Buffer[]): { behindPlayer: Buffer; listed: readonly Buffer[] } {
-  let bytes = STATUS_BYTES;
+  let bytes = PLAYER_STATUS.bytes;
   let count = 0;
-  while (count < shares.length && bytes + shares[count]!.length <= UNTOLD_BYTES_MAX)
+  while (count < shares.length && bytes + shares[count]!.length <= COMMUNAL_LIMITS.UNTOLD_BYTES_MAX)
     bytes += shares[count++]!.length;
   return { behindPlayer: Buffer.concat(shares.slice(0, count)), listed: shares.slice(count) };
 }
@@ -179,9 +155,9 @@ export function writeRecent(players: readonly RecentPlayer[]): string {
 
 // Notes --------------------------------------------------------------------------------------------------------------
 
-export type NoteCause = 'spins' | 'rules' | 'funding';
-const CAUSES: readonly (NoteCause | undefined)[] = [undefined, 'spins', 'rules', 'funding'];
-const STATUSES: readonly (EventStatus | undefined)[] = [undefined, 'PAID', 'SKIPPED_BUDGET'];
+export type NoteCause = keyof typeof NOTE_CAUSE;
+const nameOf = <K extends string>(codes: Readonly<Record<K, number>>, code: number): K | undefined =>
+  (Object.keys(codes) as K[]).find((name) => codes[name] === code);
 
 /** What a call changed of a pot: its counter and its budget. */
 export interface StateNote {
@@ -220,41 +196,21 @@ export type CommunalNote = StateNote | EventNote | ToldNote;
 
 /** Reads the payload of a note. @throws RangeError where it is of no known type. */
 export function readNote(payload: Buffer): CommunalNote {
-  switch (payload[0]) {
-    case 1: {
-      const cause = CAUSES[payload[1]!];
+  switch (nameOf(NOTE_TYPE, payload[0]!)) {
+    case 'state': {
+      const note = STATE_NOTE.read(payload);
+      const cause = nameOf(NOTE_CAUSE, note.cause);
       if (cause === undefined) break;
-      return {
-        type: 'state',
-        cause,
-        reference: payload.readUIntLE(2, 6),
-        progressBefore: payload.readUIntLE(8, 6),
-        progress: payload.readUIntLE(14, 6),
-        budgetBeforeMicros: readSafeInt64(payload, 20),
-        budgetMicros: readSafeInt64(payload, 28),
-      };
+      return { ...note, type: 'state', cause };
     }
-    case 2: {
-      const status = STATUSES[payload[14]!];
+    case 'event': {
+      const note = EVENT_NOTE.read(payload);
+      const status = nameOf(NOTE_STATUS, note.status);
       if (status === undefined) break;
-      return {
-        type: 'event',
-        eventId: readId(payload, 1),
-        version: payload.readUInt32LE(9),
-        tierLevel: payload[13]!,
-        status,
-        progress: payload.readUIntLE(15, 6),
-        amountMicros: readSafeInt64(payload, 21),
-        paidMicros: readSafeInt64(payload, 29),
-        winners: payload[37]!,
-        tierName: payload.toString('utf8', 38),
-      };
+      return { ...note, type: 'event', status, tierName: payload.toString('utf8', EVENT_NOTE.bytes) };
     }
-    case 3:
-      return { type: 'told', shareId: readId(payload, 1), spinId: readId(payload, 9) };
+    case 'shown':
+      return { ...SHOWN_NOTE.read(payload), type: 'told' };
   }
   throw new RangeError('A communal note is of an unknown type');
 }
-
-/** What the outbox record of a share has beside its entry: event id u64, and 1 where its player fired the event, u8. */
-export const SHARE_OF_TRIGGER = 1;

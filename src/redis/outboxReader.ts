@@ -4,13 +4,15 @@
  * A read is bounded in bytes. After each read to the end, little can wait for the next one. Before any other (the first, one
  * after a pause, one after a failure) it is asked how much waits, and only as many cells are read as fit, in turn.
  */
+
 import { setTimeout as pause } from 'node:timers/promises';
 import { streamIdOf } from '../domain/entryId.js';
+import type { Totals } from '../domain/layouts.js';
 import { CLIENT, RedisClient } from './client.js';
 import { cellKey, outboxKey } from './keys.js';
 import type { RedisNode } from './node.js';
 import type { RedisNodes } from './nodes.js';
-import { cellToken, type Totals, totalsBefore, waitingTotals } from './records.js';
+import { cellToken, totalsBefore, waitingTotals } from './records.js';
 import { runOf } from './serverIdentity.js';
 
 /** One entry of an outbox: what one call of a script added. */

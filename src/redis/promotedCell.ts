@@ -1,7 +1,6 @@
 /** What a replica that has taken over holds of a cell: read and cut down by the cell's owner, which repairs it (src/recovery/repair.ts). */
 import { streamIdOf } from '../domain/entryId.js';
 import { ENTRY_KINDS } from '../domain/ledgerEntry.js';
-import type { PlayerStatus } from '../domain/playerStatus.js';
 import type { CellOwner, CellStore } from './cellStore.js';
 import { CLIENT } from './client.js';
 import {
@@ -14,15 +13,7 @@ import {
   playersKey,
   untoldKey,
 } from './keys.js';
-import {
-  HAS_LISTED,
-  hasListedShares,
-  type OutboxRecord,
-  PLAYER_BYTES,
-  PLAYER_FLAGS,
-  PLAYER_SHARES_AT,
-  readOutbox,
-} from './records.js';
+import { type OutboxRecord, readOutbox } from './records.js';
 
 const SCAN_COUNT = 1000;
 const PLAYERS_A_CALL = 500;
@@ -92,16 +83,3 @@ const keptKeys = (name: CellName): string[] => [
   idempotencyKey(name, 0).slice(0, -1),
   untoldKey(name, ''),
 ];
-
-/** The record of a player with its newest status; the same record where it has a status of that change or a later one. */
-export function withStatus(
-  record: Buffer,
-  { status, change }: { readonly status: PlayerStatus; readonly change: number },
-): Buffer {
-  const hasTail = record.length > PLAYER_BYTES;
-  if (hasTail && record.readUInt32LE(PLAYER_BYTES + 1) >= change) return record;
-  const tail = Buffer.alloc(PLAYER_SHARES_AT - PLAYER_BYTES);
-  tail[0] = PLAYER_FLAGS[status] + (hasListedShares(record) ? HAS_LISTED : 0);
-  tail.writeUInt32LE(change, 1);
-  return Buffer.concat([record.subarray(0, PLAYER_BYTES), tail, record.subarray(PLAYER_SHARES_AT)]);
-}

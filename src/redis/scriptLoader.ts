@@ -1,7 +1,8 @@
 /**
  * Composes an operation of lua/ with its includes: each line `-- include: name` stands for lua/include/name.lua, which may
  * have includes of its own. A file that is included twice is there once, where it is first needed; one that is inlined
- * (`-- inline: name`) stands wherever it is asked for, as a function's body would, without the cost of a call.
+ * (`-- inline: name`) stands wherever it is asked for, as a function's body would, without the cost of a call. A constant
+ * of lua/include/layouts stands wherever it is named: a script has room for 200 locals, and each costs every call.
  */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -23,6 +24,9 @@ export const LUA_DIR = luaDir();
 export class IncludeError extends Error {}
 
 const INCLUDE = /^ *-- (include|inline): (\S+)$/;
+const LAYOUTS = 'include/layouts/';
+/** A line of lua/include/layouts: a name and the number or text that it stands for. */
+const CONSTANT = /^local ([A-Z][A-Z0-9_]*) = ([\d.e]+|'[^']*')$/;
 
 /**
  * @param luaDir the folder of the operations, with the folder `include` in it.
@@ -33,6 +37,7 @@ export function loadScript(luaDir: string, name: string, flags?: string): Script
   const lines: string[] = [];
   const origins: string[] = [];
   const included = new Set<string>();
+  const constants = new Map<string, string>();
   const add = (line: string, origin: string): void => {
     lines.push(line);
     origins.push(origin);
@@ -41,6 +46,11 @@ export function loadScript(luaDir: string, name: string, flags?: string): Script
     textOf(luaDir, file, path)
       .split('\n')
       .forEach((line, i) => {
+        const [, constant, value] = file.startsWith(LAYOUTS) ? (CONSTANT.exec(line) ?? []) : [];
+        if (constant !== undefined) {
+          constants.set(constant, value!);
+          return;
+        }
         const [, way, name] = INCLUDE.exec(line) ?? [];
         if (name === undefined) {
           add(line, `${file}:${i + 1}`);
@@ -57,12 +67,17 @@ export function loadScript(luaDir: string, name: string, flags?: string): Script
   };
   if (flags !== undefined) add(`#!lua flags=${flags}`, `${name}.lua:0`);
   append(`${name}.lua`, [`${name}.lua`]);
-  const source = lines.join('\n');
+  const source = lines.map((line) => withConstants(line, constants)).join('\n');
   return {
     source,
     sha: createHash('sha1').update(source).digest('hex'),
     locate: (line) => origins[line - 1] ?? `${name}.lua`,
   };
+}
+
+/** Texts and comments stay as they are. */
+function withConstants(line: string, constants: ReadonlyMap<string, string>): string {
+  return line.replace(/'[^']*'|--.*|\b[A-Z][A-Z0-9_]*\b/g, (part) => constants.get(part) ?? part);
 }
 
 function luaDir(): string {

@@ -1,7 +1,7 @@
-/** SEGMENTS (lua/include/records.lua): which request ids Redis holds of a cell. Little endian. */
-import { readId } from './records.js';
+/** SEGMENTS (domain/layouts.ts): which request ids Redis holds of a cell. */
+import { ENTRY_ID, SEGMENTS } from '../domain/layouts.js';
 
-/** The field `segments` of a cell's hash: which request ids Redis holds. */
+/** The field `segments` of a cell's hash. */
 export interface Segments {
   /** Request ids of entries up to this one are released. */
   readonly releasedId: bigint;
@@ -11,23 +11,15 @@ export interface Segments {
   readonly closed: readonly bigint[];
 }
 
-const SEGMENTS_BYTES = 12;
-
 export function readSegments(buffer: Buffer): Segments {
   const closed: bigint[] = [];
-  for (let at = SEGMENTS_BYTES; at < buffer.length; at += 8) closed.push(readId(buffer, at));
-  return { releasedId: readId(buffer, 0), first: buffer.readUInt32LE(8), closed };
+  for (let at = SEGMENTS.bytes; at < buffer.length; at += ENTRY_ID.bytes)
+    closed.push(ENTRY_ID.read(buffer, at).id);
+  return { ...SEGMENTS.read(buffer), closed };
 }
 
-export function writeSegments({ releasedId, first, closed }: Segments): Buffer {
-  const buffer = Buffer.alloc(SEGMENTS_BYTES + closed.length * 8);
-  buffer.writeBigUInt64LE(releasedId, 0);
-  buffer.writeUInt32LE(first, 8);
-  closed.forEach((id, i) => {
-    buffer.writeBigUInt64LE(id, SEGMENTS_BYTES + i * 8);
-  });
-  return buffer;
-}
+export const writeSegments = ({ releasedId, first, closed }: Segments): Buffer =>
+  Buffer.concat([SEGMENTS.make({ releasedId, first }), ...closed.map((id) => ENTRY_ID.make({ id }))]);
 
 export const FIRST_SEGMENT = 1;
 /** Of a cell that begins, or was rebuilt: one segment, of entries after those that were handed over. */

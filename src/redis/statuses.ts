@@ -1,4 +1,4 @@
-/** What commands to a cell come to, and why a request may not be done: lua/include/statuses.lua has the same numbers. */
+/** What commands to a cell come to, and why a request may not be done. `npm run layouts` makes the constants of the scripts of it. */
 
 /** What a spin, or another command, came to. */
 export const SPIN_STATUS = {

@@ -114,7 +114,7 @@ test('commands of several nodes go out together, each to its own node', async ()
   nodes.pipelined(() => {
     for (const cell of [EVEN, ODD]) adjusted.push(adjust(cell, 'together'));
   });
-  for (const { balanceMicros } of await Promise.all(adjusted)) expect(balanceMicros).toBe(1_000_000);
+  for (const { afterMicros } of await Promise.all(adjusted)) expect(afterMicros).toBe(1_000_000);
 });
 
 test('a node that is away closes its own cells; those of the other are dealt from, read and announced', async () => {

@@ -4,6 +4,7 @@ import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 // Every test here runs the operations with a watch on their calls: a read after a write fails the test.
 import { type BatchItem, KIND } from '../../src/cells/batch.js';
+import { TOTALS } from '../../src/domain/layouts.js';
 import { CellFiller } from '../../src/redis/cellFiller.js';
 import type { CellStore } from '../../src/redis/cellStore.js';
 import {
@@ -24,7 +25,6 @@ import {
   readGame,
   readOutbox,
   readPlayer,
-  readTotals,
   totalsBefore,
   totalsOfLast,
   writeBooked,
@@ -355,8 +355,8 @@ describe('the spin script', () => {
     await run([item(), item()]);
     await run([item()]);
     const [one, two] = (await redis.xrangeBuffer(outboxKey(CELL), '-', '+')) as [Buffer, Buffer[]][];
-    expect(readTotals(one![1][3]!)).toEqual({ entries: 0, bytes: 0 });
-    expect(readTotals(two![1][3]!)).toEqual({ entries: 3, bytes: one![1][1]!.length });
+    expect(TOTALS.read(one![1][3]!)).toEqual({ entries: 0, bytes: 0 });
+    expect(TOTALS.read(two![1][3]!)).toEqual({ entries: 3, bytes: one![1][1]!.length });
     const last = (await redis.hgetBuffer(cellKey(CELL), 'last'))!;
     const bytes = one![1][1]!.length + two![1][1]!.length;
     expect(totalsOfLast(last)).toEqual({ entries: 4, bytes });

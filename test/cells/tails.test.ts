@@ -2,8 +2,9 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { BatchReply } from '../../src/cells/batch.js';
+import { BatchReply } from '../../src/cells/batchReply.js';
 import type { CommunalRules } from '../../src/domain/communal.js';
+import { CORE } from '../../src/domain/layouts.js';
 import {
   placeUntold,
   readPot,
@@ -13,7 +14,7 @@ import {
   writeUntold,
 } from '../../src/redis/communalRecords.js';
 import { cellKey, communalKey, outboxKey, playersKey, untoldKey } from '../../src/redis/keys.js';
-import { CORE_BYTES, readOutbox, readPlayer, writePlayer } from '../../src/redis/records.js';
+import { readOutbox, readPlayer, writePlayer } from '../../src/redis/records.js';
 import { Scripts } from '../../src/redis/scripts.js';
 import { SPIN_STATUS } from '../../src/redis/statuses.js';
 import { CELL, GAME_ID, game, item, OUTBOX_MAX, partner, watchedLua } from '../support/dealing.js';
@@ -80,7 +81,7 @@ test.each([9, 1000, 60_000])(
 test('costs a reply without one no byte', async () => {
   await opened.load(0, 1);
   const { buffer, tails } = await opened.run([item({ requestId: 'a' })]);
-  expect(buffer.length).toBe(6 + 8 + 1 + CORE_BYTES);
+  expect(buffer.length).toBe(6 + 8 + 1 + CORE.bytes);
   expect(tails).toEqual([undefined]);
 });
 

@@ -83,8 +83,8 @@ export const DEALING_MUTATIONS: readonly Mutation[] = [
     faults: [
       lua(
         'include/writeEntries',
-        "pack('<c18I4I6', playerCores[player]",
-        "pack('<c18I4I6', storedPlayers[player] and sub(storedPlayers[player], 1, 18) or playerCores[player]",
+        'pack(PLAYER_OF_CORE_FORMAT, playerCores[player]',
+        'pack(PLAYER_OF_CORE_FORMAT, storedPlayers[player] and sub(storedPlayers[player], 1, 18) or playerCores[player]',
       ),
     ],
     found: ['balances'],
@@ -164,8 +164,8 @@ export const FOUND_BY_THE_MODEL: readonly { name: string; fault: Fault }[] = [
     name: 'a payout is off by one micro-USD',
     fault: lua(
       'include/dealSpin',
-      "local payout = unpackStruct('<i8', batch, payoutsAt[game] + code * 8 + 1)",
-      "local payout = unpackStruct('<i8', batch, payoutsAt[game] + code * 8 + 1); if payout > 0 then payout = payout + 1 end",
+      'local payout = unpackStruct(PAYOUT_FORMAT, batch, payoutsAt[game] + code * PAYOUT_BYTES + 1)',
+      'local payout = unpackStruct(PAYOUT_FORMAT, batch, payoutsAt[game] + code * PAYOUT_BYTES + 1); if payout > 0 then payout = payout + 1 end',
     ),
   },
   {
@@ -191,9 +191,9 @@ export const FOUND_BY_THE_MODEL: readonly { name: string; fault: Fault }[] = [
   {
     name: 'a low balance is not refused',
     fault: lua(
-      'include/dealSpin',
-      'if partnerFlags[partner] % 2 == 1 and before < stake then',
-      'if partnerFlags[partner] == 9 then',
+      'include/refusal',
+      'elseif enforces and debit > 0 and before < debit then',
+      'elseif false then',
     ),
   },
   {
@@ -212,12 +212,12 @@ export const FOUND_BY_THE_MODEL: readonly { name: string; fault: Fault }[] = [
     name: 'a forced spin advances the index',
     fault: lua(
       'include/dealSpin',
-      "head = '\\9' .. sub(spinHead[game], 2)",
-      "head = '\\9' .. sub(spinHead[game], 2); if chunk[game] then nextIndex[game], takenGames[game] = nextIndex[game] + 1, true end",
+      'head = char(FORCED_SPIN_ENTRY) .. sub(spinHead[game], 2)',
+      'head = char(FORCED_SPIN_ENTRY) .. sub(spinHead[game], 2); if chunk[game] then nextIndex[game], takenGames[game] = nextIndex[game] + 1, true end',
     ),
   },
   {
     name: 'a forced spin is not marked',
-    fault: lua('include/forcedRecords', "local FORCED_TAIL = '\\1'", "local FORCED_TAIL = ''"),
+    fault: lua('include/layouts/forced', "local FORCED_TAIL = '\\1'", "local FORCED_TAIL = ''"),
   },
 ];

@@ -43,8 +43,8 @@ export const HAND_OVER_MUTATIONS: readonly Mutation[] = [
     faults: [
       lua(
         'requestSegments',
-        'changed = sub(segments, SEGMENTS_BYTES + 1, SEGMENTS_BYTES + 8)',
-        'changed = sub(segments, 1, 8)',
+        'unpackStruct(ENTRY_ID_FORMAT, segments, SEGMENTS_BYTES + 1)',
+        'unpackStruct(ENTRY_ID_FORMAT, segments)',
       ),
       built('requestIds/handOver.js', 'oldest > settled', 'false'),
       built(

@@ -34,8 +34,8 @@ export const ROUND_MUTATIONS: readonly { name: string; faults: readonly Fault[];
     name: 'a timeout runs twice',
     faults: [
       act(
-        'if not before or index ~= tonumber(ARGV[11]) or steps ~= tonumber(ARGV[12]) then',
-        'if not before then',
+        'local hasMoved = not before or index ~= tonumber(ARGV[11]) or steps ~= tonumber(ARGV[12])',
+        'local hasMoved = not before',
       ),
       act("call('HDEL', roundsKey, roundField)", "call('HSET', roundsKey, roundField, openRound)"),
     ],

@@ -38,12 +38,12 @@ const LIVE_NEIGHBOUR = test(
 const READS: readonly SuiteMutation[] = [
   {
     name: 'a blocked player with shares to be told is not taken for blocked',
-    faults: [lua('include/playerFlags', 'byte(tail) % 2 == 1', 'byte(tail) == 1')],
+    faults: [lua('include/playerFlags', 'hasFlag(byte(tail), IS_BLOCKED)', 'byte(tail) == IS_BLOCKED')],
     foundBy: BLOCKED_OWED,
   },
   {
     name: 'a blocked player with shares to be told is dealt a round',
-    faults: [lua('roundDeal', 'isBlocked(playerTails[player])', "playerTails[player] == '\\1'")],
+    faults: [lua('roundDeal', 'refuse(playerTails[player],', 'refuse(nil,')],
     foundBy: BLOCKED_OWED,
   },
   {

@@ -2,10 +2,11 @@
 import { cpSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { BatchEncoder, type BatchItem, BatchReply, KIND } from '../../src/cells/batch.js';
+import { BatchEncoder, type BatchItem, KIND } from '../../src/cells/batch.js';
+import { BatchReply } from '../../src/cells/batchReply.js';
 import type { Game, Partner } from '../../src/domain/game.js';
 import { SLOT } from '../../src/domain/games/slot.js';
-import { CORE_BYTES } from '../../src/redis/records.js';
+import { CORE } from '../../src/domain/layouts.js';
 import type { Scripts } from '../../src/redis/scripts.js';
 import { ROOT } from './root.js';
 
@@ -83,7 +84,7 @@ export async function dealOnce(
     reply,
     statuses: items.map((_, place) => reply.status(place)),
     tails: items.map((_, place) => reply.tail(place)?.toString()),
-    cores: items.map((_, place) => buffer.subarray(reply.coreAt(place), reply.coreAt(place) + CORE_BYTES)),
+    cores: items.map((_, place) => buffer.subarray(reply.coreAt(place), reply.coreAt(place) + CORE.bytes)),
   };
 }
 

@@ -1,0 +1,155 @@
+/**
+ * Packed records: what their members are, where they lie, and how they are read and written. Little endian. The layouts
+ * themselves are in layouts.ts, and `npm run layouts` makes the formats of the scripts of them.
+ */
+
+/** A member of a record. */
+export interface Member<T> {
+  readonly bytes: number;
+  /** In the notation of Lua's struct library. */
+  readonly lua: string;
+  /** For people. */
+  readonly type: string;
+  read(buffer: Buffer, at: number): T;
+  write(buffer: Buffer, at: number, value: T): void;
+}
+
+type Members = Readonly<Record<string, Member<never> | Member<unknown>>>;
+type ValueOf<M> = M extends Member<infer T> ? T : never;
+export type ValuesOf<M> = { readonly [K in keyof M]: ValueOf<M[K]> };
+
+export interface Layout<M extends Members> {
+  readonly members: M;
+  readonly bytes: number;
+  /** Where each member begins. */
+  readonly at: { readonly [K in keyof M]: number };
+  read(buffer: Buffer, at?: number): ValuesOf<M>;
+  write(buffer: Buffer, at: number, values: ValuesOf<M>): void;
+  /** A buffer of its own. */
+  make(values: ValuesOf<M>): Buffer;
+}
+/** What a record of a layout says. */
+export type RecordOf<L> = L extends Layout<infer M> ? ValuesOf<M> : never;
+
+export function layout<M extends Members>(members: M): Layout<M> {
+  let bytes = 0;
+  const at: Record<string, number> = {};
+  for (const [name, member] of Object.entries(members)) {
+    at[name] = bytes;
+    bytes += member.bytes;
+  }
+  const each = Object.entries(members) as [string, Member<unknown>][];
+  const write = (buffer: Buffer, from: number, values: ValuesOf<M>): void => {
+    for (const [name, member] of each) member.write(buffer, from + at[name]!, values[name]);
+  };
+  return {
+    members,
+    bytes,
+    at: at as Layout<M>['at'],
+    read: (buffer, from = 0) => {
+      const values: Record<string, unknown> = {};
+      for (const [name, member] of each) values[name] = member.read(buffer, from + at[name]!);
+      return values as ValuesOf<M>;
+    },
+    write,
+    make: (values) => {
+      const buffer = Buffer.alloc(bytes);
+      write(buffer, 0, values);
+      return buffer;
+    },
+  };
+}
+
+const unsigned = (bytes: 1 | 2 | 4 | 6, lua: string): Member<number> => ({
+  bytes,
+  lua,
+  type: `u${bytes * 8}`,
+  read: (buffer, at) => buffer.readUIntLE(at, bytes),
+  write: (buffer, at, value) => {
+    buffer.writeUIntLE(value, at, bytes);
+  },
+});
+export const u8 = unsigned(1, 'B');
+export const u16 = unsigned(2, 'I2');
+export const u32 = unsigned(4, 'I4');
+export const u48 = unsigned(6, 'I6');
+
+/** A signed 64-bit integer that is known to be within the safe range: whole micro-USD. */
+export const money: Member<number> = {
+  bytes: 8,
+  lua: 'i8',
+  type: 'i64',
+  read: readSafeInt64,
+  write: writeSafeInt64,
+};
+
+/** A signed 64-bit integer of any size. */
+export const i64: Member<bigint> = {
+  bytes: 8,
+  lua: 'i8',
+  type: 'i64',
+  read: (buffer, at) => buffer.readBigInt64LE(at),
+  write: (buffer, at, value) => {
+    buffer.writeBigInt64LE(value, at);
+  },
+};
+
+const idAs = (lua: string, type: string): Member<bigint> => ({
+  bytes: 8,
+  lua,
+  type,
+  read: readId,
+  write: (buffer, at, value) => {
+    buffer.writeBigUInt64LE(value, at);
+  },
+});
+/** The id of a ledger entry: two numbers to Lua, low and high, because a double holds no 64 bits. */
+export const id = idAs('I4I4', 'u64');
+/** The same, which a script carries as it is. */
+export const packedId = idAs('c8', 'u64');
+
+/** So many bytes, as they are. */
+export const bytes = (count: number): Member<Buffer> => ({
+  bytes: count,
+  lua: `c${count}`,
+  type: `${count} bytes`,
+  read: (buffer, at) => buffer.subarray(at, at + count),
+  write: (buffer, at, value) => {
+    value.copy(buffer, at);
+  },
+});
+
+/** Another record within one, which a script carries as it is. */
+export const nested = <M extends Members>(inner: Layout<M>, name: string): Member<ValuesOf<M>> => ({
+  bytes: inner.bytes,
+  lua: `c${inner.bytes}`,
+  type: name,
+  read: (buffer, at) => inner.read(buffer, at),
+  write: (buffer, at, value) => inner.write(buffer, at, value),
+});
+
+const length = (of: Member<number>, lua: string): Member<number> => ({
+  ...of,
+  lua,
+  type: `${of.type} and as many bytes`,
+});
+/** The length of a text that follows, one more value to Lua's struct library: the last member of a layout. */
+export const text8 = length(u8, 'Bc0');
+export const text16 = length(u16, 'I2c0');
+
+/** A signed 64-bit little-endian integer that is known to be within the safe range. */
+export function readSafeInt64(buffer: Buffer, at: number): number {
+  return buffer.readInt32LE(at + 4) * 4_294_967_296 + buffer.readUInt32LE(at);
+}
+
+/** @param value a safe integer, negative ones too */
+export function writeSafeInt64(buffer: Buffer, at: number, value: number): void {
+  const high = Math.floor(value / 4_294_967_296);
+  buffer.writeUInt32LE(value - high * 4_294_967_296, at);
+  buffer.writeInt32LE(high, at + 4);
+}
+
+/** An unsigned 64-bit id as BigInt. */
+export function readId(buffer: Buffer, at: number): bigint {
+  return buffer.readBigUInt64LE(at);
+}

@@ -1,0 +1,15 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { LUA_DIR } from '../../src/redis/scriptLoader.js';
+import { luaLayouts } from '../../tools/layouts.js';
+
+test('the layouts of the scripts are what the declarations give: run `npm run layouts`', () => {
+  const folder = join(LUA_DIR, 'include', 'layouts');
+  const written = new Map(
+    readdirSync(folder)
+      .sort()
+      .map((name) => [name, readFileSync(join(folder, name), 'utf8')]),
+  );
+  expect(written).toEqual(new Map([...luaLayouts(LUA_DIR)].sort()));
+});
