@@ -83,7 +83,9 @@ export async function auditReport(stores: StoreUrls): Promise<AuditReport> {
     if (report.interrupted === undefined) return true;
     report = await audited(stores);
     return false;
-  }, 'an audit comes to its end');
+  }, 'an audit comes to its end').catch((error: unknown) => {
+    throw new Error(`The audit is interrupted each time: ${report.interrupted}`, { cause: error });
+  });
   return report;
 }
 
