@@ -681,7 +681,7 @@ describe('an adjustment whose answer was lost', () => {
       enforcesBalance: true,
     };
     const run = (request: typeof call) => adjustOnce(scripts, request);
-    const refused = { status: SPIN_STATUS.insufficientBalance, entryId: 0n, balanceMicros: 0 };
+    const refused = { status: SPIN_STATUS.insufficientBalance, entryId: 0n, afterMicros: 0 };
     expect(await run(call)).toEqual({ ...refused, isEarlier: false });
     expect(await run({ ...call, requestId: 'more', amountMicros: 1 })).toMatchObject({
       status: 0,
@@ -692,7 +692,7 @@ describe('an adjustment whose answer was lost', () => {
     await expect(run({ ...call, intentId: 8, epoch: `${epoch}0` })).rejects.toThrow(EpochError);
     expect(await records()).toEqual(before);
     const done = await run({ ...call, intentId: 8 });
-    expect(done).toMatchObject({ status: SPIN_STATUS.dealt, isEarlier: false, balanceMicros: 0 });
+    expect(done).toMatchObject({ status: SPIN_STATUS.dealt, isEarlier: false, afterMicros: 0 });
     expect(await run({ ...call, intentId: 9 })).toEqual({ ...done, isEarlier: true });
     const other = await run({ ...call, intentId: 9, amountMicros: 1 });
     expect(other.status).toBe(SPIN_STATUS.conflict);
