@@ -11,7 +11,6 @@ import { ApiError, ERRORS, type ErrorEntry } from '../domain/errors.js';
 import { unmarked } from '../domain/exactJson.js';
 import type { Partner } from '../domain/game.js';
 import type { Role } from '../domain/operator.js';
-import { ID_MAX } from '../domain/requests.js';
 import type { Access } from './access.js';
 import { bodyText, check, type JsonObject, parseObject } from './body.js';
 import type { Exchange } from './exchange.js';
@@ -265,11 +264,6 @@ function readQuery(schema: TSchema | undefined, text: string): Record<string, nu
   }
   check(schema, query);
   return query;
-}
-
-/** A number in a path that names a record; undefined where it can name none. */
-export function pathId(text: string): number | undefined {
-  return /^[1-9]\d{0,9}$/.test(text) && Number(text) <= ID_MAX ? Number(text) : undefined;
 }
 
 /**

@@ -14,71 +14,43 @@ import { getVersion } from '../contract/endpoints/service.js';
 import { spin } from '../contract/endpoints/spins.js';
 import { PREVIEW_BASE, PREVIEW_VERSION, previewOf } from '../contract/preview.js';
 import type { ErrorEntry } from '../domain/errors.js';
-import type { Partner } from '../domain/game.js';
-import type { Store } from '../postgres/store.js';
 import type { Access } from './access.js';
 import { consoleRoutes, docsRoutes } from './docs.js';
 import type { Exchange } from './exchange.js';
 import type { ServerRoute } from './listener.js';
 import { notFoundRoutes } from './notFound.js';
-import { type AdjustmentServices, adjustmentRoutes } from './operator/adjustments.js';
-import { type ApiVersionServices, apiVersionRoutes } from './operator/apiVersions.js';
-import { type BlackjackServices, blackjackRoutes } from './operator/blackjack.js';
-import { type CellServices, cellRoutes } from './operator/cells.js';
-import { type OperatorCommunalServices, operatorCommunalRoutes } from './operator/communal.js';
-import { type OperatorsServices, operatorsRoutes } from './operator/operators.js';
-import { type OverviewServices, overviewRoutes } from './operator/overview.js';
+import { adjustmentRoutes } from './operator/adjustments.js';
+import { apiVersionRoutes } from './operator/apiVersions.js';
+import { blackjackRoutes } from './operator/blackjack.js';
+import { cellRoutes } from './operator/cells.js';
+import { operatorCommunalRoutes } from './operator/communal.js';
+import { operatorsRoutes } from './operator/operators.js';
+import { overviewRoutes } from './operator/overview.js';
 import { partnerMoveRoutes } from './operator/partnerMoves.js';
 import { partnerRoutes } from './operator/partners.js';
 import { partnerViewRoutes } from './operator/partnerViews.js';
-import { type PlayerStatusServices, playerStatusRoutes } from './operator/players.js';
+import { playerStatusRoutes } from './operator/players.js';
 import { raffleRoutes } from './operator/raffles.js';
 import { raffleVoidRoutes } from './operator/raffleVoids.js';
 import { operatorReadRoutes } from './operator/reads.js';
-import { type PartnerCommunalServices, partnerCommunalRoutes } from './partner/communal.js';
+import { partnerCommunalRoutes } from './partner/communal.js';
 import { eventRoutes } from './partner/events.js';
-import { type GameServices, gameRoutes } from './partner/games.js';
+import { gameRoutes } from './partner/games.js';
 import { parSheetRoutes } from './partner/parSheets.js';
-import { type PlayerServices, playerRoutes } from './partner/players.js';
+import { playerRoutes } from './partner/players.js';
 import { roundRoutes } from './partner/rounds.js';
-import { type SandboxServices, sandboxRoutes } from './partner/sandbox.js';
-import { type SettlementServices, settlementRoutes } from './partner/settlements.js';
-import { SpinEndpoint, type SpinServices } from './partner/spin.js';
+import { sandboxRoutes } from './partner/sandbox.js';
+import { settlementRoutes } from './partner/settlements.js';
+import { SpinEndpoint } from './partner/spin.js';
 import { spinFeedRoutes } from './partner/spins.js';
-import { type WebhookServices, webhookRoutes } from './partner/webhooks.js';
+import { webhookRoutes } from './partner/webhooks.js';
 import { webhookUpkeepRoutes } from './partner/webhookUpkeep.js';
 import { INSTALLATION_HEADER } from './portHolder.js';
 import { underPreview } from './preview.js';
 import { PublicWindow } from './publicWindow.js';
 import type { Replies } from './reply.js';
-import { learn, type Route, route, serve } from './route.js';
-
-export interface Services
-  extends AdjustmentServices,
-    ApiVersionServices,
-    BlackjackServices,
-    GameServices,
-    OperatorCommunalServices,
-    Omit<OperatorsServices, 'store'>,
-    Omit<OverviewServices, 'store'>,
-    Omit<CellServices, 'store'>,
-    PartnerCommunalServices,
-    PlayerServices,
-    PlayerStatusServices,
-    SandboxServices,
-    SettlementServices,
-    SpinServices,
-    WebhookServices {
-  readonly store: Store;
-  partner(partnerId: number): Partner | undefined;
-  /** What is missing before this process can serve; empty once it can. */
-  readiness(): Promise<{ readonly status: number; readonly body: string }>;
-  /** @param entry what is answered */
-  onFault(exchange: Exchange, operation: string, error: unknown, entry: ErrorEntry): void;
-  isStoreAway(error: unknown): boolean;
-  /** For how long the request id of a spin or deal binds that is dealt now. */
-  requestIdBindsSeconds(): number;
-}
+import { type Route, route, serve } from './route.js';
+import type { Services } from './services.js';
 
 /** All routes of the APIs but the spin, which has a path of its own. */
 export function allRoutes(services: Services, brand: string): Route[] {
@@ -98,7 +70,7 @@ export function allRoutes(services: Services, brand: string): Route[] {
     ...webhookRoutes(services),
     ...webhookUpkeepRoutes(services),
     ...eventRoutes(services),
-    ...partnerRoutes(services.store, () => learn(services)),
+    ...partnerRoutes(services),
     ...partnerMoveRoutes(services.store),
     ...operatorsRoutes(services),
     ...overviewRoutes(services),
@@ -110,7 +82,7 @@ export function allRoutes(services: Services, brand: string): Route[] {
     route(getVersion, ({ apiVersion }) => ({
       version: apiVersion === PARTNER_VERSION ? API_VERSION : PREVIEW_API_VERSION,
       ...{ apiVersion, service: brand.toLowerCase() },
-      requestIdBindsSeconds: services.requestIdBindsSeconds(),
+      requestIdBindsSeconds: services.spins.requestIdBindsSeconds(),
     })),
   ];
   return [...routes, ...partnerViewRoutes(routes, services.store)];
@@ -132,10 +104,10 @@ export function serverRoutes(
   const routes = [spin, ...allRoutes(services, options.brand)];
   const spinEndpoint = new SpinEndpoint(access, replies, services);
   const routeServices = {
-    submit: (job: SpinCommand) => services.submit(job),
-    isStoreAway: services.isStoreAway,
+    submit: (job: SpinCommand) => services.spins.submit(job),
+    isStoreAway: services.process.isStoreAway,
     onFault: (exchange: Exchange, route: Route, error: unknown, entry: ErrorEntry) =>
-      services.onFault(exchange, route.operationId, error, entry),
+      services.process.onFault(exchange, route.operationId, error, entry),
   };
   const served = (route: Endpoint | Route, apiVersion = PARTNER_VERSION): ServerRoute => ({
     method: route.method === 'delete' ? 'del' : route.method,
@@ -155,7 +127,7 @@ export function serverRoutes(
     ...docsRoutes(options.docsDir, { access, replies, window: PublicWindow.ofPages() }),
     ...consoleRoutes(options.consoleDir, { access, replies, window: PublicWindow.ofPages() }),
   ];
-  const submit = (command: SpinCommand): void => services.submit(command);
+  const submit = (command: SpinCommand): void => services.spins.submit(command);
   return [...found, ...notFoundRoutes(found, { access, replies, submit, hasPreview: options.hasPreview })];
 }
 
@@ -223,7 +195,7 @@ function healthRoutes(services: Services, replies: Replies, tag: string): Server
       operation: 'readyz',
       bodyLimit: 0,
       handle: (exchange) => {
-        services.readiness().then(({ status, body }) => replies.json(exchange, status, body));
+        services.process.readiness().then(({ status, body }) => replies.json(exchange, status, body));
       },
     },
   ];

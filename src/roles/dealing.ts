@@ -13,7 +13,7 @@ import { PlayerStatuses } from '../cells/playerStatuses.js';
 import { PotKeeper } from '../cells/potKeeper.js';
 import type { SpinIds } from '../domain/spinId.js';
 import { SetupError } from '../embedded/index.js';
-import type { Services } from '../http/routes.js';
+import type { CellServices } from '../http/services.js';
 import { openStore } from '../postgres/store.js';
 import { ClockError, LacksError } from '../redis/scriptErrors.js';
 import { FilterMemoryError, filterMegabytesByDefault } from '../requestIds/filterMemory.js';
@@ -32,10 +32,7 @@ export interface Dealing {
   /** Has a request of a partner dealt or counted; one whose window is exhausted, or whose key may be revoked since, is refused at once. */
   readonly submit: (command: SpinCommand) => void;
   /** What requests of operators and testers have done. */
-  readonly operating: Pick<
-    Services,
-    'adjust' | 'changePlayerStatus' | 'setCommunal' | 'fundCommunal' | 'forceOutcome'
-  >;
+  readonly operating: Pick<CellServices, 'adjuster' | 'playerStatuses' | 'pots' | 'forceOutcome'>;
   readonly confirmations: Confirmations;
   readonly handedOver: RequestIds;
   readonly moved: MovedPartners;
@@ -227,20 +224,13 @@ function openOperating(
       metrics.storeErrors.inc({ store: 'redis' });
       log.warn({ err: error, cell }, message);
     };
-  const adjuster = new Adjuster({
-    ...options,
-    onError: onError('a store did not answer to an adjustment'),
-  });
-  const playerStatuses = new PlayerStatuses({ store, cells, deadlineMs: config.SPIN_DEADLINE_MS });
-  const potKeeper = new PotKeeper({
-    ...options,
-    onError: onError('a store did not answer to a change of a communal progressive'),
-  });
   return {
-    adjust: (actor, wanted, partner) => adjuster.adjust(actor, wanted, partner),
-    changePlayerStatus: (actor, wanted) => playerStatuses.change(actor, wanted),
-    setCommunal: (actor, game, rules, resets) => potKeeper.set(actor, game, rules, resets),
-    fundCommunal: (actor, partnerId, wanted) => potKeeper.fund(actor, partnerId, wanted),
+    adjuster: new Adjuster({ ...options, onError: onError('a store did not answer to an adjustment') }),
+    playerStatuses: new PlayerStatuses({ store, cells, deadlineMs: config.SPIN_DEADLINE_MS }),
+    pots: new PotKeeper({
+      ...options,
+      onError: onError('a store did not answer to a change of a communal progressive'),
+    }),
     forceOutcome: (wanted) => forceOutcome(cells, wanted),
   };
 }

@@ -12,9 +12,10 @@ import { KeyUse } from '../http/keyUse.js';
 import { installationTag, refuseStrangersPort } from '../http/portHolder.js';
 import { Replies } from '../http/reply.js';
 import { RequestLog } from '../http/requestLog.js';
-import { type Services, serverRoutes } from '../http/routes.js';
+import { serverRoutes } from '../http/routes.js';
 import { ServedVersion } from '../http/servedVersion.js';
 import { HttpServer } from '../http/server.js';
+import type { Services } from '../http/services.js';
 import { SessionTokens } from '../http/sessionTokens.js';
 import { ofVersion } from '../http/versionedRoutes.js';
 import { lineOf } from '../log.js';
@@ -71,39 +72,28 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
   const replies = new Replies(requestLog.answered);
   const access = openAccess(parts, requestLog, replies);
   const answering: Services = {
-    store,
-    cellViews: new CellViews(nodes),
-    settlements: new Settlements({ store, nodes, events }),
-    spinIds,
+    ...{ store, catalog, spinIds },
     playerIdKey: installed.playerIdKey,
-    partner: (partnerId) => catalog.partner(partnerId),
-    game: (gameId) => catalog.game(gameId),
-    statistics: (gameId) => catalog.statistics(gameId),
-    refresh: () => catalog.refresh(),
-    judgeUrl: (url, environment) => judgeRegistration(url, environment, parts.world.resolve),
-    sealSecret: (secret) => parts.secretBox.seal(secret),
-    noticeDays: config.API_NOTICE_DAYS,
-    figures: () => metrics.figures(),
+    spins: {
+      ...gameRules({
+        ...{ catalog, store, spinIds, nodes, confirmations, handedOver },
+        ack: config.ACK,
+        deadlineMs: config.SPIN_DEADLINE_MS,
+      }),
+      submit,
+      whereIs: (partner, since) => moved.where(partner, since),
+      onDealt: (game, payoutMicros) => metrics.dealt(game.wagerMicros, payoutMicros),
+    },
+    blackjack: playedRounds(parts, cells, handedOver),
+    cells: { ...operating, confirmations, reads: readsOf(parts, moved), views: new CellViews(nodes) },
+    settlements: new Settlements({ store, nodes, events }),
+    webhooks: {
+      judgeUrl: (url, environment) => judgeRegistration(url, environment, parts.world.resolve),
+      sealSecret: (secret) => parts.secretBox.seal(secret),
+      recorded: (deliveries) => events.emit('EventsRecorded', { deliveries }),
+    },
     sessions: { minutes: config.CONSOLE_SESSION_MINUTES, tokens: new SessionTokens(parts.operatorKey) },
-    now: parts.world.now,
-    eventsRecorded: (deliveries) => events.emit('EventsRecorded', { deliveries }),
-    ...{ ...playedRounds(parts, cells, handedOver), submit },
-    whereIs: (partner, since) => moved.where(partner, since),
-    reads: readsOf(parts, moved),
-    ...operating,
-    cameTo: (cell, entryId, timeoutMs) => confirmations.cameTo(cell, entryId, timeoutMs),
-    ...gameRules({
-      ...{ catalog, store, spinIds, nodes, confirmations, handedOver },
-      ack: config.ACK,
-      deadlineMs: config.SPIN_DEADLINE_MS,
-    }),
-    onDealt: (game, payoutMicros) => metrics.dealt(game.wagerMicros, payoutMicros),
-    onFault: requestLog.failed,
-    isStoreAway: (error) => isPostgresAway(error) || isRedisAway(error),
-    readiness: sharedLook(
-      () => readiness(nodes, store, catalog, unserved(), parts.clocks).then(readyAnswer),
-      () => nodes.connectionsLost,
-    ),
+    process: processOf(parts, requestLog, unserved),
   };
   const tag = installationTag(installed.datasetId);
   const routes = serverRoutes(answering, access, replies, {
@@ -125,6 +115,23 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
   await listen(server, tag, parts);
   return server.port;
 }
+
+/** @param unserved what of the stores is volatile, so that nothing is served from it */
+const processOf = (
+  { config, nodes, store, catalog, metrics, clocks, world }: RoleParts,
+  requestLog: RequestLog,
+  unserved: () => Volatile,
+): Services['process'] => ({
+  now: world.now,
+  noticeDays: config.API_NOTICE_DAYS,
+  figures: () => metrics.figures(),
+  onFault: requestLog.failed,
+  isStoreAway: (error) => isPostgresAway(error) || isRedisAway(error),
+  readiness: sharedLook(
+    () => readiness(nodes, store, catalog, unserved(), clocks).then(readyAnswer),
+    () => nodes.connectionsLost,
+  ),
+});
 
 const readsOf = ({ nodes, catalog }: RoleParts, moved: MovedPartners): PartnerReads =>
   new PartnerReads({

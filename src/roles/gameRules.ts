@@ -6,7 +6,7 @@ import { entryTimeMs } from '../domain/entryId.js';
 import type { Game } from '../domain/game.js';
 import { waitsForLedger } from '../domain/games/index.js';
 import type { SpinIds } from '../domain/spinId.js';
-import type { Services } from '../http/routes.js';
+import type { SpinServices } from '../http/services.js';
 import type { Store } from '../postgres/store.js';
 import type { RedisNodes } from '../redis/nodes.js';
 import type { RequestIds } from '../requestIds/requestIds.js';
@@ -24,7 +24,7 @@ export interface GameRuleParts {
 }
 
 type GameRules = Pick<
-  Services,
+  SpinServices,
   'waitsForLedger' | 'mayForget' | 'findBound' | 'isSoldOut' | 'requestIdBindsSeconds'
 >;
 

@@ -12,10 +12,7 @@ import { workerCells } from './workerCells.js';
 /** A front end's: each answer waits for the ledger. */
 export function playedRounds({ store }: Pick<RoleParts, 'store'>, cells: CellClient, handedOver: RequestIds) {
   const shoes = new Shoes(store);
-  return {
-    rounds: new Rounds({ store, cells, shoes, waitsForLedger: true, handedOver }),
-    seedOf: (gameId: number, shoeIndex: number) => shoes.seedOf(gameId, shoeIndex),
-  };
+  return { rounds: new Rounds({ store, cells, shoes, waitsForLedger: true, handedOver }), shoes };
 }
 
 /** @param owned the cells that this worker writes */

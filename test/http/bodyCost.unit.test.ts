@@ -6,7 +6,8 @@ import type { Partner } from '../../src/domain/game.js';
 import { bodyText, check, type JsonObject, parseObject } from '../../src/http/body.js';
 import type { Caller } from '../../src/http/operatorAccess.js';
 import type { Route } from '../../src/http/route.js';
-import { allRoutes, type Services } from '../../src/http/routes.js';
+import { allRoutes } from '../../src/http/routes.js';
+import type { Services } from '../../src/http/services.js';
 import { expectWithin, leastCostMs } from '../support/expectWithin.js';
 
 /** What a body may cost on the machines that `npm run test:time` runs on. */

@@ -2,7 +2,8 @@
 import { expect, test } from 'vitest';
 import { ENDPOINTS } from '../../src/contract/endpoints/index.js';
 import { spin } from '../../src/contract/endpoints/spins.js';
-import { allRoutes, type Services } from '../../src/http/routes.js';
+import { allRoutes } from '../../src/http/routes.js';
+import type { Services } from '../../src/http/services.js';
 
 test('every endpoint of the contract but the spin, which is answered apart, has one handler', () => {
   const handled = allRoutes({} as Services, 'Spindle').map(({ operationId }) => operationId);

@@ -1,7 +1,7 @@
 /** A flush between two reads of `GET /spins`: what leaves the outbox meanwhile must not be missed. */
 import { expect, test } from 'vitest';
-import type { PlayerServices } from '../../src/http/partner/players.js';
 import { spinFeedRoutes } from '../../src/http/partner/spins.js';
+import type { Services } from '../../src/http/services.js';
 
 test.each([0, 1])('a page is not the last one where read %i let a flush through', async (flushAfterRead) => {
   // One entry was acknowledged. It is in the outbox, and then in the ledger.
@@ -13,7 +13,10 @@ test.each([0, 1])('a page is not the last one where read %i let a flush through'
     return what;
   };
   const services = {
-    reads: { newestInOutbox: async () => read(booked < entryId ? entryId : 0n) },
+    cells: {
+      reads: { newestInOutbox: async () => read(booked < entryId ? entryId : 0n) },
+      confirmations: { cameTo: async () => true },
+    },
     store: {
       toldBySpins: async () => new Map(),
       // Where the ledger has the entry there is a further page.
@@ -24,12 +27,11 @@ test.each([0, 1])('a page is not the last one where read %i let a flush through'
           reach: { cell: 0, toId: booked },
         }),
     },
-    game: () => undefined,
-    cameTo: async () => true,
+    catalog: { game: () => undefined },
     spinIds: { encodeOne: String },
-  } as unknown as PlayerServices;
+  } as unknown as Services;
   const [route] = spinFeedRoutes(services);
-  const request = { partner: { partnerId: 1, cell: 0 }, query: { limit: 10 }, words: {} };
-  const page = await route?.handle?.(request as never);
+  const request = { partner: { partnerId: 1, cell: 0 }, query: { limit: 10 } };
+  const page = await route?.handle(request as never);
   expect(page).toMatchObject({ nextCursor: '6' });
 });

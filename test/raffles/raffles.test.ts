@@ -5,8 +5,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { audit } from '../../src/audit/audit.js';
 import { poolFaults, type RevealedPool } from '../../src/domain/games/rafflePool.js';
 import { raffleRoutes } from '../../src/http/operator/raffles.js';
-import type { GameServices } from '../../src/http/partner/games.js';
 import type { RouteRequest } from '../../src/http/route.js';
+import type { Services } from '../../src/http/services.js';
 import { connectPostgres } from '../../src/postgres/client.js';
 import { openStore } from '../../src/postgres/store.js';
 import { cellKey } from '../../src/redis/keys.js';
@@ -523,7 +523,7 @@ test('what a closed pool reveals, which may be 2.7 MB, is read once, however man
         return store.closedPool(id);
       },
     },
-  } as GameServices;
+  } as Services;
   const route = raffleRoutes(services).find(({ operationId }) => operationId === 'getPool')!;
   const request = { params: { id: String(gameId) }, partner: { partnerId: partner.partnerId } };
   const ask = () => route.handle(request as unknown as RouteRequest);

@@ -1,22 +1,16 @@
 /** The operator's adjustments of players' balances (docs/contract.md §15.4). */
-import type { Adjusted, AdjustedPartner } from '../../cells/adjuster.js';
+import type { Adjusted } from '../../cells/adjuster.js';
 import * as contract from '../../contract/endpoints/players.js';
 import { ApiError, ERRORS, type Fault } from '../../domain/errors.js';
 import { jsonUsd } from '../../domain/exactJson.js';
 import { decimalTextToMicros, MAX_MICROS, microsToUsdText } from '../../domain/money.js';
 import { REFUND_PREFIX } from '../../domain/refund.js';
 import { type AdjustmentBody, AdjustmentOrder } from '../../domain/requests.js';
-import type { SpinIds } from '../../domain/spinId.js';
 import type { Adjustment } from '../../postgres/adjustments.js';
-import type { Store } from '../../postgres/store.js';
 import { check, type JsonObject, memberText } from '../body.js';
-import { pathId, type Route, route } from '../route.js';
-
-export interface AdjustmentServices {
-  readonly store: Pick<Store, 'findPartner'>;
-  readonly spinIds: SpinIds;
-  adjust(actor: string, wanted: Adjustment, partner: AdjustedPartner): Promise<Adjusted>;
-}
+import { partnerOf } from '../found.js';
+import { type Route, route } from '../route.js';
+import type { Services } from '../services.js';
 
 /** What is asked for, checked. @throws ApiError (KS-4101, KS-4102) with all that is wrong. */
 function orderOf(playerId: string, body: JsonObject, text: string): Omit<Adjustment, 'partnerId'> {
@@ -72,13 +66,12 @@ function refusalOf(adjusted: Exclude<Adjusted, object>): ApiError {
   }
 }
 
-export const adjustmentRoutes = (services: AdjustmentServices): Route[] => [
+export const adjustmentRoutes = (services: Services): Route[] => [
   route(contract.adjustBalance, async ({ actor, params, body, text }) => {
     const order = orderOf(params.playerId, body, text);
-    const partnerId = pathId(params.id);
-    const partner = partnerId === undefined ? undefined : await services.store.findPartner(partnerId);
-    if (partnerId === undefined || partner === undefined) throw new ApiError(ERRORS.partnerNotFound);
-    const adjusted = await services.adjust(
+    const partner = await partnerOf(services.store, params.id);
+    const { partnerId } = partner;
+    const adjusted = await services.cells.adjuster.adjust(
       actor,
       { partnerId, ...order },
       {

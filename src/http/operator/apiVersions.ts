@@ -4,20 +4,9 @@ import { API_VERSIONS, statusOfVersion } from '../../domain/apiVersion.js';
 import { ApiError, ERRORS, type Fault } from '../../domain/errors.js';
 import type { DeprecateBody } from '../../domain/requests.js';
 import type { ApiVersionRow } from '../../postgres/apiVersions.js';
-import type { Store } from '../../postgres/store.js';
 import { learn, type Route, route } from '../route.js';
+import type { Services } from '../services.js';
 import { isRfc3339 } from './partners.js';
-
-export interface ApiVersionServices {
-  readonly store: Store;
-  /** Days of notice; undefined: six calendar months. */
-  readonly noticeDays: number | undefined;
-  /** Milliseconds since the epoch. */
-  now(): number;
-  refresh(): Promise<void>;
-  /** Events were committed. */
-  eventsRecorded(deliveries: number): void;
-}
 
 const versionOf = (version: string, end: ApiVersionRow | undefined, nowMs: number) => ({
   version,
@@ -47,9 +36,9 @@ function announcementOf({ sunsetAt, deprecatedAt, successor, migrationUrl }: Dep
   return announcement;
 }
 
-export const apiVersionRoutes = (services: ApiVersionServices): Route[] => [
+export const apiVersionRoutes = (services: Services): Route[] => [
   route(contract.listApiVersions, async () => {
-    const nowMs = services.now();
+    const nowMs = services.process.now();
     const [ends, uses] = await Promise.all([
       services.store.listVersionEnds(),
       services.store.listVersionUses(new Date(nowMs)),
@@ -74,12 +63,12 @@ export const apiVersionRoutes = (services: ApiVersionServices): Route[] => [
     const version = API_VERSIONS.find((name) => name === params.version);
     if (version === undefined) throw new ApiError(ERRORS.notFound);
     const announcement = announcementOf(body);
-    const { noticeDays } = services;
-    const now = new Date(services.now());
+    const { noticeDays } = services.process;
+    const now = new Date(services.process.now());
     const made = await services.store.announceEnd(actor, version, announcement, { now, noticeDays });
     if ('faults' in made) throw new ApiError(ERRORS.validationFailed, { details: made.faults });
-    if (made.deliveries > 0) services.eventsRecorded(made.deliveries);
-    await learn(services);
+    if (made.deliveries > 0) services.webhooks.recorded(made.deliveries);
+    await learn(services.catalog);
     return versionOf(version, made.row, now.getTime());
   }),
 ];

@@ -1,41 +1,31 @@
 /** Blackjack tables, made by the operator; and rounds that the operator looks at, voids or closes (docs/blackjack.md). */
-import type { Rounds } from '../../cells/rounds.js';
 import * as contract from '../../contract/endpoints/rounds.js';
 import { ApiError, ERRORS } from '../../domain/errors.js';
-import type { Partner } from '../../domain/game.js';
 import { rulesHash } from '../../domain/games/blackjackRules.js';
 import type { RoundRecord } from '../../domain/games/round.js';
 import { checkTable } from '../../domain/games/table.js';
 import { microsToUsdText } from '../../domain/money.js';
 import type { BlackjackBody } from '../../domain/requests.js';
-import type { Store } from '../../postgres/store.js';
+import { activePartnerOf } from '../found.js';
 import { gameOf } from '../partner/games.js';
-import { findRound, type RoundServices, shownRecord, tableOf } from '../partner/rounds.js';
-import { learn, pathId, type Route, route } from '../route.js';
+import { findRound, shownRecord, tableOf } from '../partner/rounds.js';
+import { learn, type Route, route } from '../route.js';
+import type { Services } from '../services.js';
 
 const ROUND_TIMEOUT_DEFAULT_S = 86_400;
 
-export interface BlackjackServices extends RoundServices {
-  readonly store: RoundServices['store'] & Pick<Store, 'createTable' | 'findPartner' | 'auditRound'>;
-  readonly rounds: Rounds;
-  partner(partnerId: number): Partner | undefined;
-}
-
-async function makeTable(services: BlackjackServices, actor: string, id: string, body: BlackjackBody) {
+async function makeTable(services: Services, actor: string, id: string, body: BlackjackBody) {
   const { displayName, configName, wagerUsd, rules, roundTimeoutS = ROUND_TIMEOUT_DEFAULT_S } = body;
   const given = rules as Readonly<Record<string, unknown>>;
   const checked = checkTable({ wagerUsd, rules: given, roundTimeoutSeconds: roundTimeoutS });
   if ('faults' in checked) throw new ApiError(ERRORS.validationFailed, { details: checked.faults });
-  const partnerId = pathId(id);
-  const partner = partnerId === undefined ? undefined : await services.store.findPartner(partnerId);
-  if (partner === undefined) throw new ApiError(ERRORS.partnerNotFound);
-  if (!partner.isActive) throw new ApiError(ERRORS.partnerIsDeactivated);
+  const partner = await activePartnerOf(services.store, id);
   const { terms } = checked;
   const row = await services.store.createTable(actor, {
     ...{ partnerId: partner.partnerId, configName, displayName, terms },
   });
   if (row === 'name-taken') throw new ApiError(ERRORS.configNameTaken);
-  await learn(services);
+  await learn(services.catalog);
   return {
     ...gameOf(row, terms.wagerMicros),
     partnerId: row.partnerId,
@@ -48,7 +38,7 @@ async function makeTable(services: BlackjackServices, actor: string, id: string,
 
 /** Ends an open round. It is in the audit log before it is done: no end is ever without its entry. */
 async function endRound(
-  services: BlackjackServices,
+  services: Services,
   actor: string,
   roundId: string,
   how: 'timeout' | 'void',
@@ -57,7 +47,7 @@ async function endRound(
   const record = await findRound(services, roundId);
   if (record.status !== 'OPEN') throw new ApiError(ERRORS.actionIllegal);
   const table = await tableOf(services, record.gameId);
-  const partner = services.partner(record.partnerId);
+  const partner = services.catalog.partner(record.partnerId);
   if (partner === undefined) throw new Error(`Partner ${record.partnerId} is not in the catalog`);
   const action = how === 'void' ? 'round.void' : 'round.close';
   const details = {
@@ -65,14 +55,14 @@ async function endRound(
     ...(reason === undefined ? {} : { reason }),
   };
   await services.store.auditRound(actor, action, roundId, details);
-  const ended = await services.rounds.end(table, partner, record, how);
+  const ended = await services.blackjack.rounds.end(table, partner, record, how);
   if (typeof ended !== 'string') return ended.record;
   await services.store.auditRound(actor, `${action}.refused`, roundId, { ...details, refusal: ended });
   if (ended === 'illegal') throw new ApiError(ERRORS.actionIllegal);
   throw new ApiError(ended === 'unknown' ? ERRORS.spinInProgress : ERRORS.unavailable);
 }
 
-export const blackjackRoutes = (services: BlackjackServices): Route[] => [
+export const blackjackRoutes = (services: Services): Route[] => [
   route(contract.createBlackjackGame, ({ actor, params, body }) =>
     makeTable(services, actor, params.id, body),
   ),

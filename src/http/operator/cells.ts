@@ -1,29 +1,24 @@
 /** Cells: where they are and how far they are booked, and what operators do to them (docs/scaling.md). */
-import type { CellViews } from '../../cells/cellViews.js';
 import * as contract from '../../contract/endpoints/operatorReads.js';
 import { CELL_MAX, entryTimeMs } from '../../domain/entryId.js';
 import { ApiError, ERRORS } from '../../domain/errors.js';
 import { jsonInteger } from '../../domain/exactJson.js';
-import type { Store } from '../../postgres/store.js';
 import { learn, type Route, route } from '../route.js';
+import type { Services } from '../services.js';
 
-export interface CellServices {
-  readonly store: Pick<Store, 'cellOverview' | 'newestRecoveries' | 'addCells' | 'setDraining'>;
-  readonly cellViews: Pick<CellViews, 'of' | 'servers'>;
-  refresh(): Promise<void>;
-}
-
-const listCells = ({ store, cellViews }: CellServices): Route =>
+const listCells = (services: Services): Route =>
   route(contract.listCells, async () => {
+    const { store } = services;
+    const { views } = services.cells;
     const [cells, recoveries] = await Promise.all([store.cellOverview(), store.newestRecoveries()]);
-    const [views, redis] = await Promise.all([
-      Promise.all(cells.map(({ cell }) => cellViews.of(cell))),
-      cellViews.servers(),
+    const [places, redis] = await Promise.all([
+      Promise.all(cells.map(({ cell }) => views.of(cell))),
+      views.servers(),
     ]);
     return {
       cells: cells.map(({ cursorId, epoch, ...cell }, i) => ({
         ...cell,
-        ...views[i]!,
+        ...places[i]!,
         epoch: jsonInteger(epoch),
         bookedTo: cursorId === 0n ? null : new Date(entryTimeMs(cursorId)).toISOString(),
       })),
@@ -38,7 +33,7 @@ const listCells = ({ store, cellViews }: CellServices): Route =>
     };
   });
 
-const addCells = (services: CellServices): Route =>
+const addCells = (services: Services): Route =>
   route(contract.addCells, async ({ actor, body }) => {
     const { count } = body;
     const added = await services.store.addCells(actor, count);
@@ -46,11 +41,11 @@ const addCells = (services: CellServices): Route =>
       const message = `must leave at most ${CELL_MAX + 1} cells in all`;
       throw new ApiError(ERRORS.validationFailed, { details: [{ path: '/count', message }] });
     }
-    await learn(services);
+    await learn(services.catalog);
     return { added };
   });
 
-const setDraining = ({ store }: CellServices): Route =>
+const setDraining = ({ store }: Services): Route =>
   route(contract.setDraining, async ({ actor, params, body }) => {
     const { isDraining } = body;
     const drained = await store.setDraining(actor, cellOf(params.cell), isDraining);
@@ -69,7 +64,7 @@ function cellOf(text: string): number {
   return cell;
 }
 
-export const cellRoutes = (services: CellServices): Route[] => [
+export const cellRoutes = (services: Services): Route[] => [
   listCells(services),
   addCells(services),
   setDraining(services),

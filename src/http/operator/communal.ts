@@ -1,56 +1,28 @@
 /** The operator's side of communal progressives: rules, funding, state, events (docs/contract.md §17). */
-import type { PartnerReads } from '../../cells/partnerReads.js';
 import type { Funded } from '../../cells/potKeeper.js';
 import * as contract from '../../contract/endpoints/communal.js';
-import type { CommunalRules, PotState } from '../../domain/communal.js';
 import { micros as microsOf, readRules, usdText } from '../../domain/communalRules.js';
 import { entryCell } from '../../domain/entryId.js';
 import { ApiError, ERRORS } from '../../domain/errors.js';
-import type { Game } from '../../domain/game.js';
 import { MAX_MICROS, microsToUsdText } from '../../domain/money.js';
 import { CommunalBody, CommunalFundingBody } from '../../domain/requests.js';
-import type { Funding } from '../../postgres/communal.js';
-import type { GameRow } from '../../postgres/games.js';
 import { check } from '../body.js';
-import { assertPot, type PotServices } from '../communalGames.js';
+import { assertPot } from '../communalGames.js';
 import { eventView, fundingIdOf, potView } from '../communalViews.js';
-import { knownGame } from '../partner/games.js';
-import { pathId, type Route, route } from '../route.js';
-
-export interface OperatorCommunalServices extends PotServices {
-  readonly reads: PartnerReads;
-  cameTo(cell: number, entryId: bigint, timeoutMs: number): Promise<boolean>;
-  game(gameId: number): Game | undefined;
-  refresh(): Promise<void>;
-  setCommunal(
-    actor: string,
-    game: { readonly gameId: number; readonly partnerId: number },
-    rules: CommunalRules,
-    resetsProgress: boolean,
-  ): Promise<PotState | undefined>;
-  fundCommunal(actor: string, partnerId: number, wanted: Funding): Promise<Funded>;
-}
-
-async function gameOfPath(services: OperatorCommunalServices, id: string): Promise<GameRow> {
-  const gameId = pathId(id);
-  const row = gameId === undefined ? undefined : await services.store.findGame(gameId);
-  if (row === undefined) throw new ApiError(ERRORS.gameNotFound);
-  return row;
-}
-
-/** How long what Redis has of a pot is waited for in the ledger. */
-const BOOKED_WITHIN_MS = 3000;
+import { BOOKED_WITHIN_MS, gameRowOf, knownGame } from '../found.js';
+import { type Route, route } from '../route.js';
+import type { Services } from '../services.js';
 
 /**
  * The pot as it is booked: what Redis has now would not fit what is booked as paid. What was done before is waited for; a ledger that
  * is far behind is answered as it is.
  * @throws ApiError KS-4601 where none is configured, KS-5002 where its first rules are not booked.
  */
-async function bookedPotOf(services: OperatorCommunalServices, gameId: number, partnerId: number) {
-  const { store, reads } = services;
+async function bookedPotOf(services: Services, gameId: number, partnerId: number) {
+  const { store, cells } = services;
   const { cell } = await store.ledgerReach(partnerId);
-  const newestId = await reads.newestInOutbox(cell);
-  await services.cameTo(entryCell(newestId), newestId, BOOKED_WITHIN_MS);
+  const newestId = await cells.reads.newestInOutbox(cell);
+  await services.cells.confirmations.cameTo(entryCell(newestId), newestId, BOOKED_WITHIN_MS);
   const pot = await store.bookedPot(gameId);
   if (pot !== undefined) return pot;
   await assertPot(store, gameId);
@@ -74,15 +46,15 @@ function fundingRefusal(funded: Exclude<Funded, object>): ApiError {
   }
 }
 
-const setCommunal = (services: OperatorCommunalServices): Route =>
+const setCommunal = (services: Services): Route =>
   route(contract.setCommunal, async ({ actor, params, body }) => {
-    const row = await gameOfPath(services, params.id);
+    const row = await gameRowOf(services.store, params.id);
     if (row.gameType !== 'slot') throw new ApiError(ERRORS.gameTypeUnsupported);
     check(CommunalBody, body);
     const rules = readRules(body);
     const { gameId, partnerId } = row;
-    const { wagerMicros } = await knownGame(services, gameId);
-    const state = await services.setCommunal(
+    const { wagerMicros } = await knownGame(services.catalog, gameId);
+    const state = await services.cells.pots.set(
       actor,
       { gameId, partnerId },
       rules,
@@ -92,10 +64,10 @@ const setCommunal = (services: OperatorCommunalServices): Route =>
     return potView({ ...state, rules }, wagerMicros);
   });
 
-const getCommunalPot = (services: OperatorCommunalServices): Route =>
+const getCommunalPot = (services: Services): Route =>
   route(contract.getCommunalPot, async ({ params }) => {
-    const { gameId, partnerId } = await gameOfPath(services, params.id);
-    const { wagerMicros } = await knownGame(services, gameId);
+    const { gameId, partnerId } = await gameRowOf(services.store, params.id);
+    const { wagerMicros } = await knownGame(services.catalog, gameId);
     const pot = await bookedPotOf(services, gameId, partnerId);
     return {
       ...potView(pot, wagerMicros),
@@ -105,9 +77,9 @@ const getCommunalPot = (services: OperatorCommunalServices): Route =>
     };
   });
 
-const fundCommunal = (services: OperatorCommunalServices): Route =>
+const fundCommunal = (services: Services): Route =>
   route(contract.fundCommunal, async ({ actor, params, body }) => {
-    const { gameId, partnerId } = await gameOfPath(services, params.id);
+    const { gameId, partnerId } = await gameRowOf(services.store, params.id);
     check(CommunalFundingBody, body);
     const { amountUsd, reason, requestId } = body;
     const amountMicros = microsOf(amountUsd);
@@ -118,15 +90,15 @@ const fundCommunal = (services: OperatorCommunalServices): Route =>
     }
     await assertPot(services.store, gameId);
     const wanted = { gameId, requestId, amountMicros, reason };
-    const funded = await services.fundCommunal(actor, partnerId, wanted);
+    const funded = await services.cells.pots.fund(actor, partnerId, wanted);
     if (typeof funded === 'string') throw fundingRefusal(funded);
     const fundingId = fundingIdOf(services.spinIds, funded.fundingId, partnerId);
     return { fundingId, budgetUsd: usdText(funded.budgetMicros) };
   });
 
-const listCommunalPayouts = (services: OperatorCommunalServices): Route =>
+const listCommunalPayouts = (services: Services): Route =>
   route(contract.listCommunalPayouts, async ({ params, query }) => {
-    const { gameId, partnerId } = await gameOfPath(services, params.id);
+    const { gameId, partnerId } = await gameRowOf(services.store, params.id);
     await assertPot(services.store, gameId);
     const { page = 1, limit } = query;
     const { events, total } = await services.store.communalEventPage(gameId, page, limit);
@@ -140,5 +112,5 @@ const listCommunalPayouts = (services: OperatorCommunalServices): Route =>
     return { events: shown, page, limit, total };
   });
 
-export const operatorCommunalRoutes = (services: OperatorCommunalServices): Route[] =>
+export const operatorCommunalRoutes = (services: Services): Route[] =>
   [setCommunal, getCommunalPot, fundCommunal, listCommunalPayouts].map((route) => route(services));

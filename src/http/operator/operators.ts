@@ -5,26 +5,10 @@ import * as contract from '../../contract/endpoints/operators.js';
 import { ApiError, ERRORS } from '../../domain/errors.js';
 import { isReservedName } from '../../domain/operator.js';
 import type { OperatorRow } from '../../postgres/operators.js';
-import type { Store } from '../../postgres/store.js';
 import { type Caller, csrfTokenOf, SESSION_COOKIE, sha256 } from '../operatorAccess.js';
 import { learn, type Route, route, WithHeaders } from '../route.js';
-import type { SessionTokens } from '../sessionTokens.js';
+import type { Services } from '../services.js';
 import { expiryOf } from './partners.js';
-
-export interface OperatorsServices {
-  readonly store: Pick<
-    Store,
-    | 'createOperator'
-    | 'listOperators'
-    | 'rotateOperatorKey'
-    | 'revokeOperator'
-    | 'beginSession'
-    | 'endSession'
-  >;
-  /** How long sessions of the console last, and what makes their tokens. */
-  readonly sessions: { readonly minutes: number; readonly tokens: Pick<SessionTokens, 'make'> };
-  refresh(): Promise<void>;
-}
 
 /** A new key: `kso_` and 43 base64url characters, 256 bits of the operating system's randomness. */
 const newOperatorKey = (): string => `kso_${randomBytes(32).toString('base64url')}`;
@@ -48,7 +32,7 @@ const nameFault = (entry: (typeof ERRORS)['validationFailed' | 'capReached'], me
 
 const TAKEN = 'is taken: a name is never given to a second operator';
 
-const createOperator = ({ store, refresh }: OperatorsServices): Route =>
+const createOperator = ({ store, catalog }: Services): Route =>
   route(contract.createOperator, async ({ actor, body }) => {
     const { name, role, expiresAt } = body;
     const expiry = expiryOf(expiresAt);
@@ -58,31 +42,31 @@ const createOperator = ({ store, refresh }: OperatorsServices): Route =>
     const row = await store.createOperator(actor, wanted);
     if (row === 'taken') throw nameFault(ERRORS.validationFailed, TAKEN);
     if (row === 'tooMany') throw nameFault(ERRORS.capReached, 'would be one name more than there may be');
-    await learn({ refresh });
+    await learn(catalog);
     return { ...shownOperator(row), apiKey };
   });
 
-const listOperators = ({ store }: OperatorsServices): Route =>
+const listOperators = ({ store }: Services): Route =>
   route(contract.listOperators, async () => {
     return { operators: (await store.listOperators()).map(shownOperator) };
   });
 
-const rotateKey = ({ store, refresh }: OperatorsServices): Route =>
+const rotateKey = ({ store, catalog }: Services): Route =>
   route(contract.rotateOperatorKey, async ({ actor, params, body }) => {
     const expiry = expiryOf(body.expiresAt);
     const apiKey = newOperatorKey();
     const key = { hash: sha256(apiKey), expiresAt: expiry };
     const row = await store.rotateOperatorKey(actor, params.name, key);
     if (row === undefined) throw new ApiError(ERRORS.keyNotFound);
-    await learn({ refresh });
+    await learn(catalog);
     return { ...shownOperator(row), apiKey };
   });
 
-const revokeOperator = ({ store, refresh }: OperatorsServices): Route =>
+const revokeOperator = ({ store, catalog }: Services): Route =>
   route(contract.revokeOperator, async ({ actor, params }) => {
     const result = await store.revokeOperator(actor, params.name);
     if (result === 'missing') throw new ApiError(ERRORS.keyNotFound);
-    await learn({ refresh });
+    await learn(catalog);
     return undefined;
   });
 
@@ -102,7 +86,7 @@ const shownSession = (
   expiresAt: session?.expiresAt.toISOString() ?? null,
 });
 
-const sessionRoutes = ({ store, sessions }: OperatorsServices): Route[] => [
+const sessionRoutes = ({ store, sessions }: Services): Route[] => [
   route(contract.signIn, async ({ operator, isSecure }) => {
     const token = sessions.tokens.make();
     const { keyHash } = operator;
@@ -121,7 +105,7 @@ const sessionRoutes = ({ store, sessions }: OperatorsServices): Route[] => [
   }),
 ];
 
-export const operatorsRoutes = (services: OperatorsServices): Route[] => [
+export const operatorsRoutes = (services: Services): Route[] => [
   createOperator(services),
   listOperators(services),
   rotateKey(services),

@@ -3,22 +3,9 @@ import { randomUUID } from 'node:crypto';
 import * as contract from '../../contract/endpoints/operatorReads.js';
 import { jsonInteger, jsonUsd } from '../../domain/exactJson.js';
 import type { Traffic } from '../../postgres/operatorReads.js';
-import type { Store } from '../../postgres/store.js';
 import { listedWebhookOf } from '../partner/webhooks.js';
 import { type Route, route } from '../route.js';
-
-/** What this process has counted since its start. */
-export interface ProcessFigures {
-  readonly spins: number;
-  readonly errors: readonly { operation: string; errorCode: string; count: number }[];
-  readonly spinSeconds: readonly { leSeconds: number | null; count: number }[];
-  readonly partners: readonly { partnerId: number | null; requests: number; errors: number }[];
-}
-
-export interface OverviewServices {
-  readonly store: Pick<Store, 'trafficToday' | 'attention'>;
-  figures(): Promise<ProcessFigures>;
-}
+import type { Services } from '../services.js';
 
 const PROCESS_ID = randomUUID();
 
@@ -28,12 +15,12 @@ const shown = ({ spins, wageredMicros, paidMicros }: Traffic) => ({
   paidOutUsd: jsonUsd(paidMicros),
 });
 
-const getOverview = ({ store, figures }: OverviewServices): Route =>
+const getOverview = ({ store, process }: Services): Route =>
   route(contract.getOverview, async () => {
     const [traffic, { longestFailing, ...attention }, counted] = await Promise.all([
       store.trafficToday(),
       store.attention(),
-      figures(),
+      process.figures(),
     ]);
     return {
       at: new Date().toISOString(),
@@ -53,4 +40,4 @@ const getOverview = ({ store, figures }: OverviewServices): Route =>
     };
   });
 
-export const overviewRoutes = (services: OverviewServices): Route[] => [getOverview(services)];
+export const overviewRoutes = (services: Services): Route[] => [getOverview(services)];

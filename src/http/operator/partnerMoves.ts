@@ -3,7 +3,8 @@ import * as contract from '../../contract/endpoints/partners.js';
 import { ApiError, ERRORS } from '../../domain/errors.js';
 import type { PartnerMove as MoveRow, NotMoved } from '../../postgres/partnerMoves.js';
 import type { Store } from '../../postgres/store.js';
-import { pathId, type Route, route } from '../route.js';
+import { partnerOf, pathId } from '../found.js';
+import { type Route, route } from '../route.js';
 
 const shown = ({ requestedAt, switchedAt, finishedAt, ...move }: MoveRow) => ({
   ...move,
@@ -19,19 +20,13 @@ const FAULTS: Readonly<Record<Exclude<NotMoved, 'noSuchPartner'>, string>> = {
   moving: 'must wait until the move that is under way has ended',
 };
 
-/** @throws ApiError (KS-4209) where the text is no id of a partner */
-function partnerIdOf(text: string): number {
-  const partnerId = pathId(text);
-  if (partnerId === undefined) throw new ApiError(ERRORS.partnerNotFound);
-  return partnerId;
-}
-
 export const partnerMoveRoutes = (
   store: Pick<Store, 'requestMove' | 'movesOfPartner' | 'findPartner'>,
 ): Route[] => [
   route(contract.movePartner, async ({ actor, params, body }) => {
     const { cell } = body;
-    const move = await store.requestMove(actor, partnerIdOf(params.id), cell);
+    const partnerId = pathId(params.id);
+    const move = partnerId === undefined ? 'noSuchPartner' : await store.requestMove(actor, partnerId, cell);
     if (move === 'noSuchPartner') throw new ApiError(ERRORS.partnerNotFound);
     if (typeof move === 'string') {
       const details = [{ path: '/cell', message: FAULTS[move] }];
@@ -40,8 +35,7 @@ export const partnerMoveRoutes = (
     return shown(move);
   }),
   route(contract.listMoves, async ({ params }) => {
-    const partnerId = partnerIdOf(params.id);
-    if ((await store.findPartner(partnerId)) === undefined) throw new ApiError(ERRORS.partnerNotFound);
+    const { partnerId } = await partnerOf(store, params.id);
     return { moves: (await store.movesOfPartner(partnerId)).map(shown) };
   }),
 ];

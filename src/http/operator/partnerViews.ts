@@ -2,9 +2,9 @@
 import type { Endpoint } from '../../contract/endpoint.js';
 import { getPartnerSettlement, getSettlement } from '../../contract/endpoints/settlements.js';
 import { listPartnerWebhooks, listWebhooks } from '../../contract/endpoints/webhooks.js';
-import { ApiError, ERRORS } from '../../domain/errors.js';
 import type { Store } from '../../postgres/store.js';
-import { pathId, type Route } from '../route.js';
+import { partnerOf } from '../found.js';
+import type { Route } from '../route.js';
 
 const VIEWS: readonly { readonly of: Endpoint; readonly view: Endpoint }[] = [
   { of: getSettlement, view: getPartnerSettlement },
@@ -19,10 +19,7 @@ export const partnerViewRoutes = (routes: readonly Route[], store: Pick<Store, '
       ...own,
       ...view,
       async handle(request) {
-        const partnerId = pathId(request.params.id!);
-        const partner = partnerId === undefined ? undefined : await store.findPartner(partnerId);
-        if (partner === undefined) throw new ApiError(ERRORS.partnerNotFound);
-        return own.handle({ ...request, partner });
+        return own.handle({ ...request, partner: await partnerOf(store, request.params.id!) });
       },
     };
   });

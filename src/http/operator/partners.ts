@@ -7,9 +7,10 @@ import { MAX_MICROS, microsToUsdText } from '../../domain/money.js';
 import { amountMicros, type PartnerPatch } from '../../domain/requests.js';
 import type { ApiKeyRow } from '../../postgres/apiKeys.js';
 import type { PartnerRow, PartnerSettings } from '../../postgres/partners.js';
-import type { Store } from '../../postgres/store.js';
+import { activePartnerOf, partnerOf, pathId } from '../found.js';
 import { sha256 } from '../operatorAccess.js';
-import { pathId, type Route, route } from '../route.js';
+import { learn, type Route, route } from '../route.js';
+import type { Services } from '../services.js';
 
 /** A player of a sandbox partner begins with this; one of a production partner with nothing (docs/contract.md §5.2). */
 const SANDBOX_OPENING_MICROS = 1_000_000_000;
@@ -29,7 +30,7 @@ const DEFAULTS: Omit<PartnerSettings, 'openingBalanceMicros'> = {
 
 const usd = (micros: number): number => Number(microsToUsdText(micros));
 
-const partnerOf = (row: PartnerRow) => ({
+const shownPartner = (row: PartnerRow) => ({
   partnerId: row.partnerId,
   slug: row.slug,
   name: row.name,
@@ -143,7 +144,7 @@ export const initialSettings = (environment: string): PartnerSettings => ({
   openingBalanceMicros: environment === 'sandbox' ? SANDBOX_OPENING_MICROS : 0,
 });
 
-const createPartner = (store: Store, refresh: () => Promise<void>): Route =>
+const createPartner = ({ store, catalog }: Services): Route =>
   route(contract.createPartner, async ({ actor, body }) => {
     const { slug, name, environment, cell, ...given } = body;
     const settings = { ...initialSettings(environment), ...settingsOf(given) };
@@ -151,44 +152,37 @@ const createPartner = (store: Store, refresh: () => Promise<void>): Route =>
     const row = await store.createPartner(actor, wanted, cell);
     if (row === 'slugTaken') throw new ApiError(ERRORS.slugTaken);
     if (typeof row === 'string') throw cellFault(row);
-    await refresh();
-    return partnerOf(row);
+    await learn(catalog);
+    return shownPartner(row);
   });
 
-export const partnerRoutes = (store: Store, refresh: () => Promise<void>): Route[] => {
-  const found = async (id: string): Promise<PartnerRow> => {
-    const partnerId = pathId(id);
-    const row = partnerId === undefined ? undefined : await store.findPartner(partnerId);
-    if (row === undefined) throw new ApiError(ERRORS.partnerNotFound);
-    return row;
-  };
+export const partnerRoutes = (services: Services): Route[] => {
+  const { store, catalog } = services;
   return [
-    createPartner(store, refresh),
+    createPartner(services),
     route(contract.listPartners, async () => {
-      return { partners: (await store.listPartners()).map(partnerOf) };
+      return { partners: (await store.listPartners()).map(shownPartner) };
     }),
     route(contract.getPartner, async ({ params }) => {
-      return partnerOf(await found(params.id));
+      return shownPartner(await partnerOf(store, params.id));
     }),
     route(contract.updatePartner, async ({ actor, params, body }) => {
-      const patch = body;
-      const { name, isActive } = patch;
+      const { name, isActive } = body;
       const change = {
-        ...settingsOf(patch),
+        ...settingsOf(body),
         ...(name === undefined ? {} : { name }),
         ...(isActive === undefined ? {} : { isActive }),
       };
       const partnerId = pathId(params.id);
       const row = partnerId === undefined ? undefined : await store.updatePartner(actor, partnerId, change);
       if (row === undefined) throw new ApiError(ERRORS.partnerNotFound);
-      await refresh();
-      return partnerOf(row);
+      await learn(catalog);
+      return shownPartner(row);
     }),
     route(contract.issueKey, async ({ actor, params, body }) => {
       const { name, expiresAt } = body;
       const expiry = expiryOf(expiresAt);
-      const partner = await found(params.id);
-      if (!partner.isActive) throw new ApiError(ERRORS.partnerIsDeactivated);
+      const partner = await activePartnerOf(store, params.id);
       const apiKey = newApiKey();
       const row = await store.issueKey(actor, {
         partnerId: partner.partnerId,
@@ -196,11 +190,11 @@ export const partnerRoutes = (store: Store, refresh: () => Promise<void>): Route
         name: name ?? null,
         expiresAt: expiry,
       });
-      await refresh();
+      await learn(catalog);
       return { ...keyOf(row), apiKey };
     }),
     route(contract.listKeys, async ({ params }) => {
-      const partner = await found(params.id);
+      const partner = await partnerOf(store, params.id);
       const keys = await store.listKeys(partner.partnerId);
       return {
         keys: keys.map((key) => ({
@@ -211,12 +205,12 @@ export const partnerRoutes = (store: Store, refresh: () => Promise<void>): Route
       };
     }),
     route(contract.revokeKey, async ({ actor, params }) => {
-      const partner = await found(params.id);
+      const partner = await partnerOf(store, params.id);
       const keyId = pathId(params.keyId);
       const result = keyId === undefined ? 'missing' : await store.revokeKey(actor, partner.partnerId, keyId);
       if (result === 'missing') throw new ApiError(ERRORS.keyNotFound);
       if (result === 'foreign') throw new ApiError(ERRORS.keyForeign);
-      await refresh();
+      await learn(catalog);
       return undefined;
     }),
     route(listAuditLog, async ({ query }) => {

@@ -2,10 +2,11 @@
 import * as contract from '../../contract/endpoints/raffles.js';
 import { ApiError, ERRORS } from '../../domain/errors.js';
 import { jsonUsd } from '../../domain/exactJson.js';
-import type { GameServices } from '../partner/games.js';
-import { learn, pathId, type Route, route } from '../route.js';
+import { pathId } from '../found.js';
+import { learn, type Route, route } from '../route.js';
+import type { Services } from '../services.js';
 
-export const raffleVoidRoutes = (services: Pick<GameServices, 'store' | 'refresh'>): Route[] => [
+export const raffleVoidRoutes = (services: Services): Route[] => [
   route(contract.voidRaffle, async ({ actor, params, body }) => {
     const gameId = pathId(params.id);
     const voided =
@@ -13,7 +14,7 @@ export const raffleVoidRoutes = (services: Pick<GameServices, 'store' | 'refresh
     if (voided === 'unknown') throw new ApiError(ERRORS.gameNotFound);
     if (voided === 'no-raffle') throw new ApiError(ERRORS.gameTypeUnsupported);
     if (voided === 'closed') throw new ApiError(ERRORS.raffleClosed);
-    await learn(services);
+    await learn(services.catalog);
     const { tickets, refunded, failed, refundedMicros, isDone } = voided;
     return {
       ...{ gameConfigId: voided.gameId, status: 'CLOSED', statusReason: 'VOIDED' },

@@ -5,8 +5,10 @@ import { checkPrizeTable, prizeTableUsd } from '../../domain/games/prizeTable.js
 import { microsToUsdText } from '../../domain/money.js';
 import type { GameRow } from '../../postgres/games.js';
 import { Semaphore } from '../../semaphore.js';
-import { type GameServices, gameOf } from '../partner/games.js';
-import { learn, pathId, type Route, route } from '../route.js';
+import { activePartnerOf, pathId } from '../found.js';
+import { gameOf } from '../partner/games.js';
+import { learn, type Route, route } from '../route.js';
+import type { Services } from '../services.js';
 
 /** Of the pools that were asked for last: one of a million tickets is 2.7 MB, and takes that long to read. */
 const REVEALS_KEPT = 4;
@@ -14,7 +16,7 @@ const REVEALS_KEPT = 4;
 const REVEALS_AT_ONCE = 2;
 
 /** Reads what a closed raffle reveals, which never changes: once, however many ask for it at a time. */
-function revealer({ store }: Pick<GameServices, 'store'>) {
+function revealer({ store }: Services) {
   const turns = new Semaphore(REVEALS_AT_ONCE);
   const kept = new Map<number, Promise<{ seed: string; nonce: string; order: string }>>();
   const read = async (gameId: number) => {
@@ -56,15 +58,12 @@ async function poolOf(row: GameRow, reveal: (gameId: number) => Promise<object>)
   };
 }
 
-export const raffleRoutes = (services: GameServices, reveal = revealer(services)): Route[] => [
+export const raffleRoutes = (services: Services, reveal = revealer(services)): Route[] => [
   route(contract.createRaffle, async ({ actor, params, body }) => {
     const { displayName, configName, ...sent } = body;
     const checked = checkPrizeTable(sent);
     if ('faults' in checked) throw new ApiError(ERRORS.validationFailed, { details: checked.faults });
-    const partnerId = pathId(params.id);
-    const partner = partnerId === undefined ? undefined : await services.store.findPartner(partnerId);
-    if (partner === undefined) throw new ApiError(ERRORS.partnerNotFound);
-    if (!partner.isActive) throw new ApiError(ERRORS.partnerIsDeactivated);
+    const partner = await activePartnerOf(services.store, params.id);
     const raffle = {
       partnerId: partner.partnerId,
       configName,
@@ -73,7 +72,7 @@ export const raffleRoutes = (services: GameServices, reveal = revealer(services)
     };
     const row = await services.store.createRaffle(actor, raffle);
     if (row === 'name-taken') throw new ApiError(ERRORS.configNameTaken);
-    await learn(services);
+    await learn(services.catalog);
     const { ticketPriceMicros } = checked.table;
     return {
       ...gameOf(row, ticketPriceMicros),

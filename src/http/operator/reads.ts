@@ -3,33 +3,30 @@ import * as contract from '../../contract/endpoints/operatorReads.js';
 import { entryCell, entryTimeMs } from '../../domain/entryId.js';
 import { ApiError, ERRORS } from '../../domain/errors.js';
 import { ExactNumber, jsonInteger, jsonUsd } from '../../domain/exactJson.js';
-import type { Partner } from '../../domain/game.js';
 import { ENTRY_KINDS } from '../../domain/ledgerEntry.js';
 import type { LedgerEntry } from '../../postgres/ledger.js';
 import type { ReportStatus } from '../../postgres/operatorReads.js';
 import type { DeliveryRow } from '../../postgres/webhooks.js';
-import { type GameServices, operatorGame } from '../partner/games.js';
-import { booked, isShownAsSpin, type PlayerServices, spinRecords } from '../partner/players.js';
-import { cursorOf, pathId, type Route, route } from '../route.js';
-
-export type OperatorReadServices = GameServices & PlayerServices;
+import { booked, gameRowOf, partnerOf, playerOf } from '../found.js';
+import { operatorGame } from '../partner/games.js';
+import { isShownAsSpin, spinRecords } from '../partner/players.js';
+import { cursorOf, type Route, route } from '../route.js';
+import type { Services } from '../services.js';
 
 const ENTRY_ID = /^[1-9]\d{0,18}$/;
 
 const isoOf = (time: Date | null): string | null => time?.toISOString() ?? null;
 
-const listAllGames = (services: OperatorReadServices): Route =>
+const listAllGames = (services: Services): Route =>
   route(contract.listAllGames, async ({ query }) => {
     const { page = 1, limit } = query;
     const { games, total } = await services.store.gamePage(query.partnerId, page, limit);
     return { games: await Promise.all(games.map((row) => operatorGame(services, row))), page, limit, total };
   });
 
-const listGameDays = ({ store }: OperatorReadServices): Route =>
+const listGameDays = ({ store }: Services): Route =>
   route(contract.listGameDays, async ({ params, query }) => {
-    const gameId = pathId(params.id);
-    const row = gameId === undefined ? undefined : await store.findGame(gameId);
-    if (row === undefined) throw new ApiError(ERRORS.gameNotFound);
+    const row = await gameRowOf(store, params.id);
     const days = await store.gameDays(row.gameId, query.limit);
     return {
       days: days.map(({ day, spins, wageredMicros, paidMicros }) => ({
@@ -42,7 +39,7 @@ const listGameDays = ({ store }: OperatorReadServices): Route =>
   });
 
 /** An entry of the ledger as a line of a statement. */
-function statementEntry({ spinIds }: OperatorReadServices, entry: LedgerEntry) {
+function statementEntry({ spinIds }: Services, entry: LedgerEntry) {
   const isSpin = isShownAsSpin(entry);
   return {
     entryId: String(entry.id),
@@ -57,26 +54,15 @@ function statementEntry({ spinIds }: OperatorReadServices, entry: LedgerEntry) {
   };
 }
 
-async function partnerOfPath(
-  services: OperatorReadServices,
-  { params }: { readonly params: { readonly id: string } },
-): Promise<Partner> {
-  const partnerId = pathId(params.id);
-  const partner = partnerId === undefined ? undefined : await services.store.findPartner(partnerId);
-  if (partner === undefined) throw new ApiError(ERRORS.partnerNotFound);
-  return partner;
-}
-
-const getStatement = (services: OperatorReadServices): Route =>
+const getStatement = (services: Services): Route =>
   route(contract.getStatement, async (request) => {
     const playerId = request.params.playerId;
     const cursor = cursorOf(request.query, ENTRY_ID);
     const limit = request.query.limit;
-    const partner = await partnerOfPath(services, request);
+    const partner = await partnerOf(services.store, request.params.id);
     const { partnerId } = partner;
-    const player = await services.reads.player(partnerId, playerId);
-    if (player === undefined) throw new ApiError(ERRORS.playerNotFound);
-    await booked(services, player.newestEntryId);
+    const player = await playerOf(services.cells, partnerId, playerId);
+    await booked(services.cells, player.newestEntryId);
     const from = cursor === undefined ? player.newestEntryId : BigInt(cursor);
     const entries = await services.store.statementDown({ partnerId, playerId }, from, limit);
     const next = entries.at(-1)?.previousId ?? 0n;
@@ -90,13 +76,13 @@ const getStatement = (services: OperatorReadServices): Route =>
     };
   });
 
-const showSpin = (services: OperatorReadServices): Route =>
+const showSpin = (services: Services): Route =>
   route(contract.showSpin, async ({ params }) => {
     const { store, spinIds } = services;
     const meant = spinIds.decode(params.spinId);
     const partner = meant === undefined ? undefined : await store.findPartner(meant.partnerId);
     if (meant === undefined || partner === undefined) throw new ApiError(ERRORS.notFound);
-    await booked(services, meant.entryId);
+    await booked(services.cells, meant.entryId);
     const entry = await store.findEntry(meant.entryId);
     if (entry === undefined || entry.partnerId !== partner.partnerId || !isShownAsSpin(entry))
       throw new ApiError(ERRORS.notFound);
@@ -128,7 +114,7 @@ const showSpin = (services: OperatorReadServices): Route =>
     };
   });
 
-const listAllDeliveries = ({ store }: OperatorReadServices): Route =>
+const listAllDeliveries = ({ store }: Services): Route =>
   route(contract.listAllDeliveries, async ({ query }) => {
     const { page = 1, limit } = query;
     const status = (query.status ?? 'failed') as DeliveryRow['status'];
@@ -144,7 +130,7 @@ const listAllDeliveries = ({ store }: OperatorReadServices): Route =>
     return { deliveries: items, page, limit, total };
   });
 
-const listAllSettlements = ({ store }: OperatorReadServices): Route =>
+const listAllSettlements = ({ store }: Services): Route =>
   route(contract.listAllSettlements, async ({ query }) => {
     const { page = 1, limit } = query;
     const { reports, total } = await store.reportsOfAll(
@@ -161,7 +147,7 @@ const listAllSettlements = ({ store }: OperatorReadServices): Route =>
     return { reports: items, page, limit, total };
   });
 
-export const operatorReadRoutes = (services: OperatorReadServices): Route[] => [
+export const operatorReadRoutes = (services: Services): Route[] => [
   listAllGames(services),
   listGameDays(services),
   getStatement(services),

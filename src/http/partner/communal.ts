@@ -1,43 +1,28 @@
 /** The partner's side of communal progressives: what to show players (docs/contract.md §17). */
-import type { PartnerReads } from '../../cells/partnerReads.js';
 import * as contract from '../../contract/endpoints/communal.js';
 import { communalStatus, progressPct } from '../../domain/communal.js';
 import { usdText } from '../../domain/communalRules.js';
 import { entryTimeMs } from '../../domain/entryId.js';
 import { ApiError, ERRORS } from '../../domain/errors.js';
 import type { Game, Partner } from '../../domain/game.js';
-import { assertPot, type PotServices, potOf } from '../communalGames.js';
+import { assertPot, potOf } from '../communalGames.js';
 import { eventIdOf, eventView, potView } from '../communalViews.js';
-import { cursorOf, pathId, type Route, route, wrongCursor } from '../route.js';
-import { booked, type PlayerServices } from './players.js';
-
-export interface PartnerCommunalServices extends PotServices, Pick<PlayerServices, 'cameTo'> {
-  readonly reads: PartnerReads;
-  game(gameId: number): Game | undefined;
-  refresh(): Promise<void>;
-}
+import { booked, ownGame, pathId, playerOf } from '../found.js';
+import { cursorOf, type Route, route, wrongCursor } from '../route.js';
+import type { Services } from '../services.js';
 
 /** @throws ApiError (KS-4006) where the game is not the partner's. */
-async function ownGame(services: PartnerCommunalServices, partner: Partner, id: string): Promise<Game> {
+async function gameOfPath({ catalog }: Services, partner: Partner, id: string): Promise<Game> {
   const gameId = pathId(id);
-  let game = gameId === undefined ? undefined : services.game(gameId);
-  if (game === undefined && gameId !== undefined) {
-    await services.refresh();
-    game = services.game(gameId);
-  }
-  if (game === undefined || game.partnerId !== partner.partnerId)
-    throw new ApiError(ERRORS.gameNotRegistered);
+  const game = gameId === undefined ? undefined : await ownGame(catalog, gameId, partner);
+  if (game === undefined) throw new ApiError(ERRORS.gameNotRegistered);
   return game;
 }
 
 const CURSOR = /^[0-9a-f]{32}$/;
 
 /** What a cursor of the preview of version 2 stands for: the list goes on before it. @throws ApiError (KS-4101) */
-function idOfCursor(
-  { spinIds }: PartnerCommunalServices,
-  { partnerId }: Partner,
-  query: object,
-): bigint | undefined {
+function idOfCursor({ spinIds }: Services, { partnerId }: Partner, query: object): bigint | undefined {
   const cursor = cursorOf(query, CURSOR);
   const meant = cursor === undefined ? undefined : spinIds.decode(cursor);
   // One that is another account's, or made up, would begin the list again and again.
@@ -45,15 +30,15 @@ function idOfCursor(
   return meant?.entryId;
 }
 
-const getCommunal = (services: PartnerCommunalServices): Route =>
+const getCommunal = (services: Services): Route =>
   route(contract.getCommunal, async ({ partner, params }) => {
-    const game = await ownGame(services, partner, params.id);
+    const game = await gameOfPath(services, partner, params.id);
     return potView(await potOf(services, game.gameId, partner.partnerId), game.wagerMicros);
   });
 
-const getCommunalProgress = (services: PartnerCommunalServices): Route =>
+const getCommunalProgress = (services: Services): Route =>
   route(contract.getCommunalProgress, async ({ partner, params }) => {
-    const game = await ownGame(services, partner, params.id);
+    const game = await gameOfPath(services, partner, params.id);
     const { rules, progress, budgetMicros } = await potOf(services, game.gameId, partner.partnerId);
     const status = communalStatus(rules, budgetMicros);
     if (status === 'DISABLED') throw new ApiError(ERRORS.progressiveDisabled);
@@ -68,10 +53,10 @@ const getCommunalProgress = (services: PartnerCommunalServices): Route =>
     };
   });
 
-const listCommunalEvents = (services: PartnerCommunalServices): Route =>
+const listCommunalEvents = (services: Services): Route =>
   route(contract.listCommunalEvents, async ({ partner, params, query }) => {
     const before = idOfCursor(services, partner, query);
-    const { gameId, partnerId } = await ownGame(services, partner, params.id);
+    const { gameId, partnerId } = await gameOfPath(services, partner, params.id);
     await assertPot(services.store, gameId);
     const { page = 1, limit } = query;
     const { events, total } = await services.store.communalEventPage(gameId, page, limit, before);
@@ -83,14 +68,13 @@ const listCommunalEvents = (services: PartnerCommunalServices): Route =>
     };
   });
 
-const listCommunityBonuses = (services: PartnerCommunalServices): Route =>
+const listCommunityBonuses = (services: Services): Route =>
   route(contract.listCommunityBonuses, async ({ partner, params, query }) => {
     const before = idOfCursor(services, partner, query);
     const playerId = params.playerId;
     const { partnerId } = partner;
-    const player = await services.reads.player(partnerId, playerId);
-    if (player === undefined) throw new ApiError(ERRORS.playerNotFound);
-    await booked(services, player.newestEntryId);
+    const player = await playerOf(services.cells, partnerId, playerId);
+    await booked(services.cells, player.newestEntryId);
     const { page = 1, limit } = query;
     const { shares, total } = await services.store.playerSharePage(partnerId, playerId, page, limit, before);
     const bonuses = shares.map((share) => ({
@@ -108,7 +92,7 @@ const listCommunityBonuses = (services: PartnerCommunalServices): Route =>
     return { bonuses, page, limit, total, nextCursor };
   });
 
-export const partnerCommunalRoutes = (services: PartnerCommunalServices): Route[] =>
+export const partnerCommunalRoutes = (services: Services): Route[] =>
   [getCommunal, getCommunalProgress, listCommunalEvents, listCommunityBonuses].map((route) =>
     route(services),
   );

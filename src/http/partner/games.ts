@@ -1,33 +1,21 @@
 /** Games: registration and list (docs/contract.md §7), and the operator's view of one. */
-import type { GameRecord, PartnerReads } from '../../cells/partnerReads.js';
+import type { GameRecord } from '../../cells/partnerReads.js';
 import * as contract from '../../contract/endpoints/games.js';
 import { ApiError, ERRORS, type ErrorEntry, type Fault } from '../../domain/errors.js';
 import { jsonInteger, jsonUsd } from '../../domain/exactJson.js';
-import type { Game, Partner } from '../../domain/game.js';
 import { isRegisteredByPartner, kindOfGame } from '../../domain/games/index.js';
 import { microsToUsdText, usdToMicros } from '../../domain/money.js';
-import type { OutcomeStatistics } from '../../domain/presentation.js';
 import { GameBody, ID_MAX } from '../../domain/requests.js';
 import type { BookedGame, GameRow, Registration } from '../../postgres/games.js';
-import type { Store } from '../../postgres/store.js';
 import { check, type JsonObject } from '../body.js';
-import { learn, pathId, type Route, route } from '../route.js';
+import { gameRowOf, knownGame, pathId } from '../found.js';
+import { learn, type Route, route } from '../route.js';
+import type { Services } from '../services.js';
 
 /** A sum of doubles is no more exact. */
 const PROBABILITY_DIGITS = 12;
 
 const WAGER_FIELDS = ['minWagerUsd', 'maxWagerUsd', 'wagerIncrementUsd'] as const;
-
-export interface GameServices {
-  readonly store: Store;
-  readonly reads: PartnerReads;
-  partner(partnerId: number): Partner | undefined;
-  game(gameId: number): Game | undefined;
-  /** What many spins of a game come to; undefined: it is left to no chance. */
-  statistics(gameId: number): OutcomeStatistics | undefined;
-  /** Makes what was just changed known here without waiting for the next poll. */
-  refresh(): Promise<void>;
-}
 
 export function gameOf(row: GameRow, wagerMicros: number) {
   const wagerUsd = Number(microsToUsdText(wagerMicros));
@@ -47,9 +35,9 @@ export function gameOf(row: GameRow, wagerMicros: number) {
 }
 
 /** A game as lists show it, with what its mathematics lets expect. */
-async function listedGame(services: GameServices, row: GameRow) {
-  const { wagerMicros, maxPayoutMicros } = await knownGame(services, row.gameId);
-  const statistics = services.statistics(row.gameId);
+async function listedGame(services: Services, row: GameRow) {
+  const { wagerMicros, maxPayoutMicros } = await knownGame(services.catalog, row.gameId);
+  const statistics = services.catalog.statistics(row.gameId);
   return {
     ...gameOf(row, wagerMicros),
     ...(statistics === undefined || row.certifiedRtp === null
@@ -60,38 +48,6 @@ async function listedGame(services: GameServices, row: GameRow) {
           topPrizeUsd: Number(microsToUsdText(maxPayoutMicros)),
         }),
   };
-}
-
-/** A game that is in the database, and that this process may not have heard of yet. */
-export async function knownGame(
-  services: Pick<GameServices, 'game' | 'refresh'>,
-  gameId: number,
-): Promise<Game> {
-  const known = services.game(gameId);
-  if (known !== undefined) return known;
-  await services.refresh();
-  const game = services.game(gameId);
-  if (game === undefined) throw new Error(`Game ${gameId} is in the database and not in the catalog`);
-  return game;
-}
-
-/** What {@link ownGame} needs. */
-export type OwnGameServices = Pick<GameServices, 'game' | 'refresh'>;
-
-/** A game of the partner; undefined: it has none of this id. @throws ApiError (KS-5002) where that can't be told now */
-export async function ownGame(
-  services: OwnGameServices,
-  gameId: number,
-  { partnerId }: Partner,
-): Promise<Game | undefined> {
-  let game = services.game(gameId);
-  if (game === undefined) {
-    await services.refresh().catch(() => {
-      throw new ApiError(ERRORS.unavailable);
-    });
-    game = services.game(gameId);
-  }
-  return game?.partnerId === partnerId ? game : undefined;
 }
 
 /** What was loaded and not dealt when a game was booked so far. @param record as Redis has it later */
@@ -108,12 +64,12 @@ function queueOf({ nextIndex, blocks }: BookedGame, record: GameRecord | undefin
 }
 
 /** A game as operators see it. */
-export async function operatorGame(services: GameServices, row: GameRow) {
-  const { wagerMicros } = await knownGame(services, row.gameId);
-  const statistics = services.statistics(row.gameId);
+export async function operatorGame(services: Services, row: GameRow) {
+  const { wagerMicros } = await knownGame(services.catalog, row.gameId);
+  const statistics = services.catalog.statistics(row.gameId);
   // The ledger is the older of the two, and read first: the queue is what it was then.
   const booked = await services.store.bookedGame(row.gameId);
-  const record = await services.reads.game(row.partnerId, row.gameId);
+  const record = await services.cells.reads.game(row.partnerId, row.gameId);
   return {
     ...gameOf(row, wagerMicros),
     partnerId: row.partnerId,
@@ -148,7 +104,7 @@ const REFUSALS: Readonly<Record<Extract<Registration, string>, ErrorEntry>> = {
   'sheet-not-active': ERRORS.parSheetNotActive,
 };
 
-export const gameRoutes = (services: GameServices): Route[] => [
+export const gameRoutes = (services: Services): Route[] => [
   route(contract.registerGame, async ({ partner, body }) => {
     const wanted = wantedGame(body);
     const sheet =
@@ -173,7 +129,7 @@ export const gameRoutes = (services: GameServices): Route[] => [
       displayName,
     });
     if (typeof game === 'string') throw new ApiError(REFUSALS[game]);
-    await learn(services);
+    await learn(services.catalog);
     return gameOf(game, denominationMicros);
   }),
   route(contract.listGames, async ({ partner }) => {
@@ -181,9 +137,7 @@ export const gameRoutes = (services: GameServices): Route[] => [
     return { games: await Promise.all(rows.map((row) => listedGame(services, row))) };
   }),
   route(contract.getGame, async ({ params }) => {
-    const gameId = pathId(params.id);
-    const row = gameId === undefined ? undefined : await services.store.findGame(gameId);
-    if (row === undefined) throw new ApiError(ERRORS.gameNotFound);
+    const row = await gameRowOf(services.store, params.id);
     return operatorGame(services, row);
   }),
   route(contract.updateGame, async ({ actor, params, body }) => {
@@ -192,14 +146,12 @@ export const gameRoutes = (services: GameServices): Route[] => [
     const row = gameId === undefined ? undefined : await services.store.setGameStatus(actor, gameId, status);
     if (row === undefined) throw new ApiError(ERRORS.gameNotFound);
     if (row === 'closed') throw new ApiError(ERRORS.raffleClosed);
-    await learn(services);
+    await learn(services.catalog);
     return operatorGame(services, row);
   }),
   route(contract.makeBlocks, async ({ actor, params, body }) => {
-    const gameId = pathId(params.id);
     const count = body.count;
-    const row = gameId === undefined ? undefined : await services.store.findGame(gameId);
-    if (row === undefined) throw new ApiError(ERRORS.gameNotFound);
+    const row = await gameRowOf(services.store, params.id);
     const message = kindOfGame(row.gameType).supply.refusesBlocks;
     if (message !== undefined) {
       throw new ApiError(ERRORS.validationFailed, { details: [{ path: '/id', message }] });

@@ -3,7 +3,8 @@ import * as contract from '../../contract/endpoints/games.js';
 import { ApiError, ERRORS } from '../../domain/errors.js';
 import { checkParSheet } from '../../domain/par.js';
 import type { Store } from '../../postgres/store.js';
-import { pathId, type Route, route } from '../route.js';
+import { pathId } from '../found.js';
+import { type Route, route } from '../route.js';
 
 export const parSheetRoutes = (store: Store): Route[] => [
   route(contract.uploadParSheet, async ({ partner, body }) => {

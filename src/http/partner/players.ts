@@ -1,51 +1,25 @@
 /** Players and their spins, read from Redis (now) and the ledger (what was booked). */
 import { createHmac } from 'node:crypto';
-import type { PartnerReads, PlayerRecord } from '../../cells/partnerReads.js';
+import type { PlayerRecord } from '../../cells/partnerReads.js';
 import * as contract from '../../contract/endpoints/players.js';
 import { getSpin } from '../../contract/endpoints/spins.js';
-import { entryCell, entryTimeMs, firstIdAt } from '../../domain/entryId.js';
+import { entryTimeMs, firstIdAt } from '../../domain/entryId.js';
 import { ApiError, ERRORS } from '../../domain/errors.js';
 import { jsonUsd, parseExactJson } from '../../domain/exactJson.js';
-import type { Game, Partner } from '../../domain/game.js';
+import type { Partner } from '../../domain/game.js';
 import { ENTRY_KINDS } from '../../domain/ledgerEntry.js';
-import type { SpinIds } from '../../domain/spinId.js';
 import type { Told } from '../../postgres/communal.js';
 import type { LedgerEntry } from '../../postgres/ledger.js';
 import type { Store } from '../../postgres/store.js';
 import { communityBonus } from '../communalViews.js';
+import { booked, knownGame, playerOf } from '../found.js';
 import { cursorOf, type Route, route } from '../route.js';
-import { knownGame } from './games.js';
+import type { Services } from '../services.js';
 import { spinResponse } from './spinResponse.js';
-
-export interface PlayerServices {
-  readonly store: Store;
-  readonly reads: PartnerReads;
-  readonly spinIds: SpinIds;
-  /** Key of the user ids, 32 bytes. */
-  readonly playerIdKey: Buffer;
-  game(gameId: number): Game | undefined;
-  /** Reads what changed; a game may have been registered a moment ago. */
-  refresh(): Promise<void>;
-  /** True once the ledger of a cell has come to an entry; false where it has not within the milliseconds. */
-  cameTo(cell: number, entryId: bigint, timeoutMs: number): Promise<boolean>;
-}
-
-/** How long an entry that Redis has acknowledged is waited for in the ledger. */
-const BOOKED_WITHIN_MS = 3000;
 
 /** The internal id of a player: the same for good, and it tells nothing of the partner's own identifier. */
 function userIdOf(key: Buffer, partnerId: number, playerId: string): string {
   return `usr_${createHmac('sha256', key).update(`${partnerId}:${playerId}`).digest('base64url').slice(0, 22)}`;
-}
-
-/**
- * Waits until the ledger has come to an entry, in the cell that made it: its partner may live in another one by now, or live there before
- * this process knows of it.
- * @throws ApiError (KS-5002) where it does not.
- */
-export async function booked(services: Pick<PlayerServices, 'cameTo'>, entryId: bigint): Promise<void> {
-  if (!(await services.cameTo(entryCell(entryId), entryId, BOOKED_WITHIN_MS)))
-    throw new ApiError(ERRORS.unavailable);
 }
 
 const ENTRY_NUMBER = /^[1-9]\d{0,8}$/;
@@ -77,13 +51,13 @@ export async function shownSpins(store: Store, entries: readonly LedgerEntry[]):
 
 /** The spins among some entries as their responses were, in their order. */
 export async function spinRecords(
-  services: PlayerServices,
+  services: Services,
   { partnerId }: Partner,
   entries: readonly LedgerEntry[],
 ) {
   const { spinIds, store } = services;
   const recordOf = async ({ entry, told, balanceMicros, isForced }: ShownSpin) => {
-    const game = await knownGame(services, entry.gameId);
+    const game = await knownGame(services.catalog, entry.gameId);
     const spinId = spinIds.encodeOne(entry.id, partnerId);
     const fragment = game.fragments[entry.outcomeCode]!;
     const bonus = told && JSON.stringify(communityBonus(spinIds, partnerId, told));
@@ -105,24 +79,24 @@ const playerResponse = (playerIdKey: Buffer, partner: Partner, playerId: string,
   status: player.status,
 });
 
-export const playerRoutes = (services: PlayerServices): Route[] => {
-  const { store, reads } = services;
-  const found = async (partner: Partner, playerId: string) => {
-    const player = await reads.player(partner.partnerId, playerId);
-    if (player === undefined) throw new ApiError(ERRORS.playerNotFound);
-    return player;
-  };
+export const playerRoutes = (services: Services): Route[] => {
+  const { store, cells } = services;
   return [
     route(contract.getPlayer, async ({ partner, params }) => {
       const playerId = params.playerId;
-      return playerResponse(services.playerIdKey, partner, playerId, await found(partner, playerId));
+      return playerResponse(
+        services.playerIdKey,
+        partner,
+        playerId,
+        await playerOf(cells, partner.partnerId, playerId),
+      );
     }),
     route(contract.listPlayerSpins, async ({ partner, params, query }) => {
       const playerId = params.playerId;
       const cursor = cursorOf(query, ENTRY_NUMBER);
-      const player = await found(partner, playerId);
+      const player = await playerOf(cells, partner.partnerId, playerId);
       const { page = 1, limit } = query;
-      await booked(services, player.newestEntryId);
+      await booked(services.cells, player.newestEntryId);
       const newest = { id: player.newestEntryId, entryNumber: player.entries };
       const firstId = firstIdAt(player.createdAtMs);
       const of = { partnerId: partner.partnerId, playerId, newest, firstId };
@@ -136,7 +110,7 @@ export const playerRoutes = (services: PlayerServices): Route[] => {
     route(getSpin, async ({ partner, params }) => {
       const meant = services.spinIds.decode(params.spinId);
       if (meant === undefined || meant.partnerId !== partner.partnerId) throw new ApiError(ERRORS.notFound);
-      await booked(services, meant.entryId);
+      await booked(services.cells, meant.entryId);
       const entry = await store.findEntry(meant.entryId);
       if (entry === undefined || !isShownAsSpin(entry)) throw new ApiError(ERRORS.notFound);
       const [record] = await spinRecords(services, partner, [entry]);

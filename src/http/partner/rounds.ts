@@ -1,5 +1,5 @@
 /** Blackjack rounds: dealt, played and read by a partner (docs/blackjack.md). */
-import type { Acted, DealOrder, Dealt, KnownRound, Rounds } from '../../cells/rounds.js';
+import type { Acted, DealOrder, Dealt, KnownRound } from '../../cells/rounds.js';
 import * as contract from '../../contract/endpoints/rounds.js';
 import { entryTimeMs } from '../../domain/entryId.js';
 import { ApiError, ERRORS, type ErrorEntry } from '../../domain/errors.js';
@@ -8,40 +8,22 @@ import { actionsOf, type RoundRecord, viewRound } from '../../domain/games/round
 import type { BlackjackTable } from '../../domain/games/tableTerms.js';
 import { microsToUsdText } from '../../domain/money.js';
 import type { ActionBody, DealBody } from '../../domain/requests.js';
-import type { SpinIds } from '../../domain/spinId.js';
-import type { Store } from '../../postgres/store.js';
+import { knownGame, ownGame } from '../found.js';
 import { Replayed, type Route, route } from '../route.js';
-import { ownGame } from './games.js';
+import type { Services } from '../services.js';
 import { REFUSALS } from './refusals.js';
 import { isExactly } from './spin.js';
 
-export interface RoundServices {
-  readonly store: Pick<Store, 'findRound' | 'roundPage'>;
-  readonly spinIds: SpinIds;
-  readonly rounds: Rounds;
-  /** The seed of a shoe, with which a round is shown. */
-  seedOf(gameId: number, shoeIndex: number): Promise<Buffer>;
-  game(gameId: number): Game | undefined;
-  /** Reads what changed; a table may have been made a moment ago. */
-  refresh(): Promise<void>;
-}
-
-/** The table of a round that is on record, which this process may not have heard of yet. */
-export async function tableOf(
-  services: Pick<RoundServices, 'game' | 'refresh'>,
-  gameId: number,
-): Promise<BlackjackTable> {
-  const known = services.game(gameId)?.table;
-  if (known !== undefined) return known;
-  await services.refresh();
-  const table = services.game(gameId)?.table;
+/** The table of a round that is on record. */
+export async function tableOf({ catalog }: Services, gameId: number): Promise<BlackjackTable> {
+  const { table } = await knownGame(catalog, gameId);
   if (table === undefined) throw new Error(`Game ${gameId} has rounds and is no blackjack table`);
   return table;
 }
 
 /** @throws ApiError (KS-4221) where no round has the id, or it is not the partner's. @param partnerId undefined: anybody's */
 export async function findRound(
-  services: Pick<RoundServices, 'store' | 'spinIds'>,
+  services: Services,
   roundId: string,
   partnerId?: number,
 ): Promise<RoundRecord> {
@@ -52,16 +34,13 @@ export async function findRound(
   return record;
 }
 
-const roundIdOf = (services: Pick<RoundServices, 'spinIds'>, { entryIds, partnerId }: RoundRecord): string =>
+const roundIdOf = (services: Services, { entryIds, partnerId }: RoundRecord): string =>
   services.spinIds.encodeOne(entryIds[0]!, partnerId);
 
 /** What a partner sees of a round that is on record. */
-export async function shownRecord(
-  services: Pick<RoundServices, 'game' | 'refresh' | 'seedOf' | 'spinIds'>,
-  record: RoundRecord,
-) {
+export async function shownRecord(services: Services, record: RoundRecord) {
   const table = await tableOf(services, record.gameId);
-  const seed = await services.seedOf(record.gameId, record.shoeIndex);
+  const seed = await services.blackjack.shoes.seedOf(record.gameId, record.shoeIndex);
   return {
     ...viewRound(table, record, seed, roundIdOf(services, record)),
     actions: record.moves,
@@ -84,8 +63,8 @@ function denialOf(
   return isWager ? undefined : { entry: ERRORS.wagerMismatch };
 }
 
-async function deal(services: RoundServices, partner: Partner, body: DealBody, text: string) {
-  const game = await ownGame(services, body.gameId, partner);
+async function deal(services: Services, partner: Partner, body: DealBody, text: string) {
+  const game = await ownGame(services.catalog, body.gameId, partner);
   const isWager = game !== undefined && isExactly(game.wagerMicros, body.wagerUsd, text);
   const denial = denialOf(game, isWager);
   const { gameId, playerId, requestId } = body;
@@ -94,13 +73,13 @@ async function deal(services: RoundServices, partner: Partner, body: DealBody, t
     isDenied: denial !== undefined,
     mayEqual: isWager && game.table !== undefined,
   };
-  const dealt = await services.rounds.deal(order);
+  const dealt = await services.blackjack.rounds.deal(order);
   if (typeof dealt === 'string' || !('record' in dealt)) throw dealRefusal(services, dealt, order, denial);
   return shown(services, game!.table!, dealt, 1);
 }
 
 function dealRefusal(
-  services: RoundServices,
+  services: Services,
   dealt: Exclude<Dealt, KnownRound>,
   { requestId }: DealOrder,
   denial: ReturnType<typeof denialOf>,
@@ -126,7 +105,7 @@ function dealRefusal(
 
 /** A round after so many of its entries, as an answer that may be a repetition. */
 function shown(
-  services: RoundServices,
+  services: Services,
   table: BlackjackTable,
   { record, seed, isReplay }: KnownRound & { readonly isReplay: boolean },
   entries: number,
@@ -146,22 +125,22 @@ const ACT_REFUSALS: Readonly<Record<Extract<Acted, string>, ErrorEntry>> = {
   unknown: ERRORS.spinInProgress,
 };
 
-async function act(services: RoundServices, partner: Partner, { roundId, action, seq }: ActionBody) {
+async function act(services: Services, partner: Partner, { roundId, action, seq }: ActionBody) {
   const record = await findRound(services, roundId, partner.partnerId);
   const table = await tableOf(services, record.gameId);
-  const acted = await services.rounds.act(table, partner, record, action, seq);
+  const acted = await services.blackjack.rounds.act(table, partner, record, action, seq);
   if (typeof acted === 'string') throw new ApiError(ACT_REFUSALS[acted]);
   return shown(services, table, acted, acted.entries);
 }
 
 // Routes -------------------------------------------------------------------------------------------------------------
 
-const playRoutes = (services: RoundServices): Route[] => [
+const playRoutes = (services: Services): Route[] => [
   route(contract.dealRound, ({ partner, body, text }) => deal(services, partner, body, text)),
   route(contract.actInRound, ({ partner, body }) => act(services, partner, body)),
 ];
 
-export const roundRoutes = (services: RoundServices): Route[] => [
+export const roundRoutes = (services: Services): Route[] => [
   ...playRoutes(services),
   route(contract.getRound, async ({ partner, params }) =>
     shownRecord(services, await findRound(services, params.roundId, partner.partnerId)),

@@ -1,23 +1,19 @@
 /** Outcomes that testers of sandbox accounts choose (docs/sandbox.md). For a production account there is no such path. */
-import { FORCED_MAX, type ForcedOutcome } from '../../cells/forceOutcome.js';
+import { FORCED_MAX } from '../../cells/forceOutcome.js';
 import * as contract from '../../contract/endpoints/spins.js';
 import { ApiError, ERRORS, type Fault } from '../../domain/errors.js';
 import { parseExactJson } from '../../domain/exactJson.js';
 import type { Partner } from '../../domain/game.js';
 import type { NextOutcomeBody } from '../../domain/requests.js';
+import { ownGame } from '../found.js';
 import { type Route, route } from '../route.js';
-import { type OwnGameServices, ownGame } from './games.js';
-
-export interface SandboxServices extends OwnGameServices {
-  /** @returns until when the choice stands */
-  forceOutcome(wanted: ForcedOutcome): Promise<Date | 'full' | 'unavailable'>;
-}
+import type { Services } from '../services.js';
 
 const invalid = (fault: Fault): ApiError => new ApiError(ERRORS.validationFailed, { details: [fault] });
 
-async function chooseNext(services: SandboxServices, partner: Partner, body: NextOutcomeBody) {
+async function chooseNext(services: Services, partner: Partner, body: NextOutcomeBody) {
   const { gameId, playerId, combinationIndex } = body;
-  const game = await ownGame(services, gameId, partner);
+  const game = await ownGame(services.catalog, gameId, partner);
   if (game === undefined) throw new ApiError(ERRORS.gameNotRegistered);
   if (game.kind.gameType !== 'slot') throw invalid({ path: '/gameId', message: 'must be a slot game' });
   const fragment = game.fragments[combinationIndex];
@@ -26,7 +22,7 @@ async function chooseNext(services: SandboxServices, partner: Partner, body: Nex
     throw invalid({ path: '/combinationIndex', message });
   }
   const { cell, newestMove, partnerId } = partner;
-  const chosen = await services.forceOutcome({
+  const chosen = await services.cells.forceOutcome({
     ...{ cell, newestMove, partnerId, gameId, playerId },
     outcomeCode: combinationIndex,
   });
@@ -39,6 +35,6 @@ async function chooseNext(services: SandboxServices, partner: Partner, body: Nex
   return { gameId, playerId, combinationIndex, outcome, expiresAt: chosen.toISOString() };
 }
 
-export const sandboxRoutes = (services: SandboxServices): Route[] => [
+export const sandboxRoutes = (services: Services): Route[] => [
   route(contract.chooseNextOutcome, ({ partner, body }) => chooseNext(services, partner, body)),
 ];

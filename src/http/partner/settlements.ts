@@ -4,17 +4,12 @@ import { csvTexts } from '../../domain/csv.js';
 import { ApiError, ERRORS } from '../../domain/errors.js';
 import { breakdownCsv, isDay } from '../../domain/settlement.js';
 import type { Judgement, StoredReport } from '../../postgres/settlements.js';
-import type { Store } from '../../postgres/store.js';
-import type { Settlements } from '../../settlement/settlements.js';
-import { cursorOf, pathId, type Route, type RouteRequest, route } from '../route.js';
+import { pathId } from '../found.js';
+import { cursorOf, type Route, type RouteRequest, route } from '../route.js';
+import type { Services } from '../services.js';
 
 const DATE =
   /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d)$|^\d{4}-(?:0[13-9]|1[0-2])-30$|^\d{4}-(?:0[13578]|1[02])-31$/;
-
-export interface SettlementServices {
-  readonly store: Store;
-  readonly settlements: Settlements;
-}
 
 const reportOf = (stored: StoredReport) => ({
   ...stored.report,
@@ -36,7 +31,7 @@ function dateOf({ params: { date } }: { readonly params: { readonly date: string
   return date;
 }
 
-export const settlementRoutes = ({ store, settlements }: SettlementServices): Route[] => {
+export const settlementRoutes = ({ store, settlements }: Services): Route[] => {
   /** A report may be judged once: the code says what it is (KS-4302 acknowledged, KS-4303 disputed). */
   const judge = async (request: JudgingRequest, judgement: Judgement) => {
     const { partner, query } = request;

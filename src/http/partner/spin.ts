@@ -14,47 +14,23 @@ import { ApiError, ERRORS, type ErrorEntry, type Fault } from '../../domain/erro
 import type { Game, Partner } from '../../domain/game.js';
 import { decimalTextToMicros, microsToUsdText } from '../../domain/money.js';
 import type { SpinBody } from '../../domain/requests.js';
-import type { SpinIds } from '../../domain/spinId.js';
-import { type Found, secondPass } from '../../requestIds/secondPass.js';
+import { secondPass } from '../../requestIds/secondPass.js';
 import type { Access } from '../access.js';
 import { memberText } from '../body.js';
 import { communityBonus } from '../communalViews.js';
 import type { Exchange } from '../exchange.js';
 import type { Replies, Window } from '../reply.js';
-import type { BoundEntry } from './boundEntry.js';
+import type { Services } from '../services.js';
 import { REFUSALS } from './refusals.js';
 import { type ReadBody, readBody } from './spinBody.js';
 import { spinResponse } from './spinResponse.js';
 
-export interface SpinServices {
-  readonly spinIds: SpinIds;
-  game(gameId: number): Game | undefined;
-  /** Reads what changed; a game may have been registered a moment ago. */
-  refresh(): Promise<void>;
-  submit(command: SpinCommand): void;
-  /** A spin of the game is answered only once the ledger has it. */
-  waitsForLedger(game: Game | undefined): boolean;
-  /** A ticket of the raffle may have been sold under a requestId that neither Redis nor its filters know any more. */
-  mayForget(game: Game): boolean;
-  /** What the ledger has of a requestId that Redis does not bind. Rejects where that can't be told now. */
-  findBound(partner: Partner, requestId: string, game: Game | undefined): Promise<Found<BoundEntry>>;
-  /** All tickets of a raffle are dealt. True once the last one is booked; false where that does not come to be known. */
-  isSoldOut(game: Game): Promise<boolean>;
-  /**
-   * The partner as it is once a spin should be sent again that its cell turned away, since it moves; undefined: refuse the spin.
-   * @param since when it was turned away first, as performance.now() counts
-   */
-  whereIs(known: Partner, since: number): Promise<Partner | undefined>;
-  /** Told of every spin that was dealt. @param payoutMicros micro-USD; undefined: a tester chose the outcome */
-  onDealt(game: Game, payoutMicros: number | undefined): void;
-}
-
 export class SpinEndpoint {
   readonly #access: Access;
   readonly #replies: Replies;
-  readonly #services: SpinServices;
+  readonly #services: Services;
 
-  constructor(access: Access, replies: Replies, services: SpinServices) {
+  constructor(access: Access, replies: Replies, services: Services) {
     this.#access = access;
     this.#replies = replies;
     this.#services = services;
@@ -64,17 +40,19 @@ export class SpinEndpoint {
     this.#access.partner(exchange, (partner) => {
       const read = readBody(exchange.body, exchange.head.idempotencyKey);
       if (read instanceof ApiError) {
-        this.#services.submit(new CountedCommand(exchange, partner, this.#replies, KIND.countSpin, read));
+        this.#services.spins.submit(
+          new CountedCommand(exchange, partner, this.#replies, KIND.countSpin, read),
+        );
         return;
       }
       const { gameId } = read.body;
-      const game = this.#services.game(gameId);
+      const game = this.#services.catalog.game(gameId);
       if (game !== undefined) {
         this.#spin(exchange, partner, read, game);
         return;
       }
-      this.#services.refresh().then(
-        () => this.#spin(exchange, partner, read, this.#services.game(gameId)),
+      this.#services.catalog.refresh().then(
+        () => this.#spin(exchange, partner, read, this.#services.catalog.game(gameId)),
         // Whether there is such a game can't be told now. The window and a bound requestId come first all the same.
         () => this.#spin(exchange, partner, read, undefined, ERRORS.unavailable),
       );
@@ -104,7 +82,7 @@ export class SpinEndpoint {
     else if (!isWager) denial = ERRORS.wagerMismatch;
     const services = this.#services;
     const spin = { exchange, partner, game, body, denial, isWager };
-    services.submit(new DealCommand(this.#replies, services, spin, KIND.deal));
+    services.spins.submit(new DealCommand(this.#replies, services, spin, KIND.deal));
   }
 }
 
@@ -225,11 +203,11 @@ class DealCommand implements SpinCommand {
   readonly clearedAt: number | undefined;
   readonly #exchange: Exchange;
   readonly #replies: Replies;
-  readonly #services: SpinServices;
+  readonly #services: Services;
   readonly #spin: JudgedSpin;
 
   /** @param clearedAt the ledger was asked, and has not the requestId, as of this version of what Redis has handed over */
-  constructor(replies: Replies, services: SpinServices, spin: JudgedSpin, kind: number, clearedAt?: number) {
+  constructor(replies: Replies, services: Services, spin: JudgedSpin, kind: number, clearedAt?: number) {
     const { exchange, partner, game, body, denial, isWager } = spin;
     this.#exchange = exchange;
     this.#replies = replies;
@@ -240,7 +218,7 @@ class DealCommand implements SpinCommand {
       clearedAt === undefined &&
       game !== undefined &&
       body.requestId !== undefined &&
-      services.mayForget(game);
+      services.spins.mayForget(game);
     this.clearedAt = clearedAt;
     this.kind = kind;
     this.partner = partner;
@@ -248,7 +226,7 @@ class DealCommand implements SpinCommand {
     this.newestMove = partner.newestMove;
     this.game = game;
     this.mayEqual = isWager;
-    this.waitsForLedger = services.waitsForLedger(game);
+    this.waitsForLedger = services.spins.waitsForLedger(game);
     this.gameId = body.gameId;
     this.playerId = body.playerId;
     this.requestId = body.requestId;
@@ -258,7 +236,7 @@ class DealCommand implements SpinCommand {
     const window = windowOf(this.partner, true, result);
     switch (result.kind) {
       case 'dealt':
-        this.#services.onDealt(this.game!, this.#answer(result, window, ''));
+        this.#services.spins.onDealt(this.game!, this.#answer(result, window, ''));
         return;
       case 'replayed':
         // What the outcome looks like is not known here while the game can't be looked up.
@@ -273,7 +251,7 @@ class DealCommand implements SpinCommand {
         return;
       case 'raffleClosed':
         // Terminal, so not said while the last tickets could still come back: what is not booked a rebuild sells again.
-        this.#services.isSoldOut(this.game!).then((isSoldOut) => {
+        this.#services.spins.isSoldOut(this.game!).then((isSoldOut) => {
           const entry = isSoldOut ? ERRORS.raffleClosed : ERRORS.unavailable;
           this.#replies.error(this.#exchange, entry, window);
         });
@@ -304,11 +282,11 @@ class DealCommand implements SpinCommand {
   #follow(): void {
     const services = this.#services;
     const { awaySince = performance.now() } = this.#spin;
-    services.whereIs(this.partner, awaySince).then((partner) => {
+    services.spins.whereIs(this.partner, awaySince).then((partner) => {
       if (partner === undefined) this.fail({ kind: 'refused', mayHaveRun: false });
       else {
         const spin = { ...this.#spin, partner, awaySince };
-        services.submit(new DealCommand(this.#replies, services, spin, this.kind));
+        services.spins.submit(new DealCommand(this.#replies, services, spin, this.kind));
       }
     });
   }
@@ -318,7 +296,7 @@ class DealCommand implements SpinCommand {
     const services = this.#services;
     const { denial, isWager } = this.#spin;
     const asked = { kinds: SPIN_KINDS, gameId: this.gameId, playerId: this.playerId, mayEqual: isWager };
-    services.findBound(this.partner, this.requestId!, this.game).then(
+    services.spins.findBound(this.partner, this.requestId!, this.game).then(
       (found) => {
         const pass = secondPass(found, { ...asked, isDenied: denial !== undefined });
         switch (pass.outcome) {
@@ -337,7 +315,7 @@ class DealCommand implements SpinCommand {
             return;
           }
           case 'again':
-            services.submit(
+            services.spins.submit(
               new DealCommand(this.#replies, services, this.#spin, KIND.dealCounted, pass.clearedAt),
             );
             return;

@@ -8,10 +8,11 @@ import { microsToUsdText } from '../../domain/money.js';
 import type { LedgerEntry } from '../../postgres/ledger.js';
 import type { SpinRange, SpinsFound } from '../../postgres/spinsByTime.js';
 import { Semaphore } from '../../semaphore.js';
+import { booked, knownGame } from '../found.js';
 import { isRfc3339 } from '../operator/partners.js';
 import { type Route, type RouteRequest, route } from '../route.js';
-import { knownGame } from './games.js';
-import { booked, type PlayerServices, shownSpins, spinRecords } from './players.js';
+import type { Services } from '../services.js';
+import { shownSpins, spinRecords } from './players.js';
 
 /** The largest id that the ledger can have. */
 const ID_END = 2n ** 63n - 1n;
@@ -31,7 +32,7 @@ interface Wanted extends SpinRange {
 }
 
 /** @throws ApiError (KS-4101) with all faults of the query */
-function wantedOf(services: PlayerServices, { partner, query }: Request): Wanted {
+function wantedOf(services: Services, { partner, query }: Request): Wanted {
   const faults: Fault[] = [];
   const time = (name: 'from' | 'to'): number | undefined => {
     const text = query[name];
@@ -63,14 +64,14 @@ function wantedOf(services: PlayerServices, { partner, query }: Request): Wanted
 
 /** Spins of a player. @throws ApiError (KS-5002) where the ledger does not come to its newest */
 async function ofPlayer(
-  services: PlayerServices,
+  services: Services,
   { partner: { partnerId }, ...wanted }: Wanted,
   playerId: string,
   limit: number,
 ): Promise<SpinsFound> {
-  const player = await services.reads.player(partnerId, playerId);
+  const player = await services.cells.reads.player(partnerId, playerId);
   if (player === undefined) return { entries: [], nextId: undefined };
-  await booked(services, player.newestEntryId);
+  await booked(services.cells, player.newestEntryId);
   const newest = { id: player.newestEntryId, entryNumber: player.entries };
   const firstId = firstIdAt(player.createdAtMs);
   return services.store.playerSpinsByTime({ partnerId, playerId, newest, firstId }, wanted, limit);
@@ -80,8 +81,9 @@ async function ofPlayer(
  * A page. Its end is the end of the range only once the ledger has everything that was acknowledged before.
  * @throws ApiError (KS-5002) where the ledger does not come to that
  */
-async function pageOf(services: PlayerServices, wanted: Wanted, limit: number): Promise<SpinsFound> {
-  const { store, reads } = services;
+async function pageOf(services: Services, wanted: Wanted, limit: number): Promise<SpinsFound> {
+  const { store } = services;
+  const { reads } = services.cells;
   if (wanted.playerId !== undefined) return ofPlayer(services, wanted, wanted.playerId, limit);
   const { cell } = wanted.partner;
   // Read before the ledger: what is booked meanwhile leaves the outbox, and would be seen in neither.
@@ -91,7 +93,7 @@ async function pageOf(services: PlayerServices, wanted: Wanted, limit: number): 
   const isMoved = found.reach.cell !== cell;
   if (!isMoved && before <= found.reach.toId) return found;
   const newestId = isMoved ? await reads.newestInOutbox(found.reach.cell) : before;
-  if (newestId > found.reach.toId) await booked(services, newestId);
+  if (newestId > found.reach.toId) await booked(services.cells, newestId);
   return store.spinsByTime(wanted, limit);
 }
 
@@ -100,7 +102,7 @@ class Exports {
   readonly #ofPartner = new Map<number, number>();
   readonly #turns = new Semaphore(CSV_AT_ONCE);
 
-  async *run(services: PlayerServices, request: Request): AsyncGenerator<string> {
+  async *run(services: Services, request: Request): AsyncGenerator<string> {
     const { partner } = request;
     const wanted = wantedOf(services, request);
     const csvText = csvTexts(request.query);
@@ -132,14 +134,14 @@ class Exports {
 }
 
 async function csvOf(
-  services: PlayerServices,
+  services: Services,
   { partnerId }: Partner,
   entries: readonly LedgerEntry[],
   csvText: CsvText,
 ): Promise<string> {
   let text = '';
   for (const { entry, balanceMicros, isForced } of await shownSpins(services.store, entries)) {
-    const game = services.game(entry.gameId) ?? (await knownGame(services, entry.gameId));
+    const game = services.catalog.game(entry.gameId) ?? (await knownGame(services.catalog, entry.gameId));
     text += `${services.spinIds.encodeOne(entry.id, partnerId)},${new Date(entryTimeMs(entry.id)).toISOString()},${
       entry.gameId
     },${csvText(entry.playerId)},${entry.requestId === null ? '' : csvText(entry.requestId)},${microsToUsdText(
@@ -151,7 +153,7 @@ async function csvOf(
   return text;
 }
 
-export const spinFeedRoutes = (services: PlayerServices): Route[] => {
+export const spinFeedRoutes = (services: Services): Route[] => {
   const exports = new Exports();
   return [
     route(

@@ -5,35 +5,25 @@ import { ApiError, ERRORS } from '../../domain/errors.js';
 import { TestBody } from '../../domain/requests.js';
 import { EVENT_TYPES, webhookSecret } from '../../domain/webhook.js';
 import { check, type JsonObject } from '../body.js';
-import { pathId, type Route, route } from '../route.js';
-import {
-  checked,
-  DELIVERY_ID,
-  SECRET_BYTES,
-  type WebhookServices,
-  webhookOf,
-  webhookRefused,
-} from './webhooks.js';
+import { type Route, route } from '../route.js';
+import type { Services } from '../services.js';
+import { checked, DELIVERY_ID, SECRET_BYTES, webhookIdOf, webhookOf, webhookRefused } from './webhooks.js';
 
 const PREVIOUS_SECRET_MS = 86_400_000;
 
-/** The webhook that a path names. @throws ApiError where the partner has no such webhook */
-async function found({ store }: WebhookServices, partnerId: number, text: string): Promise<number> {
-  const id = pathId(text);
-  const state = id === undefined ? 'missing' : await store.webhookState(partnerId, id);
-  if (id === undefined || state !== 'found') throw webhookRefused(state === 'foreign' ? state : 'missing');
-  return id;
-}
-
-export const webhookUpkeepRoutes = (services: WebhookServices): Route[] => [
+export const webhookUpkeepRoutes = (services: Services): Route[] => [
   ...changingRoutes(services),
   ...sendingRoutes(services),
 ];
 
-const changingRoutes = (services: WebhookServices): Route[] => [
+const changingRoutes = (services: Services): Route[] => [
   route(contract.updateWebhook, async ({ partner, params, body }) => {
-    const id = await found(services, partner.partnerId, params.id);
-    const { url, events } = await checked(body, (text) => services.judgeUrl(text, partner.environment), []);
+    const id = await webhookIdOf(services, partner, params.id);
+    const { url, events } = await checked(
+      body,
+      (text) => services.webhooks.judgeUrl(text, partner.environment),
+      [],
+    );
     const { isActive } = body;
     if (isActive !== undefined && typeof isActive !== 'boolean') {
       const details = [{ path: '/isActive', message: 'must be a boolean' }];
@@ -45,10 +35,10 @@ const changingRoutes = (services: WebhookServices): Route[] => [
     return webhookOf(row);
   }),
   route(contract.rotateWebhookSecret, async ({ partner, params }) => {
-    const id = await found(services, partner.partnerId, params.id);
+    const id = await webhookIdOf(services, partner, params.id);
     const secret = webhookSecret(randomBytes(SECRET_BYTES));
-    const until = new Date(services.now() + PREVIOUS_SECRET_MS);
-    if (!(await services.store.rotateSecret(id, services.sealSecret(secret), until)))
+    const until = new Date(services.process.now() + PREVIOUS_SECRET_MS);
+    if (!(await services.store.rotateSecret(id, services.webhooks.sealSecret(secret), until)))
       throw webhookRefused('missing');
     return { id, secret, previousSecretExpiresAt: until.toISOString() };
   }),
@@ -63,24 +53,29 @@ function eventOf(body: JsonObject): (typeof EVENT_TYPES)[number] {
   throw new ApiError(ERRORS.invalidWebhookEvents, { details });
 }
 
-const sendingRoutes = (services: WebhookServices): Route[] => [
+const sendingRoutes = (services: Services): Route[] => [
   route(contract.testWebhook, async ({ partner, params, body }) => {
     const event = eventOf(body);
-    const id = await found(services, partner.partnerId, params.id);
-    const sent = await services.store.recordTestEvent(partner.partnerId, id, event, new Date(services.now()));
+    const id = await webhookIdOf(services, partner, params.id);
+    const sent = await services.store.recordTestEvent(
+      partner.partnerId,
+      id,
+      event,
+      new Date(services.process.now()),
+    );
     if (sent === undefined) {
       const details = [{ path: '', message: 'The webhook is inactive' }];
       throw new ApiError(ERRORS.validationFailed, { details });
     }
-    services.eventsRecorded(1);
+    services.webhooks.recorded(1);
     return sent;
   }),
   route(contract.resendOwnDelivery, async ({ partner, params }) => {
-    const id = await found(services, partner.partnerId, params.id);
+    const id = await webhookIdOf(services, partner, params.id);
     const deliveryId = params.deliveryId;
     const isResent = DELIVERY_ID.test(deliveryId) && (await services.store.resendOfWebhook(id, deliveryId));
     if (!isResent) throw new ApiError(ERRORS.notFound);
-    services.eventsRecorded(1);
+    services.webhooks.recorded(1);
     return { resent: 1 };
   }),
 ];

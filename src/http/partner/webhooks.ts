@@ -3,27 +3,16 @@ import { randomBytes } from 'node:crypto';
 import * as contract from '../../contract/endpoints/webhooks.js';
 import type { Judgement } from '../../domain/destination.js';
 import { ApiError, ERRORS, type ErrorEntry, type Fault } from '../../domain/errors.js';
-import type { Environment } from '../../domain/game.js';
+import type { Partner } from '../../domain/game.js';
 import type { WebhookBody } from '../../domain/requests.js';
 import { FAULTS_MAX } from '../../domain/validation.js';
 import { EVENT_TYPES, webhookSecret } from '../../domain/webhook.js';
-import type { Store } from '../../postgres/store.js';
 import type { ListedWebhook, WebhookRow } from '../../postgres/webhooks.js';
 import type { JsonObject } from '../body.js';
+import { pathId } from '../found.js';
 import { isRfc3339 } from '../operator/partners.js';
-import { cursorOf, pathId, type Route, route } from '../route.js';
-
-export interface WebhookServices {
-  readonly store: Store;
-  /** Judges a URL and what its name resolves to now. */
-  judgeUrl(url: string, environment: Environment): Promise<Judgement>;
-  /** Encrypts a secret for the database. */
-  sealSecret(secret: string): string;
-  /** Milliseconds since the epoch. */
-  now(): number;
-  /** Deliveries were committed. */
-  eventsRecorded(deliveries: number): void;
-}
+import { cursorOf, type Route, route } from '../route.js';
+import type { Services } from '../services.js';
 
 export const SECRET_BYTES = 32;
 /** What is no id can't be asked for: not all of it is text to the database. */
@@ -97,16 +86,27 @@ export async function checked(
   return { url, events } as { url: string | undefined; events: string[] | undefined };
 }
 
-export const webhookRoutes = (services: WebhookServices): Route[] => {
+/** Of the webhook that a path names. @throws ApiError where the partner has no such webhook */
+export async function webhookIdOf(
+  { store }: Services,
+  { partnerId }: Partner,
+  text: string,
+): Promise<number> {
+  const id = pathId(text);
+  const state = id === undefined ? 'missing' : await store.webhookState(partnerId, id);
+  if (id === undefined || state !== 'found') throw webhookRefused(state === 'foreign' ? state : 'missing');
+  return id;
+}
+
+export const webhookRoutes = (services: Services): Route[] => {
   const { store } = services;
-  const refused = webhookRefused;
   return [
     route(contract.registerWebhook, async ({ partner, body, apiVersion }) => {
       const { partnerId, environment } = partner;
-      const judge = (text: string) => services.judgeUrl(text, environment);
+      const judge = (text: string) => services.webhooks.judgeUrl(text, environment);
       const { url, events } = (await checked(body, judge, ['url', 'events'])) as Required<WebhookBody>;
       const secret = webhookSecret(randomBytes(SECRET_BYTES));
-      const sealed = services.sealSecret(secret);
+      const sealed = services.webhooks.sealSecret(secret);
       const row = await store.createWebhook({ partnerId, url, events, secret: sealed, apiVersion });
       if (row === undefined) throw new ApiError(ERRORS.capReached);
       return { ...webhookOf(row), secret };
@@ -117,14 +117,12 @@ export const webhookRoutes = (services: WebhookServices): Route[] => {
     route(contract.deleteWebhook, async ({ partner, params }) => {
       const id = pathId(params.id);
       const result = id === undefined ? 'missing' : await store.deleteWebhook(partner.partnerId, id);
-      if (result !== 'deleted') throw refused(result);
+      if (result !== 'deleted') throw webhookRefused(result);
       return undefined;
     }),
     route(contract.listDeliveries, async ({ partner, params, query }) => {
       const cursor = cursorOf(query, DELIVERY_ID);
-      const id = pathId(params.id);
-      const state = id === undefined ? 'missing' : await store.webhookState(partner.partnerId, id);
-      if (id === undefined || state !== 'found') throw refused(state === 'foreign' ? state : 'missing');
+      const id = await webhookIdOf(services, partner, params.id);
       const { page = 1, limit } = query;
       const { deliveries, total } = await store.deliveryPage(id, page, limit, cursor);
       const items = deliveries.map(({ deliveryId, createdAt, lastAttemptAt, nextAttemptAt, ...rest }) => ({

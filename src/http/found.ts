@@ -1,0 +1,86 @@
+/** What requests name: found, or refused with the error of its kind. */
+import { entryCell } from '../domain/entryId.js';
+import { ApiError, ERRORS } from '../domain/errors.js';
+import type { Game, Partner } from '../domain/game.js';
+import { ID_MAX } from '../domain/requests.js';
+import type { GameRow } from '../postgres/games.js';
+import type { PartnerRow } from '../postgres/partners.js';
+import type { Services } from './services.js';
+
+type Store = Services['store'];
+type Catalog = Pick<Services['catalog'], 'game' | 'refresh'>;
+type Cells = Pick<Services['cells'], 'reads' | 'confirmations'>;
+
+/** How long an entry that Redis has acknowledged is waited for in the ledger. */
+export const BOOKED_WITHIN_MS = 3000;
+
+/** A number in a path that names a record; undefined where it can name none. */
+export function pathId(text: string): number | undefined {
+  return /^[1-9]\d{0,9}$/.test(text) && Number(text) <= ID_MAX ? Number(text) : undefined;
+}
+
+/** @param id of a path. @throws ApiError (KS-4209) */
+export async function partnerOf(store: Pick<Store, 'findPartner'>, id: string): Promise<PartnerRow> {
+  const partnerId = pathId(id);
+  const partner = partnerId === undefined ? undefined : await store.findPartner(partnerId);
+  if (partner === undefined) throw new ApiError(ERRORS.partnerNotFound);
+  return partner;
+}
+
+/** @throws ApiError: KS-4209; KS-4210 for one that is deactivated */
+export async function activePartnerOf(store: Pick<Store, 'findPartner'>, id: string): Promise<PartnerRow> {
+  const partner = await partnerOf(store, id);
+  if (!partner.isActive) throw new ApiError(ERRORS.partnerIsDeactivated);
+  return partner;
+}
+
+/** A game, whoever's it is, as it is on record. @param id of a path. @throws ApiError (KS-4201) */
+export async function gameRowOf(store: Pick<Store, 'findGame'>, id: string): Promise<GameRow> {
+  const gameId = pathId(id);
+  const row = gameId === undefined ? undefined : await store.findGame(gameId);
+  if (row === undefined) throw new ApiError(ERRORS.gameNotFound);
+  return row;
+}
+
+/** A game that is in the database, and that this process may not have heard of yet. */
+export async function knownGame(catalog: Catalog, gameId: number): Promise<Game> {
+  const known = catalog.game(gameId);
+  if (known !== undefined) return known;
+  await catalog.refresh();
+  const game = catalog.game(gameId);
+  if (game === undefined) throw new Error(`Game ${gameId} is in the database and not in the catalog`);
+  return game;
+}
+
+/** A game of the partner; undefined: it has none of this id. @throws ApiError (KS-5002) where that can't be told now */
+export async function ownGame(
+  catalog: Catalog,
+  gameId: number,
+  { partnerId }: Partner,
+): Promise<Game | undefined> {
+  let game = catalog.game(gameId);
+  if (game === undefined) {
+    await catalog.refresh().catch(() => {
+      throw new ApiError(ERRORS.unavailable);
+    });
+    game = catalog.game(gameId);
+  }
+  return game?.partnerId === partnerId ? game : undefined;
+}
+
+/** A player as of its last spin. @throws ApiError (KS-4204) */
+export async function playerOf({ reads }: Cells, partnerId: number, playerId: string) {
+  const player = await reads.player(partnerId, playerId);
+  if (player === undefined) throw new ApiError(ERRORS.playerNotFound);
+  return player;
+}
+
+/**
+ * Waits until the ledger has come to an entry, in the cell that made it: its partner may live in another one by now, or live there before
+ * this process knows of it.
+ * @throws ApiError (KS-5002) where it does not.
+ */
+export async function booked({ confirmations }: Cells, entryId: bigint): Promise<void> {
+  if (!(await confirmations.cameTo(entryCell(entryId), entryId, BOOKED_WITHIN_MS)))
+    throw new ApiError(ERRORS.unavailable);
+}
