@@ -173,3 +173,7 @@ export class ApiError extends Error {
     this.retryAfterSeconds = options.retryAfterSeconds;
   }
 }
+
+/** A request that is wrong in what the faults say (KS-4101). */
+export const invalid = (details: readonly Fault[]): ApiError =>
+  new ApiError(ERRORS.validationFailed, { details });

@@ -2,7 +2,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { Static, TSchema } from '#typebox';
 import { Compile, type Validator } from '#typebox/compile';
-import { ApiError, ERRORS } from '../domain/errors.js';
+import { ApiError, ERRORS, invalid } from '../domain/errors.js';
 import { PATTERN_MESSAGES } from '../domain/requests.js';
 import { schemaFaults } from '../domain/validation.js';
 
@@ -28,8 +28,7 @@ export function parseObject(text: string): JsonObject {
   return value as JsonObject;
 }
 
-const notJson = (message: string): ApiError =>
-  new ApiError(ERRORS.validationFailed, { details: [{ path: '', message }] });
+const notJson = (message: string): ApiError => invalid([{ path: '', message }]);
 
 const JSON_TOKEN = /"(?:[^"\\]+|\\.)*"|[{}[\]:,]|[^\s{}[\]:,"]+/g;
 

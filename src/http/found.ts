@@ -1,4 +1,5 @@
 /** What requests name: found, or refused with the error of its kind. */
+import type { PotRecord } from '../domain/communal.js';
 import { entryCell } from '../domain/entryId.js';
 import { ApiError, ERRORS } from '../domain/errors.js';
 import type { Game, Partner } from '../domain/game.js';
@@ -83,4 +84,24 @@ export async function playerOf({ reads }: Cells, partnerId: number, playerId: st
 export async function booked({ confirmations }: Cells, entryId: bigint): Promise<void> {
   if (!(await confirmations.cameTo(entryCell(entryId), entryId, BOOKED_WITHIN_MS)))
     throw new ApiError(ERRORS.unavailable);
+}
+
+/**
+ * The pot of a game as it is now.
+ * @throws ApiError KS-4601 where none is configured, KS-5002 where Redis does not have it for the moment.
+ */
+export async function potOf(
+  { cells, store }: Pick<Services, 'cells' | 'store'>,
+  gameId: number,
+  partnerId: number,
+): Promise<PotRecord> {
+  const pot = await cells.reads.pot(partnerId, gameId);
+  if (pot !== undefined) return pot;
+  const isOnRecord = await store.hasCommunal(gameId);
+  throw new ApiError(isOnRecord ? ERRORS.unavailable : ERRORS.progressiveNotConfigured);
+}
+
+/** @throws ApiError KS-4601 where none is configured. */
+export async function assertPot(store: Pick<Store, 'hasCommunal'>, gameId: number): Promise<void> {
+  if (!(await store.hasCommunal(gameId))) throw new ApiError(ERRORS.progressiveNotConfigured);
 }

@@ -7,7 +7,7 @@ import { BASES, BODY_LIMIT, PARTNER_VERSION } from '../contract/apis.js';
 import { CSV_TYPE, prefersCsv } from '../contract/csv.js';
 import type { Endpoint } from '../contract/endpoint.js';
 import { pathOfVersion } from '../domain/apiVersion.js';
-import { ApiError, ERRORS, type ErrorEntry } from '../domain/errors.js';
+import { ApiError, ERRORS, type ErrorEntry, invalid } from '../domain/errors.js';
 import { unmarked } from '../domain/exactJson.js';
 import type { Partner } from '../domain/game.js';
 import type { Role } from '../domain/operator.js';
@@ -218,11 +218,9 @@ function readRequest(
   let text = '';
   if (route.body !== undefined) {
     if (exchange.body === undefined) {
-      throw new ApiError(ERRORS.validationFailed, {
-        details: [
-          { path: '', message: `The body is over the limit of ${route.bodyLimit ?? BODY_LIMIT} bytes` },
-        ],
-      });
+      throw invalid([
+        { path: '', message: `The body is over the limit of ${route.bodyLimit ?? BODY_LIMIT} bytes` },
+      ]);
     }
     text = bodyText(exchange.body);
     body = parseObject(text);
@@ -241,9 +239,7 @@ function decodePart(part: string): string {
   try {
     return decodeURIComponent(part);
   } catch {
-    throw new ApiError(ERRORS.validationFailed, {
-      details: [{ path: '', message: `The path part «${part}» is not percent-encoded UTF-8` }],
-    });
+    throw invalid([{ path: '', message: `The path part «${part}» is not percent-encoded UTF-8` }]);
   }
 }
 
@@ -278,9 +274,7 @@ export function cursorOf(query: object, pattern: RegExp): string | undefined {
 }
 
 export const wrongCursor = (): ApiError =>
-  new ApiError(ERRORS.validationFailed, {
-    details: [{ path: '/cursor', message: 'must be a `nextCursor` of this list' }],
-  });
+  invalid([{ path: '/cursor', message: 'must be a `nextCursor` of this list' }]);
 
 /**
  * Makes what was just written known in this process. What was written stands, and is answered, whether or not it can be

@@ -9,16 +9,17 @@ import type { PlayerStatuses } from '../cells/playerStatuses.js';
 import type { PotKeeper } from '../cells/potKeeper.js';
 import type { Rounds } from '../cells/rounds.js';
 import type { Shoes } from '../cells/shoes.js';
+import type { ToldBonus } from '../domain/communal.js';
 import type { Judgement } from '../domain/destination.js';
 import type { ErrorEntry } from '../domain/errors.js';
 import type { Environment, Game, Partner } from '../domain/game.js';
+import type { EntryKind } from '../domain/ledgerEntry.js';
 import type { OutcomeStatistics } from '../domain/presentation.js';
 import type { SpinIds } from '../domain/spinId.js';
 import type { Store } from '../postgres/store.js';
 import type { Found } from '../requestIds/secondPass.js';
 import type { Settlements } from '../settlement/settlements.js';
 import type { Exchange } from './exchange.js';
-import type { BoundEntry } from './partner/boundEntry.js';
 import type { SessionTokens } from './sessionTokens.js';
 
 /** Partners and games as this process knows them. */
@@ -29,6 +30,19 @@ export interface KnownCatalog {
   statistics(gameId: number): OutcomeStatistics | undefined;
   /** Reads what changed, without waiting for the next poll; a game may have been registered a moment ago. */
   refresh(): Promise<void>;
+}
+
+/** What the ledger has of a requestId that Redis binds no more: a spin, or round, as it was dealt. */
+interface BoundEntry {
+  readonly kind: EntryKind;
+  readonly gameId: number;
+  readonly playerId: string;
+  readonly spinId: string;
+  readonly outcomeCode: number;
+  /** Micro-USD after it. */
+  readonly balanceMicros: number;
+  /** What it told of a communal progressive. */
+  readonly told: ToldBonus | undefined;
 }
 
 /** How spins and tickets are dealt. */

@@ -1,7 +1,7 @@
 /** The operator's adjustments of players' balances (docs/contract.md §15.4). */
 import type { Adjusted } from '../../cells/adjuster.js';
 import * as contract from '../../contract/endpoints/players.js';
-import { ApiError, ERRORS, type Fault } from '../../domain/errors.js';
+import { ApiError, ERRORS, type Fault, invalid } from '../../domain/errors.js';
 import { jsonUsd } from '../../domain/exactJson.js';
 import { decimalTextToMicros, MAX_MICROS, microsToUsdText } from '../../domain/money.js';
 import { REFUND_PREFIX } from '../../domain/refund.js';
@@ -57,7 +57,7 @@ function refusalOf(adjusted: Exclude<Adjusted, object>): ApiError {
     case 'overflow': {
       const most = microsToUsdText(MAX_MICROS);
       const message = `the balance would not be within -${most} and ${most}`;
-      return new ApiError(ERRORS.validationFailed, { details: [{ path: '/amountUsd', message }] });
+      return invalid([{ path: '/amountUsd', message }]);
     }
     case 'refused':
       return new ApiError(ERRORS.unavailable);

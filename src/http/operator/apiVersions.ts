@@ -1,12 +1,12 @@
 /** Versions of the partner API: announcing their end, and who still uses them (docs/contract.md §16). */
 import * as contract from '../../contract/endpoints/service.js';
 import { API_VERSIONS, statusOfVersion } from '../../domain/apiVersion.js';
-import { ApiError, ERRORS, type Fault } from '../../domain/errors.js';
+import { ApiError, ERRORS, type Fault, invalid } from '../../domain/errors.js';
 import type { DeprecateBody } from '../../domain/requests.js';
+import { NO_TIME, timeOf } from '../../domain/rfc3339.js';
 import type { ApiVersionRow } from '../../postgres/apiVersions.js';
 import { learn, type Route, route } from '../route.js';
 import type { Services } from '../services.js';
-import { isRfc3339 } from './partners.js';
 
 const versionOf = (version: string, end: ApiVersionRow | undefined, nowMs: number) => ({
   version,
@@ -21,10 +21,9 @@ const versionOf = (version: string, end: ApiVersionRow | undefined, nowMs: numbe
 function announcementOf({ sunsetAt, deprecatedAt, successor, migrationUrl }: DeprecateBody) {
   const faults: Fault[] = [];
   const time = (path: string, text: string): Date => {
-    const date = new Date(text);
-    if (!isRfc3339(text) || Number.isNaN(date.getTime()))
-      faults.push({ path, message: 'must be an RFC 3339 time' });
-    return date;
+    const date = timeOf(text);
+    if (date === undefined) faults.push({ path, message: NO_TIME });
+    return date ?? new Date(Number.NaN);
   };
   const announcement = {
     sunsetAt: time('/sunsetAt', sunsetAt),
@@ -32,7 +31,7 @@ function announcementOf({ sunsetAt, deprecatedAt, successor, migrationUrl }: Dep
     ...(successor === undefined ? {} : { successor }),
     ...(migrationUrl === undefined ? {} : { migrationUrl }),
   };
-  if (faults.length > 0) throw new ApiError(ERRORS.validationFailed, { details: faults });
+  if (faults.length > 0) throw invalid(faults);
   return announcement;
 }
 
@@ -66,7 +65,7 @@ export const apiVersionRoutes = (services: Services): Route[] => [
     const { noticeDays } = services.process;
     const now = new Date(services.process.now());
     const made = await services.store.announceEnd(actor, version, announcement, { now, noticeDays });
-    if ('faults' in made) throw new ApiError(ERRORS.validationFailed, { details: made.faults });
+    if ('faults' in made) throw invalid(made.faults);
     if (made.deliveries > 0) services.webhooks.recorded(made.deliveries);
     await learn(services.catalog);
     return versionOf(version, made.row, now.getTime());

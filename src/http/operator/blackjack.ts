@@ -1,6 +1,6 @@
 /** Blackjack tables, made by the operator; and rounds that the operator looks at, voids or closes (docs/blackjack.md). */
 import * as contract from '../../contract/endpoints/rounds.js';
-import { ApiError, ERRORS } from '../../domain/errors.js';
+import { ApiError, ERRORS, invalid } from '../../domain/errors.js';
 import { rulesHash } from '../../domain/games/blackjackRules.js';
 import type { RoundRecord } from '../../domain/games/round.js';
 import { checkTable } from '../../domain/games/table.js';
@@ -18,7 +18,7 @@ async function makeTable(services: Services, actor: string, id: string, body: Bl
   const { displayName, configName, wagerUsd, rules, roundTimeoutS = ROUND_TIMEOUT_DEFAULT_S } = body;
   const given = rules as Readonly<Record<string, unknown>>;
   const checked = checkTable({ wagerUsd, rules: given, roundTimeoutSeconds: roundTimeoutS });
-  if ('faults' in checked) throw new ApiError(ERRORS.validationFailed, { details: checked.faults });
+  if ('faults' in checked) throw invalid(checked.faults);
   const partner = await activePartnerOf(services.store, id);
   const { terms } = checked;
   const row = await services.store.createTable(actor, {

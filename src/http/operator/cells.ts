@@ -1,7 +1,7 @@
 /** Cells: where they are and how far they are booked, and what operators do to them (docs/scaling.md). */
 import * as contract from '../../contract/endpoints/operatorReads.js';
 import { CELL_MAX, entryTimeMs } from '../../domain/entryId.js';
-import { ApiError, ERRORS } from '../../domain/errors.js';
+import { ApiError, ERRORS, invalid } from '../../domain/errors.js';
 import { jsonInteger } from '../../domain/exactJson.js';
 import { learn, type Route, route } from '../route.js';
 import type { Services } from '../services.js';
@@ -39,7 +39,7 @@ const addCells = (services: Services): Route =>
     const added = await services.store.addCells(actor, count);
     if (added === undefined) {
       const message = `must leave at most ${CELL_MAX + 1} cells in all`;
-      throw new ApiError(ERRORS.validationFailed, { details: [{ path: '/count', message }] });
+      throw invalid([{ path: '/count', message }]);
     }
     await learn(services.catalog);
     return { added };
@@ -52,7 +52,7 @@ const setDraining = ({ store }: Services): Route =>
     if (drained === 'unknown') throw new ApiError(ERRORS.notFound);
     if (drained === 'last') {
       const message = 'must be false for the last cell that takes partners';
-      throw new ApiError(ERRORS.validationFailed, { details: [{ path: '/isDraining', message }] });
+      throw invalid([{ path: '/isDraining', message }]);
     }
     return undefined;
   });

@@ -3,13 +3,12 @@ import type { Funded } from '../../cells/potKeeper.js';
 import * as contract from '../../contract/endpoints/communal.js';
 import { micros as microsOf, readRules, usdText } from '../../domain/communalRules.js';
 import { entryCell } from '../../domain/entryId.js';
-import { ApiError, ERRORS } from '../../domain/errors.js';
+import { ApiError, ERRORS, invalid } from '../../domain/errors.js';
 import { MAX_MICROS, microsToUsdText } from '../../domain/money.js';
 import { CommunalBody, CommunalFundingBody } from '../../domain/requests.js';
 import { check } from '../body.js';
-import { assertPot } from '../communalGames.js';
 import { eventView, fundingIdOf, potView } from '../communalViews.js';
-import { BOOKED_WITHIN_MS, gameRowOf, knownGame } from '../found.js';
+import { assertPot, BOOKED_WITHIN_MS, gameRowOf, knownGame } from '../found.js';
 import { type Route, route } from '../route.js';
 import type { Services } from '../services.js';
 
@@ -39,7 +38,7 @@ function fundingRefusal(funded: Exclude<Funded, object>): ApiError {
       });
     case 'overflow': {
       const message = `the budget would be above ${microsToUsdText(MAX_MICROS)}`;
-      return new ApiError(ERRORS.validationFailed, { details: [{ path: '/amountUsd', message }] });
+      return invalid([{ path: '/amountUsd', message }]);
     }
     case 'unconfirmed':
       return new ApiError(ERRORS.progressiveFailed);
@@ -86,7 +85,7 @@ const fundCommunal = (services: Services): Route =>
     if (amountMicros === undefined || amountMicros === 0) {
       const most = microsToUsdText(MAX_MICROS);
       const message = `must be a decimal text other than 0 within -${most} and ${most}, with at most 6 decimals`;
-      throw new ApiError(ERRORS.validationFailed, { details: [{ path: '/amountUsd', message }] });
+      throw invalid([{ path: '/amountUsd', message }]);
     }
     await assertPot(services.store, gameId);
     const wanted = { gameId, requestId, amountMicros, reason };

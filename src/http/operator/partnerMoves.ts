@@ -1,6 +1,6 @@
 /** Moves of partners from cell to cell (docs/scaling.md). */
 import * as contract from '../../contract/endpoints/partners.js';
-import { ApiError, ERRORS } from '../../domain/errors.js';
+import { ApiError, ERRORS, invalid } from '../../domain/errors.js';
 import type { PartnerMove as MoveRow, NotMoved } from '../../postgres/partnerMoves.js';
 import type { Store } from '../../postgres/store.js';
 import { partnerOf, pathId } from '../found.js';
@@ -30,7 +30,7 @@ export const partnerMoveRoutes = (
     if (move === 'noSuchPartner') throw new ApiError(ERRORS.partnerNotFound);
     if (typeof move === 'string') {
       const details = [{ path: '/cell', message: FAULTS[move] }];
-      throw new ApiError(ERRORS.validationFailed, { details });
+      throw invalid(details);
     }
     return shown(move);
   }),

@@ -2,9 +2,10 @@
 import { randomBytes } from 'node:crypto';
 import * as contract from '../../contract/endpoints/partners.js';
 import { listAuditLog } from '../../contract/endpoints/service.js';
-import { ApiError, ERRORS, type Fault } from '../../domain/errors.js';
+import { ApiError, ERRORS, type Fault, invalid } from '../../domain/errors.js';
 import { MAX_MICROS, microsToUsdText } from '../../domain/money.js';
 import { amountMicros, type PartnerPatch } from '../../domain/requests.js';
+import { NO_TIME, timeOf } from '../../domain/rfc3339.js';
 import type { ApiKeyRow } from '../../postgres/apiKeys.js';
 import type { PartnerRow, PartnerSettings } from '../../postgres/partners.js';
 import { activePartnerOf, partnerOf, pathId } from '../found.js';
@@ -85,19 +86,17 @@ function settingsOf(body: PartnerPatch): Partial<PartnerSettings> {
   if (body.largeWinThresholdUsd !== undefined) {
     settings.largeWinThresholdMicros = amount('largeWinThresholdUsd', body.largeWinThresholdUsd);
   }
-  if (faults.length > 0) throw new ApiError(ERRORS.validationFailed, { details: faults });
+  if (faults.length > 0) throw invalid(faults);
   return settings;
 }
 
 const cellFault = (why: 'noSuchCell' | 'cellDrains'): ApiError =>
-  new ApiError(ERRORS.validationFailed, {
-    details: [
-      {
-        path: '/cell',
-        message: why === 'noSuchCell' ? 'must be a cell of this installation' : 'must not be draining',
-      },
-    ],
-  });
+  invalid([
+    {
+      path: '/cell',
+      message: why === 'noSuchCell' ? 'must be a cell of this installation' : 'must not be draining',
+    },
+  ]);
 
 function statusOf(key: ApiKeyRow): 'active' | 'revoked' | 'expired' {
   if (key.revokedAt !== null) return 'revoked';
@@ -111,26 +110,13 @@ const keyOf = (row: ApiKeyRow) => ({
   expiresAt: row.expiresAt?.toISOString() ?? null,
 });
 
-/** RFC 3339, section 5.6. */
-const RFC_3339 = /^(\d{4}-\d{2}-(\d{2}))[Tt]([01]\d|2[0-3]):\d{2}:\d{2}(\.\d{1,9})?([Zz]|[+-]\d{2}:\d{2})$/;
-
-/** Whether a text is a time as RFC 3339 has it. */
-export function isRfc3339(text: string): boolean {
-  const match = RFC_3339.exec(text);
-  // Date makes the 2nd of March of a 30th of February.
-  return match !== null && new Date(match[1]!).getUTCDate() === Number(match[2]);
-}
-
 /** @throws ApiError (KS-4101) where it is not a time in the future. */
 export function expiryOf(text: string | null | undefined): Date | null {
   if (text === null || text === undefined) return null;
-  const expiresAt = new Date(text);
-  let message: string | undefined;
-  if (!isRfc3339(text) || Number.isNaN(expiresAt.getTime())) message = 'must be an RFC 3339 time';
-  else if (expiresAt.getTime() <= Date.now()) message = 'must be in the future';
-  if (message !== undefined) {
-    throw new ApiError(ERRORS.validationFailed, { details: [{ path: '/expiresAt', message }] });
-  }
+  const expiresAt = timeOf(text);
+  const path = '/expiresAt';
+  if (expiresAt === undefined) throw invalid([{ path, message: NO_TIME }]);
+  if (expiresAt.getTime() <= Date.now()) throw invalid([{ path, message: 'must be in the future' }]);
   return expiresAt;
 }
 

@@ -1,6 +1,6 @@
 /** Raffles: made by the operator; their pools, which anybody can check once they are sold out (docs/contract.md §10). */
 import * as contract from '../../contract/endpoints/raffles.js';
-import { ApiError, ERRORS } from '../../domain/errors.js';
+import { ApiError, ERRORS, invalid } from '../../domain/errors.js';
 import { checkPrizeTable, prizeTableUsd } from '../../domain/games/prizeTable.js';
 import { microsToUsdText } from '../../domain/money.js';
 import type { GameRow } from '../../postgres/games.js';
@@ -62,7 +62,7 @@ export const raffleRoutes = (services: Services, reveal = revealer(services)): R
   route(contract.createRaffle, async ({ actor, params, body }) => {
     const { displayName, configName, ...sent } = body;
     const checked = checkPrizeTable(sent);
-    if ('faults' in checked) throw new ApiError(ERRORS.validationFailed, { details: checked.faults });
+    if ('faults' in checked) throw invalid(checked.faults);
     const partner = await activePartnerOf(services.store, params.id);
     const raffle = {
       partnerId: partner.partnerId,

@@ -10,12 +10,11 @@ import type { DeliveryRow } from '../../postgres/webhooks.js';
 import { booked, gameRowOf, partnerOf, playerOf } from '../found.js';
 import { operatorGame } from '../partner/games.js';
 import { isShownAsSpin, spinRecords } from '../partner/players.js';
+import { deliveryOf } from '../partner/webhooks.js';
 import { cursorOf, type Route, route } from '../route.js';
 import type { Services } from '../services.js';
 
 const ENTRY_ID = /^[1-9]\d{0,18}$/;
-
-const isoOf = (time: Date | null): string | null => time?.toISOString() ?? null;
 
 const listAllGames = (services: Services): Route =>
   route(contract.listAllGames, async ({ query }) => {
@@ -120,14 +119,7 @@ const listAllDeliveries = ({ store }: Services): Route =>
     const status = (query.status ?? 'failed') as DeliveryRow['status'];
     const of = { status, partnerId: query.partnerId ?? null };
     const { deliveries, total } = await store.deliveriesBy(of, page, limit);
-    const items = deliveries.map(({ deliveryId, createdAt, lastAttemptAt, nextAttemptAt, ...rest }) => ({
-      id: deliveryId,
-      ...rest,
-      createdAt: createdAt.toISOString(),
-      lastAttemptAt: isoOf(lastAttemptAt),
-      nextAttemptAt: isoOf(nextAttemptAt),
-    }));
-    return { deliveries: items, page, limit, total };
+    return { deliveries: deliveries.map(deliveryOf), page, limit, total };
   });
 
 const listAllSettlements = ({ store }: Services): Route =>

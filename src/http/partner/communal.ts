@@ -5,9 +5,8 @@ import { usdText } from '../../domain/communalRules.js';
 import { entryTimeMs } from '../../domain/entryId.js';
 import { ApiError, ERRORS } from '../../domain/errors.js';
 import type { Game, Partner } from '../../domain/game.js';
-import { assertPot, potOf } from '../communalGames.js';
 import { eventIdOf, eventView, potView } from '../communalViews.js';
-import { booked, ownGame, pathId, playerOf } from '../found.js';
+import { assertPot, booked, ownGame, pathId, playerOf, potOf } from '../found.js';
 import { cursorOf, type Route, route, wrongCursor } from '../route.js';
 import type { Services } from '../services.js';
 

@@ -1,6 +1,6 @@
 /** The feed of events: what happened to the account within 30 days, for those whose webhooks missed some (docs/contract.md §13). */
 import * as contract from '../../contract/endpoints/webhooks.js';
-import { ApiError, ERRORS } from '../../domain/errors.js';
+import { invalid } from '../../domain/errors.js';
 import type { Store } from '../../postgres/store.js';
 import { type Route, route } from '../route.js';
 
@@ -15,8 +15,7 @@ export const eventRoutes = ({ store }: { readonly store: Store }): Route[] => [
         ? await store.eventFeed(partner.partnerId, after, limit)
         : undefined;
     if (page === undefined) {
-      const details = [{ path: '/after', message: 'must be the id of an event of the last 30 days' }];
-      throw new ApiError(ERRORS.validationFailed, { details });
+      throw invalid([{ path: '/after', message: 'must be the id of an event of the last 30 days' }]);
     }
     return page;
   }),

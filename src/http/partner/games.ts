@@ -1,7 +1,7 @@
 /** Games: registration and list (docs/contract.md §7), and the operator's view of one. */
 import type { GameRecord } from '../../cells/partnerReads.js';
 import * as contract from '../../contract/endpoints/games.js';
-import { ApiError, ERRORS, type ErrorEntry, type Fault } from '../../domain/errors.js';
+import { ApiError, ERRORS, type ErrorEntry, type Fault, invalid } from '../../domain/errors.js';
 import { jsonInteger, jsonUsd } from '../../domain/exactJson.js';
 import { isRegisteredByPartner, kindOfGame } from '../../domain/games/index.js';
 import { microsToUsdText, usdToMicros } from '../../domain/money.js';
@@ -154,7 +154,7 @@ export const gameRoutes = (services: Services): Route[] => [
     const row = await gameRowOf(services.store, params.id);
     const message = kindOfGame(row.gameType).supply.refusesBlocks;
     if (message !== undefined) {
-      throw new ApiError(ERRORS.validationFailed, { details: [{ path: '/id', message }] });
+      throw invalid([{ path: '/id', message }]);
     }
     await services.store.requestBlocks(actor, row.gameId, count);
     return { gameConfigId: row.gameId, requested: count };

@@ -2,7 +2,7 @@
  * The requestId of a request where it is not in the body's member of that name: in the header Idempotency-Key
  * (draft-ietf-httpapi-idempotency-key-header), or under a name that callers take for it.
  */
-import { ApiError, ERRORS, type Fault } from '../../domain/errors.js';
+import { type ApiError, type Fault, invalid } from '../../domain/errors.js';
 import type { JsonObject } from '../body.js';
 
 /** Names that other APIs give it, without case, hyphens and underscores. */
@@ -10,8 +10,7 @@ const NAMES = new Set(['requestid', 'idempotencykey']);
 /** A header's text: printable ASCII. */
 const KEY = /^[ -~]{1,128}$/;
 
-const refusal = (path: string, message: string): ApiError =>
-  new ApiError(ERRORS.validationFailed, { details: [{ path, message }] });
+const refusal = (path: string, message: string): ApiError => invalid([{ path, message }]);
 
 /**
  * The body of a request that may have a requestId, before it is checked: with the one of the header, where that gives it one.
@@ -32,7 +31,7 @@ function refuseMisnamedRequestId(body: JsonObject): void {
   const faults = Object.keys(body)
     .filter((name) => NAMES.has(name.toLowerCase().replaceAll(/[-_]/g, '')))
     .map((name): Fault => ({ path: `/${name}`, message: 'is not known: the idempotency key is requestId' }));
-  if (faults.length > 0) throw new ApiError(ERRORS.validationFailed, { details: faults });
+  if (faults.length > 0) throw invalid(faults);
 }
 
 /**

@@ -1,7 +1,7 @@
 /** Outcomes that testers of sandbox accounts choose (docs/sandbox.md). For a production account there is no such path. */
 import { FORCED_MAX } from '../../cells/forceOutcome.js';
 import * as contract from '../../contract/endpoints/spins.js';
-import { ApiError, ERRORS, type Fault } from '../../domain/errors.js';
+import { ApiError, ERRORS, invalid } from '../../domain/errors.js';
 import { parseExactJson } from '../../domain/exactJson.js';
 import type { Partner } from '../../domain/game.js';
 import type { NextOutcomeBody } from '../../domain/requests.js';
@@ -9,17 +9,15 @@ import { ownGame } from '../found.js';
 import { type Route, route } from '../route.js';
 import type { Services } from '../services.js';
 
-const invalid = (fault: Fault): ApiError => new ApiError(ERRORS.validationFailed, { details: [fault] });
-
 async function chooseNext(services: Services, partner: Partner, body: NextOutcomeBody) {
   const { gameId, playerId, combinationIndex } = body;
   const game = await ownGame(services.catalog, gameId, partner);
   if (game === undefined) throw new ApiError(ERRORS.gameNotRegistered);
-  if (game.kind.gameType !== 'slot') throw invalid({ path: '/gameId', message: 'must be a slot game' });
+  if (game.kind.gameType !== 'slot') throw invalid([{ path: '/gameId', message: 'must be a slot game' }]);
   const fragment = game.fragments[combinationIndex];
   if (fragment === undefined) {
     const message = `must be at most ${game.fragments.length - 1}, the last combination of the PAR sheet`;
-    throw invalid({ path: '/combinationIndex', message });
+    throw invalid([{ path: '/combinationIndex', message }]);
   }
   const { cell, newestMove, partnerId } = partner;
   const chosen = await services.cells.forceOutcome({

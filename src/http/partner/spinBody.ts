@@ -1,5 +1,5 @@
 /** Reads the body of a spin: most of them straight from their bytes, all others by JSON.parse and the schema. */
-import { ApiError, ERRORS } from '../../domain/errors.js';
+import { ApiError, invalid } from '../../domain/errors.js';
 import { SpinBody } from '../../domain/requests.js';
 import { bodyText, check, type JsonObject, parseObject } from '../body.js';
 import { withIdempotencyKey, withRequestId } from './idempotencyKey.js';
@@ -33,8 +33,7 @@ function readAnyBody(bytes: Buffer, idempotencyKey: string | undefined): ReadBod
   return { body, text };
 }
 
-const tooLarge = (): ApiError =>
-  new ApiError(ERRORS.validationFailed, { details: [{ path: '', message: 'The body is over the limit' }] });
+const tooLarge = (): ApiError => invalid([{ path: '', message: 'The body is over the limit' }]);
 
 const PLAIN = /^[ -~]{1,128}$/;
 

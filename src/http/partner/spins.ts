@@ -2,14 +2,14 @@
 import * as contract from '../../contract/endpoints/spins.js';
 import { type CsvText, csvTexts } from '../../domain/csv.js';
 import { entryTimeMs, firstIdAt } from '../../domain/entryId.js';
-import { ApiError, ERRORS, type Fault } from '../../domain/errors.js';
+import { ApiError, ERRORS, type Fault, invalid } from '../../domain/errors.js';
 import { type Partner, prizeTierOf } from '../../domain/game.js';
 import { microsToUsdText } from '../../domain/money.js';
+import { NO_TIME, timeOf } from '../../domain/rfc3339.js';
 import type { LedgerEntry } from '../../postgres/ledger.js';
 import type { SpinRange, SpinsFound } from '../../postgres/spinsByTime.js';
 import { Semaphore } from '../../semaphore.js';
 import { booked, knownGame } from '../found.js';
-import { isRfc3339 } from '../operator/partners.js';
 import { type Route, type RouteRequest, route } from '../route.js';
 import type { Services } from '../services.js';
 import { shownSpins, spinRecords } from './players.js';
@@ -37,9 +37,9 @@ function wantedOf(services: Services, { partner, query }: Request): Wanted {
   const time = (name: 'from' | 'to'): number | undefined => {
     const text = query[name];
     if (text === undefined) return undefined;
-    const ms = new Date(text).getTime();
-    if (isRfc3339(text) && !Number.isNaN(ms)) return Math.max(0, ms);
-    faults.push({ path: `/${name}`, message: 'must be an RFC 3339 time' });
+    const date = timeOf(text);
+    if (date !== undefined) return Math.max(0, date.getTime());
+    faults.push({ path: `/${name}`, message: NO_TIME });
     return undefined;
   };
   const [fromMs, toMs] = [time('from') ?? 0, time('to')];
@@ -48,7 +48,7 @@ function wantedOf(services: Services, { partner, query }: Request): Wanted {
   const after = cursor === undefined ? undefined : services.spinIds.decode(cursor);
   if (cursor !== undefined && after?.partnerId !== partner.partnerId)
     faults.push({ path: '/cursor', message: 'must be a `nextCursor` or a `spinId` of this account' });
-  if (faults.length > 0) throw new ApiError(ERRORS.validationFailed, { details: faults });
+  if (faults.length > 0) throw invalid(faults);
   const fromId = firstIdAt(fromMs);
   const afterId = after === undefined ? 0n : after.entryId + 1n;
   const toId = toMs === undefined ? ID_END : firstIdAt(toMs);

@@ -1,7 +1,7 @@
 /** What partners do with a webhook after its registration: change it, rotate its secret, test it, send again (docs/contract.md §13). */
 import { randomBytes } from 'node:crypto';
 import * as contract from '../../contract/endpoints/webhooks.js';
-import { ApiError, ERRORS } from '../../domain/errors.js';
+import { ApiError, ERRORS, invalid } from '../../domain/errors.js';
 import { TestBody } from '../../domain/requests.js';
 import { EVENT_TYPES, webhookSecret } from '../../domain/webhook.js';
 import { check, type JsonObject } from '../body.js';
@@ -26,8 +26,7 @@ const changingRoutes = (services: Services): Route[] => [
     );
     const { isActive } = body;
     if (isActive !== undefined && typeof isActive !== 'boolean') {
-      const details = [{ path: '/isActive', message: 'must be a boolean' }];
-      throw new ApiError(ERRORS.validationFailed, { details });
+      throw invalid([{ path: '/isActive', message: 'must be a boolean' }]);
     }
     const row = await services.store.updateWebhook(id, { url, events, isActive });
     // It may have been deleted in between.
@@ -64,8 +63,7 @@ const sendingRoutes = (services: Services): Route[] => [
       new Date(services.process.now()),
     );
     if (sent === undefined) {
-      const details = [{ path: '', message: 'The webhook is inactive' }];
-      throw new ApiError(ERRORS.validationFailed, { details });
+      throw invalid([{ path: '', message: 'The webhook is inactive' }]);
     }
     services.webhooks.recorded(1);
     return sent;

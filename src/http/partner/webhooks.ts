@@ -2,15 +2,15 @@
 import { randomBytes } from 'node:crypto';
 import * as contract from '../../contract/endpoints/webhooks.js';
 import type { Judgement } from '../../domain/destination.js';
-import { ApiError, ERRORS, type ErrorEntry, type Fault } from '../../domain/errors.js';
+import { ApiError, ERRORS, type ErrorEntry, type Fault, invalid } from '../../domain/errors.js';
 import type { Partner } from '../../domain/game.js';
 import type { WebhookBody } from '../../domain/requests.js';
+import { NO_TIME, timeOf } from '../../domain/rfc3339.js';
 import { FAULTS_MAX } from '../../domain/validation.js';
 import { EVENT_TYPES, webhookSecret } from '../../domain/webhook.js';
 import type { ListedWebhook, WebhookRow } from '../../postgres/webhooks.js';
 import type { JsonObject } from '../body.js';
 import { pathId } from '../found.js';
-import { isRfc3339 } from '../operator/partners.js';
 import { cursorOf, type Route, route } from '../route.js';
 import type { Services } from '../services.js';
 
@@ -38,6 +38,25 @@ export const listedWebhookOf = ({ health, ...row }: ListedWebhook) => ({
     restsUntil: health.restsUntil?.toISOString() ?? null,
   },
 });
+
+interface Attempted {
+  readonly deliveryId: string;
+  readonly createdAt: Date;
+  readonly lastAttemptAt: Date | null;
+  readonly nextAttemptAt: Date | null;
+}
+
+/** A delivery as lists show it. */
+export const deliveryOf = <Row extends Attempted>(row: Row) => {
+  const { deliveryId, createdAt, lastAttemptAt, nextAttemptAt, ...rest } = row;
+  return {
+    id: deliveryId,
+    ...rest,
+    createdAt: createdAt.toISOString(),
+    lastAttemptAt: lastAttemptAt?.toISOString() ?? null,
+    nextAttemptAt: nextAttemptAt?.toISOString() ?? null,
+  };
+};
 
 /** What is wrong with the event types of a registration: all of it, as far as an answer tells it. */
 function eventFaults(events: unknown): Fault[] {
@@ -125,23 +144,13 @@ export const webhookRoutes = (services: Services): Route[] => {
       const id = await webhookIdOf(services, partner, params.id);
       const { page = 1, limit } = query;
       const { deliveries, total } = await store.deliveryPage(id, page, limit, cursor);
-      const items = deliveries.map(({ deliveryId, createdAt, lastAttemptAt, nextAttemptAt, ...rest }) => ({
-        id: deliveryId,
-        ...rest,
-        createdAt: createdAt.toISOString(),
-        lastAttemptAt: lastAttemptAt?.toISOString() ?? null,
-        nextAttemptAt: nextAttemptAt?.toISOString() ?? null,
-      }));
+      const items = deliveries.map(deliveryOf);
       const nextCursor = items.length < limit ? null : items.at(-1)!.id;
       return { deliveries: items, page, limit, total, nextCursor };
     }),
     route(contract.resendFailed, async ({ actor, body }) => {
-      const since = body.since;
-      const time = new Date(since);
-      if (!isRfc3339(since) || Number.isNaN(time.getTime())) {
-        const details = [{ path: '/since', message: 'must be an RFC 3339 time' }];
-        throw new ApiError(ERRORS.validationFailed, { details });
-      }
+      const time = timeOf(body.since);
+      if (time === undefined) throw invalid([{ path: '/since', message: NO_TIME }]);
       return { resent: await store.resendFailed(actor, time) };
     }),
     route(contract.resendDelivery, async ({ actor, params }) => {
