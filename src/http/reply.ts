@@ -11,6 +11,9 @@ const STALLED_MS = 10_000;
 
 export type { Window } from './answerHead.js';
 
+/** The header line of an answer that repeats an earlier one. */
+export const REPLAYED = 'Idempotent-Replayed: true';
+
 class StalledError extends Error {}
 
 /** Told of every answer that goes out. */

@@ -49,7 +49,8 @@ import { INSTALLATION_HEADER } from './portHolder.js';
 import { underPreview } from './preview.js';
 import { PublicWindow } from './publicWindow.js';
 import type { Replies } from './reply.js';
-import { type Route, route, serve } from './route.js';
+import { type Route, route } from './route.js';
+import { serve } from './serve.js';
 import type { Services } from './services.js';
 
 /** All routes of the APIs but the spin, which has a path of its own. */

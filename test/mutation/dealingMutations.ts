@@ -206,7 +206,7 @@ export const FOUND_BY_THE_MODEL: readonly { name: string; fault: Fault }[] = [
   },
   {
     name: 'a forced outcome is served to production',
-    fault: built('http/route.js', 'route.sandboxOnly === true &&', 'false &&'),
+    fault: built('http/serve.js', 'route.sandboxOnly === true &&', 'false &&'),
   },
   {
     name: 'a forced spin advances the index',

@@ -91,7 +91,7 @@ const GUARDS: readonly SuiteMutation[] = [
     name: 'a deal takes no notice of Idempotency-Key',
     faults: [
       source(
-        'http/route',
+        'http/readRequest',
         'if (takesRequestId(route.body))',
         "if (takesRequestId(route.body) && !route.path.endsWith('/deal'))",
       ),
@@ -102,7 +102,7 @@ const GUARDS: readonly SuiteMutation[] = [
     name: 'a misspelt requestId is taken for none',
     faults: [
       source(
-        'http/route',
+        'http/readRequest',
         'if (takesRequestId(route.body))',
         "if (takesRequestId(route.body) && 'requestId' in body)",
       ),

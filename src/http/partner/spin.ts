@@ -18,8 +18,9 @@ import { secondPass } from '../../requestIds/secondPass.js';
 import type { Access } from '../access.js';
 import { memberText } from '../body.js';
 import { communityBonus } from '../communalViews.js';
+import { CountedCommand, ownWindow, windowOf } from '../countedCommand.js';
 import type { Exchange } from '../exchange.js';
-import type { Replies, Window } from '../reply.js';
+import { REPLAYED, type Replies, type Window } from '../reply.js';
 import type { Services } from '../services.js';
 import { REFUSALS } from './refusals.js';
 import { type ReadBody, readBody } from './spinBody.js';
@@ -112,9 +113,6 @@ const faultsOf = (entry: ErrorEntry, game: Game | undefined): readonly Fault[] |
         },
       ];
 
-/** The header line of an answer that repeats an earlier one. */
-export const REPLAYED = 'Idempotent-Replayed: true';
-
 /**
  * Whether a wager has exactly the decimal value of an amount. A double tells decimals of up to 15 digits apart; only
  * where the body has a longer number is its text looked at.
@@ -125,62 +123,6 @@ export function isExactly(micros: number, wagerUsd: number, text: string | undef
   if (text === undefined || !/[\d.]{16}/.test(text)) return true;
   const written = memberText(text, 'wagerUsd');
   return written !== undefined && decimalTextToMicros(written) === micros;
-}
-
-/** A request that counts against a window and does nothing else in Redis. */
-export class CountedCommand implements SpinCommand {
-  readonly waitsForLedger = false;
-  readonly isDenied = false;
-  readonly mayBeBound = false;
-  readonly game = undefined;
-  readonly gameId = 0;
-  readonly playerId = '';
-  readonly requestId = undefined;
-  readonly mayEqual = false;
-  readonly cell: number;
-  readonly newestMove: number | undefined;
-  readonly kind: number;
-  readonly partner: Partner;
-  readonly #exchange: Exchange;
-  readonly #replies: Replies;
-  readonly #then: ApiError | ((window: Window) => void);
-
-  /** @param then what to answer once counted: an error, or whatever the function does with the window. */
-  constructor(
-    exchange: Exchange,
-    partner: Partner,
-    replies: Replies,
-    kind: number,
-    then: ApiError | ((window: Window) => void),
-  ) {
-    this.#exchange = exchange;
-    this.partner = partner;
-    this.cell = partner.cell;
-    this.newestMove = partner.newestMove;
-    this.#replies = replies;
-    this.kind = kind;
-    this.#then = then;
-  }
-
-  settle(result: SpinResult): void {
-    const isSpin = this.kind === KIND.countSpin;
-    // Of a partner that moves to another cell no request is counted for a moment.
-    const isAway = result.kind === 'partnerAway';
-    const window = isAway ? ownWindow(this.partner, isSpin) : windowOf(this.partner, isSpin, result);
-    if (result.kind === 'limited') {
-      this.#replies.error(this.#exchange, isSpin ? ERRORS.spinRateExceeded : ERRORS.apiRateExceeded, window);
-    } else if (typeof this.#then === 'function') {
-      this.#then(window);
-    } else {
-      const status = this.#exchange.body === undefined ? 413 : this.#then.entry.status;
-      this.#replies.error(this.#exchange, this.#then.entry, window, { details: this.#then.details, status });
-    }
-  }
-
-  fail(_failure: CellFailure): void {
-    const isSpin = this.kind === KIND.countSpin;
-    this.#replies.error(this.#exchange, ERRORS.unavailable, ownWindow(this.partner, isSpin));
-  }
 }
 
 /**
@@ -342,19 +284,4 @@ class DealCommand implements SpinCommand {
     this.#replies.json(this.#exchange, 200, response, window, headers);
     return isForced ? undefined : game.payoutMicros[outcomeCode]!;
   }
-}
-
-function windowOf(partner: Partner, isSpin: boolean, result: SpinResult): Window {
-  return {
-    policy: isSpin ? 'spin' : 'api',
-    limit: isSpin ? partner.spinRateLimit : partner.apiRateLimit,
-    remaining: result.remaining,
-    nowMs: result.timeMs,
-  };
-}
-
-/** What can be said of a window while the store that counts is away: nothing that is sent now is taken. */
-function ownWindow(partner: Partner, isSpin: boolean): Window {
-  const limit = isSpin ? partner.spinRateLimit : partner.apiRateLimit;
-  return { policy: isSpin ? 'spin' : 'api', limit, remaining: 0, nowMs: Date.now() };
 }
