@@ -49,18 +49,18 @@ const COMMON: Readonly<Record<Scope, readonly ErrorEntry[]>> = {
   ],
 };
 
-/** Every error that a route can answer with. */
-function errorsOf(route: Endpoint): ErrorEntry[] {
-  const errors = new Set<ErrorEntry>([...COMMON[route.scope], ...route.errors, route.failure]);
-  if (route.scope !== 'operator') {
-    errors.add(route.window === 'spin' ? ERRORS.spinRateExceeded : ERRORS.apiRateExceeded);
+/** Every error that an endpoint can answer with. */
+function errorsOf(endpoint: Endpoint): ErrorEntry[] {
+  const errors = new Set<ErrorEntry>([...COMMON[endpoint.scope], ...endpoint.errors, endpoint.failure]);
+  if (endpoint.scope !== 'operator') {
+    errors.add(endpoint.window === 'spin' ? ERRORS.spinRateExceeded : ERRORS.apiRateExceeded);
   }
   // A part of the path may not be percent-encoded UTF-8.
-  if (route.body !== undefined || route.query !== undefined || route.path.includes('{')) {
+  if (endpoint.body !== undefined || endpoint.query !== undefined || endpoint.path.includes('{')) {
     errors.add(ERRORS.validationFailed);
   }
-  const required = (route.body as { required?: readonly string[] } | undefined)?.required ?? [];
-  if (required.length > 0 && route.ownCheck !== true) errors.add(ERRORS.fieldMissing);
+  const required = (endpoint.body as { required?: readonly string[] } | undefined)?.required ?? [];
+  if (required.length > 0 && endpoint.ownCheck !== true) errors.add(ERRORS.fieldMissing);
   return [...errors].sort((a, b) => (a.code < b.code ? -1 : 1));
 }
 
@@ -91,12 +91,12 @@ const HEADERS: Readonly<Record<string, object>> = {
 const RATE_LIMIT_HEADERS = ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset'];
 const VERSION_HEADERS = ['Deprecation', 'Sunset', 'Link'];
 
-function headersOf(route: Endpoint, status: number): Record<string, object> {
+function headersOf(endpoint: Endpoint, status: number): Record<string, object> {
   const names = ['X-Request-Id'];
-  if (route.scope !== 'operator' && status !== 410) names.push(...RATE_LIMIT_HEADERS);
-  if (route.scope === 'partner') names.push(...VERSION_HEADERS);
+  if (endpoint.scope !== 'operator' && status !== 410) names.push(...RATE_LIMIT_HEADERS);
+  if (endpoint.scope === 'partner') names.push(...VERSION_HEADERS);
   if (status === 429 || status === 503) names.push('Retry-After');
-  if (route.replays && status === route.status) names.push('Idempotent-Replayed');
+  if (endpoint.replays && status === endpoint.status) names.push('Idempotent-Replayed');
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 }
 
@@ -125,25 +125,25 @@ class DocumentBuilder {
   readonly #schemas = new SchemaReferences();
   readonly #responses: Record<string, object> = {};
 
-  operation(route: Endpoint): object {
-    const { body } = route;
-    const { request, description } = route.shown;
+  operation(endpoint: Endpoint): object {
+    const { body } = endpoint;
+    const { request, description } = endpoint.shown;
     return {
-      operationId: route.operationId,
-      tags: [route.tag],
-      summary: route.summary,
+      operationId: endpoint.operationId,
+      tags: [endpoint.tag],
+      summary: endpoint.summary,
       description,
-      parameters: this.#parameters(route),
+      parameters: this.#parameters(endpoint),
       ...(body === undefined
         ? {}
         : {
             requestBody: {
               required: true,
-              description: `At most ${route.bodyLimit ?? BODY_LIMIT} bytes`,
+              description: `At most ${endpoint.bodyLimit ?? BODY_LIMIT} bytes`,
               content: json(this.#schemas.of(body), exampleOf(request)),
             },
           }),
-      responses: { [route.status]: this.#success(route), ...this.#errors(route) },
+      responses: { [endpoint.status]: this.#success(endpoint), ...this.#errors(endpoint) },
     };
   }
 
@@ -189,14 +189,14 @@ class DocumentBuilder {
     };
   }
 
-  #parameters(route: Endpoint): object[] {
-    const inPath = [...route.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => {
-      const schema = route.params?.[name!];
-      if (schema === undefined) throw new Error(`${route.operationId} has no schema for {${name}}`);
+  #parameters(endpoint: Endpoint): object[] {
+    const inPath = [...endpoint.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => {
+      const schema = endpoint.params?.[name!];
+      if (schema === undefined) throw new Error(`${endpoint.operationId} has no schema for {${name}}`);
       return { name, in: 'path', required: true, ...this.#described(schema) };
     });
     const properties =
-      (route.query as (TSchema & { properties: Record<string, TSchema> }) | undefined)?.properties ?? {};
+      (endpoint.query as (TSchema & { properties: Record<string, TSchema> }) | undefined)?.properties ?? {};
     const inQuery = Object.entries(properties).map(([name, schema]) => ({
       name,
       in: 'query',
@@ -211,33 +211,33 @@ class DocumentBuilder {
     return { ...(description === undefined ? {} : { description }), schema: rest };
   }
 
-  #success(route: Endpoint): object {
-    const { response, status, shown } = route;
+  #success(endpoint: Endpoint): object {
+    const { response, status, shown } = endpoint;
     const csvContent = { schema: { type: 'string' }, ...exampleOf(shown.csv) };
     return {
-      description: route.summary,
-      headers: headersOf(route, status),
+      description: endpoint.summary,
+      headers: headersOf(endpoint, status),
       ...(response === undefined
         ? {}
         : {
             content: {
               ...json(this.#schemas.of(response), exampleOf(shown.response, shown.responses)),
-              ...(route.hasCsv !== true ? {} : { [CSV_TYPE.split(';')[0]!]: csvContent }),
+              ...(endpoint.hasCsv !== true ? {} : { [CSV_TYPE.split(';')[0]!]: csvContent }),
             },
           }),
     };
   }
 
-  #errors(route: Endpoint): Record<string, object> {
+  #errors(endpoint: Endpoint): Record<string, object> {
     const byStatus = new Map<number, ErrorEntry[]>();
     const add = (status: number, entry: ErrorEntry): void => {
       byStatus.set(status, [...(byStatus.get(status) ?? []), entry]);
     };
-    for (const entry of errorsOf(route)) add(entry.status, entry);
-    if (route.body !== undefined) add(413, ERRORS.validationFailed);
+    for (const entry of errorsOf(endpoint)) add(entry.status, entry);
+    if (endpoint.body !== undefined) add(413, ERRORS.validationFailed);
     const responses: Record<string, object> = {};
     for (const [status, entries] of byStatus) {
-      const response = this.#error(route, status, entries);
+      const response = this.#error(endpoint, status, entries);
       const name = sharedName(status, entries);
       if (name !== undefined) this.#responses[name] = response;
       responses[status] = name === undefined ? response : { $ref: `#/components/responses/${name}` };
@@ -245,11 +245,11 @@ class DocumentBuilder {
     return responses;
   }
 
-  #error(route: Endpoint, status: number, entries: readonly ErrorEntry[]): object {
-    const examples = status === 413 ? bodyTooLargeExample() : errorExamples(entries, route);
+  #error(endpoint: Endpoint, status: number, entries: readonly ErrorEntry[]): object {
+    const examples = status === 413 ? bodyTooLargeExample() : errorExamples(entries, endpoint);
     return {
       description: entries.map((entry) => `${entry.code}: ${entry.message}`).join('\n\n'),
-      headers: headersOf(route, status),
+      headers: headersOf(endpoint, status),
       content: json(this.#schemas.of(ErrorResponse), { examples }),
     };
   }
@@ -289,13 +289,13 @@ function eventHeaders(brand: string): object[] {
 
 /** The same endpoints give the same document, in the same order. @param version of the API (semver) */
 function documentOf(scope: Scope, endpoints: readonly Endpoint[], brand: string, version: string): object {
-  const routes = endpoints
-    .filter((route) => route.scope === scope)
+  const own = endpoints
+    .filter((endpoint) => endpoint.scope === scope)
     .sort((a, b) => METHODS.indexOf(a.method) - METHODS.indexOf(b.method));
   const builder = new DocumentBuilder();
   const paths: Record<string, Record<string, object>> = {};
-  for (const route of routes) {
-    paths[route.path] = { ...paths[route.path], [route.method]: builder.operation(route) };
+  for (const endpoint of own) {
+    paths[endpoint.path] = { ...paths[endpoint.path], [endpoint.method]: builder.operation(endpoint) };
   }
   const webhooks = scope === 'partner' ? { webhooks: builder.webhooks(brand) } : {};
   return {
@@ -309,7 +309,7 @@ function documentOf(scope: Scope, endpoints: readonly Endpoint[], brand: string,
     servers: [{ url: BASES[scope] }],
     security: [{ apiKey: [] }],
     tags: Object.entries(TAGS)
-      .filter(([name]) => routes.some((route) => route.tag === name))
+      .filter(([name]) => own.some((endpoint) => endpoint.tag === name))
       .map(([name, description]) => ({ name, description })),
     paths: sorted(paths),
     ...webhooks,
@@ -326,7 +326,7 @@ export const openApiDocuments = (brand: string): Readonly<Record<Scope, object>>
 
 /** The document of version 2 of the partner API. */
 export function previewDocument(brand: string): object {
-  const endpoints = ENDPOINTS.map((route) => ({ ...route, ...previewOf(route) }));
+  const endpoints = ENDPOINTS.map((endpoint) => ({ ...endpoint, ...previewOf(endpoint) }));
   const document = documentOf('partner', endpoints, brand, PREVIEW_API_VERSION);
   return { ...(withDecimalSchemas(document) as object), servers: [{ url: PREVIEW_BASE }] };
 }

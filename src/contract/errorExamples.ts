@@ -13,8 +13,8 @@ interface Example {
 const RETRY_AFTER_SECONDS = 42;
 
 /** By code, an example of each error that one status of an operation stands for. */
-export function errorExamples(entries: readonly ErrorEntry[], route: Endpoint): Record<string, Example> {
-  return Object.fromEntries(entries.map((entry) => [entry.code, example(entry, detailsOf(entry, route))]));
+export function errorExamples(entries: readonly ErrorEntry[], endpoint: Endpoint): Record<string, Example> {
+  return Object.fromEntries(entries.map((entry) => [entry.code, example(entry, detailsOf(entry, endpoint))]));
 }
 
 /** The example of a body that is over its limit (413). */
@@ -40,13 +40,13 @@ function example(entry: ErrorEntry, details: readonly Fault[] | undefined): Exam
 }
 
 /** Faults that this operation could find; undefined for an error that gives none. */
-function detailsOf(entry: ErrorEntry, route: Endpoint): readonly Fault[] | undefined {
-  if (entry === ERRORS.fieldMissing) return [{ path: `/${requiredOf(route)[0]}`, message: 'is required' }];
+function detailsOf(entry: ErrorEntry, endpoint: Endpoint): readonly Fault[] | undefined {
+  if (entry === ERRORS.fieldMissing) return [{ path: `/${requiredOf(endpoint)[0]}`, message: 'is required' }];
   if (entry === ERRORS.invalidParSheet) {
     return [{ path: '/tiers', message: 'the probabilities sum to 0.99, not to 1' }];
   }
   if (entry !== ERRORS.validationFailed) return undefined;
-  const [name, schema] = Object.entries(propertiesOf(route.body ?? route.query))[0] ?? [];
+  const [name, schema] = Object.entries(propertiesOf(endpoint.body ?? endpoint.query))[0] ?? [];
   if (name === undefined) {
     return [{ path: '', message: 'The path part «%ff» is not percent-encoded UTF-8' }];
   }
