@@ -18,12 +18,7 @@ const CursorQuery = Type.Object({
 /** A list that grows has a cursor in place of pages. */
 export function previewOf({ query, response }: Endpoint): Partial<Pick<Endpoint, 'query' | 'response'>> {
   if (query !== Page || response === undefined) return {};
-  const {
-    page,
-    limit: shown,
-    total,
-    ...members
-  } = (response as unknown as { properties: Record<string, Type.TSchema> }).properties;
+  const { page, limit: shown, total, ...members } = (response as Type.TObject).properties;
   const nextCursor = nullable(Type.String({ description: 'For `cursor`; null: there are no more' }));
   return { query: CursorQuery, response: Type.Object({ ...members, nextCursor }) };
 }

@@ -94,7 +94,7 @@ function wantedGame({ gameType, ...rest }: JsonObject): GameBody {
   check(GameBody, rest);
   if (gameType !== undefined && (typeof gameType !== 'string' || !isRegisteredByPartner(gameType)))
     throw new ApiError(ERRORS.gameTypeUnsupported);
-  return rest as unknown as GameBody;
+  return rest;
 }
 
 const REFUSALS: Readonly<Record<Extract<Registration, string>, ErrorEntry>> = {
