@@ -10,7 +10,7 @@ interface Watched {
   readonly name: string;
   readonly unit: string;
   readonly bound: Bound;
-  /** Undefined where it can't be told now. */
+  /** Undefined where it can't be known now. */
   read(scraped: ReadonlyMap<string, number>): number | undefined;
 }
 

@@ -64,10 +64,10 @@ function subscribeCellLog(events: EventEmitter, log: Logger): void {
   });
   events.on('StalledSessionsEnded', (ended) => log.error(ended, 'a stalled transaction held a cell; ended'));
   events.on('StoresRestored', (found) => log.fatal(found, 'the stores were restored: nothing is dealt'));
-  let clockToldAt = Number.NEGATIVE_INFINITY;
+  let clockReportedAt = Number.NEGATIVE_INFINITY;
   events.on('ClockRefused', (refusal) => {
-    if (performance.now() - clockToldAt < CLOCK_TOLD_EVERY_MS) return;
-    clockToldAt = performance.now();
+    if (performance.now() - clockReportedAt < CLOCK_TOLD_EVERY_MS) return;
+    clockReportedAt = performance.now();
     log.fatal(refusal, 'clocks differ: the cell is not dealt from');
   });
   events.on('PartnerMoved', (moved) => log.info(moved, 'partner moved'));

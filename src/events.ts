@@ -209,6 +209,6 @@ export interface Events {
 
 export type EventEmitter = Emitter<Events>;
 
-/** @param onHandlerError told of a handler that threw. */
+/** @param onHandlerError called with a handler that threw. */
 export const newEvents = (onHandlerError: (error: unknown, event: string) => void): EventEmitter =>
   new Emitter<Events>(onHandlerError);

@@ -3,7 +3,7 @@
 --
 -- computed {cN}:communal        hash, game id -> POT_STATE, POT_RULES and tiers (include/communalRecords.lua)
 -- computed {cN}:recent:<game>   list, a RECENT for each call, the newest last: RECENCY_CALLS_MAX at the most
--- computed {cN}:untold:<player> list, the shares that its player is still to be told of and that are not behind its PLAYER
+-- computed {cN}:untold:<player> list, the shares that waits for its player and that are not behind its PLAYER
 -- include: cell
 -- include: players
 -- include: playerFlags
@@ -35,10 +35,10 @@ if cell[5] and #gameIds > 0 then
   end
 
   -- Keeps a share that its player is to be told of by a later spin. A call fires once: there is one for each player.
-  local function keepUntold(player, share)
+  local function keepWaiting(player, share)
     local tail = playerTails[player] or NO_STATUS
     if not hasListed(tail) then
-      if #tail + #share <= UNTOLD_BYTES_MAX then
+      if #tail + #share <= WAITING_BYTES_MAX then
         playerTails[player] = tail .. share
         return
       end
@@ -56,7 +56,7 @@ if cell[5] and #gameIds > 0 then
     while at < #tail do
       at, count = at + 2 + byte(tail, at) + byte(tail, at + 1) * 256, count + 1
     end
-    return count >= UNTOLD_MAX
+    return count >= WAITING_MAX
   end
 
   -- Tells a player the oldest of its shares that it was not told of: gives the tail of the spin that was booked last.
@@ -67,10 +67,10 @@ if cell[5] and #gameIds > 0 then
     local left = sub(tail, at + 2 + length)
     if left == '' and hasListed(tail) then
       local from = takenOff[player] or 0
-      local listed = call('LRANGE', listKey(player), from, from + UNTOLD_TAKEN - 1)
+      local listed = call('LRANGE', listKey(player), from, from + WAITING_TAKEN - 1)
       takenOff[player] = from + #listed
       left = concat(listed)
-      if #listed < UNTOLD_TAKEN then
+      if #listed < WAITING_TAKEN then
         flags, left = flags - HAS_LISTED, left .. (newlyListed[player] or '')
         newlyListed[player] = nil
       end
@@ -79,7 +79,7 @@ if cell[5] and #gameIds > 0 then
     playerTails[player] = (left ~= '' or status ~= NO_STATUS) and status .. left or nil
     local name = playerNames[player]
     local spin = pack(ENTRY_ID_FORMAT, previousLow[player], previousHigh[player])
-    addNote(gameId, sub(name, 1, (find(name, ':', 1, true))), char(SHOWN_NOTE) .. sub(tail, at + 2, at + 9) .. spin)
+    addNote(gameId, sub(name, 1, (find(name, ':', 1, true))), char(NOTIFIED_NOTE) .. sub(tail, at + 2, at + 9) .. spin)
     return sub(tail, at + 10, at + 1 + length)
   end
 
@@ -217,7 +217,7 @@ if cell[5] and #gameIds > 0 then
         bookEntry(player, head, 0, share, 0, balances[player] + share,
           pack(ENTRY_TEXT_FORMAT, #name, SHARE_TEXT_BYTES) .. name .. pack(SHARE_TEXT_FORMAT, eventId, i == 1 and 1 or 0))
         if i > 1 then
-          keepUntold(player, pack(WAITING_SHARE_FORMAT, ENTRY_ID_BYTES + #tail, previousLow[player], previousHigh[player]) .. tail)
+          keepWaiting(player, pack(WAITING_SHARE_FORMAT, ENTRY_ID_BYTES + #tail, previousLow[player], previousHigh[player]) .. tail)
         end
       end
     end

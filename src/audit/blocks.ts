@@ -24,7 +24,7 @@ export interface RedrawOptions {
   readonly sheets: ReadonlyMap<number, ParSheet>;
 }
 
-/** @param onBlocks told after each piece. */
+/** @param onBlocks called after each piece. */
 export async function auditSealed(
   { facts, blocks }: Snapshot,
   findings: Findings,

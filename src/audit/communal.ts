@@ -18,7 +18,7 @@ const REMEMBERED_MAX = 201;
 /** Above it a balance takes no share: it has no room for the largest tier. */
 const BALANCE_MAX = 9e15 - 1e12;
 /** Shares that may wait to be told: whoever has as many gets none. */
-const UNTOLD_MAX = 10_000;
+const WAITING_MAX = 10_000;
 
 type RulesFact = CommunalFacts['rules'][number];
 
@@ -49,7 +49,7 @@ export class CommunalReplay {
   /** By player: shares that wait to be told. */
   readonly #waiting = new Map<string, number>();
   /** The newest share that each player was told of. */
-  readonly #toldTo = new Map<string, bigint>();
+  readonly #notifiedUpTo = new Map<string, bigint>();
   /** By game and day. */
   readonly #days = new Map<string, { readonly shares: bigint; readonly micros: bigint }>();
   #spins = 0;
@@ -249,8 +249,8 @@ export class CommunalReplay {
       this.#found('a share was told by another spin than one of its player after it', at);
     if (isTrigger) return;
     const key = `${partnerId}:${playerId}`;
-    if ((this.#toldTo.get(key) ?? 0n) >= shareId) this.#found('shares were not told oldest first', at);
-    this.#toldTo.set(key, shareId);
+    if ((this.#notifiedUpTo.get(key) ?? 0n) >= shareId) this.#found('shares were not told oldest first', at);
+    this.#notifiedUpTo.set(key, shareId);
     const left = (this.#waiting.get(key) ?? 0) - 1;
     if (left > 0) this.#waiting.set(key, left);
     else this.#waiting.delete(key);
@@ -312,7 +312,9 @@ export class CommunalReplay {
       .filter(([player, spin]) => player !== playerId && spin >> TIME_SHIFT >= oldestMs)
       .slice(0, rules.communitySize)
       .map(([player]) => player)
-      .filter((player) => hasRoom(player) && (this.#waiting.get(`${partnerId}:${player}`) ?? 0) < UNTOLD_MAX);
+      .filter(
+        (player) => hasRoom(player) && (this.#waiting.get(`${partnerId}:${player}`) ?? 0) < WAITING_MAX,
+      );
     let part = (amount * rules.triggerSplit) / WHOLE;
     const rest = amount - part;
     const count = BigInt(community.length);

@@ -6,7 +6,7 @@ import type { PotRecord } from '../domain/communal.js';
 import type { Facts } from '../postgres/auditReads.js';
 import type { BookedShare, CommunalReads } from '../postgres/communalAuditReads.js';
 import type { RedisAuditReads } from '../redis/auditReads.js';
-import { readTold, readUntold, type UntoldShare } from '../redis/communalRecords.js';
+import { readNotice, readWaitingShares, type WaitingShare } from '../redis/communalRecords.js';
 import { playerField } from '../redis/keys.js';
 import type { Findings, Place } from './report.js';
 
@@ -47,7 +47,7 @@ export class CommunalStoresAudit {
   readonly #fundings: ReadonlySet<bigint>;
   readonly #hasPots: boolean;
   /** Shares that wait in Redis, players with more in their lists, and bound requestIds: to be compared. */
-  #waiting: { readonly player: Player; readonly share: UntoldShare }[] = [];
+  #waiting: { readonly player: Player; readonly share: WaitingShare }[] = [];
   #listing: Player[] = [];
   #bound: Bound[] = [];
 
@@ -66,7 +66,8 @@ export class CommunalStoresAudit {
     const player = { cell, partnerId, playerId };
     if ((record[FLAGS_AT]! & HAS_LISTED) !== 0) this.#listing.push(player);
     try {
-      for (const share of readUntold(record.subarray(SHARES_AT))) this.#waiting.push({ player, share });
+      for (const share of readWaitingShares(record.subarray(SHARES_AT)))
+        this.#waiting.push({ player, share });
       return true;
     } catch {
       return false;
@@ -92,7 +93,7 @@ export class CommunalStoresAudit {
     for (const player of listing) {
       const field = playerField(player.partnerId, player.playerId);
       for (const bytes of (await this.#stores.redis.untold(player.cell, field)).slice(0, -1))
-        for (const share of readUntold(bytes)) this.#waiting.push({ player, share });
+        for (const share of readWaitingShares(bytes)) this.#waiting.push({ player, share });
     }
     const waiting = this.#waiting;
     this.#waiting = [];
@@ -114,7 +115,11 @@ export class CommunalStoresAudit {
   }
 
   /** A share that waits in Redis, and how it is booked. */
-  #compare({ cell, partnerId, playerId }: Player, found: UntoldShare, booked: BookedShare | undefined): void {
+  #compare(
+    { cell, partnerId, playerId }: Player,
+    found: WaitingShare,
+    booked: BookedShare | undefined,
+  ): void {
     const at = { cell, partner: partnerId, player: playerId, entry: found.entryId.toString() };
     if (booked === undefined) {
       if (this.#isOfSnapshot(cell, found.entryId))
@@ -126,16 +131,16 @@ export class CommunalStoresAudit {
       this.#found('a share that waits in Redis is another than is booked', at);
     }
     // What was told after the snapshot may have waited still when it was read.
-    if (booked.toldBy !== null && this.#isOfSnapshot(cell, booked.toldBy)) {
+    if (booked.notifiedBy !== null && this.#isOfSnapshot(cell, booked.notifiedBy)) {
       this.#found('a share that was told would be told again', at);
     }
   }
 
   /** What replays of spins repeat. */
   async #compareBound(bound: readonly Bound[]): Promise<void> {
-    const told = await this.#stores.postgres.told(bound.map(({ spinId }) => spinId));
+    const notices = await this.#stores.postgres.notices(bound.map(({ spinId }) => spinId));
     for (const { cell, spinId, tail, at } of bound) {
-      const booked = told.get(spinId);
+      const booked = notices.get(spinId);
       if (booked === undefined && !this.#isOfSnapshot(cell, spinId)) continue;
       const expected =
         booked === undefined
@@ -156,12 +161,12 @@ export class CommunalStoresAudit {
 
   async finish(): Promise<void> {
     await this.settle();
-    if (this.#hasPots) await this.#auditUntold();
+    if (this.#hasPots) await this.#auditWaitingShares();
     for (const pot of this.#facts.communal.pots) await this.#auditPot(pot.cell, pot.gameId);
   }
 
   /** Every share that is booked and was not told waits in Redis. */
-  async #auditUntold(): Promise<void> {
+  async #auditWaitingShares(): Promise<void> {
     const { postgres } = this.#stores;
     let shares = await postgres.untold(0n, PAGE);
     let count = 0;
@@ -189,10 +194,10 @@ export class CommunalStoresAudit {
       const waiting = new Set<bigint>();
       for (const [field, cell] of fields)
         for (const bytes of await this.#stores.redis.untold(cell, field))
-          for (const { entryId } of readUntold(bytes)) waiting.add(entryId);
+          for (const { entryId } of readWaitingShares(bytes)) waiting.add(entryId);
       const left = missing.filter(({ entryId }) => !waiting.has(entryId));
       const booked = await this.#stores.postgres.shares(left.map(({ entryId }) => entryId));
-      missing = booked.filter(({ toldBy }) => toldBy === null);
+      missing = booked.filter(({ notifiedBy }) => notifiedBy === null);
     }
     return missing;
   }
@@ -225,7 +230,7 @@ export class CommunalStoresAudit {
 /** What the tail of a bound requestId repeats. */
 function repeated(tail: Buffer): string {
   try {
-    const { eventId, tierLevel, tierName, paidMicros, shareMicros, isTrigger } = readTold(tail);
+    const { eventId, tierLevel, tierName, paidMicros, shareMicros, isTrigger } = readNotice(tail);
     return [eventId, tierLevel, tierName, paidMicros, shareMicros, isTrigger].join(' ');
   } catch {
     return tail.toString('hex');

@@ -144,7 +144,7 @@ export class LedgerPass {
     this.#days = dayTables(facts, findings);
   }
 
-  /** Reads all the rows. @param onRows told after each piece. */
+  /** Reads all the rows. @param onRows called after each piece. */
   async read(ledger: Snapshot['ledger'], reads: AuditReads, onRows: () => void): Promise<void> {
     await ledger(
       (row) => this.#row(row),

@@ -150,7 +150,7 @@ export class BlockKeeper implements Service {
         this.#nodes
           .cell(game.cell)
           .unlinkBlocks(gameId, [0])
-          .catch((error: unknown) => this.#tell(error, gameId));
+          .catch((error: unknown) => this.#report(error, gameId));
         continue;
       }
       let queue = this.#queues.get(game.gameId);
@@ -182,7 +182,7 @@ export class BlockKeeper implements Service {
         this.#nodes
           .cell(cell)
           .unlinkBlocks(gameId, [fromIndex])
-          .catch((error: unknown) => this.#tell(error, gameId));
+          .catch((error: unknown) => this.#report(error, gameId));
       }
       this.#dealt(queue, ready);
     }
@@ -296,7 +296,7 @@ export class BlockKeeper implements Service {
         queue.leaseEnd = undefined;
         queue.notBefore = performance.now() + RETRY_MS;
         this.#failing.set(queue.gameId, error instanceof Error ? error.message : String(error));
-        this.#tell(error, queue.gameId);
+        this.#report(error, queue.gameId);
       })
       .finally(() => {
         queue.making = false;
@@ -309,7 +309,7 @@ export class BlockKeeper implements Service {
     this.#running.add(work);
   }
 
-  #tell(error: unknown, gameId: number): void {
+  #report(error: unknown, gameId: number): void {
     this.#options.events.emit('TaskFailed', { task: 'block replenishment', error, gameId });
   }
 

@@ -22,7 +22,7 @@ export interface AnnouncementsOptions {
   readonly nodes: RedisNodes;
   readonly datasetId: string;
   readonly events: EventEmitter;
-  /** Told of each failure of a connection. */
+  /** Called with each failure of a connection. */
   readonly onError: (error: Error) => void;
 }
 

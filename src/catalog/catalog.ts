@@ -120,7 +120,7 @@ export class Catalog extends PeriodicService {
   #heardAtMs = Number.NEGATIVE_INFINITY;
   #heardNewest = 0n;
   /** When this process told of a read. */
-  #toldAtMs = Number.NEGATIVE_INFINITY;
+  #announcedAtMs = Number.NEGATIVE_INFINITY;
   readonly #versionEnds = new Map<string, ApiVersionEnd>();
   #isStale = false;
   /** The read that has begun last, and the one that comes after it. */
@@ -288,16 +288,16 @@ export class Catalog extends PeriodicService {
     if (added.length > 0) this.#events.emit('CellsAdded', { cells: added });
     if (change !== this.#newest) await this.#readChanges();
     this.#readAtMs = beganAtMs;
-    this.#tell();
+    this.#announce();
   }
 
   /** Tells the others what was read, where it is news to them or nobody has told anything for as long as a poll takes. */
-  #tell(): void {
+  #announce(): void {
     const nowMs = performance.now();
     const isNews = this.#newest > this.#heardNewest;
     // A timer may be early by a millisecond.
-    if (!isNews && nowMs - Math.max(this.#heardAtMs, this.#toldAtMs) < 0.9 * this.#pollMs) return;
-    this.#toldAtMs = nowMs;
+    if (!isNews && nowMs - Math.max(this.#heardAtMs, this.#announcedAtMs) < 0.9 * this.#pollMs) return;
+    this.#announcedAtMs = nowMs;
     if (isNews) this.#heardNewest = this.#newest;
     this.#events.emit('CatalogRead', {
       newest: this.#newest,

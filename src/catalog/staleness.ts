@@ -16,7 +16,7 @@ import type { Catalog } from './catalog.js';
 
 /** With the limits below, and 600 ms to read a change, it is known within 1 s of a change that it can't be read. */
 const LOOK_EVERY_MS = 100;
-const TOLD_WITHIN_MS = 200;
+const ANNOUNCED_WITHIN_MS = 200;
 /** Where no other process has told anything, and nothing was read, for so long, Redis is asked with each look; */
 const SILENT_AFTER_MS = 300;
 /** else so often: a message may have been lost, or a node its data. */
@@ -29,7 +29,7 @@ export class Staleness extends PeriodicService {
   readonly #datasetId: string;
   readonly #readWithinMs: number;
   /** The newest change that was told. */
-  #told = 0n;
+  #announced = 0n;
   /** All changes up to this one were told before a read that succeeded. */
   #caughtUpTo = 0n;
   #isBehind = false;
@@ -49,7 +49,7 @@ export class Staleness extends PeriodicService {
     this.#nodes = nodes;
     this.#datasetId = datasetId;
     this.#readWithinMs = readWithinMs;
-    // Told at once, not at the next look.
+    // Announced at once, not at the next look.
     events.on('RestrictionRead', () => this.#askNow());
   }
 
@@ -71,8 +71,8 @@ export class Staleness extends PeriodicService {
 
   /** Another process knows a change of that number, and so do all that look at Redis. */
   heard(restriction: bigint): void {
-    if (restriction <= this.#told) return;
-    this.#told = restriction;
+    if (restriction <= this.#announced) return;
+    this.#announced = restriction;
     if (restriction > this.#catalog.newestChange) this.hurry();
   }
 
@@ -85,7 +85,7 @@ export class Staleness extends PeriodicService {
     const nowMs = performance.now();
     if (nowMs - this.#catalog.knownAtMs > SILENT_AFTER_MS || nowMs - this.#askedAtMs > ASK_EVERY_MS)
       await this.#ask(nowMs);
-    const told = this.#told;
+    const told = this.#announced;
     if (told > this.#catalog.newestChange && told > this.#caughtUpTo) {
       // Not by the number alone: a Postgres that was put back to an earlier state has lower ones.
       const isRead = await withTimeout(this.#catalog.refresh(), this.#readWithinMs).then(
@@ -106,16 +106,19 @@ export class Staleness extends PeriodicService {
     const told = await Promise.all(this.#nodes.all.map((node) => this.#exchange(node)));
     // A node that has not been told is asked again with the next look.
     if (!told.includes(undefined)) this.#askedAtMs = nowMs;
-    for (const change of told) if (change !== undefined && change > this.#told) this.#told = change;
+    for (const change of told) if (change !== undefined && change > this.#announced) this.#announced = change;
   }
 
   /** Learns what a node was told, and tells it what it was not. Undefined where it does not answer: nothing is dealt from it then. */
   async #exchange(node: RedisNode): Promise<bigint | undefined> {
     const { newestRestriction } = this.#catalog;
     try {
-      const told = await withTimeout(this.#nodes.toldChange(node, this.#datasetId), TOLD_WITHIN_MS);
+      const told = await withTimeout(this.#nodes.announcedChange(node, this.#datasetId), ANNOUNCED_WITHIN_MS);
       if (told < newestRestriction)
-        await withTimeout(this.#nodes.tellChange(node, this.#datasetId, newestRestriction), TOLD_WITHIN_MS);
+        await withTimeout(
+          this.#nodes.announceChange(node, this.#datasetId, newestRestriction),
+          ANNOUNCED_WITHIN_MS,
+        );
       return told;
     } catch {
       return undefined;

@@ -249,7 +249,7 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
           slot.codec = this.#operation.codec();
           request = { ...head, ...this.#encode(slot, commands) };
         }
-        // A later call of this slot is known to the store: whether this one ran before it can't be told any more.
+        // A later call of this slot is known to the store: whether this one ran before it can't be known any more.
         if (error instanceof StaleError) return UNKNOWN;
         // The loop lets the rest of the process run: a connection that is closing is found closed in a later turn.
         await pause(RETRY_MS);

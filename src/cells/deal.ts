@@ -1,10 +1,10 @@
 /** The operation `deal`: spins of a cell, and requests that count against a window, a batch in one call (lua/deal.lua). */
-import type { ToldBonus } from '../domain/communal.js';
+import type { BonusNotice } from '../domain/communal.js';
 import type { Partner } from '../domain/game.js';
 import { readId, readSafeInt64 } from '../domain/layout.js';
 import { CORE } from '../domain/layouts.js';
 import type { SpinIds } from '../domain/spinId.js';
-import { readTold } from '../redis/communalRecords.js';
+import { readNotice } from '../redis/communalRecords.js';
 import { isForcedTail } from '../redis/records.js';
 import { SPIN_STATUS } from '../redis/statuses.js';
 import { BatchEncoder, type BatchItem, type HandedOverFilters, KIND } from './batch.js';
@@ -28,7 +28,7 @@ export interface DealtSpin extends Counted {
   /** After it, micro-USD: without a share that it tells of. */
   readonly balanceMicros: number;
   /** What it tells of a communal progressive. */
-  readonly told: ToldBonus | undefined;
+  readonly notice: BonusNotice | undefined;
   /** A tester chose it. */
   readonly isForced: boolean;
 }
@@ -59,9 +59,9 @@ const OVERLAP_MIN = 64;
 
 /**
  * @param batchMax requests in one call at the most
- * @param exhausted told of each window that a request found exhausted
+ * @param exhausted called with each window that a request found exhausted
  * @param handedOver absent: Redis holds all request ids that there are
- * @param onReplies told of a call's replies before they are answered
+ * @param onReplies called with a call's replies before they are answered
  */
 export const dealOperation = (
   spinIds: SpinIds,
@@ -157,7 +157,7 @@ class DealCodec implements CellCodec<SpinRequest, SpinResult> {
         spinId: ids.slice(i * 32, i * 32 + 32),
         outcomeCode: answer.readUInt16LE(at + CORE.at.outcomeCode),
         balanceMicros: readSafeInt64(answer, at + CORE.at.balanceMicros),
-        told: tail === undefined || isForced ? undefined : readTold(tail),
+        notice: tail === undefined || isForced ? undefined : readNotice(tail),
         isForced,
         remaining,
         timeMs,

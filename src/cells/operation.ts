@@ -88,6 +88,6 @@ export interface CellOperation<Request, Reply> {
   /** Whose command it is: partners take turns. */
   partnerOf(request: Request): number;
   codec(): CellCodec<Request, Reply>;
-  /** Told of a call's replies before they are answered. */
+  /** Called with a call's replies before they are answered. */
   onReplies?(cell: number, epoch: string, requests: readonly Request[], replies: CellReplies<Reply>): void;
 }

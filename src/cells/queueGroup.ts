@@ -29,7 +29,7 @@ export class QueueGroup {
 
   /**
    * @param leaving while a call is under way, others leave once they have `overlapMin` commands on average
-   * @param onReady told when there is something to send; it calls `flush` soon, or at once where a call is full: then nothing
+   * @param onReady called when there is something to send; it calls `flush` soon, or at once where a call is full: then nothing
    *   that comes could go along
    */
   constructor(leaving: Leaving, onReady: (group: QueueGroup, isFull: boolean) => void) {

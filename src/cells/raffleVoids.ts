@@ -140,7 +140,7 @@ export class RaffleVoids extends PeriodicService {
     onFailpoint('void.noted');
   }
 
-  /** @throws where one can't be told to be done: the piece is begun again. */
+  /** @throws where one can't be known to be done: the piece is begun again. */
   async #refundAll(raffle: VoidedRaffle, tickets: readonly BookedTicket[]): Promise<void> {
     const { gameId } = raffle;
     const left = [...tickets].reverse();

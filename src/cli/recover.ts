@@ -36,7 +36,7 @@ export interface RecoverOptions {
   readonly clocks: Clocks;
   /** Halted cells that were looked into, and are to go on. */
   readonly resume: readonly number[];
-  /** Told what is being done, a line at a time. */
+  /** Called with what is being done, a line at a time. */
   readonly progress: (line: string) => void;
 }
 
@@ -64,7 +64,7 @@ async function examineLive(sql: Sql, nodes: RedisNodes, lease: CellLease): Promi
     looked = now;
   }
   throw new Error(
-    `Cell ${lease.cell} was booked on during each of ${LOOKS_MAX} looks, so it can't be told whether it is well: ` +
+    `Cell ${lease.cell} was booked on during each of ${LOOKS_MAX} looks, so it can't be known whether it is well: ` +
       'run the command again when less is spun, or with the workers stopped',
   );
 }

@@ -51,8 +51,8 @@ export interface PotRecord extends PotState {
   readonly rules: CommunalRules;
 }
 
-/** What a spin tells of an event. */
-export interface ToldBonus {
+/** What a spin notifies its player of. */
+export interface BonusNotice {
   readonly eventId: bigint;
   readonly tierLevel: number;
   readonly tierName: string;

@@ -256,8 +256,8 @@ export const POT_RULES = layout({
 export const RULE_FLAGS = { enabled: 1, returnsToBudget: 2, paysRemaining: 4 } as const;
 export const TIER = layout({ triggerAtSpins: u32, amountMicros: money, tierName: text16 });
 
-/** What a spin tells of an event, the tail of its reply; the name of the tier follows. */
-export const SHOWN_EVENT = layout({
+/** What a spin notifies its player of, the tail of its reply; the name of the tier follows. */
+export const BONUS_NOTICE = layout({
   eventId: packedId,
   tierLevel: u8,
   /** 1: the spin fired the event, and its balance has the share in it. */
@@ -266,7 +266,7 @@ export const SHOWN_EVENT = layout({
   paidMicros: money,
   shareMicros: money,
 });
-/** A share that waits for its player: bytes of the rest, entry of the share; SHOWN_EVENT and the name of the tier follow. */
+/** A share that waits for its player: bytes of the rest, entry of the share; BONUS_NOTICE and the name of the tier follow. */
 export const WAITING_SHARE = layout({ length: u16, entryId: id });
 /** In the place of a requestId of the entry of a share; 1: its player fired the event. */
 export const SHARE_TEXT = layout({ eventId: packedId, isTrigger: u8 });
@@ -293,9 +293,9 @@ export const EVENT_NOTE = layout({
   paidMicros: money,
   winners: u8,
 });
-/** A spin has shown a share. */
-export const SHOWN_NOTE = layout({ type: u8, shareId: packedId, spinId: id });
-export const NOTE_TYPE = { state: 1, event: 2, shown: 3 } as const;
+/** A spin has notified its player of a share. */
+export const NOTIFIED_NOTE = layout({ type: u8, shareId: packedId, spinId: id });
+export const NOTE_TYPE = { state: 1, event: 2, notified: 3 } as const;
 export const NOTE_CAUSE = { spins: 1, rules: 2, funding: 3 } as const;
 export const NOTE_STATUS = { PAID: 1, SKIPPED_BUDGET: 2 } as const;
 
@@ -307,11 +307,11 @@ export const COMMUNAL_LIMITS = {
   /** Calls after which their list is made one again. */
   RECENCY_CALLS_MAX: 32,
   /** Bytes behind PLAYER, its status included, beyond which shares go to the player's list. */
-  UNTOLD_BYTES_MAX: 2048,
+  WAITING_BYTES_MAX: 2048,
   /** Shares that are taken off the list at a time. */
-  UNTOLD_TAKEN: 16,
+  WAITING_TAKEN: 16,
   /** Shares that may wait for a player. */
-  UNTOLD_MAX: 10_000,
+  WAITING_MAX: 10_000,
   /** Ledger entries of a call that fires, at the most: no call holds up the cell for long. */
   ENTRIES_MAX: 256,
 } as const;

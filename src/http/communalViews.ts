@@ -1,5 +1,5 @@
 /** How communal progressives are written in answers: amounts as decimal texts, events by ids that tell nothing. */
-import { bonusRtp, communalStatus, type PotRecord, type ToldBonus } from '../domain/communal.js';
+import { type BonusNotice, bonusRtp, communalStatus, type PotRecord } from '../domain/communal.js';
 import { rulesView, usdText } from '../domain/communalRules.js';
 import { entryTimeMs } from '../domain/entryId.js';
 import type { SpinIds } from '../domain/spinId.js';
@@ -26,14 +26,14 @@ export const potView = (
 });
 
 /** The member `communityBonus` of a spin's response. */
-export const communityBonus = (spinIds: SpinIds, partnerId: number, told: ToldBonus) => ({
+export const communityBonus = (spinIds: SpinIds, partnerId: number, notice: BonusNotice) => ({
   triggered: true,
-  tierName: told.tierName,
-  tierLevel: told.tierLevel,
-  totalAmountUsd: usdText(told.paidMicros),
-  yourShareUsd: usdText(told.shareMicros),
-  isTriggerPlayer: told.isTrigger,
-  eventId: eventIdOf(spinIds, told.eventId, partnerId),
+  tierName: notice.tierName,
+  tierLevel: notice.tierLevel,
+  totalAmountUsd: usdText(notice.paidMicros),
+  yourShareUsd: usdText(notice.shareMicros),
+  isTriggerPlayer: notice.isTrigger,
+  eventId: eventIdOf(spinIds, notice.eventId, partnerId),
 });
 
 export const eventView = (spinIds: SpinIds, partnerId: number, event: CommunalEvent) => ({

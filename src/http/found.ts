@@ -53,7 +53,7 @@ export async function knownGame(catalog: Catalog, gameId: number): Promise<Game>
   return game;
 }
 
-/** A game of the partner; undefined: it has none of this id. @throws ApiError (KS-5002) where that can't be told now */
+/** A game of the partner; undefined: it has none of this id. @throws ApiError (KS-5002) where that can't be known now */
 export async function ownGame(
   catalog: Catalog,
   gameId: number,

@@ -16,7 +16,7 @@ export const REPLAYED = 'Idempotent-Replayed: true';
 
 class StalledError extends Error {}
 
-/** Told of every answer that goes out. */
+/** Called with every answer that goes out. */
 export type ReplyObserver = (exchange: Exchange, status: number, errorCode: string | undefined) => void;
 
 const STATUS_TEXT: Readonly<Record<number, string>> = {

@@ -9,7 +9,7 @@ import type { PlayerStatuses } from '../cells/playerStatuses.js';
 import type { PotKeeper } from '../cells/potKeeper.js';
 import type { Rounds } from '../cells/rounds.js';
 import type { Shoes } from '../cells/shoes.js';
-import type { ToldBonus } from '../domain/communal.js';
+import type { BonusNotice } from '../domain/communal.js';
 import type { Judgement } from '../domain/destination.js';
 import type { ErrorEntry } from '../domain/errors.js';
 import type { Environment, Game, Partner } from '../domain/game.js';
@@ -42,7 +42,7 @@ interface BoundEntry {
   /** Micro-USD after it. */
   readonly balanceMicros: number;
   /** What it told of a communal progressive. */
-  readonly told: ToldBonus | undefined;
+  readonly notice: BonusNotice | undefined;
 }
 
 /** How spins and tickets are dealt. */
@@ -53,7 +53,7 @@ export interface SpinServices {
   waitsForLedger(game: Game | undefined): boolean;
   /** A ticket of the raffle may have been sold under a requestId that neither Redis nor its filters know any more. */
   mayForget(game: Game): boolean;
-  /** What the ledger has of a requestId that Redis does not bind. Rejects where that can't be told now. */
+  /** What the ledger has of a requestId that Redis does not bind. Rejects where that can't be known now. */
   findBound(partner: Partner, requestId: string, game: Game | undefined): Promise<Found<BoundEntry>>;
   /** All tickets of a raffle are dealt. True once the last one is booked; false where that does not come to be known. */
   isSoldOut(game: Game): Promise<boolean>;

@@ -11,7 +11,7 @@ const nothing = () => ({
   changes: [] as Mutable<CommunalBooking>['changes'],
   events: [] as Mutable<CommunalBooking>['events'],
   shares: [] as Mutable<CommunalBooking>['shares'],
-  told: [] as Mutable<CommunalBooking>['told'],
+  notified: [] as Mutable<CommunalBooking>['notified'],
   days: [] as Mutable<CommunalBooking>['days'],
 });
 
@@ -35,10 +35,10 @@ export class CommunalNotes {
     this.#isEmpty = false;
     const note = readNote(batch.subarray(payloadAt, end));
     const gameId = batch.readUInt32LE(at + OUTBOX.gameId);
-    const { changes, events, told } = this.#booking;
+    const { changes, events, notified } = this.#booking;
     if (note.type === 'state') changes.push({ ...note, noteId: readId(batch, at + OUTBOX.id), gameId });
     else if (note.type === 'event') events.push({ ...note, gameId });
-    else told.push(note);
+    else notified.push(note);
   }
 
   /** Takes the share at a place of a batch. @param eventAt where its event's id is, and whether its player fired it */
@@ -57,7 +57,7 @@ export class CommunalNotes {
       playerId,
       amountMicros,
       isTrigger,
-      toldBy: isTrigger ? eventId : null,
+      notifiedBy: isTrigger ? eventId : null,
     });
     const sum = days.find((each) => each.gameId === gameId && each.day === day);
     if (sum === undefined) days.push({ gameId, partnerId, day, shares: 1, paidMicros: BigInt(amountMicros) });

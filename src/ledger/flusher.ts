@@ -156,7 +156,7 @@ export class Flusher implements Service {
   #newSettling(): Settling {
     const onFailed = (owned: OwnedCell, error: unknown): void => {
       if (error instanceof OutrunError) this.#giveUp(owned);
-      this.#tell(error, owned.lease.cell);
+      this.#report(error, owned.lease.cell);
     };
     return new Settling({ nodes: this.#nodes, onFailpoint: this.#options.onFailpoint, onFailed });
   }
@@ -180,7 +180,7 @@ export class Flusher implements Service {
       try {
         isMore = await this.#round(loop, BLOCK_MS);
       } catch (error) {
-        this.#tell(error);
+        this.#report(error);
         await pause(RETRY_MS);
       }
       const rest = restMs({ ...loop, roundMs: performance.now() - started }, this.#options.intervalMs);
@@ -271,7 +271,7 @@ export class Flusher implements Service {
       events.emit('FlushCommitted', { cells: portions.length, seconds });
       if (deliveries > 0) events.emit('EventsRecorded', { deliveries });
       this.#nodes.pipelined(() => {
-        for (const portion of portions) this.#tellCommitted(portion);
+        for (const portion of portions) this.#announceCommitted(portion);
       });
       return true;
     } catch (error) {
@@ -279,7 +279,7 @@ export class Flusher implements Service {
     }
   }
 
-  #tellCommitted({ owned, flush, entries, oldestMs }: Portion): void {
+  #announceCommitted({ owned, flush, entries, oldestMs }: Portion): void {
     const { events } = this.#options;
     const { lease } = owned;
     const { cursor, totals, communal } = flush;
@@ -305,7 +305,7 @@ export class Flusher implements Service {
       return true;
     }
     this.#partitions.forget();
-    this.#tell(error);
+    this.#report(error);
     for (const { owned } of portions) {
       owned.isAlone = true;
       if (isPostgresAway(error)) owned.notBefore = performance.now() + RETRY_MS;
@@ -322,22 +322,22 @@ export class Flusher implements Service {
       this.#giveUp(owned);
       const reason = error instanceof Error ? error.message : String(error);
       this.#options.events.emit('CellHalted', { cell, reason });
-      await haltCell(this.#sql, cell, reason).catch((again: unknown) => this.#tell(again, cell));
+      await haltCell(this.#sql, cell, reason).catch((again: unknown) => this.#report(again, cell));
       return;
     }
     if (error instanceof EpochChangedError) {
-      this.#tell(error, cell);
+      this.#report(error, cell);
       this.#giveUp(owned);
       return;
     }
     if (error instanceof FencedError) {
       // Either another worker has the cell, or a commit of ours whose answer was lost moved the cursor.
-      await this.#readAgain(owned, error).catch((again: unknown) => this.#tell(again, cell));
+      await this.#readAgain(owned, error).catch((again: unknown) => this.#report(again, cell));
       return;
     }
     owned.hasDataFault = isDataFault(error);
     this.#partitions.forget();
-    this.#tell(error, cell);
+    this.#report(error, cell);
     owned.notBefore = performance.now() + RETRY_MS;
   }
 
@@ -351,7 +351,7 @@ export class Flusher implements Service {
       this.#options.events.emit('CursorAdvanced', { lease: owned.lease, cursor: owned.cursor });
       this.#options.events.emit('CommitFoundLater', { cell });
     } else {
-      this.#tell(cause, cell);
+      this.#report(cause, cell);
       this.#giveUp(owned);
     }
   }
@@ -365,7 +365,7 @@ export class Flusher implements Service {
   }
 
   /** @param cell undefined: no cell's flush could begin. */
-  #tell(error: unknown, cell?: number): void {
+  #report(error: unknown, cell?: number): void {
     this.#problem = error instanceof Error ? error.message : String(error);
     this.#options.events.emit('TaskFailed', {
       task: 'flush',

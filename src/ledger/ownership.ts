@@ -88,8 +88,8 @@ export class Ownership extends PeriodicService {
   override async stop(): Promise<void> {
     await super.stop();
     await this.#prepared();
-    await releaseCells(this.#sql, this.owner).catch(this.#tell);
-    await forgetWorker(this.#sql, this.owner).catch(this.#tell);
+    await releaseCells(this.#sql, this.owner).catch(this.#report);
+    await forgetWorker(this.#sql, this.owner).catch(this.#report);
   }
 
   /** The cells that this worker writes. */
@@ -162,10 +162,10 @@ export class Ownership extends PeriodicService {
   }
 
   protected onTurnFailed(error: unknown): void {
-    this.#tell(error);
+    this.#report(error);
   }
 
-  readonly #tell = (error: unknown): void =>
+  readonly #report = (error: unknown): void =>
     this.#options.events.emit('TaskFailed', { task: 'cell lease renewal', error });
 
   async #look(): Promise<void> {
@@ -225,7 +225,7 @@ export class Ownership extends PeriodicService {
   /** Gives a cell back at once. Where that fails, the lease ends by itself: only cells that are held are prolonged. */
   async #release(held: Held): Promise<void> {
     this.#drop(held);
-    await releaseCell(this.#sql, held.lease).catch(this.#tell);
+    await releaseCell(this.#sql, held.lease).catch(this.#report);
   }
 }
 

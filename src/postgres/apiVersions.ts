@@ -64,7 +64,7 @@ export async function announceEnd(
       before: standing ?? null,
       after: row,
     });
-    return { row, deliveries: isNewSunset ? await tellPartners(tx, [row], now) : 0 };
+    return { row, deliveries: isNewSunset ? await notifyPartners(tx, [row], now) : 0 };
   });
 }
 
@@ -88,11 +88,11 @@ export async function remindOfSunsets(sql: Sql, now: Date): Promise<number> {
         RETURNING version
       )
       SELECT * FROM recorded JOIN api_versions USING (version) ORDER BY version`;
-    return tellPartners(tx, rows.map(apiVersionOf), now);
+    return notifyPartners(tx, rows.map(apiVersionOf), now);
   });
 }
 
-async function tellPartners(tx: Transaction, ends: readonly ApiVersionRow[], now: Date): Promise<number> {
+async function notifyPartners(tx: Transaction, ends: readonly ApiVersionRow[], now: Date): Promise<number> {
   if (ends.length === 0) return 0;
   const partners = await tx<{ partner_id: number }[]>`
     SELECT partner_id FROM partners WHERE is_active ORDER BY partner_id`;

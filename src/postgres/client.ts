@@ -75,7 +75,7 @@ export const raw = (text: string): unknown => new Raw(text);
 export interface PoolOptions {
   readonly max: number;
   readonly name: string;
-  /** Told of connections that break while nothing runs on them; the pool makes new ones. */
+  /** Called with connections that break while nothing runs on them; the pool makes new ones. */
   readonly onError: (error: Error) => void;
   /**
    * Statements of a transaction that don't wait for each other ({@link together}) leave in one write and are answered in one

@@ -3,7 +3,7 @@
  * Redis does anything; events and shares, as far as they are booked.
  */
 
-import type { CommunalRules, CommunalState } from '../domain/communal.js';
+import type { BonusNotice, CommunalRules, CommunalState } from '../domain/communal.js';
 import { CLOCKS_MS } from './adjustments.js';
 import { gameLivesIn } from './cells.js';
 import { audit } from './changes.js';
@@ -313,7 +313,7 @@ export interface PlayerShare {
   readonly tierName: string;
   readonly amountMicros: bigint;
   readonly isTrigger: boolean;
-  readonly toldBy: bigint | null;
+  readonly notifiedBy: bigint | null;
 }
 
 /** A page of a player's shares, newest first, and how many there are. @param before shares before this one only */
@@ -352,23 +352,13 @@ export async function playerSharePage(
       tierName: row.tier_name,
       amountMicros: row.amount_micros,
       isTrigger: row.is_trigger,
-      toldBy: row.told_by,
+      notifiedBy: row.told_by,
     })),
     total: safe(count!.total),
   };
 }
 
-/** What a spin told of an event. */
-export interface Told {
-  readonly eventId: bigint;
-  readonly tierLevel: number;
-  readonly tierName: string;
-  readonly paidMicros: number;
-  readonly shareMicros: number;
-  readonly isTrigger: boolean;
-}
-
-interface ToldRow {
+interface NoticeRow {
   event_id: bigint;
   tier_level: number;
   tier_name: string;
@@ -376,7 +366,7 @@ interface ToldRow {
   share: bigint | null;
 }
 
-const toldOfRow = (row: ToldRow, isTrigger: boolean): Told => ({
+const noticeOfRow = (row: NoticeRow, isTrigger: boolean): BonusNotice => ({
   eventId: row.event_id,
   tierLevel: row.tier_level,
   tierName: row.tier_name,
@@ -385,13 +375,16 @@ const toldOfRow = (row: ToldRow, isTrigger: boolean): Told => ({
   isTrigger,
 });
 
-/** What these spins told, by the id of their entry; spins that told nothing are left out. */
-export async function toldBySpins(sql: Sql, spinIds: readonly bigint[]): Promise<Map<bigint, Told>> {
+/** What these spins notified their players of, by the id of their entry; spins that did not are left out. */
+export async function noticesOfSpins(
+  sql: Sql,
+  spinIds: readonly bigint[],
+): Promise<Map<bigint, BonusNotice>> {
   if (spinIds.length === 0) return new Map();
-  const rows = await sql<(ToldRow & { spin_id: bigint })[]>`
+  const rows = await sql<(NoticeRow & { spin_id: bigint })[]>`
     SELECT u.spin_id, e.event_id, tier_level, tier_name, paid_micros, s.amount_micros AS share
     FROM unnest(${arrayOf(spinIds)}::bigint[]) AS u(spin_id)
       LEFT JOIN communal_shares s ON s.told_by = u.spin_id
       JOIN communal_events e ON e.event_id = coalesce(s.event_id, u.spin_id) AND paid_micros > 0`;
-  return new Map(rows.map((row) => [row.spin_id, toldOfRow(row, row.event_id === row.spin_id)]));
+  return new Map(rows.map((row) => [row.spin_id, noticeOfRow(row, row.event_id === row.spin_id)]));
 }

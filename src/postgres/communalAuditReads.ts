@@ -1,8 +1,8 @@
 /** What the audit reads of communal progressives: of one snapshot, and of the moment. */
-import type { CommunalRules } from '../domain/communal.js';
+import type { BonusNotice, CommunalRules } from '../domain/communal.js';
 import { entryCellSql } from '../domain/entryId.js';
 import { arrayOf, raw, type Sql, type Transaction } from './client.js';
-import { type Told, toldBySpins } from './communal.js';
+import { noticesOfSpins } from './communal.js';
 
 export interface CommunalFacts {
   readonly rules: readonly {
@@ -75,7 +75,7 @@ export interface BookedShare {
   readonly partnerId: number;
   readonly playerId: string;
   readonly amountMicros: bigint;
-  readonly toldBy: bigint | null;
+  readonly notifiedBy: bigint | null;
 }
 
 /** What the audit asks of the moment. */
@@ -84,8 +84,8 @@ export interface CommunalReads {
   shares(entryIds: readonly bigint[]): Promise<readonly BookedShare[]>;
   /** The next shares behind an id that are still to be told, by id. */
   untold(afterId: bigint, limit: number): Promise<readonly BookedShare[]>;
-  /** What these spins told. */
-  told(spinIds: readonly bigint[]): Promise<ReadonlyMap<bigint, Told>>;
+  /** What these spins notified their players of. */
+  notices(spinIds: readonly bigint[]): Promise<ReadonlyMap<bigint, BonusNotice>>;
   /** A pot as it is booked now: version, progress and budget; empty: there is none. */
   pot(gameId: number): Promise<string>;
 }
@@ -103,7 +103,7 @@ export const openCommunalReads = (sql: Sql): CommunalReads => ({
       WHERE told_by IS NULL AND entry_id > ${afterId} ORDER BY entry_id LIMIT ${limit}`;
     return rows.map(shareOfRow);
   },
-  told: (spinIds) => toldBySpins(sql, spinIds),
+  notices: (spinIds) => noticesOfSpins(sql, spinIds),
   async pot(gameId) {
     const [row] = await sql<{ version: number; progress: bigint; budget_micros: bigint }[]>`
       SELECT version, progress, budget_micros FROM communal_pots WHERE game_id = ${gameId}`;
@@ -130,7 +130,7 @@ const shareOfRow = (row: ShareRow): BookedShare => ({
   partnerId: row.partner_id,
   playerId: row.player_id,
   amountMicros: row.amount_micros,
-  toldBy: row.told_by,
+  notifiedBy: row.told_by,
 });
 
 async function rulesOf(tx: Transaction): Promise<CommunalFacts['rules']> {

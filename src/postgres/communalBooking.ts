@@ -1,6 +1,6 @@
 /**
  * Books what a flush has of communal progressives, in the flush's transaction: counters, budgets, events, shares, and
- * what was told. A counter or budget that does not go on where the books stand stops the cell.
+ * what was notified. A counter or budget that does not go on where the books stand stops the cell.
  */
 import { arrayOf, safe, type Transaction, textArrayOf } from './client.js';
 
@@ -38,8 +38,8 @@ export interface BookedShare {
   readonly playerId: string;
   readonly amountMicros: number;
   readonly isTrigger: boolean;
-  /** The spin that told it, where it is told at once. */
-  readonly toldBy: bigint | null;
+  /** The spin that notified it, where it is notified at once. */
+  readonly notifiedBy: bigint | null;
 }
 
 /** What a flush adds; everything in the order of the outbox. */
@@ -47,7 +47,7 @@ export interface CommunalBooking {
   readonly changes: readonly PotChange[];
   readonly events: readonly BookedEvent[];
   readonly shares: readonly BookedShare[];
-  readonly told: readonly { readonly shareId: bigint; readonly spinId: bigint }[];
+  readonly notified: readonly { readonly shareId: bigint; readonly spinId: bigint }[];
   /** Sums of the shares by game and day. */
   readonly days: readonly {
     gameId: number;
@@ -63,7 +63,7 @@ export class PotError extends Error {}
 
 /** @throws PotError; a unique violation where something is booked already. */
 export async function bookCommunal(tx: Transaction, booking: CommunalBooking): Promise<void> {
-  const { changes, events, shares, told, days } = booking;
+  const { changes, events, shares, notified, days } = booking;
   for (const gameId of new Set(changes.map((change) => change.gameId))) {
     await bookPot(
       tx,
@@ -90,9 +90,9 @@ export async function bookCommunal(tx: Transaction, booking: CommunalBooking): P
         ${arrayOf(shares.map((s) => s.gameId))}::int[], ${arrayOf(shares.map((s) => s.partnerId))}::int[],
         ${textArrayOf(shares.map((s) => s.playerId))}::text[], ${arrayOf(shares.map((s) => s.amountMicros))}::bigint[],
         ${arrayOf(shares.map((s) => String(s.isTrigger)))}::boolean[],
-        ${arrayOf(shares.map((s) => s.toldBy ?? 'NULL'))}::bigint[])`;
+        ${arrayOf(shares.map((s) => s.notifiedBy ?? 'NULL'))}::bigint[])`;
   }
-  if (told.length > 0) await bookTold(tx, told);
+  if (notified.length > 0) await bookNotified(tx, notified);
   if (days.length > 0) {
     await tx`
       INSERT INTO communal_days AS t (game_id, day, partner_id, shares, paid_micros)
@@ -204,15 +204,15 @@ async function bookFunding(tx: Transaction, change: PotChange): Promise<void> {
   }
 }
 
-async function bookTold(
+async function bookNotified(
   tx: Transaction,
-  told: readonly { readonly shareId: bigint; readonly spinId: bigint }[],
+  notified: readonly { readonly shareId: bigint; readonly spinId: bigint }[],
 ): Promise<void> {
   const rows = await tx`
     UPDATE communal_shares SET told_by = u.spin_id
-    FROM unnest(${arrayOf(told.map((t) => t.shareId))}::bigint[], ${arrayOf(told.map((t) => t.spinId))}::bigint[])
+    FROM unnest(${arrayOf(notified.map((t) => t.shareId))}::bigint[], ${arrayOf(notified.map((t) => t.spinId))}::bigint[])
       AS u(share_id, spin_id)
     WHERE entry_id = u.share_id AND told_by IS NULL RETURNING 1`;
-  if (rows.length !== told.length)
-    throw new PotError('a share was told that was told before, or that is not booked');
+  if (rows.length !== notified.length)
+    throw new PotError('a share was notified that was notified before, or that is not booked');
 }

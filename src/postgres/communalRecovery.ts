@@ -120,7 +120,7 @@ export async function checkpointRecency(
 }
 
 /** Shares that their players are still to be told of, oldest first. */
-export async function untoldShares(
+export async function waitingShares(
   sql: Sql,
   scope: Scope,
 ): Promise<

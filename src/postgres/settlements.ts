@@ -155,7 +155,7 @@ export async function unsettledDays(sql: Sql, from: string, through: string): Pr
 export type OnReport = (tx: Transaction, report: StoredReport) => Promise<void>;
 
 /** The partner is told; the deliverer finds it at its next look. */
-const tellPartner: OnReport = async (tx, { partnerId, report, integrityHash }) => {
+const notifyPartner: OnReport = async (tx, { partnerId, report, integrityHash }) => {
   const { reportDate, revision, totalSpins, ggrUsd, generatedAt } = report;
   await recordEvents(tx, [
     {
@@ -191,7 +191,7 @@ export interface WantedReport {
 export async function makeReport(
   sql: Sql,
   wanted: WantedReport,
-  onReport: OnReport = tellPartner,
+  onReport: OnReport = notifyPartner,
 ): Promise<StoredReport | 'acknowledged' | 'not-due'> {
   const { partnerId, date, ids } = wanted;
   return sql.begin(async (tx) => {

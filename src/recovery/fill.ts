@@ -4,14 +4,14 @@
  */
 import { openSteps } from '../domain/games/round.js';
 import type { Sql, Transaction } from '../postgres/client.js';
-import { hasPots, type RecoveredPot, untoldShares } from '../postgres/communalRecovery.js';
+import { hasPots, type RecoveredPot, waitingShares } from '../postgres/communalRecovery.js';
 import { playerStatuses } from '../postgres/playerStatuses.js';
 import { type PlayerState, readCheckpoint, resumptionsOf } from '../postgres/recoveries.js';
 import { openRounds } from '../postgres/rounds.js';
 import type { Scope } from '../postgres/scope.js';
 import { CellFiller } from '../redis/cellFiller.js';
 import type { CellOwner, CellStore } from '../redis/cellStore.js';
-import { writeUntold } from '../redis/communalRecords.js';
+import { writeWaitingShare } from '../redis/communalRecords.js';
 import { cellKey, playerField } from '../redis/keys.js';
 import type { Recency } from './recency.js';
 
@@ -83,7 +83,7 @@ export async function fillPlayers(
   const statuses = new Map(
     (await playerStatuses(sql, scope)).map((each) => [playerField(each.partnerId, each.playerId), each]),
   );
-  const untold = await untoldOf(sql, scope);
+  const untold = await waitingSharesOf(sql, scope);
   // Copied before, a player may have had shares that it was told of since.
   const mayHaveListed = afterId > 0n && (await hasPots(sql, scope));
   let players = 0;
@@ -117,12 +117,12 @@ export async function fillPlayers(
 }
 
 /** Shares that players are still to be told of, oldest first, by the fields of the players' records. */
-export async function untoldOf(sql: Sql, scope: Scope): Promise<Map<string, Buffer[]>> {
+export async function waitingSharesOf(sql: Sql, scope: Scope): Promise<Map<string, Buffer[]>> {
   const untold = new Map<string, Buffer[]>();
-  for (const { partnerId, playerId, ...share } of await untoldShares(sql, scope)) {
+  for (const { partnerId, playerId, ...share } of await waitingShares(sql, scope)) {
     const field = playerField(partnerId, playerId);
     const sections = untold.get(field) ?? [];
-    if (sections.push(writeUntold({ ...share, isTrigger: false })) === 1) untold.set(field, sections);
+    if (sections.push(writeWaitingShare({ ...share, isTrigger: false })) === 1) untold.set(field, sections);
   }
   return untold;
 }

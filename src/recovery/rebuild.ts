@@ -31,7 +31,7 @@ import type { RestoredState } from '../postgres/restored.js';
 import { CellFiller } from '../redis/cellFiller.js';
 import type { CellOwner, CellStore } from '../redis/cellStore.js';
 import type { Clocks } from '../redis/clocks.js';
-import { writeTold } from '../redis/communalRecords.js';
+import { writeNotice } from '../redis/communalRecords.js';
 import { playerField } from '../redis/keys.js';
 import { NO_TOTALS, writeBound } from '../redis/records.js';
 import { adjustmentFingerprint, adjustmentKey } from '../redis/requestHashes.js';
@@ -189,7 +189,7 @@ export function tailOf(row: CopyRow, entryId: bigint): Buffer[] {
 
 function toldOf(row: CopyRow, entryId: bigint): Buffer {
   const eventId = row.big(10);
-  return writeTold({
+  return writeNotice({
     eventId,
     tierLevel: row.int(11),
     tierName: row.text(12),

@@ -29,7 +29,7 @@ import { playerRecords, removeRenewed } from '../redis/promotedCell.js';
 import { NO_TOTALS, readPlayer, withStatus, writeBound } from '../redis/records.js';
 import { segmentNumbers } from '../redis/segmentRecords.js';
 import { agreedTimeMs } from './clocks.js';
-import { fillGames, fillPots, fillRounds, untoldOf } from './fill.js';
+import { fillGames, fillPots, fillRounds, waitingSharesOf } from './fill.js';
 import { bindingOf, fillPartners, learnPlayer, type RebuildParts, type Rebuilt, tailOf } from './rebuild.js';
 import { Recency } from './recency.js';
 
@@ -151,7 +151,7 @@ async function fillPlayers(
   const statuses = new Map(
     (await playerStatuses(sql, store.cell)).map((each) => [playerField(each.partnerId, each.playerId), each]),
   );
-  const untold = players.size === 0 ? new Map<string, Buffer[]>() : await untoldOf(sql, store.cell);
+  const untold = players.size === 0 ? new Map<string, Buffer[]>() : await waitingSharesOf(sql, store.cell);
   for (const [i, [field, player]] of [...players].entries()) {
     const known = before[i];
     const firstId = known ? firstIdAt(readPlayer(known).createdAtMs) : player.firstId;

@@ -15,7 +15,7 @@ import {
   playersKey,
   readBlockKey,
   roundsKey,
-  untoldKey,
+  waitingSharesKey,
 } from './keys.js';
 import type { RedisNodes } from './nodes.js';
 import {
@@ -79,7 +79,7 @@ export interface RedisAuditReads {
   players(cell: number): AsyncIterable<readonly Field[]>;
   /** Of a player by its field; a player that is not known is active. */
   playerStatus(cell: number, field: string): Promise<PlayerStatus>;
-  /** Shares that a player is still to be told of: those in its list, then those behind its record. */
+  /** Shares that wait for a player: those in its list, then those behind its record. */
   untold(cell: number, field: string): Promise<readonly Buffer[]>;
   bound(cell: number, segment: number): AsyncIterable<readonly Field[]>;
   /** The open rounds. */
@@ -145,7 +145,7 @@ export function openRedisAuditReads(nodes: RedisNodes): RedisAuditReads {
     players: (cell) => fields(at(cell), playersKey(named(cell))),
     playerStatus: (cell, field) => playerStatusOf(at(cell), named(cell), field),
     rounds: (cell) => fields(at(cell), roundsKey(named(cell))),
-    untold: (cell, field) => untoldOf(at(cell), named(cell), field),
+    untold: (cell, field) => waitingSharesOf(at(cell), named(cell), field),
     bound: (cell, segment) => fields(at(cell), idempotencyKey(named(cell), segment)),
     segments: (cell) => segmentsOf(at(cell), named(cell)),
     async *loadedBlocks() {
@@ -203,8 +203,8 @@ async function playerStatusOf(redis: RedisClient, cell: CellName, field: string)
 }
 
 /** The list first: what is taken off it meanwhile stands behind the record then. */
-async function untoldOf(redis: RedisClient, cell: CellName, field: string): Promise<Buffer[]> {
-  const listed = await redis.lrangeBuffer(untoldKey(cell, field), 0, -1);
+async function waitingSharesOf(redis: RedisClient, cell: CellName, field: string): Promise<Buffer[]> {
+  const listed = await redis.lrangeBuffer(waitingSharesKey(cell, field), 0, -1);
   const record = await redis.hgetBuffer(playersKey(cell), field);
   return [...listed, record?.subarray(PLAYER_SHARES_AT) ?? Buffer.alloc(0)];
 }

@@ -5,7 +5,7 @@
 import type { RedisClient } from './client.js';
 
 /** Tells a change under a {@link changesKey}; a lower number than the one that is told already changes nothing. */
-export async function tellChange(
+export async function announceChange(
   redis: RedisClient,
   key: string,
   datasetId: string,
@@ -15,6 +15,6 @@ export async function tellChange(
 }
 
 /** The newest change that was told; 0 where none was. */
-export async function toldChange(redis: RedisClient, key: string, datasetId: string): Promise<bigint> {
+export async function announcedChange(redis: RedisClient, key: string, datasetId: string): Promise<bigint> {
   return BigInt((await redis.zscore(key, datasetId)) ?? 0);
 }

@@ -2,7 +2,7 @@
 import type { PotRecord } from '../domain/communal.js';
 import { ROUND } from '../domain/layouts.js';
 import type { CellOwner, CellStore } from './cellStore.js';
-import { placeUntold, writeRules, writeState } from './communalRecords.js';
+import { placeWaitingShares, writeRules, writeState } from './communalRecords.js';
 import {
   communalKey,
   gamesKey,
@@ -13,7 +13,7 @@ import {
   playersKey,
   roundsKey,
 } from './keys.js';
-import { unlistUntold } from './partnerOfCell.js';
+import { unlistWaitingShares } from './partnerOfCell.js';
 import { type OpenRound, writeGame, writePartner, writePlayer } from './records.js';
 
 const FIELDS_A_CALL = 500;
@@ -54,7 +54,7 @@ export class CellFiller {
 
   /**
    * A player as of its newest ledger entry.
-   * @param untold shares that it is still to be told of, oldest first
+   * @param untold shares that wait for it, oldest first
    * @param isAgain the cell may have shares listed from before
    */
   player(
@@ -63,16 +63,16 @@ export class CellFiller {
     isAgain = false,
   ): void {
     const field = playerField(player.partnerId, player.playerId);
-    const { behindPlayer, listed } = placeUntold(untold);
+    const { behindPlayer, listed } = placeWaitingShares(untold);
     const record =
       untold.length === 0
         ? player
         : { ...player, untold: { shares: behindPlayer, hasListed: listed.length > 0 } };
     this.#set(playersKey(this.#store.name), field, writePlayer(record));
-    if (isAgain) this.#call(unlistUntold(this.#store, this.#owner, field));
+    if (isAgain) this.#call(unlistWaitingShares(this.#store, this.#owner, field));
     // The calls are taken in order: so is the list.
     for (let from = 0; from < listed.length; from += FIELDS_A_CALL)
-      this.#call(this.#store.listUntold(this.#owner, field, listed.slice(from, from + FIELDS_A_CALL)));
+      this.#call(this.#store.listWaitingShares(this.#owner, field, listed.slice(from, from + FIELDS_A_CALL)));
   }
 
   /** A player's record as it is to be. */

@@ -19,7 +19,7 @@ import {
   playerField,
   playersKey,
   recentKey,
-  untoldKey,
+  waitingSharesKey,
 } from './keys.js';
 import type { RedisNode } from './node.js';
 import {
@@ -286,10 +286,10 @@ export class CellStore {
     await this.node.run(this.#fencedSet, [cellKey(this.name), key], [String(owner.fence), ...fields]);
   }
 
-  /** Appends to the list of what a player is still to be told of, as {@link fencedSet} writes fields. */
-  async listUntold(owner: CellOwner, player: string, shares: readonly Buffer[]): Promise<void> {
+  /** Appends to the list of the shares that wait for a player, as {@link fencedSet} writes fields. */
+  async listWaitingShares(owner: CellOwner, player: string, shares: readonly Buffer[]): Promise<void> {
     this.assertServer(owner);
-    const keys = [cellKey(this.name), untoldKey(this.name, player)];
+    const keys = [cellKey(this.name), waitingSharesKey(this.name, player)];
     await this.node.run(this.#fencedAdd, keys, [String(owner.fence), ...shares]);
   }
 

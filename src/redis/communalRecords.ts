@@ -3,27 +3,27 @@
  * to it than a layout (domain/layouts.ts).
  */
 import {
+  type BonusNotice,
   COMMUNITY_SIZE_MAX,
   type CommunalRules,
   type CommunalTier,
   type EventStatus,
   type PotRecord,
   type PotState,
-  type ToldBonus,
 } from '../domain/communal.js';
 import {
+  BONUS_NOTICE,
   COMMUNAL_LIMITS,
   EVENT_NOTE,
   NOTE_CAUSE,
   NOTE_STATUS,
   NOTE_TYPE,
+  NOTIFIED_NOTE,
   PLAYER_STATUS,
   POT_FLAGS,
   POT_RULES,
   POT_STATE,
   RULE_FLAGS,
-  SHOWN_EVENT,
-  SHOWN_NOTE,
   STATE_NOTE,
   TIER,
   WAITING_SHARE,
@@ -85,16 +85,16 @@ export function readPot(record: Buffer): PotRecord {
 
 // Events and shares ----------------------------------------------------------------------------------------------------
 
-export function readTold(tail: Buffer): ToldBonus {
-  const { isTrigger, ...event } = SHOWN_EVENT.read(tail);
-  return { ...event, isTrigger: isTrigger === 1, tierName: tail.toString('utf8', SHOWN_EVENT.bytes) };
+export function readNotice(tail: Buffer): BonusNotice {
+  const { isTrigger, ...event } = BONUS_NOTICE.read(tail);
+  return { ...event, isTrigger: isTrigger === 1, tierName: tail.toString('utf8', BONUS_NOTICE.bytes) };
 }
 
-export const writeTold = ({ isTrigger, tierName, ...event }: ToldBonus): Buffer =>
-  Buffer.concat([SHOWN_EVENT.make({ ...event, isTrigger: isTrigger ? 1 : 0 }), Buffer.from(tierName)]);
+export const writeNotice = ({ isTrigger, tierName, ...event }: BonusNotice): Buffer =>
+  Buffer.concat([BONUS_NOTICE.make({ ...event, isTrigger: isTrigger ? 1 : 0 }), Buffer.from(tierName)]);
 
-/** A share that its player is still to be told of. */
-export interface UntoldShare extends ToldBonus {
+/** A share that waits for its player. */
+export interface WaitingShare extends BonusNotice {
   /** Ledger entry of the share. */
   readonly entryId: bigint;
 }
@@ -102,31 +102,34 @@ export interface UntoldShare extends ToldBonus {
 /** Bytes of a WAITING_SHARE that its length does not count. */
 const LENGTH_BYTES = WAITING_SHARE.at.entryId;
 
-export function writeUntold({ entryId, ...share }: UntoldShare): Buffer {
-  const told = writeTold(share);
-  const length = WAITING_SHARE.bytes - LENGTH_BYTES + told.length;
-  return Buffer.concat([WAITING_SHARE.make({ length, entryId }), told]);
+export function writeWaitingShare({ entryId, ...share }: WaitingShare): Buffer {
+  const notice = writeNotice(share);
+  const length = WAITING_SHARE.bytes - LENGTH_BYTES + notice.length;
+  return Buffer.concat([WAITING_SHARE.make({ length, entryId }), notice]);
 }
 
-/** Shares that a player is still to be told of, oldest first. @throws RangeError where they can't be read. */
-export function readUntold(bytes: Buffer): UntoldShare[] {
-  const shares: UntoldShare[] = [];
+/** Shares that wait for a player, oldest first. @throws RangeError where they can't be read. */
+export function readWaitingShares(bytes: Buffer): WaitingShare[] {
+  const shares: WaitingShare[] = [];
   let at = 0;
   while (at < bytes.length) {
     const { length, entryId } = WAITING_SHARE.read(bytes, at);
     const end = at + LENGTH_BYTES + length;
     if (end > bytes.length) throw new RangeError("A player's shares can't be read");
-    shares.push({ entryId, ...readTold(bytes.subarray(at + WAITING_SHARE.bytes, end)) });
+    shares.push({ entryId, ...readNotice(bytes.subarray(at + WAITING_SHARE.bytes, end)) });
     at = end;
   }
   return shares;
 }
 
 /** Where shares are kept: the oldest behind PLAYER, as many as fit, and the rest in the player's list. */
-export function placeUntold(shares: readonly Buffer[]): { behindPlayer: Buffer; listed: readonly Buffer[] } {
+export function placeWaitingShares(shares: readonly Buffer[]): {
+  behindPlayer: Buffer;
+  listed: readonly Buffer[];
+} {
   let bytes = PLAYER_STATUS.bytes;
   let count = 0;
-  while (count < shares.length && bytes + shares[count]!.length <= COMMUNAL_LIMITS.UNTOLD_BYTES_MAX)
+  while (count < shares.length && bytes + shares[count]!.length <= COMMUNAL_LIMITS.WAITING_BYTES_MAX)
     bytes += shares[count++]!.length;
   return { behindPlayer: Buffer.concat(shares.slice(0, count)), listed: shares.slice(count) };
 }
@@ -186,13 +189,13 @@ export interface EventNote {
 }
 
 /** A spin has told a share. */
-export interface ToldNote {
-  readonly type: 'told';
+export interface NotifiedNote {
+  readonly type: 'notified';
   readonly shareId: bigint;
   readonly spinId: bigint;
 }
 
-export type CommunalNote = StateNote | EventNote | ToldNote;
+export type CommunalNote = StateNote | EventNote | NotifiedNote;
 
 /** Reads the payload of a note. @throws RangeError where it is of no known type. */
 export function readNote(payload: Buffer): CommunalNote {
@@ -209,8 +212,8 @@ export function readNote(payload: Buffer): CommunalNote {
       if (status === undefined) break;
       return { ...note, type: 'event', status, tierName: payload.toString('utf8', EVENT_NOTE.bytes) };
     }
-    case 'shown':
-      return { ...SHOWN_NOTE.read(payload), type: 'told' };
+    case 'notified':
+      return { ...NOTIFIED_NOTE.read(payload), type: 'notified' };
   }
   throw new RangeError('A communal note is of an unknown type');
 }

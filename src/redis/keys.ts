@@ -56,8 +56,8 @@ export const communalKey = (cell: CellName): string => `{c${cell}}:communal`;
 export const recentKey = (cell: CellName, gameId: number): string => `{c${cell}}:recent:${gameId}`;
 /** hash with expiry: `<game id>:<partner id>:<playerId>` → the outcome of the next spin. Written by forceOutcome.lua, deal.lua. */
 export const forcedKey = (cell: CellName, partnerId: number): string => `{c${cell}}:forced:${partnerId}`;
-/** list: shares that a player is still to be told of, beyond those behind its record. Written by deal.lua. */
-export const untoldKey = (cell: CellName, player: string): string => `{c${cell}}:untold:${player}`;
+/** list: shares that wait for a player, beyond those behind its record. Written by deal.lua. */
+export const waitingSharesKey = (cell: CellName, player: string): string => `{c${cell}}:untold:${player}`;
 /** All keys of a cell, as SCAN matches them. */
 export const cellKeysPattern = (cell: CellName): string => `{c${cell}}:*`;
 /** string with expiry: failed authentications of a client address. Written by countFailure.lua. @param cell in a cluster: one of the node */

@@ -10,7 +10,7 @@ import {
   listenBooked,
   publish,
 } from './announcements.js';
-import { tellChange, toldChange } from './catalogChanges.js';
+import { announceChange, announcedChange } from './catalogChanges.js';
 import { CLIENT, type ReadServerId, RedisClient } from './client.js';
 import { Durability } from './durability.js';
 import { bookedChannel } from './keys.js';
@@ -42,7 +42,7 @@ export class RedisNode {
 
   /**
    * The node is not connected before {@link open}.
-   * @param onError told of each failure of the connection
+   * @param onError called with each failure of the connection
    * @param luaDir the folder of the operations
    * @param readServerId by default that of a single server
    */
@@ -66,7 +66,7 @@ export class RedisNode {
 
   /** Connects in the background, for as long as it takes. */
   begin(): void {
-    // What fails is told to onError, and tried again.
+    // What fails is reported to onError, and tried again.
     this[CLIENT].connect().catch(() => {});
   }
 
@@ -199,22 +199,22 @@ export class RedisNode {
     try {
       return await client.callBuffer('EVALSHA', script.sha, keys.length, ...keys, ...args);
     } catch (error) {
-      if (!messageOf(error).startsWith('NOSCRIPT')) throw this.#told(error, script);
+      if (!messageOf(error).startsWith('NOSCRIPT')) throw this.#asError(error, script);
       // The server doesn't know the script yet: it has not run, so it may be sent whole.
       try {
         const running = client.callBuffer('EVAL', script.source, keys.length, ...keys, ...args);
         onAgain();
         return await running;
       } catch (again) {
-        throw this.#told(again, script);
+        throw this.#asError(again, script);
       }
     }
   }
 
-  #told(error: unknown, script: Script): unknown {
-    const told = asScriptError(error, script);
-    if (told instanceof NotHereError) this[CLIENT].emit('redirected');
-    return told;
+  #asError(error: unknown, script: Script): unknown {
+    const known = asScriptError(error, script);
+    if (known instanceof NotHereError) this[CLIENT].emit('redirected');
+    return known;
   }
 
   /** {@link serverId}. @throws NotSentError while the server is not connected. */
@@ -243,12 +243,12 @@ export class RedisNode {
   }
 
   /** The number of the newest change of partners, keys and games that was told under a key; 0 where none was. */
-  toldChange(key: string, datasetId: string): Promise<bigint> {
-    return toldChange(this[CLIENT], key, datasetId);
+  announcedChange(key: string, datasetId: string): Promise<bigint> {
+    return announcedChange(this[CLIENT], key, datasetId);
   }
 
-  tellChange(key: string, datasetId: string, change: bigint): Promise<void> {
-    return tellChange(this[CLIENT], key, datasetId, change);
+  announceChange(key: string, datasetId: string, change: bigint): Promise<void> {
+    return announceChange(this[CLIENT], key, datasetId, change);
   }
 
   /** Tells something to every listener of a channel. The message may be lost. */

@@ -284,12 +284,12 @@ export class RedisNodes {
   }
 
   /** The number of the newest change of partners, keys and games that a node was told; 0 where it was told none. */
-  toldChange(node: RedisNode, datasetId: string): Promise<bigint> {
-    return node.toldChange(this.#changesKey(node), datasetId);
+  announcedChange(node: RedisNode, datasetId: string): Promise<bigint> {
+    return node.announcedChange(this.#changesKey(node), datasetId);
   }
 
-  tellChange(node: RedisNode, datasetId: string, change: bigint): Promise<void> {
-    return node.tellChange(this.#changesKey(node), datasetId, change);
+  announceChange(node: RedisNode, datasetId: string, change: bigint): Promise<void> {
+    return node.announceChange(this.#changesKey(node), datasetId, change);
   }
 
   #changesKey(node: RedisNode): string {

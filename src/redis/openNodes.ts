@@ -5,7 +5,7 @@ import { RedisNode } from './node.js';
 import { fixedMap, RedisNodes } from './nodes.js';
 
 /**
- * @param onError told of each failure of a connection
+ * @param onError called with each failure of a connection
  * @param luaDir other operations than those of lua/
  * @throws where the server, or every server of the cluster, can't be reached.
  */

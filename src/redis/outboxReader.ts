@@ -83,7 +83,7 @@ export class OutboxReader {
     this.node = node;
     this.#nodes = nodes;
     this.#client = new RedisClient(node[CLIENT].url, onError);
-    // What fails is told to onError, and tried again.
+    // What fails is reported to onError, and tried again.
     this.#client.connect().catch(() => {});
   }
 

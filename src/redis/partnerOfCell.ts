@@ -11,7 +11,7 @@ import {
   playerPrefix,
   playersKey,
   roundsKey,
-  untoldKey,
+  waitingSharesKey,
 } from './keys.js';
 
 const FIELDS_A_CALL = 500;
@@ -48,11 +48,11 @@ export async function findPartner(store: CellStore, partnerId: number): Promise<
 }
 
 /**
- * Empties the list of what a player is still to be told of.
+ * Empties the list of the shares that wait for a player.
  * @throws OutrunError, RefusedError, NotSentError: nothing was done.
  */
-export const unlistUntold = (store: CellStore, owner: CellOwner, player: string): Promise<void> =>
-  removeKeys(store, owner, [untoldKey(store.name, player)]);
+export const unlistWaitingShares = (store: CellStore, owner: CellOwner, player: string): Promise<void> =>
+  removeKeys(store, owner, [waitingSharesKey(store.name, player)]);
 
 /**
  * Removes all that a cell holds of a partner but request ids, which are released with all others.

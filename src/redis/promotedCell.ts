@@ -11,7 +11,7 @@ import {
   outboxKey,
   partnersKey,
   playersKey,
-  untoldKey,
+  waitingSharesKey,
 } from './keys.js';
 import { type OutboxRecord, readOutbox } from './records.js';
 
@@ -47,7 +47,7 @@ export async function playerRecords(store: CellStore, fields: readonly string[])
 }
 
 /**
- * Removes what is written anew: blocks, games, rounds, pots, forced outcomes, and what some players were still to be told of. Players,
+ * Removes what is written anew: blocks, games, rounds, pots, forced outcomes, and the shares that wait for some players. Players,
  * request ids, partners and the outbox stay.
  * @param players whose untold shares are removed, by their fields
  * @throws OutrunError, RefusedError, NotSentError: nothing was done.
@@ -59,7 +59,7 @@ export async function removeRenewed(
 ): Promise<void> {
   const { name } = store;
   const kept = keptKeys(name);
-  const removed = new Set(players.map((player) => untoldKey(name, player)));
+  const removed = new Set(players.map((player) => waitingSharesKey(name, player)));
   let cursor = '0';
   do {
     const [next, keys] = await store.node[CLIENT].scan(
@@ -81,5 +81,5 @@ const keptKeys = (name: CellName): string[] => [
   playersKey(name),
   outboxKey(name),
   idempotencyKey(name, 0).slice(0, -1),
-  untoldKey(name, ''),
+  waitingSharesKey(name, ''),
 ];

@@ -219,7 +219,7 @@ export function writePlayer(player: {
   firstId: bigint;
   /** Undefined: it was never changed. */
   status?: { readonly status: PlayerStatus; readonly change: number } | undefined;
-  /** Shares that the player is still to be told of; undefined: none. */
+  /** Shares that wait for the player; undefined: none. */
   untold?: { readonly shares: Buffer; readonly hasListed: boolean } | undefined;
 }): Buffer {
   const { status, untold } = player;

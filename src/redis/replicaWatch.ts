@@ -27,7 +27,7 @@ class WatchedReplica extends PeriodicService {
   }
 
   override async start(): Promise<void> {
-    // What fails is told to onError, and tried again.
+    // What fails is reported to onError, and tried again.
     this.#client.connect().catch(() => {});
     await super.start();
   }

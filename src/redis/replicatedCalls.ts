@@ -48,7 +48,7 @@ export class ReplicatedCalls {
   constructor(open: () => RedisClient, replicas: Replicas) {
     this.#replicas = replicas;
     this.#lines = Array.from({ length: LINES }, () => ({ client: open(), waits: 0, wait: undefined }));
-    // What fails is told, and tried again.
+    // What fails is reported, and tried again.
     for (const { client } of this.#lines) client.connect().catch(() => {});
   }
 

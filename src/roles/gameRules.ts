@@ -49,8 +49,8 @@ export function gameRules(parts: GameRuleParts): GameRules {
       if (entry === undefined && game !== undefined && mayForget(game))
         entry = await store.findTicket(game.gameId, requestId);
       if (entry === undefined) return { entry, version };
-      const told = (await store.toldBySpins([entry.id])).get(entry.id);
-      return { entry: { ...entry, spinId: spinIds.encodeOne(entry.id, partnerId), told }, version };
+      const notice = (await store.noticesOfSpins([entry.id])).get(entry.id);
+      return { entry: { ...entry, spinId: spinIds.encodeOne(entry.id, partnerId), notice }, version };
     },
     isSoldOut: ({ gameId, partnerId }) => {
       let look = looks.get(gameId);

@@ -4,7 +4,7 @@ export class Emitter<Events> {
   readonly #handlers = new Map<keyof Events, ((data: never) => void)[]>();
   readonly #onHandlerError: (error: unknown, event: keyof Events) => void;
 
-  /** @param onHandlerError told of a handler that threw; the others and the emitter go on. */
+  /** @param onHandlerError called with a handler that threw; the others and the emitter go on. */
   constructor(onHandlerError: (error: unknown, event: keyof Events) => void) {
     this.#onHandlerError = onHandlerError;
   }

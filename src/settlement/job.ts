@@ -61,7 +61,7 @@ export class SettlementJob extends PeriodicService {
     const onFault = (error: unknown, day: UnsettledDay | undefined): void => {
       failed++;
       const { partnerId, date } = day ?? {};
-      this.#tell(error, partnerId === undefined || date === undefined ? {} : { partnerId, date });
+      this.#report(error, partnerId === undefined || date === undefined ? {} : { partnerId, date });
     };
     try {
       const through = dueDay(cron, this.#settlements.now());
@@ -76,10 +76,10 @@ export class SettlementJob extends PeriodicService {
   }
 
   protected onTurnFailed(error: unknown): void {
-    this.#tell(error, {});
+    this.#report(error, {});
   }
 
-  #tell(error: unknown, day: { readonly partnerId?: number; readonly date?: string }): void {
+  #report(error: unknown, day: { readonly partnerId?: number; readonly date?: string }): void {
     this.#options.events.emit('SettlementFailed', { error, ...day });
   }
 }

@@ -116,7 +116,7 @@ export class Deliverer implements Service {
       await this.#settle();
       if (this.#underWay.size > 0) await releaseLeases(this.#sql, [...this.#underWay.keys()]);
     } catch (error) {
-      this.#tell(error);
+      this.#report(error);
     }
   }
 
@@ -131,7 +131,7 @@ export class Deliverer implements Service {
         this.#problem = undefined;
         if (begun > 0) continue;
       } catch (error) {
-        this.#tell(error);
+        this.#report(error);
         // Not before its time, even where attempts come back meanwhile.
         await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
         pauseMs = 0;
@@ -140,7 +140,7 @@ export class Deliverer implements Service {
     }
   }
 
-  #tell(error: unknown): void {
+  #report(error: unknown): void {
     this.#problem = error instanceof Error ? error.message : String(error);
     this.#options.events.emit('TaskFailed', { task: 'webhook delivery', error });
   }
@@ -219,13 +219,13 @@ export class Deliverer implements Service {
       const tookMs = performance.now() - started;
       if (tookMs > SLOW_MS) this.#slow.add(due.webhookId);
       else this.#slow.delete(due.webhookId);
-      this.#tellAttempt(due, outcome, tookMs / 1000);
+      this.#reportAttempt(due, outcome, tookMs / 1000);
       this.#results.push({ deliveryId: due.deliveryId, attempt: due.attempts + 1, atMs, ...outcome });
       this.wake();
     });
   }
 
-  #tellAttempt(due: DueDelivery, outcome: Outcome, seconds: number): void {
+  #reportAttempt(due: DueDelivery, outcome: Outcome, seconds: number): void {
     const { deliveryId, webhookId, event, maxAttempts } = due;
     const { isDelivered, responseStatus, error } = outcome;
     const attempt = due.attempts + 1;

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { audit } from '../../src/audit/audit.js';
 import { SET_PLAYER_STATUS } from '../../src/cells/setPlayerStatus.js';
 import { connectPostgres, type Sql } from '../../src/postgres/client.js';
-import { cellKey, outboxKey, playersKey, untoldKey } from '../../src/redis/keys.js';
+import { cellKey, outboxKey, playersKey, waitingSharesKey } from '../../src/redis/keys.js';
 import { Scripts } from '../../src/redis/scripts.js';
 import { freshStores } from '../setup/freshStores.js';
 import type { TestPartner } from '../support/client.js';
@@ -92,7 +92,7 @@ test('a blocked player who is still to be told of more shares than its record ho
   expect((await spun('owed')).status).toBe(200);
   for (let i = 0; i < 60; i++)
     await Promise.all(Array.from({ length: 12 }, (_, player) => spun(`busy${player % 2}`)));
-  const listed = () => redis.llen(untoldKey(0, fieldOf('owed')));
+  const listed = () => redis.llen(waitingSharesKey(0, fieldOf('owed')));
   expect(await listed()).toBeGreaterThan(0);
   const dealt = await deal(service, partner.key, table, 'owed', 'before the block');
   expect(dealt.status, dealt.text).toBe(201);

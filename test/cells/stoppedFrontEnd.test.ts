@@ -33,7 +33,7 @@ afterAll(async () => {
 });
 
 const REQUESTS = 8;
-/** What may be told of a request that was done before: its answer again, or that it can't be told now. */
+/** What may be told of a request that was done before: its answer again, or that it can't be known now. */
 const NOT_DONE_AGAIN = ['KS-4110', 'KS-5002'];
 
 /** Empties Redis, and waits until the worker has made it anew of the ledger. */

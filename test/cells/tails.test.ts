@@ -6,14 +6,14 @@ import { BatchReply } from '../../src/cells/batchReply.js';
 import type { CommunalRules } from '../../src/domain/communal.js';
 import { CORE } from '../../src/domain/layouts.js';
 import {
-  placeUntold,
+  placeWaitingShares,
+  readNotice,
   readPot,
-  readTold,
   writeRules,
   writeState,
-  writeUntold,
+  writeWaitingShare,
 } from '../../src/redis/communalRecords.js';
-import { cellKey, communalKey, outboxKey, playersKey, untoldKey } from '../../src/redis/keys.js';
+import { cellKey, communalKey, outboxKey, playersKey, waitingSharesKey } from '../../src/redis/keys.js';
 import { readOutbox, readPlayer, writePlayer } from '../../src/redis/records.js';
 import { Scripts } from '../../src/redis/scripts.js';
 import { SPIN_STATUS } from '../../src/redis/statuses.js';
@@ -118,20 +118,20 @@ const BUDGET_MICROS = 10_000_000;
 /** The highest balance that has room for the largest share. */
 const ROOM_MICROS = 9e15 - 1e12;
 
-/** A player as a rebuild writes it, with shares that it is still to be told of. */
-async function newPlayer(playerId: string, balanceMicros: number, untoldShares: number): Promise<void> {
+/** A player as a rebuild writes it, with shares that wait for it. */
+async function newPlayer(playerId: string, balanceMicros: number, waitingShares: number): Promise<void> {
   const name = `${partner.partnerId}:${playerId}`;
-  const shares = Array.from({ length: untoldShares }, (_, i) =>
-    writeUntold({
+  const shares = Array.from({ length: waitingShares }, (_, i) =>
+    writeWaitingShare({
       ...{ entryId: BigInt(i + 2), eventId: 1n, tierLevel: 1, tierName: 'Mini' },
       ...{ paidMicros: 2, shareMicros: 1, isTrigger: false },
     }),
   );
-  const { behindPlayer, listed } = placeUntold(shares);
-  const untold = untoldShares === 0 ? undefined : { shares: behindPlayer, hasListed: listed.length > 0 };
+  const { behindPlayer, listed } = placeWaitingShares(shares);
+  const untold = waitingShares === 0 ? undefined : { shares: behindPlayer, hasListed: listed.length > 0 };
   const entry = { entryId: 1n, outcomeCode: 0, entryNumber: 1, firstId: 1n };
   await opened.redis.hset(playersKey(CELL), name, writePlayer({ ...entry, balanceMicros, untold }));
-  if (listed.length > 0) await opened.redis.rpush(untoldKey(CELL, name), ...listed);
+  if (listed.length > 0) await opened.redis.rpush(waitingSharesKey(CELL, name), ...listed);
 }
 
 /** The shares in the outbox, by event. */
@@ -162,7 +162,7 @@ test('a community passes over who has 10,000 shares waiting and whose balance ha
     return reply;
   };
   const first = await spun('full', 'almost');
-  expect([0, 1].map((place) => readTold(first.tail(place)!).isTrigger)).toEqual([false, false]);
+  expect([0, 1].map((place) => readNotice(first.tail(place)!).isTrigger)).toEqual([false, false]);
   await spun('rich', 'roomy', 'low', 'alice');
   expect(await sharesPaid()).toEqual([['alice 400001', 'low 200001', 'roomy 200001', 'almost 200000']]);
 

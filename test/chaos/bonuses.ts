@@ -17,7 +17,7 @@ const INTERVAL = 10;
 const TIERS = [20, 100, 500];
 const AMOUNTS_USD = ['1.000003', '10.00', '50.000001'];
 const COMMUNITY_SIZE = 10;
-const TOLD_WITHIN_MS = 60_000;
+const ANNOUNCED_WITHIN_MS = 60_000;
 const SPIN_WITHIN_MS = 10_000;
 
 /** Gives a game a communal progressive that fires often. @returns at how many spins each tier fires */
@@ -60,7 +60,7 @@ export async function tellAll(
   targets: readonly Target[],
 ): Promise<number> {
   const sql = connect(stores.postgres.url);
-  const deadline = performance.now() + TOLD_WITHIN_MS;
+  const deadline = performance.now() + ANNOUNCED_WITHIN_MS;
   try {
     for (;;) {
       await atRest(stores);

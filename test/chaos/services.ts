@@ -167,7 +167,7 @@ export class Fleet {
   }
 
   /**
-   * @param onCrash told of a process that ended though nobody ended it, or that did not stop when asked.
+   * @param onCrash called with a process that ended though nobody ended it, or that did not stop when asked.
    * @param more further settings of every process
    */
   static async make(

@@ -2,7 +2,7 @@
 import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { communalKey, playersKey, recentKey, untoldKey } from '../../src/redis/keys.js';
+import { communalKey, playersKey, recentKey, waitingSharesKey } from '../../src/redis/keys.js';
 import { freshStores } from '../setup/freshStores.js';
 import { booksHold } from '../support/books.js';
 import type { TestPartner } from '../support/client.js';
@@ -233,7 +233,7 @@ test('tells a player who was away every share, oldest first, also after Redis wa
     (await sql`SELECT cell FROM partners WHERE partner_id = ${partner.partnerId}`) as never as [
       { cell: number },
     ];
-  const listed = () => redis.llen(untoldKey(cell, `${partner.partnerId}:${away}`));
+  const listed = () => redis.llen(waitingSharesKey(cell, `${partner.partnerId}:${away}`));
   const before = await listed();
   expect(before).toBeGreaterThan(30);
   await loseRedis(cell);

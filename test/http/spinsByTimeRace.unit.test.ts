@@ -18,7 +18,7 @@ test.each([0, 1])('a page is not the last one where read %i let a flush through'
       confirmations: { cameTo: async () => true },
     },
     store: {
-      toldBySpins: async () => new Map(),
+      noticesOfSpins: async () => new Map(),
       // Where the ledger has the entry there is a further page.
       spinsByTime: async () =>
         read({

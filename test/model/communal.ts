@@ -129,7 +129,7 @@ export const bonusText = (micros: bigint): string => usd(micros).replace(/0{1,4}
  * @param eventIds by the spin that fired, as far as they are known
  * @returns the ids that are known then; a text where something is wrong
  */
-export function judgeTold(
+export function judgeNotice(
   found: Json | undefined,
   share: Share | undefined,
   eventIds: ReadonlyMap<SpinName, string>,

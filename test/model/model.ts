@@ -9,7 +9,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type Changing, Violation, type WindowKind, type WindowSeen, Windows } from './changing.js';
 import { fitsChoice, judgeChoice } from './choices.js';
-import { type BonusRules, judgeTold } from './communal.js';
+import { type BonusRules, judgeNotice } from './communal.js';
 import { amount, at, decimal, isSame, type Json, usd } from './decimal.js';
 import {
   type Answer,
@@ -469,7 +469,7 @@ export class PartnerModel {
         const { sheet } = game!;
         const after = dealt(state, record.spinId, request, sheet.wager, record.payout, each.opening);
         const share = after.told.get(record.spinId);
-        const eventIds = judgeTold(at(record.json, 'communityBonus'), share, after.eventIds);
+        const eventIds = judgeNotice(at(record.json, 'communityBonus'), share, after.eventIds);
         if (typeof eventIds === 'string') expected.add(eventIds);
         else if (record.after === balanceWith(before - sheet.wager + record.payout, share))
           states.push({ ...after, eventIds });
@@ -510,7 +510,7 @@ export class PartnerModel {
     if (!fitsChoice(record, state.forced.get(place))) return undefined;
     for (const { entries } of state.players.values()) if (entries.includes(record.spinId)) return undefined;
     for (const other of state.lostDeals.values()) if (other.spinId === record.spinId) return undefined;
-    const eventIds = judgeTold(at(record.json, 'communityBonus'), state.told.get(place), state.eventIds);
+    const eventIds = judgeNotice(at(record.json, 'communityBonus'), state.told.get(place), state.eventIds);
     if (typeof eventIds === 'string') return undefined;
     const lostDeals = new Map(state.lostDeals).set(place, { ...deal, spinId: record.spinId });
     return { ...state, lostDeals, eventIds };

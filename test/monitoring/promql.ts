@@ -5,7 +5,7 @@
 import type { SyntaxNode } from '@lezer/common';
 import { parser } from '@prometheus-io/lezer-promql';
 
-/** The labels of a metric, and the values that each has; undefined: they can't be told beforehand. */
+/** The labels of a metric, and the values that each has; undefined: they can't be known beforehand. */
 export type LabelsOf = ReadonlyMap<string, ReadonlySet<string> | undefined>;
 /** By the name of a series, `_bucket`, `_sum` and `_count` of a histogram included. */
 export type Exposed = ReadonlyMap<string, LabelsOf>;

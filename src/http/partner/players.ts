@@ -3,12 +3,12 @@ import { createHmac } from 'node:crypto';
 import type { PlayerRecord } from '../../cells/partnerReads.js';
 import * as contract from '../../contract/endpoints/players.js';
 import { getSpin } from '../../contract/endpoints/spins.js';
+import type { BonusNotice } from '../../domain/communal.js';
 import { entryTimeMs, firstIdAt } from '../../domain/entryId.js';
 import { ApiError, ERRORS } from '../../domain/errors.js';
 import { jsonUsd, parseExactJson } from '../../domain/exactJson.js';
 import type { Partner } from '../../domain/game.js';
 import { ENTRY_KINDS } from '../../domain/ledgerEntry.js';
-import type { Told } from '../../postgres/communal.js';
 import type { LedgerEntry } from '../../postgres/ledger.js';
 import type { Store } from '../../postgres/store.js';
 import { communityBonus } from '../communalViews.js';
@@ -30,7 +30,7 @@ export const isShownAsSpin = ({ kind }: LedgerEntry): boolean => ENTRY_KINDS[kin
 export interface ShownSpin {
   readonly entry: LedgerEntry;
   /** What it told of a communal progressive. */
-  readonly told: Told | undefined;
+  readonly notice: BonusNotice | undefined;
   /** As it was answered. */
   readonly balanceMicros: number;
   /** A tester chose its outcome. */
@@ -40,12 +40,12 @@ export interface ShownSpin {
 /** The spins among some entries, in their order. */
 export async function shownSpins(store: Store, entries: readonly LedgerEntry[]): Promise<ShownSpin[]> {
   const spins = entries.filter(isShownAsSpin);
-  const toldBySpins = await store.toldBySpins(spins.map(({ id }) => id));
+  const noticesOfSpins = await store.noticesOfSpins(spins.map(({ id }) => id));
   return spins.map((entry) => {
-    const told = toldBySpins.get(entry.id);
+    const notice = noticesOfSpins.get(entry.id);
     // The share of who fired was credited by an entry of its own, and answered with the spin.
-    const balanceMicros = entry.balanceMicros + (told?.isTrigger === true ? told.shareMicros : 0);
-    return { entry, told, balanceMicros, isForced: entry.kind === 'forcedSpin' };
+    const balanceMicros = entry.balanceMicros + (notice?.isTrigger === true ? notice.shareMicros : 0);
+    return { entry, notice, balanceMicros, isForced: entry.kind === 'forcedSpin' };
   });
 }
 
@@ -56,11 +56,11 @@ export async function spinRecords(
   entries: readonly LedgerEntry[],
 ) {
   const { spinIds, store } = services;
-  const recordOf = async ({ entry, told, balanceMicros, isForced }: ShownSpin) => {
+  const recordOf = async ({ entry, notice, balanceMicros, isForced }: ShownSpin) => {
     const game = await knownGame(services.catalog, entry.gameId);
     const spinId = spinIds.encodeOne(entry.id, partnerId);
     const fragment = game.fragments[entry.outcomeCode]!;
-    const bonus = told && JSON.stringify(communityBonus(spinIds, partnerId, told));
+    const bonus = notice && JSON.stringify(communityBonus(spinIds, partnerId, notice));
     const response = spinResponse(spinId, fragment, balanceMicros, entry.requestId, bonus, isForced);
     return {
       ...(parseExactJson(response.toString()) as object),

@@ -54,7 +54,7 @@ export class SpinEndpoint {
       }
       this.#services.catalog.refresh().then(
         () => this.#spin(exchange, partner, read, this.#services.catalog.game(gameId)),
-        // Whether there is such a game can't be told now. The window and a bound requestId come first all the same.
+        // Whether there is such a game can't be known now. The window and a bound requestId come first all the same.
         () => this.#spin(exchange, partner, read, undefined, ERRORS.unavailable),
       );
     });
@@ -243,14 +243,14 @@ class DealCommand implements SpinCommand {
         const pass = secondPass(found, { ...asked, isDenied: denial !== undefined });
         switch (pass.outcome) {
           case 'replay': {
-            const { spinId, outcomeCode, balanceMicros, told } = pass.entry;
+            const { spinId, outcomeCode, balanceMicros, notice } = pass.entry;
             const isForced = pass.entry.kind === 'forcedSpin';
             const { remaining, timeMs } = counted;
             const outcome = {
               spinId,
               outcomeCode,
               balanceMicros,
-              told: isForced ? undefined : told,
+              notice: isForced ? undefined : notice,
               isForced,
             };
             this.settle({ kind: 'replayed', ...outcome, remaining, timeMs });
@@ -272,12 +272,12 @@ class DealCommand implements SpinCommand {
   /** @returns the payout, micro-USD; undefined: a tester chose it */
   #answer(result: DealtSpin, window: Window, headers: string): number | undefined {
     const game = this.game!;
-    const { spinId, outcomeCode, told, isForced } = result;
+    const { spinId, outcomeCode, notice, isForced } = result;
     let { balanceMicros } = result;
     let bonus: string | undefined;
-    if (told !== undefined) {
-      if (told.isTrigger) balanceMicros += told.shareMicros;
-      bonus = JSON.stringify(communityBonus(this.#services.spinIds, this.partner.partnerId, told));
+    if (notice !== undefined) {
+      if (notice.isTrigger) balanceMicros += notice.shareMicros;
+      bonus = JSON.stringify(communityBonus(this.#services.spinIds, this.partner.partnerId, notice));
     }
     const fragment = game.fragments[outcomeCode]!;
     const response = spinResponse(spinId, fragment, balanceMicros, this.requestId, bonus, isForced);

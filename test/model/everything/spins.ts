@@ -133,7 +133,7 @@ function dealt(
   book(player, { kind, gameId: game.gameId, wager: game.wager, credit: payout, requestId, spinId });
   const before = new Map([...state.players].map(([id, { balance }]) => [id, balance]));
   const told = isForced ? undefined : count(state, game, player, spinId);
-  judgeTold(at(json, 'communityBonus'), told);
+  judgeNotice(at(json, 'communityBonus'), told);
   same('the balance', amount(at(json, 'balance', 'balanceUsd')), player.balance, text);
   same('the requestId comes back', at(json, 'requestId'), requestId);
 
@@ -164,7 +164,7 @@ function takeTicket(game: Game, outcome: string): void {
   game.ticketsLeft--;
 }
 
-function judgeTold(found: Json | undefined, told: Told | undefined): void {
+function judgeNotice(found: Json | undefined, told: Told | undefined): void {
   if (told === undefined) {
     same('communityBonus', found, null);
     return;
