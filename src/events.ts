@@ -2,10 +2,11 @@
  * What happens in the process, as events: what each says, and nothing of who listens. Metrics, log lines and the services that
  * react subscribe; what is asked (a threshold, the games of a cell) is no event.
  */
-import type { GameTotals } from './postgres/bookedTotals.js';
+
 import type { CatalogGame, CatalogState } from './postgres/catalog.js';
 import type { CellLease } from './postgres/cells.js';
 import type { BookedEvent } from './postgres/communalBooking.js';
+import type { GameTotals } from './postgres/games.js';
 import type { RoundEntry } from './postgres/rounds.js';
 import { Emitter } from './runtime/emitter.js';
 

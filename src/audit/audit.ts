@@ -9,16 +9,16 @@
  * Memory: about 100 bytes for each player, 60 for each requestId of the last two idempotency periods.
  */
 import { setTimeout as pause } from 'node:timers/promises';
-import { auditChain } from '../postgres/auditChain.js';
 import { STRAY } from '../postgres/auditColumns.js';
+import { auditChain } from '../postgres/auditLog.js';
 import { type AuditReads, type Facts, openAuditReads, type Snapshot } from '../postgres/auditReads.js';
 import { sheetsOf } from '../postgres/catalog.js';
 import type { Sql } from '../postgres/client.js';
 import { type CommunalReads, openCommunalReads } from '../postgres/communalAuditReads.js';
-import type { CopyRow } from '../postgres/copyReader.js';
+import type { CopyRow } from '../postgres/copy.js';
+import { openRoundReads, type RoundReads } from '../postgres/gameAuditReads.js';
 import { type MoveReads, openMoveReads } from '../postgres/partnerMoves.js';
 import { openPlayerStatusReads, type PlayerStatusReads } from '../postgres/playerStatuses.js';
-import { openRoundReads, type RoundReads } from '../postgres/roundAuditReads.js';
 import { openRedisAuditReads, type RedisAuditReads } from '../redis/auditReads.js';
 import type { RedisNodes } from '../redis/nodes.js';
 import { auditLoaded, auditSealed, type Redraw } from './blocks.js';

@@ -5,7 +5,7 @@
  */
 import { LEDGER } from '../postgres/auditColumns.js';
 import type { CommunalFacts } from '../postgres/communalAuditReads.js';
-import type { CopyRow } from '../postgres/copyReader.js';
+import type { CopyRow } from '../postgres/copy.js';
 import type { Findings, Place } from './report.js';
 import { idOf, type PlayerTable } from './tables.js';
 

@@ -6,7 +6,7 @@ import { hash } from 'node:crypto';
 import { SpinIds } from '../domain/spinId.js';
 import { LEDGER } from '../postgres/auditColumns.js';
 import { type AuditReads, type Facts, intentKey, type Snapshot } from '../postgres/auditReads.js';
-import type { CopyRow } from '../postgres/copyReader.js';
+import type { CopyRow } from '../postgres/copy.js';
 import { CommunalReplay } from './communal.js';
 import { auditCursors } from './cursors.js';
 import { dayTables } from './days.js';

@@ -3,7 +3,7 @@
  * none of the code that the service pays by.
  */
 
-import type { AuditedTable } from '../postgres/roundAuditReads.js';
+import type { AuditedTable } from '../postgres/gameAuditReads.js';
 
 const MICRO_DIGITS = 6;
 /** An exponent beyond it is no number that a certified sheet bears; it would only fill memory with zeros. */

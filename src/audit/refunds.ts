@@ -5,8 +5,8 @@
 import type { SpinIds } from '../domain/spinId.js';
 import { LEDGER } from '../postgres/auditColumns.js';
 import type { Facts } from '../postgres/auditReads.js';
-import type { CopyRow } from '../postgres/copyReader.js';
-import type { AuditedRaffle, AuditedRefunds } from '../postgres/raffleAuditReads.js';
+import type { CopyRow } from '../postgres/copy.js';
+import type { AuditedRaffle, AuditedRefunds } from '../postgres/gameAuditReads.js';
 import type { Findings, Place } from './report.js';
 import { idOf, type PlayerTable } from './tables.js';
 

@@ -4,8 +4,8 @@ import { rulesHash } from '../domain/games/blackjackRules.js';
 import { shuffleShoe } from '../domain/games/shoe.js';
 import { dealCode } from '../domain/games/table.js';
 import { BLOCKS } from '../postgres/auditColumns.js';
-import type { CopyRow } from '../postgres/copyReader.js';
-import type { AuditedTable } from '../postgres/roundAuditReads.js';
+import type { CopyRow } from '../postgres/copy.js';
+import type { AuditedTable } from '../postgres/gameAuditReads.js';
 import type { Findings, Place } from './report.js';
 
 const SEED_BYTES = 32;

@@ -4,7 +4,7 @@
  *
  *   entryId u64 | partnerId u32 | gameId u32 | outcomeCode u16 | balanceMicros f64 | playerId, requestId: bytes u16, UTF-8
  */
-import type { AnsweredSpin } from '../postgres/lostSpins.js';
+import type { AnsweredSpin } from '../postgres/answered.js';
 import { writeText } from './batch.js';
 
 export const CHUNK_BYTES = 32_768;

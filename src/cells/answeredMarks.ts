@@ -4,7 +4,7 @@
  * started again since (recovery/handshake.ts).
  */
 import type { EventEmitter } from '../events.js';
-import type { AnsweredEntry } from '../postgres/answeredEntries.js';
+import type { AnsweredEntry } from '../postgres/answered.js';
 import type { Store } from '../postgres/store.js';
 import { PeriodicService } from '../runtime/periodicService.js';
 import { withTimeout } from '../runtime/withTimeout.js';

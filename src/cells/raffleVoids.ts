@@ -23,7 +23,7 @@ import {
   openVoids,
   ticketsBehind,
   type VoidedRaffle,
-} from '../postgres/raffleVoids.js';
+} from '../postgres/raffles.js';
 import { endPool } from '../redis/endPool.js';
 import type { RedisNodes } from '../redis/nodes.js';
 import { PeriodicService } from '../runtime/periodicService.js';

@@ -12,8 +12,7 @@ import {
 } from '../postgres/cells.js';
 import { connectPostgres, type Sql } from '../postgres/client.js';
 import { installation } from '../postgres/installation.js';
-import { acceptPositions, restoreHold } from '../postgres/positions.js';
-import type { RestoredState } from '../postgres/restored.js';
+import { acceptPositions, type RestoredState, restoreHold } from '../postgres/positions.js';
 import { examine, type Finding } from '../recovery/handshake.js';
 import { LedgerScan } from '../recovery/ledgerScan.js';
 import { type Position, readPosition } from '../recovery/positionFile.js';

@@ -3,9 +3,9 @@
 import { entryTimeMs } from '../domain/entryId.js';
 import { microsToUsdText } from '../domain/money.js';
 import { SpinIds } from '../domain/spinId.js';
+import { lostSpins } from '../postgres/answered.js';
 import { cellOfGame, cellOfPartner } from '../postgres/cells.js';
 import { connectPostgres, type Sql } from '../postgres/client.js';
-import { lostSpins } from '../postgres/lostSpins.js';
 import type { RedisNodes } from '../redis/nodes.js';
 import { openNodes } from '../redis/openNodes.js';
 import { type Line, NotFoundError, type StoreUrls, UsageError, whole } from './command.js';

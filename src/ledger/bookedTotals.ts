@@ -5,7 +5,7 @@
  * flush that does not begin where the totals end (its commit was not known to be one) has them read again.
  */
 import type { BookedGame } from '../events.js';
-import type { CellTotals, GameTotals } from '../postgres/bookedTotals.js';
+import type { CellTotals, GameTotals } from '../postgres/games.js';
 
 /** A flush: what it booked, from one cursor to the next. */
 export interface BookedFlush {

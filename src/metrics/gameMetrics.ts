@@ -8,7 +8,7 @@ import type { OutcomeStatistics } from '../domain/presentation.js';
 import { rtpSurprise } from '../domain/rtp.js';
 import type { BookedTotals } from '../ledger/bookedTotals.js';
 import type { Ownership } from '../ledger/ownership.js';
-import type { GameTotals } from '../postgres/bookedTotals.js';
+import type { GameTotals } from '../postgres/games.js';
 import type { Metrics } from './metrics.js';
 import { singleFlight } from './scraped.js';
 

@@ -3,10 +3,10 @@
  * An intent is decided once, in Redis (lua/adjust.lua). It is read together with the epoch that it is to be done under:
  * what is decided in one epoch is not known in the next, so whoever holds an intent of an earlier one must read it again.
  */
-import { livesIn } from './cells.js';
-import { audit } from './changes.js';
+
+import { audit } from './auditLog.js';
+import { livesIn, NEWEST_MOVE } from './cells.js';
 import { type Sql, safe, type Transaction } from './client.js';
-import { NEWEST_MOVE } from './newestMove.js';
 
 export interface Adjustment {
   readonly partnerId: number;

@@ -1,5 +1,5 @@
 /** API keys: only their SHA-256 is stored (docs/contract.md §3). */
-import { audit, withChange } from './changes.js';
+import { audit, withChange } from './auditLog.js';
 import type { Sql } from './client.js';
 
 export interface ApiKeyRow {

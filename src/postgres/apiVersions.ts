@@ -2,7 +2,7 @@
 import { type ApiVersionEnd, announcementFaults, SUNSET_REMINDER_DAYS } from '../domain/apiVersion.js';
 import type { Fault } from '../domain/errors.js';
 import type { NewEvent } from '../domain/webhook.js';
-import { audit, withChange } from './changes.js';
+import { audit, withChange } from './auditLog.js';
 import { arrayOf, type Sql, safe, type Transaction } from './client.js';
 import { recordEvents } from './events.js';
 

@@ -4,18 +4,19 @@
  */
 import type { BindingTimes } from '../domain/bindingTimes.js';
 import { BLOCK_COLUMNS, ledgerSql, STRAY_TICKETS, strayRequests } from './auditColumns.js';
-import { bindingTimes, boundIds } from './bindingTimes.js';
 import { arrayOf, raw, type Sql, safe, type Transaction } from './client.js';
 import { type CommunalFacts, communalFacts, STRAY_COMMUNAL } from './communalAuditReads.js';
-import { type CopyRow, orGone, readRows } from './copyReader.js';
-import { type FormerCells, formerCells } from './partnerMoves.js';
-import { type AuditedRaffle, auditedRaffles } from './raffleAuditReads.js';
+import { type CopyRow, orGone, readRows } from './copy.js';
 import {
+  type AuditedRaffle,
   type AuditedTable,
+  auditedRaffles,
   auditedTables,
   ROUNDS_SELECT,
   STRAY_ROUND_ENTRIES_SELECT,
-} from './roundAuditReads.js';
+} from './gameAuditReads.js';
+import { type FormerCells, formerCells } from './partnerMoves.js';
+import { bindingTimes, boundIds } from './requestRunReads.js';
 
 /** Codes of kinds, for the audit, which has constants of its own (audit/ledger.ts). */
 const ADJUSTMENT = 3;
@@ -111,7 +112,7 @@ export interface Snapshot {
   /** Tickets of raffles whose requestId does not stand for them, and requestIds that stand for none; as in `STRAY`. */
   readonly strayTickets: ReadAll;
   readonly strayRequests: ReadAll;
-  /** All rounds; fields as ROUNDS of roundAuditReads.ts has them. */
+  /** All rounds; fields as ROUNDS of gameAuditReads.ts has them. */
   readonly rounds: ReadAll;
   readonly strayRoundEntries: ReadAll;
   /** What names an entry that the ledger does not have (communalAuditReads.ts). */

@@ -1,6 +1,7 @@
 /** Sealed outcome blocks: the lease of every index that Redis may serve. */
+
+import { withChange } from './auditLog.js';
 import { assertOwner, FencedError } from './cells.js';
-import { withChange } from './changes.js';
 import { arrayOf, type Sql, safe, type Transaction } from './client.js';
 
 export interface SealedBlock {

@@ -6,12 +6,12 @@ import type { PrizeTableUsd } from '../domain/games/prizeTable.js';
 import type { TableTerms } from '../domain/games/tableTerms.js';
 import type { ParSheet } from '../domain/par.js';
 import { type ApiVersionRow, apiVersionOf } from './apiVersions.js';
-import { type TableColumns, termsOf } from './blackjackTables.js';
 import { TOKEN } from './cells.js';
 import { arrayOf, type Sql } from './client.js';
 import { type ChangedOperator, operatorsAfter } from './operators.js';
 import { PARTNER_COLUMNS, type PartnerRow, type PartnerTableRow, partnerOf } from './partners.js';
 import { RUNS_VERSION } from './requestRuns.js';
+import { type TableColumns, termsOf } from './rounds.js';
 
 export interface CatalogGame {
   gameId: number;

@@ -4,12 +4,11 @@
  * Statements are written as tagged templates (`sql\`SELECT … ${value}\``): what stands in `${}` is a parameter, never
  * text, unless it is made by {@link raw}.
  */
-
 import type { Duplex } from 'node:stream';
 import { type ClientBase, DatabaseError, Pool, type PoolClient, type QueryConfig, types } from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
 import { connectionOptionsOf } from './connectionOptions.js';
-import { CopyIn } from './copyIn.js';
+import { CopyIn } from './copy.js';
 import {
   type DurableSettings,
   type PostgresDurability,
@@ -351,4 +350,11 @@ export function safe(value: bigint): number {
   const number = Number(value);
   if (!Number.isSafeInteger(number)) throw new RangeError(`${value} is not a safe integer`);
   return number;
+}
+
+/** Milliseconds since the epoch. */
+export async function databaseTimeMs(sql: Sql): Promise<number> {
+  const [row] = await sql<{ ms: number }[]>`
+    SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS ms`;
+  return row!.ms;
 }

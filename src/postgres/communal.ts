@@ -5,10 +5,9 @@
 
 import type { BonusNotice, CommunalRules, CommunalState } from '../domain/communal.js';
 import { CLOCKS_MS } from './adjustments.js';
-import { gameLivesIn } from './cells.js';
-import { audit } from './changes.js';
+import { audit } from './auditLog.js';
+import { gameLivesIn, NEWEST_MOVE } from './cells.js';
 import { arrayOf, raw, type Sql, safe } from './client.js';
-import { NEWEST_MOVE } from './newestMove.js';
 
 export interface RulesVersion {
   readonly version: number;

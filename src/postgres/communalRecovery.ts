@@ -1,8 +1,8 @@
 /** What a rebuild of Redis reads of communal progressives. */
 import { type CommunalRules, RECENCY_MAX } from '../domain/communal.js';
 import { entryCellSql } from '../domain/entryId.js';
+import { inScope, type Scope } from './cells.js';
 import { arrayOf, raw, type Sql, safe, type Transaction } from './client.js';
-import { inScope, type Scope } from './scope.js';
 
 /** A pot as it is booked, under the newest rules that are on record. */
 export interface RecoveredPot {

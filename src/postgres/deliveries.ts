@@ -4,7 +4,7 @@
  */
 import type { Environment } from '../domain/game.js';
 import type { NewEvent } from '../domain/webhook.js';
-import { audit } from './changes.js';
+import { audit } from './auditLog.js';
 import { arrayOf, raw, type Sql, type Transaction } from './client.js';
 import { ATTEMPTS_MAX, recordEvents } from './events.js';
 

@@ -8,8 +8,8 @@
 import { type EntryKind, entryOfCode } from '../domain/ledgerEntry.js';
 import type { NewEvent } from '../domain/webhook.js';
 import { type BookedAdjustment, noteAdjustments } from './adjustments.js';
+import { nextChange } from './auditLog.js';
 import { type CursorMove, moveCursors } from './cells.js';
-import { nextChange } from './changes.js';
 import { arrayOf, lockingWithin, raw, type Sql, safe, type Transaction, together } from './client.js';
 import { bookCommunal, type CommunalBooking } from './communalBooking.js';
 import { recordEvents } from './events.js';

@@ -1,6 +1,6 @@
 /** PAR sheets as they were uploaded and found right. */
 import type { ParSheet } from '../domain/par.js';
-import { audit } from './changes.js';
+import { audit } from './auditLog.js';
 import { raw, type Sql } from './client.js';
 
 export type ParSheetStatus = 'ACTIVE' | 'RETIRED';

@@ -1,10 +1,8 @@
 /** Moves of partners from cell to cell: requested by an operator, carried out by the worker of the old cell, on record for good. */
 import { entryTimeMs } from '../domain/entryId.js';
-import { drainingOf } from './cellChanges.js';
-import { assertOwner, type CellLease, FencedError, livesIn } from './cells.js';
-import { audit, nextChange, withChange } from './changes.js';
+import { audit, nextChange, withChange } from './auditLog.js';
+import { assertOwner, type CellLease, drainingOf, FencedError, livesIn, NEWEST_MOVE } from './cells.js';
 import { arrayOf, boundLocks, type Sql, type Transaction } from './client.js';
-import { NEWEST_MOVE } from './newestMove.js';
 
 export interface PartnerMove {
   readonly moveId: number;

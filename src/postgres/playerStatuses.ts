@@ -1,9 +1,8 @@
 /** The players that an operator has blocked, or has let play again: the source of what Redis has in their records. */
 import type { PlayerStatus } from '../domain/playerStatus.js';
-import { audit } from './changes.js';
+import { audit } from './auditLog.js';
+import { inScope, NEWEST_MOVE, type Scope } from './cells.js';
 import type { Sql, Transaction } from './client.js';
-import { NEWEST_MOVE } from './newestMove.js';
-import { inScope, type Scope } from './scope.js';
 
 export interface PlayerStatusChange {
   readonly partnerId: number;

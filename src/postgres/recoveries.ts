@@ -2,13 +2,12 @@
 import { entryCellSql, entryTimeMs, idsIn } from '../domain/entryId.js';
 import { kindOfGame } from '../domain/games/index.js';
 import type { GameType } from '../domain/games/kindOfGame.js';
-import { assertOwner, type CellLease } from './cells.js';
-import { audit } from './changes.js';
+import { audit } from './auditLog.js';
+import { assertOwner, type CellLease, inScope, inScopeText, type Scope } from './cells.js';
 import { arrayOf, raw, type Sql, safe, type Transaction } from './client.js';
 import { adoptRules, checkpointRecency } from './communalRecovery.js';
-import { type CopyRow, readRows } from './copyReader.js';
-import { giveUpLeased, type RestoredState, suspendRaffles, voidOpenRounds } from './restored.js';
-import { inScope, inScopeText, type Scope } from './scope.js';
+import { type CopyRow, readRows } from './copy.js';
+import { giveUpLeased, type RestoredState, suspendRaffles, voidOpenRounds } from './positions.js';
 
 /** The next index of each game of a cell, as the ledger has it; games of which nothing is booked or voided are left out. */
 export async function bookedIndices(

@@ -10,8 +10,7 @@ import { keyWord, requestKey } from '../domain/requestKey.js';
 import { type RequestBlock, RunWriter, swapped, UnsortedRequests } from '../domain/requestRun.js';
 import { FencedError } from './cells.js';
 import { arrayOf, raw, type Sql, safe, type Transaction } from './client.js';
-import { readRows } from './copyReader.js';
-import { CopyRows } from './copyRows.js';
+import { CopyRows, readRows } from './copy.js';
 
 /** Ids that one transaction hands over at the most: a second or two. */
 const IDS_A_STEP = 2 ** 20;

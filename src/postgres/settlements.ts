@@ -17,10 +17,10 @@ import {
   type ReportStatus,
   seal,
 } from '../domain/settlement.js';
-import { audit } from './changes.js';
+import { audit } from './auditLog.js';
 import { raw, type Sql, safe, type Transaction } from './client.js';
 import { recordEvents } from './events.js';
-import { REACH } from './partnerLedger.js';
+import { REACH } from './partners.js';
 import { openRoundsAt } from './rounds.js';
 
 const PARTNER_LOCK = 7_310_005;

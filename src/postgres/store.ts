@@ -1,12 +1,10 @@
 /** The functions of this folder that others call, bound to a connection: nobody outside holds the client itself. */
 import { recordAdjustment, withdrawAdjustment } from './adjustments.js';
-import { findObstacles, noteAnswered } from './answeredEntries.js';
+import { findObstacles, noteAnswered, recordLostSpins } from './answered.js';
 import { issueKey, listKeys, revokeKey } from './apiKeys.js';
 import { announceEnd, listVersionEnds, listVersionUses, noteKeyUses } from './apiVersions.js';
-import { createTable, shoeSeeds } from './blackjackTables.js';
-import { addCells, setDraining } from './cellChanges.js';
-import { cellCursors, haltedCells } from './cells.js';
-import { auditPage, auditRound } from './changes.js';
+import { auditPage, auditRound } from './auditLog.js';
+import { addCells, cellCursors, haltedCells, setDraining } from './cells.js';
 import type { Sql } from './client.js';
 import {
   bookedPot,
@@ -31,7 +29,6 @@ import {
   setGameStatus,
 } from './games.js';
 import { findAdjustment, findEntry, findTicket } from './ledger.js';
-import { recordLostSpins } from './lostSpins.js';
 import { noticeOverdueSettlement } from './notices.js';
 import {
   attention,
@@ -43,20 +40,25 @@ import {
   reportsOfAll,
   trafficToday,
 } from './operatorReads.js';
-import { beginSession, endSession, findSession } from './operatorSessions.js';
-import { createOperator, listOperators, revokeOperator, rotateOperatorKey } from './operators.js';
+import {
+  beginSession,
+  createOperator,
+  endSession,
+  findSession,
+  listOperators,
+  revokeOperator,
+  rotateOperatorKey,
+} from './operators.js';
 import { findParSheet, listActiveParSheets, setParSheetStatus, storeParSheet } from './parSheets.js';
-import { ledgerReach } from './partnerLedger.js';
 import { movesOfPartner, requestMove } from './partnerMoves.js';
-import { createPartner, findPartner, listPartners, updatePartner } from './partners.js';
-import { playerSpinPage, statementDown } from './playerHistory.js';
+import { createPartner, findPartner, ledgerReach, listPartners, updatePartner } from './partners.js';
+import { playerSpinPage, playerSpinsByTime, spinsByTime, statementDown } from './playerHistory.js';
 import { recordPlayerStatus } from './playerStatuses.js';
-import { closedPool, createRaffle } from './raffles.js';
-import { voidRaffle } from './raffleVoids.js';
+import { closedPool, createRaffle, voidRaffle } from './raffles.js';
 import { openRecoveries } from './recoveries.js';
 import { readRuns, requestBlocksOf } from './requestRunReads.js';
 import { runsVersion } from './requestRuns.js';
-import { findRound, roundPage } from './rounds.js';
+import { createTable, findRound, roundPage, shoeSeeds } from './rounds.js';
 import {
   findReport,
   firstSettlementDay,
@@ -66,7 +68,6 @@ import {
   settlementPartner,
   unsettledDays,
 } from './settlements.js';
-import { playerSpinsByTime, spinsByTime } from './spinsByTime.js';
 import {
   createWebhook,
   deleteWebhook,

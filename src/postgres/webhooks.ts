@@ -1,4 +1,6 @@
-/** Webhooks as their partners register them. */
+/** Webhooks: their endpoints, secrets and deliveries, and the removal of what ended long ago. */
+
+import type { SecretBox } from '../domain/secretBox.js';
 import { raw, type Sql, safe } from './client.js';
 
 /** A list reaches back over so many deliveries, and counts no further. */
@@ -278,4 +280,74 @@ export async function deliveryPage(
     deliveries: rows.map(deliveryOf),
     total: safe(count!.total),
   };
+}
+
+/** Rows that one statement removes. */
+const REMOVED_MAX = 1000;
+
+/**
+ * Removes deliveries and e-mails that ended so many days ago, sent or not, those that wait for a webhook which was deleted so long ago, and events of
+ * that age that no delivery needs.
+ * @returns how many rows were removed; 0: nothing is left to remove.
+ */
+export async function removeEndedDeliveries(sql: Sql, days: number): Promise<number> {
+  const ended = await sql<{ delivery_id: string }[]>`
+    DELETE FROM deliveries WHERE delivery_id IN (
+      SELECT delivery_id FROM deliveries
+      WHERE status <> 'pending' AND coalesce(last_attempt_at, created_at) < now() - make_interval(days => ${days})
+      ORDER BY coalesce(last_attempt_at, created_at) LIMIT ${REMOVED_MAX})
+    RETURNING delivery_id`;
+  const orphaned = await sql<{ delivery_id: string }[]>`
+    DELETE FROM deliveries WHERE delivery_id IN (
+      SELECT delivery_id FROM deliveries d JOIN webhooks w USING (webhook_id)
+      WHERE status = 'pending' AND w.deleted_at < now() - make_interval(days => ${days}) LIMIT ${REMOVED_MAX})
+    RETURNING delivery_id`;
+  // An event's id begins with its time.
+  const events = await sql<{ event_id: string }[]>`
+    DELETE FROM events WHERE event_id IN (
+      SELECT event_id FROM events e
+      WHERE event_id < 'evt_' || lpad(to_hex((extract(epoch FROM now() - make_interval(days => ${days})) * 1000)::bigint), 12, '0')
+        AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.event_id = e.event_id)
+      ORDER BY event_id LIMIT ${REMOVED_MAX})
+    RETURNING event_id`;
+  await sql`
+    DELETE FROM webhook_hosts h WHERE minute < extract(epoch FROM now() - make_interval(days => ${days})) / 60
+      AND NOT EXISTS (SELECT 1 FROM webhooks w WHERE w.host = h.host AND w.partner_id = h.partner_id AND deleted_at IS NULL)`;
+  await sql`
+    DELETE FROM webhook_endpoints e USING webhooks w
+    WHERE w.webhook_id = e.webhook_id AND w.deleted_at < now() - make_interval(days => ${days})`;
+  return ended.length + orphaned.length + events.length;
+}
+
+/** Webhooks that one transaction seals. */
+const RESEALED_MAX = 500;
+
+/**
+ * Seals all secrets with the newest key, those of deleted webhooks too; repeatable, by several processes at once. Where there
+ * is no key nothing is changed, and what is sealed can't be used.
+ * @throws UnknownKeyError where a secret is sealed with a key that the box lacks
+ */
+export async function sealSecrets(sql: Sql, box: SecretBox): Promise<void> {
+  const like = `${box.prefix ?? 'whsec'}%`;
+  while ((await sealSome(sql, box, like)) === RESEALED_MAX);
+}
+
+/** @returns how many webhooks were sealed */
+async function sealSome(sql: Sql, box: SecretBox, like: string): Promise<number> {
+  return sql.begin(async (tx) => {
+    const rows = await tx<{ webhook_id: number; secret: string; previous_secret: string | null }[]>`
+      SELECT webhook_id, secret, previous_secret FROM webhooks
+      WHERE secret NOT LIKE ${like} OR previous_secret NOT LIKE ${like}
+      ORDER BY webhook_id LIMIT ${RESEALED_MAX} FOR UPDATE`;
+    const sealed = rows.map((row) => ({
+      id: row.webhook_id,
+      secret: box.seal(box.open(row.secret)),
+      previous: row.previous_secret === null ? null : box.seal(box.open(row.previous_secret)),
+    }));
+    await tx`
+      UPDATE webhooks w SET secret = r.secret, previous_secret = r.previous
+      FROM json_to_recordset(${JSON.stringify(sealed)}::json) AS r(id int, secret text, previous text)
+      WHERE w.webhook_id = r.id`;
+    return rows.length;
+  });
 }

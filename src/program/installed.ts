@@ -4,10 +4,10 @@ import type { Config } from '../config.js';
 import { newBoxKey, SecretBox, UnknownKeyError } from '../domain/secretBox.js';
 import { readOrCreateSecret, SetupError } from '../embedded/index.js';
 import { newApiKey } from '../http/operator/partners.js';
-import { setBindingSeconds } from '../postgres/bindingTimes.js';
 import type { Sql } from '../postgres/client.js';
 import { type Installation, install, installation } from '../postgres/installation.js';
-import { sealSecrets } from '../postgres/webhookSecrets.js';
+import { setBindingSeconds } from '../postgres/requestRunReads.js';
+import { sealSecrets } from '../postgres/webhooks.js';
 import { CELLS_BY_DEFAULT } from '../settings.js';
 
 /** Writes the settings of a new database, or reads those of an old one. @throws SetupError where they are others. */

@@ -3,12 +3,12 @@
  * progressives. Each part can be repeated.
  */
 import { openSteps } from '../domain/games/round.js';
+import type { Scope } from '../postgres/cells.js';
 import type { Sql, Transaction } from '../postgres/client.js';
 import { hasPots, type RecoveredPot, waitingShares } from '../postgres/communalRecovery.js';
 import { playerStatuses } from '../postgres/playerStatuses.js';
 import { type PlayerState, readCheckpoint, resumptionsOf } from '../postgres/recoveries.js';
 import { openRounds } from '../postgres/rounds.js';
-import type { Scope } from '../postgres/scope.js';
 import { CellFiller } from '../redis/cellFiller.js';
 import type { CellOwner, CellStore } from '../redis/cellStore.js';
 import { writeWaitingShare } from '../redis/communalRecords.js';

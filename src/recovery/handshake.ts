@@ -11,7 +11,7 @@
  * A cell that can't be dealt from has no epoch in Redis that any front end could present, so the scripts refuse.
  */
 import { isSameEntry } from '../domain/ledgerEntry.js';
-import { answeredUnder } from '../postgres/answeredEntries.js';
+import { answeredUnder } from '../postgres/answered.js';
 import type { CellLease } from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
 import { findEntry } from '../postgres/ledger.js';

@@ -6,7 +6,7 @@
  */
 import { entryCell } from '../domain/entryId.js';
 import type { Sql } from '../postgres/client.js';
-import type { CopyRow } from '../postgres/copyReader.js';
+import type { CopyRow } from '../postgres/copy.js';
 import { readEntriesFrom } from '../postgres/recoveries.js';
 
 /** A scan begins after this time also without those that have begun and don't wait yet. */

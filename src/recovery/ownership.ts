@@ -2,7 +2,7 @@
 import type { EventEmitter } from '../events.js';
 import type { OnFailpoint } from '../failpoints.js';
 import { Ownership } from '../ledger/ownership.js';
-import { findObstacles } from '../postgres/answeredEntries.js';
+import { findObstacles } from '../postgres/answered.js';
 import type { CellLease } from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
 import { restoreHold } from '../postgres/positions.js';

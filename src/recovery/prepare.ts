@@ -4,14 +4,14 @@
  */
 import { entryTimeMs } from '../domain/entryId.js';
 import type { EventEmitter } from '../events.js';
-import { clearLacking } from '../postgres/answeredEntries.js';
+import { clearLacking } from '../postgres/answered.js';
 import { type CellLease, raiseFence } from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
 import { installation } from '../postgres/installation.js';
 import { awayPartners, hasMovedSince } from '../postgres/partnerMoves.js';
+import { endlessGames, type RestoredState } from '../postgres/positions.js';
 import { finishRecovery } from '../postgres/recoveries.js';
 import { handedOverIdOf } from '../postgres/requestRuns.js';
-import { endlessGames, type RestoredState } from '../postgres/restored.js';
 import type { CellOwner, CellStore } from '../redis/cellStore.js';
 import type { RedisNodes } from '../redis/nodes.js';
 import { segmentKeys, unlinkSegments } from '../redis/requestSegments.js';

@@ -17,8 +17,9 @@ import type { OnFailpoint } from '../failpoints.js';
 import type { CellLease } from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
 import { potsOf } from '../postgres/communalRecovery.js';
-import type { CopyRow } from '../postgres/copyReader.js';
+import type { CopyRow } from '../postgres/copy.js';
 import { awayPartners } from '../postgres/partnerMoves.js';
+import type { RestoredState } from '../postgres/positions.js';
 import {
   beginRecovery,
   type PlayerState,
@@ -27,7 +28,6 @@ import {
   uncheckedFrom,
 } from '../postgres/recoveries.js';
 import { handedOverIdOf } from '../postgres/requestRuns.js';
-import type { RestoredState } from '../postgres/restored.js';
 import { CellFiller } from '../redis/cellFiller.js';
 import type { CellOwner, CellStore } from '../redis/cellStore.js';
 import type { Clocks } from '../redis/clocks.js';

@@ -13,9 +13,9 @@ import type { Span } from '../domain/bindingTimes.js';
 import { entryTimeMs } from '../domain/entryId.js';
 import type { EventEmitter } from '../events.js';
 import type { OnFailpoint } from '../failpoints.js';
-import { bindingTimes, dropRun, moveBinding } from '../postgres/bindingTimes.js';
 import { type CellLease, FencedError } from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
+import { bindingTimes, dropRun, moveBinding } from '../postgres/requestRunReads.js';
 import {
   type HandOver as HandOverOfCell,
   handedOver,

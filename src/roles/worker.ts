@@ -13,7 +13,7 @@ import { PartitionMaker } from '../ledger/partitions.js';
 import { StalledSessions } from '../ledger/stalledSessions.js';
 import { UnservedCells } from '../ledger/unservedCells.js';
 import { registerWorkerMetrics } from '../metrics/workerMetrics.js';
-import { bookedTotals } from '../postgres/bookedTotals.js';
+import { bookedTotals } from '../postgres/games.js';
 import { findDeal } from '../postgres/rounds.js';
 import { openStore } from '../postgres/store.js';
 import { Checkpoints } from '../recovery/checkpoints.js';

@@ -2,7 +2,7 @@
  * Makes settlement reports: when a day is complete, which days are due, what an operator may ask for.
  *
  * A report is made of the ledger alone, so the one question is whether all of a day is in it. It is where the partner's ledger is
- * complete beyond the day (postgres/partnerLedger.ts); or where Redis, being the one that the partner's cell was prepared for, has
+ * complete beyond the day (postgres/partners.ts); or where Redis, being the one that the partner's cell was prepared for, has
  * passed the day's end and holds nothing of that day that is not booked.
  */
 
@@ -10,7 +10,7 @@ import { firstIdAt } from '../domain/entryId.js';
 import { ApiError, ERRORS } from '../domain/errors.js';
 import { DAY_MS, dayOf, shiftDay, startOf } from '../domain/settlement.js';
 import type { EventEmitter } from '../events.js';
-import type { LedgerReach } from '../postgres/partnerLedger.js';
+import type { LedgerReach } from '../postgres/partners.js';
 import type { OnReport, StoredReport, UnsettledDay } from '../postgres/settlements.js';
 import type { Store } from '../postgres/store.js';
 import type { RedisNodes } from '../redis/nodes.js';

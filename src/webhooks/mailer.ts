@@ -8,7 +8,7 @@ import { EMAIL_PATTERN } from '../domain/schemas/common.js';
 import type { EventEmitter } from '../events.js';
 import type { Sql } from '../postgres/client.js';
 import { settleAttempts } from '../postgres/deliveries.js';
-import { claimEmails, type DueEmail, leaveEmailsUnsent } from '../postgres/emails.js';
+import { claimEmails, type DueEmail, leaveEmailsUnsent } from '../postgres/notices.js';
 import { PeriodicService } from '../runtime/periodicService.js';
 import { withTimeout } from '../runtime/withTimeout.js';
 

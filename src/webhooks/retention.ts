@@ -1,7 +1,7 @@
 /** Keeps the history of webhook deliveries as long as it is wanted, and no longer. */
 import type { EventEmitter } from '../events.js';
 import type { Sql } from '../postgres/client.js';
-import { removeEndedDeliveries } from '../postgres/webhookRetention.js';
+import { removeEndedDeliveries } from '../postgres/webhooks.js';
 import { PeriodicService } from '../runtime/periodicService.js';
 
 const TURN_MS = 600_000;

@@ -1,7 +1,7 @@
 /** The audit log is kept: the service's role can't change it, and whoever does otherwise is found. */
 import postgres from 'postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { auditChain } from '../../src/postgres/auditChain.js';
+import { auditChain } from '../../src/postgres/auditLog.js';
 import { connectPostgres, type Sql } from '../../src/postgres/client.js';
 import { freshStores } from '../setup/freshStores.js';
 import { startService } from '../support/service.js';

@@ -4,7 +4,7 @@ import { AnsweredSpins } from '../../src/cells/answeredSpins.js';
 import type { SpinRequest, SpinResult } from '../../src/cells/deal.js';
 import { entryCell } from '../../src/domain/entryId.js';
 import { newEvents } from '../../src/events.js';
-import type { AnsweredSpin, EndedEpoch } from '../../src/postgres/lostSpins.js';
+import type { AnsweredSpin, EndedEpoch } from '../../src/postgres/answered.js';
 
 const OLD = 'set:1';
 const NEW = 'set:2';

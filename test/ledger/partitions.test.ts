@@ -4,8 +4,12 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { firstIdAt } from '../../src/domain/entryId.js';
 import { connectPostgres, type Sql } from '../../src/postgres/client.js';
 import { ensurePartition, findAdjustment, findEntry, findTicket } from '../../src/postgres/ledger.js';
-import { entriesDown } from '../../src/postgres/playerHistory.js';
-import { playerSpinsByTime, type SpinsFound, spinsByTime } from '../../src/postgres/spinsByTime.js';
+import {
+  entriesDown,
+  playerSpinsByTime,
+  type SpinsFound,
+  spinsByTime,
+} from '../../src/postgres/playerHistory.js';
 import { freshStores } from '../setup/freshStores.js';
 import type { TestPartner } from '../support/client.js';
 import { IS_WHOLE } from '../support/root.js';

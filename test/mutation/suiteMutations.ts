@@ -48,7 +48,7 @@ const READS: readonly SuiteMutation[] = [
   },
   {
     name: 'the ledger of a partner that has moved is complete up to the cursor of its new cell only',
-    faults: [source('postgres/partnerLedger', 'raw(`greatest(', 'raw(`coalesce(')],
+    faults: [source('postgres/partners', 'raw(`greatest(', 'raw(`coalesce(')],
     foundBy: AFTER_MOVE,
   },
   {
@@ -237,19 +237,19 @@ const STORES: readonly SuiteMutation[] = [
   },
   {
     name: 'a raffle is sold on after a restore',
-    faults: [source('postgres/restored', 'AND r.closed_at IS NULL', 'AND r.closed_at > now()')],
+    faults: [source('postgres/positions', 'AND r.closed_at IS NULL', 'AND r.closed_at > now()')],
     foundBy: BESIDE_EMPTY,
   },
   {
     name: 'shoes are dealt again after a restore',
-    faults: [source('postgres/restored', "::boolean AND g.game_type <> 'raffle'", '::boolean AND false')],
+    faults: [source('postgres/positions', "::boolean AND g.game_type <> 'raffle'", '::boolean AND false')],
     foundBy: BESIDE_EMPTY,
   },
   {
     name: 'outcomes go on at what the restored Postgres has leased',
     faults: [
       source(
-        'postgres/restored',
+        'postgres/positions',
         'THEN greatest(leased_to, coalesce(floor',
         'THEN least(leased_to, coalesce(floor',
       ),

@@ -7,7 +7,7 @@ import { freePort } from '../../src/embedded/index.js';
 import { connectPostgres } from '../../src/postgres/client.js';
 import { recordEvents } from '../../src/postgres/events.js';
 import { noticeExpiringKeys, noticeOverdueSettlement } from '../../src/postgres/notices.js';
-import { removeEndedDeliveries } from '../../src/postgres/webhookRetention.js';
+import { removeEndedDeliveries } from '../../src/postgres/webhooks.js';
 import { freshStores } from '../setup/freshStores.js';
 import { environment, spawnService, startService } from '../support/service.js';
 import type { TestStores } from '../support/stores.js';

@@ -1,7 +1,8 @@
 /**
- * Reads what COPY … TO STDOUT (FORMAT binary) gives, row by row, without an object for each row or field
- * (PostgreSQL documentation, "COPY", File Formats).
+ * COPY in its binary format (PostgreSQL documentation, "COPY", File Formats): rows are read, and rows of three fields written,
+ * without an object for each row or field.
  */
+import { type Connection, Query } from 'pg';
 
 const HEAD_BYTES = 19;
 const FIELDS_MAX = 64;
@@ -119,5 +120,75 @@ export async function* orGone(pieces: AsyncIterable<Buffer>, gone: Promise<never
     }
   } finally {
     if (!isWaiting) await iterator.return?.();
+  }
+}
+
+/** What few rows need. */
+const FIRST_BYTES = 65_536;
+
+/** Rows of an `integer` and two fields, as COPY takes them (PostgreSQL documentation, "COPY", File Formats). */
+export class CopyRows {
+  #bytes = Buffer.allocUnsafe(FIRST_BYTES);
+  length = COPY_HEAD.copy(this.#bytes);
+
+  get isEmpty(): boolean {
+    return this.length === COPY_HEAD.length;
+  }
+
+  add(runId: number, second: Buffer, third: Buffer): void {
+    this.#ensure(18 + second.length + third.length);
+    const row = this.#bytes;
+    let at = row.writeInt16BE(3, this.length);
+    at = row.writeInt32BE(4, at);
+    at = row.writeInt32BE(runId, at);
+    at = row.writeInt32BE(second.length, at);
+    at += second.copy(row, at);
+    at = row.writeInt32BE(third.length, at);
+    this.length = at + third.copy(row, at);
+  }
+
+  /** All of them. */
+  end(): Buffer {
+    this.#ensure(2);
+    return this.#bytes.subarray(0, this.#bytes.writeInt16BE(-1, this.length));
+  }
+
+  #ensure(bytes: number): void {
+    if (this.length + bytes <= this.#bytes.length) return;
+    const longer = Buffer.allocUnsafe(2 * (this.length + bytes));
+    this.#bytes.copy(longer, 0, 0, this.length);
+    this.#bytes = longer;
+  }
+}
+
+const COPY_HEAD = Buffer.concat([Buffer.from('PGCOPY\n\xff\r\n\0', 'latin1'), Buffer.alloc(8)]);
+
+/** The part of the driver's connection that writes; its types leave it out. */
+interface CopyConnection {
+  readonly stream: { cork(): void; uncork(): void };
+  query(text: string): void;
+  sendCopyFromChunk(bytes: Buffer): void;
+  endCopyFrom(): void;
+}
+
+/**
+ * COPY … FROM STDIN of bytes that are all there, as a query of the driver: statement, data and end leave in one write, so that it
+ * takes one round trip. A server that refuses the statement ignores what follows it (PostgreSQL documentation, "COPY
+ * Operations"). It extends the driver's own query, so no other kind shares a pipelined connection with it.
+ */
+export class CopyIn extends Query {
+  /** @param done the driver puts its time limit in between. After a call with an error, further calls are of no interest */
+  constructor(statement: string, bytes: Buffer, done: (error: Error | null) => void) {
+    super(statement, done as (error: Error | undefined) => void);
+    const submit = (connection: Connection): void => {
+      const writing = connection as unknown as CopyConnection;
+      writing.stream.cork();
+      writing.query(statement);
+      writing.sendCopyFromChunk(bytes);
+      writing.endCopyFrom();
+      writing.stream.uncork();
+    };
+    // The driver's own answer to this message is to give up.
+    Object.assign(this, { submit, handleCopyInResponse: () => {} });
   }
 }

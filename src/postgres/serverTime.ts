@@ -1,9 +1,0 @@
-/** The clock of the Postgres server. */
-import type { Sql } from './client.js';
-
-/** Milliseconds since the epoch. */
-export async function databaseTimeMs(sql: Sql): Promise<number> {
-  const [row] = await sql<{ ms: number }[]>`
-    SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS ms`;
-  return row!.ms;
-}
