@@ -13,6 +13,8 @@ import { DENY, SPIN_STATUS } from '../src/redis/statuses.js';
 
 const HEAD = '-- Made by `npm run layouts` of src/domain/layouts.ts: change it there.\n';
 const FOLDER = join('include', 'layouts');
+/** What Redis gives a script. */
+const LUA_OWN = ['KEYS', 'ARGV'];
 
 type AnyLayout = Layout<Record<string, never>>;
 /** Lines of Lua that define names; each is written where a script has one of its names. */
@@ -149,25 +151,37 @@ function groups(): Readonly<Record<string, readonly Definition[]>> {
   };
 }
 
-/** Every name in the scripts that people write. */
-function namesInScripts(luaDir: string): Set<string> {
-  const files = [luaDir, join(luaDir, 'include')].flatMap((folder) =>
-    readdirSync(folder, { withFileTypes: true })
-      .filter((each) => each.isFile() && each.name.endsWith('.lua'))
-      .map(({ name }) => join(folder, name)),
-  );
-  return new Set(
-    files.flatMap((file) => withoutComments(readFileSync(file, 'utf8')).match(/\b[A-Z][A-Z0-9_]*\b/g) ?? []),
-  );
+/** The constants in the scripts that people write: those that they name, and those that they define themselves. */
+function namesInScripts(luaDir: string): { used: Set<string>; own: Set<string> } {
+  const lua = [luaDir, join(luaDir, 'include')]
+    .flatMap((folder) =>
+      readdirSync(folder, { withFileTypes: true })
+        .filter((each) => each.isFile() && each.name.endsWith('.lua'))
+        .map(({ name }) => readFileSync(join(folder, name), 'utf8')),
+    )
+    .map((text) =>
+      text
+        .replace(/--\[\[.*?\]\]/gs, '')
+        .replace(/--.*$/gm, '')
+        .replace(/'[^'\n]*'/g, "''"),
+    )
+    .join('\n');
+  const own = lua.match(/(?<=^ *local )[A-Z][A-Z0-9_, ]*(?= =)/gm) ?? [];
+  return {
+    used: new Set(lua.match(/\b[A-Z][A-Z0-9_]*\b/g) ?? []),
+    own: new Set(own.flatMap((names) => names.split(', '))),
+  };
 }
 
-const withoutComments = (lua: string): string => lua.replace(/--\[\[.*?\]\]/gs, '').replace(/--.*$/gm, '');
-
-/** The files of lua/include/layouts by name. */
+/** The files of lua/include/layouts by name. @throws Error where a script names what nobody defines: Lua would take it for nil. */
 export function luaLayouts(luaDir: string): Map<string, string> {
-  const used = namesInScripts(luaDir);
+  const { used, own } = namesInScripts(luaDir);
+  const all = Object.entries(groups());
+  const defined = new Set(all.flatMap(([, definitions]) => definitions.flatMap(({ names }) => names)));
+  const unknown = [...used].filter((name) => !defined.has(name) && !own.has(name) && !LUA_OWN.includes(name));
+  if (unknown.length > 0) throw new Error(`The scripts name ${unknown.join(', ')}, which nobody defines`);
   return new Map(
-    Object.entries(groups()).map(([group, definitions]) => {
+    all.map(([group, definitions]) => {
       const lines = definitions
         .filter(({ names }) => names.some((name) => used.has(name)))
         .flatMap(({ lines }) => lines);

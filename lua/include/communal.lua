@@ -210,7 +210,7 @@ if cell[5] and #gameIds > 0 then
     for i = 1, #winners do
       local player, share = winners[i], shares[i]
       if share > 0 then
-        local tail = pack(SHOWN_EVENT_FORMAT, eventId, tier.level, 0, paid, share) .. tier.name
+        local tail = pack(BONUS_NOTICE_FORMAT, eventId, tier.level, 0, paid, share) .. tier.name
         local name = playerNames[player]
         entryNumbers[player] = entryNumbers[player] + 1
         -- Behind the event 1: of the player who fired it, and told at once.
@@ -221,7 +221,7 @@ if cell[5] and #gameIds > 0 then
         end
       end
     end
-    return pack(SHOWN_EVENT_FORMAT, eventId, tier.level, 1, paid, shares[1]) .. tier.name
+    return pack(BONUS_NOTICE_FORMAT, eventId, tier.level, 1, paid, shares[1]) .. tier.name
   end
 
   bonus = {

@@ -6,6 +6,8 @@ local POT_STATE_BYTES = 19
 local POT_RULES_FORMAT = '<I4BI4I2I2BB'
 -- TIER: triggerAtSpins u32, amountMicros i64, tierName u16 and as many bytes
 local TIER_FORMAT = '<I4i8I2c0'
+-- BONUS_NOTICE: eventId u64, tierLevel u8, isTrigger u8, paidMicros i64, shareMicros i64
+local BONUS_NOTICE_FORMAT = '<c8BBi8i8'
 -- WAITING_SHARE: length u16, entryId u64
 local WAITING_SHARE_FORMAT = '<I2I4I4'
 -- SHARE_TEXT: eventId u64, isTrigger u8
