@@ -1,5 +1,6 @@
 /** Faults of which each is found by a test of the suite: what was once wrong, and must not come back unseen. */
 import { type Fault, lua, source } from './mutant.js';
+import { STALLED_MUTATIONS } from './stalledMutations.js';
 import type { SuiteTest } from './suiteCopy.js';
 import { VOID_MUTATIONS } from './voidMutations.js';
 
@@ -387,6 +388,7 @@ const WEBHOOKS: readonly SuiteMutation[] = [
 export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   ...READS,
   ...VOID_MUTATIONS,
+  ...STALLED_MUTATIONS,
   ...GUARDS,
   ...STORES,
   ...POSITIONS,

@@ -1,0 +1,21 @@
+/** Faults of whoever meets a process that was stopped or a partner that has left: each is found by a test of the suite. */
+import { type Fault, source } from './mutant.js';
+import type { SuiteTest } from './suiteCopy.js';
+
+const test = (file: string, title: string): SuiteTest => ({ file: `test/${file}.test.ts`, test: title });
+
+export const STALLED_MUTATIONS: readonly { name: string; faults: readonly Fault[]; foundBy: SuiteTest }[] = [
+  {
+    name: 'a session that waits for its client holds a cell for good',
+    faults: [source('postgres/cells', "wait_event_type = 'Client'", "wait_event_type = 'Nothing'")],
+    foundBy: test(
+      'ledger/stalledFlush',
+      'a cell whose owner stopped amid a flush is taken over, and its spins are booked',
+    ),
+  },
+  {
+    name: 'a partner that has left is read where it was',
+    faults: [source('cells/partnerReads', 'if (!isAway) return found;', 'return found;')],
+    foundBy: test('cells/partnerReads', 'a partner that has left is read where it is'),
+  },
+];
