@@ -84,10 +84,10 @@ export interface Demo {
  * @param apiKey the demo partner's key, kept by the caller from start to start.
  */
 export async function seedDemo(store: Store, apiKey: string): Promise<Demo> {
-  const partners = await store.listPartners();
+  const partners = await store.partners.list();
   const partner =
     partners.find(({ slug }) => slug === SLUG) ??
-    (await store.createPartner(ACTOR, {
+    (await store.partners.create(ACTOR, {
       slug: SLUG,
       name: 'Demo partner',
       environment: 'sandbox',
@@ -96,17 +96,17 @@ export async function seedDemo(store: Store, apiKey: string): Promise<Demo> {
     }));
   if (typeof partner === 'string') throw new Error('The demo partner was made by another process just now');
   const { partnerId } = partner;
-  if ((await store.listKeys(partnerId)).length === 0) {
-    await store.issueKey(ACTOR, { partnerId, hash: apiKeyHash(apiKey), name: 'demo', expiresAt: null });
+  if ((await store.apiKeys.list(partnerId)).length === 0) {
+    await store.apiKeys.issue(ACTOR, { partnerId, hash: apiKeyHash(apiKey), name: 'demo', expiresAt: null });
   }
-  const games = await store.listGames(partnerId);
+  const games = await store.games.list(partnerId);
   let game = games.find(({ gameType }) => gameType === SLOT.gameType);
   if (game === undefined) {
     const checked = checkParSheet(SHEET);
     if ('faults' in checked)
       throw new Error(`The demo PAR sheet is wrong: ${JSON.stringify(checked.faults)}`);
-    const { parSheetId } = (await store.storeParSheet(partnerId, checked.sheet))!;
-    const made = await store.registerGame({
+    const { parSheetId } = (await store.parSheets.store(partnerId, checked.sheet))!;
+    const made = await store.games.register({
       partnerId,
       parSheetId,
       configName: 'DEMO_SEVENS',
@@ -117,10 +117,10 @@ export async function seedDemo(store: Store, apiKey: string): Promise<Demo> {
   }
   const raffle =
     games.find(({ gameType }) => gameType === RAFFLE_KIND.gameType) ??
-    (await store.createRaffle(ACTOR, { partnerId, ...RAFFLE }));
+    (await store.raffles.create(ACTOR, { partnerId, ...RAFFLE }));
   if (raffle === 'name-taken') throw new Error('The demo raffle was made by another process just now');
-  const sheet: ParSheet | undefined = (await store.findParSheet(game.parSheetId!))?.sheet;
-  const table = (await store.findGame(raffle.gameId))?.raffle?.table;
+  const sheet: ParSheet | undefined = (await store.parSheets.find(game.parSheetId!))?.sheet;
+  const table = (await store.games.find(raffle.gameId))?.raffle?.table;
   return {
     gameId: game.gameId,
     wagerUsd: sheet?.denominationUsd ?? SHEET.denominationUsd,

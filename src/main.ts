@@ -95,7 +95,7 @@ async function startAll(
   await services.add(new CatalogAnnouncements({ catalog, staleness, nodes, datasetId, events, onError }));
   const parts: RoleParts = {
     ...{ config, log, world, services, events, metrics, sql, store, nodes, scripts, catalog },
-    ...{ ledger: pools.ledger, postgresDurability: durability, staleness },
+    ...{ background: openStore(sql), ledger: pools.ledger, postgresDurability: durability, staleness },
     ...{ clocks, installed, operatorKey, secretBox },
   };
   if (config.roles.worker) {

@@ -49,9 +49,9 @@ export async function readiness(
   const halted: string[] = [];
   const ofCells: string[] = [];
   const [recoveries, halts, obstacles, states, skewed] = await Promise.allSettled([
-    withTimeout(store.openRecoveries(), READY_WITHIN_MS),
-    withTimeout(store.haltedCells(), READY_WITHIN_MS),
-    withTimeout(store.findObstacles(), READY_WITHIN_MS),
+    withTimeout(store.recoveries.open(), READY_WITHIN_MS),
+    withTimeout(store.cells.halted(), READY_WITHIN_MS),
+    withTimeout(store.answered.obstacles(), READY_WITHIN_MS),
     nodes.closed(catalog.epochs),
     withTimeout(skewedNodes(nodes.all, clocks), READY_WITHIN_MS),
   ]);

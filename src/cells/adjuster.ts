@@ -20,7 +20,7 @@ type Refusal = 'insufficient' | 'overflow';
 export type Adjusted = IntentAnswer<Done, Refusal>;
 
 export interface AdjusterOptions extends IntentOptions {
-  readonly store: Pick<Store, 'recordAdjustment' | 'withdrawAdjustment' | 'findAdjustment'>;
+  readonly store: Pick<Store, 'adjustments' | 'ledger'>;
 }
 
 const REFUSALS: IntendedRequest<Intent, Done, Refusal>['refusals'] = {
@@ -43,16 +43,16 @@ export class Adjuster {
     const { store, cells, waitsForLedger } = this.#options;
     return this.#intents.carryOut<Intent, Done, Refusal>({
       record: async () => {
-        const intent = await store.recordAdjustment(actor, wanted);
+        const intent = await store.adjustments.record(actor, wanted);
         if (intent === 'reused' || intent.isNew) return intent === 'reused' ? intent : { intent };
-        const booked = await store.findAdjustment(wanted.partnerId, wanted.requestId);
+        const booked = await store.ledger.findAdjustment(wanted.partnerId, wanted.requestId);
         if (booked === undefined) return { intent };
         return { done: { entryId: booked.id, balanceMicros: booked.balanceMicros } };
       },
       execute: (intent, deadline) =>
         cells.execute(ADJUST, { ...intent, ...partner, waitsForLedger, deadline }),
       doneBy: (_, { entryId, afterMicros }) => ({ entryId, balanceMicros: afterMicros }),
-      withdraw: (intent, refusal) => store.withdrawAdjustment(actor, intent, refusal),
+      withdraw: (intent, refusal) => store.adjustments.withdraw(actor, intent, refusal),
       refusals: REFUSALS,
     });
   }

@@ -15,7 +15,7 @@ const STOPPED_WITHIN_MS = 2000;
 
 export interface AnsweredMarksOptions {
   readonly answered: AnsweredIds;
-  readonly store: Pick<Store, 'noteAnswered'>;
+  readonly store: Pick<Store, 'answered'>;
   readonly events: EventEmitter;
 }
 
@@ -89,7 +89,7 @@ export class AnsweredMarks extends PeriodicService {
 
   async #write(entries: readonly AnsweredEntry[]): Promise<void> {
     if (entries.length === 0) return;
-    await this.#options.store.noteAnswered(entries);
+    await this.#options.store.answered.note(entries);
     for (const { cell, isLacking, ...known } of entries) {
       this.#learn(cell, known);
       if (isLacking) this.#lacking.delete(cell);

@@ -30,7 +30,7 @@ interface Cell {
 export interface AnsweredSpinsOptions {
   /** Dataset and number of the epoch that a cell is at. */
   readonly epochOf: (cell: number) => string | undefined;
-  readonly store: Pick<Store, 'recordLostSpins'>;
+  readonly store: { readonly answered: Pick<Store['answered'], 'recordLost'> };
   readonly events: EventEmitter;
 }
 
@@ -91,8 +91,8 @@ export class AnsweredSpins extends PeriodicService {
       // Out of reach meanwhile: what comes late, or is booked, changes nothing of them.
       known.chunks = known.chunks.filter((chunk) => !over.includes(chunk));
       const spins = over.flatMap((chunk) => chunk.spins());
-      const lost = await store
-        .recordLostSpins({ cell, epoch: now, spins, notRemembered })
+      const lost = await store.answered
+        .recordLost({ cell, epoch: now, spins, notRemembered })
         .catch((error: unknown) => {
           known.chunks.unshift(...over);
           throw error;

@@ -12,7 +12,7 @@ import type { CellClient } from './cellClient.js';
 import { SET_PLAYER_STATUS } from './setPlayerStatus.js';
 
 export interface PlayerStatusesOptions {
-  readonly store: Pick<Store, 'recordPlayerStatus'>;
+  readonly store: Pick<Store, 'playerStatuses'>;
   readonly cells: Pick<CellClient, 'execute'>;
   /** How long the stores are tried, all tries included. */
   readonly deadlineMs: number;
@@ -37,7 +37,7 @@ export class PlayerStatuses {
     const deadline = performance.now() + deadlineMs;
     while (performance.now() < deadline) {
       // Read anew each time: the epoch that it is to be done under, and what another request has changed meanwhile.
-      const onRecord: PlayerStatusOnRecord = await store.recordPlayerStatus(actor, wanted);
+      const onRecord: PlayerStatusOnRecord = await store.playerStatuses.record(actor, wanted);
       const outcome = await cells.execute(SET_PLAYER_STATUS, {
         ...onRecord,
         waitsForLedger: false,
@@ -50,7 +50,7 @@ export class PlayerStatuses {
       if (outcome.kind !== 'reply') return 'unavailable';
       if (outcome.reply.status === SPIN_STATUS.dealt) return 'done';
       if (onRecord.status !== 'ACTIVE') {
-        await store.recordPlayerStatus(actor, {
+        await store.playerStatuses.record(actor, {
           ...wanted,
           status: 'ACTIVE',
           reason: 'there is no such player',

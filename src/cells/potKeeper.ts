@@ -19,7 +19,7 @@ type Refusal = 'short' | 'overflow';
 export type Funded = Done | Refusal | 'reused' | 'unconfirmed';
 
 export interface PotKeeperOptions extends IntentOptions {
-  readonly store: Pick<Store, 'recordRules' | 'withdrawRules' | 'recordFunding' | 'withdrawFunding'>;
+  readonly store: Pick<Store, 'communal'>;
 }
 
 /** Where the pot is on record and Redis has it not, it is being rebuilt, or its rules were never confirmed. */
@@ -51,7 +51,7 @@ export class PotKeeper {
   ): Promise<PotState | undefined> {
     const { store, cells, waitsForLedger, deadlineMs, onError } = this.#options;
     const deadline = performance.now() + deadlineMs;
-    const { version, cell, newestMove, epoch } = await store.recordRules(
+    const { version, cell, newestMove, epoch } = await store.communal.recordRules(
       actor,
       game.gameId,
       rules,
@@ -63,7 +63,9 @@ export class PotKeeper {
     });
     if (outcome.kind === 'reply' && outcome.reply.status === SPIN_STATUS.dealt) return outcome.reply.state;
     if (outcome.kind === 'reply' || outcome.kind === 'refused') {
-      await store.withdrawRules(actor, game.gameId, version).catch((error: unknown) => onError(error, cell));
+      await store.communal
+        .withdrawRules(actor, game.gameId, version)
+        .catch((error: unknown) => onError(error, cell));
     }
     return undefined;
   }
@@ -73,7 +75,7 @@ export class PotKeeper {
     const { store, cells, waitsForLedger } = this.#options;
     const funded = await this.#intents.carryOut<FundingIntent, Done, Refusal>({
       record: async () => {
-        const intent = await store.recordFunding(actor, wanted);
+        const intent = await store.communal.recordFunding(actor, wanted);
         if (typeof intent === 'string') return intent;
         const { fundingId, budgetMicros } = intent;
         return budgetMicros === undefined ? { intent } : { done: { fundingId, budgetMicros } };
@@ -81,7 +83,7 @@ export class PotKeeper {
       execute: (intent, deadline) =>
         cells.execute(COMMUNAL_FUND, { ...intent, partnerId, waitsForLedger, deadline }),
       doneBy: ({ fundingId }, { afterMicros }) => ({ fundingId, budgetMicros: afterMicros }),
-      withdraw: (intent, refusal) => store.withdrawFunding(actor, intent, refusal),
+      withdraw: (intent, refusal) => store.communal.withdrawFunding(actor, intent, refusal),
       refusals: REFUSALS,
     });
     return funded === 'refused' || funded === 'unknown' ? 'unconfirmed' : funded;

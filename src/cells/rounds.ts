@@ -31,7 +31,7 @@ import { ROUND_ACT, type RoundActReply, type RoundDealReply, roundDealOperation 
 import type { Shoes } from './shoes.js';
 
 export interface RoundsOptions {
-  readonly store: Pick<Store, 'findRound'>;
+  readonly store: Pick<Store, 'rounds'>;
   readonly cells: Pick<CellClient, 'execute'>;
   readonly shoes: Shoes;
   /** An answer waits until the ledger has what was booked; a caller that answers nobody does not. */
@@ -131,13 +131,13 @@ export class Rounds {
     }
     if (status === SPIN_STATUS.replay) return this.#replay(dealId);
     if (status !== SPIN_STATUS.roundOpen) return { refusal: refusalOf(status) };
-    const open = await store.findRound(dealId).catch(() => undefined);
+    const open = await store.rounds.find(dealId).catch(() => undefined);
     return open === undefined ? 'unknown' : { open };
   }
 
   async #replay(dealId: bigint): Promise<Dealt> {
     const { store, shoes } = this.#options;
-    const record = await store.findRound(dealId).catch(() => undefined);
+    const record = await store.rounds.find(dealId).catch(() => undefined);
     // Postgres does not answer, or the cell was rebuilt meanwhile and the ledger lacks what it had.
     if (record === undefined) return 'unknown';
     const seed = await shoes.seedOf(record.gameId, record.shoeIndex).catch(() => undefined);
@@ -237,7 +237,7 @@ export class Rounds {
     for (let attempt = 0; attempt < TRIES; attempt++) {
       const answer = await once(known);
       if (answer !== 'moved') return answer;
-      const read = await this.#options.store.findRound(known.entryIds[0]!).catch(() => undefined);
+      const read = await this.#options.store.rounds.find(known.entryIds[0]!).catch(() => undefined);
       if (read === undefined) return 'unknown';
       known = read;
     }

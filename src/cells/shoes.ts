@@ -13,11 +13,11 @@ interface Block {
 }
 
 export class Shoes {
-  readonly #store: Pick<Store, 'shoeSeeds'>;
+  readonly #store: Pick<Store, 'rounds'>;
   /** The one that was asked for last stands last. */
   #blocks: Block[] = [];
 
-  constructor(store: Pick<Store, 'shoeSeeds'>) {
+  constructor(store: Pick<Store, 'rounds'>) {
     this.#store = store;
   }
 
@@ -40,7 +40,7 @@ export class Shoes {
       }
       return known;
     }
-    const read = await this.#store.shoeSeeds(gameId, shoeIndex);
+    const read = await this.#store.rounds.shoeSeeds(gameId, shoeIndex);
     if (read === undefined) throw new Error(`No block has shoe ${shoeIndex} of game ${gameId}`);
     const block = { gameId, ...read };
     // Somebody else may have read it meanwhile: twice does no harm.

@@ -21,24 +21,24 @@ export function pathId(text: string): number | undefined {
 }
 
 /** @param id of a path. @throws ApiError (KS-4209) */
-export async function partnerOf(store: Pick<Store, 'findPartner'>, id: string): Promise<PartnerRow> {
+export async function partnerOf(store: Pick<Store, 'partners'>, id: string): Promise<PartnerRow> {
   const partnerId = pathId(id);
-  const partner = partnerId === undefined ? undefined : await store.findPartner(partnerId);
+  const partner = partnerId === undefined ? undefined : await store.partners.find(partnerId);
   if (partner === undefined) throw new ApiError(ERRORS.partnerNotFound);
   return partner;
 }
 
 /** @throws ApiError: KS-4209; KS-4210 for one that is deactivated */
-export async function activePartnerOf(store: Pick<Store, 'findPartner'>, id: string): Promise<PartnerRow> {
+export async function activePartnerOf(store: Pick<Store, 'partners'>, id: string): Promise<PartnerRow> {
   const partner = await partnerOf(store, id);
   if (!partner.isActive) throw new ApiError(ERRORS.partnerIsDeactivated);
   return partner;
 }
 
 /** A game, whoever's it is, as it is on record. @param id of a path. @throws ApiError (KS-4201) */
-export async function gameRowOf(store: Pick<Store, 'findGame'>, id: string): Promise<GameRow> {
+export async function gameRowOf(store: Pick<Store, 'games'>, id: string): Promise<GameRow> {
   const gameId = pathId(id);
-  const row = gameId === undefined ? undefined : await store.findGame(gameId);
+  const row = gameId === undefined ? undefined : await store.games.find(gameId);
   if (row === undefined) throw new ApiError(ERRORS.gameNotFound);
   return row;
 }
@@ -97,11 +97,11 @@ export async function potOf(
 ): Promise<PotRecord> {
   const pot = await cells.reads.pot(partnerId, gameId);
   if (pot !== undefined) return pot;
-  const isOnRecord = await store.hasCommunal(gameId);
+  const isOnRecord = await store.communal.isConfigured(gameId);
   throw new ApiError(isOnRecord ? ERRORS.unavailable : ERRORS.progressiveNotConfigured);
 }
 
 /** @throws ApiError KS-4601 where none is configured. */
-export async function assertPot(store: Pick<Store, 'hasCommunal'>, gameId: number): Promise<void> {
-  if (!(await store.hasCommunal(gameId))) throw new ApiError(ERRORS.progressiveNotConfigured);
+export async function assertPot(store: Pick<Store, 'communal'>, gameId: number): Promise<void> {
+  if (!(await store.communal.isConfigured(gameId))) throw new ApiError(ERRORS.progressiveNotConfigured);
 }

@@ -10,10 +10,10 @@ const WRITE_AT_STOP_MS = 500;
 export class KeyUse extends PeriodicService {
   readonly name = 'API key use';
   readonly #versions: readonly ServedVersion[];
-  readonly #noteKeyUses: Store['noteKeyUses'];
+  readonly #noteKeyUses: Store['apiVersions']['noteUses'];
 
   /** @param versions where requests are noted */
-  constructor(versions: readonly ServedVersion[], noteKeyUses: Store['noteKeyUses']) {
+  constructor(versions: readonly ServedVersion[], noteKeyUses: Store['apiVersions']['noteUses']) {
     super({ everyMs: WRITE_EVERY_MS, firstAfterMs: WRITE_EVERY_MS });
     this.#versions = versions;
     this.#noteKeyUses = noteKeyUses;

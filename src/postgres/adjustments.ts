@@ -37,20 +37,51 @@ export const CLOCKS_MS = 60_000;
 /** An intent may be withdrawn between two statements; so often in a row it is not. */
 const TRIES = 10;
 
-/**
- * Puts an intent on record, or finds the same one there.
- * @returns `reused` where the requestId stands for another adjustment.
- */
-export async function recordAdjustment(
-  sql: Sql,
-  actor: string,
-  wanted: Adjustment,
-): Promise<Intent | 'reused'> {
-  for (let attempt = 0; attempt < TRIES; attempt++) {
-    const intent = await recordOnce(sql, actor, wanted);
-    if (intent !== undefined) return intent;
+/** Intents of adjustments. */
+export class Adjustments {
+  readonly #sql: Sql;
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
   }
-  throw new Error('The intent of an adjustment is withdrawn each time that it is looked for');
+
+  /**
+   * Puts an intent on record, or finds the same one there.
+   * @returns `reused` where the requestId stands for another adjustment.
+   */
+  async record(actor: string, wanted: Adjustment): Promise<Intent | 'reused'> {
+    for (let attempt = 0; attempt < TRIES; attempt++) {
+      const intent = await recordOnce(this.#sql, actor, wanted);
+      if (intent !== undefined) return intent;
+    }
+    throw new Error('The intent of an adjustment is withdrawn each time that it is looked for');
+  }
+
+  /**
+   * Removes an intent that was refused, and says so in the audit log. Left where it is if the cell is at another epoch by
+   * now, or the partner in another cell: then it may have been done there, for another caller.
+   */
+  async withdraw(actor: string, intent: Intent, refusal: string): Promise<void> {
+    const { partnerId, playerId, requestId, amountMicros, reason } = intent;
+    await this.#sql.begin(async (tx) => {
+      // Held, so that no later epoch begins before the intent is gone.
+      const held = await tx`
+        SELECT 1 FROM cells WHERE cell = ${intent.cell}
+          AND (SELECT dataset_id FROM installation) || ':' || epoch = ${intent.epoch} FOR SHARE`;
+      if (held.length === 0 || !(await livesIn(tx, partnerId, intent.cell))) return;
+      const removed = await tx`
+        DELETE FROM adjustments WHERE partner_id = ${partnerId} AND request_id = ${requestId}
+          AND intent_id = ${intent.intentId} RETURNING 1`;
+      if (removed.length === 0) return;
+      await audit(tx, {
+        actor,
+        action: 'player.adjust.refused',
+        subject: `player:${partnerId}:${playerId}`,
+        before: { requestId, amountMicros, reason },
+        after: { refusal },
+      });
+    });
+  }
 }
 
 function recordOnce(sql: Sql, actor: string, wanted: Adjustment): Promise<Intent | 'reused' | undefined> {
@@ -101,37 +132,6 @@ function recordOnce(sql: Sql, actor: string, wanted: Adjustment): Promise<Intent
       isOld: row.is_old,
       handedOverId: row.handed_over_id,
     };
-  });
-}
-
-/**
- * Removes an intent that was refused, and says so in the audit log. Left where it is if the cell is at another epoch by
- * now, or the partner in another cell: then it may have been done there, for another caller.
- */
-export async function withdrawAdjustment(
-  sql: Sql,
-  actor: string,
-  intent: Intent,
-  refusal: string,
-): Promise<void> {
-  const { partnerId, playerId, requestId, amountMicros, reason } = intent;
-  await sql.begin(async (tx) => {
-    // Held, so that no later epoch begins before the intent is gone.
-    const held = await tx`
-      SELECT 1 FROM cells WHERE cell = ${intent.cell}
-        AND (SELECT dataset_id FROM installation) || ':' || epoch = ${intent.epoch} FOR SHARE`;
-    if (held.length === 0 || !(await livesIn(tx, partnerId, intent.cell))) return;
-    const removed = await tx`
-      DELETE FROM adjustments WHERE partner_id = ${partnerId} AND request_id = ${requestId}
-        AND intent_id = ${intent.intentId} RETURNING 1`;
-    if (removed.length === 0) return;
-    await audit(tx, {
-      actor,
-      action: 'player.adjust.refused',
-      subject: `player:${partnerId}:${playerId}`,
-      before: { requestId, amountMicros, reason },
-      after: { refusal },
-    });
   });
 }
 

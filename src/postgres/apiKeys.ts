@@ -32,52 +32,54 @@ const fromRow = (row: Row): ApiKeyRow => ({
   lastUsedAt: row.last_used_at,
 });
 
-export async function issueKey(
-  sql: Sql,
-  actor: string,
-  key: { partnerId: number; hash: Buffer; name: string | null; expiresAt: Date | null },
-): Promise<ApiKeyRow> {
-  return withChange(sql, async (tx, changed) => {
-    const [row] = await tx<Row[]>`
-      INSERT INTO api_keys (partner_id, key_hash, name, expires_at, changed)
-      VALUES (${key.partnerId}, ${key.hash}, ${key.name}, ${key.expiresAt}, ${changed})
-      RETURNING key_id, partner_id, name, created_at, expires_at, revoked_at, last_used_at`;
-    const issued = fromRow(row!);
-    await audit(tx, { actor, action: 'key.issue', subject: `key:${issued.keyId}`, after: issued });
-    return issued;
-  });
-}
+export class ApiKeys {
+  readonly #sql: Sql;
 
-export async function listKeys(sql: Sql, partnerId: number): Promise<ApiKeyRow[]> {
-  const rows = await sql<Row[]>`
-    SELECT key_id, partner_id, name, created_at, expires_at, revoked_at, last_used_at
-    FROM api_keys WHERE partner_id = ${partnerId} ORDER BY key_id`;
-  return rows.map(fromRow);
-}
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
 
-/** Revokes a key; a second time changes nothing. */
-export async function revokeKey(
-  sql: Sql,
-  actor: string,
-  partnerId: number,
-  keyId: number,
-): Promise<'revoked' | 'missing' | 'foreign'> {
-  return withChange(sql, async (tx, changed) => {
-    const [row] = await tx<{ partner_id: number; revoked_at: Date | null }[]>`
-      SELECT partner_id, revoked_at FROM api_keys WHERE key_id = ${keyId} FOR UPDATE`;
-    if (row === undefined) return 'missing';
-    if (row.partner_id !== partnerId) return 'foreign';
-    if (row.revoked_at === null) {
-      const [revoked] = await tx<{ revoked_at: Date }[]>`
-        UPDATE api_keys SET revoked_at = now(), changed = ${changed} WHERE key_id = ${keyId} RETURNING revoked_at`;
-      await audit(tx, {
-        actor,
-        action: 'key.revoke',
-        subject: `key:${keyId}`,
-        before: { revokedAt: null },
-        after: { revokedAt: revoked!.revoked_at },
-      });
-    }
-    return 'revoked';
-  });
+  async issue(
+    actor: string,
+    key: { partnerId: number; hash: Buffer; name: string | null; expiresAt: Date | null },
+  ): Promise<ApiKeyRow> {
+    return withChange(this.#sql, async (tx, changed) => {
+      const [row] = await tx<Row[]>`
+        INSERT INTO api_keys (partner_id, key_hash, name, expires_at, changed)
+        VALUES (${key.partnerId}, ${key.hash}, ${key.name}, ${key.expiresAt}, ${changed})
+        RETURNING key_id, partner_id, name, created_at, expires_at, revoked_at, last_used_at`;
+      const issued = fromRow(row!);
+      await audit(tx, { actor, action: 'key.issue', subject: `key:${issued.keyId}`, after: issued });
+      return issued;
+    });
+  }
+
+  async list(partnerId: number): Promise<ApiKeyRow[]> {
+    const rows = await this.#sql<Row[]>`
+      SELECT key_id, partner_id, name, created_at, expires_at, revoked_at, last_used_at
+      FROM api_keys WHERE partner_id = ${partnerId} ORDER BY key_id`;
+    return rows.map(fromRow);
+  }
+
+  /** Revokes a key; a second time changes nothing. */
+  async revoke(actor: string, partnerId: number, keyId: number): Promise<'revoked' | 'missing' | 'foreign'> {
+    return withChange(this.#sql, async (tx, changed) => {
+      const [row] = await tx<{ partner_id: number; revoked_at: Date | null }[]>`
+        SELECT partner_id, revoked_at FROM api_keys WHERE key_id = ${keyId} FOR UPDATE`;
+      if (row === undefined) return 'missing';
+      if (row.partner_id !== partnerId) return 'foreign';
+      if (row.revoked_at === null) {
+        const [revoked] = await tx<{ revoked_at: Date }[]>`
+          UPDATE api_keys SET revoked_at = now(), changed = ${changed} WHERE key_id = ${keyId} RETURNING revoked_at`;
+        await audit(tx, {
+          actor,
+          action: 'key.revoke',
+          subject: `key:${keyId}`,
+          before: { revokedAt: null },
+          after: { revokedAt: revoked!.revoked_at },
+        });
+      }
+      return 'revoked';
+    });
+  }
 }

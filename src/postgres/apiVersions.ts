@@ -30,45 +30,6 @@ export const apiVersionOf = (row: Row): ApiVersionRow => ({
 export type Announcement = { readonly sunsetAt: Date } & Partial<ApiVersionEnd>;
 
 /**
- * Announces the end of a version, or moves it later: in the audit log, in force, and as an event to every partner in one
- * transaction. Partners are told when the sunset is new, and not when only the links change.
- * @param noticeDays undefined: six calendar months
- * @returns the announcement that stands and how many deliveries were recorded, or what is wrong with it.
- */
-export async function announceEnd(
-  sql: Sql,
-  actor: string,
-  version: string,
-  announcement: Announcement,
-  { now, noticeDays }: { now: Date; noticeDays: number | undefined },
-): Promise<{ row: ApiVersionRow; deliveries: number } | { faults: Fault[] }> {
-  return withChange(sql, async (tx, changed) => {
-    const [standingRow] = await tx<Row[]>`SELECT * FROM api_versions WHERE version = ${version} FOR UPDATE`;
-    const standing = standingRow === undefined ? undefined : apiVersionOf(standingRow);
-    const nothing = { deprecatedAt: now, successor: null, migrationUrl: null };
-    const row: ApiVersionRow = { ...nothing, ...standing, ...announcement, version };
-    const faults = announcementFaults(version, row, standing, now, noticeDays);
-    if (faults.length > 0) return { faults };
-    const isNewSunset = standing?.sunsetAt.getTime() !== row.sunsetAt.getTime();
-    await tx`
-      INSERT INTO api_versions AS v (version, deprecated_at, sunset_at, successor, migration_url, announced_at, changed)
-      VALUES (${version}, ${row.deprecatedAt}, ${row.sunsetAt}, ${row.successor}, ${row.migrationUrl}, ${now}, ${changed})
-      ON CONFLICT (version) DO UPDATE SET deprecated_at = excluded.deprecated_at, sunset_at = excluded.sunset_at,
-        successor = excluded.successor, migration_url = excluded.migration_url, changed = excluded.changed,
-        announced_at = CASE WHEN ${isNewSunset} THEN excluded.announced_at ELSE v.announced_at END`;
-    const subject = `api-version:${version}`;
-    await audit(tx, {
-      actor,
-      action: 'api-version.deprecate',
-      subject,
-      before: standing ?? null,
-      after: row,
-    });
-    return { row, deliveries: isNewSunset ? await notifyPartners(tx, [row], now) : 0 };
-  });
-}
-
-/**
  * Records the reminders of sunsets that are due and were not recorded. Days that had passed when the sunset was announced
  * are not reminded of; of several that have passed unnoticed the last one is.
  * @returns how many deliveries were recorded.
@@ -117,36 +78,12 @@ async function notifyPartners(tx: Transaction, ends: readonly ApiVersionRow[], n
   );
 }
 
-/** Every version whose end is announced. */
-export async function listVersionEnds(sql: Sql): Promise<ApiVersionRow[]> {
-  const rows = await sql<Row[]>`SELECT * FROM api_versions ORDER BY version`;
-  return rows.map(apiVersionOf);
-}
-
 export interface ApiVersionUseRow {
   version: string;
   partnerId: number;
   slug: string;
   lastUsedAt: Date;
   requests24h: number;
-}
-
-/** Which partners have used which version, the latest first. @param now hours that ended a day before are not counted */
-export async function listVersionUses(sql: Sql, now: Date): Promise<ApiVersionUseRow[]> {
-  const rows = await sql<
-    { version: string; partner_id: number; slug: string; last_used_at: Date; requests: bigint }[]
-  >`
-    SELECT version, partner_id, slug, max(last_used_at) AS last_used_at,
-           coalesce(sum(requests) FILTER (WHERE hour > ${now}::timestamptz - interval '24 hours'), 0)::bigint AS requests
-    FROM api_version_uses JOIN partners USING (partner_id)
-    GROUP BY version, partner_id, slug ORDER BY version, max(last_used_at) DESC, partner_id`;
-  return rows.map((row) => ({
-    version: row.version,
-    partnerId: row.partner_id,
-    slug: row.slug,
-    lastUsedAt: row.last_used_at,
-    requests24h: safe(row.requests),
-  }));
 }
 
 /** Requests that came with a key since it was last written down. */
@@ -157,35 +94,106 @@ export interface KeyUse {
   readonly lastUsedAt: Date;
 }
 
-/** Writes down when keys were last used and how often, by version; a time never goes back. */
-export async function noteKeyUses(sql: Sql, uses: readonly KeyUse[]): Promise<void> {
-  if (uses.length === 0) return;
-  const rows = JSON.stringify(uses);
-  await sql.begin(async (tx) => {
-    await tx`
-      UPDATE api_keys k SET last_used_at = greatest(k.last_used_at, u.at)
-      FROM (
-        SELECT "keyId" AS key_id, max("lastUsedAt") AS at
-        FROM json_to_recordset(${rows}::json) AS u("keyId" int, "lastUsedAt" timestamptz) GROUP BY 1
-      ) u
-      WHERE k.key_id = u.key_id`;
-    // Rows are locked in one order, so that two processes that write at once don't wait for each other in a circle.
-    await tx`
-      INSERT INTO api_version_uses AS a (version, partner_id, hour, requests, last_used_at)
-      SELECT version, partner_id, date_bin('1 hour', "lastUsedAt", 'epoch'), sum(requests), max("lastUsedAt")
-      FROM json_to_recordset(${rows}::json) AS u("keyId" int, version text, requests bigint, "lastUsedAt" timestamptz)
-      JOIN api_keys k ON k.key_id = u."keyId"
-      GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
-      ON CONFLICT (version, partner_id, hour) DO UPDATE SET requests = a.requests + excluded.requests,
-        last_used_at = greatest(a.last_used_at, excluded.last_used_at)`;
-    // So that a partner never has more than a day of hours.
-    await tx`
-      DELETE FROM api_version_uses a
-      USING (
-        SELECT version, partner_id, max("lastUsedAt") AS at
-        FROM json_to_recordset(${rows}::json) AS u("keyId" int, version text, "lastUsedAt" timestamptz)
-        JOIN api_keys k ON k.key_id = u."keyId" GROUP BY 1, 2
-      ) u
-      WHERE a.version = u.version AND a.partner_id = u.partner_id AND a.hour < u.at - interval '25 hours'`;
-  });
+/** Versions of the partner API: their ends, and who uses them. */
+export class ApiVersions {
+  readonly #sql: Sql;
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  /**
+   * Announces the end of a version, or moves it later: in the audit log, in force, and as an event to every partner in one
+   * transaction. Partners are told when the sunset is new, and not when only the links change.
+   * @param noticeDays undefined: six calendar months
+   * @returns the announcement that stands and how many deliveries were recorded, or what is wrong with it.
+   */
+  async announceEnd(
+    actor: string,
+    version: string,
+    announcement: Announcement,
+    { now, noticeDays }: { now: Date; noticeDays: number | undefined },
+  ): Promise<{ row: ApiVersionRow; deliveries: number } | { faults: Fault[] }> {
+    return withChange(this.#sql, async (tx, changed) => {
+      const [standingRow] = await tx<Row[]>`SELECT * FROM api_versions WHERE version = ${version} FOR UPDATE`;
+      const standing = standingRow === undefined ? undefined : apiVersionOf(standingRow);
+      const nothing = { deprecatedAt: now, successor: null, migrationUrl: null };
+      const row: ApiVersionRow = { ...nothing, ...standing, ...announcement, version };
+      const faults = announcementFaults(version, row, standing, now, noticeDays);
+      if (faults.length > 0) return { faults };
+      const isNewSunset = standing?.sunsetAt.getTime() !== row.sunsetAt.getTime();
+      await tx`
+        INSERT INTO api_versions AS v (version, deprecated_at, sunset_at, successor, migration_url, announced_at, changed)
+        VALUES (${version}, ${row.deprecatedAt}, ${row.sunsetAt}, ${row.successor}, ${row.migrationUrl}, ${now}, ${changed})
+        ON CONFLICT (version) DO UPDATE SET deprecated_at = excluded.deprecated_at, sunset_at = excluded.sunset_at,
+          successor = excluded.successor, migration_url = excluded.migration_url, changed = excluded.changed,
+          announced_at = CASE WHEN ${isNewSunset} THEN excluded.announced_at ELSE v.announced_at END`;
+      const subject = `api-version:${version}`;
+      await audit(tx, {
+        actor,
+        action: 'api-version.deprecate',
+        subject,
+        before: standing ?? null,
+        after: row,
+      });
+      return { row, deliveries: isNewSunset ? await notifyPartners(tx, [row], now) : 0 };
+    });
+  }
+
+  /** Every version whose end is announced. */
+  async listEnds(): Promise<ApiVersionRow[]> {
+    const rows = await this.#sql<Row[]>`SELECT * FROM api_versions ORDER BY version`;
+    return rows.map(apiVersionOf);
+  }
+
+  /** Which partners have used which version, the latest first. @param now hours that ended a day before are not counted */
+  async listUses(now: Date): Promise<ApiVersionUseRow[]> {
+    const rows = await this.#sql<
+      { version: string; partner_id: number; slug: string; last_used_at: Date; requests: bigint }[]
+    >`
+      SELECT version, partner_id, slug, max(last_used_at) AS last_used_at,
+             coalesce(sum(requests) FILTER (WHERE hour > ${now}::timestamptz - interval '24 hours'), 0)::bigint AS requests
+      FROM api_version_uses JOIN partners USING (partner_id)
+      GROUP BY version, partner_id, slug ORDER BY version, max(last_used_at) DESC, partner_id`;
+    return rows.map((row) => ({
+      version: row.version,
+      partnerId: row.partner_id,
+      slug: row.slug,
+      lastUsedAt: row.last_used_at,
+      requests24h: safe(row.requests),
+    }));
+  }
+
+  /** Writes down when keys were last used and how often, by version; a time never goes back. */
+  async noteUses(uses: readonly KeyUse[]): Promise<void> {
+    if (uses.length === 0) return;
+    const rows = JSON.stringify(uses);
+    await this.#sql.begin(async (tx) => {
+      await tx`
+        UPDATE api_keys k SET last_used_at = greatest(k.last_used_at, u.at)
+        FROM (
+          SELECT "keyId" AS key_id, max("lastUsedAt") AS at
+          FROM json_to_recordset(${rows}::json) AS u("keyId" int, "lastUsedAt" timestamptz) GROUP BY 1
+        ) u
+        WHERE k.key_id = u.key_id`;
+      // Rows are locked in one order, so that two processes that write at once don't wait for each other in a circle.
+      await tx`
+        INSERT INTO api_version_uses AS a (version, partner_id, hour, requests, last_used_at)
+        SELECT version, partner_id, date_bin('1 hour', "lastUsedAt", 'epoch'), sum(requests), max("lastUsedAt")
+        FROM json_to_recordset(${rows}::json) AS u("keyId" int, version text, requests bigint, "lastUsedAt" timestamptz)
+        JOIN api_keys k ON k.key_id = u."keyId"
+        GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
+        ON CONFLICT (version, partner_id, hour) DO UPDATE SET requests = a.requests + excluded.requests,
+          last_used_at = greatest(a.last_used_at, excluded.last_used_at)`;
+      // So that a partner never has more than a day of hours.
+      await tx`
+        DELETE FROM api_version_uses a
+        USING (
+          SELECT version, partner_id, max("lastUsedAt") AS at
+          FROM json_to_recordset(${rows}::json) AS u("keyId" int, version text, "lastUsedAt" timestamptz)
+          JOIN api_keys k ON k.key_id = u."keyId" GROUP BY 1, 2
+        ) u
+        WHERE a.version = u.version AND a.partner_id = u.partner_id AND a.hour < u.at - interval '25 hours'`;
+    });
+  }
 }

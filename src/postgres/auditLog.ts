@@ -43,15 +43,6 @@ export async function audit(tx: Transaction, entry: AuditEntry): Promise<void> {
     VALUES (${entry.actor}, ${entry.action}, ${entry.subject}, ${json(entry.before)}, ${json(entry.after)})`;
 }
 
-/** Writes down what the operator does to a round, before it is done. */
-export const auditRound = (
-  sql: Sql,
-  actor: string,
-  action: string,
-  roundId: string,
-  after: unknown,
-): Promise<void> => sql.begin((tx) => audit(tx, { actor, action, subject: `round:${roundId}`, after }));
-
 export interface AuditRow {
   auditId: number;
   at: string;
@@ -70,42 +61,54 @@ export interface AuditFilter {
   readonly subject?: string | undefined;
 }
 
-/** A page of the audit log, newest first, and how many entries there are. */
-export async function auditPage(
-  sql: Sql,
-  page: number,
-  limit: number,
-  { actor, action = '', subject = '' }: AuditFilter = {},
-): Promise<{ entries: AuditRow[]; total: number }> {
-  const rows = await sql<
-    {
-      audit_id: bigint;
-      at: Date;
-      actor: string;
-      action: string;
-      subject: string;
-      before: unknown;
-      after: unknown;
-    }[]
-  >`
-    SELECT audit_id, at, actor, action, subject, before, after FROM audit_log
-    WHERE actor = coalesce(${actor ?? null}::text, actor) AND starts_with(action, ${action}) AND starts_with(subject, ${subject})
-    ORDER BY audit_id DESC LIMIT ${limit} OFFSET ${(page - 1) * limit}`;
-  const [count] = await sql<{ total: bigint }[]>`
-    SELECT count(*) AS total FROM audit_log
-    WHERE actor = coalesce(${actor ?? null}::text, actor) AND starts_with(action, ${action}) AND starts_with(subject, ${subject})`;
-  return {
-    entries: rows.map((row) => ({
-      auditId: Number(row.audit_id),
-      at: row.at.toISOString(),
-      actor: row.actor,
-      action: row.action,
-      subject: row.subject,
-      before: row.before,
-      after: row.after,
-    })),
-    total: Number(count!.total),
-  };
+export class AuditLog {
+  readonly #sql: Sql;
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  /** Writes down what the operator does to a round, before it is done. */
+  recordRound(actor: string, action: string, roundId: string, after: unknown): Promise<void> {
+    return this.#sql.begin((tx) => audit(tx, { actor, action, subject: `round:${roundId}`, after }));
+  }
+
+  /** A page of the audit log, newest first, and how many entries there are. */
+  async page(
+    page: number,
+    limit: number,
+    { actor, action = '', subject = '' }: AuditFilter = {},
+  ): Promise<{ entries: AuditRow[]; total: number }> {
+    const rows = await this.#sql<
+      {
+        audit_id: bigint;
+        at: Date;
+        actor: string;
+        action: string;
+        subject: string;
+        before: unknown;
+        after: unknown;
+      }[]
+    >`
+      SELECT audit_id, at, actor, action, subject, before, after FROM audit_log
+      WHERE actor = coalesce(${actor ?? null}::text, actor) AND starts_with(action, ${action}) AND starts_with(subject, ${subject})
+      ORDER BY audit_id DESC LIMIT ${limit} OFFSET ${(page - 1) * limit}`;
+    const [count] = await this.#sql<{ total: bigint }[]>`
+      SELECT count(*) AS total FROM audit_log
+      WHERE actor = coalesce(${actor ?? null}::text, actor) AND starts_with(action, ${action}) AND starts_with(subject, ${subject})`;
+    return {
+      entries: rows.map((row) => ({
+        auditId: Number(row.audit_id),
+        at: row.at.toISOString(),
+        actor: row.actor,
+        action: row.action,
+        subject: row.subject,
+        before: row.before,
+        after: row.after,
+      })),
+      total: Number(count!.total),
+    };
+  }
 }
 
 const PAGE = 1000;

@@ -214,19 +214,6 @@ export async function cellLeases(sql: Sql): Promise<CellLease[]> {
   return rows.map(fromRow);
 }
 
-/** How far each cell is booked, and under which epoch. */
-export async function cellCursors(sql: Sql): Promise<{ cell: number; epoch: string; cursor: bigint }[]> {
-  const rows = await sql<{ cell: number; token: string; cursor_id: bigint }[]>`
-    SELECT cell, ${TOKEN} AS token, cursor_id FROM cells`;
-  return rows.map((row) => ({ cell: row.cell, epoch: row.token, cursor: row.cursor_id }));
-}
-
-/** The cells whose ledger is halted, with the reason. */
-export async function haltedCells(sql: Sql): Promise<{ cell: number; reason: string }[]> {
-  return sql<{ cell: number; reason: string }[]>`
-    SELECT cell, halted AS reason FROM cells WHERE halted IS NOT NULL ORDER BY cell`;
-}
-
 /** Id of the newest booked ledger entry of a cell. */
 export async function bookedIdOf(sql: Sql, cell: number): Promise<bigint> {
   const [row] = await sql<{ cursor_id: bigint }[]>`SELECT cursor_id FROM cells WHERE cell = ${cell}`;
@@ -256,51 +243,68 @@ export async function cellOfGame(sql: Sql | Transaction, gameId: number): Promis
   return row?.cell;
 }
 
-/**
- * Adds cells behind those that there are. Every process learns of them with its next poll of the catalog.
- * @returns the numbers of the new cells; undefined: there would be more than 256, and none was added
- */
-export async function addCells(sql: Sql, actor: string, count: number): Promise<number[] | undefined> {
-  return withChange(sql, async (tx) => {
-    const [before] = await tx<{ cells: number }[]>`SELECT cells FROM installation FOR UPDATE`;
-    const first = before!.cells;
-    if (first + count > CELL_MAX + 1) return undefined;
-    const added = Array.from({ length: count }, (_, i) => first + i);
-    await tx`INSERT INTO cells (cell) SELECT generate_series(${first}::int, ${first + count - 1}::int)`;
-    await tx`UPDATE installation SET cells = ${first + count}`;
-    await audit(tx, {
-      ...{ actor, action: 'cells.add', subject: 'installation' },
-      ...{ before: { cells: first }, after: { cells: first + count } },
-    });
-    return added;
-  });
-}
-
 /** How a cell was asked to drain, or to take partners again. */
 export type Drained = 'changed' | 'unknown' | 'last';
 
-/** Lets a cell take no new partners, or some again. `last`: no other cell would take any. */
-export async function setDraining(
-  sql: Sql,
-  actor: string,
-  cell: number,
-  isDraining: boolean,
-): Promise<Drained> {
-  return sql.begin(async (tx) => {
-    // The cell before the number of the change: see switchPartner.
-    await tx`SELECT 1 FROM cells WHERE cell = ${cell} FOR NO KEY UPDATE`;
-    await nextChange(tx);
-    const before = await drainingOf(tx, cell);
-    if (before === undefined) return 'unknown';
-    if (isDraining && (await takesNobody(tx, cell))) return 'last';
-    if (before === isDraining) return 'changed';
-    await tx`UPDATE cells SET is_draining = ${isDraining} WHERE cell = ${cell}`;
-    await audit(tx, {
-      ...{ actor, action: 'cell.drain', subject: `cell:${cell}` },
-      ...{ before: { isDraining: before }, after: { isDraining } },
+/** The cells as operators and front ends see them. */
+export class Cells {
+  readonly #sql: Sql;
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  /** How far each cell is booked, and under which epoch. */
+  async cursors(): Promise<{ cell: number; epoch: string; cursor: bigint }[]> {
+    const rows = await this.#sql<{ cell: number; token: string; cursor_id: bigint }[]>`
+      SELECT cell, ${TOKEN} AS token, cursor_id FROM cells`;
+    return rows.map((row) => ({ cell: row.cell, epoch: row.token, cursor: row.cursor_id }));
+  }
+
+  /** The cells whose ledger is halted, with the reason. */
+  async halted(): Promise<{ cell: number; reason: string }[]> {
+    return this.#sql<{ cell: number; reason: string }[]>`
+      SELECT cell, halted AS reason FROM cells WHERE halted IS NOT NULL ORDER BY cell`;
+  }
+
+  /**
+   * Adds cells behind those that there are. Every process learns of them with its next poll of the catalog.
+   * @returns the numbers of the new cells; undefined: there would be more than 256, and none was added
+   */
+  async add(actor: string, count: number): Promise<number[] | undefined> {
+    return withChange(this.#sql, async (tx) => {
+      const [before] = await tx<{ cells: number }[]>`SELECT cells FROM installation FOR UPDATE`;
+      const first = before!.cells;
+      if (first + count > CELL_MAX + 1) return undefined;
+      const added = Array.from({ length: count }, (_, i) => first + i);
+      await tx`INSERT INTO cells (cell) SELECT generate_series(${first}::int, ${first + count - 1}::int)`;
+      await tx`UPDATE installation SET cells = ${first + count}`;
+      await audit(tx, {
+        ...{ actor, action: 'cells.add', subject: 'installation' },
+        ...{ before: { cells: first }, after: { cells: first + count } },
+      });
+      return added;
     });
-    return 'changed';
-  });
+  }
+
+  /** Lets a cell take no new partners, or some again. `last`: no other cell would take any. */
+  async setDraining(actor: string, cell: number, isDraining: boolean): Promise<Drained> {
+    return this.#sql.begin(async (tx) => {
+      // The cell before the number of the change: see switchPartner.
+      await tx`SELECT 1 FROM cells WHERE cell = ${cell} FOR NO KEY UPDATE`;
+      await nextChange(tx);
+      const before = await drainingOf(tx, cell);
+      if (before === undefined) return 'unknown';
+      if (isDraining && (await takesNobody(tx, cell))) return 'last';
+      if (before === isDraining) return 'changed';
+      await tx`UPDATE cells SET is_draining = ${isDraining} WHERE cell = ${cell}`;
+      await audit(tx, {
+        ...{ actor, action: 'cell.drain', subject: `cell:${cell}` },
+        ...{ before: { isDraining: before }, after: { isDraining } },
+      });
+      return 'changed';
+    });
+  }
 }
 
 async function takesNobody(tx: Transaction, without: number): Promise<boolean> {

@@ -18,58 +18,6 @@ export interface RulesVersion {
   readonly epoch: string;
 }
 
-/** Puts the next version of a game's rules on record. */
-export function recordRules(
-  sql: Sql,
-  actor: string,
-  gameId: number,
-  rules: CommunalRules,
-  resetsProgress: boolean,
-): Promise<RulesVersion> {
-  return sql.begin(async (tx) => {
-    // Versions of a game are made one after the other.
-    const [row] = await tx<{ cell: number; newest_move: number; epoch: string }[]>`
-      SELECT cell, ${NEWEST_MOVE}, (SELECT dataset_id FROM installation) || ':' || epoch AS epoch
-      FROM games JOIN partners USING (partner_id) JOIN cells USING (cell) WHERE game_id = ${gameId} FOR NO KEY UPDATE OF games`;
-    const [newest] = await tx<{ version: number; rules: CommunalRules }[]>`
-      SELECT version, rules FROM communal_rules WHERE game_id = ${gameId} ORDER BY version DESC LIMIT 1`;
-    const version = (newest?.version ?? 0) + 1;
-    await tx`
-      INSERT INTO communal_rules (game_id, version, rules, resets_progress)
-      VALUES (${gameId}, ${version}, ${JSON.stringify(rules)}, ${resetsProgress})`;
-    await audit(tx, {
-      actor,
-      action: 'communal.set',
-      subject: `game:${gameId}`,
-      before: newest?.rules,
-      after: { ...rules, version, resetsProgress },
-    });
-    return { version, cell: row!.cell, newestMove: row!.newest_move, epoch: row!.epoch };
-  });
-}
-
-/** Removes a version that did not come in force, and says so in the audit log. */
-export async function withdrawRules(sql: Sql, actor: string, gameId: number, version: number): Promise<void> {
-  await sql.begin(async (tx) => {
-    const removed = await tx`
-      DELETE FROM communal_rules WHERE game_id = ${gameId} AND version = ${version} AND in_force_from IS NULL
-        AND version = (SELECT max(version) FROM communal_rules WHERE game_id = ${gameId}) RETURNING 1`;
-    if (removed.length === 0) return;
-    await audit(tx, {
-      actor,
-      action: 'communal.set.refused',
-      subject: `game:${gameId}`,
-      before: { version },
-    });
-  });
-}
-
-/** The game has rules on record. */
-export async function hasCommunal(sql: Sql, gameId: number): Promise<boolean> {
-  const rows = await sql`SELECT 1 FROM communal_rules WHERE game_id = ${gameId} LIMIT 1`;
-  return rows.length > 0;
-}
-
 /** A pot as it is booked. */
 export interface BookedPot {
   readonly gameId: number;
@@ -98,28 +46,6 @@ const bookedPotOf = (row: BookedPotRow): BookedPot => ({
   paidMicros: row.paid,
   rules: row.rules,
 });
-
-/** A game's pot as it is booked, with the rules that were in force then; undefined: none is. */
-export async function bookedPot(
-  sql: Sql,
-  gameId: number,
-): Promise<
-  | (Pick<CommunalState, 'version' | 'progress' | 'budgetMicros'> & {
-      rules: CommunalRules;
-      paidMicros: bigint;
-    })
-  | undefined
-> {
-  const [row] = await sql<(BookedPotRow & { version: number })[]>`
-    SELECT ${BOOKED_POT}, version FROM communal_pots p JOIN communal_rules USING (game_id, version)
-    WHERE game_id = ${gameId}`;
-  return (
-    row && {
-      ...{ version: row.version, rules: row.rules, paidMicros: row.paid },
-      ...{ progress: safe(row.progress), budgetMicros: safe(row.budget_micros) },
-    }
-  );
-}
 
 /** The pots of these cells; of more than `max` those that changed last. */
 export async function bookedPots(sql: Sql, cells: readonly number[], max: number): Promise<BookedPot[]> {
@@ -157,89 +83,6 @@ export interface FundingIntent extends Funding {
   readonly budgetMicros: number | undefined;
 }
 
-/** Puts an intent on record, or finds the same one there. @returns `reused` where the requestId stands for another one. */
-export function recordFunding(
-  sql: Sql,
-  actor: string,
-  wanted: Funding,
-): Promise<FundingIntent | 'reused' | 'withdrawn'> {
-  const { gameId, requestId, amountMicros, reason } = wanted;
-  return sql.begin(async (tx) => {
-    const made = await tx`
-      INSERT INTO communal_fundings (game_id, request_id, amount_micros, reason)
-      VALUES (${gameId}, ${requestId}, ${amountMicros}, ${reason})
-      ON CONFLICT (game_id, request_id) DO NOTHING RETURNING 1`;
-    if (made.length > 0) {
-      const after = { requestId, amountMicros, reason };
-      await audit(tx, { actor, action: 'communal.fund', subject: `game:${gameId}`, after });
-    }
-    const [row] = await tx<
-      {
-        funding_id: bigint;
-        amount_micros: bigint;
-        reason: string;
-        budget_micros: bigint | null;
-        handed_over_id: bigint;
-        is_old: boolean;
-        cell: number;
-        newest_move: number;
-        token: string;
-      }[]
-    >`
-      SELECT funding_id, f.amount_micros, reason, budget_micros, cell, ${NEWEST_MOVE},
-        dataset_id || ':' || epoch AS token,
-        handed_over_id, extract(epoch FROM f.created_at) * 1000 < (handed_over_id >> 22) + ${CLOCKS_MS}
-          OR f.created_at < now() - make_interval(secs => idempotency_seconds / 2) AS is_old
-      FROM communal_fundings f JOIN games USING (game_id) JOIN partners USING (partner_id) JOIN cells USING (cell),
-        installation
-      WHERE game_id = ${gameId} AND request_id = ${requestId}`;
-    if (row === undefined) return 'withdrawn' as const;
-    if (row.amount_micros !== BigInt(amountMicros) || row.reason !== reason) return 'reused' as const;
-    return {
-      ...wanted,
-      fundingId: safe(row.funding_id),
-      cell: row.cell,
-      newestMove: row.newest_move,
-      epoch: row.token,
-      isNew: made.length > 0,
-      isOld: row.is_old,
-      handedOverId: row.handed_over_id,
-      budgetMicros: row.budget_micros === null ? undefined : safe(row.budget_micros),
-    };
-  });
-}
-
-/**
- * Removes an intent that was refused, and says so in the audit log. Left where it is if the cell is at another epoch by
- * now: then it may have been done there, for another caller.
- */
-export async function withdrawFunding(
-  sql: Sql,
-  actor: string,
-  intent: FundingIntent,
-  refusal: string,
-): Promise<void> {
-  const { gameId, requestId, fundingId, amountMicros, reason } = intent;
-  await sql.begin(async (tx) => {
-    const held = await tx`
-      SELECT 1 FROM cells WHERE cell = ${intent.cell}
-        AND (SELECT dataset_id FROM installation) || ':' || epoch = ${intent.epoch} FOR SHARE`;
-    if (held.length === 0 || !(await gameLivesIn(tx, gameId, intent.cell))) return;
-    const removed = await tx`
-      DELETE FROM communal_fundings WHERE game_id = ${gameId} AND funding_id = ${fundingId} AND note_id IS NULL
-      RETURNING 1`;
-    if (removed.length === 0) return;
-    const before = { requestId, amountMicros, reason };
-    await audit(tx, {
-      actor,
-      action: 'communal.fund.refused',
-      subject: `game:${gameId}`,
-      before,
-      after: { refusal },
-    });
-  });
-}
-
 /** Above every id. */
 const ID_END = 2n ** 63n - 1n;
 /** The shares of an event are booked by the call that fired it: their ids are within two milliseconds of its own. */
@@ -257,53 +100,6 @@ export interface CommunalEvent {
   readonly shares: readonly { readonly playerId: string; readonly amountMicros: bigint }[];
 }
 
-/**
- * A page of a game's events, newest first, with their shares (the trigger's first), and how many events there are.
- * @param before events before this one only
- */
-export async function communalEventPage(
-  sql: Sql,
-  gameId: number,
-  page: number,
-  limit: number,
-  before?: bigint,
-): Promise<{ events: CommunalEvent[]; total: number }> {
-  const rows = await sql<
-    {
-      event_id: bigint;
-      tier_level: number;
-      tier_name: string;
-      paid_micros: bigint;
-      winners: number;
-      status: string;
-    }[]
-  >`
-    SELECT event_id, tier_level, tier_name, paid_micros, winners, status FROM communal_events
-    WHERE game_id = ${gameId} AND event_id < ${before ?? ID_END} ORDER BY event_id DESC LIMIT ${limit} OFFSET ${(page - 1) * limit}`;
-  const [count] = await sql<{ total: bigint }[]>`
-    SELECT count(*) AS total FROM communal_events WHERE game_id = ${gameId}`;
-  const shares = await sql<{ event_id: bigint; player_id: string; amount_micros: bigint }[]>`
-    SELECT s.event_id, player_id, amount_micros
-    FROM unnest(${arrayOf(rows.map((row) => row.event_id))}::bigint[]) AS e(event_id) CROSS JOIN LATERAL (
-      SELECT * FROM communal_shares c
-      WHERE c.entry_id BETWEEN e.event_id AND e.event_id + ${EVENT_IDS} AND c.event_id = e.event_id) AS s
-    ORDER BY entry_id`;
-  return {
-    events: rows.map((row) => ({
-      eventId: row.event_id,
-      tierLevel: row.tier_level,
-      tierName: row.tier_name,
-      paidMicros: row.paid_micros,
-      winners: row.winners,
-      status: row.status,
-      shares: shares
-        .filter((share) => share.event_id === row.event_id)
-        .map((share) => ({ playerId: share.player_id, amountMicros: share.amount_micros })),
-    })),
-    total: safe(count!.total),
-  };
-}
-
 export interface PlayerShare {
   readonly entryId: bigint;
   readonly eventId: bigint;
@@ -315,54 +111,255 @@ export interface PlayerShare {
   readonly notifiedBy: bigint | null;
 }
 
-/** A page of a player's shares, newest first, and how many there are. @param before shares before this one only */
-export async function playerSharePage(
-  sql: Sql,
-  partnerId: number,
-  playerId: string,
-  page: number,
-  limit: number,
-  before?: bigint,
-): Promise<{ shares: PlayerShare[]; total: number }> {
-  const rows = await sql<
-    {
-      entry_id: bigint;
-      event_id: bigint;
-      game_id: number;
-      tier_level: number;
-      tier_name: string;
-      amount_micros: bigint;
-      is_trigger: boolean;
-      told_by: bigint | null;
-    }[]
-  >`
-    SELECT entry_id, event_id, s.game_id, tier_level, tier_name, s.amount_micros, is_trigger, told_by
-    FROM communal_shares s JOIN communal_events USING (event_id)
-    WHERE s.partner_id = ${partnerId} AND s.player_id = ${playerId} AND entry_id < ${before ?? ID_END}
-    ORDER BY entry_id DESC LIMIT ${limit} OFFSET ${(page - 1) * limit}`;
-  const [count] = await sql<{ total: bigint }[]>`
-    SELECT count(*) AS total FROM communal_shares WHERE partner_id = ${partnerId} AND player_id = ${playerId}`;
-  return {
-    shares: rows.map((row) => ({
-      entryId: row.entry_id,
-      eventId: row.event_id,
-      gameId: row.game_id,
-      tierLevel: row.tier_level,
-      tierName: row.tier_name,
-      amountMicros: row.amount_micros,
-      isTrigger: row.is_trigger,
-      notifiedBy: row.told_by,
-    })),
-    total: safe(count!.total),
-  };
-}
-
 interface NoticeRow {
   event_id: bigint;
   tier_level: number;
   tier_name: string;
   paid_micros: bigint;
   share: bigint | null;
+}
+
+export class Communal {
+  readonly #sql: Sql;
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  /** Puts the next version of a game's rules on record. */
+  recordRules(
+    actor: string,
+    gameId: number,
+    rules: CommunalRules,
+    resetsProgress: boolean,
+  ): Promise<RulesVersion> {
+    return this.#sql.begin(async (tx) => {
+      // Versions of a game are made one after the other.
+      const [row] = await tx<{ cell: number; newest_move: number; epoch: string }[]>`
+        SELECT cell, ${NEWEST_MOVE}, (SELECT dataset_id FROM installation) || ':' || epoch AS epoch
+        FROM games JOIN partners USING (partner_id) JOIN cells USING (cell) WHERE game_id = ${gameId} FOR NO KEY UPDATE OF games`;
+      const [newest] = await tx<{ version: number; rules: CommunalRules }[]>`
+        SELECT version, rules FROM communal_rules WHERE game_id = ${gameId} ORDER BY version DESC LIMIT 1`;
+      const version = (newest?.version ?? 0) + 1;
+      await tx`
+        INSERT INTO communal_rules (game_id, version, rules, resets_progress)
+        VALUES (${gameId}, ${version}, ${JSON.stringify(rules)}, ${resetsProgress})`;
+      await audit(tx, {
+        actor,
+        action: 'communal.set',
+        subject: `game:${gameId}`,
+        before: newest?.rules,
+        after: { ...rules, version, resetsProgress },
+      });
+      return { version, cell: row!.cell, newestMove: row!.newest_move, epoch: row!.epoch };
+    });
+  }
+
+  /** Removes a version that did not come in force, and says so in the audit log. */
+  async withdrawRules(actor: string, gameId: number, version: number): Promise<void> {
+    await this.#sql.begin(async (tx) => {
+      const removed = await tx`
+        DELETE FROM communal_rules WHERE game_id = ${gameId} AND version = ${version} AND in_force_from IS NULL
+          AND version = (SELECT max(version) FROM communal_rules WHERE game_id = ${gameId}) RETURNING 1`;
+      if (removed.length === 0) return;
+      await audit(tx, {
+        actor,
+        action: 'communal.set.refused',
+        subject: `game:${gameId}`,
+        before: { version },
+      });
+    });
+  }
+
+  /** The game has rules on record. */
+  async isConfigured(gameId: number): Promise<boolean> {
+    const rows = await this.#sql`SELECT 1 FROM communal_rules WHERE game_id = ${gameId} LIMIT 1`;
+    return rows.length > 0;
+  }
+
+  /** A game's pot as it is booked, with the rules that were in force then; undefined: none is. */
+  async bookedPot(gameId: number): Promise<
+    | (Pick<CommunalState, 'version' | 'progress' | 'budgetMicros'> & {
+        rules: CommunalRules;
+        paidMicros: bigint;
+      })
+    | undefined
+  > {
+    const [row] = await this.#sql<(BookedPotRow & { version: number })[]>`
+      SELECT ${BOOKED_POT}, version FROM communal_pots p JOIN communal_rules USING (game_id, version)
+      WHERE game_id = ${gameId}`;
+    return (
+      row && {
+        ...{ version: row.version, rules: row.rules, paidMicros: row.paid },
+        ...{ progress: safe(row.progress), budgetMicros: safe(row.budget_micros) },
+      }
+    );
+  }
+
+  /** Puts an intent on record, or finds the same one there. @returns `reused` where the requestId stands for another one. */
+  recordFunding(actor: string, wanted: Funding): Promise<FundingIntent | 'reused' | 'withdrawn'> {
+    const { gameId, requestId, amountMicros, reason } = wanted;
+    return this.#sql.begin(async (tx) => {
+      const made = await tx`
+        INSERT INTO communal_fundings (game_id, request_id, amount_micros, reason)
+        VALUES (${gameId}, ${requestId}, ${amountMicros}, ${reason})
+        ON CONFLICT (game_id, request_id) DO NOTHING RETURNING 1`;
+      if (made.length > 0) {
+        const after = { requestId, amountMicros, reason };
+        await audit(tx, { actor, action: 'communal.fund', subject: `game:${gameId}`, after });
+      }
+      const [row] = await tx<
+        {
+          funding_id: bigint;
+          amount_micros: bigint;
+          reason: string;
+          budget_micros: bigint | null;
+          handed_over_id: bigint;
+          is_old: boolean;
+          cell: number;
+          newest_move: number;
+          token: string;
+        }[]
+      >`
+        SELECT funding_id, f.amount_micros, reason, budget_micros, cell, ${NEWEST_MOVE},
+          dataset_id || ':' || epoch AS token,
+          handed_over_id, extract(epoch FROM f.created_at) * 1000 < (handed_over_id >> 22) + ${CLOCKS_MS}
+            OR f.created_at < now() - make_interval(secs => idempotency_seconds / 2) AS is_old
+        FROM communal_fundings f JOIN games USING (game_id) JOIN partners USING (partner_id) JOIN cells USING (cell),
+          installation
+        WHERE game_id = ${gameId} AND request_id = ${requestId}`;
+      if (row === undefined) return 'withdrawn' as const;
+      if (row.amount_micros !== BigInt(amountMicros) || row.reason !== reason) return 'reused' as const;
+      return {
+        ...wanted,
+        fundingId: safe(row.funding_id),
+        cell: row.cell,
+        newestMove: row.newest_move,
+        epoch: row.token,
+        isNew: made.length > 0,
+        isOld: row.is_old,
+        handedOverId: row.handed_over_id,
+        budgetMicros: row.budget_micros === null ? undefined : safe(row.budget_micros),
+      };
+    });
+  }
+
+  /**
+   * Removes an intent that was refused, and says so in the audit log. Left where it is if the cell is at another epoch by
+   * now: then it may have been done there, for another caller.
+   */
+  async withdrawFunding(actor: string, intent: FundingIntent, refusal: string): Promise<void> {
+    const { gameId, requestId, fundingId, amountMicros, reason } = intent;
+    await this.#sql.begin(async (tx) => {
+      const held = await tx`
+        SELECT 1 FROM cells WHERE cell = ${intent.cell}
+          AND (SELECT dataset_id FROM installation) || ':' || epoch = ${intent.epoch} FOR SHARE`;
+      if (held.length === 0 || !(await gameLivesIn(tx, gameId, intent.cell))) return;
+      const removed = await tx`
+        DELETE FROM communal_fundings WHERE game_id = ${gameId} AND funding_id = ${fundingId} AND note_id IS NULL
+        RETURNING 1`;
+      if (removed.length === 0) return;
+      const before = { requestId, amountMicros, reason };
+      await audit(tx, {
+        actor,
+        action: 'communal.fund.refused',
+        subject: `game:${gameId}`,
+        before,
+        after: { refusal },
+      });
+    });
+  }
+
+  /**
+   * A page of a game's events, newest first, with their shares (the trigger's first), and how many events there are.
+   * @param before events before this one only
+   */
+  async eventPage(
+    gameId: number,
+    page: number,
+    limit: number,
+    before?: bigint,
+  ): Promise<{ events: CommunalEvent[]; total: number }> {
+    const rows = await this.#sql<
+      {
+        event_id: bigint;
+        tier_level: number;
+        tier_name: string;
+        paid_micros: bigint;
+        winners: number;
+        status: string;
+      }[]
+    >`
+      SELECT event_id, tier_level, tier_name, paid_micros, winners, status FROM communal_events
+      WHERE game_id = ${gameId} AND event_id < ${before ?? ID_END} ORDER BY event_id DESC LIMIT ${limit} OFFSET ${(page - 1) * limit}`;
+    const [count] = await this.#sql<{ total: bigint }[]>`
+      SELECT count(*) AS total FROM communal_events WHERE game_id = ${gameId}`;
+    const shares = await this.#sql<{ event_id: bigint; player_id: string; amount_micros: bigint }[]>`
+      SELECT s.event_id, player_id, amount_micros
+      FROM unnest(${arrayOf(rows.map((row) => row.event_id))}::bigint[]) AS e(event_id) CROSS JOIN LATERAL (
+        SELECT * FROM communal_shares c
+        WHERE c.entry_id BETWEEN e.event_id AND e.event_id + ${EVENT_IDS} AND c.event_id = e.event_id) AS s
+      ORDER BY entry_id`;
+    return {
+      events: rows.map((row) => ({
+        eventId: row.event_id,
+        tierLevel: row.tier_level,
+        tierName: row.tier_name,
+        paidMicros: row.paid_micros,
+        winners: row.winners,
+        status: row.status,
+        shares: shares
+          .filter((share) => share.event_id === row.event_id)
+          .map((share) => ({ playerId: share.player_id, amountMicros: share.amount_micros })),
+      })),
+      total: safe(count!.total),
+    };
+  }
+
+  /** A page of a player's shares, newest first, and how many there are. @param before shares before this one only */
+  async playerSharePage(
+    partnerId: number,
+    playerId: string,
+    page: number,
+    limit: number,
+    before?: bigint,
+  ): Promise<{ shares: PlayerShare[]; total: number }> {
+    const rows = await this.#sql<
+      {
+        entry_id: bigint;
+        event_id: bigint;
+        game_id: number;
+        tier_level: number;
+        tier_name: string;
+        amount_micros: bigint;
+        is_trigger: boolean;
+        told_by: bigint | null;
+      }[]
+    >`
+      SELECT entry_id, event_id, s.game_id, tier_level, tier_name, s.amount_micros, is_trigger, told_by
+      FROM communal_shares s JOIN communal_events USING (event_id)
+      WHERE s.partner_id = ${partnerId} AND s.player_id = ${playerId} AND entry_id < ${before ?? ID_END}
+      ORDER BY entry_id DESC LIMIT ${limit} OFFSET ${(page - 1) * limit}`;
+    const [count] = await this.#sql<{ total: bigint }[]>`
+      SELECT count(*) AS total FROM communal_shares WHERE partner_id = ${partnerId} AND player_id = ${playerId}`;
+    return {
+      shares: rows.map((row) => ({
+        entryId: row.entry_id,
+        eventId: row.event_id,
+        gameId: row.game_id,
+        tierLevel: row.tier_level,
+        tierName: row.tier_name,
+        amountMicros: row.amount_micros,
+        isTrigger: row.is_trigger,
+        notifiedBy: row.told_by,
+      })),
+      total: safe(count!.total),
+    };
+  }
+
+  noticesOfSpins(spinIds: readonly bigint[]): Promise<Map<bigint, BonusNotice>> {
+    return noticesOfSpins(this.#sql, spinIds);
+  }
 }
 
 const noticeOfRow = (row: NoticeRow, isTrigger: boolean): BonusNotice => ({

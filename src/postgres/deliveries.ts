@@ -325,60 +325,65 @@ export async function pendingDeliveries(sql: Sql): Promise<{ pending: number; ol
 const ONCE_MORE = raw(`status = 'pending', next_attempt_at = now(), leased_until = '-infinity',
   max_attempts = attempts + ${ATTEMPTS_MAX}`);
 
-/** Sends the deliveries again that have failed since a time; gives how many. Those of deleted webhooks stay as they are. */
-export async function resendFailed(sql: Sql, actor: string, since: Date): Promise<number> {
-  return sql.begin(async (tx) => {
-    // A receiver that was away for days has many.
-    await tx.patiently();
-    const [row] = await tx<{ resent: bigint }[]>`
-      WITH resent AS (
-        UPDATE deliveries d SET ${ONCE_MORE} FROM webhooks w
-        WHERE d.status = 'failed' AND d.last_attempt_at >= ${since} AND w.webhook_id = d.webhook_id AND w.deleted_at IS NULL
-        RETURNING 1
-      ) SELECT count(*) AS resent FROM resent`;
-    const resent = Number(row!.resent);
-    const after = { since: since.toISOString(), resent };
-    await audit(tx, { actor, action: 'delivery.resend-failed', subject: 'deliveries', after });
-    return resent;
-  });
-}
+/** Deliveries that are sent again. */
+export class Deliveries {
+  readonly #sql: Sql;
 
-/** Sends a delivery of a webhook again. @returns false where it has none of this id */
-export async function resendOfWebhook(sql: Sql, webhookId: number, deliveryId: string): Promise<boolean> {
-  const rows = await sql`
-    UPDATE deliveries SET next_attempt_at = now(), status = 'pending',
-      leased_until = CASE status WHEN 'pending' THEN leased_until ELSE '-infinity' END,
-      max_attempts = CASE status WHEN 'pending' THEN max_attempts ELSE attempts + ${ATTEMPTS_MAX} END
-    WHERE delivery_id = ${deliveryId} AND webhook_id = ${webhookId} RETURNING 1`;
-  return rows.length > 0;
-}
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
 
-/** Sends a delivery again, whatever became of it; one that waits is due now. */
-export async function resendDelivery(
-  sql: Sql,
-  actor: string,
-  deliveryId: string,
-): Promise<'resent' | 'missing' | 'webhook-deleted'> {
-  return sql.begin(async (tx) => {
-    const [before] = await tx<{ status: string; attempts: number; deleted_at: Date | null }[]>`
-      SELECT status, attempts, deleted_at FROM deliveries d LEFT JOIN webhooks USING (webhook_id)
-      WHERE delivery_id = ${deliveryId} FOR UPDATE OF d`;
-    if (before === undefined) return 'missing';
-    if (before.deleted_at !== null) return 'webhook-deleted';
-    // One that is pending keeps its lease: its attempt may be under way.
-    if (before.status === 'pending') {
-      await tx`UPDATE deliveries SET next_attempt_at = now() WHERE delivery_id = ${deliveryId}`;
-    } else {
-      await tx`UPDATE deliveries SET ${ONCE_MORE} WHERE delivery_id = ${deliveryId}`;
-    }
-    const { status, attempts } = before;
-    await audit(tx, {
-      actor,
-      action: 'delivery.resend',
-      subject: `delivery:${deliveryId}`,
-      before: { status, attempts },
-      after: { status: 'pending', attempts },
+  /** Sends the deliveries again that have failed since a time; gives how many. Those of deleted webhooks stay as they are. */
+  async resendFailed(actor: string, since: Date): Promise<number> {
+    return this.#sql.begin(async (tx) => {
+      // A receiver that was away for days has many.
+      await tx.patiently();
+      const [row] = await tx<{ resent: bigint }[]>`
+        WITH resent AS (
+          UPDATE deliveries d SET ${ONCE_MORE} FROM webhooks w
+          WHERE d.status = 'failed' AND d.last_attempt_at >= ${since} AND w.webhook_id = d.webhook_id AND w.deleted_at IS NULL
+          RETURNING 1
+        ) SELECT count(*) AS resent FROM resent`;
+      const resent = Number(row!.resent);
+      const after = { since: since.toISOString(), resent };
+      await audit(tx, { actor, action: 'delivery.resend-failed', subject: 'deliveries', after });
+      return resent;
     });
-    return 'resent';
-  });
+  }
+
+  /** Sends a delivery of a webhook again. @returns false where it has none of this id */
+  async resendOfWebhook(webhookId: number, deliveryId: string): Promise<boolean> {
+    const rows = await this.#sql`
+      UPDATE deliveries SET next_attempt_at = now(), status = 'pending',
+        leased_until = CASE status WHEN 'pending' THEN leased_until ELSE '-infinity' END,
+        max_attempts = CASE status WHEN 'pending' THEN max_attempts ELSE attempts + ${ATTEMPTS_MAX} END
+      WHERE delivery_id = ${deliveryId} AND webhook_id = ${webhookId} RETURNING 1`;
+    return rows.length > 0;
+  }
+
+  /** Sends a delivery again, whatever became of it; one that waits is due now. */
+  async resend(actor: string, deliveryId: string): Promise<'resent' | 'missing' | 'webhook-deleted'> {
+    return this.#sql.begin(async (tx) => {
+      const [before] = await tx<{ status: string; attempts: number; deleted_at: Date | null }[]>`
+        SELECT status, attempts, deleted_at FROM deliveries d LEFT JOIN webhooks USING (webhook_id)
+        WHERE delivery_id = ${deliveryId} FOR UPDATE OF d`;
+      if (before === undefined) return 'missing';
+      if (before.deleted_at !== null) return 'webhook-deleted';
+      // One that is pending keeps its lease: its attempt may be under way.
+      if (before.status === 'pending') {
+        await tx`UPDATE deliveries SET next_attempt_at = now() WHERE delivery_id = ${deliveryId}`;
+      } else {
+        await tx`UPDATE deliveries SET ${ONCE_MORE} WHERE delivery_id = ${deliveryId}`;
+      }
+      const { status, attempts } = before;
+      await audit(tx, {
+        actor,
+        action: 'delivery.resend',
+        subject: `delivery:${deliveryId}`,
+        before: { status, attempts },
+        after: { status: 'pending', attempts },
+      });
+      return 'resent';
+    });
+  }
 }

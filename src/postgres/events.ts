@@ -89,58 +89,65 @@ async function contactsOf(
   return new Map(rows.map(({ partner_id, contact_email }) => [partner_id, contact_email]));
 }
 
-/** Records an event with made-up data for one webhook. @returns undefined where the webhook is inactive or deleted */
-export async function recordTestEvent(
-  sql: Sql,
-  partnerId: number,
-  webhookId: number,
-  event: SubscribedEventType,
-  now: Date,
-): Promise<{ eventId: string; deliveryId: string } | undefined> {
-  const eventId = newId('evt_', now.getTime());
-  const deliveryId = newId('dlv_', now.getTime());
-  const made = { event, partnerId, createdAt: now, data: SAMPLE_DATA[event] } as NewEvent;
-  return sql.begin(async (tx) => {
-    const active = await tx`
-      SELECT 1 FROM webhooks WHERE webhook_id = ${webhookId} AND deleted_at IS NULL AND is_active FOR SHARE`;
-    if (active.length === 0) return undefined;
-    await tx`
-      INSERT INTO events (event_id, partner_id, event, body, created_at)
-      VALUES (${eventId}, ${partnerId}, ${event}, ${eventBody(eventId, made, true)}, ${now})`;
-    await tx`
-      INSERT INTO deliveries (delivery_id, webhook_id, event_id, max_attempts, created_at)
-      VALUES (${deliveryId}, ${webhookId}, ${eventId}, ${ATTEMPTS_MAX}, ${now})`;
-    return { eventId, deliveryId };
-  });
+/** The feed of events. */
+export class Events {
+  readonly #sql: Sql;
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  /** Records an event with made-up data for one webhook. @returns undefined where the webhook is inactive or deleted */
+  async recordTest(
+    partnerId: number,
+    webhookId: number,
+    event: SubscribedEventType,
+    now: Date,
+  ): Promise<{ eventId: string; deliveryId: string } | undefined> {
+    const eventId = newId('evt_', now.getTime());
+    const deliveryId = newId('dlv_', now.getTime());
+    const made = { event, partnerId, createdAt: now, data: SAMPLE_DATA[event] } as NewEvent;
+    return this.#sql.begin(async (tx) => {
+      const active = await tx`
+        SELECT 1 FROM webhooks WHERE webhook_id = ${webhookId} AND deleted_at IS NULL AND is_active FOR SHARE`;
+      if (active.length === 0) return undefined;
+      await tx`
+        INSERT INTO events (event_id, partner_id, event, body, created_at)
+        VALUES (${eventId}, ${partnerId}, ${event}, ${eventBody(eventId, made, true)}, ${now})`;
+      await tx`
+        INSERT INTO deliveries (delivery_id, webhook_id, event_id, max_attempts, created_at)
+        VALUES (${deliveryId}, ${webhookId}, ${eventId}, ${ATTEMPTS_MAX}, ${now})`;
+      return { eventId, deliveryId };
+    });
+  }
+
+  /**
+   * Events of a partner after one of them, in the order in which they were committed: what is shown never gets a predecessor.
+   * @returns undefined where there is no such event to begin after.
+   */
+  async feed(
+    partnerId: number,
+    after: string | undefined,
+    limit: number,
+  ): Promise<{ events: unknown[]; nextCursor: string | null } | undefined> {
+    let place = '0';
+    if (after !== undefined) {
+      const [row] = await this.#sql<{ place: string }[]>`
+        SELECT place::text AS place FROM events WHERE event_id = ${after} AND partner_id = ${partnerId}`;
+      if (row === undefined) return undefined;
+      place = row.place;
+    }
+    const rows = await this.#sql<{ event_id: string; body: string }[]>`
+      SELECT event_id, body FROM events
+      WHERE partner_id = ${partnerId} AND place > ${place}::bigint AND NOT is_test
+        AND event = ANY(${arrayOf(IN_FEED)}::text[]) AND created_at > now() - ${FEED_DAYS} * interval '24 hours'
+      ORDER BY place LIMIT ${limit + 1}`;
+    const page = rows.slice(0, limit);
+    return {
+      events: page.map(({ body }) => parseExactJson(body)),
+      nextCursor: rows.length > limit ? page.at(-1)!.event_id : null,
+    };
+  }
 }
 
 const FEED_DAYS = 30;
-
-/**
- * Events of a partner after one of them, in the order in which they were committed: what is shown never gets a predecessor.
- * @returns undefined where there is no such event to begin after.
- */
-export async function eventFeed(
-  sql: Sql,
-  partnerId: number,
-  after: string | undefined,
-  limit: number,
-): Promise<{ events: unknown[]; nextCursor: string | null } | undefined> {
-  let place = '0';
-  if (after !== undefined) {
-    const [row] = await sql<{ place: string }[]>`
-      SELECT place::text AS place FROM events WHERE event_id = ${after} AND partner_id = ${partnerId}`;
-    if (row === undefined) return undefined;
-    place = row.place;
-  }
-  const rows = await sql<{ event_id: string; body: string }[]>`
-    SELECT event_id, body FROM events
-    WHERE partner_id = ${partnerId} AND place > ${place}::bigint AND NOT is_test
-      AND event = ANY(${arrayOf(IN_FEED)}::text[]) AND created_at > now() - ${FEED_DAYS} * interval '24 hours'
-    ORDER BY place LIMIT ${limit + 1}`;
-  const page = rows.slice(0, limit);
-  return {
-    events: page.map(({ body }) => parseExactJson(body)),
-    nextCursor: rows.length > limit ? page.at(-1)!.event_id : null,
-  };
-}

@@ -93,108 +93,9 @@ const fromRow = (row: Row): GameRow => ({
 
 export type Registration = GameRow | 'name-taken' | 'sheet-missing' | 'sheet-not-active' | 'cap-reached';
 
-/** Registers a slot game on an active sheet of the same partner, where it has fewer games than it may. */
-export async function registerGame(
-  sql: Sql,
-  game: { partnerId: number; parSheetId: number; configName: string; displayName: string },
-): Promise<Registration> {
-  try {
-    return await withChange(sql, async (tx, changed) => {
-      // Locked, so that a sheet that is being retired gets no game afterwards.
-      const [sheet] = await tx<{ status: string }[]>`
-        SELECT status FROM par_sheets
-        WHERE par_sheet_id = ${game.parSheetId} AND partner_id = ${game.partnerId} FOR SHARE`;
-      if (sheet === undefined) return 'sheet-missing';
-      if (sheet.status !== 'ACTIVE') return 'sheet-not-active';
-      // Changes go one after the other, so the count holds. Partners register slot games only.
-      const [cap] = await tx<{ is_reached: boolean }[]>`
-        SELECT (SELECT count(*) FROM games g WHERE g.partner_id = p.partner_id AND game_type = 'slot') >= max_games
-          AS is_reached FROM partners p WHERE partner_id = ${game.partnerId}`;
-      if (cap!.is_reached) return 'cap-reached';
-      const [row] = await tx<{ game_id: number }[]>`
-        INSERT INTO games (partner_id, par_sheet_id, game_type, config_name, display_name, changed)
-        VALUES (${game.partnerId}, ${game.parSheetId}, 'slot', ${game.configName}, ${game.displayName}, ${changed})
-        RETURNING game_id`;
-      return (await findGame(tx, row!.game_id))!;
-    });
-  } catch (error) {
-    if (isUniqueViolation(error)) return 'name-taken';
-    throw error;
-  }
-}
-
-export async function listGames(sql: Sql, partnerId: number): Promise<GameRow[]> {
-  const rows = await sql<Row[]>`${SELECT_LIST} WHERE partner_id = ${partnerId} ORDER BY game_id`;
-  return rows.map(fromRow);
-}
-
-/** A page of games, of one partner or of all, the newest first. */
-export async function gamePage(
-  sql: Sql,
-  partnerId: number | undefined,
-  page: number,
-  limit: number,
-): Promise<{ games: GameRow[]; total: number }> {
-  const of = partnerId ?? null;
-  const rows = await sql<Row[]>`
-    ${SELECT_LIST} WHERE ${of}::int IS NULL OR partner_id = ${of}
-    ORDER BY game_id DESC LIMIT ${limit} OFFSET ${(page - 1) * limit}`;
-  const [count] = await sql<{ total: bigint }[]>`
-    SELECT count(*) AS total FROM games WHERE ${of}::int IS NULL OR partner_id = ${of}`;
-  return { games: rows.map(fromRow), total: safe(count!.total) };
-}
-
 export async function findGame(sql: Sql | Transaction, gameId: number): Promise<GameRow | undefined> {
   const [row] = await sql<Row[]>`${SELECT} WHERE game_id = ${gameId}`;
   return row === undefined ? undefined : fromRow(row);
-}
-
-/** Suspends a game or lets it go on; undefined where there is none. */
-export async function setGameStatus(
-  sql: Sql,
-  actor: string,
-  gameId: number,
-  status: 'ACTIVE' | 'SUSPENDED',
-): Promise<GameRow | 'closed' | undefined> {
-  return withChange(sql, async (tx, changed) => {
-    const before = await findGame(tx, gameId);
-    if (before === undefined) return undefined;
-    if (before.status === 'CLOSED') return 'closed';
-    await tx`UPDATE games SET status = ${status}, status_reason = CASE WHEN ${status} = 'SUSPENDED' THEN status_reason END, changed = ${changed} WHERE game_id = ${gameId}`;
-    await audit(tx, {
-      actor,
-      action: 'game.update',
-      subject: `game:${gameId}`,
-      before: { status: before.status },
-      after: { status },
-    });
-    return findGame(tx, gameId);
-  });
-}
-
-/** Asks for blocks of a game with an endless supply to be made beyond what demand calls for; false where there is no such game. */
-export async function requestBlocks(
-  sql: Sql,
-  actor: string,
-  gameId: number,
-  count: number,
-): Promise<boolean> {
-  return withChange(sql, async (tx, changed) => {
-    const [before] = await tx<{ blocks_requested: number }[]>`
-      SELECT blocks_requested FROM games WHERE game_id = ${gameId} AND game_type <> 'raffle' FOR NO KEY UPDATE`;
-    if (before === undefined) return false;
-    const blocksRequested = Math.min(before.blocks_requested + count, BLOCKS_REQUESTED_MAX);
-    await tx`
-      UPDATE games SET blocks_requested = ${blocksRequested}, changed = ${changed} WHERE game_id = ${gameId}`;
-    await audit(tx, {
-      actor,
-      action: 'game.blocks',
-      subject: `game:${gameId}`,
-      before: { blocksRequested: before.blocks_requested },
-      after: { blocksRequested },
-    });
-    return true;
-  });
 }
 
 /** A game as it is booked, of one moment. */
@@ -208,22 +109,128 @@ export interface BookedGame {
   readonly blocks: readonly { readonly fromIndex: number; readonly toIndex: number }[];
 }
 
-export async function bookedGame(sql: Sql, gameId: number): Promise<BookedGame> {
-  const [row] = await sql<
-    { spins: bigint; wagered: bigint; paid: bigint; next_index: bigint; blocks: string[] | null }[]
-  >`
-    WITH progress AS (SELECT coalesce((SELECT next_index FROM game_progress WHERE game_id = ${gameId}), 0) AS next_index)
-    SELECT coalesce(sum(spins), 0) AS spins, coalesce(sum(wagered_micros), 0) AS wagered,
-           coalesce(sum(paid_micros), 0) AS paid, (SELECT next_index FROM progress) AS next_index,
-           (SELECT array_agg(from_index || ':' || to_index ORDER BY from_index) FROM blocks b, progress
-            WHERE b.game_id = ${gameId} AND to_index > next_index) AS blocks
-    FROM game_days WHERE game_id = ${gameId}`;
-  const blocks = (row!.blocks ?? []).map((text) => {
-    const [fromIndex, toIndex] = text.split(':').map(Number) as [number, number];
-    return { fromIndex, toIndex };
-  });
-  const { spins, wagered, paid, next_index: nextIndex } = row!;
-  return { spins, wageredMicros: wagered, paidMicros: paid, nextIndex: safe(nextIndex), blocks };
+export class Games {
+  readonly #sql: Sql;
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  /** Registers a slot game on an active sheet of the same partner, where it has fewer games than it may. */
+  async register(game: {
+    partnerId: number;
+    parSheetId: number;
+    configName: string;
+    displayName: string;
+  }): Promise<Registration> {
+    try {
+      return await withChange(this.#sql, async (tx, changed) => {
+        // Locked, so that a sheet that is being retired gets no game afterwards.
+        const [sheet] = await tx<{ status: string }[]>`
+          SELECT status FROM par_sheets
+          WHERE par_sheet_id = ${game.parSheetId} AND partner_id = ${game.partnerId} FOR SHARE`;
+        if (sheet === undefined) return 'sheet-missing';
+        if (sheet.status !== 'ACTIVE') return 'sheet-not-active';
+        // Changes go one after the other, so the count holds. Partners register slot games only.
+        const [cap] = await tx<{ is_reached: boolean }[]>`
+          SELECT (SELECT count(*) FROM games g WHERE g.partner_id = p.partner_id AND game_type = 'slot') >= max_games
+            AS is_reached FROM partners p WHERE partner_id = ${game.partnerId}`;
+        if (cap!.is_reached) return 'cap-reached';
+        const [row] = await tx<{ game_id: number }[]>`
+          INSERT INTO games (partner_id, par_sheet_id, game_type, config_name, display_name, changed)
+          VALUES (${game.partnerId}, ${game.parSheetId}, 'slot', ${game.configName}, ${game.displayName}, ${changed})
+          RETURNING game_id`;
+        return (await findGame(tx, row!.game_id))!;
+      });
+    } catch (error) {
+      if (isUniqueViolation(error)) return 'name-taken';
+      throw error;
+    }
+  }
+
+  async list(partnerId: number): Promise<GameRow[]> {
+    const rows = await this.#sql<Row[]>`${SELECT_LIST} WHERE partner_id = ${partnerId} ORDER BY game_id`;
+    return rows.map(fromRow);
+  }
+
+  /** A page of games, of one partner or of all, the newest first. */
+  async page(
+    partnerId: number | undefined,
+    page: number,
+    limit: number,
+  ): Promise<{ games: GameRow[]; total: number }> {
+    const of = partnerId ?? null;
+    const rows = await this.#sql<Row[]>`
+      ${SELECT_LIST} WHERE ${of}::int IS NULL OR partner_id = ${of}
+      ORDER BY game_id DESC LIMIT ${limit} OFFSET ${(page - 1) * limit}`;
+    const [count] = await this.#sql<{ total: bigint }[]>`
+      SELECT count(*) AS total FROM games WHERE ${of}::int IS NULL OR partner_id = ${of}`;
+    return { games: rows.map(fromRow), total: safe(count!.total) };
+  }
+
+  find(gameId: number): Promise<GameRow | undefined> {
+    return findGame(this.#sql, gameId);
+  }
+
+  /** Suspends a game or lets it go on; undefined where there is none. */
+  async setStatus(
+    actor: string,
+    gameId: number,
+    status: 'ACTIVE' | 'SUSPENDED',
+  ): Promise<GameRow | 'closed' | undefined> {
+    return withChange(this.#sql, async (tx, changed) => {
+      const before = await findGame(tx, gameId);
+      if (before === undefined) return undefined;
+      if (before.status === 'CLOSED') return 'closed';
+      await tx`UPDATE games SET status = ${status}, status_reason = CASE WHEN ${status} = 'SUSPENDED' THEN status_reason END, changed = ${changed} WHERE game_id = ${gameId}`;
+      await audit(tx, {
+        actor,
+        action: 'game.update',
+        subject: `game:${gameId}`,
+        before: { status: before.status },
+        after: { status },
+      });
+      return findGame(tx, gameId);
+    });
+  }
+
+  /** Asks for blocks of a game with an endless supply to be made beyond what demand calls for; false where there is no such game. */
+  async requestBlocks(actor: string, gameId: number, count: number): Promise<boolean> {
+    return withChange(this.#sql, async (tx, changed) => {
+      const [before] = await tx<{ blocks_requested: number }[]>`
+        SELECT blocks_requested FROM games WHERE game_id = ${gameId} AND game_type <> 'raffle' FOR NO KEY UPDATE`;
+      if (before === undefined) return false;
+      const blocksRequested = Math.min(before.blocks_requested + count, BLOCKS_REQUESTED_MAX);
+      await tx`
+        UPDATE games SET blocks_requested = ${blocksRequested}, changed = ${changed} WHERE game_id = ${gameId}`;
+      await audit(tx, {
+        actor,
+        action: 'game.blocks',
+        subject: `game:${gameId}`,
+        before: { blocksRequested: before.blocks_requested },
+        after: { blocksRequested },
+      });
+      return true;
+    });
+  }
+
+  async booked(gameId: number): Promise<BookedGame> {
+    const [row] = await this.#sql<
+      { spins: bigint; wagered: bigint; paid: bigint; next_index: bigint; blocks: string[] | null }[]
+    >`
+      WITH progress AS (SELECT coalesce((SELECT next_index FROM game_progress WHERE game_id = ${gameId}), 0) AS next_index)
+      SELECT coalesce(sum(spins), 0) AS spins, coalesce(sum(wagered_micros), 0) AS wagered,
+             coalesce(sum(paid_micros), 0) AS paid, (SELECT next_index FROM progress) AS next_index,
+             (SELECT array_agg(from_index || ':' || to_index ORDER BY from_index) FROM blocks b, progress
+              WHERE b.game_id = ${gameId} AND to_index > next_index) AS blocks
+      FROM game_days WHERE game_id = ${gameId}`;
+    const blocks = (row!.blocks ?? []).map((text) => {
+      const [fromIndex, toIndex] = text.split(':').map(Number) as [number, number];
+      return { fromIndex, toIndex };
+    });
+    const { spins, wagered, paid, next_index: nextIndex } = row!;
+    return { spins, wageredMicros: wagered, paidMicros: paid, nextIndex: safe(nextIndex), blocks };
+  }
 }
 
 /** Ids of all games of a partner. */

@@ -290,32 +290,36 @@ export const entryOfRow = (row: EntryRow): LedgerEntry => ({
   requestId: row.request_id,
 });
 
+/** Entries of the ledger by what names them. */
+export class Ledger {
+  readonly #sql: Sql;
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  find(entryId: bigint): Promise<LedgerEntry | undefined> {
+    return findEntry(this.#sql, entryId);
+  }
+
+  /** The entry of the ticket of a raffle that was sold under a requestId; undefined: none was. */
+  async findTicket(gameId: number, requestId: string): Promise<LedgerEntry | undefined> {
+    const [row] = await this.#sql<{ entry_id: bigint }[]>`
+      SELECT entry_id FROM ticket_requests WHERE game_id = ${gameId} AND request_id = ${requestId}`;
+    // A statement of its own: with the id known, only the partition of its day is looked at.
+    return row === undefined ? undefined : this.find(row.entry_id);
+  }
+
+  /** The adjustment that a partner's requestId stands for, where it is booked. */
+  async findAdjustment(partnerId: number, requestId: string): Promise<LedgerEntry | undefined> {
+    const [row] = await this.#sql<{ entry_id: bigint | null }[]>`
+      SELECT entry_id FROM adjustments WHERE partner_id = ${partnerId} AND request_id = ${requestId}`;
+    return row === undefined || row.entry_id === null ? undefined : this.find(row.entry_id);
+  }
+}
+
 export async function findEntry(sql: Sql, entryId: bigint): Promise<LedgerEntry | undefined> {
   const [row] = await sql<EntryRow[]>`SELECT * FROM ledger WHERE entry_id = ${entryId}`;
   return row === undefined ? undefined : entryOfRow(row);
-}
-
-/** The entry of the ticket of a raffle that was sold under a requestId; undefined: none was. */
-export async function findTicket(
-  sql: Sql,
-  gameId: number,
-  requestId: string,
-): Promise<LedgerEntry | undefined> {
-  const [row] = await sql<{ entry_id: bigint }[]>`
-    SELECT entry_id FROM ticket_requests WHERE game_id = ${gameId} AND request_id = ${requestId}`;
-  // A statement of its own: with the id known, only the partition of its day is looked at.
-  return row === undefined ? undefined : findEntry(sql, row.entry_id);
-}
-
-/** The adjustment that a partner's requestId stands for, where it is booked. */
-export async function findAdjustment(
-  sql: Sql,
-  partnerId: number,
-  requestId: string,
-): Promise<LedgerEntry | undefined> {
-  const [row] = await sql<{ entry_id: bigint | null }[]>`
-    SELECT entry_id FROM adjustments WHERE partner_id = ${partnerId} AND request_id = ${requestId}`;
-  return row === undefined || row.entry_id === null ? undefined : findEntry(sql, row.entry_id);
 }
 
 /** Where the members of a row are, from its first byte, in COPY's binary format; big endian. */

@@ -55,69 +55,6 @@ export async function operatorsAfter(tx: Transaction, after: bigint): Promise<Ch
   }));
 }
 
-/** Makes an operator with a key. @returns undefined: why not */
-export async function createOperator(
-  sql: Sql,
-  actor: string,
-  wanted: { name: string; role: Role; hash: Buffer; expiresAt: Date | null },
-): Promise<OperatorRow | 'taken' | 'tooMany'> {
-  return withChange(sql, async (tx, changed) => {
-    const [known] = await tx<{ total: bigint; is_taken: boolean | null }[]>`
-      SELECT count(*) AS total, bool_or(name = ${wanted.name}) AS is_taken FROM operators`;
-    if (known!.is_taken === true) return 'taken';
-    if (known!.total >= BigInt(OPERATORS_MAX)) return 'tooMany';
-    const [row] = await tx<Row[]>`
-      INSERT INTO operators (name, role, key_hash, expires_at, changed)
-      VALUES (${wanted.name}, ${wanted.role}, ${wanted.hash}, ${wanted.expiresAt}, ${changed}) RETURNING *`;
-    const made = fromRow(row!);
-    await audit(tx, { actor, action: 'operator.create', subject: `operator:${made.name}`, after: made });
-    return made;
-  });
-}
-
-export async function listOperators(sql: Sql): Promise<OperatorRow[]> {
-  const rows = await sql<Row[]>`SELECT * FROM operators ORDER BY name LIMIT ${OPERATORS_MAX}`;
-  return rows.map(fromRow);
-}
-
-/** Gives an operator another key, in place of the one before. @returns undefined: there is no such operator, or it is revoked */
-export async function rotateOperatorKey(
-  sql: Sql,
-  actor: string,
-  name: string,
-  key: { hash: Buffer; expiresAt: Date | null },
-): Promise<OperatorRow | undefined> {
-  return withChange(sql, async (tx, changed) => {
-    const [before] = await tx<Row[]>`
-      SELECT * FROM operators WHERE name = ${name} AND revoked_at IS NULL FOR UPDATE`;
-    if (before === undefined) return undefined;
-    const [row] = await tx<Row[]>`
-      UPDATE operators SET key_hash = ${key.hash}, expires_at = ${key.expiresAt}, issued_at = now(), changed = ${changed}
-      WHERE name = ${name} RETURNING *`;
-    await tx`DELETE FROM operator_sessions WHERE key_hash = ${before.key_hash}`;
-    const subject = `operator:${name}`;
-    const after = fromRow(row!);
-    await audit(tx, { actor, action: 'operator.rotate-key', subject, before: fromRow(before), after });
-    return after;
-  });
-}
-
-/** Revokes an operator's key and ends its sessions; a second time changes nothing. */
-export async function revokeOperator(sql: Sql, actor: string, name: string): Promise<'revoked' | 'missing'> {
-  return withChange(sql, async (tx, changed) => {
-    const [before] = await tx<Row[]>`SELECT * FROM operators WHERE name = ${name} FOR UPDATE`;
-    if (before === undefined) return 'missing';
-    if (before.revoked_at !== null) return 'revoked';
-    const [row] = await tx<Row[]>`
-      UPDATE operators SET revoked_at = now(), changed = ${changed} WHERE name = ${name} RETURNING *`;
-    await tx`DELETE FROM operator_sessions WHERE key_hash = ${before.key_hash}`;
-    const subject = `operator:${name}`;
-    const after = { revokedAt: row!.revoked_at };
-    await audit(tx, { actor, action: 'operator.revoke', subject, before: { revokedAt: null }, after });
-    return 'revoked';
-  });
-}
-
 /** Sessions of one key at once; one more ends the oldest. */
 const SESSIONS_PER_KEY_MAX = 10;
 
@@ -126,34 +63,101 @@ export interface SessionRow {
   readonly expiresAt: Date;
 }
 
-/** Begins a session, and forgets those that are over. */
-export async function beginSession(
-  sql: Sql,
-  session: { sessionHash: Buffer; keyHash: Buffer; minutes: number },
-): Promise<Date> {
-  return sql.begin(async (tx) => {
-    await tx`DELETE FROM operator_sessions WHERE expires_at <= now()`;
-    // Sign-ins with one key wait for each other: so the bound holds.
-    await tx`SELECT pg_advisory_xact_lock(7310013, hashtext(encode(${session.keyHash}, 'hex')))`;
-    await tx`
-      DELETE FROM operator_sessions WHERE session_hash IN (
-        SELECT session_hash FROM operator_sessions WHERE key_hash = ${session.keyHash}
-        ORDER BY created_at DESC, session_hash OFFSET ${SESSIONS_PER_KEY_MAX - 1})`;
-    const [row] = await tx<{ expires_at: Date }[]>`
-      INSERT INTO operator_sessions (session_hash, key_hash, expires_at)
-      VALUES (${session.sessionHash}, ${session.keyHash}, now() + ${session.minutes}::int * interval '1 minute')
-      RETURNING expires_at`;
-    return row!.expires_at;
-  });
-}
+/** Operators and their sessions. */
+export class Operators {
+  readonly #sql: Sql;
 
-/** A session that is not over; its key is to be judged still. */
-export async function findSession(sql: Sql, sessionHash: Buffer): Promise<SessionRow | undefined> {
-  const [row] = await sql<{ key_hash: Buffer; expires_at: Date }[]>`
-    SELECT key_hash, expires_at FROM operator_sessions WHERE session_hash = ${sessionHash} AND expires_at > now()`;
-  return row === undefined ? undefined : { keyHash: row.key_hash, expiresAt: row.expires_at };
-}
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
 
-export async function endSession(sql: Sql, sessionHash: Buffer): Promise<void> {
-  await sql`DELETE FROM operator_sessions WHERE session_hash = ${sessionHash}`;
+  /** Makes an operator with a key. @returns undefined: why not */
+  async create(
+    actor: string,
+    wanted: { name: string; role: Role; hash: Buffer; expiresAt: Date | null },
+  ): Promise<OperatorRow | 'taken' | 'tooMany'> {
+    return withChange(this.#sql, async (tx, changed) => {
+      const [known] = await tx<{ total: bigint; is_taken: boolean | null }[]>`
+        SELECT count(*) AS total, bool_or(name = ${wanted.name}) AS is_taken FROM operators`;
+      if (known!.is_taken === true) return 'taken';
+      if (known!.total >= BigInt(OPERATORS_MAX)) return 'tooMany';
+      const [row] = await tx<Row[]>`
+        INSERT INTO operators (name, role, key_hash, expires_at, changed)
+        VALUES (${wanted.name}, ${wanted.role}, ${wanted.hash}, ${wanted.expiresAt}, ${changed}) RETURNING *`;
+      const made = fromRow(row!);
+      await audit(tx, { actor, action: 'operator.create', subject: `operator:${made.name}`, after: made });
+      return made;
+    });
+  }
+
+  async list(): Promise<OperatorRow[]> {
+    const rows = await this.#sql<Row[]>`SELECT * FROM operators ORDER BY name LIMIT ${OPERATORS_MAX}`;
+    return rows.map(fromRow);
+  }
+
+  /** Gives an operator another key, in place of the one before. @returns undefined: there is no such operator, or it is revoked */
+  async rotateKey(
+    actor: string,
+    name: string,
+    key: { hash: Buffer; expiresAt: Date | null },
+  ): Promise<OperatorRow | undefined> {
+    return withChange(this.#sql, async (tx, changed) => {
+      const [before] = await tx<Row[]>`
+        SELECT * FROM operators WHERE name = ${name} AND revoked_at IS NULL FOR UPDATE`;
+      if (before === undefined) return undefined;
+      const [row] = await tx<Row[]>`
+        UPDATE operators SET key_hash = ${key.hash}, expires_at = ${key.expiresAt}, issued_at = now(), changed = ${changed}
+        WHERE name = ${name} RETURNING *`;
+      await tx`DELETE FROM operator_sessions WHERE key_hash = ${before.key_hash}`;
+      const subject = `operator:${name}`;
+      const after = fromRow(row!);
+      await audit(tx, { actor, action: 'operator.rotate-key', subject, before: fromRow(before), after });
+      return after;
+    });
+  }
+
+  /** Revokes an operator's key and ends its sessions; a second time changes nothing. */
+  async revoke(actor: string, name: string): Promise<'revoked' | 'missing'> {
+    return withChange(this.#sql, async (tx, changed) => {
+      const [before] = await tx<Row[]>`SELECT * FROM operators WHERE name = ${name} FOR UPDATE`;
+      if (before === undefined) return 'missing';
+      if (before.revoked_at !== null) return 'revoked';
+      const [row] = await tx<Row[]>`
+        UPDATE operators SET revoked_at = now(), changed = ${changed} WHERE name = ${name} RETURNING *`;
+      await tx`DELETE FROM operator_sessions WHERE key_hash = ${before.key_hash}`;
+      const subject = `operator:${name}`;
+      const after = { revokedAt: row!.revoked_at };
+      await audit(tx, { actor, action: 'operator.revoke', subject, before: { revokedAt: null }, after });
+      return 'revoked';
+    });
+  }
+
+  /** Begins a session, and forgets those that are over. */
+  async beginSession(session: { sessionHash: Buffer; keyHash: Buffer; minutes: number }): Promise<Date> {
+    return this.#sql.begin(async (tx) => {
+      await tx`DELETE FROM operator_sessions WHERE expires_at <= now()`;
+      // Sign-ins with one key wait for each other: so the bound holds.
+      await tx`SELECT pg_advisory_xact_lock(7310013, hashtext(encode(${session.keyHash}, 'hex')))`;
+      await tx`
+        DELETE FROM operator_sessions WHERE session_hash IN (
+          SELECT session_hash FROM operator_sessions WHERE key_hash = ${session.keyHash}
+          ORDER BY created_at DESC, session_hash OFFSET ${SESSIONS_PER_KEY_MAX - 1})`;
+      const [row] = await tx<{ expires_at: Date }[]>`
+        INSERT INTO operator_sessions (session_hash, key_hash, expires_at)
+        VALUES (${session.sessionHash}, ${session.keyHash}, now() + ${session.minutes}::int * interval '1 minute')
+        RETURNING expires_at`;
+      return row!.expires_at;
+    });
+  }
+
+  /** A session that is not over; its key is to be judged still. */
+  async findSession(sessionHash: Buffer): Promise<SessionRow | undefined> {
+    const [row] = await this.#sql<{ key_hash: Buffer; expires_at: Date }[]>`
+      SELECT key_hash, expires_at FROM operator_sessions WHERE session_hash = ${sessionHash} AND expires_at > now()`;
+    return row === undefined ? undefined : { keyHash: row.key_hash, expiresAt: row.expires_at };
+  }
+
+  async endSession(sessionHash: Buffer): Promise<void> {
+    await this.#sql`DELETE FROM operator_sessions WHERE session_hash = ${sessionHash}`;
+  }
 }

@@ -47,63 +47,66 @@ const summaryOf = (row: SummaryRow): ParSheetSummary => ({
   combinationCount: row.combination_count,
 });
 
-/** Stores a sheet that was found right; undefined where the partner has as many active ones as it may. */
-export async function storeParSheet(
-  sql: Sql,
-  partnerId: number,
-  sheet: ParSheet,
-): Promise<ParSheetSummary | undefined> {
-  return sql.begin(async (tx) => {
-    // Uploads of a partner go one after the other, so that the count holds.
-    const [cap] = await tx<{ max: number }[]>`
-      SELECT max_par_sheets AS max FROM partners WHERE partner_id = ${partnerId} FOR NO KEY UPDATE`;
-    const [row] = await tx<SummaryRow[]>`
-      INSERT INTO par_sheets (partner_id, sheet, game_title, num_reels, certified_rtp, symbol_count, tier_count,
-        combination_count)
-      SELECT ${partnerId}::int, ${JSON.stringify(sheet)}::json, ${sheet.gameTitle}, ${sheet.numReels}::int,
-        ${sheet.certifiedRtp}::float8, ${sheet.symbols.length}::int, ${sheet.tiers.length}::int,
-        ${sheet.combinations.length}::int
-      WHERE (SELECT count(*) FROM par_sheets WHERE partner_id = ${partnerId} AND status = 'ACTIVE') < ${cap!.max}
-      RETURNING ${SUMMARY}`;
-    return row === undefined ? undefined : summaryOf(row);
-  });
-}
+export class ParSheets {
+  readonly #sql: Sql;
 
-export async function listActiveParSheets(sql: Sql, partnerId: number): Promise<ParSheetSummary[]> {
-  const rows = await sql<SummaryRow[]>`
-    SELECT ${SUMMARY} FROM par_sheets WHERE partner_id = ${partnerId} AND status = 'ACTIVE' ORDER BY par_sheet_id`;
-  return rows.map(summaryOf);
-}
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
 
-/** A sheet by its number, whoever's it is. */
-export async function findParSheet(sql: Sql, parSheetId: number): Promise<ParSheetRow | undefined> {
-  const [row] = await sql<
-    { par_sheet_id: number; partner_id: number; status: ParSheetStatus; sheet: ParSheet }[]
-  >`SELECT par_sheet_id, partner_id, status, sheet FROM par_sheets WHERE par_sheet_id = ${parSheetId}`;
-  if (row === undefined) return undefined;
-  return { parSheetId: row.par_sheet_id, partnerId: row.partner_id, status: row.status, sheet: row.sheet };
-}
-
-/** Sets the status; undefined where there is no such sheet. */
-export async function setParSheetStatus(
-  sql: Sql,
-  actor: string,
-  parSheetId: number,
-  status: ParSheetStatus,
-): Promise<(ParSheetSummary & { partnerId: number; status: ParSheetStatus }) | undefined> {
-  return sql.begin(async (tx) => {
-    const [before] = await tx<{ status: ParSheetStatus }[]>`
-      SELECT status FROM par_sheets WHERE par_sheet_id = ${parSheetId} FOR UPDATE`;
-    if (before === undefined) return undefined;
-    const [row] = await tx<(SummaryRow & { partner_id: number })[]>`
-      UPDATE par_sheets SET status = ${status} WHERE par_sheet_id = ${parSheetId} RETURNING partner_id, ${SUMMARY}`;
-    await audit(tx, {
-      actor,
-      action: 'par-sheet.update',
-      subject: `par-sheet:${parSheetId}`,
-      before,
-      after: { status },
+  /** Stores a sheet that was found right; undefined where the partner has as many active ones as it may. */
+  async store(partnerId: number, sheet: ParSheet): Promise<ParSheetSummary | undefined> {
+    return this.#sql.begin(async (tx) => {
+      // Uploads of a partner go one after the other, so that the count holds.
+      const [cap] = await tx<{ max: number }[]>`
+        SELECT max_par_sheets AS max FROM partners WHERE partner_id = ${partnerId} FOR NO KEY UPDATE`;
+      const [row] = await tx<SummaryRow[]>`
+        INSERT INTO par_sheets (partner_id, sheet, game_title, num_reels, certified_rtp, symbol_count, tier_count,
+          combination_count)
+        SELECT ${partnerId}::int, ${JSON.stringify(sheet)}::json, ${sheet.gameTitle}, ${sheet.numReels}::int,
+          ${sheet.certifiedRtp}::float8, ${sheet.symbols.length}::int, ${sheet.tiers.length}::int,
+          ${sheet.combinations.length}::int
+        WHERE (SELECT count(*) FROM par_sheets WHERE partner_id = ${partnerId} AND status = 'ACTIVE') < ${cap!.max}
+        RETURNING ${SUMMARY}`;
+      return row === undefined ? undefined : summaryOf(row);
     });
-    return { ...summaryOf(row!), partnerId: row!.partner_id, status };
-  });
+  }
+
+  async listActive(partnerId: number): Promise<ParSheetSummary[]> {
+    const rows = await this.#sql<SummaryRow[]>`
+      SELECT ${SUMMARY} FROM par_sheets WHERE partner_id = ${partnerId} AND status = 'ACTIVE' ORDER BY par_sheet_id`;
+    return rows.map(summaryOf);
+  }
+
+  /** A sheet by its number, whoever's it is. */
+  async find(parSheetId: number): Promise<ParSheetRow | undefined> {
+    const [row] = await this.#sql<
+      { par_sheet_id: number; partner_id: number; status: ParSheetStatus; sheet: ParSheet }[]
+    >`SELECT par_sheet_id, partner_id, status, sheet FROM par_sheets WHERE par_sheet_id = ${parSheetId}`;
+    if (row === undefined) return undefined;
+    return { parSheetId: row.par_sheet_id, partnerId: row.partner_id, status: row.status, sheet: row.sheet };
+  }
+
+  /** Sets the status; undefined where there is no such sheet. */
+  async setStatus(
+    actor: string,
+    parSheetId: number,
+    status: ParSheetStatus,
+  ): Promise<(ParSheetSummary & { partnerId: number; status: ParSheetStatus }) | undefined> {
+    return this.#sql.begin(async (tx) => {
+      const [before] = await tx<{ status: ParSheetStatus }[]>`
+        SELECT status FROM par_sheets WHERE par_sheet_id = ${parSheetId} FOR UPDATE`;
+      if (before === undefined) return undefined;
+      const [row] = await tx<(SummaryRow & { partner_id: number })[]>`
+        UPDATE par_sheets SET status = ${status} WHERE par_sheet_id = ${parSheetId} RETURNING partner_id, ${SUMMARY}`;
+      await audit(tx, {
+        actor,
+        action: 'par-sheet.update',
+        subject: `par-sheet:${parSheetId}`,
+        before,
+        after: { status },
+      });
+      return { ...summaryOf(row!), partnerId: row!.partner_id, status };
+    });
+  }
 }

@@ -43,39 +43,45 @@ const moveOf = (row: Row): PartnerMove => ({
 /** Why no move was begun. `there`: the partner lives in that cell. `moving`: a move of it is under way. */
 export type NotMoved = 'noSuchPartner' | 'noSuchCell' | 'cellDrains' | 'there' | 'moving';
 
-/** Puts a move on record; the old cell's worker finds it there. */
-export async function requestMove(
-  sql: Sql,
-  actor: string,
-  partnerId: number,
-  toCell: number,
-): Promise<PartnerMove | NotMoved> {
-  return withChange(sql, async (tx) => {
-    const [partner] = await tx<{ cell: number }[]>`SELECT cell FROM partners WHERE partner_id = ${partnerId}`;
-    if (partner === undefined) return 'noSuchPartner';
-    const isDraining = await drainingOf(tx, toCell);
-    if (isDraining === undefined) return 'noSuchCell';
-    if (isDraining) return 'cellDrains';
-    const open =
-      await tx`SELECT 1 FROM partner_moves WHERE partner_id = ${partnerId} AND finished_at IS NULL`;
-    if (open.length > 0) return 'moving';
-    if (partner.cell === toCell) return 'there';
-    const [row] = await tx<Row[]>`
-      INSERT INTO partner_moves (partner_id, from_cell, to_cell) VALUES (${partnerId}, ${partner.cell}, ${toCell})
-      RETURNING *`;
-    await audit(tx, {
-      ...{ actor, action: 'partner.move', subject: `partner:${partnerId}` },
-      ...{ before: { cell: partner.cell }, after: { cell: toCell } },
-    });
-    return moveOf(row!);
-  });
-}
+/** Moves of partners, as operators ask for them. */
+export class PartnerMoves {
+  readonly #sql: Sql;
 
-/** The newest moves of a partner, newest first. */
-export async function movesOfPartner(sql: Sql, partnerId: number): Promise<PartnerMove[]> {
-  const rows = await sql<Row[]>`
-    SELECT * FROM partner_moves WHERE partner_id = ${partnerId} ORDER BY move_id DESC LIMIT 20`;
-  return rows.map(moveOf);
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  /** Puts a move on record; the old cell's worker finds it there. */
+  async request(actor: string, partnerId: number, toCell: number): Promise<PartnerMove | NotMoved> {
+    return withChange(this.#sql, async (tx) => {
+      const [partner] = await tx<
+        { cell: number }[]
+      >`SELECT cell FROM partners WHERE partner_id = ${partnerId}`;
+      if (partner === undefined) return 'noSuchPartner';
+      const isDraining = await drainingOf(tx, toCell);
+      if (isDraining === undefined) return 'noSuchCell';
+      if (isDraining) return 'cellDrains';
+      const open =
+        await tx`SELECT 1 FROM partner_moves WHERE partner_id = ${partnerId} AND finished_at IS NULL`;
+      if (open.length > 0) return 'moving';
+      if (partner.cell === toCell) return 'there';
+      const [row] = await tx<Row[]>`
+        INSERT INTO partner_moves (partner_id, from_cell, to_cell) VALUES (${partnerId}, ${partner.cell}, ${toCell})
+        RETURNING *`;
+      await audit(tx, {
+        ...{ actor, action: 'partner.move', subject: `partner:${partnerId}` },
+        ...{ before: { cell: partner.cell }, after: { cell: toCell } },
+      });
+      return moveOf(row!);
+    });
+  }
+
+  /** The newest moves of a partner, newest first. */
+  async ofPartner(partnerId: number): Promise<PartnerMove[]> {
+    const rows = await this.#sql<Row[]>`
+      SELECT * FROM partner_moves WHERE partner_id = ${partnerId} ORDER BY move_id DESC LIMIT 20`;
+    return rows.map(moveOf);
+  }
 }
 
 /** Moves out of some cells that are not finished, oldest first. */

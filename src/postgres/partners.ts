@@ -101,36 +101,6 @@ export const partnerOf = (row: PartnerTableRow): PartnerRow => ({
 /** Why a partner was not made. */
 export type NotCreated = 'slugTaken' | 'noSuchCell' | 'cellDrains';
 
-/** Makes a partner. @param wantedCell by default, of the cells that don't drain, the one with the fewest partners */
-export async function createPartner(
-  sql: Sql,
-  actor: string,
-  partner: { slug: string; name: string; environment: Environment } & PartnerSettings,
-  wantedCell?: number,
-): Promise<PartnerRow | NotCreated> {
-  try {
-    return await withChange(sql, async (tx, changed) => {
-      const cell = await cellFor(tx, wantedCell);
-      if (typeof cell === 'string') return cell;
-      const [row] = await tx<PartnerTableRow[]>`
-        INSERT INTO partners (slug, name, environment, cell, spin_rate_limit, api_rate_limit, opening_balance_micros,
-          balance_mode, funding_micros, large_win_threshold_micros, min_ready_blocks, max_games, max_par_sheets, max_webhooks,
-          contact_email, changed)
-        VALUES (${partner.slug}, ${partner.name}, ${partner.environment}, ${cell}, ${partner.spinRateLimit},
-          ${partner.apiRateLimit}, ${partner.openingBalanceMicros}, ${partner.balanceMode}, ${partner.fundingMicros},
-          ${partner.largeWinThresholdMicros}, ${partner.minReadyBlocks}, ${partner.maxGames},
-          ${partner.maxParSheets}, ${partner.maxWebhooks}, ${partner.contactEmail}, ${changed})
-        RETURNING ${PARTNER_COLUMNS}`;
-      const made = partnerOf(row!);
-      await audit(tx, { actor, action: 'partner.create', subject: `partner:${made.partnerId}`, after: made });
-      return made;
-    });
-  } catch (error) {
-    if (isUniqueViolation(error)) return 'slugTaken';
-    throw error;
-  }
-}
-
 async function cellFor(tx: Transaction, wanted: number | undefined): Promise<number | NotCreated> {
   if (wanted === undefined) {
     const [row] = await tx<{ cell: number }[]>`
@@ -143,43 +113,11 @@ async function cellFor(tx: Transaction, wanted: number | undefined): Promise<num
   return isDraining ? 'cellDrains' : wanted;
 }
 
-export async function listPartners(sql: Sql): Promise<PartnerRow[]> {
-  const rows = await sql<PartnerTableRow[]>`SELECT ${PARTNER_COLUMNS} FROM partners ORDER BY partner_id`;
-  return rows.map(partnerOf);
-}
-
-export async function findPartner(
-  sql: Sql | Transaction,
-  partnerId: number,
-): Promise<PartnerRow | undefined> {
+async function findPartner(sql: Sql | Transaction, partnerId: number): Promise<PartnerRow | undefined> {
   const [row] = await sql<
     PartnerTableRow[]
   >`SELECT ${PARTNER_COLUMNS} FROM partners WHERE partner_id = ${partnerId}`;
   return row === undefined ? undefined : partnerOf(row);
-}
-
-/** Changes settings or the account's state; undefined where there is no such partner. */
-export async function updatePartner(
-  sql: Sql,
-  actor: string,
-  partnerId: number,
-  change: Partial<PartnerSettings> & { isActive?: boolean; name?: string },
-): Promise<PartnerRow | undefined> {
-  return withChange(sql, async (tx, changed) => {
-    const before = await findPartner(tx, partnerId);
-    if (before === undefined) return undefined;
-    const after = { ...before, ...change };
-    await tx`
-      UPDATE partners SET name = ${after.name}, is_active = ${after.isActive}, spin_rate_limit = ${after.spinRateLimit},
-        api_rate_limit = ${after.apiRateLimit}, opening_balance_micros = ${after.openingBalanceMicros},
-        balance_mode = ${after.balanceMode}, funding_micros = ${after.fundingMicros},
-        large_win_threshold_micros = ${after.largeWinThresholdMicros}, min_ready_blocks = ${after.minReadyBlocks},
-        max_games = ${after.maxGames}, max_par_sheets = ${after.maxParSheets}, max_webhooks = ${after.maxWebhooks},
-        contact_email = ${after.contactEmail}, changed = ${changed}
-      WHERE partner_id = ${partnerId}`;
-    await audit(tx, { actor, action: 'partner.update', subject: `partner:${partnerId}`, before, after });
-    return after;
-  });
 }
 
 /**
@@ -195,6 +133,86 @@ export interface LedgerReach {
   readonly epoch: string;
   /** Every entry of the partner's up to this one is in the ledger. */
   readonly toId: bigint;
+}
+
+export class Partners {
+  readonly #sql: Sql;
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  /** Makes a partner. @param wantedCell by default, of the cells that don't drain, the one with the fewest partners */
+  async create(
+    actor: string,
+    partner: { slug: string; name: string; environment: Environment } & PartnerSettings,
+    wantedCell?: number,
+  ): Promise<PartnerRow | NotCreated> {
+    try {
+      return await withChange(this.#sql, async (tx, changed) => {
+        const cell = await cellFor(tx, wantedCell);
+        if (typeof cell === 'string') return cell;
+        const [row] = await tx<PartnerTableRow[]>`
+          INSERT INTO partners (slug, name, environment, cell, spin_rate_limit, api_rate_limit, opening_balance_micros,
+            balance_mode, funding_micros, large_win_threshold_micros, min_ready_blocks, max_games, max_par_sheets, max_webhooks,
+            contact_email, changed)
+          VALUES (${partner.slug}, ${partner.name}, ${partner.environment}, ${cell}, ${partner.spinRateLimit},
+            ${partner.apiRateLimit}, ${partner.openingBalanceMicros}, ${partner.balanceMode}, ${partner.fundingMicros},
+            ${partner.largeWinThresholdMicros}, ${partner.minReadyBlocks}, ${partner.maxGames},
+            ${partner.maxParSheets}, ${partner.maxWebhooks}, ${partner.contactEmail}, ${changed})
+          RETURNING ${PARTNER_COLUMNS}`;
+        const made = partnerOf(row!);
+        await audit(tx, {
+          actor,
+          action: 'partner.create',
+          subject: `partner:${made.partnerId}`,
+          after: made,
+        });
+        return made;
+      });
+    } catch (error) {
+      if (isUniqueViolation(error)) return 'slugTaken';
+      throw error;
+    }
+  }
+
+  async list(): Promise<PartnerRow[]> {
+    const rows = await this.#sql<
+      PartnerTableRow[]
+    >`SELECT ${PARTNER_COLUMNS} FROM partners ORDER BY partner_id`;
+    return rows.map(partnerOf);
+  }
+
+  find(partnerId: number): Promise<PartnerRow | undefined> {
+    return findPartner(this.#sql, partnerId);
+  }
+
+  /** Changes settings or the account's state; undefined where there is no such partner. */
+  async update(
+    actor: string,
+    partnerId: number,
+    change: Partial<PartnerSettings> & { isActive?: boolean; name?: string },
+  ): Promise<PartnerRow | undefined> {
+    return withChange(this.#sql, async (tx, changed) => {
+      const before = await findPartner(tx, partnerId);
+      if (before === undefined) return undefined;
+      const after = { ...before, ...change };
+      await tx`
+        UPDATE partners SET name = ${after.name}, is_active = ${after.isActive}, spin_rate_limit = ${after.spinRateLimit},
+          api_rate_limit = ${after.apiRateLimit}, opening_balance_micros = ${after.openingBalanceMicros},
+          balance_mode = ${after.balanceMode}, funding_micros = ${after.fundingMicros},
+          large_win_threshold_micros = ${after.largeWinThresholdMicros}, min_ready_blocks = ${after.minReadyBlocks},
+          max_games = ${after.maxGames}, max_par_sheets = ${after.maxParSheets}, max_webhooks = ${after.maxWebhooks},
+          contact_email = ${after.contactEmail}, changed = ${changed}
+        WHERE partner_id = ${partnerId}`;
+      await audit(tx, { actor, action: 'partner.update', subject: `partner:${partnerId}`, before, after });
+      return after;
+    });
+  }
+
+  ledgerReach(partnerId: number): Promise<LedgerReach> {
+    return ledgerReach(this.#sql, partnerId);
+  }
 }
 
 /** The same as SQL, where `p` is the partner and `c` its present cell. */

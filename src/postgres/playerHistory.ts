@@ -60,37 +60,6 @@ export async function entriesDown(
   return entries;
 }
 
-/**
- * Every entry of a player from one downwards, newest first: of all kinds. The walk ends where the ledger does.
- * @param fromId of one of the player's entries; of any other: nothing is found
- */
-export async function statementDown(
-  sql: Sql,
-  { partnerId, playerId }: Pick<PlayerOfHistory, 'partnerId' | 'playerId'>,
-  fromId: bigint,
-  count: number,
-): Promise<LedgerEntry[]> {
-  const entries: LedgerEntry[] = [];
-  let next = fromId;
-  while (next > 0n && entries.length < count) {
-    const rows: EntryRow[] = await sql<EntryRow[]>`
-      WITH RECURSIVE walk AS (
-        SELECT l.*, 1 AS place FROM ledger l
-        WHERE l.entry_id = ${next} AND l.partner_id = ${partnerId} AND l.player_id = ${playerId}
-        UNION ALL
-        SELECT l.*, w.place + 1 FROM walk w
-          JOIN ledger l ON l.entry_id = w.previous_id AND l.entry_id > ${next - RANGE} AND l.entry_id < ${next}
-        WHERE w.place < ${count - entries.length}
-      )
-      SELECT * FROM walk ORDER BY entry_id DESC`;
-    const last = rows.at(-1);
-    if (last === undefined) break;
-    entries.push(...rows.map(entryOfRow));
-    next = last.previous_id;
-  }
-  return entries;
-}
-
 /** Id of an entry of the player with this number, or up to 63 above it; undefined where the ledger has none any more. */
 async function walkStart(sql: Sql, player: PlayerOfHistory, fromNumber: number): Promise<bigint | undefined> {
   const { partnerId, playerId, newest, firstId } = player;
@@ -124,32 +93,6 @@ export interface SpinPage {
 
 /** Which spins of a player: those behind so many of its newest, or those whose entry number is below one. */
 export type SpinsFrom = { readonly skip: number } | { readonly belowNumber: number };
-
-/** A page of a player's spins, newest first. Shares of communal progressives lie between them, and are not counted. */
-export async function playerSpinPage(
-  sql: Sql,
-  player: PlayerOfHistory,
-  from: SpinsFrom,
-  limit: number,
-): Promise<SpinPage> {
-  const shares = await openShares(sql, player);
-  // Entry 1 is the opening; every other one that has a number is a spin or a share.
-  const entries = player.newest.entryNumber;
-  const total = entries - 1 - shares.count;
-  const skipped = 'skip' in from ? from.skip : await newerSpins(shares, entries, from.belowNumber);
-  const spins: LedgerEntry[] = [];
-  while (spins.length < limit && skipped + spins.length < total) {
-    const newer = skipped + spins.length;
-    const between = await shares.newerThan((number, newerShares) => entries - number - newerShares > newer);
-    const wanted = limit - spins.length + Math.min(shares.count, SHARES_BETWEEN);
-    const walked = await entriesDown(sql, player, entries - newer - between, wanted);
-    const found = walked.filter(({ kind }) => ENTRY_KINDS[kind].history === 'spin');
-    // What was older was dropped with its day.
-    if (found.length === 0) break;
-    spins.push(...found.slice(0, limit - spins.length));
-  }
-  return { spins, total, skipped };
-}
 
 /** Spins whose entry number is not below one. */
 async function newerSpins(shares: Shares, entries: number, belowNumber: number): Promise<number> {
@@ -224,6 +167,136 @@ export interface SpinsOfPartner extends SpinsFound {
   readonly reach: LedgerReach;
 }
 
+/** Spins and entries by player and by time. */
+export class SpinHistory {
+  readonly #sql: Sql;
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  /**
+   * Every entry of a player from one downwards, newest first: of all kinds. The walk ends where the ledger does.
+   * @param fromId of one of the player's entries; of any other: nothing is found
+   */
+  async statement(
+    { partnerId, playerId }: Pick<PlayerOfHistory, 'partnerId' | 'playerId'>,
+    fromId: bigint,
+    count: number,
+  ): Promise<LedgerEntry[]> {
+    const entries: LedgerEntry[] = [];
+    let next = fromId;
+    while (next > 0n && entries.length < count) {
+      const rows: EntryRow[] = await this.#sql<EntryRow[]>`
+        WITH RECURSIVE walk AS (
+          SELECT l.*, 1 AS place FROM ledger l
+          WHERE l.entry_id = ${next} AND l.partner_id = ${partnerId} AND l.player_id = ${playerId}
+          UNION ALL
+          SELECT l.*, w.place + 1 FROM walk w
+            JOIN ledger l ON l.entry_id = w.previous_id AND l.entry_id > ${next - RANGE} AND l.entry_id < ${next}
+          WHERE w.place < ${count - entries.length}
+        )
+        SELECT * FROM walk ORDER BY entry_id DESC`;
+      const last = rows.at(-1);
+      if (last === undefined) break;
+      entries.push(...rows.map(entryOfRow));
+      next = last.previous_id;
+    }
+    return entries;
+  }
+
+  /** A page of a player's spins, newest first. Shares of communal progressives lie between them, and are not counted. */
+  async spinPage(player: PlayerOfHistory, from: SpinsFrom, limit: number): Promise<SpinPage> {
+    const shares = await openShares(this.#sql, player);
+    // Entry 1 is the opening; every other one that has a number is a spin or a share.
+    const entries = player.newest.entryNumber;
+    const total = entries - 1 - shares.count;
+    const skipped = 'skip' in from ? from.skip : await newerSpins(shares, entries, from.belowNumber);
+    const spins: LedgerEntry[] = [];
+    while (spins.length < limit && skipped + spins.length < total) {
+      const newer = skipped + spins.length;
+      const between = await shares.newerThan((number, newerShares) => entries - number - newerShares > newer);
+      const wanted = limit - spins.length + Math.min(shares.count, SHARES_BETWEEN);
+      const walked = await entriesDown(this.#sql, player, entries - newer - between, wanted);
+      const found = walked.filter(({ kind }) => ENTRY_KINDS[kind].history === 'spin');
+      // What was older was dropped with its day.
+      if (found.length === 0) break;
+      spins.push(...found.slice(0, limit - spins.length));
+    }
+    return { spins, total, skipped };
+  }
+
+  /**
+   * A page of a partner's spins by time, oldest first. There is no index by partner and time, since it would cost every spin
+   * something: a page scans the primary key over the days on which the partner spun, a bounded number of rows. `nextId` says how far
+   * it came, also where it found nothing.
+   *
+   * A page ends where the partner's ledger is complete ({@link LedgerReach}). Nothing is added below that, so a page skips nothing,
+   * whatever is booked meanwhile.
+   * @param limit the most entries, at least 1
+   */
+  async spinsByTime(range: SpinRange, limit: number): Promise<SpinsOfPartner> {
+    const { partnerId, fromId, gameId } = range;
+    // Read before the rows: every row up to it is there.
+    const reach = await ledgerReach(this.#sql, partnerId);
+    const toId = range.toId > reach.toId ? reach.toId + 1n : range.toId;
+    const entries: LedgerEntry[] = [];
+    let examined = 0;
+    let windowRows = Math.max(WINDOW_MIN, limit * 2);
+    const days = await daysOfSpins(this.#sql, range, toId);
+    for (const day of days) {
+      const dayMs = startOf(day);
+      const endId = least(firstIdAt(dayMs + DAY_MS), toId);
+      let lowId = fromId > firstIdAt(dayMs) ? fromId : firstIdAt(dayMs);
+      while (lowId < endId) {
+        if (examined >= EXAMINED_MAX) return { entries, nextId: lowId, reach };
+        const highId = await idAfter(this.#sql, lowId, endId, windowRows);
+        // One more than is wanted tells whether there are more.
+        const rows = await this.#sql<EntryRow[]>`
+          SELECT * FROM ledger WHERE entry_id >= ${lowId} AND entry_id < ${highId} AND partner_id = ${partnerId}
+            AND kind IN ${SPINS} AND (${gameId ?? null}::int IS NULL OR game_id = ${gameId ?? null})
+          ORDER BY entry_id LIMIT ${limit + 1 - entries.length}`;
+        entries.push(...rows.map(entryOfRow));
+        if (entries.length > limit)
+          return { entries: entries.slice(0, limit), nextId: entries[limit]!.id, reach };
+        examined += windowRows;
+        windowRows *= WINDOW_GROWTH;
+        lowId = highId;
+      }
+    }
+    const isCut = days.length === DAYS_MAX;
+    return { entries, nextId: isCut ? firstIdAt(startOf(days.at(-1)!) + DAY_MS) : undefined, reach };
+  }
+
+  /**
+   * The same of one player: along its entries, which are indexed.
+   * @param player as Redis has it; its newest entry is booked
+   */
+  async playerSpinsByTime(player: PlayerOfHistory, range: SpinRange, limit: number): Promise<SpinsFound> {
+    const { newest, firstId } = player;
+    const { toId, gameId } = range;
+    const fromId = range.fromId > firstId ? range.fromId : firstId;
+    if (fromId > newest.id) return { entries: [], nextId: undefined };
+    const entries: LedgerEntry[] = [];
+    let nextId = fromId;
+    let topNumber = (await indexedNumberFrom(this.#sql, player, fromId)) ?? newest.entryNumber;
+    for (let walks = 0; walks < WALKS_MAX; walks++) {
+      const walked = await entriesDown(this.#sql, player, topNumber, INDEXED_EACH);
+      for (const entry of walked.reverse()) {
+        if (entry.id < nextId || !isShownAsSpin(entry)) continue;
+        if (entry.id >= toId) return { entries, nextId: undefined };
+        if (gameId !== undefined && entry.gameId !== gameId) continue;
+        if (entries.length === limit) return { entries, nextId: entry.id };
+        entries.push(entry);
+      }
+      if (topNumber === newest.entryNumber) return { entries, nextId: undefined };
+      topNumber = Math.min(topNumber + INDEXED_EACH, newest.entryNumber);
+      nextId = (walked.at(-1)?.id ?? newest.id) + 1n;
+    }
+    return { entries, nextId };
+  }
+}
+
 /** Rows of all partners that a page looks at: a tenth of a second. */
 const EXAMINED_MAX = 250_000;
 /** Looked at first, and this many times more each time that too few were found. */
@@ -236,81 +309,6 @@ const LOOKED_OVER = idsIn(8 * DAY_MS);
 /** Days that one page looks for. */
 const DAYS_MAX = 400;
 const SPINS = raw(entryCodesSql(({ history }) => history === 'spin'));
-
-/**
- * A page of a partner's spins by time, oldest first. There is no index by partner and time, since it would cost every spin
- * something: a page scans the primary key over the days on which the partner spun, a bounded number of rows. `nextId` says how far
- * it came, also where it found nothing.
- *
- * A page ends where the partner's ledger is complete ({@link LedgerReach}). Nothing is added below that, so a page skips nothing,
- * whatever is booked meanwhile.
- * @param limit the most entries, at least 1
- */
-export async function spinsByTime(sql: Sql, range: SpinRange, limit: number): Promise<SpinsOfPartner> {
-  const { partnerId, fromId, gameId } = range;
-  // Read before the rows: every row up to it is there.
-  const reach = await ledgerReach(sql, partnerId);
-  const toId = range.toId > reach.toId ? reach.toId + 1n : range.toId;
-  const entries: LedgerEntry[] = [];
-  let examined = 0;
-  let windowRows = Math.max(WINDOW_MIN, limit * 2);
-  const days = await daysOfSpins(sql, range, toId);
-  for (const day of days) {
-    const dayMs = startOf(day);
-    const endId = least(firstIdAt(dayMs + DAY_MS), toId);
-    let lowId = fromId > firstIdAt(dayMs) ? fromId : firstIdAt(dayMs);
-    while (lowId < endId) {
-      if (examined >= EXAMINED_MAX) return { entries, nextId: lowId, reach };
-      const highId = await idAfter(sql, lowId, endId, windowRows);
-      // One more than is wanted tells whether there are more.
-      const rows = await sql<EntryRow[]>`
-        SELECT * FROM ledger WHERE entry_id >= ${lowId} AND entry_id < ${highId} AND partner_id = ${partnerId}
-          AND kind IN ${SPINS} AND (${gameId ?? null}::int IS NULL OR game_id = ${gameId ?? null})
-        ORDER BY entry_id LIMIT ${limit + 1 - entries.length}`;
-      entries.push(...rows.map(entryOfRow));
-      if (entries.length > limit)
-        return { entries: entries.slice(0, limit), nextId: entries[limit]!.id, reach };
-      examined += windowRows;
-      windowRows *= WINDOW_GROWTH;
-      lowId = highId;
-    }
-  }
-  const isCut = days.length === DAYS_MAX;
-  return { entries, nextId: isCut ? firstIdAt(startOf(days.at(-1)!) + DAY_MS) : undefined, reach };
-}
-
-/**
- * The same of one player: along its entries, which are indexed.
- * @param player as Redis has it; its newest entry is booked
- */
-export async function playerSpinsByTime(
-  sql: Sql,
-  player: PlayerOfHistory,
-  range: SpinRange,
-  limit: number,
-): Promise<SpinsFound> {
-  const { newest, firstId } = player;
-  const { toId, gameId } = range;
-  const fromId = range.fromId > firstId ? range.fromId : firstId;
-  if (fromId > newest.id) return { entries: [], nextId: undefined };
-  const entries: LedgerEntry[] = [];
-  let nextId = fromId;
-  let topNumber = (await indexedNumberFrom(sql, player, fromId)) ?? newest.entryNumber;
-  for (let walks = 0; walks < WALKS_MAX; walks++) {
-    const walked = await entriesDown(sql, player, topNumber, INDEXED_EACH);
-    for (const entry of walked.reverse()) {
-      if (entry.id < nextId || !isShownAsSpin(entry)) continue;
-      if (entry.id >= toId) return { entries, nextId: undefined };
-      if (gameId !== undefined && entry.gameId !== gameId) continue;
-      if (entries.length === limit) return { entries, nextId: entry.id };
-      entries.push(entry);
-    }
-    if (topNumber === newest.entryNumber) return { entries, nextId: undefined };
-    topNumber = Math.min(topNumber + INDEXED_EACH, newest.entryNumber);
-    nextId = (walked.at(-1)?.id ?? newest.id) + 1n;
-  }
-  return { entries, nextId };
-}
 
 const isShownAsSpin = ({ kind }: LedgerEntry): boolean => ENTRY_KINDS[kind].history === 'spin';
 

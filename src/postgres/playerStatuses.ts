@@ -24,48 +24,56 @@ export interface PlayerStatusOnRecord {
   readonly epoch: string;
 }
 
-/** Puts a status on record, unless the same one with the same reason is there. @throws where there is no such partner. */
-export function recordPlayerStatus(
-  sql: Sql,
-  actor: string,
-  { partnerId, playerId, status, reason }: PlayerStatusChange,
-): Promise<PlayerStatusOnRecord> {
-  return sql.begin(async (tx) => {
-    // Held until the end: a rebuild that begins an epoch after this one finds the status on record.
-    const [row] = await tx<{ cell: number; newest_move: number; token: string }[]>`
-      SELECT cell, ${NEWEST_MOVE}, (SELECT dataset_id FROM installation) || ':' || epoch AS token
-      FROM partners JOIN cells USING (cell) WHERE partner_id = ${partnerId} FOR SHARE OF cells`;
-    if (row === undefined) throw new Error(`There is no partner ${partnerId}`);
-    const made = await tx<{ change: number }[]>`
-      INSERT INTO player_statuses AS s (partner_id, player_id, status, reason, change)
-      VALUES (${partnerId}, ${playerId}, ${status}, ${reason}, 1)
-      ON CONFLICT (partner_id, player_id) DO UPDATE
-        SET status = excluded.status, reason = excluded.reason, change = s.change + 1, changed_at = now()
-        WHERE (s.status, s.reason) <> (excluded.status, excluded.reason)
-      RETURNING change`;
-    if (made.length > 0) {
-      await audit(tx, {
-        actor,
-        action: 'player.status',
-        subject: `player:${partnerId}:${playerId}`,
-        after: { status, reason },
-      });
-    }
-    const [{ change }] = (made.length > 0
-      ? made
-      : await tx`SELECT change FROM player_statuses WHERE partner_id = ${partnerId} AND player_id = ${playerId}`) as unknown as [
-      { change: number },
-    ];
-    return {
-      partnerId,
-      playerId,
-      status,
-      change,
-      cell: row.cell,
-      newestMove: row.newest_move,
-      epoch: row.token,
-    };
-  });
+/** Blocked and excluded players. */
+export class PlayerStatuses {
+  readonly #sql: Sql;
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  /** Puts a status on record, unless the same one with the same reason is there. @throws where there is no such partner. */
+  record(
+    actor: string,
+    { partnerId, playerId, status, reason }: PlayerStatusChange,
+  ): Promise<PlayerStatusOnRecord> {
+    return this.#sql.begin(async (tx) => {
+      // Held until the end: a rebuild that begins an epoch after this one finds the status on record.
+      const [row] = await tx<{ cell: number; newest_move: number; token: string }[]>`
+        SELECT cell, ${NEWEST_MOVE}, (SELECT dataset_id FROM installation) || ':' || epoch AS token
+        FROM partners JOIN cells USING (cell) WHERE partner_id = ${partnerId} FOR SHARE OF cells`;
+      if (row === undefined) throw new Error(`There is no partner ${partnerId}`);
+      const made = await tx<{ change: number }[]>`
+        INSERT INTO player_statuses AS s (partner_id, player_id, status, reason, change)
+        VALUES (${partnerId}, ${playerId}, ${status}, ${reason}, 1)
+        ON CONFLICT (partner_id, player_id) DO UPDATE
+          SET status = excluded.status, reason = excluded.reason, change = s.change + 1, changed_at = now()
+          WHERE (s.status, s.reason) <> (excluded.status, excluded.reason)
+        RETURNING change`;
+      if (made.length > 0) {
+        await audit(tx, {
+          actor,
+          action: 'player.status',
+          subject: `player:${partnerId}:${playerId}`,
+          after: { status, reason },
+        });
+      }
+      const [{ change }] = (made.length > 0
+        ? made
+        : await tx`SELECT change FROM player_statuses WHERE partner_id = ${partnerId} AND player_id = ${playerId}`) as unknown as [
+        { change: number },
+      ];
+      return {
+        partnerId,
+        playerId,
+        status,
+        change,
+        cell: row.cell,
+        newestMove: row.newest_move,
+        epoch: row.token,
+      };
+    });
+  }
 }
 
 /** Every player whose status was ever changed. */

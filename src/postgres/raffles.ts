@@ -8,31 +8,6 @@ import { assertOwner, type CellLease, FencedError, livesIn } from './cells.js';
 import { arrayOf, isUniqueViolation, type Sql, safe, type Transaction } from './client.js';
 import { findGame, type GameRow } from './games.js';
 
-/** Makes a raffle, to be sealed by the worker of its cell. */
-export async function createRaffle(
-  sql: Sql,
-  actor: string,
-  raffle: { partnerId: number; configName: string; displayName: string; table: PrizeTableUsd },
-): Promise<GameRow | 'name-taken'> {
-  const { partnerId, configName, displayName, table } = raffle;
-  try {
-    return await withChange(sql, async (tx, changed) => {
-      const [row] = await tx<{ game_id: number }[]>`
-        INSERT INTO games (partner_id, game_type, config_name, display_name, changed)
-        VALUES (${partnerId}, 'raffle', ${configName}, ${displayName}, ${changed}) RETURNING game_id`;
-      const gameId = row!.game_id;
-      await tx`
-        INSERT INTO raffles (game_id, pool_size, prize_table)
-        VALUES (${gameId}, ${table.poolSize}, ${prizeTableText(table)})`;
-      await audit(tx, { actor, action: 'raffle.create', subject: `game:${gameId}`, after: raffle });
-      return (await findGame(tx, gameId))!;
-    });
-  } catch (error) {
-    if (isUniqueViolation(error)) return 'name-taken';
-    throw error;
-  }
-}
-
 /** The pool of a raffle is sealed, stored and loaded: it is open from now on. A second time changes nothing. */
 export async function openRaffle(sql: Sql, gameId: number): Promise<void> {
   await withChange(sql, async (tx, changed) => {
@@ -94,14 +69,6 @@ export interface PoolRow {
   order: Buffer;
 }
 
-/** The sealed pool of a raffle that is closed; undefined: it is not closed, or no raffle. */
-export async function closedPool(sql: Sql, gameId: number): Promise<PoolRow | undefined> {
-  const [row] = await sql<{ seed: Buffer; nonce: Buffer; outcomes: Buffer }[]>`
-    SELECT seed, nonce, outcomes FROM blocks JOIN raffles USING (game_id)
-    WHERE game_id = ${gameId} AND from_index = 0 AND closed_at IS NOT NULL`;
-  return row === undefined ? undefined : { seed: row.seed, nonce: row.nonce, order: row.outcomes };
-}
-
 /**
  * How far the refunds of a voided raffle are. A refund is an adjustment (adjustments.ts) whose requestId names the raffle and the
  * ticket, so a ticket has at most one.
@@ -121,44 +88,84 @@ export interface VoidProgress {
   readonly isDone: boolean;
 }
 
+/** Raffles, as operators and partners see them. */
+export class Raffles {
+  readonly #sql: Sql;
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  /** Makes a raffle, to be sealed by the worker of its cell. */
+  async create(
+    actor: string,
+    raffle: { partnerId: number; configName: string; displayName: string; table: PrizeTableUsd },
+  ): Promise<GameRow | 'name-taken'> {
+    const { partnerId, configName, displayName, table } = raffle;
+    try {
+      return await withChange(this.#sql, async (tx, changed) => {
+        const [row] = await tx<{ game_id: number }[]>`
+          INSERT INTO games (partner_id, game_type, config_name, display_name, changed)
+          VALUES (${partnerId}, 'raffle', ${configName}, ${displayName}, ${changed}) RETURNING game_id`;
+        const gameId = row!.game_id;
+        await tx`
+          INSERT INTO raffles (game_id, pool_size, prize_table)
+          VALUES (${gameId}, ${table.poolSize}, ${prizeTableText(table)})`;
+        await audit(tx, { actor, action: 'raffle.create', subject: `game:${gameId}`, after: raffle });
+        return (await findGame(tx, gameId))!;
+      });
+    } catch (error) {
+      if (isUniqueViolation(error)) return 'name-taken';
+      throw error;
+    }
+  }
+
+  /** The sealed pool of a raffle that is closed; undefined: it is not closed, or no raffle. */
+  async closedPool(gameId: number): Promise<PoolRow | undefined> {
+    const [row] = await this.#sql<{ seed: Buffer; nonce: Buffer; outcomes: Buffer }[]>`
+      SELECT seed, nonce, outcomes FROM blocks JOIN raffles USING (game_id)
+      WHERE game_id = ${gameId} AND from_index = 0 AND closed_at IS NOT NULL`;
+    return row === undefined ? undefined : { seed: row.seed, nonce: row.nonce, order: row.outcomes };
+  }
+
+  /**
+   * Voids a raffle, or finds it voided: the reason stays that of the first call.
+   * @returns `unknown`: there is no such game; `no-raffle`; `closed`: its tickets were all sold
+   */
+  async void(
+    actor: string,
+    gameId: number,
+    reason: string,
+  ): Promise<VoidProgress | 'unknown' | 'no-raffle' | 'closed'> {
+    const known = await voidProgress(this.#sql, gameId);
+    if (known !== undefined) return known;
+    return withChange(this.#sql, async (tx, changed) => {
+      const [row] = await tx<
+        { pool_size: number | null; status: string; closed_at: Date | null; voided_at: Date | null }[]
+      >`SELECT pool_size, status, closed_at, voided_at FROM games LEFT JOIN raffles USING (game_id) WHERE game_id = ${gameId}`;
+      if (row === undefined) return 'unknown';
+      if (row.pool_size === null) return 'no-raffle';
+      if (row.voided_at === null) {
+        if (row.closed_at !== null) return 'closed';
+        await tx`
+          UPDATE raffles SET voided_at = now(), voided_by = ${actor}, void_reason = ${reason} WHERE game_id = ${gameId}`;
+        await tx`UPDATE games SET changed = ${changed} WHERE game_id = ${gameId}`;
+        await audit(tx, {
+          ...{ actor, action: 'raffle.void', subject: `game:${gameId}` },
+          before: { status: row.status },
+          after: { reason },
+        });
+      }
+      return (await voidProgress(tx, gameId))!;
+    });
+  }
+}
+
 /** Of the requestIds of a raffle's refunds, and of nothing else; for the range scan `>= from AND < to` of COLLATE "C". */
 const refundRange = (gameId: number) => ({
   from: `${REFUND_PREFIX}${gameId}:`,
   to: `${REFUND_PREFIX}${gameId};`,
 });
-
-/**
- * Voids a raffle, or finds it voided: the reason stays that of the first call.
- * @returns `unknown`: there is no such game; `no-raffle`; `closed`: its tickets were all sold
- */
-export async function voidRaffle(
-  sql: Sql,
-  actor: string,
-  gameId: number,
-  reason: string,
-): Promise<VoidProgress | 'unknown' | 'no-raffle' | 'closed'> {
-  const known = await voidProgress(sql, gameId);
-  if (known !== undefined) return known;
-  return withChange(sql, async (tx, changed) => {
-    const [row] = await tx<
-      { pool_size: number | null; status: string; closed_at: Date | null; voided_at: Date | null }[]
-    >`SELECT pool_size, status, closed_at, voided_at FROM games LEFT JOIN raffles USING (game_id) WHERE game_id = ${gameId}`;
-    if (row === undefined) return 'unknown';
-    if (row.pool_size === null) return 'no-raffle';
-    if (row.voided_at === null) {
-      if (row.closed_at !== null) return 'closed';
-      await tx`
-        UPDATE raffles SET voided_at = now(), voided_by = ${actor}, void_reason = ${reason} WHERE game_id = ${gameId}`;
-      await tx`UPDATE games SET changed = ${changed} WHERE game_id = ${gameId}`;
-      await audit(tx, {
-        ...{ actor, action: 'raffle.void', subject: `game:${gameId}` },
-        before: { status: row.status },
-        after: { reason },
-      });
-    }
-    return (await voidProgress(tx, gameId))!;
-  });
-}
 
 /** Undefined: the raffle is not voided, or there is none. */
 async function voidProgress(sql: Sql | Transaction, gameId: number): Promise<VoidProgress | undefined> {

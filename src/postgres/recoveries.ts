@@ -106,28 +106,37 @@ export interface Recovery {
   startedAt: Date;
 }
 
-/** The recoveries that are under way, or were interrupted and will come again. */
-export async function openRecoveries(sql: Sql): Promise<Recovery[]> {
-  const rows = await sql<
-    {
-      cell: number;
-      reason: string;
-      step: string;
-      players: bigint;
-      requests: bigint;
-      started_at: Date;
-    }[]
-  >`
-    SELECT cell, reason, step, players, requests, started_at FROM recoveries JOIN cells USING (cell, epoch)
-    WHERE finished_at IS NULL ORDER BY cell`;
-  return rows.map((row) => ({
-    cell: row.cell,
-    reason: row.reason,
-    step: row.step,
-    players: safe(row.players),
-    requests: safe(row.requests),
-    startedAt: row.started_at,
-  }));
+/** Recoveries that are under way. */
+export class Recoveries {
+  readonly #sql: Sql;
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  /** The recoveries that are under way, or were interrupted and will come again. */
+  async open(): Promise<Recovery[]> {
+    const rows = await this.#sql<
+      {
+        cell: number;
+        reason: string;
+        step: string;
+        players: bigint;
+        requests: bigint;
+        started_at: Date;
+      }[]
+    >`
+      SELECT cell, reason, step, players, requests, started_at FROM recoveries JOIN cells USING (cell, epoch)
+      WHERE finished_at IS NULL ORDER BY cell`;
+    return rows.map((row) => ({
+      cell: row.cell,
+      reason: row.reason,
+      step: row.step,
+      players: safe(row.players),
+      requests: safe(row.requests),
+      startedAt: row.started_at,
+    }));
+  }
 }
 
 /** Net paid to players (payouts − wagers, micro-USD) of each partner of a cell that has booked a spin. */

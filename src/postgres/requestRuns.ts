@@ -98,17 +98,11 @@ export async function requestRuns(sql: Sql | Transaction): Promise<RequestRun[]>
   return rows.map(runOfRow);
 }
 
-/** What {@link runsVersion} selects. */
+/** Whoever knows this version knows all runs: none is ever changed. */
 export const RUNS_VERSION =
   raw(`SELECT concat_ws(':', (SELECT concat_ws(':', max(run_id), count(*), sum(filter_hash)) FROM request_runs),
       (SELECT concat_ws(':', sum(handed_over_id), sum(bound_from_id), sum(binding_ms)) FROM cells),
       (SELECT max(since_ms) FROM request_id_times)) AS version`);
-
-/** Whoever knows these knows all runs: none is ever changed. */
-export async function runsVersion(sql: Sql): Promise<string> {
-  const [row] = await sql<{ version: string }[]>`${RUNS_VERSION}`;
-  return row!.version;
-}
 
 // Hand over ----------------------------------------------------------------------------------------------------------
 

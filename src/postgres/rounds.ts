@@ -157,38 +157,11 @@ const fromRow = (row: Row): RoundRecord => ({
   isToVoid: row.is_to_void,
 });
 
-/** The round whose deal has this entry. */
-export async function findRound(sql: Sql, dealId: bigint): Promise<RoundRecord | undefined> {
-  const [row] = await sql<Row[]>`SELECT ${COLUMNS} FROM rounds WHERE deal_id = ${dealId}`;
-  return row === undefined ? undefined : fromRow(row);
-}
-
 /** The entry of a round's deal. */
 export async function findDeal(sql: Sql, gameId: number, shoeIndex: number): Promise<bigint | undefined> {
   const [row] = await sql<{ deal_id: bigint }[]>`
     SELECT deal_id FROM rounds WHERE game_id = ${gameId} AND shoe_index = ${shoeIndex}`;
   return row?.deal_id;
-}
-
-/** A page of a partner's rounds, newest first, and how many there are. @param only absent members: all */
-export async function roundPage(
-  sql: Sql,
-  partnerId: number,
-  only: { playerId?: string | undefined; status?: string | undefined },
-  page: number,
-  limit: number,
-): Promise<{ rounds: RoundRecord[]; total: number }> {
-  const { playerId = null, status = null } = only;
-  const rows = await sql<Row[]>`
-    SELECT ${COLUMNS} FROM rounds
-    WHERE partner_id = ${partnerId} AND (${playerId}::text IS NULL OR player_id = ${playerId})
-      AND (${status}::text IS NULL OR status = ${status})
-    ORDER BY deal_id DESC LIMIT ${limit} OFFSET ${(page - 1) * limit}`;
-  const [count] = await sql<{ total: bigint }[]>`
-    SELECT count(*) AS total FROM rounds
-    WHERE partner_id = ${partnerId} AND (${playerId}::text IS NULL OR player_id = ${playerId})
-      AND (${status}::text IS NULL OR status = ${status})`;
-  return { rounds: rows.map(fromRow), total: safe(count!.total) };
 }
 
 /** Open rounds of these cells whose time is over, the oldest first. */
@@ -241,46 +214,91 @@ export async function openRoundCounts(
   return rows.map((row) => ({ gameId: row.game_id, open: safe(row.open) }));
 }
 
-/** Makes a table; its first shoes are made by the worker of its cell. */
-export async function createTable(
-  sql: Sql,
-  actor: string,
-  table: { partnerId: number; configName: string; displayName: string; terms: TableTerms },
-): Promise<GameRow | 'name-taken'> {
-  const { partnerId, configName, displayName, terms } = table;
-  try {
-    return await withChange(sql, async (tx, changed) => {
-      const [row] = await tx<{ game_id: number }[]>`
-        INSERT INTO games (partner_id, game_type, config_name, display_name, changed)
-        VALUES (${partnerId}, 'blackjack', ${configName}, ${displayName}, ${changed}) RETURNING game_id`;
-      const gameId = row!.game_id;
-      const { wagerMicros, rules, roundTimeoutSeconds } = terms;
-      await tx`
-        INSERT INTO blackjack_tables (game_id, wager_micros, rules, round_timeout_s)
-        VALUES (${gameId}, ${wagerMicros}, ${rulesText(rules)}, ${roundTimeoutSeconds})`;
-      const wagerUsd = Number(microsToUsdText(wagerMicros));
-      const after = {
-        partnerId,
-        configName,
-        displayName,
-        wagerUsd,
-        rules,
-        roundTimeoutS: roundTimeoutSeconds,
-      };
-      await audit(tx, { actor, action: 'blackjack.create', subject: `game:${gameId}`, after });
-      return (await findGame(tx, gameId))!;
-    });
-  } catch (error) {
-    if (isUniqueViolation(error)) return 'name-taken';
-    throw error;
-  }
-}
-
 /** The columns of blackjack_tables in a row that may have none. */
 export interface TableColumns {
   wager_micros: bigint | null;
   rules: BlackjackRules | null;
   round_timeout_s: number | null;
+}
+
+export class Rounds {
+  readonly #sql: Sql;
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  /** The round whose deal has this entry. */
+  async find(dealId: bigint): Promise<RoundRecord | undefined> {
+    const [row] = await this.#sql<Row[]>`SELECT ${COLUMNS} FROM rounds WHERE deal_id = ${dealId}`;
+    return row === undefined ? undefined : fromRow(row);
+  }
+
+  /** A page of a partner's rounds, newest first, and how many there are. @param only absent members: all */
+  async page(
+    partnerId: number,
+    only: { playerId?: string | undefined; status?: string | undefined },
+    page: number,
+    limit: number,
+  ): Promise<{ rounds: RoundRecord[]; total: number }> {
+    const { playerId = null, status = null } = only;
+    const rows = await this.#sql<Row[]>`
+      SELECT ${COLUMNS} FROM rounds
+      WHERE partner_id = ${partnerId} AND (${playerId}::text IS NULL OR player_id = ${playerId})
+        AND (${status}::text IS NULL OR status = ${status})
+      ORDER BY deal_id DESC LIMIT ${limit} OFFSET ${(page - 1) * limit}`;
+    const [count] = await this.#sql<{ total: bigint }[]>`
+      SELECT count(*) AS total FROM rounds
+      WHERE partner_id = ${partnerId} AND (${playerId}::text IS NULL OR player_id = ${playerId})
+        AND (${status}::text IS NULL OR status = ${status})`;
+    return { rounds: rows.map(fromRow), total: safe(count!.total) };
+  }
+
+  /** Makes a table; its first shoes are made by the worker of its cell. */
+  async createTable(
+    actor: string,
+    table: { partnerId: number; configName: string; displayName: string; terms: TableTerms },
+  ): Promise<GameRow | 'name-taken'> {
+    const { partnerId, configName, displayName, terms } = table;
+    try {
+      return await withChange(this.#sql, async (tx, changed) => {
+        const [row] = await tx<{ game_id: number }[]>`
+          INSERT INTO games (partner_id, game_type, config_name, display_name, changed)
+          VALUES (${partnerId}, 'blackjack', ${configName}, ${displayName}, ${changed}) RETURNING game_id`;
+        const gameId = row!.game_id;
+        const { wagerMicros, rules, roundTimeoutSeconds } = terms;
+        await tx`
+          INSERT INTO blackjack_tables (game_id, wager_micros, rules, round_timeout_s)
+          VALUES (${gameId}, ${wagerMicros}, ${rulesText(rules)}, ${roundTimeoutSeconds})`;
+        const wagerUsd = Number(microsToUsdText(wagerMicros));
+        const after = {
+          partnerId,
+          configName,
+          displayName,
+          wagerUsd,
+          rules,
+          roundTimeoutS: roundTimeoutSeconds,
+        };
+        await audit(tx, { actor, action: 'blackjack.create', subject: `game:${gameId}`, after });
+        return (await findGame(tx, gameId))!;
+      });
+    } catch (error) {
+      if (isUniqueViolation(error)) return 'name-taken';
+      throw error;
+    }
+  }
+
+  /** The seeds of the block of shoes that has this one, 32 bytes each, and where it begins; undefined: no block has it. */
+  async shoeSeeds(
+    gameId: number,
+    shoeIndex: number,
+  ): Promise<{ fromIndex: number; toIndex: number; seeds: Buffer } | undefined> {
+    const [row] = await this.#sql<{ from_index: bigint; to_index: bigint; seed: Buffer }[]>`
+      SELECT from_index, to_index, seed FROM blocks WHERE game_id = ${gameId} AND from_index <= ${shoeIndex}
+      ORDER BY from_index DESC LIMIT 1`;
+    if (row === undefined || row.to_index <= BigInt(shoeIndex)) return undefined;
+    return { fromIndex: safe(row.from_index), toIndex: safe(row.to_index), seeds: row.seed };
+  }
 }
 
 export const termsOf = (row: TableColumns): TableTerms | null =>
@@ -291,16 +309,3 @@ export const termsOf = (row: TableColumns): TableTerms | null =>
         rules: row.rules,
         roundTimeoutSeconds: row.round_timeout_s,
       };
-
-/** The seeds of the block of shoes that has this one, 32 bytes each, and where it begins; undefined: no block has it. */
-export async function shoeSeeds(
-  sql: Sql,
-  gameId: number,
-  shoeIndex: number,
-): Promise<{ fromIndex: number; toIndex: number; seeds: Buffer } | undefined> {
-  const [row] = await sql<{ from_index: bigint; to_index: bigint; seed: Buffer }[]>`
-    SELECT from_index, to_index, seed FROM blocks WHERE game_id = ${gameId} AND from_index <= ${shoeIndex}
-    ORDER BY from_index DESC LIMIT 1`;
-  if (row === undefined || row.to_index <= BigInt(shoeIndex)) return undefined;
-  return { fromIndex: safe(row.from_index), toIndex: safe(row.to_index), seeds: row.seed };
-}

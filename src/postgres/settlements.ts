@@ -69,25 +69,8 @@ export const FIRST_DAY = raw(`least(
 
 // Reading ------------------------------------------------------------------------------------------------------------
 
-/** A page of a partner's reports, the newest revision of each day, newest day first; and how many days have one. */
-export async function reportPage(
-  sql: Sql,
-  partnerId: number,
-  page: number,
-  limit: number,
-  before?: string,
-): Promise<{ reports: StoredReport[]; total: number }> {
-  const rows = await sql<Row[]>`
-    SELECT DISTINCT ON (report_date) ${COLUMNS} FROM settlement_reports
-    WHERE partner_id = ${partnerId} AND report_date < coalesce(${before ?? null}::date, 'infinity')
-    ORDER BY report_date DESC, revision DESC LIMIT ${limit} OFFSET ${(page - 1) * limit}`;
-  const [count] = await sql<{ total: bigint }[]>`
-    SELECT count(DISTINCT report_date) AS total FROM settlement_reports WHERE partner_id = ${partnerId}`;
-  return { reports: rows.map(fromRow), total: safe(count!.total) };
-}
-
 /** @param revision absent: the newest */
-export async function findReport(
+async function findReport(
   sql: Sql | Transaction,
   partnerId: number,
   date: string,
@@ -101,29 +84,11 @@ export async function findReport(
   return row === undefined ? undefined : fromRow(row);
 }
 
-/** What decides whether a partner can have a report; undefined where there is no such partner. */
-export async function settlementPartner(
-  sql: Sql,
-  partnerId: number,
-): Promise<{ firstDay: string; hasGames: boolean } | undefined> {
-  const [row] = await sql<{ first_day: string; has_games: boolean }[]>`
-    SELECT ${FIRST_DAY}::text AS first_day,
-           EXISTS (SELECT 1 FROM games g WHERE g.partner_id = p.partner_id) AS has_games
-    FROM partners p WHERE partner_id = ${partnerId}`;
-  return row === undefined ? undefined : { firstDay: row.first_day, hasGames: row.has_games };
-}
-
 export interface UnsettledDay {
   readonly partnerId: number;
   readonly date: string;
   /** There is a report, made before all of the day was in the ledger. */
   readonly hasReport: boolean;
-}
-
-/** The oldest day of which any partner has a report, or should; undefined where there is no partner. */
-export async function firstSettlementDay(sql: Sql): Promise<string | undefined> {
-  const [row] = await sql<{ day: string | null }[]>`SELECT min(${FIRST_DAY})::text AS day FROM partners p`;
-  return row?.day ?? undefined;
 }
 
 /**
@@ -182,51 +147,6 @@ export interface WantedReport {
   /** It is wanted only where the day has none yet, or an incomplete one that can be completed. */
   readonly isDue: boolean;
   readonly now: Date;
-}
-
-/**
- * Makes the next revision of a day's report, with its entry in the audit log, in one transaction.
- * @returns `acknowledged`: the newest revision is, and nothing was made; `not-due`: likewise, nothing is to be made.
- */
-export async function makeReport(
-  sql: Sql,
-  wanted: WantedReport,
-  onReport: OnReport = notifyPartner,
-): Promise<StoredReport | 'acknowledged' | 'not-due'> {
-  const { partnerId, date, ids } = wanted;
-  return sql.begin(async (tx) => {
-    await lockPartner(tx, partnerId);
-    const newest = await findReport(tx, partnerId, date);
-    if (wanted.isDue) {
-      if (newest !== undefined && (newest.isComplete || !wanted.isComplete)) return 'not-due';
-    } else if (newest?.status === 'ACKNOWLEDGED') return 'acknowledged';
-    const figures = await figuresOf(tx, wanted);
-    const isComplete = wanted.isComplete || figures.toId >= ids.to;
-    const booked = figures.toId < ids.from ? ids.from : figures.toId + 1n;
-    const end = isComplete ? ids.to : booked;
-    const open = await openRoundsAt(tx, partnerId, end);
-    const report = composeReport(
-      {
-        reportDate: date,
-        revision: (newest?.report.revision ?? 0) + 1,
-        ledgerFrom: String(ids.from),
-        ledgerTo: String(end),
-        previousHash: await previousHash(tx, partnerId, date),
-        generatedAt: wanted.now.toISOString(),
-      },
-      { ...figures, open },
-    );
-    const { text, integrityHash } = seal(report);
-    const [row] = await tx<Row[]>`
-      INSERT INTO settlement_reports (partner_id, report_date, revision, status, is_complete, report, integrity_hash)
-      VALUES (${partnerId}, ${date}::date, ${report.revision}, ${isComplete ? 'GENERATED' : 'PENDING'}, ${isComplete},
-              ${text}::json, ${integrityHash})
-      RETURNING ${COLUMNS}`;
-    const made = fromRow(row!);
-    await audited(tx, wanted.actor, 'settlement.generate', newest, made);
-    if (isComplete) await onReport(tx, made);
-    return made;
-  });
 }
 
 /** Held to the end of the transaction. */
@@ -316,37 +236,129 @@ const certifiedRtp = (row: {
 
 export type Judgement = { readonly status: 'ACKNOWLEDGED' } | { readonly status: 'DISPUTED'; reason: string };
 
-/**
- * Acknowledges or disputes the newest revision of a report.
- * @param revision the one that was read; any other than the newest is refused
- * @returns the report as it is then; or why nothing was changed: there is none, a newer revision, or its status.
- */
-export async function judgeReport(
-  sql: Sql,
-  about: { partnerId: number; date: string; revision: number | undefined },
-  actor: string,
-  judgement: Judgement,
-): Promise<StoredReport | 'missing' | 'superseded' | 'ACKNOWLEDGED' | 'DISPUTED'> {
-  const { partnerId, date, revision } = about;
-  return sql.begin(async (tx) => {
-    await lockPartner(tx, partnerId);
-    const before = await findReport(tx, partnerId, date);
-    if (before === undefined || (revision ?? 0) > before.report.revision) return 'missing';
-    if (revision !== undefined && revision < before.report.revision) return 'superseded';
-    if (before.status === 'ACKNOWLEDGED' || before.status === 'DISPUTED') return before.status;
-    const { status } = judgement;
-    const reason = judgement.status === 'DISPUTED' ? judgement.reason : null;
-    const [row] = await tx<Row[]>`
-      UPDATE settlement_reports SET status = ${status}, dispute_reason = ${reason},
-        acknowledged_at = CASE WHEN ${status} = 'ACKNOWLEDGED' THEN now() END,
-        disputed_at = CASE WHEN ${status} = 'DISPUTED' THEN now() END
-      WHERE partner_id = ${partnerId} AND report_date = ${date}::date AND revision = ${before.report.revision}
-      RETURNING ${COLUMNS}`;
-    const after = fromRow(row!);
-    const action = status === 'ACKNOWLEDGED' ? 'settlement.acknowledge' : 'settlement.dispute';
-    await audited(tx, actor, action, before, after);
-    return after;
-  });
+export class Settlements {
+  readonly #sql: Sql;
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  /** A page of a partner's reports, the newest revision of each day, newest day first; and how many days have one. */
+  async page(
+    partnerId: number,
+    page: number,
+    limit: number,
+    before?: string,
+  ): Promise<{ reports: StoredReport[]; total: number }> {
+    const rows = await this.#sql<Row[]>`
+      SELECT DISTINCT ON (report_date) ${COLUMNS} FROM settlement_reports
+      WHERE partner_id = ${partnerId} AND report_date < coalesce(${before ?? null}::date, 'infinity')
+      ORDER BY report_date DESC, revision DESC LIMIT ${limit} OFFSET ${(page - 1) * limit}`;
+    const [count] = await this.#sql<{ total: bigint }[]>`
+      SELECT count(DISTINCT report_date) AS total FROM settlement_reports WHERE partner_id = ${partnerId}`;
+    return { reports: rows.map(fromRow), total: safe(count!.total) };
+  }
+
+  find(partnerId: number, date: string, revision?: number): Promise<StoredReport | undefined> {
+    return findReport(this.#sql, partnerId, date, revision);
+  }
+
+  /** What decides whether a partner can have a report; undefined where there is no such partner. */
+  async partner(partnerId: number): Promise<{ firstDay: string; hasGames: boolean } | undefined> {
+    const [row] = await this.#sql<{ first_day: string; has_games: boolean }[]>`
+      SELECT ${FIRST_DAY}::text AS first_day,
+             EXISTS (SELECT 1 FROM games g WHERE g.partner_id = p.partner_id) AS has_games
+      FROM partners p WHERE partner_id = ${partnerId}`;
+    return row === undefined ? undefined : { firstDay: row.first_day, hasGames: row.has_games };
+  }
+
+  /** The oldest day of which any partner has a report, or should; undefined where there is no partner. */
+  async firstDay(): Promise<string | undefined> {
+    const [row] = await this.#sql<
+      { day: string | null }[]
+    >`SELECT min(${FIRST_DAY})::text AS day FROM partners p`;
+    return row?.day ?? undefined;
+  }
+
+  unsettledDays(from: string, through: string): Promise<UnsettledDay[]> {
+    return unsettledDays(this.#sql, from, through);
+  }
+
+  /**
+   * Makes the next revision of a day's report, with its entry in the audit log, in one transaction.
+   * @returns `acknowledged`: the newest revision is, and nothing was made; `not-due`: likewise, nothing is to be made.
+   */
+  async make(
+    wanted: WantedReport,
+    onReport: OnReport = notifyPartner,
+  ): Promise<StoredReport | 'acknowledged' | 'not-due'> {
+    const { partnerId, date, ids } = wanted;
+    return this.#sql.begin(async (tx) => {
+      await lockPartner(tx, partnerId);
+      const newest = await findReport(tx, partnerId, date);
+      if (wanted.isDue) {
+        if (newest !== undefined && (newest.isComplete || !wanted.isComplete)) return 'not-due';
+      } else if (newest?.status === 'ACKNOWLEDGED') return 'acknowledged';
+      const figures = await figuresOf(tx, wanted);
+      const isComplete = wanted.isComplete || figures.toId >= ids.to;
+      const booked = figures.toId < ids.from ? ids.from : figures.toId + 1n;
+      const end = isComplete ? ids.to : booked;
+      const open = await openRoundsAt(tx, partnerId, end);
+      const report = composeReport(
+        {
+          reportDate: date,
+          revision: (newest?.report.revision ?? 0) + 1,
+          ledgerFrom: String(ids.from),
+          ledgerTo: String(end),
+          previousHash: await previousHash(tx, partnerId, date),
+          generatedAt: wanted.now.toISOString(),
+        },
+        { ...figures, open },
+      );
+      const { text, integrityHash } = seal(report);
+      const [row] = await tx<Row[]>`
+        INSERT INTO settlement_reports (partner_id, report_date, revision, status, is_complete, report, integrity_hash)
+        VALUES (${partnerId}, ${date}::date, ${report.revision}, ${isComplete ? 'GENERATED' : 'PENDING'}, ${isComplete},
+                ${text}::json, ${integrityHash})
+        RETURNING ${COLUMNS}`;
+      const made = fromRow(row!);
+      await audited(tx, wanted.actor, 'settlement.generate', newest, made);
+      if (isComplete) await onReport(tx, made);
+      return made;
+    });
+  }
+
+  /**
+   * Acknowledges or disputes the newest revision of a report.
+   * @param revision the one that was read; any other than the newest is refused
+   * @returns the report as it is then; or why nothing was changed: there is none, a newer revision, or its status.
+   */
+  async judge(
+    about: { partnerId: number; date: string; revision: number | undefined },
+    actor: string,
+    judgement: Judgement,
+  ): Promise<StoredReport | 'missing' | 'superseded' | 'ACKNOWLEDGED' | 'DISPUTED'> {
+    const { partnerId, date, revision } = about;
+    return this.#sql.begin(async (tx) => {
+      await lockPartner(tx, partnerId);
+      const before = await findReport(tx, partnerId, date);
+      if (before === undefined || (revision ?? 0) > before.report.revision) return 'missing';
+      if (revision !== undefined && revision < before.report.revision) return 'superseded';
+      if (before.status === 'ACKNOWLEDGED' || before.status === 'DISPUTED') return before.status;
+      const { status } = judgement;
+      const reason = judgement.status === 'DISPUTED' ? judgement.reason : null;
+      const [row] = await tx<Row[]>`
+        UPDATE settlement_reports SET status = ${status}, dispute_reason = ${reason},
+          acknowledged_at = CASE WHEN ${status} = 'ACKNOWLEDGED' THEN now() END,
+          disputed_at = CASE WHEN ${status} = 'DISPUTED' THEN now() END
+        WHERE partner_id = ${partnerId} AND report_date = ${date}::date AND revision = ${before.report.revision}
+        RETURNING ${COLUMNS}`;
+      const after = fromRow(row!);
+      const action = status === 'ACKNOWLEDGED' ? 'settlement.acknowledge' : 'settlement.dispute';
+      await audited(tx, actor, action, before, after);
+      return after;
+    });
+  }
 }
 
 /** The audit log keeps the hash, too: a report that is removed or sealed anew is told by it. */

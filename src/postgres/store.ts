@@ -1,197 +1,60 @@
-/** The functions of this folder that others call, bound to a connection: nobody outside holds the client itself. */
-import { recordAdjustment, withdrawAdjustment } from './adjustments.js';
-import { findObstacles, noteAnswered, recordLostSpins } from './answered.js';
-import { issueKey, listKeys, revokeKey } from './apiKeys.js';
-import { announceEnd, listVersionEnds, listVersionUses, noteKeyUses } from './apiVersions.js';
-import { auditPage, auditRound } from './auditLog.js';
-import { addCells, cellCursors, haltedCells, setDraining } from './cells.js';
+/**
+ * The aggregates of the database, each an object over one pool. main.ts opens them once for requests and once for what the process
+ * does by itself, and hands each part the one that its work is to run on. What needs a lease or a transaction takes its
+ * connections as an argument, and is not part of this.
+ */
+import { Adjustments } from './adjustments.js';
+import { Answered } from './answered.js';
+import { ApiKeys } from './apiKeys.js';
+import { ApiVersions } from './apiVersions.js';
+import { AuditLog } from './auditLog.js';
+import { Cells } from './cells.js';
 import type { Sql } from './client.js';
-import {
-  bookedPot,
-  communalEventPage,
-  hasCommunal,
-  noticesOfSpins,
-  playerSharePage,
-  recordFunding,
-  recordRules,
-  withdrawFunding,
-  withdrawRules,
-} from './communal.js';
-import { resendDelivery, resendFailed, resendOfWebhook } from './deliveries.js';
-import { eventFeed, recordTestEvent } from './events.js';
-import {
-  bookedGame,
-  findGame,
-  gamePage,
-  listGames,
-  registerGame,
-  requestBlocks,
-  setGameStatus,
-} from './games.js';
-import { findAdjustment, findEntry, findTicket } from './ledger.js';
-import { noticeOverdueSettlement } from './notices.js';
-import {
-  attention,
-  blockOf,
-  cellOverview,
-  deliveriesBy,
-  gameDays,
-  newestRecoveries,
-  reportsOfAll,
-  trafficToday,
-} from './operatorReads.js';
-import {
-  beginSession,
-  createOperator,
-  endSession,
-  findSession,
-  listOperators,
-  revokeOperator,
-  rotateOperatorKey,
-} from './operators.js';
-import { findParSheet, listActiveParSheets, setParSheetStatus, storeParSheet } from './parSheets.js';
-import { movesOfPartner, requestMove } from './partnerMoves.js';
-import { createPartner, findPartner, ledgerReach, listPartners, updatePartner } from './partners.js';
-import { playerSpinPage, playerSpinsByTime, spinsByTime, statementDown } from './playerHistory.js';
-import { recordPlayerStatus } from './playerStatuses.js';
-import { closedPool, createRaffle, voidRaffle } from './raffles.js';
-import { openRecoveries } from './recoveries.js';
-import { readRuns, requestBlocksOf } from './requestRunReads.js';
-import { runsVersion } from './requestRuns.js';
-import { createTable, findRound, roundPage, shoeSeeds } from './rounds.js';
-import {
-  findReport,
-  firstSettlementDay,
-  judgeReport,
-  makeReport,
-  reportPage,
-  settlementPartner,
-  unsettledDays,
-} from './settlements.js';
-import {
-  createWebhook,
-  deleteWebhook,
-  deliveryPage,
-  listWebhooks,
-  rotateSecret,
-  updateWebhook,
-  webhookState,
-} from './webhooks.js';
+import { Communal } from './communal.js';
+import { Deliveries } from './deliveries.js';
+import { Events } from './events.js';
+import { Games } from './games.js';
+import { Ledger } from './ledger.js';
+import { OperatorReads } from './operatorReads.js';
+import { Operators } from './operators.js';
+import { ParSheets } from './parSheets.js';
+import { PartnerMoves } from './partnerMoves.js';
+import { Partners } from './partners.js';
+import { SpinHistory } from './playerHistory.js';
+import { PlayerStatuses } from './playerStatuses.js';
+import { Raffles } from './raffles.js';
+import { Recoveries } from './recoveries.js';
+import { RequestRuns } from './requestRunReads.js';
+import { Rounds } from './rounds.js';
+import { Settlements } from './settlements.js';
+import { Webhooks } from './webhooks.js';
 
-const FUNCTIONS = {
-  movesOfPartner,
-  requestMove,
-  addCells,
-  announceEnd,
-  attention,
-  auditPage,
-  auditRound,
-  beginSession,
-  blockOf,
-  bookedGame,
-  bookedPot,
-  requestBlocksOf,
-  cellCursors,
-  cellOverview,
-  closedPool,
-  communalEventPage,
-  createOperator,
-  createPartner,
-  createRaffle,
-  createTable,
-  createWebhook,
-  deleteWebhook,
-  deliveriesBy,
-  deliveryPage,
-  endSession,
-  eventFeed,
-  findAdjustment,
-  findEntry,
-  recordLostSpins,
-  findGame,
-  findParSheet,
-  findPartner,
-  findReport,
-  findRound,
-  findSession,
-  findTicket,
-  firstSettlementDay,
-  gameDays,
-  gamePage,
-  haltedCells,
-  hasCommunal,
-  issueKey,
-  judgeReport,
-  findObstacles,
-  ledgerReach,
-  listActiveParSheets,
-  listGames,
-  listKeys,
-  listOperators,
-  listPartners,
-  listVersionEnds,
-  listVersionUses,
-  makeReport,
-  listWebhooks,
-  newestRecoveries,
-  noteAnswered,
-  noteKeyUses,
-  noticeOverdueSettlement,
-  openRecoveries,
-  playerSharePage,
-  playerSpinPage,
-  readRuns,
-  recordAdjustment,
-  recordPlayerStatus,
-  recordTestEvent,
-  recordFunding,
-  recordRules,
-  registerGame,
-  reportPage,
-  reportsOfAll,
-  requestBlocks,
-  resendDelivery,
-  resendFailed,
-  resendOfWebhook,
-  revokeKey,
-  revokeOperator,
-  rotateOperatorKey,
-  rotateSecret,
-  roundPage,
-  runsVersion,
-  setDraining,
-  setGameStatus,
-  setParSheetStatus,
-  playerSpinsByTime,
-  settlementPartner,
-  spinsByTime,
-  statementDown,
-  shoeSeeds,
-  storeParSheet,
-  noticesOfSpins,
-  trafficToday,
-  unsettledDays,
-  updatePartner,
-  updateWebhook,
-  voidRaffle,
-  withdrawAdjustment,
-  withdrawFunding,
-  withdrawRules,
-  webhookState,
-};
+export type Store = ReturnType<typeof openStore>;
 
-type Functions = typeof FUNCTIONS;
-export type Store = {
-  [Name in keyof Functions]: Functions[Name] extends (sql: Sql, ...rest: infer Rest) => infer Result
-    ? (...rest: Rest) => Result
-    : never;
-};
-
-/** Every function rejects where the database does not answer within its deadline (client.ts). */
-export function openStore(sql: Sql): Store {
-  const bound: Record<string, (...rest: never[]) => Promise<unknown>> = {};
-  for (const [name, run] of Object.entries(FUNCTIONS)) {
-    bound[name] = (...rest) => (run as (sql: Sql, ...rest: never[]) => Promise<unknown>)(sql, ...rest);
-  }
-  return bound as Store;
-}
+/** Every method rejects where the database does not answer within its deadline (client.ts). */
+export const openStore = (sql: Sql) => ({
+  adjustments: new Adjustments(sql),
+  answered: new Answered(sql),
+  apiKeys: new ApiKeys(sql),
+  apiVersions: new ApiVersions(sql),
+  auditLog: new AuditLog(sql),
+  cells: new Cells(sql),
+  communal: new Communal(sql),
+  deliveries: new Deliveries(sql),
+  events: new Events(sql),
+  games: new Games(sql),
+  ledger: new Ledger(sql),
+  overview: new OperatorReads(sql),
+  operators: new Operators(sql),
+  parSheets: new ParSheets(sql),
+  partners: new Partners(sql),
+  moves: new PartnerMoves(sql),
+  history: new SpinHistory(sql),
+  playerStatuses: new PlayerStatuses(sql),
+  raffles: new Raffles(sql),
+  recoveries: new Recoveries(sql),
+  requestRuns: new RequestRuns(sql),
+  rounds: new Rounds(sql),
+  settlements: new Settlements(sql),
+  webhooks: new Webhooks(sql),
+});

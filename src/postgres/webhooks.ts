@@ -30,25 +30,6 @@ const fromRow = (row: Row): WebhookRow => ({
   createdAt: row.created_at,
 });
 
-/** Registers a webhook; undefined where the partner has as many as it may. */
-export async function createWebhook(
-  sql: Sql,
-  webhook: { partnerId: number; url: string; events: readonly string[]; secret: string; apiVersion: string },
-): Promise<WebhookRow | undefined> {
-  const { partnerId, url, events, secret, apiVersion } = webhook;
-  return sql.begin(async (tx) => {
-    // Registrations of a partner go one after the other, so that the count holds.
-    const [cap] = await tx<{ max: number }[]>`
-      SELECT max_webhooks AS max FROM partners WHERE partner_id = ${partnerId} FOR NO KEY UPDATE`;
-    const [row] = await tx<Row[]>`
-      INSERT INTO webhooks (partner_id, url, host, events, secret, api_version)
-      SELECT ${partnerId}::int, ${url}, ${new URL(url).hostname}, ${events}::text[], ${secret}, ${apiVersion}
-      WHERE (SELECT count(*) FROM webhooks WHERE partner_id = ${partnerId} AND deleted_at IS NULL) < ${cap!.max}
-      RETURNING webhook_id, url, events, is_active, created_at`;
-    return row === undefined ? undefined : fromRow(row);
-  });
-}
-
 export type EndpointState = 'ok' | 'failing' | 'inactive';
 
 /** How a webhook's receiver does. */
@@ -100,13 +81,6 @@ const healthOf = (row: HealthRow): EndpointHealth => {
   };
 };
 
-/** A partner's webhooks, without deleted ones. */
-export async function listWebhooks(sql: Sql, partnerId: number): Promise<ListedWebhook[]> {
-  const rows = await sql<HealthRow[]>`
-    SELECT ${WITH_HEALTH} WHERE partner_id = ${partnerId} AND deleted_at IS NULL ORDER BY webhook_id`;
-  return rows.map((row) => ({ ...fromRow(row), health: healthOf(row) }));
-}
-
 export interface FailingWebhook extends ListedWebhook {
   readonly partnerId: number;
   readonly slug: string;
@@ -142,75 +116,6 @@ export async function failingWebhooks(sql: Sql): Promise<{ count: number; longes
   };
 }
 
-/** Whether a partner has this webhook; a deleted one is missing. */
-export async function webhookState(
-  sql: Sql,
-  partnerId: number,
-  webhookId: number,
-): Promise<'found' | 'missing' | 'foreign'> {
-  const [row] = await sql<{ partner_id: number; deleted_at: Date | null }[]>`
-    SELECT partner_id, deleted_at FROM webhooks WHERE webhook_id = ${webhookId}`;
-  if (row === undefined) return 'missing';
-  if (row.partner_id !== partnerId) return 'foreign';
-  return row.deleted_at === null ? 'found' : 'missing';
-}
-
-/** Changes what is given; a webhook that becomes active begins anew. Undefined where it is deleted. */
-export async function updateWebhook(
-  sql: Sql,
-  webhookId: number,
-  change: { url: string | undefined; events: readonly string[] | undefined; isActive: boolean | undefined },
-): Promise<WebhookRow | undefined> {
-  const { url = null, events = null, isActive = null } = change;
-  const host = url === null ? null : new URL(url).hostname;
-  return sql.begin(async (tx) => {
-    // What may have mended it is tried at once.
-    if (url !== null || isActive === true) {
-      await tx`
-        UPDATE webhook_endpoints SET failures = 0, not_before = '-infinity' WHERE webhook_id = ${webhookId}`;
-    }
-    const [row] = await tx<Row[]>`
-      UPDATE webhooks SET url = coalesce(${url}::text, url), host = coalesce(${host}::text, host),
-        events = coalesce(${events}::text[], events),
-        is_active = coalesce(${isActive}::boolean, is_active),
-        failing_since = CASE WHEN ${isActive}::boolean AND NOT is_active THEN NULL ELSE failing_since END,
-        deactivated_at = CASE WHEN ${isActive}::boolean THEN NULL ELSE deactivated_at END
-      WHERE webhook_id = ${webhookId} AND deleted_at IS NULL
-      RETURNING webhook_id, url, events, is_active, created_at`;
-    return row === undefined ? undefined : fromRow(row);
-  });
-}
-
-/** Gives a webhook a new secret; the one that it had signs, too, until a time. @returns false where it is deleted */
-export async function rotateSecret(
-  sql: Sql,
-  webhookId: number,
-  secret: string,
-  previousUntil: Date,
-): Promise<boolean> {
-  const rows = await sql`
-    UPDATE webhooks SET previous_secret = secret, previous_secret_until = ${previousUntil}, secret = ${secret}
-    WHERE webhook_id = ${webhookId} AND deleted_at IS NULL RETURNING 1`;
-  return rows.length > 0;
-}
-
-/** Deletes a webhook. Its record and its deliveries are kept as they are; those that wait are never claimed again. */
-export async function deleteWebhook(
-  sql: Sql,
-  partnerId: number,
-  webhookId: number,
-): Promise<'deleted' | 'missing' | 'foreign'> {
-  return sql.begin(async (tx) => {
-    const [row] = await tx<{ partner_id: number; deleted_at: Date | null }[]>`
-      SELECT partner_id, deleted_at FROM webhooks WHERE webhook_id = ${webhookId} FOR NO KEY UPDATE`;
-    if (row === undefined) return 'missing';
-    if (row.partner_id !== partnerId) return 'foreign';
-    if (row.deleted_at !== null) return 'missing';
-    await tx`UPDATE webhooks SET deleted_at = now() WHERE webhook_id = ${webhookId}`;
-    return 'deleted';
-  });
-}
-
 export interface DeliveryRow {
   deliveryId: string;
   event: string;
@@ -236,6 +141,123 @@ export interface StoredDelivery {
   response_status: number | null;
 }
 
+export class Webhooks {
+  readonly #sql: Sql;
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  /** Registers a webhook; undefined where the partner has as many as it may. */
+  async create(webhook: {
+    partnerId: number;
+    url: string;
+    events: readonly string[];
+    secret: string;
+    apiVersion: string;
+  }): Promise<WebhookRow | undefined> {
+    const { partnerId, url, events, secret, apiVersion } = webhook;
+    return this.#sql.begin(async (tx) => {
+      // Registrations of a partner go one after the other, so that the count holds.
+      const [cap] = await tx<{ max: number }[]>`
+        SELECT max_webhooks AS max FROM partners WHERE partner_id = ${partnerId} FOR NO KEY UPDATE`;
+      const [row] = await tx<Row[]>`
+        INSERT INTO webhooks (partner_id, url, host, events, secret, api_version)
+        SELECT ${partnerId}::int, ${url}, ${new URL(url).hostname}, ${events}::text[], ${secret}, ${apiVersion}
+        WHERE (SELECT count(*) FROM webhooks WHERE partner_id = ${partnerId} AND deleted_at IS NULL) < ${cap!.max}
+        RETURNING webhook_id, url, events, is_active, created_at`;
+      return row === undefined ? undefined : fromRow(row);
+    });
+  }
+
+  /** A partner's webhooks, without deleted ones. */
+  async list(partnerId: number): Promise<ListedWebhook[]> {
+    const rows = await this.#sql<HealthRow[]>`
+      SELECT ${WITH_HEALTH} WHERE partner_id = ${partnerId} AND deleted_at IS NULL ORDER BY webhook_id`;
+    return rows.map((row) => ({ ...fromRow(row), health: healthOf(row) }));
+  }
+
+  /** Whether a partner has this webhook; a deleted one is missing. */
+  async state(partnerId: number, webhookId: number): Promise<'found' | 'missing' | 'foreign'> {
+    const [row] = await this.#sql<{ partner_id: number; deleted_at: Date | null }[]>`
+      SELECT partner_id, deleted_at FROM webhooks WHERE webhook_id = ${webhookId}`;
+    if (row === undefined) return 'missing';
+    if (row.partner_id !== partnerId) return 'foreign';
+    return row.deleted_at === null ? 'found' : 'missing';
+  }
+
+  /** Changes what is given; a webhook that becomes active begins anew. Undefined where it is deleted. */
+  async update(
+    webhookId: number,
+    change: { url: string | undefined; events: readonly string[] | undefined; isActive: boolean | undefined },
+  ): Promise<WebhookRow | undefined> {
+    const { url = null, events = null, isActive = null } = change;
+    const host = url === null ? null : new URL(url).hostname;
+    return this.#sql.begin(async (tx) => {
+      // What may have mended it is tried at once.
+      if (url !== null || isActive === true) {
+        await tx`
+          UPDATE webhook_endpoints SET failures = 0, not_before = '-infinity' WHERE webhook_id = ${webhookId}`;
+      }
+      const [row] = await tx<Row[]>`
+        UPDATE webhooks SET url = coalesce(${url}::text, url), host = coalesce(${host}::text, host),
+          events = coalesce(${events}::text[], events),
+          is_active = coalesce(${isActive}::boolean, is_active),
+          failing_since = CASE WHEN ${isActive}::boolean AND NOT is_active THEN NULL ELSE failing_since END,
+          deactivated_at = CASE WHEN ${isActive}::boolean THEN NULL ELSE deactivated_at END
+        WHERE webhook_id = ${webhookId} AND deleted_at IS NULL
+        RETURNING webhook_id, url, events, is_active, created_at`;
+      return row === undefined ? undefined : fromRow(row);
+    });
+  }
+
+  /** Gives a webhook a new secret; the one that it had signs, too, until a time. @returns false where it is deleted */
+  async rotateSecret(webhookId: number, secret: string, previousUntil: Date): Promise<boolean> {
+    const rows = await this.#sql`
+      UPDATE webhooks SET previous_secret = secret, previous_secret_until = ${previousUntil}, secret = ${secret}
+      WHERE webhook_id = ${webhookId} AND deleted_at IS NULL RETURNING 1`;
+    return rows.length > 0;
+  }
+
+  /** Deletes a webhook. Its record and its deliveries are kept as they are; those that wait are never claimed again. */
+  async delete(partnerId: number, webhookId: number): Promise<'deleted' | 'missing' | 'foreign'> {
+    return this.#sql.begin(async (tx) => {
+      const [row] = await tx<{ partner_id: number; deleted_at: Date | null }[]>`
+        SELECT partner_id, deleted_at FROM webhooks WHERE webhook_id = ${webhookId} FOR NO KEY UPDATE`;
+      if (row === undefined) return 'missing';
+      if (row.partner_id !== partnerId) return 'foreign';
+      if (row.deleted_at !== null) return 'missing';
+      await tx`UPDATE webhooks SET deleted_at = now() WHERE webhook_id = ${webhookId}`;
+      return 'deleted';
+    });
+  }
+
+  /** A page of a webhook's newest deliveries, newest first, and how many there are, both up to {@link DELIVERIES_LISTED_MAX}. */
+  async deliveryPage(
+    webhookId: number,
+    page: number,
+    limit: number,
+    before?: string,
+  ): Promise<{ deliveries: DeliveryRow[]; total: number }> {
+    const offset = (page - 1) * limit;
+    const listed = Math.max(0, Math.min(limit, DELIVERIES_LISTED_MAX - offset));
+    const rows = await this.#sql<StoredDelivery[]>`
+      SELECT delivery_id, event, status, d.attempts, max_attempts, d.created_at, last_attempt_at, ${NEXT_ATTEMPT},
+             response_status
+      FROM deliveries d JOIN events USING (event_id) JOIN webhooks w USING (webhook_id)
+        LEFT JOIN webhook_endpoints USING (webhook_id)
+      WHERE d.webhook_id = ${webhookId} AND (${before ?? null}::text IS NULL OR delivery_id < ${before ?? null})
+      ORDER BY delivery_id DESC LIMIT ${listed} OFFSET ${Math.min(offset, DELIVERIES_LISTED_MAX)}`;
+    const [count] = await this.#sql<{ total: bigint }[]>`
+      SELECT count(*) AS total FROM (
+        SELECT 1 FROM deliveries WHERE webhook_id = ${webhookId} LIMIT ${DELIVERIES_LISTED_MAX}) AS counted`;
+    return {
+      deliveries: rows.map(deliveryOf),
+      total: safe(count!.total),
+    };
+  }
+}
+
 /**
  * When a delivery is tried next, of `deliveries`, `webhooks` and `webhook_endpoints`: not while its webhook rests, and at no
  * known time while that is inactive.
@@ -255,32 +277,6 @@ export const deliveryOf = (row: StoredDelivery): DeliveryRow => ({
   nextAttemptAt: row.next_attempt_at,
   responseStatus: row.response_status,
 });
-
-/** A page of a webhook's newest deliveries, newest first, and how many there are, both up to {@link DELIVERIES_LISTED_MAX}. */
-export async function deliveryPage(
-  sql: Sql,
-  webhookId: number,
-  page: number,
-  limit: number,
-  before?: string,
-): Promise<{ deliveries: DeliveryRow[]; total: number }> {
-  const offset = (page - 1) * limit;
-  const listed = Math.max(0, Math.min(limit, DELIVERIES_LISTED_MAX - offset));
-  const rows = await sql<StoredDelivery[]>`
-    SELECT delivery_id, event, status, d.attempts, max_attempts, d.created_at, last_attempt_at, ${NEXT_ATTEMPT},
-           response_status
-    FROM deliveries d JOIN events USING (event_id) JOIN webhooks w USING (webhook_id)
-      LEFT JOIN webhook_endpoints USING (webhook_id)
-    WHERE d.webhook_id = ${webhookId} AND (${before ?? null}::text IS NULL OR delivery_id < ${before ?? null})
-    ORDER BY delivery_id DESC LIMIT ${listed} OFFSET ${Math.min(offset, DELIVERIES_LISTED_MAX)}`;
-  const [count] = await sql<{ total: bigint }[]>`
-    SELECT count(*) AS total FROM (
-      SELECT 1 FROM deliveries WHERE webhook_id = ${webhookId} LIMIT ${DELIVERIES_LISTED_MAX}) AS counted`;
-  return {
-    deliveries: rows.map(deliveryOf),
-    total: safe(count!.total),
-  };
-}
 
 /** Rows that one statement removes. */
 const REMOVED_MAX = 1000;

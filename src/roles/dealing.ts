@@ -14,7 +14,6 @@ import { PotKeeper } from '../cells/potKeeper.js';
 import type { SpinIds } from '../domain/spinId.js';
 import { SetupError } from '../embedded/index.js';
 import type { CellServices } from '../http/services.js';
-import { openStore } from '../postgres/store.js';
 import { ClockError, LacksError } from '../redis/scriptErrors.js';
 import { FilterMemoryError, filterMegabytesByDefault } from '../requestIds/filterMemory.js';
 import { RequestIds } from '../requestIds/requestIds.js';
@@ -40,16 +39,15 @@ export interface Dealing {
 
 /** Filters of request ids that Redis holds no more: read before anything is dealt. */
 async function openHandedOver(parts: RoleParts): Promise<RequestIds> {
-  const { config, sql, store, log, metrics, services, catalog } = parts;
+  const { config, background, store, log, metrics, services, catalog } = parts;
   const onError = (error: unknown): void => {
     metrics.storeErrors.inc({ store: 'postgres' });
     log.warn({ err: error }, 'the filters of request ids could not be read');
   };
   const everyMs = Math.min(FILTERS_EVERY_MS, config.REQUEST_ID_WINDOW_S * 250);
   const filterBytesMax = (config.REQUEST_FILTERS_MAX_MB ?? filterMegabytesByDefault()) * 1e6;
-  const runs = openStore(sql);
   const newestVersion = (): string => catalog.runsVersion;
-  const ids = new RequestIds({ runs, store, filterBytesMax, newestVersion, everyMs, onError });
+  const ids = new RequestIds({ runs: background, store, filterBytesMax, newestVersion, everyMs, onError });
   return services.add(ids).catch((error: unknown) => {
     throw error instanceof FilterMemoryError ? new SetupError(error.message) : error;
   });
@@ -81,13 +79,12 @@ async function openAnswered({
 
 /** Confirmations, told of by the worker of this process, by others through Redis and, where that is silent, by Postgres. */
 async function openConfirmations(parts: RoleParts, answered: Answered | undefined): Promise<Confirmations> {
-  const { config, log, services, nodes, catalog, metrics, events } = parts;
-  // What partners ask of the ledger doesn't hold up the confirmations.
-  const ledger = openStore(parts.sql);
+  const { config, log, services, nodes, catalog, metrics, events, background } = parts;
   const confirmations = new Confirmations({
     datasetId: parts.installed.datasetId,
-    read: ledger.cellCursors,
-    findEntry: ledger.findEntry,
+    // Requests of partners that take all their connections must not hold up the confirmations.
+    read: () => background.cells.cursors(),
+    findEntry: (entryId) => background.ledger.find(entryId),
     serverOf: (cell) => nodes.of(cell).serverId,
     deadlineMs: config.SPIN_DEADLINE_MS,
     onConfirmed: (seconds) => metrics.ackSeconds.observe(seconds),

@@ -37,7 +37,7 @@ async function serveVersion({ world, catalog, events, services, store }: RolePar
   const learnEnd = (): void => version.learn(catalog.versionEnd(version.name));
   events.on('VersionEndsChanged', learnEnd);
   learnEnd();
-  await services.add(new KeyUse([version], store.noteKeyUses));
+  await services.add(new KeyUse([version], (uses) => store.apiVersions.noteUses(uses)));
   return version;
 }
 
@@ -153,7 +153,7 @@ function openAccess(
       operatorByHash: (hash) => catalog.operatorByHash(hash),
       isBehind: () => staleness.isBehind,
       sessionTokens: new SessionTokens(operatorKey),
-      findSession: store.findSession,
+      findSession: (hash) => store.operators.findSession(hash),
       refresh: () => catalog.refresh(),
       countFailure: (address, limit) => scripts.countFailure(address, limit),
       onError: (exchange, error, entry) => requestLog.failed(exchange, 'authenticate', error, entry),

@@ -47,9 +47,9 @@ export function gameRules(parts: GameRuleParts): GameRules {
       const { version } = found;
       let { entry } = found;
       if (entry === undefined && game !== undefined && mayForget(game))
-        entry = await store.findTicket(game.gameId, requestId);
+        entry = await store.ledger.findTicket(game.gameId, requestId);
       if (entry === undefined) return { entry, version };
-      const notice = (await store.noticesOfSpins([entry.id])).get(entry.id);
+      const notice = (await store.communal.noticesOfSpins([entry.id])).get(entry.id);
       return { entry: { ...entry, spinId: spinIds.encodeOne(entry.id, partnerId), notice }, version };
     },
     isSoldOut: ({ gameId, partnerId }) => {

@@ -1,6 +1,6 @@
 /** What a worker tells people and webhooks of by the calendar, and what sends its e-mails. */
 import { remindOfSunsets } from '../postgres/apiVersions.js';
-import { noticeExpiringKeys } from '../postgres/notices.js';
+import { noticeExpiringKeys, noticeOverdueSettlement } from '../postgres/notices.js';
 import type { SettlementJob } from '../settlement/job.js';
 import { Mailer } from '../webhooks/mailer.js';
 import { Notices } from '../webhooks/notices.js';
@@ -12,7 +12,7 @@ const OVERDUE_EVERY_MS = 60_000;
 const OVERDUE_SECONDS = 86_400;
 
 export function openNotices(
-  { config, sql, store, events, world: { now } }: RoleParts,
+  { config, sql, events, world: { now } }: RoleParts,
   settlement: Pick<SettlementJob, 'overdue'>,
 ): { mailer: Mailer; notices: Notices[] } {
   const mailer = new Mailer(sql, {
@@ -44,7 +44,7 @@ export function openNotices(
         const oldest = settlement.overdue;
         if (config.OPERATOR_EMAIL === undefined || oldest === undefined || oldest.seconds < OVERDUE_SECONDS)
           return 0;
-        return store.noticeOverdueSettlement(oldest.date, config.OPERATOR_EMAIL, at);
+        return noticeOverdueSettlement(sql, oldest.date, config.OPERATOR_EMAIL, at);
       },
     }),
   ];

@@ -38,6 +38,8 @@ export interface RoleParts {
   readonly ledger: Sql;
   /** For what partners and operators ask: its connections are others. */
   readonly store: Store;
+  /** The same over {@link RoleParts.sql}. */
+  readonly background: Store;
   readonly nodes: RedisNodes;
   readonly scripts: Scripts;
   readonly catalog: Catalog;

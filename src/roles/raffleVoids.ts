@@ -4,19 +4,16 @@ import { Confirmations } from '../cells/confirmations.js';
 import { RaffleVoids } from '../cells/raffleVoids.js';
 import type { SpinIds } from '../domain/spinId.js';
 import type { OnFailpoint } from '../failpoints.js';
-import { cellCursors } from '../postgres/cells.js';
-import { findEntry } from '../postgres/ledger.js';
-import { openStore } from '../postgres/store.js';
 import type { RoleParts } from './parts.js';
 import { workerCells } from './workerCells.js';
 
 export function openRaffleVoids(parts: RoleParts, spinIds: SpinIds, onFailpoint: OnFailpoint): RaffleVoids {
-  const { config, log, sql, nodes, installed, metrics, events } = parts;
+  const { config, log, sql, background, nodes, installed, metrics, events } = parts;
   // What this process books it hears of at once; of what another one does Postgres is asked.
   const confirmations = new Confirmations({
     datasetId: installed.datasetId,
-    read: () => cellCursors(sql),
-    findEntry: (entryId) => findEntry(sql, entryId),
+    read: () => background.cells.cursors(),
+    findEntry: (entryId) => background.ledger.find(entryId),
     serverOf: (cell) => nodes.of(cell).serverId,
     deadlineMs: config.SPIN_DEADLINE_MS,
     onError: () => metrics.storeErrors.inc({ store: 'postgres' }),
@@ -24,7 +21,7 @@ export function openRaffleVoids(parts: RoleParts, spinIds: SpinIds, onFailpoint:
   });
   events.on('CursorAdvanced', ({ lease, cursor }) => confirmations.advance(lease.cell, lease.token, cursor));
   const adjuster = new Adjuster({
-    store: openStore(sql),
+    store: background,
     cells: workerCells(parts, confirmations),
     newestInOutbox: (cell) => nodes.cell(cell).newestInOutbox(),
     confirmations,

@@ -4,7 +4,6 @@ import { Rounds } from '../cells/rounds.js';
 import { RoundTimeouts } from '../cells/roundTimeouts.js';
 import { Shoes } from '../cells/shoes.js';
 import { expiredRounds } from '../postgres/rounds.js';
-import { openStore } from '../postgres/store.js';
 import type { RequestIds } from '../requestIds/requestIds.js';
 import type { RoleParts } from './parts.js';
 import { workerCells } from './workerCells.js';
@@ -17,8 +16,7 @@ export function playedRounds({ store }: Pick<RoleParts, 'store'>, cells: CellCli
 
 /** @param owned the cells that this worker writes */
 export function openRoundTimeouts(parts: RoleParts, owned: () => readonly number[]): RoundTimeouts {
-  const { sql, catalog, events } = parts;
-  const store = openStore(sql);
+  const { sql, background: store, catalog, events } = parts;
   // Nobody is told of a timeout: it need not wait for the ledger.
   const cells = workerCells(parts, { confirmed: async () => true, isStalled: () => false });
   return new RoundTimeouts({

@@ -15,7 +15,6 @@ import { UnservedCells } from '../ledger/unservedCells.js';
 import { registerWorkerMetrics } from '../metrics/workerMetrics.js';
 import { bookedTotals } from '../postgres/games.js';
 import { findDeal } from '../postgres/rounds.js';
-import { openStore } from '../postgres/store.js';
 import { Checkpoints } from '../recovery/checkpoints.js';
 import { type OwnershipParts, openOwnership } from '../recovery/ownership.js';
 import { PartnerMoves } from '../recovery/partnerMoves.js';
@@ -154,7 +153,7 @@ export async function startWorker(parts: RoleParts): Promise<void> {
   const handOver = openHandOver(parts, onFailpoint);
   const checkpoints = new Checkpoints(sql, CHECKPOINT_EVERY_MS, events);
   const cron = config.SETTLEMENT_CRON;
-  const settlement = new SettlementJob(new Settlements({ store: openStore(sql), nodes, events }), {
+  const settlement = new SettlementJob(new Settlements({ store: parts.background, nodes, events }), {
     cron,
     events,
   });

@@ -56,7 +56,7 @@ export class Settlements {
    */
   async makeNow(partnerId: number | undefined, date: string, actor: string): Promise<StoredReport> {
     const { store } = this.#options;
-    const partner = partnerId === undefined ? undefined : await store.settlementPartner(partnerId);
+    const partner = partnerId === undefined ? undefined : await store.settlements.partner(partnerId);
     if (partnerId === undefined || partner === undefined) throw new ApiError(ERRORS.partnerNotFound);
     if (!partner.hasGames) throw new ApiError(ERRORS.noGames);
     if (date < partner.firstDay || date > dayOf(this.now().getTime()))
@@ -82,12 +82,12 @@ export class Settlements {
     told: SettleObserver,
   ): Promise<string | undefined> {
     const { store } = this.#options;
-    let from = after === undefined ? await store.firstSettlementDay() : shiftDay(after, 1);
+    let from = after === undefined ? await store.settlements.firstDay() : shiftDay(after, 1);
     let oldest: string | undefined;
     while (from !== undefined && from <= through) {
       const next = shiftDay(from, DAYS_AT_ONCE);
       const last = shiftDay(next, -1);
-      const days = await store.unsettledDays(from, last < through ? last : through);
+      const days = await store.settlements.unsettledDays(from, last < through ? last : through);
       const unsettled = await this.#settleDays(days, told);
       oldest ??= unsettled;
       if (told.isStopped()) return oldest ?? next;
@@ -113,7 +113,7 @@ export class Settlements {
         oldest ??= day.date;
         told.onFault(error, day);
         // Where Postgres itself is away this rejects, and the rest comes with the next turn.
-        await store.cellCursors();
+        await store.cells.cursors();
       }
     }
     return oldest;
@@ -127,7 +127,7 @@ export class Settlements {
     const { store, onReport, events } = this.#options;
     const startMs = startOf(date);
     const endMs = startMs + DAY_MS;
-    const made = await store.makeReport(
+    const made = await store.settlements.make(
       {
         ...how,
         partnerId,
@@ -150,7 +150,7 @@ export class Settlements {
   /** Every entry of the partner's that the day will ever have is in the ledger. Once true it stays so. */
   async #isComplete(partnerId: number, date: string, passed: PassedDays = new Map()): Promise<boolean> {
     const endMs = startOf(date) + DAY_MS;
-    const reach = await this.#options.store.ledgerReach(partnerId);
+    const reach = await this.#options.store.partners.ledgerReach(partnerId);
     if (reach.toId >= firstIdAt(endMs)) return true;
     const key = `${reach.cell} ${reach.epoch} ${date}`;
     let hasPassed = passed.get(key);

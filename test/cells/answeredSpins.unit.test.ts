@@ -28,14 +28,14 @@ function kept(fails = 0): Kept {
   let epoch = OLD;
   let failures = fails;
   const looked: EndedEpoch[] = [];
-  const recordLostSpins = async (ended: EndedEpoch): Promise<number> => {
+  const recordLost = async (ended: EndedEpoch): Promise<number> => {
     if (failures-- > 0) throw new Error('Postgres is away');
     looked.push(ended);
     return ended.spins.length;
   };
   const spins = new Looking({
     epochOf: () => epoch,
-    store: { recordLostSpins },
+    store: { answered: { recordLost } },
     events: newEvents(() => {}),
   });
   return {

@@ -18,14 +18,16 @@ test.each([0, 1])('a page is not the last one where read %i let a flush through'
       confirmations: { cameTo: async () => true },
     },
     store: {
-      noticesOfSpins: async () => new Map(),
+      communal: { noticesOfSpins: async () => new Map() },
       // Where the ledger has the entry there is a further page.
-      spinsByTime: async () =>
-        read({
-          entries: [],
-          nextId: booked < entryId ? undefined : entryId,
-          reach: { cell: 0, toId: booked },
-        }),
+      history: {
+        spinsByTime: async () =>
+          read({
+            entries: [],
+            nextId: booked < entryId ? undefined : entryId,
+            reach: { cell: 0, toId: booked },
+          }),
+      },
     },
     catalog: { game: () => undefined },
     spinIds: { encodeOne: String },

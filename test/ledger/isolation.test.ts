@@ -107,8 +107,8 @@ test('at most 1,000 readers wait for a cell; the next one is refused at once', a
   const store = openStore(pool);
   const confirmations = new Confirmations({
     datasetId: 'of this test',
-    read: store.cellCursors,
-    findEntry: store.findEntry,
+    read: () => store.cells.cursors(),
+    findEntry: (entryId) => store.ledger.find(entryId),
     serverOf: () => undefined,
     deadlineMs: 1000,
     onError: () => {},

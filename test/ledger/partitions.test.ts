@@ -3,13 +3,8 @@ import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { firstIdAt } from '../../src/domain/entryId.js';
 import { connectPostgres, type Sql } from '../../src/postgres/client.js';
-import { ensurePartition, findAdjustment, findEntry, findTicket } from '../../src/postgres/ledger.js';
-import {
-  entriesDown,
-  playerSpinsByTime,
-  type SpinsFound,
-  spinsByTime,
-} from '../../src/postgres/playerHistory.js';
+import { ensurePartition, Ledger } from '../../src/postgres/ledger.js';
+import { entriesDown, SpinHistory, type SpinsFound } from '../../src/postgres/playerHistory.js';
 import { freshStores } from '../setup/freshStores.js';
 import type { TestPartner } from '../support/client.js';
 import { IS_WHOLE } from '../support/root.js';
@@ -83,9 +78,9 @@ afterAll(async () => {
 describe(`with ${DAYS} daily partitions`, () => {
   const firstId = firstIdAt(Date.now() - DAY_MS);
   const lookUps: [name: string, run: (on: Sql) => Promise<unknown>][] = [
-    ['a spin', (on) => findEntry(on, newest.id)],
-    ['a ticket', (on) => findTicket(on, raffleId, 'ticket')],
-    ['a repeated adjustment', (on) => findAdjustment(on, partner.partnerId, 'adjustment')],
+    ['a spin', (on) => new Ledger(on).find(newest.id)],
+    ['a ticket', (on) => new Ledger(on).findTicket(raffleId, 'ticket')],
+    ['a repeated adjustment', (on) => new Ledger(on).findAdjustment(partner.partnerId, 'adjustment')],
     [
       'the newest page of a history',
       (on) =>
@@ -104,13 +99,16 @@ describe(`with ${DAYS} daily partitions`, () => {
 
   const all = { fromId: 0n, toId: 2n ** 63n - 1n, gameId: undefined };
   lookUps.push(
-    ['a page by time', (on) => entriesOf(spinsByTime(on, { ...all, ...partner }, 100))],
-    ['a game by time', (on) => entriesOf(spinsByTime(on, { ...all, ...partner, gameId }, 100))],
+    ['a page by time', (on) => entriesOf(new SpinHistory(on).spinsByTime({ ...all, ...partner }, 100))],
+    [
+      'a game by time',
+      (on) => entriesOf(new SpinHistory(on).spinsByTime({ ...all, ...partner, gameId }, 100)),
+    ],
     [
       'a player by time',
       (on) => {
         const player = { partnerId: partner.partnerId, playerId: PLAYER, newest, firstId };
-        return entriesOf(playerSpinsByTime(on, player, { ...all, ...partner }, 100));
+        return entriesOf(new SpinHistory(on).playerSpinsByTime(player, { ...all, ...partner }, 100));
       },
     ],
   );

@@ -515,15 +515,11 @@ test('what a closed pool reveals, which may be 2.7 MB, is read once, however man
   const own = connectPostgres(stores.databaseUrl, { max: 2, name: 'reveal-test', onError: () => {} });
   const store = openStore(own);
   let reads = 0;
-  const services = {
-    store: {
-      ...store,
-      closedPool: (id: number) => {
-        reads++;
-        return store.closedPool(id);
-      },
-    },
-  } as Services;
+  const closedPool = (id: number) => {
+    reads++;
+    return store.raffles.closedPool(id);
+  };
+  const services = { store: { ...store, raffles: { closedPool } } } as unknown as Services;
   const route = raffleRoutes(services).find(({ operationId }) => operationId === 'getPool')!;
   const request = { params: { id: String(gameId) }, partner: { partnerId: partner.partnerId } };
   const ask = () => route.handle(request as unknown as RouteRequest);

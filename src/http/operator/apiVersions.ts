@@ -39,8 +39,8 @@ export const apiVersionRoutes = (services: Services): Route[] => [
   route(contract.listApiVersions, async () => {
     const nowMs = services.process.now();
     const [ends, uses] = await Promise.all([
-      services.store.listVersionEnds(),
-      services.store.listVersionUses(new Date(nowMs)),
+      services.store.apiVersions.listEnds(),
+      services.store.apiVersions.listUses(new Date(nowMs)),
     ]);
     return {
       versions: API_VERSIONS.map((version) => ({
@@ -64,7 +64,10 @@ export const apiVersionRoutes = (services: Services): Route[] => [
     const announcement = announcementOf(body);
     const { noticeDays } = services.process;
     const now = new Date(services.process.now());
-    const made = await services.store.announceEnd(actor, version, announcement, { now, noticeDays });
+    const made = await services.store.apiVersions.announceEnd(actor, version, announcement, {
+      now,
+      noticeDays,
+    });
     if ('faults' in made) throw invalid(made.faults);
     if (made.deliveries > 0) services.webhooks.recorded(made.deliveries);
     await learn(services.catalog);

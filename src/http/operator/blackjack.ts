@@ -21,7 +21,7 @@ async function makeTable(services: Services, actor: string, id: string, body: Bl
   if ('faults' in checked) throw invalid(checked.faults);
   const partner = await activePartnerOf(services.store, id);
   const { terms } = checked;
-  const row = await services.store.createTable(actor, {
+  const row = await services.store.rounds.createTable(actor, {
     ...{ partnerId: partner.partnerId, configName, displayName, terms },
   });
   if (row === 'name-taken') throw new ApiError(ERRORS.configNameTaken);
@@ -54,10 +54,13 @@ async function endRound(
     player: `${record.partnerId}:${record.playerId}`,
     ...(reason === undefined ? {} : { reason }),
   };
-  await services.store.auditRound(actor, action, roundId, details);
+  await services.store.auditLog.recordRound(actor, action, roundId, details);
   const ended = await services.blackjack.rounds.end(table, partner, record, how);
   if (typeof ended !== 'string') return ended.record;
-  await services.store.auditRound(actor, `${action}.refused`, roundId, { ...details, refusal: ended });
+  await services.store.auditLog.recordRound(actor, `${action}.refused`, roundId, {
+    ...details,
+    refusal: ended,
+  });
   if (ended === 'illegal') throw new ApiError(ERRORS.actionIllegal);
   throw new ApiError(ended === 'unknown' ? ERRORS.spinInProgress : ERRORS.unavailable);
 }

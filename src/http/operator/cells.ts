@@ -10,7 +10,10 @@ const listCells = (services: Services): Route =>
   route(contract.listCells, async () => {
     const { store } = services;
     const { views } = services.cells;
-    const [cells, recoveries] = await Promise.all([store.cellOverview(), store.newestRecoveries()]);
+    const [cells, recoveries] = await Promise.all([
+      store.overview.cells(),
+      store.overview.newestRecoveries(),
+    ]);
     const [places, redis] = await Promise.all([
       Promise.all(cells.map(({ cell }) => views.of(cell))),
       views.servers(),
@@ -36,7 +39,7 @@ const listCells = (services: Services): Route =>
 const addCells = (services: Services): Route =>
   route(contract.addCells, async ({ actor, body }) => {
     const { count } = body;
-    const added = await services.store.addCells(actor, count);
+    const added = await services.store.cells.add(actor, count);
     if (added === undefined) {
       const message = `must leave at most ${CELL_MAX + 1} cells in all`;
       throw invalid([{ path: '/count', message }]);
@@ -48,7 +51,7 @@ const addCells = (services: Services): Route =>
 const setDraining = ({ store }: Services): Route =>
   route(contract.setDraining, async ({ actor, params, body }) => {
     const { isDraining } = body;
-    const drained = await store.setDraining(actor, cellOf(params.cell), isDraining);
+    const drained = await store.cells.setDraining(actor, cellOf(params.cell), isDraining);
     if (drained === 'unknown') throw new ApiError(ERRORS.notFound);
     if (drained === 'last') {
       const message = 'must be false for the last cell that takes partners';

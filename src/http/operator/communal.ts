@@ -19,10 +19,10 @@ import type { Services } from '../services.js';
  */
 async function bookedPotOf(services: Services, gameId: number, partnerId: number) {
   const { store, cells } = services;
-  const { cell } = await store.ledgerReach(partnerId);
+  const { cell } = await store.partners.ledgerReach(partnerId);
   const newestId = await cells.reads.newestInOutbox(cell);
   await services.cells.confirmations.cameTo(entryCell(newestId), newestId, BOOKED_WITHIN_MS);
-  const pot = await store.bookedPot(gameId);
+  const pot = await store.communal.bookedPot(gameId);
   if (pot !== undefined) return pot;
   await assertPot(store, gameId);
   throw new ApiError(ERRORS.unavailable);
@@ -100,7 +100,7 @@ const listCommunalPayouts = (services: Services): Route =>
     const { gameId, partnerId } = await gameRowOf(services.store, params.id);
     await assertPot(services.store, gameId);
     const { page = 1, limit } = query;
-    const { events, total } = await services.store.communalEventPage(gameId, page, limit);
+    const { events, total } = await services.store.communal.eventPage(gameId, page, limit);
     const shown = events.map((event) => ({
       ...eventView(services.spinIds, partnerId, event),
       shares: event.shares.map(({ playerId, amountMicros }) => ({

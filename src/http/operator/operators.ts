@@ -39,7 +39,7 @@ const createOperator = ({ store, catalog }: Services): Route =>
     if (isReservedName(name)) throw nameFault(ERRORS.validationFailed, TAKEN);
     const apiKey = newOperatorKey();
     const wanted = { name, role, hash: sha256(apiKey), expiresAt: expiry } as const;
-    const row = await store.createOperator(actor, wanted);
+    const row = await store.operators.create(actor, wanted);
     if (row === 'taken') throw nameFault(ERRORS.validationFailed, TAKEN);
     if (row === 'tooMany') throw nameFault(ERRORS.capReached, 'would be one name more than there may be');
     await learn(catalog);
@@ -48,7 +48,7 @@ const createOperator = ({ store, catalog }: Services): Route =>
 
 const listOperators = ({ store }: Services): Route =>
   route(contract.listOperators, async () => {
-    return { operators: (await store.listOperators()).map(shownOperator) };
+    return { operators: (await store.operators.list()).map(shownOperator) };
   });
 
 const rotateKey = ({ store, catalog }: Services): Route =>
@@ -56,7 +56,7 @@ const rotateKey = ({ store, catalog }: Services): Route =>
     const expiry = expiryOf(body.expiresAt);
     const apiKey = newOperatorKey();
     const key = { hash: sha256(apiKey), expiresAt: expiry };
-    const row = await store.rotateOperatorKey(actor, params.name, key);
+    const row = await store.operators.rotateKey(actor, params.name, key);
     if (row === undefined) throw new ApiError(ERRORS.keyNotFound);
     await learn(catalog);
     return { ...shownOperator(row), apiKey };
@@ -64,7 +64,7 @@ const rotateKey = ({ store, catalog }: Services): Route =>
 
 const revokeOperator = ({ store, catalog }: Services): Route =>
   route(contract.revokeOperator, async ({ actor, params }) => {
-    const result = await store.revokeOperator(actor, params.name);
+    const result = await store.operators.revoke(actor, params.name);
     if (result === 'missing') throw new ApiError(ERRORS.keyNotFound);
     await learn(catalog);
     return undefined;
@@ -91,7 +91,7 @@ const sessionRoutes = ({ store, sessions }: Services): Route[] => [
     const token = sessions.tokens.make();
     const { keyHash } = operator;
     const begun = { sessionHash: sha256(token), keyHash, minutes: sessions.minutes };
-    const expiresAt = await store.beginSession(begun);
+    const expiresAt = await store.operators.beginSession(begun);
     const session = shownSession(operator, { csrfToken: csrfTokenOf(token), expiresAt });
     return new WithHeaders(session, cookie(token, sessions.minutes * 60, isSecure));
   }),
@@ -100,7 +100,7 @@ const sessionRoutes = ({ store, sessions }: Services): Route[] => [
     ({ operator }) => new WithHeaders(shownSession(operator, operator.session), 'Cache-Control: no-store'),
   ),
   route(contract.signOut, async ({ operator, isSecure }) => {
-    if (operator.session !== undefined) await store.endSession(operator.session.hash);
+    if (operator.session !== undefined) await store.operators.endSession(operator.session.hash);
     return new WithHeaders(undefined, cookie('', 0, isSecure));
   }),
 ];

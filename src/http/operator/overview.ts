@@ -18,8 +18,8 @@ const shown = ({ spins, wageredMicros, paidMicros }: Traffic) => ({
 const getOverview = ({ store, process }: Services): Route =>
   route(contract.getOverview, async () => {
     const [traffic, { longestFailing, ...attention }, counted] = await Promise.all([
-      store.trafficToday(),
-      store.attention(),
+      store.overview.trafficToday(),
+      store.overview.attention(),
       process.figures(),
     ]);
     return {

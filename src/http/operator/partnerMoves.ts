@@ -20,13 +20,12 @@ const FAULTS: Readonly<Record<Exclude<NotMoved, 'noSuchPartner'>, string>> = {
   moving: 'must wait until the move that is under way has ended',
 };
 
-export const partnerMoveRoutes = (
-  store: Pick<Store, 'requestMove' | 'movesOfPartner' | 'findPartner'>,
-): Route[] => [
+export const partnerMoveRoutes = (store: Pick<Store, 'moves' | 'partners'>): Route[] => [
   route(contract.movePartner, async ({ actor, params, body }) => {
     const { cell } = body;
     const partnerId = pathId(params.id);
-    const move = partnerId === undefined ? 'noSuchPartner' : await store.requestMove(actor, partnerId, cell);
+    const move =
+      partnerId === undefined ? 'noSuchPartner' : await store.moves.request(actor, partnerId, cell);
     if (move === 'noSuchPartner') throw new ApiError(ERRORS.partnerNotFound);
     if (typeof move === 'string') {
       const details = [{ path: '/cell', message: FAULTS[move] }];
@@ -36,6 +35,6 @@ export const partnerMoveRoutes = (
   }),
   route(contract.listMoves, async ({ params }) => {
     const { partnerId } = await partnerOf(store, params.id);
-    return { moves: (await store.movesOfPartner(partnerId)).map(shown) };
+    return { moves: (await store.moves.ofPartner(partnerId)).map(shown) };
   }),
 ];

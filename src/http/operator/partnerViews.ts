@@ -12,7 +12,7 @@ const VIEWS: readonly { readonly of: Endpoint; readonly view: Endpoint }[] = [
 ];
 
 /** @param routes those of partners, among others */
-export const partnerViewRoutes = (routes: readonly Route[], store: Pick<Store, 'findPartner'>): Route[] =>
+export const partnerViewRoutes = (routes: readonly Route[], store: Pick<Store, 'partners'>): Route[] =>
   VIEWS.map(({ of, view }) => {
     const own = routes.find(({ operationId }) => operationId === of.operationId)!;
     return {

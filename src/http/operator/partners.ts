@@ -135,7 +135,7 @@ const createPartner = ({ store, catalog }: Services): Route =>
     const { slug, name, environment, cell, ...given } = body;
     const settings = { ...initialSettings(environment), ...settingsOf(given) };
     const wanted = { slug, name, environment, ...settings };
-    const row = await store.createPartner(actor, wanted, cell);
+    const row = await store.partners.create(actor, wanted, cell);
     if (row === 'slugTaken') throw new ApiError(ERRORS.slugTaken);
     if (typeof row === 'string') throw cellFault(row);
     await learn(catalog);
@@ -147,7 +147,7 @@ export const partnerRoutes = (services: Services): Route[] => {
   return [
     createPartner(services),
     route(contract.listPartners, async () => {
-      return { partners: (await store.listPartners()).map(shownPartner) };
+      return { partners: (await store.partners.list()).map(shownPartner) };
     }),
     route(contract.getPartner, async ({ params }) => {
       return shownPartner(await partnerOf(store, params.id));
@@ -160,7 +160,7 @@ export const partnerRoutes = (services: Services): Route[] => {
         ...(isActive === undefined ? {} : { isActive }),
       };
       const partnerId = pathId(params.id);
-      const row = partnerId === undefined ? undefined : await store.updatePartner(actor, partnerId, change);
+      const row = partnerId === undefined ? undefined : await store.partners.update(actor, partnerId, change);
       if (row === undefined) throw new ApiError(ERRORS.partnerNotFound);
       await learn(catalog);
       return shownPartner(row);
@@ -170,7 +170,7 @@ export const partnerRoutes = (services: Services): Route[] => {
       const expiry = expiryOf(expiresAt);
       const partner = await activePartnerOf(store, params.id);
       const apiKey = newApiKey();
-      const row = await store.issueKey(actor, {
+      const row = await store.apiKeys.issue(actor, {
         partnerId: partner.partnerId,
         hash: apiKeyHash(apiKey),
         name: name ?? null,
@@ -181,7 +181,7 @@ export const partnerRoutes = (services: Services): Route[] => {
     }),
     route(contract.listKeys, async ({ params }) => {
       const partner = await partnerOf(store, params.id);
-      const keys = await store.listKeys(partner.partnerId);
+      const keys = await store.apiKeys.list(partner.partnerId);
       return {
         keys: keys.map((key) => ({
           ...keyOf(key),
@@ -193,7 +193,8 @@ export const partnerRoutes = (services: Services): Route[] => {
     route(contract.revokeKey, async ({ actor, params }) => {
       const partner = await partnerOf(store, params.id);
       const keyId = pathId(params.keyId);
-      const result = keyId === undefined ? 'missing' : await store.revokeKey(actor, partner.partnerId, keyId);
+      const result =
+        keyId === undefined ? 'missing' : await store.apiKeys.revoke(actor, partner.partnerId, keyId);
       if (result === 'missing') throw new ApiError(ERRORS.keyNotFound);
       if (result === 'foreign') throw new ApiError(ERRORS.keyForeign);
       await learn(catalog);
@@ -201,7 +202,7 @@ export const partnerRoutes = (services: Services): Route[] => {
     }),
     route(listAuditLog, async ({ query }) => {
       const { page = 1, limit, ...filter } = query;
-      return { ...(await store.auditPage(page, limit, filter)), page, limit };
+      return { ...(await store.auditLog.page(page, limit, filter)), page, limit };
     }),
   ];
 };

@@ -10,7 +10,7 @@ export const raffleVoidRoutes = (services: Services): Route[] => [
   route(contract.voidRaffle, async ({ actor, params, body }) => {
     const gameId = pathId(params.id);
     const voided =
-      gameId === undefined ? 'unknown' : await services.store.voidRaffle(actor, gameId, body.reason);
+      gameId === undefined ? 'unknown' : await services.store.raffles.void(actor, gameId, body.reason);
     if (voided === 'unknown') throw new ApiError(ERRORS.gameNotFound);
     if (voided === 'no-raffle') throw new ApiError(ERRORS.gameTypeUnsupported);
     if (voided === 'closed') throw new ApiError(ERRORS.raffleClosed);

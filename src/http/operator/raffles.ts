@@ -20,7 +20,7 @@ function revealer({ store }: Services) {
   const turns = new Semaphore(REVEALS_AT_ONCE);
   const kept = new Map<number, Promise<{ seed: string; nonce: string; order: string }>>();
   const read = async (gameId: number) => {
-    const pool = await store.closedPool(gameId);
+    const pool = await store.raffles.closedPool(gameId);
     if (pool === undefined) throw new Error(`Raffle ${gameId} is closed and has no pool`);
     return {
       seed: pool.seed.toString('hex'),
@@ -70,7 +70,7 @@ export const raffleRoutes = (services: Services, reveal = revealer(services)): R
       displayName,
       table: prizeTableUsd(checked.table),
     };
-    const row = await services.store.createRaffle(actor, raffle);
+    const row = await services.store.raffles.create(actor, raffle);
     if (row === 'name-taken') throw new ApiError(ERRORS.configNameTaken);
     await learn(services.catalog);
     const { ticketPriceMicros } = checked.table;
@@ -83,7 +83,7 @@ export const raffleRoutes = (services: Services, reveal = revealer(services)): R
   }),
   route(contract.getPool, async ({ partner, params }) => {
     const gameId = pathId(params.id);
-    const row = gameId === undefined ? undefined : await services.store.findGame(gameId);
+    const row = gameId === undefined ? undefined : await services.store.games.find(gameId);
     if (row === undefined || row.partnerId !== partner.partnerId)
       throw new ApiError(ERRORS.gameNotRegistered);
     return poolOf(row, reveal);

@@ -19,14 +19,14 @@ const ENTRY_ID = /^[1-9]\d{0,18}$/;
 const listAllGames = (services: Services): Route =>
   route(contract.listAllGames, async ({ query }) => {
     const { page = 1, limit } = query;
-    const { games, total } = await services.store.gamePage(query.partnerId, page, limit);
+    const { games, total } = await services.store.games.page(query.partnerId, page, limit);
     return { games: await Promise.all(games.map((row) => operatorGame(services, row))), page, limit, total };
   });
 
 const listGameDays = ({ store }: Services): Route =>
   route(contract.listGameDays, async ({ params, query }) => {
     const row = await gameRowOf(store, params.id);
-    const days = await store.gameDays(row.gameId, query.limit);
+    const days = await store.overview.gameDays(row.gameId, query.limit);
     return {
       days: days.map(({ day, spins, wageredMicros, paidMicros }) => ({
         day,
@@ -63,7 +63,7 @@ const getStatement = (services: Services): Route =>
     const player = await playerOf(services.cells, partnerId, playerId);
     await booked(services.cells, player.newestEntryId);
     const from = cursor === undefined ? player.newestEntryId : BigInt(cursor);
-    const entries = await services.store.statementDown({ partnerId, playerId }, from, limit);
+    const entries = await services.store.history.statement({ partnerId, playerId }, from, limit);
     const next = entries.at(-1)?.previousId ?? 0n;
     return {
       ...{ partnerId, playerId },
@@ -79,17 +79,17 @@ const showSpin = (services: Services): Route =>
   route(contract.showSpin, async ({ params }) => {
     const { store, spinIds } = services;
     const meant = spinIds.decode(params.spinId);
-    const partner = meant === undefined ? undefined : await store.findPartner(meant.partnerId);
+    const partner = meant === undefined ? undefined : await store.partners.find(meant.partnerId);
     if (meant === undefined || partner === undefined) throw new ApiError(ERRORS.notFound);
     await booked(services.cells, meant.entryId);
-    const entry = await store.findEntry(meant.entryId);
+    const entry = await store.ledger.find(meant.entryId);
     if (entry === undefined || entry.partnerId !== partner.partnerId || !isShownAsSpin(entry))
       throw new ApiError(ERRORS.notFound);
     // A forced spin took no outcome of the game's sequence, and stands in none of its blocks.
     const hasPlace = ENTRY_KINDS[entry.kind].advancesGameIndex;
     const [[record], block] = await Promise.all([
       spinRecords(services, partner, [entry]),
-      hasPlace ? store.blockOf(entry.gameId, entry.outcomeIndex) : undefined,
+      hasPlace ? store.overview.blockOf(entry.gameId, entry.outcomeIndex) : undefined,
     ]);
     return {
       partnerId: partner.partnerId,
@@ -118,14 +118,14 @@ const listAllDeliveries = ({ store }: Services): Route =>
     const { page = 1, limit } = query;
     const status = (query.status ?? 'failed') as DeliveryRow['status'];
     const of = { status, partnerId: query.partnerId ?? null };
-    const { deliveries, total } = await store.deliveriesBy(of, page, limit);
+    const { deliveries, total } = await store.overview.deliveries(of, page, limit);
     return { deliveries: deliveries.map(deliveryOf), page, limit, total };
   });
 
 const listAllSettlements = ({ store }: Services): Route =>
   route(contract.listAllSettlements, async ({ query }) => {
     const { page = 1, limit } = query;
-    const { reports, total } = await store.reportsOfAll(
+    const { reports, total } = await store.overview.reports(
       query.status as ReportStatus | undefined,
       page,
       limit,

@@ -58,7 +58,7 @@ const listCommunalEvents = (services: Services): Route =>
     const { gameId, partnerId } = await gameOfPath(services, partner, params.id);
     await assertPot(services.store, gameId);
     const { page = 1, limit } = query;
-    const { events, total } = await services.store.communalEventPage(gameId, page, limit, before);
+    const { events, total } = await services.store.communal.eventPage(gameId, page, limit, before);
     const nextCursor =
       events.length < limit ? null : services.spinIds.encodeOne(events.at(-1)!.eventId, partnerId);
     return {
@@ -75,7 +75,13 @@ const listCommunityBonuses = (services: Services): Route =>
     const player = await playerOf(services.cells, partnerId, playerId);
     await booked(services.cells, player.newestEntryId);
     const { page = 1, limit } = query;
-    const { shares, total } = await services.store.playerSharePage(partnerId, playerId, page, limit, before);
+    const { shares, total } = await services.store.communal.playerSharePage(
+      partnerId,
+      playerId,
+      page,
+      limit,
+      before,
+    );
     const bonuses = shares.map((share) => ({
       eventId: eventIdOf(services.spinIds, share.eventId, partnerId),
       gameId: share.gameId,

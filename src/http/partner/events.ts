@@ -12,7 +12,7 @@ export const eventRoutes = ({ store }: { readonly store: Store }): Route[] => [
     const limit = query.limit;
     const page =
       after === undefined || EVENT_ID.test(after)
-        ? await store.eventFeed(partner.partnerId, after, limit)
+        ? await store.events.feed(partner.partnerId, after, limit)
         : undefined;
     if (page === undefined) {
       throw invalid([{ path: '/after', message: 'must be the id of an event of the last 30 days' }]);

@@ -68,7 +68,7 @@ export async function operatorGame(services: Services, row: GameRow) {
   const { wagerMicros } = await knownGame(services.catalog, row.gameId);
   const statistics = services.catalog.statistics(row.gameId);
   // The ledger is the older of the two, and read first: the queue is what it was then.
-  const booked = await services.store.bookedGame(row.gameId);
+  const booked = await services.store.games.booked(row.gameId);
   const record = await services.cells.reads.game(row.partnerId, row.gameId);
   return {
     ...gameOf(row, wagerMicros),
@@ -108,7 +108,7 @@ export const gameRoutes = (services: Services): Route[] => [
   route(contract.registerGame, async ({ partner, body }) => {
     const wanted = wantedGame(body);
     const sheet =
-      wanted.parSheetId > ID_MAX ? undefined : await services.store.findParSheet(wanted.parSheetId);
+      wanted.parSheetId > ID_MAX ? undefined : await services.store.parSheets.find(wanted.parSheetId);
     if (sheet === undefined || sheet.partnerId !== partner.partnerId)
       throw new ApiError(ERRORS.parSheetNotFound);
     if (sheet.status !== 'ACTIVE') throw new ApiError(ERRORS.parSheetNotActive);
@@ -122,7 +122,7 @@ export const gameRoutes = (services: Services): Route[] => [
     }));
     if (faults.length > 0) throw new ApiError(ERRORS.wagerMismatch, { details: faults });
     const { parSheetId, configName, displayName } = wanted;
-    const game = await services.store.registerGame({
+    const game = await services.store.games.register({
       partnerId: partner.partnerId,
       parSheetId,
       configName,
@@ -133,7 +133,7 @@ export const gameRoutes = (services: Services): Route[] => [
     return gameOf(game, denominationMicros);
   }),
   route(contract.listGames, async ({ partner }) => {
-    const rows = await services.store.listGames(partner.partnerId);
+    const rows = await services.store.games.list(partner.partnerId);
     return { games: await Promise.all(rows.map((row) => listedGame(services, row))) };
   }),
   route(contract.getGame, async ({ params }) => {
@@ -143,7 +143,8 @@ export const gameRoutes = (services: Services): Route[] => [
   route(contract.updateGame, async ({ actor, params, body }) => {
     const gameId = pathId(params.id);
     const { status } = body;
-    const row = gameId === undefined ? undefined : await services.store.setGameStatus(actor, gameId, status);
+    const row =
+      gameId === undefined ? undefined : await services.store.games.setStatus(actor, gameId, status);
     if (row === undefined) throw new ApiError(ERRORS.gameNotFound);
     if (row === 'closed') throw new ApiError(ERRORS.raffleClosed);
     await learn(services.catalog);
@@ -156,7 +157,7 @@ export const gameRoutes = (services: Services): Route[] => [
     if (message !== undefined) {
       throw invalid([{ path: '/id', message }]);
     }
-    await services.store.requestBlocks(actor, row.gameId, count);
+    await services.store.games.requestBlocks(actor, row.gameId, count);
     return { gameConfigId: row.gameId, requested: count };
   }),
 ];

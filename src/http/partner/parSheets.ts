@@ -10,17 +10,17 @@ export const parSheetRoutes = (store: Store): Route[] => [
   route(contract.uploadParSheet, async ({ partner, body }) => {
     const checked = checkParSheet(body);
     if ('faults' in checked) throw new ApiError(ERRORS.invalidParSheet, { details: checked.faults });
-    const stored = await store.storeParSheet(partner.partnerId, checked.sheet);
+    const stored = await store.parSheets.store(partner.partnerId, checked.sheet);
     if (stored === undefined) throw new ApiError(ERRORS.capReached);
     return stored;
   }),
   route(contract.listParSheets, async ({ partner }) => {
-    return { parSheets: await store.listActiveParSheets(partner.partnerId) };
+    return { parSheets: await store.parSheets.listActive(partner.partnerId) };
   }),
   route(contract.updateParSheet, async ({ actor, params }) => {
     const parSheetId = pathId(params.id);
     const row =
-      parSheetId === undefined ? undefined : await store.setParSheetStatus(actor, parSheetId, 'RETIRED');
+      parSheetId === undefined ? undefined : await store.parSheets.setStatus(actor, parSheetId, 'RETIRED');
     if (row === undefined) throw new ApiError(ERRORS.parSheetNotFound);
     return row;
   }),

@@ -40,7 +40,7 @@ export interface ShownSpin {
 /** The spins among some entries, in their order. */
 export async function shownSpins(store: Store, entries: readonly LedgerEntry[]): Promise<ShownSpin[]> {
   const spins = entries.filter(isShownAsSpin);
-  const noticesOfSpins = await store.noticesOfSpins(spins.map(({ id }) => id));
+  const noticesOfSpins = await store.communal.noticesOfSpins(spins.map(({ id }) => id));
   return spins.map((entry) => {
     const notice = noticesOfSpins.get(entry.id);
     // The share of who fired was credited by an entry of its own, and answered with the spin.
@@ -101,7 +101,7 @@ export const playerRoutes = (services: Services): Route[] => {
       const firstId = firstIdAt(player.createdAtMs);
       const of = { partnerId: partner.partnerId, playerId, newest, firstId };
       const from = cursor === undefined ? { skip: (page - 1) * limit } : { belowNumber: Number(cursor) };
-      const { total, skipped, ...shown } = await store.playerSpinPage(of, from, limit);
+      const { total, skipped, ...shown } = await store.history.spinPage(of, from, limit);
       const spins = await spinRecords(services, partner, shown.spins);
       const hasMore = skipped + spins.length < total;
       const nextCursor = hasMore ? (shown.spins.at(-1)?.entryNumber.toString() ?? null) : null;
@@ -111,7 +111,7 @@ export const playerRoutes = (services: Services): Route[] => {
       const meant = services.spinIds.decode(params.spinId);
       if (meant === undefined || meant.partnerId !== partner.partnerId) throw new ApiError(ERRORS.notFound);
       await booked(services.cells, meant.entryId);
-      const entry = await store.findEntry(meant.entryId);
+      const entry = await store.ledger.find(meant.entryId);
       if (entry === undefined || !isShownAsSpin(entry)) throw new ApiError(ERRORS.notFound);
       const [record] = await spinRecords(services, partner, [entry]);
       return { ...record, playerId: entry.playerId };

@@ -29,7 +29,7 @@ export async function findRound(
 ): Promise<RoundRecord> {
   const named = services.spinIds.decode(roundId);
   const isOwn = named !== undefined && (partnerId === undefined || named.partnerId === partnerId);
-  const record = isOwn ? await services.store.findRound(named.entryId) : undefined;
+  const record = isOwn ? await services.store.rounds.find(named.entryId) : undefined;
   if (record === undefined || record.partnerId !== named!.partnerId) throw new ApiError(ERRORS.roundNotFound);
   return record;
 }
@@ -148,7 +148,7 @@ export const roundRoutes = (services: Services): Route[] => [
   route(contract.listRounds, async ({ partner, query }) => {
     const { page, limit } = query as { page: number; limit: number };
     const only = { playerId: query.playerId, status: query.status };
-    const { rounds, total } = await services.store.roundPage(partner.partnerId, only, page, limit);
+    const { rounds, total } = await services.store.rounds.page(partner.partnerId, only, page, limit);
     const records = await Promise.all(rounds.map((record) => shownRecord(services, record)));
     return { rounds: records, page, limit, total };
   }),

@@ -36,7 +36,7 @@ export const settlementRoutes = ({ store, settlements }: Services): Route[] => {
   const judge = async (request: JudgingRequest, judgement: Judgement) => {
     const { partner, query } = request;
     const about = { partnerId: partner.partnerId, date: dateOf(request), revision: query.revision };
-    const judged = await store.judgeReport(about, `partner:${partner.partnerId}`, judgement);
+    const judged = await store.settlements.judge(about, `partner:${partner.partnerId}`, judgement);
     if (typeof judged === 'object') return reportOf(judged);
     if (judged === 'missing') throw new ApiError(ERRORS.reportNotFound);
     if (judged === 'superseded') throw new ApiError(ERRORS.reportStatus);
@@ -46,7 +46,7 @@ export const settlementRoutes = ({ store, settlements }: Services): Route[] => {
     route(contract.listSettlements, async ({ partner, query }) => {
       const cursor = cursorOf(query, DATE);
       const { page = 1, limit } = query;
-      const { reports, total } = await store.reportPage(partner.partnerId, page, limit, cursor);
+      const { reports, total } = await store.settlements.page(partner.partnerId, page, limit, cursor);
       const nextCursor = reports.length < limit ? null : reports.at(-1)!.report.reportDate;
       return { reports: reports.map(reportOf), page, limit, total, nextCursor };
     }),
@@ -54,7 +54,7 @@ export const settlementRoutes = ({ store, settlements }: Services): Route[] => {
       contract.getSettlement,
       async (request) => {
         const { partner, query } = request;
-        const stored = await store.findReport(partner.partnerId, dateOf(request), query.revision);
+        const stored = await store.settlements.find(partner.partnerId, dateOf(request), query.revision);
         if (stored === undefined) throw new ApiError(ERRORS.reportNotFound);
         return reportOf(stored);
       },

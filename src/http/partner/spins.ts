@@ -74,7 +74,7 @@ async function ofPlayer(
   await booked(services.cells, player.newestEntryId);
   const newest = { id: player.newestEntryId, entryNumber: player.entries };
   const firstId = firstIdAt(player.createdAtMs);
-  return services.store.playerSpinsByTime({ partnerId, playerId, newest, firstId }, wanted, limit);
+  return services.store.history.playerSpinsByTime({ partnerId, playerId, newest, firstId }, wanted, limit);
 }
 
 /**
@@ -88,13 +88,13 @@ async function pageOf(services: Services, wanted: Wanted, limit: number): Promis
   const { cell } = wanted.partner;
   // Read before the ledger: what is booked meanwhile leaves the outbox, and would be seen in neither.
   const before = await reads.newestInOutbox(cell);
-  const found = await store.spinsByTime(wanted, limit);
+  const found = await store.history.spinsByTime(wanted, limit);
   if (found.nextId !== undefined) return found;
   const isMoved = found.reach.cell !== cell;
   if (!isMoved && before <= found.reach.toId) return found;
   const newestId = isMoved ? await reads.newestInOutbox(found.reach.cell) : before;
   if (newestId > found.reach.toId) await booked(services.cells, newestId);
-  return store.spinsByTime(wanted, limit);
+  return store.history.spinsByTime(wanted, limit);
 }
 
 /** How many are under way of each partner. */

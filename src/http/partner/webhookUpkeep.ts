@@ -28,7 +28,7 @@ const changingRoutes = (services: Services): Route[] => [
     if (isActive !== undefined && typeof isActive !== 'boolean') {
       throw invalid([{ path: '/isActive', message: 'must be a boolean' }]);
     }
-    const row = await services.store.updateWebhook(id, { url, events, isActive });
+    const row = await services.store.webhooks.update(id, { url, events, isActive });
     // It may have been deleted in between.
     if (row === undefined) throw webhookRefused('missing');
     return webhookOf(row);
@@ -37,7 +37,7 @@ const changingRoutes = (services: Services): Route[] => [
     const id = await webhookIdOf(services, partner, params.id);
     const secret = webhookSecret(randomBytes(SECRET_BYTES));
     const until = new Date(services.process.now() + PREVIOUS_SECRET_MS);
-    if (!(await services.store.rotateSecret(id, services.webhooks.sealSecret(secret), until)))
+    if (!(await services.store.webhooks.rotateSecret(id, services.webhooks.sealSecret(secret), until)))
       throw webhookRefused('missing');
     return { id, secret, previousSecretExpiresAt: until.toISOString() };
   }),
@@ -56,7 +56,7 @@ const sendingRoutes = (services: Services): Route[] => [
   route(contract.testWebhook, async ({ partner, params, body }) => {
     const event = eventOf(body);
     const id = await webhookIdOf(services, partner, params.id);
-    const sent = await services.store.recordTestEvent(
+    const sent = await services.store.events.recordTest(
       partner.partnerId,
       id,
       event,
@@ -71,7 +71,8 @@ const sendingRoutes = (services: Services): Route[] => [
   route(contract.resendOwnDelivery, async ({ partner, params }) => {
     const id = await webhookIdOf(services, partner, params.id);
     const deliveryId = params.deliveryId;
-    const isResent = DELIVERY_ID.test(deliveryId) && (await services.store.resendOfWebhook(id, deliveryId));
+    const isResent =
+      DELIVERY_ID.test(deliveryId) && (await services.store.deliveries.resendOfWebhook(id, deliveryId));
     if (!isResent) throw new ApiError(ERRORS.notFound);
     services.webhooks.recorded(1);
     return { resent: 1 };

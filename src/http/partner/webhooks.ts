@@ -112,7 +112,7 @@ export async function webhookIdOf(
   text: string,
 ): Promise<number> {
   const id = pathId(text);
-  const state = id === undefined ? 'missing' : await store.webhookState(partnerId, id);
+  const state = id === undefined ? 'missing' : await store.webhooks.state(partnerId, id);
   if (id === undefined || state !== 'found') throw webhookRefused(state === 'foreign' ? state : 'missing');
   return id;
 }
@@ -126,16 +126,16 @@ export const webhookRoutes = (services: Services): Route[] => {
       const { url, events } = (await checked(body, judge, ['url', 'events'])) as Required<WebhookBody>;
       const secret = webhookSecret(randomBytes(SECRET_BYTES));
       const sealed = services.webhooks.sealSecret(secret);
-      const row = await store.createWebhook({ partnerId, url, events, secret: sealed, apiVersion });
+      const row = await store.webhooks.create({ partnerId, url, events, secret: sealed, apiVersion });
       if (row === undefined) throw new ApiError(ERRORS.capReached);
       return { ...webhookOf(row), secret };
     }),
     route(contract.listWebhooks, async ({ partner }) => {
-      return { webhooks: (await store.listWebhooks(partner.partnerId)).map(listedWebhookOf) };
+      return { webhooks: (await store.webhooks.list(partner.partnerId)).map(listedWebhookOf) };
     }),
     route(contract.deleteWebhook, async ({ partner, params }) => {
       const id = pathId(params.id);
-      const result = id === undefined ? 'missing' : await store.deleteWebhook(partner.partnerId, id);
+      const result = id === undefined ? 'missing' : await store.webhooks.delete(partner.partnerId, id);
       if (result !== 'deleted') throw webhookRefused(result);
       return undefined;
     }),
@@ -143,7 +143,7 @@ export const webhookRoutes = (services: Services): Route[] => {
       const cursor = cursorOf(query, DELIVERY_ID);
       const id = await webhookIdOf(services, partner, params.id);
       const { page = 1, limit } = query;
-      const { deliveries, total } = await store.deliveryPage(id, page, limit, cursor);
+      const { deliveries, total } = await store.webhooks.deliveryPage(id, page, limit, cursor);
       const items = deliveries.map(deliveryOf);
       const nextCursor = items.length < limit ? null : items.at(-1)!.id;
       return { deliveries: items, page, limit, total, nextCursor };
@@ -151,11 +151,11 @@ export const webhookRoutes = (services: Services): Route[] => {
     route(contract.resendFailed, async ({ actor, body }) => {
       const time = timeOf(body.since);
       if (time === undefined) throw invalid([{ path: '/since', message: NO_TIME }]);
-      return { resent: await store.resendFailed(actor, time) };
+      return { resent: await store.deliveries.resendFailed(actor, time) };
     }),
     route(contract.resendDelivery, async ({ actor, params }) => {
       const id = params.id;
-      const result = DELIVERY_ID.test(id) ? await store.resendDelivery(actor, id) : 'missing';
+      const result = DELIVERY_ID.test(id) ? await store.deliveries.resend(actor, id) : 'missing';
       if (result === 'missing') throw new ApiError(ERRORS.notFound);
       if (result === 'webhook-deleted') throw new ApiError(ERRORS.webhookNotFound);
       return { resent: 1 };
