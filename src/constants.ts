@@ -9,7 +9,7 @@ export interface Constants {
   readonly restrictionReadMs: number;
   /** Games of a worker with metrics of their own. */
   readonly metricsGamesMax: number;
-  /** Of the outbox, for each of the OUTBOX_MAX_ENTRIES: an entry with the longest names takes as many. */
+  /** Of the outbox, for each of the OUTBOX_MAX_ENTRIES: twice what an entry takes whose names are UUIDs. Of longer ones fewer fit. */
   readonly outboxBytesPerEntry: number;
 }
 
