@@ -1,6 +1,6 @@
 --[[
 Books the next step of an open round, by compare-and-set: a step is booked only where the round has had as many steps as the
-caller believes. Whoever computes the step (src/cells/rounds.ts) knows rules and shoe; here is neither. Atomic; all reads and
+caller believes. Whoever computes the step knows rules and shoe; here is neither. Atomic; all reads and
 checks come before the first write, and no write after the first can fail.
 
 KEYS[1]  to KEYS[5], ARGV[1] to ARGV[7]: as for every cell command, include/cell.lua. The reply is stored.

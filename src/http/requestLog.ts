@@ -1,16 +1,28 @@
 /** What the metrics and the log have of each answer, and of each fault of ours behind one. */
 import type { Logger } from 'pino';
 import type { ErrorEntry } from '../domain/errors.js';
-import type { Metrics } from '../metrics/metrics.js';
 import type { Exchange } from './exchange.js';
+
+/** The metrics that count answers. */
+interface AnswerMetrics {
+  /** @param seconds from the request's arrival to its answer */
+  request(
+    operation: string,
+    seconds: number,
+    status: number,
+    errorCode: string | undefined,
+    partnerId: number | undefined,
+  ): void;
+  readonly faults: { inc(labels: { readonly operation: string }): void };
+}
 
 export class RequestLog {
   readonly #log: Logger;
-  readonly #metrics: Metrics;
+  readonly #metrics: AnswerMetrics;
   /** Asked once: each answer would ask. */
   readonly #isDebugging: boolean;
 
-  constructor(log: Logger, metrics: Metrics) {
+  constructor(log: Logger, metrics: AnswerMetrics) {
     this.#log = log;
     this.#metrics = metrics;
     this.#isDebugging = log.isLevelEnabled('debug');
