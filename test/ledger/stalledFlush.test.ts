@@ -30,8 +30,12 @@ test('a cell whose owner stopped amid a flush is taken over, and its spins are b
   await stopped`SET statement_timeout = '2s'`;
   await stopped.unsafe('BEGIN; SELECT cell FROM cells WHERE cell = 0 FOR NO KEY UPDATE');
   const copy = await stopped`COPY ledger (entry_id) FROM STDIN`.writable();
-  const ended = new Promise((resolve) => copy.on('error', resolve).on('close', resolve));
-  await ended;
+  let hasEnded = false;
+  const ended = (): void => {
+    hasEnded = true;
+  };
+  copy.on('error', ended).on('close', ended);
+  await until(() => hasEnded, 'the session that waits for its client is ended');
   await until(async () => (await spin()) === 200, 'spins are booked again');
   await until(async () => (await auditFindings(stores)).length === 0, 'the audit is clean');
   expect(service.lines.map(({ msg }) => msg)).toContain('a stalled transaction held a cell; ended');
