@@ -172,7 +172,7 @@ class DealCodec implements CellCodec<SpinRequest, SpinResult> {
         partnerId === requests[i]!.partner.partnerId &&
         playerId === requests[i]!.playerId &&
         gameId === requests[i]!.gameId &&
-        outcomeCode === answer.readUInt16LE(reply.coreAt(i) + 8),
+        outcomeCode === answer.readUInt16LE(reply.coreAt(i) + CORE.at.outcomeCode),
     };
   }
 

@@ -18,6 +18,8 @@ import type { CellArgument, CellFailure, CellOperation, CellRequest } from './op
 /** An intent as it is on record. */
 export interface Recorded {
   readonly cell: number;
+  /** It was made by this call: nothing has come of it yet. */
+  readonly isNew: boolean;
   /** It is so old that Redis may have forgotten what came of it. */
   readonly isOld: boolean;
 }
@@ -42,8 +44,10 @@ export interface IntendedRequest<Intent extends Recorded, Done extends object, R
   execute(intent: Intent, deadline: number): Promise<IntentOutcome>;
   doneBy(intent: Intent, reply: IntentReply): Done;
   withdraw(intent: Intent, refusal: string): Promise<void>;
-  /** By status: as the audit log names it, and as it is answered. A status without one is answered with `refused`, and the intent stays. */
-  readonly refusals: Readonly<Record<number, readonly [name: string, answer: Refusal | 'refused']>>;
+  /** By status: as the audit log names it, and as it is answered. Without a name the intent stays on record. */
+  readonly refusals: Readonly<
+    Record<number, readonly [name: string | undefined, answer: Refusal | 'refused']>
+  >;
 }
 
 /** `reused`: the requestId stands for another intent. `refused`: nothing was done. `unknown`: it may have been done. */
@@ -79,7 +83,7 @@ export class Intents {
     this.#options = options;
   }
 
-  /** @throws what Postgres throws, where nothing was done yet. */
+  /** @throws what Postgres throws, where nothing was done yet; Error where the script answers what it never does. */
   async carryOut<Intent extends Recorded, Done extends object, Refusal extends string>(
     request: IntendedRequest<Intent, Done, Refusal>,
   ): Promise<IntentAnswer<Done, Refusal>> {
@@ -115,7 +119,8 @@ export class Intents {
     { deadline }: Try,
   ): Promise<Awaited<ReturnType<typeof record>> | 'late'> {
     const found = await record();
-    if (typeof found === 'string' || 'done' in found || !found.intent.isOld) return found;
+    if (typeof found === 'string' || 'done' in found) return found;
+    if (found.intent.isNew || !found.intent.isOld) return found;
     return (await this.#isCaughtUp(found.intent.cell, deadline)) ? record() : 'late';
   }
 
@@ -149,12 +154,12 @@ export class Intents {
     if (reply.status === SPIN_STATUS.conflict) return 'reused';
     if (reply.status === SPIN_STATUS.dealt) return request.doneBy(intent, reply);
     const refusal = request.refusals[reply.status];
-    if (refusal === undefined) return 'refused';
+    if (refusal === undefined) throw new Error(`An intent came to status ${reply.status}`);
+    const [name, answer] = refusal;
+    if (name === undefined) return answer;
     // Where this fails the intent stays: it is refused for good, and withdrawn by the request's repetition.
-    await request
-      .withdraw(intent, refusal[0])
-      .catch((error: unknown) => this.#options.onError(error, intent.cell));
-    return reply.isEarlier && !isSecond ? 'refusedEarlier' : refusal[1];
+    await request.withdraw(intent, name).catch((error: unknown) => this.#options.onError(error, intent.cell));
+    return reply.isEarlier && !isSecond ? 'refusedEarlier' : answer;
   }
 }
 

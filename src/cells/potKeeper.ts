@@ -22,11 +22,12 @@ export interface PotKeeperOptions extends IntentOptions {
   readonly store: Pick<Store, 'communal'>;
 }
 
-/** Where the pot is on record and Redis has it not, it is being rebuilt, or its rules were never confirmed. */
 const REFUSALS: IntendedRequest<FundingIntent, Done, Refusal>['refusals'] = {
   [SPIN_STATUS.shortBudget]: ['shortBudget', 'short'],
   [SPIN_STATUS.overflow]: ['overflow', 'overflow'],
   [SPIN_STATUS.outboxFull]: ['outboxFull', 'refused'],
+  // The pot is on record, and Redis does not have it: it is being rebuilt, or its rules were never confirmed.
+  [SPIN_STATUS.noBlock]: [undefined, 'refused'],
 };
 
 export class PotKeeper {
