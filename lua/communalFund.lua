@@ -43,7 +43,7 @@ end
 if refusal then
   return refuseIntent(refusal, intent)
 end
-local noteId = addNote(tonumber(gameId), pot.partner, stateNote(pot, BY_FUNDING, intent))
+local noteId = addNote(COMMUNAL_NOTE_ENTRY, tonumber(gameId), pot.partner, stateNote(pot, BY_FUNDING, intent))
 local core = pack(CORE_OF_ID_FORMAT, noteId, 0, pot.budget)
 
 -- Write.

@@ -31,7 +31,7 @@ end
 pot.version = version
 if ARGV[11] == '1' then pot.progress = 0 end
 if pot.enabled then pot.stateFlags = REMEMBERS_PLAYERS end
-addNote(tonumber(gameId), pot.partner, stateNote(pot, BY_RULES, version))
+addNote(COMMUNAL_NOTE_ENTRY, tonumber(gameId), pot.partner, stateNote(pot, BY_RULES, version))
 
 -- Write.
 -- include: writeStream

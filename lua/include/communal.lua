@@ -79,7 +79,7 @@ if cell[5] and #gameIds > 0 then
     playerTails[player] = (left ~= '' or status ~= NO_STATUS) and status .. left or nil
     local name = playerNames[player]
     local spin = pack(ENTRY_ID_FORMAT, previousLow[player], previousHigh[player])
-    addNote(gameId, sub(name, 1, (find(name, ':', 1, true))), char(NOTIFIED_NOTE) .. sub(tail, at + 2, at + 9) .. spin)
+    addNote(COMMUNAL_NOTE_ENTRY, gameId, sub(name, 1, (find(name, ':', 1, true))), char(NOTIFIED_NOTE) .. sub(tail, at + 2, at + 9) .. spin)
     return sub(tail, at + 10, at + 1 + length)
   end
 
@@ -203,7 +203,7 @@ if cell[5] and #gameIds > 0 then
       if shares[i] > 0 then winnerCount = winnerCount + 1 end
     end
     pot.budget = pot.budget - paid
-    addNote(gameIds[game], pot.partner, pack(EVENT_NOTE_FORMAT, EVENT_NOTE, eventId, pot.version, tier.level,
+    addNote(COMMUNAL_NOTE_ENTRY, gameIds[game], pot.partner, pack(EVENT_NOTE_FORMAT, EVENT_NOTE, eventId, pot.version, tier.level,
       amount and PAID or SKIPPED_BUDGET, pot.progress, tier.amount, paid, winnerCount) .. tier.name)
     if paid == 0 then return '' end
     local head = pack(ENTRY_HEAD_FORMAT, COMMUNAL_SHARE_ENTRY, gameIds[game], 0)
@@ -264,7 +264,7 @@ if cell[5] and #gameIds > 0 then
     note = function()
       for game, pot in pairs(pots) do
         if pot.progress ~= pot.progressBefore then
-          addNote(gameIds[game], pot.partner, stateNote(pot, BY_SPINS, pot.version))
+          addNote(COMMUNAL_NOTE_ENTRY, gameIds[game], pot.partner, stateNote(pot, BY_SPINS, pot.version))
         end
         if pot.recentCount > 0 then
           local key = recentKey(game)

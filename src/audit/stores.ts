@@ -5,6 +5,7 @@
 
 import { streamIdOf } from '../domain/entryId.js';
 import type { Totals } from '../domain/layouts.js';
+import { ENTRY_KINDS } from '../domain/ledgerEntry.js';
 import type { AuditedCell, AuditReads, Facts } from '../postgres/auditReads.js';
 import type { CellRecord, OutboxPage, RedisAuditReads } from '../redis/auditReads.js';
 import { cellToken, isPlayer, type OutboxRecord, readPlayer } from '../redis/records.js';
@@ -368,13 +369,14 @@ class OutboxWalk {
       this.#counted = id;
       this.#entries++;
     }
-    if (record.kind !== 'spin' && record.kind !== 'roundDeal') return;
+    const { advancesGameIndex } = ENTRY_KINDS[record.kind];
+    if (!advancesGameIndex && record.voidedTo === undefined) return;
     const expected = this.#next.get(gameId) ?? 0;
     if (outcomeIndex !== expected) {
       const problem = 'the outbox does not go on where the ledger stands';
       this.#found(problem, { ...at, game: gameId, index: outcomeIndex }, expected, outcomeIndex);
     }
-    this.#next.set(gameId, outcomeIndex + 1);
+    this.#next.set(gameId, record.voidedTo ?? outcomeIndex + 1);
   }
 
   #found(

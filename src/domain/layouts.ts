@@ -236,6 +236,13 @@ export const ROUND_ACT_REPLY = layout({
   newestId: id,
 });
 
+// Rotation -----------------------------------------------------------------------------------------------------------
+
+/** A note, in the place of a requestId: the outcomes of its game from its outcome index up to this one (exclusive) are voided. */
+export const ROTATION = layout({ toIndex: u48 });
+/** What a rotation came to: SPIN_STATUS, its note (0: there was nothing to void), and the voided indices, the last one exclusive. */
+export const ROTATE_REPLY = layout({ status: u8, id: packedId, fromIndex: u48, toIndex: u48 });
+
 // Communal progressives ----------------------------------------------------------------------------------------------
 
 /** Where a pot stands: version of its rules, POT_FLAGS, spins counted, budget. */

@@ -10,6 +10,7 @@ export type EntryKind =
   | 'communalShare'
   | 'communalNote'
   | 'forcedSpin'
+  | 'rotation'
   | RoundEntryKind;
 /** The entries of a blackjack round: its deal, each action after it, and its voiding. */
 export type RoundEntryKind = 'roundDeal' | 'roundAction' | 'roundVoid';
@@ -22,7 +23,7 @@ export interface EntryDefinition {
    * The account on the other side of the double entry. `game`: takes the wager and pays the credit, by game and day.
    * `opening`, `adjustment`: pays the credit, by partner and day. `communal`: the budget of the game's communal
    * progressive pays the credit, by game and day. `sandbox`: as `game`, and in no total of the game. `none`: nothing moves, and
-   * the ledger has no row of it.
+   * the ledger has no row of it: it is a note.
    */
   readonly counterpart: 'game' | 'opening' | 'adjustment' | 'communal' | 'sandbox' | 'none';
   /** By how many it changes the number of its game's spins, in totals, statistics and RTP. A round counts at its deal. */
@@ -153,6 +154,19 @@ export const ENTRY_KINDS = {
     takesEntryNumber: true,
     requestIds: 'spins',
     history: 'spin',
+  },
+  /** In the outbox only: outcomes of a game from its index on are voided (layouts.ts, ROTATION); the ledger has them in `voids`. */
+  rotation: {
+    kind: 'rotation',
+    code: 10,
+    counterpart: 'none',
+    spins: 0,
+    movesPartnerNet: false,
+    advancesGameIndex: false,
+    opensPlayer: false,
+    takesEntryNumber: false,
+    requestIds: undefined,
+    history: 'hidden',
   },
 } as const satisfies { [K in EntryKind]: EntryDefinition & { kind: K } };
 

@@ -50,6 +50,7 @@ export {
   GamePatch,
   GameQueue,
   GameResponse,
+  GameRotated,
   GameTotals,
   ListedGame,
   OperatorGame,

@@ -7,6 +7,7 @@ import type { ForcedOutcome } from '../cells/forceOutcome.js';
 import type { PartnerReads } from '../cells/partnerReads.js';
 import type { PlayerStatuses } from '../cells/playerStatuses.js';
 import type { PotKeeper } from '../cells/potKeeper.js';
+import type { rotate } from '../cells/rotate.js';
 import type { Rounds } from '../cells/rounds.js';
 import type { Shoes } from '../cells/shoes.js';
 import type { BonusNotice } from '../domain/communal.js';
@@ -16,6 +17,7 @@ import type { Environment, Game, Partner } from '../domain/game.js';
 import type { EntryKind } from '../domain/ledgerEntry.js';
 import type { OutcomeStatistics } from '../domain/presentation.js';
 import type { SpinIds } from '../domain/spinId.js';
+import type { RotationOnRecord } from '../postgres/games.js';
 import type { Store } from '../postgres/store.js';
 import type { Found } from '../requestIds/secondPass.js';
 import type { Settlements } from '../settlement/settlements.js';
@@ -78,6 +80,8 @@ export interface CellServices {
   readonly pots: PotKeeper;
   /** @returns until when the choice stands */
   forceOutcome(wanted: ForcedOutcome): Promise<Date | 'full' | 'unavailable'>;
+  /** Voids what is sealed of a game and not dealt. */
+  rotate(record: () => Promise<RotationOnRecord>): ReturnType<typeof rotate>;
 }
 
 export interface WebhookServices {

@@ -175,8 +175,9 @@ export const consumptionOf = ({
   gameId,
   fromIndex,
   toIndex,
+  voided,
 }: FlushTotals['progress'][number]): Consumption => ({
   gameId,
   nextIndex: toIndex,
-  count: toIndex - fromIndex,
+  count: toIndex - fromIndex - voided,
 });

@@ -3,6 +3,7 @@
  * carried from the one to the other. Both sides' layouts are theirs (redis/records.ts, postgres/ledger.ts).
  */
 import { readId, readSafeInt64 } from '../domain/layout.js';
+import { ROTATION } from '../domain/layouts.js';
 import { type EntryDefinition, entryOfCode, isRoundEntry } from '../domain/ledgerEntry.js';
 import { CopyWriter, type FlushTotals, type GameDay, ProgressError, ROW } from '../postgres/ledger.js';
 import type { RoundEntry } from '../postgres/rounds.js';
@@ -55,6 +56,7 @@ export class Transcoder {
   #adjustments: FlushTotals['adjustments'] = [];
   #done: { games: Sum[]; sandbox: Sum[]; openings: Sum[] } = { games: [], sandbox: [], openings: [] };
   #progress = new Map<number, FlushTotals['progress'][number]>();
+  #rotations: FlushTotals['rotations'][number][] = [];
   #dayNumber = -1;
   #day = '';
   /** What the records say of communal progressives. */
@@ -89,6 +91,7 @@ export class Transcoder {
     this.#adjustments = [];
     this.#done = { games: [], sandbox: [], openings: [] };
     this.#progress = new Map();
+    this.#rotations = [];
     this.#dayNumber = -1;
     this.days.clear();
     this.entries = 0;
@@ -138,6 +141,7 @@ export class Transcoder {
       })),
       adjustments: this.#adjustments,
       progress: [...this.#progress.values()],
+      rotations: this.#rotations,
       rounds: this.rounds,
     };
   }
@@ -152,7 +156,8 @@ export class Transcoder {
     let idAt = playerAt;
     for (; batch[idAt] !== COLON; idAt++) partnerId = partnerId * 10 + batch[idAt]! - ZERO;
     if (entry.counterpart === 'none') {
-      this.communal.note(batch, at, requestAt, end);
+      if (entry.kind === 'rotation') this.#rotate(batch, at, requestAt);
+      else this.communal.note(batch, at, requestAt, end);
       return end;
     }
 
@@ -175,7 +180,7 @@ export class Transcoder {
     this.#copy.text(batch, requestAt, end, requestAt === end || entry.requestIds === undefined);
 
     const credit = readSafeInt64(batch, at + OUTBOX.creditMicros);
-    if (entry.advancesGameIndex) this.#advance(gameId, index);
+    if (entry.advancesGameIndex) this.#advance(gameId, index, index + 1);
     if (entry.counterpart === 'opening') {
       this.#add(this.#openings, partnerId, partnerId, 0, credit, 1);
     } else if (entry.counterpart === 'adjustment') {
@@ -286,16 +291,26 @@ export class Transcoder {
     sum.amountMicros += BigInt(amount);
   }
 
-  #advance(gameId: number, index: number): void {
+  /** The outcomes of a game from its index on are dealt, or voided, up to another one (exclusive). */
+  #advance(gameId: number, index: number, toIndex: number): void {
     const progress = this.#progress.get(gameId);
     if (progress === undefined) {
-      this.#progress.set(gameId, { gameId, fromIndex: index, toIndex: index + 1 });
+      this.#progress.set(gameId, { gameId, fromIndex: index, toIndex, voided: 0 });
       return;
     }
     if (index !== progress.toIndex) {
       throw new ProgressError(`game ${gameId}: index ${index} follows ${progress.toIndex - 1} in the outbox`);
     }
-    progress.toIndex++;
+    progress.toIndex = toIndex;
+  }
+
+  #rotate(batch: Buffer, at: number, payloadAt: number): void {
+    const gameId = batch.readUInt32LE(at + OUTBOX.gameId);
+    const fromIndex = batch.readUIntLE(at + OUTBOX.outcomeIndex, 6);
+    const { toIndex } = ROTATION.read(batch, payloadAt);
+    this.#advance(gameId, fromIndex, toIndex);
+    this.#progress.get(gameId)!.voided += toIndex - fromIndex;
+    this.#rotations.push({ gameId, fromIndex, toIndex });
   }
 
   #enterDay(timeMs: number): void {

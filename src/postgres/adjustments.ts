@@ -6,7 +6,7 @@
 
 import { audit } from './auditLog.js';
 import { livesIn, NEWEST_MOVE } from './cells.js';
-import { type Sql, safe, type Transaction } from './client.js';
+import { arrayOf, type Sql, safe, type Transaction } from './client.js';
 
 export interface Adjustment {
   readonly partnerId: number;
@@ -156,4 +156,25 @@ export async function noteAdjustments(
     UPDATE adjustments a SET entry_id = t.entry
     FROM json_to_recordset(${JSON.stringify(rows)}::json) AS t(partner int, request text, entry bigint)
     WHERE a.partner_id = t.partner AND a.request_id = t.request`;
+}
+
+/** What a partner's adjustments of a day come to. */
+export interface AdjustmentDay {
+  partnerId: number;
+  day: string;
+  adjustments: number;
+  amountMicros: bigint;
+}
+
+export async function addAdjustmentDays(
+  tx: Transaction,
+  adjustments: readonly AdjustmentDay[],
+): Promise<void> {
+  await tx`
+    INSERT INTO adjustment_days AS t (partner_id, day, adjustments, amount_micros)
+    SELECT * FROM unnest(${arrayOf(adjustments.map((a) => a.partnerId))}::int[],
+      ${arrayOf(adjustments.map((a) => a.day))}::date[], ${arrayOf(adjustments.map((a) => a.adjustments))}::bigint[],
+      ${arrayOf(adjustments.map((a) => a.amountMicros))}::numeric[])
+    ON CONFLICT (partner_id, day) DO UPDATE SET adjustments = t.adjustments + excluded.adjustments,
+      amount_micros = t.amount_micros + excluded.amount_micros`;
 }

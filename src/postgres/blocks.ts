@@ -69,7 +69,10 @@ export async function bookedBlocks(sql: Sql, gameId: number, count: number): Pro
 }
 
 /** Where the leases of some games end, or what was voided beyond them; a game without blocks is at 0. */
-export async function leaseEnds(sql: Sql, gameIds: readonly number[]): Promise<Map<number, number>> {
+export async function leaseEnds(
+  sql: Sql | Transaction,
+  gameIds: readonly number[],
+): Promise<Map<number, number>> {
   const rows = await sql<{ game_id: number; to_index: bigint }[]>`
     SELECT game_id, max(to_index) AS to_index FROM (
       SELECT game_id, to_index FROM blocks UNION ALL SELECT game_id, next_index FROM game_progress) ends

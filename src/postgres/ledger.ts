@@ -7,12 +7,18 @@
 
 import { type EntryKind, entryOfCode } from '../domain/ledgerEntry.js';
 import type { NewEvent } from '../domain/webhook.js';
-import { type BookedAdjustment, noteAdjustments } from './adjustments.js';
+import {
+  type AdjustmentDay,
+  addAdjustmentDays,
+  type BookedAdjustment,
+  noteAdjustments,
+} from './adjustments.js';
 import { nextChange } from './auditLog.js';
 import { type CursorMove, moveCursors } from './cells.js';
 import { arrayOf, lockingWithin, raw, type Sql, safe, type Transaction, together } from './client.js';
 import { bookCommunal, type CommunalBooking } from './communalBooking.js';
 import { recordEvents } from './events.js';
+import { addVoids } from './positions.js';
 import { closeRaffles, noteTickets, type Ticket } from './raffles.js';
 import { bookRounds, type RoundEntry } from './rounds.js';
 
@@ -67,9 +73,11 @@ export interface FlushTotals {
   /** Forced spins, which are in no total of their games. */
   sandbox: GameDay[];
   openings: { partnerId: number; day: string; players: number; openedMicros: bigint }[];
-  adjustments: { partnerId: number; day: string; adjustments: number; amountMicros: bigint }[];
-  /** Per game: the first index of this flush, and the one after its last. */
-  progress: { gameId: number; fromIndex: number; toIndex: number }[];
+  adjustments: AdjustmentDay[];
+  /** Per game: the first index of this flush, the one after its last, and how many between them are voided, not dealt. */
+  progress: { gameId: number; fromIndex: number; toIndex: number; voided: number }[];
+  /** Indices that are voided, the last one exclusive, in their order. */
+  rotations: readonly { gameId: number; fromIndex: number; toIndex: number }[];
   /** Entries of rounds, in their order. */
   rounds: readonly RoundEntry[];
 }
@@ -163,13 +171,14 @@ async function addGameDays(
 
 /** @returns which of the games are raffles. */
 async function addTotals(tx: Transaction, totals: FlushTotals): Promise<ReadonlySet<number>> {
-  const { games, sandbox, openings, adjustments, progress } = totals;
+  const { games, sandbox, openings, adjustments, progress, rotations } = totals;
   const [raffles] = await together([
-    games.length > 0 ? moveProgress(tx, progress) : Promise.resolve([]),
+    progress.length > 0 ? moveProgress(tx, progress) : Promise.resolve([]),
     ...(sandbox.length > 0 ? [addGameDays(tx, 'sandbox_days', sandbox)] : []),
     ...(games.length > 0 ? [addGameDays(tx, 'game_days', games)] : []),
+    ...(rotations.length > 0 ? [addVoids(tx, rotations)] : []),
     ...(openings.length > 0 ? [addOpenings(tx, openings)] : []),
-    ...(adjustments.length > 0 ? [addAdjustments(tx, adjustments)] : []),
+    ...(adjustments.length > 0 ? [addAdjustmentDays(tx, adjustments)] : []),
   ]);
   const soldOut = raffles.filter(({ isSoldOut }) => isSoldOut).map(({ gameId }) => gameId);
   if (soldOut.length > 0) await closeRaffles(tx, await nextChange(tx), soldOut);
@@ -207,16 +216,6 @@ async function addOpenings(tx: Transaction, openings: FlushTotals['openings']): 
       ${arrayOf(openings.map((o) => o.players))}::bigint[], ${arrayOf(openings.map((o) => o.openedMicros))}::numeric[])
     ON CONFLICT (partner_id, day) DO UPDATE SET players = t.players + excluded.players,
       opened_micros = t.opened_micros + excluded.opened_micros`;
-}
-
-async function addAdjustments(tx: Transaction, adjustments: FlushTotals['adjustments']): Promise<void> {
-  await tx`
-    INSERT INTO adjustment_days AS t (partner_id, day, adjustments, amount_micros)
-    SELECT * FROM unnest(${arrayOf(adjustments.map((a) => a.partnerId))}::int[],
-      ${arrayOf(adjustments.map((a) => a.day))}::date[], ${arrayOf(adjustments.map((a) => a.adjustments))}::bigint[],
-      ${arrayOf(adjustments.map((a) => a.amountMicros))}::numeric[])
-    ON CONFLICT (partner_id, day) DO UPDATE SET adjustments = t.adjustments + excluded.adjustments,
-      amount_micros = t.amount_micros + excluded.amount_micros`;
 }
 
 /** A partition is tried again later, and whoever waits behind it goes on. */

@@ -148,6 +148,19 @@ export async function giveUpLeased(
   }));
 }
 
+/** Voids outcomes that an operator had rotated away, as the cell has noted it. */
+export async function addVoids(
+  tx: Transaction,
+  rotations: readonly { gameId: number; fromIndex: number; toIndex: number }[],
+): Promise<void> {
+  await tx`
+    INSERT INTO voids (game_id, from_index, to_index, epoch, reason)
+    SELECT u.game_id, u.from_index, u.to_index, c.epoch, 'rotated'
+    FROM unnest(${arrayOf(rotations.map((r) => r.gameId))}::int[], ${arrayOf(rotations.map((r) => r.fromIndex))}::bigint[],
+      ${arrayOf(rotations.map((r) => r.toIndex))}::bigint[]) AS u(game_id, from_index, to_index)
+      JOIN games USING (game_id) JOIN partners USING (partner_id) JOIN cells c USING (cell)`;
+}
+
 /** Suspends the raffles of a cell that are not closed: tickets that this database does not have may have been shown. @returns which */
 export async function suspendRaffles(tx: Transaction, cell: number): Promise<number[]> {
   const changed = await nextChange(tx);

@@ -18,6 +18,7 @@ import {
   PLAYER_FLAGS,
   PLAYER_STATUS,
   READ_AHEAD,
+  ROTATION,
   ROUND,
   TOTALS,
   type Totals,
@@ -152,6 +153,8 @@ export interface OutboxRecord {
   /** 1 for the player's opening, then 2, 3, … for its spins; an adjustment has that of the entry before it. */
   entryNumber: number;
   requestId: string | null;
+  /** Of a rotation: the index up to which outcomes are voided, exclusive. */
+  voidedTo?: number;
 }
 
 /** Where the members of an outbox record are, from its first byte. */
@@ -191,6 +194,7 @@ export function readOutbox(batch: Buffer): OutboxRecord[] {
       playerId: batch.toString('utf8', colon + 1, requestAt),
       requestId:
         requestIds === undefined || requestAt === end ? null : batch.toString('utf8', requestAt, end),
+      ...(kind === 'rotation' && { voidedTo: ROTATION.read(batch, requestAt).toIndex }),
     });
     at = end;
   }

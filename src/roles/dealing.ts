@@ -11,6 +11,7 @@ import { forceOutcome } from '../cells/forceOutcome.js';
 import { MovedPartners } from '../cells/movedPartners.js';
 import { PlayerStatuses } from '../cells/playerStatuses.js';
 import { PotKeeper } from '../cells/potKeeper.js';
+import { rotate } from '../cells/rotate.js';
 import type { SpinIds } from '../domain/spinId.js';
 import { SetupError } from '../embedded/index.js';
 import type { CellServices } from '../http/services.js';
@@ -31,7 +32,7 @@ export interface Dealing {
   /** Has a request of a partner dealt or counted; one whose window is exhausted, or whose key may be revoked since, is refused at once. */
   readonly submit: (command: SpinCommand) => void;
   /** What requests of operators and testers have done. */
-  readonly operating: Pick<CellServices, 'adjuster' | 'playerStatuses' | 'pots' | 'forceOutcome'>;
+  readonly operating: Pick<CellServices, 'adjuster' | 'playerStatuses' | 'pots' | 'forceOutcome' | 'rotate'>;
   readonly confirmations: Confirmations;
   readonly handedOver: RequestIds;
   readonly moved: MovedPartners;
@@ -229,5 +230,6 @@ function openOperating(
       onError: onError('a store did not answer to a change of a communal progressive'),
     }),
     forceOutcome: (wanted) => forceOutcome(cells, wanted),
+    rotate: (record) => rotate(cells, record, config.SPIN_DEADLINE_MS),
   };
 }

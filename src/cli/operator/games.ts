@@ -35,7 +35,7 @@ const COLUMNS: readonly Column<Schemas['OperatorGame']>[] = [
 
 /** Adds the commands to the program. */
 export function addGameCommands(commands: OperatorCommands): void {
-  const games = commands.group('game', 'games: list, show, suspend, resume');
+  const games = commands.group('game', 'games: list, show, suspend, resume, rotate');
   const list = withPages(
     commands.add('list', 'games with their queues and totals', listGames, games),
     'games',
@@ -44,6 +44,9 @@ export function addGameCommands(commands: OperatorCommands): void {
   commands.add('show <GAME>', 'a game with its queue and its totals', showGame, games);
   commands.add('suspend <GAME>', 'refuse its spins', setStatus('SUSPENDED'), games);
   commands.add('resume <GAME>', 'make it active again', setStatus('ACTIVE'), games);
+  withYes(
+    commands.add('rotate <GAME>', 'void what is sealed and not dealt', rotateGame, games),
+  ).requiredOption('--reason <TEXT>', 'why, for the audit log');
 
   const blocks = commands.group('blocks', 'Outcome blocks');
   commands
@@ -88,6 +91,15 @@ const setStatus =
     const params = { path: { id: await gameIdOf(client, words[0]!) } };
     print(await bodyOf(client.PATCH('/games/{id}', { params, body: { status } })), gameLines);
   };
+
+async function rotateGame({ client, words, options, print, confirm }: Call): Promise<void> {
+  const id = await gameIdOf(client, words[0]!);
+  await confirm(
+    `Every outcome that is sealed for game ${id} and not dealt is voided; it goes on with new ones.`,
+  );
+  const call = { params: { path: { id } }, body: { reason: String(options.reason) } };
+  print(await bodyOf(client.POST('/games/{id}/rotate', call)), keyValues);
+}
 
 async function makeBlocks({ client, words, options, print }: Call): Promise<void> {
   const params = { path: { id: await gameIdOf(client, words[0]!) } };

@@ -8,12 +8,14 @@ import {
   GameList,
   GamePatch,
   GameResponse,
+  GameRotated,
   OperatorGame,
   OperatorParSheet,
   PATH,
   ParSheetList,
   ParSheetPatch,
   ParSheetResponse,
+  VoidBody,
 } from '../../domain/requests.js';
 import { endpoint } from '../endpoint.js';
 
@@ -185,6 +187,28 @@ export const updateGame = endpoint(
     description: `A suspended game refuses spins with ${ERRORS.gameNotActive.code}; a repeated \`requestId\` still gets its original answer. In force on every front end within a second.`,
     request: { status: 'SUSPENDED' },
     response: { ...OPERATOR_GAME, status: 'SUSPENDED' },
+  },
+);
+
+export const rotateGame = endpoint(
+  {
+    method: 'post',
+    path: '/games/{id}/rotate',
+    params: { id: PATH.gameId },
+    operationId: 'rotateGame',
+    tag: 'Games',
+    summary: 'Void what is sealed of a slot game and not dealt; it goes on with new outcomes',
+    scope: 'operator',
+    body: VoidBody,
+    status: 200,
+    response: GameRotated,
+    errors: [ERRORS.gameNotFound, ERRORS.gameTypeUnsupported, ERRORS.unavailable],
+    failure: ERRORS.internal,
+  },
+  {
+    description: `For outcomes that somebody may have seen before they were dealt. Whatever is sealed when the call comes in and was not dealt is never dealt: it is written down as voided, with the reason in the audit log. What was dealt stays. Spins get at most ${ERRORS.queueExhausted.code} until the next block is sealed, within a second as a rule. After ${ERRORS.unavailable.code} call again: that voids what is sealed by then.`,
+    request: { reason: 'A dump of the database was left on a shared disk' },
+    response: { gameConfigId: 3, voidedFrom: 2051, voidedTo: 8192 },
   },
 );
 

@@ -43,6 +43,15 @@ export const GameResponse = Type.Object({
   ),
 });
 
+/** What a rotation came to. */
+export const GameRotated = Type.Object({
+  gameConfigId: Type.Integer(),
+  voidedFrom: Type.Integer({ description: 'Index of the first outcome that is voided' }),
+  voidedTo: Type.Integer({
+    description: 'Index after the last one; equal to voidedFrom: nothing was sealed and not dealt',
+  }),
+});
+
 export const ListedGame = Type.Object({
   ...GameResponse.properties,
   certifiedRtp: Type.Optional(Type.Number({ description: 'Of a slot: the certified return to player' })),

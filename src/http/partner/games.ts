@@ -150,6 +150,15 @@ export const gameRoutes = (services: Services): Route[] => [
     await learn(services.catalog);
     return operatorGame(services, row);
   }),
+  route(contract.rotateGame, async ({ actor, params, body }) => {
+    const { gameId, gameType } = await gameRowOf(services.store, params.id);
+    if (gameType !== 'slot') throw new ApiError(ERRORS.gameTypeUnsupported);
+    const rotated = await services.cells.rotate(() =>
+      services.store.games.rotation(actor, gameId, body.reason),
+    );
+    if (rotated === 'unavailable') throw new ApiError(ERRORS.unavailable);
+    return { gameConfigId: gameId, voidedFrom: rotated.fromIndex, voidedTo: rotated.toIndex };
+  }),
   route(contract.makeBlocks, async ({ actor, params, body }) => {
     const count = body.count;
     const row = await gameRowOf(services.store, params.id);
