@@ -1,5 +1,5 @@
 /**
- * What a request id costs once Redis holds it no more: the hand-over of a ledger's ids into runs, their merging, filters and
+ * What a request id costs once Redis holds it no more: the writing of a ledger's ids into runs, their merging, filters and
  * look-ups. On an embedded Postgres of its own. CPU is user and system time by /proc, of this process and of Postgres. Prints one
  * line of JSON. `node dist/bench/requestIds.js [ids] [cells]`. Needs Linux.
  */
@@ -16,7 +16,7 @@ import { lockDataDir, startEmbeddedPostgres } from '../src/embedded/index.js';
 import { connectPostgres, migrate } from '../src/postgres/client.js';
 import { install } from '../src/postgres/installation.js';
 import { ensurePartition } from '../src/postgres/ledger.js';
-import { handOverStep, mergeRuns, requestRuns } from '../src/postgres/requestRuns.js';
+import { mergeRuns, requestRuns, writeRun } from '../src/postgres/requestRuns.js';
 import { openStore } from '../src/postgres/store.js';
 import { RequestIds } from '../src/requestIds/requestIds.js';
 import { runsToMerge } from '../src/requestIds/runMerging.js';
@@ -61,7 +61,7 @@ try {
     return { node: each(cpu.node!), postgres: each(cpu.postgres!), perSecond: Math.round(of / seconds) };
   };
   const windowMs = SPAN_MS / WINDOWS;
-  const handOverWindows = async (from: number, to: number): Promise<void> => {
+  const writeWindows = async (from: number, to: number): Promise<void> => {
     for (let window = from; window < to; window++) {
       for (let isMore = true; isMore; ) {
         const marks = await direct<
@@ -71,7 +71,7 @@ try {
           ...{ cell, fence: 0n, from: BigInt(id) },
           to: makeEntryId({ timeMs: dayMs + (window + 1) * windowMs - 1, cell, sequence: 16_383 }),
         }));
-        ({ isMore } = await handOverStep(
+        ({ isMore } = await writeRun(
           sql,
           due,
           () => turnOfLoop(),
@@ -97,13 +97,13 @@ try {
     }
   };
   // A worker runs for days: what it costs to compile its code is no part of the figures.
-  await handOverWindows(0, WARM_UP_WINDOWS);
+  await writeWindows(0, WARM_UP_WINDOWS);
   await mergeAll();
   const warmUpIds = (ids * WARM_UP_WINDOWS) / WINDOWS;
-  const handOver = await measured(ids - warmUpIds, () => handOverWindows(WARM_UP_WINDOWS, WINDOWS));
+  const segmentRelease = await measured(ids - warmUpIds, () => writeWindows(WARM_UP_WINDOWS, WINDOWS));
   merged = 0;
   const merge = await measured(ids - warmUpIds, mergeAll);
-  const handedOver = new RequestIds({
+  const requestIds = new RequestIds({
     ...{
       runs: openStore(sql),
       store: openStore(sql),
@@ -113,7 +113,7 @@ try {
     },
     onError: () => {},
   });
-  const readSeconds = await timed(() => handedOver.refresh());
+  const readSeconds = await timed(() => requestIds.refresh());
   const looked = async (
     name: (i: number) => string,
   ): Promise<{ bound: number; micros: number; cpu: object }> => {
@@ -122,7 +122,7 @@ try {
     const cpu = await measured(LOOKS, async () => {
       for (let i = 0; i < LOOKS; i++)
         if (
-          (await handedOver.find({ cell: i % cells, partnerId: 1 + (i % cells) }, name(i))).entry !==
+          (await requestIds.find({ cell: i % cells, partnerId: 1 + (i % cells) }, name(i))).entry !==
           undefined
         )
           bound++;
@@ -137,15 +137,15 @@ try {
   let positives = 0;
   const probe = await measured(PROBES, async () => {
     for (let i = 0; i < PROBES; i++)
-      if (handedOver.mayHave({ cell: i % cells, partnerId: 1 }, hashes, i * 16)) positives++;
+      if (requestIds.mayHave({ cell: i % cells, partnerId: 1 }, hashes, i * 16)) positives++;
   });
   const [size] = await direct<{ bytes: string }[]>`
     SELECT pg_total_relation_size('request_blocks') + pg_total_relation_size('request_filters') AS bytes`;
   const runs = await requestRuns(sql);
   console.log(
     JSON.stringify({
-      ...{ ids, cells, handOver, merge: { ...merge, copiesOfAnId: merged / (ids - warmUpIds) } },
-      ...{ runs: runs.length, readSeconds, filterBytesAnId: handedOver.bytes / ids },
+      ...{ ids, cells, segmentRelease, merge: { ...merge, copiesOfAnId: merged / (ids - warmUpIds) } },
+      ...{ runs: runs.length, readSeconds, filterBytesAnId: requestIds.bytes / ids },
       postgresBytesAnId: Math.round((Number(size!.bytes) / ids) * 10) / 10,
       ...{ old, probe, falsePositives: positives / PROBES },
     }),

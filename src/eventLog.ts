@@ -20,7 +20,7 @@ export function subscribeLog(
   events.on('CatalogRecovered', () => log.warn('catalog is read again'));
   subscribeCellLog(events, log);
   events.on('SpinsLost', (lost) => log.error(lost, 'acknowledged spins are lost'));
-  events.on('RequestIdsHandedOver', (made) => log.debug(made, 'request ids handed over'));
+  events.on('RunWritten', (made) => log.debug(made, 'run of request ids written'));
   events.on('PartitionsMissing', () => log.error('the ledger has no partition for tomorrow; will retry'));
   events.on('PlayersCheckpointed', (made) => log.debug(made, 'player checkpoint completed'));
   events.on('SettlementReportMade', (report) => log.info(report, 'settlement report made'));

@@ -31,7 +31,7 @@ export type BackgroundTask =
   | 'block replenishment'
   | 'cleanup'
   | 'player checkpoint'
-  | 'request id hand-over'
+  | 'request id release'
   | 'round timeout'
   | 'raffle void'
   | 'lost spins'
@@ -116,7 +116,7 @@ export interface Events {
     readonly notRemembered: number;
   };
   /** Request ids were copied of the ledger into runs: Redis may release them. */
-  RequestIdsHandedOver: { readonly ids: number; readonly seconds: number };
+  RunWritten: { readonly ids: number; readonly seconds: number };
   /** A partner is dealt for in another cell now. */
   PartnerMoved: {
     readonly partnerId: number;
@@ -148,7 +148,7 @@ export interface Events {
   VersionEndsChanged: Record<never, never>;
   /** The catalog can't be read any more; what is known stays known. */
   CatalogStale: { readonly error: unknown };
-  /** The catalog was read, and the other processes are to be told what was found. */
+  /** The catalog was read, and the other processes are to learn what was found. */
   CatalogRead: CatalogState;
   /** The catalog has read that somebody may do less than before. */
   RestrictionRead: Record<never, never>;

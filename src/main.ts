@@ -32,7 +32,7 @@ export type { World } from './roles/parts.js';
 
 /**
  * Starts the service.
- * @param progress told what the set-up is doing, a line at a time.
+ * @param progress called with what the set-up is doing, a line at a time.
  * @throws SetupError with one line where something outside must be put right first.
  */
 export async function start(

@@ -235,7 +235,7 @@ export const Environment = Type.Object({
   OPERATOR_EMAIL: Type.Optional(
     Type.String({
       pattern: EMAIL_PATTERN,
-      description: 'Who is told by e-mail of a settlement that is overdue for a day; if absent, nobody',
+      description: 'Who is notified by e-mail of a settlement that is overdue for a day; if absent, nobody',
     }),
   ),
   WEBHOOK_HOST_ATTEMPTS_MAX: Type.Integer({

@@ -1,4 +1,4 @@
--- The communal progressives of the call's games (docs/communal.md): counts dealt spins, fires, credits, tells. Needs
+-- The communal progressives of the call's games (docs/communal.md): counts dealt spins, fires, credits, notifies. Needs
 -- `gameIds`; gives `bonus`, nil in a cell without any: such a cell has no field `communal`, and runs nothing of this.
 --
 -- computed {cN}:communal        hash, game id -> POT_STATE, POT_RULES and tiers (include/communalRecords.lua)
@@ -34,7 +34,7 @@ if cell[5] and #gameIds > 0 then
     return cellPrefix .. 'untold:' .. playerNames[player]
   end
 
-  -- Keeps a share that its player is to be told of by a later spin. A call fires once: there is one for each player.
+  -- Keeps a share that its player is to be notified of by a later spin. A call fires once: there is one for each player.
   local function keepWaiting(player, share)
     local tail = playerTails[player] or NO_STATUS
     if not hasListed(tail) then
@@ -59,8 +59,8 @@ if cell[5] and #gameIds > 0 then
     return count >= WAITING_MAX
   end
 
-  -- Tells a player the oldest of its shares that it was not told of: gives the tail of the spin that was booked last.
-  local function tell(player, gameId)
+  -- Notifies a player of the oldest of its shares that it was not notified of: gives the tail of the spin that was booked last.
+  local function notify(player, gameId)
     local tail = playerTails[player]
     local flags, at = byte(tail), PLAYER_STATUS_BYTES + 1
     local length = byte(tail, at) + byte(tail, at + 1) * 256
@@ -170,7 +170,7 @@ if cell[5] and #gameIds > 0 then
       others[i - 1] = names[i]
     end
     local places = placesOf(others)
-    -- Passed over: a balance that has no room for the largest amount, and a player who has been told of nothing for long.
+    -- Passed over: a balance that has no room for the largest amount, and a player who has been notified of nothing for long.
     local fitting = {}
     for i = 1, #places do
       local player = places[i]
@@ -213,7 +213,7 @@ if cell[5] and #gameIds > 0 then
         local tail = pack(BONUS_NOTICE_FORMAT, eventId, tier.level, 0, paid, share) .. tier.name
         local name = playerNames[player]
         entryNumbers[player] = entryNumbers[player] + 1
-        -- Behind the event 1: of the player who fired it, and told at once.
+        -- Behind the event 1: of the player who fired it, and notified at once.
         bookEntry(player, head, 0, share, 0, balances[player] + share,
           pack(ENTRY_TEXT_FORMAT, #name, SHARE_TEXT_BYTES) .. name .. pack(SHARE_TEXT_FORMAT, eventId, i == 1 and 1 or 0))
         if i > 1 then
@@ -236,7 +236,7 @@ if cell[5] and #gameIds > 0 then
       return tier
     end,
 
-    -- Counts the spin that was booked last. Gives its tail: what it tells its player.
+    -- Counts the spin that was booked last. Gives its tail: what it notifies its player of.
     count = function(game, player, tier)
       local pot, tail = pots[game], ''
       if pot then
@@ -255,7 +255,7 @@ if cell[5] and #gameIds > 0 then
         end
       end
       if tail == '' and playerTails[player] and #playerTails[player] > PLAYER_STATUS_BYTES then
-        tail = tell(player, gameIds[game])
+        tail = notify(player, gameIds[game])
       end
       return tail
     end,
@@ -276,7 +276,7 @@ if cell[5] and #gameIds > 0 then
       end
     end,
 
-    -- Writes the pots that the call counted for, whom it remembers, and who is still to be told.
+    -- Writes the pots that the call counted for, whom it remembers, and who is still to be notified.
     write = function()
       for player, count in pairs(takenOff) do call('LTRIM', listKey(player), count, -1) end
       for player, share in pairs(newlyListed) do call('RPUSH', listKey(player), share) end

@@ -36,7 +36,7 @@ repeat
   entryNumbers[player] = entryNumbers[player] + 1
   local credit, balance, text = payout, before - stake + payout, sub(batch, textAt - 4, position - 1)
   -- inline: bookEntry
-  -- What a replay repeats beside the CORE: what the spin tells of a communal progressive, or that it was forced.
+  -- What a replay repeats beside the CORE: what the spin notifies of a communal progressive, or that it was forced.
   tail = ''
   if forcedCode then
     tail = FORCED_TAIL

@@ -3,7 +3,7 @@
 local function isBlocked(tail)
   return tail and hasFlag(byte(tail), IS_BLOCKED)
 end
--- More shares that are still to be told are in the player's list.
+-- More shares that are still to be notified of are in the player's list.
 local function hasListed(tail)
   return tail and hasFlag(byte(tail), HAS_LISTED)
 end

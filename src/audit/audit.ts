@@ -162,24 +162,24 @@ async function movesEnded(
   }
 }
 
-/** RequestIds that are noted otherwise than the ledger has them: those of tickets, and those that were handed over. */
+/** RequestIds that are noted otherwise than the ledger has them: those of tickets, and those that are in the runs. */
 async function auditStrayRequests(snapshot: Snapshot, findings: Findings): Promise<void> {
-  const tell = (lacking: string, strange: string) => (row: CopyRow) =>
+  const reportPair = (lacking: string, strange: string) => (row: CopyRow) =>
     findings.found('requests', row.int(STRAY.ofLedger) === 1 ? lacking : strange, {
       entry: row.big(STRAY.entryId).toString(),
       game: row.int(STRAY.gameId),
       request: row.text(STRAY.requestId),
     });
   await snapshot.strayTickets(
-    tell(
+    reportPair(
       'the requestId of a ticket is not noted as its own',
       'a requestId is noted for a ticket that the ledger has not',
     ),
     async () => {},
   );
   await snapshot.strayRequests(
-    tell(
-      'a requestId that was handed over is not in the runs, or can not be found there',
+    reportPair(
+      'a released requestId is not in the runs, or can not be found there',
       'the runs have a requestId that the ledger has not',
     ),
     async () => {},

@@ -17,7 +17,7 @@ const REMEMBERED_MAX = 201;
 
 /** Above it a balance takes no share: it has no room for the largest tier. */
 const BALANCE_MAX = 9e15 - 1e12;
-/** Shares that may wait to be told: whoever has as many gets none. */
+/** Shares that may wait to be notified of: whoever has as many gets none. */
 const WAITING_MAX = 10_000;
 
 type RulesFact = CommunalFacts['rules'][number];
@@ -46,9 +46,9 @@ export class CommunalReplay {
   readonly #findings: Findings;
   readonly #players: PlayerTable;
   readonly #pots = new Map<number, Pot>();
-  /** By player: shares that wait to be told. */
+  /** By player: shares that wait to be notified of. */
   readonly #waiting = new Map<string, number>();
-  /** The newest share that each player was told of. */
+  /** The newest share that each player was notified of. */
   readonly #notifiedUpTo = new Map<string, bigint>();
   /** By game and day. */
   readonly #days = new Map<string, { readonly shares: bigint; readonly micros: bigint }>();
@@ -94,7 +94,7 @@ export class CommunalReplay {
     const id = idOf(high, low);
     if (this.#facts.pots.length === 0) return;
     const gameId = row.int(LEDGER.gameId);
-    this.#told(row, id, playerId);
+    this.#notified(row, id, playerId);
     const pot = this.#pots.get(gameId);
     if (pot === undefined) {
       if (!row.isNull(LEDGER.eventGame)) this.#notFired(gameId, id);
@@ -236,20 +236,21 @@ export class CommunalReplay {
     this.#found('an event is booked that did not fire', { game: gameId, event: id.toString() });
   }
 
-  /** What a spin told is a share of its player's that it is later than, and the oldest that was not told. */
-  #told(row: CopyRow, id: bigint, playerId: string): void {
+  /** What a spin notified of is a share of its player's that it is later than, and the oldest that was not notified. */
+  #notified(row: CopyRow, id: bigint, playerId: string): void {
     if (row.isNull(LEDGER.toldShare)) return;
     const partnerId = row.int(LEDGER.partnerId);
     const shareId = row.big(LEDGER.toldShare);
     const isTrigger = row.int(LEDGER.toldTrigger) === 1;
-    const at = { entry: shareId.toString(), told: id.toString(), partner: partnerId, player: playerId };
+    const at = { entry: shareId.toString(), notified: id.toString(), partner: partnerId, player: playerId };
     const isOwn = row.int(LEDGER.toldPartner) === partnerId && row.text(LEDGER.toldPlayer) === playerId;
     const isLater = isTrigger ? row.big(LEDGER.toldEvent) === id : shareId < id;
     if (!isOwn || !isLater)
-      this.#found('a share was told by another spin than one of its player after it', at);
+      this.#found('a share was notified by another spin than one of its player after it', at);
     if (isTrigger) return;
     const key = `${partnerId}:${playerId}`;
-    if ((this.#notifiedUpTo.get(key) ?? 0n) >= shareId) this.#found('shares were not told oldest first', at);
+    if ((this.#notifiedUpTo.get(key) ?? 0n) >= shareId)
+      this.#found('shares were not notified oldest first', at);
     this.#notifiedUpTo.set(key, shareId);
     const left = (this.#waiting.get(key) ?? 0) - 1;
     if (left > 0) this.#waiting.set(key, left);

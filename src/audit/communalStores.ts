@@ -1,5 +1,5 @@
 /**
- * What Redis holds of communal progressives against the books: pots, who is still to be told, what replays repeat. By pages,
+ * What Redis holds of communal progressives against the books: pots, who is still to be notified, what replays repeat. By pages,
  * however much there is; what is booked meanwhile is not mistaken for a fault.
  */
 import type { PotRecord } from '../domain/communal.js';
@@ -87,7 +87,7 @@ export class CommunalStoresAudit {
   }
 
   /** Compares what was taken. */
-  async settle(): Promise<void> {
+  async compare(): Promise<void> {
     const listing = this.#listing;
     this.#listing = [];
     for (const player of listing) {
@@ -130,9 +130,9 @@ export class CommunalStoresAudit {
     if (!isOwn || booked.eventId !== found.eventId || booked.amountMicros !== BigInt(found.shareMicros)) {
       this.#found('a share that waits in Redis is another than is booked', at);
     }
-    // What was told after the snapshot may have waited still when it was read.
+    // What was notified after the snapshot may have waited still when it was read.
     if (booked.notifiedBy !== null && this.#isOfSnapshot(cell, booked.notifiedBy)) {
-      this.#found('a share that was told would be told again', at);
+      this.#found('a share that its player was notified of would be notified again', at);
     }
   }
 
@@ -155,17 +155,17 @@ export class CommunalStoresAudit {
             ].join(' ');
       const found = tail.length === 0 ? '' : repeated(tail);
       if (found !== expected)
-        this.#found('a replay would repeat something else than its spin told', at, expected, found);
+        this.#found('a replay would repeat something else than its spin notified of', at, expected, found);
     }
   }
 
   async finish(): Promise<void> {
-    await this.settle();
+    await this.compare();
     if (this.#hasPots) await this.#auditWaitingShares();
     for (const pot of this.#facts.communal.pots) await this.#auditPot(pot.cell, pot.gameId);
   }
 
-  /** Every share that is booked and was not told waits in Redis. */
+  /** Every share that is booked and was not notified waits in Redis. */
   async #auditWaitingShares(): Promise<void> {
     const { postgres } = this.#stores;
     let shares = await postgres.untold(0n, PAGE);
@@ -176,14 +176,14 @@ export class CommunalStoresAudit {
       for (const share of await this.#notWaiting(shares)) {
         const { cell, entryId, partnerId, playerId, gameId } = share;
         const at = { cell, entry: entryId.toString(), partner: partnerId, player: playerId, game: gameId };
-        this.#found('a share was not told, and Redis does not have it as still to be told', at);
+        this.#found('a share was not notified, and Redis does not have it as still to be notified of', at);
       }
       shares = await postgres.untold(last, PAGE);
     }
-    this.#findings.looked('communal', 'shares to be told', count);
+    this.#findings.looked('communal', 'shares to be notified', count);
   }
 
-  /** Those of the shares that neither wait in Redis nor were told since. */
+  /** Those of the shares that neither wait in Redis nor were notified since. */
   async #notWaiting(shares: readonly BookedShare[]): Promise<readonly BookedShare[]> {
     let missing = shares;
     for (let attempt = 0; attempt < TRIES && missing.length > 0; attempt++) {

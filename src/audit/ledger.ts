@@ -149,7 +149,7 @@ export class LedgerPass {
     await ledger(
       (row) => this.#row(row),
       async () => {
-        await this.#settle(reads);
+        await this.#judgeWaiting(reads);
         onRows();
       },
     );
@@ -157,7 +157,7 @@ export class LedgerPass {
   }
 
   /** Judges the rows that wait for what is sealed, and loads what the next piece will need. */
-  async #settle(reads: AuditReads): Promise<void> {
+  async #judgeWaiting(reads: AuditReads): Promise<void> {
     for (const { game, index, code, at } of this.#unjudged) {
       if (this.#sealed(game, index) === undefined) await this.#load(reads, game, index);
       this.#judge(this.#sealed(game, index)!, code, () => at);

@@ -43,7 +43,7 @@ export async function auditRequests(audit: StoresAudit, pass: LedgerPass): Promi
         auditBound(audit, pass, entries, where, field, value);
       }
       if (entries.isDue) await entries.answerAll();
-      if (audit.communal.isDue) await audit.communal.settle();
+      if (audit.communal.isDue) await audit.communal.compare();
       audit.onProgress('requests', count, total);
     }
   }
@@ -144,7 +144,7 @@ function auditBound(
       ((value.readUInt16LE(8) << 16) | value.readUInt16LE(26)) >>> 0,
     ];
     if (pass.forced.has(id) === isMarked && expected.every((word, i) => word === found[i])) return;
-    // What differs is told by the entry itself.
+    // What differs is in the entry itself.
     break;
   }
   entries.ask({

@@ -48,7 +48,7 @@ export async function auditPlayers(audit: StoresAudit, players: PlayerTable, sta
         auditPlayer(audit, players, entries, cell, field, value);
       }
       if (entries.isDue) await entries.answerAll();
-      if (audit.communal.isDue) await audit.communal.settle();
+      if (audit.communal.isDue) await audit.communal.compare();
       audit.onProgress('players', count, total);
     }
   }

@@ -1,7 +1,7 @@
 /**
  * Keeps the outcome queues of the owned cells filled. What is made, and when, is for each game's supply to say (supply.ts:
- * blockSupply.ts, poolSupply.ts). The pace at which a game is dealt is read off the outbox, where each entry tells which index was
- * dealt, and off what the scripts tell when a block is dealt out: a game that is new has few outcomes, and the ledger is behind.
+ * blockSupply.ts, poolSupply.ts). The pace at which a game is dealt is read off the outbox, where each entry says which index was
+ * dealt, and off what the scripts announce when a block is dealt out: a game that is new has few outcomes, and the ledger is behind.
  *
  *   make (piscina: draw, check, seal) ──> lease (Postgres, fenced) ──> load (Redis) ──> dealt, booked ──> unlinked
  *
@@ -188,7 +188,7 @@ export class BlockKeeper implements Service {
     }
   }
 
-  /** A script has told that a block of a game is dealt out: sooner than the ledger does. */
+  /** A script has announced that a block of a game is dealt out: sooner than the ledger does. */
   dealtOut({ cell, token, gameId, nextIndex }: DealtAnnouncement): void {
     const queue = this.#queues.get(gameId);
     if (queue === undefined || queue.lease.cell !== cell) return;

@@ -13,7 +13,7 @@ export interface Queue {
   nextIndex: number;
   /** Index after the last outcome that is known to be dealt; the ledger may not have it yet. */
   dealtIndex: number;
-  /** When a script told last that a block was dealt out, as performance.now() counts, and of which index. */
+  /** When a script announced last that a block was dealt out, as performance.now() counts, and of which index. */
   dealtOut: { at: number; index: number };
   /** End of the newest lease; undefined: to be read again from the stores. */
   leaseEnd: number | undefined;

@@ -42,7 +42,7 @@ export class Reserve {
     if (readyBlocks < this.minReadyBlocks) this.#fellTo = Math.min(readyBlocks, this.#fellTo ?? readyBlocks);
   }
 
-  /** Notes in Postgres, where it turned, that the reserve fell or is back: partners are told of each fall once. */
+  /** Notes in Postgres, where it turned, that the reserve fell or is back: partners are notified of each fall once. */
   async note(readyBlocks: () => number): Promise<void> {
     const { gameId, partnerId, lease } = this.#game;
     const { minReadyBlocks } = this;

@@ -1,11 +1,11 @@
 /**
- * Tells the other processes what this one read of the catalog, and hears what they read, so that one of all polls Postgres.
+ * Announces to the other processes what this one read of the catalog, and hears what they read, so that one of all polls Postgres.
  *
  *   one process ──poll──> Postgres          the others ──hear of nothing new──> put their own poll off
  *        └──what it found──> Redis ──────────────┘  └──hear of something new, or nothing at all──> read Postgres
  *
- * A process that hears nothing, because nobody tells anything or its connection is broken, polls as if it were alone, and tells
- * others. What was told while a connection was broken is read once it is there again.
+ * A process that hears nothing, because nobody announces anything or its connection is broken, polls as if it were alone, and announces to
+ * others. What was announced while a connection was broken is read once it is there again.
  */
 import { randomBytes } from 'node:crypto';
 import type { EventEmitter } from '../events.js';

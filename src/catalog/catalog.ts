@@ -2,7 +2,7 @@
  * Partners, keys, games and operators in memory, so that a spin is judged without a question to Postgres.
  *
  * Read whole at the start; after that a poll asks for the number of the newest change and reads what came after the
- * last one it saw, so a change made anywhere holds here within one poll. One of all processes polls, and tells the others what it
+ * last one it saw, so a change made anywhere holds here within one poll. One of all processes polls, and announces to the others what it
  * found (announcements.ts): who hears of nothing new puts its own poll off. What is not found is asked for at once
  * (`refresh`), since it may have been made a moment ago by another process. While Postgres is away what is known stays
  * known: nothing can be changed then either.
@@ -79,7 +79,7 @@ function fragmentsOf({ combinations }: RenderedSheet): Buffer[] {
 
 /** At the most 40 reads a second find nothing new, however many ask for what there is not. */
 const REST_MS = 25;
-/** Who hears that others poll waits so many polls for the next to be told: another time for each, so that one goes on for all. */
+/** Who hears that others poll waits so many polls for the next to be announced: another time for each, so that one goes on for all. */
 const PATIENCE_MIN = 1.1;
 const PATIENCE_MAX = 1.4;
 /** After so long a process polls once by itself, whatever it hears: it must notice that it has lost Postgres. */
@@ -115,11 +115,11 @@ export class Catalog extends PeriodicService {
   #epochs: ReadonlyMap<number, string> = new Map();
   #runs = '';
   #digest = '';
-  /** When the newest read that succeeded began, and when another process told of one. */
+  /** When the newest read that succeeded began, and when another process announced one. */
   #readAtMs = Number.NEGATIVE_INFINITY;
   #heardAtMs = Number.NEGATIVE_INFINITY;
   #heardNewest = 0n;
-  /** When this process told of a read. */
+  /** When this process announced a read. */
   #announcedAtMs = Number.NEGATIVE_INFINITY;
   readonly #versionEnds = new Map<string, ApiVersionEnd>();
   #isStale = false;
@@ -212,7 +212,7 @@ export class Catalog extends PeriodicService {
     return this.#newest;
   }
 
-  /** Number of a change up to which all are known here that take something away: it is told through Redis (staleness.ts). */
+  /** Number of a change up to which all are known here that take something away: it is announced through Redis (staleness.ts). */
   get newestRestriction(): bigint {
     return this.#newestRestriction;
   }
@@ -222,7 +222,7 @@ export class Catalog extends PeriodicService {
     return this.#runs;
   }
 
-  /** When the number of the newest change was last read here, or told by another process; as performance.now() counts. */
+  /** When the number of the newest change was last read here, or announced by another process; as performance.now() counts. */
   get knownAtMs(): number {
     return Math.max(this.#readAtMs, this.#heardAtMs);
   }
@@ -291,7 +291,7 @@ export class Catalog extends PeriodicService {
     this.#announce();
   }
 
-  /** Tells the others what was read, where it is news to them or nobody has told anything for as long as a poll takes. */
+  /** Announces to the others what was read, where it is news to them or nobody has announced anything for as long as a poll takes. */
   #announce(): void {
     const nowMs = performance.now();
     const isNews = this.#newest > this.#heardNewest;

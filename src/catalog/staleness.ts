@@ -1,5 +1,5 @@
 /**
- * Tells whether the catalog is behind: a key was revoked, or a partner or game was changed or suspended, and this process can't
+ * Says whether the catalog is behind: a key was revoked, or a partner or game was changed or suspended, and this process can't
  * read it from Postgres. A revoked key must not be accepted then, so nothing is. What is only added holds nobody up.
  *
  *   Postgres ──poll──> catalog of any process ──announcement──> catalogs of all others (announcements.ts)
@@ -17,7 +17,7 @@ import type { Catalog } from './catalog.js';
 /** With the limits below, and 600 ms to read a change, it is known within 1 s of a change that it can't be read. */
 const LOOK_EVERY_MS = 100;
 const ANNOUNCED_WITHIN_MS = 200;
-/** Where no other process has told anything, and nothing was read, for so long, Redis is asked with each look; */
+/** Where no other process has announced anything, and nothing was read, for so long, Redis is asked with each look; */
 const SILENT_AFTER_MS = 300;
 /** else so often: a message may have been lost, or a node its data. */
 const ASK_EVERY_MS = 5000;
@@ -28,9 +28,9 @@ export class Staleness extends PeriodicService {
   readonly #nodes: RedisNodes;
   readonly #datasetId: string;
   readonly #readWithinMs: number;
-  /** The newest change that was told. */
+  /** The newest change that was announced. */
   #announced = 0n;
-  /** All changes up to this one were told before a read that succeeded. */
+  /** All changes up to this one were announced before a read that succeeded. */
   #caughtUpTo = 0n;
   #isBehind = false;
   #askedAtMs = Number.NEGATIVE_INFINITY;
@@ -85,16 +85,16 @@ export class Staleness extends PeriodicService {
     const nowMs = performance.now();
     if (nowMs - this.#catalog.knownAtMs > SILENT_AFTER_MS || nowMs - this.#askedAtMs > ASK_EVERY_MS)
       await this.#ask(nowMs);
-    const told = this.#announced;
-    if (told > this.#catalog.newestChange && told > this.#caughtUpTo) {
+    const announced = this.#announced;
+    if (announced > this.#catalog.newestChange && announced > this.#caughtUpTo) {
       // Not by the number alone: a Postgres that was put back to an earlier state has lower ones.
       const isRead = await withTimeout(this.#catalog.refresh(), this.#readWithinMs).then(
         () => true,
         () => false,
       );
-      if (isRead) this.#caughtUpTo = told;
+      if (isRead) this.#caughtUpTo = announced;
       // The poll may have read it meanwhile.
-      this.#isBehind = !isRead && told > this.#catalog.newestChange;
+      this.#isBehind = !isRead && announced > this.#catalog.newestChange;
     } else {
       this.#isBehind = false;
     }
@@ -103,23 +103,27 @@ export class Staleness extends PeriodicService {
   protected onTurnFailed(): void {}
 
   async #ask(nowMs: number): Promise<void> {
-    const told = await Promise.all(this.#nodes.all.map((node) => this.#exchange(node)));
-    // A node that has not been told is asked again with the next look.
-    if (!told.includes(undefined)) this.#askedAtMs = nowMs;
-    for (const change of told) if (change !== undefined && change > this.#announced) this.#announced = change;
+    const announced = await Promise.all(this.#nodes.all.map((node) => this.#exchange(node)));
+    // A node that has not answered is asked again with the next look.
+    if (!announced.includes(undefined)) this.#askedAtMs = nowMs;
+    for (const change of announced)
+      if (change !== undefined && change > this.#announced) this.#announced = change;
   }
 
-  /** Learns what a node was told, and tells it what it was not. Undefined where it does not answer: nothing is dealt from it then. */
+  /** Learns what was announced to a node, and announces to it what it was not. Undefined where it does not answer: nothing is dealt from it then. */
   async #exchange(node: RedisNode): Promise<bigint | undefined> {
     const { newestRestriction } = this.#catalog;
     try {
-      const told = await withTimeout(this.#nodes.announcedChange(node, this.#datasetId), ANNOUNCED_WITHIN_MS);
-      if (told < newestRestriction)
+      const announced = await withTimeout(
+        this.#nodes.announcedChange(node, this.#datasetId),
+        ANNOUNCED_WITHIN_MS,
+      );
+      if (announced < newestRestriction)
         await withTimeout(
           this.#nodes.announceChange(node, this.#datasetId, newestRestriction),
           ANNOUNCED_WITHIN_MS,
         );
-      return told;
+      return announced;
     } catch {
       return undefined;
     }

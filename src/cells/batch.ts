@@ -33,12 +33,12 @@ export interface BatchItem {
   readonly requestId: string | undefined;
   /** The game is the partner's and the wager is its: only then can the request equal one that was dealt before. */
   readonly mayEqual: boolean;
-  /** The ledger was asked, and has not the requestId, as of this version of what was handed over. */
+  /** The ledger was asked, and has not the requestId, as of this version of the filters. */
   readonly clearedAt?: number | undefined;
 }
 
 /** What is known of the request ids that Redis holds no more (requestIds/requestIds.ts). */
-export interface HandedOverFilters {
+export interface RequestIdFilters {
   versionOf(cell: number): number;
   mayHave(partner: Pick<Partner, 'partnerId' | 'cell' | 'formerCells'>, hash: Buffer, at: number): boolean;
 }
@@ -77,15 +77,15 @@ export class BatchEncoder {
   readonly #gamePlaces = new Map<number, GamePlace>();
   /** Where the payouts of a sheet are: its games share them. */
   readonly #tablesAt = new Map<Buffer, number>();
-  readonly #handedOver: HandedOverFilters | undefined;
+  readonly #requestIds: RequestIdFilters | undefined;
   /** Places of the partners of the items that were encoded last, in the batch and in the reply. */
   #placesOfPartners = new Uint16Array(64);
   /** By the place of a requestId: 1, the ledger may have it. */
-  #mayBeHandedOver = new Uint8Array(64);
+  #mayBeInRuns = new Uint8Array(64);
 
-  /** @param handedOver absent: Redis holds all request ids that there are */
-  constructor(handedOver?: HandedOverFilters) {
-    this.#handedOver = handedOver;
+  /** @param requestIds absent: Redis holds all request ids that there are */
+  constructor(requestIds?: RequestIdFilters) {
+    this.#requestIds = requestIds;
   }
 
   /** The place of an item's partner in the batch that was encoded last, and in its reply. */
@@ -99,8 +99,7 @@ export class BatchEncoder {
     const requests = this.#requests;
     players.begin(items.length, 2 + PLAYER_BYTES_MAX);
     requests.begin(items.length, REQUEST_KEY_BYTES);
-    if (this.#mayBeHandedOver.length <= items.length)
-      this.#mayBeHandedOver = new Uint8Array(2 * items.length);
+    if (this.#mayBeInRuns.length <= items.length) this.#mayBeInRuns = new Uint8Array(2 * items.length);
     if (this.#placesOfPartners.length < items.length)
       this.#placesOfPartners = new Uint16Array(2 * items.length);
     const tableBytes = this.#place(items, partners);
@@ -214,7 +213,7 @@ export class BatchEncoder {
     let playerPlace = 0;
     const { requestId } = item;
     const requestPlace = requestId === undefined ? 0 : this.#request(item, places, requestId);
-    if (this.#mayBeHandedOver[requestPlace] === 1 && !this.#isCleared(item))
+    if (this.#mayBeInRuns[requestPlace] === 1 && !this.#isCleared(item))
       buffer[at + SPIN.deny] = DENY.mayBeBound;
     if (buffer[at + SPIN.deny] === DENY.not) {
       gamePlace = this.#gamePlaces.get(item.gameId)!.place;
@@ -255,14 +254,14 @@ export class BatchEncoder {
     const place = ++requests.count;
     places.requests.set(requestId, place);
     writeRequestKey(requests.buffer, requests.length, partner.partnerId, requestId);
-    const mayHave = this.#handedOver?.mayHave(partner, requests.buffer, requests.length);
-    this.#mayBeHandedOver[place] = mayHave === true ? 1 : 0;
+    const mayHave = this.#requestIds?.mayHave(partner, requests.buffer, requests.length);
+    this.#mayBeInRuns[place] = mayHave === true ? 1 : 0;
     requests.length += REQUEST_KEY_BYTES;
     return place;
   }
 
   #isCleared({ clearedAt, partner }: BatchItem): boolean {
-    return clearedAt !== undefined && clearedAt === this.#handedOver?.versionOf(partner.cell);
+    return clearedAt !== undefined && clearedAt === this.#requestIds?.versionOf(partner.cell);
   }
 }
 

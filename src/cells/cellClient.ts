@@ -42,13 +42,13 @@ export class CellClient {
     return new Promise((resolve) => {
       this.submit(operation, {
         ...request,
-        settle: (reply: Reply) => resolve({ kind: 'reply', reply }),
+        resolve: (reply: Reply) => resolve({ kind: 'reply', reply }),
         fail: resolve,
       });
     });
   }
 
-  /** The same without a promise, for commands of which there are many: exactly one of `settle` and `fail` is called. */
+  /** The same without a promise, for commands of which there are many: exactly one of `resolve` and `fail` is called. */
   submit<Request extends CellRequest, Reply>(
     operation: CellOperation<Request, Reply>,
     command: Request & CellCommand<Reply>,

@@ -1,7 +1,7 @@
 /**
  * The commands of one operation for one cell: those that wait, and the calls under way.
  *
- *   submit ──> waiting ──(when its group sends, and a slot is free)──> one script call ──> settle or fail each
+ *   submit ──> waiting ──(when its group sends, and a slot is free)──> one script call ──> resolve or fail each
  *                                                                                └──> parked until the ledger has it
  *
  * A slot holds one call at a time, tries included. Each has an operation field of its own in the cell, ids in it that only
@@ -77,7 +77,7 @@ export interface CellQueueOptions {
   /** The cell is at another epoch than this process believes. */
   readonly onEpoch: (cell: number) => void;
   /** What a codec asks of the request ids that Redis holds no more; absent: no operation of this process binds any. */
-  readonly handedOver?: { reachOf(cell: number): Buffer; refresh(): Promise<void> };
+  readonly requestIds?: { reachOf(cell: number): Buffer; refresh(): Promise<void> };
 }
 
 /** Commands by where they are: for a call, in one, or done and waiting for the ledger. */
@@ -202,7 +202,7 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
       return;
     }
     onCall(this.#operation.name, commands.length, (performance.now() - started) / 1000);
-    this.#settle(commands, slot.codec.decode(answer.reply, commands), origin, answer.isReplicated);
+    this.#resolve(commands, slot.codec.decode(answer.reply, commands), origin, answer.isReplicated);
   }
 
   /** The reply, however many tries it takes, or why there is none. */
@@ -243,7 +243,7 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
         }
         if (!SAYS_NOT_DONE.some((type) => error instanceof type)) mayHaveRun = true;
         if (error instanceof BehindError) {
-          if (first.handedOverId !== undefined) return { kind: 'epochMoved', mayHaveRun };
+          if (first.runsReachId !== undefined) return { kind: 'epochMoved', mayHaveRun };
           await this.#catchUp(leftMs);
           // The ids are asked anew. The places in batch and reply stay the same: a reply to an earlier try can be read, too.
           slot.codec = this.#operation.codec();
@@ -259,20 +259,20 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
 
   /** The arguments, and how far the filters reach that they were asked of: in one turn of the loop. */
   #encode(slot: Slot<Command, Reply>, commands: Command[]): { args: CellArgument[]; reach: Buffer } {
-    const [{ handedOverId }] = commands as [Command];
-    let reach = this.#options.handedOver?.reachOf(this.#cell) ?? NO_ID;
-    if (handedOverId !== undefined) {
+    const [{ runsReachId }] = commands as [Command];
+    let reach = this.#options.requestIds?.reachOf(this.#cell) ?? NO_ID;
+    if (runsReachId !== undefined) {
       reach = Buffer.alloc(8);
-      reach.writeBigUInt64LE(handedOverId);
+      reach.writeBigUInt64LE(runsReachId);
     }
     return { reach, args: slot.codec.encode(commands) };
   }
 
   /** Reads the filters of the request ids that were released since. What fails is tried again with the call. */
   async #catchUp(timeoutMs: number): Promise<void> {
-    const { handedOver, onError } = this.#options;
-    if (handedOver === undefined) return;
-    await withTimeout(handedOver.refresh(), timeoutMs).catch((error: unknown) =>
+    const { requestIds, onError } = this.#options;
+    if (requestIds === undefined) return;
+    await withTimeout(requestIds.refresh(), timeoutMs).catch((error: unknown) =>
       onError(error, this.#cell, 1),
     );
   }
@@ -309,7 +309,7 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
   }
 
   /** @param isReplicated what the call wrote needs no ledger to last */
-  #settle(commands: Command[], answer: CellReplies<Reply>, origin: Origin, isReplicated: boolean): void {
+  #resolve(commands: Command[], answer: CellReplies<Reply>, origin: Origin, isReplicated: boolean): void {
     const { replies } = answer;
     if (isReplicated) this.#operation.onReplies?.(this.#cell, origin.epoch, commands, answer);
     const parked: number[] = [];
@@ -360,7 +360,7 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
 
   #answer(command: Command, reply: Reply): void {
     try {
-      command.settle(reply);
+      command.resolve(reply);
     } catch (error) {
       // A defect in answering one command must not leave the rest of the batch without answers.
       this.#options.onError(error, this.#cell, 1);

@@ -1,4 +1,4 @@
-/** How the cells and their Redis servers do, for operators. What does not answer in time is told as such. */
+/** How the cells and their Redis servers do, for operators. What does not answer in time is reported as such. */
 import type { RedisNodes } from '../redis/nodes.js';
 import { slotOfCell } from '../redis/slots.js';
 import { withTimeout } from '../runtime/withTimeout.js';

@@ -7,7 +7,7 @@ import type { SpinIds } from '../domain/spinId.js';
 import { readNotice } from '../redis/communalRecords.js';
 import { isForcedTail } from '../redis/records.js';
 import { SPIN_STATUS } from '../redis/statuses.js';
-import { BatchEncoder, type BatchItem, type HandedOverFilters, KIND } from './batch.js';
+import { BatchEncoder, type BatchItem, KIND, type RequestIdFilters } from './batch.js';
 import { BatchReply } from './batchReply.js';
 import type { ExhaustedWindows } from './exhaustedWindows.js';
 import type { CellCodec, CellCommand, CellOperation, CellReplies, CellRequest } from './operation.js';
@@ -25,9 +25,9 @@ export interface DealtSpin extends Counted {
   readonly kind: 'dealt' | 'replayed';
   readonly spinId: string;
   readonly outcomeCode: number;
-  /** After it, micro-USD: without a share that it tells of. */
+  /** After it, micro-USD: without a share that it notifies of. */
   readonly balanceMicros: number;
-  /** What it tells of a communal progressive. */
+  /** What it notifies of a communal progressive. */
   readonly notice: BonusNotice | undefined;
   /** A tester chose it. */
   readonly isForced: boolean;
@@ -60,14 +60,14 @@ const OVERLAP_MIN = 64;
 /**
  * @param batchMax requests in one call at the most
  * @param exhausted called with each window that a request found exhausted
- * @param handedOver absent: Redis holds all request ids that there are
+ * @param requestIds absent: Redis holds all request ids that there are
  * @param onReplies called with a call's replies before they are answered
  */
 export const dealOperation = (
   spinIds: SpinIds,
   batchMax: number,
   exhausted: ExhaustedWindows,
-  handedOver?: HandedOverFilters,
+  requestIds?: RequestIdFilters,
   onReplies?: DealOperation['onReplies'],
 ): DealOperation => ({
   name: 'deal',
@@ -77,7 +77,7 @@ export const dealOperation = (
   isStored: true,
   waitsForStore: false,
   partnerOf: ({ partner }) => partner.partnerId,
-  codec: () => new DealCodec(spinIds, exhausted, handedOver),
+  codec: () => new DealCodec(spinIds, exhausted, requestIds),
   ...(onReplies === undefined ? {} : { onReplies }),
 });
 
@@ -105,9 +105,9 @@ class DealCodec implements CellCodec<SpinRequest, SpinResult> {
   readonly #exhausted: ExhaustedWindows;
   #encodedAt = 0;
 
-  constructor(spinIds: SpinIds, exhausted: ExhaustedWindows, handedOver: HandedOverFilters | undefined) {
+  constructor(spinIds: SpinIds, exhausted: ExhaustedWindows, requestIds: RequestIdFilters | undefined) {
     this.#spinIds = spinIds;
-    this.#encoder = new BatchEncoder(handedOver);
+    this.#encoder = new BatchEncoder(requestIds);
     this.#exhausted = exhausted;
   }
 

@@ -15,7 +15,7 @@ export interface MovedPartnersOptions {
   readonly partner: (partnerId: number) => Partner | undefined;
   /** Reads what is new of partners. */
   readonly refresh: () => Promise<void>;
-  /** Reads what is new of the request ids that cells have handed over: those of the old cell bind in the new one. */
+  /** Reads what is new of the request ids that cells have released: those of the old cell bind in the new one. */
   readonly refreshIds: () => Promise<void>;
   readonly deadlineMs: number;
 }

@@ -28,17 +28,17 @@ export interface CellRequest {
   /** It may be done under this epoch only; undefined: under the one that this process believes in. */
   readonly epoch?: string;
   /**
-   * It may be done only while Redis holds what requestIds of entries after this one are bound to; undefined: filters tell the codec
+   * It may be done only while Redis holds what requestIds of entries after this one are bound to; undefined: filters say
    * which ids Redis holds no more (requestIds/requestIds.ts).
    */
-  readonly handedOverId?: bigint;
+  readonly runsReachId?: bigint;
   /** When it is given up, as performance.now() counts; undefined: after the client's deadline, from its first try on. */
   readonly deadline?: number;
 }
 
-/** A command on its way. Exactly one of `settle` and `fail` is called, once, after `submit` returned or within it. */
+/** A command on its way. Exactly one of `resolve` and `fail` is called, once, after `submit` returned or within it. */
 export interface CellCommand<Reply> extends CellRequest {
-  settle(reply: Reply): void;
+  resolve(reply: Reply): void;
   fail(failure: CellFailure): void;
 }
 
@@ -55,15 +55,15 @@ export interface CellCodec<Request, Reply> {
 export interface CellReplies<Reply> {
   /** Undefined: the call has left the command undone; it goes again, with those that wait. */
   readonly replies: readonly (Reply | undefined)[];
-  /** Id of the ledger entry that a reply tells of; 0 where it tells of none. */
+  /** Id of the ledger entry that a reply is about; 0: none. */
   entryId(place: number): bigint;
-  /** The place of the newest entry that the call made; undefined: it made none, or the last one that a reply tells of. */
+  /** The place of the newest entry that the call made; undefined: it made none, or the last one that a reply is about. */
   readonly newestPlace?: number | undefined;
   /** A row of the ledger that has the id of the reply's entry is that entry; absent: ids say enough. */
   isEntry?(place: number, row: BookedIdentity): boolean;
 }
 
-/** What tells one entry from another that has the same id. */
+/** What distinguishes one entry from another that has the same id. */
 export interface BookedIdentity {
   readonly partnerId: number;
   readonly playerId: string;

@@ -6,7 +6,7 @@ import { ENTRY_KINDS } from '../domain/ledgerEntry.js';
 import { REQUEST_KEY_BYTES, writeRequestKey } from '../domain/requestKey.js';
 import { playerField } from '../redis/keys.js';
 import { DENY, SPIN_STATUS } from '../redis/statuses.js';
-import { type HandedOverFilters, writeFingerprint } from './batch.js';
+import { type RequestIdFilters, writeFingerprint } from './batch.js';
 import type { CellOperation, CellRequest } from './operation.js';
 
 /** Whose round, at which table. */
@@ -33,7 +33,7 @@ export interface RoundDealRequest extends RoundPlayer {
   readonly fundingMicros: number | null;
   /** Of the partner. */
   readonly formerCells?: Partner['formerCells'] | undefined;
-  /** The ledger was asked, and has not the requestId, as of this version of what was handed over. */
+  /** The ledger was asked, and has not the requestId, as of this version of the filters. */
   readonly clearedAt?: number | undefined;
 }
 
@@ -53,7 +53,7 @@ export interface RoundDealReply {
 const SLOTS = 32;
 
 export const roundDealOperation = (
-  handedOver: HandedOverFilters | undefined,
+  requestIds: RequestIdFilters | undefined,
 ): CellOperation<RoundDealRequest, RoundDealReply> => ({
   name: 'roundDeal',
   batchMax: 1,
@@ -71,8 +71,8 @@ export const roundDealOperation = (
       if (requestId !== undefined) {
         const { cell, formerCells, clearedAt } = request!;
         writeRequestKey(key, 0, partnerId, requestId);
-        const isCleared = clearedAt !== undefined && clearedAt === handedOver?.versionOf(cell);
-        if (!isCleared && handedOver?.mayHave({ partnerId, cell, formerCells }, key, 0) === true)
+        const isCleared = clearedAt !== undefined && clearedAt === requestIds?.versionOf(cell);
+        if (!isCleared && requestIds?.mayHave({ partnerId, cell, formerCells }, key, 0) === true)
           deny = DENY.mayBeBound;
       }
       if (request!.mayEqual) writeFingerprint(fingerprint, 0, gameId, playerId);

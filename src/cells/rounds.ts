@@ -7,7 +7,7 @@
  *                                                                                └──> booked (Postgres) ──> answered
  *
  * What has been answered is in Postgres, so a round is read there and nowhere else. Redis has only how many steps an open round
- * has had: that is what two callers at once are told apart by, and a worker's timeout from a player's action.
+ * has had: that is what two callers at once are distinguished by, and a worker's timeout from a player's action.
  */
 import type { Game, Partner } from '../domain/game.js';
 import { type Action, IllegalActionError, type Move, type Round } from '../domain/games/blackjack.js';
@@ -37,7 +37,7 @@ export interface RoundsOptions {
   /** An answer waits until the ledger has what was booked; a caller that answers nobody does not. */
   readonly waitsForLedger: boolean;
   /** Request ids that Redis holds no more; absent: this process deals no rounds. */
-  readonly handedOver?: Pick<RequestIds, 'find' | 'versionOf' | 'mayHave'>;
+  readonly requestIds?: Pick<RequestIds, 'find' | 'versionOf' | 'mayHave'>;
 }
 
 export interface DealOrder {
@@ -100,10 +100,10 @@ export class Rounds {
 
   constructor(options: RoundsOptions) {
     this.#options = options;
-    this.#roundDeal = roundDealOperation(options.handedOver);
+    this.#roundDeal = roundDealOperation(options.requestIds);
   }
 
-  /** @param clearedAt the ledger was asked, and has not the requestId, as of this version of what Redis has handed over */
+  /** @param clearedAt the ledger was asked, and has not the requestId, as of this version of the filters */
   async deal(order: DealOrder, clearedAt?: number): Promise<Dealt> {
     const { store, shoes } = this.#options;
     const { partner, game, playerId, requestId } = order;
@@ -147,7 +147,7 @@ export class Rounds {
   /** Redis does not bind the requestId, and the ledger may. */
   async #askLedger(order: DealOrder): Promise<Dealt> {
     const found = await this.#options
-      .handedOver!.find(order.partner, order.requestId!)
+      .requestIds!.find(order.partner, order.requestId!)
       .catch(() => undefined);
     if (found === undefined) return 'refused';
     const pass = secondPass(found, { kinds: DEAL_KINDS, ...order });

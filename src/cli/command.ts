@@ -50,7 +50,7 @@ export function usdText(text: string): string {
 export function usdNumber(text: string): number {
   const number = Number(usdText(text));
   if (usdToMicros(number) !== decimalTextToMicros(text)) {
-    throw new InvalidArgumentError('It has more digits than the service tells apart.');
+    throw new InvalidArgumentError('It has more digits than the service distinguishes.');
   }
   return number;
 }

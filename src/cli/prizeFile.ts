@@ -14,7 +14,7 @@ import { UsageError } from './command.js';
 const PRIZE_MEMBERS = ['prizeName', 'prizeTier', 'valueUsd', 'count'] as const;
 const AMOUNT_MEMBERS: readonly string[] = ['valueUsd', 'ticketPriceUsd'];
 const NUMBER_TOKEN = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
-const NOT_EXACT = 'has more digits than the service tells apart';
+const NOT_EXACT = 'has more digits than the service distinguishes';
 
 /** What the options of the command say; what they don't must be in the file. */
 export type RaffleOptions = Partial<Omit<RaffleBody, 'prizes'>>;

@@ -56,7 +56,7 @@ export class SchemaReferences {
     );
   }
 
-  /** A choice of named objects that a constant tells apart, as generators read it; undefined where the schema is none. */
+  /** A choice of named objects that a constant distinguishes, as generators read it; undefined where the schema is none. */
   #discriminated(schema: object): object | undefined {
     const { anyOf, ...rest } = schema as { anyOf?: readonly ObjectSchema[] };
     const first = anyOf?.[0]?.properties ?? {};

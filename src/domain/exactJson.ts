@@ -10,7 +10,7 @@ const MARK = '\u0000';
 const MARKED = /"\\u0000(-?[0-9.]+)"/g;
 /** Strings, which are passed over, and numbers. */
 const TOKEN = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
-/** A double tells all decimals of so many digits apart. */
+/** A double distinguishes all decimals of so many digits. */
 const SAFE_DIGITS = 15;
 
 /** A JSON number by its text. */

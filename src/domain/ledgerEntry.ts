@@ -195,7 +195,7 @@ export const entryCodesSql = (holds: (definition: EntryDefinition) => boolean): 
     .map(({ code }) => code)
     .join(', ')})`;
 
-/** What tells one entry from another that has the same id: ids are made of a clock, and a server that takes over has another one. */
+/** What distinguishes one entry from another that has the same id: ids are made of a clock, and a server that takes over has another one. */
 export interface EntryIdentity {
   readonly id: bigint;
   readonly partnerId: number;

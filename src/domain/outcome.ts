@@ -13,7 +13,7 @@
  *
  * A draw has no bias at all. It reads the binary digits of a uniform real number in [0, 1), 16 of them first. They say
  * that the number lies in an interval of width 2^−16. If one combination's interval holds all of it, the outcome is
- * settled, which a table of 65,536 entries tells. Otherwise 64 more digits are read, and so on until it is settled.
+ * decided, which a table of 65,536 entries tells. Otherwise 64 more digits are read, and so on until it is decided.
  * The digits that extend a draw come from a stream of their own, so that each first word has its fixed place.
  */
 
@@ -28,7 +28,7 @@ const SLOW_BITS = 64n;
 /** Random words leave a draw undecided that long with a probability below 2^-6000. */
 const MAX_EXTENSIONS = 100;
 
-/** The table's entry for a first word that doesn't settle the outcome. */
+/** The table's entry for a first word that doesn't decide the outcome. */
 export const AMBIGUOUS = 0xffff;
 
 const COMMITMENT_DOMAIN = 'spindle block v1\n';
@@ -42,7 +42,7 @@ export interface Distribution {
   /** N. Combination i has the probability `(cumulative[i] − cumulative[i−1]) / total`. */
   readonly total: bigint;
   readonly cumulative: readonly bigint[];
-  /** By the first 16 bits: the combination they settle, or {@link AMBIGUOUS}. */
+  /** By the first 16 bits: the combination they decide, or {@link AMBIGUOUS}. */
   readonly table: Uint16Array;
 }
 
@@ -80,12 +80,12 @@ export function drawOutcomes(
   for (let i = 0; i < fast.length; i++) {
     const word = fast[i]!;
     const code = table[word]!;
-    out[i] = code === AMBIGUOUS ? settleSlowly(distribution, word, nextSlowWord) : code;
+    out[i] = code === AMBIGUOUS ? decideSlowly(distribution, word, nextSlowWord) : code;
   }
 }
 
 /** Reads on until the dyadic interval [bits, bits + 1) ÷ 2^width lies within one combination's interval. */
-function settleSlowly(distribution: Distribution, word: number, nextSlowWord: () => bigint): number {
+function decideSlowly(distribution: Distribution, word: number, nextSlowWord: () => bigint): number {
   const { cumulative, total } = distribution;
   let bits = BigInt(word);
   let width = BigInt(FAST_BITS);

@@ -1,5 +1,5 @@
 /**
- * A run: request ids that were handed over together, sorted by the hash of partner and requestId, in blocks of a few hundred.
+ * A run: request ids that were written together, sorted by the hash of partner and requestId, in blocks of a few hundred.
  * A block is found by its first hash, an id in it by binary search.
  *
  *   block   pairs, ascending: first 8 bytes of the hash (big endian), id of the ledger entry u64 (big endian)
@@ -127,7 +127,7 @@ export class UnsortedRequests {
     let turn = 0;
     for (const end of ends) {
       const bucket = keys.subarray(begin, end).sort();
-      settleTies(bucket, words);
+      sortTies(bucket, words);
       for (let i = 0; i < bucket.length; i++) {
         const at = placeOf(bucket[i]!) * PAIR_WORDS;
         writer.add(words[at]!, words[at + 1]!, words[at + 2]!, words[at + 3]!);
@@ -177,7 +177,7 @@ const highOf = (key: number): number => Math.floor(key / UNSORTED_MAX);
 const placeOf = (key: number): number => key - highOf(key) * UNSORTED_MAX;
 
 /** Of the few whose first 32 bits are the same, the next ones decide. */
-function settleTies(bucket: Float64Array, words: Uint32Array): void {
+function sortTies(bucket: Float64Array, words: Uint32Array): void {
   const lowOf = (key: number): number => words[placeOf(key) * PAIR_WORDS + 1]!;
   for (let i = 1; i < bucket.length; i++) {
     const moved = bucket[i]!;

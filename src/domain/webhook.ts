@@ -70,7 +70,7 @@ export interface EventData {
   };
 }
 
-/** Something that happened to a partner and that its webhooks are to be told. */
+/** Something that happened to a partner and that its webhooks are to be notified of. */
 export type NewEvent = {
   [Type in EventType]: {
     readonly event: Type;

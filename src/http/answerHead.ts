@@ -116,7 +116,7 @@ class WindowedHead {
 const ID_AT = JSON_TYPE.length + REQUEST_ID.length;
 const ZERO = 0x30;
 
-/** Windows of so many limits are told apart: partners have limits of their own. */
+/** Windows of so many limits are distinguished: partners have limits of their own. */
 const LIMITS_MAX = 256;
 
 /** The heads of answers with a window, by its limit. */

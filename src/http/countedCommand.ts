@@ -42,7 +42,7 @@ export class CountedCommand implements SpinCommand {
     this.#then = then;
   }
 
-  settle(result: SpinResult): void {
+  resolve(result: SpinResult): void {
     const isSpin = this.kind === KIND.countSpin;
     // Of a partner that moves to another cell no request is counted for a moment.
     const isAway = result.kind === 'partnerAway';

@@ -67,22 +67,22 @@ export class Exchange {
   /** Changes the JSON of the answer to that of the version that is asked; undefined: it stays. */
   rewrite: ((json: string) => string) | undefined = undefined;
   /** Answered, or not to be answered any more. */
-  settled = false;
-  readonly #onSettled: () => void;
+  ended = false;
+  readonly #onEnded: () => void;
 
-  constructor(raw: RawResponse, head: RequestHead, id: string, operation: string, onSettled: () => void) {
+  constructor(raw: RawResponse, head: RequestHead, id: string, operation: string, onEnded: () => void) {
     this.raw = raw;
     this.head = head;
     this.id = id;
     this.operation = operation;
-    this.#onSettled = onSettled;
+    this.#onEnded = onEnded;
   }
 
   /** Marks it as answered or gone; the first call only counts. */
-  settle(): void {
-    if (this.settled) return;
-    this.settled = true;
-    this.#onSettled();
+  end(): void {
+    if (this.ended) return;
+    this.ended = true;
+    this.#onEnded();
   }
 
   /** Makes the body hold beyond the handler's first await: the server's buffer is copied. */
@@ -92,7 +92,7 @@ export class Exchange {
 
   abort(): void {
     this.aborted = true;
-    this.settle();
+    this.end();
     this.onAbort();
   }
 

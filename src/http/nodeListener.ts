@@ -148,7 +148,7 @@ export class NodeListener implements HttpListener {
       { method, path, query, ...fields },
       newRequestId(),
       route.operation,
-      this.#settled,
+      this.#ended,
     );
     response.on('close', () => {
       if (!response.writableFinished) exchange.abort();
@@ -194,7 +194,7 @@ export class NodeListener implements HttpListener {
     }
   }
 
-  readonly #settled = (): void => {
+  readonly #ended = (): void => {
     this.#open--;
   };
 }

@@ -73,8 +73,8 @@ export class Replies {
     errorCode?: string,
     contentType = JSON_TYPE,
   ): void {
-    if (exchange.settled) return;
-    exchange.settle();
+    if (exchange.ended) return;
+    exchange.end();
     this.#observe(exchange, status, errorCode);
     const { raw, rewrite } = exchange;
     const sent =
@@ -159,7 +159,7 @@ export class Replies {
     let piece = await pieces.next();
     let isBegun = false;
     try {
-      while (piece.done !== true && !exchange.settled) {
+      while (piece.done !== true && !exchange.ended) {
         const text = piece.value;
         let isTaken = true;
         raw.cork(() => {
@@ -170,14 +170,14 @@ export class Replies {
         if (!isTaken) await taken(exchange);
         piece = await pieces.next();
       }
-      if (exchange.settled) return;
-      exchange.settle();
+      if (exchange.ended) return;
+      exchange.end();
       this.#observe(exchange, 200, undefined);
       raw.cork(() => raw.end('', this.#closing));
     } catch (error) {
       // The client must not take what it has for the whole.
-      if (!exchange.settled) {
-        exchange.settle();
+      if (!exchange.ended) {
+        exchange.end();
         this.#observe(exchange, 200, undefined);
         raw.close();
       }

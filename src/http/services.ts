@@ -43,7 +43,7 @@ interface BoundEntry {
   readonly outcomeCode: number;
   /** Micro-USD after it. */
   readonly balanceMicros: number;
-  /** What it told of a communal progressive. */
+  /** What it notified of a communal progressive. */
   readonly notice: BonusNotice | undefined;
 }
 
@@ -64,7 +64,7 @@ export interface SpinServices {
    * @param since when it was turned away first, as performance.now() counts
    */
   whereIs(known: Partner, since: number): Promise<Partner | undefined>;
-  /** Told of every spin that was dealt. @param payoutMicros micro-USD; undefined: a tester chose the outcome */
+  /** Called with every spin that was dealt. @param payoutMicros micro-USD; undefined: a tester chose the outcome */
   onDealt(game: Game, payoutMicros: number | undefined): void;
   /** For how long the request id of a spin or deal binds that is dealt now. */
   requestIdBindsSeconds(): number;

@@ -131,7 +131,7 @@ export class UwsListener implements HttpListener {
       return;
     }
     this.#open++;
-    const exchange = new Exchange(raw, head, newRequestId(), route.operation, this.#settled);
+    const exchange = new Exchange(raw, head, newRequestId(), route.operation, this.#ended);
     raw.onAborted(() => exchange.abort());
     this.#read(route, raw, exchange);
   }
@@ -176,7 +176,7 @@ export class UwsListener implements HttpListener {
       return;
     }
     this.#handleNow(route, exchange);
-    if (exchange.settled && this.#answeredAtOnce++ === 0)
+    if (exchange.ended && this.#answeredAtOnce++ === 0)
       setImmediate(() => {
         this.#answeredAtOnce = 0;
       });
@@ -200,7 +200,7 @@ export class UwsListener implements HttpListener {
     return ++this.#heads > HEADS_PER_SECOND;
   }
 
-  readonly #settled = (): void => {
+  readonly #ended = (): void => {
     this.#open--;
   };
 }

@@ -36,8 +36,8 @@ import {
   transactionsOf,
 } from './portion.js';
 import { restMs } from './rest.js';
-import { SETTLE_EVERY_MS, Settling } from './settling.js';
 import { type LargeWin, Transcoder } from './transcoder.js';
+import { TRIM_EVERY_MS, Trimmer } from './trimmer.js';
 
 export interface FlusherOptions {
   /** From one round to the next, where nobody waits for what is booked. */
@@ -66,7 +66,7 @@ interface NodeLoop {
   /** Somebody waits for what is booked: the next flush follows soon. */
   isAwaited: boolean;
   /** Trims what was booked. */
-  readonly settling: Settling;
+  readonly trimmer: Trimmer;
   /** How long the last round booked, without the wait for what there is to book. */
   bookedMs: number;
   /** Games whose totals it wrote. */
@@ -108,7 +108,7 @@ export class Flusher implements Service {
     this.#endLoops = this.#nodes.each((node) => {
       const reader = this.#openReader(node);
       const state = { isOver: false, isAwaited: false, bookedMs: 0, games: 0, wasEmpty: false };
-      const loop: NodeLoop = { ...state, reader, settling: this.#newSettling() };
+      const loop: NodeLoop = { ...state, reader, trimmer: this.#newTrimmer() };
       this.#loops.set(loop, this.#run(loop));
       return () => {
         loop.isOver = true;
@@ -149,16 +149,16 @@ export class Flusher implements Service {
     await Promise.all(this.#loops.values());
     const loops = [...this.#loops.keys()];
     await Promise.all(loops.map((loop) => this.#empty(loop, deadline)));
-    await Promise.all(loops.map(({ settling }) => settling.underWay));
+    await Promise.all(loops.map(({ trimmer }) => trimmer.underWay));
     this.#endLoops?.();
   }
 
-  #newSettling(): Settling {
+  #newTrimmer(): Trimmer {
     const onFailed = (owned: OwnedCell, error: unknown): void => {
       if (error instanceof OutrunError) this.#giveUp(owned);
       this.#report(error, owned.lease.cell);
     };
-    return new Settling({ nodes: this.#nodes, onFailpoint: this.#options.onFailpoint, onFailed });
+    return new Trimmer({ nodes: this.#nodes, onFailpoint: this.#options.onFailpoint, onFailed });
   }
 
   async #empty(loop: NodeLoop, deadline: number): Promise<void> {
@@ -208,13 +208,13 @@ export class Flusher implements Service {
       loop.wasEmpty = true;
       return false;
     }
-    const { settling } = loop;
-    await settling.underWay;
-    if (settling.isDue(loop.isAwaited)) await settling.settle(cells);
-    const isSettled = cells.every(({ unsettled }) => unsettled === undefined);
+    const { trimmer } = loop;
+    await trimmer.underWay;
+    if (trimmer.isDue(loop.isAwaited)) await trimmer.trim(cells);
+    const isTrimmed = cells.every(({ untrimmed }) => untrimmed === undefined);
     const read = await reader.read(
       cells.map(positionOf),
-      isSettled ? waitMs : Math.min(waitMs, SETTLE_EVERY_MS),
+      isTrimmed ? waitMs : Math.min(waitMs, TRIM_EVERY_MS),
     );
     const readAt = performance.now();
     const byCell = new Map(cells.map((owned) => [owned.lease.cell, owned]));
@@ -227,7 +227,7 @@ export class Flusher implements Service {
     loop.games = portions.reduce((sum, { flush }) => sum + flush.totals.games.length, 0);
     loop.wasEmpty = read.cells.length === 0;
     // Beside the rest; done before the next read.
-    if (loop.wasEmpty || settling.isDue(loop.isAwaited)) void settling.settle(cells);
+    if (loop.wasEmpty || trimmer.isDue(loop.isAwaited)) void trimmer.trim(cells);
     // What was left over is read again at once.
     return read.isMore || areBooked.includes(false) || portions.some(({ isAll }) => !isAll);
   }
@@ -263,7 +263,7 @@ export class Flusher implements Service {
         owned.cursor = flush.cursor.to;
         owned.hasDataFault = false;
         owned.isAlone = false;
-        owned.unsettled = addedBytesAndEntries;
+        owned.untrimmed = addedBytesAndEntries;
       }
       loop.isAwaited ||= hasTickets;
       this.#problem = undefined;
@@ -347,7 +347,7 @@ export class Flusher implements Service {
       SELECT fence, cursor_id FROM cells WHERE cell = ${cell}`;
     if (row !== undefined && row.fence === fence && row.cursor_id > owned.cursor) {
       owned.cursor = row.cursor_id;
-      owned.unsettled = true;
+      owned.untrimmed = true;
       this.#options.events.emit('CursorAdvanced', { lease: owned.lease, cursor: owned.cursor });
       this.#options.events.emit('CommitFoundLater', { cell });
     } else {

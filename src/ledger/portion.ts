@@ -30,7 +30,7 @@ export interface OwnedCell {
   /** Id of the newest booked entry. */
   cursor: bigint;
   /** What is booked is not trimmed and noted yet; `true`: nor is it known how much that is. */
-  unsettled: Totals | true | undefined;
+  untrimmed: Totals | true | undefined;
   notBefore: number;
   /** The flush before failed for its own data. */
   hasDataFault: boolean;
@@ -47,7 +47,7 @@ export const newlyOwned = (
 ): OwnedCell => ({
   ...{ lease, token, store, records },
   cursor: lease.cursorId,
-  unsettled: undefined,
+  untrimmed: undefined,
   notBefore: 0,
   hasDataFault: false,
   isAlone: false,

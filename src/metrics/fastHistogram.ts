@@ -7,7 +7,7 @@ interface Buckets {
   count: number;
 }
 
-/** A histogram whose series are told apart by a text and, where it has them, a class of status; an observation costs a short scan. */
+/** A histogram whose series are distinguished by a text and, where it has them, a class of status; an observation costs a short scan. */
 export class FastHistogram {
   readonly #series = new Map<string, (Buckets | undefined)[]>();
   readonly #label: string;

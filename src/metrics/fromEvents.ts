@@ -14,7 +14,7 @@ const STORE_OF_TASK: Readonly<Record<BackgroundTask, string>> = {
   'block replenishment': 'blocks',
   cleanup: 'redis',
   'player checkpoint': 'postgres',
-  'request id hand-over': 'postgres',
+  'request id release': 'postgres',
   'round timeout': 'postgres',
   'raffle void': 'postgres',
   'lost spins': 'postgres',

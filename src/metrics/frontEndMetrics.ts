@@ -13,7 +13,7 @@ export function registerFrontEndMetrics(
   server: Pick<HttpServer, 'open' | 'connections'>,
   cells: Pick<CellClient, 'pending' | 'held'>,
   versions: readonly Pick<ServedVersion, 'name' | 'requestsByPhase'>[],
-  handedOver: KnownIds,
+  requestIds: KnownIds,
 ): void {
   metrics.gauge('spindle_http_open_requests', 'Requests that are not answered yet', () => server.open);
   const { connections } = server;
@@ -23,7 +23,7 @@ export function registerFrontEndMetrics(
     'Connections closed because there were too many (total, address), too many requests on them (pipeline) or answers unread',
     () => REFUSALS.map((reason) => ({ labels: { reason }, value: connections.refused[reason] })),
   );
-  registerRequestIds(metrics, handedOver);
+  registerRequestIds(metrics, requestIds);
   metrics.counters(
     'spindle_partner_requests_total',
     'Requests with the key of a partner: the ten partners with the most and the ten with the most errors, the others together',
@@ -61,33 +61,33 @@ export function registerFrontEndMetrics(
   );
 }
 
-function registerRequestIds(metrics: Metrics, handedOver: KnownIds): void {
+function registerRequestIds(metrics: Metrics, requestIds: KnownIds): void {
   metrics.gauge(
     'spindle_request_filter_bytes',
     'Filters of request ids that Redis holds no more',
-    () => handedOver.bytes,
+    () => requestIds.bytes,
   );
   metrics.gauge(
     'spindle_request_filter_bytes_needed',
     'What the filters take when they are as coarse as a front end starts with',
-    () => handedOver.bytesNeeded,
+    () => requestIds.bytesNeeded,
   );
   metrics.gauge(
     'spindle_request_filter_bytes_max',
     'What the filters may take (REQUEST_FILTERS_MAX_MB)',
-    () => handedOver.bytesMax,
+    () => requestIds.bytesMax,
   );
   metrics.gauge(
     'spindle_request_ids',
     'Request ids that Redis holds no more and Postgres keeps',
-    () => handedOver.ids,
+    () => requestIds.ids,
   );
   metrics.gauge('spindle_request_ids_oldest_seconds', 'Age of the oldest request id that is kept', () =>
-    handedOver.oldestMs === undefined ? 0 : Math.max(0, (Date.now() - handedOver.oldestMs) / 1000),
+    requestIds.oldestMs === undefined ? 0 : Math.max(0, (Date.now() - requestIds.oldestMs) / 1000),
   );
   metrics.counters(
     'spindle_request_lookups_total',
     'Request ids that the ledger was asked for: it has them (bound), a filter was wrong (fresh), it could not be asked (refused)',
-    () => Object.entries(handedOver.lookUps).map(([result, value]) => ({ labels: { result }, value })),
+    () => Object.entries(requestIds.lookUps).map(([result, value]) => ({ labels: { result }, value })),
   );
 }

@@ -1,6 +1,6 @@
-/** What a worker says of its background work, whenever it is scraped: threads, settlement, deliveries, hand-over. */
+/** What a worker says of its background work, whenever it is scraped: threads, settlement, deliveries, release of request ids. */
 import type { Piscina } from 'piscina';
-import type { HandOver } from '../requestIds/handOver.js';
+import type { SegmentRelease } from '../requestIds/segmentRelease.js';
 import type { SettlementJob } from '../settlement/job.js';
 import type { Deliverer } from '../webhooks/deliverer.js';
 import type { Metrics } from './metrics.js';
@@ -10,11 +10,11 @@ export interface WorkMetricsParts {
   readonly pool: Piscina;
   readonly settlement: Pick<SettlementJob, 'overdueSeconds' | 'failing'>;
   readonly deliverer: Pick<Deliverer, 'underWay'>;
-  readonly handOver: Pick<HandOver, 'ids'>;
+  readonly release: Pick<SegmentRelease, 'ids'>;
 }
 
 export function registerWorkMetrics(parts: WorkMetricsParts): void {
-  const { metrics, pool, settlement, deliverer, handOver } = parts;
+  const { metrics, pool, settlement, deliverer, release } = parts;
   metrics.gauge('spindle_block_pool_queue', 'Blocks that wait for a thread', () => pool.queueSize);
   metrics.gauge(
     'spindle_block_pool_threads',
@@ -36,7 +36,7 @@ export function registerWorkMetrics(parts: WorkMetricsParts): void {
     'Attempts of webhook deliveries under way in this process',
     () => deliverer.underWay,
   );
-  metrics.counters('spindle_request_ids_handed_over_total', 'Request ids that were copied into runs', () => [
-    { labels: {}, value: handOver.ids },
+  metrics.counters('spindle_request_ids_written_total', 'Request ids that were copied into runs', () => [
+    { labels: {}, value: release.ids },
   ]);
 }

@@ -29,7 +29,7 @@ export interface Intent extends Adjustment {
   /** It is so old that Redis may have forgotten what came of it. */
   readonly isOld: boolean;
   /** Redis has forgotten nothing that came after this entry: otherwise the intent must be read again. */
-  readonly handedOverId: bigint;
+  readonly runsReachId: bigint;
 }
 
 /** By so much may the clocks of the stores differ, milliseconds. */
@@ -130,7 +130,7 @@ function recordOnce(sql: Sql, actor: string, wanted: Adjustment): Promise<Intent
       epoch: row.token,
       isNew: made.length > 0,
       isOld: row.is_old,
-      handedOverId: row.handed_over_id,
+      runsReachId: row.handed_over_id,
     };
   });
 }

@@ -104,7 +104,7 @@ export class ApiVersions {
 
   /**
    * Announces the end of a version, or moves it later: in the audit log, in force, and as an event to every partner in one
-   * transaction. Partners are told when the sunset is new, and not when only the links change.
+   * transaction. Partners are notified when the sunset is new, and not when only the links change.
    * @param noticeDays undefined: six calendar months
    * @returns the announcement that stands and how many deliveries were recorded, or what is wrong with it.
    */

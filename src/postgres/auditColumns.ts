@@ -28,7 +28,7 @@ export const LEDGER = {
   shareAmount: 21,
   shareGame: 22,
   sharePlayer: 23,
-  /** Null: the entry told nothing. */
+  /** Null: the entry notified of nothing. */
   toldShare: 24,
   toldEvent: 25,
   toldTrigger: 26,
@@ -38,7 +38,7 @@ export const LEDGER = {
 const LEDGER_COLUMNS = `l.entry_id, previous_id, wager_micros, credit_micros, balance_micros, outcome_index, l.partner_id,
   l.game_id, entry_number, outcome_code, kind, l.player_id, request_id`;
 
-/** The event that an entry fired, the share that it is, and the share that it told. */
+/** The event that an entry fired, the share that it is, and the share that it notified of. */
 const COMMUNAL_COLUMNS = `, e.game_id, e.version, e.progress, e.tier_level, e.paid_micros, e.winners, e.status,
   s.event_id, s.amount_micros, s.game_id, s.player_id,
   t.entry_id, t.event_id, t.is_trigger::int, t.partner_id, t.player_id`;

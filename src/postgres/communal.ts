@@ -78,7 +78,7 @@ export interface FundingIntent extends Funding {
   /** It is so old that Redis may have forgotten what came of it. */
   readonly isOld: boolean;
   /** Redis has forgotten nothing that came after this note: otherwise the intent must be read again. */
-  readonly handedOverId: bigint;
+  readonly runsReachId: bigint;
   /** The budget after it, where it is booked. */
   readonly budgetMicros: number | undefined;
 }
@@ -238,7 +238,7 @@ export class Communal {
         epoch: row.token,
         isNew: made.length > 0,
         isOld: row.is_old,
-        handedOverId: row.handed_over_id,
+        runsReachId: row.handed_over_id,
         budgetMicros: row.budget_micros === null ? undefined : safe(row.budget_micros),
       };
     });

@@ -28,7 +28,7 @@ export interface CommunalFacts {
     readonly budgetMicros: bigint;
     readonly notedTo: bigint;
   }[];
-  /** By cell: the newest spin that told a share. */
+  /** By cell: the newest spin that notified of a share. */
   readonly tellers: ReadonlyMap<number, bigint>;
   /** Those that are booked. */
   readonly fundings: readonly {
@@ -82,7 +82,7 @@ export interface BookedShare {
 export interface CommunalReads {
   /** Those of these shares that are booked. */
   shares(entryIds: readonly bigint[]): Promise<readonly BookedShare[]>;
-  /** The next shares behind an id that are still to be told, by id. */
+  /** The next shares behind an id that are still to be notified of, by id. */
   untold(afterId: bigint, limit: number): Promise<readonly BookedShare[]>;
   /** What these spins notified their players of. */
   notices(spinIds: readonly bigint[]): Promise<ReadonlyMap<bigint, BonusNotice>>;

@@ -119,7 +119,7 @@ export async function checkpointRecency(
     WHERE ranked.game_id = t.game_id AND ranked.player_id = t.player_id AND place > ${RECENCY_MAX}`;
 }
 
-/** Shares that their players are still to be told of, oldest first. */
+/** Shares that their players are still to be notified of, oldest first. */
 export async function waitingShares(
   sql: Sql,
   scope: Scope,

@@ -1,5 +1,5 @@
 /**
- * Deliveries as the workers share them: leased by whoever makes an attempt, and settled with its result. A lease is
+ * Deliveries as the workers share them: leased by whoever makes an attempt, and its result recorded. A lease is
  * prolonged while the attempt is under way; that of a worker which ended lapses, and the delivery is due again.
  */
 import type { Environment } from '../domain/game.js';
@@ -214,7 +214,7 @@ export interface AttemptResult {
  * have made it, after a lease had lapsed); a success counts in any case.
  * @param delaysMs waits after the first, second, … failed attempt; the last one holds for all further ones
  */
-export async function settleAttempts(
+export async function recordAttempts(
   sql: Sql,
   results: readonly AttemptResult[],
   delaysMs: readonly number[],
@@ -231,7 +231,7 @@ export async function settleAttempts(
   const text = JSON.stringify(rows);
   await sql.begin(async (tx) => {
     await tx`
-    WITH settled AS (
+    WITH attempted AS (
     UPDATE deliveries d
     SET attempts = greatest(d.attempts, r.attempt), last_attempt_at = r.at, response_status = r.status,
         last_error = r.error, leased_until = '-infinity',
@@ -247,7 +247,7 @@ export async function settleAttempts(
     counted AS (
       SELECT webhook_id, bool_or(delivered) AS has_success, count(*)::int AS attempts,
         (array_agg(error ORDER BY at DESC) FILTER (WHERE NOT delivered))[1] AS last_error
-      FROM settled WHERE webhook_id IS NOT NULL GROUP BY webhook_id
+      FROM attempted WHERE webhook_id IS NOT NULL GROUP BY webhook_id
     )
     INSERT INTO webhook_endpoints AS e (webhook_id, minute, attempts, failures, last_error)
     SELECT webhook_id, 0, 0, CASE WHEN has_success THEN 0 ELSE attempts END, last_error FROM counted ORDER BY webhook_id
@@ -264,7 +264,7 @@ export async function settleAttempts(
 
 /**
  * Notes since when each webhook of these results has failed. One is set inactive when a delivery has used up its attempts, and
- * none succeeded for {@link FAILING_DAYS_MAX} days: so every delivery that ended in them failed. Its partner is told by e-mail.
+ * none succeeded for {@link FAILING_DAYS_MAX} days: so every delivery that ended in them failed. Its partner is notified by e-mail.
  * An attempt that is followed by another says nothing yet.
  */
 async function noteFailing(tx: Transaction, results: string): Promise<void> {

@@ -1,18 +1,18 @@
 /**
  * What partners and the operator are notified of once: keys near their expiry, games whose reserve of blocks falls, an overdue
- * settlement. E-mails wait in the outbox of events: whoever sends them leases them, and settles them as webhook deliveries.
+ * settlement. E-mails wait in the outbox of events: whoever sends them leases them, and records the results as of webhook deliveries.
  */
 import { assertOwner, type CellLease } from './cells.js';
 import type { Sql } from './client.js';
 import { recordEvents } from './events.js';
 import { unsettledDays } from './settlements.js';
 
-/** Days before its expiry at which a key's partner is told (docs/contract.md §13.1). */
+/** Days before its expiry at which a key's partner is notified (docs/contract.md §13.1). */
 const NOTICE_DAYS = '{30,7,1}';
 
 /**
  * Records the notices of keys that are due and were not given. Of several days that have passed unnoticed (no worker ran)
- * the last one is told: the others would not be true any more. A key is not told of days that had passed when it was issued.
+ * the last one is sent: the others would not be true any more. Nothing is sent of days that had passed when it was issued.
  * @returns how many deliveries were recorded.
  */
 export async function noticeExpiringKeys(sql: Sql, now: Date): Promise<number> {

@@ -8,7 +8,7 @@ import { audit, nextChange } from './auditLog.js';
 import { arrayOf, type Sql, safe, type Transaction } from './client.js';
 import { installation } from './installation.js';
 
-/** What tells one Postgres, or one history of it, from another; null: the role may not ask. */
+/** What distinguishes one Postgres, or one history of it, from another; null: the role may not ask. */
 export interface Identity {
   readonly systemIdentifier: string | null;
   readonly timeline: string | null;

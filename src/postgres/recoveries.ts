@@ -31,7 +31,7 @@ export async function hasBlocks(sql: Sql, cell: number): Promise<boolean> {
 
 /**
  * Begins a recovery: the cell's epoch becomes the next one, so that nobody who believes in the old one deals; what slot
- * games have leased and not booked is voided, in writing. A raffle's tickets are not: whoever was told of one was told after
+ * games have leased and not booked is voided, in writing. A raffle's tickets are not: whoever was shown one was shown it after
  * it was booked, and all others are still to be sold. One transaction.
  * After a restore to an older state that does not hold: slot games and tables go on above all that may have been loaded,
  * every open round is voided, and every raffle that is not closed is suspended until the operator has decided.
@@ -346,7 +346,7 @@ const TOLD_JOINS = `
 
 /**
  * Entries of cells from an id on, in no order, by one scan. The row's fields: entry id (bigint), partner id, player id, entry number,
- * outcome code, balance (bigint), game id, request id (or null), kind, credit (bigint), and what a spin told of a communal
+ * outcome code, balance (bigint), game id, request id (or null), kind, credit (bigint), and what a spin notified of a communal
  * progressive: event id (bigint; null: nothing, and no more fields may follow), tier level, tier name, paid in all (bigint),
  * share (bigint, or null).
  */

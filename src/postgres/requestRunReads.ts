@@ -10,17 +10,17 @@ import { FencedError } from './cells.js';
 import { arrayOf, raw, type Sql, safe, type Transaction } from './client.js';
 import {
   FILTER_PIECE_BYTES,
-  type HandedOver,
-  handedOver,
   hashWord,
   type RequestRun,
   RUNS_VERSION,
+  type RunsReach,
   requestRuns,
+  runsReach,
 } from './requestRuns.js';
 
-/** What the front ends know of handed-over ids, as of one moment. */
+/** What the front ends know of the runs, as of one moment. */
 export interface RunsRead {
-  readonly cells: readonly HandedOver[];
+  readonly cells: readonly RunsReach[];
   /** Oldest first. */
   readonly runs: readonly RequestRun[];
   readonly times: BindingTimes;
@@ -89,7 +89,7 @@ export class RequestRuns {
   async read(begin: (read: RunsRead) => FilterReading): Promise<void> {
     await this.#sql.begin(async (tx) => {
       const times = await bindingTimes(tx);
-      const reading = begin({ cells: await handedOver(tx), runs: await requestRuns(tx), times });
+      const reading = begin({ cells: await runsReach(tx), runs: await requestRuns(tx), times });
       for (const run of reading.wanted) {
         const digest = createHash('sha256');
         for (let at = 0; at < run.filterBytes; at += FILTER_PIECE_BYTES) {

@@ -32,10 +32,10 @@ export interface RequestRun {
 }
 
 /** How far a cell has handed its request ids over. */
-export interface HandedOver {
+export interface RunsReach {
   readonly cell: number;
   /** Those of entries up to this one are in runs, */
-  readonly handedOverId: bigint;
+  readonly runsReachId: bigint;
   /** from this one on; ids of earlier ones may bind no more. */
   readonly boundFromId: bigint;
   /** The moment as of which it is decided whether an id binds. */
@@ -64,7 +64,7 @@ const runOfRow = (row: RunRow): RequestRun => ({
   filterHash: row.filter_hash,
 });
 
-export async function handedOver(sql: Sql | Transaction): Promise<HandedOver[]> {
+export async function runsReach(sql: Sql | Transaction): Promise<RunsReach[]> {
   const rows = await sql<
     {
       cell: number;
@@ -76,7 +76,7 @@ export async function handedOver(sql: Sql | Transaction): Promise<HandedOver[]> 
   >`SELECT cell, handed_over_id, bound_from_id, binding_ms, cursor_id FROM cells`;
   return rows.map((row) => ({
     cell: row.cell,
-    handedOverId: row.handed_over_id,
+    runsReachId: row.handed_over_id,
     boundFromId: row.bound_from_id,
     bindingMs: safe(row.binding_ms),
     cursorId: row.cursor_id,
@@ -84,7 +84,7 @@ export async function handedOver(sql: Sql | Transaction): Promise<HandedOver[]> 
 }
 
 /** Request ids of the cell's entries up to this one are in runs. */
-export async function handedOverIdOf(sql: Sql, cell: number): Promise<bigint> {
+export async function runsReachOf(sql: Sql, cell: number): Promise<bigint> {
   const [row] = await sql<
     { handed_over_id: bigint }[]
   >`SELECT handed_over_id FROM cells WHERE cell = ${cell}`;
@@ -104,10 +104,10 @@ export const RUNS_VERSION =
       (SELECT concat_ws(':', sum(handed_over_id), sum(bound_from_id), sum(binding_ms)) FROM cells),
       (SELECT max(since_ms) FROM request_id_times)) AS version`);
 
-// Hand over ----------------------------------------------------------------------------------------------------------
+// Written ----------------------------------------------------------------------------------------------------------
 
-/** The request ids of a cell's entries after `from`, up to `to`, are to be handed over. All of them are booked. */
-export interface HandOver {
+/** The request ids of a cell's entries after `from`, up to `to`, are to be written to a run. All of them are booked. */
+export interface DueIds {
   readonly cell: number;
   readonly fence: bigint;
   readonly from: bigint;
@@ -120,11 +120,11 @@ export interface HandOver {
  * @returns how many ids, and whether some are left
  * @throws FencedError where another owner of a cell came; nothing was done.
  */
-export async function handOverStep(
+export async function writeRun(
   sql: Sql,
-  cells: readonly HandOver[],
+  cells: readonly DueIds[],
   pause: () => Promise<void>,
-  onFailpoint: (step: 'hand-over.copied' | 'hand-over.marked') => void,
+  onFailpoint: (step: 'release.copied' | 'release.marked') => void,
 ): Promise<{ ids: number; isMore: boolean }> {
   const taken: Taken[] = [];
   for (const each of cells) taken[each.cell] = takenOf(each);
@@ -160,7 +160,7 @@ export async function handOverStep(
     const isMore = read === IDS_A_STEP;
     const last = (BigInt(lastHigh) << 32n) | BigInt(lastLow);
     let ids = 0;
-    const moves: [cell: HandOver, to: bigint][] = [];
+    const moves: [cell: DueIds, to: bigint][] = [];
     for (const each of cells) {
       const reached = isMore && last < each.to ? last : each.to;
       if (reached <= each.from) continue;
@@ -173,12 +173,12 @@ export async function handOverStep(
       await unsorted.writeTo(run.writer, run.pause(pause));
       await run.finish();
     }
-    onFailpoint('hand-over.copied');
+    onFailpoint('release.copied');
     // Last of all: flushes of the cells wait for these rows.
     // Flushes take several of these rows, too: in the same order.
     moves.sort(([a], [b]) => a.cell - b.cell);
-    for (const [cell, reached] of moves) await moveHandedOver(tx, cell, reached);
-    onFailpoint('hand-over.marked');
+    for (const [cell, reached] of moves) await moveReach(tx, cell, reached);
+    onFailpoint('release.marked');
     return { ids, isMore };
   });
 }
@@ -192,14 +192,14 @@ interface Taken {
   readonly toLow: number;
 }
 
-const takenOf = ({ from, to }: HandOver): Taken => ({
+const takenOf = ({ from, to }: DueIds): Taken => ({
   ids: new UnsortedRequests(),
   ...{ fromHigh: Number(from >> 32n), fromLow: Number(from & 0xffff_ffffn) },
   ...{ toHigh: Number(to >> 32n), toLow: Number(to & 0xffff_ffffn) },
 });
 
 /** @throws FencedError where another owner came, or the mark is not where it was believed to be. */
-async function moveHandedOver(tx: Transaction, { cell, fence, from }: HandOver, to: bigint): Promise<void> {
+async function moveReach(tx: Transaction, { cell, fence, from }: DueIds, to: bigint): Promise<void> {
   const rows = await tx`
     UPDATE cells SET handed_over_id = ${to}
     WHERE cell = ${cell} AND fence = ${fence} AND handed_over_id = ${from} AND cursor_id >= ${to} RETURNING cell`;

@@ -119,7 +119,7 @@ export async function unsettledDays(sql: Sql, from: string, through: string): Pr
 /** Called in the transaction that makes a report; what it throws undoes the report. */
 export type OnReport = (tx: Transaction, report: StoredReport) => Promise<void>;
 
-/** The partner is told; the deliverer finds it at its next look. */
+/** The partner is notified; the deliverer finds it at its next look. */
 const notifyPartner: OnReport = async (tx, { partnerId, report, integrityHash }) => {
   const { reportDate, revision, totalSpins, ggrUsd, generatedAt } = report;
   await recordEvents(tx, [

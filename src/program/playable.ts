@@ -7,7 +7,7 @@ const SERVED_WITHIN_MS = 6000;
 
 /**
  * Waits until every cell can be dealt from: those of a worker that was killed are leased for some seconds more. What
- * must be rebuilt may take longer; then the start goes on, and /readyz tells.
+ * must be rebuilt may take longer; then the start goes on, and /readyz says so.
  */
 export async function untilServed(nodes: RedisNodes, catalog: Catalog): Promise<void> {
   const deadline = performance.now() + SERVED_WITHIN_MS;

@@ -84,7 +84,7 @@ export async function fillPlayers(
     (await playerStatuses(sql, scope)).map((each) => [playerField(each.partnerId, each.playerId), each]),
   );
   const untold = await waitingSharesOf(sql, scope);
-  // Copied before, a player may have had shares that it was told of since.
+  // Copied before, a player may have had shares that it was notified of since.
   const mayHaveListed = afterId > 0n && (await hasPots(sql, scope));
   let players = 0;
   const fill = (player: PlayerState): void => {
@@ -116,7 +116,7 @@ export async function fillPlayers(
   return players;
 }
 
-/** Shares that players are still to be told of, oldest first, by the fields of the players' records. */
+/** Shares that players are still to be notified of, oldest first, by the fields of the players' records. */
 export async function waitingSharesOf(sql: Sql, scope: Scope): Promise<Map<string, Buffer[]>> {
   const untold = new Map<string, Buffer[]>();
   for (const { partnerId, playerId, ...share } of await waitingShares(sql, scope)) {

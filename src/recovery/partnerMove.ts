@@ -29,7 +29,7 @@ import {
 } from '../postgres/partnerMoves.js';
 import { playerStatuses } from '../postgres/playerStatuses.js';
 import { checkpointCell } from '../postgres/recoveries.js';
-import { handedOverIdOf, handOverStep } from '../postgres/requestRuns.js';
+import { runsReachOf, writeRun } from '../postgres/requestRuns.js';
 import { CellFiller } from '../redis/cellFiller.js';
 import type { CellOwner, CellStore, ClaimedCell } from '../redis/cellStore.js';
 import type { RedisNodes } from '../redis/nodes.js';
@@ -52,7 +52,7 @@ const LOOK_MS = 10;
 /** Rounds of copying before the stop; no further one where one took so little. */
 const ROUNDS_MAX = 10;
 const ROUND_MS_ENOUGH = 200;
-const HAND_OVER_TRIES = 10;
+const WRITE_TRIES = 10;
 const LOADS_AT_ONCE = 32;
 
 interface Side {
@@ -124,7 +124,7 @@ async function copyAhead(
     const statusesNow = await statusesOf(sql, move.partnerId);
     const changed = { afterId: copiedTo, others: changedIn(statuses, statusesNow) };
     const copied = await fillPlayers({ sql, ...to, scope: move }, changed);
-    await handOverTo(sql, lease, bookedTo);
+    await writeRunsTo(sql, lease, bookedTo);
     copiedTo = bookedTo;
     statuses = statusesNow;
     if (round === 0) players = copied;
@@ -230,8 +230,8 @@ async function finishCopy(
   const untilId = await allBooked(sql, from, deadline);
   onFailpoint('move.flushed');
   await checkpointCell(sql, fromCell);
-  await handOverTo(sql, lease, untilId);
-  onFailpoint('move.handed-over');
+  await writeRunsTo(sql, lease, untilId);
+  onFailpoint('move.runs-written');
   const statuses = await statusesOf(sql, partnerId);
   const changed = { afterId: copied.to, others: changedIn(copied.statuses, statuses) };
   await fillPlayers({ sql, ...to, scope: move }, changed);
@@ -303,20 +303,20 @@ async function until(isSo: () => Promise<boolean>, deadline: number, what: strin
 }
 
 /** Hands over the request ids of a cell up to an entry: from then on they are found wherever their partner lives. */
-async function handOverTo(sql: Sql, { cell, fence }: CellLease, to: bigint): Promise<void> {
+async function writeRunsTo(sql: Sql, { cell, fence }: CellLease, to: bigint): Promise<void> {
   for (let tries = 0; ; tries++) {
-    const from = await handedOverIdOf(sql, cell);
+    const from = await runsReachOf(sql, cell);
     if (from >= to) return;
     try {
-      await handOverStep(
+      await writeRun(
         sql,
         [{ cell, fence, from, to }],
         () => turnOfLoop(),
         () => {},
       );
     } catch (error) {
-      // The regular hand-over of the cell was there before.
-      if (!(error instanceof FencedError) || tries > HAND_OVER_TRIES) throw error;
+      // The regular release of the cell was there before.
+      if (!(error instanceof FencedError) || tries > WRITE_TRIES) throw error;
     }
   }
 }

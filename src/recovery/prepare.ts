@@ -11,7 +11,7 @@ import { installation } from '../postgres/installation.js';
 import { awayPartners, hasMovedSince } from '../postgres/partnerMoves.js';
 import { endlessGames, type RestoredState } from '../postgres/positions.js';
 import { finishRecovery } from '../postgres/recoveries.js';
-import { handedOverIdOf } from '../postgres/requestRuns.js';
+import { runsReachOf } from '../postgres/requestRuns.js';
 import type { CellOwner, CellStore } from '../redis/cellStore.js';
 import type { RedisNodes } from '../redis/nodes.js';
 import { segmentKeys, unlinkSegments } from '../redis/requestSegments.js';
@@ -84,7 +84,7 @@ async function prepare(parts: PrepareParts, leased: CellLease): Promise<CellLeas
     case 'new':
       await store.claim(owner);
       await store.open(owner, lease.token, {
-        segments: firstSegment(await handedOverIdOf(sql, lease.cell)),
+        segments: firstSegment(await runsReachOf(sql, lease.cell)),
         away: await awayPartners(sql, lease.cell),
       });
       return lease;
@@ -240,7 +240,7 @@ async function adoptedSegments(
   // A front end of that version that still deals would bind what comes after the boundary to what is closed at it.
   await store.close(owner, epoch);
   const { newestEntryId } = await store.head();
-  const releasedId = await handedOverIdOf(sql, store.cell);
+  const releasedId = await runsReachOf(sql, store.cell);
   const oldest = Math.floor(entryTimeMs(releasedId + 1n) / 1000 / idempotencyTtlSeconds);
   const periods = await segmentKeys(nodes, store.cell);
   await unlinkSegments(

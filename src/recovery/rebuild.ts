@@ -27,7 +27,7 @@ import {
   recordRecovery,
   uncheckedFrom,
 } from '../postgres/recoveries.js';
-import { handedOverIdOf } from '../postgres/requestRuns.js';
+import { runsReachOf } from '../postgres/requestRuns.js';
 import { CellFiller } from '../redis/cellFiller.js';
 import type { CellOwner, CellStore } from '../redis/cellStore.js';
 import type { Clocks } from '../redis/clocks.js';
@@ -86,7 +86,7 @@ export async function rebuild(
     onFailpoint('recovery.partners');
     return recovery;
   });
-  const handedOverId = await handedOverIdOf(sql, store.cell);
+  const runsReachId = await runsReachOf(sql, store.cell);
   const filled = { players: 0, requests: 0 };
   const pots = await parts.turn.run(() => potsOf(sql, store.cell));
   const recency = new Recency(pots);
@@ -95,7 +95,7 @@ export async function rebuild(
   await record('players and requests');
   const progress = setInterval(() => record('players and requests').catch(() => {}), PROGRESS_MS);
   try {
-    await fillPlayersAndRequests(parts, owner, handedOverId, recency, filled);
+    await fillPlayersAndRequests(parts, owner, runsReachId, recency, filled);
   } finally {
     clearInterval(progress);
   }
@@ -113,7 +113,7 @@ export async function rebuild(
   await store.open(owner, begun.lease.token, {
     lastMs,
     booked: { id: cursorId, totals: NO_TOTALS },
-    segments: firstSegment(handedOverId),
+    segments: firstSegment(runsReachId),
     away: await awayPartners(sql, store.cell),
   });
   onFailpoint('recovery.installed');
@@ -139,14 +139,14 @@ interface Filled {
 async function fillPlayersAndRequests(
   parts: RebuildParts,
   owner: CellOwner,
-  handedOverId: bigint,
+  runsReachId: bigint,
   recency: Recency,
   filled: Filled,
 ): Promise<void> {
   const { sql, store, onFailpoint } = parts;
   const filler = new CellFiller(store, owner);
-  // What was handed over is in the ledger's runs: Redis need not hold it.
-  const boundFrom = handedOverId + 1n;
+  // Redis need not hold what is in the ledger's runs.
+  const boundFrom = runsReachId + 1n;
   const unchecked = await uncheckedFrom(sql, store.cell);
   const players = new Map<string, PlayerState>();
   // Their newer entries are in other cells.
@@ -181,7 +181,7 @@ async function fillPlayersAndRequests(
   onFailpoint('recovery.players');
 }
 
-/** What a replay of a spin repeats beside its entry: that it was forced, or what it told of a communal progressive. */
+/** What a replay of a spin repeats beside its entry: that it was forced, or what it notified of a communal progressive. */
 export function tailOf(row: CopyRow, entryId: bigint): Buffer[] {
   if (entryOfCode(row.int(8)).kind === 'forcedSpin') return [FORCED_TAIL];
   return row.isNull(10) ? [] : [toldOf(row, entryId)];

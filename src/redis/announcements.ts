@@ -1,9 +1,9 @@
 /**
- * What processes tell each other over Redis: workers how far cells are booked, whoever has read the catalog what it found, and the
+ * What processes announce to each other over Redis: workers how far cells are booked, whoever has read the catalog what it found, and the
  * scripts that deal which block is dealt out. A message may be lost: nothing depends on one.
  *
  * In a cluster the channels are sharded (those of the scripts always are), one for each cell that there is, and one for the catalog on each node: the node that holds a
- * cell tells its messages itself. PUBLISH would send each of them to all nodes, and whoever listens at several would hear it several
+ * cell publishes its messages itself. PUBLISH would send each of them to all nodes, and whoever listens at several would hear it several
  * times; listening at one, it would hear nothing of the others' cells while that one is away.
  */
 import { openSubscriber, type RedisClient } from './client.js';
@@ -76,7 +76,7 @@ export interface Listening {
   readonly onMessage: (message: string) => void;
   /** The connection is up, and subscribed. */
   readonly onHearing?: () => void;
-  /** It is broken: whatever is told now is missed. */
+  /** It is broken: whatever is announced now is missed. */
   readonly onDeaf?: () => void;
   readonly onError: (error: Error) => void;
 }

@@ -82,7 +82,7 @@ export class RedisClient extends Redis {
     if (this.serverId === undefined) throw new Error('Redis does not say who it is (INFO server)');
   }
 
-  /** Ends the connection; what waits for the server is told at once. */
+  /** Ends the connection; what waits for the server fails at once. */
   close(): void {
     this.disconnect();
     this.emit('closed for good');

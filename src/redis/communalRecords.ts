@@ -188,7 +188,7 @@ export interface EventNote {
   readonly winners: number;
 }
 
-/** A spin has told a share. */
+/** A spin has notified its player of a share. */
 export interface NotifiedNote {
   readonly type: 'notified';
   readonly shareId: bigint;

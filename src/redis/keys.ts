@@ -65,16 +65,16 @@ export const authFailuresKey = (address: string, cell?: CellName): string =>
   cell === undefined ? `{auth}:${address}` : `auth:{c${cell}}:${address}`;
 /**
  * sorted set: dataset id → number of the newest change that takes something away. A server may be shared by several databases. In a
- * cluster each node has one, which bears the tag of a cell of the node. The channel of the same name tells what was read of the catalog.
+ * cluster each node has one, which bears the tag of a cell of the node. The channel of the same name carries what was read of the catalog.
  */
 export const changesKey = (cell?: CellName): string =>
   cell === undefined ? 'spindle:changes' : `spindle:changes:{c${cell}}`;
-/** Channel on which the worker of a cell tells how far it is booked; in a cluster one for each cell, a sharded one. */
+/** Channel on which the worker of a cell announces how far it is booked; in a cluster one for each cell, a sharded one. */
 export const bookedChannel = (cell?: CellName): string =>
   cell === undefined ? 'spindle:booked' : `spindle:booked:{c${cell}}`;
 
 /**
- * Sharded channel on which the scripts that deal tell that a block of a game of the cell is dealt out (lua/include/writeGames.lua).
+ * Sharded channel on which the scripts that deal announce that a block of a game of the cell is dealt out (lua/include/writeGames.lua).
  * A single server has such channels, too.
  */
 export const dealtChannel = (cell: CellName): string => `spindle:dealt:{c${cell}}`;

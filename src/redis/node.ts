@@ -242,7 +242,7 @@ export class RedisNode {
     return readUse(this[CLIENT]);
   }
 
-  /** The number of the newest change of partners, keys and games that was told under a key; 0 where none was. */
+  /** The number of the newest change of partners, keys and games that was announced under a key; 0 where none was. */
   announcedChange(key: string, datasetId: string): Promise<bigint> {
     return announcedChange(this[CLIENT], key, datasetId);
   }
@@ -251,7 +251,7 @@ export class RedisNode {
     return announceChange(this[CLIENT], key, datasetId, change);
   }
 
-  /** Tells something to every listener of a channel. The message may be lost. */
+  /** Announces something to every listener of a channel. The message may be lost. */
   publish(channel: string, message: string, isSharded: boolean): void {
     publish(this[CLIENT], channel, message, isSharded);
   }

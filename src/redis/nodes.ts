@@ -163,14 +163,14 @@ export class RedisNodes {
     return this.each((node) => node.onIdentified(listener));
   }
 
-  /** Tells every listener that a cell is booked up to a cursor. The message may be lost. */
+  /** Announces to every listener that a cell is booked up to a cursor. The message may be lost. */
   announceBooked(announcement: BookedAnnouncement): void {
     const { cell } = announcement;
     const channel = bookedChannel(this.#map.isCluster ? this.nameOf(cell) : undefined);
     this.of(cell).publish(channel, bookedMessage(announcement), this.#map.isCluster);
   }
 
-  /** Tells every listener what was read of the catalog, over each node. The message may be lost. */
+  /** Announces to every listener what was read of the catalog, over each node. The message may be lost. */
   announceCatalog(read: CatalogAnnouncement): void {
     for (const node of this.all)
       for (const channel of this.#changesKeys(node))
@@ -179,7 +179,7 @@ export class RedisNodes {
 
   /**
    * Listens to what others read of the catalog, over a connection to each node.
-   * @param onDeaf a connection is broken: what is told over that node now is missed
+   * @param onDeaf a connection is broken: what is announced over that node now is missed
    * @returns what ends it
    */
   listenCatalog(
@@ -249,7 +249,7 @@ export class RedisNodes {
   }
 
   /**
-   * Listens to what the scripts tell of blocks that are dealt out, over a connection to each node.
+   * Listens to what the scripts announce of blocks that are dealt out, over a connection to each node.
    * @param cells those that are listened for; once there are more, `subscribe` is to be called
    */
   listenDealt(
@@ -283,7 +283,7 @@ export class RedisNodes {
     return [...cells].filter((cell) => this.of(cell) === node).map((cell) => channelOf(this.nameOf(cell)));
   }
 
-  /** The number of the newest change of partners, keys and games that a node was told; 0 where it was told none. */
+  /** The number of the newest change of partners, keys and games that was announced to a node; 0 where none was. */
   announcedChange(node: RedisNode, datasetId: string): Promise<bigint> {
     return node.announcedChange(this.#changesKey(node), datasetId);
   }

@@ -203,7 +203,7 @@ export function readOutbox(batch: Buffer): OutboxRecord[] {
 
 // Rounds ------------------------------------------------------------------------------------------------------------
 
-/** A forced spin's tail. What tells of a communal progressive is longer. */
+/** A forced spin's tail. What notifies of a communal progressive is longer. */
 export const isForcedTail = (tail: Buffer): boolean => tail.equals(FORCED_TAIL);
 
 export type OpenRound = RecordOf<typeof ROUND>;

@@ -73,7 +73,7 @@ export function asScriptError(error: unknown, script: Script): unknown {
   if (message.startsWith('CLOCK')) return new ClockError(Number(message.slice(6)));
   if (message.startsWith('STALE')) return new StaleError('A newer batch of this front end is known');
   if (message.startsWith('BEHIND'))
-    return new BehindError('Request ids were handed over that the filters of this front end lack');
+    return new BehindError('Request ids were released that the filters of this front end lack');
   if (message.startsWith('FENCED')) return new OutrunError('A later owner of the cell has written to it');
   if (NOT_HERE.test(message)) return new NotHereError(message, { cause: error });
   if (NOT_SENT.test(message)) return new NotSentError(message, { cause: error });

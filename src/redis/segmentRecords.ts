@@ -22,9 +22,9 @@ export const writeSegments = ({ releasedId, first, closed }: Segments): Buffer =
   Buffer.concat([SEGMENTS.make({ releasedId, first }), ...closed.map((id) => ENTRY_ID.make({ id }))]);
 
 export const FIRST_SEGMENT = 1;
-/** Of a cell that begins, or was rebuilt: one segment, of entries after those that were handed over. */
-export const firstSegment = (handedOverId: bigint): Segments => ({
-  releasedId: handedOverId,
+/** Of a cell that begins, or was rebuilt: one segment, of entries after those that are in the runs. */
+export const firstSegment = (runsReachId: bigint): Segments => ({
+  releasedId: runsReachId,
   first: FIRST_SEGMENT,
   closed: [],
 });

@@ -7,7 +7,7 @@
 import type { Redis } from 'ioredis';
 import { type ClusterView, readClusterNodes } from './clusterView.js';
 
-/** Of the 40 digits of a replication id and a node id: enough to tell a few apart. */
+/** Of the 40 digits of a replication id and a node id: enough to distinguish a few. */
 const DIGITS = 12;
 
 /**

@@ -20,7 +20,7 @@ import { REQUEST_KEY_BYTES, writeRequestKey } from '../domain/requestKey.js';
 import { findInBlock, HASH_BYTES } from '../domain/requestRun.js';
 import type { LedgerEntry } from '../postgres/ledger.js';
 import type { FilterReading, RunsRead } from '../postgres/requestRunReads.js';
-import type { HandedOver, RequestRun } from '../postgres/requestRuns.js';
+import type { RequestRun, RunsReach } from '../postgres/requestRuns.js';
 import type { Store } from '../postgres/store.js';
 import { PeriodicService } from '../runtime/periodicService.js';
 import { coarsestBytes, FilterMemoryError, plannedFolds } from './filterMemory.js';
@@ -85,7 +85,7 @@ export class RequestIds extends PeriodicService {
   bytes = 0;
   /** What they would take at the least when a process starts. */
   bytesNeeded = 0;
-  /** No id that may still bind is older; undefined: none was handed over. Milliseconds since the epoch. */
+  /** No id that may still bind is older; undefined: none is in a run. Milliseconds since the epoch. */
   oldestMs: number | undefined;
   /** By what they came to. `fresh`: a filter was wrong. `refused`: the ledger could not be asked. */
   readonly lookUps = { bound: 0, fresh: 0, refused: 0 };
@@ -252,7 +252,7 @@ export class RequestIds extends PeriodicService {
       wanted.push(...unknown);
       if (unknown.length > 0) isLast.add(unknown.at(-1)!);
     }
-    const finish = (each: HandedOver): void => {
+    const finish = (each: RunsReach): void => {
       this.#cells[each.cell] = this.#next(each, runs);
       this.#forget(runs, each.cell);
     };
@@ -298,9 +298,9 @@ export class RequestIds extends PeriodicService {
     this.oldestMs = oldest.length === 0 ? undefined : Math.min(...oldest);
   }
 
-  #next({ cell, handedOverId, boundFromId, bindingMs }: HandedOver, all: readonly RequestRun[]): CellFilters {
+  #next({ cell, runsReachId, boundFromId, bindingMs }: RunsReach, all: readonly RequestRun[]): CellFilters {
     const reach = Buffer.alloc(8);
-    reach.writeBigUInt64LE(handedOverId);
+    reach.writeBigUInt64LE(runsReachId);
     // The newest first: an id that is repeated is seldom old.
     const runs = all
       .filter((run) => run.cell === cell)

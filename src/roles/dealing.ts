@@ -34,12 +34,12 @@ export interface Dealing {
   /** What requests of operators and testers have done. */
   readonly operating: Pick<CellServices, 'adjuster' | 'playerStatuses' | 'pots' | 'forceOutcome' | 'rotate'>;
   readonly confirmations: Confirmations;
-  readonly handedOver: RequestIds;
+  readonly requestIds: RequestIds;
   readonly moved: MovedPartners;
 }
 
 /** Filters of request ids that Redis holds no more: read before anything is dealt. */
-async function openHandedOver(parts: RoleParts): Promise<RequestIds> {
+async function openRequestIds(parts: RoleParts): Promise<RequestIds> {
   const { config, background, store, log, metrics, services, catalog } = parts;
   const onError = (error: unknown): void => {
     metrics.storeErrors.inc({ store: 'postgres' });
@@ -147,10 +147,10 @@ export async function openDealing(
   const { config, log, nodes, scripts, catalog, metrics } = parts;
   const answered = await openAnswered(parts);
   const confirmations = await openConfirmations(parts, answered);
-  const handedOver = await openHandedOver(parts);
+  const requestIds = await openRequestIds(parts);
   const exhausted = new ExhaustedWindows();
   const deal = dealOperation(
-    ...([spinIds, BATCH_MAX, exhausted, handedOver] as const),
+    ...([spinIds, BATCH_MAX, exhausted, requestIds] as const),
     answered && ((...call) => answered.spins.remember(...call)),
   );
   const cells = new CellClient({
@@ -181,7 +181,7 @@ export async function openDealing(
     },
     // A rebuilt cell has another epoch: the sooner it is known here, the sooner the cell deals again.
     onEpoch: () => void catalog.refresh().catch(() => {}),
-    handedOver,
+    requestIds,
   });
   nodes.onChanged(() => cells.regroup());
   const submit = (command: SpinCommand): void => {
@@ -192,16 +192,16 @@ export async function openDealing(
     }
     const refusedAtMs = exhausted.refusedAt(command.partner, command.kind);
     if (refusedAtMs === undefined) cells.submit(deal, command);
-    else command.settle(limitedResult(refusedAtMs));
+    else command.resolve(limitedResult(refusedAtMs));
   };
   const operating = openOperating(parts, cells, confirmations);
   const moved = new MovedPartners({
     partner: (partnerId) => catalog.partner(partnerId),
     refresh: () => catalog.refresh(),
-    refreshIds: () => handedOver.refresh(),
+    refreshIds: () => requestIds.refresh(),
     deadlineMs: config.SPIN_DEADLINE_MS,
   });
-  return { cells, submit, operating, confirmations, handedOver, moved };
+  return { cells, submit, operating, confirmations, requestIds, moved };
 }
 
 /** What requests of operators and testers have done in the cells. */

@@ -65,7 +65,7 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
   const unserved = (): Volatile => unservedVolatile(config, nodes, parts.postgresDurability);
   const spinIds = new SpinIds(installed.spinIdKey);
   const dealing = await openDealing(parts, spinIds, (cell) => isVolatile(parts, cell));
-  const { cells, submit, operating, confirmations, handedOver, moved } = dealing;
+  const { cells, submit, operating, confirmations, requestIds, moved } = dealing;
   const version = await serveVersion(parts);
 
   const requestLog = new RequestLog(log, metrics);
@@ -76,7 +76,7 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
     playerIdKey: installed.playerIdKey,
     spins: {
       ...gameRules({
-        ...{ catalog, store, spinIds, nodes, confirmations, handedOver },
+        ...{ catalog, store, spinIds, nodes, confirmations, requestIds },
         ack: config.ACK,
         deadlineMs: config.SPIN_DEADLINE_MS,
       }),
@@ -84,7 +84,7 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
       whereIs: (partner, since) => moved.where(partner, since),
       onDealt: (game, payoutMicros) => metrics.dealt(game.wagerMicros, payoutMicros),
     },
-    blackjack: playedRounds(parts, cells, handedOver),
+    blackjack: playedRounds(parts, cells, requestIds),
     cells: { ...operating, confirmations, reads: readsOf(parts, moved), views: new CellViews(nodes) },
     settlements: new Settlements({ store, nodes, events }),
     webhooks: {
@@ -111,7 +111,7 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
     onStopping: () => replies.closeConnections(),
     isIdle: () => cells.pending === 0,
   });
-  registerFrontEndMetrics(metrics, server, cells, [version], handedOver);
+  registerFrontEndMetrics(metrics, server, cells, [version], requestIds);
   await listen(server, tag, parts);
   return server.port;
 }

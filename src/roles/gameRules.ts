@@ -19,7 +19,7 @@ export interface GameRuleParts {
   readonly nodes: Pick<RedisNodes, 'cell'>;
   readonly confirmations: Pick<Confirmations, 'cameTo'>;
   readonly ack: Config['ACK'];
-  readonly handedOver: RequestIds;
+  readonly requestIds: RequestIds;
   readonly deadlineMs: number;
 }
 
@@ -29,10 +29,10 @@ type GameRules = Pick<
 >;
 
 export function gameRules(parts: GameRuleParts): GameRules {
-  const { catalog, store, spinIds, handedOver } = parts;
+  const { catalog, store, spinIds, requestIds } = parts;
   const mayForget = ({ kind, sealedAtMs, partnerId }: Game): boolean => {
     if (sealedAtMs === undefined) return false;
-    const boundFromMs = entryTimeMs(handedOver.boundFromId(catalog.partner(partnerId)!.cell));
+    const boundFromMs = entryTimeMs(requestIds.boundFromId(catalog.partner(partnerId)!.cell));
     return kind.lifeCycle.mayBindInLedger({ sealedAtMs, boundFromMs });
   };
   /** Under way, by game: everybody who asks meanwhile shares one. */
@@ -40,10 +40,10 @@ export function gameRules(parts: GameRuleParts): GameRules {
   return {
     waitsForLedger: (game) => waitsForLedger(game?.kind, parts.ack),
     mayForget,
-    requestIdBindsSeconds: () => handedOver.bindsSeconds,
+    requestIdBindsSeconds: () => requestIds.bindsSeconds,
     findBound: async (partner, requestId, game) => {
       const { partnerId } = partner;
-      const found = await withTimeout(handedOver.find(partner, requestId), parts.deadlineMs);
+      const found = await withTimeout(requestIds.find(partner, requestId), parts.deadlineMs);
       const { version } = found;
       let { entry } = found;
       if (entry === undefined && game !== undefined && mayForget(game))

@@ -8,7 +8,7 @@ import type { RoleParts } from './parts.js';
 
 const CALENDAR_EVERY_MS = 300_000;
 const OVERDUE_EVERY_MS = 60_000;
-/** A settlement is overdue for so long before the operator is told by e-mail. */
+/** A settlement is overdue for so long before the operator is notified by e-mail. */
 const OVERDUE_SECONDS = 86_400;
 
 export function openNotices(

@@ -8,7 +8,7 @@ import type { Flusher } from '../ledger/flusher.js';
 import type { Ownership } from '../ledger/ownership.js';
 import type { PartnerMoves } from '../recovery/partnerMoves.js';
 import type { RedisNodes } from '../redis/nodes.js';
-import type { HandOver } from '../requestIds/handOver.js';
+import type { SegmentRelease } from '../requestIds/segmentRelease.js';
 import type { Deliverer } from '../webhooks/deliverer.js';
 import type { Mailer } from '../webhooks/mailer.js';
 
@@ -18,7 +18,7 @@ export interface Reacting {
   readonly flusher: Flusher;
   readonly keeper: BlockKeeper;
   readonly cleanup: Cleanup;
-  readonly handOver: HandOver;
+  readonly release: SegmentRelease;
   readonly moves: PartnerMoves;
   readonly voids: RaffleVoids;
   readonly totals: BookedTotals;
@@ -27,13 +27,13 @@ export interface Reacting {
 }
 
 export function subscribeWorker(events: EventEmitter, reacting: Reacting): void {
-  const { nodes, ownership, flusher, keeper, cleanup, handOver, moves, voids } = reacting;
+  const { nodes, ownership, flusher, keeper, cleanup, release, moves, voids } = reacting;
   const { totals, deliverer, mailer } = reacting;
   events.on('CellAcquired', ({ lease }) => {
     flusher.own(lease);
     keeper.own(lease);
     cleanup.cleanSoon(lease.cell);
-    handOver.own(lease);
+    release.own(lease);
     moves.own(lease);
     voids.own(lease);
   });
@@ -41,7 +41,7 @@ export function subscribeWorker(events: EventEmitter, reacting: Reacting): void 
     flusher.disown(cell);
     totals.forget(cell);
     keeper.disown(cell);
-    handOver.disown(cell);
+    release.disown(cell);
     moves.disown(cell);
     voids.disown(cell);
   });

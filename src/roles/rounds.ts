@@ -9,9 +9,9 @@ import type { RoleParts } from './parts.js';
 import { workerCells } from './workerCells.js';
 
 /** A front end's: each answer waits for the ledger. */
-export function playedRounds({ store }: Pick<RoleParts, 'store'>, cells: CellClient, handedOver: RequestIds) {
+export function playedRounds({ store }: Pick<RoleParts, 'store'>, cells: CellClient, requestIds: RequestIds) {
   const shoes = new Shoes(store);
-  return { rounds: new Rounds({ store, cells, shoes, waitsForLedger: true, handedOver }), shoes };
+  return { rounds: new Rounds({ store, cells, shoes, waitsForLedger: true, requestIds }), shoes };
 }
 
 /** @param owned the cells that this worker writes */

@@ -21,7 +21,7 @@ import { PartnerMoves } from '../recovery/partnerMoves.js';
 import { PositionKeeper } from '../recovery/positionKeeper.js';
 import type { RedisNode } from '../redis/node.js';
 import { OutboxReader } from '../redis/outboxReader.js';
-import { HandOver } from '../requestIds/handOver.js';
+import { SegmentRelease } from '../requestIds/segmentRelease.js';
 import { closing } from '../runtime/service.js';
 import { ServiceGroup } from '../runtime/serviceGroup.js';
 import { SettlementJob } from '../settlement/job.js';
@@ -60,30 +60,33 @@ function openDeliveries({ config, events, sql, world, secretBox }: RoleParts): {
   return { deliverer, retention };
 }
 
-function openHandOver({ config, events, sql, nodes }: RoleParts, onFailpoint: OnFailpoint): HandOver {
-  return new HandOver(sql, nodes, {
+function openSegmentRelease(
+  { config, events, sql, nodes }: RoleParts,
+  onFailpoint: OnFailpoint,
+): SegmentRelease {
+  return new SegmentRelease(sql, nodes, {
     windowMs: config.REQUEST_ID_WINDOW_S * 1000,
     events,
     onFailpoint,
   });
 }
 
-/** Has the scripts that deal tell the keeper of each block that is dealt out. */
+/** Has the scripts that deal announce to the keeper each block that is dealt out. */
 async function listenToDealt(
   { nodes, metrics, events, services }: RoleParts,
   ownership: Ownership,
   keeper: BlockKeeper,
 ): Promise<void> {
-  let told = 0;
+  let announced = 0;
   metrics.counter(
     'spindle_block_announcements_total',
-    'Blocks that were dealt out and of which a script told at once; none while blocks are dealt: the Redis user may not tell or hear it',
-    () => told,
+    'Blocks that were dealt out and that a script announced at once; none while blocks are dealt: the Redis user may not publish or hear it',
+    () => announced,
   );
   const listening = nodes.listenDealt(
     () => ownership.cells,
     (announcement) => {
-      told++;
+      announced++;
       keeper.dealtOut(announcement);
     },
     () => metrics.storeErrors.inc({ store: 'redis' }),
@@ -150,7 +153,7 @@ export async function startWorker(parts: RoleParts): Promise<void> {
     ...{ leased, events, onFailpoint },
   });
   const cleanup = new Cleanup(nodes, () => ownership.cells, events);
-  const handOver = openHandOver(parts, onFailpoint);
+  const release = openSegmentRelease(parts, onFailpoint);
   const checkpoints = new Checkpoints(sql, CHECKPOINT_EVERY_MS, events);
   const cron = config.SETTLEMENT_CRON;
   const settlement = new SettlementJob(new Settlements({ store: parts.background, nodes, events }), {
@@ -164,11 +167,11 @@ export async function startWorker(parts: RoleParts): Promise<void> {
   const moves = new PartnerMoves({ sql, nodes, events, onFailpoint });
   const voids = openRaffleVoids(parts, spinIds, onFailpoint);
   await listenToDealt(parts, ownership, keeper);
-  const writing = { nodes, ownership, flusher, keeper, cleanup, handOver, moves, voids };
+  const writing = { nodes, ownership, flusher, keeper, cleanup, release, moves, voids };
   subscribeWorker(events, { ...writing, totals, deliverer, mailer });
   registerWorkerMetrics({
     ...{ config, metrics, events, sql, nodes, catalog },
-    ...{ ownership, keeper, totals, handOver, unservedCells, threads, settlement, deliverer },
+    ...{ ownership, keeper, totals, release, unservedCells, threads, settlement, deliverer },
   });
 
   // Refunds, moves and blocks end first, then the ledger takes what is dealt, then the cells go to other workers.
@@ -180,7 +183,7 @@ export async function startWorker(parts: RoleParts): Promise<void> {
     'Days, from tomorrow on, that have their partition of the ledger',
     () => partitions.daysAhead,
   );
-  const tidying = [timeouts, cleanup, handOver, checkpoints, partitions, new StalledSessions(sql, events)];
+  const tidying = [timeouts, cleanup, release, checkpoints, partitions, new StalledSessions(sql, events)];
   const jobs = [...tidying, settlement, deliverer, retention, mailer, ...notices];
   const background = new ServiceGroup('background jobs', log, jobs, 'together');
   await services.add(new ServiceGroup('worker', log, [writers, background], 'together'));

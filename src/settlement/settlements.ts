@@ -19,7 +19,7 @@ export interface SettlementOptions {
   readonly store: Store;
   readonly nodes: Pick<RedisNodes, 'cell'>;
   readonly now?: () => Date;
-  /** Called in the transaction that makes a complete report; absent: the partner is told. */
+  /** Called in the transaction that makes a complete report; absent: the partner is notified. */
   readonly onReport?: OnReport;
   readonly events: EventEmitter;
 }
@@ -70,7 +70,7 @@ export class Settlements {
 
   /**
    * Makes every report that is missing of some days, and completes those that are incomplete and can be. What fails for one
-   * partner is told, and the others go on.
+   * partner is notified, and the others go on.
    * @param after every earlier day, and this one, is settled; undefined: that is not known
    * @param through the last day
    * @returns the oldest day that is not settled now; undefined where all are.

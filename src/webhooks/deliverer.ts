@@ -6,7 +6,7 @@
  *      │                │       └──> anything else: due again after a wait, or failed after the last attempt
  *      └────────────────┘ the worker ended: its lease lapses
  *
- * One loop settles what has come back, prolongs leases and claims what is due; the attempts run beside it. So deliveries
+ * One loop records what has come back, prolongs leases and claims what is due; the attempts run beside it. So deliveries
  * need one connection of the pool, however many are under way. Of each webhook only a few are, and each attempt has an end:
  * one that hangs takes nothing from the others. Those that are known to be slow have no more than half of the room together,
  * however many they are. A result is kept until it is written down.
@@ -23,8 +23,8 @@ import {
   claimDue,
   type DueDelivery,
   prolongLeases,
+  recordAttempts,
   releaseLeases,
-  settleAttempts,
 } from '../postgres/deliveries.js';
 import { HEALTHY, type Health, type Service, unhealthy } from '../runtime/service.js';
 import { withTimeout } from '../runtime/withTimeout.js';
@@ -113,7 +113,7 @@ export class Deliverer implements Service {
     for (const { sending } of this.#underWay.values()) sending.giveUp();
     await all;
     try {
-      await this.#settle();
+      await this.#record();
       if (this.#underWay.size > 0) await releaseLeases(this.#sql, [...this.#underWay.keys()]);
     } catch (error) {
       this.#report(error);
@@ -125,7 +125,7 @@ export class Deliverer implements Service {
       this.#isWoken = false;
       let pauseMs = POLL_MS;
       try {
-        await this.#settle();
+        await this.#record();
         await this.#prolong();
         const begun = await this.#claim();
         this.#problem = undefined;
@@ -156,13 +156,13 @@ export class Deliverer implements Service {
     });
   }
 
-  async #settle(): Promise<void> {
+  async #record(): Promise<void> {
     const results = this.#results;
     if (results.length === 0) return;
     // What comes meanwhile gathers anew.
     this.#results = [];
     try {
-      await settleAttempts(this.#sql, results, this.#options.retryDelaysMs);
+      await recordAttempts(this.#sql, results, this.#options.retryDelaysMs);
     } catch (error) {
       this.#results = [...results, ...this.#results];
       throw error;

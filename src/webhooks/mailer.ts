@@ -7,7 +7,7 @@ import { emailOf } from '../domain/email.js';
 import { EMAIL_PATTERN } from '../domain/schemas/common.js';
 import type { EventEmitter } from '../events.js';
 import type { Sql } from '../postgres/client.js';
-import { settleAttempts } from '../postgres/deliveries.js';
+import { recordAttempts } from '../postgres/deliveries.js';
 import { claimEmails, type DueEmail, leaveEmailsUnsent } from '../postgres/notices.js';
 import { PeriodicService } from '../runtime/periodicService.js';
 import { withTimeout } from '../runtime/withTimeout.js';
@@ -108,7 +108,7 @@ export class Mailer extends PeriodicService {
     }
     const isDelivered = error === null;
     const result = { deliveryId, attempt, isDelivered, responseStatus: null, error, atMs };
-    await settleAttempts(this.#sql, [result], retryDelaysMs);
+    await recordAttempts(this.#sql, [result], retryDelaysMs);
     const became = isDelivered ? 'sent' : attempt < maxAttempts ? 'failed' : 'exhausted';
     events.emit('EmailAttempted', { deliveryId, event, attempt, result: became, error });
   }

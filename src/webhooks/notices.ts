@@ -1,4 +1,4 @@
-/** Looks from time to time for what somebody is to be told of. Any number of workers may: each notice is recorded once. */
+/** Looks from time to time for what somebody is to be notified of. Any number of workers may: each notice is recorded once. */
 import type { BackgroundTask, EventEmitter } from '../events.js';
 import { PeriodicService } from '../runtime/periodicService.js';
 

@@ -91,7 +91,7 @@ function keyOf(requestId: string): Buffer {
   return key;
 }
 
-const handedOverIds = (filterBytesMax = 1e9): RequestIds => {
+const idsInRuns = (filterBytesMax = 1e9): RequestIds => {
   const store = openStore(own);
   return new RequestIds({
     ...{ runs: store, store, filterBytesMax, newestVersion: () => '' },
@@ -157,7 +157,7 @@ test('runs whose ids bind no more are dropped whole, in front ends too; tickets 
   expect(await adjust()).toBe(200);
   await spin('dropped');
   await untilReleased(redis, 0);
-  const filters = handedOverIds();
+  const filters = idsInRuns();
   await filters.refresh();
   const [entry] = await entriesOf('dropped');
   await until(async () => {
@@ -199,7 +199,7 @@ test('other bytes under the number of a known run are read, and nothing is looke
   for (const requestId of ['mine-1', 'mine-2']) await spin(requestId);
   await untilReleased(redis, 0);
   await service!.end();
-  const ids = handedOverIds();
+  const ids = idsInRuns();
   await ids.refresh();
   const holder = { cell: 0, partnerId: partner.partnerId };
   const [entry] = await entriesOf('mine-1');
@@ -224,7 +224,7 @@ test('other bytes under the number of a known run are read, and nothing is looke
   // Bytes that are not those that were written are used by nobody.
   bits[0]! ^= 1;
   await sql`UPDATE request_filters SET bits = ${bits} WHERE run_id = ${run!.run_id}`;
-  await expect(handedOverIds().start()).rejects.toThrow(/filter of run \d+ is not what was written/);
+  await expect(idsInRuns().start()).rejects.toThrow(/filter of run \d+ is not what was written/);
 });
 
 test('a front end whose memory has no room for the coarsest filters ends at once, before it reads one, and says what to set', async () => {

@@ -206,7 +206,7 @@ test('a spin without a requestId is a spin of its own each time', async () => {
 });
 
 test('a requestId that Redis has released binds for ever: the same bytes, KS-4111 for another spin, and nothing is dealt', async () => {
-  // What was bound before is handed over, too.
+  // What was bound before is written to a run, too.
   await service.end();
   service = await spawnService(environment(stores, { CELLS: '1', REQUEST_ID_WINDOW_S: '1' }));
   client = service.client;
@@ -215,7 +215,7 @@ test('a requestId that Redis has released binds for ever: the same bytes, KS-411
     requestId: `old-${i}`,
   }));
   const texts: string[] = [];
-  // Over several hand-overs, so that runs are merged.
+  // Over several releases, so that runs are merged.
   for (const [i, body] of bodies.entries()) {
     texts.push((await spin(body)).text);
     if (i % 8 === 7) await untilReleased(redis, 0);
@@ -281,7 +281,7 @@ test('the audit finds each requestId that the runs lack, have twice, have in the
     const { listed } = report.checks.find(({ name }) => name === 'requests')!;
     return listed.map(({ problem }) => problem).sort();
   };
-  const lacking = 'a requestId that was handed over is not in the runs, or can not be found there';
+  const lacking = 'a released requestId is not in the runs, or can not be found there';
   const strange = 'the runs have a requestId that the ledger has not';
   // The pairs of one block, after which others come.
   const damage: readonly [pairs: string, found: string[]][] = [

@@ -116,7 +116,13 @@ test('a queue whose cell comes to another node takes its commands to the group o
   after.made.firstTries = 1;
   const nodes = { of: before.made };
   const queue = new CellQueue(0, OPERATION, OPTIONS, 'client', nodes.of);
-  const command = { cell: 0, newestMove: undefined, waitsForLedger: false, settle: () => {}, fail: () => {} };
+  const command = {
+    cell: 0,
+    newestMove: undefined,
+    waitsForLedger: false,
+    resolve: () => {},
+    fail: () => {},
+  };
   for (let i = 1; i < OVERLAP_MIN; i++) queue.submit(command);
   queue.moveTo(after.made);
   expect(after.sent).toEqual([]);

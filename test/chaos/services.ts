@@ -15,7 +15,7 @@ export type Acknowledgement = 'redis' | 'replica' | 'ledger';
 /**
  * Of the front ends one waits for its stores as long as it does by default, the other not for long: of an outage of a
  * second or two, one makes a delay and the other an answer that says what is not known. Redis holds request ids for so short a
- * time that each round crosses many hand-overs.
+ * time that each round crosses many releases.
  */
 const SETTINGS = {
   'front-1': { ROLES: 'http,worker', REQUEST_ID_WINDOW_S: '2' },

@@ -11,7 +11,7 @@ import type { Random } from './random.js';
 import type { Service } from './services.js';
 
 /** Request ids have left Redis, by REQUEST_ID_WINDOW_S of services.ts. */
-const HANDED_OVER_MS = [6000, 9000] as const;
+const RELEASED_MS = [6000, 9000] as const;
 const MOVED_WITHIN_MS = 45_000;
 const ANSWER_WITHIN_MS = 2000;
 /** A worker that is stopped holds its cells until its lease has ended. */
@@ -79,15 +79,15 @@ export const STOPPED = {
       });
     },
   },
-  'stop-front-hand-over': {
+  'stop-front-release': {
     subject: 'service',
     run: ({ fleet }, random) =>
-      stoppedWhile(random.pick(fleet.fronts), () => pause(random.whole(...HANDED_OVER_MS))),
+      stoppedWhile(random.pick(fleet.fronts), () => pause(random.whole(...RELEASED_MS))),
   },
-  'stop-worker-hand-over': {
+  'stop-worker-release': {
     subject: 'service',
     async run({ fleet }, random) {
-      await stoppedWhile(await fleet.owner(), () => pause(random.whole(...HANDED_OVER_MS)));
+      await stoppedWhile(await fleet.owner(), () => pause(random.whole(...RELEASED_MS)));
     },
   },
 } as const satisfies Record<string, FaultKind>;

@@ -73,7 +73,7 @@ test('cells of all nodes are dealt from, adjusted, raffled and replayed', async 
     const body = { requestId: 'gift', amountUsd: 5, reason: 'a gift' };
     expect((await stage.service.operator('POST', path, body)).status).toBe(200);
   }
-  await stage.areHandedOver(stage.seats);
+  await stage.areReleased(stage.seats);
   await stage.replaysHold([...quick, ...carefully]);
   await stage.allHolds();
 });

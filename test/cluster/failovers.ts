@@ -23,8 +23,8 @@ export function lossTests(open: () => Stage): void {
   test('the cells of a killed primary come back with its replica; the others go on without a pause', async () => {
     const stage = open();
     const [own, others] = await stage.seatsOf(slotOfCell(0));
-    const handedOver = await stage.spinAll(stage.careful, own, 'handed-over', 5);
-    await stage.areHandedOver(own);
+    const requestIds = await stage.spinAll(stage.careful, own, 'released', 5);
+    await stage.areReleased(own);
     expect(own.length).toBeGreaterThan(0);
     expect(others.length).toBeGreaterThan(0);
     const lasting = stage.keepSpinning(stage.careful, own, 'lasting');
@@ -46,7 +46,7 @@ export function lossTests(open: () => Stage): void {
     expect(codes.filter((code) => !['KS-5002', 'KS-4110', 'KS-4203'].includes(code))).toEqual([]);
     expect(codes.length).toBeGreaterThan(0);
     // The newest of them were in no run when the primary was killed.
-    await stage.replaysHold([...handedOver, ...spun]);
+    await stage.replaysHold([...requestIds, ...spun]);
     expect((await elsewhere.end()).others).toEqual([]);
     await old.start();
     await stage.allHolds();

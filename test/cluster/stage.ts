@@ -83,7 +83,7 @@ export class Stage implements StageParts {
     const stores = { redisUrl: cluster.url, databaseUrl };
     const sql = postgres(databaseUrl, { max: 2, types: { bigint: postgres.BigInt }, onnotice: () => {} });
     cleanup.add(() => sql.end());
-    // Redis holds request ids for so short a time that all tests cross hand-overs.
+    // Redis holds request ids for so short a time that all tests cross releases.
     const settings = { CELLS: String(CELLS), SPIN_DEADLINE_MS: '10000', REQUEST_ID_WINDOW_S: '2' };
     const service = await startService(stores, settings);
     cleanup.add(() => service.stop());
@@ -122,7 +122,7 @@ export class Stage implements StageParts {
   }
 
   /** Waits until Redis holds no request id any more of what the cells have dealt by now: the ledger's runs have them. */
-  async areHandedOver(where: readonly Seat[]): Promise<void> {
+  async areReleased(where: readonly Seat[]): Promise<void> {
     const { nodes, close } = await openNodes(this.stores.redisUrl);
     try {
       await Promise.all(
@@ -131,7 +131,7 @@ export class Stage implements StageParts {
           await until(async () => {
             const now = await requestSegments(nodes, cell);
             return now !== undefined && now.releasedId >= dealt!.newestEntryId;
-          }, `the request ids of cell ${cell} are handed over`);
+          }, `the request ids of cell ${cell} are released`);
         }),
       );
     } finally {

@@ -24,7 +24,7 @@ const WANTED = [
     'fund 200',
     'act 200',
     'restart, met',
-    'hand over, met',
+    'release, met',
   ],
 ];
 
@@ -35,7 +35,7 @@ describe('the service does what the reference does', { timeout: 600_000 + SEQUEN
   });
   afterAll(() => stores.drop());
 
-  test('whatever commands meet, while the service starts anew and request ids are handed over', async () => {
+  test('whatever commands meet, while the service starts anew and request ids are released', async () => {
     const world = await newWorld(stores);
     try {
       const options = {

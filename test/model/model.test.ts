@@ -30,7 +30,7 @@ beforeAll(async () => {
     environment(stores, {
       AUTH_FAILURE_LIMIT: '1000000',
       ...constants({ flushIntervalMs: 10, catalogPollMs: 50 }),
-      // Every run crosses hand-overs of request ids.
+      // Every run crosses releases of request ids.
       REQUEST_ID_WINDOW_S: '1',
       ...more,
     });

@@ -21,7 +21,7 @@ export interface Mutation {
   /** Empty Redis in the middle of it. */
   readonly isWiped?: boolean;
   /** Ids are sent again once Redis has handed them over. */
-  readonly isHandedOver?: boolean;
+  readonly isReleased?: boolean;
   /** The partner moves to another cell meanwhile, and what was sent before is sent again. */
   readonly isMoved?: boolean;
   /** The same, there and back, while a front end stands still, which is then sent what was dealt in the other cell. */
@@ -29,7 +29,7 @@ export interface Mutation {
 }
 
 /** What happens meanwhile. */
-export type Going = Pick<Mutation, 'isWiped' | 'isHandedOver' | 'isMoved' | 'isStopped'>;
+export type Going = Pick<Mutation, 'isWiped' | 'isReleased' | 'isMoved' | 'isStopped'>;
 
 /** A fault of a script, by its path in lua/ without the ending. */
 export const lua = (file: string, find: string, replace: string): Fault => ({

@@ -17,9 +17,9 @@ import type { TestStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
 import { COMMUNAL_MUTATIONS } from './communalMutations.js';
 import { DEALING_MUTATIONS, FOUND_BY_THE_MODEL } from './dealingMutations.js';
-import { HAND_OVER_MUTATIONS } from './handOverMutations.js';
 import { MOVE_MUTATIONS, moveWhile, moveWhileStopped } from './moveMutations.js';
 import { brokenBuild, type Going } from './mutant.js';
+import { RELEASE_MUTATIONS } from './releaseMutations.js';
 
 const SPINS = 600;
 const PLAYERS = 20;
@@ -55,10 +55,10 @@ async function close(): Promise<void> {
 /** Spins on a build, some of them twice, and gives what the audit finds then. */
 async function auditAfterSpins(
   root: string,
-  { isWiped, isHandedOver, isMoved, isStopped }: Going,
+  { isWiped, isReleased, isMoved, isStopped }: Going,
 ): Promise<AuditReport> {
   const start = (settings: NodeJS.ProcessEnv) => spawnService(environment(stores, settings), [], root);
-  const service = await start(isHandedOver ? { REQUEST_ID_WINDOW_S: '1' } : {});
+  const service = await start(isReleased ? { REQUEST_ID_WINDOW_S: '1' } : {});
   try {
     const { client } = service;
     const partner = await client.newPartner({ openingBalanceUsd: 100, cell: 0 });
@@ -96,7 +96,7 @@ async function auditAfterSpins(
       for (const some of [numbers.flatMap((i) => (i % 10 === 0 ? [i, i] : [i])), again]) {
         // What is answered does not matter here: the audit must find it in the stores.
         await load({ port: at, connections: 8, next: each(some, request), onAnswer: () => {} });
-        if (isHandedOver) await until(hasNoneBound, 'Redis holds no requestId any more');
+        if (isReleased) await until(hasNoneBound, 'Redis holds no requestId any more');
       }
     };
     const isQuiet = async (): Promise<boolean> =>
@@ -126,7 +126,7 @@ describe('the audit', () => {
   beforeAll(open);
   afterAll(close);
 
-  test.each([{}, { isWiped: true }, { isHandedOver: true }, { isMoved: true }, { isStopped: true }])(
+  test.each([{}, { isWiped: true }, { isReleased: true }, { isMoved: true }, { isStopped: true }])(
     'finds nothing where nothing is wrong (%o)',
     async (going) => {
       const report = await auditAfterSpins(ROOT, going);
@@ -136,7 +136,7 @@ describe('the audit', () => {
   );
 });
 
-describe.each([...DEALING_MUTATIONS, ...HAND_OVER_MUTATIONS, ...MOVE_MUTATIONS, ...COMMUNAL_MUTATIONS])(
+describe.each([...DEALING_MUTATIONS, ...RELEASE_MUTATIONS, ...MOVE_MUTATIONS, ...COMMUNAL_MUTATIONS])(
   '$name',
   ({ faults, found, ...going }) => {
     beforeAll(open);

@@ -38,12 +38,12 @@ const LIVE_NEIGHBOUR = test(
 /** What is read of players and of the ledger. */
 const READS: readonly SuiteMutation[] = [
   {
-    name: 'a blocked player with shares to be told is not taken for blocked',
+    name: 'a blocked player with shares to be notified is not taken for blocked',
     faults: [lua('include/playerFlags', 'hasFlag(byte(tail), IS_BLOCKED)', 'byte(tail) == IS_BLOCKED')],
     foundBy: BLOCKED_OWED,
   },
   {
-    name: 'a blocked player with shares to be told is dealt a round',
+    name: 'a blocked player with shares to be notified is dealt a round',
     faults: [lua('roundDeal', 'refuse(playerTails[player],', 'refuse(nil,')],
     foundBy: BLOCKED_OWED,
   },

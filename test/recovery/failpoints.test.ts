@@ -145,9 +145,9 @@ const some = (kind: string): Failpoint[] => of(kind).filter((step) => IS_WHOLE |
 const OFTEN = new Set<Failpoint>([
   'flush.rows-copied',
   'block.leased',
-  'hand-over.marked',
-  'hand-over.committed',
-  'hand-over.released',
+  'release.marked',
+  'release.committed',
+  'release.released',
   'move.stopped',
   'move.switching',
   'move.switched',
@@ -155,7 +155,7 @@ const OFTEN = new Set<Failpoint>([
 
 test('every step is of a kind that is tried here', () => {
   // The voids of raffles have their own test (raffles/raffleVoid.test.ts).
-  const tried = ['flush', 'block', 'hand-over', 'move', 'void', 'recovery'].flatMap(of);
+  const tried = ['flush', 'block', 'release', 'move', 'void', 'recovery'].flatMap(of);
   expect(tried).toEqual([...FAILPOINTS]);
 });
 
@@ -173,30 +173,30 @@ describe('a worker that is killed', () => {
     await allIsWell(step);
   });
 
-  test('at steps of a hand-over of request ids, one after the other, and Redis is emptied after one of them', async () => {
-    for (const step of some('hand-over')) {
+  test('at steps of a release of request ids, one after the other, and Redis is emptied after one of them', async () => {
+    for (const step of some('release')) {
       const goOn = async (isDead: () => boolean): Promise<void> => {
         await areDealing(`ready-${step}`);
         await spins(step, 6);
-        if (step !== 'hand-over.merged') return;
+        if (step !== 'release.merged') return;
         // Until there are enough runs to be merged.
         const runs = async () =>
           String((await sql`SELECT coalesce(max(run_id), 0) AS newest FROM request_runs`)[0]!.newest);
         for (let i = 0; i < 5; i++) {
           const before = await runs();
           await spins(`${step}-${i}`, 6);
-          await until(async () => isDead() || (await runs()) !== before, 'request ids are handed over');
+          await until(async () => isDead() || (await runs()) !== before, 'request ids are released');
         }
       };
       await killedAt(step, goOn, 1);
-      if (step !== 'hand-over.committed') continue;
+      if (step !== 'release.committed') continue;
       // What is not booked is lost with Redis.
       await allIsWell(step);
       await redis.flushdb();
     }
     const [row] = await sql`SELECT max(handed_over_id) > 0 AS is_handed_over FROM cells`;
     expect(row).toEqual({ is_handed_over: true });
-    await allIsWell('hand-over.released');
+    await allIsWell('release.released');
   });
 
   /** In the middle of a move an audit blames nobody for it, and finds what is wrong with other partners. */

@@ -6,9 +6,9 @@ import { expect, test } from 'vitest';
 import { CLUSTER_MUTATIONS } from '../mutation/clusterMutations.js';
 import { COMMUNAL_MUTATIONS } from '../mutation/communalMutations.js';
 import { DEALING_MUTATIONS, FOUND_BY_THE_MODEL } from '../mutation/dealingMutations.js';
-import { HAND_OVER_MUTATIONS } from '../mutation/handOverMutations.js';
 import { MOVE_MUTATIONS } from '../mutation/moveMutations.js';
 import { withFault } from '../mutation/mutant.js';
+import { RELEASE_MUTATIONS } from '../mutation/releaseMutations.js';
 import { ROUND_MUTATIONS } from '../mutation/roundMutations.js';
 import { escaped } from '../mutation/suiteCopy.js';
 import { SUITE_MUTATIONS } from '../mutation/suiteMutations.js';
@@ -26,7 +26,7 @@ async function built(file: string): Promise<string> {
 }
 
 test('each fault fits the code', async () => {
-  const mutations = [DEALING_MUTATIONS, HAND_OVER_MUTATIONS, MOVE_MUTATIONS, COMMUNAL_MUTATIONS];
+  const mutations = [DEALING_MUTATIONS, RELEASE_MUTATIONS, MOVE_MUTATIONS, COMMUNAL_MUTATIONS];
   const others = [CLUSTER_MUTATIONS, ROUND_MUTATIONS, SUITE_MUTATIONS];
   const faults = [...mutations.flat(), ...others.flat()].map((mutation) => mutation.faults);
   const misfits: string[] = [];

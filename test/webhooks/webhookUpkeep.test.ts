@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { jsonInteger, jsonUsd } from '../../src/domain/exactJson.js';
 import { bodySignature, standardSignature } from '../../src/domain/webhook.js';
 import { connectPostgres, type Sql } from '../../src/postgres/client.js';
-import { settleAttempts } from '../../src/postgres/deliveries.js';
+import { recordAttempts } from '../../src/postgres/deliveries.js';
 import { recordEvents } from '../../src/postgres/events.js';
 import { freshStores } from '../setup/freshStores.js';
 import type { Client } from '../support/client.js';
@@ -339,7 +339,7 @@ test('a webhook is set inactive once it failed for five days and a delivery used
       VALUES (${deliveryId}, ${id}, ${event!.event_id}, ${isLast ? 4 : 0}, 5, now() + interval '1 day')`;
     const result = { deliveryId, attempt: isLast ? 5 : 1, isDelivered, responseStatus: 500 };
     const error = isDelivered ? null : 'answered 500';
-    await settleAttempts(sql, [{ ...result, error, atMs: startMs + day * DAY_MS }], [DAY_MS]);
+    await recordAttempts(sql, [{ ...result, error, atMs: startMs + day * DAY_MS }], [DAY_MS]);
     return (await health()).state !== 'inactive';
   };
   const health = async () => {

@@ -40,7 +40,7 @@ const timeOf = (text: string): string => (/^\d{4}-\d{2}-\d{2}$/.test(text) ? `${
 
 async function deprecate({ client, words, options, print, confirm }: Call): Promise<void> {
   const { sunset, deprecatedAt, successor, migrationUrl } = options as Record<string, string | undefined>;
-  await confirm(`Partners are told that ${words[0]} ends at ${timeOf(sunset!)}.`);
+  await confirm(`Partners are notified that ${words[0]} ends at ${timeOf(sunset!)}.`);
   const params = { path: { version: words[0]! } };
   const body = {
     sunsetAt: timeOf(sunset!),

@@ -95,7 +95,7 @@ export class OperatorCommands {
   }
 }
 
-/** Runs what prints again and again until the program is interrupted. A service that is away is told, and asked again. */
+/** Runs what prints again and again until the program is interrupted. A service that is away is reported, and asked again. */
 async function watch(act: () => Promise<void>, seconds: number): Promise<never> {
   for (;;) {
     await delay(seconds * 1000);

@@ -86,7 +86,7 @@ async function adjust({ client, words, options, print }: Call): Promise<void> {
   const call = client.POST('/partners/{id}/players/{playerId}/adjustments', {
     params: { path: { id, playerId: words[1]! } },
     body: { amountUsd: Number(amount), reason, requestId },
-    // The amount as its text: a double doesn't tell all amounts apart.
+    // The amount as its text: a double doesn't distinguish all amounts.
     bodySerializer: (body) => {
       const { amountUsd, ...rest } = body!;
       return `{"amountUsd":${amount},${JSON.stringify(rest).slice(1)}`;

@@ -16,7 +16,7 @@ export const RAFFLE: KindOfGame = {
   supply: {
     form: 'pool',
     refusesBlocks: 'is a raffle: its outcomes are one sealed pool',
-    // Whoever was told of a ticket was told after it was booked, so all others are still to be sold.
+    // Whoever was shown a ticket was shown it after it was booked, so all others are still to be sold.
     resumesAt: (_leasedTo, bookedTo) => bookedTo,
   },
   // A ticket is sold once it is booked: a rebuild sells again what it does not find booked.

@@ -11,7 +11,7 @@ export const SLOT: KindOfGame = {
   supply: {
     form: 'blocks',
     refusesBlocks: undefined,
-    // What was leased and not booked is voided: some of it may have been told to players.
+    // What was leased and not booked is voided: some of it may have been shown to players.
     resumesAt: (leasedTo) => leasedTo,
   },
   acknowledgement: 'as-configured',

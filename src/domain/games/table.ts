@@ -50,7 +50,7 @@ function dealPayouts({ rules, wagerMicros }: TableTerms): number[] {
 /** The {@link DEAL_CODES} of a shoe. @param shoe cards in the order in which they are dealt */
 export function dealCode(rules: BlackjackRules, shoe: ArrayLike<number>): number {
   const round = new PlayedRound(rules, shoe);
-  // Any stake that every rule divides tells the codes apart.
+  // Any stake that every rule divides distinguishes the codes.
   const payout = roundMoney(round, 10).payoutMicros;
   if (payout === undefined) return DEAL_CODES.open;
   if (payout === 0) return DEAL_CODES.lost;
@@ -79,7 +79,7 @@ export const BLACKJACK: KindOfGame = {
   supply: {
     form: 'shoes',
     refusesBlocks: undefined,
-    // Whoever was told of a card was told after its round was booked, so all other shoes are still to be dealt.
+    // Whoever was shown a card was shown it after its round was booked, so all other shoes are still to be dealt.
     resumesAt: (_leasedTo, bookedTo) => bookedTo,
   },
   // A card is shown once what it follows from is booked: a rebuild deals again what it does not find booked.

@@ -19,7 +19,7 @@ const OPEN = 0x7b;
 const TILDE = 0x7e;
 const CLOSE = 0x7d;
 
-/** Decimals of so many characters are told apart by a double (15 digits). */
+/** Decimals of so many characters are distinguished by a double (15 digits). */
 const NUMBER_CHARACTERS_MAX = 15;
 const TEXT_CHARACTERS_MAX = 128;
 

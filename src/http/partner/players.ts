@@ -29,7 +29,7 @@ export const isShownAsSpin = ({ kind }: LedgerEntry): boolean => ENTRY_KINDS[kin
 /** What a booked spin is to its reader, in whichever form it is shown. */
 export interface ShownSpin {
   readonly entry: LedgerEntry;
-  /** What it told of a communal progressive. */
+  /** What it notified of a communal progressive. */
   readonly notice: BonusNotice | undefined;
   /** As it was answered. */
   readonly balanceMicros: number;

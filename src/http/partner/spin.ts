@@ -114,7 +114,7 @@ const faultsOf = (entry: ErrorEntry, game: Game | undefined): readonly Fault[] |
       ];
 
 /**
- * Whether a wager has exactly the decimal value of an amount. A double tells decimals of up to 15 digits apart; only
+ * Whether a wager has exactly the decimal value of an amount. A double distinguishes decimals of up to 15 digits; only
  * where the body has a longer number is its text looked at.
  */
 export function isExactly(micros: number, wagerUsd: number, text: string | undefined): boolean {
@@ -148,7 +148,7 @@ class DealCommand implements SpinCommand {
   readonly #services: Services;
   readonly #spin: JudgedSpin;
 
-  /** @param clearedAt the ledger was asked, and has not the requestId, as of this version of what Redis has handed over */
+  /** @param clearedAt the ledger was asked, and has not the requestId, as of this version of the filters */
   constructor(replies: Replies, services: Services, spin: JudgedSpin, kind: number, clearedAt?: number) {
     const { exchange, partner, game, body, denial, isWager } = spin;
     this.#exchange = exchange;
@@ -174,7 +174,7 @@ class DealCommand implements SpinCommand {
     this.requestId = body.requestId;
   }
 
-  settle(result: SpinResult): void {
+  resolve(result: SpinResult): void {
     const window = windowOf(this.partner, true, result);
     switch (result.kind) {
       case 'dealt':
@@ -253,7 +253,7 @@ class DealCommand implements SpinCommand {
               notice: isForced ? undefined : notice,
               isForced,
             };
-            this.settle({ kind: 'replayed', ...outcome, remaining, timeMs });
+            this.resolve({ kind: 'replayed', ...outcome, remaining, timeMs });
             return;
           }
           case 'again':

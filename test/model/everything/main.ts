@@ -15,7 +15,7 @@ import { newWorld } from './world.js';
 
 const SHRINK_MS = 300_000;
 const SAY_EVERY = 100;
-/** Commands between two restarts or hand-overs. */
+/** Commands between two restarts or releases. */
 const EVENT_EVERY = 400;
 
 const { values } = parseArgs({

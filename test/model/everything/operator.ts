@@ -200,14 +200,14 @@ export const restart: Command<null> = {
 };
 
 /** Everything is the same once the ledger binds the request ids that Redis held. */
-export const handOver: Command<null> = {
-  name: 'hand over',
+export const segmentRelease: Command<null> = {
+  name: 'release',
   weight: 3,
   arbitrary: () => fc.constant(null),
   applies: () => true,
   async run(session: Session, state) {
-    await session.world.handedOver();
-    session.saw('hand over');
+    await session.world.requestIds();
+    session.saw('release');
     return everyone(state);
   },
 };

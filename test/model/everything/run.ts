@@ -7,11 +7,11 @@ import {
   adjust,
   blockPlayer,
   everyone,
-  handOver,
   moveHas,
   movePartner,
   restart,
   rotateKey,
+  segmentRelease,
   suspendGame,
 } from './operator.js';
 import { compareAll, compareTouched } from './reads.js';
@@ -27,7 +27,7 @@ const COMMANDS: readonly Command<any>[] = [
   ...[spinSlot, spinMany, buyTicket, replay, misnamedId, chooseOutcome],
   ...[dealRound, act],
   ...[setBonus, fundBonus],
-  ...[adjust, blockPlayer, suspendGame, rotateKey, movePartner, restart, handOver],
+  ...[adjust, blockPlayer, suspendGame, rotateKey, movePartner, restart, segmentRelease],
   ...[makeReport, judgeReport],
 ];
 const BY_NAME = new Map(COMMANDS.map((command) => [command.name, command]));
@@ -44,7 +44,7 @@ export interface Bounds {
 }
 
 /** They happen to all sequences that are under way; a sequence that is made smaller does them as its own. */
-const SHARED = [restart.name, handOver.name];
+const SHARED = [restart.name, segmentRelease.name];
 
 /** Each sequence has a part of the commands only, so that those meet each other more often. */
 function sequences({ min, max }: Bounds): fc.Arbitrary<Sequence> {
@@ -169,7 +169,7 @@ export interface RunOptions {
   readonly bounds: Bounds;
   /** Sequences that are played side by side. */
   readonly atOnce: number;
-  /** Commands of all sequences together between two events: a hand-over of request ids, then a restart. Without it there are none. */
+  /** Commands of all sequences together between two events: a release of request ids, then a restart. Without it there are none. */
   readonly eventEvery?: number;
   readonly shrinkMs: number;
   readonly onProgress?: (done: number) => void;
@@ -185,7 +185,7 @@ export async function runEverything(world: World, options: RunOptions): Promise<
     options.eventEvery === undefined
       ? undefined
       : new Shared(options.eventEvery, [
-          { drawn: { name: handOver.name, choice: null }, happen: () => world.handedOver() },
+          { drawn: { name: segmentRelease.name, choice: null }, happen: () => world.requestIds() },
           { drawn: { name: restart.name, choice: null }, happen: () => world.restart() },
         ]);
   const { only } = options;

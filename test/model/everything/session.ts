@@ -22,7 +22,7 @@ export interface World {
   /** Stops the service and starts it on the same stores; no sequence may have a request under way. */
   restart(): Promise<void>;
   /** Resolves when Redis holds no request id any more; no sequence may have a request under way. */
-  handedOver(): Promise<void>;
+  requestIds(): Promise<void>;
   /** What the service has printed, warnings and worse, and those before it. */
   readonly log: () => string;
   /** How often each command had each outcome. */

@@ -27,7 +27,7 @@ export async function newWorld(
       environment(stores, {
         AUTH_FAILURE_LIMIT: '1000000',
         ...constants({ flushIntervalMs: 10, catalogPollMs: 50 }),
-        // Sequences go over hand-overs of request ids.
+        // Sequences go over releases of request ids.
         REQUEST_ID_WINDOW_S: '1',
         // What it says of a fault is told with the sequence that met it.
         LOG_LEVEL: 'warn',
@@ -52,7 +52,7 @@ export async function newWorld(
       service = await start();
       client = service.client;
     },
-    handedOver: () =>
+    requestIds: () =>
       until(async () => (await redis.keys('{c*}:idem:*')).length === 0, 'Redis holds no request id'),
     async end(signal) {
       redis.disconnect();

@@ -17,12 +17,12 @@ import { type CellLease, FencedError } from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
 import { bindingTimes, dropRun, moveBinding } from '../postgres/requestRunReads.js';
 import {
-  type HandOver as HandOverOfCell,
-  handedOver,
-  handOverStep,
+  type DueIds,
   mergeRuns,
   type RequestRun,
   requestRuns,
+  runsReach,
+  writeRun,
 } from '../postgres/requestRuns.js';
 import type { RedisNodes } from '../redis/nodes.js';
 import {
@@ -36,7 +36,7 @@ import { DutyCycle } from '../runtime/dutyCycle.js';
 import { PeriodicService } from '../runtime/periodicService.js';
 import { runsToMerge } from './runMerging.js';
 
-export interface HandOverOptions {
+export interface SegmentReleaseOptions {
   /** Redis holds a request id for so long at least, milliseconds. */
   readonly windowMs: number;
   readonly events: EventEmitter;
@@ -44,28 +44,28 @@ export interface HandOverOptions {
 }
 
 const TURN_MS_MAX = 5000;
-/** While so many closed segments wait to be handed over, the newest goes on being written: a script reads few. */
+/** While so many closed segments wait to be written, the newest goes on being written: a script reads few. */
 const CLOSED_MAX = 2;
 const MERGES_A_TURN = 16;
 /** A merged run is of a quarter of the time that ids bind at most: it is dropped whole when the newest of them binds no more. */
 const MERGED_SHARE = 4;
 /** Of the time, so that spins do not wait for a core: at 2.2 us an id that is above 100,000 ids a second. */
 const WORKED_SHARE = 0.25;
-/** From the hand-over of ids to their release: front ends have read the filters by then, and go on if Postgres goes away. */
+/** From the writing of a run to the release of its ids: front ends have read the filters by then, and go on if Postgres goes away. */
 const RELEASE_AFTER_MS = 5000;
 
-export class HandOver extends PeriodicService {
-  readonly name = 'hand-over of request ids';
+export class SegmentRelease extends PeriodicService {
+  readonly name = 'release of request ids';
   readonly #sql: Sql;
   readonly #nodes: RedisNodes;
-  readonly #options: HandOverOptions;
+  readonly #options: SegmentReleaseOptions;
   readonly #leases = new Map<number, CellLease>();
   readonly #seenMs = new Map<number, number>();
-  readonly #settled = new Map<number, SettledMark>();
+  readonly #aged = new Map<number, AgedMark>();
   /** Since this process began. */
   ids = 0;
 
-  constructor(sql: Sql, nodes: RedisNodes, options: HandOverOptions) {
+  constructor(sql: Sql, nodes: RedisNodes, options: SegmentReleaseOptions) {
     const everyMs = Math.min(TURN_MS_MAX, options.windowMs / 4);
     super({ everyMs, firstAfterMs: everyMs });
     this.#sql = sql;
@@ -82,7 +82,7 @@ export class HandOver extends PeriodicService {
   }
 
   protected onTurnFailed(error: unknown): void {
-    if (!isOutrun(error)) this.#options.events.emit('TaskFailed', { task: 'request id hand-over', error });
+    if (!isOutrun(error)) this.#options.events.emit('TaskFailed', { task: 'request id release', error });
   }
 
   protected async turn(): Promise<void> {
@@ -107,11 +107,11 @@ export class HandOver extends PeriodicService {
     this.ids += ids;
     if (ids > 0) {
       const seconds = (performance.now() - started) / 1000;
-      this.#options.events.emit('RequestIdsHandedOver', { ids, seconds });
+      this.#options.events.emit('RunWritten', { ids, seconds });
     }
-    const marks = new Map((await handedOver(this.#sql)).map((each) => [each.cell, each]));
+    const marks = new Map((await runsReach(this.#sql)).map((each) => [each.cell, each]));
     await ofEach(held, ([cell, segments]) =>
-      this.#release(cell, segments, marks.get(cell)?.handedOverId ?? 0n),
+      this.#release(cell, segments, marks.get(cell)?.runsReachId ?? 0n),
     );
     await ofEach(this.#leases.values(), (lease) => this.#drop(lease, marks.get(lease.cell)?.bindingMs ?? 0));
     await this.#merge();
@@ -121,7 +121,7 @@ export class HandOver extends PeriodicService {
   /** Ends long work in between where the service stops: what is not committed is done again by the next owner. */
   #pauses(cycle: DutyCycle): () => Promise<void> {
     return async () => {
-      if (this.isStopped) throw new Error('The hand-over of request ids is stopped');
+      if (this.isStopped) throw new Error('The release of request ids is stopped');
       await cycle.pieceEnded();
     };
   }
@@ -138,7 +138,7 @@ export class HandOver extends PeriodicService {
     const beganMs = begin === 0n ? this.#firstSeen(lease.cell, nowMs) : entryTimeMs(begin);
     if (nowMs - beganMs < windowMs) return segments;
     const now = await closeSegment(this.#nodes, lease, segments);
-    onFailpoint('hand-over.closed');
+    onFailpoint('release.closed');
     return now;
   }
 
@@ -151,14 +151,14 @@ export class HandOver extends PeriodicService {
 
   /** Copies ids of what is closed and booked, all cells in one pass. */
   async #copy(held: ReadonlyMap<number, CellSegments>): Promise<{ ids: number; isMore: boolean }> {
-    const marks = new Map((await handedOver(this.#sql)).map((each) => [each.cell, each]));
-    const due: HandOverOfCell[] = [];
+    const marks = new Map((await runsReach(this.#sql)).map((each) => [each.cell, each]));
+    const due: DueIds[] = [];
     let isLate = false;
     for (const [cell, { closed, releasedId }] of held) {
       const lease = this.#leases.get(cell);
       const mark = marks.get(cell);
       if (lease === undefined || mark === undefined) continue;
-      const { handedOverId: from, cursorId } = mark;
+      const { runsReachId: from, cursorId } = mark;
       // What is released already: Postgres was put back to an earlier state.
       const ends = [releasedId, ...closed].filter((id) => id > from && id <= cursorId);
       const to = ends.at(-1);
@@ -168,32 +168,32 @@ export class HandOver extends PeriodicService {
     if (due.length === 0) return { ids: 0, isMore: false };
     const { onFailpoint } = this.#options;
     const cycle = new DutyCycle(isLate ? 1 : WORKED_SHARE);
-    const step = await handOverStep(this.#sql, due, this.#pauses(cycle), onFailpoint);
-    onFailpoint('hand-over.committed');
+    const step = await writeRun(this.#sql, due, this.#pauses(cycle), onFailpoint);
+    onFailpoint('release.committed');
     return step;
   }
 
   /** Releases what the ledger has of a cell, once it is older than the window. */
-  async #release(cell: number, read: CellSegments, handedOverId: bigint): Promise<void> {
+  async #release(cell: number, read: CellSegments, runsReachId: bigint): Promise<void> {
     const { windowMs, onFailpoint } = this.#options;
     const nowMs = await this.#nodes.of(cell).timeMs();
-    const settled = this.#settledMark(cell).of(handedOverId, Math.min(RELEASE_AFTER_MS, windowMs));
+    const aged = this.#agedMark(cell).of(runsReachId, Math.min(RELEASE_AFTER_MS, windowMs));
     for (let segments = read; ; ) {
       const lease = this.#leases.get(cell);
       const [oldest] = segments.closed;
-      if (lease === undefined || oldest === undefined || oldest > settled) return;
+      if (lease === undefined || oldest === undefined || oldest > aged) return;
       if (nowMs - entryTimeMs(oldest) < windowMs) return;
       const { first } = segments;
       segments = await releaseSegment(this.#nodes, lease, segments);
-      onFailpoint('hand-over.released');
+      onFailpoint('release.released');
       // Somebody else was there before.
       if (segments.first === first) return;
     }
   }
 
-  #settledMark(cell: number): SettledMark {
-    const known = this.#settled.get(cell) ?? new SettledMark();
-    this.#settled.set(cell, known);
+  #agedMark(cell: number): AgedMark {
+    const known = this.#aged.get(cell) ?? new AgedMark();
+    this.#aged.set(cell, known);
     return known;
   }
 
@@ -204,7 +204,7 @@ export class HandOver extends PeriodicService {
     const nowMs = Math.min(Date.now(), await this.#nodes.of(lease.cell).timeMs());
     if (nowMs - decidedMs < windowMs / 2) return;
     const bindingMs = await moveBinding(this.#sql, lease, nowMs);
-    onFailpoint('hand-over.moved');
+    onFailpoint('release.moved');
     const times = await bindingTimes(this.#sql);
     for (const run of await requestRuns(this.#sql)) {
       if (run.cell !== lease.cell || times.untilMsOf(spanOf(run)) > bindingMs || this.isStopped) continue;
@@ -218,7 +218,7 @@ export class HandOver extends PeriodicService {
       const work = this.#mergeOf(await requestRuns(this.#sql), spanMsMax);
       if (work === undefined) return;
       await mergeRuns(this.#sql, work.lease, work.runs, this.#pauses(new DutyCycle(WORKED_SHARE)));
-      this.#options.onFailpoint('hand-over.merged');
+      this.#options.onFailpoint('release.merged');
     }
   }
 
@@ -245,7 +245,7 @@ const spanOf = ({ fromId, toId }: RequestRun): Span => ({
 const isOutrun = (error: unknown): boolean => error instanceof OutrunError || error instanceof FencedError;
 
 /** The mark of a cell as it was some time ago. */
-class SettledMark {
+class AgedMark {
   #id = 0n;
   #next: { readonly id: bigint; readonly seenMs: number } | undefined;
 

@@ -10,20 +10,20 @@ import type { OwnedCell } from './portion.js';
  * While somebody waits for what is booked, flushes follow each other within milliseconds. They share a trim: Redis syncs each,
  * and spins wait for that.
  */
-export const SETTLE_EVERY_MS = 25;
+export const TRIM_EVERY_MS = 25;
 
-export interface SettlingOptions {
+export interface TrimmerOptions {
   readonly nodes: Pick<RedisNodes, 'pipelined'>;
   readonly onFailpoint: OnFailpoint;
   readonly onFailed: (owned: OwnedCell, error: unknown) => void;
 }
 
-export class Settling {
-  readonly #options: SettlingOptions;
+export class Trimmer {
+  readonly #options: TrimmerOptions;
   #running: Promise<void> = Promise.resolve();
   #begunAt = Number.NEGATIVE_INFINITY;
 
-  constructor(options: SettlingOptions) {
+  constructor(options: TrimmerOptions) {
     this.#options = options;
   }
 
@@ -34,25 +34,25 @@ export class Settling {
 
   /** @param isAwaited somebody waits for what is booked: not each flush is followed by a trim */
   isDue(isAwaited: boolean): boolean {
-    return !isAwaited || performance.now() - this.#begunAt >= SETTLE_EVERY_MS;
+    return !isAwaited || performance.now() - this.#begunAt >= TRIM_EVERY_MS;
   }
 
-  /** Settles those of the cells that are not, after the trim that is under way. It never rejects. */
-  settle(cells: readonly OwnedCell[]): Promise<void> {
+  /** Trims those of the cells that are not, after the trim that is under way. It never rejects. */
+  trim(cells: readonly OwnedCell[]): Promise<void> {
     this.#begunAt = performance.now();
     this.#running = this.#running.then(async () => {
-      const due = cells.filter(({ unsettled }) => unsettled !== undefined);
-      if (due.length > 0) await this.#together(due, (owned) => this.#settleCell(owned));
+      const due = cells.filter(({ untrimmed }) => untrimmed !== undefined);
+      if (due.length > 0) await this.#together(due, (owned) => this.#trimCell(owned));
     });
     return this.#running;
   }
 
-  async #settleCell(owned: OwnedCell): Promise<void> {
-    const { lease, store, cursor, unsettled } = owned;
-    if (unsettled === undefined) return;
+  async #trimCell(owned: OwnedCell): Promise<void> {
+    const { lease, store, cursor, untrimmed } = owned;
+    if (untrimmed === undefined) return;
     const { onFailpoint, onFailed } = this.#options;
     try {
-      const totals = unsettled === true ? await store.totalsAt(cursor) : unsettled;
+      const totals = untrimmed === true ? await store.totalsAt(cursor) : untrimmed;
       // The trim first: a Redis without memory takes nothing else until something is gone. In one write: it syncs once.
       await this.#together(
         [
@@ -62,7 +62,7 @@ export class Settling {
         (run) => run(),
       );
       onFailpoint('flush.marked');
-      if (owned.unsettled === unsettled) owned.unsettled = undefined;
+      if (owned.untrimmed === untrimmed) owned.untrimmed = undefined;
     } catch (error) {
       onFailed(owned, error);
     }

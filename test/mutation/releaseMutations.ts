@@ -1,9 +1,9 @@
-/** Faults put into the hand-over of request ids and into what finds them afterwards. */
+/** Faults put into the release of request ids and into what finds them afterwards. */
 import { built, lua, type Mutation } from './mutant.js';
 
-export const HAND_OVER_MUTATIONS: readonly Mutation[] = [
+export const RELEASE_MUTATIONS: readonly Mutation[] = [
   {
-    name: 'a hand-over drops a requestId',
+    name: 'a run lacks a requestId',
     faults: [
       built(
         'postgres/requestRuns.js',
@@ -12,7 +12,7 @@ export const HAND_OVER_MUTATIONS: readonly Mutation[] = [
       ),
     ],
     found: ['requests'],
-    isHandedOver: true,
+    isReleased: true,
   },
   {
     name: 'a filter says of an old requestId that it is a new one',
@@ -20,7 +20,7 @@ export const HAND_OVER_MUTATIONS: readonly Mutation[] = [
       built('domain/requestFilter.js', 'add(high, low) {', 'add(high, low) { if (low % 9 === 4) return;'),
     ],
     found: ['requests'],
-    isHandedOver: true,
+    isReleased: true,
   },
   {
     name: 'a run is not searched',
@@ -28,7 +28,7 @@ export const HAND_OVER_MUTATIONS: readonly Mutation[] = [
       built('requestIds/requestIds.js', 'const hit = runs.filter(', 'const hit = runs.slice(1).filter('),
     ],
     found: ['requests'],
-    isHandedOver: true,
+    isReleased: true,
   },
   {
     name: 'a requestId is sought in the wrong block of a run',
@@ -36,31 +36,31 @@ export const HAND_OVER_MUTATIONS: readonly Mutation[] = [
       built('postgres/requestRunReads.js', 'ORDER BY first_hash DESC LIMIT 1', 'ORDER BY first_hash LIMIT 1'),
     ],
     found: ['requests'],
-    isHandedOver: true,
+    isReleased: true,
   },
   {
-    name: 'Redis lets go of more than was handed over',
+    name: 'Redis lets go of more than is in the runs',
     faults: [
       lua(
         'requestSegments',
         'unpackStruct(ENTRY_ID_FORMAT, segments, SEGMENTS_BYTES + 1)',
         'unpackStruct(ENTRY_ID_FORMAT, segments)',
       ),
-      built('requestIds/handOver.js', 'oldest > settled', 'false'),
+      built('requestIds/segmentRelease.js', 'oldest > aged', 'false'),
       built(
-        'requestIds/handOver.js',
-        'const step = await handOverStep(',
-        'if (due.length > 0) return { ids: 0, isMore: false }; const step = await handOverStep(',
+        'requestIds/segmentRelease.js',
+        'const step = await writeRun(',
+        'if (due.length > 0) return { ids: 0, isMore: false }; const step = await writeRun(',
       ),
     ],
     found: ['requests'],
-    isHandedOver: true,
+    isReleased: true,
   },
   {
     name: 'a run of request ids is dropped before its time',
-    faults: [built('requestIds/handOver.js', 'times.untilMsOf(spanOf(run)) > bindingMs', 'false')],
+    faults: [built('requestIds/segmentRelease.js', 'times.untilMsOf(spanOf(run)) > bindingMs', 'false')],
     found: ['requests'],
-    isHandedOver: true,
+    isReleased: true,
   },
   {
     name: 'a requestId that Redis holds no more binds no more',
@@ -72,6 +72,6 @@ export const HAND_OVER_MUTATIONS: readonly Mutation[] = [
       ),
     ],
     found: ['requests'],
-    isHandedOver: true,
+    isReleased: true,
   },
 ];
