@@ -105,6 +105,7 @@ const FOLDED = [
     'sandbox',
     'settlement',
     'show',
+    'upgrade',
   ],
   'webhooks',
 ];

@@ -1,4 +1,5 @@
 /** The only reader of process.env: checks it and gives one frozen object. */
+import { readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { envSchema } from 'env-schema';
@@ -41,6 +42,8 @@ export interface Config
   readonly workersDir: string;
   /** Where the build puts the pages of /docs. */
   readonly docsDir: string;
+  /** Of the program (package.json). */
+  readonly version: string;
   readonly consoleDir: string;
 }
 
@@ -119,6 +122,7 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
     constants,
     withoutEffect: Object.freeze(REMOVED_SETTINGS.filter((name) => environment[name] !== undefined)),
     webhookRetryDelaysMs: Object.freeze(WEBHOOK_RETRY_DELAYS_MS.split(',').map(Number)),
+    version: JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')).version as string,
     dataDir: resolve(rest.DATA_DIR),
     cacheDir: join(root, '.cache'),
     migrationsDir: join(root, 'src', 'postgres', 'migrations'),

@@ -14,6 +14,12 @@ export function subscribeLog(
   events.on('TaskFailed', ({ task, error, ...about }) =>
     log.warn({ err: error, ...about }, `${task} failed; will retry`),
   );
+  events.on('FormatChanged', (changed) =>
+    log.warn(changed, 'the upgrade is finished; a newer format is written'),
+  );
+  events.on('FormatUnreadable', ({ reason }) =>
+    log.error({ reason }, 'this version does not read what is written; it serves nothing'),
+  );
   events.on('CatalogStale', ({ error }) =>
     log.warn({ err: error }, 'catalog cannot be read; using the last known state'),
   );

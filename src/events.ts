@@ -43,7 +43,8 @@ export type BackgroundTask =
   | 'API key expiry check'
   | 'API sunset reminder'
   | 'e-mail delivery'
-  | 'overdue settlement notice';
+  | 'overdue settlement notice'
+  | 'process registry';
 
 export interface Events {
   /** A background task failed and is tried again. */
@@ -53,6 +54,11 @@ export interface Events {
     readonly cell?: number;
     readonly gameId?: number;
   };
+
+  /** An upgrade was finished: what processes share is written in this format from now on. */
+  FormatChanged: { readonly format: number };
+  /** An upgrade was finished that this build does not read. */
+  FormatUnreadable: { readonly reason: string };
 
   /** One transaction booked the entries of a cell after `from`, up to and with `to`. */
   LedgerCommitted: {

@@ -25,6 +25,7 @@ import { Scripts } from './redis/scripts.js';
 import type { RoleParts, World } from './roles/parts.js';
 import { ServiceGroup } from './runtime/serviceGroup.js';
 import { openPostgres, openRedis, storeAddresses } from './stores.js';
+import { ProcessRegistry } from './upgrade/processRegistry.js';
 import { nameServers } from './webhooks/destination.js';
 
 export type { Running } from './program/running.js';
@@ -74,6 +75,7 @@ async function startAll(
   // A lock of its session keeps others out: behind PgBouncer the next statement may run in another session.
   await migrate(config.DATABASE_DIRECT_URL ?? databaseUrl, config.migrationsDir, (line) => log.debug(line));
   const installed = await installFixed(sql, config);
+  const registry = await openRegistry({ config, sql, nodes, events, services });
   const { operatorKey, isNew: isNewOperatorKey } = await operatorKeyOf(config);
 
   const secretBox = await openSecrets(sql, config);
@@ -82,21 +84,19 @@ async function startAll(
 
   const store = openStore(pools.requests);
   const clocks = { now: world.now, skewMaxMs: config.CLOCK_SKEW_MAX_S * 1000 };
-  const scripts = new Scripts(nodes, {
-    outboxMax: config.outboxMax,
-    clock: clocks,
-  });
+  const scripts = new Scripts(nodes, { outboxMax: config.outboxMax, clock: clocks });
   const catalog = await services.add(new Catalog(sql, config.constants.catalogPollMs, events));
   const staleness = await services.add(
     new Staleness(catalog, nodes, installed.datasetId, config.constants.restrictionReadMs, events),
   );
   const onError = (): void => metrics.storeErrors.inc({ store: 'redis' });
-  const { datasetId } = installed;
-  await services.add(new CatalogAnnouncements({ catalog, staleness, nodes, datasetId, events, onError }));
+  await services.add(
+    new CatalogAnnouncements({ catalog, staleness, nodes, datasetId: installed.datasetId, events, onError }),
+  );
   const parts: RoleParts = {
     ...{ config, log, world, services, events, metrics, sql, store, nodes, scripts, catalog },
     ...{ background: openStore(sql), ledger: pools.ledger, postgresDurability: durability, staleness },
-    ...{ clocks, installed, operatorKey, secretBox },
+    ...{ clocks, installed, operatorKey, secretBox, registry },
   };
   if (config.roles.worker) {
     progress('Taking over ledger and blocks …');
@@ -107,7 +107,7 @@ async function startAll(
   registerPoolMetrics(metrics, pools);
   const address = { host: config.METRICS_HOST, port: config.METRICS_PORT, token: config.METRICS_TOKEN };
   const metricsServer = new MetricsServer(metrics, address, () =>
-    readiness(nodes, store, catalog, unservedVolatile(config, nodes, durability), clocks).then(readyAnswer),
+    readiness(parts, unservedVolatile(config, nodes, durability)).then(readyAnswer),
   );
   await services.add(metricsServer).catch((error: Error) => {
     throw new SetupError(error.message);
@@ -119,6 +119,26 @@ async function startAll(
   const { port: metricsPort } = metricsServer;
   const stop = services.stop.bind(services);
   return { port, metricsPort, operatorKey, isNewOperatorKey, redisUrl, databaseUrl, demo, stop };
+}
+
+/** Puts this process on record, and follows which format is written. */
+async function openRegistry({
+  config: { REDIS_URL, DATABASE_URL, version, roles },
+  sql,
+  nodes,
+  events,
+  services,
+}: Pick<RoleParts, 'config' | 'sql' | 'nodes' | 'events' | 'services'>): Promise<ProcessRegistry> {
+  const isAlone = REDIS_URL === undefined && DATABASE_URL === undefined && roles.http && roles.worker;
+  const names = Object.entries(roles).flatMap(([name, isPlayed]) => (isPlayed ? [name] : []));
+  events.on('FormatChanged', ({ format }) => {
+    nodes.writtenFormat = format;
+  });
+  const registry = await services.add(
+    new ProcessRegistry(sql, { version, roles: names.join(','), isAlone, events }),
+  );
+  nodes.writtenFormat = registry.format;
+  return registry;
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) await runProgram(start);

@@ -5,6 +5,7 @@ import type { Store } from './postgres/store.js';
 import { type Clocks, skewedNodes } from './redis/clocks.js';
 import type { RedisNodes } from './redis/nodes.js';
 import { withTimeout } from './runtime/withTimeout.js';
+import type { ProcessRegistry } from './upgrade/processRegistry.js';
 
 export interface Readiness {
   /** What is missing, a line each: the process is not ready. */
@@ -34,17 +35,24 @@ export const unservedVolatile = (
   postgres: allowed.allowVolatilePostgres ? [] : postgres.volatile,
 });
 
+/** What is looked at. */
+export interface ReadinessParts {
+  readonly nodes: RedisNodes;
+  readonly store: Store;
+  readonly catalog: Catalog;
+  readonly clocks: Clocks;
+  readonly registry: Pick<ProcessRegistry, 'problem'>;
+}
+
 /**
  * What concerns cells of one node is `halted` while all is well with those of another: a node that is away must not take the others'
  * cells with it.
  */
 export async function readiness(
-  nodes: RedisNodes,
-  store: Store,
-  catalog: Catalog,
+  { nodes, store, catalog, clocks, registry }: ReadinessParts,
   volatile: Volatile,
-  clocks: Clocks,
 ): Promise<Readiness> {
+  if (registry.problem !== undefined) return { missing: [registry.problem], halted: [] };
   const missing: string[] = [];
   const halted: string[] = [];
   const ofCells: string[] = [];

@@ -120,6 +120,13 @@ export const Environment = Type.Object({
     description:
       'With `HTTP_SERVER=node`: seconds after which a connection without a request is closed; uWebSockets.js takes 10 to 12',
   }),
+  SHUTDOWN_GRACE_S: Type.Integer({
+    minimum: 1,
+    maximum: 300,
+    default: 5,
+    description:
+      'Seconds that a front end has to answer what has arrived once it is told to stop; then its connections are closed',
+  }),
   TRUST_PROXY: Type.Optional(
     Type.String({
       description:

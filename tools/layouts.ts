@@ -5,6 +5,7 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { FORMATS } from '../src/domain/formats.js';
 import type { Layout } from '../src/domain/layout.js';
 import * as layouts from '../src/domain/layouts.js';
 import { ENTRY_KINDS } from '../src/domain/ledgerEntry.js';
@@ -103,6 +104,7 @@ function groups(): Readonly<Record<string, readonly Definition[]>> {
         MONEY_MAX: layouts.MONEY_MAX_MICROS,
         NET_MAX: Number(layouts.NET_MAX_MICROS),
         READ_AHEAD: layouts.READ_AHEAD,
+        FORMAT_NEWEST: FORMATS.newest,
       }),
       ...ofNumbers(layouts.PLAYER_FLAGS),
     ],

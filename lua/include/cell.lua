@@ -8,6 +8,7 @@
 -- KEYS[1]  {cN}:cell      hash    epoch; last: LAST; booked: BOOKED; op:<slot>: id of the newest operation of each slot
 --                                 of a front end, and its reply; communal: games of the cell have a communal progressive;
 --                                 segments: SEGMENTS, absent where the cell has no owner of this version yet;
+--                                 format: the newest that the cell may hold (claimCell.lua)
 --                                 away: partners that have left the cell, or have come back (setAway.lua)
 -- KEYS[2]  {cN}:partners  hash    partner id -> PARTNER
 -- KEYS[3]  {cN}:players   hash    "<partner id>:<playerId>" -> PLAYER
@@ -33,15 +34,19 @@
 --
 -- Errors   LACKS: the cell has not that entry. A replica has taken over that lacks it. Nothing was done.
 --          CLOCK <ms>: they differ by so much; nothing was done.
+--          FORMAT <format>: the cell may hold data that this build does not read. Nothing was done.
 --          EPOCH <epoch>: the cell is at another epoch, or none; nothing was done.
 --          STALE: an operation with a greater id is known in the field; nothing was done now.
 -- include: records
 -- include: epoch
 local cellPrefix = sub(KEYS[1], 1, -5)
 local operationField, operationId = ARGV[6], ARGV[7]
-local cell = call('HMGET', KEYS[1], 'epoch', 'last', 'booked', operationField, 'communal', 'segments', 'away')
+local cell = call('HMGET', KEYS[1], 'epoch', 'last', 'booked', operationField, 'communal', 'segments', 'away', 'format')
 if cell[1] ~= ARGV[1] then
   return epochError(cell[1])
+end
+if cell[8] and tonumber(cell[8]) > FORMAT_NEWEST then
+  return redis.error_reply('FORMAT ' .. cell[8])
 end
 local last, booked, stored = cell[2], cell[3], cell[4]
 if stored then

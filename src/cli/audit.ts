@@ -2,7 +2,9 @@
 
 import { audit as runAudit } from '../audit/audit.js';
 import type { AuditReport, Check, Violation } from '../audit/report.js';
+import { FormatError } from '../domain/formats.js';
 import { connectPostgres } from '../postgres/client.js';
+import { installation } from '../postgres/installation.js';
 import type { RedisNodes } from '../redis/nodes.js';
 import { openNodes } from '../redis/openNodes.js';
 import { type StoreUrls, whole } from './command.js';
@@ -27,6 +29,9 @@ export async function audit(
   try {
     nodes = await openNodes(redisUrl, () => {}).catch((error: Error) => {
       throw new Error(`The audit was not made: Redis does not answer: ${error.message}`);
+    });
+    await installation(sql).catch((error: unknown) => {
+      if (error instanceof FormatError) throw error;
     });
     const report = await runAudit(sql, nodes, {
       limit,

@@ -184,6 +184,7 @@ export async function recoverCells(
   const sql = connectPostgres(databaseUrl, { max: 4, name: 'spindle-recover', onError: () => {} });
   try {
     nodes = await openNodes(redisUrl, () => {});
+    nodes.writtenFormat = (await installation(sql)).format;
     const position =
       options.positionFile === undefined ? undefined : await readPosition(options.positionFile);
     const states = await recover(sql, nodes, {

@@ -1,4 +1,4 @@
-/** The commands that open the stores themselves: `show`, `audit`, `settlement`, `recover`. Their clients are loaded only by these. */
+/** The commands that open the stores themselves: `show`, `audit`, `settlement`, `recover`, `upgrade`. Their clients are loaded only by these. */
 import type { Command } from 'commander';
 import type { StoreUrls } from './command.js';
 import { confirm, withYes } from './confirm.js';
@@ -50,8 +50,38 @@ cells meanwhile.`,
       process.exitCode = await (await import('./audit.js')).audit(await storeUrls(), { limit, json, redraw });
     });
 
+  addUpgrade(program, storeUrls);
   addVerify(program, storeUrls);
   addRecover(program, { storeUrls, settings });
+}
+
+/** Adds `upgrade`. */
+function addUpgrade(program: Command, storeUrls: StoreSettings['storeUrls']): void {
+  const group = program
+    .command('upgrade')
+    .description('versions that run, and the end of an upgrade')
+    .helpGroup(GROUP);
+  const status = group
+    .command('status')
+    .description('which versions run, which format is written, what is next')
+    .addHelpText('after', '\nExit status: 0 no upgrade is open; 1 one is.')
+    .action(async () => {
+      const { upgradeStatus } = await import('./upgrade.js');
+      const { json = false } = status.optsWithGlobals();
+      process.exitCode = await upgradeStatus(await storeUrls(), { json });
+    });
+  const finish = withYes(
+    group.command('finish').description('write the new format; the older version is refused from then on'),
+  )
+    .addHelpText(
+      'after',
+      '\nRefused while a process runs that does not read the new format. There is no way back afterwards.\nExit status: 0 done; 1 refused.',
+    )
+    .action(async () => {
+      const { json = false, yes } = finish.optsWithGlobals();
+      await confirm('The older version can not be started again on these stores afterwards.', { yes });
+      process.exitCode = await (await import('./upgrade.js')).upgradeFinish(await storeUrls(), { json });
+    });
 }
 
 /** Adds `recover`. */

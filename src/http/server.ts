@@ -7,8 +7,6 @@ import { HEALTHY, type Health, type Service } from '../runtime/service.js';
 import type { Connections } from './connections.js';
 import type { HttpListener, HttpServerKind, ListenerOptions, ServerRoute } from './listener.js';
 
-/** A stop waits so long for what has arrived to be answered. */
-const DRAIN_MS = 5000;
 const DRAIN_POLL_MS = 20;
 
 export interface ServerOptions extends ListenerOptions {
@@ -17,6 +15,8 @@ export interface ServerOptions extends ListenerOptions {
   readonly host: string;
   /** 0: any that is free. */
   readonly port: number;
+  /** A stop waits so long for what has arrived to be answered. */
+  readonly graceMs: number;
   /** From now on each answer closes its connection. */
   readonly onStopping: () => void;
   /** Nothing is under way that somebody may still be answered with. */
@@ -25,7 +25,6 @@ export interface ServerOptions extends ListenerOptions {
 
 export class HttpServer implements Service {
   readonly name = 'HTTP server';
-  readonly stopTimeoutMs = DRAIN_MS + 1000;
   readonly #listener: HttpListener;
   readonly #options: ServerOptions;
   #port = 0;
@@ -38,6 +37,10 @@ export class HttpServer implements Service {
   /** @throws Error where `uws` is asked for and its binding does not load */
   static async make(routes: readonly ServerRoute[], options: ServerOptions): Promise<HttpServer> {
     return new HttpServer(await makeListener(routes, options), options);
+  }
+
+  get stopTimeoutMs(): number {
+    return this.#options.graceMs + 1000;
   }
 
   get kind(): HttpServerKind {
@@ -67,7 +70,7 @@ export class HttpServer implements Service {
   async stop(): Promise<void> {
     this.#listener.stopListening();
     this.#options.onStopping();
-    const deadline = performance.now() + DRAIN_MS;
+    const deadline = performance.now() + this.#options.graceMs;
     do await pause(DRAIN_POLL_MS);
     while ((this.open > 0 || !this.#options.isIdle()) && performance.now() < deadline);
     this.#listener.close();

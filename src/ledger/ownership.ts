@@ -18,9 +18,8 @@ import {
   type CellLease,
   countWorkers,
   type Division,
-  forgetWorker,
+  leave,
   releaseCell,
-  releaseCells,
   renewCells,
 } from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
@@ -88,13 +87,17 @@ export class Ownership extends PeriodicService {
   override async stop(): Promise<void> {
     await super.stop();
     await this.#prepared();
-    await releaseCells(this.#sql, this.owner).catch(this.#report);
-    await forgetWorker(this.#sql, this.owner).catch(this.#report);
+    await leave(this.#sql, this.owner).catch(this.#report);
   }
 
   /** The cells that this worker writes. */
   get cells(): readonly number[] {
-    return [...this.#held.values()].filter(({ isReady }) => isReady).map(({ lease }) => lease.cell);
+    return this.leases.map(({ cell }) => cell);
+  }
+
+  /** Those of the cells that this worker writes. */
+  get leases(): readonly CellLease[] {
+    return [...this.#held.values()].filter(({ isReady }) => isReady).map(({ lease }) => lease);
   }
 
   /** Lets a cell go that its writer has given up: it is taken anew, here or elsewhere. */

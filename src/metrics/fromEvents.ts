@@ -27,6 +27,7 @@ const STORE_OF_TASK: Readonly<Record<BackgroundTask, string>> = {
   'API sunset reminder': 'postgres',
   'e-mail delivery': 'postgres',
   'overdue settlement notice': 'postgres',
+  'process registry': 'postgres',
 };
 
 export function subscribeMetrics(events: EventEmitter, metrics: Metrics): void {

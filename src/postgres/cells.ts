@@ -67,11 +67,6 @@ export async function countWorkers(sql: Sql, owner: string, aliveMs: number): Pr
   return row!;
 }
 
-/** The worker goes: the others divide the cells anew at once. */
-export async function forgetWorker(sql: Sql, owner: string): Promise<void> {
-  await sql`DELETE FROM workers WHERE owner = ${owner}`;
-}
-
 /** Leases cells that nobody holds (or whose lease has ended), except some, and says which. @param cellsMax null: all */
 export async function acquireCells(
   sql: Sql,
@@ -110,6 +105,14 @@ export async function renewCells(
 /** Gives the cells back, so that another worker need not wait for the leases to end. */
 export async function releaseCells(sql: Sql, owner: string): Promise<void> {
   await sql`
+    UPDATE cells SET lease_until = '-infinity', owner = NULL
+    WHERE cell IN (SELECT cell FROM cells WHERE owner = ${owner} ORDER BY cell FOR NO KEY UPDATE)`;
+}
+
+/** The worker goes: its cells are free, and the others divide them anew, both at once: none of them sees the one without the other. */
+export async function leave(sql: Sql, owner: string): Promise<void> {
+  await sql`
+    WITH gone AS (DELETE FROM workers WHERE owner = ${owner})
     UPDATE cells SET lease_until = '-infinity', owner = NULL
     WHERE cell IN (SELECT cell FROM cells WHERE owner = ${owner} ORDER BY cell FOR NO KEY UPDATE)`;
 }

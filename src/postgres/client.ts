@@ -291,7 +291,17 @@ export async function readServer(sql: Sql): Promise<{ major: number; hasTimeouts
   };
 }
 
-/** Brings the schema up to date; of several processes that start at once, one does it and the others wait. */
+/** A statement that waits so long for a lock ends, so that nobody waits long behind it: a migration runs beside live traffic. */
+const MIGRATION_LOCK_MS = 1000;
+/** All of them are tried again that often: another process may be at it, or a long transaction hold a lock. */
+const MIGRATION_TRIES = 300;
+/** SQLSTATE lock_not_available. */
+const LOCK_NOT_AVAILABLE = '55P03';
+
+/**
+ * Brings the schema up to date; of several processes that start at once, one does it and the others wait. A lock that is not free within
+ * a second is tried again, five minutes at least, and held by no migration for long (docs/internals/compatibility.md).
+ */
 export async function migrate(
   url: string,
   migrationsDir: string,
@@ -299,15 +309,25 @@ export async function migrate(
 ): Promise<void> {
   // Only here: it takes longer to load than all else of this file, and most programs migrate nothing.
   const { runner } = await import('node-pg-migrate');
-  await runner({
-    databaseUrl: connectionOptionsOf(url),
-    dir: migrationsDir,
-    direction: 'up',
-    migrationsTable: 'migrations',
-    checkOrder: true,
-    advisoryLockMode: 'wait',
-    logger: { debug: () => {}, info: log, warn: log, error: log },
-  });
+  const run = () =>
+    runner({
+      databaseUrl: { ...connectionOptionsOf(url), lock_timeout: MIGRATION_LOCK_MS },
+      dir: migrationsDir,
+      direction: 'up',
+      migrationsTable: 'migrations',
+      checkOrder: true,
+      advisoryLockMode: 'wait',
+      logger: { debug: () => {}, info: log, warn: log, error: log },
+    });
+  for (let tries = 1; ; tries++) {
+    try {
+      await run();
+      return;
+    } catch (error) {
+      const isLocked = error instanceof DatabaseError && error.code === LOCK_NOT_AVAILABLE;
+      if (!isLocked || tries === MIGRATION_TRIES) throw error;
+    }
+  }
 }
 
 /** Numbers, or texts without special characters, as an array literal; to be cast where it is used. */

@@ -1,5 +1,6 @@
 /** What holds for the life of a database: its identity, its secrets, how partners are spread. */
 import { randomBytes } from 'node:crypto';
+import { assertReads, FORMATS } from '../domain/formats.js';
 import type { Sql, Transaction } from './client.js';
 
 export interface Installation {
@@ -11,6 +12,8 @@ export interface Installation {
   readonly cells: number;
   /** Length of the periods by which version 1.3.0 numbered the request ids of a cell, seconds. */
   readonly idempotencyTtlSeconds: number;
+  /** In which processes write what they share (domain/formats.ts). */
+  readonly format: number;
 }
 
 /** Makes the installation at the first start, when `cells` becomes fixed. */
@@ -31,7 +34,7 @@ export async function install(
   });
 }
 
-/** @throws where the service was never started on this database. */
+/** @throws Error where the service was never started on this database; FormatError where this build does not read what is written. */
 export async function installation(sql: Sql | Transaction): Promise<Installation> {
   const [row] = await sql<
     {
@@ -40,14 +43,17 @@ export async function installation(sql: Sql | Transaction): Promise<Installation
       player_id_key: Buffer;
       cells: number;
       idempotency_seconds: number;
+      format: number;
     }[]
-  >`SELECT dataset_id, spin_id_key, player_id_key, cells, idempotency_seconds FROM installation`;
+  >`SELECT dataset_id, spin_id_key, player_id_key, cells, idempotency_seconds, format FROM installation`;
   if (row === undefined) throw new Error('The service was never started on this database');
+  assertReads(FORMATS, row.format);
   return {
     datasetId: row.dataset_id,
     spinIdKey: row.spin_id_key,
     playerIdKey: row.player_id_key,
     cells: row.cells,
     idempotencyTtlSeconds: row.idempotency_seconds,
+    format: row.format,
   };
 }

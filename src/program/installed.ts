@@ -1,6 +1,7 @@
 /** What is decided once for a database: settings that can't change any more, and the operator's key. */
 import { join } from 'node:path';
 import type { Config } from '../config.js';
+import { FormatError } from '../domain/formats.js';
 import { newBoxKey, SecretBox, UnknownKeyError } from '../domain/secretBox.js';
 import { readOrCreateSecret, SetupError } from '../embedded/index.js';
 import { newApiKey } from '../http/operator/partners.js';
@@ -14,7 +15,9 @@ import { CELLS_BY_DEFAULT } from '../settings.js';
 export async function installFixed(sql: Sql, config: Config): Promise<Installation> {
   const { CELLS: cells = CELLS_BY_DEFAULT, IDEMPOTENCY_TTL_S: idempotencyTtlSeconds } = config;
   await install(sql, { cells, idempotencyTtlSeconds });
-  const installed = await installation(sql);
+  const installed = await installation(sql).catch((error: unknown) => {
+    throw error instanceof FormatError ? new SetupError(error.message) : error;
+  });
   await setBindingSeconds(sql, idempotencyTtlSeconds);
   // Fewer: cells were added since.
   if ((config.CELLS ?? 0) > installed.cells)

@@ -10,8 +10,8 @@ import type { Running } from './running.js';
 import { secretsOf } from './secrets.js';
 import { stopOnSignals } from './signals.js';
 
-/** A stop that takes longer ends the process as it is. */
-const STOP_TIMEOUT_MS = 10_000;
+/** A stop that takes longer than the front end's grace and this ends the process as it is. */
+const STOP_TIMEOUT_MS = 5000;
 
 export type Start = (config: Config, log: Logger, progress: (line: string) => void) => Promise<Running>;
 
@@ -29,7 +29,7 @@ export async function runProgram(start: Start): Promise<void> {
   const progress = (line: string): void => void process.stderr.write(`${withoutSecrets(line, secrets)}\n`);
   let running: Running | undefined;
   stopOnSignals({
-    stopTimeoutMs: STOP_TIMEOUT_MS,
+    stopTimeoutMs: STOP_TIMEOUT_MS + config.SHUTDOWN_GRACE_S * 1000,
     // A start that is interrupted has nothing to finish: its servers end with this process.
     stop: async () => running?.stop(),
     onUncaughtError: (error) => log.fatal({ err: error }, 'uncaught error'),

@@ -30,6 +30,24 @@ export interface CatalogAnnouncement {
   readonly digest: string;
 }
 
+type Words<Count extends number, Of extends string[] = []> = Of['length'] extends Count
+  ? Of
+  : Words<Count, [...Of, string]>;
+
+/** The first words of a message. A newer version may add some, which are not looked at. @throws RangeError where one lacks */
+function words<const Count extends number>(message: string, count: Count): Words<Count> {
+  const found = message.split(' ', count);
+  if (found.length < count || found.includes('')) throw new RangeError('A message lacks a member');
+  return found as Words<Count>;
+}
+
+/** @throws RangeError */
+function whole(text: string): number {
+  const number = Number(text);
+  if (!Number.isSafeInteger(number)) throw new RangeError('A member of a message is not a whole number');
+  return number;
+}
+
 export const bookedMessage = ({ cell, epoch, cursor }: BookedAnnouncement): string =>
   `${cell} ${epoch} ${cursor}`;
 
@@ -37,11 +55,8 @@ export const catalogMessage = (read: CatalogAnnouncement): string =>
   `${read.reader} ${read.datasetId} ${read.newest} ${read.newestRestriction} ${read.digest}`;
 
 export function readCatalogMessage(message: string): CatalogAnnouncement {
-  const [reader, datasetId, newest, newestRestriction, digest] = message.split(' ');
-  return {
-    ...{ reader: reader!, datasetId: datasetId!, digest: digest! },
-    ...{ newest: BigInt(newest!), newestRestriction: BigInt(newestRestriction!) },
-  };
+  const [reader, datasetId, newest, newestRestriction, digest] = words(message, 5);
+  return { reader, datasetId, digest, newest: BigInt(newest), newestRestriction: BigInt(newestRestriction) };
 }
 
 /** A script has dealt out a block of a game (lua/include/writeGames.lua). */
@@ -55,8 +70,8 @@ export interface DealtAnnouncement {
 }
 
 export function readDealtMessage(message: string): DealtAnnouncement {
-  const [cell, token, gameId, nextIndex] = message.split(' ');
-  return { cell: Number(cell), token: token!, gameId: Number(gameId), nextIndex: Number(nextIndex) };
+  const [cell, token, gameId, nextIndex] = words(message, 4);
+  return { cell: whole(cell), token, gameId: whole(gameId), nextIndex: whole(nextIndex) };
 }
 
 /** @param isSharded in a cluster */
@@ -121,8 +136,8 @@ export function listenBooked(
   onError: (error: Error) => void,
 ): Listener {
   const onMessage = (message: string): void => {
-    const [cell, epoch, cursor] = message.split(' ');
-    onBooked({ cell: Number(cell), epoch: epoch!, cursor: BigInt(cursor!) });
+    const [cell, epoch, cursor] = words(message, 3);
+    onBooked({ cell: whole(cell), epoch, cursor: BigInt(cursor) });
   };
   return listen(url, channel, { onMessage, onError });
 }

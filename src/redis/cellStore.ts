@@ -71,6 +71,7 @@ export class CellStore {
   /** How its keys name it. */
   readonly name: CellName;
   readonly #locate: () => RedisNode;
+  readonly #writtenFormat: () => number;
   readonly #loadBlock: Script;
   readonly #freeBlocks: Script;
   readonly #claimCell: Script;
@@ -78,9 +79,10 @@ export class CellStore {
   readonly #fencedMark: Script;
   readonly #fencedAdd: Script;
 
-  /** @param locate the node that holds the cell now */
-  constructor(locate: () => RedisNode, cell: number, name: CellName) {
+  /** @param locate the node that holds the cell now. @param writtenFormat that an owner has the cell written in */
+  constructor(locate: () => RedisNode, cell: number, name: CellName, writtenFormat: () => number) {
     this.#locate = locate;
+    this.#writtenFormat = writtenFormat;
     this.cell = cell;
     this.name = name;
     const node = locate();
@@ -201,25 +203,25 @@ export class CellStore {
    * Claims the cell for its owner (lua/claimCell.lua).
    * @throws OutrunError, RefusedError, NotSentError: nothing was done.
    */
-  async claim(owner: CellOwner): Promise<void> {
-    this.assertServer(owner);
-    await this.node.run(this.#claimCell, [cellKey(this.name)], [String(owner.fence), 0]);
+  claim(owner: CellOwner): Promise<void> {
+    return this.#claim(owner, 0);
   }
 
-  /**
-   * Claims the cell and removes everything that Redis holds of it.
-   * @throws OutrunError, RefusedError, NotSentError: nothing was done.
-   */
+  /** Claims the cell and removes everything that Redis holds of it. @throws as {@link claim}. */
   async clear(owner: CellOwner): Promise<void> {
-    const keys = await this.otherKeys();
-    this.assertServer(owner);
-    await this.node.run(this.#claimCell, [cellKey(this.name), ...keys], [String(owner.fence), 1]);
+    await this.#claim(owner, 1, await this.otherKeys());
   }
 
-  /** Claims the cell and removes some of its keys. @throws as {@link clear}. */
-  async removeKeys(owner: CellOwner, keys: readonly string[]): Promise<void> {
+  /** Claims the cell and removes some of its keys. @throws as {@link claim}. */
+  removeKeys(owner: CellOwner, keys: readonly string[]): Promise<void> {
+    return this.#claim(owner, 2, keys);
+  }
+
+  /** @param removal ARGV[2] of the script */
+  async #claim(owner: CellOwner, removal: 0 | 1 | 2, keys: readonly string[] = []): Promise<void> {
     this.assertServer(owner);
-    await this.node.run(this.#claimCell, [cellKey(this.name), ...keys], [String(owner.fence), 2]);
+    const values = [String(owner.fence), removal, this.#writtenFormat()];
+    await this.node.run(this.#claimCell, [cellKey(this.name), ...keys], values);
   }
 
   /**

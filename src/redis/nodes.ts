@@ -58,6 +58,8 @@ const ANSWERS_WITHIN_MS = 1500;
 export class RedisNodes {
   readonly #map: CellMap;
   readonly #cells = new Map<number, CellStore>();
+  /** The format in which an owner of this process has its cells written (domain/formats.ts). */
+  writtenFormat = 1;
   /** Of nodes that are gone. */
   #connectionsLostBefore = 0;
 
@@ -97,7 +99,12 @@ export class RedisNodes {
   cell(cell: number): CellStore {
     let store = this.#cells.get(cell);
     if (store === undefined) {
-      store = new CellStore(() => this.of(cell), cell, this.nameOf(cell));
+      store = new CellStore(
+        () => this.of(cell),
+        cell,
+        this.nameOf(cell),
+        () => this.writtenFormat,
+      );
       this.#cells.set(cell, store);
     }
     return store;

@@ -69,6 +69,10 @@ export function asScriptError(error: unknown, script: Script): unknown {
   const message = messageOf(error);
   if (message.startsWith('EPOCH')) return new EpochError(`The cell is at epoch ${message.slice(6)}`);
   if (message.startsWith('AWAY')) return new AwayError('The partner has left the cell');
+  if (message.startsWith('FORMAT'))
+    return new RefusedError(
+      `The cell may hold data of format ${message.slice(7)}, which this version does not read`,
+    );
   if (message.startsWith('LACKS')) return new LacksError(message);
   if (message.startsWith('CLOCK')) return new ClockError(Number(message.slice(6)));
   if (message.startsWith('STALE')) return new StaleError('A newer batch of this front end is known');

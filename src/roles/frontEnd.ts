@@ -104,6 +104,7 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
     ...{ kind: config.HTTP_SERVER, host: config.HOST, port: config.PORT },
     connections: connectionsOf(parts),
     idleTimeoutSeconds: config.IDLE_TIMEOUT_S,
+    graceMs: config.SHUTDOWN_GRACE_S * 1000,
     onDefect: (exchange, error) => {
       requestLog.failed(exchange, exchange.operation, error, ERRORS.internal);
       replies.error(exchange, ERRORS.internal);
@@ -118,18 +119,18 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
 
 /** @param unserved what of the stores is volatile, so that nothing is served from it */
 const processOf = (
-  { config, nodes, store, catalog, metrics, clocks, world }: RoleParts,
+  parts: RoleParts,
   requestLog: RequestLog,
   unserved: () => Volatile,
 ): Services['process'] => ({
-  now: world.now,
-  noticeDays: config.API_NOTICE_DAYS,
-  figures: () => metrics.figures(),
+  now: parts.world.now,
+  noticeDays: parts.config.API_NOTICE_DAYS,
+  figures: () => parts.metrics.figures(),
   onFault: requestLog.failed,
   isStoreAway: (error) => isPostgresAway(error) || isRedisAway(error),
   readiness: sharedLook(
-    () => readiness(nodes, store, catalog, unserved(), clocks).then(readyAnswer),
-    () => nodes.connectionsLost,
+    () => readiness(parts, unserved()).then(readyAnswer),
+    () => parts.nodes.connectionsLost,
   ),
 });
 

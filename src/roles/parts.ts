@@ -14,6 +14,7 @@ import type { Clocks } from '../redis/clocks.js';
 import type { RedisNodes } from '../redis/nodes.js';
 import type { Scripts } from '../redis/scripts.js';
 import type { ServiceGroup } from '../runtime/serviceGroup.js';
+import type { ProcessRegistry } from '../upgrade/processRegistry.js';
 import type { Resolve } from '../webhooks/destination.js';
 
 /** What the service asks of the world beside its stores. */
@@ -46,6 +47,7 @@ export interface RoleParts {
   readonly staleness: Staleness;
   readonly clocks: Clocks;
   readonly installed: Installation;
+  readonly registry: ProcessRegistry;
   readonly operatorKey: string;
   /** Of the secrets of webhooks in Postgres. */
   readonly secretBox: SecretBox;

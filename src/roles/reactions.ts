@@ -46,6 +46,14 @@ export function subscribeWorker(events: EventEmitter, reacting: Reacting): void 
     voids.disown(cell);
   });
   events.on('CellGivenUp', ({ cell }) => ownership.giveUp(cell));
+  // Cells are claimed in the new format. Where that fails the cell is prepared anew.
+  events.on('FormatChanged', () => {
+    for (const { cell, fence } of ownership.leases)
+      nodes
+        .cell(cell)
+        .claim({ fence })
+        .catch(() => ownership.giveUp(cell));
+  });
 
   events.on('CursorAdvanced', ({ lease, cursor }) =>
     nodes.announceBooked({ cell: lease.cell, epoch: lease.token, cursor }),

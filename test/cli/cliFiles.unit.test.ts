@@ -19,8 +19,8 @@ describe('a prize file', () => {
       'f:2: valueUsd must be above 0 and at most 1000000000, with at most 6 decimals',
     ]);
     expect(faults(`${PRIZES}A,1,0.10000000000000000001,1\nB,1,8999999999.999999,1\n`)).toEqual([
-      'f:2: valueUsd has more digits than the service tells apart',
-      'f:3: valueUsd has more digits than the service tells apart',
+      'f:2: valueUsd has more digits than the service distinguishes',
+      'f:3: valueUsd has more digits than the service distinguishes',
     ]);
     expect(faults(`${PRIZES}A,1,1\n"B""",1,0x10,-1\n\n"C\nC",1,"1,5",\nD,1.5,0,11\n`)).toEqual([
       'f:2: has 3 fields, not 4',
@@ -58,7 +58,7 @@ describe('a prize file', () => {
       ),
     ).toEqual([
       'f:2: prizeTier must be <= 6',
-      'f:4: valueUsd has more digits than the service tells apart',
+      'f:4: valueUsd has more digits than the service distinguishes',
       'f:4: count is there twice',
       'f:4: «odds» is no member of this',
     ]);

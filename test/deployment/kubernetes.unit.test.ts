@@ -146,7 +146,8 @@ describe.skipIf(helm === undefined)(`the manifests${missing}`, () => {
       expect(program).toBe('sleep');
       expect(spec.terminationGracePeriodSeconds).toBeGreaterThan(Number(rest) + STOP_SECONDS);
     }
-    expect(read('src/program/program.ts')).toContain(`STOP_TIMEOUT_MS = ${STOP_SECONDS}_000`);
+    const beside = STOP_SECONDS - config.SHUTDOWN_GRACE_S;
+    expect(read('src/program/program.ts')).toContain(`STOP_TIMEOUT_MS = ${beside}000`);
   });
 
   test('select the pods of their role, and never those of the migration', () => {

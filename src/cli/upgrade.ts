@@ -1,0 +1,78 @@
+/** `spindle upgrade`: which versions run, which format they write, and the step that ends an upgrade. */
+import { FORMATS } from '../domain/formats.js';
+import { connectPostgres, type Sql } from '../postgres/client.js';
+import { finishUpgrade, GONE_AFTER_S, type RunningProcess, runningProcesses } from '../postgres/processes.js';
+import type { StoreUrls } from './command.js';
+import { type Column, table } from './output.js';
+
+const COLUMNS: Column<RunningProcess>[] = [
+  { heading: 'version', value: ({ version }) => version },
+  { heading: 'roles', value: ({ roles }) => roles },
+  { heading: 'host', value: ({ host }) => host },
+  { heading: 'reads formats', value: ({ formats }) => `${formats.oldest} to ${formats.newest}` },
+  { heading: 'started', value: ({ startedAt }) => startedAt.toISOString() },
+];
+
+const print = (text: string): void => void process.stdout.write(text);
+
+/** What this program would do next. */
+function nextStep(format: number, against: readonly RunningProcess[]): string {
+  if (format > FORMATS.newest)
+    return `This program is older than what is written (format ${format}): use the newer one.`;
+  if (format === FORMATS.newest) return 'No upgrade is open: there is nothing to finish.';
+  if (against.length === 0)
+    return `Every running process reads format ${FORMATS.newest}: «spindle upgrade finish» ends the upgrade. Until then the older version may be started again.`;
+  return `${against.length} running ${against.length === 1 ? 'process does' : 'processes do'} not read format ${FORMATS.newest}: replace ${against.length === 1 ? 'it' : 'them'} first.`;
+}
+
+const lacking = (processes: readonly RunningProcess[]): RunningProcess[] =>
+  processes.filter(({ formats }) => FORMATS.newest > formats.newest || FORMATS.newest < formats.oldest);
+
+async function withPostgres<T>({ databaseUrl }: StoreUrls, work: (sql: Sql) => Promise<T>): Promise<T> {
+  const sql = connectPostgres(databaseUrl, { max: 1, name: 'spindle-upgrade', onError: () => {} });
+  try {
+    return await work(sql);
+  } finally {
+    await sql.end();
+  }
+}
+
+/** Prints which processes run and what is next. @returns the exit status: 0 nothing is open; 1 an upgrade is */
+export async function upgradeStatus(urls: StoreUrls, { json }: { json: boolean }): Promise<number> {
+  const { format, processes } = await withPostgres(urls, runningProcesses);
+  const against = lacking(processes);
+  const isOpen = format !== FORMATS.newest;
+  const next = nextStep(format, against);
+  if (json) {
+    const program = { oldest: FORMATS.oldest, newest: FORMATS.newest };
+    const blockedBy = isOpen ? against.map(({ processId }) => processId) : [];
+    print(`${JSON.stringify({ format, program, isOpen, blockedBy, next, processes })}\n`);
+  } else {
+    print(`Format that is written: ${format}\n\n${table(COLUMNS, processes)}\n\n${next}\n`);
+  }
+  return isOpen ? 1 : 0;
+}
+
+/** Has the newest format written that this program knows. @returns the exit status: 0 done, or done before; 1 refused */
+export async function upgradeFinish(urls: StoreUrls, { json }: { json: boolean }): Promise<number> {
+  const { before, against, format } = await withPostgres(urls, async (sql) => {
+    const { format: before } = await runningProcesses(sql);
+    const against = before > FORMATS.newest ? [] : await finishUpgrade(sql, 'operator', FORMATS.newest);
+    return { before, against, format: (await runningProcesses(sql)).format };
+  });
+  const isDone = against.length === 0 && format === FORMATS.newest;
+  if (json) {
+    print(`${JSON.stringify({ isDone, format, blockedBy: against })}\n`);
+    return isDone ? 0 : 1;
+  }
+  if (isDone && before === format) print(`${nextStep(format, [])}\n`);
+  else if (isDone)
+    print(
+      `Format ${format} is written from now on, within 5 s; versions that do not read it are refused at their start.\n`,
+    );
+  else if (against.length > 0) {
+    print(`${table(COLUMNS, against)}\n\n${nextStep(format, against)} `);
+    print(`One that ended without a word counts as running for ${GONE_AFTER_S} s.\n`);
+  } else print(`${nextStep(format, [])}\n`);
+  return isDone ? 0 : 1;
+}

@@ -1,0 +1,99 @@
+/**
+ * Keeps this process on record as one that runs, and learns which format is written (domain/formats.ts): every five seconds, and once
+ * at the start, before anything is dealt or taken over.
+ */
+import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
+import { assertReads, FORMATS, FormatError } from '../domain/formats.js';
+import type { EventEmitter } from '../events.js';
+import type { Sql } from '../postgres/client.js';
+import {
+  finishUpgrade,
+  forgetProcess,
+  type ProcessFacts,
+  registerProcess,
+  seeProcess,
+} from '../postgres/processes.js';
+import { PeriodicService } from '../runtime/periodicService.js';
+
+const SEEN_EVERY_MS = 5000;
+
+export interface RegistryOptions {
+  readonly version: string;
+  readonly roles: string;
+  /** No other process shares the stores: an upgrade is finished by its start. */
+  readonly isAlone: boolean;
+  readonly events: EventEmitter;
+}
+
+export class ProcessRegistry extends PeriodicService {
+  readonly name = 'process registry';
+  readonly #sql: Sql;
+  readonly #options: RegistryOptions;
+  readonly #facts: ProcessFacts;
+  #format = 1;
+  #problem: string | undefined;
+
+  constructor(sql: Sql, options: RegistryOptions) {
+    super({ everyMs: SEEN_EVERY_MS, firstAfterMs: SEEN_EVERY_MS });
+    const { version, roles } = options;
+    this.#sql = sql;
+    this.#options = options;
+    this.#facts = { processId: randomUUID(), version, roles, host: hostname(), formats: FORMATS };
+  }
+
+  /** @throws FormatError where this build does not read what is written */
+  override async start(): Promise<void> {
+    this.#format = await this.#register();
+    if (this.#options.isAlone && this.#format < FORMATS.newest) {
+      await finishUpgrade(this.#sql, 'start', FORMATS.newest);
+      this.#format = (await seeProcess(this.#sql, this.#facts.processId)).format;
+    }
+    await super.start();
+  }
+
+  override async stop(): Promise<void> {
+    await super.stop();
+    await forgetProcess(this.#sql, this.#facts.processId).catch(this.#report);
+  }
+
+  /** The format that is written, as far as this process knows. */
+  get format(): number {
+    return this.#format;
+  }
+
+  /** Why this process must not serve: it does not read what is written any more. */
+  get problem(): string | undefined {
+    return this.#problem;
+  }
+
+  protected async turn(): Promise<void> {
+    const { processId } = this.#facts;
+    const { format, isKnown } = await seeProcess(this.#sql, processId);
+    if (format !== this.#format) {
+      this.#format = format;
+      try {
+        assertReads(FORMATS, format);
+        this.#problem = undefined;
+        this.#options.events.emit('FormatChanged', { format });
+      } catch (error) {
+        if (!(error instanceof FormatError)) throw error;
+        this.#problem = error.message;
+        this.#options.events.emit('FormatUnreadable', { reason: error.message });
+      }
+    }
+    // It was away for more than a day.
+    if (!isKnown && this.#problem === undefined) await this.#register();
+  }
+
+  protected onTurnFailed(error: unknown): void {
+    this.#report(error);
+  }
+
+  #register(): Promise<number> {
+    return registerProcess(this.#sql, this.#facts, (format) => assertReads(FORMATS, format));
+  }
+
+  readonly #report = (error: unknown): void =>
+    this.#options.events.emit('TaskFailed', { task: 'process registry', error });
+}
