@@ -28,6 +28,7 @@ const ROOMS = {
   ledger: ['^src/ledger/', ...SERVICE],
   webhooks: ['^src/webhooks/', ...SERVICE, 'ledger'],
   recovery: ['^src/recovery/', ...SERVICE, 'cells', 'ledger'],
+  archive: ['^src/archive/', 'domain', 'postgres'],
   audit: ['^src/audit/', 'domain', 'helpers', 'postgres', 'redis'],
   readiness: ['^src/readiness\\.ts$', ...SERVICE, 'catalog', 'upgrade'],
   http: [
@@ -101,6 +102,7 @@ const ROOMS = {
       'settlement',
       'config',
       'recovery',
+      'archive',
       'audit',
       'stores',
       'client',
@@ -147,6 +149,7 @@ const PACKAGES = {
   croner: [ROOMS.settlement[0]],
   nodemailer: [ROOMS.webhooks[0]],
   undici: [ROOMS.webhooks[0], ROOMS.client[0]],
+  '@bokuweb/zstd-wasm|hyparquet|hyparquet-writer': ['^src/archive/'],
   'prom-client': [ROOMS.series[0], ROOMS.metrics[0]],
   'openapi-fetch': [ROOMS.client[0], ROOMS.package[0]],
   'commander|csv-parse|@humanwhocodes/momoa|@bomb.sh/tab': [ROOMS.cli[0]],

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { Command, CommanderError, Help } from 'commander';
 import { FaultsError, type StoreUrls, UsageError } from './cli/command.js';
 import { addCompletion } from './cli/completion.js';
+import { addLedgerCommands } from './cli/ledgerCommands.js';
 import { bytesOf } from './cli/operator/call.js';
 import { addOperatorCommands } from './cli/operator/commands.js';
 import { addPartnerCommands } from './cli/partnerCommands.js';
@@ -98,6 +99,7 @@ const FOLDED = [
     'communal',
     'game',
     'key',
+    'ledger',
     'operator',
     'player',
     'raffle',
@@ -184,6 +186,7 @@ function programOf(): Command {
     open: openPartnerClient,
   });
   addStoreCommands(program, { storeUrls, settings });
+  addLedgerCommands(program, { storeUrls, settings });
   program
     .command('version', { hidden: true })
     .description('the version of this program')

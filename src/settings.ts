@@ -252,6 +252,13 @@ export const Environment = Type.Object({
     description:
       'Webhook attempts to one host in a minute, over all webhooks of all partners, half of them of one partner; half of each at once, the rest evenly over the minute, in turns; others wait',
   }),
+  LEDGER_KEEP_DAYS: Type.Integer({
+    minimum: 2,
+    maximum: 36_500,
+    default: 400,
+    description:
+      'Complete days of the ledger that `spindle ledger drop` leaves in Postgres, and at least those for which request ids bind',
+  }),
   WEBHOOK_RETENTION_DAYS: Type.Integer({
     minimum: 30,
     maximum: 3650,

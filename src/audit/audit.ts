@@ -110,6 +110,7 @@ async function run(
     await auditSealed(snapshot, findings, redrawing, (done) => onProgress('blocks', done, 0));
     const pass = new LedgerPass(facts, findings);
     const started = performance.now();
+    await pass.begin(snapshot);
     await pass.read(snapshot.ledger, postgres, () => onProgress('ledger', pass.rows, total));
     speed.rows = pass.rows;
     speed.seconds = (performance.now() - started) / 1000;

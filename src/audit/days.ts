@@ -1,5 +1,6 @@
 /** The ledger's sums by day against the tables of them: of games, forced spins, openings and adjustments. */
-import type { AuditedGameDay, Facts } from '../postgres/auditReads.js';
+import type { Facts } from '../postgres/auditReads.js';
+import type { AuditedGameDay } from '../postgres/gameAuditReads.js';
 import type { Findings, Place } from './report.js';
 import { Sum } from './tables.js';
 
@@ -52,14 +53,27 @@ class DayTable {
 
   /** Adds an entry of the ledger to the day. */
   add(id: number, partnerId: number, wager: number, credit: number, count = 1): void {
+    const sum = this.#sumOf(id, partnerId);
+    sum.count += count;
+    sum.wagered.add(wager);
+    sum.credited.add(credit);
+  }
+
+  /** Adds what the archive of a dropped day says of it. */
+  addTotal(id: number, partnerId: number, count: number, wagered: bigint, credited: bigint): void {
+    const sum = this.#sumOf(id, partnerId);
+    sum.count += count;
+    sum.wagered.addExact(wagered);
+    sum.credited.addExact(credited);
+  }
+
+  #sumOf(id: number, partnerId: number): DaySum {
     let sum = this.#sums.get(id);
     if (sum === undefined) {
       sum = { partnerId, count: 0, wagered: new Sum(), credited: new Sum() };
       this.#sums.set(id, sum);
     }
-    sum.count += count;
-    sum.wagered.add(wager);
-    sum.credited.add(credit);
+    return sum;
   }
 
   /** Compares the sums of a day with its rows. */

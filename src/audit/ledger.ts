@@ -7,10 +7,11 @@ import { SpinIds } from '../domain/spinId.js';
 import { LEDGER } from '../postgres/auditColumns.js';
 import { type AuditReads, type Facts, intentKey, type Snapshot } from '../postgres/auditReads.js';
 import type { CopyRow } from '../postgres/copy.js';
+import { type BoundarySnapshot, beginAtBoundary, passBoundary } from './boundary.js';
 import { CommunalReplay } from './communal.js';
 import { auditCursors } from './cursors.js';
 import { dayTables } from './days.js';
-import { dealsOf, type Payouts, payoutsOf, prizesOf } from './payouts.js';
+import { allPayouts, type Payouts } from './payouts.js';
 import { RefundReplay } from './refunds.js';
 import type { CheckName, Findings, Place } from './report.js';
 import {
@@ -110,23 +111,7 @@ export class LedgerPass {
     this.#communal = new CommunalReplay(facts.communal, findings, this.players);
     this.#refunds = new RefundReplay(facts, findings, this.players, this.#spinIds);
     this.#periodMs = facts.binding.longestMs;
-    const payouts = new Map<number, Payouts>();
-    for (const [sheetId, sheet] of facts.sheets) {
-      try {
-        payouts.set(sheetId, payoutsOf(sheet.denomination, sheet.multipliers));
-      } catch (error) {
-        findings.found('outcomes', `PAR sheet: ${(error as Error).message}`, { sheet: sheetId });
-      }
-    }
-    const prizes = new Map<number, Payouts>();
-    for (const [gameId, raffle] of facts.raffles) {
-      try {
-        prizes.set(gameId, prizesOf(raffle.ticketPrice, raffle.values));
-      } catch (error) {
-        findings.found('outcomes', `prize table: ${(error as Error).message}`, { game: gameId });
-      }
-    }
-    for (const [gameId, table] of facts.tables) prizes.set(gameId, dealsOf(table));
+    const { payouts, prizes } = allPayouts(facts, findings);
     for (const { gameId, partnerId, parSheetId } of facts.games) {
       this.#games.set(gameId, {
         gameId,
@@ -141,7 +126,19 @@ export class LedgerPass {
       });
     }
     for (const range of facts.voids) this.#games.get(range.gameId)?.voids.push(range);
+    passBoundary(facts.boundary, this.#games, this.#newest);
     this.#days = dayTables(facts, findings);
+  }
+
+  /** Takes up the books where the oldest kept day begins: before the rows of the ledger. */
+  begin(snapshot: BoundarySnapshot): Promise<void> {
+    const into = {
+      players: this.players,
+      days: this.#days,
+      refunds: this.#refunds,
+      adjusted: this.#adjusted,
+    };
+    return beginAtBoundary(snapshot, into);
   }
 
   /** Reads all the rows. @param onRows called after each piece. */

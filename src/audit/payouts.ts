@@ -3,7 +3,9 @@
  * none of the code that the service pays by.
  */
 
+import type { Facts } from '../postgres/auditReads.js';
 import type { AuditedTable } from '../postgres/gameAuditReads.js';
+import type { Findings } from './report.js';
 
 const MICRO_DIGITS = 6;
 /** An exponent beyond it is no number that a certified sheet bears; it would only fill memory with zeros. */
@@ -62,7 +64,7 @@ export function payoutsOf(denomination: string, multipliers: readonly string[]):
 }
 
 /** What a deal of blackjack pays by itself: nothing while it is open, nothing where it is lost, the wager at a push, a natural's odds. */
-export function dealsOf({ rules, wagerMicros }: AuditedTable): Payouts {
+function dealsOf({ rules, wagerMicros }: AuditedTable): Payouts {
   const odds = rules.blackjackPays === '6:5' ? [6, 5] : [3, 2];
   const natural = wagerMicros + (wagerMicros * odds[0]!) / odds[1]!;
   return { wager: wagerMicros, paid: Float64Array.from([0, 0, wagerMicros, natural]) };
@@ -72,9 +74,34 @@ export function dealsOf({ rules, wagerMicros }: AuditedTable): Payouts {
  * @param ticketPrice USD, as the prize table has it; likewise the values
  * @param values of the prizes, in their order
  */
-export function prizesOf(ticketPrice: string, values: readonly string[]): Payouts {
+function prizesOf(ticketPrice: string, values: readonly string[]): Payouts {
   return {
     wager: number(micros(exactOf(ticketPrice))),
     paid: Float64Array.from([0, ...values.map((text) => number(micros(exactOf(text))))]),
   };
+}
+
+/** What sheets pay, and what raffles and tables do, by game. One that can't be read is found. */
+export function allPayouts(
+  facts: Facts,
+  findings: Findings,
+): { payouts: Map<number, Payouts>; prizes: Map<number, Payouts> } {
+  const payouts = new Map<number, Payouts>();
+  for (const [sheetId, sheet] of facts.sheets) {
+    try {
+      payouts.set(sheetId, payoutsOf(sheet.denomination, sheet.multipliers));
+    } catch (error) {
+      findings.found('outcomes', `PAR sheet: ${(error as Error).message}`, { sheet: sheetId });
+    }
+  }
+  const prizes = new Map<number, Payouts>();
+  for (const [gameId, raffle] of facts.raffles) {
+    try {
+      prizes.set(gameId, prizesOf(raffle.ticketPrice, raffle.values));
+    } catch (error) {
+      findings.found('outcomes', `prize table: ${(error as Error).message}`, { game: gameId });
+    }
+  }
+  for (const [gameId, table] of facts.tables) prizes.set(gameId, dealsOf(table));
+  return { payouts, prizes };
 }

@@ -54,6 +54,16 @@ export class RefundReplay {
     this.#voided.get(row.int(LEDGER.gameId))?.tickets.set(idOf(high, low), { price, player });
   }
 
+  /** The same of a ticket whose day is dropped. */
+  keptTicket(
+    { gameId, partnerId, price }: { gameId: number; partnerId: number; price: number },
+    entryId: bigint,
+    playerId: string,
+  ): void {
+    const raffle = this.#voided.get(gameId);
+    raffle?.tickets.set(entryId, { price, player: this.#players.slot(partnerId, playerId) });
+  }
+
   /** Judges an adjustment by its requestId: most are no refunds. @param at where it stands in the ledger */
   adjustment(requestId: string, partnerId: number, playerId: string, amount: number, at: () => Place): void {
     if (!requestId.startsWith(PREFIX)) return;

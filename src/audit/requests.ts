@@ -96,7 +96,7 @@ interface Held {
 }
 
 function auditBound(
-  { findings, communal }: StoresAudit,
+  { facts, findings, communal }: StoresAudit,
   pass: LedgerPass,
   entries: Entries,
   { cell, segment, closedAt }: Held,
@@ -111,6 +111,8 @@ function auditBound(
     return;
   }
   const id = readId(value, 0);
+  // An idle cell releases late what binds no more: its entry may be dropped.
+  if (id < facts.boundary.fromId) return;
   const at = { ...where, entry: id.toString() };
   const tail = value.subarray(BOUND.bytes);
   const isMarked = tail.equals(FORCED_MARK);

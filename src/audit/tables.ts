@@ -23,6 +23,10 @@ export class Sum {
     }
   }
 
+  addExact(value: bigint): void {
+    this.#moved += value;
+  }
+
   get value(): bigint {
     return this.#moved + BigInt(this.#rest);
   }

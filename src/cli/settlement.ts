@@ -7,7 +7,11 @@ import { Progress } from './progress.js';
 /** @returns the exit status: 0 all is as it should be, 1 something differs. */
 export async function verifyReports(
   { databaseUrl }: Pick<StoreUrls, 'databaseUrl'>,
-  options: { readonly partner: string | undefined; readonly json: boolean },
+  options: {
+    readonly partner: string | undefined;
+    readonly archive: string | undefined;
+    readonly json: boolean;
+  },
 ): Promise<number> {
   const partnerId = options.partner === undefined ? undefined : whole(options.partner, '--partner');
   const sql = connectPostgres(databaseUrl, { max: 1, name: 'spindle-settlement', onError: () => {} });
@@ -17,9 +21,13 @@ export async function verifyReports(
       const found = await sql`SELECT 1 FROM partners WHERE partner_id = ${String(partnerId)}::bigint`;
       if (found.length === 0) throw new NotFoundError(`There is no partner ${partnerId}`);
     }
-    const verification = await verifySettlements(sql, partnerId, (days, total) =>
-      progress.show('days', days, total),
-    );
+    const { archive } = options;
+    const verification = await verifySettlements(sql, partnerId, {
+      onProgress: (days, total) => progress.show('days', days, total),
+      ...(archive !== undefined && {
+        archive: (await import('../archive/readArchive.js')).archiveTotals(archive),
+      }),
+    });
     progress.end();
     process.stdout.write(options.json ? `${JSON.stringify(verification)}\n` : plain(verification));
     return verification.differences.length === 0 ? 0 : 1;

@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import type { StoreUrls } from './command.js';
 import { confirm, withYes } from './confirm.js';
 
-const GROUP = 'On the stores of REDIS_URL and DATABASE_URL, or the embedded ones of DATA_DIR:';
+export const GROUP = 'On the stores of REDIS_URL and DATABASE_URL, or the embedded ones of DATA_DIR:';
 
 /** What the commands need of the settings. */
 export interface StoreSettings {
@@ -12,6 +12,7 @@ export interface StoreSettings {
     readonly allowVolatileRedis: boolean;
     readonly CLOCK_SKEW_MAX_S: number;
     readonly POSITION_FILE?: string;
+    readonly LEDGER_KEEP_DAYS: number;
   }>;
 }
 
@@ -155,6 +156,10 @@ function addVerify(program: Command, storeUrls: StoreSettings['storeUrls']): voi
     .description('recompute every settlement report')
     .helpGroup(GROUP)
     .option('--partner <ID>', 'the reports of this partner only')
+    .option(
+      '--archive <DIR>',
+      'check reports of dropped days against their archives, not only what is on record',
+    )
     .addHelpText(
       'after',
       `
@@ -163,8 +168,8 @@ and may run beside the service.
 Exit status: 0 CLEAN, 1 NOT CLEAN, or a store that does not answer.`,
     )
     .action(async () => {
-      const { partner, json = false } = verify.optsWithGlobals();
+      const { partner, archive, json = false } = verify.optsWithGlobals();
       const { verifyReports } = await import('./settlement.js');
-      process.exitCode = await verifyReports(await storeUrls(), { partner, json });
+      process.exitCode = await verifyReports(await storeUrls(), { partner, archive, json });
     });
 }

@@ -95,7 +95,9 @@ export const strayRequests = ({ ranges, oldestId }: BoundIds): string => `
 /** Tickets of raffles whose requestId does not stand for them, and requestIds that stand for none. */
 export const STRAY_TICKETS = `
   SELECT entry_id, game_id, request_id, (sold.entry_id IS NOT NULL)::int
-  FROM (SELECT entry_id, game_id, request_id FROM ledger JOIN raffles USING (game_id)
-  WHERE kind = 1 AND request_id IS NOT NULL) AS sold
+  FROM (SELECT entry_id, game_id, request_id
+        FROM (SELECT entry_id, game_id, request_id, kind FROM ledger
+              UNION ALL SELECT entry_id, game_id, request_id, kind FROM kept_entries) AS entries JOIN raffles USING (game_id)
+        WHERE kind = 1 AND request_id IS NOT NULL) AS sold
   FULL JOIN ticket_requests AS told USING (entry_id, game_id, request_id)
   WHERE sold.entry_id IS NULL OR told.entry_id IS NULL`;

@@ -4,16 +4,19 @@
  */
 import type { BindingTimes } from '../domain/bindingTimes.js';
 import { BLOCK_COLUMNS, ledgerSql, STRAY_TICKETS, strayRequests } from './auditColumns.js';
+import { BOUNDARY_PLAYERS, type BoundaryFacts, boundaryFacts, KEPT_ENTRIES } from './boundaryReads.js';
 import { arrayOf, raw, type Sql, safe, type Transaction } from './client.js';
 import { type CommunalFacts, communalFacts, STRAY_COMMUNAL } from './communalAuditReads.js';
 import { type CopyRow, orGone, readRows } from './copy.js';
 import {
+  type AuditedGameDay,
   type AuditedRaffle,
   type AuditedTable,
   auditedRaffles,
   auditedTables,
-  ROUNDS_SELECT,
-  STRAY_ROUND_ENTRIES_SELECT,
+  gameDays,
+  roundsSelect,
+  strayRoundEntriesSelect,
 } from './gameAuditReads.js';
 import { type FormerCells, formerCells } from './partnerMoves.js';
 import { bindingTimes, boundIds } from './requestRunReads.js';
@@ -37,15 +40,6 @@ export interface SheetTexts {
   readonly denomination: string;
   /** By combination. */
   readonly multipliers: readonly string[];
-}
-
-export interface AuditedGameDay {
-  readonly gameId: number;
-  readonly day: string;
-  readonly partnerId: number;
-  readonly spins: bigint;
-  readonly wageredMicros: bigint;
-  readonly paidMicros: bigint;
 }
 
 export interface AuditedCell {
@@ -95,6 +89,8 @@ export interface Facts {
   /** What operators asked for, by {@link intentKey}. */
   readonly intents: ReadonlyMap<string, { playerId: string; amountMicros: number }>;
   readonly communal: CommunalFacts;
+  /** Where the ledger begins: what came before is dropped. */
+  readonly boundary: BoundaryFacts;
 }
 
 export const intentKey = (partnerId: number, requestId: string): string => `${partnerId}:${requestId}`;
@@ -105,6 +101,10 @@ export interface Snapshot {
   readonly facts: Facts;
   /** All rows by entry id; fields as in `LEDGER`. */
   readonly ledger: ReadAll;
+  /** Players as of the boundary; fields as in `BOUNDARY_PLAYER`. */
+  readonly boundaryPlayers: ReadAll;
+  /** Entries of dropped days that are kept for ever; fields as in `KEPT`. */
+  readonly keptEntries: ReadAll;
   /** All blocks by game and index; fields as in `BLOCKS`. */
   readonly blocks: ReadAll;
   /** Entries whose postings do not sum to zero, or are not two: id, sum of micro-USD as text, number of postings. */
@@ -267,6 +267,8 @@ async function inSnapshot<T>(sql: Sql, run: (snapshot: Snapshot) => Promise<T>):
   }, LOOK_MS);
   try {
     return await sql.begin(async (tx) => {
+      // Before the snapshot is taken: a day that is dropped in between would be missing from one side only.
+      await tx`LOCK TABLE ledger IN ACCESS SHARE MODE`;
       // The rows are wanted in the order of an index that is there: to sort them all would take their size in disk.
       await tx`SET LOCAL enable_sort = off`;
       await tx`SET LOCAL enable_hashagg = off`;
@@ -279,6 +281,8 @@ async function inSnapshot<T>(sql: Sql, run: (snapshot: Snapshot) => Promise<T>):
       return run({
         facts: known,
         ledger: all(ledgerSql(known.communal.pots.length > 0)),
+        boundaryPlayers: all(BOUNDARY_PLAYERS),
+        keptEntries: all(KEPT_ENTRIES),
         strayCommunal: all(STRAY_COMMUNAL),
         blocks: all(`SELECT ${BLOCK_COLUMNS} FROM blocks ORDER BY game_id, from_index`),
         unbalancedPostings: all(
@@ -287,8 +291,8 @@ async function inSnapshot<T>(sql: Sql, run: (snapshot: Snapshot) => Promise<T>):
         ),
         strayTickets: all(STRAY_TICKETS),
         strayRequests: all(strayRequests(await boundIds(tx, known.binding))),
-        rounds: all(ROUNDS_SELECT),
-        strayRoundEntries: all(STRAY_ROUND_ENTRIES_SELECT),
+        rounds: all(roundsSelect(known.boundary.fromId)),
+        strayRoundEntries: all(strayRoundEntriesSelect(known.boundary.fromId)),
       });
     }, 'ISOLATION LEVEL REPEATABLE READ READ ONLY');
   } finally {
@@ -297,27 +301,6 @@ async function inSnapshot<T>(sql: Sql, run: (snapshot: Snapshot) => Promise<T>):
 }
 
 const DAY = raw(`to_char(day, 'YYYY-MM-DD')`);
-
-async function gameDays(tx: Transaction, table: 'game_days' | 'sandbox_days'): Promise<AuditedGameDay[]> {
-  const rows = await tx<
-    {
-      game_id: number;
-      day: string;
-      partner_id: number;
-      spins: bigint;
-      wagered_micros: bigint;
-      paid_micros: bigint;
-    }[]
-  >`SELECT game_id, ${DAY} AS day, partner_id, spins, wagered_micros, paid_micros FROM ${raw(table)}`;
-  return rows.map((row) => ({
-    gameId: row.game_id,
-    day: row.day,
-    partnerId: row.partner_id,
-    spins: row.spins,
-    wageredMicros: row.wagered_micros,
-    paidMicros: row.paid_micros,
-  }));
-}
 
 type GameFacts = { game_id: number; partner_id: number; cell: number; par_sheet_id: number | null };
 
@@ -352,6 +335,7 @@ async function facts(tx: Transaction): Promise<Omit<Facts, 'communal'>> {
     spinIdKey: installed!.spin_id_key,
     cells: installed!.cells,
     binding: await bindingTimes(tx),
+    boundary: await boundaryFacts(tx),
     formerCells: await formerCells(tx),
     partnerCells: new Map(partners.map((row) => [row.partner_id, row.cell])),
     sandboxPartners: new Set(partners.filter((row) => row.is_sandbox).map((row) => row.partner_id)),

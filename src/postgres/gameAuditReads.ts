@@ -82,7 +82,7 @@ export interface AuditedTable {
   readonly wagerMicros: number;
 }
 
-/** Fields of the rows of {@link ROUNDS_SELECT}; lists are texts, joined by commas. */
+/** Fields of the rows of {@link roundsSelect}; lists are texts, joined by commas. */
 export const ROUNDS = {
   gameId: 0,
   shoeIndex: 1,
@@ -101,7 +101,8 @@ export const ROUNDS = {
   seed: 12,
 } as const;
 
-export const ROUNDS_SELECT = `
+/** @param fromId those that were dealt before it have entries that are dropped */
+export const roundsSelect = (fromId: bigint): string => `
   SELECT r.game_id, shoe_index, r.partner_id, player_id, status, array_to_string(moves, ','), array_to_string(entry_ids, ','),
     payout_micros, e.wagers, e.credits, e.codes, e.kinds,
     (SELECT substring(seed FROM (shoe_index - from_index)::int * 32 + 1 FOR 32) FROM blocks b
@@ -109,15 +110,16 @@ export const ROUNDS_SELECT = `
   FROM rounds r CROSS JOIN LATERAL (
     SELECT string_agg(wager_micros::text, ',' ORDER BY entry_id) AS wagers, string_agg(credit_micros::text, ',' ORDER BY entry_id) AS credits,
       string_agg(outcome_code::text, ',' ORDER BY entry_id) AS codes, string_agg(kind::text, ',' ORDER BY entry_id) AS kinds
-    FROM ledger l WHERE l.entry_id = ANY(r.entry_ids)) e`;
+    FROM ledger l WHERE l.entry_id = ANY(r.entry_ids)) e WHERE deal_id >= ${fromId}`;
 
 /** Entries of rounds that no round has, and entries of rounds that the ledger has not so: id, 1 where the ledger has it. */
-export const STRAY_ROUND_ENTRIES_SELECT = `
+export const strayRoundEntriesSelect = (fromId: bigint): string => `
   SELECT coalesce(l.entry_id, r.entry_id), (l.entry_id IS NOT NULL)::int
   FROM (SELECT entry_id, game_id, outcome_index, partner_id, player_id, wager_micros, balance_micros FROM ledger
         WHERE kind IN (6, 7, 8)) AS l
   FULL JOIN (SELECT entry_id, game_id, shoe_index, partner_id, player_id, wager, balance
-             FROM rounds, unnest(entry_ids, wagers_micros, balances_micros) AS u(entry_id, wager, balance)) AS r
+             FROM rounds, unnest(entry_ids, wagers_micros, balances_micros) AS u(entry_id, wager, balance)
+             WHERE entry_id >= ${fromId}) AS r
     ON l.entry_id = r.entry_id AND l.game_id = r.game_id AND l.outcome_index = r.shoe_index AND l.partner_id = r.partner_id
       AND l.player_id = r.player_id AND l.wager_micros = r.wager AND l.balance_micros = r.balance
   WHERE l.entry_id IS NULL OR r.entry_id IS NULL`;
@@ -135,3 +137,38 @@ export interface RoundReads {
 }
 
 export const openRoundReads = (sql: Sql): RoundReads => ({ openRounds: (cell) => openRounds(sql, cell) });
+
+export interface AuditedGameDay {
+  readonly gameId: number;
+  readonly day: string;
+  readonly partnerId: number;
+  readonly spins: bigint;
+  readonly wageredMicros: bigint;
+  readonly paidMicros: bigint;
+}
+
+const DAY = raw(`to_char(day, 'YYYY-MM-DD')`);
+
+export async function gameDays(
+  tx: Transaction,
+  table: 'game_days' | 'sandbox_days',
+): Promise<AuditedGameDay[]> {
+  const rows = await tx<
+    {
+      game_id: number;
+      day: string;
+      partner_id: number;
+      spins: bigint;
+      wagered_micros: bigint;
+      paid_micros: bigint;
+    }[]
+  >`SELECT game_id, ${DAY} AS day, partner_id, spins, wagered_micros, paid_micros FROM ${raw(table)}`;
+  return rows.map((row) => ({
+    gameId: row.game_id,
+    day: row.day,
+    partnerId: row.partner_id,
+    spins: row.spins,
+    wageredMicros: row.wagered_micros,
+    paidMicros: row.paid_micros,
+  }));
+}

@@ -318,7 +318,8 @@ export class Ledger {
 
 export async function findEntry(sql: Sql, entryId: bigint): Promise<LedgerEntry | undefined> {
   const [row] = await sql<EntryRow[]>`SELECT * FROM ledger WHERE entry_id = ${entryId}`;
-  return row === undefined ? undefined : entryOfRow(row);
+  const [kept] = row ? [row] : await sql<EntryRow[]>`SELECT * FROM kept_entries WHERE entry_id = ${entryId}`;
+  return kept && entryOfRow(kept);
 }
 
 /** Where the members of a row are, from its first byte, in COPY's binary format; big endian. */

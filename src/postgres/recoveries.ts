@@ -235,8 +235,8 @@ export async function checkpointPlayers(sql: Sql, minAgeMs: number): Promise<num
   });
 }
 
-/** Brings the checkpoint of one cell's players, and of its communal progressives, up to what is booked. */
-export async function checkpointCell(sql: Sql, cell: number): Promise<void> {
+/** Brings the checkpoint of one cell's players, and of its communal progressives, up to what is booked, or beyond an entry id. */
+export async function checkpointCell(sql: Sql, cell: number, beyondId = MAX_ID): Promise<void> {
   for (let isDone = false; !isDone; ) {
     isDone = await sql.begin(async (tx) => {
       await tx`SELECT pg_advisory_xact_lock(${CHECKPOINT_LOCK})`;
@@ -246,7 +246,7 @@ export async function checkpointCell(sql: Sql, cell: number): Promise<void> {
       const end = due.unchecked_from + CHECKPOINT_SLICE;
       const newest = due.cursor_id < end ? due.cursor_id : end;
       await checkpointRange(tx, [due], due.unchecked_from, newest);
-      return newest === due.cursor_id;
+      return newest === due.cursor_id || newest >= beyondId;
     });
   }
 }

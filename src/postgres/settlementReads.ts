@@ -1,4 +1,5 @@
 /** What `spindle settlement verify` reads, all of it from one snapshot; nothing is written or locked. */
+import type { EntryTotal, Manifest } from '../domain/ledgerDay.js';
 import { entryOfCode } from '../domain/ledgerEntry.js';
 import type { OpenRounds, ReportStatus } from '../domain/settlement.js';
 import { raw, type Sql, type Transaction } from './client.js';
@@ -61,6 +62,8 @@ export interface SettlementSnapshot {
   texts(date: string): Promise<ReportText[]>;
   /** By partner: its ledger rows with ids from the first (with) to the second (without). */
   sums(ids: { from: bigint; to: bigint }, partnerId?: number): Promise<Map<number, LedgerSums>>;
+  /** The totals on record of days that are dropped: `sums` finds none of their rows. */
+  readonly dropped: ReadonlyMap<string, readonly EntryTotal[]>;
   /** Rounds of a partner that were open before an id. */
   openRounds(partnerId: number, before: bigint): Promise<OpenRounds>;
 }
@@ -72,6 +75,8 @@ export async function withSettlementSnapshot<T>(
   run: (snapshot: SettlementSnapshot) => Promise<T>,
 ): Promise<T> {
   return sql.begin(async (tx) => {
+    // Before the snapshot is taken: a day that is dropped in between would be missing from one side only.
+    await tx`LOCK TABLE ledger IN ACCESS SHARE MODE`;
     await tx.patiently();
     const only = raw(partnerId === undefined ? 'true' : `partner_id = ${Number(partnerId)}`);
     const links = await tx<
@@ -94,7 +99,10 @@ export async function withSettlementSnapshot<T>(
       ORDER BY audit_id`;
     const firstDays = await tx<{ partner_id: number; first_day: string }[]>`
       SELECT partner_id, ${FIRST_DAY}::text AS first_day FROM partners p WHERE ${only}`;
+    const dropped = await tx<{ day: string; manifest: string }[]>`
+      SELECT day::text AS day, manifest FROM ledger_days WHERE dropped_at IS NOT NULL`;
     return run({
+      dropped: new Map(dropped.map(({ day, manifest }) => [day, (JSON.parse(manifest) as Manifest).totals])),
       links: links.map((row) => ({
         partnerId: row.partner_id,
         date: row.date,
@@ -143,25 +151,55 @@ async function ledgerSums(
     SELECT partner_id, kind, game_id, count(*) AS entries, sum(wager_micros) AS wagered,
            sum(credit_micros) AS credited
     FROM ledger WHERE ${range} AND ${only} GROUP BY partner_id, kind, game_id`;
+  return sumsOf(
+    rows.map((row) => ({
+      ...{ partnerId: row.partner_id, gameId: row.game_id, kind: row.kind, entries: row.entries },
+      ...{ wagered: row.wagered, credited: row.credited },
+    })),
+  );
+}
+
+/** The same of a dropped day, of what its archive says. @param partnerId absent: every partner */
+export const archivedSums = (totals: readonly EntryTotal[], partnerId?: number): Map<number, LedgerSums> =>
+  sumsOf(
+    totals
+      .filter((total) => partnerId === undefined || total.partnerId === partnerId)
+      .map(({ entries, wageredMicros, creditedMicros, ...total }) => ({
+        ...total,
+        entries: BigInt(entries),
+        ...{ wagered: BigInt(wageredMicros), credited: BigInt(creditedMicros) },
+      })),
+  );
+
+interface Total {
+  readonly partnerId: number;
+  readonly gameId: number;
+  readonly kind: number;
+  readonly entries: bigint;
+  readonly wagered: bigint;
+  readonly credited: bigint;
+}
+
+function sumsOf(totals: readonly Total[]): Map<number, LedgerSums> {
   const sums = new Map<number, LedgerSums>();
-  for (const row of rows) {
-    const before = sums.get(row.partner_id);
+  for (const row of totals) {
+    const before = sums.get(row.partnerId);
     const games = new Map(before?.games);
     let adjustmentsMicros = before?.adjustmentsMicros ?? 0n;
     const { counterpart, spins } = entryOfCode(row.kind);
     if (counterpart === 'game') {
-      const game = games.get(row.game_id) ?? NO_GAME_SUMS;
-      games.set(row.game_id, {
+      const game = games.get(row.gameId) ?? NO_GAME_SUMS;
+      games.set(row.gameId, {
         ...game,
         spins: game.spins + BigInt(spins) * row.entries,
         wageredMicros: game.wageredMicros + row.wagered,
         paidMicros: game.paidMicros + row.credited,
       });
     } else if (counterpart === 'communal') {
-      const game = games.get(row.game_id) ?? NO_GAME_SUMS;
-      games.set(row.game_id, { ...game, communityBonusMicros: row.credited });
+      const game = games.get(row.gameId) ?? NO_GAME_SUMS;
+      games.set(row.gameId, { ...game, communityBonusMicros: row.credited });
     } else if (counterpart === 'adjustment') adjustmentsMicros += row.credited;
-    sums.set(row.partner_id, { games, adjustmentsMicros, rows: (before?.rows ?? 0) + Number(row.entries) });
+    sums.set(row.partnerId, { games, adjustmentsMicros, rows: (before?.rows ?? 0) + Number(row.entries) });
   }
   return sums;
 }

@@ -6,6 +6,7 @@
 
 import { firstIdAt } from '../domain/entryId.js';
 import { ExactNumber, type JsonNumber, parseExactJson } from '../domain/exactJson.js';
+import type { EntryTotal } from '../domain/ledgerDay.js';
 import {
   composeReport,
   DAY_MS,
@@ -18,6 +19,7 @@ import {
 } from '../domain/settlement.js';
 import type { Sql } from '../postgres/client.js';
 import {
+  archivedSums,
   type LedgerSums,
   type Link,
   NO_GAME_SUMS,
@@ -48,11 +50,17 @@ export interface Verification {
 
 const NO_SUMS: LedgerSums = { games: new Map(), adjustmentsMicros: 0n, rows: 0 };
 
+export interface VerifyOptions {
+  readonly onProgress?: (days: number, total: number) => void;
+  /** The totals of a dropped day by its archive's files; absent: those on record since it was archived. */
+  readonly archive?: (day: string) => Promise<readonly EntryTotal[]>;
+}
+
 /** @param partnerId absent: every partner */
 export async function verifySettlements(
   sql: Sql,
   partnerId: number | undefined,
-  onProgress: (days: number, total: number) => void = () => {},
+  { onProgress = () => {}, archive }: VerifyOptions = {},
 ): Promise<Verification> {
   const started = performance.now();
   return withSettlementSnapshot(sql, partnerId, async (snapshot) => {
@@ -68,7 +76,11 @@ export async function verifySettlements(
     for (const [index, date] of days.entries()) {
       onProgress(index, days.length);
       const ids = { from: firstIdAt(startOf(date)), to: firstIdAt(startOf(date) + DAY_MS) };
-      const sums = await snapshot.sums(ids);
+      const onRecord = snapshot.dropped.get(date);
+      const sums =
+        onRecord === undefined
+          ? await snapshot.sums(ids)
+          : archivedSums(archive === undefined ? onRecord : await archive(date), partnerId);
       for (const { rows: added } of sums.values()) rows += added;
       for (const each of await snapshot.texts(date)) {
         const link = byKey.get(reportKey({ ...each, date }))!;

@@ -1,0 +1,59 @@
+/** What the audit reads of the boundary: the books as they stood where the oldest kept day of the ledger begins (ledgerDrop.ts). */
+import type { EntryTotal, Manifest } from '../domain/ledgerDay.js';
+import { safe, type Transaction } from './client.js';
+import { idsOfDay } from './ledgerDays.js';
+
+export interface BoundaryFacts {
+  /** No entry before it is kept; 0: nothing was dropped. */
+  readonly fromId: bigint;
+  /** By game: the index after the last that was dealt in what was dropped. */
+  readonly games: ReadonlyMap<number, number>;
+  /** By cell: its newest dropped entry. */
+  readonly cells: ReadonlyMap<number, bigint>;
+  /** Dropped days with the totals of their manifests, oldest first. */
+  readonly days: readonly { readonly day: string; readonly totals: readonly EntryTotal[] }[];
+}
+
+/** Fields of the rows of {@link BOUNDARY_PLAYERS}. */
+export const BOUNDARY_PLAYER = {
+  partnerId: 0,
+  playerId: 1,
+  entryId: 2,
+  entryNumber: 3,
+  outcomeCode: 4,
+  balance: 5,
+  firstId: 6,
+} as const;
+export const BOUNDARY_PLAYERS = `
+  SELECT partner_id, player_id, entry_id, entry_number, outcome_code, balance_micros, first_id FROM boundary_players`;
+
+/** Fields of the rows of {@link KEPT_ENTRIES}. */
+export const KEPT = {
+  entryId: 0,
+  kind: 1,
+  partnerId: 2,
+  gameId: 3,
+  playerId: 4,
+  requestId: 5,
+  wager: 6,
+  credit: 7,
+} as const;
+/** Tickets and adjustments of dropped days. */
+export const KEPT_ENTRIES = `
+  SELECT entry_id, kind, partner_id, game_id, player_id, request_id, wager_micros, credit_micros FROM kept_entries ORDER BY entry_id`;
+
+export async function boundaryFacts(tx: Transaction): Promise<BoundaryFacts> {
+  const days = await tx<{ day: string; manifest: string }[]>`
+    SELECT day::text AS day, manifest FROM ledger_days WHERE dropped_at IS NOT NULL ORDER BY day`;
+  const games = await tx<
+    { game_id: number; next_index: bigint }[]
+  >`SELECT game_id, next_index FROM boundary_games`;
+  const cells = await tx<{ cell: number; entry_id: bigint }[]>`SELECT cell, entry_id FROM boundary_cells`;
+  const last = days.at(-1);
+  return {
+    fromId: last === undefined ? 0n : idsOfDay(last.day).to,
+    games: new Map(games.map((row) => [row.game_id, safe(row.next_index)])),
+    cells: new Map(cells.map((row) => [row.cell, row.entry_id])),
+    days: days.map(({ day, manifest }) => ({ day, totals: (JSON.parse(manifest) as Manifest).totals })),
+  };
+}

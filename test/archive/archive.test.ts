@@ -1,0 +1,304 @@
+/** Days of the ledger are archived, verified and dropped; what is kept goes on exactly, and what was changed is named. */
+import { copyFile, cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Redis } from 'ioredis';
+import postgres from 'postgres';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { archiveDay } from '../../src/archive/archiveDay.js';
+import { dropDay } from '../../src/archive/dropDay.js';
+import { readGroups } from '../../src/archive/parquetFile.js';
+import { archiveTotals, checkArchives } from '../../src/archive/readArchive.js';
+import { audit } from '../../src/audit/audit.js';
+import { recover } from '../../src/cli/recover.js';
+import { ARCHIVE_FILES, fileName, MANIFEST } from '../../src/domain/ledgerDay.js';
+import { connectPostgres, type Sql } from '../../src/postgres/client.js';
+import { LedgerDays } from '../../src/postgres/ledgerDays.js';
+import { verifySettlements } from '../../src/settlement/verify.js';
+import { freshStores } from '../setup/freshStores.js';
+import type { Client } from '../support/client.js';
+import { openNodes } from '../support/redis.js';
+import { startService } from '../support/service.js';
+import {
+  bookedInto,
+  dayAt,
+  ENTRIES_AHEAD,
+  longAgo,
+  microsOf,
+  oldPartner,
+  reportsOf,
+  runIntoMoment,
+  settlementWorker,
+  shift,
+  startOf,
+} from '../support/settlement.js';
+import type { TestStores } from '../support/stores.js';
+import { until } from '../support/wait.js';
+
+/** Complete days with spins, the first being today: entries go ahead of the clock. */
+const DAYS = 5;
+const KEEP_DAYS = 3;
+const PLAYERS = ['ann', 'bob', 'cy'];
+
+let stores: TestStores;
+let directory: string;
+let sql: Sql;
+let raw: postgres.Sql;
+let partnerId: number;
+let key: string;
+let gameId: number;
+let days: string[];
+/** The day after the last of them. */
+let today: string;
+/** An adjustment of the first day, and what it answered. */
+let adjusted: unknown;
+
+const adjust = (service: Client): Promise<{ status: number; body: unknown }> =>
+  service.operator('POST', `/partners/${partnerId}/players/ann/adjustments`, {
+    amountUsd: 5,
+    reason: 'goodwill',
+    requestId: 'gift-1',
+  });
+
+async function service<T>(run: (client: Awaited<ReturnType<typeof startService>>) => Promise<T>): Promise<T> {
+  const client = await startService(stores, { ...ENTRIES_AHEAD, SETTLEMENT_CRON: longAgo(days[0]!) });
+  try {
+    return await run(client);
+  } finally {
+    await client.stop();
+  }
+}
+
+beforeAll(async () => {
+  stores = await freshStores();
+  directory = await mkdtemp(join(tmpdir(), 'spindle-archive-'));
+  sql = connectPostgres(stores.databaseUrl, { max: 3, name: 'test', onError: () => {} });
+  raw = postgres(stores.databaseUrl, { max: 1, onnotice: () => {} });
+  const first = dayAt(Date.now());
+  days = Array.from({ length: DAYS }, (_, i) => shift(first, i));
+  today = shift(first, DAYS);
+  const redis = new Redis(stores.redisUrl, { protocol: 2 });
+  await service(async (client) => {
+    const partner = await oldPartner(client, raw, first, 0);
+    ({ partnerId, key, gameId } = partner);
+    for (const [i, day] of [...days, today].entries()) {
+      for (const playerId of PLAYERS.slice(0, i === 0 ? 3 : 1 + (i % 2))) {
+        const spins = Array.from({ length: 15 }, (_, n) =>
+          client.spin(key, { gameId, playerId, wagerUsd: 0.25, requestId: `${day}-${playerId}-${n}` }),
+        );
+        for (const { status } of await Promise.all(spins)) expect(status).toBe(200);
+      }
+      if (i === 0) {
+        const answer = await adjust(client);
+        expect(answer.status).toBe(200);
+        adjusted = answer.body;
+      }
+      await bookedInto(raw, partner.cell, day);
+      if (day !== today) await runIntoMoment(redis, partner.cell, startOf(shift(day, 1)), 0);
+    }
+  });
+  redis.disconnect();
+  const worker = await settlementWorker(stores, today);
+  await worker.job.turn();
+  await worker.end();
+}, 60_000);
+
+afterAll(async () => {
+  await sql?.end();
+  await raw?.end();
+  await rm(directory, { recursive: true, force: true });
+  await stores?.drop();
+});
+
+const archiveOf = (day: string, to = directory) =>
+  archiveDay(sql, { day, directory: to, actor: 'test', today });
+const dropOf = (day: string, from = directory) =>
+  dropDay(sql, { day, directory: from, keepDays: KEEP_DAYS, actor: 'test', today });
+const bytesOf = async (day: string, to = directory): Promise<Buffer[]> =>
+  Promise.all([...ARCHIVE_FILES.map(fileName), MANIFEST].map((file) => readFile(join(to, day, file))));
+
+async function violations(): Promise<unknown[]> {
+  const { nodes, close } = await openNodes(stores.redisUrl);
+  try {
+    const report = await audit(sql, nodes, { limit: 10, redraw: undefined, onProgress: () => {} });
+    expect(report.interrupted).toBeUndefined();
+    return report.checks.flatMap(({ listed }) => listed);
+  } finally {
+    close();
+  }
+}
+
+/** Ends an operation as a crash would, at one of its steps. */
+const endAt = (wanted: string) => (step: string) => {
+  if (step === wanted) throw new Error(`ended at ${step}`);
+};
+
+describe.sequential('a week of the ledger', () => {
+  test('days are booked before they are archived, and are archived oldest first', async () => {
+    const states = (await new LedgerDays(sql).list(today)).map(({ state }) => state);
+    expect(states).toEqual([...days.map(() => 'BOOKED'), 'OPEN']);
+    await expect(archiveOf(days[1]!)).rejects.toThrow(`${days[0]} must be archived before`);
+    await expect(archiveOf(today)).rejects.toThrow();
+  });
+
+  test.each(['archive.written', 'archive.read-back', 'archive.renamed', 'archive.recorded'])(
+    'an archive that ended at %s is repeated with the same bytes',
+    async (step) => {
+      const day = days[0]!;
+      const options = { day, directory, actor: 'test', today };
+      await expect(archiveDay(sql, { ...options, onFailpoint: endAt(step) })).rejects.toThrow(
+        `ended at ${step}`,
+      );
+      await archiveOf(day);
+      const bytes = await bytesOf(day);
+      const again = await archiveOf(day);
+      expect(again.isRepeated).toBe(true);
+      expect(await bytesOf(day)).toEqual(bytes);
+    },
+  );
+
+  test("the files' sums are the settlement reports'", async () => {
+    for (const day of days) await archiveOf(day);
+    expect((await checkArchives(directory)).faults).toEqual([]);
+    for (const { date, report } of await reportsOf(raw, partnerId)) {
+      let [wagered, paid, spins] = [0n, 0n, 0];
+      await readGroups(
+        join(directory, date, 'ledger.parquet'),
+        ['kind', 'wager_micros', 'credit_micros'],
+        (group, rows) => {
+          for (let i = 0; i < rows; i++) {
+            if (group.get('kind')![i] !== 1) continue;
+            spins++;
+            wagered += group.get('wager_micros')![i] as bigint;
+            paid += group.get('credit_micros')![i] as bigint;
+          }
+        },
+      );
+      expect([spins, wagered, paid]).toEqual([
+        report.totalSpins,
+        microsOf(report.totalWageredUsd),
+        microsOf(report.totalPaidOutUsd),
+      ]);
+    }
+  });
+
+  describe('a copy of the archive', () => {
+    let copy: string;
+    const copied = async (): Promise<string> => {
+      copy = await mkdtemp(join(tmpdir(), 'spindle-copy-'));
+      await cp(directory, copy, { recursive: true });
+      return copy;
+    };
+
+    test.each([...ARCHIVE_FILES.map(fileName), MANIFEST])(
+      'with a flipped byte in %s names it',
+      async (file) => {
+        const path = join(await copied(), days[1]!, file);
+        const bytes = await readFile(path);
+        bytes[Math.floor(bytes.length / 2)]! ^= 1;
+        await writeFile(path, bytes);
+        const { faults } = await checkArchives(copy);
+        expect(faults).toContainEqual(
+          expect.objectContaining(file === MANIFEST ? { file } : { day: days[1], file }),
+        );
+        await rm(copy, { recursive: true });
+      },
+    );
+
+    test.each(['ledger.parquet', 'rounds.parquet', MANIFEST])(
+      'without %s names it, and drops nothing',
+      async (file) => {
+        await rm(join(await copied(), days[0]!, file));
+        expect((await checkArchives(copy)).faults[0]).toMatchObject({ day: days[0], file });
+        expect((await dropOf(days[0]!, copy)).faults).not.toEqual([]);
+        expect((await new LedgerDays(sql).list(today))[0]!.state).toBe('ARCHIVED');
+        await rm(copy, { recursive: true });
+      },
+    );
+
+    test('with the manifest of another day names it, the newest by the record', async () => {
+      const last = days.at(-1)!;
+      const path = join(await copied(), last, MANIFEST);
+      await copyFile(join(copy, days[1]!, MANIFEST), path);
+      expect((await checkArchives(copy)).faults).toContainEqual(
+        expect.objectContaining({ day: last, file: MANIFEST }),
+      );
+      const manifest = JSON.parse(await readFile(join(directory, days[0]!, MANIFEST), 'utf8'));
+      manifest.reports = [];
+      await writeFile(join(copy, days[0]!, MANIFEST), JSON.stringify(manifest));
+      expect((await dropOf(days[0]!, copy)).faults).toContainEqual(
+        expect.objectContaining({ day: days[0], file: MANIFEST }),
+      );
+      await rm(copy, { recursive: true });
+    });
+  });
+
+  test('a day is dropped oldest first, and not before its time', async () => {
+    expect(await dropOf(days[1]!)).toMatchObject({ refused: expect.stringContaining('oldest first') });
+    expect(await dropOf(days.at(-1)!)).toMatchObject({ refused: expect.stringContaining('must be kept') });
+  });
+
+  test.each(['drop.boundary', 'drop.detached'])('a drop that ended at %s is repeated', async (step) => {
+    const day = days[0]!;
+    const options = { day, directory, keepDays: KEEP_DAYS, actor: 'test', today };
+    await expect(dropDay(sql, { ...options, onFailpoint: endAt(step) })).rejects.toThrow(`ended at ${step}`);
+    expect((await new LedgerDays(sql).list(today))[0]!.state).toBe(
+      step === 'drop.boundary' ? 'ARCHIVED' : 'DROPPED',
+    );
+  });
+
+  test('a dropped day leaves books that the audit finds whole', async () => {
+    expect(await dropOf(days[0]!)).toEqual({ faults: [] });
+    const [table] = await raw`SELECT to_regclass(${`ledger_${days[0]!.replaceAll('-', '')}`})::text AS name`;
+    expect(table!.name).toBeNull();
+    expect(await service(() => violations())).toEqual([]);
+  });
+
+  test('the audit finds a boundary that was changed', async () => {
+    await raw`UPDATE boundary_players SET balance_micros = balance_micros + 1 WHERE player_id = 'cy'`;
+    expect(await service(() => violations())).not.toEqual([]);
+    await raw`UPDATE boundary_players SET balance_micros = balance_micros - 1 WHERE player_id = 'cy'`;
+    await raw`UPDATE game_days SET paid_micros = paid_micros + 1 WHERE day = ${days[0]!}`;
+    expect(await service(() => violations())).not.toEqual([]);
+    await raw`UPDATE game_days SET paid_micros = paid_micros - 1 WHERE day = ${days[0]!}`;
+  });
+
+  test('after a drop Redis is rebuilt from nothing with the same balances, and an adjustment keeps its answer', async () => {
+    const balances = (client: Client) =>
+      Promise.all(
+        PLAYERS.map((playerId) =>
+          client.partner('GET', `/players/${playerId}`, key).then(({ body }) => body),
+        ),
+      );
+    const before = await service(balances);
+    const redis = new Redis(stores.redisUrl, { protocol: 2 });
+    await redis.flushdb();
+    redis.disconnect();
+    const { nodes, close } = await openNodes(stores.redisUrl);
+    const states = await recover(sql, nodes, {
+      ...{ isCheck: false, isToReplace: true, isVolatileAllowed: true, resume: [], progress: () => {} },
+      clocks: { now: Date.now, skewMaxMs: 31_536_000_000 },
+    });
+    close();
+    expect(states.map(({ state }) => state)).not.toContain('failed');
+    await service(async (client) => {
+      expect(await balances(client)).toEqual(before);
+      const again = await adjust(client);
+      expect(again.body).toEqual(adjusted);
+      const spin = { gameId, playerId: 'cy', wagerUsd: 0.25 };
+      await until(async () => (await client.spin(key, spin)).status === 200, 'the game is dealt from again');
+      expect(await violations()).toEqual([]);
+    });
+  });
+
+  test('reports of dropped days are verified by the record and by the archive', async () => {
+    expect((await verifySettlements(sql, undefined)).differences).toEqual([]);
+    const dropped = { archive: archiveTotals(directory) };
+    expect((await verifySettlements(sql, undefined, dropped)).differences).toEqual([]);
+    const [record] = await raw`SELECT manifest FROM ledger_days WHERE day = ${days[0]!}`;
+    const forged = record!.manifest.replace(/"wageredMicros":"[1-9]/, '"wageredMicros":"9');
+    await raw`UPDATE ledger_days SET manifest = ${forged} WHERE day = ${days[0]!}`;
+    expect((await verifySettlements(sql, undefined)).differences).not.toEqual([]);
+    expect((await verifySettlements(sql, undefined, dropped)).differences).toEqual([]);
+  });
+});
