@@ -38,6 +38,7 @@ export type BackgroundTask =
   | 'answered entries'
   | 'position file'
   | 'day completeness check'
+  | 'RTP judgement'
   | 'webhook delivery'
   | 'webhook retention'
   | 'API key expiry check'

@@ -166,6 +166,23 @@ export {
   RoundTable,
   VoidBody,
 } from './schemas/rounds.js';
+export {
+  GameRtp,
+  RtpCloseBody,
+  RtpExpected,
+  RtpFinding,
+  RtpNoteBody,
+  RtpQuery,
+  RtpRecord,
+  RtpReview,
+  RtpReviewList,
+  RtpReviewNote,
+  RtpReviewStatus,
+  RtpReviewsQuery,
+  RtpStateName,
+  RtpWindow,
+  RtpWindowName,
+} from './schemas/rtp.js';
 export { NextOutcomeBody, SandboxMark } from './schemas/sandbox.js';
 export {
   AuditEntry,

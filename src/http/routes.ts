@@ -33,6 +33,7 @@ import { playerStatusRoutes } from './operator/players.js';
 import { raffleRoutes } from './operator/raffles.js';
 import { raffleVoidRoutes } from './operator/raffleVoids.js';
 import { operatorReadRoutes } from './operator/reads.js';
+import { rtpRoutes } from './operator/rtp.js';
 import { partnerCommunalRoutes } from './partner/communal.js';
 import { eventRoutes } from './partner/events.js';
 import { gameRoutes } from './partner/games.js';
@@ -58,6 +59,7 @@ export function allRoutes(services: Services, brand: string): Route[] {
   const routes: Route[] = [
     ...parSheetRoutes(services.store),
     ...gameRoutes(services),
+    ...rtpRoutes(services),
     ...raffleRoutes(services),
     ...raffleVoidRoutes(services),
     ...roundRoutes(services),

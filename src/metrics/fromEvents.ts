@@ -27,6 +27,7 @@ const STORE_OF_TASK: Readonly<Record<BackgroundTask, string>> = {
   'API sunset reminder': 'postgres',
   'e-mail delivery': 'postgres',
   'overdue settlement notice': 'postgres',
+  'RTP judgement': 'postgres',
   'process registry': 'postgres',
 };
 

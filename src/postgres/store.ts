@@ -26,6 +26,7 @@ import { Raffles } from './raffles.js';
 import { Recoveries } from './recoveries.js';
 import { RequestRuns } from './requestRunReads.js';
 import { Rounds } from './rounds.js';
+import { Rtp } from './rtp.js';
 import { Settlements } from './settlements.js';
 import { Webhooks } from './webhooks.js';
 
@@ -55,6 +56,7 @@ export const openStore = (sql: Sql) => ({
   recoveries: new Recoveries(sql),
   requestRuns: new RequestRuns(sql),
   rounds: new Rounds(sql),
+  rtp: new Rtp(sql),
   settlements: new Settlements(sql),
   webhooks: new Webhooks(sql),
 });

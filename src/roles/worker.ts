@@ -25,6 +25,7 @@ import { SegmentRelease } from '../requestIds/segmentRelease.js';
 import { closing } from '../runtime/service.js';
 import { ServiceGroup } from '../runtime/serviceGroup.js';
 import { SettlementJob } from '../settlement/job.js';
+import { RtpJudging } from '../settlement/rtpJudging.js';
 import { Settlements } from '../settlement/settlements.js';
 import { Deliverer } from '../webhooks/deliverer.js';
 import { largeWinEvents } from '../webhooks/largeWins.js';
@@ -156,10 +157,9 @@ export async function startWorker(parts: RoleParts): Promise<void> {
   const release = openSegmentRelease(parts, onFailpoint);
   const checkpoints = new Checkpoints(sql, CHECKPOINT_EVERY_MS, events);
   const cron = config.SETTLEMENT_CRON;
-  const settlement = new SettlementJob(new Settlements({ store: parts.background, nodes, events }), {
-    cron,
-    events,
-  });
+  const judging = new RtpJudging(parts.background);
+  const settlements = new Settlements({ store: parts.background, nodes, events });
+  const settlement = new SettlementJob(settlements, { cron, events, judging });
   const { deliverer, retention } = openDeliveries(parts);
   const { mailer, notices } = openNotices(parts, settlement);
   const totals = new BookedTotals((cells) => bookedTotals(sql, cells));

@@ -7,6 +7,7 @@ import type { EventEmitter } from '../events.js';
 import type { UnsettledDay } from '../postgres/settlements.js';
 import { PeriodicService } from '../runtime/periodicService.js';
 import { HEALTHY, type Health, unhealthy } from '../runtime/service.js';
+import type { RtpJudging } from './rtpJudging.js';
 import { dueDay } from './schedule.js';
 import type { Settlements } from './settlements.js';
 
@@ -15,6 +16,8 @@ const TURN_MS = 60_000;
 export interface JobOptions {
   /** Cron expression, UTC: at these moments the days before become due. */
   readonly cron: string;
+  /** Judges the return of games by the days that have their reports. */
+  readonly judging: Pick<RtpJudging, 'run'>;
   readonly events: EventEmitter;
 }
 
@@ -26,6 +29,8 @@ export class SettlementJob extends PeriodicService {
   #settledThrough: string | undefined;
   #oldestUnsettled: string | undefined;
   #failing = 0;
+  /** Every day up to this one is judged of every game. */
+  #judgedThrough: string | undefined;
 
   constructor(settlements: Settlements, options: JobOptions) {
     super({ everyMs: TURN_MS, firstAfterMs: 0 });
@@ -73,6 +78,23 @@ export class SettlementJob extends PeriodicService {
       onFault(error, undefined);
     }
     this.#failing = failed;
+    await this.#judge();
+  }
+
+  /** Judges what the reports let judge; nothing new where every day was settled and judged before. */
+  async #judge(): Promise<void> {
+    const settledThrough = this.#settledThrough;
+    if (settledThrough === undefined) return;
+    if (this.#oldestUnsettled === undefined && this.#judgedThrough === settledThrough) return;
+    try {
+      await this.#options.judging.run(
+        () => this.#settlements.now(),
+        () => this.isStopped,
+      );
+      if (!this.isStopped) this.#judgedThrough = settledThrough;
+    } catch (error) {
+      this.#options.events.emit('TaskFailed', { task: 'RTP judgement', error });
+    }
   }
 
   protected onTurnFailed(error: unknown): void {

@@ -9,6 +9,7 @@ import type { OnReport } from '../../src/postgres/settlements.js';
 import { openStore } from '../../src/postgres/store.js';
 import { cellKey } from '../../src/redis/keys.js';
 import { SettlementJob } from '../../src/settlement/job.js';
+import { RtpJudging } from '../../src/settlement/rtpJudging.js';
 import { Settlements } from '../../src/settlement/settlements.js';
 import type { Client, TestPartner } from './client.js';
 import { openNodes } from './redis.js';
@@ -78,7 +79,11 @@ export async function settlementWorker(
     ...(more.onReport === undefined ? {} : { onReport: more.onReport }),
   });
   return {
-    job: new SettlementJob(settlements, { cron: '0 2 * * *', events }),
+    job: new SettlementJob(settlements, {
+      cron: '0 2 * * *',
+      events,
+      judging: new RtpJudging(openStore(sql)),
+    }),
     settlements,
     async end() {
       redis.close();

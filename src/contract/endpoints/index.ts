@@ -8,6 +8,7 @@ import * as partners from './partners.js';
 import * as players from './players.js';
 import * as raffles from './raffles.js';
 import * as rounds from './rounds.js';
+import * as rtp from './rtp.js';
 import * as service from './service.js';
 import * as settlements from './settlements.js';
 import * as spins from './spins.js';
@@ -22,6 +23,7 @@ const RESOURCES = [
   players,
   raffles,
   rounds,
+  rtp,
   service,
   settlements,
   spins,

@@ -67,6 +67,7 @@ export const PATH = {
   operatorName: Type.String({ description: 'Name of the operator' }),
   gameId: pathNumber('Game configuration id: the `gameConfigId` of the game'),
   parSheetId: pathNumber('Id of the PAR sheet'),
+  reviewId: pathNumber('Id of the review'),
   webhookId: pathNumber('Id of the webhook'),
   deliveryId: Type.String({
     description: 'Id of the delivery: the `X-…-Delivery-Id` header that it carries',

@@ -1,0 +1,175 @@
+/** Judgements of returns: by an independent computation, and over thousands of simulated days. */
+import { describe, expect, test } from 'vitest';
+import {
+  halfUp,
+  judgeRtp,
+  normalFromSpins,
+  type RtpState,
+  rtpBands,
+  type SheetMoments,
+  sheetMoments,
+} from '../../src/domain/rtp.js';
+import { fiveReelWild, parSheet } from '../support/sheets.js';
+
+type Sheet = Parameters<typeof sheetMoments>[0];
+type Prize = readonly [multiplier: number, probability: number];
+
+const sheetOf = (prizes: readonly Prize[]): Sheet =>
+  ({
+    combinations: prizes.map(([payMultiplier, comboProbability]) => ({ payMultiplier, comboProbability })),
+  }) as unknown as Sheet;
+
+/** The same numbers on every run: mulberry32. */
+function random(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+/** Sheets of three to forty prizes, from even to very skewed. */
+function madeSheets(count: number): Sheet[] {
+  const next = random(7);
+  return Array.from({ length: count }, (_, i) => {
+    const prizes = Array.from({ length: 3 + 2 * i }, (_, place): Prize => {
+      const multiplier = place === 0 ? 0 : Number((next() * 10 ** (1 + (place % 4))).toFixed(2));
+      return [multiplier, Number(((0.9 / 10 ** (place % 5)) * next()).toFixed(9))];
+    });
+    return sheetOf(prizes);
+  });
+}
+
+const SHEETS: Sheet[] = [
+  ...['classic-3-reel', 'double-strike', 'penny-sub-cent'].map((name) => parSheet(name) as unknown as Sheet),
+  fiveReelWild() as unknown as Sheet,
+  ...madeSheets(16),
+];
+
+/** From the centre, in doubles: the other way round than the program, which sums powers exactly. */
+function centralMoments({ combinations }: Sheet) {
+  const total = combinations.reduce((sum, { comboProbability }) => sum + comboProbability, 0);
+  const central = (power: number, mean: number) =>
+    combinations.reduce(
+      (sum, { comboProbability: p, payMultiplier: m }) => sum + (p / total) * (m - mean) ** power,
+      0,
+    );
+  const mean = central(1, 0);
+  const sigma = Math.sqrt(central(2, mean));
+  return { mean, sigma, skewness: central(3, mean) / sigma ** 3 };
+}
+
+/** What so many spins of a sheet pay, in thousandths of the wager. */
+function sampler(prizes: readonly Prize[], next: () => number): (spins: number) => number {
+  const places = 4096;
+  const table = new Float64Array(places);
+  let at = 0;
+  for (const [multiplier, probability] of prizes) {
+    const until = Math.min(places, at + Math.round(probability * places));
+    table.fill(multiplier * 1000, at, until);
+    at = until;
+  }
+  return (spins) => {
+    let paid = 0;
+    for (let i = 0; i < spins; i++) paid += table[(next() * places) | 0]!;
+    return paid;
+  };
+}
+
+const judge = (spins: number, paidThousandths: number, moments: SheetMoments) =>
+  judgeRtp(
+    { spins: BigInt(spins), wageredMicros: BigInt(spins) * 1000n, paidMicros: BigInt(paidThousandths) },
+    moments,
+  );
+
+describe('the moments and bands of a sheet', () => {
+  test('are those of an independent computation, for 20 sheets', () => {
+    expect(SHEETS).toHaveLength(20);
+    for (const sheet of SHEETS) {
+      const expected = centralMoments(sheet);
+      const found = sheetMoments(sheet);
+      for (const name of ['mean', 'sigma', 'skewness'] as const) {
+        expect(Math.abs(found[name] / expected[name] - 1)).toBeLessThan(1e-9);
+      }
+      const [low, high] = rtpBands(found, 12_345n)!.band95;
+      const half = (1.959963984540054 * expected.sigma) / Math.sqrt(12_345);
+      expect(Math.abs(low - (expected.mean - half))).toBeLessThan(6e-7);
+      expect(Math.abs(high - (expected.mean + half))).toBeLessThan(6e-7);
+    }
+  });
+
+  test('are those that the contract shows', () => {
+    const moments = { mean: 0.925, sigma: 2.2038, skewness: 10.2779, maxMultiplier: 100 };
+    expect(normalFromSpins(moments)).toBe(2669);
+    expect(rtpBands(moments, 1_000_000n)).toEqual({
+      band95: [0.920681, 0.929319],
+      band99: [0.919323, 0.930677],
+    });
+    const { z, state } = judge(1_000_000, 927_200_000, moments);
+    expect([halfUp(z!, 4), state]).toEqual([0.9983, 'WITHIN']);
+  });
+
+  test('a sheet that always pays the same is judged by its one value', () => {
+    const moments = sheetMoments(sheetOf([[0.5, 1]]));
+    expect(moments).toMatchObject({ mean: 0.5, sigma: 0, skewness: 0 });
+    expect(judge(10, 5000, moments)).toEqual({ z: null, nats: null, state: 'WITHIN' });
+    expect(judge(10, 5001, moments)).toEqual({ z: null, nats: null, state: 'ALERT' });
+  });
+
+  test('without spins, and of other games than slots, nothing is judged', () => {
+    const nothing = { z: null, nats: null, state: 'NOT_JUDGED' };
+    expect(judge(0, 0, sheetMoments(SHEETS[0]!))).toEqual(nothing);
+    expect(judgeRtp({ spins: 1n, wageredMicros: 1n, paidMicros: 1n }, undefined)).toEqual(nothing);
+  });
+});
+
+// Probabilities are whole 4,096ths.
+const HONEST: Prize[] = [
+  [0, 2816 / 4096],
+  [2, 1024 / 4096],
+  [5, 256 / 4096],
+];
+const MOMENTS = sheetMoments(sheetOf(HONEST));
+
+describe('over simulated days', () => {
+  test('an honest game is REVIEW on 1 %, and WATCH on 4 %, of 10,000 days', () => {
+    const days = 10_000;
+    const spins = 2000;
+    const pay = sampler(HONEST, random(1));
+    const states = new Map<RtpState, number>();
+    for (let day = 0; day < days; day++) {
+      const { state } = judge(spins, pay(spins), MOMENTS);
+      states.set(state, (states.get(state) ?? 0) + 1);
+    }
+    // Four standard deviations of such a count.
+    expect(Math.abs(states.get('REVIEW')! / days - 0.01)).toBeLessThan(0.004);
+    expect(Math.abs(states.get('WATCH')! / days - 0.04)).toBeLessThan(0.008);
+    expect([...states.keys()].sort()).toEqual(['REVIEW', 'WATCH', 'WITHIN']);
+  });
+
+  test('a game that pays 1 % more is REVIEW within the spins that the formula says', () => {
+    // The larger prize pays 5.13 for 5: 0.008125 of 0.8125 more.
+    const skewed: Prize[] = [HONEST[0]!, HONEST[1]!, [5.13, HONEST[2]![1]]];
+    const shift = sheetMoments(sheetOf(skewed)).mean - MOMENTS.mean;
+    expect(shift / MOMENTS.mean).toBeCloseTo(0.01, 9);
+    // So that 95 of 100 are found: beyond q₉₉ by 1.645 standard deviations.
+    const spins = Math.ceil((((2.5758 + 1.6449) * MOMENTS.sigma) / shift) ** 2);
+    const pay = sampler(skewed, random(2));
+    const runs = 40;
+    const perDay = Math.ceil(spins / 250);
+    let found = 0;
+    for (let run = 0; run < runs; run++) {
+      let [dealt, paid, isFound] = [0, 0, false];
+      for (let day = 0; day < 250 && !isFound; day++) {
+        dealt += perDay;
+        paid += pay(perDay);
+        const { state } = judge(dealt, Math.round(paid), MOMENTS);
+        isFound = state === 'REVIEW' || state === 'ALERT';
+      }
+      if (isFound) found++;
+    }
+    expect(found / runs).toBeGreaterThan(0.9);
+  });
+});
