@@ -43,11 +43,31 @@ const ROOMS = {
     ...['series', 'settlement', 'catalog', 'blocks', 'requestIds', 'cells', 'ledger', 'webhooks', 'http'],
   ],
   // What starts it.
-  stores: ['^src/(stores|storesFile)\\.ts$', 'helpers', 'runtime', 'postgres', 'redis', 'embedded', 'config'],
+  stores: [
+    '^src/(stores|storesFile|serviceFile)\\.ts$',
+    'helpers',
+    'runtime',
+    'postgres',
+    'redis',
+    'embedded',
+    'config',
+  ],
   demo: ['^src/demo\\.ts$', 'domain', 'postgres', 'http'],
   program: [
     '^src/program/',
-    ...['domain', 'helpers', 'postgres', 'redis', 'embedded', 'config', 'catalog', 'http', 'demo'],
+    ...[
+      'domain',
+      'helpers',
+      'runtime',
+      'postgres',
+      'redis',
+      'embedded',
+      'config',
+      'catalog',
+      'http',
+      'demo',
+      'stores',
+    ],
   ],
   roles: [
     '^src/roles/',

@@ -11,6 +11,7 @@ import { addOperatorCommands } from './cli/operator/commands.js';
 import { addPartnerCommands } from './cli/partnerCommands.js';
 import { addStoreCommands } from './cli/storeCommands.js';
 import {
+  NoAnswerError,
   type OperatorClient,
   operatorClient,
   type PartnerClient,
@@ -18,6 +19,7 @@ import {
   SpindleError,
 } from './client/client.js';
 import type { Config } from './config.js';
+import { localUrl, SERVICE_FILE, type ServiceFile } from './serviceFile.js';
 import { STORES_FILE } from './storesFile.js';
 
 const EXIT_WITHIN_MS = 1000;
@@ -40,16 +42,25 @@ async function storeUrls(): Promise<StoreUrls> {
   }
 }
 
-/** Where a service that listens on HOST is reached from the same machine. */
-function addressOf(host: string, port: number): string {
-  if (host === '0.0.0.0') return `http://127.0.0.1:${port}`;
-  if (host === '::') return `http://[::1]:${port}`;
-  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+/** The service that was started here, where it still runs. */
+function startedHere(dataDir: string): string | undefined {
+  try {
+    const { url, pid } = JSON.parse(readFileSync(join(dataDir, SERVICE_FILE), 'utf8')) as ServiceFile;
+    process.kill(pid, 0);
+    return url;
+  } catch (error) {
+    // It runs as another user.
+    return (error as NodeJS.ErrnoException).code === 'EPERM' ? readUrl(dataDir) : undefined;
+  }
 }
+
+const readUrl = (dataDir: string): string =>
+  (JSON.parse(readFileSync(join(dataDir, SERVICE_FILE), 'utf8')) as ServiceFile).url;
 
 /** The service's address. @throws UsageError where it is none */
 function serviceAddress(config: Config, given: string | undefined): string {
-  const address = given ?? config.SPINDLE_URL ?? addressOf(config.HOST, config.PORT);
+  const address =
+    given ?? config.SPINDLE_URL ?? startedHere(config.dataDir) ?? localUrl(config.HOST, config.PORT);
   const url = URL.canParse(address) ? new URL(address) : undefined;
   if (url === undefined || !/^https?:$/.test(url.protocol)) {
     throw new UsageError(`«${address}» is no http:// or https:// address`);
@@ -202,11 +213,28 @@ function programOf(): Command {
   return program;
 }
 
-/** Says what went wrong. @returns the exit status */
+/** What went wrong, as a program reads it. */
+function asJson(error: unknown): string {
+  const message = error instanceof Error ? error.message : String(error);
+  if (error instanceof SpindleError) {
+    const { code, status, details, requestId } = error;
+    return JSON.stringify({ error: { code, status, message, details, requestId } });
+  }
+  const details = error instanceof FaultsError ? error.faults.map((fault) => ({ message: fault })) : [];
+  return JSON.stringify({ error: { message, details } });
+}
+
+const NO_ANSWER = 'Another address: --url, or SPINDLE_URL';
+
+/** Says what went wrong: with --json as one line of JSON. @returns the exit status */
 function failed(error: unknown): number {
   const say = (line: string): void => void process.stderr.write(`${line}\n`);
   // Its message is printed by then; help that was asked for is no failure.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+  if (process.argv.includes('--json')) {
+    say(asJson(error));
+    return error instanceof UsageError ? 2 : 1;
+  }
   if (error instanceof SpindleError) {
     say(`${error.code} ${error.message}`);
     for (const { path, message } of error.details) say(`  ${path === '' ? message : `${path} ${message}`}`);
@@ -214,6 +242,7 @@ function failed(error: unknown): number {
     return 1;
   }
   say(`spindle: ${error instanceof Error ? error.message : String(error)}`);
+  if (error instanceof NoAnswerError) say(`  ${NO_ANSWER}`);
   if (error instanceof FaultsError) for (const fault of error.faults) say(`  ${fault}`);
   return error instanceof UsageError ? 2 : 1;
 }

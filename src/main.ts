@@ -15,6 +15,7 @@ import { registerPoolMetrics } from './metrics/storeMetrics.js';
 import { migrate } from './postgres/client.js';
 import { PostgresDurability } from './postgres/durability.js';
 import { openStore } from './postgres/store.js';
+import { noteAddress } from './program/address.js';
 import { openDemo } from './program/demo.js';
 import { installFixed, openSecrets, operatorKeyOf } from './program/installed.js';
 import { untilServed } from './program/playable.js';
@@ -105,9 +106,17 @@ async function startAll(
     await untilServed(nodes, catalog);
   }
   registerPoolMetrics(metrics, pools);
+  return { ...(await serve(parts)), operatorKey, isNewOperatorKey, redisUrl, databaseUrl };
+}
+
+/** Opens the ports: metrics, and the API where this process serves it. */
+async function serve(
+  parts: RoleParts,
+): Promise<Pick<Running, 'port' | 'metricsPort' | 'demo' | 'waitsFor' | 'stop'>> {
+  const { config, metrics, nodes, store, catalog, services, postgresDurability } = parts;
   const address = { host: config.METRICS_HOST, port: config.METRICS_PORT, token: config.METRICS_TOKEN };
   const metricsServer = new MetricsServer(metrics, address, () =>
-    readiness(parts, unservedVolatile(config, nodes, durability)).then(readyAnswer),
+    readiness(parts, unservedVolatile(config, nodes, postgresDurability)).then(readyAnswer),
   );
   await services.add(metricsServer).catch((error: Error) => {
     throw new SetupError(error.message);
@@ -116,9 +125,9 @@ async function startAll(
   const port = config.roles.http
     ? await (await import('./roles/frontEnd.js')).startFrontEnd(parts)
     : undefined;
+  await noteAddress(config, port, services);
   const { port: metricsPort } = metricsServer;
-  const stop = services.stop.bind(services);
-  return { port, metricsPort, operatorKey, isNewOperatorKey, redisUrl, databaseUrl, demo, stop };
+  return { port, metricsPort, demo, waitsFor: () => services.waitsFor, stop: () => services.stop() };
 }
 
 /** Puts this process on record, and follows which format is written. */

@@ -84,7 +84,8 @@ export const Environment = Type.Object({
   SPINDLE_URL: Type.Optional(
     Type.String({
       pattern: '^https?://.',
-      description: 'For the `spindle` command: address of the service; if absent, HOST and PORT',
+      description:
+        'For the `spindle` command: address of the service; if absent, that of the service that was started on this DATA_DIR, else HOST and PORT',
     }),
   ),
   ROLES: Type.String({

@@ -64,6 +64,12 @@ async function change(client: PartnerClient, id: number, { to, events }: ManageO
   return members(await bodyOf(client.PATCH('/webhooks/{id}', { params: { path: { id } }, body })));
 }
 
+async function register(client: PartnerClient, { to, events }: ManageOptions): Promise<Shown> {
+  if (to === undefined || events === undefined) throw new UsageError('register needs --to and --events');
+  const body = { url: to, events: events.split(',') as PartnerSchemas['WebhookEvent'][] };
+  return members(await bodyOf(client.POST('/webhooks', { body })));
+}
+
 type Act = (client: PartnerClient, id: number, options: ManageOptions, delivery?: string) => Promise<Shown>;
 
 const setActive =
@@ -80,6 +86,10 @@ const ACTIONS: Readonly<Record<string, Act>> = {
   },
   rotate: async (client, id) =>
     members(await bodyOf(client.POST('/webhooks/{id}/rotate-secret', { params: { path: { id } } }))),
+  delete: async (client, id) => {
+    await bodyOf(client.DELETE('/webhooks/{id}', { params: { path: { id } } }));
+    return { body: { id, isDeleted: true }, text: `Webhook ${id} is deleted\n` };
+  },
   activate: setActive(true),
   deactivate: setActive(false),
   deliveries: async (client, id, options) => {
@@ -94,12 +104,13 @@ const ACTIONS: Readonly<Record<string, Act>> = {
   },
 };
 
-/** What is shown of all, by the word for it. */
+/** What needs no webhook, by the word for it. */
 const LISTS: Readonly<Record<string, (client: PartnerClient, options: ManageOptions) => Promise<Shown>>> = {
   list: async (client) => {
     const body = await bodyOf(client.GET('/webhooks'));
     return { body, text: table(WEBHOOKS, body.webhooks) };
   },
+  register,
   events: async (client, options) => {
     const { after } = options;
     const query = { ...limitOf(options), ...(after === undefined ? {} : { after }) };

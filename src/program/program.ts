@@ -13,6 +13,9 @@ import { stopOnSignals } from './signals.js';
 /** A stop that takes longer than the front end's grace and this ends the process as it is. */
 const STOP_TIMEOUT_MS = 5000;
 
+/** A person who pressed Ctrl-C reads so often what is waited for. */
+const SAID_EVERY_MS = 1500;
+
 export type Start = (config: Config, log: Logger, progress: (line: string) => void) => Promise<Running>;
 
 /** Runs until a signal or an uncaught error; with --migrate until the schema is up to date. A start that fails ends the process with status 1 and one line. */
@@ -31,7 +34,7 @@ export async function runProgram(start: Start): Promise<void> {
   stopOnSignals({
     stopTimeoutMs: STOP_TIMEOUT_MS + config.SHUTDOWN_GRACE_S * 1000,
     // A start that is interrupted has nothing to finish: its servers end with this process.
-    stop: async () => running?.stop(),
+    stop: async () => running && stopAloud(running, progress),
     onUncaughtError: (error) => log.fatal({ err: error }, 'uncaught error'),
     onStopFailed: (error) => log.fatal({ err: error }, 'stop failed'),
   });
@@ -47,4 +50,17 @@ export async function runProgram(start: Start): Promise<void> {
     process.exit(1);
   }
   process.stdout.write(bannerOf(config, running));
+}
+
+/** Says what a stop waits for, where that takes long. */
+async function stopAloud(running: Running, progress: (line: string) => void): Promise<void> {
+  const saying = setInterval(() => {
+    const names = running.waitsFor();
+    if (names.length > 0) progress(`Stopping: waiting for ${names.join(', ')} …`);
+  }, SAID_EVERY_MS);
+  try {
+    await running.stop();
+  } finally {
+    clearInterval(saying);
+  }
 }

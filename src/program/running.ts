@@ -11,5 +11,7 @@ export interface Running {
   readonly redisUrl: string;
   readonly databaseUrl: string;
   readonly demo: (Demo & { readonly apiKey: string }) | undefined;
+  /** What a stop waits for now, by name. */
+  readonly waitsFor: () => readonly string[];
   stop(): Promise<void>;
 }

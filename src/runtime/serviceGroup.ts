@@ -18,6 +18,8 @@ export class ServiceGroup implements Service {
   readonly #planned: Service[];
   readonly #started: Service[] = [];
   #stopping: Promise<void> = Promise.resolve();
+  /** Services whose stop is under way. */
+  readonly #ending = new Set<Service>();
 
   constructor(
     name: string,
@@ -62,6 +64,13 @@ export class ServiceGroup implements Service {
     return this.#stopping;
   }
 
+  /** Names of the services whose stop is under way, those of groups within, too. */
+  get waitsFor(): readonly string[] {
+    return [...this.#ending].flatMap((service) =>
+      service instanceof ServiceGroup && service.waitsFor.length > 0 ? service.waitsFor : [service.name],
+    );
+  }
+
   health(): Health {
     const problems = this.#started.flatMap((service) => {
       const { isHealthy, problem } = service.health();
@@ -77,10 +86,13 @@ export class ServiceGroup implements Service {
   }
 
   async #end(service: Service): Promise<void> {
+    this.#ending.add(service);
     try {
       await withTimeout(service.stop(), timeoutOf(service));
     } catch (error) {
       this.#log.error({ err: error, service: service.name }, 'a service did not stop cleanly');
+    } finally {
+      this.#ending.delete(service);
     }
   }
 }

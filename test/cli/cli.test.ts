@@ -156,7 +156,7 @@ describe.concurrent('partners', () => {
         .then(() => cli('partner', 'create', '--slug', 'twice', ...created, '--json')),
     ]);
     expect(missing).toEqual({ status: 1, out: '', error: 'KS-4209 The partner is not found\n' });
-    expect(taken).toMatchObject({ status: 1, out: '', error: expect.stringMatching(/^KS-4211 .+\n$/) });
+    expect([taken.status, taken.out, taken.error.includes('KS-4211')]).toEqual([1, '', true]);
     expect([wrong.status, wrong.out]).toEqual([1, '']);
     expect(
       wrong.error
@@ -476,9 +476,9 @@ describe.concurrent('how the service is reached', () => {
     ]);
     server.close();
     expect(away).toEqual({
-      status: 1,
-      out: '',
-      error: 'spindle: The service at http://127.0.0.1:1 does not answer: connect ECONNREFUSED 127.0.0.1:1\n',
+      ...{ status: 1, out: '' },
+      error:
+        'spindle: The service at http://127.0.0.1:1 does not answer: connect ECONNREFUSED 127.0.0.1:1\n  Another address: --url, or SPINDLE_URL\n',
     });
     expect(strange).toMatchObject({
       status: 1,

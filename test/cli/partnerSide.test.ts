@@ -253,6 +253,12 @@ test('webhooks manage changes a webhook, shows deliveries and events, and has on
     expect(error).toBe('');
     return JSON.parse(out) as T;
   };
+  const registered = await asked<{ id: number; secret: string }>(
+    ...['register', '--to', 'http://localhost:11/', '--events', 'spin.large_win'],
+  );
+  expect(registered.secret).toMatch(/^whsec_/);
+  expect((await manage('delete', String(registered.id))).out).toBe(`Webhook ${registered.id} is deleted\n`);
+  expect((await manage('deliveries', String(registered.id))).error).toMatch(/^KS-4206 /);
   const wanted = ['--to', 'http://localhost:10/', '--events', 'api_key.expiring,block.low_reserve'];
   expect(await asked('change', String(id), ...wanted)).toMatchObject({
     ...{ id, url: 'http://localhost:10/', events: ['api_key.expiring', 'block.low_reserve'] },
@@ -306,9 +312,11 @@ test("sandbox next-outcome chooses a player's next outcome, and says what is wro
 
 test.each([
   [
-    ['delete', '1', '--key-file', 'key'],
-    'ACTION must be one of list, events, change, test, rotate, activate, deactivate, deliveries, resend',
+    ['remove', '1', '--key-file', 'key'],
+    'ACTION must be one of list, register, events, change, test, rotate, delete, activate, deactivate, deliveries, resend',
   ],
+  [['register', '--key-file', 'key'], 'register needs --to and --events'],
+  [['delete', '--key-file', 'key'], 'delete needs the id of a webhook'],
   [['test', '--key-file', 'key'], 'test needs the id of a webhook'],
   [['rotate', 'x', '--key-file', 'key'], 'rotate needs the id of a webhook'],
   [['change', '1', '--key-file', 'key'], 'change needs --to or --events'],

@@ -72,10 +72,27 @@ describe('one command', () => {
       },
     );
     expect(JSON.parse(shown.stdout)[0]).toMatchObject({ playerId: 'alice', entries: 3 });
+    // The command finds the service by the folder, whatever its port.
+    const listed = await run(
+      process.execPath,
+      [join(ROOT, 'dist/src/cli.js'), 'game', 'list', '--partner', '1', '--json'],
+      { env: { PATH: process.env.PATH, DATA_DIR: dataDir } },
+    );
+    expect(JSON.parse(listed.stdout).games.length).toBeGreaterThan(0);
+    const refused: { code?: number; stderr?: string } = await run(
+      process.execPath,
+      [join(ROOT, 'dist/src/cli.js'), 'partner', 'show', '999999', '--json'],
+      { env: { PATH: process.env.PATH, DATA_DIR: dataDir } },
+    ).catch((error) => error);
+    expect(refused.code).toBe(1);
+    expect(JSON.parse(refused.stderr!)).toMatchObject({
+      error: { code: 'KS-4209', status: 404, details: [] },
+    });
 
     expect(await service.end()).toBe(0);
     expect(await servers()).toEqual([]);
     expect(existsSync(join(dataDir, 'stores.json'))).toBe(false);
+    expect(existsSync(join(dataDir, 'service.json'))).toBe(false);
 
     const again = await start();
     expect(again.output()).not.toContain('shown this once');

@@ -56,7 +56,7 @@ class Fleet {
   readonly members: Member[] = [];
   readonly #settings: NodeJS.ProcessEnv;
   readonly #traffic: () => Traffic | undefined;
-  /** Lines of warnings and faults of processes that have ended. */
+  /** Faults that processes have logged, and what they missed in the schema. */
   readonly logged: string[] = [];
 
   constructor(settings: NodeJS.ProcessEnv, traffic: () => Traffic | undefined) {
@@ -107,7 +107,8 @@ class Fleet {
   }
 
   #keep(process: ServerProcess): void {
-    for (const line of process.output().split('\n')) if (/"level":[56]0/.test(line)) this.logged.push(line);
+    for (const line of process.output().split('\n'))
+      if (/"level":[56]0|does not exist/.test(line)) this.logged.push(line);
     const strange = process.output().match(/not one of this service/g);
     if (strange !== null) this.logged.push(`${strange.length} messages were not understood`);
   }

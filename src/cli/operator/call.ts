@@ -74,7 +74,10 @@ export class OperatorCommands {
   ): Command {
     const command = parent.command(usage, { isDefault }).description(description).helpGroup(OPERATOR_GROUP);
     return command
-      .option('--url <URL>', 'where the service is (else SPINDLE_URL, else HOST and PORT)')
+      .option(
+        '--url <URL>',
+        'where the service is (else SPINDLE_URL, else the one started here, else HOST and PORT)',
+      )
       .option('--key-file <FILE>', 'file of the operator key (else OPERATOR_API_KEY, else that of DATA_DIR)')
       .action(async () => {
         const options = command.optsWithGlobals<Options & Common>();

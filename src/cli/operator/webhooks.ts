@@ -1,9 +1,12 @@
-/** `spindle webhooks failed` and `resend`: deliveries that failed, and sending them again. */
+/** `spindle webhooks deliveries`, `failed` and `resend`: what was sent, what failed, and sending it again. */
+import { Option } from 'commander';
 import { bodyOf } from '../../client/client.js';
 import { UsageError } from '../command.js';
 import { type Column, table } from '../output.js';
 import { type Call, type OperatorCommands, pageLine, pageOf, type Schemas, withPages } from './call.js';
 import { partnerIdOf } from './names.js';
+
+const STATUSES = ['pending', 'delivered', 'failed'] as const;
 
 const COLUMNS: readonly Column<Schemas['OperatorDelivery']>[] = [
   { heading: 'id', value: (row) => row.id },
@@ -21,9 +24,17 @@ const COLUMNS: readonly Column<Schemas['OperatorDelivery']>[] = [
 export function addWebhookCommands(commands: OperatorCommands): void {
   const group = commands.group('webhooks', 'deliveries: failed, resend, listen; manage');
   withPages(
-    commands.add('failed', 'deliveries without attempts left, newest first', listFailed, group),
+    commands.add('failed', 'deliveries without attempts left, newest first', listDeliveries, group),
     'deliveries',
   ).option('--partner <PARTNER>', 'those of this partner only, by id or slug');
+  withPages(
+    commands.add('deliveries', 'deliveries of all partners, newest first', listDeliveries, group),
+    'deliveries',
+  )
+    .option('--partner <PARTNER>', 'those of this partner only, by id or slug')
+    .addOption(
+      new Option('--status <STATUS>', 'pending, delivered or failed').choices(STATUSES).default('failed'),
+    );
   commands
     .add('resend [DELIVERY_ID...]', 'send one delivery again, or all failed', resend, group)
     .option('--failed-since <TIME>', 'RFC 3339 time: all deliveries that have failed since')
@@ -36,11 +47,11 @@ Examples:
     );
 }
 
-async function listFailed(call: Call): Promise<void> {
+async function listDeliveries(call: Call): Promise<void> {
   const { client, options, print } = call;
-  const { partner } = options as { partner?: string };
+  const { partner, status = 'failed' } = options as { partner?: string; status?: (typeof STATUSES)[number] };
   const filter = partner === undefined ? {} : { partnerId: await partnerIdOf(client, partner, '--partner') };
-  const query = { ...pageOf(call), status: 'failed', ...filter };
+  const query = { ...pageOf(call), status, ...filter };
   print(
     await bodyOf(client.GET('/deliveries', { params: { query } })),
     (body) => table(COLUMNS, body.deliveries) + pageLine(body, 'deliveries'),
