@@ -20,6 +20,7 @@ COPY console console
 COPY docs docs
 COPY openapi openapi
 COPY tools tools
+COPY verifier verifier
 COPY src src
 COPY workers workers
 RUN npm run build

@@ -171,6 +171,42 @@ Exit status: 0 proven, 1 not, 2 wrong usage or a file that can't be read.`,
     });
 }
 
+/** The command that proves that what was dealt lies in a public log. */
+function addVerify(program: Command): void {
+  const verify = program
+    .command('verify <FILE>')
+    .description('verify the proof of a spin, ticket or round')
+    .helpGroup(ALONE)
+    .option('--log-key <VKEY>', "the log's public key: NAME+KEYID+KEY")
+    .option('--policy <FILE>', 'a C2SP tlog-policy file: logs, witnesses and their quorum')
+    .option('--sheet <FILE>', 'the PAR sheet as uploaded')
+    .option('--table <FILE>', "the raffle's prize table")
+    .option('--rules <FILE>', "the blackjack table's rules")
+    .option('--spin <FILE>', 'the answer to the spin, or the round')
+    .option('--label-key <HEX>', "the game's label key")
+    .option(
+      '--seen <FILE>',
+      'a checkpoint kept from before (repeatable)',
+      (file: string, files: string[]) => [...files, file],
+      [],
+    )
+    .option('--url <URL>', 'the service whose log has the tiles that --seen needs')
+    .addHelpText(
+      'after',
+      `
+FILE is a proof (format «spindle proof v1», docs/proofs.md); - reads it from the standard input.
+Exit status: 0 proven, 1 not, 2 wrong usage or a file that can't be read.
+
+Examples:
+  spindle verify proof.json --log-key spindle.example/log+5145b97b+AQOhB7/zzhC+HXDdGOdLwJln5NYwm6UNXx3chmQSVTG4
+  spindle verify proof.json --policy policy.txt --sheet sheet.json --spin answer.json`,
+    )
+    .action(async (file: string) => {
+      const { verifyProofFile } = await import('./cli/verifyProof.js');
+      process.exitCode = await verifyProofFile(file, verify.optsWithGlobals());
+    });
+}
+
 function programOf(): Command {
   const program = new Command('spindle')
     .description('Runs a Spindle service, looks into its stores, and proves raffles.')
@@ -191,6 +227,7 @@ function programOf(): Command {
     })
     .helpCommand(false);
   addOperatorCommands(program, openClient);
+  addVerify(program);
   addProofs(program);
   addPartnerCommands(program, {
     brand: async () => (await settings()).BRAND,

@@ -48,3 +48,9 @@ export function hmacVectors(): HmacVector[] {
     })),
   );
 }
+
+/** The contract's test vectors of proofs; undefined where they are not there. */
+export function contractProofVectors(): object | undefined {
+  const file = join(CORPORA, '..', 'vectors', 'proof-v1.json');
+  return existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as object) : undefined;
+}

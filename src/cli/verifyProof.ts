@@ -1,0 +1,110 @@
+/** `spindle verify`: verifies the proof of a spin, a ticket or a round, and asks nobody but a log for tiles. */
+import { readFileSync } from 'node:fs';
+import { examine, type VerifyOptions } from '../../verifier/verify.mjs';
+import { lineOf } from '../log.js';
+import { UsageError } from './command.js';
+import { printable } from './output.js';
+import { verifyRound } from './verifyRound.js';
+
+const TILE_WAIT_MS = 30_000;
+const TILE_BYTES_MAX = 8192;
+
+interface Options {
+  readonly logKey?: string;
+  readonly policy?: string;
+  readonly sheet?: string;
+  readonly table?: string;
+  readonly rules?: string;
+  readonly spin?: string;
+  readonly labelKey?: string;
+  readonly seen?: readonly string[];
+  readonly url?: string;
+  readonly json?: boolean;
+}
+
+function textOf(file: string): string {
+  try {
+    return readFileSync(file === '-' ? 0 : file, 'utf8');
+  } catch (error) {
+    throw new UsageError(`${file} can't be read: ${lineOf(error)}`);
+  }
+}
+
+function jsonOf(file: string): unknown {
+  const text = textOf(file);
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new UsageError(`${file} can't be read: ${lineOf(error)}`);
+  }
+}
+
+/** Reads tiles of a service's log, each once. @param url the service's base */
+function tileReader(url: string): (path: string) => Promise<Uint8Array> {
+  if (!/^https?:\/\//.test(url) || !URL.canParse(url)) {
+    throw new UsageError(`«${url}» is no http:// or https:// address`);
+  }
+  const tiles = new Map<string, Promise<Uint8Array>>();
+  const read = async (path: string): Promise<Uint8Array> => {
+    const address = `${url.replace(/\/+$/, '')}/log/${path}`;
+    const answer = await fetch(address, { signal: AbortSignal.timeout(TILE_WAIT_MS), redirect: 'error' });
+    if (answer.status !== 200) throw new Error(`${address} answers ${answer.status}`);
+    if (Number(answer.headers.get('content-length') ?? 0) > TILE_BYTES_MAX) throw new Error('it is no tile');
+    return new Uint8Array(await answer.arrayBuffer());
+  };
+  return (path) => {
+    const tile = tiles.get(path) ?? read(path);
+    tiles.set(path, tile);
+    return tile;
+  };
+}
+
+function optionsOf(options: Options): VerifyOptions {
+  const { logKey, policy, sheet, table, rules, spin, labelKey, seen, url } = options;
+  if (logKey === undefined && policy === undefined) throw new UsageError('Give --log-key or --policy');
+  return {
+    logKeys: logKey === undefined ? [] : [logKey],
+    ...(policy === undefined ? {} : { policy: textOf(policy) }),
+    ...(sheet === undefined ? {} : { sheet: jsonOf(sheet) }),
+    ...(table === undefined ? {} : { table: jsonOf(table) }),
+    ...(rules === undefined ? {} : { rules: jsonOf(rules) }),
+    ...(spin === undefined ? {} : { spin: jsonOf(spin) }),
+    ...(labelKey === undefined ? {} : { labelKey: labelKey.toLowerCase() }),
+    ...(url === undefined ? {} : { readTile: tileReader(url) }),
+    seen: (seen ?? []).map(textOf),
+  };
+}
+
+/** The cards of a round that has ended follow from its seed. */
+function cardFaults(proof: unknown, spin: unknown): string[] {
+  const seed = (proof as { shoe?: { seed?: unknown } } | null)?.shoe?.seed ?? null;
+  return seed === null || spin === undefined ? [] : verifyRound(spin).map((fault) => `round: ${fault}`);
+}
+
+/** The command. @returns the exit status: 0 proven, 1 not. @throws UsageError where there is nothing to look at */
+export async function verifyProofFile(file: string, given: Options): Promise<number> {
+  const options = optionsOf(given);
+  const proof = jsonOf(file);
+  const found = await examine(proof, options);
+  const faults = [...found.faults, ...cardFaults(proof, options.spin)];
+  const trust = faults.find((fault) => fault.startsWith('trust: '));
+  if (trust !== undefined) throw new UsageError(trust.slice('trust: '.length));
+  const isProven = faults.length === 0;
+  const say = (line: string): void => void process.stdout.write(`${line}\n`);
+  if (given.json === true) {
+    say(JSON.stringify({ isProven, seenInSize: found.since ?? null, faults }));
+  } else if (!isProven) {
+    say('NOT PROVEN');
+    for (const fault of faults) say(`  ${printable(fault)}`);
+  } else {
+    const { spinId, roundId, gameId, logIndex } = proof as Record<string, unknown>;
+    const what = roundId === undefined ? `spin ${printable(spinId)}` : `round ${printable(roundId)}`;
+    say(`PROVEN: ${what}, game ${printable(gameId)}, log index ${printable(logIndex)}`);
+    say(
+      found.since === undefined
+        ? "  Logged. Since when it can't tell: give a checkpoint that you kept from before the spin with --seen."
+        : `  Fixed before: the log of ${found.since} records that you kept already had it.`,
+    );
+  }
+  return isProven ? 0 : 1;
+}

@@ -1,0 +1,58 @@
+/** The text of a checkpoint (C2SP tlog-checkpoint), and proofs of a record as one text (C2SP tlog-proof). */
+import { fromBase64, fromDecimal } from './encoding.js';
+import { type Note, NoteError, parseNote } from './notes.js';
+import { HASH_BYTES } from './tree.js';
+
+const PROOF_HEAD = 'c2sp.org/tlog-proof@v1';
+/** As many hashes as a tree can ask for. */
+const PATH_MAX = 63;
+
+export interface Checkpoint {
+  readonly origin: string;
+  readonly size: number;
+  readonly root: Buffer;
+}
+
+export const checkpointText = ({ origin, size, root }: Checkpoint): string =>
+  `${origin}\n${size}\n${root.toString('base64')}\n`;
+
+/** Lines after the third are passed over: they are the log's own. @throws NoteError where it is not a checkpoint */
+export function parseCheckpoint(text: string): Checkpoint {
+  const [origin = '', decimal = '', encoded = ''] = text.split('\n');
+  const size = fromDecimal(decimal);
+  const root = fromBase64(encoded);
+  if (origin === '' || size === undefined || root?.length !== HASH_BYTES || !text.endsWith('\n')) {
+    throw new NoteError('The text is not a checkpoint: an origin, a size and a root, one line each');
+  }
+  return { origin, size, root };
+}
+
+export interface TlogProof {
+  readonly index: number;
+  readonly path: readonly Buffer[];
+  /** The checkpoint's note, as it is. */
+  readonly checkpoint: string;
+}
+
+export const tlogProofText = ({ index, path, checkpoint }: TlogProof): string =>
+  `${[PROOF_HEAD, `index ${index}`, ...path.map((hash) => hash.toString('base64'))].join('\n')}\n\n${checkpoint}`;
+
+/** @returns undefined where one is not base64 of a hash, or there are more than a tree has levels */
+function hashesOf(lines: readonly string[]): Buffer[] | undefined {
+  const hashes = lines.map(fromBase64);
+  const isPath = lines.length <= PATH_MAX && hashes.every((hash) => hash?.length === HASH_BYTES);
+  return isPath ? (hashes as Buffer[]) : undefined;
+}
+
+/** One with extra data is refused: ours have none. @throws NoteError where it is not a proof */
+export function parseTlogProof(text: string): TlogProof & { readonly note: Note } {
+  const end = text.indexOf('\n\n');
+  const [head, place = '', ...lines] = text.slice(0, Math.max(end, 0)).split('\n');
+  const index = place.startsWith('index ') ? fromDecimal(place.slice('index '.length)) : undefined;
+  const path = hashesOf(lines);
+  if (head !== PROOF_HEAD || index === undefined || path === undefined) {
+    throw new NoteError(`The text is not a proof as ${PROOF_HEAD} has it`);
+  }
+  const checkpoint = text.slice(end + 2);
+  return { index, path, checkpoint, note: parseNote(checkpoint) };
+}

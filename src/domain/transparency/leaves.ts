@@ -1,0 +1,63 @@
+/** The leaves of a sealed block's tree: what is committed to of each outcome, ticket or shoe before it can be dealt. */
+import { createCipheriv } from 'node:crypto';
+import { sha256 } from './tree.js';
+
+const OUTCOME = 'SPDLout1';
+const SHOE = 'SPDLsho1';
+const LEAF_KEY = 'spindle leaf key v1\n';
+const SECRET = 'spindle secret v1\n';
+const NONCE_BYTES = 32;
+const COUNTER = Buffer.alloc(16);
+
+/** Which outcome it is: its game (u32) and its place among all the game's outcomes (u64). */
+interface Place {
+  readonly gameId: number;
+  readonly index: number;
+}
+
+function headOf(name: string, { gameId, index }: Place): Buffer {
+  const head = Buffer.alloc(20);
+  head.write(name, 'latin1');
+  head.writeUInt32BE(gameId, 8);
+  head.writeBigUInt64BE(BigInt(index), 12);
+  return head;
+}
+
+/** @param code the combination's place in the sheet; of tickets 0 for none, n for the n-th prize. @param nonce 32 bytes */
+export function outcomeLeafData(place: Place, code: number, nonce: Buffer): Buffer {
+  const packed = Buffer.alloc(2);
+  packed.writeUInt16BE(code);
+  return Buffer.concat([headOf(OUTCOME, place), packed, nonce]);
+}
+
+/** @param commitment the shoe's, 32 bytes: its seed hides it, so that it needs no nonce */
+export const shoeLeafData = (place: Place, commitment: Buffer): Buffer =>
+  Buffer.concat([headOf(SHOE, place), commitment]);
+
+interface Sealed {
+  readonly gameId: number;
+  readonly fromIndex: number;
+  /** The block's own, 32 bytes. */
+  readonly nonce: Buffer;
+}
+
+/** What gives each leaf of a block its nonce. */
+export function leafKeyOf({ gameId, fromIndex, nonce }: Sealed): Buffer {
+  const place = Buffer.alloc(12);
+  place.writeUInt32BE(gameId);
+  place.writeBigUInt64BE(BigInt(fromIndex), 4);
+  return sha256(LEAF_KEY, nonce, place);
+}
+
+/**
+ * The nonces of outcomes of a block, 32 bytes each. To show one tells nothing of another.
+ * @param first place in the block, from 0
+ */
+export function leafNonces(key: Buffer, count: number, first = 0): Buffer {
+  const counter = Buffer.from(COUNTER);
+  counter.writeBigUInt64BE(BigInt(first) * 2n, 8);
+  return createCipheriv('aes-256-ctr', key, counter).update(Buffer.alloc(count * NONCE_BYTES));
+}
+
+/** What an entry says of a block's nonce and seed, 32 bytes each, until they are revealed. */
+export const secretHash = (nonce: Buffer, seed: Buffer): Buffer => sha256(SECRET, nonce, seed);

@@ -1,0 +1,141 @@
+/** Policy files (C2SP tlog-policy): which logs are trusted, and which witnesses must have seen a checkpoint. */
+import { fromDecimal } from './encoding.js';
+import { parseVkey, type Verifier } from './notes.js';
+
+/** Lines of a file. */
+const LINES_MAX = 10_000;
+const NAME = /^[^\s+]+$/u;
+
+export interface Witness extends Verifier {
+  /** The file's own name for it. */
+  readonly label: string;
+  /** Where checkpoints are submitted; undefined where it is only known. */
+  readonly url: string | undefined;
+}
+interface Group {
+  readonly threshold: number;
+  readonly members: readonly string[];
+}
+interface PolicyLog extends Verifier {
+  readonly url: string | undefined;
+}
+
+class PolicyError extends Error {
+  /** @param line from 1 on; 0: the whole file */
+  constructor(line: number, message: string) {
+    super(line === 0 ? `The policy ${message}` : `Line ${line} of the policy ${message}`);
+  }
+}
+
+export class Policy {
+  readonly logs: PolicyLog[] = [];
+  readonly witnesses: Witness[] = [];
+  readonly #groups = new Map<string, Group>();
+  #quorum: string | undefined;
+
+  /** @throws PolicyError with the line that is wrong */
+  constructor(text: string) {
+    const lines = text.split('\n');
+    if (lines.length > LINES_MAX) throw new PolicyError(0, `has more than ${LINES_MAX} lines`);
+    lines.forEach((line, at) => {
+      const words = line.trim().split(/[ \t]+/);
+      if (words[0] !== '' && !words[0]!.startsWith('#')) this.#read(at + 1, words);
+    });
+    if (this.#quorum === undefined) throw new PolicyError(0, 'has no line quorum');
+  }
+
+  #read(line: number, [word, ...rest]: string[]): void {
+    if (word === 'log') this.#readLog(line, rest);
+    else if (word === 'witness') this.#readWitness(line, rest);
+    else if (word === 'group') this.#readGroup(line, rest);
+    else if (word === 'quorum') this.#readQuorum(line, rest);
+    else throw new PolicyError(line, `begins with «${word}»: log, witness, group and quorum are known`);
+  }
+
+  #key(line: number, vkey: string, algorithm: Verifier['algorithm']): Verifier {
+    let key: Verifier;
+    try {
+      key = parseVkey(vkey);
+    } catch (error) {
+      throw new PolicyError(line, `has a wrong key: ${(error as Error).message}`);
+    }
+    if (key.algorithm === algorithm) return key;
+    throw new PolicyError(line, `has a key of a ${key.algorithm} where one of a ${algorithm} belongs`);
+  }
+
+  #url(line: number, url: string | undefined): string | undefined {
+    if (url !== undefined && !(URL.canParse(url) && /^https?:$/.test(new URL(url).protocol))) {
+      throw new PolicyError(line, `has a wrong address «${url}»`);
+    }
+    return url?.replace(/\/+$/, '');
+  }
+
+  #readLog(line: number, [vkey, url, ...more]: string[]): void {
+    if (vkey === undefined || more.length > 0) throw new PolicyError(line, 'is not: log VKEY [URL]');
+    this.logs.push({ ...this.#key(line, vkey, 'log'), url: this.#url(line, url) });
+  }
+
+  #newName(line: number, name: string): void {
+    if (!NAME.test(name) || name === 'none') throw new PolicyError(line, `has a wrong name «${name}»`);
+    if (this.#groups.has(name) || this.witnesses.some(({ label }) => label === name)) {
+      throw new PolicyError(line, `gives the name ${name} a second time`);
+    }
+  }
+
+  #readWitness(line: number, [label, vkey, url, ...more]: string[]): void {
+    if (label === undefined || vkey === undefined || more.length > 0) {
+      throw new PolicyError(line, 'is not: witness NAME VKEY [URL]');
+    }
+    this.#newName(line, label);
+    const key = this.#key(line, vkey, 'witness');
+    if (this.witnesses.some(({ publicKey }) => publicKey.equals(key.publicKey))) {
+      throw new PolicyError(line, 'has the key of a witness above');
+    }
+    this.witnesses.push({ ...key, label, url: this.#url(line, url) });
+  }
+
+  #readGroup(line: number, [name, count, ...members]: string[]): void {
+    if (name === undefined || count === undefined || members.length === 0) {
+      throw new PolicyError(line, 'is not: group NAME any|all|N MEMBER...');
+    }
+    this.#newName(line, name);
+    const isTaken = (member: string): boolean =>
+      [...this.#groups.values()].some((group) => group.members.includes(member));
+    members.forEach((member, at) => {
+      const isKnown = this.#groups.has(member) || this.witnesses.some(({ label }) => label === member);
+      if (!isKnown) throw new PolicyError(line, `names «${member}», which is not above it`);
+      if (members.indexOf(member) !== at || isTaken(member)) {
+        throw new PolicyError(line, `has ${member}, which is in a group already`);
+      }
+    });
+    const threshold = count === 'any' ? 1 : count === 'all' ? members.length : fromDecimal(count);
+    if (threshold === undefined || threshold < 1 || threshold > members.length) {
+      throw new PolicyError(line, `asks for «${count}» of ${members.length}`);
+    }
+    this.#groups.set(name, { threshold, members });
+  }
+
+  #readQuorum(line: number, [name, ...more]: string[]): void {
+    if (name === undefined || more.length > 0) throw new PolicyError(line, 'is not: quorum NAME|none');
+    if (this.#quorum !== undefined) throw new PolicyError(line, 'is a second quorum');
+    const isKnown =
+      name === 'none' || this.#groups.has(name) || this.witnesses.some(({ label }) => label === name);
+    if (!isKnown) throw new PolicyError(line, `names «${name}», which is not above it`);
+    this.#quorum = name;
+  }
+
+  /** Whether no witness must have seen a checkpoint. */
+  get hasNoQuorum(): boolean {
+    return this.#quorum === 'none';
+  }
+
+  /** @param signed the witnesses whose cosignatures are there and verify */
+  isSatisfied(signed: readonly Witness[]): boolean {
+    const counts = (name: string): boolean => {
+      const group = this.#groups.get(name);
+      if (group === undefined) return signed.some(({ label }) => label === name);
+      return group.members.filter(counts).length >= group.threshold;
+    };
+    return this.hasNoQuorum || counts(this.#quorum!);
+  }
+}

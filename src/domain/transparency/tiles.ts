@@ -1,0 +1,116 @@
+/** Tiles of a log (C2SP tlog-tiles): 256 hashes of one level to a tile of each 8 levels, and bundles of 256 records. */
+import { HASH_BYTES, leafHash, nodeHash, type ReadHash } from './tree.js';
+
+export const TILE_WIDTH = 256;
+const TILE_HEIGHT = 8;
+const LEVELS = 64;
+
+export interface TilePlace {
+  /** A tile of hashes of level 8 × this, 0 to 63; or records. */
+  readonly level: number | 'entries';
+  readonly index: number;
+  /** How many hashes or records it has, 1 to 256. */
+  readonly width: number;
+}
+
+/** The path below the log's prefix, such as `tile/0/x001/234.p/17`. */
+export function tilePath({ level, index, width }: TilePlace): string {
+  const digits = String(index);
+  const groups = digits.padStart(Math.ceil(digits.length / 3) * 3, '0').match(/.{3}/g)!;
+  const spelled = groups.map((group, at) => (at < groups.length - 1 ? `x${group}` : group)).join('/');
+  return `tile/${level}/${spelled}${width < TILE_WIDTH ? `.p/${width}` : ''}`;
+}
+
+/** @returns undefined where it is not the one spelling of a place */
+export function parseTilePath(path: string): TilePlace | undefined {
+  const parts =
+    /^tile\/(entries|[0-9]{1,2})\/((?:x[0-9]{3}\/){0,5}[0-9]{3})(?:\.p\/([1-9][0-9]{0,2}))?$/.exec(path);
+  if (parts === null) return undefined;
+  const index = Number(parts[2]!.replace(/[x/]/g, ''));
+  const width = parts[3] === undefined ? TILE_WIDTH : Number(parts[3]);
+  const level = parts[1] === 'entries' ? ('entries' as const) : Number(parts[1]);
+  const place = { level, index, width };
+  const isPlace = Number.isSafeInteger(index) && (level === 'entries' || level < LEVELS);
+  return isPlace && tilePath(place) === path ? place : undefined;
+}
+
+/** How many hashes or records of a tile are there at a size; 0 none yet. */
+export function widthAt(level: TilePlace['level'], index: number, size: number): number {
+  const all = level === 'entries' ? size : Math.floor(size / TILE_WIDTH ** level);
+  return Math.max(0, Math.min(TILE_WIDTH, all - index * TILE_WIDTH));
+}
+
+/** All tiles that a log of a size has and one of a smaller size lacks, each as wide as the size makes it. */
+export function newTiles(old: number, size: number): TilePlace[] {
+  const places: TilePlace[] = [];
+  const add = (level: TilePlace['level'], before: number, all: number): void => {
+    for (let index = Math.floor(before / TILE_WIDTH); index * TILE_WIDTH < all; index++) {
+      const width = Math.min(TILE_WIDTH, all - index * TILE_WIDTH);
+      if (index * TILE_WIDTH + width > before) places.push({ level, index, width });
+    }
+  };
+  add('entries', old, size);
+  for (let level = 0, before = old, all = size; all > 0; level++) {
+    add(level, before, all);
+    before = Math.floor(before / TILE_WIDTH);
+    all = Math.floor(all / TILE_WIDTH);
+  }
+  return places;
+}
+
+/** The bytes of a tile of hashes. */
+export function tileOf(level: number, index: number, width: number, read: ReadHash): Buffer {
+  const hashes = Array.from({ length: width }, (_, at) => read(level * TILE_HEIGHT, index * TILE_WIDTH + at));
+  return Buffer.concat(hashes);
+}
+
+/** Which tile a complete subtree's hash is computed from. @param size the log's: as wide as that makes it */
+export function tileWith(level: number, index: number, size: number): TilePlace & { level: number } {
+  const tileLevel = Math.floor(level / TILE_HEIGHT);
+  const tile = Math.floor((index * 2 ** (level % TILE_HEIGHT)) / TILE_WIDTH);
+  return { level: tileLevel, index: tile, width: widthAt(tileLevel, tile, size) };
+}
+
+/** A subtree's hash from its tile. @throws RangeError where the tile is too short for it */
+export function hashInTile(tile: Buffer, level: number, index: number): Buffer {
+  const count = 2 ** (level % TILE_HEIGHT);
+  const from = ((index * count) % TILE_WIDTH) * HASH_BYTES;
+  if (tile.length < from + count * HASH_BYTES) throw new RangeError('The tile is too short');
+  let hashes = Array.from({ length: count }, (_, at) =>
+    tile.subarray(from + at * HASH_BYTES, from + (at + 1) * HASH_BYTES),
+  );
+  while (hashes.length > 1) {
+    const below = hashes;
+    hashes = Array.from({ length: below.length / 2 }, (_, at) =>
+      nodeHash(below[2 * at]!, below[2 * at + 1]!),
+    );
+  }
+  return hashes[0]!;
+}
+
+/** @throws RangeError where a record has more than 65,535 bytes */
+export function bundleOf(records: readonly Buffer[]): Buffer {
+  return Buffer.concat(
+    records.flatMap((record) => {
+      const length = Buffer.alloc(2);
+      length.writeUInt16BE(record.length);
+      return [length, record];
+    }),
+  );
+}
+
+/** @returns undefined where it doesn't end with a record's end */
+export function recordsOf(bundle: Buffer): Buffer[] | undefined {
+  const records: Buffer[] = [];
+  for (let at = 0; at < bundle.length; ) {
+    if (at + 2 > bundle.length) return undefined;
+    const end = at + 2 + bundle.readUInt16BE(at);
+    if (end > bundle.length) return undefined;
+    records.push(bundle.subarray(at + 2, end));
+    at = end;
+  }
+  return records;
+}
+
+/** The tile of level 0 that a bundle's records give. */
+export const tileOfRecords = (records: readonly Buffer[]): Buffer => Buffer.concat(records.map(leafHash));

@@ -1,0 +1,69 @@
+/** `spindle verify`: what it prints, and its exit status. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeEach, expect, test, vi } from 'vitest';
+import { UsageError } from '../../src/cli/command.js';
+import { verifyProofFile } from '../../src/cli/verifyProof.js';
+import { readVectors } from '../domain/transparency/proofVectors.js';
+
+const { proof, log, witness } = readVectors();
+const folder = mkdtempSync(join(tmpdir(), 'spindle-verify-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+const file = (name: string, value: unknown): string => {
+  const path = join(folder, name);
+  writeFileSync(path, typeof value === 'string' ? value : JSON.stringify(value));
+  return path;
+};
+const good = file('proof.json', proof);
+let out = '';
+beforeEach(() => {
+  out = '';
+});
+async function run(path: string, options: Parameters<typeof verifyProofFile>[1]): Promise<number> {
+  const write = vi.spyOn(process.stdout, 'write').mockImplementation((text) => {
+    out += text;
+    return true;
+  });
+  try {
+    return await verifyProofFile(path, options);
+  } finally {
+    write.mockRestore();
+  }
+}
+
+test('says that a proof holds, and that it can not tell since when', async () => {
+  expect(await run(good, { logKey: log.vkey })).toBe(0);
+  expect(out).toMatch(
+    /^PROVEN: spin 0{2}1{2}[^\n]+, game 7, log index 1\n {2}Logged\. Since when it can't tell/,
+  );
+});
+
+test('says that it was fixed before a checkpoint that was kept', async () => {
+  const seen = [file('seen', log.checkpoint3)];
+  const policy = file('policy', `log ${log.vkey}\nwitness w ${witness.vkey}\nquorum w\n`);
+  expect(await run(good, { policy, seen })).toBe(0);
+  expect(out).toContain('Fixed before: the log of 3 records');
+});
+
+test('names every fault', async () => {
+  const broken = file('broken.json', { ...proof, logIndex: 2, outcome: { ...proof.outcome, code: 4 } });
+  expect(await run(broken, { logKey: log.vkey })).toBe(1);
+  expect(out.split('\n')).toEqual([
+    'NOT PROVEN',
+    '  logged: logIndex is 2, tlogProof is of 1',
+    '  outcome: the outcome is not in the block that was logged',
+    '',
+  ]);
+  expect(await run(broken, { logKey: log.vkey, json: true })).toBe(1);
+});
+
+test.each([
+  ['no key', good, {}],
+  ['a wrong key', good, { logKey: 'x' }],
+  ['no file', join(folder, 'absent'), { logKey: log.vkey }],
+  ['no JSON', file('no.json', '{'), { logKey: log.vkey }],
+  ['a wrong address', good, { logKey: log.vkey, url: 'ftp://x' }],
+])('is wrong usage with %s', async (_, path, options) => {
+  await expect(run(path, options)).rejects.toThrow(UsageError);
+});

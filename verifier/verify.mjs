@@ -1,0 +1,700 @@
+/**
+ * Verifies a `spindle proof v1` (docs/proofs.md): that an outcome was fixed in a public log. One file without imports, for
+ * browsers (Firefox 129, Safari 17, Chrome 137 or later) and Node (20 or later). It asks nobody for anything, but for tiles of
+ * the log where `readTile` is given and older checkpoints are compared.
+ */
+
+const text8 = new TextEncoder();
+const HASH = 32;
+const U32_MAX = 0xffff_ffff;
+const LOG_KEY = 1;
+const WITNESS_KEY = 4;
+const TILE_WIDTH = 256;
+const MICROS_DIGITS = 6;
+
+/** What is wrong with one thing: the message is for people. */
+class Fault extends Error {}
+
+/** @param {boolean} holds @param {string} message */
+function must(holds, message) {
+  if (!holds) throw new Fault(message);
+}
+
+// Bytes
+
+function joined(...parts) {
+  const bytes = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    bytes.set(part, at);
+    at += part.length;
+  }
+  return bytes;
+}
+
+const ascii = (text) => text8.encode(text);
+
+const equal = (a, b) => a.length === b.length && a.every((byte, at) => byte === b[at]);
+
+/** An unsigned number of so many bytes, big endian. */
+function packed(number, bytes) {
+  const out = new Uint8Array(bytes);
+  for (let at = bytes - 1, rest = BigInt(number); at >= 0; at--, rest >>= 8n) out[at] = Number(rest & 255n);
+  return out;
+}
+
+const toHex = (bytes) => [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join('');
+
+/** Lowercase hexadecimal of so many bytes, and nothing else. */
+function fromHex(text, bytes, name) {
+  const isHex = typeof text === 'string' && text.length === 2 * bytes && /^[0-9a-f]*$/.test(text);
+  must(isHex, `${name} must be ${bytes} bytes as ${2 * bytes} lowercase hexadecimal digits`);
+  return Uint8Array.from({ length: bytes }, (_, at) => Number.parseInt(text.slice(2 * at, 2 * at + 2), 16));
+}
+
+/** RFC 4648 section 4 with padding, its unused bits zero, and nothing else. */
+function fromBase64(text, name) {
+  let binary;
+  try {
+    binary = atob(text);
+  } catch {
+    binary = undefined;
+  }
+  must(binary !== undefined && btoa(binary) === text, `${name} must be base64 in its one spelling`);
+  return Uint8Array.from(binary, (char) => char.charCodeAt(0));
+}
+
+/** A whole number up to 2^53 - 1 in its one spelling. */
+function fromDecimal(text, name) {
+  must(/^(0|[1-9][0-9]{0,15})$/.test(text), `${name} must be a whole number without leading zeros`);
+  const number = Number(text);
+  must(Number.isSafeInteger(number), `${name} is too large`);
+  return number;
+}
+
+function wholeNumber(value, max, name) {
+  must(Number.isSafeInteger(value) && value >= 0 && value <= max, `${name} must be a whole number from 0 on`);
+  return value;
+}
+
+// Hashes and trees (RFC 6962 section 2.1, RFC 9162 section 2.1.3)
+
+const sha256 = async (...parts) => new Uint8Array(await crypto.subtle.digest('SHA-256', joined(...parts)));
+const leafHash = (data) => sha256(Uint8Array.of(0), data);
+const nodeHash = (left, right) => sha256(Uint8Array.of(1), left, right);
+
+/** The largest power of two below a size of at least 2. */
+function split(size) {
+  let power = 1;
+  while (power * 2 < size) power *= 2;
+  return power;
+}
+
+/** The root that a leaf and its path give, the leaf's sibling first. */
+async function rootByPath(index, size, leaf, path) {
+  must(index < size, `there is no leaf ${index} in a tree of ${size}`);
+  const sides = [];
+  for (let from = 0, to = size; to - from > 1; ) {
+    const middle = from + split(to - from);
+    sides.unshift(index < middle);
+    if (index < middle) to = middle;
+    else from = middle;
+  }
+  must(
+    path.length === sides.length,
+    `the path has ${path.length} hashes, where the tree asks for ${sides.length}`,
+  );
+  let hash = leaf;
+  for (const [at, other] of path.entries()) {
+    hash = await (sides[at] ? nodeHash(hash, other) : nodeHash(other, hash));
+  }
+  return hash;
+}
+
+/** The ranges of leaves whose hashes prove that a tree contains a smaller one. */
+function consistencyRanges(old, size) {
+  const ranges = [];
+  let from = 0;
+  let to = size;
+  while (old < to) {
+    const middle = from + split(to - from);
+    if (old <= middle) {
+      ranges.unshift([middle, to]);
+      to = middle;
+    } else {
+      ranges.unshift([from, middle]);
+      from = middle;
+    }
+  }
+  return from === 0 ? ranges : [[from, to], ...ranges];
+}
+
+async function isConsistent(old, tree, path) {
+  const ranges = consistencyRanges(old.size, tree.size);
+  if (ranges.length !== path.length) return false;
+  const begun = ranges[0]?.[1] === old.size;
+  let older = begun ? path[0] : old.root;
+  let newer = older;
+  for (let at = begun ? 1 : 0; at < path.length; at++) {
+    if (ranges[at][0] >= old.size) newer = await nodeHash(newer, path[at]);
+    else {
+      older = await nodeHash(path[at], older);
+      newer = await nodeHash(path[at], newer);
+    }
+  }
+  return equal(older, old.root) && equal(newer, tree.root);
+}
+
+/** The path of a tile below the log (C2SP tlog-tiles). */
+function tilePath(level, index, width) {
+  const digits = String(index);
+  const groups = digits.padStart(Math.ceil(digits.length / 3) * 3, '0').match(/.{3}/g);
+  const spelled = groups.map((group, at) => (at < groups.length - 1 ? `x${group}` : group)).join('/');
+  return `tile/${level}/${spelled}${width < TILE_WIDTH ? `.p/${width}` : ''}`;
+}
+
+/** The hash of a range of a log's leaves, from its tiles. What a tile says is judged by the roots that it gives. */
+async function rangeHash([from, to], size, readTile) {
+  const hashes = [];
+  for (let at = from; at < to; ) {
+    let level = 0;
+    while (at % 2 ** (level + 1) === 0 && at + 2 ** (level + 1) <= to) level++;
+    hashes.push(await subtreeHash(level, at / 2 ** level, size, readTile));
+    at += 2 ** level;
+  }
+  let hash = hashes.pop();
+  while (hashes.length > 0) hash = await nodeHash(hashes.pop(), hash);
+  return hash;
+}
+
+async function subtreeHash(level, index, size, readTile) {
+  const tileLevel = Math.floor(level / 8);
+  const count = 2 ** (level % 8);
+  const tileIndex = Math.floor((index * count) / TILE_WIDTH);
+  const all = Math.floor(size / TILE_WIDTH ** tileLevel);
+  const width = Math.min(TILE_WIDTH, all - tileIndex * TILE_WIDTH);
+  const path = tilePath(tileLevel, tileIndex, width);
+  const tile = await readTile(path);
+  must(tile.length === width * HASH, `${path} has ${tile.length} bytes, not ${width * HASH}`);
+  const first = (index * count) % TILE_WIDTH;
+  let hashes = Array.from({ length: count }, (_, at) =>
+    tile.subarray((first + at) * HASH, (first + at + 1) * HASH),
+  );
+  while (hashes.length > 1) {
+    const pairs = Array.from({ length: hashes.length / 2 }, (_, at) => [hashes[2 * at], hashes[2 * at + 1]]);
+    hashes = await Promise.all(pairs.map(([left, right]) => nodeHash(left, right)));
+  }
+  return hashes[0];
+}
+
+// JSON in its canonical form (RFC 8785)
+
+function canonical(value) {
+  if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`;
+  if (value !== null && typeof value === 'object') {
+    const members = Object.keys(value).sort();
+    return `{${members.map((name) => `${JSON.stringify(name)}:${canonical(value[name])}`).join(',')}}`;
+  }
+  return JSON.stringify(value);
+}
+
+const isObject = (value) => value !== null && typeof value === 'object' && !Array.isArray(value);
+
+// Keys, notes, policies (C2SP signed-note, tlog-checkpoint, tlog-cosignature, tlog-policy)
+
+const isKeyName = (name) => /^[^\s+]+$/u.test(name);
+
+/** Reads `name+id+base64(type ‖ public key)`. */
+async function parseVkey(vkey, type) {
+  const [, name = '', id = '', encoded = ''] = /^([^+]*)\+([^+]*)\+(.*)$/su.exec(vkey) ?? [];
+  must(isKeyName(name), `«${vkey}» is no key: it must be NAME+KEYID+KEY`);
+  const typed = fromBase64(encoded, `the key of ${name}`);
+  must(
+    typed.length === 1 + HASH && typed[0] === type,
+    `the key of ${name} is not an Ed25519 key of type ${type}`,
+  );
+  const hash = await sha256(ascii(`${name}\n`), typed);
+  must(toHex(hash.subarray(0, 4)) === id, `the key id of ${name} is not that of its key`);
+  return { name, id, type, publicKey: typed.subarray(1) };
+}
+
+/** Reads a note: its text and signature lines. */
+function parseNote(note) {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: a note has no control characters but line ends.
+  const isPlain = typeof note === 'string' && !/[\u0000-\u0009\u000b-\u001f\ufffd]/.test(note);
+  must(isPlain && note.length <= 1_000_000 && note.endsWith('\n'), 'it is no signed note');
+  const at = note.lastIndexOf('\n\n');
+  must(at >= 0, 'it has no signatures');
+  const lines = note.slice(at + 2, -1).split('\n');
+  must(lines.length <= 100, 'it has more than 100 signature lines');
+  const signatures = lines.map((line) => {
+    const [, name = '', encoded = ''] = /^— (\S+) (\S+)$/u.exec(line) ?? [];
+    must(isKeyName(name), 'a signature line is not as it must be');
+    const bytes = fromBase64(encoded, `the signature of ${name}`);
+    must(bytes.length > 4, `the signature of ${name} is too short`);
+    return { name, id: toHex(bytes.subarray(0, 4)), bytes: bytes.subarray(4) };
+  });
+  return { text: note.slice(0, at + 1), signatures };
+}
+
+async function isSigned(text, { bytes }, { type, publicKey }) {
+  const key = await crypto.subtle.importKey('raw', publicKey, { name: 'Ed25519' }, false, ['verify']);
+  const verifies = (signature, data) => crypto.subtle.verify({ name: 'Ed25519' }, key, signature, data);
+  if (type === LOG_KEY) return bytes.length === 64 && verifies(bytes, text8.encode(text));
+  if (bytes.length !== 72) return false;
+  const seconds = new DataView(bytes.buffer, bytes.byteOffset).getBigUint64(0);
+  return verifies(bytes.subarray(8), text8.encode(`cosignature/v1\ntime ${seconds}\n${text}`));
+}
+
+/** The keys that signed. Lines of unknown keys are passed over, a wrong line of a known one is a fault. */
+async function signersOf({ text, signatures }, keys) {
+  const signed = [];
+  for (const key of keys) {
+    const own = signatures.filter(({ name, id }) => name === key.name && id === key.id);
+    for (const line of own) must(await isSigned(text, line, key), `the signature of ${key.name} is wrong`);
+    if (own.length > 0) signed.push(key);
+  }
+  return signed;
+}
+
+/** A checkpoint has three lines; ours have no more. */
+function parseCheckpoint(text) {
+  const [origin, decimal, encoded, ...rest] = text.split('\n');
+  must(rest.length === 1 && rest[0] === '', 'its text is not an origin, a size and a root, one line each');
+  const size = fromDecimal(decimal, 'the size');
+  const root = fromBase64(encoded, 'the root');
+  must(root.length === HASH, 'the root is not 32 bytes');
+  return { origin, size, root };
+}
+
+/** Reads a policy file: keys of logs, witnesses, groups of them, and the quorum. */
+async function parsePolicy(text) {
+  const policy = { logs: [], witnesses: [], groups: new Map(), quorum: undefined };
+  for (const [at, line] of text.split('\n').entries()) {
+    const words = line.trim().split(/[ \t]+/);
+    if (words[0] === '' || words[0].startsWith('#')) continue;
+    try {
+      await readPolicyLine(policy, words);
+    } catch (error) {
+      if (!(error instanceof Fault)) throw error;
+      throw new Fault(`line ${at + 1} of the policy: ${error.message}`);
+    }
+  }
+  must(policy.quorum !== undefined, 'the policy has no line quorum');
+  return policy;
+}
+
+async function readPolicyLine(policy, [word, name, ...rest]) {
+  const isName = (label) => policy.groups.has(label) || policy.witnesses.some((each) => each.label === label);
+  must(name !== undefined, 'it is not whole');
+  if (word === 'log') {
+    must(rest.length <= 1, 'a log has a key and an address');
+    policy.logs.push(await parseVkey(name, LOG_KEY));
+  } else if (word === 'witness') {
+    must(rest.length >= 1 && rest.length <= 2, 'a witness has a name, a key and an address');
+    must(!isName(name) && name !== 'none', `the name ${name} is there already`);
+    const key = await parseVkey(rest[0], WITNESS_KEY);
+    const isNew = policy.witnesses.every((each) => !equal(each.publicKey, key.publicKey));
+    must(isNew, 'the key is that of a witness above');
+    policy.witnesses.push({ ...key, label: name });
+  } else if (word === 'group') {
+    const [count, ...members] = rest;
+    must(!isName(name) && name !== 'none', `the name ${name} is there already`);
+    const taken = [...policy.groups.values()].flatMap((group) => group.members);
+    members.forEach((member, at) => {
+      must(isName(member), `«${member}» is not above it`);
+      must(members.indexOf(member) === at && !taken.includes(member), `${member} is in a group already`);
+    });
+    const threshold =
+      count === 'any' ? 1 : count === 'all' ? members.length : fromDecimal(count ?? '', 'the threshold');
+    must(threshold >= 1 && threshold <= members.length, 'the threshold is out of range');
+    policy.groups.set(name, { threshold, members });
+  } else if (word === 'quorum') {
+    must(rest.length === 0 && policy.quorum === undefined, 'a policy has one quorum');
+    must(name === 'none' || isName(name), `«${name}» is not above it`);
+    policy.quorum = name;
+  } else must(false, `it begins with «${word}»`);
+}
+
+function isSatisfied({ groups, quorum }, signed) {
+  const counts = (name) => {
+    const group = groups.get(name);
+    if (group === undefined) return signed.some(({ label }) => label === name);
+    return group.members.filter(counts).length >= group.threshold;
+  };
+  return quorum === 'none' || counts(quorum);
+}
+
+// The steps
+
+/** Whom the verifier trusts: that is never taken from the proof. */
+async function trustOf({ logKeys = [], policy }) {
+  const read = policy === undefined ? undefined : await parsePolicy(policy);
+  const logs = [...(read?.logs ?? [])];
+  for (const vkey of logKeys) logs.push(await parseVkey(vkey, LOG_KEY));
+  must(logs.length > 0, 'no key of a log is given: give a key or a policy that names one');
+  return { logs, policy: read };
+}
+
+/** The checkpoint of a note, with its origin and signatures. */
+async function trustedCheckpoint(noteText, trust) {
+  const note = parseNote(noteText);
+  const checkpoint = parseCheckpoint(note.text);
+  const known = trust.logs.filter(({ name }) => name === checkpoint.origin);
+  must(known.length > 0, `its origin is «${checkpoint.origin}», which is no log that you gave a key of`);
+  const signed = await signersOf(note, known);
+  must(signed.length > 0, `the log ${checkpoint.origin} has not signed it with a key that you gave`);
+  return { note, checkpoint };
+}
+
+/** Step 1. */
+async function readCheckpoint(tlogProof, trust) {
+  const end = tlogProof.indexOf('\n\n');
+  must(end >= 0, 'tlogProof has no checkpoint');
+  const { note, checkpoint } = await trustedCheckpoint(tlogProof.slice(end + 2), trust);
+  if (trust.policy !== undefined) {
+    const witnesses = await signersOf(note, trust.policy.witnesses);
+    must(
+      isSatisfied(trust.policy, witnesses),
+      "the witnesses that signed it do not make the policy's quorum",
+    );
+  }
+  return checkpoint;
+}
+
+/** The index and path of a tlog-proof. */
+function readPath(tlogProof) {
+  const [head, place = '', ...lines] = tlogProof.slice(0, Math.max(0, tlogProof.indexOf('\n\n'))).split('\n');
+  must(head === 'c2sp.org/tlog-proof@v1', 'tlogProof is not a c2sp.org/tlog-proof@v1');
+  must(place.startsWith('index '), 'tlogProof has no index');
+  const index = fromDecimal(place.slice(6), 'the index of tlogProof');
+  must(lines.length <= 63, 'tlogProof has more than 63 hashes');
+  const path = lines.map((line) => fromBase64(line, 'a hash of tlogProof'));
+  must(
+    path.every((hash) => hash.length === HASH),
+    'a hash of tlogProof is not 32 bytes',
+  );
+  return { index, path };
+}
+
+/** Step 2. */
+async function checkLogged({ proof, checkpoint }) {
+  const { index, path } = readPath(proof.tlogProof);
+  must(index === proof.logIndex, `logIndex is ${proof.logIndex}, tlogProof is of ${index}`);
+  const label = fromHex(proof.label, 16, 'label');
+  const commitment = await commitmentOf(proof);
+  const leaf = await leafHash(joined(Uint8Array.of(1), label, commitment));
+  const root = await rootByPath(index, checkpoint.size, leaf, path);
+  must(equal(root, checkpoint.root), `the record is not at ${index} in the tree of the checkpoint`);
+}
+
+const commitmentOf = async ({ salt, entry }) =>
+  sha256(ascii('spindle entry v1\n'), fromHex(salt, HASH, 'salt'), text8.encode(entry));
+
+const ENTRY_TYPES = ['block', 'pool', 'shoes'];
+
+/** Step 3, the part that the commitment of step 2 does not cover. */
+function readEntry({ entry: text }) {
+  let entry;
+  try {
+    entry = JSON.parse(text);
+  } catch {
+    entry = undefined;
+  }
+  must(isObject(entry), 'entry is not the text of a JSON object');
+  must(canonical(entry) === text, 'entry is not in its canonical form (RFC 8785)');
+  must(entry.version === 1, 'entry is not of version 1');
+  must(ENTRY_TYPES.includes(entry.type), `entry is of type «${entry.type}», which holds no outcomes`);
+  wholeNumber(entry.number, Number.MAX_SAFE_INTEGER, 'number of the entry');
+  wholeNumber(entry.fromIndex, Number.MAX_SAFE_INTEGER, 'fromIndex of the entry');
+  wholeNumber(entry.count, U32_MAX, 'count of the entry');
+  return entry;
+}
+
+function checkEntry({ proof, entry }) {
+  must(
+    entry.gameId === proof.gameId,
+    `the entry is of game ${entry.gameId}, the proof of game ${proof.gameId}`,
+  );
+  const { index } = proof.shoe ?? proof.outcome;
+  const isWithin = index >= entry.fromIndex && index - entry.fromIndex < entry.count;
+  must(isWithin, `the entry has no index ${index}: ${entry.count} from ${entry.fromIndex} on`);
+  const isShoe = entry.type === 'shoes';
+  must(isShoe === (proof.shoe !== undefined), `the entry is of type ${entry.type}`);
+}
+
+/** Step 4. */
+async function checkOutcome({ proof, entry }) {
+  const { index } = proof.shoe ?? proof.outcome;
+  const place = joined(packed(proof.gameId, 4), packed(index, 8));
+  const data =
+    proof.shoe === undefined
+      ? joined(
+          ascii('SPDLout1'),
+          place,
+          packed(proof.outcome.code, 2),
+          fromHex(proof.outcome.nonce, HASH, 'outcome.nonce'),
+        )
+      : joined(ascii('SPDLsho1'), place, fromHex(proof.shoe.commitment, HASH, 'shoe.commitment'));
+  must(Array.isArray(proof.path), 'path must be a list');
+  const path = proof.path.map((hash) => fromHex(hash, HASH, 'each hash of path'));
+  const root = await rootByPath(index - entry.fromIndex, entry.count, await leafHash(data), path);
+  must(toHex(root) === entry.root, 'the outcome is not in the block that was logged');
+}
+
+const pick = (value, names) => Object.fromEntries(names.map((name) => [name, value?.[name]]));
+const SHEET = [
+  'gameTitle',
+  'manufacturer',
+  'numReels',
+  'virtualStopsPerReel',
+  'certifiedRtp',
+  'denominationUsd',
+];
+const COMBINATION = [
+  'reelSymbols',
+  'comboString',
+  'payMultiplier',
+  'comboProbability',
+  'tierId',
+  'displayWeight',
+];
+const TIER = ['tierId', 'name', 'probability', 'payMultiplier'];
+
+/** What decides a game's outcomes, as the entry's mathHash covers it. */
+function mathTextOf({ sheet, table, rules }) {
+  if (sheet !== undefined) {
+    const lists = [sheet.symbols, sheet.tiers, sheet.combinations];
+    must(lists.every(Array.isArray), 'the sheet has no symbols, tiers and combinations');
+    return canonical({
+      ...pick(sheet, SHEET),
+      symbols: sheet.symbols.map((each) => pick(each, ['name', 'display'])),
+      tiers: sheet.tiers.map((each) => pick(each, TIER)),
+      combinations: sheet.combinations.map((each) => pick(each, COMBINATION)),
+    });
+  }
+  if (rules !== undefined) return canonical(rules);
+  return prizeTableText(table);
+}
+
+/** The prize table's text of docs/raffles.md. */
+function prizeTableText({ ticketPriceUsd, poolSize, prizes }) {
+  must(Array.isArray(prizes), 'the table has no prizes');
+  const usd = (value) => {
+    const micros = microsOf(value);
+    must(micros !== undefined, 'an amount of the table is not in micro-USD');
+    return Number(micros) / 1e6;
+  };
+  return canonical({
+    ticketPriceUsd: usd(ticketPriceUsd),
+    poolSize,
+    prizes: prizes.map((prize) => ({
+      ...pick(prize, ['prizeName', 'prizeTier', 'count']),
+      valueUsd: usd(prize.valueUsd),
+    })),
+  });
+}
+
+/** A number's digits and exponent, exactly as its shortest text has them. */
+function decimalOf(number) {
+  const [, sign, whole, fraction = '', exponent = '0'] =
+    /^(-?)(\d+)(?:\.(\d+))?(?:e([+-]\d+))?$/.exec(String(number)) ?? [];
+  if (whole === undefined) return undefined;
+  return { digits: BigInt(`${sign}${whole}${fraction}`), exponent: Number(exponent) - fraction.length };
+}
+
+/** The product of numbers in micro-USD; undefined where it is no whole number of them. */
+function microsOf(...factors) {
+  const decimals = factors.map(decimalOf);
+  if (decimals.includes(undefined)) return undefined;
+  const digits = decimals.reduce((product, each) => product * each.digits, 1n);
+  const exponent = decimals.reduce((sum, each) => sum + each.exponent, MICROS_DIGITS);
+  if (exponent >= 0) return digits * 10n ** BigInt(exponent);
+  const scale = 10n ** BigInt(-exponent);
+  return digits % scale === 0n ? digits / scale : undefined;
+}
+
+/** Step 5: sheet, table or rules, and what the spin's answer shows. */
+async function checkMath({ proof, entry, options }) {
+  const { sheet, table, rules } = options;
+  if (sheet === undefined && table === undefined && rules === undefined) return;
+  const name = sheet !== undefined ? 'sheet' : table !== undefined ? 'table' : 'rules';
+  const wanted = { block: 'sheet', pool: 'table', shoes: 'rules' }[entry.type];
+  must(
+    name === wanted,
+    `the ${name} is not what an entry of type ${entry.type} names: that is its ${wanted}`,
+  );
+  must(isObject(options[name]), `the ${name} must be a JSON object`);
+  const hash = toHex(await sha256(text8.encode(mathTextOf(options))));
+  must(hash === entry.mathHash, `the ${name} is not the one that was logged`);
+  if (proof.outcome === undefined) return;
+  const { code } = proof.outcome;
+  if (table !== undefined) must(code <= table.prizes.length, `the table has no prize ${code}`);
+  if (sheet !== undefined) must(code < sheet.combinations.length, `the sheet has no combination ${code}`);
+}
+
+/** What the answer to a spin must show of a code. */
+function shownOf(code, { sheet, table }) {
+  if (sheet !== undefined) {
+    const { tierId, payMultiplier, comboString } = sheet.combinations[code];
+    return { tier: tierId, micros: microsOf(sheet.denominationUsd, payMultiplier), shown: comboString };
+  }
+  const prize = code === 0 ? undefined : table.prizes[code - 1];
+  return { tier: prize?.prizeTier ?? 0, micros: microsOf(prize?.valueUsd ?? 0), shown: prize?.prizeName };
+}
+
+function checkSpin({ proof, options }) {
+  const { spin, sheet, table } = options;
+  if (spin === undefined) return;
+  must(isObject(spin), 'the answer must be a JSON object');
+  if (proof.shoe !== undefined) {
+    must(spin.roundId === proof.roundId, `the round is ${spin.roundId}, the proof is of ${proof.roundId}`);
+    must(spin.shoe?.index === proof.shoe.index, 'the round has another shoe');
+    must(spin.shoe?.commitment === proof.shoe.commitment, "the round's shoe has another commitment");
+    return;
+  }
+  must(spin.spinId === proof.spinId, `the spin is ${spin.spinId}, the proof is of ${proof.spinId}`);
+  const code = proof.outcome.code;
+  const isGiven = code < (sheet?.combinations?.length ?? -1) || code <= (table?.prizes?.length ?? -1);
+  must(isGiven, 'what a spin shows is judged by the sheet or table: give that too');
+  const { tier, micros, shown } = shownOf(code, options);
+  must(
+    spin.outcome?.prizeTier === tier,
+    `the answer shows tier ${spin.outcome?.prizeTier}, the outcome has ${tier}`,
+  );
+  must(
+    micros !== undefined && microsOf(spin.outcome?.payoutUsd) === micros,
+    `the answer pays ${spin.outcome?.payoutUsd} USD, the outcome ${micros} millionths of a USD`,
+  );
+  const text = spin.presentation?.comboString ?? spin.presentation?.prizeName;
+  must(shown === undefined || text === shown, `the answer shows «${text}», the outcome «${shown}»`);
+}
+
+/** Of a shoe that is revealed. */
+async function checkSeed({ proof, entry }) {
+  if (proof.shoe === undefined || proof.shoe.seed === null) return;
+  const data = joined(
+    ascii('spindle blackjack shoe v1\n'),
+    packed(proof.gameId, 4),
+    packed(proof.shoe.index, 8),
+    fromHex(entry.mathHash, HASH, 'mathHash of the entry'),
+    fromHex(proof.shoe.seed, HASH, 'shoe.seed'),
+  );
+  must(toHex(await sha256(data)) === proof.shoe.commitment, "the seed is not that of the shoe's commitment");
+}
+
+/** Step 6, by the game's label key. */
+async function checkLabel({ proof, entry, options }) {
+  if (options.labelKey === undefined) return;
+  const bytes = fromHex(options.labelKey, HASH, 'the label key');
+  const hash = toHex(await sha256(ascii('spindle label key v1\n'), bytes));
+  must(hash === entry.labelKeyHash, "the label key is not the game's");
+  const key = await crypto.subtle.importKey('raw', bytes, { name: 'HMAC', hash: 'SHA-256' }, false, ['sign']);
+  const label = new Uint8Array(await crypto.subtle.sign('HMAC', key, packed(entry.number, 8)));
+  must(
+    toHex(label.subarray(0, 16)) === proof.label,
+    `the label is not that of the game's entry ${entry.number}`,
+  );
+}
+
+/** Step 6, by checkpoints that were kept from before. @returns the smallest that already had the record */
+async function checkSeen({ proof, checkpoint, options, trust }) {
+  let earliest;
+  for (const [at, note] of (options.seen ?? []).entries()) {
+    const name = `checkpoint ${at + 1} of those you kept`;
+    try {
+      const seen = (await trustedCheckpoint(note, trust)).checkpoint;
+      must(seen.origin === checkpoint.origin, `it is of ${seen.origin}`);
+      await checkContains(seen, checkpoint, options.readTile);
+      if (seen.size > proof.logIndex && !(earliest?.size <= seen.size)) earliest = seen;
+    } catch (error) {
+      if (!(error instanceof Fault)) throw error;
+      throw new Fault(`${name}: ${error.message}`);
+    }
+  }
+  return earliest;
+}
+
+/** Whether the larger of two trees contains the smaller one. */
+async function checkContains(one, other, readTile) {
+  const [old, tree] = one.size <= other.size ? [one, other] : [other, one];
+  must(old.size > 0, 'it is of an empty log');
+  const differs = `the log of ${tree.size} does not contain the log of ${old.size}: it has shown two histories`;
+  if (old.size === tree.size) {
+    must(equal(old.root, tree.root), differs);
+    return;
+  }
+  must(readTile !== undefined, 'to compare it takes tiles of the log: give its address');
+  const ranges = consistencyRanges(old.size, tree.size);
+  const path = await Promise.all(ranges.map((range) => rangeHash(range, tree.size, readTile)));
+  must(await isConsistent(old, tree, path), differs);
+}
+
+const STEPS = [
+  ['logged', checkLogged],
+  ['entry', checkEntry],
+  ['outcome', checkOutcome],
+  ['math', checkMath],
+  ['answer', checkSpin],
+  ['seed', checkSeed],
+  ['label', checkLabel],
+];
+
+/** What every step takes for granted of a proof. */
+function checkShape(proof) {
+  must(isObject(proof), 'the proof must be a JSON object');
+  must(proof.format === 'spindle proof v1', `the format is «${proof.format}», not «spindle proof v1»`);
+  wholeNumber(proof.gameId, U32_MAX, 'gameId');
+  wholeNumber(proof.logIndex, Number.MAX_SAFE_INTEGER, 'logIndex');
+  must((proof.outcome === undefined) !== (proof.shoe === undefined), 'a proof has an outcome or a shoe');
+  const { index } = proof.shoe ?? proof.outcome ?? {};
+  wholeNumber(index, Number.MAX_SAFE_INTEGER, 'the index');
+  if (proof.outcome !== undefined) wholeNumber(proof.outcome.code, 0xffff, 'outcome.code');
+  for (const name of ['entry', 'salt', 'label', 'tlogProof']) {
+    must(typeof proof[name] === 'string', `${name} must be a text`);
+  }
+}
+
+/** Runs one step; its fault becomes a line of its own. */
+async function attempt(faults, name, step) {
+  try {
+    return await step();
+  } catch (error) {
+    faults.push(
+      `${name}: ${error instanceof Fault ? error.message : `it can't be checked: ${error?.message}`}`,
+    );
+    return undefined;
+  }
+}
+
+/**
+ * Verifies a proof.
+ * @param proof what `GET …/proof` answered, parsed
+ * @param options see verify.d.mts: `logKeys` or a `policy` that names the log; and what else is to be compared
+ * @returns `faults`, one line each, empty where it is proven; `since`: the size of the earliest checkpoint of `seen` that
+ * already had the record; undefined: it can't be told since when it was logged
+ */
+export async function examine(proof, options = {}) {
+  const faults = [];
+  const trust = await attempt(faults, 'trust', () => trustOf(options));
+  const isRead = await attempt(faults, 'proof', () => {
+    checkShape(proof);
+    return true;
+  });
+  if (!isRead) return { faults, since: undefined };
+  const checkpoint =
+    trust && (await attempt(faults, 'checkpoint', () => readCheckpoint(proof.tlogProof, trust)));
+  const entry = await attempt(faults, 'entry', () => readEntry(proof));
+  const given = { proof, options, trust, checkpoint, entry };
+  for (const [name, step] of STEPS) {
+    const needs = name === 'logged' ? checkpoint : entry;
+    if (needs !== undefined) await attempt(faults, name, () => step(given));
+  }
+  const seen = checkpoint && (await attempt(faults, 'seen', () => checkSeen(given)));
+  return { faults, since: seen?.size };
+}
+
+/** Verifies a proof as {@link examine} does. @returns what is wrong, one line each; empty: it is proven */
+export async function verify(proof, options = {}) {
+  return (await examine(proof, options)).faults;
+}
