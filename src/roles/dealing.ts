@@ -101,14 +101,31 @@ async function openConfirmations(parts: RoleParts, answered: Answered | undefine
     answered?.spins.booked(cell, epoch, cursor);
   };
   events.on('CursorAdvanced', ({ lease, cursor }) => advance(lease.cell, lease.token, cursor));
+  const onStrange = strangeMessages(log);
   const listening = await nodes.listenBooked(
     () => catalog.epochs.keys(),
     ({ cell, epoch, cursor }) => advance(cell, epoch, cursor),
-    () => metrics.storeErrors.inc({ store: 'redis' }),
+    (error) => {
+      metrics.storeErrors.inc({ store: 'redis' });
+      onStrange(error);
+    },
   );
   events.on('CellsAdded', listening.subscribe);
   await services.add(closing('Redis subscriptions', listening.end));
   return confirmations;
+}
+
+const STRANGE_SAID_EVERY_MS = 60_000;
+
+/** Says, once a minute, that a message is none of this service: of a version that left out what this one needs, or of somebody else. */
+function strangeMessages(log: RoleParts['log']): (error: Error) => void {
+  let saidAt = Number.NEGATIVE_INFINITY;
+  return (error) => {
+    const now = performance.now();
+    if (!(error.cause instanceof RangeError) || now - saidAt < STRANGE_SAID_EVERY_MS) return;
+    saidAt = now;
+    log.warn({ err: error.cause }, 'a message between processes is not understood');
+  };
 }
 
 /** ACK=replica: calls that are waited for at the replicas, and counted. */

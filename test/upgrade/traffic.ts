@@ -108,10 +108,20 @@ export class Traffic {
   #send(): void {
     const number = this.#next++;
     const partner = this.#partners[number % this.#partners.length]!;
-    const work = (number % 20 === 0 ? this.#round(partner, number) : this.#spin(partner, number))
+    const work = this.#play(partner, number)
       .catch((error: unknown) => this.#fail(String(error)))
       .finally(() => this.#underWay.delete(work));
     this.#underWay.add(work);
+  }
+
+  #play(partner: Games, number: number): Promise<void> {
+    if (number % 50 === 1) return this.#look(partner);
+    return number % 20 === 0 ? this.#round(partner, number) : this.#spin(partner, number);
+  }
+
+  async #look({ key }: Games): Promise<void> {
+    const { status, text } = await this.#ask(key, '/api/partner/v1/games');
+    if (status !== 200) this.#fail(`${status} ${text.slice(0, 120)}`);
   }
 
   async #spin({ key, slots, raffle }: Games, number: number): Promise<void> {
@@ -161,7 +171,7 @@ export class Traffic {
   }
 
   /** @throws where the connection of the second try, to another address, is closed, too */
-  async #ask(key: string, path: string, body: string): Promise<WireAnswer> {
+  async #ask(key: string, path: string, body?: string): Promise<WireAnswer> {
     let first: string | undefined;
     for (let tries = 1; ; tries++) {
       const others = this.#addresses.filter((address) => address !== first);
@@ -177,9 +187,10 @@ export class Traffic {
     }
   }
 
-  async #once(origin: string, key: string, path: string, body: string): Promise<WireAnswer> {
+  async #once(origin: string, key: string, path: string, body?: string): Promise<WireAnswer> {
     const response = await this.#agent.request({
-      ...{ origin, path, body, method: 'POST' as const },
+      ...{ origin, path },
+      ...(body === undefined ? { method: 'GET' as const } : { body, method: 'POST' as const }),
       headers: { 'X-API-Key': key, 'Content-Type': 'application/json' },
     });
     const answer = { status: response.statusCode, text: await response.body.text() };
