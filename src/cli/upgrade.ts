@@ -48,7 +48,7 @@ export async function upgradeStatus(urls: StoreUrls, { json }: { json: boolean }
     const blockedBy = isOpen ? against.map(({ processId }) => processId) : [];
     print(`${JSON.stringify({ format, program, isOpen, blockedBy, next, processes })}\n`);
   } else {
-    print(`Format that is written: ${format}\n\n${table(COLUMNS, processes)}\n\n${next}\n`);
+    print(`Format that is written: ${format}\n\n${table(COLUMNS, processes)}\n${next}\n`);
   }
   return isOpen ? 1 : 0;
 }
@@ -71,7 +71,7 @@ export async function upgradeFinish(urls: StoreUrls, { json }: { json: boolean }
       `Format ${format} is written from now on, within 5 s; versions that do not read it are refused at their start.\n`,
     );
   else if (against.length > 0) {
-    print(`${table(COLUMNS, against)}\n\n${nextStep(format, against)} `);
+    print(`${table(COLUMNS, against)}\n${nextStep(format, against)} `);
     print(`One that ended without a word counts as running for ${GONE_AFTER_S} s.\n`);
   } else print(`${nextStep(format, [])}\n`);
   return isDone ? 0 : 1;
