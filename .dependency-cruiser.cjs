@@ -25,6 +25,7 @@ const ROOMS = {
   catalog: ['^src/catalog/', ...SERVICE],
   upgrade: ['^src/upgrade/', ...SERVICE],
   blocks: ['^src/blocks/', ...SERVICE],
+  transparency: ['^src/transparency/', ...SERVICE],
   requestIds: ['^src/requestIds/', ...SERVICE],
   cells: ['^src/cells/', ...SERVICE, 'requestIds'],
   ledger: ['^src/ledger/', ...SERVICE],
@@ -36,7 +37,7 @@ const ROOMS = {
   http: [
     '^src/http/',
     ...SERVICE.filter((room) => room !== 'redis'),
-    ...['contract', 'series', 'requestIds', 'cells', 'settlement'],
+    ...['contract', 'series', 'requestIds', 'cells', 'settlement', 'transparency'],
   ],
   // What watches it.
   metrics: [
@@ -82,6 +83,7 @@ const ROOMS = {
       'catalog',
       'upgrade',
       'blocks',
+      'transparency',
       'requestIds',
       'cells',
       'ledger',

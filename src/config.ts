@@ -45,6 +45,8 @@ export interface Config
   /** Of the program (package.json). */
   readonly version: string;
   readonly consoleDir: string;
+  /** Where the build has put the verifier. */
+  readonly verifyDir: string;
 }
 
 /** The folder of package.json: two above this file when built (dist/src), one above otherwise. */
@@ -129,5 +131,6 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
     workersDir: join(root, 'dist', 'workers'),
     docsDir: join(root, 'dist', 'docs'),
     consoleDir: join(root, 'dist', 'console'),
+    verifyDir: join(root, 'dist', 'verifier'),
   });
 }

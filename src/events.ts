@@ -37,6 +37,7 @@ export type BackgroundTask =
   | 'lost spins'
   | 'answered entries'
   | 'position file'
+  | 'public log'
   | 'day completeness check'
   | 'RTP judgement'
   | 'webhook delivery'
@@ -73,6 +74,8 @@ export interface Events {
     /** Age of the oldest entry when it was committed. */
     readonly lagSeconds: number;
   };
+  /** Records were appended to the public log, in one transaction. */
+  LogAppended: { readonly records: number; readonly seconds: number };
   /** A transaction of the ledger was committed, of so many cells. */
   FlushCommitted: { readonly cells: number; readonly seconds: number };
   /** Every entry of the cell up to the cursor is in the ledger. */

@@ -15,6 +15,10 @@ export const FAILPOINTS = [
   // A block (blocks/keeper.ts).
   'block.made',
   'block.leased',
+  // Its entry in the public log (transparency/publicLog.ts).
+  'block.appended',
+  'block.signed',
+  'block.published',
   'block.loaded',
   // A release of request ids (ledger/segmentRelease.ts).
   'release.closed',

@@ -267,6 +267,26 @@ export const Environment = Type.Object({
     description:
       'Days for which webhook events, deliveries and e-mails are kept after they ended; `GET /events` promises 30',
   }),
+  LOG_ORIGIN: Type.Optional(
+    Type.String({
+      pattern: '^[!-*,-~]{1,255}$',
+      description:
+        'Name of the public log (docs/proofs.md), fixed once it has begun; if absent, it is made of the id of the database',
+    }),
+  ),
+  LOG_KEY: Type.Optional(
+    Type.String({
+      pattern: '^PRIVATE\\+KEY\\+',
+      description:
+        'Workers only: signer keys of the public log (`PRIVATE+KEY+name+id+key`, comma-separated), newest first, whose name is its origin; if absent, one is made at the first start, under `DATA_DIR` where Postgres is embedded, else in Postgres',
+    }),
+  ),
+  LOG_BATCH_MS: Type.Integer({
+    minimum: 1,
+    maximum: 1000,
+    default: 50,
+    description: 'From the first block that waits for the public log to the append, milliseconds',
+  }),
   BLOCK_WORKERS: Type.Integer({
     minimum: 1,
     maximum: 64,

@@ -9,7 +9,6 @@
 import { type Cipher, createCipheriv, createHash, randomBytes } from 'node:crypto';
 import { move, transferableSymbol, valueSymbol } from 'piscina';
 import {
-  blockCommitment,
   compileDistribution,
   type Distribution,
   drawOutcomes,
@@ -17,6 +16,9 @@ import {
   unpackOutcomes,
 } from '../src/domain/outcome.js';
 import type { ParSheet } from '../src/domain/par.js';
+import { outcomeLeaves, rootOfTree, sealTree } from '../src/domain/transparency/blockTree.js';
+import { leafKeyOf, leafNonces } from '../src/domain/transparency/leaves.js';
+import { sheetHash } from '../src/domain/transparency/mathHash.js';
 
 export interface BlockTask {
   readonly sheet: ParSheet;
@@ -32,7 +34,12 @@ export interface Block {
   readonly nonce: Uint8Array;
   /** Packed, `2 × count` bytes. */
   readonly outcomes: Uint8Array;
+  /** The root of the tree over its leaves. */
   readonly commitment: Uint8Array;
+  /** What is kept of that tree (domain/transparency/blockTree.ts). */
+  readonly tree: Uint8Array;
+  /** Of the sheet (domain/transparency/mathHash.ts). */
+  readonly mathHash: Uint8Array;
   /** How often the block has each combination. */
   readonly counts: number[];
   readonly elapsedMs: number;
@@ -62,17 +69,30 @@ export function makeBlock({ sheet, gameId, fromIndex, count }: BlockTask): Block
   // Copies of their own size: a slice of a pooled buffer would take the whole pool along to the other thread.
   const seed = Uint8Array.from(randomBytes(SEED_BYTES));
   const nonce = Uint8Array.from(randomBytes(NONCE_BYTES));
-  const distribution = compiledDistribution(sheet);
+  const { distribution, mathHash } = compiledSheet(sheet);
   const drawn = drawFrom(distribution, seed, count);
   const counts = checkOutcomes(distribution, drawn, count);
   const outcomes = packOutcomes(drawn);
-  const commitment = Uint8Array.from(blockCommitment({ nonce, gameId, fromIndex, outcomes }));
-  return { seed, nonce, outcomes, commitment, counts, elapsedMs: performance.now() - startedMs };
+  const tree = treeOf({ gameId, fromIndex, nonce, codes: drawn });
+  const commitment = Uint8Array.from(rootOfTree(tree));
+  const elapsedMs = performance.now() - startedMs;
+  return { seed, nonce, outcomes, commitment, tree, mathHash, counts, elapsedMs };
+}
+
+/** The tree over outcomes or tickets that are drawn. */
+export function treeOf(block: {
+  readonly gameId: number;
+  readonly fromIndex: number;
+  readonly nonce: Uint8Array;
+  readonly codes: Uint16Array;
+}): Uint8Array {
+  const key = leafKeyOf({ ...block, nonce: Buffer.from(block.nonce) });
+  return sealTree(outcomeLeaves({ ...block, nonces: (first, count) => leafNonces(key, count, first) }));
 }
 
 /** The outcomes of a block, which its sheet, seed and length decide. */
 export function drawBlock(sheet: ParSheet, seed: Uint8Array, count: number): Uint16Array {
-  return drawFrom(compiledDistribution(sheet), seed, count);
+  return drawFrom(compiledSheet(sheet).distribution, seed, count);
 }
 
 function drawFrom(distribution: Distribution, seed: Uint8Array, count: number): Uint16Array {
@@ -129,17 +149,25 @@ function checkOutcomes({ cumulative }: Distribution, outcomes: Uint16Array, coun
   return Array.from(counts.subarray(0, cumulative.length));
 }
 
+interface CompiledSheet {
+  readonly distribution: Distribution;
+  readonly mathHash: Uint8Array;
+}
 // The compiled sheets, the least recently used first.
-const compiledSheets = new Map<string, Distribution>();
+const compiledSheets = new Map<string, CompiledSheet>();
 
-function compiledDistribution(sheet: ParSheet): Distribution {
-  const key = createHash('sha256').update(JSON.stringify(sheet.combinations)).digest('base64');
-  const distribution = compiledSheets.get(key) ?? compileDistribution(sheet);
+/** A sheet's distribution and hash. */
+export function compiledSheet(sheet: ParSheet): CompiledSheet {
+  const key = createHash('sha256').update(JSON.stringify(sheet)).digest('base64');
+  const compiled = compiledSheets.get(key) ?? {
+    distribution: compileDistribution(sheet),
+    mathHash: Uint8Array.from(sheetHash(sheet)),
+  };
   compiledSheets.delete(key);
-  compiledSheets.set(key, distribution);
+  compiledSheets.set(key, compiled);
   if (compiledSheets.size > COMPILED_SHEETS_MAX) {
     const leastRecent = compiledSheets.keys().next();
     if (!leastRecent.done) compiledSheets.delete(leastRecent.value);
   }
-  return distribution;
+  return compiled;
 }

@@ -5,6 +5,7 @@ import { type BlackjackRules, rulesHash } from '../src/domain/games/blackjackRul
 import { SHOE_SEED_BYTES, shoeCommitment, shoesCommitment, shuffleShoe } from '../src/domain/games/shoe.js';
 import { dealCode } from '../src/domain/games/table.js';
 import { packOutcomes } from '../src/domain/outcome.js';
+import { sealTree, shoeLeaves } from '../src/domain/transparency/blockTree.js';
 
 export interface ShoeTask {
   readonly gameId: number;
@@ -23,6 +24,10 @@ export interface Shoes {
   readonly outcomes: Uint8Array;
   /** Of all shoes' commitments. */
   readonly commitment: Uint8Array;
+  /** What is kept of the tree over the shoes (domain/transparency/blockTree.ts). */
+  readonly tree: Uint8Array;
+  /** Of the rules. */
+  readonly mathHash: Uint8Array;
   readonly elapsedMs: number;
 }
 
@@ -42,6 +47,8 @@ export function makeShoes(task: ShoeTask): Shoes {
     nonce: new Uint8Array(0),
     outcomes: packOutcomes(codes),
     commitment: Uint8Array.from(shoesCommitment(commitments)),
+    tree: sealTree(shoeLeaves(task.gameId, task.fromIndex, commitments)),
+    mathHash: Uint8Array.from(rulesHash(task.rules)),
     elapsedMs: performance.now() - startedMs,
   };
 }

@@ -1,7 +1,7 @@
 /** Seals the pool of a raffle, on a worker thread of a piscina pool: draws a seed and a nonce, shuffles, counts, commits. */
 import { randomBytes } from 'node:crypto';
 import { move, transferableSymbol, valueSymbol } from 'piscina';
-import type { PrizeTableUsd } from '../src/domain/games/prizeTable.js';
+import { type PrizeTableUsd, prizeTableText } from '../src/domain/games/prizeTable.js';
 import {
   countFault,
   NONCE_BYTES,
@@ -10,6 +10,8 @@ import {
   shufflePool,
 } from '../src/domain/games/rafflePool.js';
 import { packOutcomes } from '../src/domain/outcome.js';
+import { tableHash } from '../src/domain/transparency/mathHash.js';
+import { treeOf } from './makeBlock.js';
 
 export interface SealTask {
   readonly gameId: number;
@@ -22,6 +24,10 @@ export interface Pool {
   /** Packed, 2 bytes a ticket. */
   readonly outcomes: Uint8Array;
   readonly commitment: Uint8Array;
+  /** What is kept of the tree over its tickets (domain/transparency/blockTree.ts). */
+  readonly tree: Uint8Array;
+  /** Of the prize table (domain/transparency/mathHash.ts). */
+  readonly mathHash: Uint8Array;
   readonly elapsedMs: number;
 }
 
@@ -42,5 +48,7 @@ export function sealRaffle({ gameId, table }: SealTask): Pool {
   if (fault !== undefined) throw new Error(`The pool is wrong: ${fault}`);
   const outcomes = packOutcomes(tickets);
   const commitment = Uint8Array.from(poolCommitment({ gameId, table, seed, nonce, order: outcomes }));
-  return { seed, nonce, outcomes, commitment, elapsedMs: performance.now() - startedMs };
+  const tree = treeOf({ gameId, fromIndex: 0, nonce, codes: tickets });
+  const mathHash = Uint8Array.from(tableHash(prizeTableText(table)));
+  return { seed, nonce, outcomes, commitment, tree, mathHash, elapsedMs: performance.now() - startedMs };
 }

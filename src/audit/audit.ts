@@ -25,6 +25,7 @@ import { auditLoaded, auditSealed, type Redraw } from './blocks.js';
 import { CommunalStoresAudit } from './communalStores.js';
 import { LedgerPass } from './ledger.js';
 import { auditPlayerStatuses, SeenStatuses } from './playerStatuses.js';
+import { auditPublicLog } from './publicLog.js';
 import { type AuditReport, Findings, type MovingPartner } from './report.js';
 import { auditRequests } from './requests.js';
 import { auditOpenRounds, auditRounds } from './rounds.js';
@@ -108,6 +109,7 @@ async function run(
     const sheetIds = [...facts.sheets.keys()];
     const redrawing = redraw && { draw: redraw, sheets: await sheetsOf(sql, sheetIds) };
     await auditSealed(snapshot, findings, redrawing, (done) => onProgress('blocks', done, 0));
+    await auditPublicLog(snapshot, findings);
     const pass = new LedgerPass(facts, findings);
     const started = performance.now();
     await pass.begin(snapshot);

@@ -1,16 +1,19 @@
 /** Sealed blocks and pools: their commitments, that they leave no gap, that Redis holds the same bytes; on request their drawing. */
 import { createHash } from 'node:crypto';
 import { shufflePool } from '../domain/games/rafflePool.js';
+import { unpackOutcomes } from '../domain/outcome.js';
 import type { ParSheet } from '../domain/par.js';
+import { outcomeLeaves, rootOfTree, sealTree, shoeLeaves } from '../domain/transparency/blockTree.js';
+import { leafKeyOf, leafNonces } from '../domain/transparency/leaves.js';
 import { BLOCKS } from '../postgres/auditColumns.js';
 import type { AuditReads, Facts, Snapshot } from '../postgres/auditReads.js';
 import type { CopyRow } from '../postgres/copy.js';
-import type { AuditedRaffle } from '../postgres/gameAuditReads.js';
+import type { AuditedRaffle, AuditedTable } from '../postgres/gameAuditReads.js';
 import type { RedisAuditReads } from '../redis/auditReads.js';
 import type { LoadedBlock } from '../redis/keys.js';
 import type { GameRecord } from '../redis/records.js';
 import type { Findings, Place } from './report.js';
-import { judgeShoes, shoesCommitmentOf } from './shoes.js';
+import { judgeShoes, shoeCommitmentsOf, shoesCommitmentOf } from './shoes.js';
 
 const OUTCOME_BYTES = 2;
 /** Blocks read from Postgres at a time: some megabytes at the most. */
@@ -57,14 +60,17 @@ export async function auditSealed(
     const raffle = facts.raffles.get(gameId);
     const table = facts.tables.get(gameId);
     if (table !== undefined) judgeShoes(row, table, findings, at);
+    const tree = row.isNull(BLOCKS.tree) ? undefined : treeOf(row, table);
     const sealed =
       table !== undefined
         ? shoesCommitmentOf(row, table)
         : raffle === undefined
-          ? commitmentOf(row.bytes(BLOCKS.nonce), gameId, fromIndex, outcomes)
+          ? slotCommitment(row, tree)
           : poolCommitmentOf(row.bytes(BLOCKS.nonce), row.bytes(BLOCKS.seed), gameId, raffle.text, outcomes);
     if (sealed !== commitment) {
       findings.found('blocks', 'the commitment is not that of the block', at, sealed, commitment);
+    } else if (tree !== undefined && !row.bytes(BLOCKS.tree).equals(tree)) {
+      findings.found('blocks', 'the tree that is kept for proofs is not that of the block', at);
     }
     if (raffle !== undefined) judgePool(raffle, outcomes, findings, at);
     if (redraw !== undefined && table === undefined) {
@@ -95,6 +101,25 @@ function isVoided({ voids }: Facts, gameId: number, fromIndex: number, toIndex: 
     if (range.gameId === gameId && range.fromIndex <= reached) reached = Math.max(reached, range.toIndex);
   }
   return fromIndex < toIndex && reached >= toIndex;
+}
+
+/** What is kept of the tree over the block's leaves, computed again. */
+function treeOf(row: CopyRow, table: AuditedTable | undefined): Uint8Array {
+  const [gameId, fromIndex] = [row.int(BLOCKS.gameId), row.safe(BLOCKS.fromIndex)];
+  if (table !== undefined) return sealTree(shoeLeaves(gameId, fromIndex, shoeCommitmentsOf(row, table)));
+  const key = leafKeyOf({ gameId, fromIndex, nonce: Buffer.from(row.bytes(BLOCKS.nonce)) });
+  const codes = unpackOutcomes(Uint8Array.from(row.bytes(BLOCKS.outcomes)));
+  return sealTree(
+    outcomeLeaves({ gameId, fromIndex, codes, nonces: (first, count) => leafNonces(key, count, first) }),
+  );
+}
+
+/** The root of its tree, or, of a block that version 1.4.0 or one before it sealed, the hash of all of it. */
+function slotCommitment(row: CopyRow, tree: Uint8Array | undefined): string {
+  const [gameId, fromIndex] = [row.int(BLOCKS.gameId), row.safe(BLOCKS.fromIndex)];
+  const hash = commitmentOf(row.bytes(BLOCKS.nonce), gameId, fromIndex, row.bytes(BLOCKS.outcomes));
+  const isOld = tree === undefined || hash === row.bytes(BLOCKS.commitment).toString('hex');
+  return isOld ? hash : rootOfTree(tree).toString('hex');
 }
 
 /** As src/domain/outcome.ts documents it, computed here again. */
@@ -219,6 +244,14 @@ async function compareBlocks(
   if (batch.length === 0) return;
   // Sealed before it is loaded: what is in Redis already must be there.
   const sealed = await postgres.outcomes(batch);
+  for (const place of await postgres.unpublished(batch)) {
+    const { cell, gameId, fromIndex } = batch[place]!;
+    findings.found('log', 'Redis has a block that no published checkpoint covers', {
+      cell,
+      game: gameId,
+      from: fromIndex,
+    });
+  }
   for (const [i, { cell, gameId, fromIndex }] of batch.entries()) {
     const expected = sealed[i];
     const at = { cell, game: gameId, from: fromIndex };

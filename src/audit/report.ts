@@ -5,6 +5,7 @@ export const CHECKS = {
   balances: 'every balance follows from the entries before it, and Redis has the same',
   indices: 'every outcome index is dealt or voided, once; the counters agree',
   outcomes: 'what was dealt is what was sealed, and paid what the PAR sheet says',
+  log: 'the public log is its records; every entry of a game is in it once, every loaded block in a published checkpoint',
   blocks: 'blocks are what their commitments say, without gaps, and the same in Redis',
   'double-entry': 'postings sum to zero; totals by day and of all balances are those of the ledger',
   requests: 'every requestId stands for one entry, and binds to it; those of tickets are noted for ever',

@@ -18,17 +18,22 @@ const seedsOf = (row: CopyRow): Buffer[] => {
 };
 
 /** As docs/blackjack.md describes it, computed here again; hexadecimal. */
-export function shoesCommitmentOf(row: CopyRow, { rules }: AuditedTable): string {
+export function shoesCommitmentOf(row: CopyRow, table: AuditedTable): string {
   const whole = createHash('sha256').update('spindle blackjack shoes v1\n');
+  for (const commitment of shoeCommitmentsOf(row, table)) whole.update(commitment);
+  return whole.digest('hex');
+}
+
+/** Of each shoe of a block. */
+export function shoeCommitmentsOf(row: CopyRow, { rules }: AuditedTable): Buffer[] {
   const hash = rulesHash(rules);
   const position = Buffer.alloc(12);
   position.writeUInt32BE(row.int(BLOCKS.gameId), 0);
-  seedsOf(row).forEach((seed, i) => {
+  return seedsOf(row).map((seed, i) => {
     position.writeBigUInt64BE(BigInt(row.safe(BLOCKS.fromIndex) + i), 4);
     const shoe = createHash('sha256').update('spindle blackjack shoe v1\n');
-    whole.update(shoe.update(position).update(hash).update(seed).digest());
+    return shoe.update(position).update(hash).update(seed).digest();
   });
-  return whole.digest('hex');
 }
 
 /** Each shoe has a seed, and its outcome is what its deal comes to. */

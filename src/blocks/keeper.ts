@@ -3,9 +3,9 @@
  * blockSupply.ts, poolSupply.ts). The pace at which a game is dealt is read off the outbox, where each entry says which index was
  * dealt, and off what the scripts announce when a block is dealt out: a game that is new has few outcomes, and the ledger is behind.
  *
- *   make (piscina: draw, check, seal) ──> lease (Postgres, fenced) ──> load (Redis) ──> dealt, booked ──> unlinked
+ *   make (piscina: draw, check, seal) ──> lease (Postgres, fenced) ──> public log ──> load (Redis) ──> dealt, booked ──> unlinked
  *
- * A block is leased before it is loaded. Whatever fails, the game is read again from both stores before its next block:
+ * A block is leased, and lies in a published checkpoint of the public log (transparency), before it is loaded. Whatever fails, the game is read again from both stores before its next block:
  * one that was leased and not loaded is loaded then, none is ever drawn again.
  */
 import type { Piscina } from 'piscina';
@@ -13,7 +13,7 @@ import { kindOfGame } from '../domain/games/index.js';
 import type { GameSource, GameStatus, GameType, Supply } from '../domain/games/kindOfGame.js';
 import type { Consumption, EventEmitter } from '../events.js';
 import type { OnFailpoint } from '../failpoints.js';
-import { blocksMade, bookedBlocks, leaseBlock, leaseEnds, openBlocks } from '../postgres/blocks.js';
+import { blocksMade, leaseBlock } from '../postgres/blocks.js';
 import type { CellLease } from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
 import type { DealtAnnouncement } from '../redis/announcements.js';
@@ -24,6 +24,7 @@ import { FairTurns } from './fairTurns.js';
 import { freeQueue } from './freeing.js';
 import { PoolSupply } from './poolSupply.js';
 import { learnDealtOut, newQueue, type Queue, secondsLeft } from './queue.js';
+import { readQueue } from './readQueue.js';
 import { Reserve } from './reserve.js';
 import { ShoeSupply } from './shoeSupply.js';
 import { type OutcomeSupply, paceAfter, readyBlocks } from './supply.js';
@@ -55,6 +56,10 @@ export interface KeeperOptions {
   readonly sealer: string;
   /** The worker of the thread pool that makes shoes. */
   readonly shoemaker: string;
+  /** The worker of the thread pool that seals for the public log what an earlier version made. */
+  readonly lateSealer: string;
+  /** Everything that Postgres has of the public log when it is called lies in a published checkpoint. */
+  readonly published: () => Promise<void>;
   /** A game is leased up to an index, in Postgres: nothing of that is loaded before this has succeeded. */
   readonly leased: (gameId: number, toIndex: number) => Promise<void>;
   readonly events: EventEmitter;
@@ -64,13 +69,12 @@ export interface KeeperOptions {
 const OUTCOME_BYTES = 2;
 const TURN_MS = 200;
 const RETRY_MS = 250;
-/** Queues of one partner that are filled at once; each may wait for a thread. */
-const FILLING_PER_PARTNER_MAX = 4;
+/** Queues of one partner that are filled at once; most of them wait for the public log. */
+const FILLING_PER_PARTNER_MAX = 16;
 /** After so long a suspended game's blocks are freed: no front end deals from it any more. */
 const FREE_AFTER_MS = 5000;
 /** Blocks in the making for each thread: the next one is ready when it is free. */
 const MAKING_PER_THREAD = 2;
-const UNLINKED_ANEW = 64;
 
 export class BlockKeeper implements Service {
   readonly name = 'block keeper';
@@ -227,17 +231,29 @@ export class BlockKeeper implements Service {
 
   #supplyOf(game: KeptGame, lease: CellLease): OutcomeSupply {
     const { gameId, partnerId } = game;
-    const { minReadyBlocks, events, sealer, shoemaker } = this.#options;
+    const { minReadyBlocks, events, sealer, shoemaker, lateSealer } = this.#options;
     const reserve = (): Reserve =>
       new Reserve(this.#sql, { gameId, partnerId, lease }, minReadyBlocks, events);
     const makers: { readonly [F in Supply['form']]: () => OutcomeSupply } = {
       blocks: () =>
-        new BlockSupply(this.#pool, this.#sheets, { gameId, sheetId: game.parSheetId! }, reserve()),
+        new BlockSupply(
+          this.#pool,
+          this.#sheets,
+          lateSealer,
+          { gameId, sheetId: game.parSheetId! },
+          reserve(),
+        ),
       pool: () => {
         const order = { gameId, table: game.prizeTable! };
-        return new PoolSupply(this.#sql, this.#pool, sealer, order, game.sealedAt !== null);
+        return new PoolSupply(this.#sql, this.#pool, { sealer, lateSealer }, order, game.sealedAt !== null);
       },
-      shoes: () => new ShoeSupply(this.#pool, shoemaker, { gameId, rules: game.table!.rules }, reserve()),
+      shoes: () =>
+        new ShoeSupply(
+          this.#pool,
+          { shoemaker, lateSealer },
+          { gameId, rules: game.table!.rules },
+          reserve(),
+        ),
     };
     return makers[kindOfGame(game.gameType).supply.form]();
   }
@@ -313,7 +329,7 @@ export class BlockKeeper implements Service {
     this.#options.events.emit('TaskFailed', { task: 'block replenishment', error, gameId });
   }
 
-  /** Removes a suspended game's blocks from Redis; they stay leased, and {@link BlockKeeper.#read} loads them again. */
+  /** Removes a suspended game's blocks from Redis; they stay leased, and {@link readQueue} loads them again. */
   async #free(queue: Queue): Promise<void> {
     const { gameId, lease } = queue;
     // Whatever comes of it: what is known of the queue is read again.
@@ -325,7 +341,8 @@ export class BlockKeeper implements Service {
   async #fill(queue: Queue): Promise<void> {
     queue.isFreed = false;
     if (queue.leaseEnd === undefined) {
-      await this.#read(queue);
+      const store = this.#nodes.cell(queue.lease.cell);
+      await readQueue(queue, { sql: this.#sql, store, ...this.#options });
       queue.supply.reserve?.hasFallen(readyBlocks(queue));
     }
     await queue.supply.reserve?.note(() => readyBlocks(queue));
@@ -333,35 +350,6 @@ export class BlockKeeper implements Service {
       await this.#make(queue);
       await queue.supply.reserve?.note(() => readyBlocks(queue));
     }
-  }
-
-  /** Reads a queue from both stores, and loads what is leased and not loaded. */
-  async #read(queue: Queue): Promise<void> {
-    const { lease } = queue;
-    const store = this.#nodes.cell(lease.cell);
-    const [game, ends] = await Promise.all([
-      store.findGame(queue.gameId),
-      leaseEnds(this.#sql, [queue.gameId]),
-    ]);
-    const loadedEnd = game?.queueEnd ?? 0;
-    queue.nextIndex = game?.nextIndex ?? 0;
-    queue.dealtIndex = queue.nextIndex;
-    queue.dealtOut = { at: performance.now(), index: queue.nextIndex };
-    const leaseEnd = ends.get(queue.gameId) ?? 0;
-    if (leaseEnd > loadedEnd) await this.#options.leased(queue.gameId, leaseEnd);
-    const blocks = await openBlocks(this.#sql, queue.gameId, loadedEnd);
-    queue.blocks = [];
-    for (const { fromIndex, toIndex, outcomes } of blocks) {
-      if (outcomes !== null) {
-        await store.loadBlock(lease, queue.gameId, fromIndex, outcomes);
-      }
-      queue.blocks.push({ fromIndex, toIndex });
-    }
-    queue.leaseEnd = leaseEnd;
-    if (queue.leaseEnd > 0) await queue.supply.loaded();
-    // Of what a worker before this one booked it may not have removed the last any more.
-    const done = await bookedBlocks(this.#sql, queue.gameId, UNLINKED_ANEW);
-    if (done.length > 0) await store.unlinkBlocks(queue.gameId, done);
   }
 
   async #make(queue: Queue): Promise<void> {
@@ -379,6 +367,8 @@ export class BlockKeeper implements Service {
     const toIndex = fromIndex + count;
     await leaseBlock(this.#sql, lease, { gameId, fromIndex, toIndex, ...block });
     onFailpoint('block.leased');
+    await this.#options.published();
+    onFailpoint('block.published');
     await this.#options.leased(gameId, toIndex);
     const outcomes = Buffer.from(block.outcomes.buffer, block.outcomes.byteOffset, block.outcomes.byteLength);
     await this.#nodes.cell(lease.cell).loadBlock(lease, gameId, fromIndex, outcomes);

@@ -1,4 +1,5 @@
 /** How a queue gets its outcomes: what the block keeper asks of each form of supply (domain/games/kindOfGame.ts). */
+import type { UnloggedBlock } from '../postgres/blocks.js';
 import type { Reserve } from './reserve.js';
 
 /** A block that is drawn, checked and sealed on a thread of the pool (workers/). */
@@ -8,8 +9,15 @@ export interface MadeBlock {
   /** Packed, 2 bytes an outcome. */
   readonly outcomes: Uint8Array;
   readonly commitment: Uint8Array;
+  /** What is kept of the tree over its leaves (domain/transparency/blockTree.ts). */
+  readonly tree: Uint8Array;
+  /** Of what decides the outcomes: sheet, prize table or rules. */
+  readonly mathHash: Uint8Array;
   readonly elapsedMs: number;
 }
+
+/** What a thread of the pool finds of a block that is sealed already (workers/sealLate.ts). */
+export type LateSeal = Pick<MadeBlock, 'tree' | 'mathHash'>;
 
 /** What a supply judges a queue by. */
 export interface QueueState {
@@ -32,6 +40,8 @@ export interface OutcomeSupply {
   isLow(queue: QueueState): boolean;
   /** Makes the next block, which begins at an index. @param pace as in {@link QueueState} */
   make(fromIndex: number, pace: number): Promise<MadeBlock>;
+  /** What a block of an earlier version lacks for the public log. */
+  sealLate(block: UnloggedBlock): Promise<LateSeal>;
   /** What is leased is loaded now: the game can be dealt from. */
   loaded(): Promise<void>;
 }

@@ -29,6 +29,7 @@ export const TAGS = {
   Rounds: 'Play blackjack, one action after the other; read, void and close what was dealt',
   'Communal progressive': 'A bonus pot that the players of a slot game share',
   Spins: 'Deal the next outcome of a game, and read what was dealt',
+  Proofs: 'What was fixed in the public log before it was dealt',
   Players: 'Balances of players',
   Sandbox: 'Try outcomes that are rare; of sandbox accounts only',
   Settlements: 'One report for each UTC day with games, by revision',

@@ -83,6 +83,7 @@ export const ERRORS = {
     'The webhook URL targets a disallowed destination',
   ),
   raffleClosed: entry('KS-4218', 410, 'never', 'The raffle is closed; it sells no ticket any more'),
+  noProof: entry('KS-4219', 404, 'never', 'There is no proof of this outcome'),
   blackjackOnly: entry('KS-4220', 400, 'never', 'The game is played through the blackjack round endpoints'),
   roundNotFound: entry('KS-4221', 404, 'never', 'The round is not found'),
   roundOpen: entry('KS-4222', 409, 'never', 'An open round already exists for this game'),
@@ -151,6 +152,8 @@ export interface Fault {
   /** Of KS-4222: the round that is open, and the number of its newest action. */
   readonly roundId?: string;
   readonly lastActionSeq?: number;
+  /** Of KS-4219: why there is none. */
+  readonly reason?: 'FORCED' | 'BEFORE_LOG' | 'ARCHIVED';
 }
 
 /** A refusal with an entry of the catalogue: an answer to the caller, not a defect of the service. */

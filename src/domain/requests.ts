@@ -133,6 +133,15 @@ export {
   PlayerStatusResponse,
 } from './schemas/players.js';
 export {
+  BlockQuery,
+  BlocksQuery,
+  LoggedBlock,
+  LoggedBlockDetail,
+  LoggedBlocks,
+  RoundProof,
+  SpinProof,
+} from './schemas/proofs.js';
+export {
   PoolPrize,
   PoolResponse,
   PoolReveal,

@@ -67,6 +67,8 @@ export interface Report {
   readonly ledgerTo: string;
   readonly previousHash: string | null;
   readonly generatedAt: string;
+  /** The newest published checkpoint of the public log, with the log's own signatures; null before there is one. Absent in reports of versions up to 1.4.0. */
+  readonly logCheckpoint?: string | null;
 }
 
 // Days ---------------------------------------------------------------------------------------------------------------
@@ -104,7 +106,10 @@ export function rtpOf(wageredMicros: bigint, paidMicros: bigint): number | null 
  * @param figures games in the order of their ids
  */
 export function composeReport(
-  about: Pick<Report, 'reportDate' | 'revision' | 'ledgerFrom' | 'ledgerTo' | 'previousHash' | 'generatedAt'>,
+  about: Pick<
+    Report,
+    'reportDate' | 'revision' | 'ledgerFrom' | 'ledgerTo' | 'previousHash' | 'generatedAt' | 'logCheckpoint'
+  >,
   figures: {
     readonly games: readonly GameFigures[];
     readonly adjustmentsMicros: bigint;
@@ -145,6 +150,7 @@ export function composeReport(
     ledgerTo: about.ledgerTo,
     previousHash: about.previousHash,
     generatedAt: about.generatedAt,
+    ...(about.logCheckpoint === undefined ? {} : { logCheckpoint: about.logCheckpoint }),
   };
 }
 

@@ -83,14 +83,14 @@ function accepts(header: string, coding: string): boolean {
 }
 
 /** What the pages are given out with. */
-interface Publishing {
+export interface Publishing {
   readonly access: Access;
   readonly replies: Replies;
   readonly window: PublicWindow;
 }
 
 /** A route that anybody may ask, within a window by address. */
-const publicRoute = (
+export const publicRoute = (
   pattern: string,
   operation: string,
   { access, replies, window }: Publishing,

@@ -8,6 +8,8 @@ import type { Replies } from './reply.js';
 const PAGES_MAX = 600;
 /** Requests of an address for the API's documents in a window. */
 const DOCUMENTS_MAX = 60;
+/** Requests of an address for the public log in a window: a mirror reads 6,000 tiles a minute. */
+const LOG_MAX = 6000;
 /** Addresses that are counted apart; those beyond share one count. */
 const ADDRESSES_MAX = 10_000;
 const OTHERS = 'others';
@@ -33,6 +35,11 @@ export class PublicWindow {
   /** For the documents of the API. */
   static ofDocuments(): PublicWindow {
     return new PublicWindow('openapi', DOCUMENTS_MAX, Date.now);
+  }
+
+  /** For the public log. */
+  static ofLog(): PublicWindow {
+    return new PublicWindow('log', LOG_MAX, Date.now);
   }
 
   /** Counts a request. @param address an IPv4 address or an IPv6 network */

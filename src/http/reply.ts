@@ -124,6 +124,7 @@ export class Replies {
       status?: number;
       /** In place of the entry's own. */
       message?: string;
+      headers?: string;
     } = {},
   ): void {
     const status = options.status ?? entry.status;
@@ -140,7 +141,8 @@ export class Replies {
         ? {}
         : { details: options.details.slice(0, FAULTS_MAX) }),
     });
-    const headers = retryAfter === undefined ? '' : `Retry-After: ${retryAfter}`;
+    const retry = retryAfter === undefined ? [] : [`Retry-After: ${retryAfter}`];
+    const headers = [...retry, ...(options.headers === undefined ? [] : [options.headers])].join('\r\n');
     this.json(exchange, status, body, window, headers, entry.code);
   }
 

@@ -9,6 +9,9 @@ interface Pattern {
   readonly segments: readonly string[];
 }
 
+const takes = ({ method, answersHead }: ServerRoute, asked: string): boolean =>
+  method === asked || method === 'any' || (asked === 'head' && answersHead === true);
+
 export class Router {
   readonly #exact = new Map<string, ServerRoute>();
   /** By method and number of segments. */
@@ -45,9 +48,7 @@ export class Router {
       this.#exact.get(`${asked} ${path}`) ??
       this.#exact.get(`any ${path}`) ??
       this.#match(asked, path) ??
-      this.#prefixes.find(
-        ({ route, prefix }) => (route.method === asked || route.method === 'any') && path.startsWith(prefix),
-      )?.route
+      this.#prefixes.find(({ route, prefix }) => takes(route, asked) && path.startsWith(prefix))?.route
     );
   }
 

@@ -39,6 +39,7 @@ import { eventRoutes } from './partner/events.js';
 import { gameRoutes } from './partner/games.js';
 import { parSheetRoutes } from './partner/parSheets.js';
 import { playerRoutes } from './partner/players.js';
+import { proofRoutes } from './partner/proofs.js';
 import { roundRoutes } from './partner/rounds.js';
 import { sandboxRoutes } from './partner/sandbox.js';
 import { settlementRoutes } from './partner/settlements.js';
@@ -48,6 +49,7 @@ import { webhookRoutes } from './partner/webhooks.js';
 import { webhookUpkeepRoutes } from './partner/webhookUpkeep.js';
 import { INSTALLATION_HEADER } from './portHolder.js';
 import { underPreview } from './preview.js';
+import { publicLogRoutes } from './publicLog.js';
 import { PublicWindow } from './publicWindow.js';
 import type { Replies } from './reply.js';
 import { type Route, route } from './route.js';
@@ -60,6 +62,7 @@ export function allRoutes(services: Services, brand: string): Route[] {
     ...parSheetRoutes(services.store),
     ...gameRoutes(services),
     ...rtpRoutes(services),
+    ...proofRoutes(services),
     ...raffleRoutes(services),
     ...raffleVoidRoutes(services),
     ...roundRoutes(services),
@@ -102,6 +105,7 @@ export function serverRoutes(
     hasPreview: boolean;
     docsDir: string;
     consoleDir: string;
+    verifyDir: string;
   },
 ): ServerRoute[] {
   const routes = [spin, ...allRoutes(services, options.brand)];
@@ -128,6 +132,7 @@ export function serverRoutes(
     ...(options.hasPreview ? previewRoutes(routes, served, options.brand, documents) : []),
     ...healthRoutes(services, replies, options.installationTag),
     ...docsRoutes(options.docsDir, { access, replies, window: PublicWindow.ofPages() }),
+    ...publicLogRoutes(services, options.verifyDir, { access, replies, window: PublicWindow.ofLog() }),
     ...consoleRoutes(options.consoleDir, { access, replies, window: PublicWindow.ofPages() }),
   ];
   const submit = (command: SpinCommand): void => services.spins.submit(command);

@@ -20,6 +20,7 @@ const STORE_OF_TASK: Readonly<Record<BackgroundTask, string>> = {
   'lost spins': 'postgres',
   'answered entries': 'postgres',
   'position file': 'position file',
+  'public log': 'postgres',
   'day completeness check': 'redis',
   'webhook delivery': 'postgres',
   'webhook retention': 'postgres',
@@ -45,6 +46,7 @@ export function subscribeMetrics(events: EventEmitter, metrics: Metrics): void {
     metrics.blockPoolSeconds.inc(makeSeconds);
     metrics.blockMakeSeconds.observe(totalSeconds);
   });
+  events.on('LogAppended', ({ seconds }) => metrics.logAppendSeconds.observe(seconds));
   countMoves(events, metrics);
   countRefunds(events, metrics);
   events.on('RebuildStarted', () => metrics.recoveriesUnderWay.inc());

@@ -39,6 +39,7 @@ export class Metrics {
   readonly flushEntries: Counter;
   readonly flushLagSeconds: Histogram;
   readonly blockMakeSeconds: Histogram;
+  readonly logAppendSeconds: Histogram;
   readonly blockOutcomes: Counter;
   readonly blockPoolSeconds: Counter;
   readonly storeErrors: Counter;
@@ -103,6 +104,12 @@ export class Metrics {
     this.flushSeconds = new Histogram({
       name: 'spindle_flush_seconds',
       help: 'Time to book what was read of an outbox',
+      buckets: LATENCY_BUCKETS,
+      registers,
+    });
+    this.logAppendSeconds = new Histogram({
+      name: 'spindle_log_append_seconds',
+      help: 'Time to append what waits for the public log, in one transaction',
       buckets: LATENCY_BUCKETS,
       registers,
     });

@@ -18,6 +18,7 @@ import {
   roundsSelect,
   strayRoundEntriesSelect,
 } from './gameAuditReads.js';
+import { type LogReads, logReads, unpublishedOf } from './logAuditReads.js';
 import { type FormerCells, formerCells } from './partnerMoves.js';
 import { bindingTimes, boundIds } from './requestRunReads.js';
 
@@ -107,6 +108,8 @@ export interface Snapshot {
   readonly keptEntries: ReadAll;
   /** All blocks by game and index; fields as in `BLOCKS`. */
   readonly blocks: ReadAll;
+  /** The public log (logAuditReads.ts). */
+  readonly log: LogReads<ReadAll>;
   /** Entries whose postings do not sum to zero, or are not two: id, sum of micro-USD as text, number of postings. */
   readonly unbalancedPostings: ReadAll;
   /** Tickets of raffles whose requestId does not stand for them, and requestIds that stand for none; as in `STRAY`. */
@@ -160,6 +163,8 @@ export interface AuditReads {
   cellProgress(cell: number): Promise<{ cursorId: bigint; next: Map<number, number> }>;
   /** The blocks of a game with outcomes at or after an index, oldest first. */
   blocksFrom(gameId: number, index: number): Promise<BlockRange[]>;
+  /** Places of blocks that lie in no published checkpoint of the public log. */
+  unpublished(blocks: readonly Omit<BlockRange, 'toIndex'>[]): Promise<number[]>;
   /** Outcomes of single blocks, in the order of the places; undefined: not sealed. */
   outcomes(places: readonly { gameId: number; fromIndex: number }[]): Promise<(Buffer | undefined)[]>;
 }
@@ -211,6 +216,7 @@ export function openAuditReads(sql: Sql): AuditReads {
       for (const row of rows) if (row.game_id !== null) next.set(row.game_id, safe(row.next_index!));
       return { cursorId: rows[0]!.cursor_id, next };
     },
+    unpublished: (blocks) => unpublishedOf(sql, blocks),
     async blocksFrom(gameId, index) {
       const rows = await sql<{ from_index: bigint; to_index: bigint }[]>`
         SELECT from_index, to_index FROM blocks WHERE game_id = ${gameId} AND to_index > ${index} ORDER BY from_index`;
@@ -285,6 +291,7 @@ async function inSnapshot<T>(sql: Sql, run: (snapshot: Snapshot) => Promise<T>):
         keptEntries: all(KEPT_ENTRIES),
         strayCommunal: all(STRAY_COMMUNAL),
         blocks: all(`SELECT ${BLOCK_COLUMNS} FROM blocks ORDER BY game_id, from_index`),
+        log: logReads(all),
         unbalancedPostings: all(
           `SELECT entry_id, sum(amount_micros)::text, count(*) FROM postings
            GROUP BY entry_id HAVING sum(amount_micros) <> 0 OR count(*) <> 2`,

@@ -12,6 +12,9 @@ export interface SealedBlock {
   seed: Uint8Array;
   nonce: Uint8Array;
   commitment: Uint8Array;
+  /** What is kept of the tree over its leaves. */
+  tree: Uint8Array;
+  mathHash: Uint8Array;
 }
 
 /** Writes a sealed block down, before it is loaded anywhere. @throws FencedError where the cell has another owner, the game left it, or is voided. */
@@ -29,9 +32,49 @@ export async function leaseBlock(
     const voided = await tx`SELECT 1 FROM raffles WHERE game_id = ${block.gameId} AND voided_at IS NOT NULL`;
     if (voided.length > 0) throw new FencedError(`Raffle ${block.gameId} is voided`);
     await tx`
-      INSERT INTO blocks (game_id, from_index, to_index, outcomes, seed, nonce, commitment, epoch)
+      INSERT INTO blocks (game_id, from_index, to_index, outcomes, seed, nonce, commitment, epoch, tree, log_number)
       VALUES (${block.gameId}, ${block.fromIndex}, ${block.toIndex}, ${block.outcomes as Buffer}, ${block.seed as Buffer},
-              ${block.nonce as Buffer}, ${block.commitment as Buffer}, ${lease.epoch})`;
+              ${block.nonce as Buffer}, ${block.commitment as Buffer}, ${lease.epoch}, ${block.tree as Buffer},
+              next_log_entry(${block.gameId}, log_kind(${block.gameId}), ${block.fromIndex}, ${block.toIndex}, now(), false, NULL))`;
+    await noteMath(tx, block);
+  });
+}
+
+const noteMath = (tx: Transaction, { gameId, mathHash }: Pick<SealedBlock, 'gameId' | 'mathHash'>) => tx`
+  UPDATE log_games SET math_hash = ${mathHash as Buffer} WHERE game_id = ${gameId} AND math_hash IS NULL`;
+
+/** A block that an earlier version sealed, to be logged as it is: some of it may have been dealt. */
+export interface UnloggedBlock {
+  readonly fromIndex: number;
+  readonly outcomes: Buffer;
+  readonly seed: Buffer;
+  readonly nonce: Buffer;
+}
+
+/** Blocks of a game that are not wholly booked and have no entry in the public log, oldest first. */
+export async function unloggedBlocks(sql: Sql, gameId: number): Promise<UnloggedBlock[]> {
+  const rows = await sql<{ from_index: bigint; outcomes: Buffer; seed: Buffer; nonce: Buffer }[]>`
+    SELECT from_index, outcomes, seed, nonce FROM blocks
+    WHERE game_id = ${gameId} AND log_number IS NULL
+      AND to_index > coalesce((SELECT next_index FROM game_progress p WHERE p.game_id = ${gameId}), 0)
+    ORDER BY from_index LIMIT 16`;
+  return rows.map((row) => ({ ...row, fromIndex: safe(row.from_index) }));
+}
+
+/** Gives such a block its entry. A second time changes nothing. @throws FencedError where the cell has another owner */
+export async function logLate(
+  sql: Sql,
+  lease: { cell: number; fence: bigint; epoch: bigint },
+  block: Pick<SealedBlock, 'gameId' | 'fromIndex' | 'tree' | 'mathHash'>,
+): Promise<void> {
+  const { gameId, fromIndex } = block;
+  await sql.begin(async (tx) => {
+    await assertOwner(tx, lease);
+    await tx`
+      UPDATE blocks SET tree = ${block.tree as Buffer},
+        log_number = next_log_entry(game_id, log_kind(game_id), from_index, to_index, created_at, true, NULL)
+      WHERE game_id = ${gameId} AND from_index = ${fromIndex} AND log_number IS NULL`;
+    await noteMath(tx, block);
   });
 }
 
@@ -40,6 +83,8 @@ export interface LeasedBlock {
   toIndex: number;
   /** Null where they were not asked for. */
   outcomes: Buffer | null;
+  /** Its entry lies in a published checkpoint of the public log: Redis may be given it. */
+  isPublished: boolean;
 }
 
 /** Blocks of a game that are not wholly booked yet, oldest first; with the outcomes of those that end after an index. */
@@ -48,14 +93,20 @@ export async function openBlocks(
   gameId: number,
   outcomesAfter: number,
 ): Promise<LeasedBlock[]> {
-  const rows = await sql<{ from_index: bigint; to_index: bigint; outcomes: Buffer | null }[]>`
-    SELECT from_index, to_index, CASE WHEN to_index > ${outcomesAfter} THEN outcomes END AS outcomes FROM blocks
-    WHERE game_id = ${gameId} AND to_index > coalesce((SELECT next_index FROM game_progress p WHERE p.game_id = ${gameId}), 0)
-    ORDER BY from_index`;
+  const rows = await sql<
+    { from_index: bigint; to_index: bigint; outcomes: Buffer | null; is_published: boolean }[]
+  >`
+    SELECT b.from_index, b.to_index, CASE WHEN b.to_index > ${outcomesAfter} THEN b.outcomes END AS outcomes,
+      coalesce(e.log_index < (SELECT max(size) FROM log_checkpoints c WHERE c.log_id = e.log_id AND published_at IS NOT NULL), false)
+        AS is_published
+    FROM blocks b LEFT JOIN log_entries e ON e.game_id = b.game_id AND e.number = b.log_number
+    WHERE b.game_id = ${gameId} AND b.to_index > coalesce((SELECT next_index FROM game_progress p WHERE p.game_id = ${gameId}), 0)
+    ORDER BY b.from_index`;
   return rows.map((row) => ({
     fromIndex: safe(row.from_index),
     toIndex: safe(row.to_index),
     outcomes: row.outcomes,
+    isPublished: row.is_published,
   }));
 }
 

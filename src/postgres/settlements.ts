@@ -21,6 +21,7 @@ import { audit } from './auditLog.js';
 import { raw, type Sql, safe, type Transaction } from './client.js';
 import { recordEvents } from './events.js';
 import { REACH } from './partners.js';
+import { namedCheckpoint } from './publicLog.js';
 import { openRoundsAt } from './rounds.js';
 
 const PARTNER_LOCK = 7_310_005;
@@ -312,6 +313,7 @@ export class Settlements {
           ledgerTo: String(end),
           previousHash: await previousHash(tx, partnerId, date),
           generatedAt: wanted.now.toISOString(),
+          logCheckpoint: await namedCheckpoint(tx),
         },
         { ...figures, open },
       );

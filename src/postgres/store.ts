@@ -22,6 +22,7 @@ import { PartnerMoves } from './partnerMoves.js';
 import { Partners } from './partners.js';
 import { SpinHistory } from './playerHistory.js';
 import { PlayerStatuses } from './playerStatuses.js';
+import { PublicLogReads } from './publicLogReads.js';
 import { Raffles } from './raffles.js';
 import { Recoveries } from './recoveries.js';
 import { RequestRuns } from './requestRunReads.js';
@@ -52,6 +53,7 @@ export const openStore = (sql: Sql) => ({
   moves: new PartnerMoves(sql),
   history: new SpinHistory(sql),
   playerStatuses: new PlayerStatuses(sql),
+  publicLog: new PublicLogReads(sql),
   raffles: new Raffles(sql),
   recoveries: new Recoveries(sql),
   requestRuns: new RequestRuns(sql),

@@ -15,5 +15,11 @@ export function secretsOf({
   const passwords = urls.map((url) =>
     url !== undefined && URL.canParse(url) ? new URL(url).password : undefined,
   );
-  return spellings([...passwords, OPERATOR_API_KEY, ...(config.WEBHOOK_SECRETS_KEY?.split(',') ?? [])]);
+  const listed = (keys = ''): string[] => keys.split(',').filter((key) => key !== '');
+  return spellings([
+    ...passwords,
+    OPERATOR_API_KEY,
+    ...listed(config.WEBHOOK_SECRETS_KEY),
+    ...listed(config.LOG_KEY),
+  ]);
 }

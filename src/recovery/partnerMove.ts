@@ -271,8 +271,11 @@ async function loadBlocks(
   const games = await gamesOfPartner(tx, partnerId);
   for (let at = 0; at < games.length; at += LOADS_AT_ONCE) {
     const load = async (gameId: number): Promise<void> => {
-      for (const { fromIndex, outcomes } of await openBlocks(tx, gameId, 0))
+      for (const { fromIndex, outcomes, isPublished } of await openBlocks(tx, gameId, 0)) {
+        // The block keeper loads it, and those behind it, once it is.
+        if (!isPublished) return;
         await store.loadBlock(claimed, gameId, fromIndex, outcomes!);
+      }
     };
     await Promise.all(games.slice(at, at + LOADS_AT_ONCE).map(load));
   }

@@ -98,7 +98,7 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
   const tag = installationTag(installed.datasetId);
   const routes = serverRoutes(answering, access, replies, {
     ...{ brand: config.BRAND, installationTag: tag, hasPreview: config.API_PREVIEW !== undefined },
-    ...{ docsDir: config.docsDir, consoleDir: config.consoleDir },
+    ...{ docsDir: config.docsDir, consoleDir: config.consoleDir, verifyDir: config.verifyDir },
   });
   const server = await HttpServer.make(ofVersion(version, PARTNER_BASE, routes, replies), {
     ...{ kind: config.HTTP_SERVER, host: config.HOST, port: config.PORT },

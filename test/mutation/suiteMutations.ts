@@ -1,4 +1,6 @@
 /** Faults of which each is found by a test of the suite: what was once wrong, and must not come back unseen. */
+
+import { LOG_MUTATIONS } from './logMutations.js';
 import { type Fault, lua, source } from './mutant.js';
 import { STALLED_MUTATIONS } from './stalledMutations.js';
 import type { SuiteTest } from './suiteCopy.js';
@@ -388,6 +390,7 @@ const WEBHOOKS: readonly SuiteMutation[] = [
 export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   ...READS,
   ...VOID_MUTATIONS,
+  ...LOG_MUTATIONS,
   ...STALLED_MUTATIONS,
   ...GUARDS,
   ...STORES,

@@ -633,6 +633,7 @@ describe('the audit of a raffle', () => {
   });
 
   /** Changes the stores, and what the audit is to find of it. */
+  const OPENING = /^log: the opening of an entry is not what was logged/;
   const TAMPERINGS: [
     what: string,
     change: () => Promise<unknown>,
@@ -643,13 +644,17 @@ describe('the audit of a raffle', () => {
       'a commitment that was changed',
       () => sql`UPDATE blocks SET commitment = sha256(commitment) WHERE game_id = ${gameId}`,
       () => sql`UPDATE blocks SET commitment = kept.commitment FROM kept WHERE blocks.game_id = kept.game_id`,
-      [/^blocks: the commitment is not that of the block/],
+      [/^blocks: the commitment is not that of the block/, OPENING],
     ],
     [
       'another seed',
       () => sql`UPDATE blocks SET seed = sha256(seed) WHERE game_id = ${gameId}`,
       () => sql`UPDATE blocks SET seed = kept.seed FROM kept WHERE blocks.game_id = kept.game_id`,
-      [/^blocks: the block is not what its seed gives/, /^blocks: the commitment is not that of the block/],
+      [
+        /^blocks: the block is not what its seed gives/,
+        /^blocks: the commitment is not that of the block/,
+        OPENING,
+      ],
     ],
     [
       'a ticket that was another one',

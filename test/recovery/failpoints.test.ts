@@ -145,6 +145,7 @@ const some = (kind: string): Failpoint[] => of(kind).filter((step) => IS_WHOLE |
 const OFTEN = new Set<Failpoint>([
   'flush.rows-copied',
   'block.leased',
+  'block.appended',
   'release.marked',
   'release.committed',
   'release.released',

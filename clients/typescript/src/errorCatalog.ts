@@ -44,6 +44,7 @@ export const ERROR_CATALOG = {
   'KS-4216': { status: 400, retry: 'never', message: "The game type is not supported in the partner API" },
   'KS-4217': { status: 400, retry: 'never', message: "The webhook URL targets a disallowed destination" },
   'KS-4218': { status: 410, retry: 'never', message: "The raffle is closed; it sells no ticket any more" },
+  'KS-4219': { status: 404, retry: 'never', message: "There is no proof of this outcome" },
   'KS-4220': { status: 400, retry: 'never', message: "The game is played through the blackjack round endpoints" },
   'KS-4221': { status: 404, retry: 'never', message: "The round is not found" },
   'KS-4222': { status: 409, retry: 'never', message: "An open round already exists for this game" },

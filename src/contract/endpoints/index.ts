@@ -6,6 +6,7 @@ import * as operatorReads from './operatorReads.js';
 import * as operators from './operators.js';
 import * as partners from './partners.js';
 import * as players from './players.js';
+import * as proofs from './proofs.js';
 import * as raffles from './raffles.js';
 import * as rounds from './rounds.js';
 import * as rtp from './rtp.js';
@@ -21,6 +22,7 @@ const RESOURCES = [
   operators,
   partners,
   players,
+  proofs,
   raffles,
   rounds,
   rtp,

@@ -74,6 +74,7 @@ export const PATH = {
   }),
   apiVersion: Type.String({ description: 'Version of the partner API, such as `v1`' }),
   playerId: opaque("The partner's own identifier of the player, percent-encoded"),
+  blockNumber: Type.Integer({ minimum: 0, description: 'Number of the entry in the public log' }),
   roundId: Type.String({ description: 'The `roundId` of the deal' }),
   spinId: Type.String({ description: 'The `spinId` of the response' }),
   reportDate: Type.String({ pattern: '^[0-9]{4}-[0-9]{2}-[0-9]{2}$', description: 'UTC day, YYYY-MM-DD' }),

@@ -86,6 +86,14 @@ export const SettlementReport = Type.Object(
         description: 'Blackjack rounds that were open at ledgerTo; absent in reports of versions up to 1.3.0',
       }),
     ),
+    logCheckpoint: Type.Optional(
+      nullable(
+        Type.String({
+          description:
+            'The newest published checkpoint of the public log when the report was made, with the signatures of the log alone; null before there is one',
+        }),
+      ),
+    ),
     openWageredUsd: Type.Optional(usd('What was staked on them, which is in totalWageredUsd by its time')),
     gameBreakdown: Type.Array(SettlementGame, {
       description:

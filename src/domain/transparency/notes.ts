@@ -134,8 +134,12 @@ export function parseNote(note: string): Note {
   return { text: note.slice(0, at + 1), lines: parseLines(note.slice(at + 2)) };
 }
 
-const lineOf = ({ name, keyId }: Verifier, signature: Buffer): string =>
+const lineOf = ({ name, keyId }: Pick<Verifier, 'name' | 'keyId'>, signature: Buffer): string =>
   `${LINE_START}${name} ${Buffer.concat([Buffer.from(keyId, 'hex'), signature]).toString('base64')}\n`;
+
+/** A note of its text and signature lines. */
+export const noteText = (text: string, lines: readonly SignatureLine[]): string =>
+  `${text}\n${lines.map(({ name, keyId, signature }) => lineOf({ name, keyId }, signature)).join('')}`;
 
 /** The signature line of a log. @param text ends with a line's end */
 export const signatureLine = (text: string, signer: Signer): string =>

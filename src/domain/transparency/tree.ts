@@ -2,7 +2,7 @@
  * Merkle trees of RFC 6962 section 2.1 over SHA-256, with inclusion and consistency proofs in the order of RFC 9162 section 2.1.
  * Proofs are made from any store of the hashes of complete subtrees. Sizes go up to 2^53 - 1.
  */
-import { createHash } from 'node:crypto';
+import { createHash, hash } from 'node:crypto';
 
 export const HASH_BYTES = 32;
 const LEAF = Buffer.of(0);
@@ -14,7 +14,9 @@ export const sha256 = (...parts: readonly (Buffer | string)[]): Buffer => {
   return hash.digest();
 };
 export const leafHash = (data: Buffer): Buffer => sha256(LEAF, data);
-export const nodeHash = (left: Buffer, right: Buffer): Buffer => sha256(NODE, left, right);
+/** A digest as text of one byte a character takes half the time of one that comes as a buffer. */
+export const nodeHash = (left: Buffer, right: Buffer): Buffer =>
+  Buffer.from(hash('sha256', Buffer.concat([NODE, left, right]), 'binary'), 'latin1');
 /** The root of no leaves. */
 export const EMPTY_ROOT = sha256();
 

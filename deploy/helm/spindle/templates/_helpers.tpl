@@ -34,7 +34,7 @@ labels:
   valueFrom:
     secretKeyRef: { name: {{ $.root.Values.existingSecret }}, key: {{ . }} }
 {{- end }}
-{{- range list "DATABASE_DIRECT_URL" "METRICS_TOKEN" "SMTP_URL" }}
+{{- range list "DATABASE_DIRECT_URL" "METRICS_TOKEN" "SMTP_URL" "LOG_KEY" }}
 - name: {{ . }}
   valueFrom:
     secretKeyRef: { name: {{ $.root.Values.existingSecret }}, key: {{ . }}, optional: true }

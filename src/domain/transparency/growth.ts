@@ -1,0 +1,91 @@
+/** Records that a log is extended by: which tiles it has then, and its root. */
+import { bundleOf, hashInTile, TILE_WIDTH } from './tiles.js';
+import { HASH_BYTES, leafHash, MemoryTree, rootOf } from './tree.js';
+
+export interface StoredTile {
+  /** -1: a bundle of records; else a tile of hashes of level 8 × this. */
+  readonly level: number;
+  readonly index: number;
+  readonly bytes: Buffer;
+}
+/** Which level holds records. */
+export const BUNDLES = -1;
+
+const widthOf = (size: number, level: number): number =>
+  Math.floor(size / TILE_WIDTH ** Math.max(level, 0)) % TILE_WIDTH;
+
+/** Which tiles are not full at a size: all that is needed to go on. */
+export function openTiles(size: number): { readonly level: number; readonly index: number }[] {
+  const open: { level: number; index: number }[] = [];
+  for (let level = BUNDLES; TILE_WIDTH ** Math.max(level, 0) <= size; level++) {
+    if (widthOf(size, level) === 0) continue;
+    open.push({ level, index: Math.floor(size / TILE_WIDTH ** (Math.max(level, 0) + 1)) });
+  }
+  return open;
+}
+
+/** Bytes of one level, and the tiles that fill up as more come. */
+function extend(level: number, first: number, bytes: Buffer, width: number, more: readonly Buffer[]) {
+  const full: StoredTile[] = [];
+  let parts = [bytes];
+  let count = width;
+  let index = first;
+  for (const part of more) {
+    parts.push(part);
+    if (++count < TILE_WIDTH) continue;
+    full.push({ level, index, bytes: Buffer.concat(parts) });
+    parts = [];
+    count = 0;
+    index++;
+  }
+  return { full, open: { level, index, bytes: Buffer.concat(parts) } };
+}
+
+/** The hash over a full tile. */
+function hashOfTile(bytes: Buffer): Buffer {
+  const hashes = Array.from({ length: TILE_WIDTH }, (_, at) =>
+    bytes.subarray(at * HASH_BYTES, (at + 1) * HASH_BYTES),
+  );
+  return new MemoryTree(hashes).root();
+}
+
+/**
+ * Extends a log.
+ * @param tiles those that are open at its size ({@link openTiles})
+ * @returns its size and root, and the tiles that are new or longer
+ * @throws RangeError where an open tile is missing
+ */
+export function grow(
+  size: number,
+  tiles: readonly StoredTile[],
+  records: readonly Buffer[],
+): { readonly size: number; readonly root: Buffer; readonly tiles: StoredTile[] } {
+  const grown = size + records.length;
+  const changed: StoredTile[] = [];
+  const edge: Buffer[] = [];
+  const openAt = (level: number): Buffer => {
+    const found = tiles.find((tile) => tile.level === level);
+    if (found === undefined && widthOf(size, level) > 0) {
+      throw new RangeError(`The tile of level ${level} is missing`);
+    }
+    return found?.bytes ?? Buffer.alloc(0);
+  };
+  const add = (level: number, more: readonly Buffer[]): StoredTile[] => {
+    const first = Math.floor(size / TILE_WIDTH ** (Math.max(level, 0) + 1));
+    const { full, open } = extend(level, first, openAt(level), widthOf(size, level), more);
+    changed.push(...full);
+    if (more.length > 0 && open.bytes.length > 0) changed.push(open);
+    edge[level] = open.bytes;
+    return full;
+  };
+  add(
+    BUNDLES,
+    records.map((record) => bundleOf([record])),
+  );
+  let hashes = records.map(leafHash);
+  for (let level = 0; TILE_WIDTH ** level <= grown; level++) {
+    hashes = add(level, hashes).map(({ bytes }) => hashOfTile(bytes));
+  }
+  const root = rootOf(grown, (level, index) => hashInTile(edge[Math.floor(level / 8)]!, level, index));
+  return { size: grown, root, tiles: changed };
+}

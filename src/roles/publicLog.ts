@@ -1,0 +1,76 @@
+/** How a worker comes to the public log: its name, its keys, its beginning. */
+import { createHash, randomBytes } from 'node:crypto';
+import { join } from 'node:path';
+import { publicRecord } from '../domain/transparency/entries.js';
+import { parseSignerKey, type Signer, signerKeyOf, signerOf, vkeyOf } from '../domain/transparency/notes.js';
+import { readOrCreateSecret, SetupError } from '../embedded/index.js';
+import { appendWaiting, beginLog, type LogState, logState } from '../postgres/publicLog.js';
+import type { RoleParts } from './parts.js';
+
+const SEED_BYTES = 32;
+
+/** Of a log that nobody has named. */
+const originOf = (datasetId: string): string =>
+  `spindle-${createHash('sha256').update(datasetId).digest('hex').slice(0, 16)}.invalid/log`;
+
+const newKey = (origin: string): string => signerKeyOf(signerOf(origin, 'log', randomBytes(SEED_BYTES)));
+
+type Parts = Pick<RoleParts, 'config' | 'sql' | 'installed' | 'secretBox' | 'log'>;
+
+/** @throws SetupError where one is not a key of this log */
+function signersIn(texts: readonly string[], origin: string, from: string): Signer[] {
+  return texts.map((text) => {
+    try {
+      const signer = parseSignerKey(text.trim());
+      if (signer.name === origin && signer.algorithm === 'log') return signer;
+    } catch {
+      // Said below, without the key.
+    }
+    throw new SetupError(`${from} must hold signer keys whose name is the origin of the log, ${origin}`);
+  });
+}
+
+/** Keys that are given, or one that is kept, or made: under DATA_DIR where Postgres is there, too, else in Postgres. */
+async function signersOf(
+  { config, secretBox, log }: Parts,
+  origin: string,
+  state: LogState | undefined,
+): Promise<{ signers: Signer[]; kept: string | null }> {
+  if (config.LOG_KEY !== undefined)
+    return { signers: signersIn(config.LOG_KEY.split(','), origin, 'LOG_KEY'), kept: null };
+  if (config.DATABASE_URL === undefined) {
+    const path = join(config.dataDir, 'log-key');
+    const text = await readOrCreateSecret(path, () => newKey(origin));
+    return { signers: signersIn([text], origin, path), kept: null };
+  }
+  const sealed = state === undefined ? secretBox.seal(newKey(origin)) : state.signer;
+  if (sealed === null) throw new SetupError('LOG_KEY is not set, and this database does not have the key');
+  log.warn('the signer key of the public log lies in Postgres: LOG_KEY is not set');
+  return { signers: signersIn([secretBox.open(sealed)], origin, 'Postgres'), kept: sealed };
+}
+
+/**
+ * Begins the log where none has begun, and takes a new key into use.
+ * @throws SetupError where the settings are not those of the log
+ */
+export async function openLogKeys(parts: Parts): Promise<Signer[]> {
+  const { config, sql, installed } = parts;
+  const known = await logState(sql);
+  const origin = config.LOG_ORIGIN ?? known?.origin ?? originOf(installed.datasetId);
+  if (known !== undefined && known.origin !== origin)
+    throw new SetupError(`LOG_ORIGIN is ${origin}, but the public log of this database is ${known.origin}`);
+  const { signers, kept } = await signersOf(parts, origin, known);
+  const vkeys = signers.map(vkeyOf);
+  if (known === undefined) {
+    const at = new Date().toISOString();
+    const genesis = { type: 'genesis', at, format: 'spindle log v1', origin, vkey: vkeys[0] };
+    await beginLog(sql, { origin, vkeys, signer: kept }, publicRecord(genesis));
+  }
+  const state = (await logState(sql))!;
+  // Another worker may have begun it with a key that it made.
+  if (known === undefined && kept !== null && state.signer !== kept) return openLogKeys(parts);
+  if (!vkeys.includes(state.vkeys[0]!))
+    throw new SetupError(`LOG_KEY lacks the key of the public log that is in force: ${state.vkeys[0]}`);
+  if (vkeys.join() !== state.vkeys.join()) await appendWaiting(sql, vkeys);
+  return signers;
+}
