@@ -1,5 +1,6 @@
 /** Sealed blocks and pools: their commitments, that they leave no gap, that Redis holds the same bytes; on request their drawing. */
 import { createHash } from 'node:crypto';
+import { setImmediate as othersTurn } from 'node:timers/promises';
 import { shufflePool } from '../domain/games/rafflePool.js';
 import { unpackOutcomes } from '../domain/outcome.js';
 import type { ParSheet } from '../domain/par.js';
@@ -89,7 +90,11 @@ export async function auditSealed(
     count++;
     outcomeCount += outcomes.length / OUTCOME_BYTES;
   };
-  await blocks(judge, async () => onBlocks(count));
+  await blocks(judge, async () => {
+    onBlocks(count);
+    // A tree of 262,144 leaves takes half a second: what else waits has its turn in between.
+    await othersTurn();
+  });
   findings.looked('blocks', 'blocks', count);
   findings.looked('blocks', redraw === undefined ? 'outcomes' : 'outcomes drawn again', outcomeCount);
 }

@@ -13,7 +13,7 @@ const nextId = (id: bigint): bigint => ((id & SEQUENCE) === SEQUENCE ? id - SEQU
 
 /** @param newest by cell: the words of the id of its newest entry in the ledger */
 export function auditCursors(
-  { cursors, communal, formerCells }: Facts,
+  { cursors, communal, formerCells, rotations }: Facts,
   findings: Findings,
   newest: ReadonlyMap<number, { high: number; low: number }>,
 ): void {
@@ -24,6 +24,7 @@ export function auditCursors(
     // Of what a partner that has left noted there, only where it ended is known.
     for (const former of formerCells.values())
       for (const left of former) if (left.cell === cell) noted.push(left.untilId);
+    noted.push(...rotations.filter((id) => cellOfId(id) === cell));
     const teller = communal.tellers.get(cell);
     // That a spin told a share is noted right after it; a game without a bonus notes nothing else.
     if (teller !== undefined) noted.push(nextId(teller));

@@ -38,6 +38,7 @@ export const TAGS = {
   'API keys': 'Keys of partners',
   Operators: 'Who runs the service: names, roles and keys; sessions of the console',
   'API versions': 'Versions of the partner API, who uses them and when they end',
+  Ledger: 'Days of the ledger',
   'Audit log': 'Changes that the operator made',
   Service: 'The service itself',
 } as const;

@@ -1,6 +1,6 @@
 /**
- * The outcomes of a slot game: their exact distribution, how they are drawn from a keystream, how a block of them is
- * packed, and the commitment that seals it. An outcome is the index of a combination of the PAR sheet.
+ * The outcomes of a slot game: their exact distribution, how they are drawn from a keystream and how a block of
+ * them is packed. An outcome is the index of a combination of the PAR sheet.
  *
  * The financial class of an outcome is its (tierId, payMultiplier), drawn by the sum of its combinations'
  * probabilities; which combination of the class is shown is drawn by displayWeight. One draw from the product of the
@@ -17,7 +17,6 @@
  * The digits that extend a draw come from a stream of their own, so that each first word has its fixed place.
  */
 
-import { createHash } from 'node:crypto';
 import { endianness } from 'node:os';
 import { decimalOf, toCommonExponent } from './decimal.js';
 import { MAX_COMBINATIONS, type ParSheet } from './par.js';
@@ -31,8 +30,6 @@ const MAX_EXTENSIONS = 100;
 /** The table's entry for a first word that doesn't decide the outcome. */
 export const AMBIGUOUS = 0xffff;
 
-const COMMITMENT_DOMAIN = 'spindle block v1\n';
-const NONCE_BYTES = 32;
 const OUTCOME_BYTES = 2;
 
 const IS_LITTLE_ENDIAN = endianness() === 'LE';
@@ -203,39 +200,4 @@ function swapBytes(bytes: Uint8Array): Uint8Array {
   const swapped = new Uint8Array(bytes.length);
   for (let i = 0; i < bytes.length; i++) swapped[i] = bytes[i ^ 1]!;
   return swapped;
-}
-
-// Sealing -----------------------------------------------------------------------------------------------------------
-
-export interface SealedContent {
-  /** 32 random bytes, kept until the block is opened: without them the outcomes could be guessed and tried. */
-  readonly nonce: Uint8Array;
-  readonly gameId: number;
-  /** The position in the game's outcome sequence of the block's first outcome. */
-  readonly fromIndex: number;
-  /** Packed. */
-  readonly outcomes: Uint8Array;
-}
-
-/**
- * SHA-256 over the domain line, nonce, gameId (u32, big-endian), fromIndex (u64, big-endian), the number of outcomes
- * (u32, big-endian) and the packed outcomes. Every field but the last is of fixed length, so no two contents share
- * one text.
- * @throws RangeError for a nonce of another length, half an outcome, or numbers out of range
- */
-export function blockCommitment({ nonce, gameId, fromIndex, outcomes }: SealedContent): Buffer {
-  if (nonce.byteLength !== NONCE_BYTES) throw new RangeError('the nonce must be 32 bytes');
-  if (outcomes.byteLength % OUTCOME_BYTES !== 0) throw new RangeError('half an outcome');
-  if (!Number.isInteger(gameId)) throw new RangeError('gameId must be an integer');
-  if (!Number.isSafeInteger(fromIndex)) throw new RangeError('fromIndex must be a safe integer');
-  const position = Buffer.alloc(16);
-  position.writeUInt32BE(gameId, 0);
-  position.writeBigUInt64BE(BigInt(fromIndex), 4);
-  position.writeUInt32BE(outcomes.byteLength / OUTCOME_BYTES, 12);
-  return createHash('sha256')
-    .update(COMMITMENT_DOMAIN)
-    .update(nonce)
-    .update(position)
-    .update(outcomes)
-    .digest();
 }

@@ -60,6 +60,7 @@ export {
   ParSheetResponse,
   SettableGameStatus,
 } from './schemas/games.js';
+export { LedgerDay, LedgerDayList, LedgerDayState } from './schemas/ledgerDays.js';
 export {
   Attention,
   AuditQuery,
@@ -134,10 +135,15 @@ export {
 } from './schemas/players.js';
 export {
   BlockQuery,
+  BlockReveal,
   BlocksQuery,
   LoggedBlock,
   LoggedBlockDetail,
+  LoggedBlockStatus,
   LoggedBlocks,
+  LoggedBlockType,
+  ProvenOutcome,
+  ProvenShoe,
   RoundProof,
   SpinProof,
 } from './schemas/proofs.js';

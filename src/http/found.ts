@@ -1,7 +1,7 @@
 /** What requests name: found, or refused with the error of its kind. */
 import type { PotRecord } from '../domain/communal.js';
-import { entryCell } from '../domain/entryId.js';
-import { ApiError, ERRORS } from '../domain/errors.js';
+import { entryCell, entryTimeMs } from '../domain/entryId.js';
+import { ApiError, ERRORS, type Fault } from '../domain/errors.js';
 import type { Game, Partner } from '../domain/game.js';
 import { ID_MAX } from '../domain/requests.js';
 import type { GameRow } from '../postgres/games.js';
@@ -84,6 +84,24 @@ export async function playerOf({ reads }: Cells, partnerId: number, playerId: st
 export async function booked({ confirmations }: Cells, entryId: bigint): Promise<void> {
   if (!(await confirmations.cameTo(entryCell(entryId), entryId, BOOKED_WITHIN_MS)))
     throw new ApiError(ERRORS.unavailable);
+}
+
+/** Why the ledger has no such spin: its day may have been dropped. @param entryId of the spin that was asked for */
+export async function noSpin({ ledgerDays }: Pick<Store, 'ledgerDays'>, entryId: bigint): Promise<ApiError> {
+  return new ApiError(ERRORS.notFound, (await isDropped(ledgerDays, entryId)) ? { details: [ARCHIVED] } : {});
+}
+
+/** What stands in the details of an answer about a day that was dropped. */
+const ARCHIVED: Fault = {
+  path: '',
+  message: 'The day of the spin is archived, and no longer kept here',
+  reason: 'ARCHIVED',
+};
+
+/** Whether the time of an entry lies in a day that was dropped. */
+export async function isDropped(ledgerDays: Store['ledgerDays'], entryId: bigint): Promise<boolean> {
+  const keptFrom = await ledgerDays.keptFrom();
+  return keptFrom !== undefined && entryTimeMs(entryId) < keptFrom.getTime();
 }
 
 /**

@@ -154,7 +154,7 @@ export class Replies {
   async stream(
     exchange: Exchange,
     pieces: AsyncIterator<string>,
-    contentType: string,
+    { contentType, headers = '' }: { readonly contentType: string; readonly headers?: string | undefined },
     window?: Window,
   ): Promise<void> {
     const { raw } = exchange;
@@ -165,7 +165,8 @@ export class Replies {
         const text = piece.value;
         let isTaken = true;
         raw.cork(() => {
-          if (!isBegun) raw.writeHeader('Content-Type', headerLines(exchange, contentType, window, '', ''));
+          if (!isBegun)
+            raw.writeHeader('Content-Type', headerLines(exchange, contentType, window, headers, ''));
           isBegun = true;
           isTaken = raw.write(text);
         });

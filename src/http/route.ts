@@ -47,6 +47,8 @@ export interface Route extends Endpoint {
   csv?(result: unknown, request: RouteRequest): string;
   /** The same piece by piece, in place of `handle`: of any length. The first piece comes once the request is found right. */
   csvPieces?(request: RouteRequest): AsyncGenerator<string>;
+  /** Header lines of `csvPieces`, asked for before them. */
+  csvHeaders?(request: RouteRequest): Promise<string>;
 }
 
 /** Gives an endpoint its handler, which may answer later. @param asCsv how it answers where its `hasCsv` is true */
@@ -56,6 +58,7 @@ export const route = <Of extends Endpoint, Result>(
   asCsv: {
     csv?: (result: Awaited<Result>, request: RouteRequest<Of>) => string;
     csvPieces?: (request: RouteRequest<Of>) => AsyncGenerator<string>;
+    csvHeaders?: (request: RouteRequest<Of>) => Promise<string>;
   } = {},
 ): Route => ({ ...endpoint, handle, ...asCsv }) as Route;
 

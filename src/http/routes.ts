@@ -24,6 +24,7 @@ import { apiVersionRoutes } from './operator/apiVersions.js';
 import { blackjackRoutes } from './operator/blackjack.js';
 import { cellRoutes } from './operator/cells.js';
 import { operatorCommunalRoutes } from './operator/communal.js';
+import { ledgerDayRoutes } from './operator/ledgerDays.js';
 import { operatorsRoutes } from './operator/operators.js';
 import { overviewRoutes } from './operator/overview.js';
 import { partnerMoveRoutes } from './operator/partnerMoves.js';
@@ -82,6 +83,7 @@ export function allRoutes(services: Services, brand: string): Route[] {
     ...overviewRoutes(services),
     ...cellRoutes(services),
     ...operatorReadRoutes(services),
+    ...ledgerDayRoutes(services),
     ...adjustmentRoutes(services),
     ...apiVersionRoutes(services),
     ...playerStatusRoutes(services),

@@ -52,7 +52,8 @@ export function serve(
         throw new ApiError(ERRORS.notFound);
       const request = { ...readRequest(route, names, base, exchange), ...caller, apiVersion };
       if (route.csvPieces !== undefined && prefersCsv(exchange.head.accept)) {
-        await replies.stream(exchange, route.csvPieces(request), CSV_TYPE, window);
+        const headers = await route.csvHeaders?.(request);
+        await replies.stream(exchange, route.csvPieces(request), { contentType: CSV_TYPE, headers }, window);
         return;
       }
       const result = await route.handle(request);

@@ -107,6 +107,8 @@ export interface ProcessServices {
   now(): number;
   /** Days of notice before the end of a version of the API; undefined: six calendar months. */
   readonly noticeDays: number | undefined;
+  /** Complete days of the ledger that are kept at least. */
+  readonly ledgerKeepDays: number;
   figures(): Promise<ProcessFigures>;
   /** What is missing before this process can serve; empty once it can. */
   readiness(): Promise<{ readonly status: number; readonly body: string }>;

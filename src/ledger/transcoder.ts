@@ -310,7 +310,7 @@ export class Transcoder {
     const { toIndex } = ROTATION.read(batch, payloadAt);
     this.#advance(gameId, fromIndex, toIndex);
     this.#progress.get(gameId)!.voided += toIndex - fromIndex;
-    this.#rotations.push({ gameId, fromIndex, toIndex });
+    this.#rotations.push({ entryId: readId(batch, at + OUTBOX.id), gameId, fromIndex, toIndex });
   }
 
   #enterDay(timeMs: number): void {

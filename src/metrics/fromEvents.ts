@@ -46,7 +46,6 @@ export function subscribeMetrics(events: EventEmitter, metrics: Metrics): void {
     metrics.blockPoolSeconds.inc(makeSeconds);
     metrics.blockMakeSeconds.observe(totalSeconds);
   });
-  events.on('LogAppended', ({ seconds }) => metrics.logAppendSeconds.observe(seconds));
   countMoves(events, metrics);
   countRefunds(events, metrics);
   events.on('RebuildStarted', () => metrics.recoveriesUnderWay.inc());

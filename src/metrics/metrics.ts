@@ -12,7 +12,7 @@ import { FastHistogram } from './fastHistogram.js';
 import { type PartnerFigures, PartnerTraffic } from './partnerTraffic.js';
 import { inTime, type Sample, Scraped, type Series } from './scraped.js';
 
-const LATENCY_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
+export const LATENCY_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 const LAG_BUCKETS = [0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75, 1, 2.5, 5, 15, 60, 300, 1800];
 const BATCH_BUCKETS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
 
@@ -39,7 +39,6 @@ export class Metrics {
   readonly flushEntries: Counter;
   readonly flushLagSeconds: Histogram;
   readonly blockMakeSeconds: Histogram;
-  readonly logAppendSeconds: Histogram;
   readonly blockOutcomes: Counter;
   readonly blockPoolSeconds: Counter;
   readonly storeErrors: Counter;
@@ -104,12 +103,6 @@ export class Metrics {
     this.flushSeconds = new Histogram({
       name: 'spindle_flush_seconds',
       help: 'Time to book what was read of an outbox',
-      buckets: LATENCY_BUCKETS,
-      registers,
-    });
-    this.logAppendSeconds = new Histogram({
-      name: 'spindle_log_append_seconds',
-      help: 'Time to append what waits for the public log, in one transaction',
       buckets: LATENCY_BUCKETS,
       registers,
     });

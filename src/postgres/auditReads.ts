@@ -72,6 +72,8 @@ export interface Facts {
   readonly progress: ReadonlyMap<number, number>;
   /** By game and index. */
   readonly voids: readonly { gameId: number; fromIndex: number; toIndex: number }[];
+  /** Notes of rotations, which are entries of their cells and none of the ledger. */
+  readonly rotations: readonly bigint[];
   readonly gameDays: readonly AuditedGameDay[];
   /** Forced spins. */
   readonly sandboxDays: readonly AuditedGameDay[];
@@ -327,8 +329,9 @@ async function facts(tx: Transaction): Promise<Omit<Facts, 'communal'>> {
   const cells = await tx<{ cell: number; cursor_id: bigint }[]>`SELECT cell, cursor_id FROM cells`;
   const progress = await tx<{ game_id: number; next_index: bigint }[]>`
     SELECT game_id, next_index FROM game_progress`;
-  const voids = await tx<{ game_id: number; from_index: bigint; to_index: bigint }[]>`
-    SELECT game_id, from_index, to_index FROM voids ORDER BY game_id, from_index`;
+  const voids = await tx<
+    { game_id: number; from_index: bigint; to_index: bigint; entry_id: bigint | null }[]
+  >`SELECT game_id, from_index, to_index, entry_id FROM voids ORDER BY game_id, from_index`;
   const openingDays = await tx<
     { partner_id: number; day: string; players: bigint; opened_micros: bigint }[]
   >`SELECT partner_id, ${DAY} AS day, players, opened_micros FROM opening_days`;
@@ -362,6 +365,7 @@ async function facts(tx: Transaction): Promise<Omit<Facts, 'communal'>> {
       fromIndex: safe(row.from_index),
       toIndex: safe(row.to_index),
     })),
+    rotations: voids.flatMap(({ entry_id: id }) => (id === null ? [] : [id])),
     gameDays: await gameDays(tx, 'game_days'),
     sandboxDays: await gameDays(tx, 'sandbox_days'),
     openingDays: openingDays.map((row) => ({

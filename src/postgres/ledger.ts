@@ -77,7 +77,7 @@ export interface FlushTotals {
   /** Per game: the first index of this flush, the one after its last, and how many between them are voided, not dealt. */
   progress: { gameId: number; fromIndex: number; toIndex: number; voided: number }[];
   /** Indices that are voided, the last one exclusive, in their order. */
-  rotations: readonly { gameId: number; fromIndex: number; toIndex: number }[];
+  rotations: readonly { entryId: bigint; gameId: number; fromIndex: number; toIndex: number }[];
   /** Entries of rounds, in their order. */
   rounds: readonly RoundEntry[];
 }

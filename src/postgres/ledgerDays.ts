@@ -270,4 +270,12 @@ export class LedgerDays {
   list(today = dayOf(Date.now())): Promise<LedgerDay[]> {
     return ledgerDays(this.#sql, today);
   }
+
+  /** From when on every entry is kept; undefined: none was ever dropped. */
+  async keptFrom(): Promise<Date | undefined> {
+    const [row] = await this.#sql<{ day: string | null }[]>`
+      SELECT max(day)::text AS day FROM ledger_days WHERE dropped_at IS NOT NULL`;
+    const day = row?.day ?? null;
+    return day === null ? undefined : new Date(startOf(day) + DAY_MS);
+  }
 }

@@ -168,6 +168,13 @@ export interface SpinsOfPartner extends SpinsFound {
 }
 
 /** Spins and entries by player and by time. */
+/** How many entries of a player were dropped with their days. An installation that drops days has no shares. */
+async function droppedEntries(sql: Sql, { partnerId, playerId }: PlayerOfHistory): Promise<number> {
+  const [row] = await sql<{ entry_number: number }[]>`
+    SELECT entry_number FROM boundary_players WHERE partner_id = ${partnerId} AND player_id = ${playerId}`;
+  return row?.entry_number ?? 0;
+}
+
 export class SpinHistory {
   readonly #sql: Sql;
 
@@ -210,7 +217,7 @@ export class SpinHistory {
     const shares = await openShares(this.#sql, player);
     // Entry 1 is the opening; every other one that has a number is a spin or a share.
     const entries = player.newest.entryNumber;
-    const total = entries - 1 - shares.count;
+    const total = entries - Math.max(1, await droppedEntries(this.#sql, player)) - shares.count;
     const skipped = 'skip' in from ? from.skip : await newerSpins(shares, entries, from.belowNumber);
     const spins: LedgerEntry[] = [];
     while (spins.length < limit && skipped + spins.length < total) {

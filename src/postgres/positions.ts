@@ -151,13 +151,14 @@ export async function giveUpLeased(
 /** Voids outcomes that an operator had rotated away, as the cell has noted it. */
 export async function addVoids(
   tx: Transaction,
-  rotations: readonly { gameId: number; fromIndex: number; toIndex: number }[],
+  rotations: readonly { entryId: bigint; gameId: number; fromIndex: number; toIndex: number }[],
 ): Promise<void> {
   await tx`
-    INSERT INTO voids (game_id, from_index, to_index, epoch, reason)
-    SELECT u.game_id, u.from_index, u.to_index, c.epoch, 'rotated'
+    INSERT INTO voids (game_id, from_index, to_index, epoch, reason, entry_id)
+    SELECT u.game_id, u.from_index, u.to_index, c.epoch, 'rotated', u.entry_id
     FROM unnest(${arrayOf(rotations.map((r) => r.gameId))}::int[], ${arrayOf(rotations.map((r) => r.fromIndex))}::bigint[],
-      ${arrayOf(rotations.map((r) => r.toIndex))}::bigint[]) AS u(game_id, from_index, to_index)
+      ${arrayOf(rotations.map((r) => r.toIndex))}::bigint[], ${arrayOf(rotations.map((r) => r.entryId))}::bigint[])
+      AS u(game_id, from_index, to_index, entry_id)
       JOIN games USING (game_id) JOIN partners USING (partner_id) JOIN cells c USING (cell)`;
 }
 

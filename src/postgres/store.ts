@@ -15,6 +15,7 @@ import { Deliveries } from './deliveries.js';
 import { Events } from './events.js';
 import { Games } from './games.js';
 import { Ledger } from './ledger.js';
+import { LedgerDays } from './ledgerDays.js';
 import { OperatorReads } from './operatorReads.js';
 import { Operators } from './operators.js';
 import { ParSheets } from './parSheets.js';
@@ -46,6 +47,7 @@ export const openStore = (sql: Sql) => ({
   events: new Events(sql),
   games: new Games(sql),
   ledger: new Ledger(sql),
+  ledgerDays: new LedgerDays(sql),
   overview: new OperatorReads(sql),
   operators: new Operators(sql),
   parSheets: new ParSheets(sql),

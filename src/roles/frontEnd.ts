@@ -125,6 +125,7 @@ const processOf = (
 ): Services['process'] => ({
   now: parts.world.now,
   noticeDays: parts.config.API_NOTICE_DAYS,
+  ledgerKeepDays: parts.config.LEDGER_KEEP_DAYS,
   figures: () => parts.metrics.figures(),
   onFault: requestLog.failed,
   isStoreAway: (error) => isPostgresAway(error) || isRedisAway(error),

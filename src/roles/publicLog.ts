@@ -4,7 +4,10 @@ import { join } from 'node:path';
 import { publicRecord } from '../domain/transparency/entries.js';
 import { parseSignerKey, type Signer, signerKeyOf, signerOf, vkeyOf } from '../domain/transparency/notes.js';
 import { readOrCreateSecret, SetupError } from '../embedded/index.js';
+import type { OnFailpoint } from '../failpoints.js';
+import { registerLogMetrics } from '../metrics/logMetrics.js';
 import { appendWaiting, beginLog, type LogState, logState } from '../postgres/publicLog.js';
+import { PublicLog } from '../transparency/publicLog.js';
 import type { RoleParts } from './parts.js';
 
 const SEED_BYTES = 32;
@@ -53,7 +56,7 @@ async function signersOf(
  * Begins the log where none has begun, and takes a new key into use.
  * @throws SetupError where the settings are not those of the log
  */
-export async function openLogKeys(parts: Parts): Promise<Signer[]> {
+async function openLogKeys(parts: Parts): Promise<Signer[]> {
   const { config, sql, installed } = parts;
   const known = await logState(sql);
   const origin = config.LOG_ORIGIN ?? known?.origin ?? originOf(installed.datasetId);
@@ -73,4 +76,13 @@ export async function openLogKeys(parts: Parts): Promise<Signer[]> {
     throw new SetupError(`LOG_KEY lacks the key of the public log that is in force: ${state.vkeys[0]}`);
   if (vkeys.join() !== state.vkeys.join()) await appendWaiting(sql, vkeys);
   return signers;
+}
+
+/** Has this worker append, sign and publish. */
+export async function openPublicLog(parts: RoleParts, onFailpoint: OnFailpoint): Promise<PublicLog> {
+  const { config, sql, services, events, metrics } = parts;
+  const signers = await openLogKeys(parts);
+  const publicLog = new PublicLog({ sql, signers, batchMs: config.LOG_BATCH_MS, events, onFailpoint });
+  registerLogMetrics({ metrics, events, publicLog });
+  return services.add(publicLog);
 }

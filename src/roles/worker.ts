@@ -27,14 +27,13 @@ import { ServiceGroup } from '../runtime/serviceGroup.js';
 import { SettlementJob } from '../settlement/job.js';
 import { RtpJudging } from '../settlement/rtpJudging.js';
 import { Settlements } from '../settlement/settlements.js';
-import { PublicLog } from '../transparency/publicLog.js';
 import { Deliverer } from '../webhooks/deliverer.js';
 import { largeWinEvents } from '../webhooks/largeWins.js';
 import { WebhookRetention } from '../webhooks/retention.js';
 import { Sender } from '../webhooks/sender.js';
 import { openNotices } from './notices.js';
 import type { RoleParts } from './parts.js';
-import { openLogKeys } from './publicLog.js';
+import { openPublicLog } from './publicLog.js';
 import { openRaffleVoids } from './raffleVoids.js';
 import { subscribeWorker } from './reactions.js';
 import { openRoundTimeouts } from './rounds.js';
@@ -148,38 +147,21 @@ export async function startWorker(parts: RoleParts): Promise<void> {
     ...{ clocks: parts.clocks, problem, knownOutside },
     drain: (lease, token) => drain(flusher, nodes.cell(lease.cell), lease, token),
   });
-  const publicLog = await services.add(
-    new PublicLog({
-      ...{ sql, signers: await openLogKeys(parts), batchMs: config.LOG_BATCH_MS },
-      ...{ events, onFailpoint },
-    }),
-  );
-  metrics.gauge(
-    'spindle_log_size',
-    'Records in the newest published tree of the public log, as this process knows it',
-    () => publicLog.size,
-  );
-  metrics.gauge(
-    'spindle_log_waiting_seconds',
-    'Since when the oldest entry waits for the public log; 0: none does. Above 30: SpindleLogStalled',
-    () => publicLog.waitingSeconds,
-  );
+  const publicLog = await openPublicLog(parts, onFailpoint);
   const keeper = new BlockKeeper(sql, nodes, threads, {
     gamesOfCell: (cell) => catalog.gamesOfCell(cell),
     minReadyBlocks: (partnerId) => catalog.minReadyBlocks(partnerId),
     sealer: join(config.workersDir, 'sealRaffle.js'),
     shoemaker: join(config.workersDir, 'makeShoes.js'),
     lateSealer: join(config.workersDir, 'sealLate.js'),
-    published: () => publicLog.published(),
-    ...{ leased, events, onFailpoint },
+    ...{ leased, events, onFailpoint, published: () => publicLog.published() },
   });
   const cleanup = new Cleanup(nodes, () => ownership.cells, events);
   const release = openSegmentRelease(parts, onFailpoint);
   const checkpoints = new Checkpoints(sql, CHECKPOINT_EVERY_MS, events);
-  const cron = config.SETTLEMENT_CRON;
   const judging = new RtpJudging(parts.background);
   const settlements = new Settlements({ store: parts.background, nodes, events });
-  const settlement = new SettlementJob(settlements, { cron, events, judging });
+  const settlement = new SettlementJob(settlements, { cron: config.SETTLEMENT_CRON, events, judging });
   const { deliverer, retention } = openDeliveries(parts);
   const { mailer, notices } = openNotices(parts, settlement);
   const totals = new BookedTotals((cells) => bookedTotals(sql, cells));

@@ -50,6 +50,8 @@ let gameId: number;
 let days: string[];
 /** The day after the last of them. */
 let today: string;
+/** Spins of the first day. */
+const firstDay: string[] = [];
 /** An adjustment of the first day, and what it answered. */
 let adjusted: unknown;
 
@@ -86,7 +88,10 @@ beforeAll(async () => {
         const spins = Array.from({ length: 15 }, (_, n) =>
           client.spin(key, { gameId, playerId, wagerUsd: 0.25, requestId: `${day}-${playerId}-${n}` }),
         );
-        for (const { status } of await Promise.all(spins)) expect(status).toBe(200);
+        for (const { status, body } of await Promise.all(spins)) {
+          expect(status).toBe(200);
+          if (i === 0) firstDay.push((body as { spinId: string }).spinId);
+        }
       }
       if (i === 0) {
         const answer = await adjust(client);
@@ -252,6 +257,42 @@ describe.sequential('a week of the ledger', () => {
     const [table] = await raw`SELECT to_regclass(${`ledger_${days[0]!.replaceAll('-', '')}`})::text AS name`;
     expect(table!.name).toBeNull();
     expect(await service(() => violations())).toEqual([]);
+  });
+
+  test('over HTTP a dropped day is told from one that never was', async () => {
+    const keptFrom = `${days[1]}T00:00:00.000Z`;
+    await service(async (client) => {
+      const ask = (path: string) => client.partner<Record<string, unknown>>('GET', path, key);
+      const gone = await ask(`/spins/${firstDay[0]}`);
+      expect(gone.body).toMatchObject({ errorCode: 'KS-4215', details: [{ reason: 'ARCHIVED' }] });
+      const unproven = await ask(`/spins/${firstDay[0]}/proof`);
+      expect(unproven.body).toMatchObject({ errorCode: 'KS-4219', details: [{ reason: 'ARCHIVED' }] });
+      const shown = await client.operator('GET', `/spins/${firstDay[0]}`);
+      expect(shown.body).toMatchObject({ errorCode: 'KS-4215', details: [{ reason: 'ARCHIVED' }] });
+      const page = await ask('/players/ann/spins?limit=100');
+      expect(page.body).toMatchObject({ total: 15 * DAYS });
+      expect((page.body as { spins: unknown[] }).spins.length).toBe(15 * DAYS);
+      expect((await ask('/players/cy/spins')).body).toMatchObject({ total: 0, spins: [] });
+      const all = await ask(`/spins?from=${days[0]}T00:00:00Z&limit=1`);
+      expect(all.body).toMatchObject({ completeFrom: keptFrom, spins: [{ playerId: 'ann' }] });
+      expect((all.body as { spins: { createdAt: string }[] }).spins[0]!.createdAt >= keptFrom).toBe(true);
+      const csv = await client.request('GET', '/api/partner/v1/spins', {
+        key,
+        headers: { Accept: 'text/csv' },
+      });
+      expect(csv.headers.get('x-complete-from')).toBe(keptFrom);
+      expect(csv.text.split('\r\n').length - 2).toBe(15 * (2 + 1 + 2 + 1 + 2));
+      const listed = await client.operator<{ days: Record<string, unknown>[]; keepDays: number }>(
+        'GET',
+        '/ledger/days',
+      );
+      expect(listed.body.keepDays).toBe(400);
+      expect(listed.body.days[0]).toMatchObject({
+        day: days[0],
+        state: 'DROPPED',
+        isDroppable: false,
+      });
+    });
   });
 
   test('the audit finds a boundary that was changed', async () => {

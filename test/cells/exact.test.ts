@@ -1,8 +1,9 @@
-import { createHash } from 'node:crypto';
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { packOutcomes } from '../../src/domain/outcome.js';
 import { checkParSheet, type ParSheet } from '../../src/domain/par.js';
+import { leafKeyOf, leafNonces, outcomeLeafData } from '../../src/domain/transparency/leaves.js';
+import { leafHash, MemoryTree } from '../../src/domain/transparency/tree.js';
 import { drawBlock } from '../../workers/makeBlock.js';
 import { freshStores } from '../setup/freshStores.js';
 import type { TestPartner } from '../support/client.js';
@@ -200,17 +201,13 @@ async function outcomesAreTheSealedOnes({ gameId, sheet, wagerMicros, answers }:
     const count = Number(block.to_index) - from;
     expect([from, block.outcomes.length]).toEqual([end, count * 2]);
     end += count;
-    const position = Buffer.alloc(16);
-    position.writeUInt32BE(gameId, 0);
-    position.writeBigUInt64BE(block.from_index, 4);
-    position.writeUInt32BE(count, 12);
-    const sealed = createHash('sha256')
-      .update('spindle block v1\n')
-      .update(block.nonce)
-      .update(position)
-      .update(block.outcomes)
-      .digest();
-    expect(block.commitment.equals(sealed)).toBe(true);
+    const nonces = leafNonces(leafKeyOf({ gameId, fromIndex: from, nonce: block.nonce }), count);
+    const leaves = Array.from({ length: count }, (_, at) => {
+      const place = { gameId, index: from + at };
+      const code = block.outcomes.readUInt16LE(2 * at);
+      return leafHash(outcomeLeafData(place, code, nonces.subarray(32 * at, 32 * at + 32)));
+    });
+    expect(block.commitment.equals(new MemoryTree(leaves).root())).toBe(true);
     expect(block.outcomes.equals(packOutcomes(drawBlock(sheet, block.seed, count)))).toBe(true);
   }
   const sealed = Buffer.concat(blocks.map((block) => block.outcomes));

@@ -4,7 +4,6 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
   AMBIGUOUS,
-  blockCommitment,
   compileDistribution,
   type Distribution,
   drawOutcomes,
@@ -12,6 +11,7 @@ import {
   unpackOutcomes,
 } from '../../src/domain/outcome.js';
 import { checkParSheet, type ParSheet } from '../../src/domain/par.js';
+import { rootOfTree } from '../../src/domain/transparency/blockTree.js';
 import { drawBlock, MAX_BLOCK_OUTCOMES, makeBlock } from '../../workers/makeBlock.js';
 
 function sheetOf(name: string, changes: object = {}): ParSheet {
@@ -392,9 +392,7 @@ describe('blocks', () => {
     const block = makeBlock({ sheet, gameId: 7, fromIndex: 100, count: 70_000 });
     expect(block.outcomes).toEqual(packOutcomes(drawBlock(sheet, block.seed, 70_000)));
     expect(drawBlock(sheet, block.seed, 80_000).subarray(0, 70_000)).toEqual(unpackOutcomes(block.outcomes));
-    expect(block.commitment).toEqual(
-      Uint8Array.from(blockCommitment({ ...block, gameId: 7, fromIndex: 100 })),
-    );
+    expect(Buffer.from(block.commitment)).toEqual(rootOfTree(block.tree));
     expect(block.counts.reduce((sum, each) => sum + each, 0)).toBe(70_000);
     expect(block.counts).toHaveLength(sheet.combinations.length);
     expect([block.seed.length, block.nonce.length, block.commitment.length]).toEqual([32, 32, 32]);
@@ -471,47 +469,5 @@ describe('packing', () => {
 
   test('half an outcome is refused', () => {
     expect(() => unpackOutcomes(new Uint8Array(3))).toThrow(RangeError);
-  });
-});
-
-describe('the commitment', () => {
-  const content = {
-    nonce: new Uint8Array(32).fill(7),
-    gameId: 0x01020304,
-    fromIndex: 0x0102030405060,
-    outcomes: packOutcomes(Uint16Array.of(1, 2, 3)),
-  };
-
-  test('is SHA-256 over the content as written down', () => {
-    const text = Buffer.concat([
-      Buffer.from('spindle block v1\n'),
-      Buffer.alloc(32, 7),
-      Buffer.from('01020304', 'hex'),
-      Buffer.from('0000102030405060', 'hex'),
-      Buffer.from('00000003', 'hex'),
-      Buffer.from('010002000300', 'hex'),
-    ]);
-    expect(blockCommitment(content)).toEqual(createHash('sha256').update(text).digest());
-  });
-
-  test('binds every part of the content', () => {
-    const others = [
-      { ...content, nonce: new Uint8Array(32).fill(8) },
-      { ...content, gameId: 1 },
-      { ...content, fromIndex: 1 },
-      { ...content, outcomes: packOutcomes(Uint16Array.of(1, 2, 4)) },
-      { ...content, outcomes: packOutcomes(Uint16Array.of(1, 2)) },
-    ];
-    const all = [content, ...others].map((each) => blockCommitment(each).toString('hex'));
-    expect(new Set(all).size).toBe(all.length);
-  });
-
-  test('refuses what it cannot bind', () => {
-    expect(() => blockCommitment({ ...content, nonce: new Uint8Array(31) })).toThrow(RangeError);
-    expect(() => blockCommitment({ ...content, outcomes: new Uint8Array(3) })).toThrow(RangeError);
-    expect(() => blockCommitment({ ...content, gameId: 2 ** 32 })).toThrow(RangeError);
-    expect(() => blockCommitment({ ...content, gameId: 1.5 })).toThrow(RangeError);
-    expect(() => blockCommitment({ ...content, fromIndex: -1 })).toThrow(RangeError);
-    expect(() => blockCommitment({ ...content, fromIndex: 2 ** 53 })).toThrow(RangeError);
   });
 });

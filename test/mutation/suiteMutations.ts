@@ -70,7 +70,7 @@ const READS: readonly SuiteMutation[] = [
   },
   {
     name: 'shares are counted among the spins of a player',
-    faults: [source('postgres/playerHistory', 'entries - 1 - shares.count', 'entries - 1')],
+    faults: [source('postgres/playerHistory', ' - shares.count;', ';')],
     foundBy: test(
       READERS,
       "a player's history has its spins and tickets, page by page, and its shares are a list of their own",

@@ -634,6 +634,8 @@ describe('the audit of a raffle', () => {
 
   /** Changes the stores, and what the audit is to find of it. */
   const OPENING = /^log: the opening of an entry is not what was logged/;
+  const COMMITMENT = /^blocks: the commitment is not that of the block/;
+  const DRAWN = /^blocks: the block is not what its seed gives/;
   const TAMPERINGS: [
     what: string,
     change: () => Promise<unknown>,
@@ -644,17 +646,13 @@ describe('the audit of a raffle', () => {
       'a commitment that was changed',
       () => sql`UPDATE blocks SET commitment = sha256(commitment) WHERE game_id = ${gameId}`,
       () => sql`UPDATE blocks SET commitment = kept.commitment FROM kept WHERE blocks.game_id = kept.game_id`,
-      [/^blocks: the commitment is not that of the block/, OPENING],
+      [COMMITMENT, OPENING],
     ],
     [
       'another seed',
       () => sql`UPDATE blocks SET seed = sha256(seed) WHERE game_id = ${gameId}`,
       () => sql`UPDATE blocks SET seed = kept.seed FROM kept WHERE blocks.game_id = kept.game_id`,
-      [
-        /^blocks: the block is not what its seed gives/,
-        /^blocks: the commitment is not that of the block/,
-        OPENING,
-      ],
+      [DRAWN, COMMITMENT, OPENING],
     ],
     [
       'a ticket that was another one',
@@ -664,8 +662,8 @@ describe('the audit of a raffle', () => {
       () => sql`UPDATE blocks SET outcomes = kept.outcomes FROM kept WHERE blocks.game_id = kept.game_id`,
       [
         /^blocks: a prize is on another number of tickets than advertised/,
-        /^blocks: the block is not what its seed gives/,
-        /^blocks: the commitment is not that of the block/,
+        DRAWN,
+        COMMITMENT,
         /^outcomes: the outcome is not the sealed one/,
       ],
     ],
@@ -676,10 +674,7 @@ describe('the audit of a raffle', () => {
             WHERE game_id = ${gameId}`,
       () =>
         sql`UPDATE raffles SET prize_table = kept.prize_table FROM kept WHERE raffles.game_id = kept.game_id`,
-      [
-        /^blocks: the commitment is not that of the block/,
-        /^outcomes: the credit is not what the PAR sheet or prize table pays/,
-      ],
+      [COMMITMENT, /^outcomes: the credit is not what the PAR sheet or prize table pays/],
     ],
     [
       'a ticket whose requestId is not told for ever',

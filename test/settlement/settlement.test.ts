@@ -149,7 +149,7 @@ describe('a report of a day', () => {
     expect(Object.keys(report).sort()).toEqual(
       [
         'reportDate reportStatus revision totalSpins totalWageredUsd totalPaidOutUsd netPositionUsd ggrUsd',
-        'communityBonusUsd adjustmentsUsd openRounds openWageredUsd gameBreakdown ledgerFrom ledgerTo previousHash integrityHash generatedAt',
+        'communityBonusUsd adjustmentsUsd openRounds openWageredUsd gameBreakdown ledgerFrom ledgerTo previousHash integrityHash generatedAt logCheckpoint',
       ]
         .join(' ')
         .split(' ')

@@ -2,6 +2,7 @@
 import type { Endpoint } from '../endpoint.js';
 import * as communal from './communal.js';
 import * as games from './games.js';
+import * as ledgerDays from './ledgerDays.js';
 import * as operatorReads from './operatorReads.js';
 import * as operators from './operators.js';
 import * as partners from './partners.js';
@@ -18,6 +19,7 @@ import * as webhooks from './webhooks.js';
 const RESOURCES = [
   communal,
   games,
+  ledgerDays,
   operatorReads,
   operators,
   partners,

@@ -80,7 +80,7 @@ export const listSpins = endpoint(
   },
   {
     description:
-      'A page may have fewer spins than `limit`, even none, while `nextCursor` is not null. Whatever is spun meanwhile, no spin is skipped or repeated. To follow the ledger, ask again with the `spinId` of the last spin as `cursor`.',
+      'A page may have fewer spins than `limit`, even none, while `nextCursor` is not null. Whatever is spun meanwhile, no spin is skipped or repeated. To follow the ledger, ask again with the `spinId` of the last spin as `cursor`. Once days were archived and dropped, `completeFrom` (of CSV the header `X-Complete-From`) says from when on all spins are kept.',
     response: {
       spins: [{ ...SLOT_SPIN, createdAt: '2026-11-22T04:14:01.121Z', gameId: 3, playerId: 'alice' }],
       nextCursor: null,

@@ -22,18 +22,25 @@ const path = Type.Array(Type.String(), {
     "Path of the leaf in the block's tree, its sibling first; 32 bytes each, lowercase hexadecimal",
 });
 
+export const ProvenOutcome = Type.Object({
+  index: Type.Integer({ description: 'Place among all outcomes of the game' }),
+  code: Type.Integer({
+    description:
+      'Place of the combination in the PAR sheet, from 0; of a ticket 0 for none, n for the n-th prize',
+  }),
+  nonce: hex('What hides the outcome until it is shown'),
+});
+export const ProvenShoe = Type.Object({
+  index: Type.Integer({ description: 'Place among all shoes of the table' }),
+  commitment: hex("The shoe's commitment"),
+  seed: nullable(hex('Its seed; null while the round is open')),
+});
+
 export const SpinProof = Type.Object({
   format: Type.Literal('spindle proof v1'),
   spinId: Type.String(),
   gameId: Type.Integer(),
-  outcome: Type.Object({
-    index: Type.Integer({ description: 'Place among all outcomes of the game' }),
-    code: Type.Integer({
-      description:
-        'Place of the combination in the PAR sheet, from 0; of a ticket 0 for none, n for the n-th prize',
-    }),
-    nonce: hex('What hides the outcome until it is shown'),
-  }),
+  outcome: ProvenOutcome,
   path,
   ...logged,
 });
@@ -42,26 +49,24 @@ export const RoundProof = Type.Object({
   format: Type.Literal('spindle proof v1'),
   roundId: Type.String(),
   gameId: Type.Integer(),
-  shoe: Type.Object({
-    index: Type.Integer({ description: 'Place among all shoes of the table' }),
-    commitment: hex("The shoe's commitment"),
-    seed: nullable(hex('Its seed; null while the round is open')),
-  }),
+  shoe: ProvenShoe,
   path,
   ...logged,
 });
 
-const BlockStatus = choice(
+export const LoggedBlockStatus = choice(
   ['SEALED', 'DEALING', 'EXHAUSTED', 'VOID', 'LOST'],
   'SEALED: nothing is dealt of it; EXHAUSTED: every index is booked or voided, of shoes also every round ended; VOID: outcomes given up; LOST: its opening was lost with a restore',
 );
 
+export const LoggedBlockType = choice(['block', 'pool', 'shoes', 'void', 'lost'], 'What the entry is of');
+
 const blockMembers = {
   number: Type.Integer({ description: 'Counts the entries of the game from 0, without a gap' }),
-  type: choice(['block', 'pool', 'shoes', 'void', 'lost'], 'What the entry is of'),
+  type: LoggedBlockType,
   fromIndex: nullable(Type.Integer({ description: 'First index; null of lost entries' })),
   toIndex: nullable(Type.Integer({ description: 'Index after the last one; null of lost entries' })),
-  status: BlockStatus,
+  status: LoggedBlockStatus,
   logIndex: Type.Integer({ description: 'Place of the record in the log' }),
   loggedAt: timestamp(),
   late: Type.Boolean({ description: 'Some of it may have been dealt before it was logged' }),
@@ -76,7 +81,7 @@ export const LoggedBlocks = Type.Object({
   nextCursor: nullable(Type.Integer({ description: 'For `after`; null at the end' })),
 });
 
-const BlockReveal = Type.Object(
+export const BlockReveal = Type.Object(
   {
     seed: Type.Optional(hex('Seed of the draw')),
     nonce: Type.Optional(hex('What gives each leaf its nonce')),

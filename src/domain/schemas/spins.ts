@@ -104,6 +104,12 @@ export const SpinFeed = Type.Object({
   nextCursor: nullable(
     Type.String({ description: 'For `cursor`; null: the ledger has no more of the range' }),
   ),
+  completeFrom: Type.Optional(
+    Type.String({
+      format: 'date-time',
+      description: 'Spins before it were archived and are no longer kept; absent while none were',
+    }),
+  ),
 });
 
 export type SpinBody = Static<typeof SpinBody>;

@@ -7,7 +7,7 @@ import { ENTRY_KINDS } from '../../domain/ledgerEntry.js';
 import type { LedgerEntry } from '../../postgres/ledger.js';
 import type { ReportStatus } from '../../postgres/operatorReads.js';
 import type { DeliveryRow } from '../../postgres/webhooks.js';
-import { booked, gameRowOf, partnerOf, playerOf } from '../found.js';
+import { booked, gameRowOf, noSpin, partnerOf, playerOf } from '../found.js';
 import { operatorGame } from '../partner/games.js';
 import { isShownAsSpin, spinRecords } from '../partner/players.js';
 import { deliveryOf } from '../partner/webhooks.js';
@@ -84,7 +84,7 @@ const showSpin = (services: Services): Route =>
     await booked(services.cells, meant.entryId);
     const entry = await store.ledger.find(meant.entryId);
     if (entry === undefined || entry.partnerId !== partner.partnerId || !isShownAsSpin(entry))
-      throw new ApiError(ERRORS.notFound);
+      throw await noSpin(store, meant.entryId);
     // A forced spin took no outcome of the game's sequence, and stands in none of its blocks.
     const hasPlace = ENTRY_KINDS[entry.kind].advancesGameIndex;
     const [[record], block] = await Promise.all([

@@ -12,7 +12,7 @@ import { ENTRY_KINDS } from '../../domain/ledgerEntry.js';
 import type { LedgerEntry } from '../../postgres/ledger.js';
 import type { Store } from '../../postgres/store.js';
 import { communityBonus } from '../communalViews.js';
-import { booked, knownGame, playerOf } from '../found.js';
+import { booked, knownGame, noSpin, playerOf } from '../found.js';
 import { cursorOf, type Route, route } from '../route.js';
 import type { Services } from '../services.js';
 import { spinResponse } from './spinResponse.js';
@@ -112,7 +112,7 @@ export const playerRoutes = (services: Services): Route[] => {
       if (meant === undefined || meant.partnerId !== partner.partnerId) throw new ApiError(ERRORS.notFound);
       await booked(services.cells, meant.entryId);
       const entry = await store.ledger.find(meant.entryId);
-      if (entry === undefined || !isShownAsSpin(entry)) throw new ApiError(ERRORS.notFound);
+      if (entry === undefined || !isShownAsSpin(entry)) throw await noSpin(store, meant.entryId);
       const [record] = await spinRecords(services, partner, [entry]);
       return { ...record, playerId: entry.playerId };
     }),

@@ -4,7 +4,7 @@ import { ApiError, ERRORS, type Fault } from '../../domain/errors.js';
 import { labelKeyHash } from '../../domain/transparency/entries.js';
 import type { LoggedEntry } from '../../postgres/publicLogReads.js';
 import { proveEntry, proveOutcome, proveShoe } from '../../transparency/proofs.js';
-import { booked, gameRowOf, pathId } from '../found.js';
+import { booked, gameRowOf, isDropped, pathId } from '../found.js';
 import { type Route, type RouteRequest, route } from '../route.js';
 import type { Services } from '../services.js';
 import { isShownAsSpin } from './players.js';
@@ -39,6 +39,7 @@ async function spinProof(services: Services, spinId: string, partnerId?: number)
   // What is answered is booked soon; what is not by then is none that was answered.
   await booked(services.cells, meant.entryId).catch(() => undefined);
   const entry = await store.ledger.find(meant.entryId);
+  if (entry === undefined && (await isDropped(store.ledgerDays, meant.entryId))) throw unproven('ARCHIVED');
   if (entry === undefined || entry.partnerId !== meant.partnerId || !isShownAsSpin(entry))
     throw new ApiError(ERRORS.notFound);
   if (entry.kind === 'forcedSpin') throw unproven('FORCED');

@@ -165,9 +165,17 @@ export const spinFeedRoutes = (services: Services): Route[] => {
         const spins = records.map((record, place) => ({ ...record, playerId: entries[place]!.playerId }));
         const nextCursor =
           nextId === undefined ? null : services.spinIds.encodeOne(nextId - 1n, partner.partnerId);
-        return { spins, nextCursor };
+        const keptFrom = await services.store.ledgerDays.keptFrom();
+        const completeFrom = keptFrom === undefined ? {} : { completeFrom: keptFrom.toISOString() };
+        return { spins, nextCursor, ...completeFrom };
       },
-      { csvPieces: (request) => exports.run(services, request) },
+      {
+        csvPieces: (request) => exports.run(services, request),
+        csvHeaders: async () => {
+          const keptFrom = await services.store.ledgerDays.keptFrom();
+          return keptFrom === undefined ? '' : `X-Complete-From: ${keptFrom.toISOString()}`;
+        },
+      },
     ),
   ];
 };

@@ -37,6 +37,9 @@ CREATE TABLE log_checkpoints (
   PRIMARY KEY (log_id, size)
 );
 
+-- Of what a rotation voided: the note of it in the outbox, which is an entry of the cell and none of the ledger.
+ALTER TABLE voids ADD COLUMN entry_id bigint;
+
 CREATE TABLE log_games (
   game_id integer PRIMARY KEY REFERENCES games,
   next_number bigint NOT NULL,

@@ -1,0 +1,23 @@
+/** Days of the ledger, as operators see them. */
+import * as contract from '../../contract/endpoints/ledgerDays.js';
+import { dayOf, shiftDay } from '../../domain/settlement.js';
+import { type Route, route } from '../route.js';
+import type { Services } from '../services.js';
+
+export const ledgerDayRoutes = ({ store, process }: Pick<Services, 'store' | 'process'>): Route[] => [
+  route(contract.listLedgerDays, async () => {
+    const today = dayOf(process.now());
+    const { ledgerKeepDays: keepDays } = process;
+    const newestDroppable = shiftDay(today, -keepDays - 1);
+    const days = await store.ledgerDays.list(today);
+    return {
+      days: days.map(({ archivedAt, droppedAt, ...day }) => ({
+        ...day,
+        archivedAt: archivedAt?.toISOString() ?? null,
+        droppedAt: droppedAt?.toISOString() ?? null,
+        isDroppable: day.state === 'ARCHIVED' && day.day <= newestDroppable,
+      })),
+      keepDays,
+    };
+  }),
+];
