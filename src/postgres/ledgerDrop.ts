@@ -53,6 +53,11 @@ export async function whyNotDrop(
       AND NOT EXISTS (SELECT 1 FROM ledger_days WHERE dropped_at IS NOT NULL AND relname = 'ledger_' || to_char(day, 'YYYYMMDD'))
     ORDER BY 1 LIMIT 1`;
   if (earlier !== undefined) return `${earlier.day} must be dropped before ${day}: days leave oldest first`;
+  // By the clock they bind no more; a cell decides that later. A rebuild of Redis learns of ids that may bind from the ledger alone.
+  const [behind] = await sql<{ cell: number }[]>`
+    SELECT cell FROM cells WHERE bound_from_id < ${idsOfDay(day).to} ORDER BY cell LIMIT 1`;
+  if (behind !== undefined)
+    return `request ids of ${day} may still bind in cell ${behind.cell}: run the service until its worker has decided that they do not`;
   const [pending] = await sql<{ partner_id: number }[]>`
     SELECT partner_id FROM (SELECT DISTINCT ON (partner_id) partner_id, status FROM settlement_reports
       WHERE report_date = ${day}::date ORDER BY partner_id, revision DESC) newest WHERE status = 'PENDING' LIMIT 1`;

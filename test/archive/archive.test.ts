@@ -13,11 +13,12 @@ import { audit } from '../../src/audit/audit.js';
 import { recover } from '../../src/cli/recover.js';
 import { ARCHIVE_FILES, fileName, MANIFEST } from '../../src/domain/ledgerDay.js';
 import { connectPostgres, type Sql } from '../../src/postgres/client.js';
-import { LedgerDays } from '../../src/postgres/ledgerDays.js';
+import { idsOfDay, LedgerDays } from '../../src/postgres/ledgerDays.js';
 import { verifySettlements } from '../../src/settlement/verify.js';
 import { freshStores } from '../setup/freshStores.js';
 import type { Client } from '../support/client.js';
 import { openNodes } from '../support/redis.js';
+import { deal, newTable, playOut } from '../support/rounds.js';
 import { startService } from '../support/service.js';
 import {
   bookedInto,
@@ -28,6 +29,7 @@ import {
   oldPartner,
   reportsOf,
   runIntoMoment,
+  type SettledPartner,
   settlementWorker,
   shift,
   startOf,
@@ -54,6 +56,10 @@ let today: string;
 const firstDay: string[] = [];
 /** An adjustment of the first day, and what it answered. */
 let adjusted: unknown;
+/** A ticket and a round of the first day. */
+let played: { readonly ticket: unknown; readonly roundId: string };
+let other: SettledPartner;
+let raffleId: number;
 
 const adjust = (service: Client): Promise<{ status: number; body: unknown }> =>
   service.operator('POST', `/partners/${partnerId}/players/ann/adjustments`, {
@@ -62,8 +68,26 @@ const adjust = (service: Client): Promise<{ status: number; body: unknown }> =>
     requestId: 'gift-1',
   });
 
+const buyTicket = (client: Client) =>
+  client.spin(other.key, { gameId: raffleId, playerId: 'dee', wagerUsd: 1, requestId: 'ticket-1' });
+
+/** A ticket and a round of a partner of its own. */
+async function playOther(client: Client): Promise<typeof played> {
+  const prizes = [{ prizeName: 'Cup', prizeTier: 1, valueUsd: 5, count: 1 }];
+  raffleId = await client.api.newRaffle(other.partnerId, 'kept', { ticketPriceUsd: 1, poolSize: 10, prizes });
+  const tableId = await newTable(client, other.partnerId);
+  const ticket = await buyTicket(client);
+  expect(ticket.status).toBe(200);
+  const round = await playOut(client, other.key, (await deal(client, other.key, tableId, 'dee')).body);
+  return { ticket: ticket.body, roundId: round.roundId };
+}
+
 async function service<T>(run: (client: Awaited<ReturnType<typeof startService>>) => Promise<T>): Promise<T> {
-  const client = await startService(stores, { ...ENTRIES_AHEAD, SETTLEMENT_CRON: longAgo(days[0]!) });
+  const client = await startService(stores, {
+    ...ENTRIES_AHEAD,
+    CELLS: '1',
+    SETTLEMENT_CRON: longAgo(days[0]!),
+  });
   try {
     return await run(client);
   } finally {
@@ -83,6 +107,8 @@ beforeAll(async () => {
   await service(async (client) => {
     const partner = await oldPartner(client, raw, first, 0);
     ({ partnerId, key, gameId } = partner);
+    other = await oldPartner(client, raw, today, DAYS);
+    played = await playOther(client);
     for (const [i, day] of [...days, today].entries()) {
       for (const playerId of PLAYERS.slice(0, i === 0 ? 3 : 1 + (i % 2))) {
         const spins = Array.from({ length: 15 }, (_, n) =>
@@ -106,6 +132,7 @@ beforeAll(async () => {
   const worker = await settlementWorker(stores, today);
   await worker.job.turn();
   await worker.end();
+  await bindFrom(shift(today, -KEEP_DAYS));
 }, 60_000);
 
 afterAll(async () => {
@@ -114,6 +141,10 @@ afterAll(async () => {
   await rm(directory, { recursive: true, force: true });
   await stores?.drop();
 });
+
+/** Cells decide as if the clock stood where the ledger stands: request ids bind from this day on. */
+const bindFrom = (day: string) =>
+  raw`UPDATE cells SET binding_ms = ${startOf(today)}, bound_from_id = ${String(idsOfDay(day).from)}::bigint`;
 
 const archiveOf = (day: string, to = directory) =>
   archiveDay(sql, { day, directory: to, actor: 'test', today });
@@ -169,10 +200,10 @@ describe.sequential('a week of the ledger', () => {
       let [wagered, paid, spins] = [0n, 0n, 0];
       await readGroups(
         join(directory, date, 'ledger.parquet'),
-        ['kind', 'wager_micros', 'credit_micros'],
+        ['kind', 'game_id', 'wager_micros', 'credit_micros'],
         (group, rows) => {
           for (let i = 0; i < rows; i++) {
-            if (group.get('kind')![i] !== 1) continue;
+            if (group.get('kind')![i] !== 1 || group.get('game_id')![i] !== gameId) continue;
             spins++;
             wagered += group.get('wager_micros')![i] as bigint;
             paid += group.get('credit_micros')![i] as bigint;
@@ -241,6 +272,9 @@ describe.sequential('a week of the ledger', () => {
   test('a day is dropped oldest first, and not before its time', async () => {
     expect(await dropOf(days[1]!)).toMatchObject({ refused: expect.stringContaining('oldest first') });
     expect(await dropOf(days.at(-1)!)).toMatchObject({ refused: expect.stringContaining('must be kept') });
+    await bindFrom(days[0]!);
+    expect(await dropOf(days[0]!)).toMatchObject({ refused: expect.stringContaining('may still bind') });
+    await bindFrom(shift(today, -KEEP_DAYS));
   });
 
   test.each(['drop.boundary', 'drop.detached'])('a drop that ended at %s is repeated', async (step) => {
@@ -295,6 +329,15 @@ describe.sequential('a week of the ledger', () => {
     });
   });
 
+  test('a ticket of a dropped day keeps its answer, and a round of it is gone', async () => {
+    await service(async (client) => {
+      expect((await buyTicket(client)).body).toEqual(played.ticket);
+      const path = `/api/play/blackjack/rounds/${played.roundId}`;
+      const round = await client.request('GET', path, { key: other.key });
+      expect(round.body).toMatchObject({ errorCode: 'KS-4221' });
+    });
+  });
+
   test('the audit finds a boundary that was changed', async () => {
     await raw`UPDATE boundary_players SET balance_micros = balance_micros + 1 WHERE player_id = 'cy'`;
     expect(await service(() => violations())).not.toEqual([]);
@@ -326,6 +369,7 @@ describe.sequential('a week of the ledger', () => {
       expect(await balances(client)).toEqual(before);
       const again = await adjust(client);
       expect(again.body).toEqual(adjusted);
+      expect((await buyTicket(client)).body).toEqual(played.ticket);
       const spin = { gameId, playerId: 'cy', wagerUsd: 0.25 };
       await until(async () => (await client.spin(key, spin)).status === 200, 'the game is dealt from again');
       expect(await violations()).toEqual([]);
