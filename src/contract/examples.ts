@@ -34,6 +34,26 @@ export const RAFFLE_SPIN = {
   requestId: '0197d2c4-a3b0-7c11-9d2e-5f6a7b8c9d0e',
 };
 
+/** {@link SLOT_SPIN} and {@link RAFFLE_SPIN} as histories have them. */
+export const SLOT_HISTORY = {
+  ...SLOT_SPIN,
+  createdAt: '2026-11-22T04:14:01.121Z',
+  gameId: 3,
+  wagerUsd: 0.25,
+  balanceBeforeUsd: 1000,
+  balanceAfterUsd: 1000.25,
+  outcomeIndex: 1041,
+};
+export const RAFFLE_HISTORY = {
+  ...RAFFLE_SPIN,
+  createdAt: '2026-11-22T04:14:01.140Z',
+  gameId: 4,
+  wagerUsd: 1,
+  balanceBeforeUsd: 1000.25,
+  balanceAfterUsd: 1049.25,
+  outcomeIndex: 17,
+};
+
 /** What a spin tells the player whose spin fired the event. */
 export const TOLD_BONUS = {
   triggered: true,

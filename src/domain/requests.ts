@@ -157,6 +157,15 @@ export {
   RaffleVoidResponse,
 } from './schemas/raffles.js';
 export {
+  Recall,
+  RecalledGame,
+  RecalledPresentation,
+  RecallKind,
+  RecallQuery,
+  RoundPresentation,
+  SharePresentation,
+} from './schemas/recall.js';
+export {
   ActionBody,
   BlackjackBody,
   BlackjackPays,

@@ -41,6 +41,7 @@ import { gameRoutes } from './partner/games.js';
 import { parSheetRoutes } from './partner/parSheets.js';
 import { playerRoutes } from './partner/players.js';
 import { proofRoutes } from './partner/proofs.js';
+import { recallRoutes } from './partner/recall.js';
 import { roundRoutes } from './partner/rounds.js';
 import { sandboxRoutes } from './partner/sandbox.js';
 import { settlementRoutes } from './partner/settlements.js';
@@ -71,6 +72,7 @@ export function allRoutes(services: Services, brand: string): Route[] {
     ...partnerCommunalRoutes(services),
     ...operatorCommunalRoutes(services),
     ...playerRoutes(services),
+    ...recallRoutes(services),
     ...spinFeedRoutes(services),
     ...sandboxRoutes(services),
     ...settlementRoutes(services),

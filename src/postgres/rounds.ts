@@ -228,6 +228,14 @@ export class Rounds {
     this.#sql = sql;
   }
 
+  /** Rounds by the entries of their deals. */
+  async ofDeals(dealIds: readonly bigint[]): Promise<ReadonlyMap<bigint, RoundRecord>> {
+    if (dealIds.length === 0) return new Map();
+    const rows = await this.#sql<Row[]>`
+      SELECT ${COLUMNS} FROM rounds WHERE deal_id = ANY(${arrayOf(dealIds)}::bigint[])`;
+    return new Map(rows.map(fromRow).map((round) => [round.entryIds[0]!, round]));
+  }
+
   /** The round whose deal has this entry. */
   async find(dealId: bigint): Promise<RoundRecord | undefined> {
     const [row] = await this.#sql<Row[]>`SELECT ${COLUMNS} FROM rounds WHERE deal_id = ${dealId}`;

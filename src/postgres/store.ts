@@ -25,6 +25,7 @@ import { SpinHistory } from './playerHistory.js';
 import { PlayerStatuses } from './playerStatuses.js';
 import { PublicLogReads } from './publicLogReads.js';
 import { Raffles } from './raffles.js';
+import { Recall } from './recall.js';
 import { Recoveries } from './recoveries.js';
 import { RequestRuns } from './requestRunReads.js';
 import { Rounds } from './rounds.js';
@@ -57,6 +58,7 @@ export const openStore = (sql: Sql) => ({
   playerStatuses: new PlayerStatuses(sql),
   publicLog: new PublicLogReads(sql),
   raffles: new Raffles(sql),
+  recall: new Recall(sql),
   recoveries: new Recoveries(sql),
   requestRuns: new RequestRuns(sql),
   rounds: new Rounds(sql),

@@ -26,6 +26,12 @@ afterAll(async () => {
 
 const body = (more: object = {}) => ({ gameId, playerId: 'alice', wagerUsd: 0.25, ...more });
 
+/** An item of a history without what its spin was not answered with. */
+function asAnswered(item: Record<string, unknown>) {
+  const { createdAt, gameId: _, wagerUsd, balanceBeforeUsd, balanceAfterUsd, outcomeIndex, ...spin } = item;
+  return spin;
+}
+
 describe('a spin', () => {
   test('answers with every member of the contract (§8.3)', async () => {
     const answer = await client.spin(partner.key, body({ requestId: 'r-1' }));
@@ -75,10 +81,15 @@ describe('a spin', () => {
       expect(list.status).toBe(200);
       expect(list.body.total).toBe(150);
       const expected = [...answers].reverse().slice((page - 1) * limit, page * limit);
-      expect(list.body.spins.map(({ createdAt, gameId: game, ...spin }) => spin)).toEqual(expected);
+      expect(list.body.spins.map(asAnswered)).toEqual(expected);
     }
     const one = await client.partner('GET', `/spins/${answers[7]!.spinId}`, partner.key);
-    expect(one.body).toEqual({ ...answers[7], createdAt: expect.any(String), gameId, playerId: 'carol' });
+    expect(one.body).toMatchObject({
+      ...answers[7],
+      createdAt: expect.any(String),
+      gameId,
+      playerId: 'carol',
+    });
     const player = await client.partner('GET', '/players/carol', partner.key);
     expect(player.body).toMatchObject({
       playerId: 'carol',

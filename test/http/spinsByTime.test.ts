@@ -43,6 +43,7 @@ interface Spin {
   gameId: number;
   playerId: string;
   requestId?: string;
+  outcomeIndex: number | null;
   balance: { balanceUsd: number };
   outcome: { payoutUsd: number; prizeTier: number };
 }
@@ -208,7 +209,12 @@ describe('filters', () => {
     });
     const { spins } = await ask({ playerId: 'Ünï "🎰"' });
     expect(spins).toEqual([
-      { ...answer.body, createdAt: spins[0]!.createdAt, gameId: games[0], playerId: 'Ünï "🎰"' },
+      {
+        ...answer.body,
+        ...{ createdAt: spins[0]!.createdAt, gameId: games[0], playerId: 'Ünï "🎰"' },
+        ...{ wagerUsd: WAGER, balanceBeforeUsd: expect.any(Number), outcomeIndex: expect.any(Number) },
+        balanceAfterUsd: answer.body.balance.balanceUsd,
+      },
     ]);
     expect(await ask({ from: iso(firstMs + DAYS * DAY_MS) }, other.key)).toEqual({
       spins: [],
@@ -287,14 +293,15 @@ describe('as CSV', () => {
     const before = memory();
     const { lines, first, peak } = await exportOf(range, IS_WHOLE ? 5000 : 200);
     expect(lines).toBe(ROWS + 1);
-    const head = 'spinId,createdAt,gameId,playerId,requestId,wagerUsd,payoutUsd,prizeTier,balanceUsd,sandbox';
+    const head =
+      'spinId,createdAt,gameId,playerId,requestId,wagerUsd,payoutUsd,prizeTier,balanceUsd,sandbox,outcomeIndex';
     expect(first[0]).toBe(head);
     const { spins } = await ask({ limit: 100 });
     spins.forEach((spin, i) => {
       const requestId = spin.requestId === undefined ? '' : `"${spin.requestId.replaceAll('"', '""')}"`;
       const { payoutUsd, prizeTier } = spin.outcome;
       expect(first[i + 1]).toBe(
-        `${spin.spinId},${spin.createdAt},${spin.gameId},"${spin.playerId}",${requestId},0.25,0,${prizeTier},5,`,
+        `${spin.spinId},${spin.createdAt},${spin.gameId},"${spin.playerId}",${requestId},0.25,0,${prizeTier},5,,${spin.outcomeIndex}`,
       );
       expect(payoutUsd >= 0).toBe(true);
     });

@@ -28,6 +28,7 @@ import {
   windowKindOf,
   windowOf,
 } from './exchange.js';
+import { historyFault, withoutHistory } from './history.js';
 import {
   type Bound,
   balanceWith,
@@ -374,11 +375,9 @@ export class PartnerModel {
 
   /** A spin as GET shows it: as it was answered, with its time and game. */
   #judgeCopy(exchange: Exchange, json: Json | undefined, record: SpinRecord): void {
-    const { createdAt, gameId, playerId: _, ...spin } = (json ?? {}) as { [name: string]: Json };
-    if (!isDeepStrictEqual(spin, record.json)) {
-      fail(exchange, `Spin ${record.spinId} was answered as ${JSON.stringify(record.json)}`);
-    }
-    if (gameId !== String(record.gameId)) fail(exchange, `Spin ${record.spinId} is of game ${record.gameId}`);
+    const createdAt = at(json, 'createdAt');
+    const fault = historyFault(json, this.#game(record.gameId)!.sheet.wager, record);
+    if (fault !== undefined) fail(exchange, `Spin ${record.spinId}: ${fault}`);
     if (typeof createdAt !== 'string' || Number.isNaN(Date.parse(createdAt))) fail(exchange, 'No createdAt');
     if (createdAt !== (record.createdAt ?? createdAt)) fail(exchange, `It was made at ${record.createdAt}`);
     record.createdAt = createdAt;
@@ -555,9 +554,10 @@ export class PartnerModel {
     let next = state;
     for (const [place, spin] of newestFirst.entries()) {
       const item = items[place] as Json;
-      const { createdAt: _, gameId, ...rest } = item as { [name: string]: Json };
+      const { createdAt: _, gameId, ...shown } = item as { [name: string]: Json };
       const game = this.#game(Number(gameId));
       if (game === undefined) fail(exchange, `There is no game ${gameId}`);
+      const rest = withoutHistory(shown);
       const requestId = at(rest, 'requestId') as string | undefined;
       const record = this.#learn(exchange, rest, game, { playerId, requestId });
       this.#judgeCopy(exchange, item, record);

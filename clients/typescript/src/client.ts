@@ -57,6 +57,16 @@ export class Spindle {
     );
   }
 
+  /**
+   * A player's last games as the player saw them, the newest first.
+   * @param limit 1 to 50; 10 where absent
+   */
+  async recall(playerId: string, limit = 10): Promise<Schemas['RecalledGame'][]> {
+    const params = { path: { playerId: inPath(playerId) }, query: { limit } };
+    const { games } = await this.read((api) => api.GET('/players/{playerId}/recall', { params }));
+    return games as Schemas['RecalledGame'][];
+  }
+
   /** A player's spins, the newest first. */
   playerSpins(playerId: string): AsyncGenerator<Schemas['PlayerSpin'], void, undefined> {
     const path = { playerId: inPath(playerId) };

@@ -9,9 +9,11 @@ import {
   PlayerSpins,
   PlayerStatusBody,
   PlayerStatusResponse,
+  Recall,
+  RecallQuery,
 } from '../../domain/requests.js';
 import { endpoint } from '../endpoint.js';
-import { RAFFLE_SPIN, SLOT_SPIN } from '../examples.js';
+import { RAFFLE_HISTORY, SLOT_HISTORY } from '../examples.js';
 
 export const getPlayer = endpoint(
   {
@@ -60,15 +62,52 @@ export const listPlayerSpins = endpoint(
     description:
       "Lists a player's spins and tickets as they were answered, the newest first. Its shares of communal progressives are listed by `GET /players/{playerId}/community-bonuses`.",
     response: {
-      spins: [
-        { ...RAFFLE_SPIN, createdAt: '2026-11-22T04:14:01.140Z', gameId: 4 },
-        { ...SLOT_SPIN, createdAt: '2026-11-22T04:14:01.121Z', gameId: 3 },
-      ],
+      spins: [RAFFLE_HISTORY, SLOT_HISTORY],
       page: 1,
       limit: 20,
       total: 2,
     },
   },
+);
+
+export const recallGames = endpoint(
+  {
+    method: 'get',
+    path: '/players/{playerId}/recall',
+    params: { playerId: PATH.playerId },
+    operationId: 'recallGames',
+    tag: 'Players',
+    summary: 'The last games of a player as the player saw them, newest first',
+    scope: 'partner',
+    query: RecallQuery,
+    status: 200,
+    response: Recall,
+    hasSums: true,
+    errors: [ERRORS.playerNotFound, ERRORS.unavailable],
+    failure: ERRORS.internal,
+  },
+  {
+    description:
+      'Spins, tickets, rounds and shares of communal progressives together, by when they began. An open round shows no hole card. The share of the player who fired a bonus is in its spin only.',
+    response: {
+      games: [
+        { kind: 'ticket', ...RAFFLE_HISTORY, payoutUsd: 50, displayName: 'Dinner raffle' },
+        { kind: 'spin', ...SLOT_HISTORY, payoutUsd: 0.5, displayName: 'Classic' },
+      ],
+    },
+  },
+);
+
+export const recallPlayerGames = endpoint(
+  {
+    ...recallGames,
+    path: '/partners/{id}/players/{playerId}/recall',
+    params: { id: PATH.partnerId, playerId: PATH.playerId },
+    operationId: 'recallPlayerGames',
+    scope: 'operator',
+    errors: [ERRORS.partnerNotFound, ERRORS.playerNotFound, ERRORS.unavailable],
+  },
+  recallGames.shown,
 );
 
 export const adjustBalance = endpoint(

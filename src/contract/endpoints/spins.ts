@@ -11,7 +11,7 @@ import {
   SpinResponse,
 } from '../../domain/requests.js';
 import { endpoint } from '../endpoint.js';
-import { RAFFLE_SPIN, SLOT_SPIN, TOLD_BONUS } from '../examples.js';
+import { RAFFLE_SPIN, SLOT_HISTORY, SLOT_SPIN, TOLD_BONUS } from '../examples.js';
 
 export const getSpin = endpoint(
   {
@@ -29,8 +29,9 @@ export const getSpin = endpoint(
     failure: ERRORS.internal,
   },
   {
-    description: 'Returns the original response of a spin, with its time, game and player.',
-    response: { ...SLOT_SPIN, createdAt: '2026-11-22T04:14:01.121Z', gameId: 3, playerId: 'alice' },
+    description:
+      'Returns the original response of a spin, with its time, game, player, wager, the balances before and after, and its place in the sequence of its game.',
+    response: { ...SLOT_HISTORY, playerId: 'alice' },
   },
 );
 
@@ -82,10 +83,10 @@ export const listSpins = endpoint(
     description:
       'A page may have fewer spins than `limit`, even none, while `nextCursor` is not null. Whatever is spun meanwhile, no spin is skipped or repeated. To follow the ledger, ask again with the `spinId` of the last spin as `cursor`. Once days were archived and dropped, `completeFrom` (of CSV the header `X-Complete-From`) says from when on all spins are kept.',
     response: {
-      spins: [{ ...SLOT_SPIN, createdAt: '2026-11-22T04:14:01.121Z', gameId: 3, playerId: 'alice' }],
+      spins: [{ ...SLOT_HISTORY, playerId: 'alice' }],
       nextCursor: null,
     },
-    csv: 'spinId,createdAt,gameId,playerId,requestId,wagerUsd,payoutUsd,prizeTier,balanceUsd,sandbox\r\n04f965c9ca0a730d47062f0635d6a943,2026-11-22T04:14:01.121Z,3,"alice","0197d2c4-9c1e-7a55-8f6e-3b1f0a2c4d5e",0.25,0.5,1,1000.25,\r\n',
+    csv: 'spinId,createdAt,gameId,playerId,requestId,wagerUsd,payoutUsd,prizeTier,balanceUsd,sandbox,outcomeIndex\r\n04f965c9ca0a730d47062f0635d6a943,2026-11-22T04:14:01.121Z,3,"alice","0197d2c4-9c1e-7a55-8f6e-3b1f0a2c4d5e",0.25,0.5,1,1000.25,,1041\r\n',
   },
 );
 

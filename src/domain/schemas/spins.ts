@@ -75,14 +75,22 @@ export const NextOutcomeResponse = Type.Object({
   expiresAt: timestamp(),
 });
 
-export const SpinRecord = Type.Object({
+/** Of an item of a history. */
+const historyMembers = {
   ...spinMembers,
   createdAt: timestamp(),
   gameId: Type.Integer(),
-  playerId: Type.String(),
-});
+  wagerUsd: usd('What the spin cost'),
+  balanceBeforeUsd: usd('Balance of the player before the spin'),
+  balanceAfterUsd: usd('`balance.balanceUsd`: before − wager + payout + the share of a bonus that it fired'),
+  outcomeIndex: nullable(
+    Type.Integer({ description: "Place in the game's sequence of outcomes; null where a tester chose it" }),
+  ),
+};
 
-export const PlayerSpin = Type.Object({ ...spinMembers, createdAt: timestamp(), gameId: Type.Integer() });
+export const SpinRecord = Type.Object({ ...historyMembers, playerId: Type.String() });
+
+export const PlayerSpin = Type.Object(historyMembers);
 
 /** The query of the ledger by time. */
 export const SpinFeedQuery = Type.Object({

@@ -1,5 +1,6 @@
 /** What a partner reads of itself, for operators: the partner's own operation, asked in its name. */
 import type { Endpoint } from '../../contract/endpoint.js';
+import { recallGames, recallPlayerGames } from '../../contract/endpoints/players.js';
 import { getPartnerSettlement, getSettlement } from '../../contract/endpoints/settlements.js';
 import { listPartnerWebhooks, listWebhooks } from '../../contract/endpoints/webhooks.js';
 import type { Store } from '../../postgres/store.js';
@@ -8,6 +9,7 @@ import type { Route } from '../route.js';
 
 const VIEWS: readonly { readonly of: Endpoint; readonly view: Endpoint }[] = [
   { of: getSettlement, view: getPartnerSettlement },
+  { of: recallGames, view: recallPlayerGames },
   { of: listWebhooks, view: listPartnerWebhooks },
 ];
 

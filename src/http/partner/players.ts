@@ -31,11 +31,18 @@ export interface ShownSpin {
   readonly entry: LedgerEntry;
   /** What it notified of a communal progressive. */
   readonly notice: BonusNotice | undefined;
-  /** As it was answered. */
+  readonly balanceBeforeMicros: number;
+  /** As it was answered: after wager, payout and the share of a bonus that it fired. */
   readonly balanceMicros: number;
+  /** Its place in its game's sequence; null where a tester chose the outcome. */
+  readonly outcomeIndex: number | null;
   /** A tester chose its outcome. */
   readonly isForced: boolean;
 }
+
+/** The player's balance before an entry. */
+export const balanceBefore = ({ balanceMicros, creditMicros, wagerMicros }: LedgerEntry): number =>
+  balanceMicros - creditMicros + wagerMicros;
 
 /** The spins among some entries, in their order. */
 export async function shownSpins(store: Store, entries: readonly LedgerEntry[]): Promise<ShownSpin[]> {
@@ -45,7 +52,10 @@ export async function shownSpins(store: Store, entries: readonly LedgerEntry[]):
     const notice = noticesOfSpins.get(entry.id);
     // The share of who fired was credited by an entry of its own, and answered with the spin.
     const balanceMicros = entry.balanceMicros + (notice?.isTrigger === true ? notice.shareMicros : 0);
-    return { entry, notice, balanceMicros, isForced: entry.kind === 'forcedSpin' };
+    const balanceBeforeMicros = balanceBefore(entry);
+    const outcomeIndex = ENTRY_KINDS[entry.kind].advancesGameIndex ? entry.outcomeIndex : null;
+    const isForced = entry.kind === 'forcedSpin';
+    return { entry, notice, balanceBeforeMicros, balanceMicros, outcomeIndex, isForced };
   });
 }
 
@@ -56,7 +66,8 @@ export async function spinRecords(
   entries: readonly LedgerEntry[],
 ) {
   const { spinIds, store } = services;
-  const recordOf = async ({ entry, notice, balanceMicros, isForced }: ShownSpin) => {
+  const recordOf = async (shown: ShownSpin) => {
+    const { entry, notice, balanceMicros, isForced } = shown;
     const game = await knownGame(services.catalog, entry.gameId);
     const spinId = spinIds.encodeOne(entry.id, partnerId);
     const fragment = game.fragments[entry.outcomeCode]!;
@@ -66,6 +77,10 @@ export async function spinRecords(
       ...(parseExactJson(response.toString()) as object),
       createdAt: new Date(entryTimeMs(entry.id)).toISOString(),
       gameId: entry.gameId,
+      wagerUsd: jsonUsd(BigInt(entry.wagerMicros)),
+      balanceBeforeUsd: jsonUsd(BigInt(shown.balanceBeforeMicros)),
+      balanceAfterUsd: jsonUsd(BigInt(balanceMicros)),
+      outcomeIndex: shown.outcomeIndex,
     };
   };
   return Promise.all((await shownSpins(store, entries)).map(recordOf));

@@ -22,7 +22,7 @@ const CSV_ROWS = 500;
 const CSV_AT_ONCE = 2;
 const CSV_OF_PARTNER_MAX = 4;
 const CSV_COLUMNS =
-  'spinId,createdAt,gameId,playerId,requestId,wagerUsd,payoutUsd,prizeTier,balanceUsd,sandbox\r\n';
+  'spinId,createdAt,gameId,playerId,requestId,wagerUsd,payoutUsd,prizeTier,balanceUsd,sandbox,outcomeIndex\r\n';
 
 type Request = RouteRequest<typeof contract.listSpins>;
 
@@ -140,7 +140,8 @@ async function csvOf(
   csvText: CsvText,
 ): Promise<string> {
   let text = '';
-  for (const { entry, balanceMicros, isForced } of await shownSpins(services.store, entries)) {
+  for (const shown of await shownSpins(services.store, entries)) {
+    const { entry, balanceMicros, isForced, outcomeIndex } = shown;
     const game = services.catalog.game(entry.gameId) ?? (await knownGame(services.catalog, entry.gameId));
     text += `${services.spinIds.encodeOne(entry.id, partnerId)},${new Date(entryTimeMs(entry.id)).toISOString()},${
       entry.gameId
@@ -148,7 +149,7 @@ async function csvOf(
       entry.wagerMicros,
     )},${microsToUsdText(entry.creditMicros)},${prizeTierOf(game, entry.outcomeCode)},${microsToUsdText(
       balanceMicros,
-    )},${isForced ? 'forced' : ''}\r\n`;
+    )},${isForced ? 'forced' : ''},${outcomeIndex ?? ''}\r\n`;
   }
   return text;
 }

@@ -17,8 +17,9 @@ export function rowOf(spin: Json, wager: string): string {
     String(at(spin, 'outcome', 'prizeTier')),
     String(at(spin, 'balance', 'balanceUsd')),
     at(spin, 'sandbox', 'forced') === undefined ? '' : 'forced',
+    String(at(spin, 'outcomeIndex') ?? ''),
   ].join(',');
 }
 
 export const HEADER =
-  'spinId,createdAt,gameId,playerId,requestId,wagerUsd,payoutUsd,prizeTier,balanceUsd,sandbox';
+  'spinId,createdAt,gameId,playerId,requestId,wagerUsd,payoutUsd,prizeTier,balanceUsd,sandbox,outcomeIndex';

@@ -1,6 +1,7 @@
 /** What every read must say, by the reference. */
 import { bonusText } from '../communal.js';
 import { amount, at, type Json, numbersAsText, usd } from '../decimal.js';
+import { historyFault, withoutHistory } from '../history.js';
 import { pathPart, type Touched } from './command.js';
 import { HEADER, rowOf } from './csv.js';
 import { Difference, type Reply, type Session, unlike } from './session.js';
@@ -100,8 +101,8 @@ async function allFrom(
 
 /** As it was answered, with what a list adds. */
 const spinAs = (spin: Json): string => {
-  const { createdAt, gameId, playerId, ...answered } = spin as Record<string, Json>;
-  return JSON.stringify(answered);
+  const { createdAt, gameId, playerId, ...shown } = spin as Record<string, Json>;
+  return JSON.stringify(withoutHistory(shown));
 };
 
 const list = (json: Json | undefined, name: string): readonly Json[] =>
@@ -267,7 +268,12 @@ async function compareByTime(session: Session, state: State): Promise<readonly J
     );
     const shown = found.map((spin) => `${String(at(spin, 'playerId'))} ${spinAs(spin)}`);
     const wanted = state.spins.map((spin) => `${spin.playerId} ${spinAs(parsed(spin))}`);
-    return unlike(shown, wanted);
+    const wagers = new Map(state.games.map(({ gameId, wager }) => [gameId, wager]));
+    const faults = found.slice(0, wanted.length).flatMap((item, i) => {
+      const { gameId } = state.spins[i]!;
+      return historyFault(item, wagers.get(gameId)!, { json: parsed(state.spins[i]!), gameId }) ?? [];
+    });
+    return unlike([shown, faults], [wanted, []]);
   });
   return found;
 }
