@@ -2,21 +2,41 @@
  * The tree over a sealed block's leaves. Kept with the block: its root, and the hashes of each full 256 and 65,536 leaves, one
  * after the other (a sixteenth of the outcomes' bytes). The rest is computed again where a path is asked for.
  */
-import { hash } from 'node:crypto';
 import { shoeLeafData } from './leaves.js';
+import { blocks, digests, hashFour } from './sha256x4.js';
 import { HASH_BYTES, inclusionPath, leafHash, MemoryTree, nodeHash, type ReadHash } from './tree.js';
 
 /** Leaves of a group whose hash is kept, by level. */
 const LOW = { level: 8, leaves: 2 ** 8 };
 const HIGH = { level: 16, leaves: 2 ** 16 };
-
 /** Leaves whose hashes a path needs at a time: of a leaf's own group, and of the last one, which may not be full. */
 export const GROUP_LEAVES = LOW.leaves;
 
+const LANES = 4;
+const WORDS = HASH_BYTES / 4;
 const NONCE_BYTES = 32;
 const NONCES_AT_ONCE = 4096;
-/** 0x00, the leaf's name, game, index, code, nonce: with its padding one block of SHA-256. */
-const LEAF_AT = { index: 13, code: 21, nonce: 23 };
+const TWO_32 = 2 ** 32;
+
+/** Hashes one after the other, as words: 8 numbers of 32 bits each. */
+export type Hashes = Int32Array;
+
+const newHashes = (count: number): Hashes => new Int32Array(count * WORDS);
+
+/** The bytes of some hashes. */
+function bytesOf(hashes: Hashes): Buffer {
+  const bytes = Buffer.alloc(hashes.length * 4);
+  for (let at = 0; at < hashes.length; at++) bytes.writeInt32BE(hashes[at]!, 4 * at);
+  return bytes;
+}
+
+/** Takes the digests of so many lanes. @param at hash from which on they stand in `hashes` */
+function takeDigests(hashes: Hashes, at: number, lanes: number): void {
+  for (let lane = 0; lane < lanes; lane++) {
+    const to = (at + lane) * WORDS;
+    for (let word = 0; word < WORDS; word++) hashes[to + word] = digests[word * LANES + lane]!;
+  }
+}
 
 /** Codes of a block, and what gives each leaf its nonce (leaves.ts). */
 export interface BlockOfOutcomes {
@@ -27,64 +47,103 @@ export interface BlockOfOutcomes {
   readonly nonces: (first: number, count: number) => Buffer;
 }
 
-/**
- * The hashes of a block's leaves, one after the other. The digest comes as text of one byte a character: half the time of one
- * that comes as a buffer of its own.
- */
+/** The first words of every leaf: 0x00, `SPDLout1`; and its padding, for 55 bytes. */
+const LEAF_HEAD = [0x00535044, 0x4c6f7574];
+const LEAF_BITS = 55 * 8;
+
+/** The hashes of a block's leaves. Each is one block of SHA-256: 0x00, the name, game, index, code, nonce. */
 export function outcomeLeaves(
   { gameId, fromIndex, codes, nonces }: BlockOfOutcomes,
   from = 0,
   to = codes.length,
-): Buffer {
-  const hashes = Buffer.allocUnsafeSlow((to - from) * HASH_BYTES);
-  const leaf = Buffer.alloc(LEAF_AT.nonce + NONCE_BYTES);
-  leaf.write('SPDLout1', 1, 'latin1');
-  leaf.writeUInt32BE(gameId, 9);
-  let nonce: Buffer = Buffer.alloc(0);
-  let nonceAt = 0;
-  for (let i = from; i < to; i++) {
-    if (nonceAt === nonce.length) {
-      nonce = nonces(i, Math.min(NONCES_AT_ONCE, to - i));
-      nonceAt = 0;
+): Hashes {
+  const hashes = newHashes(to - from);
+  const game = [0x31000000 | (gameId >>> 8), (gameId & 0xff) << 24] as const;
+  for (let first = from; first < to; first += NONCES_AT_ONCE) {
+    const end = Math.min(to, first + NONCES_AT_ONCE);
+    const bytes = nonces(first, end - first);
+    const nonce = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    fillEvery(14, 0);
+    fillEvery(15, LEAF_BITS);
+    for (let i = first; i < end; i += LANES) {
+      const lanes = Math.min(LANES, end - i);
+      for (let lane = 0; lane < lanes; lane++) {
+        const index = fromIndex + i + lane;
+        const high = Math.floor(index / TWO_32);
+        const at = (i + lane - first) * NONCE_BYTES;
+        blocks[lane] = LEAF_HEAD[0]!;
+        blocks[LANES + lane] = LEAF_HEAD[1]!;
+        blocks[2 * LANES + lane] = game[0];
+        blocks[3 * LANES + lane] = game[1] | (high >>> 8);
+        blocks[4 * LANES + lane] = ((high & 0xff) << 24) | ((index % TWO_32) >>> 8);
+        blocks[5 * LANES + lane] = ((index % TWO_32) << 24) | (codes[i + lane]! << 8) | nonce.getUint8(at);
+        for (let word = 0; word < 7; word++) {
+          blocks[(6 + word) * LANES + lane] = nonce.getInt32(at + 1 + 4 * word);
+        }
+        blocks[13 * LANES + lane] = (nonce.getInt32(at + 28) << 8) | 0x80;
+      }
+      hashFour(1);
+      takeDigests(hashes, i - from, lanes);
     }
-    const index = fromIndex + i;
-    leaf.writeUInt32BE(Math.floor(index / 2 ** 32), LEAF_AT.index);
-    leaf.writeUInt32BE(index % 2 ** 32, LEAF_AT.index + 4);
-    leaf.writeUInt16BE(codes[i]!, LEAF_AT.code);
-    nonce.copy(leaf, LEAF_AT.nonce, nonceAt, nonceAt + NONCE_BYTES);
-    nonceAt += NONCE_BYTES;
-    hashes.write(hash('sha256', leaf, 'binary'), (i - from) * HASH_BYTES, HASH_BYTES, 'latin1');
   }
   return hashes;
 }
 
-/** The hashes of shoes' leaves, one after the other. @param commitments the shoes', 32 bytes each */
-export const shoeLeaves = (gameId: number, fromIndex: number, commitments: readonly Buffer[]): Buffer =>
-  Buffer.concat(
-    commitments.map((commitment, i) => leafHash(shoeLeafData({ gameId, index: fromIndex + i }, commitment))),
-  );
+/** Puts one number into a word of all lanes. */
+const fillEvery = (word: number, value: number): void => {
+  blocks.fill(value, word * LANES, (word + 1) * LANES);
+};
+
+/** The hashes of shoes' leaves. @param commitments the shoes', 32 bytes each */
+export function shoeLeaves(gameId: number, fromIndex: number, commitments: readonly Buffer[]): Hashes {
+  const hashes = newHashes(commitments.length);
+  for (const [i, commitment] of commitments.entries()) {
+    const hash = leafHash(shoeLeafData({ gameId, index: fromIndex + i }, commitment));
+    for (let word = 0; word < WORDS; word++) hashes[i * WORDS + word] = hash.readInt32BE(4 * word);
+  }
+  return hashes;
+}
+
+/** 0x01 and two hashes: 65 bytes, so that each word takes its first byte from the word before. */
+const NODE_BITS = 65 * 8;
+
+/** Hashes pairs of nodes into their places: pair n becomes hash n. */
+function hashPairs(hashes: Hashes, pairs: number): void {
+  for (let word = 17; word < 32; word++) fillEvery(word, 0);
+  fillEvery(31, NODE_BITS);
+  for (let pair = 0; pair < pairs; pair += LANES) {
+    const lanes = Math.min(LANES, pairs - pair);
+    for (let lane = 0; lane < lanes; lane++) {
+      const at = 2 * (pair + lane) * WORDS;
+      let before = 1;
+      for (let word = 0; word < 2 * WORDS; word++) {
+        const value = hashes[at + word]!;
+        blocks[word * LANES + lane] = (before << 24) | (value >>> 8);
+        before = value;
+      }
+      blocks[16 * LANES + lane] = (before << 24) | 0x800000;
+    }
+    hashFour(2);
+    takeDigests(hashes, pair, lanes);
+  }
+}
 
 /** What is kept of the tree over leaves: root, hashes of 256, hashes of 65,536. @param leaves their hashes; overwritten */
-export function sealTree(leaves: Buffer): Uint8Array {
+export function sealTree(leaves: Hashes): Uint8Array {
   const kept: Buffer[] = [];
-  const node = Buffer.alloc(1 + 2 * HASH_BYTES);
-  node[0] = 1;
-  let width = leaves.length / HASH_BYTES;
-  const all = width;
+  const all = leaves.length / WORDS;
+  let width = all;
   for (let level = 1; width > 1; level++) {
     const pairs = Math.floor(width / 2);
-    for (let at = 0; at < pairs; at++) {
-      leaves.copy(node, 1, 2 * at * HASH_BYTES, (2 * at + 2) * HASH_BYTES);
-      leaves.write(hash('sha256', node, 'binary'), at * HASH_BYTES, HASH_BYTES, 'latin1');
-    }
+    hashPairs(leaves, pairs);
     // One without a partner stands for its subtree on the next level, too.
-    if (width % 2 === 1) leaves.copyWithin(pairs * HASH_BYTES, (width - 1) * HASH_BYTES, width * HASH_BYTES);
+    if (width % 2 === 1) leaves.copyWithin(pairs * WORDS, (width - 1) * WORDS, width * WORDS);
     width = Math.ceil(width / 2);
     if (level === LOW.level || level === HIGH.level) {
-      kept.push(Buffer.from(leaves.subarray(0, Math.floor(all / 2 ** level) * HASH_BYTES)));
+      kept.push(bytesOf(leaves.subarray(0, Math.floor(all / 2 ** level) * WORDS)));
     }
   }
-  return Uint8Array.from(Buffer.concat([leaves.subarray(0, HASH_BYTES), ...kept]));
+  return Uint8Array.from(Buffer.concat([bytesOf(leaves.subarray(0, WORDS)), ...kept]));
 }
 
 /** The root of what {@link sealTree} keeps. */
@@ -105,7 +164,7 @@ export function blockPath(
   place: number,
   count: number,
   tree: Uint8Array,
-  leaves: (from: number, to: number) => Buffer,
+  leaves: (from: number, to: number) => Hashes,
 ): Buffer[] {
   if (tree.length !== treeBytes(count)) throw new RangeError(`The tree is not one of ${count} leaves`);
   const kept = Buffer.from(tree.buffer, tree.byteOffset, tree.byteLength);
@@ -115,7 +174,7 @@ export function blockPath(
   const groupOf = (group: number): MemoryTree => {
     let found = groups.get(group);
     if (found === undefined) {
-      const bytes = leaves(group * LOW.leaves, Math.min(count, (group + 1) * LOW.leaves));
+      const bytes = bytesOf(leaves(group * LOW.leaves, Math.min(count, (group + 1) * LOW.leaves)));
       const hashes = Array.from({ length: bytes.length / HASH_BYTES }, (_, at) => hashAt(bytes, at));
       found = new MemoryTree(hashes);
       groups.set(group, found);
