@@ -167,7 +167,6 @@ export interface SpinsOfPartner extends SpinsFound {
   readonly reach: LedgerReach;
 }
 
-/** Spins and entries by player and by time. */
 /** How many entries of a player were dropped with their days. An installation that drops days has no shares. */
 async function droppedEntries(sql: Sql, { partnerId, playerId }: PlayerOfHistory): Promise<number> {
   const [row] = await sql<{ entry_number: number }[]>`
@@ -175,6 +174,7 @@ async function droppedEntries(sql: Sql, { partnerId, playerId }: PlayerOfHistory
   return row?.entry_number ?? 0;
 }
 
+/** Spins and entries by player and by time. */
 export class SpinHistory {
   readonly #sql: Sql;
 

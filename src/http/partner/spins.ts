@@ -62,6 +62,13 @@ function wantedOf(services: Services, { partner, query }: Request): Wanted {
   };
 }
 
+/** The same from the first day on that is kept: what was dropped has totals, and no rows. */
+async function keptOf({ store }: Services, wanted: Wanted): Promise<Wanted> {
+  const keptFrom = await store.ledgerDays.keptFrom();
+  const fromId = keptFrom === undefined ? 0n : firstIdAt(keptFrom.getTime());
+  return fromId > wanted.fromId ? { ...wanted, fromId } : wanted;
+}
+
 /** Spins of a player. @throws ApiError (KS-5002) where the ledger does not come to its newest */
 async function ofPlayer(
   services: Services,
@@ -104,7 +111,7 @@ class Exports {
 
   async *run(services: Services, request: Request): AsyncGenerator<string> {
     const { partner } = request;
-    const wanted = wantedOf(services, request);
+    const wanted = await keptOf(services, wantedOf(services, request));
     const csvText = csvTexts(request.query);
     const open = this.#ofPartner.get(partner.partnerId) ?? 0;
     if (open >= CSV_OF_PARTNER_MAX) {
@@ -161,7 +168,11 @@ export const spinFeedRoutes = (services: Services): Route[] => {
       contract.listSpins,
       async (request) => {
         const { partner, query } = request;
-        const { entries, nextId } = await pageOf(services, wantedOf(services, request), query.limit);
+        const { entries, nextId } = await pageOf(
+          services,
+          await keptOf(services, wantedOf(services, request)),
+          query.limit,
+        );
         const records = await spinRecords(services, partner, entries);
         const spins = records.map((record, place) => ({ ...record, playerId: entries[place]!.playerId }));
         const nextCursor =
