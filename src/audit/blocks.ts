@@ -4,7 +4,13 @@ import { setImmediate as othersTurn } from 'node:timers/promises';
 import { shufflePool } from '../domain/games/rafflePool.js';
 import { unpackOutcomes } from '../domain/outcome.js';
 import type { ParSheet } from '../domain/par.js';
-import { outcomeLeaves, rootOfTree, sealTree, shoeLeaves } from '../domain/transparency/blockTree.js';
+import {
+  type Hashes,
+  outcomeLeaves,
+  rootOfTree,
+  sealTree,
+  shoeLeaves,
+} from '../domain/transparency/blockTree.js';
 import { leafKeyOf, leafNonces } from '../domain/transparency/leaves.js';
 import { BLOCKS } from '../postgres/auditColumns.js';
 import type { AuditReads, Facts, Snapshot } from '../postgres/auditReads.js';
@@ -17,6 +23,7 @@ import type { Findings, Place } from './report.js';
 import { judgeShoes, shoeCommitmentsOf, shoesCommitmentOf } from './shoes.js';
 
 const OUTCOME_BYTES = 2;
+const WORDS_OF_HASH = 8;
 /** Blocks read from Postgres at a time: some megabytes at the most. */
 const COMPARED_AT_A_TIME = 8;
 
@@ -40,6 +47,7 @@ export async function auditSealed(
   let outcomeCount = 0;
   let gameId = -1;
   let end = 0;
+  const trees: KeptTree[] = [];
   const judge = (row: CopyRow): void => {
     const fromIndex = row.safe(BLOCKS.fromIndex);
     const toIndex = row.safe(BLOCKS.toIndex);
@@ -61,18 +69,17 @@ export async function auditSealed(
     const raffle = facts.raffles.get(gameId);
     const table = facts.tables.get(gameId);
     if (table !== undefined) judgeShoes(row, table, findings, at);
-    const tree = row.isNull(BLOCKS.tree) ? undefined : treeOf(row, table);
     const sealed =
       table !== undefined
         ? shoesCommitmentOf(row, table)
         : raffle === undefined
-          ? slotCommitment(row, tree)
+          ? commitmentOf(row.bytes(BLOCKS.nonce), gameId, fromIndex, outcomes)
           : poolCommitmentOf(row.bytes(BLOCKS.nonce), row.bytes(BLOCKS.seed), gameId, raffle.text, outcomes);
-    if (sealed !== commitment) {
-      findings.found('blocks', 'the commitment is not that of the block', at, sealed, commitment);
-    } else if (tree !== undefined && !row.bytes(BLOCKS.tree).equals(tree)) {
-      findings.found('blocks', 'the tree that is kept for proofs is not that of the block', at);
-    }
+    const isLogged = !row.isNull(BLOCKS.tree);
+    const mayBeRoot = isLogged && table === undefined && raffle === undefined;
+    if (sealed === commitment || mayBeRoot) {
+      if (isLogged) trees.push(keptTree(row, table, sealed !== commitment));
+    } else findings.found('blocks', 'the commitment is not that of the block', at, sealed, commitment);
     if (raffle !== undefined) judgePool(raffle, outcomes, findings, at);
     if (redraw !== undefined && table === undefined) {
       const sheet = redraw.sheets.get(sheetIds.get(gameId) ?? -1);
@@ -92,9 +99,9 @@ export async function auditSealed(
   };
   await blocks(judge, async () => {
     onBlocks(count);
-    // A tree of 262,144 leaves takes half a second: what else waits has its turn in between.
-    await othersTurn();
+    for (const tree of trees.splice(0)) await judgeTree(tree, findings);
   });
+  for (const tree of trees.splice(0)) await judgeTree(tree, findings);
   findings.looked('blocks', 'blocks', count);
   findings.looked('blocks', redraw === undefined ? 'outcomes' : 'outcomes drawn again', outcomeCount);
 }
@@ -108,26 +115,59 @@ function isVoided({ voids }: Facts, gameId: number, fromIndex: number, toIndex: 
   return fromIndex < toIndex && reached >= toIndex;
 }
 
-/** What is kept of the tree over the block's leaves, computed again. */
-function treeOf(row: CopyRow, table: AuditedTable | undefined): Uint8Array {
+/** What is needed of a block to compute its tree again, which takes some time. */
+interface KeptTree {
+  readonly at: Place;
+  readonly leaves: { readonly count: number; readonly of: (from: number, to: number) => Hashes };
+  readonly kept: Buffer;
+  readonly commitment: Buffer;
+  /** The commitment is the root. */
+  readonly isRoot: boolean;
+}
+
+/** Leaves that are hashed before what else waits has its turn: some milliseconds. */
+const LEAVES_AT_ONCE = 16_384;
+
+function keptTree(row: CopyRow, table: AuditedTable | undefined, isRoot: boolean): KeptTree {
   const [gameId, fromIndex] = [row.int(BLOCKS.gameId), row.safe(BLOCKS.fromIndex)];
-  if (table !== undefined) return sealTree(shoeLeaves(gameId, fromIndex, shoeCommitmentsOf(row, table)));
-  const key = leafKeyOf({ gameId, fromIndex, nonce: Buffer.from(row.bytes(BLOCKS.nonce)) });
   const codes = unpackOutcomes(Uint8Array.from(row.bytes(BLOCKS.outcomes)));
-  return sealTree(
-    outcomeLeaves({ gameId, fromIndex, codes, nonces: (first, count) => leafNonces(key, count, first) }),
-  );
+  const commitments = table && shoeCommitmentsOf(row, table);
+  const key = leafKeyOf({ gameId, fromIndex, nonce: Buffer.from(row.bytes(BLOCKS.nonce)) });
+  const nonces = (first: number, count: number): Buffer => leafNonces(key, count, first);
+  const of = (from: number, to: number): Hashes =>
+    commitments === undefined
+      ? outcomeLeaves({ gameId, fromIndex, codes, nonces }, from, to)
+      : shoeLeaves(gameId, fromIndex + from, commitments.slice(from, to));
+  return {
+    at: { game: gameId, from: fromIndex, to: row.safe(BLOCKS.toIndex) },
+    leaves: { count: codes.length, of },
+    kept: Buffer.from(row.bytes(BLOCKS.tree)),
+    commitment: Buffer.from(row.bytes(BLOCKS.commitment)),
+    isRoot,
+  };
 }
 
-/** The root of its tree, or, of a block that version 1.4.0 or one before it sealed, the hash of all of it. */
-function slotCommitment(row: CopyRow, tree: Uint8Array | undefined): string {
-  const [gameId, fromIndex] = [row.int(BLOCKS.gameId), row.safe(BLOCKS.fromIndex)];
-  const hash = commitmentOf(row.bytes(BLOCKS.nonce), gameId, fromIndex, row.bytes(BLOCKS.outcomes));
-  const isOld = tree === undefined || hash === row.bytes(BLOCKS.commitment).toString('hex');
-  return isOld ? hash : rootOfTree(tree).toString('hex');
+/** The tree that is kept is that of the block: proofs are made of it. Of a slot its root is what the block is committed to by. */
+async function judgeTree(
+  { at, leaves, kept, commitment, isRoot }: KeptTree,
+  findings: Findings,
+): Promise<void> {
+  const hashes = new Int32Array(leaves.count * WORDS_OF_HASH);
+  for (let from = 0; from < leaves.count; from += LEAVES_AT_ONCE) {
+    hashes.set(leaves.of(from, Math.min(leaves.count, from + LEAVES_AT_ONCE)), from * WORDS_OF_HASH);
+    await othersTurn();
+  }
+  const tree = sealTree(hashes);
+  const root = rootOfTree(tree);
+  if (isRoot && !root.equals(commitment)) {
+    const [expected, found] = [root.toString('hex'), commitment.toString('hex')];
+    findings.found('blocks', 'the commitment is not that of the block', at, expected, found);
+  } else if (!kept.equals(tree)) {
+    findings.found('blocks', 'the tree that is kept for proofs is not that of the block', at);
+  }
 }
 
-/** As src/domain/outcome.ts documents it, computed here again. */
+/** What a block is committed to by that version 1.4.0 or one before it sealed. */
 function commitmentOf(nonce: Buffer, gameId: number, fromIndex: number, outcomes: Buffer): string {
   const position = Buffer.alloc(16);
   position.writeUInt32BE(gameId, 0);
