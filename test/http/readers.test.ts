@@ -31,6 +31,9 @@ interface Spin {
   readonly gameId: number;
   readonly playerId?: string;
   readonly requestId?: string;
+  readonly wagerUsd: number;
+  /** Null of a forced one. */
+  readonly outcomeIndex: number | null;
   readonly outcome: { readonly payoutUsd: number; readonly prizeTier: number };
   readonly presentation: { readonly type: 'slot' | 'raffle' };
   readonly balance: { readonly balanceUsd: number };
@@ -147,11 +150,12 @@ const rowOf = (each: Spin) => ({
   gameId: `${each.gameId}`,
   playerId: each.playerId,
   requestId: each.requestId ?? '',
-  wagerUsd: each.presentation.type === 'raffle' ? '1' : '0.25',
+  wagerUsd: `${each.wagerUsd}`,
   payoutUsd: `${each.outcome.payoutUsd}`,
   prizeTier: `${each.outcome.prizeTier}`,
   balanceUsd: `${each.balance.balanceUsd}`,
   sandbox: each.sandbox === undefined ? '' : 'forced',
+  outcomeIndex: `${each.outcomeIndex ?? ''}`,
 });
 
 const day = new Date().toISOString().slice(0, 10);
