@@ -8,7 +8,7 @@ import type { Caller } from '../../src/http/operatorAccess.js';
 import type { Route } from '../../src/http/route.js';
 import { allRoutes } from '../../src/http/routes.js';
 import type { Services } from '../../src/http/services.js';
-import { expectWithin, leastCostMs } from '../support/expectWithin.js';
+import { expectRatioBelow, expectWithin, leastCostMs } from '../support/expectWithin.js';
 
 /** What a body may cost on the machines that `npm run test:time` runs on. */
 const COST_MS_MAX = 5;
@@ -105,9 +105,8 @@ describe('a body of any content, as long as its route takes', () => {
       }
       for (const { body, place } of costs.sort((a, b) => b.costMs - a.costMs).slice(0, CLOSELY)) {
         const start = body.toString('utf8', 0, 40);
-        const costMs = await leastCostMs(() => read(route, body));
-        const smallCostMs = await leastCostMs(() => read(route, small[place]!));
-        expect(costMs, `${start}: ${smallCostMs} ms for an eighth`).toBeLessThan(GROWTH_MAX * smallCostMs);
+        const cost = { of: () => read(route, body), against: () => read(route, small[place]!) };
+        const costMs = await expectRatioBelow(cost, GROWTH_MAX, start);
         expectWithin(costMs, COST_MS_MAX, start);
       }
     },

@@ -24,3 +24,23 @@ export async function leastCostMs(run: () => unknown, runs = 15): Promise<number
   }
   return costMs;
 }
+
+/**
+ * Holds one cost to less than so many times another. What else runs on the machine, and a collection of garbage, only ever
+ * add to a cost: so the two are measured in turn, and again while the bound isn't met, the least of each counts.
+ */
+export async function expectRatioBelow(
+  cost: { of: () => unknown; against: () => unknown },
+  ratioMax: number,
+  what: string,
+): Promise<number> {
+  let costMs = Number.POSITIVE_INFINITY;
+  let againstMs = Number.POSITIVE_INFINITY;
+  for (let round = 0; round < 10; round++) {
+    costMs = Math.min(costMs, await leastCostMs(cost.of, 4));
+    againstMs = Math.min(againstMs, await leastCostMs(cost.against, 4));
+    if (round >= 1 && costMs < ratioMax * againstMs) return costMs;
+  }
+  expect(costMs, `${what}: ${againstMs} ms for what it is compared with`).toBeLessThan(ratioMax * againstMs);
+  return costMs;
+}
