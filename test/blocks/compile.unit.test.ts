@@ -1,5 +1,5 @@
 /** No sheet holds up the threads that make blocks. */
-import { expect, test } from 'vitest';
+import { test } from 'vitest';
 import { compileDistribution } from '../../src/domain/outcome.js';
 import type { ParSheet } from '../../src/domain/par.js';
 import { expectRatioBelow, expectWithin } from '../support/expectWithin.js';
