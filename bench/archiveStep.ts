@@ -1,0 +1,57 @@
+/** One command of an archive as a process of its own, which may be killed at a step: ordered by archive.ts with a JSON text. */
+import { resourceUsage } from 'node:process';
+import { archiveDay } from '../src/archive/archiveDay.js';
+import { dropDay } from '../src/archive/dropDay.js';
+import { connectPostgres } from '../src/postgres/client.js';
+
+export interface StepOrder {
+  readonly command: 'archive' | 'drop';
+  readonly databaseUrl: string;
+  readonly directory: string;
+  readonly day: string;
+  readonly today: string;
+  readonly keepDays: number;
+  /** The process kills itself there. */
+  readonly killAt?: string;
+}
+
+export interface StepResult {
+  readonly seconds: number;
+  /** Of this process, without what reading the programs takes. */
+  readonly cpuMs: number;
+  /** Largest resident set. */
+  readonly memoryBytes: number;
+  /** Archived rows and the bytes of their files; 0 of a drop. */
+  readonly entries: number;
+  readonly bytes: number;
+  readonly refused?: string;
+}
+
+const order = JSON.parse(process.argv[2]!) as StepOrder;
+const { command, databaseUrl, directory, day, today, keepDays, killAt } = order;
+const sql = connectPostgres(databaseUrl, { max: 2, name: 'archive', onError: () => {} });
+const startedMs = performance.now();
+const before = process.cpuUsage();
+const onFailpoint = (step: string): void => {
+  if (step === killAt) process.kill(process.pid, 'SIGKILL');
+};
+const options = { day, directory, actor: 'bench', today, onFailpoint };
+
+async function run(): Promise<Pick<StepResult, 'entries' | 'bytes' | 'refused'>> {
+  if (command === 'archive') return archiveDay(sql, options);
+  const { faults, refused } = await dropDay(sql, { ...options, keepDays });
+  const why = refused ?? faults.map(({ problem }) => problem)[0];
+  return { entries: 0, bytes: 0, ...(why === undefined ? {} : { refused: why }) };
+}
+
+const { entries, bytes, refused } = await run();
+const { user, system } = process.cpuUsage(before);
+const result: StepResult = {
+  seconds: (performance.now() - startedMs) / 1000,
+  cpuMs: (user + system) / 1000,
+  memoryBytes: resourceUsage().maxRSS * 1024,
+  ...{ entries, bytes },
+  ...(refused === undefined ? {} : { refused }),
+};
+console.log(JSON.stringify(result));
+await sql.end();
