@@ -32,7 +32,7 @@ const ROOMS = {
   webhooks: ['^src/webhooks/', ...SERVICE, 'ledger'],
   recovery: ['^src/recovery/', ...SERVICE, 'cells', 'ledger'],
   archive: ['^src/archive/', 'domain', 'postgres'],
-  audit: ['^src/audit/', 'domain', 'helpers', 'postgres', 'redis'],
+  audit: ['^src/audit/', 'domain', 'helpers', 'postgres', 'redis', 'workers'],
   readiness: ['^src/readiness\\.ts$', ...SERVICE, 'catalog', 'upgrade'],
   http: [
     '^src/http/',

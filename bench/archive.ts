@@ -40,10 +40,11 @@ import {
   startOf,
 } from '../test/support/settlement.js';
 import { ownStores } from '../test/support/stores.js';
-import { until } from '../test/support/wait.js';
+import { pause, until } from '../test/support/wait.js';
 import type { StepOrder, StepResult } from './archiveStep.js';
 import { startGenerator } from './generator.js';
 import type { Target } from './load.js';
+import type { LoadResult } from './measurement.js';
 
 const { values } = parseArgs({
   options: {
@@ -111,7 +112,23 @@ class Beside {
   }
 }
 
-async function main(cleanup: Cleanup): Promise<boolean> {
+interface Stage {
+  readonly stores: Awaited<ReturnType<typeof ownStores>>;
+  readonly directory: string;
+  readonly sql: Sql;
+  readonly raw: postgres.Sql;
+  readonly redis: ReturnType<typeof rawRedis>;
+  readonly days: readonly string[];
+  readonly today: string;
+  readonly partners: SettledPartner[];
+  readonly cell: number;
+  service: ServerProcess;
+  restart(): Promise<void>;
+  flat(seconds: number): Promise<LoadResult>;
+  paced(seconds: number): Promise<LoadResult>;
+}
+
+async function setUp(cleanup: Cleanup): Promise<Stage> {
   const stores = await ownStores();
   cleanup.add(() => stores.drop());
   const directory = await mkdtemp(join(tmpdir(), 'spindle-archives-'));
@@ -123,14 +140,12 @@ async function main(cleanup: Cleanup): Promise<boolean> {
   const redis = rawRedis(stores.redisUrl);
   cleanup.add(() => redis.disconnect());
   const first = dayAt(Date.now());
-  const days = Array.from({ length: DAYS }, (_, i) => shift(first, i));
-  const today = shift(first, DAYS);
   const settings = {
     ...ENTRIES_AHEAD,
     ...{ CELLS: '1', LOG_LEVEL: 'warn', TEST_CONSTANTS: undefined, SETTLEMENT_CRON: longAgo(first) },
   };
-  let service: ServerProcess = await spawnService(environment(stores, settings));
-  cleanup.add(() => service.end('SIGKILL'));
+  const start = () => spawnService(environment(stores, settings));
+  const service = await start();
   const partners: SettledPartner[] = [];
   const targets: Target[] = [];
   for (let i = 0; i < PARTNERS; i++) {
@@ -141,143 +156,170 @@ async function main(cleanup: Cleanup): Promise<boolean> {
   }
   const generator = await startGenerator(cleanup);
   console.log(`load: ${generator.name}`);
-  const common = { targets, players: PLAYERS, hasRequestId: true };
-  const flat = (seconds: number) =>
-    generator.load({ ...common, base: service.base!, connections: CONNECTIONS, seconds, rate: undefined });
-  const paced = (seconds: number) =>
-    generator.load({ ...common, base: service.base!, connections: RATE_CONNECTIONS, seconds, rate: RATE });
+  const load = (seconds: number, connections: number, rate: number | undefined) => {
+    const order = { targets, players: PLAYERS, hasRequestId: true, connections, seconds, rate };
+    return generator.load({ ...order, base: stage.service.base! });
+  };
+  const stage: Stage = {
+    ...{ stores, directory, sql, raw, redis, partners, service },
+    cell: partners[0]!.cell,
+    days: Array.from({ length: DAYS }, (_, i) => shift(first, i)),
+    today: shift(first, DAYS),
+    restart: async () => {
+      stage.service = await start();
+    },
+    flat: (seconds) => load(seconds, CONNECTIONS, undefined),
+    paced: (seconds) => load(seconds, RATE_CONNECTIONS, RATE),
+  };
+  cleanup.add(() => stage.service.end('SIGKILL'));
+  return stage;
+}
 
-  const cell = partners[0]!.cell;
-  let rows = 0;
+const allBooked = ({ redis, cell }: Stage) =>
+  until(async () => (await redis.xlen(`{c${cell}}:outbox`)) === 0, 'all is booked', BOOKED_WITHIN_MS);
+
+/** Spins through the days. Entry ids never go back, so those of a cell can be sent ahead of the clock. */
+async function fill(stage: Stage): Promise<void> {
+  const { raw, redis, cell, days, today, flat } = stage;
   let perSecond = (await flat(5)).spins / 5;
-  const filling = performance.now();
+  const startedMs = performance.now();
+  let spins = 0;
   for (const day of days) {
     const made = await flat(Math.max(0.2, ROWS / DAYS / perSecond));
-    rows += made.spins;
+    spins += made.spins;
     perSecond = made.spins / made.seconds;
-    await until(async () => (await redis.xlen(`{c${cell}}:outbox`)) === 0, 'all is booked', BOOKED_WITHIN_MS);
+    await allBooked(stage);
     await bookedInto(raw, cell, day);
     await runIntoMoment(redis, cell, startOf(shift(day, 1)), 0);
-    console.log(`${day}: ${made.spins} spins at ${Math.round(perSecond)}/s`);
   }
   await flat(0.5);
   await bookedInto(raw, cell, today);
-  console.log(`${rows} spins in ${Math.round((performance.now() - filling) / 1000)} s`);
-  const worker = await settlementWorker(stores, today);
+  console.log(`${spins} spins in ${Math.round((performance.now() - startedMs) / 1000)} s`);
+  const worker = await settlementWorker(stage.stores, today);
   await worker.job.turn();
   await worker.end();
-  await raw`UPDATE cells SET binding_ms = ${startOf(today)}, bound_from_id = ${String(idsOfDay(shift(today, -KEEP)).from)}::bigint`;
-
-  const calm = async (): Promise<number> => {
-    const pieces = new Beside(paced);
-    await new Promise((resolve) => setTimeout(resolve, CALM_SECONDS * 1000));
-    return (await pieces.end()).p99Ms;
-  };
-  const command = async (
-    order: Pick<StepOrder, 'command' | 'day' | 'killAt'>,
-  ): Promise<StepResult | undefined> => {
-    const whole: StepOrder = { ...order, databaseUrl: stores.databaseUrl, directory, today, keepDays: KEEP };
-    try {
-      const { stdout } = await run(process.execPath, [
-        join(ROOT, 'dist', 'bench', 'archiveStep.js'),
-        JSON.stringify(whole),
-      ]);
-      const result = JSON.parse(stdout) as StepResult;
-      expectThat(result.refused === undefined, `${order.command} of ${order.day}: ${result.refused}`);
-      return result;
-    } catch (error) {
-      const { signal } = error as { signal?: string };
-      expectThat(signal === 'SIGKILL' && order.killAt !== undefined, `${order.command}: ${String(error)}`);
-      return undefined;
-    }
-  };
-  const filesOf = async (day: string): Promise<string> => {
-    const digest = createHash('sha256');
-    for (const name of (await readdir(join(directory, day))).sort())
-      digest.update(name).update(await readFile(join(directory, day, name)));
-    return digest.digest('hex');
-  };
-
+  const bindFrom = String(idsOfDay(shift(today, -KEEP)).from);
+  await raw`UPDATE cells SET binding_ms = ${startOf(today)}, bound_from_id = ${bindFrom}::bigint`;
   const [tables] = await raw`
     SELECT sum(pg_relation_size(inhrelid)) AS heap, sum(pg_indexes_size(inhrelid)) AS indexes,
       (SELECT count(*) FROM ledger) AS rows
     FROM pg_inherits WHERE inhparent = 'ledger'::regclass`;
-  console.log(
-    `bytes a row in Postgres: ${round(Number(tables!.heap) / Number(tables!.rows), 1)}, indexes ${round(Number(tables!.indexes) / Number(tables!.rows), 1)}`,
+  const [heap, indexes] = [Number(tables!.heap), Number(tables!.indexes)].map((bytes) =>
+    round(bytes / Number(tables!.rows), 1),
   );
+  console.log(`bytes a row in Postgres: ${heap}, indexes ${indexes}`);
+}
 
-  const p99Before = await calm();
-  let beside = new Beside(paced);
+async function calm({ paced }: Stage): Promise<number> {
+  const pieces = new Beside(paced);
+  await pause(CALM_SECONDS * 1000);
+  return (await pieces.end()).p99Ms;
+}
+
+/** Runs a command in a process of its own. @returns undefined where it was killed, as it was told to be */
+async function command(
+  { stores, directory, today }: Stage,
+  order: Pick<StepOrder, 'command' | 'day' | 'killAt'>,
+): Promise<StepResult | undefined> {
+  const whole: StepOrder = { ...order, databaseUrl: stores.databaseUrl, directory, today, keepDays: KEEP };
+  const program = join(ROOT, 'dist', 'bench', 'archiveStep.js');
+  try {
+    const { stdout } = await run(process.execPath, [program, JSON.stringify(whole)]);
+    const result = JSON.parse(stdout) as StepResult;
+    expectThat(result.refused === undefined, `${order.command} of ${order.day}: ${result.refused}`);
+    return result;
+  } catch (error) {
+    const { signal } = error as { signal?: string };
+    expectThat(signal === 'SIGKILL' && order.killAt !== undefined, `${order.command}: ${String(error)}`);
+    return undefined;
+  }
+}
+
+async function filesOf({ directory }: Stage, day: string): Promise<string> {
+  const digest = createHash('sha256');
+  for (const name of (await readdir(join(directory, day))).sort())
+    digest.update(name).update(await readFile(join(directory, day, name)));
+  return digest.digest('hex');
+}
+
+async function archiveAll(stage: Stage): Promise<void> {
+  const before = await calm(stage);
+  const beside = new Beside(stage.paced);
   const results: StepResult[] = [];
-  for (const [i, day] of days.entries()) {
-    for (const killAt of i === 0 ? ARCHIVE_STEPS : []) await command({ command: 'archive', day, killAt });
-    results.push((await command({ command: 'archive', day }))!);
+  for (const [i, day] of stage.days.entries()) {
+    for (const killAt of i === 0 ? ARCHIVE_STEPS : [])
+      await command(stage, { command: 'archive', day, killAt });
+    results.push((await command(stage, { command: 'archive', day }))!);
     if (i > 0) continue;
-    const files = await filesOf(day);
-    await command({ command: 'archive', day });
-    expectThat(files === (await filesOf(day)), 'an archive that is repeated has other bytes');
+    const files = await filesOf(stage, day);
+    await command(stage, { command: 'archive', day });
+    expectThat(files === (await filesOf(stage, day)), 'an archive that is repeated has other bytes');
   }
   const archiving = await beside.end();
-  const p99After = await calm();
+  const p99Ms = { before, archiving: archiving.p99Ms, after: await calm(stage) };
   const sum = (value: (result: StepResult) => number): number =>
     results.reduce((total, each) => total + value(each), 0);
   const entries = sum((each) => each.entries);
-  console.log(
-    JSON.stringify({
-      ...{ entries, rowsPerSecond: Math.round(entries / sum((each) => each.seconds)) },
-      cpuMicrosARow: round((sum((each) => each.cpuMs) * 1000) / entries),
-      bytesARow: round(sum((each) => each.bytes) / entries, 1),
-      memoryMB: Math.round(Math.max(...results.map((each) => each.memoryBytes)) / MB),
-      p99Ms: { before: p99Before, archiving: archiving.p99Ms, after: p99After },
-      besideArchive: archiving,
-    }),
-  );
+  const figures = {
+    ...{ entries, rowsPerSecond: Math.round(entries / sum((each) => each.seconds)) },
+    cpuMicrosARow: round((sum((each) => each.cpuMs) * 1000) / entries),
+    bytesARow: round(sum((each) => each.bytes) / entries, 1),
+    memoryMB: Math.round(Math.max(...results.map((each) => each.memoryBytes)) / MB),
+    ...{ p99Ms, beside: archiving },
+  };
+  console.log(JSON.stringify(figures));
   expectThat(archiving.failed === 0, `${archiving.failed} spins failed beside the archive`);
-
   const verifying = performance.now();
-  const check = await checkArchives(directory);
+  const check = await checkArchives(stage.directory);
   expectThat(check.faults.length === 0, `the archive is not whole: ${JSON.stringify(check.faults[0])}`);
-  console.log(`verified ${check.entries} entries in ${Math.round((performance.now() - verifying) / 1000)} s`);
-  await compareSums(raw, partners, directory);
+  console.log(`verified ${check.entries} entries in ${round((performance.now() - verifying) / 1000)} s`);
+}
 
-  beside = new Beside(paced);
-  const dropped = days.slice(0, -KEEP);
-  const drops: number[] = [];
-  for (const [i, day] of dropped.entries()) {
-    for (const killAt of i === 0 ? DROP_STEPS : []) await command({ command: 'drop', day, killAt });
-    const done = await command({ command: 'drop', day });
-    if (done !== undefined) drops.push(done.seconds);
+async function dropAll(stage: Stage): Promise<void> {
+  const beside = new Beside(stage.paced);
+  const seconds: number[] = [];
+  for (const [i, day] of stage.days.slice(0, -KEEP).entries()) {
+    for (const killAt of i === 0 ? DROP_STEPS : []) await command(stage, { command: 'drop', day, killAt });
+    const done = await command(stage, { command: 'drop', day });
+    if (done !== undefined) seconds.push(done.seconds);
   }
   const dropping = await beside.end();
   console.log(
-    JSON.stringify({
-      days: dropped.length,
-      secondsADay: round(median(drops)),
-      p99Ms: dropping.p99Ms,
-      beside: dropping,
-    }),
+    JSON.stringify({ days: seconds.length, secondsADay: round(median(seconds)), beside: dropping }),
   );
   expectThat(dropping.failed === 0, `${dropping.failed} spins failed beside the drop`);
+}
 
-  await until(async () => (await redis.xlen(`{c${cell}}:outbox`)) === 0, 'all is booked', BOOKED_WITHIN_MS);
-  await audited(stores.redisUrl, sql, 'after the drop');
-  await service.end();
-  await redis.flushdb();
-  const { nodes, close } = await openNodes(stores.redisUrl);
-  const states = await recover(sql, nodes, {
+/** Redis is lost: what is kept of the ledger is enough to make it again. */
+async function rebuild(stage: Stage): Promise<void> {
+  await stage.service.end();
+  await stage.redis.flushdb();
+  const { nodes, close } = await openNodes(stage.stores.redisUrl);
+  const states = await recover(stage.sql, nodes, {
     ...{ isCheck: false, isToReplace: true, isVolatileAllowed: true, resume: [], progress: () => {} },
     clocks: { now: Date.now, skewMaxMs: 366 * DAY_MS },
   });
   close();
   expectThat(!states.some(({ state }) => state === 'failed'), 'a cell could not be rebuilt');
-  service = await spawnService(environment(stores, settings));
-  const again = await paced(PIECE_SECONDS);
+  await stage.restart();
+  const again = await stage.paced(PIECE_SECONDS);
   expectThat(again.spins > 0 && again.errors === 0, 'no spin is answered after the rebuild');
-  await until(async () => (await redis.xlen(`{c${cell}}:outbox`)) === 0, 'all is booked', BOOKED_WITHIN_MS);
+}
+
+async function main(cleanup: Cleanup): Promise<boolean> {
+  const stage = await setUp(cleanup);
+  const { sql, stores } = stage;
+  await fill(stage);
+  await archiveAll(stage);
+  await compareSums(stage);
+  await dropAll(stage);
+  await allBooked(stage);
+  await audited(stores.redisUrl, sql, 'after the drop');
+  await rebuild(stage);
+  await allBooked(stage);
   await audited(stores.redisUrl, sql, 'after the rebuild');
-  const { differences, reports } = await verifySettlements(sql, undefined, {
-    archive: archiveTotals(directory),
-  });
+  const fromFiles = { archive: archiveTotals(stage.directory) };
+  const { differences, reports } = await verifySettlements(sql, undefined, fromFiles);
   expectThat(differences.length === 0, `settlement differs: ${JSON.stringify(differences[0])}`);
   console.log(`${reports} reports verified, those of dropped days from the archive`);
   console.log(problems.length === 0 ? 'ALL HELD' : `${problems.length} PROBLEMS`);
@@ -285,11 +327,7 @@ async function main(cleanup: Cleanup): Promise<boolean> {
 }
 
 /** DuckDB's sums of the files are those of the settlement reports. */
-async function compareSums(
-  raw: postgres.Sql,
-  partners: readonly SettledPartner[],
-  directory: string,
-): Promise<void> {
+async function compareSums({ raw, partners, directory }: Stage): Promise<void> {
   const duck = await (await DuckDBInstance.create()).connect();
   const startedMs = performance.now();
   const reader = await duck.runAndReadAll(`
@@ -323,7 +361,7 @@ async function compareSums(
 async function audited(redisUrl: string, sql: Sql, when: string): Promise<void> {
   const startedMs = performance.now();
   const nodes = await openNodes(redisUrl);
-  const report = await audit(sql, nodes.nodes, { limit: 3, redraw: undefined, onProgress: () => {} });
+  const report = await audit(sql, nodes.nodes, { limit: 3, onProgress: () => {} });
   nodes.close();
   const { violations, interrupted, checks } = report;
   expectThat(

@@ -140,7 +140,7 @@ async function metric(server: ServerProcess, name: string): Promise<number> {
 
 async function audited(redisUrl: string, sql: Sql): Promise<unknown> {
   const nodes = await openNodes(redisUrl);
-  const report = await audit(sql, nodes.nodes, { limit: 3, redraw: undefined, onProgress: () => {} });
+  const report = await audit(sql, nodes.nodes, { limit: 3, onProgress: () => {} });
   nodes.close();
   const { violations, interrupted, moving, checks } = report;
   if (violations === 0 && interrupted === undefined && moving.length === 0) return 'CLEAN';

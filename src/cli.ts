@@ -155,19 +155,25 @@ Examples:
       process.exitCode = (await import('./cli/verifyPool.js')).verifyPoolFile(file, verify.optsWithGlobals());
     });
   const verifyRound = program
-    .command('verify-round <FILE>')
+    .command('verify-round <FILE_OR_ID>')
     .description('prove the cards of a blackjack round')
     .helpGroup(ALONE)
     .option('--commitment <HEX>', 'the commitment that the deal showed')
+    .option('--archive <DIR>', 'a round whose day is archived: give its id')
     .addHelpText(
       'after',
       `
 FILE is the answer of GET /api/play/blackjack/rounds/ROUND_ID once the round has ended; - reads the standard input.
+With --archive the round is read from the archive of its day, and its shoe from the database.
 Exit status: 0 proven, 1 not, 2 wrong usage or a file that can't be read.`,
     )
-    .action(async (file: string) => {
-      const { verifyRoundFile } = await import('./cli/verifyRound.js');
-      process.exitCode = verifyRoundFile(file, verifyRound.optsWithGlobals());
+    .action(async (given: string) => {
+      const { verifyArchivedRound, verifyRoundFile } = await import('./cli/verifyRound.js');
+      const options = verifyRound.optsWithGlobals();
+      process.exitCode =
+        options.archive === undefined
+          ? verifyRoundFile(given, options)
+          : await verifyArchivedRound(await storeUrls(), given, { ...options, archive: options.archive });
     });
 }
 

@@ -38,6 +38,8 @@ export type BackgroundTask =
   | 'answered entries'
   | 'position file'
   | 'public log'
+  | 'outcome removal'
+  | 'ledger storage'
   | 'day completeness check'
   | 'RTP judgement'
   | 'webhook delivery'
@@ -76,6 +78,8 @@ export interface Events {
   };
   /** Records were appended to the public log, in one transaction. */
   LogAppended: { readonly records: number; readonly seconds: number };
+  /** Blocks that were exhausted long ago have their outcomes no more. */
+  OutcomesRemoved: { readonly blocks: number };
   /** A transaction of the ledger was committed, of so many cells. */
   FlushCommitted: { readonly cells: number; readonly seconds: number };
   /** Every entry of the cell up to the cursor is in the ledger. */

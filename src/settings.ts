@@ -260,6 +260,14 @@ export const Environment = Type.Object({
     description:
       'Complete days of the ledger that `spindle ledger drop` leaves in Postgres, and at least those for which request ids bind',
   }),
+  DATABASE_DISK_GB: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: 1_000_000,
+      description:
+        'Size of the disk of `DATABASE_URL` in GB (10^9 bytes), of which the database should have all: what is left is measured against it; that of an embedded Postgres is known',
+    }),
+  ),
   WEBHOOK_RETENTION_DAYS: Type.Integer({
     minimum: 30,
     maximum: 3650,

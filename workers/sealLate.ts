@@ -6,7 +6,8 @@ import { unpackOutcomes } from '../src/domain/outcome.js';
 import type { ParSheet } from '../src/domain/par.js';
 import { sealTree, shoeLeaves } from '../src/domain/transparency/blockTree.js';
 import { tableHash } from '../src/domain/transparency/mathHash.js';
-import { compiledSheet, treeOf } from './makeBlock.js';
+import { compiledSheet } from './drawBlock.js';
+import { treeOf } from './makeBlock.js';
 import { dealShoes } from './makeShoes.js';
 
 export interface LateTask {

@@ -4,6 +4,7 @@ import type { Place } from '../router.js';
 import { AuditLog } from './auditLog.js';
 import { Cells } from './cells.js';
 import { GameDetail, Games } from './games.js';
+import { LedgerDays } from './ledgerDays.js';
 import { LookUp } from './lookUp.js';
 import { Operators } from './operators.js';
 import { Overview } from './overview.js';
@@ -34,6 +35,7 @@ export const PAGES: readonly Page[] = [
   listed('lookup', 'Look up', LookUp),
   listed('webhooks', 'Webhooks', Webhooks),
   listed('settlements', 'Settlements', Settlements),
+  listed('ledger', 'Ledger days', LedgerDays),
   listed('audit', 'Audit log', AuditLog),
   listed('cells', 'Cells', Cells),
   listed('operators', 'Operators', Operators),

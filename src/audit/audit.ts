@@ -19,13 +19,15 @@ import type { CopyRow } from '../postgres/copy.js';
 import { openRoundReads, type RoundReads } from '../postgres/gameAuditReads.js';
 import { type MoveReads, openMoveReads } from '../postgres/partnerMoves.js';
 import { openPlayerStatusReads, type PlayerStatusReads } from '../postgres/playerStatuses.js';
+import { gamesWithoutOutcomes } from '../postgres/spentOutcomes.js';
 import { openRedisAuditReads, type RedisAuditReads } from '../redis/auditReads.js';
 import type { RedisNodes } from '../redis/nodes.js';
-import { auditLoaded, auditSealed, type Redraw } from './blocks.js';
+import { auditLoaded, auditSealed } from './blocks.js';
 import { CommunalStoresAudit } from './communalStores.js';
 import { LedgerPass } from './ledger.js';
 import { auditPlayerStatuses, SeenStatuses } from './playerStatuses.js';
 import { auditPublicLog } from './publicLog.js';
+import { Redrawn } from './redrawn.js';
 import { type AuditReport, Findings, type MovingPartner } from './report.js';
 import { auditRequests } from './requests.js';
 import { auditOpenRounds, auditRounds } from './rounds.js';
@@ -44,8 +46,8 @@ export type Phase =
 export interface AuditOptions {
   /** Violations that are listed of each check. */
   readonly limit: number;
-  /** Draws each block again and compares; undefined: that is left out. */
-  readonly redraw: Redraw | undefined;
+  /** Every block is drawn again and compared; else only those whose outcomes were removed are. */
+  readonly redraw?: boolean;
   /** Milliseconds to wait for the end of moves of partners that are under way; 0 if absent. */
   readonly movesWithinMs?: number;
   /** @param total 0 where it is not known */
@@ -93,7 +95,7 @@ async function run(
   nodes: RedisNodes,
   findings: Findings,
   speed: { rows: number; seconds: number },
-  { redraw, movesWithinMs = 0, onProgress }: AuditOptions,
+  { redraw = false, movesWithinMs = 0, onProgress }: AuditOptions,
 ): Promise<readonly MovingPartner[]> {
   const postgres = guarded('Postgres', openAuditReads(sql));
   const redis = guarded('Redis', openRedisAuditReads(nodes));
@@ -106,14 +108,15 @@ async function run(
     let total = 0;
     for (const { spins } of facts.gameDays) total += Number(spins);
     for (const { players } of facts.openingDays) total += Number(players);
-    const sheetIds = [...facts.sheets.keys()];
-    const redrawing = redraw && { draw: redraw, sheets: await sheetsOf(sql, sheetIds) };
-    await auditSealed(snapshot, findings, redrawing, (done) => onProgress('blocks', done, 0));
+    const redrawn = new Redrawn(facts, (ids) => sheetsOf(sql, ids));
+    await redrawn.load(redraw ? facts.games.map(({ gameId }) => gameId) : await gamesWithoutOutcomes(sql));
+    const options = { redrawn, isEveryBlock: redraw };
+    await auditSealed(snapshot, findings, options, (done) => onProgress('blocks', done, 0));
     await auditPublicLog(snapshot, findings);
     const pass = new LedgerPass(facts, findings);
     const started = performance.now();
     await pass.begin(snapshot);
-    await pass.read(snapshot.ledger, postgres, () => onProgress('ledger', pass.rows, total));
+    await pass.read(snapshot.ledger, redrawn.filling(postgres), () => onProgress('ledger', pass.rows, total));
     speed.rows = pass.rows;
     speed.seconds = (performance.now() - started) / 1000;
     onProgress('postings', 0, 0);

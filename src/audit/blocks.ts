@@ -2,8 +2,7 @@
 import { createHash } from 'node:crypto';
 import { setImmediate as othersTurn } from 'node:timers/promises';
 import { shufflePool } from '../domain/games/rafflePool.js';
-import { unpackOutcomes } from '../domain/outcome.js';
-import type { ParSheet } from '../domain/par.js';
+import { packOutcomes, unpackOutcomes } from '../domain/outcome.js';
 import {
   type Hashes,
   outcomeLeaves,
@@ -19,6 +18,7 @@ import type { AuditedRaffle, AuditedTable } from '../postgres/gameAuditReads.js'
 import type { RedisAuditReads } from '../redis/auditReads.js';
 import type { LoadedBlock } from '../redis/keys.js';
 import type { GameRecord } from '../redis/records.js';
+import { drawnAgain, drawnDifference, type Redrawn } from './redrawn.js';
 import type { Findings, Place } from './report.js';
 import { judgeShoes, shoeCommitmentsOf, shoesCommitmentOf } from './shoes.js';
 
@@ -27,31 +27,29 @@ const WORDS_OF_HASH = 8;
 /** Blocks read from Postgres at a time: some megabytes at the most. */
 const COMPARED_AT_A_TIME = 8;
 
-/** Draws a block's outcomes again (workers/makeBlock.ts). */
-export type Redraw = (sheet: ParSheet, seed: Uint8Array, count: number) => Uint16Array;
-
 export interface RedrawOptions {
-  readonly draw: Redraw;
-  readonly sheets: ReadonlyMap<number, ParSheet>;
+  readonly redrawn: Redrawn;
+  /** Else only what is removed is drawn again. */
+  readonly isEveryBlock: boolean;
 }
 
 /** @param onBlocks called after each piece. */
 export async function auditSealed(
   { facts, blocks }: Snapshot,
   findings: Findings,
-  redraw: RedrawOptions | undefined,
+  { redrawn, isEveryBlock }: RedrawOptions,
   onBlocks: (blocks: number) => void,
 ): Promise<void> {
-  const sheetIds = new Map(facts.games.map((game) => [game.gameId, game.parSheetId]));
   let count = 0;
   let outcomeCount = 0;
+  let removed = 0;
   let gameId = -1;
   let end = 0;
   const trees: KeptTree[] = [];
   const judge = (row: CopyRow): void => {
     const fromIndex = row.safe(BLOCKS.fromIndex);
     const toIndex = row.safe(BLOCKS.toIndex);
-    const outcomes = row.bytes(BLOCKS.outcomes);
+    let outcomes = row.bytes(BLOCKS.outcomes);
     if (row.int(BLOCKS.gameId) !== gameId) {
       gameId = row.int(BLOCKS.gameId);
       end = 0;
@@ -62,6 +60,20 @@ export async function auditSealed(
     }
     end = toIndex;
     const bytes = (toIndex - fromIndex) * OUTCOME_BYTES;
+    const draw = (): Uint16Array =>
+      redrawn.draw({ gameId, fromIndex, seed: row.bytes(BLOCKS.seed), count: toIndex - fromIndex });
+    const isRemoved = outcomes.length === 0 && !row.isNull(BLOCKS.exhaustedAt);
+    if (isRemoved) {
+      removed++;
+      const drawn = drawnAgain(draw);
+      if (typeof drawn === 'string') {
+        findings.found('blocks', drawn, at);
+        return;
+      }
+      if (toIndex > (facts.progress.get(gameId) ?? 0))
+        findings.found('blocks', 'the outcomes were removed before all of them were dealt', at);
+      outcomes = Buffer.from(packOutcomes(drawn));
+    }
     if (outcomes.length !== bytes) {
       findings.found('blocks', 'the block has another length in bytes', at, bytes, outcomes.length);
     }
@@ -69,29 +81,17 @@ export async function auditSealed(
     const raffle = facts.raffles.get(gameId);
     const table = facts.tables.get(gameId);
     if (table !== undefined) judgeShoes(row, table, findings, at);
-    const sealed =
-      table !== undefined
-        ? shoesCommitmentOf(row, table)
-        : raffle === undefined
-          ? commitmentOf(row.bytes(BLOCKS.nonce), gameId, fromIndex, outcomes)
-          : poolCommitmentOf(row.bytes(BLOCKS.nonce), row.bytes(BLOCKS.seed), gameId, raffle.text, outcomes);
+    const sealed = sealedBy(row, outcomes, table, raffle);
     const isLogged = !row.isNull(BLOCKS.tree);
     const mayBeRoot = isLogged && table === undefined && raffle === undefined;
     if (sealed === commitment || mayBeRoot) {
-      if (isLogged) trees.push(keptTree(row, table, sealed !== commitment));
+      if (isLogged) trees.push(keptTree(row, outcomes, table, sealed !== commitment));
     } else findings.found('blocks', 'the commitment is not that of the block', at, sealed, commitment);
     if (raffle !== undefined) judgePool(raffle, outcomes, findings, at);
-    if (redraw !== undefined && table === undefined) {
-      const sheet = redraw.sheets.get(sheetIds.get(gameId) ?? -1);
-      const draw = (): Uint16Array => {
-        const seed = row.bytes(BLOCKS.seed);
-        if (raffle !== undefined) {
-          return shufflePool({ ...raffle, prizes: raffle.counts.map((count) => ({ count })) }, seed);
-        }
-        if (sheet === undefined) throw new Error("the game's PAR sheet is not there");
-        return redraw.draw(sheet, seed, Math.floor(outcomes.length / OUTCOME_BYTES));
-      };
-      const problem = drawnDifference(draw, outcomes);
+    if (isEveryBlock && !isRemoved && table === undefined) {
+      const pool = raffle && { ...raffle, prizes: raffle.counts.map((prizes) => ({ count: prizes })) };
+      const drawn = pool === undefined ? draw : () => shufflePool(pool, row.bytes(BLOCKS.seed));
+      const problem = drawnDifference(drawn, outcomes);
       if (problem !== undefined) findings.found('blocks', problem, at);
     }
     count++;
@@ -103,7 +103,21 @@ export async function auditSealed(
   });
   for (const tree of trees.splice(0)) await judgeTree(tree, findings);
   findings.looked('blocks', 'blocks', count);
-  findings.looked('blocks', redraw === undefined ? 'outcomes' : 'outcomes drawn again', outcomeCount);
+  findings.looked('blocks', isEveryBlock ? 'outcomes drawn again' : 'outcomes', outcomeCount);
+  if (removed > 0) findings.looked('blocks', 'blocks whose outcomes are removed, drawn again', removed);
+}
+
+/** What a block should be committed to by, as version 1.4.0 did it. */
+function sealedBy(
+  row: CopyRow,
+  outcomes: Buffer,
+  table: AuditedTable | undefined,
+  raffle: AuditedRaffle | undefined,
+): string {
+  const [gameId, nonce] = [row.int(BLOCKS.gameId), row.bytes(BLOCKS.nonce)];
+  if (table !== undefined) return shoesCommitmentOf(row, table);
+  if (raffle === undefined) return commitmentOf(nonce, gameId, row.safe(BLOCKS.fromIndex), outcomes);
+  return poolCommitmentOf(nonce, row.bytes(BLOCKS.seed), gameId, raffle.text, outcomes);
 }
 
 /** Whether all indices of a range are voided: after a restore a game goes on far above what was leased. */
@@ -128,9 +142,14 @@ interface KeptTree {
 /** Leaves that are hashed before what else waits has its turn: some milliseconds. */
 const LEAVES_AT_ONCE = 16_384;
 
-function keptTree(row: CopyRow, table: AuditedTable | undefined, isRoot: boolean): KeptTree {
+function keptTree(
+  row: CopyRow,
+  outcomes: Buffer,
+  table: AuditedTable | undefined,
+  isRoot: boolean,
+): KeptTree {
   const [gameId, fromIndex] = [row.int(BLOCKS.gameId), row.safe(BLOCKS.fromIndex)];
-  const codes = unpackOutcomes(Uint8Array.from(row.bytes(BLOCKS.outcomes)));
+  const codes = unpackOutcomes(Uint8Array.from(outcomes));
   const commitments = table && shoeCommitmentsOf(row, table);
   const key = leafKeyOf({ gameId, fromIndex, nonce: Buffer.from(row.bytes(BLOCKS.nonce)) });
   const nonces = (first: number, count: number): Buffer => leafNonces(key, count, first);
@@ -226,19 +245,6 @@ function judgePool(
       );
     }
   }
-}
-
-/** What is wrong where a block is not what its seed gives; undefined where it is. */
-function drawnDifference(draw: () => Uint16Array, outcomes: Buffer): string | undefined {
-  let drawn: Uint16Array;
-  try {
-    drawn = draw();
-  } catch (error) {
-    return `the block can't be drawn again: ${(error as Error).message}`;
-  }
-  const place = drawn.findIndex((code, i) => code !== outcomes.readUInt16LE(i * OUTCOME_BYTES));
-  if (place < 0) return undefined;
-  return `the block is not what its seed gives, from place ${place} on: ${drawn[place]} is drawn there, not ${outcomes.readUInt16LE(place * OUTCOME_BYTES)}`;
 }
 
 /** Compares what Redis may serve with what is sealed. */

@@ -21,8 +21,6 @@ export async function audit(
   options: { readonly limit: string | undefined; readonly json: boolean; readonly redraw: boolean },
 ): Promise<number> {
   const limit = options.limit === undefined ? LIMIT : whole(options.limit, '--limit');
-  // Only here: it brings the library of worker threads with it.
-  const redraw = options.redraw ? (await import('../../workers/makeBlock.js')).drawBlock : undefined;
   let nodes: RedisNodes | undefined;
   const sql = connectPostgres(databaseUrl, { max: 2, name: 'spindle-audit', onError: () => {} });
   const progress = new Progress(process.stderr);
@@ -35,7 +33,7 @@ export async function audit(
     });
     const report = await runAudit(sql, nodes, {
       limit,
-      redraw,
+      redraw: options.redraw,
       movesWithinMs: MOVES_WITHIN_MS,
       onProgress: (phase, done, total) => progress.show(phase, done, total),
     });

@@ -2,10 +2,14 @@
 import { readFileSync } from 'node:fs';
 import { type Static, Type } from '#typebox';
 import { Compile } from '#typebox/compile';
+import { archivedRound } from '../archive/archivedRound.js';
 import { roundFaults } from '../domain/games/roundProof.js';
+import { SpinIds } from '../domain/spinId.js';
 import { schemaFaults } from '../domain/validation.js';
 import { lineOf } from '../log.js';
-import { UsageError } from './command.js';
+import { connectPostgres } from '../postgres/client.js';
+import { installation } from '../postgres/installation.js';
+import { type StoreUrls, UsageError } from './command.js';
 import { printable } from './output.js';
 
 const HEX_32 = '^[0-9a-f]{64}$';
@@ -33,9 +37,7 @@ export function verifyRound(value: unknown, published?: string): string[] {
   const round = value as Round;
   const faults = roundFaults(round as Parameters<typeof roundFaults>[0]);
   if (published !== undefined && published !== round.shoe.commitment) {
-    faults.unshift(
-      `this is not the shoe that was dealt: the deal showed ${published}, the file has ${round.shoe.commitment}`,
-    );
+    faults.unshift(exchanged(published, round.shoe.commitment));
   }
   return faults;
 }
@@ -45,10 +47,7 @@ export function verifyRoundFile(
   file: string,
   options: { readonly commitment?: string; readonly json?: boolean },
 ): number {
-  const published = options.commitment?.toLowerCase();
-  if (published !== undefined && !new RegExp(HEX_32).test(published)) {
-    throw new UsageError('--commitment must be 64 hexadecimal digits');
-  }
+  const published = publishedOf(options);
   let value: unknown;
   try {
     value = JSON.parse(readFileSync(file === '-' ? 0 : file, 'utf8'));
@@ -56,17 +55,45 @@ export function verifyRoundFile(
     throw new UsageError(`${file} can't be read: ${lineOf(error)}`);
   }
   const faults = verifyRound(value, published);
-  const isProven = faults.length === 0;
+  if (faults.length > 0) return told(faults, undefined, { json: options.json, published });
+  const { roundId, gameId, shoe, actions } = value as Round;
+  const proven = { roundId, gameId, index: shoe.index, actions: actions.length, commitment: shoe.commitment };
+  return told(faults, proven, { json: options.json, published });
+}
+
+interface ProvenRound {
+  readonly roundId: string;
+  readonly gameId: number;
+  readonly index: number;
+  readonly actions: number;
+  readonly commitment: string;
+}
+
+/** @throws UsageError */
+function publishedOf({ commitment }: { readonly commitment?: string }): string | undefined {
+  const published = commitment?.toLowerCase();
+  if (published !== undefined && !new RegExp(HEX_32).test(published))
+    throw new UsageError('--commitment must be 64 hexadecimal digits');
+  return published;
+}
+
+/** Says what came of it. @returns the exit status */
+function told(
+  faults: readonly string[],
+  proven: ProvenRound | undefined,
+  { json, published }: { readonly json: boolean | undefined; readonly published: string | undefined },
+): number {
   const say = (line: string): void => void process.stdout.write(`${line}\n`);
-  if (options.json === true) {
+  const isProven = faults.length === 0 && proven !== undefined;
+  if (json === true) {
     say(JSON.stringify({ isProven, isAgainstPublished: published !== undefined, faults }));
   } else if (!isProven) {
     say('NOT PROVEN');
     for (const fault of faults) say(`  ${printable(fault)}`);
   } else {
-    const { roundId, gameId, shoe, actions } = value as Round;
-    say(`PROVEN: round ${roundId}, game ${gameId}, shoe ${shoe.index}, ${actions.length} actions`);
-    say(`  commitment ${shoe.commitment}`);
+    const { roundId, gameId, index, actions, commitment } = proven;
+    say(`PROVEN: round ${roundId}, game ${gameId}, shoe ${index}, ${actions} actions`);
+    say(`  commitment ${commitment}`);
     say('  Rules and seed are those of the commitment; seed and actions give every card and the payout.');
     if (published === undefined) {
       say('  Compare the commitment with the one that the deal showed (or give that with --commitment):');
@@ -75,3 +102,31 @@ export function verifyRoundFile(
   }
   return isProven ? 0 : 1;
 }
+
+/** The command with --archive. @returns the exit status: 0 proven, 1 not. @throws UsageError where it is no id of a round */
+export async function verifyArchivedRound(
+  { databaseUrl }: Pick<StoreUrls, 'databaseUrl'>,
+  roundId: string,
+  options: { readonly archive: string; readonly commitment?: string; readonly json?: boolean },
+): Promise<number> {
+  const published = publishedOf(options);
+  const sql = connectPostgres(databaseUrl, { max: 2, name: 'spindle-verify', onError: () => {} });
+  try {
+    const named = new SpinIds((await installation(sql)).spinIdKey).decode(roundId);
+    if (named === undefined) throw new UsageError(`${printable(roundId)} is no id of a round`);
+    const found = await archivedRound(sql, options.archive, { dealId: named.entryId, roundId });
+    const say = { json: options.json, published };
+    if (!('record' in found)) return told(found, undefined, say);
+    const { record, commitment, faults } = found;
+    const other =
+      published === undefined || published === commitment ? [] : [exchanged(published, commitment)];
+    const { gameId, shoeIndex: index, moves } = record;
+    return told([...other, ...faults], { roundId, gameId, index, actions: moves.length, commitment }, say);
+  } finally {
+    // A server that hangs never says goodbye; the program ends without it (cli.ts).
+    sql.end().catch(() => {});
+  }
+}
+
+const exchanged = (published: string, found: string): string =>
+  `this is not the shoe that was dealt: the deal showed ${published}, the file has ${found}`;

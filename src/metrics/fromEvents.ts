@@ -21,6 +21,8 @@ const STORE_OF_TASK: Readonly<Record<BackgroundTask, string>> = {
   'answered entries': 'postgres',
   'position file': 'position file',
   'public log': 'postgres',
+  'outcome removal': 'postgres',
+  'ledger storage': 'postgres',
   'day completeness check': 'redis',
   'webhook delivery': 'postgres',
   'webhook retention': 'postgres',

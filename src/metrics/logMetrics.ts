@@ -17,6 +17,15 @@ export function registerLogMetrics({ metrics, events, publicLog }: LogMetricsPar
     registers: [metrics.registry],
   });
   events.on('LogAppended', ({ seconds }) => appendSeconds.observe(seconds));
+  let removed = 0;
+  events.on('OutcomesRemoved', ({ blocks }) => {
+    removed += blocks;
+  });
+  metrics.counter(
+    'spindle_blocks_outcomes_removed_total',
+    'Blocks whose outcomes this process removed, 90 days after they were exhausted',
+    () => removed,
+  );
   metrics.gauge(
     'spindle_log_size',
     'Records in the newest published tree of the public log, as this process knows it',

@@ -61,8 +61,10 @@ export const BLOCKS = {
   commitment: 5,
   outcomes: 6,
   tree: 7,
+  exhaustedAt: 8,
 } as const;
-export const BLOCK_COLUMNS = 'game_id, from_index, to_index, nonce, seed, commitment, outcomes, tree';
+export const BLOCK_COLUMNS =
+  'game_id, from_index, to_index, nonce, seed, commitment, outcomes, tree, exhausted_at';
 /** Fields of the rows of `Snapshot.strayTickets`; `ofLedger` is 1 for a ticket, 0 for a requestId of none. */
 export const STRAY = { entryId: 0, gameId: 1, requestId: 2, ofLedger: 3 } as const;
 

@@ -129,6 +129,8 @@ export interface Sealed {
   /** Index of the first. */
   readonly fromIndex: number;
   readonly outcomes: Buffer;
+  /** Where they are removed: the whole block, which is to be drawn again. */
+  readonly removed?: { readonly fromIndex: number; readonly count: number; readonly seed: Buffer };
 }
 
 export interface AuditedEntry {
@@ -176,11 +178,15 @@ export function openAuditReads(sql: Sql): AuditReads {
   return {
     snapshot: (run) => inSnapshot(sql, run),
     async sealed(gameId, index, count) {
-      const rows = await sql<{ from_index: bigint; outcomes: Buffer }[]>`
-        SELECT greatest(from_index, ${index}) AS from_index,
+      const rows = await sql<{ block: bigint; size: bigint; seed: Buffer | null; outcomes: Buffer }[]>`
+        SELECT from_index AS block, to_index - from_index AS size, CASE octet_length(outcomes) WHEN 0 THEN seed END AS seed,
           substring(outcomes FROM greatest(${index} - from_index, 0)::int * 2 + 1 FOR ${count * 2}::int) AS outcomes
         FROM blocks WHERE game_id = ${gameId} AND to_index > ${index} AND from_index < ${index + count}`;
-      return rows.map((row) => ({ fromIndex: safe(row.from_index), outcomes: row.outcomes }));
+      return rows.map(({ block, size, seed, outcomes }) => {
+        const fromIndex = safe(block);
+        const removed = seed === null ? {} : { removed: { fromIndex, count: safe(size), seed } };
+        return { fromIndex: Math.max(fromIndex, index), outcomes, ...removed };
+      });
     },
     async entries(ids) {
       const rows = await sql<EntryRow[]>`

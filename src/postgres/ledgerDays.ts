@@ -259,6 +259,11 @@ export async function recordArchive(sql: Sql, actor: string, archived: ArchivedD
   });
 }
 
+export async function databaseBytes(sql: Sql): Promise<number> {
+  const [row] = await sql<{ bytes: bigint }[]>`SELECT pg_database_size(current_database()) AS bytes`;
+  return safe(row!.bytes);
+}
+
 export class LedgerDays {
   readonly #sql: Sql;
 

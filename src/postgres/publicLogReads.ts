@@ -33,6 +33,8 @@ export interface BlockPart {
   readonly seed: Buffer;
   readonly nonce: Buffer;
   readonly tree: Buffer;
+  /** The outcomes are removed: they are to be drawn again of the seed, and the parts are empty. */
+  readonly isRemoved: boolean;
   /** Packed outcomes of the leaves from a place on, by that place; of shoes their seeds. */
   readonly parts: ReadonlyMap<number, Buffer>;
 }
@@ -158,8 +160,10 @@ export class PublicLogReads {
     const own = Math.floor(place / groupLeaves) * groupLeaves;
     const last = Math.floor(count / groupLeaves) * groupLeaves;
     const [source, bytes] = type === 'shoes' ? ['seed', SEED_BYTES] : ['outcomes', OUTCOME_BYTES];
-    const [row] = await this.#sql<{ seed: Buffer; nonce: Buffer; tree: Buffer; own: Buffer; last: Buffer }[]>`
-      SELECT CASE WHEN ${source} = 'outcomes' THEN seed ELSE ''::bytea END AS seed, nonce, tree,
+    const [row] = await this.#sql<
+      { seed: Buffer; nonce: Buffer; tree: Buffer; own: Buffer; last: Buffer; is_removed: boolean }[]
+    >`
+      SELECT octet_length(outcomes) = 0 AS is_removed, CASE WHEN ${source} = 'outcomes' THEN seed ELSE ''::bytea END AS seed, nonce, tree,
         substring(CASE WHEN ${source} = 'seed' THEN seed ELSE outcomes END FROM ${own * bytes + 1} FOR ${groupLeaves * bytes}) AS own,
         substring(CASE WHEN ${source} = 'seed' THEN seed ELSE outcomes END FROM ${last * bytes + 1} FOR ${groupLeaves * bytes}) AS last
       FROM blocks WHERE game_id = ${gameId} AND from_index = ${fromIndex}`;
@@ -167,10 +171,11 @@ export class PublicLogReads {
       [last, row!.last],
       [own, row!.own],
     ]);
-    return { count, seed: row!.seed, nonce: row!.nonce, tree: row!.tree, parts };
+    const { seed, nonce, tree, is_removed: isRemoved } = row!;
+    return { count, seed, nonce, tree, isRemoved, parts };
   }
 
-  /** What is revealed of a block that is exhausted. */
+  /** What is revealed of a block that is exhausted; no outcomes where they are removed. */
   async revealed({ gameId, fromIndex }: Opening): Promise<{ seed: Buffer; nonce: Buffer; outcomes: Buffer }> {
     const [row] = await this.#sql<{ seed: Buffer; nonce: Buffer; outcomes: Buffer }[]>`
       SELECT seed, nonce, outcomes FROM blocks WHERE game_id = ${gameId} AND from_index = ${fromIndex}`;

@@ -296,6 +296,13 @@ export class Rounds {
     }
   }
 
+  /** What a table is played by; undefined: the game is none. */
+  async terms(gameId: number): Promise<TableTerms | undefined> {
+    const [row] = await this.#sql<TableColumns[]>`
+      SELECT wager_micros, rules, round_timeout_s FROM blackjack_tables WHERE game_id = ${gameId}`;
+    return row && (termsOf(row) ?? undefined);
+  }
+
   /** The seeds of the block of shoes that has this one, 32 bytes each, and where it begins; undefined: no block has it. */
   async shoeSeeds(
     gameId: number,

@@ -29,6 +29,7 @@ import { judgeRegistration } from '../webhooks/destination.js';
 import { openDealing } from './dealing.js';
 import { gameRules } from './gameRules.js';
 import type { RoleParts } from './parts.js';
+import { openRedrawing } from './redrawing.js';
 import { playedRounds } from './rounds.js';
 
 /** The version of the partner API, which learns of its end while it is served. */
@@ -84,6 +85,7 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
       whereIs: (partner, since) => moved.where(partner, since),
       onDealt: (game, payoutMicros) => metrics.dealt(game.wagerMicros, payoutMicros),
     },
+    drawAgain: await openRedrawing(parts),
     blackjack: playedRounds(parts, cells, requestIds),
     cells: { ...operating, confirmations, reads: readsOf(parts, moved), views: new CellViews(nodes) },
     settlements: new Settlements({ store, nodes, events }),

@@ -1,6 +1,7 @@
 /** The worker role: flushes the ledger and keeps the queues filled, for the cells that this process comes to own. */
 import { join } from 'node:path';
 import { BlockKeeper, type KeeperOptions } from '../blocks/keeper.js';
+import { OutcomeRemoval } from '../blocks/outcomeRemoval.js';
 import { openThreads } from '../blocks/threads.js';
 import { SpinIds } from '../domain/spinId.js';
 import { armFailpoint, type OnFailpoint } from '../failpoints.js';
@@ -11,7 +12,9 @@ import { Flusher } from '../ledger/flusher.js';
 import type { Ownership } from '../ledger/ownership.js';
 import { PartitionMaker } from '../ledger/partitions.js';
 import { StalledSessions } from '../ledger/stalledSessions.js';
+import { LedgerStorage } from '../ledger/storage.js';
 import { UnservedCells } from '../ledger/unservedCells.js';
+import { registerLedgerMetrics } from '../metrics/ledgerMetrics.js';
 import { registerWorkerMetrics } from '../metrics/workerMetrics.js';
 import { bookedTotals } from '../postgres/games.js';
 import { findDeal } from '../postgres/rounds.js';
@@ -22,6 +25,7 @@ import { PositionKeeper } from '../recovery/positionKeeper.js';
 import type { RedisNode } from '../redis/node.js';
 import { OutboxReader } from '../redis/outboxReader.js';
 import { SegmentRelease } from '../requestIds/segmentRelease.js';
+import type { PeriodicService } from '../runtime/periodicService.js';
 import { closing } from '../runtime/service.js';
 import { ServiceGroup } from '../runtime/serviceGroup.js';
 import { SettlementJob } from '../settlement/job.js';
@@ -95,6 +99,23 @@ async function listenToDealt(
   );
   await services.add(closing('block subscriptions', listening.end));
   events.on('CellAcquired', listening.subscribe);
+}
+
+/** What looks after the ledger and the rounds now and then, apart from the cells' own work. */
+function openTidying(parts: RoleParts, cells: () => readonly number[]): PeriodicService[] {
+  const { config, sql, events, metrics } = parts;
+  const partitions = new PartitionMaker(sql, events);
+  metrics.gauge(
+    'spindle_ledger_partition_days_ahead',
+    'Days, from tomorrow on, that have their partition of the ledger',
+    () => partitions.daysAhead,
+  );
+  const { DATABASE_DISK_GB: gigabytes, DATABASE_URL, dataDir } = config;
+  const known = gigabytes === undefined ? undefined : { bytes: gigabytes * 1e9 };
+  const storage = new LedgerStorage(sql, DATABASE_URL === undefined ? { folder: dataDir } : known, events);
+  registerLedgerMetrics(metrics, storage);
+  const removal = new OutcomeRemoval(sql, events);
+  return [openRoundTimeouts(parts, cells), partitions, removal, storage, new StalledSessions(sql, events)];
 }
 
 /** What the file outside both stores (POSITION_FILE) says and learns; nothing without it. */
@@ -178,14 +199,7 @@ export async function startWorker(parts: RoleParts): Promise<void> {
 
   // Refunds, moves and blocks end first, then the ledger takes what is dealt, then the cells go to other workers.
   const writers = new ServiceGroup('cell writers', log, [ownership, flusher, keeper, moves, voids]);
-  const timeouts = openRoundTimeouts(parts, () => ownership.cells);
-  const partitions = new PartitionMaker(sql, events);
-  metrics.gauge(
-    'spindle_ledger_partition_days_ahead',
-    'Days, from tomorrow on, that have their partition of the ledger',
-    () => partitions.daysAhead,
-  );
-  const tidying = [timeouts, cleanup, release, checkpoints, partitions, new StalledSessions(sql, events)];
+  const tidying = [...openTidying(parts, () => ownership.cells), cleanup, release, checkpoints];
   const jobs = [...tidying, settlement, deliverer, retention, mailer, ...notices];
   const background = new ServiceGroup('background jobs', log, jobs, 'together');
   await services.add(new ServiceGroup('worker', log, [writers, background], 'together'));

@@ -55,17 +55,22 @@ export interface DealtOutcome {
   readonly index: number;
 }
 
+/** Gives the packed outcomes of a block again whose outcomes are removed (blocks/redrawing.ts). */
+export type DrawAgain = (block: { gameId: number; seed: Buffer; count: number }) => Promise<Buffer>;
+
 /** The path of an outcome in its block, and what its leaf is made of. */
 export async function proveOutcome(
-  reads: PublicLogReads,
+  { reads, drawAgain }: { readonly reads: PublicLogReads; readonly drawAgain: DrawAgain },
   { opening }: LoggedEntry,
   { gameId, index }: DealtOutcome,
 ): Promise<{ outcome: { index: number; code: number; nonce: string }; path: string[] }> {
   const { fromIndex } = opening;
   const place = index - fromIndex;
-  const { count, nonce, tree, parts } = await reads.blockPart(opening, place, GROUP_LEAVES);
+  const { count, seed, nonce, tree, isRemoved, parts } = await reads.blockPart(opening, place, GROUP_LEAVES);
+  const drawn = isRemoved ? unpackOutcomes(await drawAgain({ gameId, seed, count })) : undefined;
   const key = leafKeyOf({ gameId, fromIndex, nonce });
-  const codesAt = (from: number): Uint16Array => unpackOutcomes(parts.get(from)!);
+  const codesAt = (from: number): Uint16Array =>
+    drawn?.subarray(from, from + GROUP_LEAVES) ?? unpackOutcomes(parts.get(from)!);
   const path = blockPath(place, count, tree, (from, to) =>
     outcomeLeaves({
       ...{ gameId, fromIndex: fromIndex + from, codes: codesAt(from).subarray(0, to - from) },

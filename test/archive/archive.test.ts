@@ -6,13 +6,16 @@ import { Redis } from 'ioredis';
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { archiveDay } from '../../src/archive/archiveDay.js';
+import { archivedRound } from '../../src/archive/archivedRound.js';
 import { dropDay } from '../../src/archive/dropDay.js';
 import { readGroups } from '../../src/archive/parquetFile.js';
 import { archiveTotals, checkArchives } from '../../src/archive/readArchive.js';
 import { audit } from '../../src/audit/audit.js';
 import { recover } from '../../src/cli/recover.js';
 import { ARCHIVE_FILES, fileName, MANIFEST } from '../../src/domain/ledgerDay.js';
+import { SpinIds } from '../../src/domain/spinId.js';
 import { connectPostgres, type Sql } from '../../src/postgres/client.js';
+import { installation } from '../../src/postgres/installation.js';
 import { idsOfDay, LedgerDays } from '../../src/postgres/ledgerDays.js';
 import { verifySettlements } from '../../src/settlement/verify.js';
 import { freshStores } from '../setup/freshStores.js';
@@ -61,7 +64,7 @@ let played: { readonly ticket: unknown; readonly roundId: string };
 let other: SettledPartner;
 let raffleId: number;
 
-const adjust = (service: Client): Promise<{ status: number; body: unknown }> =>
+const adjust = (service: Client) =>
   service.operator('POST', `/partners/${partnerId}/players/ann/adjustments`, {
     amountUsd: 5,
     reason: 'goodwill',
@@ -83,11 +86,8 @@ async function playOther(client: Client): Promise<typeof played> {
 }
 
 async function service<T>(run: (client: Awaited<ReturnType<typeof startService>>) => Promise<T>): Promise<T> {
-  const client = await startService(stores, {
-    ...ENTRIES_AHEAD,
-    CELLS: '1',
-    SETTLEMENT_CRON: longAgo(days[0]!),
-  });
+  const settings = { ...ENTRIES_AHEAD, CELLS: '1', SETTLEMENT_CRON: longAgo(days[0]!) };
+  const client = await startService(stores, settings);
   try {
     return await run(client);
   } finally {
@@ -150,13 +150,13 @@ const archiveOf = (day: string, to = directory) =>
   archiveDay(sql, { day, directory: to, actor: 'test', today });
 const dropOf = (day: string, from = directory) =>
   dropDay(sql, { day, directory: from, keepDays: KEEP_DAYS, actor: 'test', today });
-const bytesOf = async (day: string, to = directory): Promise<Buffer[]> =>
+const bytesOf = (day: string, to = directory): Promise<Buffer[]> =>
   Promise.all([...ARCHIVE_FILES.map(fileName), MANIFEST].map((file) => readFile(join(to, day, file))));
 
 async function violations(): Promise<unknown[]> {
   const { nodes, close } = await openNodes(stores.redisUrl);
   try {
-    const report = await audit(sql, nodes, { limit: 10, redraw: undefined, onProgress: () => {} });
+    const report = await audit(sql, nodes, { limit: 10, onProgress: () => {} });
     expect(report.interrupted).toBeUndefined();
     return report.checks.flatMap(({ listed }) => listed);
   } finally {
@@ -336,6 +336,17 @@ describe.sequential('a week of the ledger', () => {
       const round = await client.request('GET', path, { key: other.key });
       expect(round.body).toMatchObject({ errorCode: 'KS-4221' });
     });
+  });
+
+  test('a round of a dropped day is proven from the archive, by its own shoe alone', async () => {
+    const { entryId } = new SpinIds((await installation(sql)).spinIdKey).decode(played.roundId)!;
+    const prove = () => archivedRound(sql, directory, { dealId: entryId, roundId: played.roundId });
+    const flip = () =>
+      raw`UPDATE blocks SET seed = set_byte(seed, 0, get_byte(seed, 0) # 85) WHERE log_number = 0`;
+    expect(await prove()).toMatchObject({ record: { playerId: 'dee' }, faults: [] });
+    await flip();
+    expect(await prove()).not.toMatchObject({ faults: [] });
+    await flip();
   });
 
   test('the audit finds a boundary that was changed', async () => {

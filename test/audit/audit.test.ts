@@ -18,7 +18,6 @@ import {
   writeBooked,
 } from '../../src/redis/records.js';
 import { readSegments, writeSegments } from '../../src/redis/segmentRecords.js';
-import { drawBlock } from '../../workers/makeBlock.js';
 import { freshStores } from '../setup/freshStores.js';
 import type { Client } from '../support/client.js';
 import { load, portOf, spinRequest } from '../support/load.js';
@@ -204,7 +203,7 @@ async function audited(options: { limit?: number; redraw?: boolean } = {}): Prom
   try {
     return await audit(ownSql, redis.nodes, {
       limit: options.limit ?? 100,
-      redraw: options.redraw === true ? drawBlock : undefined,
+      redraw: options.redraw === true,
       onProgress: () => {},
     });
   } finally {

@@ -93,7 +93,6 @@ const cellOf = async (partnerId: number): Promise<number> =>
 async function audited(): Promise<string[]> {
   const { interrupted, checks } = await audit(ownSql, nodes.nodes, {
     limit: 100,
-    redraw: undefined,
     onProgress: () => {},
   });
   expect(interrupted).toBeUndefined();

@@ -4,7 +4,7 @@ import { packOutcomes } from '../../src/domain/outcome.js';
 import { checkParSheet, type ParSheet } from '../../src/domain/par.js';
 import { leafKeyOf, leafNonces, outcomeLeafData } from '../../src/domain/transparency/leaves.js';
 import { leafHash, MemoryTree } from '../../src/domain/transparency/tree.js';
-import { drawBlock } from '../../workers/makeBlock.js';
+import { drawBlock } from '../../workers/drawBlock.js';
 import { freshStores } from '../setup/freshStores.js';
 import type { TestPartner } from '../support/client.js';
 import { load, portOf, spinRequest } from '../support/load.js';

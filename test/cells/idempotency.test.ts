@@ -276,7 +276,7 @@ test('the audit finds each requestId that the runs lack, have twice, have in the
   const own = connectPostgres(stores.databaseUrl, { max: 2, name: 'audit', onError: () => {} });
   const nodes = await openNodes(stores.redisUrl);
   const problems = async (): Promise<string[]> => {
-    const report = await audit(own, nodes.nodes, { limit: 100, redraw: undefined, onProgress: () => {} });
+    const report = await audit(own, nodes.nodes, { limit: 100, onProgress: () => {} });
     expect(report.checks.filter(({ name, violations }) => name !== 'requests' && violations > 0)).toEqual([]);
     const { listed } = report.checks.find(({ name }) => name === 'requests')!;
     return listed.map(({ problem }) => problem).sort();

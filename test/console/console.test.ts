@@ -217,6 +217,7 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
         ['settlements', 'Settlements'],
         [`settlements/${partnerId}/${day}`, `Report of ${day}`],
         ['audit', 'Audit log'],
+        ['ledger', 'Ledger days'],
         ['cells', 'Cells'],
         ['operators', 'Operators'],
       ];

@@ -12,7 +12,8 @@ import {
 } from '../../src/domain/outcome.js';
 import { checkParSheet, type ParSheet } from '../../src/domain/par.js';
 import { rootOfTree } from '../../src/domain/transparency/blockTree.js';
-import { drawBlock, MAX_BLOCK_OUTCOMES, makeBlock } from '../../workers/makeBlock.js';
+import { drawBlock, MAX_BLOCK_OUTCOMES } from '../../workers/drawBlock.js';
+import { makeBlock } from '../../workers/makeBlock.js';
 
 function sheetOf(name: string, changes: object = {}): ParSheet {
   const text = readFileSync(new URL(`../par-sheets/${name}.json`, import.meta.url), 'utf8');

@@ -82,7 +82,7 @@ interface Operated {
 
 async function audited(): Promise<string[]> {
   await until(async () => (await redis.xlen(outboxKey(0))) === 0, 'all is booked');
-  const report = await audit(sql, nodes.nodes, { limit: 9, redraw: undefined, onProgress: () => {} });
+  const report = await audit(sql, nodes.nodes, { limit: 9, onProgress: () => {} });
   expect(report.interrupted).toBeUndefined();
   return report.checks.flatMap(({ name, listed }) => listed.map(({ problem }) => `${name}: ${problem}`));
 }

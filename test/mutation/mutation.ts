@@ -113,7 +113,7 @@ async function auditAfterSpins(
     if (isStopped) await moveWhileStopped(client, partner.partnerId, play, () => start({ ROLES: 'http' }));
     await play(isMoved ? 'first' : 'second');
     await until(isQuiet, 'all that will be booked is booked');
-    return await audit(sql, redis.nodes, { limit: 3, redraw: undefined, onProgress: () => {} });
+    return await audit(sql, redis.nodes, { limit: 3, onProgress: () => {} });
   } finally {
     await service.end('SIGKILL');
   }

@@ -68,7 +68,7 @@ async function foundAfterRounds(root: string): Promise<string[]> {
       return row!.n > 0n || waiting.every(({ length }) => length === 0);
     };
     await until(isQuiet, 'all that will be booked is booked');
-    const { checks } = await audit(sql, redis.nodes, { limit: 1, redraw: undefined, onProgress: () => {} });
+    const { checks } = await audit(sql, redis.nodes, { limit: 1, onProgress: () => {} });
     const guilty = checks.filter(({ violations }) => violations > 0).map(({ name }): string => name);
     return shown > 0 ? [...guilty, 'hole card'] : guilty;
   } finally {

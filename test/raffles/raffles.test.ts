@@ -10,7 +10,6 @@ import type { Services } from '../../src/http/services.js';
 import { connectPostgres } from '../../src/postgres/client.js';
 import { openStore } from '../../src/postgres/store.js';
 import { cellKey } from '../../src/redis/keys.js';
-import { drawBlock } from '../../workers/makeBlock.js';
 import { freshStores } from '../setup/freshStores.js';
 import { booksHold } from '../support/books.js';
 import type { Answer, TestPartner } from '../support/client.js';
@@ -603,7 +602,7 @@ describe('the audit of a raffle', () => {
     const client = await openNodes(stores.redisUrl);
     const own = connectPostgres(stores.databaseUrl, { max: 2, name: 'audit-test', onError: () => {} });
     try {
-      const report = await audit(own, client.nodes, { limit: 100, redraw: drawBlock, onProgress: () => {} });
+      const report = await audit(own, client.nodes, { limit: 100, redraw: true, onProgress: () => {} });
       const requests = report.checks.find(({ name }) => name === 'requests')!;
       expect(requests.looked['tickets with requestIds']).toBeGreaterThanOrEqual(12);
       expect(report.interrupted).toBeUndefined();

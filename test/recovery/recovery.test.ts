@@ -425,7 +425,7 @@ describe('a Redis as version 1.0.0 left it', () => {
     const own = connectPostgres(stores.databaseUrl, { max: 2, name: 'test', onError: () => {} });
     const client = await openNodes(stores.redisUrl);
     try {
-      const report = await audit(own, client.nodes, { limit: 100, redraw: undefined, onProgress: () => {} });
+      const report = await audit(own, client.nodes, { limit: 100, onProgress: () => {} });
       expect(report.interrupted).toBeUndefined();
       return [...new Set(report.checks.flatMap(({ listed }) => listed.map(({ problem }) => problem)))];
     } finally {

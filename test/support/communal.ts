@@ -92,7 +92,7 @@ export async function auditReport(stores: StoreUrls): Promise<AuditReport> {
 async function audited({ databaseUrl, redisUrl }: StoreUrls): Promise<AuditReport> {
   const sql = connectPostgres(databaseUrl, { max: 2, name: 'test', onError: () => {} });
   const nodes = await openNodes(redisUrl);
-  const report = await audit(sql, nodes.nodes, { limit: 20, redraw: undefined, onProgress: () => {} });
+  const report = await audit(sql, nodes.nodes, { limit: 20, onProgress: () => {} });
   nodes.close();
   await sql.end();
   return report;

@@ -161,7 +161,7 @@ export async function expectClean(
   const { nodes, close } = await openNodes(redisUrl);
   const connection = connectPostgres(databaseUrl, { max: 2, name: 'test', onError: () => {} });
   try {
-    const report = await audit(connection, nodes, { limit: 5, redraw: undefined, onProgress: () => {} });
+    const report = await audit(connection, nodes, { limit: 5, onProgress: () => {} });
     assert.deepEqual(
       report.checks.flatMap(({ name, listed }) => listed.map((each) => ({ name, ...each }))),
       [],

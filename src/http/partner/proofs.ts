@@ -46,7 +46,7 @@ async function spinProof(services: Services, spinId: string, partnerId?: number)
   const { gameId, outcomeIndex: index } = entry;
   const logged = await entryOf(services, gameId, index);
   const [outcome, inLog] = await Promise.all([
-    proveOutcome(store.publicLog, logged, { gameId, index }),
+    proveOutcome({ reads: store.publicLog, drawAgain: services.drawAgain }, logged, { gameId, index }),
     proveEntry(store.publicLog, logged),
   ]);
   return { format: FORMAT, spinId, gameId, ...outcome, ...inLog };
@@ -100,13 +100,20 @@ async function blocksOf(
   };
 }
 
-/** What an exhausted block was drawn of. */
-async function revealOf({ store: { publicLog } }: Services, { opening }: LoggedEntry) {
-  const { seed, nonce, outcomes } = await publicLog.revealed(opening);
+/** What an exhausted block was drawn of. @param isWhole its outcomes are wanted, too */
+async function revealOf(
+  { store: { publicLog }, drawAgain }: Services,
+  { opening }: LoggedEntry,
+  isWhole: boolean,
+) {
+  const { seed, nonce, outcomes: kept } = await publicLog.revealed(opening);
   const reveal =
     opening.type === 'shoes'
       ? { seeds: seed.toString('base64') }
       : { seed: seed.toString('hex'), nonce: nonce.toString('hex') };
+  if (!isWhole) return { reveal };
+  const { gameId, fromIndex, toIndex } = opening;
+  const outcomes = kept.length > 0 ? kept : await drawAgain({ gameId, seed, count: toIndex - fromIndex });
   return { reveal, outcomes: outcomes.toString('base64') };
 }
 
@@ -121,8 +128,7 @@ async function blockOf(
   const { entry, salt, label, tlogProof } = await proveEntry(services.store.publicLog, logged);
   const item = { ...shownEntry(logged), entry, salt, label, tlogProof };
   if (item.status !== 'EXHAUSTED') return { ...item, reveal: null };
-  const { reveal, outcomes } = await revealOf(services, logged);
-  return { ...item, reveal, ...(query.outcomes === 'true' ? { outcomes } : {}) };
+  return { ...item, ...(await revealOf(services, logged, query.outcomes === 'true')) };
 }
 
 /** @throws ApiError (KS-4006) where the partner has no such game */

@@ -1,0 +1,67 @@
+/** Days of the ledger: what each takes, whether it is archived, and which command does what is next. */
+import { api, bodyOf, type Schemas } from '../api.js';
+import { count, megabytes, NONE, time } from '../format.js';
+import { useLoad } from '../load.js';
+import { Load, Panel, Status, Table } from '../ui.js';
+
+type Day = Schemas['LedgerDay'];
+
+/** What an operator may do next with a day; the console can't: files lie where the command runs. */
+function nextCommand({ day, state, isDroppable }: Day): string | undefined {
+  if (state === 'BOOKED') return `spindle ledger archive --day ${day} --to DIR`;
+  return isDroppable ? `spindle ledger drop --day ${day} --from DIR` : undefined;
+}
+
+export function LedgerDays() {
+  const loaded = useLoad(() => bodyOf(api.GET('/ledger/days', {})), []);
+  return (
+    <Load loaded={loaded}>
+      {({ days, keepDays }) => (
+        <>
+          <Panel title="In all">
+            <dl>
+              <dt>Kept in Postgres</dt>
+              <dd>
+                {count(days.filter(({ state }) => state !== 'DROPPED').length)} days,{' '}
+                {megabytes(days.reduce((sum, { bytes }) => sum + bytes, 0))}
+              </dd>
+              <dt>Archived</dt>
+              <dd>
+                {count(days.filter(({ archiveBytes }) => archiveBytes !== null).length)} days,{' '}
+                {megabytes(days.reduce((sum, { archiveBytes }) => sum + (archiveBytes ?? 0), 0))}
+              </dd>
+              <dt>Can be dropped after</dt>
+              <dd>{count(keepDays)} days (LEDGER_KEEP_DAYS)</dd>
+            </dl>
+          </Panel>
+          <Table
+            caption="Days (UTC), newest first"
+            rows={[...days].reverse()}
+            keyOf={({ day }) => day}
+            empty="Nothing is booked yet."
+            columns={[
+              { heading: 'Day', cell: ({ day }) => day },
+              { heading: 'State', cell: ({ state }) => <Status of={state} /> },
+              {
+                heading: 'Entries',
+                cell: ({ entries, isEstimate }) => `${isEstimate ? '≈ ' : ''}${count(entries)}`,
+                isNumber: true,
+              },
+              { heading: 'In Postgres', cell: ({ bytes }) => megabytes(bytes), isNumber: true },
+              { heading: 'Archive', cell: ({ archiveBytes }) => megabytes(archiveBytes), isNumber: true },
+              { heading: 'Archived (UTC)', cell: ({ archivedAt }) => time(archivedAt) },
+              { heading: 'Dropped (UTC)', cell: ({ droppedAt }) => time(droppedAt) },
+              {
+                heading: 'Next',
+                cell: (day) => {
+                  const command = nextCommand(day);
+                  return command === undefined ? NONE : <code>{command}</code>;
+                },
+              },
+            ]}
+          />
+        </>
+      )}
+    </Load>
+  );
+}

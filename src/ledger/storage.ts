@@ -1,0 +1,74 @@
+/** Looks now and then at what the ledger takes: days by state, bytes, the newest archive, and how much room Postgres has left. */
+import { statfs } from 'node:fs/promises';
+import { DAY_MS, dayOf, startOf } from '../domain/settlement.js';
+import type { EventEmitter } from '../events.js';
+import type { Sql } from '../postgres/client.js';
+import { databaseBytes, LedgerDays } from '../postgres/ledgerDays.js';
+import { PeriodicService } from '../runtime/periodicService.js';
+
+const TURN_MS = 300_000;
+
+interface LedgerUse {
+  readonly days: ReadonlyMap<string, number>;
+  /** Tables and indexes of days that are kept. */
+  readonly bytes: number;
+  /** Files of all archives, as they were made. */
+  readonly archiveBytes: number;
+  /** Since the end of the newest day that is archived; undefined: none is. */
+  readonly archiveAgeSeconds: number | undefined;
+  readonly databaseBytes: number;
+  /** Undefined where nobody knows the disk of Postgres. */
+  readonly disk: { readonly bytes: number; readonly freeBytes: number } | undefined;
+}
+
+/** Where Postgres keeps its data: a folder of this machine, a disk of a known size, or nobody knows. */
+export type DatabaseDisk = { readonly folder: string } | { readonly bytes: number } | undefined;
+
+export class LedgerStorage extends PeriodicService {
+  readonly name = 'ledger storage';
+  readonly #sql: Sql;
+  readonly #days: LedgerDays;
+  readonly #disk: DatabaseDisk;
+  readonly #events: EventEmitter;
+  #use: LedgerUse | undefined;
+
+  constructor(sql: Sql, disk: DatabaseDisk, events: EventEmitter) {
+    super({ everyMs: TURN_MS, firstAfterMs: 0 });
+    this.#sql = sql;
+    this.#days = new LedgerDays(sql);
+    this.#disk = disk;
+    this.#events = events;
+  }
+
+  /** As of the last look; undefined before the first. */
+  get use(): LedgerUse | undefined {
+    return this.#use;
+  }
+
+  protected async turn(): Promise<void> {
+    const [days, bytes] = await Promise.all([this.#days.list(), databaseBytes(this.#sql)]);
+    const states = new Map(['OPEN', 'BOOKED', 'ARCHIVED', 'DROPPED'].map((state) => [state, 0]));
+    for (const { state } of days) states.set(state, states.get(state)! + 1);
+    const newest = days.findLast(({ archiveBytes }) => archiveBytes !== null)?.day;
+    this.#use = {
+      days: states,
+      bytes: days.reduce((sum, day) => sum + day.bytes, 0),
+      archiveBytes: days.reduce((sum, day) => sum + (day.archiveBytes ?? 0), 0),
+      archiveAgeSeconds:
+        newest === undefined ? undefined : (startOf(dayOf(Date.now())) - startOf(newest) - DAY_MS) / 1000,
+      databaseBytes: bytes,
+      disk: await diskUse(this.#disk, bytes),
+    };
+  }
+
+  protected onTurnFailed(error: unknown): void {
+    this.#events.emit('TaskFailed', { task: 'ledger storage', error });
+  }
+}
+
+async function diskUse(disk: DatabaseDisk, used: number): Promise<LedgerUse['disk']> {
+  if (disk === undefined) return undefined;
+  if ('bytes' in disk) return { bytes: disk.bytes, freeBytes: Math.max(0, disk.bytes - used) };
+  const { bsize, blocks, bavail } = await statfs(disk.folder);
+  return { bytes: bsize * blocks, freeBytes: bsize * bavail };
+}

@@ -1,0 +1,88 @@
+/**
+ * Draws the outcomes of a block from its sheet and seed: when it is made, and again whenever what was drawn is proved or was removed.
+ *
+ * The seed is an AES-256 key. Two keystreams of it in counter mode, whose counters start 2^127 apart, give the first
+ * words (16 bits each, little-endian) and the words that extend a draw (64 bits each, little-endian).
+ */
+import { type Cipher, createCipheriv, createHash } from 'node:crypto';
+import {
+  compileDistribution,
+  type Distribution,
+  drawOutcomes,
+  unpackOutcomes,
+} from '../src/domain/outcome.js';
+import type { ParSheet } from '../src/domain/par.js';
+import { sheetHash } from '../src/domain/transparency/mathHash.js';
+
+export const MAX_BLOCK_OUTCOMES = 4_000_000;
+
+const SLOW_WORD_BYTES = 8;
+const FAST_CHUNK = Buffer.alloc(64 * 1024);
+const SLOW_CHUNK = Buffer.alloc(1024);
+const COMPILED_SHEETS_MAX = 32;
+
+/** The outcomes of a block, which its sheet, seed and length decide. */
+export function drawBlock(sheet: ParSheet, seed: Uint8Array, count: number): Uint16Array {
+  return drawFrom(compiledSheet(sheet).distribution, seed, count);
+}
+
+/** The same, of a sheet that is compiled. @throws RangeError where the count is out of range */
+export function drawFrom(distribution: Distribution, seed: Uint8Array, count: number): Uint16Array {
+  if (!Number.isInteger(count) || count < 1 || count > MAX_BLOCK_OUTCOMES) {
+    throw new RangeError(`a block has 1 to ${MAX_BLOCK_OUTCOMES} outcomes, not ${count}`);
+  }
+  const out = new Uint16Array(count);
+  const fastStream = keystream(seed, 0x00);
+  const nextSlowWord = slowWords(seed);
+  const wordsPerChunk = FAST_CHUNK.byteLength / 2;
+  for (let from = 0; from < count; from += wordsPerChunk) {
+    const words = Math.min(wordsPerChunk, count - from);
+    const fast = unpackOutcomes(fastStream.update(FAST_CHUNK.subarray(0, words * 2)));
+    drawOutcomes(distribution, fast, nextSlowWord, out.subarray(from, from + words));
+  }
+  return out;
+}
+
+function keystream(seed: Uint8Array, firstCounterByte: number): Cipher {
+  const counter = Buffer.alloc(16);
+  counter[0] = firstCounterByte;
+  return createCipheriv('aes-256-ctr', seed, counter);
+}
+
+function slowWords(seed: Uint8Array): () => bigint {
+  const stream = keystream(seed, 0x80);
+  let chunk = Buffer.alloc(0);
+  let offset = 0;
+  return () => {
+    if (offset === chunk.byteLength) {
+      chunk = stream.update(SLOW_CHUNK);
+      offset = 0;
+    }
+    const word = chunk.readBigUInt64LE(offset);
+    offset += SLOW_WORD_BYTES;
+    return word;
+  };
+}
+
+interface CompiledSheet {
+  readonly distribution: Distribution;
+  readonly mathHash: Uint8Array;
+}
+// The compiled sheets, the least recently used first.
+const compiledSheets = new Map<string, CompiledSheet>();
+
+/** A sheet's distribution and hash. */
+export function compiledSheet(sheet: ParSheet): CompiledSheet {
+  const key = createHash('sha256').update(JSON.stringify(sheet)).digest('base64');
+  const compiled = compiledSheets.get(key) ?? {
+    distribution: compileDistribution(sheet),
+    mathHash: Uint8Array.from(sheetHash(sheet)),
+  };
+  compiledSheets.delete(key);
+  compiledSheets.set(key, compiled);
+  if (compiledSheets.size > COMPILED_SHEETS_MAX) {
+    const leastRecent = compiledSheets.keys().next();
+    if (!leastRecent.done) compiledSheets.delete(leastRecent.value);
+  }
+  return compiled;
+}

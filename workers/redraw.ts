@@ -1,0 +1,9 @@
+/** Draws the outcomes of a block again, on a worker thread. */
+import { packOutcomes } from '../src/domain/outcome.js';
+import type { ParSheet } from '../src/domain/par.js';
+import { drawBlock } from './drawBlock.js';
+
+/** What the thread runs. @returns packed outcomes */
+export default function redraw(task: { sheet: ParSheet; seed: Uint8Array; count: number }): Uint8Array {
+  return packOutcomes(drawBlock(task.sheet, task.seed, task.count));
+}
