@@ -1,4 +1,5 @@
 /** One command of an archive as a process of its own, which may be killed at a step: ordered by archive.ts with a JSON text. */
+import { constants, setPriority } from 'node:os';
 import { resourceUsage } from 'node:process';
 import { archiveDay } from '../src/archive/archiveDay.js';
 import { dropDay } from '../src/archive/dropDay.js';
@@ -27,6 +28,8 @@ export interface StepResult {
   readonly refused?: string;
 }
 
+// As the command does it.
+setPriority(constants.priority.PRIORITY_LOW);
 const order = JSON.parse(process.argv[2]!) as StepOrder;
 const { command, databaseUrl, directory, day, today, keepDays, killAt } = order;
 const sql = connectPostgres(databaseUrl, { max: 2, name: 'archive', onError: () => {} });

@@ -7,7 +7,7 @@ import { entryTimeMs } from '../domain/entryId.js';
 import { IllegalActionError } from '../domain/games/blackjack.js';
 import { rulesHash } from '../domain/games/blackjackRules.js';
 import { moveOfCode, type RoundRecord, viewRound } from '../domain/games/round.js';
-import { SHOE_SEED_BYTES, shoeCommitment } from '../domain/games/shoe.js';
+import { SHOE_SEED_BYTES, shoeCommitment, shoesCommitment } from '../domain/games/shoe.js';
 import type { BlackjackTable } from '../domain/games/tableTerms.js';
 import { fileName } from '../domain/ledgerDay.js';
 import { usdToMicros } from '../domain/money.js';
@@ -93,15 +93,24 @@ export async function archivedRound(
     rounds.shoeSeeds(record.gameId, record.shoeIndex),
   ]);
   if (terms === undefined || block === undefined) return ['Postgres has no such table or shoe'];
-  const at = (record.shoeIndex - block.fromIndex) * SHOE_SEED_BYTES;
-  const seed = block.seeds.subarray(at, at + SHOE_SEED_BYTES);
   const table = { ...terms, rulesHash: rulesHash(terms.rules) };
-  const commitment = shoeCommitment({
-    ...{ gameId: record.gameId, index: record.shoeIndex },
-    ...{ rulesHash: table.rulesHash, seed },
-  }).toString('hex');
-  const faults = playFaults(table, record, seed, roundId);
-  return { record, commitment, faults: [...faults, ...(await entryFaults(directory, record))] };
+  const { gameId, shoeIndex } = record;
+  const seedAt = (place: number): Buffer =>
+    block.seeds.subarray(place * SHOE_SEED_BYTES, (place + 1) * SHOE_SEED_BYTES);
+  const commitmentAt = (place: number): Buffer => {
+    const shoe = { gameId, index: block.fromIndex + place, rulesHash: table.rulesHash };
+    return shoeCommitment({ ...shoe, seed: seedAt(place) });
+  };
+  const place = shoeIndex - block.fromIndex;
+  const shoes = Array.from({ length: block.toIndex - block.fromIndex }, (_, i) => commitmentAt(i));
+  const exchanged = shoesCommitment(shoes).equals(block.commitment)
+    ? []
+    : ['the seeds of its block are not those that were committed to'];
+  const faults = [
+    ...playFaults(table, record, seedAt(place), roundId),
+    ...(await entryFaults(directory, record)),
+  ];
+  return { record, commitment: shoes[place]!.toString('hex'), faults: [...exchanged, ...faults] };
 }
 
 /** What the cards come to is what the archive says. */

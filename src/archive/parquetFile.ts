@@ -123,7 +123,8 @@ export class ParquetFile {
         name,
         data: this.#values[i]!.slice(0, rows),
         encoding: ENCODINGS[type],
-        statistics: type !== 'text',
+        // Whoever looks for an entry skips the groups that can't have it. Of other columns they cost more than they tell.
+        statistics: name === 'entry_id',
         offsetIndex: false,
       }),
     );

@@ -66,10 +66,7 @@ export async function auditSealed(
     if (isRemoved) {
       removed++;
       const drawn = drawnAgain(draw);
-      if (typeof drawn === 'string') {
-        findings.found('blocks', drawn, at);
-        return;
-      }
+      if (typeof drawn === 'string') return void findings.found('blocks', drawn, at);
       if (toIndex > (facts.progress.get(gameId) ?? 0))
         findings.found('blocks', 'the outcomes were removed before all of them were dealt', at);
       outcomes = Buffer.from(packOutcomes(drawn));

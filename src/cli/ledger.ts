@@ -1,4 +1,5 @@
 /** `spindle ledger`: days of the ledger, their archives, and what is dropped (docs/archive.md). */
+import { constants, setPriority } from 'node:os';
 import { archiveDay } from '../archive/archiveDay.js';
 import { dropDay, strangeManifests } from '../archive/dropDay.js';
 import { type ArchiveFault, checkArchives } from '../archive/readArchive.js';
@@ -23,6 +24,8 @@ export async function archive(
   options: { readonly day: string; readonly to: string; readonly json: boolean },
 ): Promise<number> {
   const day = dayGiven(options.day);
+  // The service beside it comes first.
+  setPriority(constants.priority.PRIORITY_LOW);
   const made = await withProgress((onProgress) =>
     on(database, (sql) => archiveDay(sql, { day, directory: options.to, actor: ACTOR, onProgress })),
   );

@@ -14,8 +14,8 @@ interface LedgerUse {
   readonly bytes: number;
   /** Files of all archives, as they were made. */
   readonly archiveBytes: number;
-  /** Since the end of the newest day that is archived; undefined: none is. */
-  readonly archiveAgeSeconds: number | undefined;
+  /** From the end of the newest day that is archived, or where none is from the begin of the oldest day, until today began. */
+  readonly archiveAgeSeconds: number;
   readonly databaseBytes: number;
   /** Undefined where nobody knows the disk of Postgres. */
   readonly disk: { readonly bytes: number; readonly freeBytes: number } | undefined;
@@ -49,13 +49,14 @@ export class LedgerStorage extends PeriodicService {
     const [days, bytes] = await Promise.all([this.#days.list(), databaseBytes(this.#sql)]);
     const states = new Map(['OPEN', 'BOOKED', 'ARCHIVED', 'DROPPED'].map((state) => [state, 0]));
     for (const { state } of days) states.set(state, states.get(state)! + 1);
+    const today = dayOf(Date.now());
     const newest = days.findLast(({ archiveBytes }) => archiveBytes !== null)?.day;
+    const archivedTo = newest === undefined ? startOf(days[0]?.day ?? today) : startOf(newest) + DAY_MS;
     this.#use = {
       days: states,
       bytes: days.reduce((sum, day) => sum + day.bytes, 0),
       archiveBytes: days.reduce((sum, day) => sum + (day.archiveBytes ?? 0), 0),
-      archiveAgeSeconds:
-        newest === undefined ? undefined : (startOf(dayOf(Date.now())) - startOf(newest) - DAY_MS) / 1000,
+      archiveAgeSeconds: Math.max(0, startOf(today) - archivedTo) / 1000,
       databaseBytes: bytes,
       disk: await diskUse(this.#disk, bytes),
     };

@@ -17,7 +17,7 @@ export function registerLedgerMetrics(metrics: Metrics, storage: Pick<LedgerStor
   );
   metrics.gauges(
     'spindle_ledger_archive_age_seconds',
-    'From the end of the newest archived day until today began; not there while none is archived',
+    'From the end of the newest archived day, or the begin of the oldest one where none is, until today began',
     () => only(storage.use?.archiveAgeSeconds),
   );
   metrics.gauges('spindle_database_bytes', 'Size of the database in Postgres', () =>

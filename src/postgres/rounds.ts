@@ -303,16 +303,23 @@ export class Rounds {
     return row && (termsOf(row) ?? undefined);
   }
 
-  /** The seeds of the block of shoes that has this one, 32 bytes each, and where it begins; undefined: no block has it. */
+  /** The seeds of the block of shoes that has this one, 32 bytes each, where it begins, and its commitment; undefined: no block has it. */
   async shoeSeeds(
     gameId: number,
     shoeIndex: number,
-  ): Promise<{ fromIndex: number; toIndex: number; seeds: Buffer } | undefined> {
-    const [row] = await this.#sql<{ from_index: bigint; to_index: bigint; seed: Buffer }[]>`
-      SELECT from_index, to_index, seed FROM blocks WHERE game_id = ${gameId} AND from_index <= ${shoeIndex}
+  ): Promise<{ fromIndex: number; toIndex: number; seeds: Buffer; commitment: Buffer } | undefined> {
+    const [row] = await this.#sql<
+      { from_index: bigint; to_index: bigint; seed: Buffer; commitment: Buffer }[]
+    >`
+      SELECT from_index, to_index, seed, commitment FROM blocks WHERE game_id = ${gameId} AND from_index <= ${shoeIndex}
       ORDER BY from_index DESC LIMIT 1`;
     if (row === undefined || row.to_index <= BigInt(shoeIndex)) return undefined;
-    return { fromIndex: safe(row.from_index), toIndex: safe(row.to_index), seeds: row.seed };
+    return {
+      fromIndex: safe(row.from_index),
+      toIndex: safe(row.to_index),
+      seeds: row.seed,
+      commitment: row.commitment,
+    };
   }
 }
 

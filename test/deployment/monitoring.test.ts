@@ -59,9 +59,9 @@ async function newGameWithBonus(): Promise<number> {
   return made;
 }
 
-async function positionFile(): Promise<{ POSITION_FILE: string }> {
+async function positionFile(): Promise<{ POSITION_FILE: string; DATABASE_DISK_GB: string }> {
   folder = await mkdtemp(join(tmpdir(), 'spindle-position-'));
-  return { POSITION_FILE: join(folder, 'position.json') };
+  return { POSITION_FILE: join(folder, 'position.json'), DATABASE_DISK_GB: '100' };
 }
 
 beforeAll(async () => {

@@ -56,7 +56,16 @@ const COMPARISONS_AND_ARITHMETIC = new Set([
   'Lte',
 ]);
 /** Functions that keep the labels of the vector that they take. */
-const KEEPING = new Set(['rate', 'increase', 'abs', 'sqrt', 'clamp_min', 'clamp_max', 'max_over_time']);
+const KEEPING = new Set([
+  'rate',
+  'increase',
+  'abs',
+  'sqrt',
+  'clamp_min',
+  'clamp_max',
+  'max_over_time',
+  'predict_linear',
+]);
 
 class Checker {
   readonly #text: string;
@@ -96,6 +105,7 @@ class Checker {
       case 'VectorSelector':
         return this.#selector(node);
       case 'MatrixSelector':
+      case 'OffsetExpr':
         return this.#labels(node.firstChild!);
       case 'AggregateExpr':
         return this.#aggregate(node);
