@@ -326,6 +326,29 @@ describe('as CSV', () => {
     expect(statuses.sort()).toEqual([200, 200, 200, 200, 429]);
   });
 
+  test('a day that is dropped meanwhile ends it: no row is left out unseen', async () => {
+    const headers = { Accept: 'text/csv' };
+    const asked = await books.begin(async (sql) => {
+      await sql`LOCK TABLE game_days IN ACCESS EXCLUSIVE MODE`;
+      const answer = service.client.request('GET', `/api/partner/v1/spins?${range}`, {
+        key: partner.key,
+        headers,
+      });
+      await until(async () => {
+        const waiting = await sql`
+          SELECT 1 FROM pg_locks WHERE relation = 'game_days'::regclass AND NOT granted`;
+        return waiting.length > 0;
+      }, 'the export waits');
+      await sql`
+        INSERT INTO ledger_days (day, entries, archive_bytes, manifest, manifest_hash, dropped_at)
+        VALUES (${iso(firstMs).slice(0, 10)}, 0, 0, '', repeat('0', 64), now())`;
+      return { answer };
+    });
+    expect((await asked.answer).status).toBe(500);
+    await books`DELETE FROM ledger_days`;
+    expect((await exportOf(range, 0)).lines).toBe(ROWS + 1);
+  });
+
   test('an account has four at a time, and a client that goes away gives its place back', async () => {
     const open = () =>
       service.client.request('GET', `/api/partner/v1/spins?${range}&playerId=x`, {
