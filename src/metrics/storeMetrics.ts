@@ -1,6 +1,7 @@
 /** What a worker says of the stores, whenever it is scraped. */
 import type { PostgresPools, Sql } from '../postgres/client.js';
 import { pendingDeliveries } from '../postgres/deliveries.js';
+import { openReviews } from '../postgres/rtp.js';
 import type { RedisNodes } from '../redis/nodes.js';
 import type { RedisUse } from '../redis/use.js';
 import type { Metrics } from './metrics.js';
@@ -34,6 +35,25 @@ export function registerStoreMetrics(metrics: Metrics, sql: Sql, nodes: RedisNod
   );
   ofRedis('gauge', 'spindle_redis_aof_failing', '1 while the append-only file cannot be written', (u) =>
     u.isLogFailing ? 1 : 0,
+  );
+  const reviews = singleFlight(() => openReviews(sql));
+  metrics.asked(
+    'gauge',
+    'spindle_rtp_reviews_open',
+    'Reviews of returns that are open (docs/rtp.md)',
+    async () => (await reviews()).open,
+  );
+  metrics.asked(
+    'gauge',
+    'spindle_rtp_review_oldest_seconds',
+    'Since the oldest of them was opened; 0 where none is',
+    async () => (await reviews()).oldestSeconds,
+  );
+  metrics.asked(
+    'gauge',
+    'spindle_rtp_rolling_alerts',
+    'Games with an open review whose last 30 days contradict their sheet',
+    async () => (await reviews()).alertsOf30Days,
   );
   const deliveries = singleFlight(() => pendingDeliveries(sql));
   metrics.gaugeBy('spindle_webhook_deliveries', 'Deliveries of webhooks that wait', 'state', async () => [

@@ -150,6 +150,25 @@ async function dueWindows(tx: Transaction): Promise<DueWindow[]> {
 const list = (values: readonly (number | null)[]): string =>
   `{${values.map((value) => value ?? 'NULL').join(',')}}`;
 
+/** Reviews that are open, of all games. */
+export interface OpenReviews {
+  readonly open: number;
+  /** Since the oldest was opened; 0 where none is. */
+  readonly oldestSeconds: number;
+  /** Games with one whose newest judgement over 30 days is ALERT. */
+  readonly alertsOf30Days: number;
+}
+
+export async function openReviews(sql: Sql): Promise<OpenReviews> {
+  const [row] = await sql<{ open: bigint; oldest: number; alerts: bigint }[]>`
+    SELECT count(*) AS open, coalesce(extract(epoch FROM now() - min(opened_at)), 0)::float8 AS oldest,
+      count(*) FILTER (WHERE (SELECT state FROM rtp_records c WHERE c.game_id = r.game_id AND span = 'ROLLING_30'
+        ORDER BY day DESC LIMIT 1) = 'ALERT') AS alerts
+    FROM rtp_reviews r WHERE closed_at IS NULL`;
+  const { open, oldest, alerts } = row!;
+  return { open: safe(open), oldestSeconds: Math.max(0, oldest), alertsOf30Days: safe(alerts) };
+}
+
 export class Rtp {
   readonly #sql: Sql;
 

@@ -1,6 +1,8 @@
 /** Returns judged by day: once, from exact sums, also by several workers; the reviews that they open. */
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { connectPostgres } from '../../src/postgres/client.js';
+import { openReviews } from '../../src/postgres/rtp.js';
 import { freshStores } from '../setup/freshStores.js';
 import { startService } from '../support/service.js';
 import {
@@ -151,6 +153,15 @@ describe('a review', () => {
     });
     for (const { state } of found[0]!.records) expect(['REVIEW', 'ALERT']).toContain(state);
     expect((await client.operator<Reviews>('GET', '/rtp-reviews')).body.total).toBe(1);
+    const newest = found[0]!.records.findLast(({ window }) => window === 'ROLLING_30')!;
+    const own = connectPostgres(stores.databaseUrl, { max: 1, name: 'test', onError: () => {} });
+    const told = await openReviews(own);
+    await own.end();
+    expect(told).toEqual({
+      open: 1,
+      oldestSeconds: expect.any(Number),
+      alertsOf30Days: newest.state === 'ALERT' ? 1 : 0,
+    });
   });
 
   test('takes notes, and is closed once', async () => {
