@@ -31,7 +31,7 @@ const ROOMS = {
   ledger: ['^src/ledger/', ...SERVICE],
   webhooks: ['^src/webhooks/', ...SERVICE, 'ledger'],
   recovery: ['^src/recovery/', ...SERVICE, 'cells', 'ledger'],
-  archive: ['^src/archive/', 'domain', 'postgres'],
+  archive: ['^src/archive/', 'domain', 'runtime', 'postgres'],
   audit: ['^src/audit/', 'domain', 'helpers', 'postgres', 'redis', 'workers'],
   readiness: ['^src/readiness\\.ts$', ...SERVICE, 'catalog', 'upgrade'],
   http: [

@@ -24,6 +24,7 @@ import {
 import { dayOf } from '../domain/settlement.js';
 import type { Sql } from '../postgres/client.js';
 import { type DaySource, idsOfDay, recordArchive, withDay } from '../postgres/ledgerDays.js';
+import { DutyCycle } from '../runtime/dutyCycle.js';
 import { COLUMNS } from './columns.js';
 import { ParquetFile } from './parquetFile.js';
 import { type ArchiveProgress, readTotals } from './readArchive.js';
@@ -107,6 +108,9 @@ function checkArchivable(day: string, source: DaySource): Manifest | undefined {
   return undefined;
 }
 
+/** Of the time: what the service does beside it comes first, and Postgres waits for whoever reads it. */
+const SHARE = 0.5;
+
 const part = (folder: string, file: ArchiveFile): string => join(folder, `${fileName(file)}.part`);
 
 async function writeFiles(
@@ -116,6 +120,7 @@ async function writeFiles(
   { onProgress }: ArchiveOptions,
 ): Promise<Manifest['files']> {
   const seals: Partial<Record<ArchiveFile, FileSeal>> = {};
+  const pace = new DutyCycle(SHARE);
   for (const name of ARCHIVE_FILES) {
     const file = await ParquetFile.create(part(folder, name), COLUMNS[name]);
     let rows = 0;
@@ -130,6 +135,7 @@ async function writeFiles(
         async () => {
           await file.flushFull();
           onProgress?.(name, rows, 0);
+          await pace.pieceEnded();
         },
       );
       seals[name] = await file.end();
