@@ -2,6 +2,7 @@
  * `npm run bench -- [--suite targets,closed,open,kinds,frontEnds,growth | all] [--only SCENARIO,…] [--rounds N] [--seconds N]
  *                   [--warm-up N] [--retries 2] [--generator ring|autocannon] [--json FILE] [--profile DIR]`
  * `npm run bench -- --list`     the scenarios
+ * `npm run bench -- --quick`    what to expect of this machine, in under two minutes (quick.ts)
  *
  * Measures the scenarios of a suite (scenarios.ts) in turn, one server under load at a time, round after round. Prints
  * tables, and for each suite appends a line of JSON to bench/results/runs.jsonl or the given file. Ends with 1 where a
@@ -18,6 +19,7 @@ import { GENERATORS, type GeneratorName } from './generator.js';
 import { describeMachine } from './machine.js';
 import { requireProc } from './measure.js';
 import { isDisturbed, lostOf, type Measurement, type Run, type Turn } from './measurement.js';
+import { quick } from './quick.js';
 import { SCENARIOS, type Scenario, SUITES, type Suite, type SuiteName } from './scenarios.js';
 import { PAR_SHEET } from './service.js';
 import { renderSlowSeconds } from './slowSeconds.js';
@@ -42,6 +44,7 @@ interface Options {
   readonly profileDir: string | undefined;
   readonly generator: GeneratorName;
   readonly lists: boolean;
+  readonly isQuick: boolean;
 }
 
 function readOptions(): Options {
@@ -57,6 +60,7 @@ function readOptions(): Options {
       profile: { type: 'string' },
       generator: { type: 'string', default: 'ring' },
       list: { type: 'boolean', default: false },
+      quick: { type: 'boolean', default: false },
     },
   });
   const number = (name: 'seconds' | 'warm-up' | 'rounds' | 'retries', least = 1): number | undefined => {
@@ -95,6 +99,7 @@ function readOptions(): Options {
     profileDir: values.profile === undefined ? undefined : resolve(values.profile),
     generator,
     lists: values.list,
+    isQuick: values.quick,
   };
 }
 
@@ -161,19 +166,21 @@ async function runSuite(suite: SuiteName, options: Options): Promise<Run> {
 }
 
 /** One turn; what it started is ended, an interrupt by the user included. */
-async function turnOf(
+const turnOf = (
   scenario: Scenario,
   round: number,
   settings: TurnSettings,
   known: Map<string, Measurement>,
-): Promise<Turn> {
+): Promise<Turn> => cleanedUp((cleanup) => takeTurn(scenario, round, settings, known, cleanup));
+
+async function cleanedUp<T>(run: (cleanup: Cleanup) => Promise<T>): Promise<T> {
   const cleanup = new Cleanup();
   const interrupted = (): void => {
     cleanup.run().finally(() => process.exit(130));
   };
   process.once('SIGINT', interrupted).once('SIGTERM', interrupted);
   try {
-    return await takeTurn(scenario, round, settings, known, cleanup);
+    return await run(cleanup);
   } finally {
     await cleanup.run();
     process.off('SIGINT', interrupted).off('SIGTERM', interrupted);
@@ -207,6 +214,10 @@ async function main(): Promise<void> {
   const options = readOptions();
   if (options.lists) return list();
   requireProc();
+  if (options.isQuick) {
+    if (!(await cleanedUp(quick))) process.exitCode = 1;
+    return;
+  }
   await mkdir(dirname(options.jsonFile), { recursive: true });
   for (const suite of options.suites) {
     const run = await runSuite(suite, options);

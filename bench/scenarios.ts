@@ -6,8 +6,8 @@
  */
 import type { Measurement } from './measurement.js';
 
-/** `redis` is `echo` with one `SET` a request. */
-export type ServerName = 'echo' | 'redis' | 'spindle' | 'fastify' | 'postgres';
+/** `redis` is `echo` with one `SET` a request; `floor` the least that any design with these guarantees must do. */
+export type ServerName = 'echo' | 'redis' | 'floor' | 'spindle' | 'fastify' | 'postgres';
 
 /** How the service is set up. The baselines know one partner, one game and one process. */
 export interface Shape {
@@ -101,6 +101,7 @@ export const SCENARIOS: readonly Scenario[] = [
   scenario('targets', 'spindle', 'spindle', [period(64), HALF, period(256)]),
   scenario('targets', 'echo', 'echo', [period(64), HALF, period(256)]),
   scenario('targets', 'redis', 'redis', [HALF]),
+  scenario('targets', 'floor', 'floor', [period(64), period(256)]),
   scenario('targets', 'spindle-ledger', 'spindle', [period(64), period(256)], { ack: 'ledger' }),
   scenario('targets', 'fastify', 'fastify', [period(64), period(256)]),
   scenario('targets', 'postgres', 'postgres', [period(64)]),
@@ -154,6 +155,11 @@ export const SUITES = {
     seconds: 8,
     goals: [
       ...[64, 256].flatMap((connections) => [
+        {
+          what: `total CPU per spin, Spindle / floor, ${connections} connections`,
+          atMost: 1.5,
+          value: (of: Of) => cpu(of(`spindle/${connections}`)) / cpu(of(`floor/${connections}`)),
+        },
         {
           what: `total CPU per spin, Spindle / echo, ${connections} connections`,
           atMost: 2.5,

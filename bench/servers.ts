@@ -38,7 +38,7 @@ export async function startServer(
   if (server === 'echo') return startPeer(server, profile, undefined, cleanup);
   const stores = await startStores(cleanup);
   if (server === 'redis') return startPeer('echo', profile, stores, cleanup);
-  const outboxes = server === 'fastify' ? [{ redis: stores.redis, key: 'outbox' }] : [];
+  const outboxes = server === 'fastify' || server === 'floor' ? [{ redis: stores.redis, key: 'outbox' }] : [];
   return {
     ...(await startPeer(server, profile, stores, cleanup)),
     books: booksOf(stores, outboxes, 'SELECT count(*) AS rows FROM spins'),

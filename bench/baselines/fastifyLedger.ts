@@ -1,6 +1,6 @@
 /**
- * The Fastify baseline's ledger: what is in the outbox goes to Postgres, rows and cursor in one transaction, and is trimmed
- * once that is committed.
+ * The ledger of the baselines that have an outbox: what is in it goes to Postgres, rows and cursor in one transaction, and is
+ * trimmed once that is committed.
  */
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -14,6 +14,8 @@ const INTERVAL_MS = 40;
 
 /** A stream entry's fields are the script's, in its order: name, value, name, value, … */
 type Entry = [id: string, fields: string[]];
+/** An entry as a line of COPY, in the order of the columns of `spins`. */
+type CopyLine = (entry: Entry) => string;
 
 export async function createLedger(sql: Sql): Promise<void> {
   await sql`
@@ -27,7 +29,7 @@ export async function createLedger(sql: Sql): Promise<void> {
 }
 
 /** @throws where Postgres or Redis refuses: what is not committed stays in the outbox. */
-export async function flushForever(redisUrl: string, sql: Sql): Promise<never> {
+export async function flushForever(redisUrl: string, sql: Sql, line: CopyLine = copyLine): Promise<never> {
   // A connection of its own: its reads block.
   const redis = new Redis(redisUrl, { protocol: 2 });
   const [row] = await sql<{ stream_id: string }[]>`SELECT stream_id FROM outbox_cursor`;
@@ -37,7 +39,7 @@ export async function flushForever(redisUrl: string, sql: Sql): Promise<never> {
     const answer = await redis.xread('COUNT', ENTRIES_MAX, 'BLOCK', BLOCK_MS, 'STREAMS', 'outbox', cursor);
     const entries = (answer?.[0]?.[1] ?? []) as Entry[];
     if (entries.length > 0) {
-      cursor = await book(sql, entries, cursor);
+      cursor = await book(sql, entries, cursor, line);
       await redis.xtrim('outbox', 'MINID', idAfter(cursor));
     }
     const restMs = INTERVAL_MS - (performance.now() - startedMs);
@@ -45,7 +47,7 @@ export async function flushForever(redisUrl: string, sql: Sql): Promise<never> {
   }
 }
 
-async function book(sql: Sql, entries: readonly Entry[], from: string): Promise<string> {
+async function book(sql: Sql, entries: readonly Entry[], from: string, line: CopyLine): Promise<string> {
   const to = entries.at(-1)![0];
   await sql.begin(async (tx) => {
     const moved = await tx`UPDATE outbox_cursor SET stream_id = ${to} WHERE stream_id = ${from}`;
@@ -53,7 +55,7 @@ async function book(sql: Sql, entries: readonly Entry[], from: string): Promise<
     const copy = await tx`
       COPY spins (at_ms, seq, game_id, player_id, outcome, wager_micros, payout_micros, balance_micros, request_id)
       FROM STDIN`.writable();
-    await pipeline(Readable.from([entries.map(copyLine).join('')]), copy);
+    await pipeline(Readable.from([entries.map(line).join('')]), copy);
   });
   return to;
 }

