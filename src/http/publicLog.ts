@@ -26,8 +26,8 @@ interface Answer {
 }
 
 /** What a policy says of this log (C2SP tlog-policy). */
-const policyText = ({ vkeys }: Published): string =>
-  [...vkeys.map((vkey) => `log ${vkey}`), 'quorum none', ''].join('\n');
+const policyText = ({ vkeys, policy }: Published): string =>
+  [...vkeys.map((vkey) => `log ${vkey}`), policy ?? 'quorum none', ''].join('\n');
 
 /** The first so many records of a bundle, or hashes of a tile. */
 function cut({ level, width }: TilePlace, bytes: Buffer): Buffer | undefined {

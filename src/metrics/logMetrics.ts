@@ -6,10 +6,15 @@ import { LATENCY_BUCKETS, type Metrics } from './metrics.js';
 export interface LogMetricsParts {
   readonly metrics: Metrics;
   readonly events: EventEmitter;
-  readonly publicLog: { readonly size: number; readonly waitingSeconds: number };
+  readonly publicLog: { readonly size: number; readonly waitingSeconds: number; readonly isHalted: boolean };
+  readonly witnesses: () => readonly {
+    readonly witness: string;
+    readonly seconds: number;
+    readonly isRefusing: boolean;
+  }[];
 }
 
-export function registerLogMetrics({ metrics, events, publicLog }: LogMetricsParts): void {
+export function registerLogMetrics({ metrics, events, publicLog, witnesses }: LogMetricsParts): void {
   const appendSeconds = new Histogram({
     name: 'spindle_log_append_seconds',
     help: 'Time to append what waits for the public log, in one transaction',
@@ -35,5 +40,20 @@ export function registerLogMetrics({ metrics, events, publicLog }: LogMetricsPar
     'spindle_log_waiting_seconds',
     'Since when the oldest entry waits for the public log; 0: none does. Above 30: SpindleLogStalled',
     () => publicLog.waitingSeconds,
+  );
+  metrics.gauge(
+    'spindle_log_halted',
+    '1: this process appends nothing to the public log, because somebody else signs with its key',
+    () => Number(publicLog.isHalted),
+  );
+  metrics.gauges(
+    'spindle_log_witness_age_seconds',
+    'Time since the newest cosignature of a witness of LOG_POLICY',
+    () => witnesses().map(({ witness, seconds }) => ({ labels: { witness }, value: seconds })),
+  );
+  metrics.gauges(
+    'spindle_log_witness_refuses',
+    '1: the newest answer of a witness was a refusal; it is asked again after 60 s',
+    () => witnesses().map(({ witness, isRefusing }) => ({ labels: { witness }, value: Number(isRefusing) })),
   );
 }

@@ -7,6 +7,7 @@ import { entryCommitment, labelOf, privateRecord, publicRecord } from '../domain
 import { grow, openTiles, type StoredTile } from '../domain/transparency/growth.js';
 import { noteText, parseNote } from '../domain/transparency/notes.js';
 import { entryTypeOf, type Opening, openedText } from '../domain/transparency/openings.js';
+import { openNullable } from './blockSeals.js';
 import { arrayOf, type Sql, safe, type Transaction, textArrayOf } from './client.js';
 
 /** Records of one append. */
@@ -85,6 +86,8 @@ export interface OpeningRow {
   nonce: Buffer | null;
   tree: Buffer | null;
   commitment: Buffer | null;
+  /** With what seed and nonce are sealed. */
+  sealed: string | null;
 }
 
 /** The opening that rows of an entry, its game and its block give. */
@@ -99,8 +102,8 @@ export const openingOf = (row: OpeningRow, labelKey: Buffer): Opening => ({
   reason: row.reason,
   labelKey,
   mathHash: row.math_hash,
-  seed: row.seed,
-  nonce: row.nonce,
+  seed: openNullable(row.sealed, 'seed', row.seed),
+  nonce: openNullable(row.sealed, 'nonce', row.nonce),
   tree: row.tree,
   commitment: row.commitment,
 });
@@ -145,7 +148,7 @@ export async function appendWaiting(
 async function waitingEntries(tx: Transaction): Promise<Opening[]> {
   const rows = await tx<(OpeningRow & { label_key: Buffer | null })[]>`
     SELECT e.game_id, e.number, e.kind, e.from_index, e.to_index, e.at, e.is_late, e.reason, g.label_key, g.math_hash,
-      CASE WHEN e.kind < 3 THEN b.seed END AS seed, b.nonce, substring(b.tree FROM 1 FOR 32) AS tree, b.commitment
+      CASE WHEN e.kind < 3 THEN b.seed END AS seed, b.nonce, substring(b.tree FROM 1 FOR 32) AS tree, b.commitment, b.sealed
     FROM log_entries e JOIN log_games g USING (game_id)
       LEFT JOIN blocks b ON e.kind <= 3 AND b.game_id = e.game_id AND b.from_index = e.from_index
     WHERE e.log_index IS NULL ORDER BY e.queued LIMIT ${APPENDED_AT_ONCE}`;
@@ -206,15 +209,22 @@ export async function logProgress(sql: Sql): Promise<{
   readonly published: number;
   /** Since when the oldest entry waits to be appended; 0: none does. */
   readonly waitingSeconds: number;
+  /** Since when a tree is signed that is larger than what is published; 0: none is. */
+  readonly unpublishedSeconds: number;
 }> {
-  const [row] = await sql<(LogRow & { published: bigint; seconds: number })[]>`
+  const [row] = await sql<(LogRow & { published: bigint; seconds: number; unpublished: number })[]>`
+    SELECT p.*, (SELECT coalesce(greatest(extract(epoch FROM now() - min(signed_at)), 0), 0)::float8 FROM log_checkpoints c
+      WHERE c.log_id = p.log_id AND c.size > p.published) AS unpublished FROM (
     SELECT l.*, coalesce((SELECT max(c.size) FROM log_checkpoints c WHERE c.log_id = l.log_id AND published_at IS NOT NULL), 0)
         AS published,
       (SELECT coalesce(greatest(extract(epoch FROM now() - min(at)), 0.001), 0)::float8 FROM log_entries WHERE log_index IS NULL)
         AS seconds
-    FROM logs l ORDER BY log_id DESC LIMIT 1`;
+    FROM logs l ORDER BY log_id DESC LIMIT 1) p`;
   if (row === undefined) throw new Error('No public log has begun');
-  return { state: stateOf(row), published: safe(row.published), waitingSeconds: row.seconds };
+  return {
+    ...{ state: stateOf(row), published: safe(row.published) },
+    ...{ waitingSeconds: row.seconds, unpublishedSeconds: row.unpublished },
+  };
 }
 
 /** The newest published checkpoint with the log's own signatures, for a settlement report: it is kept for ever. */
@@ -233,19 +243,21 @@ export async function namedCheckpoint(tx: Transaction): Promise<string | null> {
 }
 
 /**
- * Removes checkpoints that nobody needs: kept are all of the last hour, then one a minute for 30 days, one an hour for ever, and
- * each that a report names.
+ * Removes checkpoints that nobody needs: kept are all of the last hour, then one a minute for 30 days, one an hour for ever (one with
+ * cosignatures before the others), each that a report names, and what is newest.
  */
 export async function pruneCheckpoints(sql: Sql): Promise<void> {
   await sql`
     DELETE FROM log_checkpoints c USING (
       SELECT log_id, size, row_number() OVER (PARTITION BY log_id, date_trunc(
-        CASE WHEN signed_at > now() - interval '30 days' THEN 'minute' ELSE 'hour' END, signed_at) ORDER BY size DESC) AS place
+        CASE WHEN signed_at > now() - interval '30 days' THEN 'minute' ELSE 'hour' END, signed_at)
+        ORDER BY cosignatures > 0 DESC, size DESC) AS place
       FROM log_checkpoints WHERE signed_at < now() - interval '1 hour') old
-    WHERE c.log_id = old.log_id AND c.size = old.size AND old.place > 1 AND NOT c.is_named`;
+    WHERE c.log_id = old.log_id AND c.size = old.size AND old.place > 1 AND NOT c.is_named
+      AND c.size < (SELECT max(size) FROM log_checkpoints n WHERE n.log_id = c.log_id AND published_at IS NOT NULL)`;
 }
 
-/** Stores a signed note, before it leaves the process. A second time changes nothing. */
+/** Stores a signed note, before it leaves the process. A second time publishes it at most. */
 export async function storeCheckpoint(
   sql: Sql,
   logId: number,
@@ -257,5 +269,7 @@ export async function storeCheckpoint(
 ): Promise<void> {
   await sql`
     INSERT INTO log_checkpoints (log_id, size, note, published_at)
-    VALUES (${logId}, ${size}, ${note}, CASE WHEN ${isPublished}::boolean THEN now() END) ON CONFLICT DO NOTHING`;
+    VALUES (${logId}, ${size}, ${note}, CASE WHEN ${isPublished}::boolean THEN now() END)
+    ON CONFLICT (log_id, size) DO UPDATE SET published_at = coalesce(log_checkpoints.published_at, excluded.published_at)
+    WHERE log_checkpoints.published_at IS NULL AND excluded.published_at IS NOT NULL`;
 }

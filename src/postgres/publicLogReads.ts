@@ -2,6 +2,7 @@
 import { openTiles } from '../domain/transparency/growth.js';
 import type { Opening } from '../domain/transparency/openings.js';
 import { TILE_WIDTH } from '../domain/transparency/tiles.js';
+import { openColumn } from './blockSeals.js';
 import { arrayOf, type Sql, safe } from './client.js';
 import { type OpeningRow, openingOf } from './publicLog.js';
 
@@ -9,6 +10,8 @@ export interface Published {
   readonly logId: number;
   readonly origin: string;
   readonly vkeys: readonly string[];
+  /** What the policy of the workers says of witnesses, groups and the quorum; null: there is none. */
+  readonly policy: string | null;
   readonly size: number;
   /** The newest published checkpoint, as it is. */
   readonly note: string;
@@ -52,6 +55,18 @@ type EntryRow = OpeningRow & {
 const OUTCOME_BYTES = 2;
 const SEED_BYTES = 32;
 
+/** Tiles of a log, as far as they are stored, by level and index as `level/index`. */
+export async function readTiles(
+  sql: Sql,
+  logId: number,
+  wanted: readonly { readonly level: number; readonly index: number }[],
+): Promise<ReadonlyMap<string, Buffer>> {
+  const rows = await sql<{ level: number; index: bigint; bytes: Buffer }[]>`
+    SELECT DISTINCT level, index, bytes FROM log_tiles JOIN unnest(${arrayOf(wanted.map(({ level }) => level))}::int[],
+      ${arrayOf(wanted.map(({ index }) => index))}::bigint[]) AS w(level, index) USING (level, index) WHERE log_id = ${logId}`;
+  return new Map(rows.map((row) => [`${row.level}/${row.index}`, row.bytes]));
+}
+
 export class PublicLogReads {
   readonly #sql: Sql;
   /** The read that is under way; it never rejects. */
@@ -79,9 +94,9 @@ export class PublicLogReads {
 
   async #read(): Promise<Published | undefined> {
     const [row] = await this.#sql<
-      { log_id: number; origin: string; vkeys: string[]; size: bigint; note: string }[]
+      { log_id: number; origin: string; vkeys: string[]; policy: string | null; size: bigint; note: string }[]
     >`
-      SELECT c.log_id, l.origin, l.vkeys, c.size, c.note FROM log_checkpoints c JOIN logs l USING (log_id)
+      SELECT c.log_id, l.origin, l.vkeys, l.policy, c.size, c.note FROM log_checkpoints c JOIN logs l USING (log_id)
       WHERE published_at IS NOT NULL ORDER BY c.log_id DESC, c.size DESC LIMIT 1`;
     if (row === undefined) return undefined;
     return { ...row, logId: row.log_id, size: safe(row.size) };
@@ -100,10 +115,7 @@ export class PublicLogReads {
     for (let level = 0; TILE_WIDTH ** level < size; level++) {
       wanted.push({ level, index: Math.floor(logIndex / TILE_WIDTH ** (level + 1)) });
     }
-    const rows = await this.#sql<{ level: number; index: bigint; bytes: Buffer }[]>`
-      SELECT DISTINCT level, index, bytes FROM log_tiles JOIN unnest(${arrayOf(wanted.map(({ level }) => level))}::int[],
-        ${arrayOf(wanted.map(({ index }) => index))}::bigint[]) AS w(level, index) USING (level, index) WHERE log_id = ${logId}`;
-    return new Map(rows.map((row) => [`${row.level}/${row.index}`, row.bytes]));
+    return readTiles(this.#sql, logId, wanted);
   }
 
   /**
@@ -126,7 +138,7 @@ export class PublicLogReads {
     const rows = await this.#sql<EntryRow[]>`
       SELECT e.game_id, e.number, e.kind, e.from_index, e.to_index, e.at, e.is_late, e.reason, e.log_id, e.log_index, e.logged_at, e.salt,
         g.label_key, g.math_hash, CASE WHEN e.kind < 3 THEN b.seed END AS seed, b.nonce,
-        substring(b.tree FROM 1 FOR 32) AS tree, b.commitment, coalesce(p.next_index, 0) AS next_index,
+        substring(b.tree FROM 1 FOR 32) AS tree, b.commitment, b.sealed, coalesce(p.next_index, 0) AS next_index,
         e.kind = 3 AND EXISTS (SELECT 1 FROM rounds r WHERE r.game_id = e.game_id AND r.status = 'OPEN' AND r.shoe_index >= e.from_index
           AND r.shoe_index < e.to_index) AS is_played
       FROM log_entries e JOIN log_games g USING (game_id)
@@ -159,26 +171,42 @@ export class PublicLogReads {
     const count = toIndex - fromIndex;
     const own = Math.floor(place / groupLeaves) * groupLeaves;
     const last = Math.floor(count / groupLeaves) * groupLeaves;
-    const [source, bytes] = type === 'shoes' ? ['seed', SEED_BYTES] : ['outcomes', OUTCOME_BYTES];
+    const [source, bytes] =
+      type === 'shoes' ? (['seed', SEED_BYTES] as const) : (['outcomes', OUTCOME_BYTES] as const);
     const [row] = await this.#sql<
-      { seed: Buffer; nonce: Buffer; tree: Buffer; own: Buffer; last: Buffer; is_removed: boolean }[]
+      {
+        seed: Buffer;
+        nonce: Buffer;
+        tree: Buffer;
+        own: Buffer;
+        last: Buffer;
+        is_removed: boolean;
+        sealed: string | null;
+      }[]
     >`
-      SELECT octet_length(outcomes) = 0 AS is_removed, CASE WHEN ${source} = 'outcomes' THEN seed ELSE ''::bytea END AS seed, nonce, tree,
+      SELECT octet_length(outcomes) = 0 AS is_removed, CASE WHEN ${source} = 'outcomes' THEN seed ELSE ''::bytea END AS seed, nonce, tree, sealed,
         substring(CASE WHEN ${source} = 'seed' THEN seed ELSE outcomes END FROM ${own * bytes + 1} FOR ${groupLeaves * bytes}) AS own,
         substring(CASE WHEN ${source} = 'seed' THEN seed ELSE outcomes END FROM ${last * bytes + 1} FOR ${groupLeaves * bytes}) AS last
       FROM blocks WHERE game_id = ${gameId} AND from_index = ${fromIndex}`;
+    const { sealed, tree, is_removed: isRemoved } = row!;
     const parts = new Map([
-      [last, row!.last],
-      [own, row!.own],
+      [last, openColumn(sealed, source, row!.last, last * bytes)],
+      [own, openColumn(sealed, source, row!.own, own * bytes)],
     ]);
-    const { seed, nonce, tree, is_removed: isRemoved } = row!;
+    const seed = openColumn(sealed, 'seed', row!.seed);
+    const nonce = openColumn(sealed, 'nonce', row!.nonce);
     return { count, seed, nonce, tree, isRemoved, parts };
   }
 
   /** What is revealed of a block that is exhausted; no outcomes where they are removed. */
   async revealed({ gameId, fromIndex }: Opening): Promise<{ seed: Buffer; nonce: Buffer; outcomes: Buffer }> {
-    const [row] = await this.#sql<{ seed: Buffer; nonce: Buffer; outcomes: Buffer }[]>`
-      SELECT seed, nonce, outcomes FROM blocks WHERE game_id = ${gameId} AND from_index = ${fromIndex}`;
-    return row!;
+    const [row] = await this.#sql<{ seed: Buffer; nonce: Buffer; outcomes: Buffer; sealed: string | null }[]>`
+      SELECT seed, nonce, outcomes, sealed FROM blocks WHERE game_id = ${gameId} AND from_index = ${fromIndex}`;
+    const { seed, nonce, outcomes, sealed } = row!;
+    return {
+      seed: openColumn(sealed, 'seed', seed),
+      nonce: openColumn(sealed, 'nonce', nonce),
+      outcomes: openColumn(sealed, 'outcomes', outcomes),
+    };
   }
 }

@@ -1,12 +1,16 @@
 /** How a worker comes to the public log: its name, its keys, its beginning. */
 import { createHash, randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { publicRecord } from '../domain/transparency/entries.js';
 import { parseSignerKey, type Signer, signerKeyOf, signerOf, vkeyOf } from '../domain/transparency/notes.js';
+import { Policy } from '../domain/transparency/policy.js';
 import { readOrCreateSecret, SetupError } from '../embedded/index.js';
 import type { OnFailpoint } from '../failpoints.js';
 import { registerLogMetrics } from '../metrics/logMetrics.js';
 import { appendWaiting, beginLog, type LogState, logState } from '../postgres/publicLog.js';
+import { noteWitnesses } from '../postgres/witnesses.js';
+import { Cosigning } from '../transparency/cosigning.js';
 import { PublicLog } from '../transparency/publicLog.js';
 import type { RoleParts } from './parts.js';
 
@@ -78,11 +82,59 @@ async function openLogKeys(parts: Parts): Promise<Signer[]> {
   return signers;
 }
 
-/** Has this worker append, sign and publish. */
-export async function openPublicLog(parts: RoleParts, onFailpoint: OnFailpoint): Promise<PublicLog> {
+/** Witnesses of a policy: each costs a request a second. */
+const WITNESSES_MAX = 32;
+
+/** The file LOG_POLICY; undefined: there is none. @throws SetupError that names the line which is wrong */
+function readPolicy(path: string | undefined): Policy | undefined {
+  if (path === undefined) return undefined;
+  let policy: Policy;
+  try {
+    policy = new Policy(readFileSync(path, 'utf8'));
+  } catch (error) {
+    throw new SetupError(`LOG_POLICY ${path}: ${(error as Error).message}`);
+  }
+  const unnamed = policy.witnesses.find(({ url }) => url === undefined);
+  if (unnamed !== undefined)
+    throw new SetupError(
+      `LOG_POLICY ${path}: Line ${unnamed.line} names no address to submit checkpoints to`,
+    );
+  if (policy.witnesses.length > WITNESSES_MAX)
+    throw new SetupError(`LOG_POLICY ${path}: The policy has more than ${WITNESSES_MAX} witnesses`);
+  return policy;
+}
+
+/** The public log as a worker works on it. */
+export interface OpenedLog {
+  readonly publicLog: PublicLog;
+  /** A block is loaded only once enough witnesses have cosigned it. */
+  readonly hasQuorum: boolean;
+}
+
+/** Has this worker append, sign and publish, and ask the witnesses. */
+export async function openPublicLog(parts: RoleParts, onFailpoint: OnFailpoint): Promise<OpenedLog> {
   const { config, sql, services, events, metrics } = parts;
+  const policy = readPolicy(config.LOG_POLICY);
   const signers = await openLogKeys(parts);
-  const publicLog = new PublicLog({ sql, signers, batchMs: config.LOG_BATCH_MS, events, onFailpoint });
-  registerLogMetrics({ metrics, events, publicLog });
-  return services.add(publicLog);
+  await noteWitnesses(sql, policy?.witnesses.map(vkeyOf) ?? [], policy?.rules.join('\n') ?? null);
+  const hasQuorum = policy !== undefined && !policy.hasNoQuorum;
+  let cosigning: Cosigning | undefined;
+  const publicLog = new PublicLog({
+    ...{ sql, signers, batchMs: config.LOG_BATCH_MS, hasQuorum, events, onFailpoint },
+    onSigned: () => cosigning?.signed(),
+  });
+  if (policy !== undefined && policy.witnesses.length > 0) {
+    cosigning = new Cosigning({
+      ...{ sql, policy, everyMs: config.LOG_COSIGN_MS, events },
+      onPublished: (size) => publicLog.learnPublished(size),
+      onFork: (problem) => {
+        if (!publicLog.isHalted) events.emit('LogHalted', { reason: problem });
+        publicLog.halt(problem);
+      },
+    });
+  }
+  registerLogMetrics({ metrics, events, publicLog, witnesses: () => cosigning?.states() ?? [] });
+  await services.add(publicLog);
+  if (cosigning !== undefined) await services.add(cosigning);
+  return { publicLog, hasQuorum };
 }

@@ -3,6 +3,9 @@
  * for all: whoever waits has its own entry taken along by whichever worker comes first.
  *
  *   leased or voided (an entry waits) ──> appended (one transaction) ──> signed ──> stored: published ──> blocks are loaded
+ *
+ * With a quorum of witnesses a note is stored, and published once it has enough cosignatures (cosigning.ts): what waits for that
+ * is held, and appending goes on.
  */
 import { checkpointText } from '../domain/transparency/checkpoints.js';
 import { type Signer, signatureLine, vkeyOf } from '../domain/transparency/notes.js';
@@ -18,6 +21,7 @@ import {
   storeCheckpoint,
 } from '../postgres/publicLog.js';
 import { PeriodicService } from '../runtime/periodicService.js';
+import { type Health, unhealthy } from '../runtime/service.js';
 
 export interface PublicLogOptions {
   readonly sql: Sql;
@@ -25,6 +29,10 @@ export interface PublicLogOptions {
   readonly signers: readonly Signer[];
   /** From the first entry that waits to the append, milliseconds. */
   readonly batchMs: number;
+  /** A note is published only with the cosignatures of enough witnesses. */
+  readonly hasQuorum: boolean;
+  /** A checkpoint is stored that is to be cosigned. */
+  readonly onSigned: () => void;
   readonly events: EventEmitter;
   readonly onFailpoint: OnFailpoint;
 }
@@ -32,21 +40,32 @@ export interface PublicLogOptions {
 /** How often this process looks for what others have left to do. */
 const EVERY_MS = 2000;
 const PRUNE_EVERY_MS = 600_000;
+/** What waits so long is not well. */
+const STALLED_SECONDS = 30;
 
 interface Waiter {
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
+}
+/** Its entries are appended: it waits until a tree of this size is published. */
+interface Held extends Waiter {
+  readonly size: number;
 }
 
 export class PublicLog extends PeriodicService {
   readonly name = 'public log';
   readonly #options: PublicLogOptions;
   #waiters: Waiter[] = [];
+  #held: Held[] = [];
   #batch: NodeJS.Timeout | undefined;
   #size = 0;
+  /** Of the newest tree that this process has signed. */
+  #signed = 0;
   /** As performance.now() counts. */
   #pruneAt = performance.now() + PRUNE_EVERY_MS;
   #waitingSince: number | undefined;
+  /** Why nothing is appended any more. */
+  #halted: string | undefined;
 
   constructor(options: PublicLogOptions) {
     super({ everyMs: EVERY_MS, firstAfterMs: 0 });
@@ -63,6 +82,32 @@ export class PublicLog extends PeriodicService {
     return this.#waitingSince === undefined ? 0 : (performance.now() - this.#waitingSince) / 1000;
   }
 
+  get isHalted(): boolean {
+    return this.#halted !== undefined;
+  }
+
+  /** Appends and signs nothing any more: somebody else signs with our key. What is covered goes on. @param problem for people */
+  halt(problem: string): void {
+    this.#halted ??= problem;
+  }
+
+  override health(): Health {
+    const { waitingSeconds } = this;
+    if (this.#halted !== undefined) return unhealthy(`the public log is halted: ${this.#halted}`);
+    if (waitingSeconds > STALLED_SECONDS)
+      return unhealthy(`what is sealed waits for the public log for ${Math.floor(waitingSeconds)} s`);
+    return super.health();
+  }
+
+  /** A tree of a size is published, by whichever worker: who waits for it goes on. */
+  learnPublished(size: number): void {
+    this.#size = Math.max(this.#size, size);
+    const done = this.#held.filter((held) => held.size <= size);
+    if (done.length === 0) return;
+    this.#held = this.#held.filter((held) => held.size > size);
+    for (const { resolve } of done) resolve();
+  }
+
   /** Resolves once everything that Postgres had for the log when it was called lies in a published checkpoint; rejects where that failed. */
   published(): Promise<void> {
     return new Promise((resolve, reject) => {
@@ -74,7 +119,8 @@ export class PublicLog extends PeriodicService {
   override async stop(): Promise<void> {
     clearTimeout(this.#batch);
     await super.stop();
-    for (const { reject } of this.#waiters) reject(new Error('The public log is stopped'));
+    for (const { reject } of [...this.#waiters, ...this.#held])
+      reject(new Error('The public log is stopped'));
   }
 
   protected async turn(): Promise<void> {
@@ -83,8 +129,9 @@ export class PublicLog extends PeriodicService {
     const waiters = this.#waiters;
     this.#waiters = [];
     try {
-      await this.#publish(waiters.length > 0);
-      for (const { resolve } of waiters) resolve();
+      const { size, published } = await this.#publish(waiters.length > 0);
+      for (const waiter of waiters) this.#held.push({ ...waiter, size });
+      this.learnPublished(published);
     } catch (error) {
       for (const { reject } of waiters) reject(error);
       throw error;
@@ -95,20 +142,23 @@ export class PublicLog extends PeriodicService {
     this.#options.events.emit('TaskFailed', { task: 'public log', error });
   }
 
-  async #publish(isAsked: boolean): Promise<void> {
-    const { sql } = this.#options;
-    const { state, published, waitingSeconds } = await logProgress(sql);
-    this.#size = published;
+  /** @returns the size of the tree that has all that waited, and of the newest one that is published */
+  async #publish(isAsked: boolean): Promise<{ readonly size: number; readonly published: number }> {
+    const { sql, hasQuorum } = this.#options;
+    const { state, published, waitingSeconds, unpublishedSeconds } = await logProgress(sql);
     if (waitingSeconds === 0 && published === state.size) {
       this.#waitingSince = undefined;
-      return;
+      return { size: state.size, published };
     }
-    this.#waitingSince ??= performance.now() - waitingSeconds * 1000;
+    const since = performance.now() - Math.max(waitingSeconds, unpublishedSeconds) * 1000;
+    this.#waitingSince = hasQuorum ? since : (this.#waitingSince ?? since);
+    if (this.#halted !== undefined) throw new Error(this.#halted);
     await this.#prune();
     let at = await this.#append();
     while (isAsked && at.appended >= APPENDED_AT_ONCE) at = await this.#append();
-    await this.#sign(at);
-    this.#waitingSince = undefined;
+    if (!hasQuorum || at.size !== this.#signed) await this.#sign(at);
+    if (!hasQuorum) this.#waitingSince = undefined;
+    return { size: at.size, published: hasQuorum ? published : at.size };
   }
 
   async #prune(): Promise<void> {
@@ -133,7 +183,7 @@ export class PublicLog extends PeriodicService {
 
   /** Only what is committed is signed, and a note leaves the process only once it is stored. */
   async #sign({ logId, origin, vkeys, size, root }: LogState): Promise<void> {
-    const { sql, signers, onFailpoint } = this.#options;
+    const { sql, signers, hasQuorum, onSigned, onFailpoint } = this.#options;
     const text = checkpointText({ origin, size, root });
     const lines = vkeys.map((vkey) => {
       const signer = signers.find((each) => vkeyOf(each) === vkey);
@@ -141,7 +191,8 @@ export class PublicLog extends PeriodicService {
       return signatureLine(text, signer);
     });
     onFailpoint('block.signed');
-    await storeCheckpoint(sql, logId, { size, note: `${text}\n${lines.join('')}`, isPublished: true });
-    this.#size = Math.max(this.#size, size);
+    await storeCheckpoint(sql, logId, { size, note: `${text}\n${lines.join('')}`, isPublished: !hasQuorum });
+    this.#signed = size;
+    onSigned();
   }
 }

@@ -9,7 +9,7 @@ const HELD_BACK =
 export const LOG_MUTATIONS: readonly { name: string; faults: readonly Fault[]; foundBy: SuiteTest }[] = [
   {
     name: 'a block is loaded before a published checkpoint covers it',
-    faults: [source('blocks/keeper', 'await this.#options.published();', '')],
+    faults: [source('blocks/keeper', 'await this.#published();', '')],
     foundBy: test('transparency/log', HELD_BACK),
   },
   {

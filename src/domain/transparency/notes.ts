@@ -30,7 +30,7 @@ export interface Verifier {
 export interface Signer extends Verifier {
   readonly seed: Buffer;
 }
-interface SignatureLine {
+export interface SignatureLine {
   readonly name: string;
   readonly keyId: string;
   /** Without the key's id. */
@@ -170,6 +170,13 @@ function isSigned(text: string, { signature }: SignatureLine, { algorithm, publi
   const signed = cosigned(text, signature.readBigUInt64BE());
   return verify(null, signed, key, signature.subarray(TIME_BYTES));
 }
+
+/** Whether a line is a known key's, and its signature that over the text. */
+export const isSignedBy = (text: string, line: SignatureLine, key: Verifier): boolean =>
+  isOf(line, key) && isSigned(text, line, key);
+
+/** When a witness signed, seconds of Unix time. @param line of a witness, whose signature verifies */
+export const cosignedAt = ({ signature }: SignatureLine): number => Number(signature.readBigUInt64BE());
 
 /**
  * Verifies a note's lines by known keys; lines of others are passed over.

@@ -11,6 +11,8 @@ export interface Witness extends Verifier {
   readonly label: string;
   /** Where checkpoints are submitted; undefined where it is only known. */
   readonly url: string | undefined;
+  /** Of the file, from 1 on. */
+  readonly line: number;
 }
 interface Group {
   readonly threshold: number;
@@ -32,6 +34,7 @@ export class Policy {
   readonly witnesses: Witness[] = [];
   readonly #groups = new Map<string, Group>();
   #quorum: string | undefined;
+  readonly #rules: string[] = [];
 
   /** @throws PolicyError with the line that is wrong */
   constructor(text: string) {
@@ -50,6 +53,12 @@ export class Policy {
     else if (word === 'group') this.#readGroup(line, rest);
     else if (word === 'quorum') this.#readQuorum(line, rest);
     else throw new PolicyError(line, `begins with «${word}»: log, witness, group and quorum are known`);
+    if (word !== 'log') this.#rules.push([word, ...rest].join(' '));
+  }
+
+  /** The lines of witnesses, groups and the quorum, as a policy of the same rules has them. */
+  get rules(): readonly string[] {
+    return this.#rules;
   }
 
   #key(line: number, vkey: string, algorithm: Verifier['algorithm']): Verifier {
@@ -91,7 +100,7 @@ export class Policy {
     if (this.witnesses.some(({ publicKey }) => publicKey.equals(key.publicKey))) {
       throw new PolicyError(line, 'has the key of a witness above');
     }
-    this.witnesses.push({ ...key, label, url: this.#url(line, url) });
+    this.witnesses.push({ ...key, label, url: this.#url(line, url), line });
   }
 
   #readGroup(line: number, [name, count, ...members]: string[]): void {

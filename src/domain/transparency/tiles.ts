@@ -1,5 +1,5 @@
 /** Tiles of a log (C2SP tlog-tiles): 256 hashes of one level to a tile of each 8 levels, and bundles of 256 records. */
-import { HASH_BYTES, leafHash, nodeHash, type ReadHash } from './tree.js';
+import { EMPTY_ROOT, HASH_BYTES, leafHash, nodeHash, type ReadHash } from './tree.js';
 
 export const TILE_WIDTH = 256;
 const TILE_HEIGHT = 8;
@@ -69,6 +69,20 @@ export function tileWith(level: number, index: number, size: number): TilePlace 
   const tileLevel = Math.floor(level / TILE_HEIGHT);
   const tile = Math.floor((index * 2 ** (level % TILE_HEIGHT)) / TILE_WIDTH);
   return { level: tileLevel, index: tile, width: widthAt(tileLevel, tile, size) };
+}
+
+/** Which tiles a computation reads that takes hashes of complete subtrees. @param size as in {@link tileWith} */
+export function tilesRead(
+  size: number,
+  compute: (read: ReadHash) => unknown,
+): (TilePlace & { level: number })[] {
+  const places = new Map<string, TilePlace & { level: number }>();
+  compute((level, index) => {
+    const place = tileWith(level, index, size);
+    places.set(tilePath(place), place);
+    return EMPTY_ROOT;
+  });
+  return [...places.values()];
 }
 
 /** A subtree's hash from its tile. @throws RangeError where the tile is too short for it */

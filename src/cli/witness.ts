@@ -1,0 +1,136 @@
+/** `spindle witness`: watches logs, and cosigns what they show as long as it is one history. Needs no store. */
+import { randomBytes } from 'node:crypto';
+import { open, readFile } from 'node:fs/promises';
+import { parseSignerKey, type Signer, signerKeyOf, signerOf, vkeyOf } from '../domain/transparency/notes.js';
+import { Policy } from '../domain/transparency/policy.js';
+import { lineOf } from '../log.js';
+import { LogError } from '../witness/logReader.js';
+import { InconsistencyError, Pulling } from '../witness/pulling.js';
+import { serveWitness } from '../witness/serving.js';
+import { holdFolder, WitnessState } from '../witness/witnessState.js';
+import { UsageError, wholeNumber } from './command.js';
+
+export interface WitnessOptions {
+  readonly policy?: string;
+  readonly key?: string;
+  readonly state?: string;
+  readonly listen?: string;
+  readonly pull?: string;
+  readonly every?: string;
+  readonly mirror?: string;
+  readonly newKey?: string;
+}
+
+const INCONSISTENT = 3;
+const SEED_BYTES = 32;
+const EVERY_MAX = 86_400;
+
+const say = (line: string): void => void process.stdout.write(`${new Date().toISOString()} ${line}\n`);
+
+function needed(value: string | undefined, option: string): string {
+  if (value === undefined) throw new UsageError(`Give ${option}`);
+  return value;
+}
+
+/** @throws UsageError where the file can't be read, or its content is wrong */
+async function contentOf<T>(file: string, read: (text: string) => T): Promise<T> {
+  try {
+    return read(await readFile(file, 'utf8'));
+  } catch (error) {
+    throw new UsageError(`${file}: ${lineOf(error)}`);
+  }
+}
+
+function witnessKey(text: string): Signer {
+  const signer = parseSignerKey(text.trim());
+  if (signer.algorithm !== 'witness') throw new Error('it is the key of a log, not of a witness (type 0x04)');
+  return signer;
+}
+
+/** Makes a key. @returns the exit status */
+async function makeKey(name: string, file: string): Promise<number> {
+  const signer = signerOf(name, 'witness', randomBytes(SEED_BYTES));
+  try {
+    const made = await open(file, 'wx', 0o600);
+    await made.writeFile(`${signerKeyOf(signer)}\n`);
+    await made.close();
+  } catch (error) {
+    throw new UsageError(`${file} can't be made: ${lineOf(error)}`);
+  }
+  process.stdout.write(`${vkeyOf(signer)}\n`);
+  return 0;
+}
+
+/** Resolves once the process is told to end. */
+function ended(): { readonly signal: AbortSignal; readonly promise: Promise<void> } {
+  const stop = new AbortController();
+  const promise = new Promise<void>((resolve) => {
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+      process.once(signal, () => {
+        stop.abort();
+        resolve();
+      });
+    }
+  });
+  return { signal: stop.signal, promise };
+}
+
+function addressOf(listen: string): { host: string; port: number } {
+  const [, host = '', port = ''] = /^(?:(.*):)?(\d{1,5})$/.exec(listen) ?? [];
+  if (port === '' || Number(port) > 65_535) throw new UsageError(`«${listen}» is not HOST:PORT`);
+  return { host: host.replace(/^\[|\]$/g, '') || '127.0.0.1', port: Number(port) };
+}
+
+async function pull(pulling: Pulling, everySeconds: number): Promise<number> {
+  const { signal, promise } = ended();
+  while (!signal.aborted) {
+    try {
+      await pulling.look();
+    } catch (error) {
+      if (error instanceof InconsistencyError) {
+        say(`INCONSISTENT: ${error.message}`);
+        return INCONSISTENT;
+      }
+      if (!(error instanceof LogError)) throw error;
+      say(`not now: ${error.message}`);
+    }
+    let timer: NodeJS.Timeout | undefined;
+    const rest = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, everySeconds * 1000);
+    });
+    await Promise.race([rest, promise]);
+    clearTimeout(timer);
+  }
+  return 0;
+}
+
+/** The command. @returns the exit status: 0 it was told to end; 3 a log has signed two histories. @throws UsageError */
+export async function witness(options: WitnessOptions): Promise<number> {
+  const keyFile = needed(options.key, '--key FILE');
+  if (options.newKey !== undefined) return makeKey(options.newKey, keyFile);
+  if ((options.listen === undefined) === (options.pull === undefined))
+    throw new UsageError('Give --listen HOST:PORT or --pull URL');
+  const policy = await contentOf(needed(options.policy, '--policy FILE'), (text) => new Policy(text));
+  if (policy.logs.length === 0) throw new UsageError(`${options.policy}: it names no log`);
+  const signer = await contentOf(keyFile, witnessKey);
+  const folder = await holdFolder(needed(options.state, '--state DIR')).catch((error: unknown) => {
+    throw new UsageError(lineOf(error));
+  });
+  const state = new WitnessState(folder, signer);
+  if (options.pull !== undefined) {
+    if (!/^https?:\/\//.test(options.pull) || !URL.canParse(options.pull))
+      throw new UsageError(`«${options.pull}» is no http:// or https:// address`);
+    const everySeconds = wholeNumber(options.every ?? '60');
+    if (everySeconds < 1 || everySeconds > EVERY_MAX)
+      throw new UsageError(`--every must be 1 to ${EVERY_MAX} seconds`);
+    return pull(new Pulling({ policy, state, url: options.pull, mirror: options.mirror, say }), everySeconds);
+  }
+  const address = addressOf(options.listen!);
+  const server = await serveWitness({ policy, state, ...address, say }).catch((error: unknown) => {
+    throw new UsageError(`It can't listen at ${options.listen}: ${lineOf(error)}`);
+  });
+  say(`witness ${vkeyOf(signer)} listens at http://${address.host}:${server.port}`);
+  await ended().promise;
+  await server.close();
+  return 0;
+}

@@ -1,0 +1,125 @@
+/** Reads a log over HTTP (C2SP tlog-tiles): its checkpoint, and tiles that prove one tree by another. */
+import { type Checkpoint, parseCheckpoint } from '../domain/transparency/checkpoints.js';
+import { type Note, NoteError, parseNote, signersOf, type Verifier } from '../domain/transparency/notes.js';
+import {
+  hashInTile,
+  TILE_WIDTH,
+  type TilePlace,
+  tilePath,
+  tilesRead,
+  tileWith,
+} from '../domain/transparency/tiles.js';
+import { consistencyPath, HASH_BYTES, isConsistent, rootOf } from '../domain/transparency/tree.js';
+
+const WITHIN_MS = 30_000;
+const NOTE_MAX = 1_000_000;
+/** 256 records of at most 65,535 bytes. */
+const BUNDLE_MAX = TILE_WIDTH * 65_537;
+/** Tiles that are asked for at once. */
+const AT_ONCE = 8;
+
+/** The log did not answer as a log does; it may later. */
+export class LogError extends Error {}
+
+export interface SeenCheckpoint {
+  /** As the log shows it. */
+  readonly text: string;
+  readonly note: Note;
+  readonly checkpoint: Checkpoint;
+  /** The known keys that signed it. */
+  readonly signers: readonly Verifier[];
+}
+
+export class LogReader {
+  readonly #url: string;
+
+  /** @param url the log's prefix: `checkpoint` and `tile/` are below it */
+  constructor(url: string) {
+    this.#url = url.replace(/\/+$/, '');
+  }
+
+  /** @returns undefined where there is none. @throws LogError where it does not answer, or with more than is asked for */
+  async #get(path: string, most: number): Promise<Buffer | undefined> {
+    try {
+      const response = await fetch(`${this.#url}/${path}`, {
+        signal: AbortSignal.timeout(WITHIN_MS),
+        redirect: 'error',
+      });
+      if (response.status === 404) return undefined;
+      if (response.status !== 200) throw new Error(`it answers ${response.status}`);
+      const parts: Uint8Array[] = [];
+      let length = 0;
+      for await (const part of response.body ?? []) {
+        length += part.byteLength;
+        if (length > most) throw new Error(`it has more than ${most} bytes`);
+        parts.push(part);
+      }
+      return Buffer.concat(parts);
+    } catch (error) {
+      const { message, cause } = error as Error;
+      throw new LogError(`${path}: ${cause instanceof Error ? cause.message : message}`);
+    }
+  }
+
+  /** The newest checkpoint. @throws LogError where it is none of a known log */
+  async checkpoint(logs: readonly Verifier[]): Promise<SeenCheckpoint> {
+    const bytes = await this.#get('checkpoint', NOTE_MAX);
+    if (bytes === undefined) throw new LogError('checkpoint: the log has none yet');
+    const text = bytes.toString('utf8');
+    try {
+      const note = parseNote(text);
+      const checkpoint = parseCheckpoint(note.text);
+      const keys = logs.filter(({ name }) => name === checkpoint.origin);
+      const signers = signersOf(note, keys);
+      if (signers.length === 0) throw new NoteError(`no known key of ${checkpoint.origin} signed it`);
+      return { text, note, checkpoint, signers };
+    } catch (error) {
+      if (error instanceof NoteError) throw new LogError(`checkpoint: ${error.message}`);
+      throw error;
+    }
+  }
+
+  /** A tile or bundle of a width; a full one is cut where the log has no partial one any more. @throws LogError */
+  async tile(place: TilePlace): Promise<Buffer> {
+    const { level, width } = place;
+    const most = level === 'entries' ? BUNDLE_MAX : TILE_WIDTH * HASH_BYTES;
+    const found =
+      (await this.#get(tilePath(place), most)) ??
+      (width < TILE_WIDTH ? await this.#get(tilePath({ ...place, width: TILE_WIDTH }), most) : undefined);
+    if (found === undefined) throw new LogError(`${tilePath(place)}: the log lacks it`);
+    if (level === 'entries') return found;
+    if (found.length < width * HASH_BYTES) throw new LogError(`${tilePath(place)}: it is too short`);
+    return found.subarray(0, width * HASH_BYTES);
+  }
+
+  async #tiles(wanted: readonly TilePlace[]): Promise<ReadonlyMap<string, Buffer>> {
+    const found = new Map<string, Buffer>();
+    for (let at = 0; at < wanted.length; at += AT_ONCE) {
+      await Promise.all(
+        wanted.slice(at, at + AT_ONCE).map(async (place) => {
+          found.set(tilePath(place), await this.tile(place));
+        }),
+      );
+    }
+    return found;
+  }
+
+  /**
+   * The root that a tree's first records have, proven by the tree's own root.
+   * @param old records, at least one and at most those of the tree
+   * @throws LogError where the tiles are not those of the tree
+   */
+  async rootWithin(old: number, { size, root }: Checkpoint): Promise<Buffer> {
+    const wanted = tilesRead(size, (read) => [consistencyPath(old, size, read), rootOf(old, read)]);
+    const tiles = await this.#tiles(wanted);
+    const read = (level: number, index: number): Buffer =>
+      hashInTile(tiles.get(tilePath(tileWith(level, index, size)))!, level, index);
+    const older = rootOf(old, read);
+    const isProven =
+      old === size
+        ? older.equals(root)
+        : isConsistent({ size: old, root: older }, { size, root }, consistencyPath(old, size, read));
+    if (!isProven) throw new LogError(`the tiles are not those of the tree of ${size} records`);
+    return older;
+  }
+}
