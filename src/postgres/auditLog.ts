@@ -5,6 +5,7 @@
  */
 
 import { createHash } from 'node:crypto';
+import type { AuditAction } from '../domain/significantEvents.js';
 import type { Sql, Transaction } from './client.js';
 
 const CHANGE_LOCK = 7_310_001;
@@ -28,7 +29,7 @@ export interface AuditEntry {
   /** Who did it, such as `operator`. */
   readonly actor: string;
   /** What was done, such as `partner.create`. */
-  readonly action: string;
+  readonly action: AuditAction;
   /** What it was done to, such as `partner:7`. */
   readonly subject: string;
   readonly before?: unknown;
@@ -42,6 +43,10 @@ export async function audit(tx: Transaction, entry: AuditEntry): Promise<void> {
     INSERT INTO audit_log (actor, action, subject, before, after)
     VALUES (${entry.actor}, ${entry.action}, ${entry.subject}, ${json(entry.before)}, ${json(entry.after)})`;
 }
+
+/** What the state after a change has of why it was made. */
+export const because = (reason: string | undefined): { reason?: string } =>
+  reason === undefined ? {} : { reason };
 
 export interface AuditRow {
   auditId: number;
@@ -69,7 +74,7 @@ export class AuditLog {
   }
 
   /** Writes down what the operator does to a round, before it is done. */
-  recordRound(actor: string, action: string, roundId: string, after: unknown): Promise<void> {
+  recordRound(actor: string, action: AuditAction, roundId: string, after: unknown): Promise<void> {
     return this.#sql.begin((tx) => audit(tx, { actor, action, subject: `round:${roundId}`, after }));
   }
 

@@ -4,9 +4,11 @@
  */
 import type { BindingTimes } from '../domain/bindingTimes.js';
 import { BLOCK_COLUMNS, ledgerSql, STRAY_TICKETS, strayRequests } from './auditColumns.js';
+import { openColumn, openNullable } from './blockSeals.js';
 import { BOUNDARY_PLAYERS, type BoundaryFacts, boundaryFacts, KEPT_ENTRIES } from './boundaryReads.js';
 import { arrayOf, raw, type Sql, safe, type Transaction } from './client.js';
-import { type CommunalFacts, communalFacts, STRAY_COMMUNAL } from './communalAuditReads.js';
+import { type CommunalFacts, communalFacts, strayCommunal } from './communalAuditReads.js';
+import { type DroppedPotReads, droppedPotReads } from './communalBoundary.js';
 import { type CopyRow, orGone, readRows } from './copy.js';
 import {
   type AuditedGameDay,
@@ -23,8 +25,7 @@ import { type FormerCells, formerCells } from './partnerMoves.js';
 import { bindingTimes, boundIds } from './requestRunReads.js';
 
 /** Codes of kinds, for the audit, which has constants of its own (audit/ledger.ts). */
-const ADJUSTMENT = 3;
-const FORCED = 9;
+const [ADJUSTMENT, FORCED] = [3, 9];
 /** How often it is looked whether the server is still there, during one long statement. */
 const LOOK_MS = 5000;
 
@@ -108,6 +109,8 @@ export interface Snapshot {
   readonly boundaryPlayers: ReadAll;
   /** Entries of dropped days that are kept for ever; fields as in `KEPT`. */
   readonly keptEntries: ReadAll;
+  /** What is booked of communal progressives before the boundary (communalBoundary.ts). */
+  readonly droppedPots: DroppedPotReads<ReadAll>;
   /** All blocks by game and index; fields as in `BLOCKS`. */
   readonly blocks: ReadAll;
   /** The public log (logAuditReads.ts). */
@@ -178,13 +181,17 @@ export function openAuditReads(sql: Sql): AuditReads {
   return {
     snapshot: (run) => inSnapshot(sql, run),
     async sealed(gameId, index, count) {
-      const rows = await sql<{ block: bigint; size: bigint; seed: Buffer | null; outcomes: Buffer }[]>`
-        SELECT from_index AS block, to_index - from_index AS size, CASE octet_length(outcomes) WHEN 0 THEN seed END AS seed,
+      const rows = await sql<
+        { block: bigint; size: bigint; seed: Buffer | null; outcomes: Buffer; sealed: string | null }[]
+      >`
+        SELECT from_index AS block, to_index - from_index AS size, CASE octet_length(outcomes) WHEN 0 THEN seed END AS seed, sealed,
           substring(outcomes FROM greatest(${index} - from_index, 0)::int * 2 + 1 FOR ${count * 2}::int) AS outcomes
         FROM blocks WHERE game_id = ${gameId} AND to_index > ${index} AND from_index < ${index + count}`;
-      return rows.map(({ block, size, seed, outcomes }) => {
+      return rows.map(({ block, size, sealed, ...row }) => {
         const fromIndex = safe(block);
+        const seed = openNullable(sealed, 'seed', row.seed);
         const removed = seed === null ? {} : { removed: { fromIndex, count: safe(size), seed } };
+        const outcomes = openColumn(sealed, 'outcomes', row.outcomes, Math.max(index - fromIndex, 0) * 2);
         return { fromIndex: Math.max(fromIndex, index), outcomes, ...removed };
       });
     },
@@ -231,12 +238,14 @@ export function openAuditReads(sql: Sql): AuditReads {
       return rows.map((row) => ({ gameId, fromIndex: safe(row.from_index), toIndex: safe(row.to_index) }));
     },
     async outcomes(places) {
-      const rows = await sql<{ place: number; outcomes: Buffer }[]>`
-        SELECT u.place::int, outcomes FROM unnest(${arrayOf(places.map((p) => p.gameId))}::int[],
+      const rows = await sql<{ place: number; outcomes: Buffer; sealed: string | null }[]>`
+        SELECT u.place::int, outcomes, sealed FROM unnest(${arrayOf(places.map((p) => p.gameId))}::int[],
           ${arrayOf(places.map((p) => p.fromIndex))}::bigint[]) WITH ORDINALITY AS u(game_id, from_index, place)
         JOIN blocks USING (game_id, from_index)`;
       const found: (Buffer | undefined)[] = places.map(() => undefined);
-      for (const row of rows) found[row.place - 1] = row.outcomes;
+      for (const row of rows) {
+        found[row.place - 1] = openColumn(row.sealed, 'outcomes', row.outcomes);
+      }
       return found;
     },
   };
@@ -291,13 +300,15 @@ async function inSnapshot<T>(sql: Sql, run: (snapshot: Snapshot) => Promise<T>):
         (onRow, onPause) =>
           readRows(orGone(tx.read(`COPY (${select}) TO STDOUT (FORMAT binary)`), gone), onRow, onPause);
       const known = { ...(await facts(tx)), communal: await communalFacts(tx) };
+      const { fromId } = known.boundary;
       await tx.patiently();
       return run({
         facts: known,
         ledger: all(ledgerSql(known.communal.pots.length > 0)),
         boundaryPlayers: all(BOUNDARY_PLAYERS),
         keptEntries: all(KEPT_ENTRIES),
-        strayCommunal: all(STRAY_COMMUNAL),
+        droppedPots: droppedPotReads(fromId, all),
+        strayCommunal: all(strayCommunal(fromId)),
         blocks: all(`SELECT ${BLOCK_COLUMNS} FROM blocks ORDER BY game_id, from_index`),
         log: logReads(all),
         unbalancedPostings: all(
@@ -306,8 +317,8 @@ async function inSnapshot<T>(sql: Sql, run: (snapshot: Snapshot) => Promise<T>):
         ),
         strayTickets: all(STRAY_TICKETS),
         strayRequests: all(strayRequests(await boundIds(tx, known.binding))),
-        rounds: all(roundsSelect(known.boundary.fromId)),
-        strayRoundEntries: all(strayRoundEntriesSelect(known.boundary.fromId)),
+        rounds: all(roundsSelect(fromId)),
+        strayRoundEntries: all(strayRoundEntriesSelect(fromId)),
       });
     }, 'ISOLATION LEVEL REPEATABLE READ READ ONLY');
   } finally {

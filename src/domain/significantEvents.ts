@@ -1,0 +1,86 @@
+/**
+ * What is worth an entry in the audit log, and how grave it is: the one table of actions. `GET /reports/events` shows all of them
+ * (docs/reports.md, "Significant events").
+ */
+
+export type Severity = 'INFO' | 'WARNING' | 'CRITICAL';
+
+export const SIGNIFICANT_EVENTS = {
+  'api-version.deprecate': 'INFO',
+  'auth.window': 'WARNING',
+  'blackjack.create': 'INFO',
+  'cell.drain': 'INFO',
+  'cell.halt': 'CRITICAL',
+  'cell.recover': 'WARNING',
+  'cell.refuse': 'CRITICAL',
+  'cell.resume': 'WARNING',
+  'cells.add': 'INFO',
+  'clock.refuse': 'CRITICAL',
+  'communal.fund': 'INFO',
+  'communal.fund.refused': 'INFO',
+  'communal.set': 'INFO',
+  'communal.set.refused': 'INFO',
+  'dealing.switch': 'WARNING',
+  'delivery.resend': 'INFO',
+  'delivery.resend-failed': 'INFO',
+  'game.blocks': 'INFO',
+  'game.rotate': 'WARNING',
+  'game.update': 'INFO',
+  'key.issue': 'INFO',
+  'key.revoke': 'INFO',
+  'ledger.archive': 'INFO',
+  'ledger.drop': 'WARNING',
+  'log.begin': 'WARNING',
+  'log.halt': 'CRITICAL',
+  'log.import': 'WARNING',
+  'log.key': 'WARNING',
+  'operator.create': 'INFO',
+  'operator.refused': 'WARNING',
+  'operator.revoke': 'INFO',
+  'operator.rotate-key': 'INFO',
+  'par-sheet.update': 'INFO',
+  'partner.create': 'INFO',
+  'partner.move': 'INFO',
+  'partner.update': 'INFO',
+  'player.adjust': 'INFO',
+  'player.adjust.refused': 'INFO',
+  'player.status': 'INFO',
+  'program.change': 'WARNING',
+  'program.check-failed': 'CRITICAL',
+  'raffle.close': 'INFO',
+  'raffle.create': 'INFO',
+  'raffle.refund': 'INFO',
+  'raffle.seal': 'INFO',
+  'raffle.void': 'WARNING',
+  'round.close': 'WARNING',
+  'round.close.refused': 'INFO',
+  'round.void': 'WARNING',
+  'round.void.refused': 'INFO',
+  'rtp.review-close': 'INFO',
+  'rtp.review-note': 'INFO',
+  'rtp.review-open': 'WARNING',
+  'service.start': 'INFO',
+  'service.stop': 'INFO',
+  'session.begin': 'INFO',
+  'session.end': 'INFO',
+  'settlement.acknowledge': 'INFO',
+  'settlement.dispute': 'WARNING',
+  'settlement.generate': 'INFO',
+  'spins.lost': 'CRITICAL',
+  'store.volatile': 'CRITICAL',
+  'upgrade.finish': 'INFO',
+} as const satisfies Readonly<Record<string, Severity>>;
+
+/** An action of the audit log. */
+export type AuditAction = keyof typeof SIGNIFICANT_EVENTS;
+
+/** A win at or above the partner's threshold: no action, and listed among the events. */
+export const LARGE_WIN = 'spin.large_win';
+
+/** Of an event's type; one that a newer version wrote is INFO. */
+export const severityOf = (type: string): Severity =>
+  type in SIGNIFICANT_EVENTS ? SIGNIFICANT_EVENTS[type as AuditAction] : 'INFO';
+
+/** The actions of a severity. */
+export const typesOf = (severity: Severity): AuditAction[] =>
+  (Object.keys(SIGNIFICANT_EVENTS) as AuditAction[]).filter((type) => SIGNIFICANT_EVENTS[type] === severity);
