@@ -121,6 +121,9 @@ export class Catalog extends PeriodicService {
   #heardNewest = 0n;
   /** When this process announced a read. */
   #announcedAtMs = Number.NEGATIVE_INFINITY;
+  /** The switch of all games, and the partners whose own is off. */
+  #isDealing = true;
+  readonly #undealtPartners = new Set<number>();
   readonly #versionEnds = new Map<string, ApiVersionEnd>();
   #isStale = false;
   /** The read that has begun last, and the one that comes after it. */
@@ -170,6 +173,11 @@ export class Catalog extends PeriodicService {
 
   partner(partnerId: number): Partner | undefined {
     return this.#partners.get(partnerId);
+  }
+
+  /** Whether the switches let anything be dealt for a partner. */
+  dealsFor(partnerId: number): boolean {
+    return this.#isDealing && (this.#undealtPartners.size === 0 || !this.#undealtPartners.has(partnerId));
   }
 
   minReadyBlocks(partnerId: number): number {
@@ -313,6 +321,7 @@ export class Catalog extends PeriodicService {
       .filter((id): id is number => id !== undefined && !this.#ofSheets.has(id));
     const sheets = await sheetsOf(this.#sql, [...new Set(unknown)]);
     const isRestriction = this.#takesAway(changes);
+    if (changes.isDealing !== undefined) this.#isDealing = changes.isDealing;
     for (const partner of changes.partners) this.#learnPartner(partner);
     for (const { hash, ...key } of changes.keys) this.#keys.set(hash, key);
     for (const operator of changes.operators) this.#learnOperator(operator);
@@ -340,8 +349,9 @@ export class Catalog extends PeriodicService {
   }
 
   /** Somebody may do less than before: what is new to everybody holds nobody up who can't read it. */
-  #takesAway({ partners, keys, games, operators }: DirectoryChanges): boolean {
+  #takesAway({ partners, keys, games, operators, isDealing }: DirectoryChanges): boolean {
     return (
+      isDealing === false ||
       partners.some(({ partnerId, isActive }) => !isActive || this.#partners.has(partnerId)) ||
       keys.some(({ isRevoked }) => isRevoked) ||
       games.some(({ status }) => status === 'SUSPENDED') ||
@@ -353,6 +363,8 @@ export class Catalog extends PeriodicService {
     const { partnerId, cell: toCell } = partner;
     const fromCell = this.#partners.get(partnerId)?.cell ?? toCell;
     this.#partners.set(partnerId, partner);
+    if (partner.isDealing) this.#undealtPartners.delete(partnerId);
+    else this.#undealtPartners.add(partnerId);
     if (fromCell !== toCell) this.#events.emit('PartnerChangedCell', { partnerId, fromCell, toCell });
   }
 

@@ -21,6 +21,8 @@ const ANNOUNCED_WITHIN_MS = 200;
 const SILENT_AFTER_MS = 300;
 /** else so often: a message may have been lost, or a node its data. */
 const ASK_EVERY_MS = 5000;
+/** A process whose last look began longer ago has stood still: what was taken away meanwhile it can't know. */
+const BLIND_AFTER_MS = 1000;
 
 export class Staleness extends PeriodicService {
   readonly name = 'catalog staleness';
@@ -34,6 +36,9 @@ export class Staleness extends PeriodicService {
   #caughtUpTo = 0n;
   #isBehind = false;
   #askedAtMs = Number.NEGATIVE_INFINITY;
+  /** When the last look that has ended began. */
+  #lookedAtMs = Number.NEGATIVE_INFINITY;
+  #looking: Promise<void> | undefined;
   #endFollowing: (() => void) | undefined;
 
   /** @param readWithinMs how long a change may take to be read, in milliseconds */
@@ -56,6 +61,7 @@ export class Staleness extends PeriodicService {
   override async start(): Promise<void> {
     // A server that was started again may hold less than before.
     this.#endFollowing = this.#nodes.onIdentified(() => this.#askNow());
+    this.#lookedAtMs = performance.now();
     await super.start();
   }
 
@@ -64,9 +70,22 @@ export class Staleness extends PeriodicService {
     await super.stop();
   }
 
-  /** What is known of partners, keys and games is known to be old. */
+  /** What is known of partners, keys and games is known to be old, or this process stood still and has not looked since. */
   get isBehind(): boolean {
-    return this.#isBehind;
+    return this.#isBehind || this.isBlind;
+  }
+
+  /** This process stood still and has not looked since: one look tells what it missed. */
+  get isBlind(): boolean {
+    return performance.now() - this.#lookedAtMs > BLIND_AFTER_MS;
+  }
+
+  /** Resolves after a look that all who wait share, whatever it found; within the time to ask Redis and to read a change. */
+  looked(): Promise<void> {
+    this.#looking ??= this.takeTurn().finally(() => {
+      this.#looking = undefined;
+    });
+    return this.#looking;
   }
 
   /** Another process knows a change of that number, and so do all that look at Redis. */
@@ -98,6 +117,7 @@ export class Staleness extends PeriodicService {
     } else {
       this.#isBehind = false;
     }
+    this.#lookedAtMs = nowMs;
   }
 
   protected onTurnFailed(): void {}

@@ -12,9 +12,10 @@ import { MovedPartners } from '../cells/movedPartners.js';
 import { PlayerStatuses } from '../cells/playerStatuses.js';
 import { PotKeeper } from '../cells/potKeeper.js';
 import { rotate } from '../cells/rotate.js';
+import { ERRORS } from '../domain/errors.js';
 import type { SpinIds } from '../domain/spinId.js';
 import { SetupError } from '../embedded/index.js';
-import type { CellServices } from '../http/services.js';
+import type { CellServices, SpinServices } from '../http/services.js';
 import { ClockError, LacksError } from '../redis/scriptErrors.js';
 import { FilterMemoryError, filterMegabytesByDefault } from '../requestIds/filterMemory.js';
 import { RequestIds } from '../requestIds/requestIds.js';
@@ -31,6 +32,7 @@ export interface Dealing {
   readonly cells: CellClient;
   /** Has a request of a partner dealt or counted; one whose window is exhausted, or whose key may be revoked since, is refused at once. */
   readonly submit: (command: SpinCommand) => void;
+  readonly stopOf: SpinServices['stopOf'];
   /** What requests of operators and testers have done. */
   readonly operating: Pick<CellServices, 'adjuster' | 'playerStatuses' | 'pots' | 'forceOutcome' | 'rotate'>;
   readonly confirmations: Confirmations;
@@ -201,15 +203,25 @@ export async function openDealing(
     requestIds,
   });
   nodes.onChanged(() => cells.regroup());
+  const { staleness } = parts;
   const submit = (command: SpinCommand): void => {
+    // Who stood still looks once before it refuses.
+    if (staleness.isBlind) void staleness.looked().then(() => submitNow(command));
+    else submitNow(command);
+  };
+  const submitNow = (command: SpinCommand): void => {
     // The key may be revoked since.
-    if (parts.staleness.isBehind) {
+    if (staleness.isBehind) {
       command.fail({ kind: 'refused', mayHaveRun: false });
       return;
     }
     const refusedAtMs = exhausted.refusedAt(command.partner, command.kind);
     if (refusedAtMs === undefined) cells.submit(deal, command);
     else command.resolve(limitedResult(refusedAtMs));
+  };
+  const stopOf: Dealing['stopOf'] = ({ partnerId }) => {
+    if (!catalog.dealsFor(partnerId)) return ERRORS.dealingOff;
+    return staleness.isBehind ? ERRORS.unavailable : undefined;
   };
   const operating = openOperating(parts, cells, confirmations);
   const moved = new MovedPartners({
@@ -218,7 +230,7 @@ export async function openDealing(
     refreshIds: () => requestIds.refresh(),
     deadlineMs: config.SPIN_DEADLINE_MS,
   });
-  return { cells, submit, operating, confirmations, requestIds, moved };
+  return { cells, submit, stopOf, operating, confirmations, requestIds, moved };
 }
 
 /** What requests of operators and testers have done in the cells. */
