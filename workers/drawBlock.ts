@@ -43,7 +43,8 @@ export function drawFrom(distribution: Distribution, seed: Uint8Array, count: nu
   return out;
 }
 
-function keystream(seed: Uint8Array, firstCounterByte: number): Cipher {
+/** The keystream of a seed: with 0x00 the one of first words, with 0x80 the one of words that extend a draw. */
+export function keystream(seed: Uint8Array, firstCounterByte: 0x00 | 0x80): Cipher {
   const counter = Buffer.alloc(16);
   counter[0] = firstCounterByte;
   return createCipheriv('aes-256-ctr', seed, counter);

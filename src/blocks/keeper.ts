@@ -9,36 +9,21 @@
  * one that was leased and not loaded is loaded then, none is ever drawn again.
  */
 import type { Piscina } from 'piscina';
-import { kindOfGame } from '../domain/games/index.js';
-import type { GameSource, GameStatus, GameType, Supply } from '../domain/games/kindOfGame.js';
-import type { Consumption, EventEmitter } from '../events.js';
+import type { Consumption } from '../events.js';
 import type { OnFailpoint } from '../failpoints.js';
 import { blocksMade, leaseBlock } from '../postgres/blocks.js';
 import type { CellLease } from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
 import type { DealtAnnouncement } from '../redis/announcements.js';
 import type { RedisNodes } from '../redis/nodes.js';
+import { ending } from '../runtime/ending.js';
 import { HEALTHY, type Health, type Service, unhealthy } from '../runtime/service.js';
-import { BlockSupply, SheetCache } from './blockSupply.js';
 import { FairTurns } from './fairTurns.js';
 import { freeQueue } from './freeing.js';
-import { PoolSupply } from './poolSupply.js';
 import { learnDealtOut, newQueue, type Queue, secondsLeft } from './queue.js';
 import { readQueue } from './readQueue.js';
-import { Reserve } from './reserve.js';
-import { ShoeSupply } from './shoeSupply.js';
-import { type OutcomeSupply, paceAfter, readyBlocks } from './supply.js';
-
-export interface KeptGame extends GameSource {
-  readonly gameId: number;
-  readonly partnerId: number;
-  readonly cell: number;
-  readonly gameType: GameType;
-  /** When a finite supply was opened to spins; null: it was not, or the supply is endless. */
-  readonly sealedAt: Date | null;
-  readonly status: GameStatus;
-  readonly blocksRequested: number;
-}
+import { type KeptGame, Supplies, type SupplyOptions } from './supplies.js';
+import { type MadeBlock, paceAfter, type QueueState, readyBlocks } from './supply.js';
 
 export interface QueueDepth {
   readonly gameId: number;
@@ -49,20 +34,14 @@ export interface QueueDepth {
   readonly minReadyBlocks: number | undefined;
 }
 
-export interface KeeperOptions {
+export interface KeeperOptions extends SupplyOptions {
   readonly gamesOfCell: (cell: number) => readonly KeptGame[];
-  readonly minReadyBlocks: (partnerId: number) => number;
-  /** The worker of the thread pool that seals a raffle. */
-  readonly sealer: string;
-  /** The worker of the thread pool that makes shoes. */
-  readonly shoemaker: string;
-  /** The worker of the thread pool that seals for the public log what an earlier version made. */
-  readonly lateSealer: string;
   /** Everything that Postgres has of the public log when it is called lies in a published checkpoint. */
   readonly published: () => Promise<void>;
+  /** Blocks of a game that are published together, at the most. */
+  readonly blocksAtOnce: number;
   /** A game is leased up to an index, in Postgres: nothing of that is loaded before this has succeeded. */
   readonly leased: (gameId: number, toIndex: number) => Promise<void>;
-  readonly events: EventEmitter;
   readonly onFailpoint: OnFailpoint;
 }
 
@@ -76,15 +55,23 @@ const FREE_AFTER_MS = 5000;
 /** Blocks in the making for each thread: the next one is ready when it is free. */
 const MAKING_PER_THREAD = 2;
 
+/** A block that is leased and not loaded. */
+interface LeasedNow {
+  readonly fromIndex: number;
+  readonly toIndex: number;
+  /** As performance.now() counts. */
+  readonly started: number;
+  readonly block: MadeBlock;
+}
+
 export class BlockKeeper implements Service {
   readonly name = 'block keeper';
   readonly #sql: Sql;
   readonly #nodes: RedisNodes;
-  readonly #pool: Piscina;
   readonly #options: KeeperOptions;
   readonly #leases = new Map<number, CellLease>();
   readonly #queues = new Map<number, Queue>();
-  readonly #sheets: SheetCache;
+  readonly #supplies: Supplies;
   readonly #running = new Set<Promise<void>>();
   /** By partner: how many of its queues are filled now, and which wait for that. */
   readonly #filling = new Map<number, number>();
@@ -92,15 +79,16 @@ export class BlockKeeper implements Service {
   readonly #turns: FairTurns;
   #timer: NodeJS.Timeout | undefined;
   #stopped = false;
+  /** Rejects once the keeper stops. */
+  readonly #ended = ending('block keeper');
   /** By game: why its queue could not be replenished at the last try. */
   readonly #failing = new Map<number, string>();
 
   constructor(sql: Sql, nodes: RedisNodes, pool: Piscina, options: KeeperOptions) {
     this.#sql = sql;
     this.#nodes = nodes;
-    this.#pool = pool;
     this.#options = options;
-    this.#sheets = new SheetCache(sql);
+    this.#supplies = new Supplies(sql, pool, options);
     this.#turns = new FairTurns(MAKING_PER_THREAD * pool.threads.length || MAKING_PER_THREAD);
   }
 
@@ -114,6 +102,7 @@ export class BlockKeeper implements Service {
 
   async stop(): Promise<void> {
     this.#stopped = true;
+    this.#ended.end();
     clearTimeout(this.#timer);
     await Promise.all(this.#running);
   }
@@ -159,7 +148,7 @@ export class BlockKeeper implements Service {
       }
       let queue = this.#queues.get(game.gameId);
       if (queue === undefined) {
-        queue = newQueue(game, lease, this.#supplyOf(game, lease));
+        queue = newQueue(game, lease, this.#supplies.of(game, lease));
         this.#queues.set(game.gameId, queue);
       }
       queue.requested = game.blocksRequested;
@@ -229,35 +218,6 @@ export class BlockKeeper implements Service {
     }));
   }
 
-  #supplyOf(game: KeptGame, lease: CellLease): OutcomeSupply {
-    const { gameId, partnerId } = game;
-    const { minReadyBlocks, events, sealer, shoemaker, lateSealer } = this.#options;
-    const reserve = (): Reserve =>
-      new Reserve(this.#sql, { gameId, partnerId, lease }, minReadyBlocks, events);
-    const makers: { readonly [F in Supply['form']]: () => OutcomeSupply } = {
-      blocks: () =>
-        new BlockSupply(
-          this.#pool,
-          this.#sheets,
-          lateSealer,
-          { gameId, sheetId: game.parSheetId! },
-          reserve(),
-        ),
-      pool: () => {
-        const order = { gameId, table: game.prizeTable! };
-        return new PoolSupply(this.#sql, this.#pool, { sealer, lateSealer }, order, game.sealedAt !== null);
-      },
-      shoes: () =>
-        new ShoeSupply(
-          this.#pool,
-          { shoemaker, lateSealer },
-          { gameId, rules: game.table!.rules },
-          reserve(),
-        ),
-    };
-    return makers[kindOfGame(game.gameType).supply.form]();
-  }
-
   #consider(queue: Queue): void {
     const { suspendedAt } = queue;
     const now = performance.now();
@@ -306,8 +266,8 @@ export class BlockKeeper implements Service {
     const work = job()
       .then(() => void this.#failing.delete(queue.gameId))
       .catch((error: unknown) => {
-        // It was closed meanwhile.
-        if (this.#queues.get(queue.gameId) !== queue) return;
+        // It was closed meanwhile, or what it waited for will be loaded by who owns the cell next.
+        if (this.#stopped || this.#queues.get(queue.gameId) !== queue) return;
         // What is known of the queue may be wrong now: it is read again before the next block.
         queue.leaseEnd = undefined;
         queue.notBefore = performance.now() + RETRY_MS;
@@ -342,7 +302,10 @@ export class BlockKeeper implements Service {
     queue.isFreed = false;
     if (queue.leaseEnd === undefined) {
       const store = this.#nodes.cell(queue.lease.cell);
-      await readQueue(queue, { sql: this.#sql, store, ...this.#options });
+      await readQueue(queue, {
+        ...{ sql: this.#sql, store, leased: this.#options.leased },
+        published: () => this.#published(),
+      });
       queue.supply.reserve?.hasFallen(readyBlocks(queue));
     }
     await queue.supply.reserve?.note(() => readyBlocks(queue));
@@ -352,10 +315,27 @@ export class BlockKeeper implements Service {
     }
   }
 
+  /** Makes the next blocks, as many as are published together, and loads them once they are. */
   async #make(queue: Queue): Promise<void> {
+    const leased: LeasedNow[] = [];
+    const planned = (): QueueState => ({
+      ...queue,
+      blocks: [...queue.blocks, ...leased],
+      leaseEnd: leased.at(-1)?.toIndex ?? queue.leaseEnd,
+      requested: Math.max(0, queue.requested - leased.length),
+    });
+    do leased.push(await this.#lease(queue, planned().leaseEnd!));
+    while (leased.length < this.#options.blocksAtOnce && !this.#stopped && queue.supply.isLow(planned()));
+    await this.#published();
+    this.#options.onFailpoint('block.published');
+    await this.#options.leased(queue.gameId, leased.at(-1)!.toIndex);
+    for (const block of leased) await this.#load(queue, block);
+  }
+
+  /** A block that is made and leased. */
+  async #lease(queue: Queue, fromIndex: number): Promise<LeasedNow> {
     const started = performance.now();
     const { lease, gameId } = queue;
-    const fromIndex = queue.leaseEnd!;
     const { onFailpoint } = this.#options;
     const block = await this.#turns.run(
       queue.partnerId,
@@ -363,16 +343,17 @@ export class BlockKeeper implements Service {
       () => queue.supply.make(fromIndex, queue.pace),
     );
     onFailpoint('block.made');
-    const count = block.outcomes.byteLength / OUTCOME_BYTES;
-    const toIndex = fromIndex + count;
+    const toIndex = fromIndex + block.outcomes.byteLength / OUTCOME_BYTES;
     await leaseBlock(this.#sql, lease, { gameId, fromIndex, toIndex, ...block });
     onFailpoint('block.leased');
-    await this.#options.published();
-    onFailpoint('block.published');
-    await this.#options.leased(gameId, toIndex);
+    return { fromIndex, toIndex, started, block };
+  }
+
+  async #load(queue: Queue, { fromIndex, toIndex, started, block }: LeasedNow): Promise<void> {
+    const { lease, gameId } = queue;
     const outcomes = Buffer.from(block.outcomes.buffer, block.outcomes.byteOffset, block.outcomes.byteLength);
     await this.#nodes.cell(lease.cell).loadBlock(lease, gameId, fromIndex, outcomes);
-    onFailpoint('block.loaded');
+    this.#options.onFailpoint('block.loaded');
     queue.leaseEnd = toIndex;
     queue.blocks.push({ fromIndex, toIndex });
     await queue.supply.loaded();
@@ -382,9 +363,14 @@ export class BlockKeeper implements Service {
     }
     this.#options.events.emit('BlockMade', {
       gameId,
-      outcomes: count,
+      outcomes: toIndex - fromIndex,
       makeSeconds: block.elapsedMs / 1000,
       totalSeconds: (performance.now() - started) / 1000,
     });
+  }
+
+  /** As the options have it; a quorum of witnesses may be long in coming, and a stop does not wait for that. */
+  #published(): Promise<void> {
+    return Promise.race([this.#options.published(), this.#ended.promise]);
   }
 }

@@ -26,10 +26,13 @@ export async function readQueue(queue: Queue, { sql, store, leased, published }:
   const leaseEnd = ends.get(gameId) ?? 0;
   await logUnlogged(sql, queue);
   const blocks = await openBlocks(sql, gameId, loadedEnd);
-  if (blocks.some(({ isPublished }) => !isPublished)) await published();
   if (leaseEnd > loadedEnd) await leased(gameId, leaseEnd);
   queue.blocks = [];
-  for (const { fromIndex, toIndex, outcomes } of blocks) {
+  let isAwaited = false;
+  for (const { fromIndex, toIndex, outcomes, isPublished } of blocks) {
+    // What is covered is loaded at once, however long the log takes for the rest.
+    if (!isPublished && !isAwaited) await published();
+    isAwaited ||= !isPublished;
     if (outcomes !== null) await store.loadBlock(lease, gameId, fromIndex, outcomes);
     queue.blocks.push({ fromIndex, toIndex });
   }

@@ -15,6 +15,8 @@ export class Reserve {
   readonly #game: ReserveGame;
   readonly #minReadyBlocks: (partnerId: number) => number;
   readonly #events: EventEmitter;
+  /** Outcomes that are kept ready, in seconds of the present pace. */
+  readonly reserveSeconds: number;
   /** What is noted; undefined: not known. */
   #noted: 'full' | 'low' | undefined;
   /** To how many blocks the reserve has fallen, below the minimum, where that is not noted yet. */
@@ -25,11 +27,13 @@ export class Reserve {
     game: ReserveGame,
     minReadyBlocks: (partnerId: number) => number,
     events: EventEmitter,
+    reserveSeconds: number,
   ) {
     this.#sql = sql;
     this.#game = game;
     this.#minReadyBlocks = minReadyBlocks;
     this.#events = events;
+    this.reserveSeconds = reserveSeconds;
   }
 
   /** Blocks that the partner is to have ready. */

@@ -46,7 +46,7 @@ export interface OutcomeSupply {
   loaded(): Promise<void>;
 }
 
-/** A block of an endless supply lasts about this long at the present pace; twice that is kept ready. */
+/** A block of an endless supply lasts about this long at the present pace. */
 const BLOCK_SECONDS = 2;
 
 /** The pace that is planned for halves in this time once a game slows down. */
@@ -83,9 +83,9 @@ export const blockSizeFor = (pace: number, least: number, most: number): number 
   Math.min(most, Math.max(least, 2 ** Math.ceil(Math.log2(Math.max(1, pace * BLOCK_SECONDS)))));
 
 /** Whether an endless supply needs another block: the operator asked for one, the reserve is short, or the pace needs it. */
-export const runsLow = (queue: QueueState, { minReadyBlocks }: Reserve): boolean => {
+export const runsLow = (queue: QueueState, { minReadyBlocks, reserveSeconds }: Reserve): boolean => {
   const { leaseEnd = 0, dealtIndex, requested, pace } = queue;
-  const isShort = leaseEnd - dealtIndex < 2 * BLOCK_SECONDS * pace;
+  const isShort = leaseEnd - dealtIndex < reserveSeconds * pace;
   return requested > 0 || isShort || readyBlocks(queue) <= minReadyBlocks;
 };
 

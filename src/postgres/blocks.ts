@@ -1,6 +1,7 @@
 /** Sealed outcome blocks: the lease of every index that Redis may serve. */
 
 import { withChange } from './auditLog.js';
+import { openColumn, openNullable, sealBlock } from './blockSeals.js';
 import { assertOwner, FencedError } from './cells.js';
 import { arrayOf, type Sql, safe, type Transaction } from './client.js';
 
@@ -23,6 +24,7 @@ export async function leaseBlock(
   lease: { cell: number; fence: bigint; epoch: bigint },
   block: SealedBlock,
 ): Promise<void> {
+  const { sealed, ...secret } = sealBlock(block);
   await sql.begin(async (tx) => {
     await assertOwner(tx, lease);
     // Read once the row is held: the move of a partner holds it, too.
@@ -32,9 +34,9 @@ export async function leaseBlock(
     const voided = await tx`SELECT 1 FROM raffles WHERE game_id = ${block.gameId} AND voided_at IS NOT NULL`;
     if (voided.length > 0) throw new FencedError(`Raffle ${block.gameId} is voided`);
     await tx`
-      INSERT INTO blocks (game_id, from_index, to_index, outcomes, seed, nonce, commitment, epoch, tree, log_number)
-      VALUES (${block.gameId}, ${block.fromIndex}, ${block.toIndex}, ${block.outcomes as Buffer}, ${block.seed as Buffer},
-              ${block.nonce as Buffer}, ${block.commitment as Buffer}, ${lease.epoch}, ${block.tree as Buffer},
+      INSERT INTO blocks (game_id, from_index, to_index, outcomes, seed, nonce, commitment, epoch, tree, sealed, log_number)
+      VALUES (${block.gameId}, ${block.fromIndex}, ${block.toIndex}, ${secret.outcomes as Buffer}, ${secret.seed as Buffer},
+              ${secret.nonce as Buffer}, ${block.commitment as Buffer}, ${lease.epoch}, ${block.tree as Buffer}, ${sealed},
               next_log_entry(${block.gameId}, log_kind(${block.gameId}), ${block.fromIndex}, ${block.toIndex}, now(), false, NULL))`;
     await noteMath(tx, block);
   });
@@ -53,12 +55,19 @@ export interface UnloggedBlock {
 
 /** Blocks of a game that are not wholly booked and have no entry in the public log, oldest first. */
 export async function unloggedBlocks(sql: Sql, gameId: number): Promise<UnloggedBlock[]> {
-  const rows = await sql<{ from_index: bigint; outcomes: Buffer; seed: Buffer; nonce: Buffer }[]>`
-    SELECT from_index, outcomes, seed, nonce FROM blocks
+  const rows = await sql<
+    { from_index: bigint; outcomes: Buffer; seed: Buffer; nonce: Buffer; sealed: string | null }[]
+  >`
+    SELECT from_index, outcomes, seed, nonce, sealed FROM blocks
     WHERE game_id = ${gameId} AND log_number IS NULL
       AND to_index > coalesce((SELECT next_index FROM game_progress p WHERE p.game_id = ${gameId}), 0)
     ORDER BY from_index LIMIT 16`;
-  return rows.map((row) => ({ ...row, fromIndex: safe(row.from_index) }));
+  return rows.map(({ from_index: fromIndex, outcomes, seed, nonce, sealed }) => ({
+    fromIndex: safe(fromIndex),
+    outcomes: openColumn(sealed, 'outcomes', outcomes),
+    seed: openColumn(sealed, 'seed', seed),
+    nonce: openColumn(sealed, 'nonce', nonce),
+  }));
 }
 
 /** Gives such a block its entry. A second time changes nothing. @throws FencedError where the cell has another owner */
@@ -94,9 +103,15 @@ export async function openBlocks(
   outcomesAfter: number,
 ): Promise<LeasedBlock[]> {
   const rows = await sql<
-    { from_index: bigint; to_index: bigint; outcomes: Buffer | null; is_published: boolean }[]
+    {
+      from_index: bigint;
+      to_index: bigint;
+      outcomes: Buffer | null;
+      sealed: string | null;
+      is_published: boolean;
+    }[]
   >`
-    SELECT b.from_index, b.to_index, CASE WHEN b.to_index > ${outcomesAfter} THEN b.outcomes END AS outcomes,
+    SELECT b.from_index, b.to_index, CASE WHEN b.to_index > ${outcomesAfter} THEN b.outcomes END AS outcomes, b.sealed,
       coalesce(e.log_index < (SELECT max(size) FROM log_checkpoints c WHERE c.log_id = e.log_id AND published_at IS NOT NULL), false)
         AS is_published
     FROM blocks b LEFT JOIN log_entries e ON e.game_id = b.game_id AND e.number = b.log_number
@@ -105,7 +120,7 @@ export async function openBlocks(
   return rows.map((row) => ({
     fromIndex: safe(row.from_index),
     toIndex: safe(row.to_index),
-    outcomes: row.outcomes,
+    outcomes: openNullable(row.sealed, 'outcomes', row.outcomes),
     isPublished: row.is_published,
   }));
 }

@@ -5,11 +5,12 @@ import { FormatError } from '../domain/formats.js';
 import { newBoxKey, SecretBox, UnknownKeyError } from '../domain/secretBox.js';
 import { readOrCreateSecret, SetupError } from '../embedded/index.js';
 import { newApiKey } from '../http/operator/partners.js';
+import { SeedKeyError, sealBlocks, useSeedKeys } from '../postgres/blockSeals.js';
 import type { Sql } from '../postgres/client.js';
 import { type Installation, install, installation } from '../postgres/installation.js';
 import { setBindingSeconds } from '../postgres/requestRunReads.js';
 import { sealSecrets } from '../postgres/webhooks.js';
-import { CELLS_BY_DEFAULT } from '../settings.js';
+import { CELLS_BY_DEFAULT, SEEDS_KEY_FILE } from '../settings.js';
 
 /** Writes the settings of a new database, or reads those of an old one. @throws SetupError where they are others. */
 export async function installFixed(sql: Sql, config: Config): Promise<Installation> {
@@ -55,4 +56,19 @@ export async function openSecrets(sql: Sql, config: Config): Promise<SecretBox> 
     );
   });
   return box;
+}
+
+/**
+ * The keys with which blocks are sealed in the database: those that are given, or the one in the data folder where the database is there,
+ * too. What is still to be dealt is sealed with the first one from here on; keys of webhooks open what they sealed before others were given.
+ * @throws SetupError where a key is missing
+ */
+export async function openSeeds(sql: Sql, config: Config): Promise<void> {
+  const given = [config.SEEDS_KEY, config.WEBHOOK_SECRETS_KEY].flatMap((keys) => keys?.split(',') ?? []);
+  const file = join(config.dataDir, SEEDS_KEY_FILE);
+  const own = config.DATABASE_URL === undefined ? [await readOrCreateSecret(file, newBoxKey)] : [];
+  useSeedKeys([...given, ...own]);
+  await sealBlocks(sql).catch((error: unknown) => {
+    throw error instanceof SeedKeyError ? new SetupError(error.message) : error;
+  });
 }

@@ -20,6 +20,7 @@ export function secretsOf({
     ...passwords,
     OPERATOR_API_KEY,
     ...listed(config.WEBHOOK_SECRETS_KEY),
+    ...listed(config.SEEDS_KEY),
     ...listed(config.LOG_KEY),
   ]);
 }
