@@ -1,0 +1,160 @@
+/**
+ * The tests of a slot game's outcomes against its PAR sheet: each stretch is some blocks, of a seed each. Classes are the sheet's
+ * financial ones, (tierId, payMultiplier).
+ */
+import { type Distribution, packOutcomes } from '../outcome.js';
+import type { ParSheet } from '../par.js';
+import { goodnessP, poissonTailP } from './pValues.js';
+import { type RandomTest, repeatsIn } from './randomTest.js';
+
+/** Blocks of outcomes, in order, as the program draws them. */
+export type OutcomeTest = RandomTest<readonly Uint16Array[]>;
+
+/** Outcomes, at least. */
+export const OUTCOMES_MIN = 1_000_000;
+/** Of classes in pairs: the rarest ones are taken as one. */
+const PAIR_CLASSES_MAX = 64;
+const RUN_MAX = 400;
+const BLOCKS_KEPT_MAX = 200_000;
+
+interface Classes {
+  /** By combination. */
+  readonly of: Uint16Array;
+  readonly shares: readonly number[];
+}
+
+/** What {@link packOutcomes} gives as a number of 48 bits that hardly two blocks share. */
+export type BlockDigest = (packed: Uint8Array) => number;
+
+/** @param digest a hash: the rules know none themselves */
+export function outcomeTests(
+  sheet: ParSheet,
+  distribution: Distribution,
+  digest: BlockDigest,
+): OutcomeTest[] {
+  const shares = sharesOf(distribution);
+  const classes = classesOf(sheet, shares);
+  const few = fewer(classes);
+  const isWin = Uint8Array.from(sheet.combinations, ({ tierId }) => Number(tierId > 0));
+  const winShare = shares.reduce((sum, share, i) => sum + share * isWin[i]!, 0);
+  return [
+    frequency('classes', classes),
+    frequency('combinations', { of: Uint16Array.from(shares.keys()), shares }),
+    pairs('pairs of neighbours', few, (blocks, count) => {
+      for (const block of blocks)
+        for (let i = 0; i + 1 < block.length; i += 2) count(block[i]!, block[i + 1]!);
+    }),
+    pairs('pairs across blocks', few, (blocks, count) => {
+      for (let b = 0; b + 1 < blocks.length; b += 2) {
+        const [one, other] = [blocks[b]!, blocks[b + 1]!];
+        for (let i = 0; i < Math.min(one.length, other.length); i++) count(one[i]!, other[i]!);
+      }
+    }),
+    noWinRuns(isWin, winShare),
+    repeatedBlocks(
+      shares.reduce((sum, share) => sum + share * share, 0),
+      digest,
+    ),
+  ];
+}
+
+function sharesOf({ cumulative, total }: Distribution): number[] {
+  // As many digits as a double has, of numbers that may have thousands.
+  const scale = 10n ** 18n;
+  return cumulative.map((end, i) => Number(((end - (cumulative[i - 1] ?? 0n)) * scale) / total) / 1e18);
+}
+
+function classesOf({ combinations }: ParSheet, shares: readonly number[]): Classes {
+  const numbers = new Map<string, number>();
+  const sums: number[] = [];
+  const of = Uint16Array.from(combinations, ({ tierId, payMultiplier }, i) => {
+    const key = `${tierId}/${payMultiplier}`;
+    const number = numbers.get(key) ?? numbers.size;
+    numbers.set(key, number);
+    sums[number] = (sums[number] ?? 0) + shares[i]!;
+    return number;
+  });
+  return { of, shares: sums };
+}
+
+/** The same with the rarest classes taken as one. */
+function fewer({ of, shares }: Classes): Classes {
+  const byShare = [...shares.keys()].sort((a, b) => shares[b]! - shares[a]!);
+  const numbers = new Map(byShare.map((each, rank) => [each, Math.min(rank, PAIR_CLASSES_MAX - 1)]));
+  const sums = new Array<number>(Math.min(shares.length, PAIR_CLASSES_MAX)).fill(0);
+  shares.forEach((share, each) => {
+    sums[numbers.get(each)!]! += share;
+  });
+  return { of: of.map((each) => numbers.get(each)!), shares: sums };
+}
+
+const frequency = (of: string, { of: classOf, shares }: Classes): OutcomeTest => ({
+  name: `frequency of ${of}`,
+  counters: shares.length,
+  tally(blocks, counts) {
+    for (const block of blocks) for (let i = 0; i < block.length; i++) counts[classOf[block[i]!]!]!++;
+  },
+  p: (counts) => goodnessP(counts, shares),
+});
+
+const pairs = (
+  name: string,
+  { of, shares }: Classes,
+  each: (blocks: readonly Uint16Array[], count: (one: number, other: number) => void) => void,
+): OutcomeTest => ({
+  name,
+  counters: shares.length ** 2,
+  tally(blocks, counts) {
+    each(blocks, (one, other) => counts[of[one]! * shares.length + of[other]!]!++);
+  },
+  p: (counts) =>
+    goodnessP(
+      counts,
+      shares.flatMap((one) => shares.map((other) => one * other)),
+    ),
+});
+
+/** How many outcomes without a win lie between two wins. A stretch counts a number of runs that is fixed beforehand. */
+const noWinRuns = (isWin: Uint8Array, share: number): OutcomeTest => ({
+  name: 'runs of no win',
+  counters: RUN_MAX + 1,
+  tally(blocks, counts) {
+    const outcomes = blocks.reduce((sum, { length }) => sum + length, 0);
+    let left = Math.floor(outcomes * share - 8 * Math.sqrt(outcomes * share));
+    let run = 0;
+    for (const block of blocks) {
+      for (let i = 0; i < block.length && left > 0; i++) {
+        if (isWin[block[i]!] === 0) run++;
+        else {
+          counts[Math.min(run, RUN_MAX)]!++;
+          left--;
+          run = 0;
+        }
+      }
+    }
+  },
+  p: (counts) =>
+    goodnessP(
+      counts,
+      Array.from({ length: RUN_MAX + 1 }, (_, run) => (1 - share) ** run * (run === RUN_MAX ? 1 : share)),
+    ),
+});
+
+/** No block is another's: which would be a seed used twice. @param same the probability that two outcomes are equal */
+const repeatedBlocks = (same: number, digest: BlockDigest): OutcomeTest => ({
+  name: 'repeated blocks',
+  counters: BLOCKS_KEPT_MAX + 1,
+  tally(blocks, counts) {
+    for (const block of blocks) {
+      // A short last one may be like another by chance.
+      if (block.length < blocks[0]!.length || counts[0] === BLOCKS_KEPT_MAX) continue;
+      counts[++counts[0]!] = digest(packOutcomes(block));
+    }
+  },
+  p(counts) {
+    const kept = counts[0]!;
+    if (same > 0.999) return undefined;
+    return kept < 2 ? undefined : poissonTailP(repeatsIn(counts), (kept * (kept - 1)) / 2 ** 49);
+  },
+  isList: true,
+});

@@ -1,0 +1,179 @@
+/**
+ * Draws for the tests of randomness, on a worker thread of a piscina pool, and counts what is drawn. Draws come from the code that
+ * draws what is dealt; only their seeds are made here, one after the other from the seed of the run, so that it can be repeated.
+ */
+import { createHash } from 'node:crypto';
+import { shufflePool } from '../src/domain/games/rafflePool.js';
+import { shuffleShoe } from '../src/domain/games/shoe.js';
+import type { ParSheet } from '../src/domain/par.js';
+import { OUTCOMES_MIN, outcomeTests } from '../src/domain/rng/outcomeTests.js';
+import { addCounts, type RandomTest } from '../src/domain/rng/randomTest.js';
+import { type Shuffled, shuffleTests } from '../src/domain/rng/shuffleTests.js';
+import { WORD_TESTS, WORDS_MIN } from '../src/domain/rng/wordTests.js';
+import { compiledSheet, drawFrom, keystream } from './drawBlock.js';
+
+export type Of = 'keystream' | 'outcomes' | 'order' | 'shoes';
+
+export interface TallyTask {
+  readonly of: Of;
+  /** Of the whole run, 32 bytes. */
+  readonly seed: Uint8Array;
+  /** Draws of another number are independent. */
+  readonly draw: number;
+  /** The first stretch; a stretch has {@link Subject.stretch} units. */
+  readonly first: number;
+  /** Words, outcomes, tickets or shoes from there on. */
+  readonly units: number;
+  /** Of outcomes. */
+  readonly sheet: ParSheet;
+}
+
+interface Subject {
+  readonly unit: string;
+  /** Units of a run that names no size, and at least. */
+  readonly usual: number;
+  readonly least: number;
+  /** Units that are drawn and counted at once. */
+  readonly stretch: number;
+}
+
+const BLOCK_OUTCOMES = 65_536;
+const SMALL = 64;
+const LARGE = 40_960;
+const ORDER_STRETCH = 262_144;
+
+export const SUBJECTS: Readonly<Record<Of, Subject>> = {
+  keystream: { unit: 'words', usual: 10_000_000, least: WORDS_MIN, stretch: 262_144 },
+  outcomes: { unit: 'outcomes', usual: 10_000_000, least: OUTCOMES_MIN, stretch: 32 * BLOCK_OUTCOMES },
+  order: { unit: 'tickets', usual: 20_000_000, least: 4_000_000, stretch: ORDER_STRETCH },
+  shoes: { unit: 'shoes', usual: 200_000, least: 60_000, stretch: 2048 },
+};
+
+const equalKinds = (kinds: number, each: number): number[] => new Array<number>(kinds).fill(each);
+const SMALL_POOL: Shuffled = { name: 'pool of 64 tickets', kinds: equalKinds(SMALL, 1), zone: 1 };
+const LARGE_POOL: Shuffled = { name: 'pool of 40,960 tickets', kinds: equalKinds(8, LARGE / 8), zone: 1024 };
+const DECKS = [1, 8];
+const shoeOf = (decks: number): Shuffled => ({
+  name: `shoe of ${decks} deck${decks === 1 ? '' : 's'}`,
+  kinds: equalKinds(52, decks),
+  zone: 1,
+});
+
+/** One group of tests, and what a stretch of so many units draws for it. */
+interface Group<Draws> {
+  readonly tests: readonly RandomTest<Draws>[];
+  draw(units: number, seedOf: (number: number) => Uint8Array): Draws;
+}
+
+const group = <Draws>(of: Group<Draws>): Group<unknown> => of as Group<unknown>;
+
+const tableOf = ({ kinds }: Shuffled) => ({
+  poolSize: kinds.reduce((sum, count) => sum + count, 0),
+  // The last kind is the tickets without a prize, whose code is 0.
+  prizes: kinds.slice(1).map((count) => ({ count })),
+});
+
+/** Pools of one make. @param share of a stretch's tickets */
+const pools = (shuffled: Shuffled, ticketsOf: (units: number) => number, seedsFrom: number) => {
+  const table = tableOf(shuffled);
+  return group<readonly Uint16Array[]>({
+    tests: shuffleTests(shuffled),
+    draw: (units, seedOf) =>
+      Array.from({ length: Math.floor(ticketsOf(units) / table.poolSize) }, (_, i) =>
+        shufflePool(table, seedOf(seedsFrom + i)),
+      ),
+  });
+};
+
+const digest = (packed: Uint8Array): number => createHash('sha256').update(packed).digest().readUIntBE(0, 6);
+
+function groupsOf(of: Of, sheet: ParSheet): Group<unknown>[] {
+  switch (of) {
+    case 'keystream':
+      return [group<Uint32Array>({ tests: WORD_TESTS, draw: (units, seedOf) => wordsOf(seedOf(0), units) })];
+    case 'outcomes': {
+      const { distribution } = compiledSheet(sheet);
+      return [
+        group<readonly Uint16Array[]>({
+          tests: outcomeTests(sheet, distribution, digest),
+          draw: (units, seedOf) =>
+            Array.from({ length: Math.ceil(units / BLOCK_OUTCOMES) }, (_, i) =>
+              drawFrom(distribution, seedOf(i), Math.min(BLOCK_OUTCOMES, units - i * BLOCK_OUTCOMES)),
+            ),
+        }),
+      ];
+    }
+    case 'order':
+      return [
+        pools(SMALL_POOL, (units) => units - (units < ORDER_STRETCH ? 0 : LARGE), 0),
+        pools(LARGE_POOL, (units) => (units < ORDER_STRETCH ? 0 : LARGE), ORDER_STRETCH),
+      ];
+    case 'shoes':
+      return DECKS.map((decks, place) =>
+        group<readonly Uint8Array[]>({
+          tests: shuffleTests(shoeOf(decks)),
+          draw: (units, seedOf) =>
+            Array.from({ length: Math.floor((units + 1 - place) / 2) }, (_, i) =>
+              shuffleShoe(decks, seedOf(2 * i + place)),
+            ),
+        }),
+      );
+  }
+}
+
+/** The tests of a subject, in the order of their counts. */
+export const testsOf = (of: Of, sheet: ParSheet): RandomTest<unknown>[] =>
+  groupsOf(of, sheet).flatMap(({ tests }) => tests);
+
+/** What the thread runs. @returns the counts of each test */
+export default function run({ of, seed, draw, first, units, sheet }: TallyTask): Float64Array[] {
+  const { stretch } = SUBJECTS[of];
+  const groups = groupsOf(of, sheet);
+  const tests = groups.flatMap((each) => each.tests);
+  const sums = tests.map(({ counters }) => new Float64Array(counters));
+  for (let done = 0, number = first; done < units; done += stretch, number++) {
+    const seedOf = (within: number): Uint8Array => drawSeed(of, seed, draw, number, within);
+    let at = 0;
+    for (const { tests: own, draw: drawn } of groups) {
+      const draws = drawn(Math.min(stretch, units - done), seedOf);
+      for (const test of own) tally(test, draws, sums[at++]!);
+    }
+  }
+  return sums;
+}
+
+function tally(test: RandomTest<unknown>, draws: unknown, sum: Float64Array): void {
+  if (test.isList !== true) test.tally(draws, sum);
+  else {
+    const counts = new Float64Array(test.counters);
+    test.tally(draws, counts);
+    addCounts(test, sum, counts);
+  }
+}
+
+/** A seed of the run: SHA-256 over the domain line, its seed, subject, draw, stretch and place within. */
+export function drawSeed(
+  of: Of,
+  seed: Uint8Array,
+  draw: number,
+  stretch: number,
+  within: number,
+): Uint8Array {
+  const place = Buffer.alloc(20);
+  place.writeUInt32BE(draw, 0);
+  place.writeBigUInt64BE(BigInt(stretch), 4);
+  place.writeBigUInt64BE(BigInt(within), 12);
+  return createHash('sha256')
+    .update('spindle rng v1\n')
+    .update(seed)
+    .update(`${of}\n`)
+    .update(place)
+    .digest();
+}
+
+/** The words that outcomes are drawn from first: 32 bits at a time, little endian as they are read there. */
+export function wordsOf(seed: Uint8Array, count: number): Uint32Array {
+  const bytes = keystream(seed, 0x00).update(Buffer.alloc(count * 4));
+  const aligned = bytes.byteOffset % 4 === 0 ? bytes : Buffer.from(Uint8Array.from(bytes).buffer);
+  return new Uint32Array(aligned.buffer, aligned.byteOffset, count);
+}
