@@ -13,6 +13,7 @@ import {
 import { leafKeyOf, leafNonces } from '../domain/transparency/leaves.js';
 import { BLOCKS } from '../postgres/auditColumns.js';
 import type { AuditReads, Facts, Snapshot } from '../postgres/auditReads.js';
+import { openFields } from '../postgres/blockSeals.js';
 import type { CopyRow } from '../postgres/copy.js';
 import type { AuditedRaffle, AuditedTable } from '../postgres/gameAuditReads.js';
 import type { RedisAuditReads } from '../redis/auditReads.js';
@@ -23,6 +24,7 @@ import type { Findings, Place } from './report.js';
 import { judgeShoes, shoeCommitmentsOf, shoesCommitmentOf } from './shoes.js';
 
 const OUTCOME_BYTES = 2;
+const OPENED = { seed: BLOCKS.seed, nonce: BLOCKS.nonce, outcomes: BLOCKS.outcomes };
 const WORDS_OF_HASH = 8;
 /** Blocks read from Postgres at a time: some megabytes at the most. */
 const COMPARED_AT_A_TIME = 8;
@@ -47,6 +49,7 @@ export async function auditSealed(
   let end = 0;
   const trees: KeptTree[] = [];
   const judge = (row: CopyRow): void => {
+    openFields(row, BLOCKS.sealed, OPENED);
     const fromIndex = row.safe(BLOCKS.fromIndex);
     const toIndex = row.safe(BLOCKS.toIndex);
     let outcomes = row.bytes(BLOCKS.outcomes);

@@ -3,18 +3,22 @@ import type { EntryTotal } from '../domain/ledgerDay.js';
 import { intentKey, type Snapshot } from '../postgres/auditReads.js';
 import { BOUNDARY_PLAYER, type BoundaryFacts, KEPT } from '../postgres/boundaryReads.js';
 import type { CopyRow } from '../postgres/copy.js';
+import type { CommunalReplay } from './communal.js';
+import { beginPots, type PotSnapshot } from './communalBoundary.js';
 import type { dayTables } from './days.js';
 import type { RefundReplay } from './refunds.js';
-import type { Place } from './report.js';
+import type { Findings, Place } from './report.js';
 import { type PlayerTable, timeOf } from './tables.js';
 
-export type BoundarySnapshot = Pick<Snapshot, 'facts' | 'boundaryPlayers' | 'keptEntries'>;
+export type BoundarySnapshot = Pick<Snapshot, 'facts' | 'boundaryPlayers' | 'keptEntries'> & PotSnapshot;
 
 /** What the pass over the ledger goes on from. */
 interface Into {
   readonly players: PlayerTable;
   readonly days: ReturnType<typeof dayTables>;
   readonly refunds: RefundReplay;
+  readonly communal: CommunalReplay;
+  readonly findings: Findings;
   /** Intents that have their entry. */
   readonly adjusted: Set<string>;
 }
@@ -22,10 +26,8 @@ interface Into {
 const TICKET = 1;
 
 /** Compares dropped days with the books of them, and takes up players, tickets and adjustments as of the boundary. */
-export async function beginAtBoundary(
-  { facts, boundaryPlayers, keptEntries }: BoundarySnapshot,
-  into: Into,
-): Promise<void> {
+export async function beginAtBoundary(snapshot: BoundarySnapshot, into: Into): Promise<void> {
+  const { facts, boundaryPlayers, keptEntries } = snapshot;
   for (const { day, totals } of facts.boundary.days) {
     boundaryTotals(into.days, totals);
     for (const table of Object.values(into.days)) table.close(day);
@@ -38,6 +40,7 @@ export async function beginAtBoundary(
     (row) => kept(into, row),
     async () => {},
   );
+  await beginPots(snapshot, into.communal, into.findings);
 }
 
 /** Games and cells go on where what was dropped ends. */

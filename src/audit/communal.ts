@@ -5,6 +5,7 @@
  */
 import { LEDGER } from '../postgres/auditColumns.js';
 import type { CommunalFacts } from '../postgres/communalAuditReads.js';
+import type { BoundaryPot } from '../postgres/communalBoundary.js';
 import type { CopyRow } from '../postgres/copy.js';
 import type { Findings, Place } from './report.js';
 import { idOf, type PlayerTable } from './tables.js';
@@ -26,7 +27,12 @@ type RulesFact = CommunalFacts['rules'][number];
 interface Pot {
   rules: RulesFact | undefined;
   /** Rules and fundings that are still to come, oldest first. */
-  readonly ahead: { readonly id: bigint; readonly apply: (pot: Pot) => void }[];
+  ahead: {
+    readonly id: bigint;
+    /** Of the rules; undefined: it is a funding. */
+    readonly version?: number;
+    readonly apply: (pot: Pot) => void;
+  }[];
   remembers: boolean;
   progress: bigint;
   budget: bigint;
@@ -65,6 +71,7 @@ export class CommunalReplay {
       if (rules.inForceFrom === null) continue;
       this.#pot(rules.gameId).ahead.push({
         id: rules.inForceFrom,
+        version: rules.version,
         apply: (pot) => {
           pot.rules = rules;
           if (rules.resetsProgress) pot.progress = 0n;
@@ -86,6 +93,35 @@ export class CommunalReplay {
     // Stable: rules that came in force at one moment keep the order of their versions.
     for (const { ahead } of this.#pots.values())
       ahead.sort((a, b) => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0));
+  }
+
+  /** Takes up a pot where the oldest kept day begins. @param fromId no entry before it is kept */
+  begin(at: BoundaryPot, fromId: bigint): void {
+    const pot = this.#pot(at.gameId);
+    // Rules that a recovery put in force are dated back to the newest entry of their cell.
+    pot.ahead = pot.ahead.filter(({ id, version }) =>
+      version === undefined ? id >= fromId : version > at.version,
+    );
+    pot.rules = this.#facts.rules.find(
+      ({ gameId, version }) => gameId === at.gameId && version === at.version,
+    );
+    pot.remembers = at.remembersPlayers;
+    pot.progress = at.progress;
+    pot.budget = at.budgetMicros;
+    for (const { playerId, spinId } of at.recent) pot.recent.set(playerId, spinId);
+    pot.due = [...at.due];
+  }
+
+  /** Takes up a player. @param waiting shares to be notified of @param notifiedTo the newest share that was notified of; 0: none */
+  beginPlayer(partnerId: number, playerId: string, waiting: number, notifiedTo: bigint): void {
+    const key = `${partnerId}:${playerId}`;
+    if (waiting > 0) this.#waiting.set(key, waiting);
+    if (notifiedTo > 0n) this.#notifiedUpTo.set(key, notifiedTo);
+  }
+
+  /** Takes what a game's pot paid on a dropped day. */
+  droppedDay(gameId: number, day: string, shares: bigint, micros: bigint): void {
+    this.#days.set(`${gameId}/${day}`, { shares, micros });
   }
 
   /** The next spin of the ledger. */

@@ -137,6 +137,8 @@ export class LedgerPass {
       days: this.#days,
       refunds: this.#refunds,
       adjusted: this.#adjusted,
+      communal: this.#communal,
+      findings: this.#findings,
     };
     return beginAtBoundary(snapshot, into);
   }

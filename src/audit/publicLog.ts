@@ -9,6 +9,7 @@ import { entryTypeOf, openedText } from '../domain/transparency/openings.js';
 import { recordsOf, tileOf } from '../domain/transparency/tiles.js';
 import { leafHash, MemoryTree } from '../domain/transparency/tree.js';
 import type { Snapshot } from '../postgres/auditReads.js';
+import { openFields } from '../postgres/blockSeals.js';
 import type { CopyRow } from '../postgres/copy.js';
 import { CHECKPOINTS, ENTRIES, LOGS, NAMED, TILES } from '../postgres/logAuditReads.js';
 import type { Findings } from './report.js';
@@ -154,6 +155,7 @@ function entryProblem(row: CopyRow, log: Log | undefined, logIndex: number): str
   if (row.isNull(ENTRIES.salt) || row.isNull(ENTRIES.labelKey)) return 'an entry lacks its opening';
   if (isBlock && (row.isNull(ENTRIES.blockTo) || row.safe(ENTRIES.blockTo) !== toIndex))
     return 'an entry has no block, or one of another range';
+  openFields(row, ENTRIES.sealed, { seed: ENTRIES.seed, nonce: ENTRIES.nonce });
   const labelKey = Buffer.from(row.bytes(ENTRIES.labelKey));
   const number = row.safe(ENTRIES.number);
   const text = openedText({

@@ -8,6 +8,7 @@ import { openSteps } from '../domain/games/round.js';
 import { shuffleShoe } from '../domain/games/shoe.js';
 import { dealCode } from '../domain/games/table.js';
 import type { Facts, Snapshot } from '../postgres/auditReads.js';
+import { openFields } from '../postgres/blockSeals.js';
 import type { CopyRow } from '../postgres/copy.js';
 import { type AuditedTable, ROUNDS, type RoundReads } from '../postgres/gameAuditReads.js';
 import type { RedisAuditReads } from '../redis/auditReads.js';
@@ -87,6 +88,7 @@ type Problem = readonly [what: string, expected?: string, found?: string];
 function judge(row: CopyRow, table: AuditedTable | undefined): Problem | undefined {
   if (table === undefined) return ['the game is no blackjack table'];
   if (row.isNull(ROUNDS.seed)) return ['no block has the shoe'];
+  openFields(row, ROUNDS.sealed, { seed: ROUNDS.seed }, row.int(ROUNDS.seedFrom));
   const status = row.text(ROUNDS.status);
   const moves = listOf(row, ROUNDS.moves).map((code) => MOVES[Number(code)]!);
   let expected: Expected[];

@@ -1,6 +1,7 @@
 /** What the audit reads of the boundary: the books as they stood where the oldest kept day of the ledger begins (ledgerDrop.ts). */
 import type { EntryTotal, Manifest } from '../domain/ledgerDay.js';
 import { safe, type Transaction } from './client.js';
+import { type BoundaryPot, boundaryPots } from './communalBoundary.js';
 import { idsOfDay } from './ledgerDays.js';
 
 export interface BoundaryFacts {
@@ -10,6 +11,7 @@ export interface BoundaryFacts {
   readonly games: ReadonlyMap<number, number>;
   /** By cell: its newest dropped entry. */
   readonly cells: ReadonlyMap<number, bigint>;
+  readonly pots: readonly BoundaryPot[];
   /** Dropped days with the totals of their manifests, oldest first. */
   readonly days: readonly { readonly day: string; readonly totals: readonly EntryTotal[] }[];
 }
@@ -50,8 +52,10 @@ export async function boundaryFacts(tx: Transaction): Promise<BoundaryFacts> {
   >`SELECT game_id, next_index FROM boundary_games`;
   const cells = await tx<{ cell: number; entry_id: bigint }[]>`SELECT cell, entry_id FROM boundary_cells`;
   const last = days.at(-1);
+  const fromId = last === undefined ? 0n : idsOfDay(last.day).to;
   return {
-    fromId: last === undefined ? 0n : idsOfDay(last.day).to,
+    fromId,
+    pots: await boundaryPots(tx, fromId),
     games: new Map(games.map((row) => [row.game_id, safe(row.next_index)])),
     cells: new Map(cells.map((row) => [row.cell, row.entry_id])),
     days: days.map(({ day, manifest }) => ({ day, totals: (JSON.parse(manifest) as Manifest).totals })),

@@ -56,16 +56,19 @@ export const communalFacts = async (tx: Transaction): Promise<CommunalFacts> => 
   days: await daysOf(tx),
 });
 
-/** What is booked of communal progressives and names an entry that the ledger does not have: what, its id, its game. */
-export const STRAY_COMMUNAL = `
+/**
+ * What is booked of communal progressives and names an entry that the ledger does not have: what, its id, its game.
+ * @param fromId no entry before it is kept
+ */
+export const strayCommunal = (fromId: bigint): string => `
   SELECT 'event', event_id, c.game_id FROM communal_events c LEFT JOIN ledger ON entry_id = event_id AND kind = 1
-    WHERE entry_id IS NULL
+    WHERE event_id >= ${fromId} AND entry_id IS NULL
   UNION ALL
   SELECT 'share', c.entry_id, c.game_id FROM communal_shares c LEFT JOIN ledger l ON l.entry_id = c.entry_id AND kind = 4
-    WHERE l.entry_id IS NULL
+    WHERE c.entry_id >= ${fromId} AND l.entry_id IS NULL
   UNION ALL
   SELECT 'told', told_by, c.game_id FROM communal_shares c LEFT JOIN ledger l ON l.entry_id = told_by AND kind = 1
-    WHERE told_by IS NOT NULL AND l.entry_id IS NULL`;
+    WHERE told_by >= ${fromId} AND l.entry_id IS NULL`;
 
 export interface BookedShare {
   readonly entryId: bigint;

@@ -112,10 +112,18 @@ export async function checkpointRecency(
       GROUP BY game_id, player_id) AS n
     WHERE place <= ${RECENCY_MAX}
     ON CONFLICT (game_id, player_id) DO UPDATE SET spin_id = excluded.spin_id WHERE excluded.spin_id > t.spin_id`;
+  await keepNewestPlayers(tx, 'communal_recency');
+}
+
+/** Removes whom no community can have any more. */
+export async function keepNewestPlayers(
+  tx: Transaction,
+  table: 'communal_recency' | 'boundary_recency',
+): Promise<void> {
   await tx`
-    DELETE FROM communal_recency AS t USING (
+    DELETE FROM ${raw(table)} AS t USING (
       SELECT game_id, player_id, row_number() OVER (PARTITION BY game_id ORDER BY spin_id DESC) AS place
-      FROM communal_recency) AS ranked
+      FROM ${raw(table)}) AS ranked
     WHERE ranked.game_id = t.game_id AND ranked.player_id = t.player_id AND place > ${RECENCY_MAX}`;
 }
 

@@ -99,15 +99,20 @@ export const ROUNDS = {
   kinds: 11,
   /** Null: no block has the shoe. */
   seed: 12,
+  /** Of the shoe's block, and where its seed begins in the column. */
+  sealed: 13,
+  seedFrom: 14,
 } as const;
 
 /** @param fromId those that were dealt before it have entries that are dropped */
 export const roundsSelect = (fromId: bigint): string => `
   SELECT r.game_id, shoe_index, r.partner_id, player_id, status, array_to_string(moves, ','), array_to_string(entry_ids, ','),
     payout_micros, e.wagers, e.credits, e.codes, e.kinds,
-    (SELECT substring(seed FROM (shoe_index - from_index)::int * 32 + 1 FOR 32) FROM blocks b
-     WHERE b.game_id = r.game_id AND from_index <= shoe_index AND to_index > shoe_index)
-  FROM rounds r CROSS JOIN LATERAL (
+    b.seed, b.sealed, b.seed_from
+  FROM rounds r LEFT JOIN LATERAL (
+    SELECT substring(seed FROM (shoe_index - from_index)::int * 32 + 1 FOR 32) AS seed, sealed, (shoe_index - from_index)::int * 32 AS seed_from
+    FROM blocks b WHERE b.game_id = r.game_id AND from_index <= shoe_index AND to_index > shoe_index) b ON true
+  CROSS JOIN LATERAL (
     SELECT string_agg(wager_micros::text, ',' ORDER BY entry_id) AS wagers, string_agg(credit_micros::text, ',' ORDER BY entry_id) AS credits,
       string_agg(outcome_code::text, ',' ORDER BY entry_id) AS codes, string_agg(kind::text, ',' ORDER BY entry_id) AS kinds
     FROM ledger l WHERE l.entry_id = ANY(r.entry_ids)) e WHERE deal_id >= ${fromId}`;

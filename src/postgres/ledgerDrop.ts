@@ -8,6 +8,7 @@ import { entryCodesSql } from '../domain/ledgerEntry.js';
 import { DAY_MS, shiftDay } from '../domain/settlement.js';
 import { audit } from './auditLog.js';
 import { boundLocks, raw, type Sql, safe, type Transaction } from './client.js';
+import { movePots } from './communalBoundary.js';
 import { idsOfDay, partitionOf } from './ledgerDays.js';
 import { checkpointCell } from './recoveries.js';
 import { bindingTimes } from './requestRunReads.js';
@@ -62,9 +63,6 @@ export async function whyNotDrop(
     SELECT partner_id FROM (SELECT DISTINCT ON (partner_id) partner_id, status FROM settlement_reports
       WHERE report_date = ${day}::date ORDER BY partner_id, revision DESC) newest WHERE status = 'PENDING' LIMIT 1`;
   if (pending !== undefined) return `the newest report of partner ${pending.partner_id} of ${day} is PENDING`;
-  const [pot] = await sql`SELECT 1 FROM communal_pots LIMIT 1`;
-  if (pot !== undefined)
-    return 'a game has a communal progressive, whose audit replays every spin: days of such an installation are kept';
   return undefined;
 }
 
@@ -143,6 +141,10 @@ async function moveBoundary(tx: Transaction, day: string): Promise<void> {
     WHERE kind IN ${adjustments} OR EXISTS (SELECT 1 FROM raffles r WHERE r.game_id = l.game_id)
     ON CONFLICT (entry_id) DO NOTHING`;
   const { from, to } = idsOfDay(day);
+  const [last] = await tx<{ day: string | null }[]>`
+    SELECT max(day)::text AS day FROM ledger_days WHERE dropped_at IS NOT NULL`;
+  const keptFrom = last!.day === null ? 0n : idsOfDay(last!.day).to;
+  await movePots(tx, partition, { fromId: keptFrom, toId: to });
   // Those that were open at midnight stay: the reports of both days count them.
   await tx`
     DELETE FROM rounds WHERE status <> 'OPEN' AND deal_id >= ${from} AND deal_id < ${to} AND entry_ids[cardinality(entry_ids)] < ${to}`;

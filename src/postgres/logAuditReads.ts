@@ -23,12 +23,12 @@ const NAMED_SELECT = `SELECT partner_id, report_date::text, report->>'logCheckpo
 export const ENTRIES = {
   ...{ gameId: 0, number: 1, kind: 2, fromIndex: 3, toIndex: 4, atMicros: 5, isLate: 6, reason: 7, logId: 8 },
   ...{ logIndex: 9, salt: 10, labelKey: 11, mathHash: 12, seed: 13, nonce: 14, root: 15, commitment: 16 },
-  ...{ blockTo: 17, nextNumber: 18 },
+  ...{ blockTo: 17, nextNumber: 18, sealed: 19 },
 } as const;
 const ENTRIES_SELECT = `
   SELECT e.game_id, e.number, e.kind, e.from_index, e.to_index, (extract(epoch FROM e.at) * 1000000)::bigint, e.is_late, e.reason,
     e.log_id, e.log_index, e.salt, g.label_key, g.math_hash, CASE WHEN e.kind < 3 THEN b.seed END, b.nonce,
-    substring(b.tree FROM 1 FOR 32), b.commitment, b.to_index, g.next_number
+    substring(b.tree FROM 1 FOR 32), b.commitment, b.to_index, g.next_number, b.sealed
   FROM log_entries e JOIN log_games g USING (game_id)
     LEFT JOIN blocks b ON e.kind <= 3 AND b.game_id = e.game_id AND b.log_number = e.number AND b.from_index = e.from_index
   ORDER BY e.game_id, e.number`;

@@ -133,7 +133,7 @@ beforeAll(async () => {
   await worker.job.turn();
   await worker.end();
   await bindFrom(shift(today, -KEEP_DAYS));
-}, 60_000);
+}, 180_000);
 
 afterAll(async () => {
   await sql?.end();
@@ -277,6 +277,21 @@ describe.sequential('a week of the ledger', () => {
     await bindFrom(shift(today, -KEEP_DAYS));
   });
 
+  test('a day is kept while the newest report of it is PENDING', async () => {
+    const [report] = await raw`
+      SELECT report_id, status FROM settlement_reports WHERE report_date = ${days[0]!}::date AND partner_id = ${partnerId}
+      ORDER BY revision DESC LIMIT 1`;
+    const put = (status: string) =>
+      raw.begin(async (tx) => {
+        // What a report says is never changed: a trigger refuses it.
+        await tx`SET LOCAL session_replication_role = replica`;
+        await tx`UPDATE settlement_reports SET status = ${status} WHERE report_id = ${report!.report_id}`;
+      });
+    await put('PENDING');
+    expect(await dropOf(days[0]!)).toMatchObject({ refused: expect.stringContaining('PENDING') });
+    await put(report!.status);
+  });
+
   test.each(['drop.boundary', 'drop.detached'])('a drop that ended at %s is repeated', async (step) => {
     const day = days[0]!;
     const options = { day, directory, keepDays: KEEP_DAYS, actor: 'test', today };
@@ -307,6 +322,20 @@ describe.sequential('a week of the ledger', () => {
       expect(page.body).toMatchObject({ total: 15 * DAYS });
       expect((page.body as { spins: unknown[] }).spins.length).toBe(15 * DAYS);
       expect((await ask('/players/cy/spins')).body).toMatchObject({ total: 0, spins: [] });
+      const totals = await client.operator<{ days: unknown[] }>('GET', `/games/${gameId}/days`);
+      expect(totals.body.days.at(-1)).toMatchObject({ day: days[0], spins: firstDay.length });
+      const lines: unknown[] = [];
+      for (let cursor: string | null = ''; cursor !== null; ) {
+        const part: { body: { entries: unknown[]; nextCursor: string | null } } = await client.operator(
+          'GET',
+          `/partners/${partnerId}/players/ann/statement?limit=1${cursor && `&cursor=${cursor}`}`,
+        );
+        expect(part.body.entries.length).toBe(1);
+        lines.push(...part.body.entries);
+        cursor = part.body.nextCursor;
+      }
+      expect(lines.length).toBe(15 * DAYS);
+      expect((await ask('/players/cy/recall')).body).toEqual({ games: [] });
       const all = await ask(`/spins?from=${days[0]}T00:00:00Z&limit=1`);
       expect(all.body).toMatchObject({ completeFrom: keptFrom, spins: [{ playerId: 'ann' }] });
       expect((all.body as { spins: { createdAt: string }[] }).spins[0]!.createdAt >= keptFrom).toBe(true);

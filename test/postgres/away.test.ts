@@ -1,0 +1,71 @@
+/** What Postgres undoes for no fault of the statement is said to be away: the caller may try again. */
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { connectPostgres, isPostgresAway, type Sql } from '../../src/postgres/client.js';
+import { freshStores } from '../setup/freshStores.js';
+import { Cleanup } from '../support/cleanup.js';
+import { until } from '../support/wait.js';
+
+const cleanup = new Cleanup();
+let sql: Sql;
+let other: Sql;
+
+beforeAll(async () => {
+  const stores = await freshStores();
+  cleanup.add(() => stores.drop());
+  const connect = (): Sql => {
+    const opened = connectPostgres(stores.databaseUrl, {
+      max: 2,
+      name: `away ${randomUUID()}`,
+      onError: () => {},
+    });
+    cleanup.add(() => opened.end());
+    return opened;
+  };
+  sql = connect();
+  other = connect();
+  await sql`CREATE TABLE pairs (id int PRIMARY KEY, value int NOT NULL)`;
+  await sql`INSERT INTO pairs VALUES (1, 0), (2, 0)`;
+});
+afterAll(() => cleanup.run());
+
+const failureOf = (promise: Promise<unknown>): Promise<unknown> =>
+  promise.then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+
+test('a transaction whose process was slower than its session may idle', async () => {
+  const failure = await failureOf(
+    sql.begin(async (tx) => {
+      const [row] = await tx<{ pid: number }[]>`SELECT pg_backend_pid() AS pid`;
+      await until(async () => {
+        const [found] = await other<{ n: number }[]>`
+          SELECT count(*)::int AS n FROM pg_stat_activity WHERE pid = ${row!.pid}`;
+        return found!.n === 0;
+      }, 'the session is ended');
+      await tx`UPDATE pairs SET value = 1 WHERE id = 1`;
+    }),
+  );
+  expect(failure).toBeInstanceOf(Error);
+  expect(isPostgresAway(failure)).toBe(true);
+});
+
+test('a transaction that was undone because of a deadlock', async () => {
+  let arrived = 0;
+  let meet = (): void => {};
+  const met = new Promise<void>((resolve) => {
+    meet = resolve;
+  });
+  const cross = (opened: Sql, first: number, second: number): Promise<void> =>
+    opened.begin(async (tx) => {
+      await tx`UPDATE pairs SET value = value + 1 WHERE id = ${first}`;
+      if (++arrived === 2) meet();
+      await met;
+      await tx`UPDATE pairs SET value = value + 1 WHERE id = ${second}`;
+    });
+  const failures = await Promise.all([failureOf(cross(sql, 1, 2)), failureOf(cross(other, 2, 1))]);
+  const undone = failures.filter((failure) => failure !== undefined);
+  expect(undone).toHaveLength(1);
+  expect(isPostgresAway(undone[0])).toBe(true);
+});

@@ -1,0 +1,55 @@
+/** Indexes of large tables are made while others write to them, and what was left half made is made again. */
+import postgres from 'postgres';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { makeIndexes } from '../../src/postgres/concurrentIndexes.js';
+import { freshStores } from '../setup/freshStores.js';
+import type { TestStores } from '../support/stores.js';
+import { until } from '../support/wait.js';
+
+let stores: TestStores;
+let sql: postgres.Sql;
+
+beforeAll(async () => {
+  stores = await freshStores();
+  sql = postgres(stores.databaseUrl, { max: 3, onnotice: () => {} });
+});
+afterAll(async () => {
+  await sql?.end();
+  await stores?.drop();
+});
+
+const valid = async (): Promise<string[]> => {
+  const rows = await sql`
+    SELECT relname FROM pg_index JOIN pg_class ON oid = indexrelid
+    WHERE indisvalid AND relname IN ('blocks_not_exhausted', 'blocks_with_outcomes') ORDER BY relname`;
+  return rows.map((row) => row.relname as string);
+};
+const BOTH = ['blocks_not_exhausted', 'blocks_with_outcomes'];
+
+test('the migrations end with both indexes of blocks', async () => {
+  expect(await valid()).toEqual(BOTH);
+});
+
+test('an index that was left half made is made again, and nobody who writes waits for it', async () => {
+  await sql`UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'blocks_not_exhausted'::regclass`;
+  const lines: string[] = [];
+  const writing = await sql.reserve();
+  await writing`BEGIN`;
+  await writing`UPDATE blocks SET exhausted_at = NULL`;
+  const made = makeIndexes(stores.databaseUrl, (line) => lines.push(line));
+  await until(async () => {
+    const rows = await sql`
+      SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%INDEX CONCURRENTLY%' AND wait_event_type = 'Lock'
+        AND pid <> pg_backend_pid()`;
+    return rows.length > 0;
+  }, 'the index waits for who wrote before it');
+  await sql.begin(async (tx) => {
+    await tx`SET LOCAL lock_timeout = '1s'`;
+    await tx`UPDATE blocks SET exhausted_at = NULL`;
+  });
+  await writing`COMMIT`;
+  writing.release();
+  await made;
+  expect(lines).toEqual(['made the index blocks_not_exhausted']);
+  expect(await valid()).toEqual(BOTH);
+});
