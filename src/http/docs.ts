@@ -1,5 +1,5 @@
 /** The pages of /docs and of /console: made by the build (tools), held in memory with their compressed forms, sent as they are. */
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { extname, join } from 'node:path';
 import type { Access } from './access.js';
 import type { Exchange } from './exchange.js';
@@ -13,6 +13,8 @@ const TYPES: Readonly<Record<string, string>> = {
   '.js': 'text/javascript; charset=utf-8',
   '.svg': 'image/svg+xml',
   '.json': 'application/json',
+  '.tgz': 'application/gzip',
+  '': 'text/plain; charset=utf-8',
 };
 
 /** Pages below one path. */
@@ -22,9 +24,10 @@ interface Site {
   readonly mayLoad: string;
 }
 
-const DOCS: Site = { base: '/docs', mayLoad: '' };
-/** Its script asks the operator API. */
-const CONSOLE: Site = { base: '/console', mayLoad: "script-src 'self'; connect-src 'self'; " };
+/** A script and requests of its own: docs read their index and try the partner API, the console asks the operator API. */
+const OWN_SCRIPT = "script-src 'self'; connect-src 'self'; ";
+const DOCS: Site = { base: '/docs', mayLoad: OWN_SCRIPT };
+const CONSOLE: Site = { base: '/console', mayLoad: OWN_SCRIPT };
 
 const safetyOf = ({ mayLoad }: Site): string =>
   [
@@ -53,7 +56,9 @@ function readPages({ base }: Site, folder: string): ReadonlyMap<string, File> {
   const pages = new Map<string, File>();
   let names: string[] = [];
   try {
-    names = readdirSync(folder);
+    names = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) =>
+      statSync(join(folder, name)).isFile(),
+    );
   } catch {
     // Not built: the service does without.
   }
@@ -64,10 +69,10 @@ function readPages({ base }: Site, folder: string): ReadonlyMap<string, File> {
     pages.set(path, {
       type,
       plain: readFileSync(join(folder, name)),
-      coded: Object.entries(CODINGS).map(([coding, ending]) => ({
-        coding,
-        bytes: readFileSync(join(folder, name + ending)),
-      })),
+      // What is compressed itself has no compressed form.
+      coded: Object.entries(CODINGS)
+        .filter(([, ending]) => names.includes(name + ending))
+        .map(([coding, ending]) => ({ coding, bytes: readFileSync(join(folder, name + ending)) })),
     });
   }
   return pages;

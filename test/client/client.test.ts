@@ -167,7 +167,7 @@ test('the program of the quick start receives a verified webhook, as it is writt
     .exec(page)![1]!
     .replace("'@spindle/client'", `'${built}/index.js'`)
     .replace("'@spindle/client/webhooks'", `'${built}/webhooks.js'`)
-    .replace('http://127.0.0.1:8080', service.base)
+    .replace('https://spindle.example.com', service.base)
     .replaceAll('9000', port);
   const { key } = await service.newPartner({ largeWinThresholdUsd: 0.4 });
   await service.newGame(key, parSheet('classic-3-reel'));

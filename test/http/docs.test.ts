@@ -4,6 +4,8 @@ import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ERRORS } from '../../src/domain/errors.js';
 import { PublicWindow } from '../../src/http/publicWindow.js';
+import { Finder } from '../../tools/docs/page/find.js';
+import type { SearchIndex } from '../../tools/docs/searchIndex.js';
 import { freshStores } from '../setup/freshStores.js';
 import { expectWithin } from '../support/expectWithin.js';
 import { startService } from '../support/service.js';
@@ -62,16 +64,27 @@ test('/ leads to the pages, which say what a partner needs', async () => {
   expect(await get('/')).toMatchObject({ status: 302, headers: { location: '/docs' } });
   expect([...pages.keys()]).toEqual(
     expect.arrayContaining(
-      ['api', 'idempotency', 'errors', 'webhooks', 'rate-limits', 'raffles', 'client', 'changelog'].map(
-        (slug) => `/docs/${slug}`,
-      ),
+      [
+        ...[
+          'quick-start',
+          'par-sheets',
+          'python',
+          'curl',
+          'api',
+          'play-api',
+          'idempotency',
+          'errors',
+          'webhooks',
+        ],
+        ...['rate-limits', 'raffles', 'client', 'changelog', 'run'],
+      ].map((slug) => `/docs/${slug}`),
     ),
   );
 });
 
 test('every page comes within 50 ms, compressed where the client takes that, and with nothing from elsewhere', async () => {
   expect(pages.get('/docs/api')).toContain('href="/api/partner/v1/openapi.json"');
-  for (const path of [...pages.keys(), '/docs/style.css']) {
+  for (const path of [...pages.keys(), '/docs/style.css', '/docs/page.js', '/docs/search.json']) {
     const plain = await get(path);
     const br = await get(path, { 'Accept-Encoding': 'gzip, br;q=1.0' });
     const gzip = await get(path, { 'Accept-Encoding': 'br;q=0, gzip' });
@@ -89,8 +102,48 @@ test('every page comes within 50 ms, compressed where the client takes that, and
     expect((await get(path, {}, 'HEAD')).bytes.length).toBe(0);
   }
   for (const html of pages.values()) {
-    expect(html).not.toMatch(/<script|<style|\sstyle="|<(link|img)[^>]*(href|src)="(?!\/docs\/|data:,)/);
+    // The script of the site, and nothing else that runs.
+    expect(html.match(/<script[^>]*>/g)).toEqual(['<script src="/docs/page.js" defer>']);
+    expect(html).not.toMatch(/\son\w+=|<style|\sstyle="|<(link|img)[^>]*(href|src)="(?!\/docs\/|data:,)/);
   }
+});
+
+test('what a partner reads asks for no repository and no machine of its own', () => {
+  const ofOperators = ['/docs/run', '/docs/command', '/docs/console', '/docs/operator-api'];
+  for (const [path, html] of pages) {
+    if (ofOperators.includes(path)) continue;
+    expect(html, path).not.toMatch(/npm ci|npm start|\.data\/|127\.0\.0\.1:8080|test\/par-sheets|npm pack/);
+  }
+});
+
+test('the search has an index of at most 200 KB, with every page and every error code', async () => {
+  const { bytes } = await get('/docs/search.json');
+  expect(bytes.length).toBeLessThan(200_000);
+  const index = JSON.parse(bytes.toString()) as SearchIndex;
+  expect(index.pages.map(([address]) => address).sort()).toEqual([...pages.keys()].sort());
+  const finder = new Finder(index);
+  for (const [asked, href] of [
+    ['KS-4103', '/docs/errors#KS-4103'],
+    ['deal round', '/docs/play-api#dealRound'],
+    ['par sheet', '/docs/par-sheets#par-sheets'],
+    ['order of checks', '/docs/contract#82-order-of-checks'],
+    ['chooseNextOutcome', '/docs/api#chooseNextOutcome'],
+  ] as const) {
+    expect(
+      finder.find(asked).map((each) => each.href),
+      asked,
+    ).toContain(href);
+  }
+  expect(finder.find('zzzzzz')).toEqual([]);
+  for (const { code } of Object.values(ERRORS))
+    expect(finder.find(code)[0]!.href).toBe(`/docs/errors#${code}`);
+});
+
+test('the example of a PAR sheet is given out, and is taken as it is', async () => {
+  const { key } = await service.newPartner();
+  const sheet = await get('/docs/examples/par-sheet.json');
+  const answer = await service.partner('POST', '/par-sheets', key, JSON.parse(sheet.bytes.toString()));
+  expect(answer).toMatchObject({ status: 201, body: { gameTitle: 'Lucky Cherry', certifiedRtp: 0.925 } });
 });
 
 test('every link leads to a page and an anchor that exist, and no anchor is there twice', () => {

@@ -1,7 +1,9 @@
 /** Markdown of the repository as HTML: GitHub's anchors, an anchor for each error code, links between the pages. */
 import { posix } from 'node:path';
-import { Marked, type Tokens } from 'marked';
+import { Marked, type Token, type Tokens, type TokensList } from 'marked';
 import { addressOf, escaped, type PageSource } from './pages.js';
+import { labelledTables } from './tables.js';
+import { type Tab, tabsOf } from './tabs.js';
 
 const ERRORS_FILE = 'docs/errors.md';
 
@@ -29,16 +31,37 @@ export function htmlOf(markdown: string, page: PageSource, pages: readonly PageS
       },
       image: ({ href, text }: Tokens.Image) =>
         `<img src="/docs/${escaped(posix.basename(href))}" alt="${escaped(text)}">`,
-      html: ({ text }: Tokens.HTML | Tokens.Tag) => (text.startsWith('<!--') ? '' : escaped(text)),
+      html: ({ text, tabs }: (Tokens.HTML | Tokens.Tag) & { tabs?: string }) =>
+        tabs ?? (text.startsWith('<!--') ? '' : escaped(text)),
     },
   });
-  const html = marked.parse(markdown, { async: false });
+  const html = marked.parser(withTabs(marked.lexer(markdown), marked));
   const isErrors = page.file === ERRORS_FILE;
-  return (isErrors ? html.replaceAll(/<tr>(\n<td>)(KS-\d{4})/g, '<tr id="$2">$1$2') : html)
+  const linked = (isErrors ? html.replaceAll(/<tr>(\n<td>)(KS-\d{4})/g, '<tr id="$2">$1$2') : html)
     .replaceAll(/<[^>]+>|[^<]+/g, withLinkedCodes())
-    .replaceAll('<table>', '<div class="wide" tabindex="0"><table>')
-    .replaceAll('</table>', '</table></div>')
     .replaceAll('<pre>', '<pre tabindex="0">');
+  return labelledTables(linked);
+}
+
+/** Blocks of code that follow each other, each with a label behind its language (```ts TypeScript), become tabs. */
+function withTabs(tokens: TokensList | Token[], marked: Marked): Token[] {
+  const given: Token[] = [];
+  let tabs: Tab[] = [];
+  const end = (): void => {
+    if (tabs.length > 0)
+      given.push({ type: 'html', raw: '', text: '', block: true, pre: false, tabs: tabsOf(tabs) } as Token);
+    tabs = [];
+  };
+  for (const token of tokens) {
+    const label = token.type === 'code' ? /^\S+ (.+)$/.exec(token.lang ?? '')?.[1] : undefined;
+    if (label !== undefined) tabs.push({ label, html: marked.parser([token]) });
+    else if (tabs.length === 0 || token.type !== 'space') {
+      end();
+      given.push(token);
+    }
+  }
+  end();
+  return given;
 }
 
 /** Replaces each error code of a text by a link to it, except in code, headings and links. @returns the replacer of a tag or a text */

@@ -6,25 +6,47 @@ export interface PageSource {
   readonly title: string;
   /** Markdown file, or OpenAPI document, of the repository. */
   readonly file: string;
+  /** Of the navigation. */
+  readonly group: string;
 }
+
+const group = (name: string, pages: readonly [slug: string, title: string, file: string][]): PageSource[] =>
+  pages.map(([slug, title, file]) => ({ slug, title, file, group: name }));
 
 /** In the order of the navigation. A file that is not there has no page. */
 export const PAGES: readonly PageSource[] = [
-  { slug: '', title: 'Quick start', file: 'docs/quick-start.md' },
-  { slug: 'api', title: 'API reference', file: 'openapi/partner.v1.json' },
-  { slug: 'idempotency', title: 'Idempotency', file: 'docs/idempotency.md' },
-  { slug: 'errors', title: 'Errors', file: 'docs/errors.md' },
-  { slug: 'webhooks', title: 'Webhooks', file: 'docs/webhooks.md' },
-  { slug: 'rate-limits', title: 'Rate limits', file: 'docs/rate-limits.md' },
-  { slug: 'sandbox', title: 'Sandbox', file: 'docs/sandbox.md' },
-  { slug: 'raffles', title: 'Raffles', file: 'docs/raffles.md' },
-  { slug: 'communal', title: 'Communal bonus', file: 'docs/communal.md' },
-  { slug: 'blackjack', title: 'Blackjack', file: 'docs/blackjack.md' },
-  { slug: 'client', title: 'Client', file: 'clients/typescript/README.md' },
-  { slug: 'contract', title: 'Contract', file: 'docs/contract.md' },
-  { slug: 'changelog', title: 'Changelog', file: 'clients/typescript/API_CHANGELOG.md' },
-  { slug: 'operator-api', title: 'Operator API', file: 'openapi/operator.v1.json' },
-  { slug: 'play-api', title: 'Play API', file: 'openapi/play.v1.json' },
+  ...group('Start', [
+    ['', 'Overview', 'docs/overview.md'],
+    ['quick-start', 'Quick start', 'docs/quick-start.md'],
+    ['par-sheets', 'PAR sheets', 'docs/par-sheets.md'],
+    ['client', 'TypeScript client', 'clients/typescript/README.md'],
+    ['python', 'Python', 'docs/python.md'],
+    ['curl', 'curl', 'docs/curl.md'],
+  ]),
+  ...group('Reference', [
+    ['api', 'API reference', 'openapi/partner.v1.json'],
+    ['play-api', 'Play API', 'openapi/play.v1.json'],
+    ['errors', 'Errors', 'docs/errors.md'],
+    ['contract', 'Contract', 'docs/contract.md'],
+    ['changelog', 'Changelog', 'clients/typescript/API_CHANGELOG.md'],
+  ]),
+  ...group('Guides', [
+    ['idempotency', 'Idempotency', 'docs/idempotency.md'],
+    ['webhooks', 'Webhooks', 'docs/webhooks.md'],
+    ['rate-limits', 'Rate limits', 'docs/rate-limits.md'],
+    ['sandbox', 'Sandbox', 'docs/sandbox.md'],
+    ['raffles', 'Raffles', 'docs/raffles.md'],
+    ['communal', 'Communal bonus', 'docs/communal.md'],
+    ['blackjack', 'Blackjack', 'docs/blackjack.md'],
+    ['proofs', 'Proofs', 'docs/proofs.md'],
+    ['rtp', 'Return of a game', 'docs/rtp.md'],
+  ]),
+  ...group('Run it', [
+    ['run', 'Run it', 'docs/run.md'],
+    ['command', 'Command', 'docs/command.md'],
+    ['console', 'Console', 'docs/console.md'],
+    ['operator-api', 'Operator API', 'openapi/operator.v1.json'],
+  ]),
 ];
 
 export const addressOf = ({ slug }: PageSource): string => (slug === '' ? '/docs' : `/docs/${slug}`);
@@ -32,12 +54,51 @@ export const addressOf = ({ slug }: PageSource): string => (slug === '' ? '/docs
 export const escaped = (text: string): string =>
   text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
 
-/** A whole page: no script, no style of its own, nothing from elsewhere. */
+/** What stands for the address of the service in examples; the page's script puts the one in its place that it came from. */
+export const ORIGIN = 'https://spindle.example.com';
+
+/** A place of the page that the navigation leads to. */
+export interface Place {
+  readonly anchor: string;
+  readonly title: string;
+  /** What is below it. */
+  readonly below: readonly Place[];
+}
+
+/** The headings that a page is read by: of level 2, and of an API each operation below. */
+function placesOf(content: string): Place[] {
+  const places: { anchor: string; title: string; below: Place[] }[] = [];
+  for (const [, level, anchor, html] of content.matchAll(/<h([23]) id="([^"]+)"[^>]*>([\s\S]*?)<\/h\1>/g)) {
+    const title = html!.replaceAll(/<[^>]+>/g, '').trim();
+    if (level === '2') places.push({ anchor: anchor!, title, below: [] });
+    else if (html!.includes('class="method"'))
+      places.at(-1)?.below.push({ anchor: anchor!, title: anchor!, below: [] });
+  }
+  return places;
+}
+
+const listOf = (places: readonly Place[]): string =>
+  places.length === 0
+    ? ''
+    : `<ul>${places
+        .map(({ anchor, title, below }) => `<li><a href="#${anchor}">${title}</a>${listOf(below)}</li>`)
+        .join('')}</ul>`;
+
+/** A whole page: the site's one script, no style of its own, nothing from elsewhere. It can be read without the script. */
 export function framed(page: PageSource, pages: readonly PageSource[], content: string): string {
-  const links = pages.map((each) => {
+  const link = (each: PageSource): string => {
     const current = each === page ? ' aria-current="page"' : '';
-    return `<li><a href="${addressOf(each)}"${current}>${each.title}</a></li>`;
-  });
+    const below = each === page ? listOf(placesOf(content)) : '';
+    return `<li><a href="${addressOf(each)}"${current}>${each.title}</a>${below}</li>`;
+  };
+  const groups = [...new Set(pages.map(({ group: name }) => name))].map(
+    (name) =>
+      `<p>${name}</p><ul>${pages
+        .filter((each) => each.group === name)
+        .map(link)
+        .join('')}</ul>`,
+  );
+  const text = withOrigins(content);
   return `<!doctype html>
 <html lang="en">
 <head>
@@ -47,14 +108,22 @@ export function framed(page: PageSource, pages: readonly PageSource[], content: 
 <title>${page.title} · Spindle</title>
 <link rel="stylesheet" href="/docs/style.css">
 <link rel="icon" href="data:,">
+<script src="/docs/page.js" defer></script>
 </head>
 <body>
 <a class="skip" href="#content">Skip to the content</a>
-<nav aria-label="Pages"><strong>Spindle</strong><ul>${links.join('')}</ul></nav>
+<header><button type="button" id="site-menu" aria-expanded="false" aria-controls="site-pages" hidden>Menu</button><a class="home" href="/docs">Spindle</a><div id="site-search" role="search"></div></header>
+<nav id="site-pages" aria-label="Pages" tabindex="0">${groups.join('')}</nav>
 <main id="content">
-${content}
+${text}
 </main>
 </body>
 </html>
 `;
 }
+
+/** Marks the address in texts, not in attributes. */
+const withOrigins = (html: string): string =>
+  html.replaceAll(/<[^>]+>|[^<]+/g, (part) =>
+    part.startsWith('<') ? part : part.replaceAll(ORIGIN, `<span class="origin">${ORIGIN}</span>`),
+  );

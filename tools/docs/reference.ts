@@ -1,11 +1,15 @@
 /** An OpenAPI document as one HTML page: each operation with its parameters, bodies, examples and errors. */
 import { Marked } from 'marked';
 import { escaped } from './pages.js';
+import { samplesOf } from './samples.js';
+import { labelledTables } from './tables.js';
+import { tabsOf } from './tabs.js';
 
 interface Schema {
   readonly $ref?: string;
   readonly type?: string | readonly string[];
   readonly description?: string;
+  readonly default?: unknown;
   readonly properties?: Readonly<Record<string, Schema>>;
   readonly required?: readonly string[];
   readonly items?: Schema;
@@ -66,9 +70,9 @@ const block = (value: unknown): string =>
 const table = (head: readonly string[], rows: readonly (readonly string[])[]): string =>
   rows.length === 0
     ? ''
-    : `<div class="wide" tabindex="0"><table><thead><tr>${head.map((cell) => `<th>${cell}</th>`).join('')}</tr></thead><tbody>${rows
+    : `<table><thead><tr>${head.map((cell) => `<th>${cell}</th>`).join('')}</tr></thead><tbody>${rows
         .map((row) => `<tr>${row.map((cell) => `<td>${cell}</td>`).join('')}</tr>`)
-        .join('')}</tbody></table></div>`;
+        .join('')}</tbody></table>`;
 
 /** What a value may be, with links to named schemas. */
 function typeOf(schema: Schema): string {
@@ -92,6 +96,12 @@ function examplesOf(media: Media | undefined): string {
     .join('');
 }
 
+/** Of parameters whose examples are not a player. */
+const EXAMPLES: Readonly<Record<string, string>> = {
+  ...{ date: '2026-11-22', roundId: '32ba64c0443dd3ef0747a1737bf2fa44', version: 'v1' },
+  ...{ spinId: '0000000000000000000000000001', deliveryId: 'dlv_0123456789abcdef' },
+};
+
 class Reference {
   constructor(readonly document: OpenApi) {}
 
@@ -100,21 +110,15 @@ class Reference {
     const operations = this.#operations();
     const groups = tags.map(({ name, description }) => {
       const own = operations.filter(({ operation }) => operation.tags[0] === name);
-      return {
-        index: `<li><a href="#${anchor(name)}">${escaped(name)}</a><ul>${own
-          .map(({ operation }) => `<li><a href="#${operation.operationId}">${operation.operationId}</a></li>`)
-          .join('')}</ul></li>`,
-        text: `<h2 id="${anchor(name)}">${escaped(name)}</h2>${prose(description)}${own
-          .map((each) => this.#operation(each))
-          .join('')}`,
-      };
+      return `<h2 id="${anchor(name)}">${escaped(name)}</h2>${prose(description)}${own
+        .map((each) => this.#operation(each))
+        .join('')}`;
     });
     const events = Object.values(webhooks).flatMap((methods) => Object.values(methods));
     return `<h1>${escaped(info.title)}</h1>${prose(info.description)}
 <p>Base path ${code(servers[0]!.url)}. The document: <a href="${servers[0]!.url}/openapi.json">openapi.json</a>,
 which Postman, Bruno and Insomnia import. Every request has the header ${code('X-API-Key')}.</p>
-<ul class="index">${groups.map(({ index }) => index).join('')}</ul>
-${groups.map(({ text }) => text).join('\n')}
+${groups.join('\n')}
 ${events.length === 0 ? '' : `<h2 id="events">Events</h2>${events.map((event) => this.#event(event)).join('')}`}
 <h2 id="schemas">Schemas</h2>
 ${Object.entries(components.schemas)
@@ -138,7 +142,7 @@ ${Object.entries(components.schemas)
     const errors = Object.entries(responses).filter(([each]) => !each.startsWith('2'));
     const sent = requestBody?.content?.['application/json'];
     const got = this.#bodyOf(success).content?.['application/json'];
-    return `<section aria-labelledby="${operationId}">
+    return `<section aria-labelledby="${operationId}"${this.#tried({ method, path, operation })}>
 <h3 id="${operationId}"><span class="method">${method}</span> ${code(path)}</h3>
 <p><strong>${line(summary)}</strong> ${code(operationId)}</p>${prose(description ?? '')}
 ${table(
@@ -150,13 +154,55 @@ ${table(
     line(each.description ?? ''),
   ]),
 )}
-${sent === undefined ? '' : `<h4>Request: ${typeOf(sent.schema)}</h4>${examplesOf(sent)}`}
+${sent === undefined ? '' : `<p>Request: ${typeOf(sent.schema)}</p>`}
+${this.#samples({ method, path, operation })}
 <h4>Response ${status}${got === undefined ? '' : `: ${typeOf(got.schema)}`}</h4>${examplesOf(got)}
 <details><summary>Errors</summary>${table(
       ['Status', 'Code', 'Meaning'],
       errors.flatMap(([each, body]) => this.#errorRows(each, this.#bodyOf(body))),
     )}</details>
 </section>`;
+  }
+
+  get #base(): string {
+    return this.document.servers[0]!.url;
+  }
+
+  /** Whether partners call it: the client has it, and it can be tried with their key. */
+  get #isOfPartners(): boolean {
+    return !this.#base.includes('/operator/');
+  }
+
+  #exampleOf(operation: Operation): unknown {
+    const sent = operation.requestBody?.content?.['application/json'];
+    return sent?.example ?? Object.values(sent?.examples ?? {})[0]?.value;
+  }
+
+  #samples({ method, path, operation }: { method: string; path: string; operation: Operation }): string {
+    const parameters = (operation.parameters ?? [])
+      .filter((each) => each.in === 'path')
+      .map(({ name, schema }) => ({
+        name,
+        value: schema.type === 'integer' ? 1 : (EXAMPLES[name] ?? 'alice'),
+      }));
+    const { operationId } = operation;
+    const body = this.#exampleOf(operation);
+    const samples = samplesOf(
+      { operationId, method, path, base: this.#base, parameters, body },
+      this.#isOfPartners,
+    );
+    return tabsOf(samples.map(({ label, code: text }) => ({ label, html: block(text) })));
+  }
+
+  /** What the script makes a form of. */
+  #tried({ method, path, operation }: { method: string; path: string; operation: Operation }): string {
+    if (!this.#isOfPartners) return '';
+    const parameters = (operation.parameters ?? [])
+      .filter((each) => each.in === 'path' || each.in === 'query')
+      .map(({ name, in: place, required = false }) => ({ name, in: place, required }));
+    const example = this.#exampleOf(operation);
+    const body = example === undefined ? undefined : JSON.stringify(example, null, 2);
+    return ` data-try="${escaped(JSON.stringify({ method, path: this.#base + path, parameters, body }))}"`;
   }
 
   #errorRows(status: string, { content }: Body): string[][] {
@@ -191,4 +237,4 @@ ${sent === undefined ? '' : `<h4>Request: ${typeOf(sent.schema)}</h4>${examplesO
   }
 }
 
-export const referenceOf = (document: OpenApi): string => new Reference(document).page();
+export const referenceOf = (document: OpenApi): string => labelledTables(new Reference(document).page());

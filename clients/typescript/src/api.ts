@@ -2,20 +2,26 @@
 import createClient, { type Client, type ClientOptions } from 'openapi-fetch';
 import { NoAnswerError, SpindleError } from './errors.js';
 import type { components, paths } from './partner.v1.js';
+import type { paths as PlayPaths, components as playComponents } from './play.v1.js';
 
 /** `GET('/games')`, `POST('/spin', { body })`, …: each resolves with `data` or `error`. */
 export type PartnerApi = Client<paths>;
 /** The named schemas of the partner API. */
 export type Schemas = components['schemas'];
+/** `POST('/deal', { body })`, …: the typed calls of blackjack rounds. */
+export type PlayApi = Client<PlayPaths>;
+/** The named schemas of the play API. */
+export type PlaySchemas = playComponents['schemas'];
 
 const BASE = '/api/partner/v1';
+const PLAY_BASE = '/api/play/blackjack';
 const TIMEOUT_MS = 10_000;
 
 /** What sends a request: `fetch`, or a function like it. */
 export type Send = (request: Request, options: { signal: AbortSignal }) => Promise<Response>;
 
 export interface ApiOptions {
-  /** Of the service: `https://…`, without the path of the API. */
+  /** Of the service: `https://…`, with or without `/api/partner/v1`. */
   readonly baseUrl: string;
   readonly apiKey: string;
   /** Milliseconds until a request counts as unanswered. Default 10,000. */
@@ -25,14 +31,40 @@ export interface ApiOptions {
   readonly Request?: ClientOptions['Request'] | undefined;
 }
 
-/** @throws NoAnswerError from each call that gets no answer of a service in time */
-export const partnerApi = ({ baseUrl, apiKey, timeoutMs, fetch: send, Request }: ApiOptions): PartnerApi =>
-  createClient<paths>({
-    ...transportOf(baseUrl, timeoutMs, send),
+/**
+ * @throws TypeError where the address or the key is missing, or no key can be what it is
+ * @throws NoAnswerError from each call that gets no answer of a service in time
+ */
+export const partnerApi = (options: ApiOptions): PartnerApi => createClient<paths>(settingsOf(options, BASE));
+
+/** Of blackjack rounds, likewise. */
+export const playApi = (options: ApiOptions): PlayApi =>
+  createClient<PlayPaths>(settingsOf(options, PLAY_BASE));
+
+function settingsOf(
+  { baseUrl, apiKey, timeoutMs, fetch: send, Request }: ApiOptions,
+  base: string,
+): ClientOptions {
+  const address = addressOf(baseUrl);
+  // A key comes from the environment or a file: what is missing there shows here, and not as a 401 later.
+  if (typeof apiKey !== 'string' || !/^[\x21-\x7e]+$/.test(apiKey)) {
+    throw new TypeError('apiKey is missing, or has characters that no key has');
+  }
+  return {
+    ...transportOf(address, timeoutMs, send),
     ...(Request === undefined ? {} : { Request }),
-    baseUrl: baseUrl.replace(/\/+$/, '') + BASE,
+    baseUrl: address + base,
     headers: { 'X-API-Key': apiKey },
-  });
+  };
+}
+
+/** The service's address, without a path of the API. @throws TypeError where it is no address of HTTP */
+function addressOf(baseUrl: string): string {
+  if (typeof baseUrl !== 'string' || !/^https?:\/\/[^/]/.test(baseUrl)) {
+    throw new TypeError('baseUrl is missing, or is not an http or https address');
+  }
+  return baseUrl.replace(/\/+$/, '').replace(/\/api\/(partner\/v1|play\/blackjack)$/, '');
+}
 
 /** How requests are sent: with a timeout, and with every answer that is not a service's as an error. */
 export function transportOf(
@@ -89,6 +121,12 @@ export interface Answered<Body> {
   readonly data?: Body;
   readonly error?: unknown;
   readonly response: Response;
+}
+
+/** How methods call the API: reads are repeated; writes only where the rate limit refused them. */
+export interface Calls {
+  read<Body>(call: (api: PartnerApi) => Promise<Answered<Body>>): Promise<Body>;
+  write<Body>(call: (api: PartnerApi) => Promise<Answered<Body>>): Promise<Body>;
 }
 
 /**

@@ -1,8 +1,12 @@
 /** The client of a partner's back end: spins that happen once, reads that are repeated, lists as iterators, typed errors. */
 import { type Answered, type ApiOptions, bodyOf, type PartnerApi, partnerApi, type Schemas } from './api.js';
-import { byCursor, byPage } from './pages.js';
+import { Blackjack } from './blackjack.js';
+import { Communal } from './communal.js';
+import { byCursor, byPage, inPath } from './pages.js';
+import { Proofs } from './proofs.js';
 import { mayReadAgain, mayWriteAgain, repeated } from './retries.js';
-import { type NewSpin, type Spin, type SpinOptions, spinOnce } from './spins.js';
+import { type NewSpin, once, type Spin, type SpinOptions } from './spins.js';
+import { Webhooks } from './webhookCalls.js';
 
 export interface SpindleOptions extends ApiOptions {
   /** Milliseconds for all attempts at a call and the waits between them. Default 60,000. */
@@ -26,13 +30,26 @@ const DEADLINE_MS = 60_000;
 export class Spindle {
   /** The typed calls that this class has no method for; each resolves with `data` or `error` and is sent once. */
   readonly api: PartnerApi;
+  /** Rounds of blackjack: deal, act, resume. */
+  readonly blackjack: Blackjack;
+  /** Communal progressives: tiers, progress, events, shares. */
+  readonly communal: Communal;
+  /** What was fixed in the public log before it was dealt. */
+  readonly proofs: Proofs;
+  readonly webhooks: Webhooks;
   readonly #deadlineMs: number;
   readonly #newRequestId: () => string;
 
+  /** @throws TypeError where the address or the key is missing */
   constructor(options: SpindleOptions) {
     this.api = partnerApi(options);
     this.#deadlineMs = options.deadlineMs ?? DEADLINE_MS;
     this.#newRequestId = options.newRequestId ?? (() => crypto.randomUUID());
+    const services = { deadlineMs: this.#deadlineMs, newRequestId: this.#newRequestId };
+    this.blackjack = new Blackjack(options, services);
+    this.communal = new Communal(this);
+    this.proofs = new Proofs(this);
+    this.webhooks = new Webhooks(this);
   }
 
   /**
@@ -41,9 +58,12 @@ export class Spindle {
    * @throws SpindleError where the service refused it: it did not happen
    * @throws UnknownSpinError where it may have happened: call again with the error's requestId
    */
-  spin(spin: NewSpin, options: SpinOptions = {}): Promise<Spin> {
-    const services = { api: this.api, deadlineMs: this.#deadlineMs, newRequestId: this.#newRequestId };
-    return spinOnce(services, spin, options);
+  async spin(spin: NewSpin, options: SpinOptions = {}): Promise<Spin> {
+    const services = { deadlineMs: this.#deadlineMs, newRequestId: this.#newRequestId };
+    const send = (requestId: string, signal: AbortSignal | undefined) =>
+      bodyOf(this.api.POST('/spin', { body: { ...spin, requestId }, ...(signal && { signal }) }));
+    const { answer, requestId } = await once(services, { requestId: spin.requestId, send }, options);
+    return { ...(answer as Schemas['SpinResponse']), requestId };
   }
 
   async getSpin(spinId: string): Promise<Schemas['SpinRecord']> {
@@ -108,30 +128,42 @@ export class Spindle {
     return (await this.read((api) => api.GET('/games'))).games;
   }
 
-  /** The answer has the signing secret, which is shown this once. */
+  async listParSheets(): Promise<Schemas['ParSheetResponse'][]> {
+    return (await this.read((api) => api.GET('/par-sheets'))).parSheets;
+  }
+
+  /** The pool of a raffle: its commitment, and what it was once it is closed. */
+  async getPool(gameId: number): Promise<Schemas['PoolResponse']> {
+    const params = { path: { id: gameId } };
+    return (await this.read((api) => api.GET('/games/{id}/pool', { params }))) as Schemas['PoolResponse'];
+  }
+
+  /**
+   * How the return of a slot was judged, over 30 days and all of time.
+   * @param days judgements of single days: the newest so many
+   */
+  async rtp(gameId: number, days?: number): Promise<Schemas['GameRtp']> {
+    const params = { path: { id: gameId }, query: days === undefined ? {} : { days } };
+    return (await this.read((api) => api.GET('/games/{id}/rtp', { params }))) as Schemas['GameRtp'];
+  }
+
+  /** Chooses a player's next outcome; of sandbox accounts only. A newer choice replaces it: it may be sent again. */
+  chooseNextOutcome(choice: Schemas['NextOutcomeBody']): Promise<Schemas['NextOutcomeResponse']> {
+    return this.read((api) => api.POST('/sandbox/next-outcome', { body: choice }));
+  }
+
+  /** What the service runs, and for how long a requestId binds. */
+  version(): Promise<Schemas['VersionResponse']> {
+    return this.read((api) => api.GET('/version'));
+  }
+
+  /** The answer has the signing secret, which is shown this once. `webhooks` has everything else of them. */
   registerWebhook(webhook: Schemas['WebhookBody']): Promise<Schemas['WebhookRegistered']> {
-    return this.write((api) => api.POST('/webhooks', { body: webhook }));
-  }
-
-  async listWebhooks(): Promise<Schemas['Webhook'][]> {
-    return (await this.read((api) => api.GET('/webhooks'))).webhooks;
-  }
-
-  /** The deliveries of a webhook, the newest first. */
-  deliveries(webhookId: number): AsyncGenerator<Schemas['Delivery'], void, undefined> {
-    return byPage(
-      async (query) => {
-        const { deliveries, total } = await this.read((api) =>
-          api.GET('/webhooks/{id}/deliveries', { params: { path: { id: webhookId }, query } }),
-        );
-        return { items: deliveries, total };
-      },
-      ({ id }) => id,
-    );
+    return this.webhooks.register(webhook);
   }
 
   /** The events of the account of the last 30 days, the oldest first. @param after id of an event: those after it */
-  events(after?: string): AsyncGenerator<Schemas['Event'], void, undefined> {
+  events(after?: string): AsyncGenerator<Schemas['FeedEvent'], void, undefined> {
     return byCursor(async (cursor) => {
       const query = { limit: 100, ...(cursor === undefined ? {} : { after: cursor }) };
       const { events, nextCursor } = await this.read((api) => api.GET('/events', { params: { query } }));
@@ -184,10 +216,4 @@ export class Spindle {
   write<Body>(call: (api: PartnerApi) => Promise<Answered<Body>>): Promise<Body> {
     return repeated(() => bodyOf(call(this.api)), mayWriteAgain, this.#deadlineMs);
   }
-}
-
-/** `fetch` resolves these parts of a path, even percent-encoded, and would ask for something else. @throws TypeError */
-function inPath(part: string): string {
-  if (part === '.' || part === '..') throw new TypeError(`«${part}» can't be part of a URL's path`);
-  return part;
 }

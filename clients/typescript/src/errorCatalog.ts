@@ -76,6 +76,7 @@ export const ERROR_CATALOG = {
   'KS-5010': { status: 500, retry: 'later', message: "The player could not be resolved" },
   'KS-5011': { status: 503, retry: 'new-request-id', message: "Funding is unavailable for the moment; the spin did not happen" },
   'KS-5012': { status: 503, retry: 'new-request-id', message: "No outcome block is servable; the spin did not happen" },
+  'KS-5013': { status: 503, retry: 'later', message: "Dealing is switched off for the moment; nothing was dealt" },
 } as const satisfies Record<string, { status: number; retry: RetryClass; message: string }>;
 
 export type ErrorCode = keyof typeof ERROR_CATALOG;

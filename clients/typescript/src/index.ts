@@ -1,5 +1,16 @@
 /** @spindle/client: what a partner's back end imports. */
-export { type ApiOptions, bodyOf, type PartnerApi, partnerApi, type Schemas, type Send } from './api.js';
+export {
+  type ApiOptions,
+  bodyOf,
+  type PartnerApi,
+  type PlayApi,
+  type PlaySchemas,
+  partnerApi,
+  playApi,
+  type Schemas,
+  type Send,
+} from './api.js';
+export { Blackjack, type RoundFilter } from './blackjack.js';
 export { Spindle, type SpindleOptions, type SpinRange } from './client.js';
 export { ERROR_CATALOG } from './errorCatalog.js';
 export {
@@ -12,5 +23,5 @@ export {
 } from './errors.js';
 /** The types of the round endpoints, for a fetch of your own. */
 export type { paths as PlayPaths } from './play.v1.js';
-export type { NewSpin, Spin, SpinAttempt, SpinOptions } from './spins.js';
+export type { NewDeal, NewSpin, Round, Spin, SpinAttempt, SpinOptions } from './spins.js';
 export { type SpindleEvent, verifyWebhook, WebhookVerificationError } from './webhooks.js';

@@ -25,16 +25,16 @@ export async function* byPage<Item>(
   }
 }
 
-export interface CursorPage<Item> {
+export interface CursorPage<Item, Cursor = string> {
   readonly items: readonly Item[];
   /** Null at the end. */
-  readonly nextCursor: string | null;
+  readonly nextCursor: Cursor | null;
 }
 
 /** All items of a list that is asked for by cursor. @param from cursor to begin after */
-export async function* byCursor<Item>(
-  read: (cursor: string | undefined) => Promise<CursorPage<Item>>,
-  from?: string,
+export async function* byCursor<Item, Cursor = string>(
+  read: (cursor: Cursor | undefined) => Promise<CursorPage<Item, Cursor>>,
+  from?: Cursor,
 ): AsyncGenerator<Item, void, undefined> {
   let cursor = from;
   for (;;) {
@@ -43,4 +43,10 @@ export async function* byCursor<Item>(
     if (nextCursor === null) return;
     cursor = nextCursor;
   }
+}
+
+/** `fetch` resolves these parts of a path, even percent-encoded, and would ask for something else. @throws TypeError */
+export function inPath(part: string): string {
+  if (part === '.' || part === '..') throw new TypeError(`«${part}» can't be part of a URL's path`);
+  return part;
 }

@@ -30,6 +30,10 @@ export function leavesInDoubt(error: unknown): boolean {
 export const mayReadAgain = (error: unknown): boolean =>
   error instanceof NoAnswerError || (error instanceof SpindleError && error.retry === 'later');
 
+/** Whether an action of a round may be repeated: its `seq` has it happen once. */
+export const mayActAgain = (error: unknown): boolean =>
+  mayReadAgain(error) || (error instanceof SpindleError && error.retry === 'same-request-id');
+
 /** Whether a write without a requestId may be repeated: only where it certainly changed nothing. */
 export const mayWriteAgain = (error: unknown): boolean =>
   error instanceof SpindleError && error.status === 429;

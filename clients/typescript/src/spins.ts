@@ -1,5 +1,5 @@
 /**
- * A spin that happens once: one requestId for all attempts at it, until the service says that it did not happen.
+ * A spin or a deal that happens once: one requestId for all attempts at it, until the service says that it did not happen.
  *
  *   send ─> 200                        done
  *        ─> no answer, KS-4110, 5xx    wait, same requestId: the answer is the original one
@@ -7,13 +7,17 @@
  *        ─> 429                        wait for Retry-After, same requestId
  *        ─> any other                  thrown: the same request fails again
  */
-import { bodyOf, type PartnerApi, type Schemas } from './api.js';
+import type { PlaySchemas, Schemas } from './api.js';
 import { UnknownSpinError } from './errors.js';
 import { leavesInDoubt, pause, spinStepAfter, waitMs } from './retries.js';
 
 export type NewSpin = Schemas['SpinBody'];
 /** As it was answered, and the requestId that it happened under. */
 export type Spin = Schemas['SpinResponse'] & { readonly requestId: string };
+
+export type NewDeal = PlaySchemas['DealBody'];
+/** A round as it was answered. */
+export type Round = PlaySchemas['RoundResponse'];
 
 /** What an attempt is made with. */
 export interface SpinAttempt {
@@ -30,34 +34,39 @@ export interface SpinOptions {
   readonly signal?: AbortSignal;
 }
 
-export interface SpinServices {
-  readonly api: PartnerApi;
+export interface OnceServices {
   /** Milliseconds for all attempts and waits. */
   readonly deadlineMs: number;
   newRequestId(): string;
 }
 
+/** What is sent once, however often that takes. */
+export interface Once<Answer> {
+  /** Absent: one is made. */
+  readonly requestId: string | undefined;
+  send(requestId: string, signal: AbortSignal | undefined): Promise<Answer>;
+}
+
 /**
- * Spins once.
+ * Has it happen once.
+ * @returns the answer, and the requestId that it happened under
  * @throws SpindleError where the service refused it: it did not happen
  * @throws UnknownSpinError where it may have happened: the deadline has passed, or the signal was aborted
  */
-export async function spinOnce(
-  { api, deadlineMs, newRequestId }: SpinServices,
-  spin: NewSpin,
+export async function once<Answer>(
+  { deadlineMs, newRequestId }: OnceServices,
+  { requestId: given, send }: Once<Answer>,
   { onAttempt, signal }: SpinOptions,
-): Promise<Spin> {
+): Promise<{ answer: Answer; requestId: string }> {
   const deadline = performance.now() + deadlineMs;
-  let requestId = spin.requestId ?? newRequestId();
+  let requestId = given ?? newRequestId();
   // An attempt under this requestId may have happened, or be under way.
   let isInDoubt = false;
   let after: unknown;
   for (let attempt = 1; ; attempt++) {
     await onAttempt?.({ requestId, attempt, after });
     try {
-      const body = { ...spin, requestId };
-      const answer = await bodyOf(api.POST('/spin', { body, ...(signal && { signal }) }));
-      return { ...(answer as Schemas['SpinResponse']), requestId };
+      return { answer: await send(requestId, signal), requestId };
     } catch (error) {
       after = error;
     }

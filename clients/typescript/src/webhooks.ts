@@ -2,7 +2,7 @@
 import type { Schemas } from './api.js';
 
 /** What is delivered; `event` tells which. */
-export type SpindleEvent = Schemas['Event'];
+export type SpindleEvent = Exclude<Schemas['FeedEvent'], { event: 'game.status_changed' }>;
 
 /** The delivery was not signed with the secret, is too old, or has no signature. Answer it with 401. */
 export class WebhookVerificationError extends Error {

@@ -1,0 +1,112 @@
+/** The pages of Python and curl, run as they are written; the client's package, installed as a partner would. */
+import { execFile, spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { API_VERSION } from '../../src/contract/apis.js';
+import { freshStores } from '../setup/freshStores.js';
+import type { TestPartner } from '../support/client.js';
+import { ROOT } from '../support/root.js';
+import { registerTable } from '../support/rounds.js';
+import { startService } from '../support/service.js';
+import { parSheet } from '../support/sheets.js';
+import type { TestStores } from '../support/stores.js';
+
+const run = promisify(execFile);
+const ORIGIN = 'https://spindle.example.com';
+const read = (...path: string[]): string => readFileSync(join(ROOT, ...path), 'utf8');
+const isThere = (program: string): boolean => spawnSync(program, ['--version']).status === 0;
+
+let stores: TestStores;
+let service: Awaited<ReturnType<typeof startService>>;
+let partner: TestPartner;
+let folder: string;
+
+beforeAll(async () => {
+  stores = await freshStores();
+  service = await startService(stores, { CELLS: '1' });
+  partner = await service.newPartner();
+  folder = await mkdtemp(join(tmpdir(), 'spindle-examples-'));
+});
+afterAll(async () => {
+  await service.stop();
+  await stores.drop();
+  await rm(folder, { recursive: true });
+});
+
+/** The blocks of a page in a language, one after the other, with the address of the service. */
+const programOf = (page: string, language: string): string =>
+  [...read('docs', page).matchAll(new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``, 'g'))]
+    .map(([, code]) => code!.replaceAll(ORIGIN, service.base))
+    .join('\n');
+
+test.skipIf(!isThere('python3'))('the page of Python spins once, lists, and plays a round', async () => {
+  await service.newGame(partner.key, parSheet('classic-3-reel'));
+  await registerTable(service, partner.partnerId);
+  const env = { PATH: process.env.PATH, HOME: folder, SPINDLE_URL: service.base, SPINDLE_KEY: partner.key };
+  const { stdout } = await run('python3', ['-c', programOf('python.md', 'python')], { env });
+  expect(stdout).toMatch(/^paid [\d.]+ balance [\d.]+\n\d+ spins so far\nKS-4103\nthe round paid [\d.]+\n$/);
+});
+
+test.skipIf(!isThere('curl'))(
+  'the page of curl registers a game, spins once, and chooses an outcome',
+  async () => {
+    const { key } = await service.newPartner();
+    const program = programOf('curl.md', 'sh').replace('KEY=ks_…', `KEY=${key}`);
+    const { stdout } = await run('bash', ['-euc', program], { cwd: folder, env: { PATH: process.env.PATH } });
+    expect(stdout).toMatch(/idempotent-replayed: true/i);
+    expect(stdout).toContain('"sandbox":{"forced":true}');
+    expect(stdout).toContain('"payoutUsd":3.625');
+    expect(stdout).toContain('KS-4102');
+  },
+);
+
+test('the version of the client, of the documents and of the service is one', async () => {
+  const versionOf = (...path: string[]): string => JSON.parse(read(...path)).version;
+  expect(versionOf('package.json')).toBe(API_VERSION);
+  expect(versionOf('clients', 'typescript', 'package.json')).toBe(API_VERSION);
+  for (const scope of ['partner', 'operator', 'play']) {
+    expect(JSON.parse(read('openapi', `${scope}.v1.json`)).info.version).toBe(API_VERSION);
+  }
+  const { body } = await service.partner<{ version: string }>('GET', '/version', partner.key);
+  expect(body.version).toBe(API_VERSION);
+  for (const page of ['docs/quick-start.md', 'clients/typescript/README.md']) {
+    for (const [, version] of read(page).matchAll(/spindle-client-([\d.]+)\.tgz/g))
+      expect(version).toBe(API_VERSION);
+  }
+});
+
+test('the package is given out with its checksum, installs without a registry, and spins', async () => {
+  const name = `spindle-client-${API_VERSION}.tgz`;
+  const sums = await (await fetch(`${service.base}/docs/client/SHA256SUMS`)).text();
+  const answer = await fetch(`${service.base}/docs/client/${name}`);
+  const bytes = Buffer.from(await answer.arrayBuffer());
+  expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'application/gzip']);
+  expect(sums).toBe(`${createHash('sha256').update(bytes).digest('hex')}  ${name}\n`);
+
+  await writeFile(join(folder, name), bytes);
+  await writeFile(join(folder, 'package.json'), '{"private":true,"type":"module"}');
+  const env = { PATH: process.env.PATH, HOME: folder, npm_config_cache: join(folder, 'cache') };
+  const args = ['install', '--offline', '--no-audit', '--no-fund', `./${name}`];
+  await run('npm', args, { cwd: folder, env });
+  const gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));
+  const program = `import { Spindle } from '@spindle/client';
+import '@spindle/client/webhooks';
+const spindle = new Spindle({ baseUrl: '${service.base}/api/partner/v1/', apiKey: '${partner.key}' });
+const { outcome } = await spindle.spin({ gameId: ${gameId}, playerId: 'packed', wagerUsd: 0.25 });
+console.log(typeof outcome.payoutUsd, (await spindle.version()).version);`;
+  const { stdout } = await run(process.execPath, ['--input-type=module', '--eval', program], { cwd: folder });
+  expect(stdout).toBe(`number ${API_VERSION}\n`);
+
+  const inside = join(folder, 'node_modules', '@spindle', 'client');
+  for (const page of ['README.md', 'API_CHANGELOG.md', 'PROVENANCE.md']) {
+    const text = readFileSync(join(inside, page), 'utf8');
+    for (const [, to] of text.matchAll(/\]\((?!https?:|#)([^)#]+)/g)) readFileSync(join(inside, to!));
+  }
+  expect(readFileSync(join(inside, 'LICENSE'), 'utf8')).toContain('Apache License');
+  expect(JSON.parse(readFileSync(join(inside, 'package.json'), 'utf8')).private).toBeUndefined();
+});

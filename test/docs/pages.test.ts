@@ -1,0 +1,197 @@
+/** The pages of /docs in a real Chromium: search, tabs, copy, try it, a phone; accessible in light and dark. */
+import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { type Browser, chromium, type Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { freshStores } from '../setup/freshStores.js';
+import { startService } from '../support/service.js';
+import { parSheet } from '../support/sheets.js';
+import type { TestStores } from '../support/stores.js';
+
+/** Where Debian and others put the browser; CHROMIUM names another. */
+const PROGRAM = [
+  process.env.CHROMIUM,
+  '/usr/bin/chromium',
+  '/usr/bin/chromium-browser',
+  '/usr/bin/google-chrome',
+]
+  .filter((path) => path !== undefined)
+  .find((path) => existsSync(path));
+/** A folder for pictures of the pages, light, dark and on a phone; absent: none are taken. */
+const PICTURES = process.env.DOCS_PICTURES;
+const WAIT_MS = 60_000;
+const PHONE = { width: 390, height: 800 };
+const WIDE = { width: 1280, height: 800 };
+/** One of each kind of page. */
+const LOOKED_AT = ['', '/quick-start', '/api', '/errors', '/webhooks', '/par-sheets'];
+
+async function openBrowser(): Promise<Browser | undefined> {
+  try {
+    if (PROGRAM === undefined) throw new Error('none is installed');
+    const args = ['--no-sandbox', '--disable-dev-shm-usage'];
+    return await chromium.launch({ executablePath: PROGRAM, args, timeout: WAIT_MS });
+  } catch (error) {
+    process.stderr.write(`The pages are not tested in Chromium: ${(error as Error).message}\n`);
+    return undefined;
+  }
+}
+
+const browser = await openBrowser();
+
+describe.skipIf(browser === undefined)('the pages of /docs', { timeout: 5 * WAIT_MS }, () => {
+  let stores: TestStores;
+  let service: Awaited<ReturnType<typeof startService>>;
+  const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+  /** What the browser complained of, and what was asked of others than the service. */
+  const complaints: string[] = [];
+
+  beforeAll(async () => {
+    stores = await freshStores();
+    service = await startService(stores, { CELLS: '1' });
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await service?.stop();
+    await stores?.drop();
+  });
+
+  async function opened(
+    path: string,
+    viewport = WIDE,
+    colorScheme: 'light' | 'dark' = 'light',
+  ): Promise<Page> {
+    const context = await browser!.newContext({
+      viewport,
+      colorScheme,
+      permissions: ['clipboard-read', 'clipboard-write'],
+    });
+    const page = await context.newPage();
+    page.setDefaultTimeout(WAIT_MS);
+    page.on('pageerror', (error) => complaints.push(error.message));
+    page.on('request', (request) => {
+      if (!request.url().startsWith('data:') && !request.url().startsWith(service.base))
+        complaints.push(`asked ${request.url()}`);
+    });
+    page.on('console', (message) => {
+      // A refused request of try it is an answer, too.
+      if (message.type() === 'error' && !message.text().includes('status of 4'))
+        complaints.push(message.text());
+    });
+    await page.goto(`${service.base}/docs${path}`);
+    return page;
+  }
+
+  test('find an error, a section of the contract and an operation', async () => {
+    const page = await opened('');
+    const field = page.getByRole('combobox', { name: 'Search the documentation' });
+    await page.keyboard.press('/');
+    await page.keyboard.type('KS-4103');
+    await page.getByRole('option').first().getByText('The wager must equal').waitFor();
+    await page.keyboard.press('Enter');
+    await page.waitForURL('**/docs/errors#KS-4103');
+    await field.fill('order of checks');
+    await page.getByRole('option', { name: /8\.2 Order of checks/ }).waitFor();
+    await field.fill('dealRo');
+    await page.getByRole('option', { name: /deal/ }).first().waitFor();
+    await field.fill('nothing-has-this');
+    await page.getByText('Nothing has').waitFor();
+    await page.context().close();
+  });
+
+  test('show examples with their own address, in the language chosen, and copy them', async () => {
+    const page = await opened('/api#spin');
+    const spin = page.locator('section[aria-labelledby=spin]');
+    expect(await spin.locator('pre').first().innerText()).toContain(`${service.base}/api/partner/v1/spin`);
+    await spin.getByRole('tab', { name: 'Python' }).click();
+    await spin.getByRole('tabpanel').getByText('call("POST", "/spin"').waitFor();
+    await page.keyboard.press('ArrowLeft');
+    await spin.getByRole('tabpanel').getByText('spindle.spin(').waitFor();
+    await spin.getByRole('tabpanel').getByRole('button', { name: 'Copy' }).click();
+    await spin.getByRole('button', { name: 'Copied' }).waitFor();
+    expect(await page.evaluate('navigator.clipboard.readText()')).toMatch(
+      /^const answer = await spindle\.spin\(\{/,
+    );
+    await page.goto(`${service.base}/docs/quick-start`);
+    await page.getByRole('tabpanel').getByText('await spindle.spin(').waitFor();
+    expect(await page.locator('body').innerText()).not.toContain('spindle.example.com');
+    await page.context().close();
+  });
+
+  test('try an operation with a sandbox key that is kept nowhere, and none with a key of production', async () => {
+    const { key } = await service.newPartner();
+    const gameId = await service.newGame(key, parSheet('classic-3-reel'));
+    const page = await opened('/api#spin');
+    const section = page.locator('section[aria-labelledby=spin]');
+    await section.getByRole('button', { name: 'Try it: spin' }).click();
+    const form = page.getByRole('form', { name: 'Try spin' });
+    const production = await service.newPartner({ environment: 'production' });
+    await form.getByLabel('Sandbox key').fill(production.key);
+    await form.getByRole('button', { name: 'Send POST' }).click();
+    await form.getByText('account in production: nothing was sent').waitFor();
+    await form.getByLabel('Sandbox key').fill(key);
+    const body = JSON.stringify({ gameId, playerId: 'tried', wagerUsd: 0.25, requestId: 'tried-1' });
+    await form.getByLabel('Body').fill(body);
+    await form.getByRole('button', { name: 'Send POST' }).click();
+    await form.getByText('200 in').waitFor();
+    const { body: player } = await service.partner<{ totalSpins: number }>('GET', '/players/tried', key);
+    expect(player).toMatchObject({ playerId: 'tried' });
+    expect(
+      await page.evaluate('JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie])'),
+    ).not.toContain(key);
+    await page.reload();
+    await section.getByRole('button', { name: 'Try it: spin' }).click();
+    expect(await page.getByRole('form', { name: 'Try spin' }).getByLabel('Sandbox key').inputValue()).toBe(
+      '',
+    );
+    await page.context().close();
+  });
+
+  test('fit a phone: nothing is wider than it, errors are cards, the menu opens', async () => {
+    for (const path of LOOKED_AT) {
+      const page = await opened(path, PHONE);
+      expect(await page.evaluate('document.documentElement.scrollWidth'), path).toBeLessThanOrEqual(
+        PHONE.width,
+      );
+      await picture(page, `${path.slice(1) || 'index'}-phone`);
+      await page.context().close();
+    }
+    const page = await opened('/errors#KS-4103', PHONE);
+    const cell = page.locator('#KS-4103 td').nth(4);
+    const box = (await cell.boundingBox())!;
+    expect(box.x + box.width).toBeLessThanOrEqual(PHONE.width);
+    await picture(page, 'errors-row-phone', false);
+    await page.getByRole('button', { name: 'Menu' }).click();
+    await picture(page, 'menu-phone', false);
+    await page.getByRole('navigation').getByRole('link', { name: 'Idempotency' }).click();
+    await page.waitForURL('**/docs/idempotency');
+    await page.context().close();
+  });
+
+  test.each(['light', 'dark'] as const)('have nothing that axe finds, in %s', async (scheme) => {
+    for (const path of LOOKED_AT) {
+      const page = await opened(path, WIDE, scheme);
+      await page.evaluate(axe);
+      const found = await page.evaluate(
+        `axe.run().then(({ violations }) => violations.map(({ id, nodes }) => id + ': ' + nodes.slice(0, 3).map(({ html }) => html.slice(0, 120)).join(' ')))`,
+      );
+      expect(found, path).toEqual([]);
+      await picture(page, `${path.slice(1) || 'index'}-${scheme}`, false);
+      await page.context().close();
+    }
+  });
+
+  test('keep the sidebar in view, and ask nobody else', async () => {
+    const page = await opened('/contract#14-errors');
+    await page.getByRole('navigation').getByRole('link', { name: 'Contract' }).waitFor();
+    expect((await page.getByRole('navigation').boundingBox())!.y).toBeGreaterThanOrEqual(0);
+    expect(complaints).toEqual([]);
+    await page.context().close();
+  });
+
+  async function picture(page: Page, name: string, isWhole = false): Promise<void> {
+    if (PICTURES === undefined) return;
+    mkdirSync(PICTURES, { recursive: true });
+    await page.screenshot({ path: join(PICTURES, `${name}.png`), fullPage: isWhole });
+  }
+});

@@ -1,0 +1,147 @@
+/** The client as a package that npm installs, with what it depends on inside: the same sources give the same bytes. */
+import { createHash } from 'node:crypto';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+
+const SOURCE = join('clients', 'typescript');
+/** Where `npm run package` puts what the compiler makes of it. */
+const COMPILED = join('dist', 'client');
+const BUNDLED = ['openapi-fetch', 'openapi-typescript-helpers'];
+const BLOCK = 512;
+/** 1985-10-26, as npm's own packages have it. */
+const MODIFIED_S = 499_162_500;
+
+interface Manifest {
+  readonly name: string;
+  readonly version: string;
+  readonly private?: boolean;
+  readonly [member: string]: unknown;
+}
+
+const sha256 = (content: string | Uint8Array): string => createHash('sha256').update(content).digest('hex');
+const read = (...path: string[]): string => readFileSync(join(...path), 'utf8');
+
+/** The package and its checksum, by file name; none where it is not compiled. */
+export function clientPackage(): Map<string, string | Uint8Array> {
+  if (!existsSync(join(COMPILED, 'index.js'))) return new Map();
+  const { private: _, ...manifest } = JSON.parse(read(SOURCE, 'package.json')) as Manifest;
+  const name = `spindle-client-${manifest.version}.tgz`;
+  const bytes = gzipped(tarOf(contentOf(manifest)));
+  return new Map<string, string | Uint8Array>([
+    [name, bytes],
+    ['SHA256SUMS', `${sha256(bytes)}  ${name}\n`],
+  ]);
+}
+
+/** What the package has, by path. */
+function contentOf(manifest: Manifest): Map<string, string> {
+  const files = new Map<string, string>([
+    ['package.json', `${JSON.stringify(manifest, null, 2)}\n`],
+    ['README.md', standing(read(SOURCE, 'README.md'))],
+    ['API_CHANGELOG.md', standing(read(SOURCE, 'API_CHANGELOG.md'))],
+    ['LICENSE', read(SOURCE, 'LICENSE')],
+    ['PROVENANCE.md', provenanceOf(manifest)],
+  ]);
+  for (const file of filesIn(COMPILED))
+    if (/\.(js|d\.ts)$/.test(file)) files.set(`dist/${file}`, read(COMPILED, file));
+  for (const each of BUNDLED) {
+    const folder = join('node_modules', each);
+    for (const file of filesIn(folder)) {
+      if (
+        /^(package\.json|LICENSE.*)$|\.([cm]?js|d\.[cm]?ts)$/.test(file) &&
+        !/(^|\/)(src|examples|test)\//.test(file)
+      ) {
+        files.set(`node_modules/${each}/${file}`, read(folder, file));
+      }
+    }
+  }
+  return files;
+}
+
+const filesIn = (folder: string): string[] =>
+  readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) =>
+      join(entry.parentPath ?? entry.path, entry.name)
+        .slice(folder.length + 1)
+        .replaceAll('\\', '/'),
+    );
+
+/** Links to the rest of the repository become text: whoever has the package has no more than it. */
+const standing = (markdown: string): string => markdown.replaceAll(/\[([^\]]+)\]\(\.\.\/[^)]*\)/g, '$1');
+
+function provenanceOf({ name, version }: Manifest): string {
+  const documents = ['partner', 'play'].map((scope) => {
+    const text = read('openapi', `${scope}.v1.json`);
+    const info = (JSON.parse(text) as { info: { version: string } }).info;
+    return `| \`openapi/${scope}.v1.json\` | ${info.version} | \`${sha256(text)}\` |`;
+  });
+  const bundled = BUNDLED.map((each) => {
+    const made = JSON.parse(read('node_modules', each, 'package.json')) as {
+      version: string;
+      license: string;
+    };
+    return `| \`${each}\` | ${made.version} | ${made.license} |`;
+  });
+  return `# Where this package comes from
+
+${name} ${version} is made by the build of version ${version} of the service, of \`clients/typescript\` and of these documents:
+
+| Document | Version | SHA-256 |
+|---|---|---|
+${documents.join('\n')}
+
+Inside, unchanged, is what it depends on:
+
+| Package | Version | Licence |
+|---|---|---|
+${bundled.join('\n')}
+
+\`npm ci && npm run build\` of the same sources on the same version of Node.js makes the same bytes in \`dist/docs/client\`, and their SHA-256 in
+\`SHA256SUMS\`. Files have the date that npm gives those of its packages, 1985-10-26. The service gives out what its own build has made.
+To publish it to a registry, publish this file from a build that the registry can attest (\`npm publish --provenance FILE\`).
+`;
+}
+
+/** A tar archive (POSIX ustar) with everything below \`package/\`, in the order of the paths. */
+function tarOf(files: ReadonlyMap<string, string>): Buffer {
+  const parts: Buffer[] = [];
+  for (const path of [...files.keys()].sort()) {
+    const content = Buffer.from(files.get(path)!);
+    parts.push(
+      headOf(`package/${path}`, content.length),
+      content,
+      Buffer.alloc(-content.length & (BLOCK - 1)),
+    );
+  }
+  return Buffer.concat([...parts, Buffer.alloc(2 * BLOCK)]);
+}
+
+function headOf(path: string, size: number): Buffer {
+  if (Buffer.byteLength(path) > 100) throw new Error(`${path} is too long for a tar archive`);
+  const head = Buffer.alloc(BLOCK);
+  const octal = (value: number, at: number, length: number): void =>
+    void head.write(`${value.toString(8).padStart(length - 1, '0')}\0`, at, 'latin1');
+  head.write(path, 0);
+  octal(0o644, 100, 8);
+  octal(0, 108, 8);
+  octal(0, 116, 8);
+  octal(size, 124, 12);
+  octal(MODIFIED_S, 136, 12);
+  head.write('        0', 148, 'latin1');
+  head.write('ustar\x0000', 257, 'latin1');
+  octal(
+    head.reduce((sum, byte) => sum + byte, 0),
+    148,
+    7,
+  );
+  return head;
+}
+
+/** The machine that made it is not named. */
+function gzipped(bytes: Buffer): Buffer {
+  const packed = gzipSync(bytes, { level: 9 });
+  packed[9] = 255;
+  return packed;
+}

@@ -1,0 +1,113 @@
+/** How an operation is called with curl, the TypeScript client and Python: shown in the reference. */
+import { ORIGIN } from './pages.js';
+
+export interface Sampled {
+  readonly operationId: string;
+  readonly method: string;
+  /** Below the base, with its placeholders. */
+  readonly path: string;
+  readonly base: string;
+  /** Of the path, with an example of each. */
+  readonly parameters: readonly { readonly name: string; readonly value: string | number }[];
+  readonly body: unknown;
+}
+
+export interface Sample {
+  readonly label: string;
+  readonly code: string;
+}
+
+/** Methods of the client, by operation: `$1` is the first parameter, `$B` the body. Others are called by their path. */
+const METHODS: Readonly<Record<string, string>> = {
+  ...{ spin: 'spin($B)', getSpin: 'getSpin($1)', listSpins: '*spins()', getPlayer: 'getPlayer($1)' },
+  ...{ listPlayerSpins: '*playerSpins($1)', recallGames: 'recall($1)', listEvents: '*events()' },
+  ...{ listGames: 'listGames()', registerGame: 'registerGame($B)', listParSheets: 'listParSheets()' },
+  ...{
+    uploadParSheet: 'uploadParSheet($B)',
+    getPool: 'getPool($1)',
+    getGameRtp: 'rtp($1)',
+    getVersion: 'version()',
+  },
+  ...{ getCommunal: 'communal.rules($1)', getCommunalProgress: 'communal.progress($1)' },
+  ...{ listCommunalEvents: '*communal.events($1)', listCommunityBonuses: '*communal.bonuses($1)' },
+  ...{ chooseNextOutcome: 'chooseNextOutcome($B)', getSpinProof: 'proofs.spin($1)' },
+  ...{ listBlocks: '*proofs.blocks($1)', getBlock: 'proofs.block($1, $2)' },
+  ...{ listSettlements: '*settlements()', getSettlement: 'getSettlement($1)' },
+  ...{
+    listWebhooks: 'webhooks.list()',
+    registerWebhook: 'webhooks.register($B)',
+    updateWebhook: 'webhooks.update($1, $B)',
+  },
+  ...{ deleteWebhook: 'webhooks.delete($1)', rotateWebhookSecret: 'webhooks.rotateSecret($1)' },
+  ...{ resendOwnDelivery: 'webhooks.resend($1, $2)', listDeliveries: '*webhooks.deliveries($1)' },
+  ...{ dealRound: 'blackjack.deal($B)', getRound: 'blackjack.get($1)', listRounds: '*blackjack.rounds()' },
+  ...{ getRoundProof: 'blackjack.proof($1)' },
+};
+const PLAY = '/api/play/blackjack';
+
+const json = (value: unknown, indent?: number): string => JSON.stringify(value, null, indent);
+
+/** JSON as an object of TypeScript. */
+const objectText = (value: unknown): string =>
+  json(value, 2)
+    .replaceAll(/^(\s*)"(\w+)":/gm, '$1$2:')
+    .replaceAll(/"([^"'\\\n]*)"/g, "'$1'");
+
+const pythonText = (value: unknown): string =>
+  json(value, 4).replaceAll(
+    /(?<=[\s[:])(true|false|null)(?=[,\n\]]|$)/g,
+    (word) => ({ true: 'True', false: 'False', null: 'None' })[word]!,
+  );
+
+function typeScript({ operationId, method, path, base, parameters, body }: Sampled): string {
+  const values = parameters.map(({ value }) => (typeof value === 'number' ? String(value) : `'${value}'`));
+  const known = METHODS[operationId];
+  if (known !== undefined) {
+    const call = known
+      .replace('*', '')
+      .replaceAll(/\$(\d|B)/g, (_, which) => (which === 'B' ? objectText(body) : values[Number(which) - 1]!));
+    return known.startsWith('*')
+      ? `for await (const each of spindle.${call}) console.log(each);`
+      : `const answer = await spindle.${call};`;
+  }
+  if (operationId === 'actInRound')
+    return `const answer = await spindle.blackjack.act(round, 'stand');   // round: as the newest answer has it`;
+  const members = [
+    ...(parameters.length === 0
+      ? []
+      : [
+          `params: { path: { ${parameters.map(({ name }, place) => `${name}: ${values[place]}`).join(', ')} } }`,
+        ]),
+    ...(body === undefined ? [] : [`body: ${objectText(body)}`]),
+  ];
+  const how = base === PLAY ? 'blackjack.api' : method === 'GET' ? 'read' : 'write';
+  const options = members.length === 0 ? '' : `, { ${members.join(', ')} }`;
+  return how === 'blackjack.api'
+    ? `const { data } = await spindle.blackjack.api.${method}('${path}'${options});`
+    : `const answer = await spindle.${how}((api) => api.${method}('${path}'${options}));`;
+}
+
+/** @param withClients whether the clients have it: the operator API is called by curl and Python */
+export function samplesOf(sampled: Sampled, withClients: boolean): Sample[] {
+  const { method, path, base, parameters, body } = sampled;
+  const full = parameters.reduce(
+    (text, { name, value }) => text.replace(`{${name}}`, encodeURIComponent(value)),
+    path,
+  );
+  const verb = method === 'GET' || (method === 'POST' && body !== undefined) ? '' : ` -X ${method}`;
+  const sent =
+    body === undefined
+      ? ''
+      : ` \\\n  -H 'Content-Type: application/json' -d '${json(body, 2).replaceAll("'", "'\\''")}'`;
+  const curl = `curl -s${verb} ${ORIGIN}${base}${full} -H "X-API-Key: $KEY"${sent}`;
+  const more = [
+    ...(body === undefined ? [] : [pythonText(body)]),
+    ...(base === '/api/partner/v1' ? [] : [`base=${base === PLAY ? 'PLAY' : `URL + "${base}"`}`]),
+  ];
+  const python = `answer = call("${method}", "${full}"${more.map((each) => `, ${each}`).join('')})`;
+  return [
+    { label: 'curl', code: curl },
+    ...(withClients ? [{ label: 'TypeScript', code: typeScript(sampled) }] : []),
+    { label: 'Python', code: python },
+  ];
+}

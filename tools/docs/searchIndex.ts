@@ -1,0 +1,97 @@
+/** The index that the search of /docs reads: which words stand in which section of which page. */
+
+export interface Searched {
+  readonly address: string;
+  readonly title: string;
+  readonly html: string;
+}
+
+/** What the page's script reads. */
+export interface SearchIndex {
+  /** Address and title. */
+  readonly pages: readonly (readonly [string, string])[];
+  /** Page, anchor (empty: its beginning) and heading. */
+  readonly sections: readonly (readonly [number, string, string])[];
+  /** In order, parted by spaces. */
+  readonly words: string;
+  /** Of each word, parted by spaces: the sections that have it, as differences in base 36, parted by commas. */
+  readonly places: string;
+}
+
+const COMMON = new Set(
+  'a an and are as at be by can for from has have if in is it its may no not of on one only or so than that the then there they this to was were what when where which with you your'.split(
+    ' ',
+  ),
+);
+const LONGEST = 32;
+
+/** The words of a text, in lower case. The script cuts what is asked for likewise. */
+export const wordsOf = (text: string): string[] =>
+  (text.toLowerCase().match(/[\p{L}\p{N}][\p{L}\p{N}_-]*/gu) ?? []).filter(
+    (word) =>
+      word.length > 1 &&
+      word.length <= LONGEST &&
+      !COMMON.has(word) &&
+      !/^[\d-]{5,}$|^[0-9a-f]{16,}$/.test(word),
+  );
+
+const textOf = (html: string): string =>
+  html
+    .replaceAll(/<[^>]+>/g, ' ')
+    .replaceAll('&lt;', '<')
+    .replaceAll('&gt;', '>')
+    .replaceAll('&quot;', '"')
+    .replaceAll('&amp;', '&')
+    .replaceAll(/\s+/g, ' ')
+    .trim();
+
+interface Section {
+  readonly anchor: string;
+  readonly heading: string;
+  readonly html: string;
+}
+
+/** Parts a page where something has an anchor: headings, and the rows of the error codes. */
+function sectionsOf({ title, html }: Searched): Section[] {
+  // What examples show stands in the schemas and in the text around them.
+  const text = html.replaceAll(/<pre[\s\S]*?<\/pre>|<details>[\s\S]*?<\/details>/g, ' ');
+  const starts = [...text.matchAll(/<(h[1-6]|tr)\b[^>]* id="([^"]+)"[^>]*>/g)];
+  const before: Section = {
+    anchor: '',
+    heading: title,
+    html: text.slice(0, starts[0]?.index ?? text.length),
+  };
+  const others = starts.map((start, place): Section => {
+    const [, tag, anchor] = start;
+    const own = text.slice(start.index, starts[place + 1]?.index ?? text.length);
+    const cells = own.split('</td>');
+    const heading =
+      tag === 'tr' ? `${anchor} ${textOf(cells[3] ?? '')}` : textOf(own.slice(0, own.indexOf(`</${tag}>`)));
+    return { anchor: anchor!, heading, html: own };
+  });
+  return [before, ...others].filter((section) => section.anchor !== '' || textOf(section.html) !== '');
+}
+
+export function indexOf(searched: readonly Searched[]): SearchIndex {
+  const sections: [number, string, string][] = [];
+  const placesOf = new Map<string, number[]>();
+  for (const [page, each] of searched.entries()) {
+    for (const { anchor, heading, html } of sectionsOf(each)) {
+      const place = sections.push([page, anchor, heading]) - 1;
+      for (const word of new Set(wordsOf(`${anchor} ${heading} ${textOf(html)}`))) {
+        const places = placesOf.get(word);
+        if (places === undefined) placesOf.set(word, [place]);
+        else places.push(place);
+      }
+    }
+  }
+  const words = [...placesOf.keys()].sort();
+  const coded = (places: readonly number[]): string =>
+    places.map((place, at) => (place - (places[at - 1] ?? 0)).toString(36)).join(',');
+  return {
+    pages: searched.map(({ address, title }) => [address, title]),
+    sections,
+    words: words.join(' '),
+    places: words.map((word) => coded(placesOf.get(word)!)).join(' '),
+  };
+}

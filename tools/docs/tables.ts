@@ -1,0 +1,26 @@
+/** Tables that can be scrolled, and on a phone are read row by row: each cell says its column. */
+
+const plain = (html: string): string => html.replaceAll(/<[^>]+>/g, '').trim();
+/** Fewer columns fit a phone. */
+const CARD_COLUMNS = 3;
+
+/** Labels the cells of each table, and puts it into a box that scrolls. Roles stay where the style lays rows out as blocks. */
+export const labelledTables = (html: string): string =>
+  html.replaceAll(/<table>[\s\S]*?<\/table>/g, (table) => {
+    const heads = [...table.matchAll(/<th[^>]*>([\s\S]*?)<\/th>/g)].map(([, head]) => plain(head!));
+    if (heads.length < CARD_COLUMNS) return `<div class="wide" tabindex="0">${table}</div>`;
+    let column = 0;
+    const labelled = table
+      .replaceAll(/<tr( [^>]*)?>|<td>/g, (tag, attributes: string | undefined) => {
+        if (tag.startsWith('<tr')) {
+          column = 0;
+          return `<tr role="row"${attributes ?? ''}>`;
+        }
+        return `<td role="cell" data-label="${heads[column++] ?? ''}">`;
+      })
+      .replaceAll('<th>', '<th role="columnheader">')
+      .replace('<table>', '<table class="cards" role="table">')
+      .replace('<thead>', '<thead role="rowgroup">')
+      .replace('<tbody>', '<tbody role="rowgroup">');
+    return `<div class="wide" tabindex="0">${labelled}</div>`;
+  });

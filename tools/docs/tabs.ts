@@ -1,0 +1,15 @@
+/** The same thing in several languages. Without the script each is shown under its name. */
+import { escaped } from './pages.js';
+
+export interface Tab {
+  readonly label: string;
+  readonly html: string;
+}
+
+export const tabsOf = (tabs: readonly Tab[]): string =>
+  `<div class="tabs">${tabs
+    .map(
+      ({ label, html }) =>
+        `<div data-tab="${escaped(label)}"><p class="tab-name">${escaped(label)}</p>${html}</div>`,
+    )
+    .join('')}</div>\n`;
