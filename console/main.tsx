@@ -2,14 +2,19 @@
 import { render } from 'preact';
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import { ApiFault, api, bodyOf, type Schemas, signIn, useToken } from './api.js';
+import { DialogHost } from './dialog.js';
+import { Naming, PartnerNames, usePartnerNames, withPartnerId } from './names.js';
 import { PAGES, pageAt } from './pages/index.js';
 import { linkTo, usePlace } from './router.js';
+import { Search } from './search.js';
 import { Signed } from './session.js';
 import './style.css';
 import { Fault } from './ui.js';
 
 function SignIn({ onSigned }: { readonly onSigned: (session: Schemas['Session']) => void }) {
   const [error, setError] = useState<unknown>();
+  const field = useRef<HTMLInputElement>(null);
+  useEffect(() => field.current?.focus(), []);
   const submit = async (event: SubmitEvent): Promise<void> => {
     event.preventDefault();
     const key = String(new FormData(event.currentTarget as HTMLFormElement).get('key')).trim();
@@ -25,7 +30,7 @@ function SignIn({ onSigned }: { readonly onSigned: (session: Schemas['Session'])
       <form aria-label="Sign in" onSubmit={submit}>
         <label class="field">
           <span>Operator key</span>
-          <input name="key" type="password" required autocomplete="current-password" />
+          <input ref={field} name="key" type="password" required autocomplete="current-password" />
         </label>
         <button type="submit">Sign in</button>
         <Fault error={error} />
@@ -39,24 +44,64 @@ function SignIn({ onSigned }: { readonly onSigned: (session: Schemas['Session'])
 }
 
 function Page() {
-  const place = usePlace();
-  const { title, View } = pageAt(place.parts);
+  const asked = usePlace();
+  const names = usePartnerNames();
+  const { title, View } = pageAt(asked.parts);
   const heading = useRef<HTMLHeadingElement>(null);
   const isFirst = useRef(true);
-  const path = place.parts.join('/');
+  const path = asked.parts.join('/');
+  const [named, setNamed] = useState<{ path: string; title: string }>();
+  const shown = named?.path === path ? named.title : title;
+  const name = useCallback((text: string) => setNamed({ path, title: text }), [path]);
+  useEffect(() => {
+    document.title = `${shown} · Spindle console`;
+  }, [shown]);
   // A new path is what a screen reader is to be told of.
   useEffect(() => {
-    document.title = `${title} · Spindle console`;
     if (!isFirst.current) heading.current?.focus();
     isFirst.current = false;
-  }, [path, title]);
+  }, [path]);
+  const place = withPartnerId(asked, names.idOf);
   return (
     <main id="main">
       <h1 ref={heading} tabIndex={-1}>
-        {title}
+        {shown}
       </h1>
-      <View key={path} place={place} />
+      <Naming.Provider value={name}>
+        {place !== undefined ? (
+          <View key={path} place={place} />
+        ) : names.isLoaded ? (
+          <p class="empty">There is no partner called {asked.parts[1]}.</p>
+        ) : (
+          <p role="status">Loading…</p>
+        )}
+      </Naming.Provider>
     </main>
+  );
+}
+
+function Rooms({ here }: { readonly here: string }) {
+  const list = useRef<HTMLUListElement>(null);
+  // On a narrow screen they stand in one row that scrolls.
+  useEffect(() => {
+    const show = (): void =>
+      list.current?.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' });
+    show();
+    window.addEventListener('resize', show);
+    return () => window.removeEventListener('resize', show);
+  }, [here]);
+  return (
+    <nav class="rooms" aria-label="Console">
+      <ul ref={list}>
+        {PAGES.filter(({ isListed }) => isListed).map(({ path, title }) => (
+          <li key={path}>
+            <a href={linkTo([path])} aria-current={here === path ? 'page' : undefined}>
+              {title}
+            </a>
+          </li>
+        ))}
+      </ul>
+    </nav>
   );
 }
 
@@ -68,33 +113,26 @@ function Shell({
   readonly onSignOut: () => void;
 }) {
   const { parts } = usePlace();
-  const here = parts[0] ?? 'overview';
   return (
     <Signed.Provider value={session}>
-      <button type="button" class="skip" onClick={toContent}>
-        Skip to the content
-      </button>
-      <header>
-        <strong>Spindle</strong>
-        <span class="who">
-          {session.operator} ({session.role})
-        </span>
-        <button type="button" class="quiet" onClick={onSignOut}>
-          Sign out
+      <PartnerNames>
+        <button type="button" class="skip" onClick={toContent}>
+          Skip to the content
         </button>
-      </header>
-      <nav class="rooms" aria-label="Console">
-        <ul>
-          {PAGES.filter(({ isListed }) => isListed).map(({ path, title }) => (
-            <li key={path}>
-              <a href={linkTo([path])} aria-current={here === path ? 'page' : undefined}>
-                {title}
-              </a>
-            </li>
-          ))}
-        </ul>
-      </nav>
-      <Page />
+        <header>
+          <strong>Spindle</strong>
+          <Search />
+          <span class="who">
+            {session.operator} ({session.role})
+          </span>
+          <button type="button" class="quiet" onClick={onSignOut}>
+            Sign out
+          </button>
+        </header>
+        <Rooms here={parts[0] ?? 'overview'} />
+        <Page />
+        <DialogHost />
+      </PartnerNames>
     </Signed.Provider>
   );
 }

@@ -1,9 +1,11 @@
 /** The audit log: who changed what, with the state before and after. */
 import { api, bodyOf, type Schemas } from '../api.js';
+import { Field, Form } from '../form.js';
 import { time } from '../format.js';
 import { useLoad } from '../load.js';
 import { go, type Place } from '../router.js';
-import { Field, Form, Load, Pager, pageOf, Table } from '../ui.js';
+import { Table } from '../table.js';
+import { Load, Pager, pageOf } from '../ui.js';
 
 const FILTERS = ['actor', 'action', 'subject'] as const;
 
@@ -36,6 +38,7 @@ export function AuditLog({ place }: { readonly place: Place }) {
             <Table
               caption="Changes, newest first"
               rows={entries}
+              isPage={total > limit}
               keyOf={({ auditId }) => auditId}
               empty="No change is like that."
               columns={[

@@ -2,7 +2,8 @@
 import { api, bodyOf } from '../api.js';
 import { count, megabytes, time } from '../format.js';
 import { useLoad } from '../load.js';
-import { Load, Panel, Status, Table } from '../ui.js';
+import { Table } from '../table.js';
+import { Load, Panel, Status } from '../ui.js';
 
 const EVERY_MS = 5000;
 

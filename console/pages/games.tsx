@@ -1,11 +1,14 @@
 /** Games: their return against what their sheets let expect, what is left of their queues, suspension. */
 import { api, bodyOf, type Schemas } from '../api.js';
 import { Chart } from '../chart.js';
+import { Field, Form } from '../form.js';
 import { count, NONE, percent, usd } from '../format.js';
 import { useLoad } from '../load.js';
+import { PartnerLink, usePartnerNames, useTitle } from '../names.js';
 import { linkTo, type Place } from '../router.js';
 import { useMayChange } from '../session.js';
-import { Facts, Field, Form, Load, Pager, Panel, pageOf, Status, Table } from '../ui.js';
+import { Table } from '../table.js';
+import { Facts, Load, Pager, Panel, pageOf, Status } from '../ui.js';
 
 type Game = Schemas['OperatorGame'];
 
@@ -13,14 +16,23 @@ const EVERY_MS = 5000;
 /** 99 of 100 returns lie within so many standard errors, once there are many spins. */
 const BAND = 2.576;
 
+/** Below so many spins an average says nothing, and neither does a band around it. */
+const FEW_SPINS = 1000;
+/** A band that is wider says nothing either: as a part of the wager. */
+const WIDEST_BAND = 1;
+
+/** What a game has come to is worth comparing with what its sheet lets expect. */
+const saysSomething = (game: Game, spins: number): boolean =>
+  spins >= FEW_SPINS && !(game.expected !== null && halfBand(game, spins) > WIDEST_BAND);
+
 /** The half width of the band around the expected return after so many spins. */
 const halfBand = ({ expected }: Game, spins: number): number =>
   expected === null || spins === 0 ? Number.NaN : BAND * Math.sqrt(expected.variancePerSpin / spins);
 
 const bandText = (game: Game): string => {
   if (game.expected === null) return NONE;
-  const half = halfBand(game, game.totals.spins);
-  return `${percent(game.expected.rtp)}${Number.isNaN(half) ? '' : ` ± ${(100 * half).toFixed(2)}`}`;
+  if (!saysSomething(game, game.totals.spins)) return `${percent(game.expected.rtp)}, too few spins`;
+  return `${percent(game.expected.rtp)} ± ${(100 * halfBand(game, game.totals.spins)).toFixed(2)}`;
 };
 
 const seen = new Map<number, { atMs: number; consumed: number }>();
@@ -38,6 +50,7 @@ function minutesLeft({ gameConfigId, queue }: Game): string {
 }
 
 export function Games({ place }: { readonly place: Place }) {
+  const { nameOf } = usePartnerNames();
   const page = pageOf(place);
   const loaded = useLoad(
     () => bodyOf(api.GET('/games', { params: { query: { page, limit: 20 } } })),
@@ -51,6 +64,7 @@ export function Games({ place }: { readonly place: Place }) {
           <Table
             caption="Games, newest first"
             rows={games}
+            isPage={total > limit}
             keyOf={({ gameConfigId }) => gameConfigId}
             empty="There is no game yet."
             columns={[
@@ -63,8 +77,8 @@ export function Games({ place }: { readonly place: Place }) {
               },
               {
                 heading: 'Partner',
-                cell: ({ partnerId }) => <a href={linkTo(['partners', partnerId])}>{partnerId}</a>,
-                isNumber: true,
+                cell: ({ partnerId }) => <PartnerLink id={partnerId} />,
+                value: ({ partnerId }) => nameOf(partnerId),
               },
               { heading: 'Kind', cell: ({ gameType }) => gameType },
               { heading: 'Status', cell: ({ status }) => <Status of={status} /> },
@@ -86,6 +100,7 @@ export function GameDetail({ place }: { readonly place: Place }) {
   const id = Number(place.parts[1]);
   const params = { path: { id } };
   const loaded = useLoad(() => bodyOf(api.GET('/games/{id}', { params })), [id], EVERY_MS);
+  useTitle(loaded.data?.displayName);
   const days = useLoad(
     () => bodyOf(api.GET('/games/{id}/days', { params: { ...params, query: { limit: 400 } } })),
     [id],
@@ -110,12 +125,7 @@ const GameFacts = ({ game }: { readonly game: Game }) => (
     of={[
       ['Name', game.displayName],
       ['System name', game.configName],
-      [
-        'Partner',
-        <a key="partner" href={linkTo(['partners', game.partnerId])}>
-          {game.partnerId}
-        </a>,
-      ],
+      ['Partner', <PartnerLink key="partner" id={game.partnerId} />],
       ['Kind', game.gameType],
       ['Status', <Status key="status" of={game.status} />],
       ['Wager', usd(game.minWagerUsd)],
@@ -146,10 +156,19 @@ function Changes({ game, onChanged }: { readonly game: Game; readonly onChanged:
       <Form
         label="Status"
         button={isSuspended ? 'Resume the game' : 'Suspend the game'}
-        confirm={isSuspended ? `Resume ${game.displayName}?` : `Refuse all spins of ${game.displayName}?`}
-        act={async () => {
+        isDangerous={!isSuspended}
+        confirm={{
+          title: isSuspended ? `Resume ${game.displayName}?` : `Suspend ${game.displayName}?`,
+          consequence: isSuspended
+            ? 'It can be played again.'
+            : 'Every play of it is refused until it is resumed. Rounds that are open can be finished.',
+          button: isSuspended ? 'Resume' : 'Suspend',
+          isDangerous: !isSuspended,
+          asksReason: true,
+        }}
+        act={async ({ reason }) => {
           const status = isSuspended ? 'ACTIVE' : 'SUSPENDED';
-          await bodyOf(api.PATCH('/games/{id}', { params, body: { status } }));
+          await bodyOf(api.PATCH('/games/{id}', { params, body: { status, reason: reason! } }));
           onChanged();
           return isSuspended ? 'The game is active.' : 'The game is suspended.';
         }}
@@ -196,8 +215,20 @@ const BAND_POINTS = 60;
 /** The return after so many spins, in the band that narrows with them. */
 function ReturnChart({ game, ends }: { readonly game: Game; readonly ends: readonly DayEnd[] }) {
   const last = ends.at(-1)!;
+  if (!saysSomething(game, last.spins)) {
+    return (
+      <p class="empty">
+        Too few spins: after {count(last.spins)} the return says nothing about the game. The table has the
+        figures.
+      </p>
+    );
+  }
+  // Where the band is wider than the scale of the chart, or an average of few spins is far off, nothing is drawn.
+  const from = (spins: number): boolean => saysSomething(game, spins);
   const even = Array.from({ length: BAND_POINTS }, (_, i) => Math.ceil((last.spins * (i + 1)) / BAND_POINTS));
-  const places = [...new Set([...even, ...ends.map(({ spins }) => spins)])].sort((x, y) => x - y);
+  const places = [...new Set([...even, ...ends.map(({ spins }) => spins)])]
+    .filter(from)
+    .sort((x, y) => x - y);
   const actual = new Map(ends.map((end) => [end.spins, end.actual]));
   const edge = (sign: 1 | -1) => (spins: number) =>
     game.expected === null ? null : Math.max(0, game.expected.rtp + sign * halfBand(game, spins));
@@ -205,12 +236,16 @@ function ReturnChart({ game, ends }: { readonly game: Game; readonly ends: reado
   const high = places.map(edge(1));
   return (
     <Chart
-      label={`Return by spins, ${percent(last.actual)} after ${count(last.spins)}; 99 of 100 games would lie between ${percent(low.at(-1))} and ${percent(high.at(-1))}.`}
+      label={`Return by spins, ${percent(last.actual)} after ${count(last.spins)}${game.expected === null ? '' : `; 99 of 100 games would lie between ${percent(low.at(-1))} and ${percent(high.at(-1))}`}.`}
       places={places}
       isTime={false}
       series={[
-        { label: 'Lowest expected', values: low, kind: 'edge' },
-        { label: 'Highest expected', values: high, kind: 'edge' },
+        ...(game.expected === null
+          ? []
+          : ([
+              { label: 'Lowest expected', values: low, kind: 'edge' },
+              { label: 'Highest expected', values: high, kind: 'edge' },
+            ] as const)),
         {
           label: 'Return after so many spins',
           values: places.map((spins) => actual.get(spins) ?? null),

@@ -1,15 +1,19 @@
 /** Every page of the console, by the first part of its address. */
 import type { ComponentType } from 'preact';
 import type { Place } from '../router.js';
+import { ApiVersions } from './apiVersions.js';
 import { AuditLog } from './auditLog.js';
+import { Rounds } from './blackjack.js';
 import { Cells } from './cells.js';
 import { GameDetail, Games } from './games.js';
 import { LedgerDays } from './ledgerDays.js';
 import { LookUp } from './lookUp.js';
 import { Operators } from './operators.js';
 import { Overview } from './overview.js';
+import { ParSheetDetail, ParSheets } from './parSheets.js';
 import { PartnerDetail, Partners } from './partners.js';
 import { PlayerStatement, Players } from './players.js';
+import { ProgressiveDetail, Progressives } from './progressives.js';
 import { Raffles } from './raffles.js';
 import { SettlementDetail, Settlements } from './settlements.js';
 import { Webhooks } from './webhooks.js';
@@ -31,12 +35,16 @@ export const PAGES: readonly Page[] = [
   listed('partners', 'Partners', Partners),
   listed('games', 'Games', Games),
   listed('raffles', 'Raffles', Raffles),
+  listed('rounds', 'Rounds', Rounds),
+  listed('progressives', 'Progressives', Progressives),
+  listed('par-sheets', 'PAR sheets', ParSheets),
   listed('players', 'Players', Players),
   listed('lookup', 'Look up', LookUp),
   listed('webhooks', 'Webhooks', Webhooks),
   listed('settlements', 'Settlements', Settlements),
   listed('ledger', 'Ledger days', LedgerDays),
   listed('audit', 'Audit log', AuditLog),
+  listed('versions', 'API versions', ApiVersions),
   listed('cells', 'Cells', Cells),
   listed('operators', 'Operators', Operators),
 ];
@@ -45,6 +53,8 @@ export const PAGES: readonly Page[] = [
 const DETAILS: Readonly<Record<string, (parts: readonly string[]) => Page>> = {
   partners: (parts) => ({ ...detail, title: `Partner ${parts[1]}`, View: PartnerDetail }),
   games: (parts) => ({ ...detail, title: `Game ${parts[1]}`, View: GameDetail }),
+  progressives: (parts) => ({ ...detail, title: `Progressive of game ${parts[1]}`, View: ProgressiveDetail }),
+  'par-sheets': (parts) => ({ ...detail, title: `PAR sheet ${parts[1]}`, View: ParSheetDetail }),
   players: (parts) => ({ ...detail, title: `Player ${parts[2]}`, View: PlayerStatement }),
   settlements: (parts) => ({ ...detail, title: `Report of ${parts[2]}`, View: SettlementDetail }),
 };

@@ -2,7 +2,8 @@
 import { api, bodyOf, type Schemas } from '../api.js';
 import { count, megabytes, NONE, time } from '../format.js';
 import { useLoad } from '../load.js';
-import { Load, Panel, Status, Table } from '../ui.js';
+import { Table } from '../table.js';
+import { Load, Panel, Status } from '../ui.js';
 
 type Day = Schemas['LedgerDay'];
 

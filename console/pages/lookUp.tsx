@@ -1,22 +1,21 @@
 /** One spin or blackjack round by its id, with all that is known of it. */
 import { api, bodyOf, type Schemas } from '../api.js';
+import { Field, Form } from '../form.js';
 import { NONE, time, usd } from '../format.js';
 import { useLoad } from '../load.js';
+import { PartnerLink, useGameNames } from '../names.js';
 import { go, linkTo, type Place } from '../router.js';
-import { Facts, Field, Form, Load, Panel } from '../ui.js';
+import { Facts, Load, Panel } from '../ui.js';
+import { RoundView } from './blackjack.js';
 
-type Found = { readonly spin: Schemas['OperatorSpin'] } | { readonly round: unknown };
+type Found = { readonly spin: Schemas['OperatorSpin'] } | { readonly round: Schemas['RoundRecordResponse'] };
 
-/** A spin, or where there is none a round. @throws ApiFault */
+/** A spin or a round; the search tells which. @throws ApiFault */
 async function find(id: string): Promise<Found> {
-  try {
-    return { spin: await bodyOf(api.GET('/spins/{spinId}', { params: { path: { spinId: id } } })) };
-  } catch (error) {
-    const asked = api.GET('/rounds/{roundId}', { params: { path: { roundId: id } } });
-    const round = await bodyOf(asked).catch(() => undefined);
-    if (round === undefined) throw error;
-    return { round };
-  }
+  const { plays } = await bodyOf(api.GET('/search', { params: { query: { q: id } } }));
+  if (plays[0]?.kind === 'round')
+    return { round: await bodyOf(api.GET('/rounds/{roundId}', { params: { path: { roundId: id } } })) };
+  return { spin: await bodyOf(api.GET('/spins/{spinId}', { params: { path: { spinId: id } } })) };
 }
 
 export function LookUp({ place }: { readonly place: Place }) {
@@ -43,7 +42,16 @@ function Result({ id }: { readonly id: string }) {
   const loaded = useLoad(() => find(id), [id]);
   return (
     <Load loaded={loaded}>
-      {(found) => ('spin' in found ? <Spin {...found.spin} /> : <Raw title="Round" value={found.round} />)}
+      {(found) =>
+        'spin' in found ? (
+          <Spin {...found.spin} />
+        ) : (
+          <>
+            <RoundView round={found.round} onChanged={loaded.reload} />
+            <Raw title="As it was answered" value={found.round} />
+          </>
+        )
+      }
     </Load>
   );
 }
@@ -55,47 +63,47 @@ const Raw = ({ title, value }: { readonly title: string; readonly value: unknown
   </Panel>
 );
 
-const Spin = ({ partnerId, spin, entry, block }: Schemas['OperatorSpin']) => (
-  <>
-    <Facts
-      of={[
-        [
-          'Partner',
-          <a key="partner" href={linkTo(['partners', partnerId])}>
-            {partnerId}
-          </a>,
-        ],
-        [
-          'Player',
-          <a key="player" href={linkTo(['players', partnerId, spin.playerId])}>
-            {spin.playerId}
-          </a>,
-        ],
-        [
-          'Game',
-          <a key="game" href={linkTo(['games', spin.gameId])}>
-            {spin.gameId}
-          </a>,
-        ],
-        ['Time (UTC)', time(entry.createdAt)],
-        ['Wager', usd(entry.wagerUsd)],
-        ['Paid', usd(entry.creditUsd)],
-        ['Balance after it', usd(entry.balanceUsd)],
-        ['Request', entry.requestId ?? NONE],
-        ...(spin.sandbox === undefined ? [] : ([['Sandbox', 'Forced: a tester chose the outcome']] as const)),
-        ['Place in the game', entry.outcomeIndex ?? NONE],
-        ['Outcome', entry.outcomeCode],
-        ['Cell', entry.cell],
-        ['Ledger entry', <code key="entry">{entry.entryId}</code>],
-        ['Entry before', <code key="before">{entry.previousEntryId}</code>],
-        ...(block === null
-          ? []
-          : ([
-              ['Sealed in block', `${block.fromIndex} to ${block.toIndex}, ${time(block.createdAt)}`],
-              ['Commitment', <code key="commitment">{block.commitment}</code>],
-            ] as const)),
-      ]}
-    />
-    <Raw title="As it was answered" value={spin} />
-  </>
-);
+function Spin({ partnerId, spin, entry, block }: Schemas['OperatorSpin']) {
+  const gameNameOf = useGameNames(partnerId);
+  return (
+    <>
+      <Facts
+        of={[
+          ['Partner', <PartnerLink key="partner" id={partnerId} />],
+          [
+            'Player',
+            <a key="player" href={linkTo(['players', partnerId, spin.playerId])}>
+              {spin.playerId}
+            </a>,
+          ],
+          [
+            'Game',
+            <a key="game" href={linkTo(['games', spin.gameId])}>
+              {gameNameOf(spin.gameId)}
+            </a>,
+          ],
+          ['Time (UTC)', time(entry.createdAt)],
+          ['Wager', usd(entry.wagerUsd)],
+          ['Paid', usd(entry.creditUsd)],
+          ['Balance after it', usd(entry.balanceUsd)],
+          ['Request', entry.requestId ?? NONE],
+          ...(spin.sandbox === undefined
+            ? []
+            : ([['Sandbox', 'Forced: a tester chose the outcome']] as const)),
+          ['Place in the game', entry.outcomeIndex ?? NONE],
+          ['Outcome', entry.outcomeCode],
+          ['Cell', entry.cell],
+          ['Ledger entry', <code key="entry">{entry.entryId}</code>],
+          ['Entry before', <code key="before">{entry.previousEntryId}</code>],
+          ...(block === null
+            ? []
+            : ([
+                ['Sealed in block', `${block.fromIndex} to ${block.toIndex}, ${time(block.createdAt)}`],
+                ['Commitment', <code key="commitment">{block.commitment}</code>],
+              ] as const)),
+        ]}
+      />
+      <Raw title="As it was answered" value={spin} />
+    </>
+  );
+}

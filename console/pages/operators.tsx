@@ -1,9 +1,11 @@
 /** Who runs the service: names, roles and keys. */
 import { api, bodyOf, type Schemas } from '../api.js';
+import { Field, Form } from '../form.js';
 import { time } from '../format.js';
 import { useLoad } from '../load.js';
 import { useIsAdmin } from '../session.js';
-import { Field, Form, Load, Panel, Secret, Status, Table } from '../ui.js';
+import { Table } from '../table.js';
+import { Load, Panel, Secret, Status } from '../ui.js';
 
 type Operator = Schemas['Operator'];
 
@@ -16,7 +18,13 @@ function Actions({ name, status, onChanged }: Operator & { readonly onChanged: (
         label={`Rotate the key of ${name}`}
         button="Rotate"
         isInline
-        confirm={`Replace the key of ${name}? The key before and its sessions end at once.`}
+        isDangerous
+        confirm={{
+          title: `Replace the key of ${name}?`,
+          consequence: 'The key before and its sessions end at once. The new key is shown once.',
+          button: 'Replace the key',
+          isDangerous: true,
+        }}
         act={async () => {
           const { apiKey } = await bodyOf(api.POST('/operators/{name}/rotate', { params, body: {} }));
           return <Secret label={`New key of ${name}`} value={apiKey} />;
@@ -26,7 +34,14 @@ function Actions({ name, status, onChanged }: Operator & { readonly onChanged: (
         label={`Revoke ${name}`}
         button="Revoke"
         isInline
-        confirm={`Revoke ${name} for good?`}
+        isDangerous
+        confirm={{
+          title: `Revoke ${name}?`,
+          consequence: 'The key and its sessions end at once. The name can never be given again.',
+          button: 'Revoke',
+          isDangerous: true,
+          typed: name,
+        }}
         act={async () => {
           await bodyOf(api.DELETE('/operators/{name}', { params }));
           onChanged();

@@ -1,10 +1,14 @@
 /** What runs now: spins and money, errors, latency, the busiest partners, and what waits for somebody. */
+import { useState } from 'preact/hooks';
 import { api, bodyOf, type Schemas } from '../api.js';
 import { Chart } from '../chart.js';
 import { count, percent, rate, time, usd, within } from '../format.js';
 import { useLoad } from '../load.js';
+import { PartnerLink } from '../names.js';
 import { linkTo } from '../router.js';
-import { Facts, Load, Panel, Status, Table } from '../ui.js';
+import { Table } from '../table.js';
+import { TrafficByDay } from '../traffic.js';
+import { Facts, Load, Panel, Status } from '../ui.js';
 
 type Overview = Schemas['Overview'];
 
@@ -76,7 +80,8 @@ function Attention({ attention, failingWebhooks }: Pick<Overview, 'attention' | 
           columns={[
             {
               heading: 'Partner',
-              cell: ({ partnerId, slug }) => <a href={linkTo(['partners', partnerId])}>{slug}</a>,
+              cell: ({ partnerId }) => <PartnerLink id={partnerId} />,
+              value: ({ slug }) => slug,
             },
             { heading: 'URL', cell: ({ url }) => url },
             { heading: 'State', cell: ({ health }) => <Status of={health.state} /> },
@@ -115,6 +120,7 @@ export function Overview() {
         const earlier = samples.at(-11) ?? samples[0];
         return (
           <>
+            <Attention attention={now.attention} failingWebhooks={now.failingWebhooks} />
             <Facts
               of={[
                 ['Spins a second', rate(spinRate(before, now))],
@@ -126,10 +132,12 @@ export function Overview() {
                 ['Partners today', count(now.today.partners)],
               ]}
             />
-            <Panel title="Traffic">
+            <Panel title="Traffic now">
               <Traffic now={now} />
             </Panel>
-            <Attention attention={now.attention} failingWebhooks={now.failingWebhooks} />
+            <Panel title="Traffic by day">
+              <TrafficByDay />
+            </Panel>
             <Busiest now={now} before={before} />
             <Errors now={now} />
             <PartnerErrors now={now} />
@@ -159,7 +167,8 @@ function Busiest({ now, before }: { readonly now: Overview; readonly before: Ove
         columns={[
           {
             heading: 'Partner',
-            cell: ({ partnerId, slug }) => <a href={linkTo(['partners', partnerId])}>{slug}</a>,
+            cell: ({ partnerId }) => <PartnerLink id={partnerId} />,
+            value: ({ slug }) => slug,
           },
           { heading: 'Spins a second', cell: rateOf, isNumber: true },
           { heading: 'Spins', cell: ({ spins }) => count(spins), isNumber: true },
@@ -176,8 +185,13 @@ function Busiest({ now, before }: { readonly now: Overview; readonly before: Ove
   );
 }
 
+/** The rest is a click away. */
+const TOP_ERRORS = 5;
+
 function Errors({ now }: { readonly now: Overview }) {
-  const rows = [...now.process.errors].sort((a, b) => b.count - a.count);
+  const [isWhole, setWhole] = useState(false);
+  const all = [...now.process.errors].sort((a, b) => b.count - a.count);
+  const rows = isWhole ? all : all.slice(0, TOP_ERRORS);
   return (
     <Panel title="Errors since the start of the front end">
       <Table
@@ -194,13 +208,16 @@ function Errors({ now }: { readonly now: Overview }) {
           { heading: 'Count', cell: (row) => count(row.count), isNumber: true },
         ]}
       />
+      {all.length > TOP_ERRORS ? (
+        <button type="button" class="quiet more" onClick={() => setWhole(!isWhole)}>
+          {isWhole ? 'The top five only' : `All ${all.length} kinds`}
+        </button>
+      ) : null}
     </Panel>
   );
 }
 
 function PartnerErrors({ now }: { readonly now: Overview }) {
-  const nameOf = (partnerId: number): string =>
-    now.busiest.find((each) => each.partnerId === partnerId)?.slug ?? `partner ${partnerId}`;
   const rows = [...now.process.partners].sort((a, b) => b.errors - a.errors || b.requests - a.requests);
   return (
     <Panel title="Requests and errors by partner since the start of the front end">
@@ -212,12 +229,7 @@ function PartnerErrors({ now }: { readonly now: Overview }) {
         columns={[
           {
             heading: 'Partner',
-            cell: ({ partnerId }) =>
-              partnerId === null ? (
-                'all others'
-              ) : (
-                <a href={linkTo(['partners', partnerId])}>{nameOf(partnerId)}</a>
-              ),
+            cell: ({ partnerId }) => (partnerId === null ? 'all others' : <PartnerLink id={partnerId} />),
           },
           { heading: 'Requests', cell: ({ requests }) => count(requests), isNumber: true },
           { heading: 'Errors', cell: ({ errors }) => count(errors), isNumber: true },

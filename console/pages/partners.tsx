@@ -1,19 +1,25 @@
 /** Partners: settings, keys, games, what is left of their funding. */
 import { api, bodyOf, type Schemas } from '../api.js';
+import { Field, Form } from '../form.js';
 import { count, NONE, percent, time, usd } from '../format.js';
 import { useLoad } from '../load.js';
+import { usePartnerNames, useTitle } from '../names.js';
 import { go, linkTo, type Place } from '../router.js';
 import { useMayChange } from '../session.js';
-import { Facts, Field, Form, Load, Panel, Secret, Status, Table } from '../ui.js';
+import { Table } from '../table.js';
+import { TrafficByDay } from '../traffic.js';
+import { Copied, DangerZone, Facts, Load, Panel, Secret, Status } from '../ui.js';
 
 type Partner = Schemas['PartnerResponse'];
 
 export function Partners() {
   const mayChange = useMayChange();
+  const names = usePartnerNames();
   const loaded = useLoad(() => bodyOf(api.GET('/partners', {})), []);
   const create = async ({ slug, name, environment }: Record<string, string>) => {
     const body = { slug: slug!, name: name!, environment: environment as Partner['environment'] };
     const { partnerId } = await bodyOf(api.POST('/partners', { body }));
+    names.reload();
     go(['partners', partnerId]);
     return 'Made.';
   };
@@ -61,6 +67,7 @@ export function PartnerDetail({ place }: { readonly place: Place }) {
   const id = Number(place.parts[1]);
   const params = { path: { id } };
   const loaded = useLoad(() => bodyOf(api.GET('/partners/{id}', { params })), [id]);
+  useTitle(loaded.data?.name);
   const games = useLoad(
     () => bodyOf(api.GET('/games', { params: { query: { partnerId: id, limit: 100 } } })),
     [id],
@@ -70,6 +77,9 @@ export function PartnerDetail({ place }: { readonly place: Place }) {
       {(partner) => (
         <>
           <PartnerFacts partner={partner} games={games.data?.games} />
+          <Panel title="Traffic">
+            <TrafficByDay partnerId={id} />
+          </Panel>
           <Settings partner={partner} onChanged={loaded.reload} />
           <Keys id={id} isActive={partner.isActive} />
           <Panel title="Games">
@@ -82,6 +92,7 @@ export function PartnerDetail({ place }: { readonly place: Place }) {
           <p>
             <a href={linkTo(['audit'], { subject: `partner:${id}` })}>Changes in the audit log</a>
           </p>
+          <Activity partner={partner} onChanged={loaded.reload} />
         </>
       )}
     </Load>
@@ -100,7 +111,7 @@ function PartnerFacts({
   return (
     <Facts
       of={[
-        ['Slug', partner.slug],
+        ['Slug', <Copied key="slug" text={partner.slug} />],
         ['Name', partner.name],
         ['Environment', partner.environment],
         ['Status', <Status key="status" of={partner.isActive ? 'active' : 'inactive'} />],
@@ -117,11 +128,47 @@ function PartnerFacts({
   );
 }
 
+function Activity({ partner, onChanged }: { readonly partner: Partner; readonly onChanged: () => void }) {
+  const params = { path: { id: partner.partnerId } };
+  const { isActive, name } = partner;
+  if (!useMayChange()) return null;
+  return (
+    <DangerZone>
+      <Form
+        label="Activity"
+        button={isActive ? 'Deactivate the partner' : 'Activate the partner'}
+        isDangerous
+        confirm={{
+          title: isActive ? `Deactivate ${name}?` : `Activate ${name}?`,
+          consequence: isActive
+            ? 'Every request with one of its keys is refused at once: nobody plays its games. It can be activated again.'
+            : 'Its keys are accepted again, and its games are played.',
+          button: isActive ? 'Deactivate' : 'Activate',
+          isDangerous: true,
+          asksReason: true,
+        }}
+        act={async ({ reason }) => {
+          await bodyOf(
+            api.PATCH('/partners/{id}', { params, body: { isActive: !isActive, reason: reason! } }),
+          );
+          onChanged();
+          return 'Changed.';
+        }}
+      />
+    </DangerZone>
+  );
+}
+
 const LIMITS = [
   ['spinRateLimit', 'Spins a minute'],
   ['apiRateLimit', 'Other requests a minute'],
   ['fundingUsd', 'Funding in USD; empty: no bound'],
   ['largeWinThresholdUsd', 'Large win above, USD'],
+  ['openingBalanceUsd', "A player's first balance, USD"],
+  ['minReadyBlocks', 'Blocks kept ready'],
+  ['maxGames', 'Games at most'],
+  ['maxParSheets', 'Active PAR sheets at most'],
+  ['maxWebhooks', 'Webhooks at most'],
 ] as const;
 
 function Settings({ partner, onChanged }: { readonly partner: Partner; readonly onChanged: () => void }) {
@@ -132,6 +179,17 @@ function Settings({ partner, onChanged }: { readonly partner: Partner; readonly 
     return 'Changed.';
   };
   if (!useMayChange()) return null;
+  const changed = (values: Record<string, string>): Schemas['PartnerPatch'] => ({
+    ...numbers(values),
+    ...(values.name === partner.name ? {} : { name: values.name! }),
+    ...(values.balanceMode === partner.balanceMode
+      ? {}
+      : { balanceMode: values.balanceMode as Partner['balanceMode'] }),
+    ...(values.contactEmail === (partner.contactEmail ?? '')
+      ? {}
+      : { contactEmail: values.contactEmail || null }),
+    reason: values.reason!,
+  });
   const numbers = (values: Record<string, string>): Schemas['PartnerPatch'] =>
     Object.fromEntries(
       LIMITS.map(([name]) => [name, values[name] === '' ? null : Number(values[name])] as const).filter(
@@ -140,17 +198,30 @@ function Settings({ partner, onChanged }: { readonly partner: Partner; readonly 
     );
   return (
     <Panel title="Settings">
-      <Form label="Settings" button="Change" keepsValues act={(values) => change(numbers(values))}>
+      <Form
+        label="Settings"
+        button="Change"
+        keepsValues
+        confirm={{
+          title: `Change the settings of ${partner.name}?`,
+          consequence: 'They hold for its next requests.',
+          button: 'Change',
+          asksReason: true,
+        }}
+        act={(values) => change(changed(values))}
+      >
+        <Field label="Name" name="name" value={partner.name} required />
         {LIMITS.map(([name, label]) => (
           <Field key={name} label={label} name={name} type="number" value={partner[name] ?? ''} />
         ))}
+        <Field
+          label="Balances"
+          name="balanceMode"
+          options={['track', 'enforce']}
+          value={partner.balanceMode}
+        />
+        <Field label="Contact" name="contactEmail" type="email" value={partner.contactEmail ?? ''} />
       </Form>
-      <Form
-        label="Activity"
-        button={partner.isActive ? 'Deactivate the partner' : 'Activate the partner'}
-        confirm={partner.isActive ? `Refuse all keys of ${partner.slug}?` : `Let ${partner.slug} go on?`}
-        act={() => change({ isActive: !partner.isActive })}
-      />
     </Panel>
   );
 }
@@ -159,21 +230,33 @@ function Keys({ id, isActive }: { readonly id: number; readonly isActive: boolea
   const mayChange = useMayChange();
   const params = { path: { id } };
   const loaded = useLoad(() => bodyOf(api.GET('/partners/{id}/keys', { params })), [id]);
-  const issue = async ({ name }: Record<string, string>) => {
-    const body = name === '' ? {} : { name: name! };
+  const issue = async ({ name, expires }: Record<string, string>) => {
+    const body = {
+      ...(name === '' ? {} : { name: name! }),
+      ...(expires === '' ? {} : { expiresAt: `${expires}T00:00:00Z` }),
+    };
     const { apiKey } = await bodyOf(api.POST('/partners/{id}/keys', { params, body }));
     loaded.reload();
     return <Secret label="Key" value={apiKey} />;
   };
-  const revoke = (keyId: number) => (
+  const revoke = ({ keyId, name }: Schemas['ApiKey']) => (
     <Form
       label={`Revoke key ${keyId}`}
       button="Revoke"
       isInline
-      confirm={`Revoke key ${keyId} for good?`}
-      act={async () => {
+      isDangerous
+      confirm={{
+        title: `Revoke key ${keyId}?`,
+        consequence: 'Requests with this key are refused at once. A revoked key never comes back.',
+        button: 'Revoke the key',
+        isDangerous: true,
+        typed: name ?? String(keyId),
+        asksReason: true,
+      }}
+      act={async ({ reason }) => {
         const path = { id, keyId };
-        await bodyOf(api.DELETE('/partners/{id}/keys/{keyId}', { params: { path } }));
+        const query = { reason: reason! };
+        await bodyOf(api.DELETE('/partners/{id}/keys/{keyId}', { params: { path, query } }));
         loaded.reload();
         return 'Revoked.';
       }}
@@ -198,7 +281,7 @@ function Keys({ id, isActive }: { readonly id: number; readonly isActive: boolea
                 ? [
                     {
                       heading: 'Change',
-                      cell: (key: Schemas['ApiKey']) => (key.status === 'active' ? revoke(key.keyId) : null),
+                      cell: (key: Schemas['ApiKey']) => (key.status === 'active' ? revoke(key) : null),
                     },
                   ]
                 : []),
@@ -209,6 +292,7 @@ function Keys({ id, isActive }: { readonly id: number; readonly isActive: boolea
       {mayChange && isActive ? (
         <Form label="New key" button="Issue key" act={issue}>
           <Field label="What the key is for" name="name" />
+          <Field label="Expires (UTC)" name="expires" type="date" hint="Empty: never" />
         </Form>
       ) : null}
     </Panel>

@@ -1,11 +1,15 @@
 /** Players: a statement with every entry, adjustments, blocking. */
 import { useEffect, useState } from 'preact/hooks';
 import { api, bodyOf, type Schemas } from '../api.js';
+import type { Question } from '../dialog.js';
+import { Field, Form } from '../form.js';
 import { NONE, time, usd } from '../format.js';
 import { useLoad } from '../load.js';
+import { PartnerField, PartnerLink, useGameNames, usePartnerOf } from '../names.js';
 import { go, linkTo, type Place } from '../router.js';
 import { useMayChange } from '../session.js';
-import { Facts, Fault, Field, Form, Load, Panel, Status, Table } from '../ui.js';
+import { Table } from '../table.js';
+import { Facts, Fault, Load, Panel, Status } from '../ui.js';
 
 type Statement = Schemas['Statement'];
 type Entry = Schemas['StatementEntry'];
@@ -13,16 +17,17 @@ type Entry = Schemas['StatementEntry'];
 const LIMIT = 50;
 
 export function Players() {
+  const partnerOf = usePartnerOf();
   return (
     <Form
       label="Find a player"
       button="Show statement"
-      act={async ({ partnerId, playerId }) => {
-        go(['players', partnerId!, playerId!]);
+      act={async ({ partner, playerId }) => {
+        go(['players', partnerOf(partner!), playerId!]);
         return null;
       }}
     >
-      <Field label="Partner id" name="partnerId" type="number" required />
+      <PartnerField />
       <Field label="Player" name="playerId" required hint="As the partner names it" />
     </Form>
   );
@@ -45,12 +50,7 @@ export function PlayerStatement({ place }: { readonly place: Place }) {
         <>
           <Facts
             of={[
-              [
-                'Partner',
-                <a key="partner" href={linkTo(['partners', id])}>
-                  {id}
-                </a>,
-              ],
+              ['Partner', <PartnerLink key="partner" id={id} />],
               ['Status', <Status key="status" of={statement.status} />],
               ['Balance', usd(statement.balanceUsd)],
               ['Since (UTC)', time(statement.createdAt)],
@@ -69,6 +69,7 @@ function Entries({ statement }: { readonly statement: Statement }) {
   const [error, setError] = useState<unknown>();
   // A new statement begins with its first page.
   useEffect(() => setMore(undefined), [statement]);
+  const gameNameOf = useGameNames(statement.partnerId);
   const { entries, nextCursor } = more ?? statement;
   const load = async (): Promise<void> => {
     try {
@@ -82,6 +83,8 @@ function Entries({ statement }: { readonly statement: Statement }) {
     <Panel title="Statement">
       <Table
         caption="Entries, newest first"
+        file={`statement-${statement.playerId}`}
+        isPage={nextCursor !== null}
         rows={entries}
         keyOf={({ entryId }) => entryId}
         empty="There is no entry."
@@ -90,8 +93,8 @@ function Entries({ statement }: { readonly statement: Statement }) {
           { heading: 'Kind', cell: ({ kind }) => kind },
           {
             heading: 'Game',
-            cell: ({ gameId }) => (gameId === null ? NONE : <a href={linkTo(['games', gameId])}>{gameId}</a>),
-            isNumber: true,
+            cell: ({ gameId }) =>
+              gameId === null ? NONE : <a href={linkTo(['games', gameId])}>{gameNameOf(gameId)}</a>,
           },
           { heading: 'Wager', cell: ({ wagerUsd }) => usd(wagerUsd), isNumber: true },
           { heading: 'Credit', cell: ({ creditUsd }) => usd(creditUsd), isNumber: true },
@@ -101,6 +104,7 @@ function Entries({ statement }: { readonly statement: Statement }) {
             heading: 'Spin',
             cell: ({ spinId }) =>
               spinId === null ? NONE : <a href={linkTo(['lookup'], { id: spinId })}>{spinId.slice(0, 8)}…</a>,
+            value: ({ spinId }) => spinId,
           },
         ]}
       />
@@ -112,6 +116,27 @@ function Entries({ statement }: { readonly statement: Statement }) {
       <Fault error={error} />
     </Panel>
   );
+}
+
+/** An adjustment above it, either way, is asked about twice. USD. */
+const ASKED_TWICE_ABOVE_USD = 1000;
+
+function adjustmentQuestions(playerId: string, amountUsd: number): Question[] {
+  const what = amountUsd < 0 ? `Take ${usd(-amountUsd)} from` : `Give ${usd(amountUsd)} to`;
+  const question: Question = {
+    title: `${what} ${playerId}?`,
+    consequence: 'It is booked at once, and stays in the statement. Only another adjustment takes it back.',
+    button: 'Adjust',
+    isDangerous: true,
+  };
+  if (Math.abs(amountUsd) <= ASKED_TWICE_ABOVE_USD) return [question];
+  const large: Question = {
+    title: `${usd(Math.abs(amountUsd))} is more than ${usd(ASKED_TWICE_ABOVE_USD)}`,
+    consequence: 'Adjustments are rarely that large. Check the amount and the player.',
+    button: 'The amount is right',
+    isDangerous: true,
+  };
+  return [large, { ...question, typed: playerId }];
 }
 
 function Changes({
@@ -133,6 +158,8 @@ function Changes({
         <Form
           label="Adjustment"
           button="Adjust"
+          isDangerous
+          confirm={({ amountUsd }) => adjustmentQuestions(playerId, Number(amountUsd))}
           act={async ({ amountUsd, reason }) => {
             const body = { amountUsd: Number(amountUsd), reason: reason!, requestId };
             const path = '/partners/{id}/players/{playerId}/adjustments';
@@ -150,6 +177,15 @@ function Changes({
         <Form
           label="Status"
           button={isBlocked ? 'Unblock' : 'Block'}
+          isDangerous={!isBlocked}
+          confirm={{
+            title: isBlocked ? `Unblock ${playerId}?` : `Block ${playerId}?`,
+            consequence: isBlocked
+              ? 'The player may play again.'
+              : 'Every play of this player is refused until it is unblocked. The balance stays.',
+            button: isBlocked ? 'Unblock' : 'Block',
+            isDangerous: !isBlocked,
+          }}
           act={async ({ reason }) => {
             const body = { status: isBlocked ? 'ACTIVE' : 'BLOCKED', reason: reason! } as const;
             await bodyOf(api.PATCH('/partners/{id}/players/{playerId}', { params, body }));

@@ -1,16 +1,21 @@
 /** Raffles: tickets left, and new ones from a prize table with a look at what they return. */
 import { useState } from 'preact/hooks';
 import { api, bodyOf } from '../api.js';
+import type { Question } from '../dialog.js';
+import { Field, Form } from '../form.js';
 import { count, percent, usd } from '../format.js';
 import { useLoad } from '../load.js';
+import { PartnerField, PartnerLink, usePartnerNames, usePartnerOf } from '../names.js';
 import { type Preview, previewOf, prizesOf } from '../prizes.js';
 import { linkTo, type Place } from '../router.js';
 import { useMayChange } from '../session.js';
-import { Facts, Field, Form, Load, Panel, Status, Table } from '../ui.js';
+import { Table } from '../table.js';
+import { Facts, Load, Panel, Status } from '../ui.js';
 
 const EVERY_MS = 5000;
 
 export function Raffles({ place }: { readonly place: Place }) {
+  const { nameOf } = usePartnerNames();
   const loaded = useLoad(
     async () => {
       const { games } = await bodyOf(api.GET('/games', { params: { query: { limit: 100 } } }));
@@ -37,8 +42,8 @@ export function Raffles({ place }: { readonly place: Place }) {
               },
               {
                 heading: 'Partner',
-                cell: ({ partnerId }) => <a href={linkTo(['partners', partnerId])}>{partnerId}</a>,
-                isNumber: true,
+                cell: ({ partnerId }) => <PartnerLink id={partnerId} />,
+                value: ({ partnerId }) => nameOf(partnerId),
               },
               { heading: 'Status', cell: ({ status }) => <Status of={status} /> },
               { heading: 'Ticket', cell: ({ minWagerUsd }) => usd(minWagerUsd), isNumber: true },
@@ -74,8 +79,32 @@ const PreviewFacts = ({ preview }: { readonly preview: Preview }) => (
   </>
 );
 
+/** A raffle that pays back more than it takes is asked about twice. */
+function questionsOf(values: Record<string, string>): Question[] {
+  const { displayName } = values;
+  const preview = previewOf(prizesOf(values.prizes!), Number(values.ticketPriceUsd), Number(values.poolSize));
+  const loss = preview.returnsUsd - preview.takesUsd;
+  const make: Question = {
+    title: `Make ${displayName}?`,
+    consequence: `${values.poolSize} tickets take ${usd(preview.takesUsd)} and return ${usd(preview.returnsUsd)} (${percent(preview.rtp)}). The prizes can't be changed afterwards.`,
+    button: 'Make the raffle',
+    isDangerous: loss > 0,
+  };
+  if (loss <= 0) return [make];
+  return [
+    {
+      title: `${displayName} pays back more than it takes`,
+      consequence: `Sold out, it loses ${usd(loss)}: it takes ${usd(preview.takesUsd)} and pays ${usd(preview.returnsUsd)}.`,
+      button: 'I know',
+      isDangerous: true,
+    },
+    { ...make, typed: values.configName! },
+  ];
+}
+
 function NewRaffle({ partner, onMade }: { readonly partner: string; readonly onMade: () => void }) {
   const [shown, setShown] = useState<{ preview?: Preview; error?: string }>({});
+  const partnerOf = usePartnerOf();
   const look = (form: HTMLFormElement): void => {
     const values = Object.fromEntries(new FormData(form)) as Record<string, string>;
     if (values.prizes === '') {
@@ -105,7 +134,7 @@ function NewRaffle({ partner, onMade }: { readonly partner: string; readonly onM
       poolSize: Number(values.poolSize),
       prizes: prizesOf(values.prizes!),
     };
-    const params = { path: { id: Number(values.partnerId) } };
+    const params = { path: { id: partnerOf(values.partner!) } };
     const { gameConfigId } = await bodyOf(api.POST('/partners/{id}/raffles', { params, body }));
     setShown({});
     onMade();
@@ -118,8 +147,8 @@ function NewRaffle({ partner, onMade }: { readonly partner: string; readonly onM
   return (
     <Panel title="New raffle">
       <div onInput={(event) => look((event.target as HTMLInputElement).form!)}>
-        <Form label="New raffle" button="Make raffle" act={create}>
-          <Field label="Partner id" name="partnerId" type="number" value={partner} required />
+        <Form label="New raffle" button="Make raffle" act={create} confirm={questionsOf}>
+          <PartnerField value={partner} />
           <Field label="Name" name="displayName" required hint="Shown to players" />
           <Field label="System name" name="configName" required hint="Uppercase letters, digits and _" />
           <Field label="Ticket price in USD" name="ticketPriceUsd" type="number" value={1} required />

@@ -1,10 +1,13 @@
 /** Settlement reports of all partners by day and status, and one report with its revisions side by side. */
 import { api, bodyOf, type Schemas } from '../api.js';
+import { Field, Form, StatusFilter } from '../form.js';
 import { count, NONE, percent, time, usd } from '../format.js';
 import { useLoad } from '../load.js';
+import { PartnerField, PartnerLink, usePartnerNames, usePartnerOf, useTitle } from '../names.js';
 import { linkTo, type Place } from '../router.js';
 import { useMayChange } from '../session.js';
-import { Field, Form, Load, Pager, Panel, pageOf, Status, StatusFilter, Table } from '../ui.js';
+import { Table } from '../table.js';
+import { Load, Pager, Panel, pageOf, Status } from '../ui.js';
 
 type Report = Schemas['SettlementReport'];
 
@@ -14,6 +17,7 @@ const SHOWN = 3;
 
 export function Settlements({ place }: { readonly place: Place }) {
   const page = pageOf(place);
+  const { nameOf } = usePartnerNames();
   const status = place.query.get('status') ?? '';
   const query = { page, limit: 50, ...(status === '' ? {} : { status }) };
   const loaded = useLoad(() => bodyOf(api.GET('/settlements', { params: { query } })), [page, status]);
@@ -26,6 +30,8 @@ export function Settlements({ place }: { readonly place: Place }) {
             <Table
               caption="Settlement reports, newest day first"
               rows={reports}
+              isPage={total > limit}
+              file="settlements"
               keyOf={({ partnerId, reportDate }) => `${partnerId} ${reportDate}`}
               empty="There is no such report."
               columns={[
@@ -37,7 +43,8 @@ export function Settlements({ place }: { readonly place: Place }) {
                 },
                 {
                   heading: 'Partner',
-                  cell: ({ partnerId, slug }) => <a href={linkTo(['partners', partnerId])}>{slug}</a>,
+                  cell: ({ partnerId }) => <PartnerLink id={partnerId} />,
+                  value: ({ partnerId }) => nameOf(partnerId),
                 },
                 { heading: 'Status', cell: ({ reportStatus }) => <Status of={reportStatus} /> },
                 { heading: 'Revision', cell: ({ revision }) => revision, isNumber: true },
@@ -58,22 +65,25 @@ export function Settlements({ place }: { readonly place: Place }) {
 const makeReport = (id: number, date: string): Promise<Report> =>
   bodyOf(api.POST('/partners/{id}/settlements/{date}', { params: { path: { id, date } } }));
 
-const MakeReport = ({ onMade }: { readonly onMade: () => void }) => (
-  <Panel title="Make a report now">
-    <Form
-      label="Make a report"
-      button="Make report"
-      act={async ({ partnerId, date }) => {
-        const { revision, reportStatus } = await makeReport(Number(partnerId), date!);
-        onMade();
-        return `Revision ${revision} is ${reportStatus}.`;
-      }}
-    >
-      <Field label="Partner id" name="partnerId" type="number" required />
-      <Field label="Day (UTC)" name="date" type="date" required />
-    </Form>
-  </Panel>
-);
+function MakeReport({ onMade }: { readonly onMade: () => void }) {
+  const partnerOf = usePartnerOf();
+  return (
+    <Panel title="Make a report now">
+      <Form
+        label="Make a report"
+        button="Make report"
+        act={async ({ partner, date }) => {
+          const { revision, reportStatus } = await makeReport(partnerOf(partner!), date!);
+          onMade();
+          return `Revision ${revision} is ${reportStatus}.`;
+        }}
+      >
+        <PartnerField />
+        <Field label="Day (UTC)" name="date" type="date" required />
+      </Form>
+    </Panel>
+  );
+}
 
 /** The newest revisions, newest first. @throws ApiFault */
 async function readRevisions(id: number, date: string): Promise<Report[]> {
@@ -103,11 +113,13 @@ const LINES: readonly (readonly [string, (report: Report) => string])[] = [
 export function SettlementDetail({ place }: { readonly place: Place }) {
   const id = Number(place.parts[1]);
   const date = place.parts[2] ?? '';
+  const { nameOf } = usePartnerNames();
+  useTitle(`${nameOf(id)}, ${date}`);
   const loaded = useLoad(() => readRevisions(id, date), [id, date]);
   return (
     <>
       <p>
-        Of partner <a href={linkTo(['partners', id])}>{id}</a>.
+        Of <PartnerLink id={id} />.
       </p>
       <Load loaded={loaded}>
         {(revisions) => (
@@ -143,7 +155,11 @@ function Revise(props: { readonly id: number; readonly date: string; readonly on
     <Form
       label="Make a new revision"
       button="Make a new revision"
-      confirm={`Make a new revision of the report of ${props.date}?`}
+      confirm={{
+        title: `Make a new revision of the report of ${props.date}?`,
+        consequence: 'The partner gets a report that replaces the one before. Both stay on record.',
+        button: 'Make the revision',
+      }}
       act={async () => {
         const { revision } = await makeReport(props.id, props.date);
         props.onMade();

@@ -1,10 +1,13 @@
 /** Webhook deliveries: what failed, with what was sent and why, and sending it again. */
 import { api, bodyOf, type Schemas } from '../api.js';
+import { Field, Form, StatusFilter } from '../form.js';
 import { NONE, time } from '../format.js';
 import { useLoad } from '../load.js';
-import { linkTo, type Place } from '../router.js';
+import { PartnerLink, usePartnerNames } from '../names.js';
+import type { Place } from '../router.js';
 import { useMayChange } from '../session.js';
-import { Field, Form, Load, Pager, Panel, pageOf, Status, StatusFilter, Table } from '../ui.js';
+import { Table } from '../table.js';
+import { Load, Pager, Panel, pageOf, Status } from '../ui.js';
 
 type Delivery = Schemas['OperatorDelivery'];
 
@@ -46,6 +49,7 @@ function Resend({ id, onSent }: { readonly id: string; readonly onSent: () => vo
 export function Webhooks({ place }: { readonly place: Place }) {
   const mayChange = useMayChange();
   const page = pageOf(place);
+  const { nameOf } = usePartnerNames();
   const status = place.query.get('status') ?? 'failed';
   const loaded = useLoad(
     () => bodyOf(api.GET('/deliveries', { params: { query: { page, limit: 20, status } } })),
@@ -60,6 +64,7 @@ export function Webhooks({ place }: { readonly place: Place }) {
             <Table
               caption="Deliveries, newest attempts first"
               rows={deliveries}
+              isPage={total > limit}
               keyOf={({ id }) => id}
               empty={`No delivery is ${status}.`}
               columns={[
@@ -68,8 +73,8 @@ export function Webhooks({ place }: { readonly place: Place }) {
                 { heading: 'Event', cell: ({ event }) => event },
                 {
                   heading: 'Partner',
-                  cell: ({ partnerId }) => <a href={linkTo(['partners', partnerId])}>{partnerId}</a>,
-                  isNumber: true,
+                  cell: ({ partnerId }) => <PartnerLink id={partnerId} />,
+                  value: ({ partnerId }) => nameOf(partnerId),
                 },
                 { heading: 'URL', cell: ({ url }) => url },
                 {
@@ -104,7 +109,13 @@ const ResendAll = ({ onSent }: { readonly onSent: () => void }) => (
     <Form
       label="Send all again"
       button="Send all again"
-      confirm="Send all of them again?"
+      confirm={({ hours }) => [
+        {
+          title: 'Send all failed deliveries again?',
+          consequence: `Every partner gets each delivery again that failed in the last ${hours} hours.`,
+          button: 'Send all again',
+        },
+      ]}
       act={async ({ hours }) => {
         const since = new Date(Date.now() - Number(hours) * HOUR_MS).toISOString();
         const { resent } = await bodyOf(api.POST('/webhooks/resend', { body: { since } }));

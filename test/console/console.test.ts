@@ -1,48 +1,29 @@
 /** The console in a real Chromium: what an operator does with it, that it is accessible, and that an auditor changes nothing. */
-import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { mkdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
-import { type Browser, chromium, type Page } from 'playwright-core';
+import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { freshStores } from '../setup/freshStores.js';
+import { openBrowser } from '../support/chromium.js';
 import { OPERATOR_KEY } from '../support/client.js';
 import { startReceiver } from '../support/receiver.js';
+import { dealUntil, newTable } from '../support/rounds.js';
 import { startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import type { TestStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
 
-/** Where Debian and others put the browser; CHROMIUM names another. */
-const PROGRAM = [
-  process.env.CHROMIUM,
-  '/usr/bin/chromium',
-  '/usr/bin/chromium-browser',
-  '/usr/bin/google-chrome',
-]
-  .filter((path) => path !== undefined)
-  .find((path) => existsSync(path));
 /** A folder for pictures of every page, light and dark; absent: none are taken. */
 const PICTURES = process.env.CONSOLE_PICTURES;
 const WAIT_MS = 60_000;
 /** Every page, in light and dark: half a second each where nothing else runs. */
 const ALL_PAGES_MS = 300_000;
-const LAUNCH_MS = 60_000;
+const GAME = 'classic-three';
 const NARROW = { width: 400, height: 800 };
 const WIDE = { width: 1280, height: 800 };
 
-/** Undefined where none is installed, or the one that is does not start here. */
-async function openBrowser(): Promise<Browser | undefined> {
-  try {
-    if (PROGRAM === undefined) throw new Error('none is installed');
-    const args = ['--no-sandbox', '--disable-dev-shm-usage'];
-    return await chromium.launch({ executablePath: PROGRAM, args, timeout: LAUNCH_MS });
-  } catch (error) {
-    process.stderr.write(`The console is not tested in Chromium: ${(error as Error).message}\n`);
-    return undefined;
-  }
-}
-
-const browser = await openBrowser();
+const browser = await openBrowser('The console');
 
 describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, () => {
   let stores: TestStores;
@@ -54,6 +35,8 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
   let partnerId: number;
   let gameId: number;
   let spinId: string;
+  let roundId: string;
+  let parSheetId: number;
   let key: string;
   const day = new Date().toISOString().slice(0, 10);
 
@@ -81,7 +64,6 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
       if (!/^(data|blob):/.test(request.url()) && !request.url().startsWith(service.base))
         complaints.push(`asked ${request.url()}`);
     });
-    opened.on('dialog', (dialog) => void dialog.accept());
     return opened;
   }
 
@@ -101,9 +83,17 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
     await on.getByRole('heading', { level: 1, name: heading }).waitFor();
     await on.getByText('Loading…').first().waitFor({ state: 'detached' });
   };
+  const dialog = () => page.getByRole('dialog');
   const form = (name: string) => page.getByRole('form', { name, exact: true });
 
   test('refuses a wrong key, and signs in with a right one', async () => {
+    await page.goto(`${service.base}/console`);
+    await page.getByLabel('Operator key').waitFor();
+    await until(
+      () => page.evaluate<boolean>("document.activeElement?.getAttribute('name') === 'key'"),
+      'the field has the focus',
+      WAIT_MS,
+    );
     await signIn(page, 'no-such-operator-key');
     await page.getByRole('alert').getByText('The API key is not valid').waitFor();
     await signIn(page, OPERATOR_KEY);
@@ -119,13 +109,14 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
     await form('New partner').getByLabel('Slug').fill('acme');
     await form('New partner').getByLabel('Name').fill('Acme Games');
     await form('New partner').getByRole('button').click();
-    await page.getByRole('heading', { level: 1, name: /^Partner \d+$/ }).waitFor();
-    partnerId = Number((await page.getByRole('heading', { level: 1 }).innerText()).split(' ')[1]);
+    await page.getByRole('heading', { level: 1, name: 'Acme Games' }).waitFor();
+    partnerId = Number(new URL(page.url()).hash.split('/')[2]);
     await form('New key').getByRole('button').click();
     key = await page.locator('.secret code').innerText();
     expect((await service.partner('GET', '/version', key)).status).toBe(200);
 
-    await go(`raffles?partner=${partnerId}`, 'Raffles');
+    await go('partners/acme', 'Acme Games');
+    await go('raffles?partner=acme', 'Raffles');
     const raffle = form('New raffle');
     await raffle.getByLabel('Name', { exact: false }).first().fill('Spring Raffle');
     await raffle.getByLabel('System name').fill('SPRING');
@@ -136,6 +127,8 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
     });
     await page.getByText('90.00 %').waitFor();
     await raffle.getByRole('button', { name: 'Make raffle' }).click();
+    await dialog().getByRole('heading', { name: 'Make Spring Raffle?' }).waitFor();
+    await dialog().getByRole('button', { name: 'Make the raffle' }).click();
     await page.getByText('Its pool is being sealed').waitFor();
     const { body } = await service.operator<{ games: { gameConfigId: number; poolSize: number }[] }>(
       'GET',
@@ -145,14 +138,19 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
   });
 
   test('shows a spin in the overview, in the statement of its player, and with all that is known', async () => {
-    gameId = await service.newGame(key, parSheet('classic-3-reel'));
+    gameId = await service.api.newGame(key, GAME, parSheet('classic-3-reel'));
+    const { body: sheets } = await service.operator<{ parSheets: { parSheetId: number }[] }>(
+      'GET',
+      '/par-sheets',
+    );
+    parSheetId = sheets.parSheets[0]!.parSheetId;
     await go('overview', 'Overview');
     const spun = await service.spin(key, { gameId, playerId: 'alice', wagerUsd: 0.25, requestId: 'r-1' });
     expect(spun.status).toBe(200);
     spinId = spun.body.spinId as string;
-    await page.getByRole('row').filter({ hasText: 'acme' }).getByText('$0.25').first().waitFor();
+    await page.getByRole('row').filter({ hasText: 'Acme Games' }).getByText('$0.25').first().waitFor();
     await go('players', 'Players');
-    await form('Find a player').getByLabel('Partner id').fill(String(partnerId));
+    await form('Find a player').getByRole('combobox').fill('acme');
     await form('Find a player').getByLabel('Player', { exact: false }).last().fill('alice');
     await form('Find a player').getByRole('button').click();
     await page.getByRole('link', { name: spinId.slice(0, 8) }).click();
@@ -165,17 +163,114 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
     await form('Adjustment').getByLabel('Amount in USD').fill('12.5');
     await form('Adjustment').getByLabel('Reason').fill('goodwill');
     await form('Adjustment').getByRole('button').click();
+    await dialog().getByRole('heading', { name: 'Give $12.50 to alice?' }).waitFor();
+    await dialog().getByRole('button', { name: 'Adjust' }).click();
     await page.getByRole('cell', { name: 'adjustment' }).waitFor();
     await page.getByRole('cell', { name: '$12.50' }).waitFor();
   });
 
+  test('asks twice before a large adjustment, and has the name typed', async () => {
+    await go(`players/${partnerId}/alice`, 'Player alice');
+    await form('Adjustment').getByLabel('Amount in USD').fill('-1000.01');
+    await form('Adjustment').getByLabel('Reason').fill('a mistake');
+    await form('Adjustment').getByRole('button').click();
+    await dialog().getByText('Adjustments are rarely that large').waitFor();
+    await dialog().getByRole('button', { name: 'The amount is right' }).click();
+    const adjust = dialog().getByRole('button', { name: 'Adjust' });
+    await adjust.waitFor();
+    expect(await adjust.isDisabled()).toBe(true);
+    await dialog().getByLabel('Type alice to go on').fill('alic');
+    expect(await adjust.isDisabled()).toBe(true);
+    await dialog().getByLabel('Type alice to go on').fill('alice');
+    expect(await adjust.isDisabled()).toBe(false);
+    await page.keyboard.press('Escape');
+    await dialog().waitFor({ state: 'detached' });
+    const statement = await service.operator<{ entries: { kind: string }[] }>(
+      'GET',
+      `/partners/${partnerId}/players/alice/statement`,
+    );
+    expect(statement.body.entries.filter(({ kind }) => kind === 'adjustment')).toHaveLength(1);
+  });
+
+  test('finds a partner and a spin by Ctrl+K', async () => {
+    await go('cells', 'Cells');
+    await page.keyboard.press('Control+k');
+    await dialog().getByRole('searchbox').fill('acm');
+    await dialog().getByRole('link', { name: 'Acme Games (acme)' }).waitFor();
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { level: 1, name: 'Acme Games' }).waitFor();
+    await page.keyboard.press('Control+k');
+    await dialog().getByRole('searchbox').fill(spinId);
+    await dialog().getByRole('link', { name: spinId }).click();
+    await page.getByText('Commitment').waitFor();
+    await dialog().waitFor({ state: 'detached' });
+  });
+
+  test('sorts and filters a table', async () => {
+    await go('games', 'Games');
+    const first = page.getByRole('row').nth(1);
+    await page.getByRole('button', { name: 'Game', exact: true }).click();
+    await first.getByText('Spring Raffle').waitFor({ state: 'detached' });
+    await page.getByRole('button', { name: 'Game', exact: true }).click();
+    await first.getByText('Spring Raffle').waitFor();
+    expect(
+      await page.getByRole('columnheader', { name: 'Game', exact: true }).getAttribute('aria-sort'),
+    ).toBe('descending');
+    await go(`par-sheets/${parSheetId}`, 'Classic');
+    const combinations = page.getByRole('searchbox', { name: 'Filter Combinations' });
+    await combinations.fill('no such symbol');
+    await page.getByText('No row has this text.').waitFor();
+  });
+
+  test('shows a blackjack round as cards, and voids it for a reason', async () => {
+    const table = await newTable(service, partnerId);
+    const round = await dealUntil(service, key, table, 'carol', ({ status }) => status === 'OPEN');
+    await go('rounds?partner=acme&status=OPEN', 'Rounds');
+    await page.getByRole('link', { name: round.roundId.slice(0, 8) }).click();
+    await page.getByRole('list', { name: 'Cards of hand 1' }).getByRole('listitem').nth(1).waitFor();
+    await page.getByRole('button', { name: 'Void the round' }).click();
+    await dialog().getByLabel('Reason').fill('the table was wrong');
+    await dialog().getByLabel(`Type ${round.playerId} to go on`).fill(round.playerId);
+    await dialog().getByRole('button', { name: 'Void it' }).click();
+    await page.getByRole('definition').getByText('VOIDED').waitFor();
+    const log = await service.operator<{ entries: { after: { reason?: string } }[] }>(
+      'GET',
+      '/audit-log?action=round.void',
+    );
+    expect(log.body.entries[0]!.after.reason).toBe('the table was wrong');
+    roundId = round.roundId;
+  });
+
+  test('on a phone has the active tab in view, and a statement with its amounts', async () => {
+    await page.setViewportSize(NARROW);
+    await go('operators', 'Operators');
+    const inView = async (locator: ReturnType<Page['locator']>): Promise<boolean> => {
+      const box = await locator.boundingBox();
+      return box !== null && box.x >= 0 && box.x + box.width <= NARROW.width;
+    };
+    await until(() => inView(page.locator('.rooms [aria-current]')), 'the tab is in view', WAIT_MS);
+    await go(`players/${partnerId}/alice`, 'Player alice');
+    const amount = page.getByRole('cell', { name: '$12.50' });
+    expect(await inView(amount)).toBe(true);
+    await page.setViewportSize(WIDE);
+  });
+
   test('suspends a game, whose spins are refused then', async () => {
-    await go(`games/${gameId}`, `Game ${gameId}`);
+    await go(`games/${gameId}`, GAME);
     await page.getByRole('button', { name: 'Suspend the game' }).click();
+    await dialog().getByText('Every play of it is refused').waitFor();
+    await dialog().getByRole('button', { name: 'Cancel' }).click();
+    await dialog().waitFor({ state: 'detached' });
+    expect((await service.spin(key, { gameId, playerId: 'alice', wagerUsd: 0.25 })).status).toBe(200);
+    await page.getByRole('button', { name: 'Suspend the game' }).click();
+    await dialog().getByLabel('Reason').fill('a fault');
+    await dialog().getByRole('button', { name: 'Suspend', exact: true }).click();
     await page.getByText('The game is suspended.').waitFor();
     const spun = await service.spin(key, { gameId, playerId: 'alice', wagerUsd: 0.25 });
     expect(spun.body.errorCode).toBe('KS-4202');
     await page.getByRole('button', { name: 'Resume the game' }).click();
+    await dialog().getByLabel('Reason').fill('mended');
+    await dialog().getByRole('button', { name: 'Resume', exact: true }).click();
     await page.getByText('The game is active.').waitFor();
   });
 
@@ -202,20 +297,32 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
   test(
     'has no page with a fault of accessibility, and none that is wider than 400 pixels',
     async () => {
+      const rules = {
+        ...{ enabled: true, triggerInterval: 10, triggerSplitPct: 100, communitySplitPct: 0 },
+        tiers: [{ tierLevel: 1, tierName: 'One', triggerAtSpins: 100, amountUsd: '1.00' }],
+      };
+      expect((await service.operator('PUT', `/games/${gameId}/communal`, rules)).status).toBe(200);
       expect((await service.operator('POST', `/partners/${partnerId}/settlements/${day}`)).status).toBe(201);
       const pages: readonly (readonly [string, string])[] = [
         ['overview', 'Overview'],
         ['partners', 'Partners'],
-        [`partners/${partnerId}`, `Partner ${partnerId}`],
+        [`partners/${partnerId}`, 'Acme Games'],
         ['games', 'Games'],
-        [`games/${gameId}`, `Game ${gameId}`],
+        [`games/${gameId}`, GAME],
         ['raffles', 'Raffles'],
+        ['rounds?partner=acme', 'Rounds'],
+        [`lookup?id=${roundId}`, 'Look up'],
+        ['progressives', 'Progressives'],
+        [`progressives/${gameId}`, `Progressive of ${GAME}`],
+        ['par-sheets', 'PAR sheets'],
+        [`par-sheets/${parSheetId}`, 'Classic'],
+        ['versions', 'API versions'],
         ['players', 'Players'],
         [`players/${partnerId}/alice`, 'Player alice'],
         [`lookup?id=${spinId}`, 'Look up'],
         ['webhooks?status=delivered', 'Webhooks'],
         ['settlements', 'Settlements'],
-        [`settlements/${partnerId}/${day}`, `Report of ${day}`],
+        [`settlements/${partnerId}/${day}`, `Acme Games, ${day}`],
         ['audit', 'Audit log'],
         ['ledger', 'Ledger days'],
         ['cells', 'Cells'],
@@ -259,8 +366,8 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
       await auditor.getByText('audrey (auditor)').waitFor();
       const paths = [
         ['partners', 'Partners'],
-        [`partners/${partnerId}`, `Partner ${partnerId}`],
-        [`games/${gameId}`, `Game ${gameId}`],
+        [`partners/${partnerId}`, 'Acme Games'],
+        [`games/${gameId}`, GAME],
         ['raffles', 'Raffles'],
         [`players/${partnerId}/alice`, 'Player alice'],
         ['webhooks?status=delivered', 'Webhooks'],
@@ -269,9 +376,21 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
       ] as const;
       for (const [path, heading] of paths) {
         await go(path, heading, auditor);
-        const buttons = await auditor.getByRole('button').allInnerTexts();
+        const buttons = await auditor.locator('button:not(.sort):not(.copy)').allInnerTexts();
         expect(
-          buttons.filter((name) => !['Skip to the content', 'Sign out', 'Show', 'Look up'].includes(name)),
+          buttons.filter(
+            (name) =>
+              ![
+                'Skip to the content',
+                'Sign out',
+                'Show',
+                'Look up',
+                'Download CSV',
+                'Search Ctrl K',
+                'Search',
+                'Go on',
+              ].includes(name),
+          ),
           path,
         ).toEqual([]);
       }

@@ -1,0 +1,142 @@
+/** Forms: inputs with their labels, what is asked before, and what became of it. */
+import type { ComponentChildren, FunctionComponent } from 'preact';
+import { useRef, useState } from 'preact/hooks';
+import { askAll, type Question } from './dialog.js';
+import { go } from './router.js';
+import { Fault } from './ui.js';
+
+interface FieldProps {
+  readonly label: string;
+  readonly name: string;
+  readonly type?: 'text' | 'number' | 'date' | 'datetime-local' | 'email';
+  readonly value?: string | number | undefined;
+  readonly required?: boolean;
+  readonly hint?: string;
+  readonly options?: readonly string[];
+  readonly rows?: number;
+  /** Values that are proposed while one types; the field keeps any other, too. */
+  readonly proposals?: readonly { readonly value: string; readonly label: string }[];
+}
+
+/** Its type is chosen at run time. */
+const Input = 'input' as unknown as FunctionComponent<Record<string, unknown>>;
+
+/** An input with its label. */
+export function Field(props: FieldProps) {
+  const { label, name, type = 'text', value, required, hint, options, rows, proposals } = props;
+  const described = hint === undefined ? {} : { 'aria-describedby': `${name}-hint` };
+  const common = { name, required: required === true, ...described };
+  const list = proposals === undefined ? {} : { list: `${name}-proposals` };
+  return (
+    // biome-ignore lint/a11y/noLabelWithoutControl: each branch has one control
+    <label class="field">
+      <span>{label}</span>
+      {options !== undefined ? (
+        <select {...common} defaultValue={String(value ?? options[0])}>
+          {options.map((option) => (
+            <option key={option} value={option} selected={option === value}>
+              {option === '' ? 'all' : option}
+            </option>
+          ))}
+        </select>
+      ) : rows !== undefined ? (
+        <textarea {...common} rows={rows} defaultValue={String(value ?? '')} />
+      ) : (
+        <Input
+          {...{ ...common, ...list, type, defaultValue: String(value ?? '') }}
+          autocomplete="off"
+          step={type === 'datetime-local' ? undefined : 'any'}
+        />
+      )}
+      {proposals === undefined ? null : (
+        <datalist id={`${name}-proposals`}>
+          {proposals.map((proposal) => (
+            <option key={proposal.value} value={proposal.value} label={proposal.label} />
+          ))}
+        </datalist>
+      )}
+      {hint === undefined ? null : <small id={`${name}-hint`}>{hint}</small>}
+    </label>
+  );
+}
+
+type Values = Record<string, string>;
+
+interface FormProps {
+  readonly label: string;
+  readonly button: string;
+  /** What is told once it is done; `values.reason` is what a question asked for. @throws ApiFault */
+  readonly act: (values: Values, form: HTMLFormElement) => Promise<ComponentChildren>;
+  readonly children?: ComponentChildren;
+  readonly isInline?: boolean;
+  /** The button looks like what it does. */
+  readonly isDangerous?: boolean;
+  /** Asked before it is done, one after the other; none: it is done at once. */
+  readonly confirm?: Question | ((values: Values) => readonly Question[]);
+  readonly keepsValues?: boolean;
+}
+
+/** A form that tells what became of it. */
+export function Form(props: FormProps) {
+  const { label, button, act, children, isInline, isDangerous, confirm, keepsValues } = props;
+  const [state, setState] = useState<{ busy?: boolean; done?: ComponentChildren; error?: unknown }>({});
+  const isBusy = useRef(false);
+  const submit = async (event: SubmitEvent): Promise<void> => {
+    event.preventDefault();
+    const form = event.currentTarget as HTMLFormElement;
+    if (isBusy.current) return;
+    isBusy.current = true;
+    try {
+      const entries = [...new FormData(form)].filter(([, value]) => typeof value === 'string');
+      const values = Object.fromEntries(entries) as Values;
+      const questions =
+        typeof confirm === 'function' ? confirm(values) : confirm === undefined ? [] : [confirm];
+      const consent = await askAll(questions);
+      if (consent === undefined) return;
+      setState({ busy: true });
+      const done = await act(consent.reason === '' ? values : { ...values, reason: consent.reason }, form);
+      setState({ done });
+      if (keepsValues !== true) form.reset();
+    } catch (error) {
+      setState({ error });
+    } finally {
+      isBusy.current = false;
+    }
+  };
+  return (
+    <form class={isInline === true ? 'inline' : ''} aria-label={label} onSubmit={submit}>
+      {children}
+      <button type="submit" class={isDangerous === true ? 'danger' : ''} disabled={state.busy === true}>
+        {button}
+      </button>
+      <div class="outcome" role="status">
+        {state.done}
+      </div>
+      <Fault error={state.error} />
+    </form>
+  );
+}
+
+/** Shows those of a list that have a status. @param path of the list's page */
+export const StatusFilter = ({
+  path,
+  options,
+  status,
+}: {
+  readonly path: string;
+  readonly options: readonly string[];
+  readonly status: string;
+}) => (
+  <Form
+    label="Filter"
+    button="Show"
+    isInline
+    keepsValues
+    act={async ({ status: wanted }) => {
+      go([path], { status: wanted! });
+      return null;
+    }}
+  >
+    <Field label="Status" name="status" options={options} value={status} />
+  </Form>
+);

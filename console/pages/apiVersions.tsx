@@ -1,0 +1,74 @@
+/** Versions of the partner API: who uses which, and announcing the end of one. */
+import { api, bodyOf, type Schemas } from '../api.js';
+import { Field, Form } from '../form.js';
+import { NONE, time } from '../format.js';
+import { useLoad } from '../load.js';
+import { useMayChange } from '../session.js';
+import { Table } from '../table.js';
+import { DangerZone, Load, Status } from '../ui.js';
+
+type Version = Schemas['ListedApiVersion'];
+
+export function ApiVersions() {
+  const loaded = useLoad(() => bodyOf(api.GET('/api-versions', {})), []);
+  const mayChange = useMayChange();
+  return (
+    <Load loaded={loaded}>
+      {({ versions }) => (
+        <>
+          <Table
+            caption="Versions of the partner API"
+            rows={versions}
+            keyOf={({ version }) => version}
+            empty="None."
+            columns={[
+              { heading: 'Version', cell: ({ version }) => version },
+              { heading: 'Status', cell: ({ status }) => <Status of={status} /> },
+              { heading: 'Deprecated (UTC)', cell: ({ deprecatedAt }) => time(deprecatedAt) },
+              { heading: 'Ends (UTC)', cell: ({ sunsetAt }) => time(sunsetAt) },
+              { heading: 'Successor', cell: ({ successor }) => successor ?? NONE },
+              { heading: 'Used by', cell: ({ partners }) => `${partners.length} partners` },
+            ]}
+          />
+          {mayChange ? <Deprecate versions={versions} onChanged={loaded.reload} /> : null}
+        </>
+      )}
+    </Load>
+  );
+}
+
+const Deprecate = ({
+  versions,
+  onChanged,
+}: {
+  readonly versions: readonly Version[];
+  readonly onChanged: () => void;
+}) => (
+  <DangerZone>
+    <Form
+      label="Announce the end of a version"
+      button="Announce the end"
+      isDangerous
+      confirm={({ version, sunset }) => [
+        {
+          title: `End version ${version} on ${sunset}?`,
+          consequence:
+            'Every partner that uses it is told by event, header and e-mail. From that day on each of its requests is refused.',
+          button: 'Announce the end',
+          isDangerous: true,
+          typed: version!,
+        },
+      ]}
+      act={async ({ version, sunset }) => {
+        const params = { path: { version: version! } };
+        const body = { sunsetAt: `${sunset}T00:00:00Z` };
+        await bodyOf(api.POST('/api-versions/{version}/deprecate', { params, body }));
+        onChanged();
+        return 'The end is announced.';
+      }}
+    >
+      <Field label="Version" name="version" options={versions.map(({ version }) => version)} />
+      <Field label="Last day before (UTC)" name="sunset" type="date" required />
+    </Form>
+  </DangerZone>
+);

@@ -1,0 +1,188 @@
+/** Blackjack rounds: a partner's list, and one round with its cards, which can be voided or played out. */
+import { api, bodyOf, type Schemas } from '../api.js';
+import { Field, Form } from '../form.js';
+import { NONE, time, usd } from '../format.js';
+import { useLoad } from '../load.js';
+import { PartnerField, useGameNames, usePartnerNames, usePartnerOf } from '../names.js';
+import { go, linkTo, type Place } from '../router.js';
+import { useMayChange } from '../session.js';
+import { Table } from '../table.js';
+import { Copied, DangerZone, Facts, Load, Pager, Panel, pageOf, Status } from '../ui.js';
+
+type Round = Schemas['RoundRecordResponse'];
+
+const STATUSES = ['', 'OPEN', 'SETTLED', 'VOIDED'];
+
+export function Rounds({ place }: { readonly place: Place }) {
+  const partnerOf = usePartnerOf();
+  const { idOf, isLoaded } = usePartnerNames();
+  const partner = place.query.get('partner') ?? '';
+  const partnerId = idOf(partner);
+  return (
+    <>
+      <Form
+        label="Rounds of a partner"
+        button="Show"
+        keepsValues
+        act={async ({ partner: wanted, status }) => {
+          partnerOf(wanted!);
+          go(['rounds'], { partner: wanted!, status: status! });
+          return null;
+        }}
+      >
+        <PartnerField value={partner} />
+        <Field label="Status" name="status" options={STATUSES} value={place.query.get('status') ?? ''} />
+      </Form>
+      {partner === '' ? null : partnerId !== undefined ? (
+        <RoundList place={place} partnerId={partnerId} />
+      ) : isLoaded ? (
+        <p class="empty">There is no partner called {partner}.</p>
+      ) : (
+        <p role="status">Loading…</p>
+      )}
+    </>
+  );
+}
+
+function RoundList({ place, partnerId }: { readonly place: Place; readonly partnerId: number }) {
+  const page = pageOf(place);
+  const status = place.query.get('status') ?? '';
+  const gameNameOf = useGameNames(partnerId);
+  const query = { partnerId, page, limit: 20, ...(status === '' ? {} : { status }) };
+  const loaded = useLoad(() => bodyOf(api.GET('/rounds', { params: { query } })), [query]);
+  return (
+    <Load loaded={loaded}>
+      {({ rounds, limit, total }) => (
+        <>
+          <Table
+            caption="Rounds, newest first"
+            rows={rounds}
+            isPage={total > limit}
+            keyOf={({ roundId }) => roundId}
+            empty="There is no such round."
+            columns={[
+              { heading: 'Dealt (UTC)', cell: ({ createdAt }) => time(createdAt) },
+              {
+                heading: 'Round',
+                cell: ({ roundId }) => (
+                  <a href={linkTo(['lookup'], { id: roundId })}>{roundId.slice(0, 8)}…</a>
+                ),
+              },
+              {
+                heading: 'Table',
+                cell: ({ gameId }) => <a href={linkTo(['games', gameId])}>{gameNameOf(gameId)}</a>,
+              },
+              {
+                heading: 'Player',
+                cell: ({ playerId }) => <a href={linkTo(['players', partnerId, playerId])}>{playerId}</a>,
+              },
+              { heading: 'Status', cell: (round) => <Status of={round.status} /> },
+              { heading: 'Staked', cell: ({ wageredUsd }) => usd(wageredUsd), isNumber: true },
+              { heading: 'Paid', cell: ({ payoutUsd }) => usd(payoutUsd), isNumber: true },
+            ]}
+          />
+          <Pager place={place} page={page} limit={limit} total={total} />
+        </>
+      )}
+    </Load>
+  );
+}
+
+const SUITS: Readonly<Record<string, readonly [string, string]>> = {
+  s: ['♠', 'spades'],
+  h: ['♥', 'hearts'],
+  d: ['♦', 'diamonds'],
+  c: ['♣', 'clubs'],
+};
+
+/** @param cards such as `Th`: rank and suit */
+const Cards = ({ of: cards, whose }: { readonly of: readonly string[]; readonly whose: string }) => (
+  <ul class="cards" aria-label={`Cards of ${whose}`}>
+    {cards.map((card, place) => {
+      const rank = card[0] === 'T' ? '10' : card[0];
+      const [sign, name] = SUITS[card[1] ?? ''] ?? ['', card[1]];
+      return (
+        <li key={place} class={card[1] === 'h' || card[1] === 'd' ? 'red' : ''}>
+          {rank}
+          <span aria-hidden="true">{sign}</span>
+          <span class="hidden"> of {name}</span>
+        </li>
+      );
+    })}
+  </ul>
+);
+
+export function RoundView({ round, onChanged }: { readonly round: Round; readonly onChanged: () => void }) {
+  return (
+    <>
+      <Facts
+        of={[
+          ['Round', <Copied key="round" text={round.roundId} shown={`${round.roundId.slice(0, 12)}…`} />],
+          ['Game', <a key="game" href={linkTo(['games', round.gameId])}>{`game ${round.gameId}`}</a>],
+          ['Player', round.playerId],
+          ['Status', <Status key="status" of={round.status} />],
+          ['Dealt (UTC)', time(round.createdAt)],
+          ['Staked', usd(round.wageredUsd)],
+          ['Paid', usd(round.payoutUsd)],
+          ['Actions', round.actions.join(', ') || NONE],
+        ]}
+      />
+      <Panel title={`Dealer, ${round.dealer.total}`}>
+        <Cards of={round.dealer.cards} whose="the dealer" />
+      </Panel>
+      {round.hands.map((hand, place) => (
+        <Panel
+          key={place}
+          title={`Hand ${place + 1}, ${hand.total}, ${hand.status}, staked ${usd(hand.wagerUsd)}`}
+        >
+          <Cards of={hand.cards} whose={`hand ${place + 1}`} />
+        </Panel>
+      ))}
+      {round.status === 'OPEN' ? <EndRound round={round} onChanged={onChanged} /> : null}
+    </>
+  );
+}
+
+function EndRound({ round, onChanged }: { readonly round: Round; readonly onChanged: () => void }) {
+  const params = { path: { roundId: round.roundId } };
+  if (!useMayChange()) return null;
+  return (
+    <DangerZone>
+      <Form
+        label="Close the round"
+        button="Play the round out"
+        isDangerous
+        confirm={{
+          title: `Play out the round of ${round.playerId}?`,
+          consequence:
+            "The hands stand as they are, the dealer draws, and the round is paid. It can't be undone.",
+          button: 'Play it out',
+          isDangerous: true,
+        }}
+        act={async () => {
+          await bodyOf(api.POST('/rounds/{roundId}/close', { params }));
+          onChanged();
+          return 'The round is settled.';
+        }}
+      />
+      <Form
+        label="Void the round"
+        button="Void the round"
+        isDangerous
+        confirm={{
+          title: `Void the round of ${round.playerId}?`,
+          consequence: `All stakes (${usd(round.wageredUsd)}) go back to the player. It can't be undone.`,
+          button: 'Void it',
+          isDangerous: true,
+          asksReason: true,
+          typed: round.playerId,
+        }}
+        act={async ({ reason }) => {
+          await bodyOf(api.POST('/rounds/{roundId}/void', { params, body: { reason: reason! } }));
+          onChanged();
+          return 'The round is void.';
+        }}
+      />
+    </DangerZone>
+  );
+}

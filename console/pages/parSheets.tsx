@@ -1,0 +1,145 @@
+/** PAR sheets: a list, and one as it was uploaded, with its tiers and combinations. */
+import { api, bodyOf, type Schemas } from '../api.js';
+import { Form } from '../form.js';
+import { count, percent, usd } from '../format.js';
+import { useLoad } from '../load.js';
+import { PartnerLink, usePartnerNames, useTitle } from '../names.js';
+import { linkTo, type Place } from '../router.js';
+import { useMayChange } from '../session.js';
+import { Table } from '../table.js';
+import { DangerZone, Facts, Load, Pager, Panel, pageOf, Status } from '../ui.js';
+
+export function ParSheets({ place }: { readonly place: Place }) {
+  const page = pageOf(place);
+  const { nameOf } = usePartnerNames();
+  const query = { page, limit: 50 };
+  const loaded = useLoad(() => bodyOf(api.GET('/par-sheets', { params: { query } })), [page]);
+  return (
+    <Load loaded={loaded}>
+      {({ parSheets, limit, total }) => (
+        <>
+          <Table
+            caption="PAR sheets, newest first"
+            rows={parSheets}
+            isPage={total > limit}
+            keyOf={({ parSheetId }) => parSheetId}
+            empty="There is no PAR sheet yet."
+            columns={[
+              { heading: 'Id', cell: ({ parSheetId }) => parSheetId, isNumber: true },
+              {
+                heading: 'Title',
+                cell: ({ parSheetId, gameTitle }) => (
+                  <a href={linkTo(['par-sheets', parSheetId])}>{gameTitle}</a>
+                ),
+              },
+              {
+                heading: 'Partner',
+                cell: ({ partnerId }) => <PartnerLink id={partnerId} />,
+                value: ({ partnerId }) => nameOf(partnerId),
+              },
+              { heading: 'Status', cell: ({ status }) => <Status of={status} /> },
+              { heading: 'Certified', cell: ({ certifiedRtp }) => percent(certifiedRtp), isNumber: true },
+              { heading: 'Reels', cell: ({ numReels }) => numReels, isNumber: true },
+              { heading: 'Combinations', cell: (row) => count(row.combinationCount), isNumber: true },
+            ]}
+          />
+          <Pager place={place} page={page} limit={limit} total={total} />
+        </>
+      )}
+    </Load>
+  );
+}
+
+export function ParSheetDetail({ place }: { readonly place: Place }) {
+  const id = Number(place.parts[1]);
+  const params = { path: { id } };
+  const loaded = useLoad(() => bodyOf(api.GET('/par-sheets/{id}', { params })), [id]);
+  useTitle(loaded.data?.gameTitle);
+  return (
+    <Load loaded={loaded}>
+      {(detail) => (
+        <>
+          <Facts
+            of={[
+              ['Partner', <PartnerLink key="partner" id={detail.partnerId} />],
+              ['Status', <Status key="status" of={detail.status} />],
+              ['Manufacturer', detail.sheet.manufacturer],
+              ['Certified return', percent(detail.certifiedRtp, 4)],
+              ['Wager', usd(detail.sheet.denominationUsd)],
+              ['Reels', `${detail.numReels}, stops ${detail.sheet.virtualStopsPerReel.join(', ')}`],
+            ]}
+          />
+          <Sheet {...detail} />
+          <Retire {...detail} onChanged={loaded.reload} />
+        </>
+      )}
+    </Load>
+  );
+}
+
+const Sheet = ({ sheet }: Schemas['OperatorParSheetDetail']) => (
+  <>
+    <Panel title="Tiers">
+      <Table
+        caption="Tiers"
+        rows={sheet.tiers}
+        keyOf={({ tierId }) => tierId}
+        empty="None."
+        columns={[
+          { heading: 'Tier', cell: ({ tierId }) => tierId, isNumber: true },
+          { heading: 'Name', cell: ({ name }) => name },
+          { heading: 'Probability', cell: ({ probability }) => probability, isNumber: true },
+          { heading: 'Pays', cell: ({ payMultiplier }) => `${payMultiplier} ×`, isNumber: true },
+          {
+            heading: 'Part of the return',
+            cell: ({ probability, payMultiplier }) => percent(probability * payMultiplier, 3),
+            isNumber: true,
+          },
+        ]}
+      />
+    </Panel>
+    <Panel title="Combinations">
+      <Table
+        caption="Combinations"
+        rows={sheet.combinations}
+        keyOf={(combination) => sheet.combinations.indexOf(combination)}
+        empty="None."
+        file="combinations"
+        columns={[
+          { heading: 'Symbols', cell: ({ comboString }) => comboString },
+          { heading: 'Tier', cell: ({ tierId }) => tierId, isNumber: true },
+          { heading: 'Pays', cell: ({ payMultiplier }) => `${payMultiplier} ×`, isNumber: true },
+          { heading: 'Probability', cell: ({ comboProbability }) => comboProbability, isNumber: true },
+        ]}
+      />
+    </Panel>
+  </>
+);
+
+function Retire(props: Schemas['OperatorParSheetDetail'] & { readonly onChanged: () => void }) {
+  const { parSheetId, gameTitle, status, onChanged } = props;
+  if (!useMayChange() || status !== 'ACTIVE') return null;
+  return (
+    <DangerZone>
+      <Form
+        label="Retire"
+        button="Retire the sheet"
+        isDangerous
+        confirm={{
+          title: `Retire ${gameTitle}?`,
+          consequence:
+            'No game can be made of it any more. Games that have it go on. It never becomes active again.',
+          button: 'Retire the sheet',
+          isDangerous: true,
+          typed: gameTitle,
+        }}
+        act={async () => {
+          const params = { path: { id: parSheetId } };
+          await bodyOf(api.PATCH('/par-sheets/{id}', { params, body: { status: 'RETIRED' } }));
+          onChanged();
+          return 'The sheet is retired.';
+        }}
+      />
+    </DangerZone>
+  );
+}

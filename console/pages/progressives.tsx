@@ -1,0 +1,246 @@
+/** Communal progressives: which games have one, where one stands, its events; setting and funding it. */
+import { useState } from 'preact/hooks';
+import { api, bodyOf, type Schemas } from '../api.js';
+import { Field, Form } from '../form.js';
+import { count, percent, time, usd } from '../format.js';
+import { useLoad } from '../load.js';
+import { PartnerLink, usePartnerNames, useTitle } from '../names.js';
+import { go, linkTo, type Place } from '../router.js';
+import { useMayChange } from '../session.js';
+import { Table } from '../table.js';
+import { DangerZone, Facts, Load, Pager, Panel, pageOf, Status } from '../ui.js';
+
+type Pot = Schemas['OperatorCommunal'];
+
+export function Progressives() {
+  const { nameOf } = usePartnerNames();
+  const loaded = useLoad(() => bodyOf(api.GET('/progressives', {})), []);
+  return (
+    <>
+      <Load loaded={loaded}>
+        {({ progressives }) => (
+          <Table
+            caption="Communal progressives"
+            rows={progressives}
+            keyOf={({ gameConfigId }) => gameConfigId}
+            empty="No game has a communal progressive."
+            columns={[
+              {
+                heading: 'Game',
+                cell: ({ gameConfigId, displayName }) => (
+                  <a href={linkTo(['progressives', gameConfigId])}>{displayName}</a>
+                ),
+              },
+              {
+                heading: 'Partner',
+                cell: ({ partnerId }) => <PartnerLink id={partnerId} />,
+                value: ({ partnerId }) => nameOf(partnerId),
+              },
+              {
+                heading: 'Status',
+                cell: ({ isEnabled }) => <Status of={isEnabled ? 'active' : 'inactive'} />,
+              },
+              { heading: 'Budget', cell: ({ budgetUsd }) => usd(budgetUsd), isNumber: true },
+              { heading: 'Paid', cell: ({ paidUsd }) => usd(paidUsd), isNumber: true },
+            ]}
+          />
+        )}
+      </Load>
+      {useMayChange() ? (
+        <Panel title="Set one of a slot game">
+          <Form
+            label="Choose a game"
+            button="Go on"
+            act={async ({ gameId }) => {
+              go(['progressives', gameId!]);
+              return null;
+            }}
+          >
+            <Field label="Game id" name="gameId" type="number" required />
+          </Form>
+        </Panel>
+      ) : null}
+    </>
+  );
+}
+
+export function ProgressiveDetail({ place }: { readonly place: Place }) {
+  const id = Number(place.parts[1]);
+  const params = { path: { id } };
+  const game = useLoad(() => bodyOf(api.GET('/games/{id}', { params })), [id]);
+  const pot = useLoad(() => bodyOf(api.GET('/games/{id}/communal', { params })), [id]);
+  useTitle(game.data === undefined ? undefined : `Progressive of ${game.data.displayName}`);
+  const name = game.data?.displayName ?? `game ${id}`;
+  return (
+    <>
+      <Load loaded={pot}>
+        {(shown) => (
+          <>
+            <Facts
+              of={[
+                [
+                  'Game',
+                  <a key="game" href={linkTo(['games', id])}>
+                    {name}
+                  </a>,
+                ],
+                ['Status', <Status key="status" of={shown.enabled ? 'active' : 'inactive'} />],
+                ['Budget', `$${shown.budgetUsd}`],
+                ['Paid', `$${shown.paidUsd}`],
+                ['Progress', `${count(shown.progress)} spins`],
+                ['Adds to the return', percent(Number(shown.bonusRtp), 3)],
+                ['Interval', `${count(shown.triggerInterval)} spins`],
+                ['Split', `${shown.triggerSplitPct} % fires, ${shown.communitySplitPct} % community`],
+                ['Community', `${shown.communitySize} players of ${shown.windowMinutes} minutes`],
+              ]}
+            />
+            <Panel title="Tiers">
+              <Table
+                caption="Tiers"
+                rows={shown.tiers}
+                keyOf={({ tierLevel }) => tierLevel}
+                empty="None."
+                columns={[
+                  { heading: 'Level', cell: ({ tierLevel }) => tierLevel, isNumber: true },
+                  { heading: 'Name', cell: ({ tierName }) => tierName },
+                  {
+                    heading: 'Fires each',
+                    cell: (tier) => `${count(tier.triggerAtSpins)} spins`,
+                    isNumber: true,
+                  },
+                  { heading: 'Pays', cell: ({ amountUsd }) => `$${amountUsd}`, isNumber: true },
+                ]}
+              />
+            </Panel>
+          </>
+        )}
+      </Load>
+      <Events place={place} id={id} />
+      <Changes id={id} name={name} pot={pot.data} onChanged={pot.reload} />
+    </>
+  );
+}
+
+function Events({ place, id }: { readonly place: Place; readonly id: number }) {
+  const page = pageOf(place);
+  const params = { path: { id }, query: { page, limit: 20 } };
+  const loaded = useLoad(() => bodyOf(api.GET('/games/{id}/communal/events', { params })), [id, page]);
+  return (
+    <Panel title="Events">
+      <Load loaded={loaded}>
+        {({ events, limit, total }) => (
+          <>
+            <Table
+              caption="Events, newest first"
+              rows={events}
+              isPage={total > limit}
+              keyOf={({ eventId }) => eventId}
+              empty="It has not fired yet."
+              columns={[
+                { heading: 'Time (UTC)', cell: ({ createdAt }) => time(createdAt) },
+                { heading: 'Tier', cell: ({ tierName }) => tierName },
+                { heading: 'Paid', cell: ({ totalAmountUsd }) => `$${totalAmountUsd}`, isNumber: true },
+                { heading: 'Winners', cell: ({ winners }) => count(winners), isNumber: true },
+                { heading: 'Status', cell: ({ status }) => <Status of={status} /> },
+              ]}
+            />
+            <Pager place={place} page={page} limit={limit} total={total} />
+          </>
+        )}
+      </Load>
+    </Panel>
+  );
+}
+
+/** A proposal where nothing is set yet. */
+const FIRST_RULES = {
+  enabled: true,
+  triggerInterval: 100,
+  triggerSplitPct: 50,
+  communitySplitPct: 50,
+  tiers: [{ tierLevel: 1, tierName: 'Shared', triggerAtSpins: 1000, amountUsd: '5.00' }],
+};
+
+/** The rules of a pot as a body sets them. */
+function rulesOf(pot: Pot): object {
+  const { enabled, triggerInterval, triggerSplitPct, communitySplitPct, tiers } = pot;
+  const { windowMinutes, communitySize, emptyCommunity, onShortBudget } = pot;
+  return {
+    ...{ enabled, triggerInterval, triggerSplitPct, communitySplitPct, tiers },
+    ...{ windowMinutes, communitySize, emptyCommunity, onShortBudget },
+  };
+}
+
+function Changes({
+  id,
+  name,
+  pot,
+  onChanged,
+}: {
+  readonly id: number;
+  readonly name: string;
+  readonly pot: Pot | undefined;
+  readonly onChanged: () => void;
+}) {
+  // Kept until the funding is made: sent again after a lost answer, it takes effect once.
+  const [requestId, setRequestId] = useState(() => crypto.randomUUID());
+  const params = { path: { id } };
+  if (!useMayChange()) return null;
+  return (
+    <DangerZone>
+      {pot === undefined ? null : (
+        <Form
+          label="Fund"
+          button="Change the budget"
+          isDangerous
+          confirm={({ amountUsd }) => [
+            {
+              title: `Change the budget of ${name} by $${amountUsd}?`,
+              consequence:
+                'What is in the budget is paid to players. A negative amount takes out what is left.',
+              button: 'Change the budget',
+              isDangerous: true,
+              asksReason: true,
+            },
+          ]}
+          act={async ({ amountUsd, reason }) => {
+            const body = { amountUsd: amountUsd!, reason: reason!, requestId };
+            await bodyOf(api.POST('/games/{id}/communal/funding', { params, body }));
+            setRequestId(crypto.randomUUID());
+            onChanged();
+            return 'The budget is changed.';
+          }}
+        >
+          <Field label="Amount in USD" name="amountUsd" required hint="Such as 100.00; negative takes out" />
+        </Form>
+      )}
+      <Form
+        key={pot?.version}
+        label="Rules"
+        button="Set the rules"
+        isDangerous
+        keepsValues
+        confirm={{
+          title: `Set the rules of ${name}?`,
+          consequence: 'They hold from the next spin on. Spins that are counted stay counted.',
+          button: 'Set the rules',
+          isDangerous: true,
+        }}
+        act={async ({ rules }) => {
+          const body = JSON.parse(rules!) as Schemas['CommunalBody'];
+          await bodyOf(api.PUT('/games/{id}/communal', { params, body }));
+          onChanged();
+          return 'The rules are set.';
+        }}
+      >
+        <Field
+          label="Rules as JSON"
+          name="rules"
+          rows={10}
+          required
+          value={JSON.stringify(pot === undefined ? FIRST_RULES : rulesOf(pot), null, 2)}
+        />
+      </Form>
+    </DangerZone>
+  );
+}

@@ -1,0 +1,132 @@
+/** Search over everything (Ctrl+K or ⌘K): a dialog with a field, and links to what it finds. */
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { api, bodyOf, type Schemas } from './api.js';
+import { usePartnerNames } from './names.js';
+import { linkTo } from './router.js';
+import { Fault } from './ui.js';
+
+/** After the last key, milliseconds. */
+const PAUSE_MS = 200;
+
+interface Hit {
+  readonly link: string;
+  readonly kind: string;
+  readonly text: string;
+}
+
+function hitsOf(found: Schemas['Found'], nameOf: (id: number) => string): Hit[] {
+  return [
+    ...found.plays.map(({ kind, id }) => ({ link: linkTo(['lookup'], { id }), kind, text: id })),
+    ...found.partners.map(({ partnerId, name, slug }) => ({
+      link: linkTo(['partners', partnerId]),
+      kind: 'partner',
+      text: `${name} (${slug})`,
+    })),
+    ...found.games.map(({ gameConfigId, displayName, partnerId }) => ({
+      link: linkTo(['games', gameConfigId]),
+      kind: 'game',
+      text: `${displayName}, ${nameOf(partnerId)}`,
+    })),
+    ...found.players.map(({ partnerId, playerId }) => ({
+      link: linkTo(['players', partnerId, playerId]),
+      kind: 'player',
+      text: `${playerId}, ${nameOf(partnerId)}`,
+    })),
+    ...found.keys.map(({ partnerId, keyId, name }) => ({
+      link: linkTo(['partners', partnerId]),
+      kind: 'key',
+      text: `${name ?? keyId}, ${nameOf(partnerId)}`,
+    })),
+  ];
+}
+
+export function Search() {
+  const [isOpen, setOpen] = useState(false);
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent): void => {
+      if (!(event.ctrlKey || event.metaKey) || event.key.toLowerCase() !== 'k') return;
+      event.preventDefault();
+      // One question at a time: a dialog that waits for an answer stays in front.
+      if (document.querySelector('dialog[open]') === null) setOpen(true);
+    };
+    window.addEventListener('keydown', onKey);
+    return () => window.removeEventListener('keydown', onKey);
+  }, []);
+  return (
+    <>
+      <button type="button" class="quiet search" onClick={() => setOpen(true)}>
+        Search <kbd>Ctrl K</kbd>
+      </button>
+      {isOpen ? <Palette onClose={() => setOpen(false)} /> : null}
+    </>
+  );
+}
+
+function Palette({ onClose }: { readonly onClose: () => void }) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const { nameOf } = usePartnerNames();
+  const [text, setText] = useState('');
+  const [found, setFound] = useState<{ of: string; hits?: readonly Hit[]; error?: unknown }>();
+  useEffect(() => {
+    const element = dialog.current!;
+    element.showModal();
+    return () => element.close();
+  }, []);
+  const wanted = text.trim();
+  useEffect(() => {
+    if (wanted === '') return;
+    let isOver = false;
+    const timer = setTimeout(() => {
+      bodyOf(api.GET('/search', { params: { query: { q: wanted } } })).then(
+        (body) => !isOver && setFound({ of: wanted, hits: hitsOf(body, nameOf) }),
+        (error: unknown) => !isOver && setFound({ of: wanted, error }),
+      );
+    }, PAUSE_MS);
+    return () => {
+      isOver = true;
+      clearTimeout(timer);
+    };
+  }, [wanted]);
+  const current = found?.of === wanted ? found : undefined;
+  const first = current?.hits?.[0];
+  return (
+    <dialog ref={dialog} class="search" aria-label="Search" onCancel={onClose}>
+      <form
+        method="dialog"
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (first === undefined) return;
+          window.location.hash = first.link;
+          onClose();
+        }}
+      >
+        <label class="field">
+          <span>Partner, game, player, spin, round or key</span>
+          <input
+            type="search"
+            name="q"
+            maxLength={128}
+            autocomplete="off"
+            value={text}
+            onInput={(event) => setText(event.currentTarget.value)}
+          />
+        </label>
+      </form>
+      <div role="status">
+        {current?.hits?.length === 0 ? (
+          <p class="note">Nothing is called so. A player needs the whole name.</p>
+        ) : null}
+      </div>
+      <Fault error={current?.error} />
+      <ul class="hits">
+        {(current?.hits ?? []).map(({ link, kind, text: shown }) => (
+          <li key={link + kind + shown}>
+            <a href={link} onClick={onClose}>
+              <span class="kind">{kind}</span> {shown}
+            </a>
+          </li>
+        ))}
+      </ul>
+    </dialog>
+  );
+}

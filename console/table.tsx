@@ -1,0 +1,194 @@
+/** Tables: sorted by any column, filtered by text, kept as CSV; on a narrow screen each row is a card. */
+import type { ComponentChildren, VNode } from 'preact';
+import { useState } from 'preact/hooks';
+import { csvOf, save } from './download.js';
+
+export interface Column<Row> {
+  readonly heading: string;
+  readonly cell: (row: Row) => ComponentChildren;
+  readonly isNumber?: boolean;
+  /** What it is sorted and filtered by, and what stands in the CSV; absent: what the cell shows. */
+  readonly value?: (row: Row) => string | number | null | undefined;
+}
+
+interface TableProps<Row> {
+  readonly caption: string;
+  readonly columns: readonly Column<Row>[];
+  readonly rows: readonly Row[];
+  readonly keyOf: (row: Row) => string | number;
+  /** Said in place of rows. */
+  readonly empty: string;
+  /** The rows are one page of a longer list: sorting and filtering say that they concern it alone. */
+  readonly isPage?: boolean;
+  /** Name of the file that the rows can be kept as, without `.csv`. */
+  readonly file?: string;
+}
+
+/** A column that nobody sorts by: it holds what can be done with the row. */
+const CHANGE = 'Change';
+/** Fewer rows are seen at a glance. */
+const FILTERED_FROM = 6;
+
+/** What a reader sees of a cell, as text; of a component its `of` or its children. */
+function textOf(children: ComponentChildren): string {
+  if (children === null || children === undefined || typeof children === 'boolean') return '';
+  if (typeof children !== 'object') return String(children);
+  if (Array.isArray(children)) return children.map(textOf).join('');
+  const { of, children: inner } = ((children as VNode).props ?? {}) as {
+    of?: string;
+    children?: ComponentChildren;
+  };
+  return typeof of === 'string' ? of : textOf(inner);
+}
+
+/** The number that a text such as `$1,250.00`, `94.1 %` or `≈ 12` shows; undefined: none. */
+function numberIn(text: string): number | undefined {
+  const found = /(-?)[^\d-]*([\d,]*\.?\d+)/.exec(text);
+  return found === null ? undefined : Number(`${found[1]}${found[2]!.replaceAll(',', '')}`);
+}
+
+type Key = string | number | undefined;
+
+function keyIn<Row>({ value, cell, isNumber }: Column<Row>, row: Row): Key {
+  const given = value === undefined ? textOf(cell(row)) : (value(row) ?? undefined);
+  return isNumber === true && typeof given === 'string' ? numberIn(given) : given;
+}
+
+/** What is not there comes last, whichever way the others are sorted. */
+function compare(a: Key, b: Key, isDescending: boolean): number {
+  if (a === undefined || b === undefined) return Number(a === undefined) - Number(b === undefined);
+  const order =
+    typeof a === 'number' && typeof b === 'number'
+      ? a - b
+      : String(a).localeCompare(String(b), 'en', { numeric: true });
+  return isDescending ? -order : order;
+}
+
+/** The rows that have the text in one of their cells, whatever its case. */
+function filtered<Row>(rows: readonly Row[], columns: readonly Column<Row>[], text: string): readonly Row[] {
+  const wanted = text.trim().toLowerCase();
+  if (wanted === '') return rows;
+  return rows.filter((row) =>
+    columns.some((column) =>
+      `${textOf(column.cell(row))} ${column.value?.(row) ?? ''}`.toLowerCase().includes(wanted),
+    ),
+  );
+}
+
+/** Equal ones stay in their order. */
+const sorted = <Row,>(rows: readonly Row[], column: Column<Row>, isDescending: boolean): readonly Row[] =>
+  [...rows].sort((a, b) => compare(keyIn(column, a), keyIn(column, b), isDescending));
+
+interface Order {
+  readonly heading: string;
+  readonly isDescending: boolean;
+}
+
+/** A first press sorts numbers from the largest and texts from A, a second the other way round, a third not at all. */
+function nextOrder(order: Order | undefined, { heading, isNumber }: Column<never>): Order | undefined {
+  const first = isNumber === true;
+  if (order?.heading !== heading) return { heading, isDescending: first };
+  return order.isDescending === first ? { heading, isDescending: !first } : undefined;
+}
+
+function Heading<Row>({
+  column,
+  order,
+  onPress,
+}: {
+  readonly column: Column<Row>;
+  readonly order: Order | undefined;
+  readonly onPress: () => void;
+}) {
+  const { heading, isNumber } = column;
+  const isSorted = order?.heading === heading;
+  const way = isSorted ? (order.isDescending ? 'descending' : 'ascending') : 'none';
+  return (
+    <th scope="col" class={isNumber === true ? 'number' : ''} {...(isSorted ? { 'aria-sort': way } : {})}>
+      {heading === CHANGE ? (
+        heading
+      ) : (
+        <button type="button" class={`sort ${way}`} onClick={onPress}>
+          {heading}
+        </button>
+      )}
+    </th>
+  );
+}
+
+export function Table<Row>(props: TableProps<Row>) {
+  const { caption, columns, rows, keyOf, empty, isPage, file } = props;
+  const [order, setOrder] = useState<Order | undefined>();
+  const [text, setText] = useState('');
+  if (rows.length === 0) return <p class="empty">{empty}</p>;
+  const kept = filtered(rows, columns, text);
+  const by = columns.find(({ heading }) => heading === order?.heading);
+  const shown = by === undefined ? kept : sorted(kept, by, order!.isDescending);
+  const headings = columns.filter(({ heading }) => heading !== CHANGE);
+  const keep = (): void =>
+    save(
+      `${file}.csv`,
+      csvOf(
+        headings.map(({ heading }) => heading),
+        shown.map((row) => headings.map((column) => column.value?.(row) ?? textOf(column.cell(row)))),
+      ),
+    );
+  return (
+    <>
+      {rows.length < FILTERED_FROM && file === undefined ? null : (
+        <div class="table-tools">
+          <input
+            type="search"
+            placeholder={isPage === true ? 'Filter this page' : 'Filter'}
+            aria-label={`${isPage === true ? 'Filter this page of' : 'Filter'} ${caption}`}
+            value={text}
+            onInput={(event) => setText(event.currentTarget.value)}
+          />
+          {text.trim() === '' ? null : (
+            <span role="status">
+              {shown.length} of {rows.length}
+            </span>
+          )}
+          {file === undefined ? null : (
+            <button type="button" class="quiet" onClick={keep}>
+              Download CSV
+            </button>
+          )}
+        </div>
+      )}
+      {shown.length === 0 ? (
+        <p class="empty">No row has this text.</p>
+      ) : (
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: who has no mouse scrolls a wide table with the arrow keys
+        <section class="table" tabIndex={0} aria-label={caption}>
+          <table>
+            <caption class="hidden">{caption}</caption>
+            <thead>
+              <tr>
+                {columns.map((column) => (
+                  <Heading
+                    key={column.heading}
+                    column={column}
+                    order={order}
+                    onPress={() => setOrder(nextOrder(order, column as Column<never>))}
+                  />
+                ))}
+              </tr>
+            </thead>
+            <tbody>
+              {shown.map((row) => (
+                <tr key={keyOf(row)}>
+                  {columns.map(({ heading, cell, isNumber }) => (
+                    <td key={heading} data-label={heading} class={isNumber === true ? 'number' : ''}>
+                      {cell(row)}
+                    </td>
+                  ))}
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </section>
+      )}
+    </>
+  );
+}
