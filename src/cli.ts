@@ -1,14 +1,16 @@
 #!/usr/bin/env node
 /** `spindle`: runs a service over its operator API, looks into its stores, and proves raffles and rounds. */
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command, CommanderError, Help } from 'commander';
+import { addCapacity } from './cli/capacity.js';
 import { FaultsError, type StoreUrls, UsageError } from './cli/command.js';
 import { addCompletion } from './cli/completion.js';
 import { addLedgerCommands } from './cli/ledgerCommands.js';
 import { bytesOf } from './cli/operator/call.js';
 import { addOperatorCommands } from './cli/operator/commands.js';
 import { addPartnerCommands } from './cli/partnerCommands.js';
+import { addRngCommands } from './cli/rngCommands.js';
 import { addStoreCommands } from './cli/storeCommands.js';
 import {
   NoAnswerError,
@@ -28,8 +30,19 @@ const OPERATOR_KEY_FILE = 'operator-api-key';
 /** Loaded by the commands that have settings: it takes longer than all else. */
 const settings = async (): Promise<Config> => (await import('./config.js')).readConfig();
 
+/** What the service seals blocks with: a command that opens the stores reads them. */
+async function takeSeedKeys(config: Config): Promise<void> {
+  const { SEEDS_KEY_FILE } = await import('./settings.js');
+  const given = [config.SEEDS_KEY, config.WEBHOOK_SECRETS_KEY].flatMap((keys) => keys?.split(',') ?? []);
+  const file = join(config.dataDir, SEEDS_KEY_FILE);
+  const own = existsSync(file) ? [readFileSync(file, 'utf8').trim()] : [];
+  const { useSeedKeys } = await import('./postgres/blockSeals.js');
+  useSeedKeys([...given, ...own]);
+}
+
 async function storeUrls(): Promise<StoreUrls> {
   const config = await settings();
+  await takeSeedKeys(config);
   const { REDIS_URL, DATABASE_URL } = config;
   if (REDIS_URL !== undefined && DATABASE_URL !== undefined)
     return { redisUrl: REDIS_URL, databaseUrl: DATABASE_URL };
@@ -114,6 +127,9 @@ const FOLDED = [
     'operator',
     'player',
     'raffle',
+    'report',
+    'dealing',
+    'rng',
     'round',
     'sandbox',
     'settlement',
@@ -213,6 +229,37 @@ Examples:
     });
 }
 
+/** The command that watches public logs. */
+function addWitness(program: Command): void {
+  const command = program
+    .command('witness')
+    .description('watch public logs and cosign them')
+    .helpGroup(ALONE)
+    .option('--policy <FILE>', 'a C2SP tlog-policy file that names the logs')
+    .option('--key <FILE>', "the witness's signer key: PRIVATE+KEY+NAME+KEYID+KEY")
+    .option('--state <DIR>', 'what it has cosigned; evidence of two histories')
+    .option('--listen <ADDR>', 'HOST:PORT: logs send their checkpoints there (C2SP tlog-witness)')
+    .option('--pull <URL>', "the log's prefix: ask for its checkpoints")
+    .option('--every <SECONDS>', 'how often (60)')
+    .option('--mirror <DIR>', 'keep tiles and records, too')
+    .option('--new-key <NAME>', 'make the file --key and print the public key')
+    .addHelpText(
+      'after',
+      `
+Needs no store; one process for each DIR. URL has the files checkpoint and tile/…: of a Spindle it is https://HOST/log.
+Exit status: 0 it was told to end; 2 wrong usage; 3 a log has signed two histories: both notes are in DIR/evidence, and
+nothing is signed any more.
+
+Examples:
+  spindle witness --new-key witness.example/w1 --key witness.key
+  spindle witness --policy logs.txt --key witness.key --state state --listen 127.0.0.1:8090
+  spindle witness --policy logs.txt --key witness.key --state state --pull https://spindle.example/log --every 60`,
+    )
+    .action(async () => {
+      process.exitCode = await (await import('./cli/witness.js')).witness(command.optsWithGlobals());
+    });
+}
+
 function programOf(): Command {
   const program = new Command('spindle')
     .description('Runs a Spindle service, looks into its stores, and proves raffles.')
@@ -235,6 +282,9 @@ function programOf(): Command {
   addOperatorCommands(program, openClient);
   addVerify(program);
   addProofs(program);
+  addCapacity(program, ALONE);
+  addRngCommands(program, { group: ALONE, version });
+  addWitness(program);
   addPartnerCommands(program, {
     brand: async () => (await settings()).BRAND,
     open: openPartnerClient,

@@ -1,4 +1,5 @@
 /** What a first start on embedded stores makes, so that the service can be tried at once: a sandbox partner and its games. */
+import { DEMO_SHEET } from './domain/demoSheet.js';
 import { RAFFLE as RAFFLE_KIND } from './domain/games/raffle.js';
 import { SLOT } from './domain/games/slot.js';
 import { checkParSheet, type ParSheet } from './domain/par.js';
@@ -9,51 +10,6 @@ const SLUG = 'demo';
 /** Below the smallest win of the game: every fifth spin makes an event, so that a webhook is tried within a minute. */
 const LARGE_WIN_MICROS = 400_000;
 const ACTOR = 'first start';
-
-const symbols = { SEVEN: '7', BAR: 'BAR', BELL: 'BELL', CHERRY: 'CH', WILD: 'W', BLANK: '-' };
-const display = (names: readonly string[]): string =>
-  names.map((name) => symbols[name as keyof typeof symbols]).join('|');
-const combination = (
-  tierId: number,
-  payMultiplier: number,
-  comboProbability: number,
-  ...reelSymbols: string[]
-) => ({
-  reelSymbols,
-  comboString: display(reelSymbols),
-  payMultiplier,
-  comboProbability,
-  tierId,
-  displayWeight: 1,
-});
-
-/** Three reels at 0.25 USD, RTP 0.94. */
-const SHEET = {
-  gameTitle: 'Demo Sevens',
-  manufacturer: 'Spindle',
-  numReels: 3,
-  virtualStopsPerReel: [32, 32, 32],
-  certifiedRtp: 0.94,
-  denominationUsd: 0.25,
-  symbols: Object.entries(symbols).map(([name, text]) => ({ name, display: text })),
-  tiers: [
-    { tierId: 0, name: 'No win', probability: 0.785, payMultiplier: 0 },
-    { tierId: 1, name: 'Cherries', probability: 0.15, payMultiplier: 2 },
-    { tierId: 2, name: 'Bells', probability: 0.05, payMultiplier: 5 },
-    { tierId: 3, name: 'Bars', probability: 0.012, payMultiplier: 15 },
-    { tierId: 5, name: 'Sevens', probability: 0.003, payMultiplier: 70 },
-  ],
-  combinations: [
-    combination(0, 0, 0.4, 'CHERRY', 'BLANK', 'BELL'),
-    combination(0, 0, 0.3, 'BAR', 'BELL', 'BLANK'),
-    combination(0, 0, 0.085, 'SEVEN', 'SEVEN', 'BLANK'),
-    combination(1, 2, 0.1, 'CHERRY', 'CHERRY', 'CHERRY'),
-    combination(1, 2, 0.05, 'CHERRY', 'WILD', 'CHERRY'),
-    combination(2, 5, 0.05, 'BELL', 'BELL', 'BELL'),
-    combination(3, 15, 0.012, 'BAR', 'BAR', 'BAR'),
-    combination(5, 70, 0.003, 'SEVEN', 'SEVEN', 'SEVEN'),
-  ],
-};
 
 /** 1,000 tickets at 1 USD, which pay 0.9 of what they cost. */
 const RAFFLE = {
@@ -102,7 +58,7 @@ export async function seedDemo(store: Store, apiKey: string): Promise<Demo> {
   const games = await store.games.list(partnerId);
   let game = games.find(({ gameType }) => gameType === SLOT.gameType);
   if (game === undefined) {
-    const checked = checkParSheet(SHEET);
+    const checked = checkParSheet(DEMO_SHEET);
     if ('faults' in checked)
       throw new Error(`The demo PAR sheet is wrong: ${JSON.stringify(checked.faults)}`);
     const { parSheetId } = (await store.parSheets.store(partnerId, checked.sheet))!;
@@ -123,7 +79,7 @@ export async function seedDemo(store: Store, apiKey: string): Promise<Demo> {
   const table = (await store.games.find(raffle.gameId))?.raffle?.table;
   return {
     gameId: game.gameId,
-    wagerUsd: sheet?.denominationUsd ?? SHEET.denominationUsd,
+    wagerUsd: sheet?.denominationUsd ?? DEMO_SHEET.denominationUsd,
     raffleId: raffle.gameId,
     ticketPriceUsd: table?.ticketPriceUsd ?? RAFFLE.table.ticketPriceUsd,
   };

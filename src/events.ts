@@ -38,17 +38,20 @@ export type BackgroundTask =
   | 'answered entries'
   | 'position file'
   | 'public log'
+  | 'witnesses of the public log'
   | 'outcome removal'
   | 'ledger storage'
   | 'day completeness check'
   | 'RTP judgement'
+  | 'game status notices'
   | 'webhook delivery'
   | 'webhook retention'
   | 'API key expiry check'
   | 'API sunset reminder'
   | 'e-mail delivery'
   | 'overdue settlement notice'
-  | 'process registry';
+  | 'process registry'
+  | 'significant events';
 
 export interface Events {
   /** A background task failed and is tried again. */
@@ -78,6 +81,14 @@ export interface Events {
   };
   /** Records were appended to the public log, in one transaction. */
   LogAppended: { readonly records: number; readonly seconds: number };
+  /** A witness of the public log answers otherwise than before. `problem`: why it did not cosign. */
+  WitnessChanged: {
+    readonly witness: string;
+    readonly result: 'cosigned' | 'overtaken' | 'refused' | 'failed';
+    readonly problem: string | undefined;
+  };
+  /** The public log is not ours, or not any more: nothing is appended. */
+  LogHalted: { readonly reason: string };
   /** Blocks that were exhausted long ago have their outcomes no more. */
   OutcomesRemoved: { readonly blocks: number };
   /** A transaction of the ledger was committed, of so many cells. */

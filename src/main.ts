@@ -1,4 +1,5 @@
 /** The only place that constructs and wires: what is started, in which order. It stops in reverse. */
+import { hostname } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import type { Logger } from 'pino';
 import { CatalogAnnouncements } from './catalog/announcements.js';
@@ -12,12 +13,14 @@ import { subscribeMetrics } from './metrics/fromEvents.js';
 import { Metrics } from './metrics/metrics.js';
 import { MetricsServer } from './metrics/server.js';
 import { registerPoolMetrics } from './metrics/storeMetrics.js';
+import { EventNotes } from './oversight/eventNotes.js';
+import { sealsBlocks } from './postgres/blockSeals.js';
 import { migrate } from './postgres/client.js';
 import { PostgresDurability } from './postgres/durability.js';
 import { openStore } from './postgres/store.js';
 import { noteAddress } from './program/address.js';
 import { openDemo } from './program/demo.js';
-import { installFixed, openSecrets, operatorKeyOf } from './program/installed.js';
+import { installFixed, openSecrets, openSeeds, operatorKeyOf } from './program/installed.js';
 import { untilServed } from './program/playable.js';
 import { runProgram } from './program/program.js';
 import type { Running } from './program/running.js';
@@ -77,11 +80,17 @@ async function startAll(
   await migrate(config.DATABASE_DIRECT_URL ?? databaseUrl, config.migrationsDir, (line) => log.debug(line));
   const installed = await installFixed(sql, config);
   const registry = await openRegistry({ config, sql, nodes, events, services });
+  const notes = await services.add(
+    new EventNotes(sql, { host: hostname(), version: config.version, roles: rolesOf(config), events }),
+  );
   const { operatorKey, isNew: isNewOperatorKey } = await operatorKeyOf(config);
 
   const secretBox = await openSecrets(sql, config);
   if (secretBox.prefix === undefined)
     log.warn('webhook signing keys are not encrypted in Postgres: WEBHOOK_SECRETS_KEY is not set');
+
+  await openSeeds(sql, config);
+  if (!sealsBlocks()) log.warn('what is still to be dealt is not sealed in Postgres: SEEDS_KEY is not set');
 
   const store = openStore(pools.requests);
   const clocks = { now: world.now, skewMaxMs: config.CLOCK_SKEW_MAX_S * 1000 };
@@ -97,7 +106,7 @@ async function startAll(
   const parts: RoleParts = {
     ...{ config, log, world, services, events, metrics, sql, store, nodes, scripts, catalog },
     ...{ background: openStore(sql), ledger: pools.ledger, postgresDurability: durability, staleness },
-    ...{ clocks, installed, operatorKey, secretBox, registry },
+    ...{ clocks, installed, operatorKey, secretBox, registry, notes },
   };
   if (config.roles.worker) {
     progress('Taking over ledger and blocks …');
@@ -132,22 +141,28 @@ async function serve(
 
 /** Puts this process on record, and follows which format is written. */
 async function openRegistry({
-  config: { REDIS_URL, DATABASE_URL, version, roles },
+  config,
   sql,
   nodes,
   events,
   services,
 }: Pick<RoleParts, 'config' | 'sql' | 'nodes' | 'events' | 'services'>): Promise<ProcessRegistry> {
+  const { REDIS_URL, DATABASE_URL, version, roles } = config;
   const isAlone = REDIS_URL === undefined && DATABASE_URL === undefined && roles.http && roles.worker;
-  const names = Object.entries(roles).flatMap(([name, isPlayed]) => (isPlayed ? [name] : []));
   events.on('FormatChanged', ({ format }) => {
     nodes.writtenFormat = format;
   });
   const registry = await services.add(
-    new ProcessRegistry(sql, { version, roles: names.join(','), isAlone, events }),
+    new ProcessRegistry(sql, { version, roles: rolesOf(config), isAlone, events }),
   );
   nodes.writtenFormat = registry.format;
   return registry;
 }
+
+/** Such as `http,worker`. */
+const rolesOf = ({ roles }: Config): string =>
+  Object.entries(roles)
+    .flatMap(([name, isPlayed]) => (isPlayed ? [name] : []))
+    .join(',');
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) await runProgram(start);

@@ -3,6 +3,9 @@ import { Type } from '#typebox';
 import { ERRORS } from './domain/errors.js';
 import { EMAIL_PATTERN } from './domain/schemas/common.js';
 
+/** Under DATA_DIR: the key that seals blocks where Postgres is embedded and no key is given. */
+export const SEEDS_KEY_FILE = 'seeds-key';
+
 /** Of a new database that is told nothing else. */
 export const CELLS_BY_DEFAULT = 4;
 
@@ -79,6 +82,13 @@ export const Environment = Type.Object({
       pattern: '^[A-Za-z0-9+/]{43}=(,[A-Za-z0-9+/]{43}=)*$',
       description:
         'Keys that encrypt the secrets of webhooks in Postgres, each 32 bytes in base64: the first encrypts, all decrypt. If absent, the key under DATA_DIR where Postgres is embedded; else secrets are not encrypted',
+    }),
+  ),
+  SEEDS_KEY: Type.Optional(
+    Type.String({
+      pattern: '^[A-Za-z0-9+/]{43}=(,[A-Za-z0-9+/]{43}=)*$',
+      description:
+        'Keys that seal in Postgres what is still to be dealt (seeds, nonces, outcomes), each 32 bytes in base64: the first seals, all open. If absent, WEBHOOK_SECRETS_KEY; else the key under DATA_DIR where Postgres is embedded; else nothing is sealed',
     }),
   ),
   SPINDLE_URL: Type.Optional(
@@ -295,6 +305,27 @@ export const Environment = Type.Object({
     default: 50,
     description: 'From the first block that waits for the public log to the append, milliseconds',
   }),
+  LOG_POLICY: Type.Optional(
+    Type.String({
+      minLength: 1,
+      description:
+        'Workers only: file of the witnesses of the public log, as a C2SP tlog-policy (`witness`, `group`, `quorum`); if absent, it has none. All workers need the same',
+    }),
+  ),
+  LOG_COSIGN_MS: Type.Integer({
+    minimum: 50,
+    maximum: 600_000,
+    default: 1000,
+    description: 'Witnesses are asked to cosign the newest checkpoint at most this often, milliseconds',
+  }),
+  LOG_RESERVE_S: Type.Optional(
+    Type.Integer({
+      minimum: 4,
+      maximum: 3600,
+      description:
+        'Workers only: outcomes that are kept ready of a game, in seconds of its present pace; if absent, 60 where witnesses make a quorum, else 4',
+    }),
+  ),
   BLOCK_WORKERS: Type.Integer({
     minimum: 1,
     maximum: 64,

@@ -229,6 +229,8 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
       const leftMs = deadline - performance.now();
       if (leftMs <= 0 || !isDurable(this.#cell)) return mayHaveRun ? UNKNOWN : REFUSED;
       try {
+        // What may be dealt is judged anew: the store may have been away for as long as a call is waited for.
+        if (tries > 0) request = this.#encodeAgain(slot, commands, head);
         if (isReady(this.#cell)) return await this.#try(request, leftMs, tries === 0);
         await whenReady(this.#cell, leftMs);
       } catch (error) {
@@ -245,9 +247,7 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
         if (error instanceof BehindError) {
           if (first.runsReachId !== undefined) return { kind: 'epochMoved', mayHaveRun };
           await this.#catchUp(leftMs);
-          // The ids are asked anew. The places in batch and reply stay the same: a reply to an earlier try can be read, too.
-          slot.codec = this.#operation.codec();
-          request = { ...head, ...this.#encode(slot, commands) };
+          // The ids are asked anew with the next try.
         }
         // A later call of this slot is known to the store: whether this one ran before it can't be known any more.
         if (error instanceof StaleError) return UNKNOWN;
@@ -266,6 +266,13 @@ export class CellQueue<Command extends CellCommand<Reply>, Reply> implements Gro
       reach.writeBigUInt64LE(runsReachId);
     }
     return { reach, args: slot.codec.encode(commands) };
+  }
+
+  /** The places in batch and reply stay the same: a reply to an earlier try can be read, too. */
+  #encodeAgain<Head>(slot: Slot<Command, Reply>, commands: Command[], head: Head) {
+    // The try before may still be under way, and send what its buffer holds.
+    slot.codec = this.#operation.codec();
+    return { ...head, ...this.#encode(slot, commands) };
   }
 
   /** Reads the filters of the request ids that were released since. What fails is tried again with the call. */

@@ -20,8 +20,8 @@ interface RoundPlayer extends CellRequest {
 
 export interface RoundDealRequest extends RoundPlayer {
   readonly requestId: string | undefined;
-  /** Nothing is dealt; only a requestId that is bound answers. */
-  readonly isDenied: boolean;
+  /** Nothing is dealt; only a requestId that is bound answers. Asked when the call is written. */
+  readonly isDenied: () => boolean;
   /** The request can equal one that was dealt before. */
   readonly mayEqual: boolean;
   readonly wagerMicros: number;
@@ -67,7 +67,7 @@ export const roundDealOperation = (
       const { partnerId, playerId, gameId, requestId, fundingMicros } = request!;
       const key = Buffer.alloc(REQUEST_KEY_BYTES);
       const fingerprint = Buffer.alloc(FINGERPRINT_BYTES, 0xff);
-      let deny: number = request!.isDenied ? DENY.refused : DENY.not;
+      let deny: number = request!.isDenied() ? DENY.refused : DENY.not;
       if (requestId !== undefined) {
         const { cell, formerCells, clearedAt } = request!;
         writeRequestKey(key, 0, partnerId, requestId);

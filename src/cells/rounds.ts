@@ -48,8 +48,8 @@ export interface DealOrder {
   readonly gameId: number;
   readonly playerId: string;
   readonly requestId: string | undefined;
-  /** Nothing may be dealt for it; only what the requestId is bound to answers. */
-  readonly isDenied: boolean;
+  /** Nothing may be dealt for it now; only what the requestId is bound to answers. */
+  readonly isDenied: () => boolean;
   /** The game and the wager are the table's: only then can the request equal one that was dealt before. */
   readonly mayEqual: boolean;
 }
@@ -150,7 +150,7 @@ export class Rounds {
       .requestIds!.find(order.partner, order.requestId!)
       .catch(() => undefined);
     if (found === undefined) return 'refused';
-    const pass = secondPass(found, { kinds: DEAL_KINDS, ...order });
+    const pass = secondPass(found, { kinds: DEAL_KINDS, ...order, isDenied: order.isDenied() });
     switch (pass.outcome) {
       case 'replay':
         return this.#replay(pass.entry.id);

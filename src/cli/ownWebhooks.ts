@@ -20,7 +20,7 @@ interface Shown {
 
 type Webhook = PartnerSchemas['ListedWebhook'];
 type Delivery = PartnerSchemas['Delivery'];
-type Event = PartnerSchemas['Event'];
+type Event = PartnerSchemas['FeedEvent'];
 
 const WEBHOOKS: readonly Column<Webhook>[] = [
   { heading: 'id', value: (row) => row.id, kind: 'number' },

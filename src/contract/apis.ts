@@ -14,8 +14,8 @@ export const BASES = {
 
 export type Scope = keyof typeof BASES;
 
-/** Of the API, as its documents and GET /version tell it (semver). */
-export const API_VERSION = '1.0.0';
+/** Of the API, as its documents and GET /version tell it (semver): that of the service, and of the client. */
+export const API_VERSION = '1.4.0';
 export const PREVIEW_API_VERSION = '2.0.0-preview';
 
 /** Bytes of a request's body, where its endpoint has no limit of its own. */
@@ -33,6 +33,7 @@ export const TAGS = {
   Players: 'Balances of players',
   Sandbox: 'Try outcomes that are rare; of sandbox accounts only',
   Settlements: 'One report for each UTC day with games, by revision',
+  Reports: 'Figures over intervals, what is owed to players, significant events',
   Webhooks: 'Signed events to a URL of the partner',
   Partners: 'Accounts of partners and their settings',
   'API keys': 'Keys of partners',

@@ -3,13 +3,19 @@ import type { TSchema } from '#typebox';
 import * as par from '../domain/par.js';
 import * as requests from '../domain/requests.js';
 
+/** By type: what webhooks get, and what only the feed has. */
+const EVENTS = Object.entries({
+  ...requests.EVENTS,
+  'game.status_changed': requests.GameStatusChanged,
+});
+
 /** The name of a schema in the documents is the name under which the domain exports it; an event's is made of its type. */
 const NAMES: ReadonlyMap<unknown, string> = new Map(
   [
     ...Object.entries({ ...requests, ...par }).filter(
       ([, value]) => typeof value === 'object' && '~kind' in value,
     ),
-    ...Object.entries(requests.EVENTS).flatMap(([type, schema]): [string, TSchema][] => [
+    ...EVENTS.flatMap(([type, schema]): [string, TSchema][] => [
       [`${pascalCase(type)}Event`, schema],
       [`${pascalCase(type)}Data`, schema.properties.data],
     ]),

@@ -5,12 +5,14 @@ import type { EventData, EventType } from './webhook.js';
 export const EMAILED_TO_PARTNER: ReadonlySet<EventType> = new Set([
   'api.version.deprecated',
   'api_key.expiring',
+  'game.status_changed',
   'webhook.deactivated',
 ]);
 
 type EmailedType =
   | 'api.version.deprecated'
   | 'api_key.expiring'
+  | 'game.status_changed'
   | 'webhook.deactivated'
   | 'settlement.overdue';
 
@@ -41,6 +43,21 @@ const TEMPLATES: {
       'Please ask us for a new key, and replace it before then.',
     ],
   }),
+  'game.status_changed': ({ gameId, status, reason }, brand) => {
+    const isOfMany = reason === 'SWITCH' || reason === 'PARTNER_SWITCH';
+    const games = isOfMany ? 'Your games' : `Game ${gameId}`;
+    const goesOn = status === 'ACTIVE';
+    return {
+      subject: `${brand}: ${games.toLowerCase()} ${goesOn ? (isOfMany ? 'go on' : 'goes on') : isOfMany ? 'stop' : 'stops'}`,
+      lines: [
+        `${games} ${isOfMany ? 'have' : 'has'} the status ${status} now (${reason}).`,
+        goesOn
+          ? ''
+          : 'Nothing new is dealt; request ids still get their first answers, and open rounds may be finished.',
+        'GET /events lists each game whose status has changed.',
+      ],
+    };
+  },
   'webhook.deactivated': ({ webhookId, url, failingSince }, brand) => ({
     subject: `${brand} webhook ${webhookId} is inactive`,
     lines: [

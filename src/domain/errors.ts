@@ -140,6 +140,7 @@ export const ERRORS = {
     'new-request-id',
     'No outcome block is servable; the spin did not happen',
   ),
+  dealingOff: entry('KS-5013', 503, 'later', 'Dealing is switched off for the moment; nothing was dealt'),
 } as const satisfies Record<string, ErrorEntry>;
 
 /** Where the service itself says what to do about an error, below its address. */

@@ -41,6 +41,7 @@ export {
   PlayerBonus,
   TierProgress,
 } from './schemas/communal.js';
+export { DealingBody, DealingResponse, DealingState } from './schemas/dealing.js';
 export {
   BlocksAccepted,
   BlocksBody,
@@ -61,6 +62,25 @@ export {
   SettableGameStatus,
 } from './schemas/games.js';
 export { LedgerDay, LedgerDayList, LedgerDayState } from './schemas/ledgerDays.js';
+export {
+  Found,
+  FoundGame,
+  FoundKey,
+  FoundPartner,
+  FoundPlay,
+  FoundPlayer,
+  ListedProgressive,
+  OperatorParSheetDetail,
+  OperatorParSheets,
+  OperatorRound,
+  OperatorRounds,
+  OperatorRoundsQuery,
+  ParSheetsQuery,
+  Progressives,
+  SearchQuery,
+  TrafficDays,
+  TrafficQuery,
+} from './schemas/operatorFinds.js';
 export {
   Attention,
   AuditQuery,
@@ -121,6 +141,7 @@ export {
   PartnerMoves,
   PartnerPatch,
   PartnerResponse,
+  ReasonQuery,
 } from './schemas/partners.js';
 export {
   AdjustmentBody,
@@ -165,6 +186,22 @@ export {
   RoundPresentation,
   SharePresentation,
 } from './schemas/recall.js';
+export {
+  EventSeverity,
+  EventsReport,
+  EventsReportQuery,
+  GamesReport,
+  GamesReportQuery,
+  GamesReportRow,
+  GamesReportTotals,
+  LiabilityQuery,
+  LiabilityReport,
+  LiabilityRow,
+  LiabilityTotals,
+  PartnerReportQuery,
+  ReportInterval,
+  SignificantEvent,
+} from './schemas/reports.js';
 export {
   ActionBody,
   BlackjackBody,
@@ -251,10 +288,14 @@ export {
   Event,
   EventFeed,
   EventFeedQuery,
+  FeedEvent,
+  GameStatusChanged,
+  GameStatusReason,
   ListedWebhook,
   ResendBody,
   Resent,
   RotatedSecret,
+  StatusOfGame,
   TestBody,
   TestSent,
   Webhook,

@@ -14,13 +14,22 @@ export type EventType = keyof EventData;
 
 /** What no webhook gets, only a person by e-mail. */
 type EmailOnly = 'webhook.deactivated' | 'settlement.overdue';
-export type WebhookEventType = Exclude<EventType, EmailOnly>;
+/** What no webhook gets, only the feed and a person by e-mail. */
+export type FeedOnly = 'game.status_changed';
+export type WebhookEventType = Exclude<EventType, EmailOnly | FeedOnly>;
 
 /** What the feed of events shows. */
-export const IN_FEED: readonly EventType[] = [...EVENT_TYPES, 'api.version.deprecated'];
+export const IN_FEED: readonly EventType[] = [
+  ...EVENT_TYPES,
+  'api.version.deprecated',
+  'game.status_changed',
+];
 
 /** What every active webhook gets, whatever it subscribes to (docs/contract.md §16). */
 export const SENT_TO_ALL: ReadonlySet<EventType> = new Set(['api.version.deprecated']);
+
+/** Why a game stops or goes on: a change of its own status, its tickets, the switch of all games, that of its partner. */
+export type GameStatusReason = 'OPERATOR' | 'RESTORED' | 'VOIDED' | 'SOLD_OUT' | 'SWITCH' | 'PARTNER_SWITCH';
 
 /** The data of each event, its members in the order in which they are sent. */
 export interface EventData {
@@ -58,6 +67,11 @@ export interface EventData {
     readonly successor: string | null;
     readonly migrationUrl: string | null;
   };
+  'game.status_changed': {
+    readonly gameId: number;
+    readonly status: 'ACTIVE' | 'SUSPENDED' | 'CLOSED' | 'DEALING_OFF';
+    readonly reason: GameStatusReason;
+  };
   'webhook.deactivated': {
     readonly webhookId: number;
     readonly url: string;
@@ -79,6 +93,8 @@ export type NewEvent = {
     readonly data: EventData[Type];
     /** Whom an e-mail goes to, in place of the partner's contact. */
     readonly recipient?: string;
+    /** False: another event of the same cause has the e-mail. */
+    readonly isEmailed?: boolean;
   };
 }[EventType];
 

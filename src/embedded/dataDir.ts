@@ -29,20 +29,23 @@ const PORT_MIN = 15_000;
 const PORT_MAX = 32_000;
 const PORT_ATTEMPTS_MAX = 200;
 
-/** Makes the folder if need be and locks it until release() or the end of this process. Throws SetupError if held. */
-export async function lockDataDir(dataDir: string): Promise<DataDirLock> {
+/**
+ * Makes the folder if need be and locks it until release() or the end of this process. Throws SetupError if held.
+ * @param name the setting that names the folder, for messages
+ */
+export async function lockDataDir(dataDir: string, name = 'DATA_DIR'): Promise<DataDirLock> {
   let folder: string;
   try {
     await mkdir(dataDir, { recursive: true });
     folder = await realpath(dataDir);
     await access(folder, constants.R_OK | constants.W_OK | constants.X_OK);
   } catch (error) {
-    throw new SetupError(`DATA_DIR ${dataDir} cannot be used (${(error as Error).message})`, {
+    throw new SetupError(`${name} ${dataDir} cannot be used (${(error as Error).message})`, {
       cause: error,
     });
   }
   const server = await holdSocket(folder);
-  if (!server) throw new SetupError(`DATA_DIR ${folder} is in use by another Spindle`);
+  if (!server) throw new SetupError(`${name} ${folder} is in use by another Spindle`);
   server.unref();
   return {
     dataDir: folder,

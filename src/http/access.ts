@@ -14,6 +14,8 @@ export interface AccessServices extends OperatorServices {
   keyByHash(hash: string): ApiKey | undefined;
   partner(partnerId: number): Partner | undefined;
   readonly countFailure: CountFailure;
+  /** Strangers fail at the operators' door more often than they may. */
+  onWindowOver(client: string): void;
   /** @param entry what is answered */
   onError(exchange: Exchange, error: unknown, entry: ErrorEntry): void;
 }
@@ -132,10 +134,11 @@ export class Access {
   ): void {
     const options = message === undefined ? {} : { message };
     this.#failures.count(client, isOperators).then(
-      ({ window, isOver }) =>
-        isOver
-          ? this.#replies.error(exchange, ERRORS.tooManyFailedLogins, window)
-          : this.#replies.error(exchange, entry, window, options),
+      ({ window, isOver }) => {
+        if (isOver && isOperators) this.#services.onWindowOver(client);
+        if (isOver) this.#replies.error(exchange, ERRORS.tooManyFailedLogins, window);
+        else this.#replies.error(exchange, entry, window, options);
+      },
       (error: unknown) => {
         // The store that counts is away; the key is wrong all the same.
         this.#services.onError(exchange, error, entry);

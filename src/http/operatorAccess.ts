@@ -17,6 +17,8 @@ export interface OperatorServices {
   /** A key may be revoked since, and nothing tells. */
   isBehind(): boolean;
   readonly sessionTokens: Pick<SessionTokens, 'isOwn'>;
+  /** An operator asked for what its role, or the lack of the session's token, does not permit. */
+  onNotPermitted(operator: string, operation: string): void;
   findSession(sessionHash: Buffer): Promise<{ keyHash: Buffer; expiresAt: Date } | undefined>;
 }
 
@@ -126,7 +128,7 @@ export class OperatorAccess {
             this.#refusals.wrong(exchange, ERRORS.invalidApiKey, client, SESSION_OVER);
           else if (isChange(exchange) && !isEqual(exchange.head.csrfToken, caller.session.csrfToken)) {
             const details = [{ path: '/X-CSRF-Token', message: 'must be the csrfToken of the session' }];
-            this.#replies.error(exchange, ERRORS.notPermitted, undefined, { details });
+            this.#notPermitted(exchange, caller, details);
           } else this.#permit(exchange, caller, needed, onCaller);
         },
         (error: unknown) => this.#refusals.uncheckable(exchange, error),
@@ -162,8 +164,13 @@ export class OperatorAccess {
       this.#replies.error(exchange, ERRORS.unavailable);
     else if (!isPermitted(caller.role, needed)) {
       const message = `takes the role ${needed}; ${caller.name} is ${caller.role}`;
-      this.#replies.error(exchange, ERRORS.notPermitted, undefined, { details: [{ path: '', message }] });
+      this.#notPermitted(exchange, caller, [{ path: '', message }]);
     } else onCaller(caller);
+  }
+
+  #notPermitted(exchange: Exchange, { name }: Caller, details: { path: string; message: string }[]): void {
+    this.#services.onNotPermitted(name, exchange.operation);
+    this.#replies.error(exchange, ERRORS.notPermitted, undefined, { details });
   }
 
   #judge(keyHash: Buffer): Judgement {

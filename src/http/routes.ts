@@ -24,6 +24,8 @@ import { apiVersionRoutes } from './operator/apiVersions.js';
 import { blackjackRoutes } from './operator/blackjack.js';
 import { cellRoutes } from './operator/cells.js';
 import { operatorCommunalRoutes } from './operator/communal.js';
+import { dealingRoutes } from './operator/dealing.js';
+import { findRoutes } from './operator/finds.js';
 import { ledgerDayRoutes } from './operator/ledgerDays.js';
 import { operatorsRoutes } from './operator/operators.js';
 import { overviewRoutes } from './operator/overview.js';
@@ -34,6 +36,7 @@ import { playerStatusRoutes } from './operator/players.js';
 import { raffleRoutes } from './operator/raffles.js';
 import { raffleVoidRoutes } from './operator/raffleVoids.js';
 import { operatorReadRoutes } from './operator/reads.js';
+import { reportRoutes } from './operator/reports.js';
 import { rtpRoutes } from './operator/rtp.js';
 import { partnerCommunalRoutes } from './partner/communal.js';
 import { eventRoutes } from './partner/events.js';
@@ -63,6 +66,7 @@ export function allRoutes(services: Services, brand: string): Route[] {
   const routes: Route[] = [
     ...parSheetRoutes(services.store),
     ...gameRoutes(services),
+    ...reportRoutes(services),
     ...rtpRoutes(services),
     ...proofRoutes(services),
     ...raffleRoutes(services),
@@ -83,7 +87,9 @@ export function allRoutes(services: Services, brand: string): Route[] {
     ...partnerMoveRoutes(services.store),
     ...operatorsRoutes(services),
     ...overviewRoutes(services),
+    ...dealingRoutes(services),
     ...cellRoutes(services),
+    ...findRoutes(services),
     ...operatorReadRoutes(services),
     ...ledgerDayRoutes(services),
     ...adjustmentRoutes(services),

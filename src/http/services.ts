@@ -52,6 +52,8 @@ interface BoundEntry {
 export interface SpinServices {
   /** Has a request of a partner dealt or counted. */
   submit(command: SpinCommand): void;
+  /** Why nothing may be dealt for a partner now, whatever the game: a switch, or that this can't be known. Undefined: it may. */
+  stopOf(partner: Partner): ErrorEntry | undefined;
   /** A spin of the game is answered only once the ledger has it. */
   waitsForLedger(game: Game | undefined): boolean;
   /** A ticket of the raffle may have been sold under a requestId that neither Redis nor its filters know any more. */

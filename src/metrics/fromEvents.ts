@@ -21,10 +21,12 @@ const STORE_OF_TASK: Readonly<Record<BackgroundTask, string>> = {
   'answered entries': 'postgres',
   'position file': 'position file',
   'public log': 'postgres',
+  'witnesses of the public log': 'postgres',
   'outcome removal': 'postgres',
   'ledger storage': 'postgres',
   'day completeness check': 'redis',
   'webhook delivery': 'postgres',
+  'game status notices': 'postgres',
   'webhook retention': 'postgres',
   'API key expiry check': 'postgres',
   'API sunset reminder': 'postgres',
@@ -32,6 +34,7 @@ const STORE_OF_TASK: Readonly<Record<BackgroundTask, string>> = {
   'overdue settlement notice': 'postgres',
   'RTP judgement': 'postgres',
   'process registry': 'postgres',
+  'significant events': 'postgres',
 };
 
 export function subscribeMetrics(events: EventEmitter, metrics: Metrics): void {

@@ -1,5 +1,5 @@
 /** API keys: only their SHA-256 is stored (docs/contract.md §3). */
-import { audit, withChange } from './auditLog.js';
+import { audit, because, withChange } from './auditLog.js';
 import type { Sql } from './client.js';
 
 export interface ApiKeyRow {
@@ -62,7 +62,12 @@ export class ApiKeys {
   }
 
   /** Revokes a key; a second time changes nothing. */
-  async revoke(actor: string, partnerId: number, keyId: number): Promise<'revoked' | 'missing' | 'foreign'> {
+  async revoke(
+    actor: string,
+    partnerId: number,
+    keyId: number,
+    reason?: string,
+  ): Promise<'revoked' | 'missing' | 'foreign'> {
     return withChange(this.#sql, async (tx, changed) => {
       const [row] = await tx<{ partner_id: number; revoked_at: Date | null }[]>`
         SELECT partner_id, revoked_at FROM api_keys WHERE key_id = ${keyId} FOR UPDATE`;
@@ -76,7 +81,7 @@ export class ApiKeys {
           action: 'key.revoke',
           subject: `key:${keyId}`,
           before: { revokedAt: null },
-          after: { revokedAt: revoked!.revoked_at },
+          after: { revokedAt: revoked!.revoked_at, ...because(reason) },
         });
       }
       return 'revoked';

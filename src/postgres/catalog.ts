@@ -8,6 +8,7 @@ import type { ParSheet } from '../domain/par.js';
 import { type ApiVersionRow, apiVersionOf } from './apiVersions.js';
 import { TOKEN } from './cells.js';
 import { arrayOf, type Sql } from './client.js';
+import { dealingAfter } from './dealing.js';
 import { type ChangedOperator, operatorsAfter } from './operators.js';
 import { PARTNER_COLUMNS, type PartnerRow, type PartnerTableRow, partnerOf } from './partners.js';
 import { RUNS_VERSION } from './requestRuns.js';
@@ -36,6 +37,8 @@ export interface DirectoryChanges {
   games: CatalogGame[];
   apiVersions: ApiVersionRow[];
   operators: ChangedOperator[];
+  /** The switch of all games; undefined: it was not changed. */
+  isDealing: boolean | undefined;
 }
 
 /** What a process found in Postgres. */
@@ -100,11 +103,14 @@ export async function changesAfter(sql: Sql, after: bigint): Promise<DirectoryCh
     const versions = await tx<(Parameters<typeof apiVersionOf>[0] & { changed: bigint })[]>`
       SELECT * FROM api_versions WHERE changed > ${after}`;
     const operators = await operatorsAfter(tx, after);
+    const dealing = await dealingAfter(tx, after);
     let newest = after;
     for (const row of [...partners, ...keys, ...games, ...versions, ...operators])
       if (row.changed > newest) newest = row.changed;
+    if (dealing !== undefined && dealing.changed > newest) newest = dealing.changed;
     return {
       newest,
+      isDealing: dealing?.isOn,
       operators,
       apiVersions: versions.map(apiVersionOf),
       partners: partners.map(partnerOf),

@@ -196,7 +196,12 @@ export async function raiseFence(sql: Sql, lease: CellLease, above: bigint): Pro
 
 /** Stops the flushing of a cell, with the reason, until an engineer has looked. */
 export async function haltCell(sql: Sql, cell: number, reason: string): Promise<void> {
-  await sql`UPDATE cells SET halted = ${reason} WHERE cell = ${cell} AND halted IS NULL`;
+  await sql.begin(async (tx) => {
+    const rows =
+      await tx`UPDATE cells SET halted = ${reason} WHERE cell = ${cell} AND halted IS NULL RETURNING cell`;
+    if (rows.length === 0) return;
+    await audit(tx, { actor: 'worker', action: 'cell.halt', subject: `cell:${cell}`, after: { reason } });
+  });
 }
 
 /** A halted cell goes on: an engineer has looked. */

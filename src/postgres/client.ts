@@ -7,6 +7,7 @@
 import type { Duplex } from 'node:stream';
 import { type ClientBase, DatabaseError, Pool, type PoolClient, type QueryConfig, types } from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
+import { makeIndexes } from './concurrentIndexes.js';
 import { connectionOptionsOf } from './connectionOptions.js';
 import { CopyIn } from './copy.js';
 import {
@@ -322,12 +323,13 @@ export async function migrate(
   for (let tries = 1; ; tries++) {
     try {
       await run();
-      return;
+      break;
     } catch (error) {
       const isLocked = error instanceof DatabaseError && error.code === LOCK_NOT_AVAILABLE;
       if (!isLocked || tries === MIGRATION_TRIES) throw error;
     }
   }
+  await makeIndexes(url, log);
 }
 
 /** Numbers, or texts without special characters, as an array literal; to be cast where it is used. */
@@ -343,9 +345,13 @@ export function isUniqueViolation(error: unknown): boolean {
 
 /** Of the driver and of sockets: what says that the server does not answer. */
 const AWAY =
-  /Connection terminated|timeout exceeded|Query read timeout|ECONN|ETIMEDOUT|EPIPE|EHOSTUNREACH|ENOTFOUND/;
-/** SQLSTATE: connection exceptions, insufficient resources, a server that stops or starts, a statement that took too long. */
-const AWAY_STATE = /^(08|53|57)/;
+  /Connection terminated|not queryable|timeout exceeded|Query read timeout|ECONN|ETIMEDOUT|EPIPE|EHOSTUNREACH|ENOTFOUND/;
+/**
+ * SQLSTATE: connection exceptions, a session that ended because this process was slower than IDLE_IN_TRANSACTION_MS, a
+ * transaction that others made impossible (a deadlock), insufficient resources, a server that stops or starts, a statement
+ * that took too long.
+ */
+const AWAY_STATE = /^(08|25P03|40|53|57)/;
 
 /** Postgres does not answer now, whatever is asked. */
 export function isPostgresAway(error: unknown): boolean {

@@ -43,7 +43,9 @@ export async function recordEvents(tx: Transaction, events: readonly NewEvent[])
     );
     const recipient =
       event.recipient ??
-      (EMAILED_TO_PARTNER.has(event.event) ? contacts.get(event.partnerId) : undefined) ??
+      (EMAILED_TO_PARTNER.has(event.event) && event.isEmailed !== false
+        ? contacts.get(event.partnerId)
+        : undefined) ??
       null;
     if (wanting.length === 0 && recipient === null && !IN_FEED.includes(event.event)) continue;
     const id = newId('evt_', nowMs);

@@ -2,10 +2,11 @@
 import { kindOfGame } from '../domain/games/index.js';
 import type { GameStatus, GameType, PoolFacts } from '../domain/games/kindOfGame.js';
 import type { PrizeTableUsd } from '../domain/games/prizeTable.js';
-import { audit, withChange } from './auditLog.js';
+import { audit, because, withChange } from './auditLog.js';
 import { leaseEnds } from './blocks.js';
 import { NEWEST_MOVE } from './cells.js';
 import { arrayOf, isUniqueViolation, raw, type Sql, safe, type Transaction } from './client.js';
+import { noteGameStatus } from './dealing.js';
 
 /** Requested and not made yet, at the most. */
 const BLOCKS_REQUESTED_MAX = 1000;
@@ -191,6 +192,7 @@ export class Games {
     actor: string,
     gameId: number,
     status: 'ACTIVE' | 'SUSPENDED',
+    reason?: string,
   ): Promise<GameRow | 'closed' | undefined> {
     return withChange(this.#sql, async (tx, changed) => {
       const before = await findGame(tx, gameId);
@@ -202,8 +204,10 @@ export class Games {
         action: 'game.update',
         subject: `game:${gameId}`,
         before: { status: before.status },
-        after: { status },
+        after: { status, ...because(reason) },
       });
+      const isStopped = before.status === 'SUSPENDED';
+      if (isStopped !== (status === 'SUSPENDED')) await noteGameStatus(tx, gameId, status, 'OPERATOR');
       return findGame(tx, gameId);
     });
   }

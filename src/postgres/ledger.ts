@@ -1,10 +1,8 @@
 /**
  * The ledger: written by COPY in one transaction with the cursors of the cells, and read back by entry id.
- *
- * A player's opening and spins are numbered 1, 2, 3, … and each entry names the one before; an adjustment among them has
- * the number of the entry before it. Only each 64th has an index entry, so that booking a spin costs one index; a page of history starts there (playerHistory.ts).
+ * Each entry names the one before. Openings and spins are numbered 1, 2, 3, …; an adjustment has the number of the entry before it.
+ * Only each 64th has an index entry, so that booking a spin costs one index; a page of history starts there (playerHistory.ts).
  */
-
 import { type EntryKind, entryOfCode } from '../domain/ledgerEntry.js';
 import type { NewEvent } from '../domain/webhook.js';
 import {
@@ -21,6 +19,7 @@ import { recordEvents } from './events.js';
 import { addVoids } from './positions.js';
 import { closeRaffles, noteTickets, type Ticket } from './raffles.js';
 import { bookRounds, type RoundEntry } from './rounds.js';
+import { noteLargeWins } from './significantEvents.js';
 
 const COPY = `
   COPY ledger (entry_id, previous_id, wager_micros, credit_micros, balance_micros, outcome_index, partner_id, game_id,
@@ -139,6 +138,7 @@ export async function bookEntries(
     }
     onFailpoint('flush.totals-added');
     const events = flushes.flatMap((flush) => flush.events);
+    await noteLargeWins(tx, events);
     return { deliveries: await recordEvents(tx, events), hasTickets: raffles.size > 0 || rounds.length > 0 };
   });
 }

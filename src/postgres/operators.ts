@@ -133,7 +133,10 @@ export class Operators {
   }
 
   /** Begins a session, and forgets those that are over. */
-  async beginSession(session: { sessionHash: Buffer; keyHash: Buffer; minutes: number }): Promise<Date> {
+  async beginSession(
+    actor: string,
+    session: { sessionHash: Buffer; keyHash: Buffer; minutes: number },
+  ): Promise<Date> {
     return this.#sql.begin(async (tx) => {
       await tx`DELETE FROM operator_sessions WHERE expires_at <= now()`;
       // Sign-ins with one key wait for each other: so the bound holds.
@@ -146,6 +149,8 @@ export class Operators {
         INSERT INTO operator_sessions (session_hash, key_hash, expires_at)
         VALUES (${session.sessionHash}, ${session.keyHash}, now() + ${session.minutes}::int * interval '1 minute')
         RETURNING expires_at`;
+      const after = { expiresAt: row!.expires_at };
+      await audit(tx, { actor, action: 'session.begin', subject: `operator:${actor}`, after });
       return row!.expires_at;
     });
   }
@@ -157,7 +162,12 @@ export class Operators {
     return row === undefined ? undefined : { keyHash: row.key_hash, expiresAt: row.expires_at };
   }
 
-  async endSession(sessionHash: Buffer): Promise<void> {
-    await this.#sql`DELETE FROM operator_sessions WHERE session_hash = ${sessionHash}`;
+  /** Ends a session whose operator signs out. */
+  async endSession(actor: string, sessionHash: Buffer): Promise<void> {
+    await this.#sql.begin(async (tx) => {
+      const ended =
+        await tx`DELETE FROM operator_sessions WHERE session_hash = ${sessionHash} RETURNING expires_at`;
+      if (ended.length > 0) await audit(tx, { actor, action: 'session.end', subject: `operator:${actor}` });
+    });
   }
 }

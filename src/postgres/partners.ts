@@ -1,8 +1,9 @@
 /** Partners, their settings, and how far the ledger of each is complete. */
 import type { BalanceMode, Environment, FormerCell } from '../domain/game.js';
-import { audit, withChange } from './auditLog.js';
+import { audit, because, withChange } from './auditLog.js';
 import { drainingOf, NEWEST_MOVE_TEXT, TOKEN } from './cells.js';
 import { isUniqueViolation, raw, type Sql, safe, type Transaction } from './client.js';
+import { notePartnerSwitch } from './dealing.js';
 
 export interface PartnerSettings {
   spinRateLimit: number;
@@ -25,6 +26,8 @@ export interface PartnerRow extends PartnerSettings {
   name: string;
   environment: Environment;
   isActive: boolean;
+  /** Its switch: false, nothing is dealt for it. */
+  isDealing: boolean;
   cell: number;
   formerCells: readonly FormerCell[];
   newestMove: number;
@@ -37,6 +40,7 @@ export interface PartnerTableRow {
   name: string;
   environment: Environment;
   is_active: boolean;
+  is_dealing: boolean;
   cell: number;
   spin_rate_limit: number;
   api_rate_limit: number;
@@ -57,7 +61,7 @@ export interface PartnerTableRow {
 
 /** The columns that {@link partnerOf} reads. */
 export const PARTNER_COLUMNS = raw(
-  `partner_id, slug, name, environment, is_active, cell, spin_rate_limit, api_rate_limit, opening_balance_micros,
+  `partner_id, slug, name, environment, is_active, is_dealing, cell, spin_rate_limit, api_rate_limit, opening_balance_micros,
    balance_mode, funding_micros, large_win_threshold_micros, min_ready_blocks, max_games, max_par_sheets, max_webhooks,
    contact_email, created_at, (SELECT array_agg(m.from_cell || ':' || m.until_id) FROM partner_moves m
      WHERE m.partner_id = partners.partner_id AND m.switched_at IS NOT NULL) AS former_cells,
@@ -81,6 +85,7 @@ export const partnerOf = (row: PartnerTableRow): PartnerRow => ({
   name: row.name,
   environment: row.environment,
   isActive: row.is_active,
+  isDealing: row.is_dealing,
   cell: row.cell,
   spinRateLimit: row.spin_rate_limit,
   apiRateLimit: row.api_rate_limit,
@@ -191,21 +196,26 @@ export class Partners {
   async update(
     actor: string,
     partnerId: number,
-    change: Partial<PartnerSettings> & { isActive?: boolean; name?: string },
+    change: Partial<PartnerSettings> & { isActive?: boolean; isDealing?: boolean; name?: string },
+    reason?: string,
   ): Promise<PartnerRow | undefined> {
     return withChange(this.#sql, async (tx, changed) => {
       const before = await findPartner(tx, partnerId);
       if (before === undefined) return undefined;
       const after = { ...before, ...change };
+      if (after.isDealing !== before.isDealing) await notePartnerSwitch(tx, partnerId, after.isDealing);
       await tx`
-        UPDATE partners SET name = ${after.name}, is_active = ${after.isActive}, spin_rate_limit = ${after.spinRateLimit},
+        UPDATE partners SET name = ${after.name}, is_active = ${after.isActive}, is_dealing = ${after.isDealing}, spin_rate_limit = ${after.spinRateLimit},
           api_rate_limit = ${after.apiRateLimit}, opening_balance_micros = ${after.openingBalanceMicros},
           balance_mode = ${after.balanceMode}, funding_micros = ${after.fundingMicros},
           large_win_threshold_micros = ${after.largeWinThresholdMicros}, min_ready_blocks = ${after.minReadyBlocks},
           max_games = ${after.maxGames}, max_par_sheets = ${after.maxParSheets}, max_webhooks = ${after.maxWebhooks},
           contact_email = ${after.contactEmail}, changed = ${changed}
         WHERE partner_id = ${partnerId}`;
-      await audit(tx, { actor, action: 'partner.update', subject: `partner:${partnerId}`, before, after });
+      await audit(tx, {
+        ...{ actor, action: 'partner.update', subject: `partner:${partnerId}`, before },
+        after: { ...after, ...because(reason) },
+      });
       return after;
     });
   }

@@ -110,17 +110,21 @@ interface Shares {
   newerThan(holds: (entryNumber: number, newerShares: number) => boolean): Promise<number>;
 }
 
-async function openShares(sql: Sql, { partnerId, playerId, newest }: PlayerOfHistory): Promise<Shares> {
+async function openShares(
+  sql: Sql,
+  { partnerId, playerId, newest }: PlayerOfHistory,
+  droppedTo: bigint,
+): Promise<Shares> {
   const [row] = await sql<{ count: bigint }[]>`
     SELECT count(*) AS count FROM communal_shares
-    WHERE partner_id = ${partnerId} AND player_id = ${playerId} AND entry_id <= ${newest.id}`;
+    WHERE partner_id = ${partnerId} AND player_id = ${playerId} AND entry_id > ${droppedTo} AND entry_id <= ${newest.id}`;
   const count = safe(row!.count);
   const numberOf = async (place: number): Promise<number> => {
     const [share] = await sql<{ entry_id: bigint }[]>`
       SELECT entry_id FROM communal_shares
-      WHERE partner_id = ${partnerId} AND player_id = ${playerId} AND entry_id <= ${newest.id}
+      WHERE partner_id = ${partnerId} AND player_id = ${playerId} AND entry_id > ${droppedTo} AND entry_id <= ${newest.id}
       ORDER BY entry_id DESC OFFSET ${place} LIMIT 1`;
-    // A day that was dropped has no entries: they are older than all that there are.
+    // A day that was dropped meanwhile has no entries: they are older than all that there are.
     return (await findEntry(sql, share!.entry_id))?.entryNumber ?? 0;
   };
   return {
@@ -167,11 +171,14 @@ export interface SpinsOfPartner extends SpinsFound {
   readonly reach: LedgerReach;
 }
 
-/** How many entries of a player were dropped with their days. An installation that drops days has no shares. */
-async function droppedEntries(sql: Sql, { partnerId, playerId }: PlayerOfHistory): Promise<number> {
-  const [row] = await sql<{ entry_number: number }[]>`
-    SELECT entry_number FROM boundary_players WHERE partner_id = ${partnerId} AND player_id = ${playerId}`;
-  return row?.entry_number ?? 0;
+/** The newest entry of a player that was dropped with its day, and its number: 0 where none was. */
+async function newestDropped(
+  sql: Sql,
+  { partnerId, playerId }: PlayerOfHistory,
+): Promise<{ readonly id: bigint; readonly entryNumber: number }> {
+  const [row] = await sql<{ entry_id: bigint; entry_number: number }[]>`
+    SELECT entry_id, entry_number FROM boundary_players WHERE partner_id = ${partnerId} AND player_id = ${playerId}`;
+  return { id: row?.entry_id ?? 0n, entryNumber: row?.entry_number ?? 0 };
 }
 
 /** Spins and entries by player and by time. */
@@ -214,10 +221,11 @@ export class SpinHistory {
 
   /** A page of a player's spins, newest first. Shares of communal progressives lie between them, and are not counted. */
   async spinPage(player: PlayerOfHistory, from: SpinsFrom, limit: number): Promise<SpinPage> {
-    const shares = await openShares(this.#sql, player);
+    const dropped = await newestDropped(this.#sql, player);
+    const shares = await openShares(this.#sql, player, dropped.id);
     // Entry 1 is the opening; every other one that has a number is a spin or a share.
     const entries = player.newest.entryNumber;
-    const total = entries - Math.max(1, await droppedEntries(this.#sql, player)) - shares.count;
+    const total = entries - Math.max(1, dropped.entryNumber) - shares.count;
     const skipped = 'skip' in from ? from.skip : await newerSpins(shares, entries, from.belowNumber);
     const spins: LedgerEntry[] = [];
     while (spins.length < limit && skipped + spins.length < total) {

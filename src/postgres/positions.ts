@@ -6,6 +6,7 @@
 import { SpinIds } from '../domain/spinId.js';
 import { audit, nextChange } from './auditLog.js';
 import { arrayOf, type Sql, safe, type Transaction } from './client.js';
+import { noteGameStatus } from './dealing.js';
 import { installation } from './installation.js';
 
 /** What distinguishes one Postgres, or one history of it, from another; null: the role may not ask. */
@@ -165,6 +166,10 @@ export async function addVoids(
 /** Suspends the raffles of a cell that are not closed: tickets that this database does not have may have been shown. @returns which */
 export async function suspendRaffles(tx: Transaction, cell: number): Promise<number[]> {
   const changed = await nextChange(tx);
+  const running = await tx<{ game_id: number }[]>`
+    SELECT game_id FROM games g JOIN raffles r USING (game_id) JOIN partners p USING (partner_id)
+    WHERE p.cell = ${cell} AND r.closed_at IS NULL AND r.voided_at IS NULL AND g.status = 'ACTIVE' ORDER BY p.partner_id`;
+  for (const { game_id: gameId } of running) await noteGameStatus(tx, gameId, 'SUSPENDED', 'RESTORED');
   const rows = await tx<{ game_id: number }[]>`
     UPDATE games g SET status = 'SUSPENDED', status_reason = 'RESTORED', changed = ${changed}
     FROM raffles r, partners p

@@ -4,8 +4,10 @@ import { entryTimeMs, firstIdAt } from '../domain/entryId.js';
 import { type PrizeTableUsd, prizeTableText } from '../domain/games/prizeTable.js';
 import { REFUND_PREFIX } from '../domain/refund.js';
 import { audit, nextChange, withChange } from './auditLog.js';
+import { openColumn } from './blockSeals.js';
 import { assertOwner, type CellLease, FencedError, livesIn } from './cells.js';
 import { arrayOf, isUniqueViolation, type Sql, safe, type Transaction } from './client.js';
+import { noteGameStatus } from './dealing.js';
 import { findGame, type GameRow } from './games.js';
 
 /** The pool of a raffle is sealed, stored and loaded: it is open from now on. A second time changes nothing. */
@@ -35,6 +37,7 @@ export async function closeRaffles(
   await tx`UPDATE games SET changed = ${changed} WHERE game_id = ANY(${ids}::int[])`;
   for (const gameId of gameIds) {
     await audit(tx, { actor: 'worker', action: 'raffle.close', subject: `game:${gameId}` });
+    await noteGameStatus(tx, gameId, 'CLOSED', 'SOLD_OUT');
   }
 }
 
@@ -122,10 +125,16 @@ export class Raffles {
 
   /** The sealed pool of a raffle that is closed; undefined: it is not closed, or no raffle. */
   async closedPool(gameId: number): Promise<PoolRow | undefined> {
-    const [row] = await this.#sql<{ seed: Buffer; nonce: Buffer; outcomes: Buffer }[]>`
-      SELECT seed, nonce, outcomes FROM blocks JOIN raffles USING (game_id)
+    const [row] = await this.#sql<{ seed: Buffer; nonce: Buffer; outcomes: Buffer; sealed: string | null }[]>`
+      SELECT seed, nonce, outcomes, sealed FROM blocks JOIN raffles USING (game_id)
       WHERE game_id = ${gameId} AND from_index = 0 AND closed_at IS NOT NULL`;
-    return row === undefined ? undefined : { seed: row.seed, nonce: row.nonce, order: row.outcomes };
+    if (row === undefined) return undefined;
+    const { seed, nonce, outcomes, sealed } = row;
+    return {
+      seed: openColumn(sealed, 'seed', seed),
+      nonce: openColumn(sealed, 'nonce', nonce),
+      order: openColumn(sealed, 'outcomes', outcomes),
+    };
   }
 
   /**
@@ -155,6 +164,7 @@ export class Raffles {
           before: { status: row.status },
           after: { reason },
         });
+        await noteGameStatus(tx, gameId, 'CLOSED', 'VOIDED');
       }
       return (await voidProgress(tx, gameId))!;
     });

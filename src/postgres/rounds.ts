@@ -10,6 +10,7 @@ import type { RoundEntryKind } from '../domain/ledgerEntry.js';
 import { microsToUsdText } from '../domain/money.js';
 import type { OpenRounds } from '../domain/settlement.js';
 import { audit, withChange } from './auditLog.js';
+import { openColumn } from './blockSeals.js';
 import { inScope, NEWEST_MOVE, type Scope } from './cells.js';
 import { arrayOf, isUniqueViolation, raw, type Sql, safe, type Transaction } from './client.js';
 import { findGame, type GameRow } from './games.js';
@@ -309,15 +310,15 @@ export class Rounds {
     shoeIndex: number,
   ): Promise<{ fromIndex: number; toIndex: number; seeds: Buffer; commitment: Buffer } | undefined> {
     const [row] = await this.#sql<
-      { from_index: bigint; to_index: bigint; seed: Buffer; commitment: Buffer }[]
+      { from_index: bigint; to_index: bigint; seed: Buffer; commitment: Buffer; sealed: string | null }[]
     >`
-      SELECT from_index, to_index, seed, commitment FROM blocks WHERE game_id = ${gameId} AND from_index <= ${shoeIndex}
+      SELECT from_index, to_index, seed, commitment, sealed FROM blocks WHERE game_id = ${gameId} AND from_index <= ${shoeIndex}
       ORDER BY from_index DESC LIMIT 1`;
     if (row === undefined || row.to_index <= BigInt(shoeIndex)) return undefined;
     return {
       fromIndex: safe(row.from_index),
       toIndex: safe(row.to_index),
-      seeds: row.seed,
+      seeds: openColumn(row.sealed, 'seed', row.seed),
       commitment: row.commitment,
     };
   }

@@ -17,6 +17,7 @@ import {
   type ReportStatus,
   seal,
 } from '../domain/settlement.js';
+import type { AuditAction } from '../domain/significantEvents.js';
 import { audit } from './auditLog.js';
 import { raw, type Sql, safe, type Transaction } from './client.js';
 import { recordEvents } from './events.js';
@@ -367,7 +368,7 @@ export class Settlements {
 async function audited(
   tx: Transaction,
   actor: string,
-  action: string,
+  action: AuditAction,
   before: StoredReport | undefined,
   after: StoredReport,
 ): Promise<void> {

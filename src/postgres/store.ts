@@ -11,11 +11,13 @@ import { AuditLog } from './auditLog.js';
 import { Cells } from './cells.js';
 import type { Sql } from './client.js';
 import { Communal } from './communal.js';
+import { Dealing } from './dealing.js';
 import { Deliveries } from './deliveries.js';
 import { Events } from './events.js';
 import { Games } from './games.js';
 import { Ledger } from './ledger.js';
 import { LedgerDays } from './ledgerDays.js';
+import { OperatorFinds } from './operatorFinds.js';
 import { OperatorReads } from './operatorReads.js';
 import { Operators } from './operators.js';
 import { ParSheets } from './parSheets.js';
@@ -27,10 +29,12 @@ import { PublicLogReads } from './publicLogReads.js';
 import { Raffles } from './raffles.js';
 import { Recall } from './recall.js';
 import { Recoveries } from './recoveries.js';
+import { Reports } from './reports.js';
 import { RequestRuns } from './requestRunReads.js';
 import { Rounds } from './rounds.js';
 import { Rtp } from './rtp.js';
 import { Settlements } from './settlements.js';
+import { SignificantEvents } from './significantEvents.js';
 import { Webhooks } from './webhooks.js';
 
 export type Store = ReturnType<typeof openStore>;
@@ -44,11 +48,13 @@ export const openStore = (sql: Sql) => ({
   auditLog: new AuditLog(sql),
   cells: new Cells(sql),
   communal: new Communal(sql),
+  dealing: new Dealing(sql),
   deliveries: new Deliveries(sql),
   events: new Events(sql),
   games: new Games(sql),
   ledger: new Ledger(sql),
   ledgerDays: new LedgerDays(sql),
+  finds: new OperatorFinds(sql),
   overview: new OperatorReads(sql),
   operators: new Operators(sql),
   parSheets: new ParSheets(sql),
@@ -61,8 +67,10 @@ export const openStore = (sql: Sql) => ({
   recall: new Recall(sql),
   recoveries: new Recoveries(sql),
   requestRuns: new RequestRuns(sql),
+  reports: new Reports(sql),
   rounds: new Rounds(sql),
   rtp: new Rtp(sql),
   settlements: new Settlements(sql),
+  significantEvents: new SignificantEvents(sql),
   webhooks: new Webhooks(sql),
 });

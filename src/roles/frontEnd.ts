@@ -66,7 +66,7 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
   const unserved = (): Volatile => unservedVolatile(config, nodes, parts.postgresDurability);
   const spinIds = new SpinIds(installed.spinIdKey);
   const dealing = await openDealing(parts, spinIds, (cell) => isVolatile(parts, cell));
-  const { cells, submit, operating, confirmations, requestIds, moved } = dealing;
+  const { cells, submit, stopOf, operating, confirmations, requestIds, moved } = dealing;
   const version = await serveVersion(parts);
 
   const requestLog = new RequestLog(log, metrics);
@@ -81,7 +81,7 @@ export async function startFrontEnd(parts: RoleParts): Promise<number> {
         ack: config.ACK,
         deadlineMs: config.SPIN_DEADLINE_MS,
       }),
-      submit,
+      ...{ submit, stopOf },
       whereIs: (partner, since) => moved.where(partner, since),
       onDealt: (game, payoutMicros) => metrics.dealt(game.wagerMicros, payoutMicros),
     },
@@ -146,7 +146,7 @@ const readsOf = ({ nodes, catalog }: RoleParts, moved: MovedPartners): PartnerRe
   });
 
 function openAccess(
-  { config, catalog, staleness, scripts, store, operatorKey }: RoleParts,
+  { config, catalog, staleness, scripts, store, operatorKey, notes }: RoleParts,
   requestLog: RequestLog,
   replies: Replies,
 ): Access {
@@ -159,6 +159,12 @@ function openAccess(
       sessionTokens: new SessionTokens(operatorKey),
       findSession: (hash) => store.operators.findSession(hash),
       refresh: () => catalog.refresh(),
+      onWindowOver: (client) => notes.note({ action: 'auth.window', subject: `address:${client}` }),
+      onNotPermitted: (operator, operation) =>
+        notes.note({
+          ...{ action: 'operator.refused', actor: operator, subject: `operator:${operator}` },
+          data: { operation },
+        }),
       countFailure: (address, limit) => scripts.countFailure(address, limit),
       onError: (exchange, error, entry) => requestLog.failed(exchange, 'authenticate', error, entry),
     },

@@ -1,5 +1,6 @@
 /** What a worker tells people and webhooks of by the calendar, and what sends its e-mails. */
 import { remindOfSunsets } from '../postgres/apiVersions.js';
+import { tellGameStatuses } from '../postgres/dealing.js';
 import { noticeExpiringKeys, noticeOverdueSettlement } from '../postgres/notices.js';
 import type { SettlementJob } from '../settlement/job.js';
 import { Mailer } from '../webhooks/mailer.js';
@@ -26,6 +27,10 @@ export function openNotices(
     new Notices({
       ...{ name: 'API key expiry', task: 'API key expiry check', everyMs: CALENDAR_EVERY_MS, now, events },
       record: (at) => noticeExpiringKeys(sql, at),
+    }),
+    new Notices({
+      ...{ name: 'game status notices', task: 'game status notices', everyMs: OVERDUE_EVERY_MS, now, events },
+      record: () => tellGameStatuses(sql),
     }),
     new Notices({
       ...{

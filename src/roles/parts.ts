@@ -6,6 +6,7 @@ import type { Config } from '../config.js';
 import type { SecretBox } from '../domain/secretBox.js';
 import type { EventEmitter } from '../events.js';
 import type { Metrics } from '../metrics/metrics.js';
+import type { EventNotes } from '../oversight/eventNotes.js';
 import type { Sql } from '../postgres/client.js';
 import type { PostgresDurability } from '../postgres/durability.js';
 import type { Installation } from '../postgres/installation.js';
@@ -48,6 +49,8 @@ export interface RoleParts {
   readonly clocks: Clocks;
   readonly installed: Installation;
   readonly registry: ProcessRegistry;
+  /** What happens by nobody's order and belongs into the audit log. */
+  readonly notes: EventNotes;
   readonly operatorKey: string;
   /** Of the secrets of webhooks in Postgres. */
   readonly secretBox: SecretBox;

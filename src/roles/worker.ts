@@ -43,6 +43,11 @@ import { subscribeWorker } from './reactions.js';
 import { openRoundTimeouts } from './rounds.js';
 
 const ATTEMPT_TIME_LIMIT_MS = 15_000;
+/** Outcomes kept ready, in seconds of a game's present pace (LOG_RESERVE_S): witnesses may be away for a minute. */
+const RESERVE_WITH_QUORUM_S = 60;
+const RESERVE_S = 4;
+/** Blocks of a game that wait for one quorum: outcomes for a minute at two seconds a block. */
+const BLOCKS_AT_ONCE = 32;
 /** What a rebuild reads of the ledger for the players is not much older than this. */
 const CHECKPOINT_EVERY_MS = 60_000;
 
@@ -168,13 +173,15 @@ export async function startWorker(parts: RoleParts): Promise<void> {
     ...{ clocks: parts.clocks, problem, knownOutside },
     drain: (lease, token) => drain(flusher, nodes.cell(lease.cell), lease, token),
   });
-  const publicLog = await openPublicLog(parts, onFailpoint);
+  const { publicLog, hasQuorum } = await openPublicLog(parts, onFailpoint);
   const keeper = new BlockKeeper(sql, nodes, threads, {
     gamesOfCell: (cell) => catalog.gamesOfCell(cell),
     minReadyBlocks: (partnerId) => catalog.minReadyBlocks(partnerId),
     sealer: join(config.workersDir, 'sealRaffle.js'),
     shoemaker: join(config.workersDir, 'makeShoes.js'),
     lateSealer: join(config.workersDir, 'sealLate.js'),
+    reserveSeconds: config.LOG_RESERVE_S ?? (hasQuorum ? RESERVE_WITH_QUORUM_S : RESERVE_S),
+    blocksAtOnce: hasQuorum ? BLOCKS_AT_ONCE : 1,
     ...{ leased, events, onFailpoint, published: () => publicLog.published() },
   });
   const cleanup = new Cleanup(nodes, () => ownership.cells, events);

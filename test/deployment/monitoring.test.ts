@@ -1,5 +1,5 @@
 /** Dashboards and alert rules ask for what a running service exposes; each alert has a page in the runbook, and cases. */
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import postgres from 'postgres';
@@ -8,6 +8,7 @@ import { basicStrategyReturn } from '../../src/domain/games/basicStrategy.js';
 import { DEFAULT_RULES, rulesHash } from '../../src/domain/games/blackjackRules.js';
 import { outcomeStatistics } from '../../src/domain/presentation.js';
 import { rtpSurprise } from '../../src/domain/rtp.js';
+import { signerOf, vkeyOf } from '../../src/domain/transparency/notes.js';
 import { CASES, expressionsOf, RULES, readMonitoring } from '../monitoring/files.js';
 import { findPrometheus, promtool } from '../monitoring/prometheus.js';
 import { check, type Exposed, ExpressionError, readExposition } from '../monitoring/promql.js';
@@ -59,14 +60,18 @@ async function newGameWithBonus(): Promise<number> {
   return made;
 }
 
-async function positionFile(): Promise<{ POSITION_FILE: string; DATABASE_DISK_GB: string }> {
-  folder = await mkdtemp(join(tmpdir(), 'spindle-position-'));
-  return { POSITION_FILE: join(folder, 'position.json'), DATABASE_DISK_GB: '100' };
+/** What some metrics need: a position file, a witness of the public log (which is away), the size of a disk. */
+async function settings(): Promise<Record<string, string>> {
+  folder = await mkdtemp(join(tmpdir(), 'spindle-monitoring-'));
+  const LOG_POLICY = join(folder, 'policy.txt');
+  const witness = vkeyOf(signerOf('witness.example/w1', 'witness', Buffer.alloc(32, 1)));
+  await writeFile(LOG_POLICY, `witness w1 ${witness} http://127.0.0.1:9\nquorum none\n`);
+  return { POSITION_FILE: join(folder, 'position.json'), LOG_POLICY, DATABASE_DISK_GB: '100' };
 }
 
 beforeAll(async () => {
   stores = await freshStores();
-  service = await startService(stores, await positionFile());
+  service = await startService(stores, await settings());
   receiver = await startReceiver();
   partner = await service.newPartner({ largeWinThresholdUsd: 0.01 });
   const raffle = await service.operator<{ gameConfigId: number }>(

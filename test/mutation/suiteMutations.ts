@@ -240,7 +240,13 @@ const STORES: readonly SuiteMutation[] = [
   },
   {
     name: 'a raffle is sold on after a restore',
-    faults: [source('postgres/positions', 'AND r.closed_at IS NULL', 'AND r.closed_at > now()')],
+    faults: [
+      source(
+        'postgres/positions',
+        'AND r.closed_at IS NULL AND r.voided_at IS NULL\n    RETURNING',
+        'AND r.closed_at > now()\n    RETURNING',
+      ),
+    ],
     foundBy: BESIDE_EMPTY,
   },
   {
@@ -288,22 +294,17 @@ const STORES: readonly SuiteMutation[] = [
   },
 ];
 
-const POSITION = (title: string): SuiteTest => test('recovery/positionFile', title);
-
 /** The file outside both stores. */
+const POSITION = (title: string): SuiteTest => test('recovery/positionFile', title);
 const POSITIONS: readonly SuiteMutation[] = [
   {
     name: 'a block is loaded before the position file has its lease',
     faults: [
+      source('blocks/keeper', '    await this.#options.leased(queue.gameId, leased.at(-1)!.toIndex);\n', ''),
       source(
         'blocks/keeper',
-        '    await this.#options.leased(gameId, toIndex);\n    const outcomes',
-        '    const outcomes',
-      ),
-      source(
-        'blocks/keeper',
-        "    onFailpoint('block.loaded');\n",
-        "    onFailpoint('block.loaded');\n    await this.#options.leased(gameId, toIndex);\n",
+        'await this.#load(queue, block);\n',
+        'await this.#load(queue, block);\n    await this.#options.leased(queue.gameId, queue.leaseEnd!);\n',
       ),
     ],
     foundBy: POSITION('of a worker that is killed when it has loaded a block the file has the lease'),

@@ -210,6 +210,36 @@ echo json_encode($answers);`,
   }
 });
 
+describe('the packages that the documentation names', () => {
+  test.each(['standardwebhooks', 'svix'])('%s takes a real delivery and no other', async (name) => {
+    const page = readFileSync(join(ROOT, 'docs', 'webhooks.md'), 'utf8');
+    const shown = new RegExp(`\`\`\`js ${name}\n([\\s\\S]*?)\`\`\``).exec(page)![1]!;
+    const to = await startReceiver();
+    onTestFinished(() => to.close());
+    const hook = await register(client, partner.key, to.url(`/${name}`), EVENTS);
+    await happen();
+    await until(() => to.received.length === 1, 'a delivery came');
+    await client.partner('DELETE', `/webhooks/${hook.id}`, partner.key);
+    const [{ headers, bytes }] = to.received as [Received];
+    const program = `${shown}
+const [secret, text, headers] = JSON.parse(process.argv[1]);
+const body = Buffer.from(text, 'base64');
+const attempt = (...given) => { try { return verified(...given).event; } catch { return 'refused'; } };
+const old = { ...headers, 'webhook-timestamp': String(Number(headers['webhook-timestamp']) - 1000) };
+console.log(JSON.stringify([
+  attempt(secret, body, headers),
+  attempt(secret, Buffer.concat([body, Buffer.from(' ')]), headers),
+  attempt('whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA', body, headers),
+  attempt(secret, body, old),
+]));`.replace('export function', 'function');
+    const given = JSON.stringify([hook.secret, bytes.toString('base64'), headers]);
+    const { stdout } = await run(process.execPath, ['--input-type=module', '--eval', program, given], {
+      cwd: ROOT,
+    });
+    expect(JSON.parse(stdout)).toEqual(['settlement.report_ready', 'refused', 'refused', 'refused']);
+  });
+});
+
 const environment = (more: NodeJS.ProcessEnv = {}) => ({
   PATH: process.env.PATH,
   OPERATOR_API_KEY: OPERATOR_KEY,

@@ -42,6 +42,9 @@ export function addGameCommands(commands: OperatorCommands): void {
   );
   withWatch(list).option('--partner <PARTNER>', 'games of this partner only, by id or slug');
   commands.add('show <GAME>', 'a game with its queue and its totals', showGame, games);
+  commands
+    .add('rtp <GAME>', 'its return to player, judged by the variance of its sheet', showRtp, games)
+    .addOption(new Option('--days <N>', 'also the judgements of so many days').argParser(wholeNumber));
   commands.add('suspend <GAME>', 'refuse its spins', setStatus('SUSPENDED'), games);
   commands.add('resume <GAME>', 'make it active again', setStatus('ACTIVE'), games);
   withYes(
@@ -67,6 +70,39 @@ export function gameLines(game: Schemas['OperatorGame'] | Schemas['RaffleRespons
   if (!hasPool(game)) return keyValues({ ...common, wagerUsd: minWagerUsd, queue });
   const { parSheetId, ...raffle } = common;
   return keyValues({ ...raffle, ticketPriceUsd: minWagerUsd });
+}
+
+const RTP_WINDOWS: readonly Column<Schemas['RtpWindow']>[] = [
+  { heading: 'window', value: (row) => row.window },
+  { heading: 'from', value: (row) => row.from },
+  { heading: 'to', value: (row) => row.to },
+  { heading: 'spins', value: (row) => row.spins, kind: 'number' },
+  { heading: 'RTP', value: (row) => row.actualRtp, kind: 'number' },
+  { heading: 'band of 95 %', value: (row) => row.band95?.join(' to ') },
+  { heading: 'band of 99 %', value: (row) => row.band99?.join(' to ') },
+  { heading: 'z', value: (row) => row.z, kind: 'number' },
+  { heading: 'nats', value: (row) => row.nats, kind: 'number' },
+  { heading: 'state', value: (row) => row.state },
+];
+const RTP_RECORDS: readonly Column<Schemas['RtpRecord']>[] = [
+  { heading: 'day', value: (row) => row.day },
+  { heading: 'window', value: (row) => row.window },
+  { heading: 'spins', value: (row) => row.spins, kind: 'number' },
+  { heading: 'z', value: (row) => row.z, kind: 'number' },
+  { heading: 'nats', value: (row) => row.nats, kind: 'number' },
+  { heading: 'state', value: (row) => row.state },
+];
+
+async function showRtp({ client, words, options, print }: Call): Promise<void> {
+  const path = { id: await gameIdOf(client, words[0]!) };
+  const query = options.days === undefined ? {} : { days: options.days as number };
+  print(
+    await bodyOf(client.GET('/games/{id}/rtp', { params: { path, query } })),
+    ({ windows, history, ...members }) =>
+      keyValues(members) +
+      table(RTP_WINDOWS, windows) +
+      (history === undefined ? '' : table(RTP_RECORDS, history)),
+  );
 }
 
 async function listGames(call: Call): Promise<void> {

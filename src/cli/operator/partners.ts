@@ -7,7 +7,7 @@ import type { Call, OperatorCommands, Options, Schemas } from './call.js';
 import { moveAndWait } from './moves.js';
 import { partnerIdOf } from './names.js';
 
-type Settings = Omit<Schemas['PartnerPatch'], 'name' | 'isActive'>;
+type Settings = Omit<Schemas['PartnerPatch'], 'name' | 'isActive' | 'dealing'>;
 
 /** Settings of a partner: option, what it says, member of the API, how its text is read. */
 const SETTINGS: readonly (readonly [
@@ -74,6 +74,11 @@ Examples:
       .option('--name <NAME>', 'name')
       .addOption(
         new Option('--active <BOOLEAN>', 'true or false').argParser(oneOf({ true: true, false: false })),
+      )
+      .addOption(
+        new Option('--dealing <STATE>', 'off: nothing is dealt for it; on').argParser(
+          oneOf({ on: 'ON', off: 'OFF' }),
+        ),
       ),
   ).addHelpText(
     'after',
@@ -124,14 +129,19 @@ async function showPartner({ client, words, print }: Call): Promise<void> {
 }
 
 async function updatePartner(call: Call): Promise<void> {
-  const { name, active } = call.options as { name?: string; active?: boolean };
+  const { name, active, dealing } = call.options as {
+    name?: string;
+    active?: boolean;
+    dealing?: 'ON' | 'OFF';
+  };
   const body = {
     ...(name === undefined ? {} : { name }),
     ...(active === undefined ? {} : { isActive: active }),
+    ...(dealing === undefined ? {} : { dealing }),
     ...settingsOf(call.options),
   };
   if (Object.keys(body).length === 0) {
-    throw new UsageError('Nothing to update: give a setting, --name or --active');
+    throw new UsageError('Nothing to update: give a setting, --name, --active or --dealing');
   }
   await patchPartner(call, body);
 }

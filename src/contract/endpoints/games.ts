@@ -18,6 +18,7 @@ import {
   VoidBody,
 } from '../../domain/requests.js';
 import { endpoint } from '../endpoint.js';
+import { SHEET_BODY } from '../sheetExample.js';
 
 const SLOT_GAME = {
   gameConfigId: 3,
@@ -42,41 +43,6 @@ const RAFFLE_GAME = {
   wagerIncrementUsd: 1,
   poolSize: 1000,
   poolCommitment: 'c52d486e3cfaf7bd8c98764f22378544f585fed376706fccfe80cbb891459928',
-};
-/** A sheet that the service accepts: two symbols on one reel. */
-const SHEET_BODY = {
-  gameTitle: 'Coin Flip',
-  manufacturer: 'Acme Games',
-  numReels: 1,
-  virtualStopsPerReel: [32],
-  certifiedRtp: 0.9,
-  denominationUsd: 0.25,
-  symbols: [
-    { name: 'HEADS', display: 'H' },
-    { name: 'TAILS', display: 'T' },
-  ],
-  tiers: [
-    { tierId: 0, name: 'No win', probability: 0.55, payMultiplier: 0 },
-    { tierId: 1, name: 'Heads', probability: 0.45, payMultiplier: 2 },
-  ],
-  combinations: [
-    {
-      reelSymbols: ['TAILS'],
-      comboString: 'T',
-      payMultiplier: 0,
-      comboProbability: 0.55,
-      tierId: 0,
-      displayWeight: 1,
-    },
-    {
-      reelSymbols: ['HEADS'],
-      comboString: 'H',
-      payMultiplier: 2,
-      comboProbability: 0.45,
-      tierId: 1,
-      displayWeight: 1,
-    },
-  ],
 };
 const SHEET = {
   parSheetId: 2,

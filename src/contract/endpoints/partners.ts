@@ -12,6 +12,7 @@ import {
   PartnerMoves,
   PartnerPatch,
   PartnerResponse,
+  ReasonQuery,
 } from '../../domain/requests.js';
 import { endpoint } from '../endpoint.js';
 
@@ -21,6 +22,7 @@ const PARTNER = {
   name: 'Acme Games',
   environment: 'sandbox',
   isActive: true,
+  dealing: 'ON',
   cell: 0,
   createdAt: '2026-11-22T04:13:56.258Z',
   spinRateLimit: 300,
@@ -180,7 +182,7 @@ export const updatePartner = endpoint(
   },
   {
     description:
-      'Members that are not sent keep their values. Limits and `isActive` are in force on every front end within a second.',
+      'Members that are not sent keep their values. Limits, `isActive` and `dealing` are in force on every front end within a second.',
     request: { spinRateLimit: 600 },
     response: { ...PARTNER, spinRateLimit: 600 },
   },
@@ -234,6 +236,7 @@ export const revokeKey = endpoint(
     method: 'delete',
     path: '/partners/{id}/keys/{keyId}',
     params: { id: PATH.partnerId, keyId: PATH.keyId },
+    query: ReasonQuery,
     operationId: 'revokeKey',
     tag: 'API keys',
     summary: 'Revoke an API key',

@@ -82,6 +82,7 @@ export const dealRound = endpoint(
     response: RoundResponse,
     errors: [
       ERRORS.gameNotRegistered,
+      ERRORS.dealingOff,
       ERRORS.gameNotActive,
       ERRORS.wagerMismatch,
       ERRORS.spinInProgress,

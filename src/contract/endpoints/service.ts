@@ -9,6 +9,7 @@ import {
   PATH,
   VersionResponse,
 } from '../../domain/requests.js';
+import { API_VERSION } from '../apis.js';
 import { endpoint } from '../endpoint.js';
 
 const VERSION = {
@@ -122,6 +123,6 @@ export const getVersion = endpoint(
   },
   {
     description: 'A small request for trying out a key: it changes nothing.',
-    response: { version: '1.0.0', apiVersion: 'v1', service: 'spindle', requestIdBindsSeconds: 259_200 },
+    response: { version: API_VERSION, apiVersion: 'v1', service: 'spindle', requestIdBindsSeconds: 259_200 },
   },
 );

@@ -107,6 +107,7 @@ export const spin = endpoint(
     errors: [
       ERRORS.gameNotRegistered,
       ERRORS.blackjackOnly,
+      ERRORS.dealingOff,
       ERRORS.gameNotActive,
       ERRORS.wagerMismatch,
       ERRORS.spinInProgress,

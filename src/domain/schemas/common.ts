@@ -34,6 +34,9 @@ export const PATTERN_MESSAGES: Readonly<Record<string, string>> = {
 
 export const opaque = (description: string) => Type.String({ pattern: OPAQUE_PATTERN, description });
 
+/** Why an operator does something. */
+export const AUDIT_REASON = Type.String({ pattern: REASON_PATTERN, description: 'Kept in the audit log' });
+
 export const usd = (description: string) => Type.Number({ description });
 
 export const timestamp = () => Type.String({ format: 'date-time' });

@@ -3,7 +3,9 @@ import { type Static, Type } from '#typebox';
 import { TIERS_MAX } from '../communal.js';
 import { choice, nullable, opaque, pageMembers, REASON_PATTERN, timestamp } from './common.js';
 
-const usdText = (description: string) => Type.String({ description: `${description}; decimal text in USD` });
+/** Amounts here are texts: a pot is divided to the micro-dollar, and a reader should not go through a float for that. */
+const usdText = (description: string) =>
+  Type.String({ description: `${description}; USD as a decimal string such as "12.5", not a number` });
 export const EmptyCommunity = choice(
   ['TO_TRIGGER', 'RETURN_TO_BUDGET'],
   "Who gets the community's part where nobody is in it",

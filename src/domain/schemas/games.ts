@@ -1,7 +1,16 @@
 /** Games and PAR sheets: registration, lists, and what the operator sees and changes. */
 import { type Static, Type } from '#typebox';
 import { GAME_TYPES } from '../games/kindOfGame.js';
-import { CONFIG_NAME_PATTERN, choice, extensible, id, nullable, opaque, usd } from './common.js';
+import {
+  AUDIT_REASON,
+  CONFIG_NAME_PATTERN,
+  choice,
+  extensible,
+  id,
+  nullable,
+  opaque,
+  usd,
+} from './common.js';
 
 export const GameBody = Type.Object({
   parSheetId: id('The PAR sheet, which must be active'),
@@ -75,7 +84,7 @@ export const ParSheetList = Type.Object({ parSheets: Type.Array(ParSheetResponse
 
 export const SettableGameStatus = choice(['ACTIVE', 'SUSPENDED']);
 
-export const GamePatch = Type.Object({ status: SettableGameStatus });
+export const GamePatch = Type.Object({ status: SettableGameStatus, reason: Type.Optional(AUDIT_REASON) });
 
 export const GameQueue = Type.Object({
   readyBlocks: Type.Integer(),

@@ -1,7 +1,8 @@
 /** Partners and their keys. */
 import { type Static, Type } from '#typebox';
 import { CELL_MAX } from '../entryId.js';
-import { choice, EMAIL_PATTERN, nullable, opaque, SLUG_PATTERN, timestamp } from './common.js';
+import { AUDIT_REASON, choice, EMAIL_PATTERN, nullable, opaque, SLUG_PATTERN, timestamp } from './common.js';
+import { DealingState } from './dealing.js';
 
 const RATE_LIMIT = { minimum: 1, maximum: 1_000_000_000 };
 
@@ -39,7 +40,11 @@ export const PartnerBody = Type.Object({
 });
 
 export const PartnerPatch = Type.Partial(
-  Type.Object({ name: PARTNER_NAME, isActive: Type.Boolean(), ...settings }),
+  Type.Object({
+    ...{ name: PARTNER_NAME, isActive: Type.Boolean(), dealing: DealingState },
+    ...settings,
+    reason: AUDIT_REASON,
+  }),
 );
 
 export const PartnerResponse = Type.Object({
@@ -48,6 +53,7 @@ export const PartnerResponse = Type.Object({
   name: Type.String(),
   environment: Environment,
   isActive: Type.Boolean(),
+  dealing: DealingState,
   cell: Type.Integer({ description: 'The cell that it lives in (docs/scaling.md)' }),
   createdAt: timestamp(),
   ...settings,
@@ -94,6 +100,8 @@ export const IssuedKey = Type.Object({
   ...keyMembers,
   apiKey: Type.String({ description: 'Shown this once' }),
 });
+
+export const ReasonQuery = Type.Object({ reason: Type.Optional(AUDIT_REASON) });
 
 export const KeyStatus = choice(['active', 'revoked', 'expired']);
 

@@ -1,6 +1,6 @@
 /** Webhooks: registrations, deliveries, and the events that are sent. */
 import { type Static, Type } from '#typebox';
-import { EVENT_TYPES, type WebhookEventType } from '../webhook.js';
+import { EVENT_TYPES, type FeedOnly, type WebhookEventType } from '../webhook.js';
 import { choice, nullable, pageMembers, timestamp, usd } from './common.js';
 import { SandboxMark } from './sandbox.js';
 
@@ -107,7 +107,7 @@ export const DeliveryPage = Type.Object({
   ...pageMembers,
 });
 
-const eventOf = (event: WebhookEventType, data: Type.TProperties) =>
+const eventOf = (event: WebhookEventType | FeedOnly, data: Type.TProperties) =>
   Type.Object({
     id: Type.String({ description: 'The same in every attempt, and for every webhook' }),
     event: Type.Literal(event),
@@ -160,8 +160,28 @@ export const Event = Type.Union(Object.values(EVENTS), {
   description: 'What is sent to webhooks; `event` tells which',
 });
 
+export const StatusOfGame = choice(
+  ['ACTIVE', 'SUSPENDED', 'CLOSED', 'DEALING_OFF'],
+  '`DEALING_OFF`: a switch of the operator is off',
+);
+export const GameStatusReason = choice(
+  ['OPERATOR', 'RESTORED', 'VOIDED', 'SOLD_OUT', 'SWITCH', 'PARTNER_SWITCH'],
+  'Why it stops or goes on; more may come',
+);
+
+/** Of the feed only: no webhook gets it. */
+export const GameStatusChanged = eventOf('game.status_changed', {
+  gameId: Type.Integer(),
+  status: StatusOfGame,
+  reason: GameStatusReason,
+});
+
+export const FeedEvent = Type.Union([...Object.values(EVENTS), GameStatusChanged], {
+  description: 'What the feed of events shows; `event` tells which',
+});
+
 export const EventFeed = Type.Object({
-  events: Type.Array(Event),
+  events: Type.Array(FeedEvent),
   nextCursor: nullable(
     Type.String({ description: 'Id of the last event for `after`; null: there are no more' }),
   ),

@@ -91,7 +91,7 @@ const sessionRoutes = ({ store, sessions }: Services): Route[] => [
     const token = sessions.tokens.make();
     const { keyHash } = operator;
     const begun = { sessionHash: sha256(token), keyHash, minutes: sessions.minutes };
-    const expiresAt = await store.operators.beginSession(begun);
+    const expiresAt = await store.operators.beginSession(operator.name, begun);
     const session = shownSession(operator, { csrfToken: csrfTokenOf(token), expiresAt });
     return new WithHeaders(session, cookie(token, sessions.minutes * 60, isSecure));
   }),
@@ -100,7 +100,8 @@ const sessionRoutes = ({ store, sessions }: Services): Route[] => [
     ({ operator }) => new WithHeaders(shownSession(operator, operator.session), 'Cache-Control: no-store'),
   ),
   route(contract.signOut, async ({ operator, isSecure }) => {
-    if (operator.session !== undefined) await store.operators.endSession(operator.session.hash);
+    if (operator.session !== undefined)
+      await store.operators.endSession(operator.name, operator.session.hash);
     return new WithHeaders(undefined, cookie('', 0, isSecure));
   }),
 ];

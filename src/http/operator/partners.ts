@@ -12,6 +12,7 @@ import { activePartnerOf, partnerOf, pathId } from '../found.js';
 import { sha256 } from '../operatorAccess.js';
 import { learn, type Route, route } from '../route.js';
 import type { Services } from '../services.js';
+import { tellGames } from './dealing.js';
 
 /** A player of a sandbox partner begins with this; one of a production partner with nothing (docs/contract.md §5.2). */
 const SANDBOX_OPENING_MICROS = 1_000_000_000;
@@ -37,6 +38,7 @@ const shownPartner = (row: PartnerRow) => ({
   name: row.name,
   environment: row.environment,
   isActive: row.isActive,
+  dealing: row.isDealing ? 'ON' : 'OFF',
   cell: row.cell,
   createdAt: row.createdAt.toISOString(),
   spinRateLimit: row.spinRateLimit,
@@ -153,16 +155,19 @@ export const partnerRoutes = (services: Services): Route[] => {
       return shownPartner(await partnerOf(store, params.id));
     }),
     route(contract.updatePartner, async ({ actor, params, body }) => {
-      const { name, isActive } = body;
+      const { name, isActive, dealing, reason } = body;
       const change = {
         ...settingsOf(body),
         ...(name === undefined ? {} : { name }),
         ...(isActive === undefined ? {} : { isActive }),
+        ...(dealing === undefined ? {} : { isDealing: dealing === 'ON' }),
       };
       const partnerId = pathId(params.id);
-      const row = partnerId === undefined ? undefined : await store.partners.update(actor, partnerId, change);
+      const row =
+        partnerId === undefined ? undefined : await store.partners.update(actor, partnerId, change, reason);
       if (row === undefined) throw new ApiError(ERRORS.partnerNotFound);
       await learn(catalog);
+      if (dealing !== undefined) await tellGames(services);
       return shownPartner(row);
     }),
     route(contract.issueKey, async ({ actor, params, body }) => {
@@ -190,11 +195,13 @@ export const partnerRoutes = (services: Services): Route[] => {
         })),
       };
     }),
-    route(contract.revokeKey, async ({ actor, params }) => {
+    route(contract.revokeKey, async ({ actor, params, query }) => {
       const partner = await partnerOf(store, params.id);
       const keyId = pathId(params.keyId);
       const result =
-        keyId === undefined ? 'missing' : await store.apiKeys.revoke(actor, partner.partnerId, keyId);
+        keyId === undefined
+          ? 'missing'
+          : await store.apiKeys.revoke(actor, partner.partnerId, keyId, query.reason);
       if (result === 'missing') throw new ApiError(ERRORS.keyNotFound);
       if (result === 'foreign') throw new ApiError(ERRORS.keyForeign);
       await learn(catalog);

@@ -7,7 +7,7 @@ import { ENTRY_KINDS } from '../../domain/ledgerEntry.js';
 import type { LedgerEntry } from '../../postgres/ledger.js';
 import type { ReportStatus } from '../../postgres/operatorReads.js';
 import type { DeliveryRow } from '../../postgres/webhooks.js';
-import { booked, gameRowOf, noSpin, partnerOf, playerOf } from '../found.js';
+import { booked, gameRowOf, isDropped, noSpin, partnerOf, playerOf } from '../found.js';
 import { operatorGame } from '../partner/games.js';
 import { isShownAsSpin, spinRecords } from '../partner/players.js';
 import { deliveryOf } from '../partner/webhooks.js';
@@ -65,13 +65,15 @@ const getStatement = (services: Services): Route =>
     const from = cursor === undefined ? player.newestEntryId : BigInt(cursor);
     const entries = await services.store.history.statement({ partnerId, playerId }, from, limit);
     const next = entries.at(-1)?.previousId ?? 0n;
+    const isLast =
+      entries.length < limit || next === 0n || (await isDropped(services.store.ledgerDays, next));
     return {
       ...{ partnerId, playerId },
       status: player.status,
       balanceUsd: jsonUsd(BigInt(player.balanceMicros)),
       createdAt: new Date(player.createdAtMs).toISOString(),
       entries: entries.map((entry) => statementEntry(services, entry)),
-      nextCursor: entries.length < limit || next === 0n ? null : String(next),
+      nextCursor: isLast ? null : String(next),
     };
   });
 

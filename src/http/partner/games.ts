@@ -142,9 +142,9 @@ export const gameRoutes = (services: Services): Route[] => [
   }),
   route(contract.updateGame, async ({ actor, params, body }) => {
     const gameId = pathId(params.id);
-    const { status } = body;
+    const { status, reason } = body;
     const row =
-      gameId === undefined ? undefined : await services.store.games.setStatus(actor, gameId, status);
+      gameId === undefined ? undefined : await services.store.games.setStatus(actor, gameId, status, reason);
     if (row === undefined) throw new ApiError(ERRORS.gameNotFound);
     if (row === 'closed') throw new ApiError(ERRORS.raffleClosed);
     await learn(services.catalog);

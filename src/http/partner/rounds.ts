@@ -51,12 +51,14 @@ export async function shownRecord(services: Services, record: RoundRecord) {
 
 // Deal ---------------------------------------------------------------------------------------------------------------
 
-/** Why nothing may be dealt, as far as it can be told before the request id is looked up. */
+/** Why nothing may be dealt, as far as it can be told before the request id is looked up. @param stop a switch (§8.2) */
 function denialOf(
   game: Game | undefined,
   isWager: boolean,
+  stop: ErrorEntry | undefined,
 ): { entry: ErrorEntry; message?: string } | undefined {
   if (game === undefined) return { entry: ERRORS.gameNotRegistered };
+  if (stop !== undefined) return { entry: stop };
   if (game.table === undefined)
     return { entry: ERRORS.validationFailed, message: 'must be a blackjack table' };
   if (game.status !== 'ACTIVE') return { entry: ERRORS.gameNotActive };
@@ -66,11 +68,14 @@ function denialOf(
 async function deal(services: Services, partner: Partner, body: DealBody, text: string) {
   const game = await ownGame(services.catalog, body.gameId, partner);
   const isWager = game !== undefined && isExactly(game.wagerMicros, body.wagerUsd, text);
-  const denial = denialOf(game, isWager);
+  let denial: ReturnType<typeof denialOf>;
   const { gameId, playerId, requestId } = body;
   const order: DealOrder = {
     ...{ partner, game, gameId, playerId, requestId },
-    isDenied: denial !== undefined,
+    isDenied: () => {
+      denial = denialOf(game, isWager, services.spins.stopOf(partner));
+      return denial !== undefined;
+    },
     mayEqual: isWager && game.table !== undefined,
   };
   const dealt = await services.blackjack.rounds.deal(order);

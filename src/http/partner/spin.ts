@@ -134,7 +134,6 @@ class DealCommand implements SpinCommand {
   readonly newestMove: number | undefined;
   readonly kind: number;
   readonly waitsForLedger: boolean;
-  readonly isDenied: boolean;
   readonly mayBeBound: boolean;
   readonly partner: Partner;
   readonly game: Game | undefined;
@@ -147,15 +146,16 @@ class DealCommand implements SpinCommand {
   readonly #replies: Replies;
   readonly #services: Services;
   readonly #spin: JudgedSpin;
+  /** Why it was written into its batch as denied. */
+  #denial: ErrorEntry | undefined;
 
   /** @param clearedAt the ledger was asked, and has not the requestId, as of this version of the filters */
   constructor(replies: Replies, services: Services, spin: JudgedSpin, kind: number, clearedAt?: number) {
-    const { exchange, partner, game, body, denial, isWager } = spin;
+    const { exchange, partner, game, body, isWager } = spin;
     this.#exchange = exchange;
     this.#replies = replies;
     this.#services = services;
     this.#spin = spin;
-    this.isDenied = denial !== undefined;
     this.mayBeBound =
       clearedAt === undefined &&
       game !== undefined &&
@@ -172,6 +172,18 @@ class DealCommand implements SpinCommand {
     this.gameId = body.gameId;
     this.playerId = body.playerId;
     this.requestId = body.requestId;
+  }
+
+  /** Asked when the batch is written: the spin may have waited since it was judged, or its process stood still. */
+  get isDenied(): boolean {
+    this.#denial = this.#denialNow();
+    return this.#denial !== undefined;
+  }
+
+  /** A switch comes after KS-4006, and before all else that a game says (docs/contract.md §8.2). */
+  #denialNow(): ErrorEntry | undefined {
+    const { denial } = this.#spin;
+    return this.game === undefined ? denial : (this.#services.spins.stopOf(this.partner) ?? denial);
   }
 
   resolve(result: SpinResult): void {
@@ -202,7 +214,7 @@ class DealCommand implements SpinCommand {
         this.#refuse(ERRORS.spinRateExceeded, window);
         return;
       case 'refused': {
-        const denial = result.refusal === 'denied' ? this.#spin.denial : undefined;
+        const denial = result.refusal === 'denied' ? this.#denial : undefined;
         this.#refuse(denial ?? REFUSALS[result.refusal], window);
         return;
       }
@@ -236,10 +248,11 @@ class DealCommand implements SpinCommand {
   /** The request has counted, Redis does not bind its requestId, and the ledger may. */
   #askLedger(counted: SpinResult, window: Window): void {
     const services = this.#services;
-    const { denial, isWager } = this.#spin;
+    const { isWager } = this.#spin;
     const asked = { kinds: SPIN_KINDS, gameId: this.gameId, playerId: this.playerId, mayEqual: isWager };
     services.spins.findBound(this.partner, this.requestId!, this.game).then(
       (found) => {
+        const denial = this.#denialNow();
         const pass = secondPass(found, { ...asked, isDenied: denial !== undefined });
         switch (pass.outcome) {
           case 'replay': {
