@@ -26,22 +26,6 @@ const COPY = `
                entry_number, outcome_code, kind, player_id, request_id)
   FROM STDIN (FORMAT binary)`;
 
-export interface LedgerEntry {
-  kind: EntryKind;
-  id: bigint;
-  previousId: bigint;
-  partnerId: number;
-  playerId: string;
-  entryNumber: number;
-  gameId: number;
-  outcomeIndex: number;
-  outcomeCode: number;
-  wagerMicros: number;
-  creditMicros: number;
-  balanceMicros: number;
-  requestId: string | null;
-}
-
 /** Spins of a game on a day. */
 export interface GameDay {
   readonly gameId: number;
@@ -255,71 +239,6 @@ export async function ensurePartition(
       ALTER TABLE ledger ATTACH PARTITION ${raw(name)}
       FOR VALUES FROM (${raw(String(range.from))}) TO (${raw(String(range.to))})`;
   });
-}
-
-export interface EntryRow {
-  entry_id: bigint;
-  previous_id: bigint;
-  wager_micros: bigint;
-  credit_micros: bigint;
-  balance_micros: bigint;
-  outcome_index: bigint;
-  partner_id: number;
-  game_id: number;
-  entry_number: number;
-  outcome_code: number;
-  kind: number;
-  player_id: string;
-  request_id: string | null;
-}
-
-export const entryOfRow = (row: EntryRow): LedgerEntry => ({
-  kind: entryOfCode(row.kind).kind,
-  id: row.entry_id,
-  previousId: row.previous_id,
-  partnerId: row.partner_id,
-  playerId: row.player_id,
-  entryNumber: row.entry_number,
-  gameId: row.game_id,
-  outcomeIndex: safe(row.outcome_index),
-  outcomeCode: row.outcome_code,
-  wagerMicros: safe(row.wager_micros),
-  creditMicros: safe(row.credit_micros),
-  balanceMicros: safe(row.balance_micros),
-  requestId: row.request_id,
-});
-
-/** Entries of the ledger by what names them. */
-export class Ledger {
-  readonly #sql: Sql;
-  constructor(sql: Sql) {
-    this.#sql = sql;
-  }
-
-  find(entryId: bigint): Promise<LedgerEntry | undefined> {
-    return findEntry(this.#sql, entryId);
-  }
-
-  /** The entry of the ticket of a raffle that was sold under a requestId; undefined: none was. */
-  async findTicket(gameId: number, requestId: string): Promise<LedgerEntry | undefined> {
-    const [row] = await this.#sql<{ entry_id: bigint }[]>`
-      SELECT entry_id FROM ticket_requests WHERE game_id = ${gameId} AND request_id = ${requestId}`;
-    // A statement of its own: with the id known, only the partition of its day is looked at.
-    return row === undefined ? undefined : this.find(row.entry_id);
-  }
-
-  /** The adjustment that a partner's requestId stands for, where it is booked. */
-  async findAdjustment(partnerId: number, requestId: string): Promise<LedgerEntry | undefined> {
-    const [row] = await this.#sql<{ entry_id: bigint | null }[]>`
-      SELECT entry_id FROM adjustments WHERE partner_id = ${partnerId} AND request_id = ${requestId}`;
-    return row === undefined || row.entry_id === null ? undefined : this.find(row.entry_id);
-  }
-}
-
-export async function findEntry(sql: Sql, entryId: bigint): Promise<LedgerEntry | undefined> {
-  const [row] = await sql<EntryRow[]>`SELECT * FROM ledger WHERE entry_id = ${entryId}`;
-  const [kept] = row ? [row] : await sql<EntryRow[]>`SELECT * FROM kept_entries WHERE entry_id = ${entryId}`;
-  return kept && entryOfRow(kept);
 }
 
 /** Where the members of a row are, from its first byte, in COPY's binary format; big endian. */

@@ -8,7 +8,7 @@ import { entryTimeMs, firstIdAt, idsIn } from '../domain/entryId.js';
 import { ENTRY_KINDS, entryCodesSql } from '../domain/ledgerEntry.js';
 import { DAY_MS, dayOf, startOf } from '../domain/settlement.js';
 import { raw, type Sql, safe } from './client.js';
-import { type EntryRow, entryOfRow, findEntry, type LedgerEntry } from './ledger.js';
+import { type EntryRow, entryOfRow, findEntry, type LedgerEntry } from './ledgerEntries.js';
 import { type LedgerReach, ledgerReach } from './partners.js';
 
 /** Looked over by one statement. */

@@ -14,7 +14,7 @@ import { isSameEntry } from '../domain/ledgerEntry.js';
 import { answeredUnder } from '../postgres/answered.js';
 import type { CellLease } from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
-import { findEntry } from '../postgres/ledger.js';
+import { findEntry } from '../postgres/ledgerEntries.js';
 import { bookedIndices, hasBlocks } from '../postgres/recoveries.js';
 import type { CellStore } from '../redis/cellStore.js';
 import { newestInOutboxUpTo } from '../redis/promotedCell.js';

@@ -18,7 +18,7 @@ import { ENTRY_KINDS, type EntryKind } from '../domain/ledgerEntry.js';
 import { RequestFilter } from '../domain/requestFilter.js';
 import { REQUEST_KEY_BYTES, writeRequestKey } from '../domain/requestKey.js';
 import { findInBlock, HASH_BYTES } from '../domain/requestRun.js';
-import type { LedgerEntry } from '../postgres/ledger.js';
+import type { LedgerEntry } from '../postgres/ledgerEntries.js';
 import type { FilterReading, RunsRead } from '../postgres/requestRunReads.js';
 import type { RequestRun, RunsReach } from '../postgres/requestRuns.js';
 import type { Store } from '../postgres/store.js';

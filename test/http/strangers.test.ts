@@ -320,11 +320,19 @@ describe('a client', () => {
       const clock = storeClock(stores.redisUrl);
       await clock.room(15);
       clock.close();
-      for (let i = 0; i < 6; i++) expect((await ask('an-operator-key-that-is-wrong'))[0]).toBe(401);
-      const [wrong, right] = await Promise.all([ask('an-operator-key-that-is-wrong'), ask(OPERATOR_KEY)]);
-      expect(wrong[1]).toBeGreaterThan(300);
-      expect(right[0]).toBe(200);
-      expect(right[1]).toBeLessThan(wrong[1]);
+      for (let i = 0; i < 8; i++) expect((await ask('an-operator-key-that-is-wrong'))[0]).toBe(401);
+      const wrong = ask('an-operator-key-that-is-wrong');
+      const rights: number[] = [];
+      // The quickest of three: on a machine that has much to do, any one of them may wait for it.
+      for (let i = 0; i < 3; i++) {
+        const [status, ms] = await ask(OPERATOR_KEY);
+        expect(status).toBe(200);
+        rights.push(ms);
+      }
+      const [status, ms] = await wrong;
+      expect(status).toBe(401);
+      expect(ms).toBeGreaterThan(1500);
+      expect(Math.min(...rights)).toBeLessThan(ms);
     } finally {
       await service.stop();
     }

@@ -3,7 +3,8 @@ import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { firstIdAt } from '../../src/domain/entryId.js';
 import { connectPostgres, type Sql } from '../../src/postgres/client.js';
-import { ensurePartition, Ledger } from '../../src/postgres/ledger.js';
+import { ensurePartition } from '../../src/postgres/ledger.js';
+import { Ledger } from '../../src/postgres/ledgerEntries.js';
 import { entriesDown, SpinHistory, type SpinsFound } from '../../src/postgres/playerHistory.js';
 import { freshStores } from '../setup/freshStores.js';
 import type { TestPartner } from '../support/client.js';
@@ -17,6 +18,8 @@ import { until } from '../support/wait.js';
 const DAYS = IS_WHOLE ? 1000 : 100;
 const DAY_MS = 86_400_000;
 const AT_ONCE = 64;
+/** As many as a front end has for requests (src/stores.ts). */
+const REQUEST_CONNECTIONS = 6;
 const SPINS = 150;
 /** Of a statement: nine days, each with its table and two indexes, and what is not partitioned. */
 const LOCKS_MAX = 40;
@@ -57,7 +60,11 @@ beforeAll(async () => {
   expect((await spin(raffleId, 'ticket')).status).toBe(200);
   const count = async () => (await observer`SELECT count(*) AS count FROM ledger`)[0]!.count as bigint;
   await until(async () => (await count()) === BigInt(SPINS + 3), 'all is booked');
-  sql = connectPostgres(stores.databaseUrl, { max: AT_ONCE, name: 'look-ups', onError: () => {} });
+  sql = connectPostgres(stores.databaseUrl, {
+    max: REQUEST_CONNECTIONS,
+    name: 'look-ups',
+    onError: () => {},
+  });
   const today = Math.floor(Date.now() / DAY_MS) * DAY_MS;
   for (let back = 1; back <= DAYS; back++) {
     const from = today - back * DAY_MS;
@@ -77,10 +84,17 @@ afterAll(async () => {
 
 describe(`with ${DAYS} daily partitions`, () => {
   const firstId = firstIdAt(Date.now() - DAY_MS);
+  // Those who ask one ledger at once share statements.
+  const ledgers = new Map<Sql, Ledger>();
+  const ledgerOf = (on: Sql): Ledger => {
+    const ledger = ledgers.get(on) ?? new Ledger(on);
+    ledgers.set(on, ledger);
+    return ledger;
+  };
   const lookUps: [name: string, run: (on: Sql) => Promise<unknown>][] = [
-    ['a spin', (on) => new Ledger(on).find(newest.id)],
-    ['a ticket', (on) => new Ledger(on).findTicket(raffleId, 'ticket')],
-    ['a repeated adjustment', (on) => new Ledger(on).findAdjustment(partner.partnerId, 'adjustment')],
+    ['a spin', (on) => ledgerOf(on).find(newest.id)],
+    ['a ticket', (on) => ledgerOf(on).findTicket(raffleId, 'ticket')],
+    ['a repeated adjustment', (on) => ledgerOf(on).findAdjustment(partner.partnerId, 'adjustment')],
     [
       'the newest page of a history',
       (on) =>

@@ -69,9 +69,10 @@ async function listener(settings: Record<string, unknown> = {}, events = EVENTS)
   return { ...partner, ...to, hook, data };
 }
 
-/** How many events the books have of a partner. */
+/** How many events the books have of a partner that a webhook may want: changes of a game's status are in the feed only. */
 async function recorded(partnerId: number): Promise<number> {
-  const [row] = await books<{ count: string }[]>`SELECT count(*) FROM events WHERE partner_id = ${partnerId}`;
+  const [row] = await books<{ count: string }[]>`
+    SELECT count(*) FROM events WHERE partner_id = ${partnerId} AND event <> 'game.status_changed'`;
   return Number(row!.count);
 }
 

@@ -4,7 +4,7 @@ import { entryCell, entryTimeMs } from '../../domain/entryId.js';
 import { ApiError, ERRORS } from '../../domain/errors.js';
 import { ExactNumber, jsonInteger, jsonUsd } from '../../domain/exactJson.js';
 import { ENTRY_KINDS } from '../../domain/ledgerEntry.js';
-import type { LedgerEntry } from '../../postgres/ledger.js';
+import type { LedgerEntry } from '../../postgres/ledgerEntries.js';
 import type { ReportStatus } from '../../postgres/operatorReads.js';
 import type { DeliveryRow } from '../../postgres/webhooks.js';
 import { booked, gameRowOf, isDropped, noSpin, partnerOf, playerOf } from '../found.js';

@@ -9,7 +9,7 @@ import { ApiError, ERRORS } from '../../domain/errors.js';
 import { jsonUsd, parseExactJson } from '../../domain/exactJson.js';
 import type { Partner } from '../../domain/game.js';
 import { ENTRY_KINDS } from '../../domain/ledgerEntry.js';
-import type { LedgerEntry } from '../../postgres/ledger.js';
+import type { LedgerEntry } from '../../postgres/ledgerEntries.js';
 import type { Store } from '../../postgres/store.js';
 import { communityBonus } from '../communalViews.js';
 import { booked, knownGame, noSpin, playerOf } from '../found.js';

@@ -6,7 +6,7 @@ import { ApiError, ERRORS, type Fault, invalid } from '../../domain/errors.js';
 import { type Partner, prizeTierOf } from '../../domain/game.js';
 import { microsToUsdText } from '../../domain/money.js';
 import { NO_TIME, timeOf } from '../../domain/rfc3339.js';
-import type { LedgerEntry } from '../../postgres/ledger.js';
+import type { LedgerEntry } from '../../postgres/ledgerEntries.js';
 import type { SpinRange, SpinsFound } from '../../postgres/playerHistory.js';
 import { Semaphore } from '../../semaphore.js';
 import { booked, knownGame } from '../found.js';
