@@ -1,15 +1,40 @@
-/** The tests: those that need no server (`*.unit.test.ts`), and those that run the service on real stores. */
+/**
+ * The tests: those that need no server (`*.unit.test.ts`), those that run the service on real stores, and those that end, stop,
+ * starve, cut off or restore what runs.
+ */
 import { configDefaults, defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
+/** Of `npm run test:faults`: each of its files takes long, or gives the two cores of a small machine much to do. */
+const FAULTS = `
+  archive/communalDrop
+  cells/{acknowledgement,bindingTimes,cuts,moreCells,moveLocks,stoppedFrontEnd}
+  client/killed
+  cluster/cluster
+  communal/communalKills
+  console/console
+  docs/pages
+  embedded/{shutdown,signals,start}
+  http/{refusals,revocation,storeAway}
+  ledger/{bounds,outages,postgresDurability,sharing,stalledFlush}
+  model/{everything,model}
+  blackjack/roundKills
+  recovery/*
+  takeover/takeover
+  transparency/witnesses
+  upgrade/upgrade
+  webhooks/webhookCrash
+`
+  .trim()
+  .split(/\s+/)
+  .map((name) => `test/${name}.test.ts`);
+
 /** The files that take longest, longest first: none of them is left alone at the end. */
 const LONGEST = `
-  refusals limits bounds cluster embedded positionFile failpoints partnerSide signals start
-  cuts shutdown audit monitoring recovery adjustments everything model recoverCommand moreCells
-  acknowledgement raffles takeover idempotency bindingTimes cli communalKills postgresDurability roundKills freedBlocks
-  answeredEntries revocation webhookCrash moveLocks console communal badInput sharing wire restored
-  outages killed apiVersions strangers ledger email rounds port money webhookSnippets
-  exact logs spinsByTime webhooks webhookEvents
+  raffles audit limits wire adjustments idempotency partnerSide embedded freedBlocks raffleVoid
+  strangers rotate money dealing ledger cli batcher communal email exact webhooks client logs partitionsAhead
+  bounds everything failpoints refusals cluster witnesses recovery positionFile model signals
+  bindingTimes recoverCommand start revocation cuts moreCells pages shutdown acknowledgement moveLocks
 `
   .trim()
   .split(/\s+/);
@@ -21,7 +46,7 @@ class LongestFirst extends BaseSequencer {
       return at < 0 ? LONGEST.length : at;
     };
     // A worker loads the program anew where its next file is of another project.
-    const projects = ['tidy', 'unit', 'node-http', 'service'];
+    const projects = ['tidy', 'unit', 'node-http', 'service', 'faults'];
     const turn = ({ project }: TestSpecification): number => projects.indexOf(project.name);
     return (await super.sort(files)).sort((a, b) => turn(a) - turn(b) || place(a) - place(b));
   }
@@ -73,7 +98,19 @@ export default defineConfig({
           ...onStores,
           name: 'service',
           include: ['test/**/*.test.ts'],
+          exclude: [...configDefaults.exclude, UNIT, ...FAULTS],
+        },
+      },
+      {
+        test: {
+          ...shared,
+          ...onStores,
+          name: 'faults',
+          include: FAULTS,
           exclude: [...configDefaults.exclude, UNIT],
+          // They break what they started themselves; with more of them at once each would wait for the others' cores.
+          maxWorkers: 3,
+          sequence: { groupOrder: 2 },
         },
       },
       // The wire once more, on the other HTTP server.

@@ -108,7 +108,7 @@ async function openClient(options: { url?: string; keyFile?: string }): Promise<
     }
   }
   if (!/^[\x21-\x7e]+$/.test(key)) throw new UsageError('The operator key has characters that no key has');
-  return operatorClient(address, key);
+  return operatorClient(address, key, { readsAgain: true });
 }
 
 /** The built program's own package.json is two above it. */

@@ -11,7 +11,7 @@ import {
   transportOf,
 } from '../../clients/typescript/src/api.js';
 import type { paths as OperatorPaths, components as operatorComponents } from './operator.v1.js';
-import { RawRequest, send } from './transport.js';
+import { RawRequest, send, sendReadsAgain } from './transport.js';
 
 export { bodyOf } from '../../clients/typescript/src/api.js';
 export { NoAnswerError, SpindleError } from '../../clients/typescript/src/errors.js';
@@ -34,6 +34,7 @@ const TIMEOUT_MS = 30_000;
 /** Stands in for the standard class, of which openapi-fetch needs no more than this. */
 const raw = { Request: RawRequest as unknown as typeof Request };
 const sendRaw = send as unknown as Send;
+const sendRawReadsAgain = sendReadsAgain as unknown as Send;
 
 /**
  * A client of the partner API. Its calls resolve with `data` or `error`; they throw NoAnswerError where no service
@@ -44,10 +45,18 @@ const sendRaw = send as unknown as Send;
 export const partnerClient = (address: string, apiKey: string): PartnerClient =>
   partnerApi({ baseUrl: address, apiKey, timeoutMs: TIMEOUT_MS, fetch: sendRaw, ...raw });
 
-/** A client of the operator API, likewise. @param apiKey the operator's */
-export const operatorClient = (address: string, apiKey: string): OperatorClient =>
+/**
+ * A client of the operator API, likewise.
+ * @param apiKey the operator's
+ * @param readsAgain a read that the service refuses for the moment is sent again
+ */
+export const operatorClient = (
+  address: string,
+  apiKey: string,
+  { readsAgain = false }: { readonly readsAgain?: boolean } = {},
+): OperatorClient =>
   createClient<Paths>({
-    ...transportOf(address, TIMEOUT_MS, sendRaw),
+    ...transportOf(address, TIMEOUT_MS, readsAgain ? sendRawReadsAgain : sendRaw),
     ...raw,
     baseUrl: address.replace(/\/+$/, '') + OPERATOR_BASE,
     headers: { 'X-API-Key': apiKey, interface_version: INTERFACE_VERSION },

@@ -4,6 +4,7 @@
  */
 import * as http from 'node:http';
 import * as https from 'node:https';
+import { setTimeout as delay } from 'node:timers/promises';
 
 /** What openapi-fetch hands to the transport in place of a `Request`, which would tidy the address. */
 export class RawRequest {
@@ -53,4 +54,19 @@ export function send(
     });
     sending.end(body);
   });
+}
+
+const READ_ATTEMPTS = 4;
+const FIRST_WAIT_MS = 250;
+
+/** The same; a read that the service refuses for the moment (503) is sent again, up to three times within two seconds. */
+export async function sendReadsAgain(
+  request: RawRequest,
+  options: { readonly signal: AbortSignal },
+): Promise<Response> {
+  for (let attempt = 1; ; attempt++) {
+    const response = await send(request, options);
+    if (request.method !== 'GET' || response.status !== 503 || attempt === READ_ATTEMPTS) return response;
+    await delay(FIRST_WAIT_MS * 2 ** (attempt - 1), undefined, options);
+  }
 }

@@ -3,7 +3,6 @@
  * Each entry names the one before. Openings and spins are numbered 1, 2, 3, …; an adjustment has the number of the entry before it.
  * Only each 64th has an index entry, so that booking a spin costs one index; a page of history starts there (playerHistory.ts).
  */
-import { type EntryKind, entryOfCode } from '../domain/ledgerEntry.js';
 import type { NewEvent } from '../domain/webhook.js';
 import {
   type AdjustmentDay,
@@ -13,7 +12,7 @@ import {
 } from './adjustments.js';
 import { nextChange } from './auditLog.js';
 import { type CursorMove, moveCursors } from './cells.js';
-import { arrayOf, lockingWithin, raw, type Sql, safe, type Transaction, together } from './client.js';
+import { arrayOf, lockingWithin, raw, type Sql, type Transaction, together } from './client.js';
 import { bookCommunal, type CommunalBooking } from './communalBooking.js';
 import { recordEvents } from './events.js';
 import { addVoids } from './positions.js';

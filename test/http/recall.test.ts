@@ -142,7 +142,7 @@ describe('recall', () => {
       partner.key,
     );
     expect(spins).toMatchObject(history.body.spins);
-  }, 60_000);
+  });
 
   test('the share of a bonus is in the spin that fired it, and a game of its own for others', async () => {
     const fired: string[] = [];

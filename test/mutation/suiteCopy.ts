@@ -73,7 +73,8 @@ export class SuiteCopy {
     const names = `^(${tests.map(({ test }) => escaped(test)).join('|')})$`;
     const written = join(this.#root, 'results.json');
     await rm(written, { force: true });
-    const args = ['run', '--project', 'unit', '--project', 'service', ...files, '--testNamePattern', names];
+    const projects = ['unit', 'service', 'faults'].flatMap((name) => ['--project', name]);
+    const args = ['run', ...projects, ...files, '--testNamePattern', names];
     const runner = join(this.#root, 'node_modules', 'vitest', 'vitest.mjs');
     const child = spawn(process.execPath, [runner, ...args, '--reporter=json', `--outputFile=${written}`], {
       cwd: this.#root,

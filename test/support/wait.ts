@@ -13,7 +13,7 @@ export const pause = (ms: number): Promise<void> => new Promise((resolve) => set
 export async function until(
   condition: () => Promise<boolean> | boolean,
   what: string,
-  timeoutMs = 90_000,
+  timeoutMs = 180_000,
   everyMs?: number,
 ): Promise<void> {
   const started = performance.now();
