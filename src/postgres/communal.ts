@@ -8,6 +8,7 @@ import { CLOCKS_MS } from './adjustments.js';
 import { audit } from './auditLog.js';
 import { gameLivesIn, NEWEST_MOVE } from './cells.js';
 import { arrayOf, raw, type Sql, safe } from './client.js';
+import { SharedLookUps } from './sharedLookUps.js';
 
 export interface RulesVersion {
   readonly version: number;
@@ -121,9 +122,11 @@ interface NoticeRow {
 
 export class Communal {
   readonly #sql: Sql;
+  readonly #notices: SharedLookUps<BonusNotice>;
 
   constructor(sql: Sql) {
     this.#sql = sql;
+    this.#notices = new SharedLookUps((ids) => noticesOfSpins(sql, ids));
   }
 
   /** Puts the next version of a game's rules on record. */
@@ -357,8 +360,9 @@ export class Communal {
     };
   }
 
-  noticesOfSpins(spinIds: readonly bigint[]): Promise<Map<bigint, BonusNotice>> {
-    return noticesOfSpins(this.#sql, spinIds);
+  /** What a spin notified its player of, by the id of its entry; undefined: of nothing. */
+  noticeOfSpin(spinId: bigint): Promise<BonusNotice | undefined> {
+    return this.#notices.find(spinId);
   }
 }
 
@@ -376,7 +380,6 @@ export async function noticesOfSpins(
   sql: Sql,
   spinIds: readonly bigint[],
 ): Promise<Map<bigint, BonusNotice>> {
-  if (spinIds.length === 0) return new Map();
   const rows = await sql<(NoticeRow & { spin_id: bigint })[]>`
     SELECT u.spin_id, e.event_id, tier_level, tier_name, paid_micros, s.amount_micros AS share
     FROM unnest(${arrayOf(spinIds)}::bigint[]) AS u(spin_id)

@@ -1,6 +1,7 @@
 /** Entries of the ledger, read back by what names them: an id, a ticket's or an adjustment's request id. */
 import { type EntryKind, entryOfCode } from '../domain/ledgerEntry.js';
 import { arrayOf, type Sql, safe } from './client.js';
+import { SharedLookUps } from './sharedLookUps.js';
 
 export interface LedgerEntry {
   kind: EntryKind;
@@ -53,14 +54,14 @@ export const entryOfRow = (row: EntryRow): LedgerEntry => ({
 /** Entries of the ledger by what names them. */
 export class Ledger {
   readonly #sql: Sql;
-  readonly #lookUps: EntryLookUps;
+  readonly #byId: SharedLookUps<LedgerEntry>;
   constructor(sql: Sql) {
     this.#sql = sql;
-    this.#lookUps = new EntryLookUps(sql);
+    this.#byId = new SharedLookUps((ids) => findEntries(sql, ids));
   }
 
   find(entryId: bigint): Promise<LedgerEntry | undefined> {
-    return this.#lookUps.find(entryId);
+    return this.#byId.find(entryId);
   }
 
   /** The entry of the ticket of a raffle that was sold under a requestId; undefined: none was. */
@@ -81,59 +82,6 @@ export class Ledger {
 
 export const findEntry = async (sql: Sql, entryId: bigint): Promise<LedgerEntry | undefined> =>
   (await findEntries(sql, [entryId])).get(entryId);
-
-const IDS_MAX = 64;
-/** Statements under way: one is being read by the server while the next is built. */
-const STATEMENTS_MAX = 2;
-
-interface Asked {
-  readonly entryId: bigint;
-  readonly resolve: (entry: LedgerEntry | undefined) => void;
-  readonly reject: (error: unknown) => void;
-}
-
-/**
- * Look-ups of entries by id. Whoever asks while others are being asked for shares the next statement: planning it costs as much
- * for one id as for 64, and more than finding them.
- */
-class EntryLookUps {
-  readonly #sql: Sql;
-  /** Bounded by the requests that may be under way. */
-  readonly #asked: Asked[] = [];
-  #underWay = 0;
-
-  constructor(sql: Sql) {
-    this.#sql = sql;
-  }
-
-  /** What was committed before this call is found. */
-  find(entryId: bigint): Promise<LedgerEntry | undefined> {
-    return new Promise((resolve, reject) => {
-      this.#asked.push({ entryId, resolve, reject });
-      // Behind the calls that this turn of the event loop still makes.
-      if (this.#asked.length === 1) setImmediate(() => this.#start());
-    });
-  }
-
-  #start(): void {
-    while (this.#underWay < STATEMENTS_MAX && this.#asked.length > 0) {
-      void this.#run(this.#asked.splice(0, IDS_MAX));
-    }
-  }
-
-  async #run(asked: readonly Asked[]): Promise<void> {
-    this.#underWay++;
-    try {
-      const found = await findEntries(this.#sql, [...new Set(asked.map(({ entryId }) => entryId))]);
-      for (const { entryId, resolve } of asked) resolve(found.get(entryId));
-    } catch (error) {
-      for (const { reject } of asked) reject(error);
-    } finally {
-      this.#underWay--;
-      this.#start();
-    }
-  }
-}
 
 /** Entries by their ids: the partitions of their days alone are planned and locked. */
 async function findEntries(sql: Sql, ids: readonly bigint[]): Promise<Map<bigint, LedgerEntry>> {

@@ -49,7 +49,7 @@ export function gameRules(parts: GameRuleParts): GameRules {
       if (entry === undefined && game !== undefined && mayForget(game))
         entry = await store.ledger.findTicket(game.gameId, requestId);
       if (entry === undefined) return { entry, version };
-      const notice = (await store.communal.noticesOfSpins([entry.id])).get(entry.id);
+      const notice = await store.communal.noticeOfSpin(entry.id);
       return { entry: { ...entry, spinId: spinIds.encodeOne(entry.id, partnerId), notice }, version };
     },
     isSoldOut: ({ gameId, partnerId }) => {

@@ -32,6 +32,7 @@ let partner: TestPartner;
 let gameId: number;
 let raffleId: number;
 let newest: { id: bigint; entryNumber: number };
+const spinIds: string[] = [];
 
 const PLAYER = 'p';
 const entriesOf = async (found: Promise<SpinsFound>) => (await found).entries;
@@ -55,7 +56,11 @@ beforeAll(async () => {
     poolSize: 10,
     prizes: [{ prizeName: 'One', prizeTier: 1, valueUsd: 1, count: 1 }],
   });
-  for (let i = 0; i < SPINS; i++) expect((await spin(gameId)).status).toBe(200);
+  for (let i = 0; i < SPINS; i++) {
+    const { status, body } = await spin(gameId);
+    expect(status).toBe(200);
+    spinIds.push((body as unknown as { spinId: string }).spinId);
+  }
   expect((await adjust()).status).toBe(200);
   expect((await spin(raffleId, 'ticket')).status).toBe(200);
   const count = async () => (await observer`SELECT count(*) AS count FROM ledger`)[0]!.count as bigint;
@@ -145,6 +150,18 @@ describe(`with ${DAYS} daily partitions`, () => {
       expect(found.every(Boolean), name).toBe(true);
       console.log(`64 × ${name}: ${(performance.now() - started).toFixed(0)} ms`);
     }
+    const asked = async (spinId: string): Promise<number> => {
+      const started = performance.now();
+      const answer = await service.partner<{ spinId: string }>('GET', `/spins/${spinId}`, partner.key);
+      expect(answer.body.spinId).toBe(spinId);
+      return performance.now() - started;
+    };
+    // The first ones read the catalog.
+    await asked(spinIds[0]!);
+    const times = (await Promise.all(spinIds.slice(0, AT_ONCE).map(asked))).sort((a, b) => a - b);
+    console.log(
+      `64 × GET /spins/{spinId}: ${times[32]!.toFixed(0)} ms, at most ${times.at(-1)!.toFixed(0)} ms`,
+    );
     const page = await entriesDown(
       sql,
       { partnerId: partner.partnerId, playerId: PLAYER, newest, firstId },

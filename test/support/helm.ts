@@ -17,7 +17,7 @@ const FETCHED_WITHIN_MS = 120_000;
 /** @returns the program, or undefined where there is none to be had */
 export async function findHelm(): Promise<string | undefined> {
   for (const program of ['helm', CACHED]) if (await runs(program)) return program;
-  const mayFetch = process.env['HELM'] === 'fetch' && process.platform === 'linux' && process.arch === 'x64';
+  const mayFetch = process.env.HELM === 'fetch' && process.platform === 'linux' && process.arch === 'x64';
   if (!mayFetch) return undefined;
   try {
     await fetchHelm();

@@ -46,17 +46,16 @@ export const balanceBefore = ({ balanceMicros, creditMicros, wagerMicros }: Ledg
 
 /** The spins among some entries, in their order. */
 export async function shownSpins(store: Store, entries: readonly LedgerEntry[]): Promise<ShownSpin[]> {
-  const spins = entries.filter(isShownAsSpin);
-  const noticesOfSpins = await store.communal.noticesOfSpins(spins.map(({ id }) => id));
-  return spins.map((entry) => {
-    const notice = noticesOfSpins.get(entry.id);
+  const shownOf = async (entry: LedgerEntry): Promise<ShownSpin> => {
+    const notice = await store.communal.noticeOfSpin(entry.id);
     // The share of who fired was credited by an entry of its own, and answered with the spin.
     const balanceMicros = entry.balanceMicros + (notice?.isTrigger === true ? notice.shareMicros : 0);
     const balanceBeforeMicros = balanceBefore(entry);
     const outcomeIndex = ENTRY_KINDS[entry.kind].advancesGameIndex ? entry.outcomeIndex : null;
     const isForced = entry.kind === 'forcedSpin';
     return { entry, notice, balanceBeforeMicros, balanceMicros, outcomeIndex, isForced };
-  });
+  };
+  return Promise.all(entries.filter(isShownAsSpin).map(shownOf));
 }
 
 /** The spins among some entries as their responses were, in their order. */
