@@ -21,7 +21,7 @@ const FAULTS = `
   blackjack/roundKills
   recovery/*
   takeover/takeover
-  transparency/witnesses
+  transparency/{verifyPage,witnesses}
   upgrade/upgrade
   webhooks/webhookCrash
 `
@@ -132,6 +132,8 @@ export default defineConfig({
           include: ['test/mutation/{mutation,rounds,cluster,suite}.ts'],
         },
       },
+      // Needs Go: `npm run test:referees`.
+      { test: { ...shared, ...onStores, name: 'referees', include: ['test/referees/referees.ts'] } },
     ],
   },
 });
