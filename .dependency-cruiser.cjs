@@ -50,7 +50,7 @@ const ROOMS = {
   ],
   // What starts it.
   stores: [
-    '^src/(stores|storesFile|serviceFile)\\.ts$',
+    '^src/(stores|storesFile|serviceFile|clockOffsets)\\.ts$',
     'helpers',
     'runtime',
     'postgres',

@@ -40,6 +40,7 @@ export type BackgroundTask =
   | 'public log'
   | 'witnesses of the public log'
   | 'outcome removal'
+  | 'audit anchor'
   | 'ledger storage'
   | 'day completeness check'
   | 'RTP judgement'

@@ -5,6 +5,7 @@ import type { Logger } from 'pino';
 import { CatalogAnnouncements } from './catalog/announcements.js';
 import { Catalog } from './catalog/catalog.js';
 import { Staleness } from './catalog/staleness.js';
+import { ClockOffsets } from './clockOffsets.js';
 import type { Config } from './config.js';
 import { SetupError } from './embedded/index.js';
 import { subscribeLog } from './eventLog.js';
@@ -12,7 +13,7 @@ import { newEvents } from './events.js';
 import { subscribeMetrics } from './metrics/fromEvents.js';
 import { Metrics } from './metrics/metrics.js';
 import { MetricsServer } from './metrics/server.js';
-import { registerPoolMetrics } from './metrics/storeMetrics.js';
+import { registerClockMetrics, registerPoolMetrics } from './metrics/storeMetrics.js';
 import { EventNotes } from './oversight/eventNotes.js';
 import { sealsBlocks } from './postgres/blockSeals.js';
 import { migrate } from './postgres/client.js';
@@ -115,6 +116,7 @@ async function startAll(
     await untilServed(nodes, catalog);
   }
   registerPoolMetrics(metrics, pools);
+  registerClockMetrics(metrics, await services.add(new ClockOffsets(sql, nodes, world.now)));
   return { ...(await serve(parts)), operatorKey, isNewOperatorKey, redisUrl, databaseUrl };
 }
 

@@ -103,7 +103,7 @@ async function run(
   const moves = guarded('Postgres', openMoveReads(sql));
   await movesEnded(moves, movesWithinMs, () => onProgress('moves', 0, 0));
   const begunAt = await moves.now();
-  const { facts, pass } = await postgres.snapshot(async (snapshot) => {
+  const { facts, pass, anchors } = await postgres.snapshot(async (snapshot) => {
     const { facts } = snapshot;
     let total = 0;
     for (const { spins } of facts.gameDays) total += Number(spins);
@@ -112,7 +112,7 @@ async function run(
     await redrawn.load(redraw ? facts.games.map(({ gameId }) => gameId) : await gamesWithoutOutcomes(sql));
     const options = { redrawn, isEveryBlock: redraw };
     await auditSealed(snapshot, findings, options, (done) => onProgress('blocks', done, 0));
-    await auditPublicLog(snapshot, findings);
+    const anchors = await auditPublicLog(snapshot, findings);
     const pass = new LedgerPass(facts, findings);
     const started = performance.now();
     await pass.begin(snapshot);
@@ -141,10 +141,10 @@ async function run(
       },
       async () => {},
     );
-    return { facts, pass };
+    return { facts, pass, anchors };
   });
 
-  const chain = await guarded('Postgres', { chain: () => auditChain(sql) }).chain();
+  const chain = await guarded('Postgres', { chain: () => auditChain(sql, anchors) }).chain();
   for (const { auditId, problem } of chain.faults) findings.found('audit-log', problem, { auditId });
   findings.looked('audit-log', 'entries', chain.entries);
 

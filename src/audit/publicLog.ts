@@ -8,6 +8,7 @@ import { NoteError, parseNote, parseVkey, signersOf } from '../domain/transparen
 import { entryTypeOf, openedText } from '../domain/transparency/openings.js';
 import { recordsOf, tileOf } from '../domain/transparency/tiles.js';
 import { leafHash, MemoryTree } from '../domain/transparency/tree.js';
+import type { AuditAnchor } from '../postgres/auditLog.js';
 import type { Snapshot } from '../postgres/auditReads.js';
 import { openFields } from '../postgres/blockSeals.js';
 import type { CopyRow } from '../postgres/copy.js';
@@ -34,9 +35,13 @@ const noPause = async (): Promise<void> => {};
 
 type Reads = Snapshot['log'];
 
-export async function auditPublicLog({ log: reads }: Snapshot, findings: Findings): Promise<void> {
+/** @returns what its records say of the audit log, oldest first */
+export async function auditPublicLog(
+  { log: reads }: Snapshot,
+  findings: Findings,
+): Promise<readonly AuditAnchor[]> {
   const logs = await readLogs(reads);
-  await judgeTiles(reads, logs, findings);
+  const anchors = await judgeTiles(reads, logs, findings);
   for (const [logId, { size, root, tree }] of logs) {
     const at = { log: logId };
     if (tree.size !== size)
@@ -63,6 +68,7 @@ export async function auditPublicLog({ log: reads }: Snapshot, findings: Finding
   }
   await judgeCheckpoints(reads, logs, findings);
   await judgeNamed(reads, logs, findings);
+  return anchors;
 }
 
 async function readLogs({ logs }: Reads): Promise<Logs> {
@@ -80,8 +86,14 @@ async function readLogs({ logs }: Reads): Promise<Logs> {
   return found;
 }
 
-async function judgeTiles({ tiles: all }: Reads, logs: Logs, findings: Findings): Promise<void> {
+/** @returns the anchors among the records */
+async function judgeTiles(
+  { tiles: all }: Reads,
+  logs: Logs,
+  findings: Findings,
+): Promise<readonly AuditAnchor[]> {
   let tiles = 0;
+  const anchors: AuditAnchor[] = [];
   await all((row) => {
     const [logId, level, index] = [row.int(TILES.logId), row.int(TILES.level), row.safe(TILES.index)];
     const log = logs.get(logId);
@@ -96,6 +108,7 @@ async function judgeTiles({ tiles: all }: Reads, logs: Logs, findings: Findings)
       for (const record of records ?? []) {
         log.tree.append(leafHash(record));
         if (record[0] === PRIVATE) log.entries++;
+        else anchors.push(...anchorIn(record));
       }
       return;
     }
@@ -106,6 +119,15 @@ async function judgeTiles({ tiles: all }: Reads, logs: Logs, findings: Findings)
     if (!isRight) findings.found('log', 'a tile is not that of the records', at);
   }, noPause);
   findings.looked('log', 'tiles', tiles);
+  return anchors;
+}
+
+/** What a public record says of the audit log; nothing where it is of another type. */
+function anchorIn(record: Buffer): AuditAnchor[] {
+  const { type, entries, head } = JSON.parse(record.subarray(1).toString()) as {
+    type: string;
+  } & AuditAnchor;
+  return type === 'audit' ? [{ entries, head }] : [];
 }
 
 const nullable = (row: CopyRow, field: number): Buffer | null =>

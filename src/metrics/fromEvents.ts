@@ -23,6 +23,7 @@ const STORE_OF_TASK: Readonly<Record<BackgroundTask, string>> = {
   'public log': 'postgres',
   'witnesses of the public log': 'postgres',
   'outcome removal': 'postgres',
+  'audit anchor': 'postgres',
   'ledger storage': 'postgres',
   'day completeness check': 'redis',
   'webhook delivery': 'postgres',

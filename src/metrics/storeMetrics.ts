@@ -67,6 +67,18 @@ export function registerStoreMetrics(metrics: Metrics, sql: Sql, nodes: RedisNod
   );
 }
 
+/** The clocks of the stores beside that of any process. */
+export function registerClockMetrics(
+  metrics: Metrics,
+  offsets: { readonly newest: ReadonlyMap<string, number> },
+): void {
+  metrics.gauges(
+    'spindle_clock_offset_seconds',
+    'By how much the clock of a store is ahead of that of this process; above 0.5 for long: SpindleClockOffset',
+    () => [...offsets.newest].map(([of, value]) => ({ labels: { of }, value })),
+  );
+}
+
 /** The connections of any process to Postgres. */
 export function registerPoolMetrics(metrics: Metrics, pools: PostgresPools): void {
   metrics.gauges(

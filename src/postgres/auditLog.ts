@@ -137,14 +137,23 @@ interface Row {
 const member = (value: string | null): string =>
   value === null ? '-' : `${Buffer.byteLength(value)}:${value}`;
 
+/** What the public log says of the audit log: how many entries it had, and the hash of the newest, hexadecimal. */
+export interface AuditAnchor {
+  readonly entries: number;
+  readonly head: string;
+}
+
 /**
  * Reads the whole log, oldest first.
+ * @param anchors what it must have come to on the way, by the public log
  * @returns how many entries there are, the hash of the newest (hexadecimal; it stands for all of them), and what is wrong.
  */
 export async function auditChain(
   sql: Sql,
+  anchors: readonly AuditAnchor[] = [],
 ): Promise<{ entries: number; head: string | undefined; faults: ChainFault[] }> {
   const faults: ChainFault[] = [];
+  const heads = new Map(anchors.map(({ entries, head }) => [entries, head]));
   let previous: Buffer | undefined;
   let newest: bigint | undefined;
   let entries = 0;
@@ -174,8 +183,17 @@ export async function auditChain(
       }
       previous = row.hash;
       newest = row.audit_id;
-      entries++;
+      const head = heads.get(++entries);
+      heads.delete(entries);
+      if (head !== undefined && head !== previous.toString('hex'))
+        faults.push({
+          auditId: Number(row.audit_id),
+          problem: 'the public log has another hash of the entry',
+        });
     }
-    if (rows.length < PAGE) return { entries, head: previous?.toString('hex'), faults };
+    if (rows.length === PAGE) continue;
+    for (const beyond of heads.keys())
+      faults.push({ auditId: Number(newest ?? 0), problem: `the public log had ${beyond} entries` });
+    return { entries, head: previous?.toString('hex'), faults };
   }
 }

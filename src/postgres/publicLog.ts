@@ -130,19 +130,66 @@ export async function appendWaiting(
     const state = vkeys === undefined ? before : { ...before, vkeys };
     const replaced = before.vkeys[0]!;
     const known = replaced === state.vkeys[0] ? [] : [keyRecord(state.vkeys[0]!, replaced)];
+    const notices = await waitingNotices(tx);
     const waiting = await waitingEntries(tx);
-    const appended = waiting.length + known.length;
+    const appended = known.length + notices.length + waiting.length;
     if (appended === 0 && vkeys === undefined) return { ...state, appended };
     const salts = waiting.map(() => randomBytes(KEY_BYTES));
-    const records = [...known, ...waiting.map((opening, at) => recordOf(opening, salts[at]!))];
+    const records = [
+      ...known,
+      ...notices.map(({ body }) => publicRecord(body)),
+      ...waiting.map((opening, at) => recordOf(opening, salts[at]!)),
+    ];
     const grown = grow(state.size, await tilesAt(tx, state), records);
     await writeTiles(tx, state.logId, grown.tiles);
-    await noteAppended(tx, state.logId, state.size + known.length, waiting, salts);
+    const firstNotice = state.size + known.length;
+    await noteLogged(tx, state.logId, firstNotice, notices);
+    await noteAppended(tx, state.logId, firstNotice + notices.length, waiting, salts);
     await tx`
       UPDATE logs SET size = ${grown.size}, root = ${grown.root}, vkeys = ${textArrayOf(state.vkeys)}::text[]
       WHERE log_id = ${state.logId}`;
     return { ...state, size: grown.size, root: grown.root, appended };
   });
+}
+
+interface Notice {
+  readonly noticeId: bigint;
+  readonly body: { readonly type: string; readonly at: string };
+}
+
+/** Records of an append that are not of games. */
+const NOTICES_AT_ONCE = 64;
+
+async function waitingNotices(tx: Transaction): Promise<Notice[]> {
+  const rows = await tx<{ notice_id: bigint; body: Notice['body'] }[]>`
+    SELECT notice_id, body FROM log_notices WHERE log_index IS NULL ORDER BY notice_id LIMIT ${NOTICES_AT_ONCE}`;
+  return rows.map((row) => ({ noticeId: row.notice_id, body: row.body }));
+}
+
+async function noteLogged(
+  tx: Transaction,
+  logId: number,
+  firstIndex: number,
+  notices: readonly Notice[],
+): Promise<void> {
+  if (notices.length === 0) return;
+  await tx`
+    UPDATE log_notices n SET log_id = ${logId}, log_index = ${firstIndex} + a.place - 1
+    FROM unnest(${arrayOf(notices.map(({ noticeId }) => noticeId))}::bigint[]) WITH ORDINALITY AS a(notice_id, place)
+    WHERE n.notice_id = a.notice_id`;
+}
+
+/**
+ * Has the public log say, once a day, what the audit log's newest entry is: nobody can change an older one unseen after that.
+ * @param day UTC, YYYY-MM-DD; a second time it does nothing
+ */
+export async function noteAuditHead(sql: Sql, day: string): Promise<void> {
+  await sql`
+      INSERT INTO log_notices (name, body)
+      SELECT ${`audit ${day}`}, jsonb_build_object('type', 'audit', 'at', to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
+        'entries', newest.audit_id, 'head', encode(newest.hash, 'hex'))
+      FROM (SELECT audit_id, hash FROM audit_log ORDER BY audit_id DESC LIMIT 1) newest
+      ON CONFLICT (name) DO NOTHING`;
 }
 
 async function waitingEntries(tx: Transaction): Promise<Opening[]> {
@@ -217,8 +264,9 @@ export async function logProgress(sql: Sql): Promise<{
       WHERE c.log_id = p.log_id AND c.size > p.published) AS unpublished FROM (
     SELECT l.*, coalesce((SELECT max(c.size) FROM log_checkpoints c WHERE c.log_id = l.log_id AND published_at IS NOT NULL), 0)
         AS published,
-      (SELECT coalesce(greatest(extract(epoch FROM now() - min(at)), 0.001), 0)::float8 FROM log_entries WHERE log_index IS NULL)
-        AS seconds
+      (SELECT coalesce(greatest(extract(epoch FROM now() - min(at)), 0.001), 0)::float8 FROM (
+        SELECT at FROM log_entries WHERE log_index IS NULL
+        UNION ALL SELECT at FROM log_notices WHERE log_index IS NULL) w) AS seconds
     FROM logs l ORDER BY log_id DESC LIMIT 1) p`;
   if (row === undefined) throw new Error('No public log has begun');
   return {

@@ -10,6 +10,7 @@ import type { OnFailpoint } from '../failpoints.js';
 import { registerLogMetrics } from '../metrics/logMetrics.js';
 import { appendWaiting, beginLog, type LogState, logState } from '../postgres/publicLog.js';
 import { noteWitnesses } from '../postgres/witnesses.js';
+import { AuditAnchors } from '../transparency/auditAnchor.js';
 import { Cosigning } from '../transparency/cosigning.js';
 import { PublicLog } from '../transparency/publicLog.js';
 import type { RoleParts } from './parts.js';
@@ -136,5 +137,6 @@ export async function openPublicLog(parts: RoleParts, onFailpoint: OnFailpoint):
   registerLogMetrics({ metrics, events, publicLog, witnesses: () => cosigning?.states() ?? [] });
   await services.add(publicLog);
   if (cosigning !== undefined) await services.add(cosigning);
+  await services.add(new AuditAnchors({ sql, now: parts.world.now, events }));
   return { publicLog, hasQuorum };
 }

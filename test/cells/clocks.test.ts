@@ -92,3 +92,20 @@ test('entries from an earlier jump: nothing is dealt before their time, whatever
   await redis.hset(cellKey(0), 'last', last);
   expect((await spin()).status).toBe(200);
 });
+
+test('the offset of each store is measured, from the middle of the round trip', async () => {
+  aheadMs = 1500;
+  const offsets = async (): Promise<[of: string, seconds: number][]> => {
+    const text = await (await fetch(`http://127.0.0.1:${service.running.metricsPort}/metrics`)).text();
+    return [...text.matchAll(/^spindle_clock_offset_seconds\{of="([^"]+)"\} (\S+)$/gm)].map(
+      ([, of, value]) => [of!, Number(value)],
+    );
+  };
+  // This process is ahead, so the stores are behind; a slow round trip is measured again 10 s later.
+  await until(async () => {
+    const found = await offsets();
+    return found.length === 2 && found.every(([, seconds]) => Math.abs(seconds + 1.5) < 0.2);
+  }, 'both are measured');
+  const redisUrl = new URL(stores.redisUrl);
+  expect((await offsets()).map(([of]) => of).sort()).toEqual(['postgres', `redis:${redisUrl.host}`]);
+});
