@@ -12,7 +12,7 @@ const FAULTS = `
   client/killed
   cluster/cluster
   communal/communalKills
-  console/console
+  console/{console,oversight}
   docs/pages
   embedded/{shutdown,signals,start}
   http/{refusals,revocation,storeAway}

@@ -6,8 +6,8 @@ import 'uplot/dist/uPlot.min.css';
 export interface Series {
   readonly label: string;
   readonly values: readonly (number | null)[];
-  /** `line`, or the edges of a band, of which there are two. */
-  readonly kind: 'line' | 'edge';
+  /** `line`; `soft`: one that others are compared with; `edge`: of a band, first the lower one, then the upper one. */
+  readonly kind: 'line' | 'soft' | 'edge';
 }
 
 interface ChartProps {
@@ -35,6 +35,7 @@ const colourOf = (name: string): string => getComputedStyle(document.documentEle
 
 function optionsOf({ series, format, isTime }: ChartProps, width: number): uPlot.Options {
   const [text, line, accent, band] = ['--soft-text', '--line', '--accent', '--band'].map(colourOf);
+  const strokes = { line: accent!, soft: text!, edge: band! };
   const axis = { stroke: text!, grid: { stroke: line!, width: 1 }, ticks: { stroke: line!, width: 1 } };
   const edges = series.flatMap(({ kind }, i) => (kind === 'edge' ? [i + 1] : []));
   return {
@@ -56,13 +57,15 @@ function optionsOf({ series, format, isTime }: ChartProps, width: number): uPlot
       {},
       ...series.map(({ label, kind, values }) => ({
         label,
-        stroke: kind === 'line' ? accent! : band!,
+        stroke: strokes[kind],
         width: kind === 'line' ? 2 : 1,
         spanGaps: true,
         points: { show: kind === 'line' && values.filter((value) => value !== null).length < 40 },
       })),
     ],
-    ...(edges.length === 2 ? { bands: [{ series: [edges[1]!, edges[0]!], fill: band! }] } : {}),
+    bands: edges.flatMap((low, i) =>
+      i % 2 === 0 ? [{ series: [edges[i + 1]!, low] as [number, number], fill: band! }] : [],
+    ),
   };
 }
 

@@ -86,7 +86,17 @@ export const pageOf = ({ query }: Place): number => Math.max(1, Number(query.get
 
 /** A state in words, with a colour that repeats it. */
 export function Status({ of }: { readonly of: string }) {
-  const GOOD = ['ACTIVE', 'active', 'ok', 'delivered', 'ACKNOWLEDGED', 'ready', 'finished'];
+  const GOOD = [
+    'ACTIVE',
+    'active',
+    'ok',
+    'delivered',
+    'ACKNOWLEDGED',
+    'ready',
+    'finished',
+    'WITHIN',
+    'CLOSED',
+  ];
   const BAD = [
     'SUSPENDED',
     'revoked',
@@ -97,6 +107,9 @@ export function Status({ of }: { readonly of: string }) {
     'failing',
     'inactive',
     'halted',
+    'ALERT',
+    'REVIEW',
+    'CRITICAL',
   ];
   return <span class={`status ${GOOD.includes(of) ? 'good' : BAD.includes(of) ? 'bad' : ''}`}>{of}</span>;
 }

@@ -96,7 +96,7 @@ const SUITS: Readonly<Record<string, readonly [string, string]>> = {
 };
 
 /** @param cards such as `Th`: rank and suit */
-const Cards = ({ of: cards, whose }: { readonly of: readonly string[]; readonly whose: string }) => (
+export const Cards = ({ of: cards, whose }: { readonly of: readonly string[]; readonly whose: string }) => (
   <ul class="cards" aria-label={`Cards of ${whose}`}>
     {cards.map((card, place) => {
       const rank = card[0] === 'T' ? '10' : card[0];

@@ -9,6 +9,7 @@ import { linkTo, type Place } from '../router.js';
 import { useMayChange } from '../session.js';
 import { Table } from '../table.js';
 import { Facts, Load, Pager, Panel, pageOf, Status } from '../ui.js';
+import { RtpPanel } from './gameRtp.js';
 
 type Game = Schemas['OperatorGame'];
 
@@ -111,6 +112,7 @@ export function GameDetail({ place }: { readonly place: Place }) {
         <>
           <GameFacts game={game} />
           <Changes game={game} onChanged={loaded.reload} />
+          {game.gameType === 'slot' ? <RtpPanel gameId={id} /> : null}
           <Panel title="Return">
             <Load loaded={days}>{(list) => <Return game={game} days={list.days} />}</Load>
           </Panel>

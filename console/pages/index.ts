@@ -15,6 +15,8 @@ import { PartnerDetail, Partners } from './partners.js';
 import { PlayerStatement, Players } from './players.js';
 import { ProgressiveDetail, Progressives } from './progressives.js';
 import { Raffles } from './raffles.js';
+import { Reports } from './reports.js';
+import { Returns } from './returns.js';
 import { SettlementDetail, Settlements } from './settlements.js';
 import { Webhooks } from './webhooks.js';
 
@@ -42,6 +44,8 @@ export const PAGES: readonly Page[] = [
   listed('lookup', 'Look up', LookUp),
   listed('webhooks', 'Webhooks', Webhooks),
   listed('settlements', 'Settlements', Settlements),
+  listed('reports', 'Reports', Reports),
+  listed('returns', 'Returns', Returns),
   listed('ledger', 'Ledger days', LedgerDays),
   listed('audit', 'Audit log', AuditLog),
   listed('versions', 'API versions', ApiVersions),

@@ -10,6 +10,7 @@ import { go, linkTo, type Place } from '../router.js';
 import { useMayChange } from '../session.js';
 import { Table } from '../table.js';
 import { Facts, Fault, Load, Panel, Status } from '../ui.js';
+import { RecallPanel } from './recall.js';
 
 type Statement = Schemas['Statement'];
 type Entry = Schemas['StatementEntry'];
@@ -57,6 +58,7 @@ export function PlayerStatement({ place }: { readonly place: Place }) {
             ]}
           />
           <Changes statement={statement} onChanged={loaded.reload} />
+          <RecallPanel id={id} playerId={playerId} />
           <Entries statement={statement} />
         </>
       )}

@@ -147,6 +147,19 @@ export class Spindle {
     return (await this.read((api) => api.GET('/games/{id}/rtp', { params }))) as Schemas['GameRtp'];
   }
 
+  /**
+   * What the games of the account took and paid in an interval, the first 10,000 of them and the totals of all.
+   * @param interval day, month, year or life to date (UTC); or from a day to a day, YYYY-MM-DD, both in it
+   */
+  async gamesReport(
+    interval: 'DTD' | 'MTD' | 'YTD' | 'LTD' | { readonly from: string; readonly to: string },
+    gameId?: number,
+  ): Promise<Schemas['GamesReport']> {
+    const days = typeof interval === 'string' ? { interval } : { interval: 'RANGE', ...interval };
+    const params = { query: { ...days, ...(gameId === undefined ? {} : { gameId }) } };
+    return (await this.read((api) => api.GET('/reports/games', { params }))) as Schemas['GamesReport'];
+  }
+
   /** Chooses a player's next outcome; of sandbox accounts only. A newer choice replaces it: it may be sent again. */
   chooseNextOutcome(choice: Schemas['NextOutcomeBody']): Promise<Schemas['NextOutcomeResponse']> {
     return this.read((api) => api.POST('/sandbox/next-outcome', { body: choice }));

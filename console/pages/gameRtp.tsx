@@ -1,0 +1,130 @@
+/** The return of a slot as the service judges it each day: what its windows came to, and the bands that chance keeps to. */
+import { useState } from 'preact/hooks';
+import { api, bodyOf, type Schemas } from '../api.js';
+import { Chart } from '../chart.js';
+import { count, NONE, percent, time } from '../format.js';
+import { useLoad } from '../load.js';
+import { linkTo } from '../router.js';
+import { Table } from '../table.js';
+import { Load, Panel, Status } from '../ui.js';
+
+type Rtp = Schemas['GameRtp'];
+type Expected = NonNullable<Rtp['expected']>;
+type Record = Schemas['RtpRecord'];
+
+/** Days that a chart may show. */
+const RANGES = [30, 90, 400];
+/** Standard deviations within which 95 and 99 of 100 returns lie, once there are many spins (docs/rtp.md). */
+const Q95 = 1.959963984540054;
+const Q99 = 2.5758293035489004;
+
+/** What the windows are called. */
+const WINDOW_NAMES = { ROLLING_30: '30 days', LIFE: 'All of time' } as const;
+
+const startOf = (day: string): number => Date.parse(`${day}T00:00:00Z`) / 1000;
+
+const bandText = (band: readonly number[] | null): string =>
+  band === null ? NONE : `${percent(band[0])} to ${percent(band[1])}`;
+
+export function RtpPanel({ gameId }: { readonly gameId: number }) {
+  const [days, setDays] = useState(RANGES[0]!);
+  const params = { path: { id: gameId }, query: { days } };
+  const loaded = useLoad(() => bodyOf(api.GET('/games/{id}/rtp', { params })), [gameId, days]);
+  return (
+    <Panel title="Return as judged">
+      <Load loaded={loaded}>
+        {(rtp) =>
+          rtp.windows.length === 0 ? (
+            <p class="empty">It is judged once a day from the first day with spins on, and was not yet.</p>
+          ) : (
+            <>
+              <Windows rtp={rtp} />
+              <label class="field range">
+                <span>Range</span>
+                <select value={String(days)} onChange={(event) => setDays(Number(event.currentTarget.value))}>
+                  {RANGES.map((range) => (
+                    <option key={range} value={range}>
+                      {range} days
+                    </option>
+                  ))}
+                </select>
+              </label>
+              {rtp.windows.map(({ window }) => (
+                <BandChart
+                  key={window}
+                  window={window}
+                  expected={rtp.expected}
+                  records={(rtp.history ?? []).filter((record) => record.window === window)}
+                />
+              ))}
+              <p>
+                Judged {time(rtp.judgedAt)} UTC.{' '}
+                <a href={linkTo(['returns'], { gameId: String(gameId) })}>Reviews</a>
+              </p>
+            </>
+          )
+        }
+      </Load>
+    </Panel>
+  );
+}
+
+const Windows = ({ rtp: { windows } }: { readonly rtp: Rtp }) => (
+  <Table
+    caption="Windows"
+    rows={windows}
+    keyOf={({ window }) => window}
+    empty=""
+    columns={[
+      { heading: 'Window', cell: ({ window }) => WINDOW_NAMES[window] },
+      { heading: 'Days (UTC)', cell: ({ from, to }) => `${from} to ${to}` },
+      { heading: 'Spins', cell: ({ spins }) => count(spins), isNumber: true },
+      { heading: 'Return', cell: ({ actualRtp }) => percent(actualRtp), isNumber: true },
+      { heading: '95 of 100', cell: ({ band95 }) => bandText(band95), isNumber: true },
+      { heading: '99 of 100', cell: ({ band99 }) => bandText(band99), isNumber: true },
+      { heading: 'z', cell: ({ z }) => z ?? NONE, isNumber: true },
+      { heading: 'State', cell: ({ state }) => <Status of={state} /> },
+    ]}
+  />
+);
+
+interface BandProps {
+  readonly window: Record['window'];
+  readonly expected: Expected | null;
+  readonly records: readonly Record[];
+}
+
+function BandChart({ window, expected, records }: BandProps) {
+  // Below that a band says little, and is wider than what can be drawn.
+  const judged = records.filter(
+    ({ spins, wageredUsd }) => expected !== null && wageredUsd > 0 && spins >= expected.normalFromSpins,
+  );
+  const newest = judged.at(-1);
+  if (expected === null || newest === undefined) {
+    return <p class="empty">{WINDOW_NAMES[window]}: too few spins for a band.</p>;
+  }
+  const edge =
+    (deviations: number) =>
+    ({ spins }: Record): number =>
+      Math.max(0, expected.rtp + (deviations * expected.sigma) / Math.sqrt(spins));
+  const returnOf = ({ paidOutUsd, wageredUsd }: Record): number => paidOutUsd / wageredUsd;
+  return (
+    <figure>
+      <figcaption>{WINDOW_NAMES[window]}</figcaption>
+      <Chart
+        label={`Return by day, ${WINDOW_NAMES[window].toLowerCase()}: ${percent(returnOf(newest))} on ${newest.day}; expected ${percent(expected.rtp)}, 95 of 100 between ${percent(edge(-Q95)(newest))} and ${percent(edge(Q95)(newest))}, 99 of 100 between ${percent(edge(-Q99)(newest))} and ${percent(edge(Q99)(newest))}.`}
+        places={judged.map(({ day }) => startOf(day))}
+        isTime
+        series={[
+          { label: '99 of 100, from', values: judged.map(edge(-Q99)), kind: 'edge' },
+          { label: '99 of 100, to', values: judged.map(edge(Q99)), kind: 'edge' },
+          { label: '95 of 100, from', values: judged.map(edge(-Q95)), kind: 'edge' },
+          { label: '95 of 100, to', values: judged.map(edge(Q95)), kind: 'edge' },
+          { label: 'Expected', values: judged.map(() => expected.rtp), kind: 'soft' },
+          { label: 'Return', values: judged.map(returnOf), kind: 'line' },
+        ]}
+        format={(value) => percent(value)}
+      />
+    </figure>
+  );
+}

@@ -1,0 +1,281 @@
+/** Reports over intervals: what games took and paid, what is owed to players, significant events; each as a table and as CSV. */
+import { useState } from 'preact/hooks';
+import { api, bodyOf, type Schemas } from '../api.js';
+import { saveCsv } from '../csv.js';
+import { Field, Form } from '../form.js';
+import { count, NONE, percent, time, usd } from '../format.js';
+import { useLoad } from '../load.js';
+import { PartnerLink, usePartnerNames } from '../names.js';
+import { go, linkTo, type Place } from '../router.js';
+import { Table } from '../table.js';
+import { Facts, Fault, Load, Panel, Status } from '../ui.js';
+
+const INTERVALS = ['DTD', 'MTD', 'YTD', 'LTD', 'RANGE'];
+const SEVERITIES = ['', 'INFO', 'WARNING', 'CRITICAL'];
+const KINDS = { games: 'Games', liability: 'Liability', events: 'Significant events' } as const;
+type Kind = keyof typeof KINDS;
+const isKind = (text: string): text is Kind => Object.hasOwn(KINDS, text);
+
+/** What an address asks for: the members of a form, of which empty ones are left out. */
+type Asked = Record<string, string>;
+
+export function Reports({ place }: { readonly place: Place }) {
+  const given = place.query.get('of') ?? '';
+  const of = isKind(given) ? given : 'games';
+  const asked = Object.fromEntries(place.query);
+  return (
+    <>
+      <nav class="pager" aria-label="Reports">
+        {Object.entries(KINDS).map(([kind, name]) => (
+          <a
+            key={kind}
+            href={linkTo(['reports'], { of: kind })}
+            aria-current={kind === of ? 'page' : undefined}
+          >
+            {name}
+          </a>
+        ))}
+      </nav>
+      {of === 'games' ? (
+        <Games asked={asked} />
+      ) : of === 'liability' ? (
+        <Owed asked={asked} />
+      ) : (
+        <Events asked={asked} />
+      )}
+    </>
+  );
+}
+
+const show =
+  (of: Kind) =>
+  async (values: Asked): Promise<null> => {
+    go(['reports'], { of, ...values });
+    return null;
+  };
+
+/** Keeps the whole report as CSV, as the service writes it. */
+function Csv({ of, query }: { readonly of: Kind; readonly query: Asked }) {
+  const [error, setError] = useState<unknown>();
+  const keep = (): void => {
+    setError(undefined);
+    saveCsv(`/reports/${of}`, query, `${of}.csv`).catch(setError);
+  };
+  return (
+    <>
+      <button type="button" class="quiet" onClick={keep}>
+        Download all as CSV
+      </button>
+      <Fault error={error} />
+    </>
+  );
+}
+
+/** The members that are given. */
+const given = (members: Record<string, string | undefined>): Asked =>
+  Object.fromEntries(
+    Object.entries(members).filter(([, value]) => value !== undefined && value !== ''),
+  ) as Asked;
+
+const totalFacts = (totals: Schemas['GamesReportTotals']) =>
+  [
+    ['Spins', count(totals.spins)],
+    ['Wagered', usd(totals.wageredUsd)],
+    ['Paid', usd(totals.paidOutUsd)],
+    ['Gross revenue', usd(totals.ggrUsd)],
+    ['Community bonuses', usd(totals.communityBonusUsd)],
+    ['Return', percent(totals.actualRtp)],
+    ['Outcomes given up', count(totals.voidedOutcomes)],
+    ['Open rounds', `${count(totals.openRounds)}, ${usd(totals.openWageredUsd)}`],
+  ] as const;
+
+function Games({ asked }: { readonly asked: Asked }) {
+  const { idOf, nameOf } = usePartnerNames();
+  const { interval = 'MTD', from, to, partner = '' } = asked;
+  const isRange = interval === 'RANGE';
+  const partnerId = partner === '' ? undefined : String(idOf(partner) ?? 0);
+  const query = given({ interval, ...(isRange ? { from, to } : {}), partnerId });
+  const loaded = useLoad(
+    () =>
+      bodyOf(api.GET('/reports/games', { params: { query: query as never } })) as Promise<
+        Schemas['GamesReport']
+      >,
+    [query],
+  );
+  return (
+    <>
+      <Form label="Interval" button="Show" keepsValues act={show('games')}>
+        <Field
+          label="Interval"
+          name="interval"
+          options={INTERVALS}
+          value={interval}
+          hint="Day, month, year, life to date, or from … to (UTC)"
+        />
+        <Field label="From" name="from" type="date" value={from} hint="Of RANGE" />
+        <Field label="To" name="to" type="date" value={to} hint="Of RANGE, in the report" />
+        <Field label="Partner" name="partner" value={partner} hint="Slug or id; empty: all" />
+      </Form>
+      <Load loaded={loaded}>
+        {(report) => (
+          <Panel title={`${report.from ?? 'The first day'} to ${report.to}`}>
+            <Facts
+              of={[
+                ...totalFacts(report.totals),
+                ['Complete to', report.completeTo ?? NONE],
+                ['Made (UTC)', time(report.generatedAt)],
+              ]}
+            />
+            {report.noActivity ? <p class="empty">No activity.</p> : null}
+            <Table
+              caption="Games"
+              rows={report.rows}
+              isPage={report.nextCursor !== null}
+              keyOf={({ gameConfigId }) => gameConfigId}
+              empty="There is no game."
+              columns={[
+                {
+                  heading: 'Game',
+                  cell: ({ gameConfigId, displayName }) => (
+                    <a href={linkTo(['games', gameConfigId])}>{displayName}</a>
+                  ),
+                },
+                {
+                  heading: 'Partner',
+                  cell: (row) => <PartnerLink id={row.partnerId} />,
+                  value: (row) => nameOf(row.partnerId),
+                },
+                { heading: 'Kind', cell: ({ gameType }) => gameType },
+                { heading: 'Spins', cell: ({ spins }) => count(spins), isNumber: true },
+                { heading: 'Wagered', cell: ({ wageredUsd }) => usd(wageredUsd), isNumber: true },
+                { heading: 'Paid', cell: ({ paidOutUsd }) => usd(paidOutUsd), isNumber: true },
+                { heading: 'Gross revenue', cell: ({ ggrUsd }) => usd(ggrUsd), isNumber: true },
+                { heading: 'Return', cell: ({ actualRtp }) => percent(actualRtp), isNumber: true },
+                { heading: 'Certified', cell: ({ certifiedRtp }) => percent(certifiedRtp), isNumber: true },
+              ]}
+            />
+            <Csv of="games" query={query} />
+          </Panel>
+        )}
+      </Load>
+    </>
+  );
+}
+
+function Owed({ asked }: { readonly asked: Asked }) {
+  const { nameOf } = usePartnerNames();
+  const query = given({ date: asked.date });
+  const loaded = useLoad(
+    () => bodyOf(api.GET('/reports/liability', { params: { query } })) as Promise<Schemas['LiabilityReport']>,
+    [query],
+  );
+  return (
+    <>
+      <Form label="Day" button="Show" keepsValues act={show('liability')}>
+        <Field
+          label="At the end of the day (UTC)"
+          name="date"
+          type="date"
+          value={asked.date}
+          hint="Empty: now"
+        />
+      </Form>
+      <Load loaded={loaded}>
+        {({ date, rows, totals, generatedAt }) => (
+          <Panel title={date === null ? 'Now' : `At the end of ${date}`}>
+            <Facts
+              of={[
+                ['Players', count(totals.players)],
+                ['Balances', usd(totals.balancesUsd)],
+                ['Open rounds', `${count(totals.openRounds)}, ${usd(totals.openWageredUsd)}`],
+                ['Budgets of progressives', usd(totals.communalBudgetUsd)],
+                ['Made (UTC)', time(generatedAt)],
+              ]}
+            />
+            <Table
+              caption="By partner"
+              rows={rows}
+              keyOf={({ partnerId }) => partnerId}
+              empty="No activity."
+              columns={[
+                {
+                  heading: 'Partner',
+                  cell: ({ partnerId }) => <PartnerLink id={partnerId} />,
+                  value: ({ partnerId }) => nameOf(partnerId),
+                },
+                { heading: 'Players', cell: ({ players }) => count(players), isNumber: true },
+                { heading: 'Balances', cell: ({ balancesUsd }) => usd(balancesUsd), isNumber: true },
+                { heading: 'Above zero', cell: ({ positiveUsd }) => usd(positiveUsd), isNumber: true },
+                { heading: 'Below zero', cell: ({ negativeUsd }) => usd(negativeUsd), isNumber: true },
+                { heading: 'Open rounds', cell: ({ openRounds }) => count(openRounds), isNumber: true },
+                {
+                  heading: 'Budgets',
+                  cell: ({ communalBudgetUsd }) => usd(communalBudgetUsd),
+                  isNumber: true,
+                },
+              ]}
+            />
+            <Csv of="liability" query={query} />
+          </Panel>
+        )}
+      </Load>
+    </>
+  );
+}
+
+/** The start of a UTC day as the API has times. */
+const dayStart = (day: string | undefined): string | undefined =>
+  day === undefined || day === '' ? undefined : `${day}T00:00:00Z`;
+
+function Events({ asked }: { readonly asked: Asked }) {
+  const range = given({
+    from: dayStart(asked.from),
+    to: dayStart(asked.to),
+    type: asked.type,
+    severity: asked.severity,
+  });
+  const query = given({ ...range, cursor: asked.cursor });
+  const loaded = useLoad(
+    () =>
+      bodyOf(api.GET('/reports/events', { params: { query: query as never } })) as Promise<
+        Schemas['EventsReport']
+      >,
+    [query],
+  );
+  return (
+    <>
+      <Form label="Range" button="Show" keepsValues act={show('events')}>
+        <Field label="From (UTC)" name="from" type="date" value={asked.from} />
+        <Field label="To (UTC)" name="to" type="date" value={asked.to} hint="Not in the report" />
+        <Field label="Type" name="type" value={asked.type} hint="Such as cell.halt; empty: all" />
+        <Field label="Severity" name="severity" options={SEVERITIES} value={asked.severity ?? ''} />
+      </Form>
+      <Load loaded={loaded}>
+        {({ events, nextCursor }) => (
+          <Panel title="Events, oldest first">
+            <Table
+              caption="Events, oldest first"
+              rows={events}
+              isPage={nextCursor !== null}
+              keyOf={({ eventId }) => eventId}
+              empty="No activity."
+              columns={[
+                { heading: 'Time (UTC)', cell: ({ at }) => time(at) },
+                { heading: 'Type', cell: ({ type }) => type },
+                { heading: 'Severity', cell: ({ severity }) => <Status of={severity} /> },
+                { heading: 'Who', cell: ({ actor }) => actor },
+                { heading: 'What', cell: ({ subject }) => subject },
+              ]}
+            />
+            {nextCursor === null ? null : (
+              <p>
+                <a href={linkTo(['reports'], { ...asked, of: 'events', cursor: nextCursor })}>Later events</a>
+              </p>
+            )}
+            <Csv of="events" query={range} />
+          </Panel>
+        )}
+      </Load>
+    </>
+  );
+}

@@ -1,0 +1,152 @@
+/** Reviews of returns: a judgement outside the band opens one, an operator notes what was found and closes it. */
+import { api, bodyOf, type Schemas } from '../api.js';
+import { Field, Form, StatusFilter } from '../form.js';
+import { count, NONE, percent, time, usd } from '../format.js';
+import { useLoad } from '../load.js';
+import { linkTo, type Place } from '../router.js';
+import { useMayChange } from '../session.js';
+import { Table } from '../table.js';
+import { Facts, Load, Pager, Panel, pageOf, Status } from '../ui.js';
+
+type Review = Schemas['RtpReview'];
+
+const STATUSES = ['', 'OPEN', 'CLOSED'];
+const FINDINGS = ['CHANCE', 'GAME_ERROR', 'DATA_ERROR'];
+const LIMIT = 10;
+
+export function Returns({ place }: { readonly place: Place }) {
+  const page = pageOf(place);
+  const status = place.query.get('status') ?? '';
+  const gameId = Number(place.query.get('gameId') ?? 0);
+  const query = {
+    ...{ page, limit: LIMIT },
+    ...(status === '' ? {} : { status }),
+    ...(gameId > 0 ? { gameId } : {}),
+  };
+  const loaded = useLoad(() => bodyOf(api.GET('/rtp-reviews', { params: { query } })), [query]);
+  return (
+    <>
+      <p>
+        Of an honest game chance alone puts one judgement in a hundred outside the band. A review is work, not
+        an alarm.
+      </p>
+      <StatusFilter path="returns" options={STATUSES} status={status} />
+      {gameId > 0 ? (
+        <p>
+          Of game <a href={linkTo(['games', gameId])}>{gameId}</a> only.{' '}
+          <a href={linkTo(['returns'])}>All games</a>
+        </p>
+      ) : null}
+      <Load loaded={loaded}>
+        {({ reviews, limit, total }) =>
+          reviews.length === 0 ? (
+            <p class="empty">There is no such review.</p>
+          ) : (
+            <>
+              {reviews.map((review) => (
+                <ReviewPanel key={review.reviewId} review={review} onChanged={loaded.reload} />
+              ))}
+              <Pager place={place} page={page} limit={limit} total={total} />
+            </>
+          )
+        }
+      </Load>
+    </>
+  );
+}
+
+const ReviewPanel = ({ review, onChanged }: { readonly review: Review; readonly onChanged: () => void }) => (
+  <Panel title={`Review ${review.reviewId}`}>
+    <Facts
+      of={[
+        [
+          'Game',
+          <a key="game" href={linkTo(['games', review.gameConfigId])}>
+            {review.gameConfigId}
+          </a>,
+        ],
+        ['Window', review.window],
+        ['Opened (UTC)', time(review.openedAt)],
+        ['Status', <Status key="status" of={review.status} />],
+        ...(review.closedAt === null
+          ? []
+          : ([
+              ['Finding', review.finding ?? NONE],
+              ['Closed (UTC)', `${time(review.closedAt)}, ${review.closedBy}`],
+            ] as const)),
+      ]}
+    />
+    <Table
+      caption={`Judgements of review ${review.reviewId}`}
+      rows={review.records}
+      keyOf={({ day, window }) => `${day} ${window}`}
+      empty="It has no judgement."
+      columns={[
+        { heading: 'Day (UTC)', cell: ({ day }) => day },
+        { heading: 'Window', cell: ({ window }) => window },
+        { heading: 'Spins', cell: ({ spins }) => count(spins), isNumber: true },
+        { heading: 'Wagered', cell: ({ wageredUsd }) => usd(wageredUsd), isNumber: true },
+        {
+          heading: 'Return',
+          cell: ({ paidOutUsd, wageredUsd }) => percent(paidOutUsd / wageredUsd),
+          isNumber: true,
+        },
+        { heading: 'z', cell: ({ z }) => z ?? NONE, isNumber: true },
+        { heading: 'State', cell: ({ state }) => <Status of={state} /> },
+      ]}
+    />
+    {review.notes.length === 0 ? null : (
+      <ul class="notes">
+        {review.notes.map(({ at, by, text }) => (
+          <li key={at}>
+            <strong>
+              {time(at)}, {by}
+            </strong>{' '}
+            {text}
+          </li>
+        ))}
+      </ul>
+    )}
+    {review.status === 'OPEN' ? <Work review={review} onChanged={onChanged} /> : null}
+  </Panel>
+);
+
+function Work({ review, onChanged }: { readonly review: Review; readonly onChanged: () => void }) {
+  if (!useMayChange()) return null;
+  const params = { path: { id: review.reviewId } };
+  return (
+    <>
+      <Form
+        label={`Note on review ${review.reviewId}`}
+        button="Add the note"
+        act={async ({ text }) => {
+          await bodyOf(api.POST('/rtp-reviews/{id}/notes', { params, body: { text: text! } }));
+          onChanged();
+          return 'The note is kept.';
+        }}
+      >
+        <Field label="Note" name="text" required />
+      </Form>
+      <Form
+        label={`Close review ${review.reviewId}`}
+        button="Close the review"
+        confirm={({ finding }) => [
+          {
+            title: `Close review ${review.reviewId} as ${finding}?`,
+            consequence: 'It stays on record and is not opened again. A later judgement opens another.',
+            button: 'Close',
+          },
+        ]}
+        act={async ({ finding, text }) => {
+          const body = { finding: finding as 'CHANCE', text: text! };
+          await bodyOf(api.POST('/rtp-reviews/{id}/close', { params, body }));
+          onChanged();
+          return 'The review is closed.';
+        }}
+      >
+        <Field label="Finding" name="finding" options={FINDINGS} />
+        <Field label="Why" name="text" required />
+      </Form>
+    </>
+  );
+}

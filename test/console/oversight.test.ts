@@ -1,0 +1,107 @@
+/** The console's pages of oversight in a real Chromium: returns in their bands, reviews, reports. */
+import { readFileSync } from 'node:fs';
+import type { Page } from 'playwright-core';
+import postgres from 'postgres';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { freshStores } from '../setup/freshStores.js';
+import { openBrowser } from '../support/chromium.js';
+import { OPERATOR_KEY } from '../support/client.js';
+import { startService } from '../support/service.js';
+import { parSheet } from '../support/sheets.js';
+import type { TestStores } from '../support/stores.js';
+import { until } from '../support/wait.js';
+
+const WAIT_MS = 60_000;
+const GAME = 'classic-three';
+
+const browser = await openBrowser('Oversight in the console');
+
+describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, () => {
+  let stores: TestStores;
+  let service: Awaited<ReturnType<typeof startService>>;
+  let page: Page;
+  let partnerId: number;
+  let gameId: number;
+
+  beforeAll(async () => {
+    stores = await freshStores();
+    service = await startService(stores);
+    const partner = await service.newPartner();
+    partnerId = partner.partnerId;
+    gameId = await service.api.newGame(partner.key, GAME, parSheet('classic-3-reel'));
+    const spun = await service.spin(partner.key, { gameId, playerId: 'alice', wagerUsd: 0.25 });
+    expect(spun.status).toBe(200);
+    const reported = () => service.operator<{ noActivity: boolean }>('GET', '/reports/games?interval=LTD');
+    await until(async () => !(await reported()).body.noActivity, 'the spin is booked');
+    const context = await browser!.newContext({ colorScheme: 'light' });
+    page = await context.newPage();
+    page.setDefaultTimeout(WAIT_MS);
+    await page.goto(`${service.base}/console`);
+    await page.getByLabel('Operator key').fill(OPERATOR_KEY);
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor();
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await service?.stop();
+    await stores?.drop();
+  });
+
+  const go = async (path: string, heading: string): Promise<void> => {
+    await page.goto(`${service.base}/console#/${path}`);
+    await page.getByRole('heading', { level: 1, name: heading }).waitFor();
+  };
+  const dialog = () => page.getByRole('dialog');
+  const form = (name: string) => page.getByRole('form', { name, exact: true });
+
+  test('draws the band of a game by day, and has a review worked through and closed', async () => {
+    const sql = postgres(stores.databaseUrl, { max: 1, onnotice: () => {} });
+    // Forty judged days, the last of them outside the band.
+    await sql`
+      INSERT INTO rtp_records (game_id, day, span, from_day, spins, wagered_micros, paid_micros, mean, sigma, skewness, z, nats, state, judged_at)
+      SELECT ${gameId}, current_date - d, span, current_date - d - 29, 400000 - 5000 * d, 100000000000 - 1250000000 * d::bigint,
+        round((100000000000 - 1250000000 * d::bigint) * CASE d WHEN 1 THEN 0.95 ELSE 0.921 END), 0.92, 2.5, 9, CASE d WHEN 1 THEN 3.1 ELSE 0.2 END,
+        0.5, CASE d WHEN 1 THEN 'REVIEW' ELSE 'WITHIN' END, now()
+      FROM generate_series(1, 40) d, unnest(ARRAY['LIFE', 'ROLLING_30']) span`;
+    await sql`
+      INSERT INTO rtp_reviews (game_id, span, opened_at, opened_day) VALUES (${gameId}, 'LIFE', now(), current_date - 1)`;
+    await sql.end();
+    await go(`games/${gameId}`, GAME);
+    await page
+      .getByRole('img', { name: /^Return by day, 30 days: 95\.00 % on .*99 of 100 between/ })
+      .waitFor();
+    await page.getByRole('link', { name: 'Reviews' }).click();
+    await page.getByRole('heading', { level: 1, name: 'Returns' }).waitFor();
+    await form('Note on review 1').getByLabel('Note').fill('asked the game studio');
+    await form('Note on review 1').getByRole('button').click();
+    await page.getByText('asked the game studio').waitFor();
+    await form('Close review 1').getByLabel('Finding').selectOption('CHANCE');
+    await form('Close review 1').getByLabel('Why').fill('within what 40 days do');
+    await form('Close review 1').getByRole('button').click();
+    await dialog().getByRole('heading', { name: 'Close review 1 as CHANCE?' }).waitFor();
+    await dialog().getByRole('button', { name: 'Close', exact: true }).click();
+    await page.getByRole('definition').getByText('CLOSED').waitFor();
+  });
+
+  test('reports an interval, and keeps it as the CSV of the service', async () => {
+    await go('reports', 'Reports');
+    await form('Interval').getByLabel('Interval').selectOption('LTD');
+    await form('Interval').getByLabel('Partner').fill(String(partnerId));
+    await form('Interval').getByRole('button').click();
+    await page.getByRole('row').filter({ hasText: GAME }).waitFor();
+    const [kept] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'Download all as CSV' }).click(),
+    ]);
+    const { text } = await service.request(
+      'GET',
+      `/api/operator/v1/reports/games?interval=LTD&partnerId=${partnerId}`,
+      {
+        key: OPERATOR_KEY,
+        headers: { Accept: 'text/csv' },
+      },
+    );
+    expect(readFileSync(await kept.path(), 'utf8').split('\r\n')[0]).toBe(text.split('\r\n')[0]);
+    expect(readFileSync(await kept.path(), 'utf8')).toContain(GAME);
+  });
+});
