@@ -121,6 +121,7 @@ const FOLDED = [
     'api',
     'cells',
     'communal',
+    'compliance',
     'game',
     'key',
     'ledger',

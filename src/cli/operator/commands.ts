@@ -6,6 +6,7 @@ import { addBlackjackCommands } from './blackjack.js';
 import { type OpenClient, OperatorCommands } from './call.js';
 import { addCellCommands } from './cells.js';
 import { addCommunalCommands } from './communal.js';
+import { addComplianceCommands } from './compliance.js';
 import { addDealingCommands } from './dealing.js';
 import { addGameCommands } from './games.js';
 import { addKeyCommands } from './keys.js';
@@ -37,6 +38,7 @@ export function addOperatorCommands(program: Command, open: OpenClient): void {
   addPlayerCommands(commands);
   addSettlementCommands(commands);
   addReportCommands(commands);
+  addComplianceCommands(commands);
   addApiVersionCommands(commands);
   addNamedOperatorCommands(commands);
   addAuditLogCommand(commands);
