@@ -60,6 +60,28 @@ export function Field(props: FieldProps) {
   );
 }
 
+/** How many days a chart shows. */
+export const DaysField = ({
+  ranges,
+  days,
+  onChange,
+}: {
+  readonly ranges: readonly number[];
+  readonly days: number;
+  readonly onChange: (days: number) => void;
+}) => (
+  <label class="field range">
+    <span>Range</span>
+    <select value={String(days)} onChange={(event) => onChange(Number(event.currentTarget.value))}>
+      {ranges.map((range) => (
+        <option key={range} value={range}>
+          {range} days
+        </option>
+      ))}
+    </select>
+  </label>
+);
+
 type Values = Record<string, string>;
 
 interface FormProps {

@@ -2,6 +2,7 @@
 import { render } from 'preact';
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import { ApiFault, api, bodyOf, type Schemas, signIn, useToken } from './api.js';
+import { Boundary } from './boundary.js';
 import { DialogHost } from './dialog.js';
 import { Naming, PartnerNames, usePartnerNames, withPartnerId } from './names.js';
 import { PAGES, pageAt } from './pages/index.js';
@@ -69,7 +70,9 @@ function Page() {
       </h1>
       <Naming.Provider value={name}>
         {place !== undefined ? (
-          <View key={path} place={place} />
+          <Boundary key={path}>
+            <View place={place} />
+          </Boundary>
         ) : names.isLoaded ? (
           <p class="empty">There is no partner called {asked.parts[1]}.</p>
         ) : (

@@ -2,6 +2,7 @@
 import { useState } from 'preact/hooks';
 import { api, bodyOf, type Schemas } from './api.js';
 import { Chart } from './chart.js';
+import { DaysField } from './form.js';
 import { count } from './format.js';
 import { useLoad } from './load.js';
 import { Load } from './ui.js';
@@ -18,16 +19,7 @@ export function TrafficByDay({ partnerId }: { readonly partnerId?: number }) {
   const loaded = useLoad(() => bodyOf(api.GET('/traffic', { params: { query } })), [query]);
   return (
     <>
-      <label class="field range">
-        <span>Range</span>
-        <select value={String(days)} onChange={(event) => setDays(Number(event.currentTarget.value))}>
-          {RANGES.map((range) => (
-            <option key={range} value={range}>
-              {range} days
-            </option>
-          ))}
-        </select>
-      </label>
+      <DaysField ranges={RANGES} days={days} onChange={setDays} />
       <Load loaded={loaded}>
         {(traffic) => {
           const spins = traffic.days.map((day) => day.spins);

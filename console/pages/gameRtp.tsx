@@ -2,6 +2,7 @@
 import { useState } from 'preact/hooks';
 import { api, bodyOf, type Schemas } from '../api.js';
 import { Chart } from '../chart.js';
+import { DaysField } from '../form.js';
 import { count, NONE, percent, time } from '../format.js';
 import { useLoad } from '../load.js';
 import { linkTo } from '../router.js';
@@ -39,16 +40,7 @@ export function RtpPanel({ gameId }: { readonly gameId: number }) {
           ) : (
             <>
               <Windows rtp={rtp} />
-              <label class="field range">
-                <span>Range</span>
-                <select value={String(days)} onChange={(event) => setDays(Number(event.currentTarget.value))}>
-                  {RANGES.map((range) => (
-                    <option key={range} value={range}>
-                      {range} days
-                    </option>
-                  ))}
-                </select>
-              </label>
+              <DaysField ranges={RANGES} days={days} onChange={setDays} />
               {rtp.windows.map(({ window }) => (
                 <BandChart
                   key={window}

@@ -104,4 +104,15 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
     expect(readFileSync(await kept.path(), 'utf8').split('\r\n')[0]).toBe(text.split('\r\n')[0]);
     expect(readFileSync(await kept.path(), 'utf8')).toContain(GAME);
   });
+
+  test('a page that fails says so, and the others go on', async () => {
+    await page.route('**/api/operator/v1/cells', (route) => route.fulfill({ json: {} }));
+    await go('cells', 'Cells');
+    await page.getByRole('alert').getByText('This page has a fault').waitFor();
+    await page.unroute('**/api/operator/v1/cells');
+    await page.getByRole('button', { name: 'Show the page again' }).click();
+    await page.getByRole('alert').waitFor({ state: 'detached' });
+    await page.getByRole('link', { name: 'Games', exact: true }).click();
+    await page.getByRole('row').filter({ hasText: GAME }).waitFor();
+  });
 });

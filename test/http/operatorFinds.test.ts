@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { freshStores } from '../setup/freshStores.js';
 import type { Client } from '../support/client.js';
+import { command } from '../support/command.js';
 import { dealUntil, newTable } from '../support/rounds.js';
 import { startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
@@ -69,6 +70,9 @@ test('a round is listed, found by its id, and shown with its cards', async () =>
   );
   expect(listed.body).toMatchObject({ total: 1, rounds: [{ roundId: round.roundId, playerId: 'bob-0' }] });
   expect(listed.body.rounds[0]!.wageredUsd).toBe(round.wageredUsd);
+  const list = ['round', 'list', String(partner.partnerId), '--game', String(table)];
+  expect(JSON.parse((await command(service, ...list, '--json')).out)).toEqual(listed.body);
+  expect((await command(service, ...list)).out).toContain(round.roundId);
   expect((await search(round.roundId)).plays).toMatchObject([{ kind: 'round' }]);
   const others = await service.operator('GET', `/rounds?partnerId=${partner.partnerId}&status=VOIDED`);
   expect(others.body.rounds).toEqual([]);

@@ -3,15 +3,23 @@ import { Option } from 'commander';
 import { bodyOf } from '../../client/client.js';
 import { UsageError, usdNumber, wholeNumber } from '../command.js';
 import { withYes } from '../confirm.js';
-import { keyValues } from '../output.js';
-import { bytesOf, type Call, type OperatorCommands, type Schemas } from './call.js';
-import { partnerIdOf } from './names.js';
+import { type Column, keyValues, table } from '../output.js';
+import {
+  bytesOf,
+  type Call,
+  type OperatorCommands,
+  pageLine,
+  pageOf,
+  type Schemas,
+  withPages,
+} from './call.js';
+import { gameIdOf, partnerIdOf } from './names.js';
 
 /** Adds the commands to the program. */
 export function addBlackjackCommands(commands: OperatorCommands): void {
-  const table = commands.group('blackjack', 'Blackjack tables');
+  const tables = commands.group('blackjack', 'Blackjack tables');
   commands
-    .add('create <PARTNER>', 'make a blackjack table', createTable, table)
+    .add('create <PARTNER>', 'make a blackjack table', createTable, tables)
     .requiredOption('--name <NAME>', 'name shown to players')
     .requiredOption('--config <NAME>', "system identifier, unique across the partner's games")
     .addOption(new Option('--wager <USD>', 'what a deal costs').argParser(usdNumber).makeOptionMandatory())
@@ -28,7 +36,12 @@ Example:
   echo '{"decks":1,"blackjackPays":"6:5"}' > rules.json
   spindle blackjack create 2 --name 'Single Deck' --config SINGLE_DECK --wager 0.5 --rules rules.json`,
     );
-  const round = commands.group('round', 'show, void and close blackjack rounds');
+  const round = commands.group('round', 'list, show, void and close blackjack rounds');
+  withPages(commands.add('list <PARTNER>', 'rounds of a partner, newest first', listRounds, round), 'rounds')
+    .addOption(
+      new Option('--status <STATUS>', 'those with this status only').choices(['open', 'settled', 'voided']),
+    )
+    .option('--game <GAME>', 'of this table only');
   commands.add('show <ROUND_ID>', 'a blackjack round as its partner sees it', showRound, round);
   withYes(
     commands.add('void <ROUND_ID>', 'void an open round: every stake is given back', voidRound, round),
@@ -57,6 +70,30 @@ function rulesOf(file: string): Schemas['BlackjackRulesBody'] {
     if (error instanceof UsageError) throw error;
     throw new UsageError(`${file} is no JSON`);
   }
+}
+
+const ROUNDS: readonly Column<Schemas['OperatorRounds']['rounds'][number]>[] = [
+  { heading: 'dealt', value: (row) => row.createdAt },
+  { heading: 'round', value: (row) => row.roundId },
+  { heading: 'game', value: (row) => row.gameId, kind: 'number' },
+  { heading: 'player', value: (row) => row.playerId },
+  { heading: 'status', value: (row) => row.status },
+  { heading: 'staked USD', value: (row) => row.wageredUsd, kind: 'usd' },
+  { heading: 'paid USD', value: (row) => row.payoutUsd, kind: 'usd' },
+];
+
+async function listRounds(call: Call): Promise<void> {
+  const { client, words, options, print } = call;
+  const { status, game } = options as { status?: string; game?: string };
+  const query = {
+    ...{ partnerId: await partnerIdOf(client, words[0]!), ...pageOf(call) },
+    ...(status === undefined ? {} : { status: status.toUpperCase() }),
+    ...(game === undefined ? {} : { gameId: await gameIdOf(client, game) }),
+  };
+  print(
+    await bodyOf(client.GET('/rounds', { params: { query } })),
+    (body) => table(ROUNDS, body.rounds) + pageLine(body, 'rounds'),
+  );
 }
 
 const pathOf = (words: readonly string[]) => ({ path: { roundId: words[0]! } });

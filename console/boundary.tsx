@@ -1,0 +1,31 @@
+/** What stands in the place of a page that failed: the rest of the console goes on. */
+import { Component, type ComponentChildren } from 'preact';
+
+interface State {
+  readonly error?: Error;
+}
+
+export class Boundary extends Component<{ readonly children: ComponentChildren }, State> {
+  override state: State = {};
+
+  static override getDerivedStateFromError(error: Error): State {
+    return { error };
+  }
+
+  override componentDidCatch(error: Error): void {
+    console.error(error);
+  }
+
+  override render(): ComponentChildren {
+    const { error } = this.state;
+    if (error === undefined) return this.props.children;
+    return (
+      <div class="fault" role="alert">
+        <p>This page has a fault: {error.message}. What the service does is not affected.</p>
+        <button type="button" class="quiet" onClick={() => this.setState({ error: undefined } as never)}>
+          Show the page again
+        </button>
+      </div>
+    );
+  }
+}
