@@ -240,6 +240,35 @@ describe.sequential('two dropped days of a communal progressive', () => {
     });
   });
 
+  test('reports over the dropped days have the figures of their settlement reports', async () => {
+    type Figures = Record<'spins' | 'wageredUsd' | 'paidOutUsd' | 'communityBonusUsd', number>;
+    const micros = (usd: number): number => Math.round(usd * 1e6);
+    await service(async (client) => {
+      const over = async (from: string, to: string): Promise<Figures> => {
+        const query = `interval=RANGE&from=${from}&to=${to}&gameId=${partner.gameId}`;
+        return (await client.operator<{ rows: Figures[] }>('GET', `/reports/games?${query}`)).body.rows[0]!;
+      };
+      const all = await over(days[0]!, days[3]!);
+      const sum = { spins: 0, wageredUsd: 0, paidOutUsd: 0, communityBonusUsd: 0 };
+      for (const day of days.slice(0, 4)) {
+        const path = `/partners/${partner.partnerId}/settlements/${day}`;
+        const settled = await client.operator<{ gameBreakdown: Partial<Figures>[] }>('GET', path);
+        const { spins: played, wageredUsd, paidOutUsd, communityBonusUsd } = await over(day, day);
+        const figures = { spins: played, wageredUsd, paidOutUsd, communityBonusUsd };
+        expect(settled.body.gameBreakdown.map((game) => ({ communityBonusUsd: 0, ...game }))).toMatchObject([
+          figures,
+        ]);
+        for (const [name, value] of Object.entries(figures))
+          sum[name as keyof Figures] += name === 'spins' ? value : micros(value);
+      }
+      expect(sum.communityBonusUsd).toBeGreaterThan(0);
+      expect(sum).toEqual({
+        ...{ spins: all.spins, wageredUsd: micros(all.wageredUsd) },
+        ...{ paidOutUsd: micros(all.paidOutUsd), communityBonusUsd: micros(all.communityBonusUsd) },
+      });
+    });
+  });
+
   test('after a wipe Redis is rebuilt: pots, players and who is to be told; the bonus goes on', async () => {
     await redis.flushdb();
     const { nodes, close } = await openNodes(stores.redisUrl);
