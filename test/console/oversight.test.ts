@@ -1,5 +1,6 @@
 /** The console's pages of oversight in a real Chromium: returns in their bands, reviews, reports. */
 import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import type { Page } from 'playwright-core';
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -51,6 +52,12 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
     await page.goto(`${service.base}/console#/${path}`);
     await page.getByRole('heading', { level: 1, name: heading }).waitFor();
   };
+  const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+  async function expectAccessible(): Promise<void> {
+    await page.evaluate(axe);
+    const { violations } = await page.evaluate<{ violations: { id: string }[] }>('axe.run()');
+    expect(violations.map(({ id }) => id)).toEqual([]);
+  }
   const dialog = () => page.getByRole('dialog');
   const form = (name: string) => page.getByRole('form', { name, exact: true });
 
@@ -70,8 +77,11 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
     await page
       .getByRole('img', { name: /^Return by day, 30 days: 95\.00 % on .*99 of 100 between/ })
       .waitFor();
+    await expectAccessible();
     await page.getByRole('link', { name: 'Reviews' }).click();
     await page.getByRole('heading', { level: 1, name: 'Returns' }).waitFor();
+    await form('Note on review 1').waitFor();
+    await expectAccessible();
     await form('Note on review 1').getByLabel('Note').fill('asked the game studio');
     await form('Note on review 1').getByRole('button').click();
     await page.getByText('asked the game studio').waitFor();
