@@ -24,7 +24,7 @@ const ROOMS = {
   config: ['^src/(config|constants|settings)\\.ts$', 'domain', 'settlement'],
   catalog: ['^src/catalog/', ...SERVICE],
   upgrade: ['^src/upgrade/', ...SERVICE],
-  oversight: ['^src/oversight/', ...SERVICE],
+  oversight: ['^src/oversight/', ...SERVICE, 'workers'],
   blocks: ['^src/blocks/', ...SERVICE],
   transparency: ['^src/transparency/', ...SERVICE],
   requestIds: ['^src/requestIds/', ...SERVICE],
@@ -73,6 +73,11 @@ const ROOMS = {
       'http',
       'demo',
       'stores',
+      'events',
+      'settlement',
+      'workers',
+      'blocks',
+      'oversight',
     ],
   ],
   roles: [
@@ -162,7 +167,7 @@ const OUTSIDE = {
     'model',
     'tools',
   ],
-  tools: ['^tools/', 'domain', 'redis'],
+  tools: ['^tools/', 'domain', 'redis', 'workers'],
   // Pages in a browser: of the service they know the types of its operator API only.
   console: ['^console/', 'client'],
 };

@@ -21,6 +21,7 @@ COPY docs docs
 COPY openapi openapi
 COPY tools tools
 COPY verifier verifier
+COPY lua lua
 COPY src src
 COPY workers workers
 RUN npm run build
@@ -28,11 +29,13 @@ RUN npm run build
 FROM ${NODE}
 WORKDIR /spindle
 ENV NODE_ENV=production HOST=0.0.0.0 METRICS_HOST=0.0.0.0
-COPY package.json ./
+COPY package.json package-lock.json ./
 COPY --from=dependencies /spindle/node_modules node_modules
 COPY lua lua
 COPY src/postgres/migrations src/postgres/migrations
 COPY --from=build /spindle/dist dist
+# Of what is in this image, last: the service checks its own files before it deals.
+RUN node dist/tools/manifest.js
 # For POSITION_FILE: an empty volume takes the owner of the folder that it is mounted at.
 RUN mkdir position && chown 1000:1000 position
 USER node
