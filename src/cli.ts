@@ -4,7 +4,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command, CommanderError, Help } from 'commander';
 import { addCapacity } from './cli/capacity.js';
-import { FaultsError, type StoreUrls, UsageError } from './cli/command.js';
+import { FaultsError, type StoreUrls, UsageError, wholeNumber } from './cli/command.js';
 import { addCompletion } from './cli/completion.js';
 import { addLedgerCommands } from './cli/ledgerCommands.js';
 import { bytesOf } from './cli/operator/call.js';
@@ -197,8 +197,8 @@ Exit status: 0 proven, 1 not, 2 wrong usage or a file that can't be read.`,
 /** The command that proves that what was dealt lies in a public log. */
 function addVerify(program: Command): void {
   const verify = program
-    .command('verify <FILE>')
-    .description('verify the proof of a spin, ticket or round')
+    .command('verify [FILE]')
+    .description("verify the proof of a spin, ticket or round, or a game's whole history")
     .helpGroup(ALONE)
     .option('--log-key <VKEY>', "the log's public key: NAME+KEYID+KEY")
     .option('--policy <FILE>', 'a C2SP tlog-policy file: logs, witnesses and their quorum')
@@ -213,20 +213,33 @@ function addVerify(program: Command): void {
       (file: string, files: string[]) => [...files, file],
       [],
     )
-    .option('--url <URL>', 'the service whose log has the tiles that --seen needs')
+    .option('--url <URL>', 'the service whose log has the tiles that --seen needs, or the history')
+    .option('--history', 'all that the public log has of a game, in place of a proof')
+    .option('--game <ID>', 'the game', wholeNumber)
+    .option('--key-file <FILE>', 'file of a key of the partner')
+    .option('--sample <N>', 'prove so many spins of random times, too', wholeNumber, 0)
+    .option('--state <FILE>', 'keeps what was read, so that the next run reads only what is new')
     .addHelpText(
       'after',
       `
 FILE is a proof (format «spindle proof v1», docs/proofs.md); - reads it from the standard input.
+With --history the log's records of the game are found by its label key: each number once, indices without gap or overlap,
+what is revealed drawn again (--sheet or --table) and of the sheet's distribution, checkpoints of reports of the same log.
 Exit status: 0 proven, 1 not, 2 wrong usage or a file that can't be read.
 
 Examples:
   spindle verify proof.json --log-key spindle.example/log+5145b97b+AQOhB7/zzhC+HXDdGOdLwJln5NYwm6UNXx3chmQSVTG4
-  spindle verify proof.json --policy policy.txt --sheet sheet.json --spin answer.json`,
+  spindle verify proof.json --policy policy.txt --sheet sheet.json --spin answer.json
+  spindle verify --history --game 7 --url https://spindle.example --key-file partner-key --policy policy.txt --sheet sheet.json --state game-7`,
     )
-    .action(async (file: string) => {
-      const { verifyProofFile } = await import('./cli/verifyProof.js');
-      process.exitCode = await verifyProofFile(file, verify.optsWithGlobals());
+    .action(async (file: string | undefined) => {
+      const options = verify.optsWithGlobals();
+      if (options.history === true) {
+        process.exitCode = await (await import('./cli/verifyHistory.js')).verifyHistory(file, options);
+        return;
+      }
+      if (file === undefined) throw new UsageError('Give a proof, or --history');
+      process.exitCode = await (await import('./cli/verifyProof.js')).verifyProofFile(file, options);
     });
 }
 

@@ -351,7 +351,12 @@ async function trustedCheckpoint(noteText, trust) {
 async function readCheckpoint(tlogProof, trust) {
   const end = tlogProof.indexOf('\n\n');
   must(end >= 0, 'tlogProof has no checkpoint');
-  const { note, checkpoint } = await trustedCheckpoint(tlogProof.slice(end + 2), trust);
+  return witnessed(tlogProof.slice(end + 2), trust);
+}
+
+/** The checkpoint of a note that the policy's quorum has signed, too. */
+async function witnessed(noteText, trust) {
+  const { note, checkpoint } = await trustedCheckpoint(noteText, trust);
   if (trust.policy !== undefined) {
     const witnesses = await signersOf(note, trust.policy.witnesses);
     must(
@@ -394,7 +399,14 @@ const commitmentOf = async ({ salt, entry }) =>
 const ENTRY_TYPES = ['block', 'pool', 'shoes'];
 
 /** Step 3, the part that the commitment of step 2 does not cover. */
-function readEntry({ entry: text }) {
+function readEntry(proof) {
+  const entry = readEntryText(proof.entry, ENTRY_TYPES);
+  wholeNumber(entry.fromIndex, Number.MAX_SAFE_INTEGER, 'fromIndex of the entry');
+  wholeNumber(entry.count, U32_MAX, 'count of the entry');
+  return entry;
+}
+
+function readEntryText(text, types) {
   let entry;
   try {
     entry = JSON.parse(text);
@@ -404,10 +416,8 @@ function readEntry({ entry: text }) {
   must(isObject(entry), 'entry is not the text of a JSON object');
   must(canonical(entry) === text, 'entry is not in its canonical form (RFC 8785)');
   must(entry.version === 1, 'entry is not of version 1');
-  must(ENTRY_TYPES.includes(entry.type), `entry is of type «${entry.type}», which holds no outcomes`);
+  must(types.includes(entry.type), `entry is of type «${entry.type}», which holds no outcomes`);
   wholeNumber(entry.number, Number.MAX_SAFE_INTEGER, 'number of the entry');
-  wholeNumber(entry.fromIndex, Number.MAX_SAFE_INTEGER, 'fromIndex of the entry');
-  wholeNumber(entry.count, U32_MAX, 'count of the entry');
   return entry;
 }
 
@@ -697,4 +707,269 @@ export async function examine(proof, options = {}) {
 /** Verifies a proof as {@link examine} does. @returns what is wrong, one line each; empty: it is proven */
 export async function verify(proof, options = {}) {
   return (await examine(proof, options)).faults;
+}
+
+// The slot draw and pools, again from what is revealed
+
+const keystream = async (seed, counter, bytes) => {
+  const key = await crypto.subtle.importKey('raw', seed, 'AES-CTR', false, ['encrypt']);
+  const zeros = new Uint8Array(bytes);
+  return new Uint8Array(await crypto.subtle.encrypt({ name: 'AES-CTR', counter, length: 128 }, key, zeros));
+};
+
+/** Numbers as whole multiples of one power of ten. */
+function wholes(numbers, name) {
+  const decimals = numbers.map(decimalOf);
+  must(!decimals.includes(undefined), `the sheet has a ${name} that is no number`);
+  const least = Math.min(...decimals.map(({ exponent }) => exponent));
+  return decimals.map(({ digits, exponent }) => digits * 10n ** BigInt(exponent - least));
+}
+
+/**
+ * The exact distribution of a sheet: combination i has (ends[i] − ends[i−1]) ÷ total.
+ * @returns `ends`, bigints, the last of which is the total
+ */
+export function distributionOf({ combinations }) {
+  const shares = wholes(
+    combinations.map((each) => each.comboProbability),
+    'probability',
+  );
+  const weights = wholes(
+    combinations.map((each) => each.displayWeight),
+    'weight',
+  );
+  const classes = new Map();
+  combinations.forEach(({ tierId, payMultiplier }, at) => {
+    const members = classes.get(`${tierId}/${payMultiplier}`) ?? [];
+    classes.set(`${tierId}/${payMultiplier}`, [...members, at]);
+  });
+  const sumOf = (members, values) => members.reduce((sum, at) => sum + values[at], 0n);
+  const parts = [...classes.values()].map((members) => {
+    const by = sumOf(members, weights) > 0n ? weights : shares;
+    return { members, by, share: sumOf(members, shares), whole: sumOf(members, by) };
+  });
+  const drawn = parts.filter(({ share }) => share > 0n);
+  const common = [...new Set(drawn.map(({ whole }) => whole))].reduce(
+    (product, whole) => product * whole,
+    1n,
+  );
+  const masses = combinations.map(() => 0n);
+  for (const { members, by, share, whole } of drawn) {
+    for (const at of members) masses[at] = (share * by[at] * common) / whole;
+  }
+  let end = 0n;
+  const ends = masses.map((mass) => {
+    end += mass;
+    return end;
+  });
+  must(end > 0n, 'the sheet has no combination of a probability above 0');
+  return ends;
+}
+
+const FIRST_BITS = 16n;
+const MORE_BITS = 64n;
+const MORE_BYTES = 1024;
+
+/** Words of 64 bits that extend draws. */
+function moreWords(seed) {
+  let words = new DataView(new ArrayBuffer(0));
+  let at = 0;
+  let block = 2n ** 127n;
+  return async () => {
+    if (at === words.byteLength) {
+      words = new DataView((await keystream(seed, packed(block, 16), MORE_BYTES)).buffer);
+      block += BigInt(MORE_BYTES / 16);
+      at = 0;
+    }
+    at += 8;
+    return words.getBigUint64(at - 8, true);
+  };
+}
+
+/** The combination whose interval holds all numbers that begin with these bits; undefined: they decide none. */
+function decided(ends, bits, width) {
+  const low = bits * ends.at(-1);
+  let from = 0;
+  for (let to = ends.length - 1; from < to; ) {
+    const middle = (from + to) >> 1;
+    if (ends[middle] > low >> width) to = middle;
+    else from = middle + 1;
+  }
+  return low + ends.at(-1) <= ends[from] << width ? from : undefined;
+}
+
+/** `spindle slot draw v1`: the combinations that a seed gives. @param ends as {@link distributionOf} gives them */
+export async function drawSlots(ends, seed, count) {
+  const first = new DataView((await keystream(seed, new Uint8Array(16), 2 * count)).buffer);
+  const next = moreWords(seed);
+  const known = new Map();
+  const codes = new Uint16Array(count);
+  for (let at = 0; at < count; at++) {
+    const word = first.getUint16(2 * at, true);
+    if (!known.has(word)) known.set(word, decided(ends, BigInt(word), FIRST_BITS));
+    let code = known.get(word);
+    for (let bits = BigInt(word), width = FIRST_BITS; code === undefined; ) {
+      bits = (bits << MORE_BITS) | (await next());
+      width += MORE_BITS;
+      code = decided(ends, bits, width);
+    }
+    codes[at] = code;
+  }
+  return codes;
+}
+
+/** `spindle pool v1`: the order of a pool's tickets that a seed gives. */
+async function shufflePool({ poolSize, prizes }, seed) {
+  const order = new Uint16Array(poolSize);
+  let filled = 0;
+  prizes.forEach(({ count }, place) => {
+    order.fill(place + 1, filled, filled + count);
+    filled += count;
+  });
+  // A word is taken at least every other time: so many are too few only with a chance below 2^-100.
+  const words = new DataView((await keystream(seed, new Uint8Array(16), 16 * poolSize + 4096)).buffer);
+  let at = 0;
+  for (let i = poolSize - 1; i > 0; i--) {
+    const mask = 2 ** (32 - Math.clz32(i)) - 1;
+    let j;
+    do {
+      must(at < words.byteLength, 'the keystream has too few words');
+      j = words.getUint32(at, true) & mask;
+      at += 4;
+    } while (j > i);
+    [order[i], order[j]] = [order[j], order[i]];
+  }
+  return order;
+}
+
+// What is revealed of an exhausted block
+
+/** The root of a tree whose leaves come one after the other. @param digest SHA-256 of bytes, or a promise of it */
+async function rootOf(count, leafAt, digest) {
+  const hashes = [];
+  const join = async () => {
+    const right = hashes.pop();
+    hashes.push(await digest(joined(Uint8Array.of(1), hashes.pop(), right)));
+  };
+  for (let at = 0; at < count; at++) {
+    hashes.push(await digest(joined(Uint8Array.of(0), await leafAt(at))));
+    for (let rest = at; rest % 2 === 1; rest = (rest - 1) / 2) await join();
+  }
+  while (hashes.length > 1) await join();
+  return toHex(hashes[0]);
+}
+
+async function checkDraw(entry, { reveal, outcomes }, math, digest) {
+  const seed = fromHex(reveal.seed, HASH, 'the seed');
+  const nonce = fromHex(reveal.nonce, HASH, 'the nonce');
+  const secret = await sha256(ascii('spindle secret v1\n'), nonce, seed);
+  must(toHex(secret) === entry.secretHash, 'its seed and nonce are not those that were committed to');
+  const { gameId, fromIndex, count } = entry;
+  const codes = await codesOf(entry, { seed, outcomes, math });
+  must(codes.length === count, `${codes.length} outcomes are revealed of ${count}`);
+  if (entry.type === 'pool' && math.table !== undefined) {
+    const table = await sha256(text8.encode(mathTextOf(math)));
+    const order = packedCodes(codes);
+    const pool = await sha256(ascii('spindle pool v1\n'), nonce, seed, packed(gameId, 4), table, order);
+    must(toHex(pool) === entry.commitment, 'the pool is not the one that was committed to');
+  }
+  const place = joined(packed(gameId, 4), packed(fromIndex, 8));
+  const key = await sha256(ascii('spindle leaf key v1\n'), nonce, place);
+  const nonces = await keystream(key, new Uint8Array(16), HASH * count);
+  const leaf = joined(ascii('SPDLout1'), packed(gameId, 4), new Uint8Array(10 + HASH));
+  const view = new DataView(leaf.buffer);
+  const leafAt = (at) => {
+    view.setBigUint64(12, BigInt(fromIndex + at));
+    view.setUint16(20, codes[at]);
+    leaf.set(nonces.subarray(HASH * at, HASH * (at + 1)), 22);
+    return leaf;
+  };
+  const isSame = (await rootOf(count, leafAt, digest)) === entry.root;
+  must(isSame, 'what is revealed does not give the root that was committed to');
+  return codes;
+}
+
+async function checkShoes({ gameId, fromIndex, count, mathHash, root, commitment }, { reveal }, digest) {
+  const seeds = fromBase64(reveal.seeds, 'seeds');
+  must(seeds.length === HASH * count, `${seeds.length / HASH} seeds are revealed of ${count}`);
+  const rules = fromHex(mathHash, HASH, 'mathHash of the entry');
+  const all = [ascii('spindle blackjack shoes v1\n')];
+  const leafAt = async (at) => {
+    const place = joined(packed(gameId, 4), packed(fromIndex + at, 8));
+    const seed = seeds.subarray(HASH * at, HASH * (at + 1));
+    all.push(await sha256(ascii('spindle blackjack shoe v1\n'), place, rules, seed));
+    return joined(ascii('SPDLsho1'), place, all.at(-1));
+  };
+  must(
+    (await rootOf(count, leafAt, digest)) === root,
+    'its seeds do not give the root that was committed to',
+  );
+  must(toHex(await sha256(...all)) === commitment, 'its commitment is not that of its seeds');
+}
+
+const packedCodes = (codes) => {
+  const view = new DataView(new ArrayBuffer(2 * codes.length));
+  codes.forEach((code, at) => {
+    view.setUint16(2 * at, code, true);
+  });
+  return new Uint8Array(view.buffer);
+};
+
+/** The codes of a revealed block: drawn again where what decides them is given, else as the service says them. */
+async function codesOf({ type, mathHash, count }, { seed, outcomes, math: { ends, sheet, table } }) {
+  if (sheet !== undefined || table !== undefined) {
+    const hash = toHex(await sha256(text8.encode(mathTextOf({ sheet, table }))));
+    must(hash === mathHash, `the ${sheet ? 'sheet' : 'table'} is not the one that was logged`);
+    return type === 'pool' ? shufflePool(table, seed) : drawSlots(ends, seed, count);
+  }
+  const view = new DataView(fromBase64(outcomes, 'outcomes').buffer);
+  return Uint16Array.from({ length: view.byteLength / 2 }, (_, at) => view.getUint16(2 * at, true));
+}
+
+/**
+ * Compares what is revealed of an exhausted block with what was logged of it.
+ * @param answer of `GET /games/{id}/blocks/{number}`; with `outcomes` where neither sheet nor table is given
+ * @param options `sheet` and its `ends`, or `table`: the outcomes are drawn again; `digest`: a faster SHA-256 than WebCrypto's
+ * @returns `codes` of a slot block or pool
+ */
+export async function checkReveal(answer, { digest = sha256, ...math } = {}) {
+  const faults = [];
+  const codes = await attempt(faults, `number ${answer?.number}`, async () => {
+    const entry = readEntry(answer);
+    must(isObject(answer.reveal), 'nothing is revealed of it');
+    if (entry.type === 'shoes') return checkShoes(entry, answer, digest);
+    return checkDraw(entry, answer, math, digest);
+  });
+  return { faults, codes };
+}
+
+/** The entry of an answer, if it opens a record's commitment. @param commitment 32 bytes, hexadecimal */
+export async function openEntry(answer, commitment) {
+  const faults = [];
+  const entry = await attempt(faults, `number ${answer?.number}`, async () => {
+    const read = readEntryText(answer.entry, [...ENTRY_TYPES, 'void', 'lost']);
+    const opened = toHex(await commitmentOf(answer));
+    must(opened === commitment, 'its entry is not what was logged');
+    return read;
+  });
+  return { faults, entry };
+}
+
+/** The checkpoint of a note that a log of the options signed, and their quorum of witnesses. */
+export async function openCheckpoint(note, options) {
+  const faults = [];
+  const trust = await attempt(faults, 'trust', () => trustOf(options));
+  const checkpoint = trust && (await attempt(faults, 'checkpoint', () => witnessed(note, trust)));
+  return { faults, checkpoint };
+}
+
+/** Whether the log that signed a note and that of a checkpoint are one. @returns what is wrong; undefined: nothing */
+export async function compare(note, newest, options) {
+  const faults = [];
+  await attempt(faults, 'log', async () => {
+    const { checkpoint } = await trustedCheckpoint(note, await trustOf(options));
+    must(checkpoint.origin === newest.origin, `it is of ${checkpoint.origin}`);
+    await checkContains(checkpoint, newest, options.readTile);
+  });
+  return faults[0];
 }

@@ -9,7 +9,7 @@ import { verifyRound } from './verifyRound.js';
 const TILE_WAIT_MS = 30_000;
 const TILE_BYTES_MAX = 8192;
 
-interface Options {
+export interface ProofOptions {
   readonly logKey?: string;
   readonly policy?: string;
   readonly sheet?: string;
@@ -18,11 +18,12 @@ interface Options {
   readonly spin?: string;
   readonly labelKey?: string;
   readonly seen?: readonly string[];
-  readonly url?: string;
+  readonly url?: string | undefined;
   readonly json?: boolean;
 }
 
-function textOf(file: string): string {
+/** @throws UsageError where it can't be read */
+export function textOf(file: string): string {
   try {
     return readFileSync(file === '-' ? 0 : file, 'utf8');
   } catch (error) {
@@ -59,7 +60,8 @@ function tileReader(url: string): (path: string) => Promise<Uint8Array> {
   };
 }
 
-function optionsOf(options: Options): VerifyOptions {
+/** What a proof is compared with. @throws UsageError */
+export function verifyOptionsOf(options: ProofOptions): VerifyOptions {
   const { logKey, policy, sheet, table, rules, spin, labelKey, seen, url } = options;
   if (logKey === undefined && policy === undefined) throw new UsageError('Give --log-key or --policy');
   return {
@@ -82,8 +84,8 @@ function cardFaults(proof: unknown, spin: unknown): string[] {
 }
 
 /** The command. @returns the exit status: 0 proven, 1 not. @throws UsageError where there is nothing to look at */
-export async function verifyProofFile(file: string, given: Options): Promise<number> {
-  const options = optionsOf(given);
+export async function verifyProofFile(file: string, given: ProofOptions): Promise<number> {
+  const options = verifyOptionsOf(given);
   const proof = jsonOf(file);
   const found = await examine(proof, options);
   const faults = [...found.faults, ...cardFaults(proof, options.spin)];

@@ -18,6 +18,7 @@ import { startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import type { TestStores } from '../support/stores.js';
 import { until } from '../support/wait.js';
+import { expectHistories } from './histories.js';
 
 /** Somebody who may do everything in Postgres changes who did the first thing, and makes the chain anew: it is whole again. */
 const REWRITTEN = `
@@ -244,6 +245,9 @@ describe('the log', () => {
     const page = await ask<{ blocks: unknown[]; nextCursor: number }>(`/games/${gameId}/blocks?limit=1`);
     expect([page.body.blocks.length, page.body.nextCursor]).toEqual([1, 0]);
   });
+
+  test('has the whole history of a slot game, a raffle and a table, as `spindle verify --history` finds', () =>
+    expectHistories(service, partner, logKey));
 
   test('holds back what it does not have yet: nothing is loaded before a checkpoint covers it, and what is loaded is dealt', async () => {
     const gameId = await service.newGame(partner.key, parSheet('classic-3-reel'));

@@ -1,0 +1,217 @@
+/**
+ * A game's history as the public log has it (docs/proofs.md): its records among all records, the entries that open them, and the
+ * indices that they cover. What was read is kept as plain data, from which another run goes on.
+ */
+
+import { checkReveal, type LogEntry, openEntry, type RevealOptions } from '../../verifier/verify.mjs';
+import { labelIn, labelKeyHash, labelOf } from '../domain/transparency/entries.js';
+import { leafHash, nodeHash } from '../domain/transparency/tree.js';
+
+export const STATE_FORMAT = 'spindle history v1';
+/** Numbers above the highest one found that are looked for: one more than may wait in one append. */
+const AHEAD = 1025;
+const COMMITMENT_AT = 17;
+
+/** [from, to) */
+type Range = readonly [number, number];
+
+export interface HistoryState {
+  readonly format: typeof STATE_FORMAT;
+  readonly origin: string;
+  readonly gameId: number;
+  readonly labelKeyHash: string;
+  /** The newest checkpoint that was read up to, whole. */
+  note: string;
+  /** Records read, and the hashes of their whole subtrees, the largest first. */
+  size: number;
+  hashes: string[];
+  /** Place in the log by number; null: not found. */
+  places: (number | null)[];
+  /** Numbers below it were compared with what the service says. */
+  told: number;
+  /** Commitments of what is not yet opened, and of blocks that are not yet revealed, by number. */
+  sealed: Record<number, string>;
+  covered: Range[];
+  voided: Range[];
+  /** First indices of blocks that an earlier version sealed: what lies before them may be in no entry. */
+  late: number[];
+  /** Numbers that the service can't open, and the numbers that `lost` entries name. */
+  unopened: number[];
+  lost: Range[];
+  /** How often each code was revealed, by the mathHash of what decided it. */
+  counts: Record<string, number[]>;
+  revealed: number;
+}
+
+export const newState = (about: {
+  readonly origin: string;
+  readonly gameId: number;
+  readonly labelKey: Buffer;
+}): HistoryState => ({
+  ...{ format: STATE_FORMAT, origin: about.origin, gameId: about.gameId, note: '', size: 0, hashes: [] },
+  ...{ labelKeyHash: labelKeyHash(about.labelKey).toString('hex'), places: [], told: 0, sealed: {} },
+  ...{ covered: [], voided: [], late: [], unopened: [], lost: [], counts: {}, revealed: 0 },
+});
+
+const overlaps = (ranges: readonly Range[], [from, to]: Range): boolean =>
+  ranges.some((each) => each[0] < to && from < each[1]);
+
+/** Ranges that are apart, in order, and one more. */
+function withRange(ranges: readonly Range[], [from, to]: Range): Range[] {
+  const last = ranges.at(-1);
+  if (last === undefined || last[1] < from) return [...ranges, [from, to]];
+  const touches = (each: Range): boolean => each[0] <= to && from <= each[1];
+  const touching = ranges.filter(touches);
+  const merged: Range = [
+    Math.min(from, ...touching.map((each) => each[0])),
+    Math.max(to, ...touching.map((each) => each[1])),
+  ];
+  return [...ranges.filter((each) => !touches(each)), merged].sort((a, b) => a[0] - b[0]);
+}
+
+export class GameHistory {
+  readonly faults: string[] = [];
+  readonly state: HistoryState;
+  readonly #labelKey: Buffer;
+  readonly #labels = new Map<string, number>();
+  readonly #subtrees: Buffer[];
+
+  constructor(labelKey: Buffer, state: HistoryState) {
+    this.state = state;
+    this.#labelKey = labelKey;
+    this.#subtrees = state.hashes.map((hash) => Buffer.from(hash, 'hex'));
+    this.#expect();
+  }
+
+  #expect(): void {
+    for (let next = this.#labels.size; next < this.state.places.length + AHEAD; next++) {
+      this.#labels.set(labelOf(this.#labelKey, next).toString('latin1'), next);
+    }
+  }
+
+  /** The log's next record. */
+  take(record: Buffer): void {
+    const { state } = this;
+    const at = state.size++;
+    let hash = leafHash(record);
+    for (let rest = at; rest % 2 === 1; rest = (rest - 1) / 2) hash = nodeHash(this.#subtrees.pop()!, hash);
+    this.#subtrees.push(hash);
+    const label = labelIn(record);
+    const number = label && this.#labels.get(label.toString('latin1'));
+    if (number === undefined) return;
+    const before = state.places[number];
+    if (typeof before === 'number') {
+      this.faults.push(`number ${number} is logged twice, at ${before} and ${at}`);
+      return;
+    }
+    while (state.places.length < number) state.places.push(null);
+    state.places[number] = at;
+    state.sealed[number] = record.toString('hex', COMMITMENT_AT);
+    this.#expect();
+  }
+
+  /** The root of all records read; undefined: none is. */
+  root(): Buffer | undefined {
+    return this.#subtrees.length === 0
+      ? undefined
+      : this.#subtrees.reduceRight((right, left) => nodeHash(left, right));
+  }
+
+  /** All records are read up to a checkpoint. */
+  readAll({ size, root }: { readonly size: number; readonly root: Uint8Array }): void {
+    const { state } = this;
+    if (state.size !== size || !this.root()?.equals(root))
+      this.faults.push(`log: its records do not give the root of the checkpoint of ${size}`);
+    state.hashes = this.#subtrees.map((hash) => hash.toString('hex'));
+    for (const [number, place] of state.places.entries()) {
+      if (place === null && number >= state.told) this.faults.push(`number ${number} is not logged`);
+    }
+  }
+
+  /** What the service lists must be where it says, and nothing else there. @returns false: it lies behind what is read */
+  compareListed({ number, logIndex }: { readonly number: number; readonly logIndex: number }): boolean {
+    if (logIndex >= this.state.size) return false;
+    const place = this.state.places[number] ?? undefined;
+    if (place !== undefined && place !== logIndex)
+      this.faults.push(`number ${number} is logged at ${place}, and the service says ${logIndex}`);
+    if (place === undefined && number >= this.state.places.length)
+      this.faults.push(`number ${number} is not logged`);
+    return true;
+  }
+
+  /** Opens the record of a number by what the service says of it. */
+  async open(answer: { readonly number: number }): Promise<void> {
+    const { state, faults } = this;
+    const { faults: found, entry } = await openEntry(answer, state.sealed[answer.number]);
+    faults.push(...found);
+    if (entry === undefined) return;
+    const is = (holds: boolean, what: string): void => {
+      if (!holds) faults.push(`number ${answer.number}: ${what}`);
+    };
+    is(entry.number === answer.number, `its entry has the number ${entry.number}`);
+    is(entry.gameId === state.gameId, `its entry is of game ${entry.gameId}`);
+    is(entry.labelKeyHash === state.labelKeyHash, 'its entry names another label key');
+    if (entry.type === 'lost') state.lost.push([entry.fromNumber, entry.toNumber + 1]);
+    else this.#cover(entry, is);
+    if (entry.type === 'void' || entry.type === 'lost') delete state.sealed[answer.number];
+  }
+
+  #cover({ type, fromIndex, count, late }: LogEntry, is: (holds: boolean, what: string) => void): void {
+    const { state } = this;
+    const range: Range = [fromIndex, fromIndex + count];
+    const isRange = Number.isSafeInteger(range[0]) && Number.isSafeInteger(range[1]) && count > 0;
+    is(isRange && fromIndex >= 0, 'its entry has no range of indices');
+    if (type === 'void') {
+      state.voided = withRange(state.voided, range);
+      return;
+    }
+    const indices = `the indices ${range[0]} to ${range[1] - 1}`;
+    is(!overlaps(state.covered, range), `${indices} overlap with those of an earlier block`);
+    is(!overlaps(state.voided, range), `${indices} overlap with those that were given up before`);
+    state.covered = withRange(state.covered, range);
+    if (late === true) state.late.push(fromIndex);
+  }
+
+  /** The service can't open a number: a `lost` entry must name it. */
+  notOpened(number: number): void {
+    this.state.unopened.push(number);
+    delete this.state.sealed[number];
+  }
+
+  /** All numbers are told: no index is left out. */
+  allTold(): void {
+    const { state, faults } = this;
+    state.told = state.places.length;
+    for (const number of state.unopened) {
+      if (!overlaps(state.lost, [number, number + 1]))
+        faults.push(`number ${number} is not opened, and no entry says that it is lost`);
+    }
+    const known = state.voided.reduce(withRange, state.covered);
+    for (const [at, [from]] of known.entries()) {
+      const before = known[at - 1]?.[1];
+      if (before !== undefined && !state.late.includes(from))
+        faults.push(`the indices ${before} to ${from - 1} are in no entry`);
+    }
+  }
+
+  /** Compares what is revealed of a block with what was logged. */
+  async reveal(answer: { readonly number: number }, options: RevealOptions): Promise<void> {
+    const { state, faults } = this;
+    const { number } = answer;
+    const { faults: closed, entry } = await openEntry(answer, state.sealed[number]);
+    faults.push(...closed);
+    if (entry === undefined) return;
+    const { faults: found, codes } = await checkReveal(answer, options);
+    faults.push(...found);
+    if (found.length > 0) return;
+    delete state.sealed[number];
+    state.revealed++;
+    if (codes === undefined) return;
+    state.counts[entry.mathHash] ??= [];
+    const counts = state.counts[entry.mathHash]!;
+    for (const code of codes) {
+      while (counts.length <= code) counts.push(0);
+      counts[code]!++;
+    }
+  }
+}

@@ -1,0 +1,354 @@
+/**
+ * What `spindle verify --history` looks at: that the public log has a game's blocks once each and in one sequence, that what is revealed is what
+ * was committed to and has the sheet's distribution, and that reports and spins are of the same log.
+ */
+import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import {
+  compare,
+  distributionOf,
+  examine,
+  type LogCheckpoint,
+  openCheckpoint,
+  type RevealOptions,
+  type VerifyOptions,
+} from '../../verifier/verify.mjs';
+import { goodnessP } from '../domain/rng/pValues.js';
+import { recordsOf, TILE_WIDTH } from '../domain/transparency/tiles.js';
+import { lineOf } from '../log.js';
+import { UsageError } from './command.js';
+import { GameHistory, type HistoryState, newState, STATE_FORMAT } from './gameHistory.js';
+import { HistoryReads, inOrder, RefusedError } from './historyReads.js';
+import { printable } from './output.js';
+
+/** Chance gives less than this once in a billion runs. */
+const P_MIN = 1e-9;
+const PAGE = 100;
+/** A century of days. */
+const REPORT_PAGES_MAX = 366;
+const NO_PROOF = 'KS-4219';
+const NOT_FOUND = 'KS-4215';
+
+export interface HistoryOptions {
+  readonly game: number;
+  readonly url: string;
+  readonly key: string;
+  /** Whom to trust: a key of the log, or a policy. */
+  readonly trust: VerifyOptions;
+  /** What decided the outcomes: a sheet, table or rules. */
+  readonly math: Pick<VerifyOptions, 'sheet' | 'table' | 'rules'>;
+  readonly labelKey?: string | undefined;
+  readonly sample: number;
+  readonly state?: string | undefined;
+}
+
+interface Listed {
+  readonly number: number;
+  readonly type: string;
+  readonly status: string;
+  readonly logIndex: number;
+}
+interface BlocksPage {
+  readonly labelKey: string | null;
+  readonly blocks: readonly Listed[];
+  readonly nextCursor: number | null;
+}
+type Answer = { readonly number: number; readonly reveal: object | null };
+
+export interface Findings {
+  readonly faults: readonly string[];
+  readonly state: HistoryState | undefined;
+  /** Of the log, in records. */
+  readonly size: number;
+  readonly p: number | undefined;
+  readonly reports: number;
+  readonly spins: number;
+}
+
+const digest = (bytes: Uint8Array): Uint8Array => createHash('sha256').update(bytes).digest();
+
+/** Looks once. @throws UsageError where there is nothing to look at, Error where the service does not answer */
+export class HistoryCheck {
+  readonly #options: HistoryOptions;
+  readonly #reads: HistoryReads;
+  readonly #faults: string[] = [];
+  readonly #trust: VerifyOptions;
+
+  constructor(options: HistoryOptions) {
+    this.#options = options;
+    this.#reads = new HistoryReads(options.url, options.key);
+    this.#trust = { ...options.trust, readTile: this.#reads.tile };
+  }
+
+  async run(): Promise<Findings> {
+    const note = await this.#reads.checkpoint();
+    const { faults, checkpoint } = await openCheckpoint(note, this.#trust);
+    const untrusted = faults.find((fault) => fault.startsWith('trust: '));
+    if (untrusted !== undefined) throw new UsageError(untrusted.slice('trust: '.length));
+    this.#faults.push(...faults);
+    const nothing = { faults: this.#faults, state: undefined, size: 0, p: undefined, reports: 0, spins: 0 };
+    if (checkpoint === undefined) return nothing;
+    const history = await this.#begin(checkpoint);
+    const size = checkpoint.size;
+    if (!(await this.#readLog(history, checkpoint))) return { ...nothing, size };
+    history.state.note = note;
+    await this.#readBlocks(history);
+    const p = this.#judge(history);
+    const reports = await this.#readReports(checkpoint);
+    const spins = await this.#sample(history, note);
+    return { faults: this.#faults, state: history.state, size, p, reports, spins };
+  }
+
+  #page(after: number | undefined, limit: number): Promise<BlocksPage> {
+    const from = after === undefined ? '' : `&after=${after}`;
+    return this.#reads.ask(`partner/v1/games/${this.#options.game}/blocks?limit=${limit}${from}`);
+  }
+
+  /** Where the run before ended, or the beginning. @throws UsageError where the state is of something else */
+  async #begin({ origin }: LogCheckpoint): Promise<GameHistory> {
+    const { game: gameId, state: file, labelKey: given } = this.#options;
+    const text = given ?? (await this.#page(undefined, 1)).labelKey;
+    if (text === null) throw new UsageError(`Nothing is logged of game ${gameId}`);
+    if (!/^[0-9a-f]{64}$/.test(text)) throw new UsageError('The label key must be 64 hexadecimal digits');
+    const labelKey = Buffer.from(text, 'hex');
+    const begun = newState({ origin, gameId, labelKey });
+    const kept = file === undefined ? undefined : await readState(file);
+    if (kept !== undefined) {
+      const names = ['format', 'origin', 'gameId', 'labelKeyHash'] as const;
+      const other = names.find((name) => kept[name] !== begun[name]);
+      if (other !== undefined) throw new UsageError(`${file} is of another ${other}: ${kept[other]}`);
+    }
+    return new GameHistory(labelKey, kept ?? begun);
+  }
+
+  /** Reads all records behind those read before. @returns false: they are not the log's */
+  async #readLog(history: GameHistory, checkpoint: LogCheckpoint): Promise<boolean> {
+    const { state } = history;
+    const { size } = checkpoint;
+    if (state.note !== '') {
+      const differs = await compare(state.note, checkpoint, this.#trust);
+      if (differs !== undefined) this.#faults.push(differs);
+      if (state.size > size)
+        this.#faults.push(`log: it has ${size} records, and had ${state.size} in the run before`);
+      if (this.#faults.length > 0) return false;
+    }
+    const bundles = function* (): Generator<number> {
+      for (let at = Math.floor(state.size / TILE_WIDTH); at * TILE_WIDTH < size; at++) yield at;
+    };
+    const read = async (index: number): Promise<{ index: number; bytes: Buffer }> => {
+      const width = Math.min(TILE_WIDTH, size - index * TILE_WIDTH);
+      return { index, bytes: await this.#reads.bundle(index, width) };
+    };
+    for await (const { index, bytes } of inOrder(bundles(), read)) {
+      const from = state.size - index * TILE_WIDTH;
+      const records = recordsOf(bytes)?.slice(from, Math.min(TILE_WIDTH, size - index * TILE_WIDTH)) ?? [];
+      for (const record of records) history.take(record);
+    }
+    history.readAll(checkpoint);
+    this.#faults.push(...history.faults.splice(0));
+    return !this.#faults.some((fault) => fault.startsWith('log: '));
+  }
+
+  /** Compares what the service lists with what was found, opens what is new and draws again what is revealed. */
+  async #readBlocks(history: GameHistory): Promise<void> {
+    const { state } = history;
+    const told = state.told;
+    const listed = await this.#listed(history);
+    for (const [number, place] of state.places.entries()) {
+      if (number >= told && place !== null && !listed.has(number))
+        this.#faults.push(`number ${number} is logged at ${place}, and the service does not show it`);
+    }
+    const wanted = [...listed.values()].filter(
+      ({ number, status }) =>
+        state.sealed[number] !== undefined && (number >= told || status === 'EXHAUSTED'),
+    );
+    const reveal: RevealOptions = { ...this.#redraw(), digest };
+    for await (const { item, answer } of inOrder(wanted, (each) => this.#block(each))) {
+      if (answer === undefined) history.notOpened(item.number);
+      else if (answer.number !== item.number)
+        this.#faults.push(`number ${item.number}: the service answers with another`);
+      else {
+        if (item.number >= told) await history.open(answer);
+        if (answer.reveal !== null) await history.reveal(answer, reveal);
+      }
+    }
+    history.allTold();
+    this.#faults.push(...new Set(history.faults.splice(0)));
+  }
+
+  /** What the service lists of numbers that are new, or were not revealed. */
+  async #listed(history: GameHistory): Promise<Map<number, Listed>> {
+    const { state } = history;
+    const first = Math.min(state.told, ...Object.keys(state.sealed).map(Number));
+    const listed = new Map<number, Listed>();
+    let after: number | null = first - 1;
+    while (after !== null) {
+      const page: BlocksPage = await this.#page(after < 0 ? undefined : after, PAGE);
+      for (const item of page.blocks) {
+        if (item.number !== after + 1)
+          this.#faults.push(`number ${after + 1}: the service lists ${item.number} in its place`);
+        after = Math.max(after + 1, item.number);
+        if (history.compareListed(item)) listed.set(item.number, item);
+      }
+      const isMore = page.nextCursor !== null && page.blocks.length > 0;
+      if (!isMore || after >= state.places.length) break;
+    }
+    return listed;
+  }
+
+  /** @returns no answer: the service can't open it (its opening is lost) */
+  async #block(item: Listed): Promise<{ item: Listed; answer: Answer | undefined }> {
+    const { sheet, table } = this.#options.math;
+    const isDrawn = sheet !== undefined || table !== undefined || item.type === 'shoes';
+    const more = item.status === 'EXHAUSTED' && !isDrawn ? '?outcomes=true' : '';
+    const path = `partner/v1/games/${this.#options.game}/blocks/${item.number}${more}`;
+    try {
+      return { item, answer: await this.#reads.ask<Answer>(path) };
+    } catch (error) {
+      if (!(error instanceof RefusedError) || item.status !== 'LOST') throw error;
+      return { item, answer: undefined };
+    }
+  }
+
+  /** What blocks are drawn again with. @throws UsageError where the sheet is none */
+  #redraw(): RevealOptions {
+    const { sheet, table } = this.#options.math;
+    if (sheet === undefined) return table === undefined ? {} : { table };
+    try {
+      return { sheet, ends: distributionOf(sheet) };
+    } catch (error) {
+      throw new UsageError(`The sheet can't be read: ${lineOf(error)}`);
+    }
+  }
+
+  /** The chance that draws by the sheet are as far from its shares as all that was revealed; undefined: too few are. */
+  #judge({ state }: GameHistory): number | undefined {
+    const { ends } = this.#redraw();
+    const counts = Object.values(state.counts)[0];
+    if (ends === undefined || counts === undefined) return undefined;
+    const total = ends.at(-1)!;
+    const scale = 2n ** 60n;
+    const shares = ends.map((end, at) => Number(((end - (ends[at - 1] ?? 0n)) * scale) / total) / 2 ** 60);
+    const p = goodnessP(
+      shares.map((_, at) => counts[at] ?? 0),
+      shares,
+    );
+    if (p !== undefined && p < P_MIN)
+      this.#faults.push(
+        `reveals: what was drawn has not the sheet's distribution (p = ${p.toExponential(1)})`,
+      );
+    return p;
+  }
+
+  /** The partner's settlement reports name checkpoints of this log. @returns how many do */
+  async #readReports(newest: LogCheckpoint): Promise<number> {
+    let named = 0;
+    for (let page = 1; page <= REPORT_PAGES_MAX; page++) {
+      const { reports } = await this.#reads.ask<{
+        reports: readonly { reportDate: string; logCheckpoint?: string | null }[];
+      }>(`partner/v1/settlements?page=${page}&limit=${PAGE}`);
+      for (const { reportDate, logCheckpoint = null } of reports) {
+        if (logCheckpoint === null) continue;
+        named++;
+        const differs = await compare(logCheckpoint, newest, this.#trust);
+        if (differs !== undefined)
+          this.#faults.push(`report ${printable(reportDate)}: its checkpoint: ${differs}`);
+      }
+      if (reports.length < PAGE) break;
+    }
+    return named;
+  }
+
+  /** Proves spins of random times. @returns how many */
+  async #sample({ state }: GameHistory, note: string): Promise<number> {
+    const { game, sample } = this.#options;
+    if (sample === 0) return 0;
+    const seen = new Set<string>();
+    const spinAt = async (ms: number): Promise<Spin | undefined> => {
+      const from = encodeURIComponent(new Date(ms).toISOString());
+      const path = `partner/v1/spins?gameId=${game}&limit=1&from=${from}`;
+      return (await this.#reads.ask<{ spins: readonly Spin[] }>(path)).spins[0];
+    };
+    const first = await spinAt(0);
+    const begin = first === undefined ? 0 : Date.parse(first.createdAt);
+    const times = Array.from({ length: first === undefined ? 0 : 4 * sample }, (_, at) =>
+      at === 0 ? begin : begin + Math.random() * (Date.now() - begin),
+    );
+    let proven = 0;
+    for await (const spin of inOrder(times, spinAt)) {
+      if (proven >= sample) break;
+      if (spin === undefined || spin.outcomeIndex === null || seen.has(spin.spinId)) continue;
+      seen.add(spin.spinId);
+      if (await this.#proveSpin(spin, state, note)) proven++;
+    }
+    return proven;
+  }
+
+  /** @returns false: there is none to look at */
+  async #proveSpin(spin: Spin, state: HistoryState, note: string): Promise<boolean> {
+    const name = `spin ${printable(spin.spinId)}`;
+    let proof: Proof;
+    try {
+      proof = await this.#reads.ask(`partner/v1/spins/${encodeURIComponent(spin.spinId)}/proof`);
+    } catch (error) {
+      if (!(error instanceof RefusedError) || (error.code !== NO_PROOF && error.code !== NOT_FOUND))
+        throw error;
+      const isLogged = spin.outcomeIndex >= (state.covered[0]?.[0] ?? Number.POSITIVE_INFINITY);
+      if (isLogged && error.reason !== 'ARCHIVED') this.#faults.push(`${name}: ${error.message}`);
+      return false;
+    }
+    const { math, trust } = this.#options;
+    const answer = math.sheet === undefined && math.table === undefined ? {} : { spin };
+    const options = { ...trust, ...math, ...answer, seen: [note], readTile: this.#reads.tile };
+    const { faults } = await examine(proof, options);
+    this.#faults.push(...faults.map((fault) => `${name}: ${fault}`));
+    const is = (holds: boolean, what: string): void => {
+      if (!holds) this.#faults.push(`${name}: ${what}`);
+    };
+    is(proof.spinId === spin.spinId, 'the proof is of another');
+    is(proof.gameId === state.gameId, 'the proof is of another game');
+    is(proof.outcome?.index === spin.outcomeIndex, `the history has the index ${spin.outcomeIndex}`);
+    const number = numberOf(proof.entry);
+    const place = number === undefined ? undefined : state.places[number];
+    is(proof.logIndex >= state.size || place === proof.logIndex, 'its entry is not where the log has it');
+    return true;
+  }
+}
+
+interface Spin {
+  readonly spinId: string;
+  readonly createdAt: string;
+  readonly outcomeIndex: number;
+}
+interface Proof {
+  readonly spinId: string;
+  readonly gameId: number;
+  readonly logIndex: number;
+  readonly entry: string;
+  readonly outcome?: { readonly index: number };
+}
+
+function numberOf(entry: string): number | undefined {
+  try {
+    return (JSON.parse(entry) as { number?: number }).number;
+  } catch {
+    return undefined;
+  }
+}
+
+async function readState(file: string): Promise<HistoryState | undefined> {
+  let text: string;
+  try {
+    text = await readFile(file, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw new UsageError(`${file} can't be read: ${lineOf(error)}`);
+  }
+  try {
+    const state = JSON.parse(text) as HistoryState;
+    if (state.format !== STATE_FORMAT) throw new Error(`it is not a «${STATE_FORMAT}»`);
+    return state;
+  } catch (error) {
+    throw new UsageError(`${file} can't be read: ${lineOf(error)}`);
+  }
+}

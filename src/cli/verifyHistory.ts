@@ -1,0 +1,68 @@
+/** `spindle verify --history`: all that the public log has of a game (historyCheck.ts), and what is wrong with it. */
+import { writeDurably } from '../witness/files.js';
+import { UsageError } from './command.js';
+import { HistoryCheck, type HistoryOptions } from './historyCheck.js';
+import { printable } from './output.js';
+import { type ProofOptions, textOf, verifyOptionsOf } from './verifyProof.js';
+
+const SPINS_MAX = 10_000;
+const FAULTS_SHOWN = 1000;
+
+/** As the command line has them. */
+export interface Given extends ProofOptions {
+  readonly game?: number;
+  readonly keyFile?: string;
+  readonly sample?: number;
+  readonly state?: string;
+}
+
+function optionsOf(file: string | undefined, given: Given): HistoryOptions {
+  const { game, url, keyFile, labelKey, sample = 0, state } = given;
+  if (file !== undefined) throw new UsageError('--history takes no FILE');
+  if (game === undefined) throw new UsageError('Give the game: --game ID');
+  if (url === undefined) throw new UsageError("Give the service's address: --url URL");
+  if (keyFile === undefined) throw new UsageError('Give a file with a key of the partner: --key-file FILE');
+  const key = textOf(keyFile).trim();
+  if (!/^ks_[\x21-\x7e]+$/.test(key)) throw new UsageError(`${keyFile} has no key of a partner`);
+  if (sample > SPINS_MAX) throw new UsageError(`--sample must be at most ${SPINS_MAX}`);
+  const { logKeys, policy, sheet, table, rules, seen } = verifyOptionsOf({ ...given, url: undefined });
+  if (given.spin !== undefined || (seen?.length ?? 0) > 0)
+    throw new UsageError('--history takes neither --spin nor --seen');
+  const trust = { logKeys: logKeys ?? [], ...(policy === undefined ? {} : { policy }) };
+  const math = {
+    ...(sheet === undefined ? {} : { sheet }),
+    ...(table === undefined ? {} : { table }),
+    ...(rules === undefined ? {} : { rules }),
+  };
+  return { game, url, key, trust, math, sample, labelKey: labelKey?.toLowerCase(), state };
+}
+
+/** The command. @returns the exit status: 0 all holds, 1 not. @throws UsageError where there is nothing to look at */
+export async function verifyHistory(file: string | undefined, given: Given): Promise<number> {
+  const options = optionsOf(file, given);
+  const { faults, state, size, p, reports, spins } = await new HistoryCheck(options).run();
+  const say = (line: string): void => void process.stdout.write(`${line}\n`);
+  const isClean = faults.length === 0;
+  // What is wrong is to be found again: only from what holds is gone on.
+  if (isClean && options.state !== undefined) await writeDurably(options.state, JSON.stringify(state));
+  const shown = faults.slice(0, FAULTS_SHOWN);
+  if (faults.length > shown.length) shown.push(`and ${faults.length - shown.length} more`);
+  const { places = [], covered = [], voided = [], revealed = 0, sealed = {} } = state ?? {};
+  const unrevealed = Object.keys(sealed).length;
+  if (given.json === true) {
+    const counts = { records: size, entries: places.length, revealed, unrevealed, reports, spins };
+    say(JSON.stringify({ isProven: isClean, ...counts, p: p ?? null, faults: shown }));
+    return isClean ? 0 : 1;
+  }
+  say(`${isClean ? 'PROVEN' : 'NOT PROVEN'}: game ${options.game}, ${size} records of the log`);
+  for (const fault of shown) say(`  ${printable(fault)}`);
+  if (state === undefined) return 1;
+  const ranges = (list: readonly (readonly [number, number])[]): string =>
+    list.map(([from, to]) => `${from} to ${to - 1}`).join(', ') || 'none';
+  say(`  ${places.length} entries; indices ${ranges(covered)}; given up ${ranges(voided)}`);
+  say(
+    `  ${revealed} blocks revealed, ${unrevealed} not yet; p = ${p?.toPrecision(3) ?? '- (no sheet, or too few)'}`,
+  );
+  say(`  ${reports} reports name a checkpoint; ${spins} spins proven`);
+  return isClean ? 0 : 1;
+}

@@ -1,0 +1,203 @@
+/** `spindle verify --history`: what it finds of a log that has been tampered with, and that it goes on where it was. */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, expect, test } from 'vitest';
+import { UsageError } from '../../src/cli/command.js';
+import { type Given, verifyHistory } from '../../src/cli/verifyHistory.js';
+import { printedBy } from '../support/printed.js';
+import { GAME_ID, LOGGED_SHEET, ServedLog } from '../support/servedLog.js';
+
+const folder = mkdtempSync(join(tmpdir(), 'spindle-history-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+const file = (name: string, text: string): string => {
+  const path = join(folder, name);
+  writeFileSync(path, text);
+  return path;
+};
+const keyFile = file('key', 'ks_test_1');
+const sheet = file('sheet.json', JSON.stringify(LOGGED_SHEET));
+
+const served: ServedLog[] = [];
+afterEach(async () => {
+  for (const log of served.splice(0)) await log.close();
+});
+
+/** A log of four blocks, 300 records of others and a rotation; then what is spoiled. */
+async function logWith(plant: (log: ServedLog) => void = () => {}): Promise<ServedLog> {
+  const log = new ServedLog();
+  log.block(0, 512, true);
+  log.fill(300);
+  log.block(512, 512, true);
+  log.reports.push(null, log.checkpoint());
+  log.block(1024, 512, false);
+  log.void(1030, 506);
+  plant(log);
+  log.fill(3);
+  await log.serve();
+  served.push(log);
+  return log;
+}
+
+async function run(log: ServedLog, given: Partial<Given> = {}): Promise<{ status: number; lines: string[] }> {
+  const about = { game: GAME_ID, url: log.base, keyFile, logKey: log.vkey, sheet };
+  const { status, out } = await printedBy(() => verifyHistory(undefined, { ...about, ...given }));
+  return {
+    status,
+    lines: out
+      .trimEnd()
+      .split('\n')
+      .map((line) => line.trim()),
+  };
+}
+
+test('proves a whole history, with and without the sheet, and asks again where it is refused for the moment', async () => {
+  const log = await logWith();
+  log.refusals = 4;
+  const { status, lines } = await run(log);
+  expect([status, ...lines]).toEqual([
+    0,
+    `PROVEN: game 7, ${log.records.length} records of the log`,
+    '4 entries; indices 0 to 1535; given up 1030 to 1535',
+    expect.stringMatching(/^2 blocks revealed, 1 not yet; p = 0\.\d+$/),
+    '1 reports name a checkpoint; 0 spins proven',
+  ]);
+  const bare = await run(log, { sheet: undefined } as never);
+  expect([bare.status, bare.lines[2]]).toEqual([
+    0,
+    '2 blocks revealed, 1 not yet; p = - (no sheet, or too few)',
+  ]);
+});
+
+test('reads only what is new where it keeps its place', async () => {
+  const log = await logWith();
+  const state = join(folder, 'state');
+  expect((await run(log, { state })).status).toBe(0);
+  const later = log.block(1536, 64, true);
+  const { reveal } = later;
+  Object.assign(later, { status: 'DEALING', reveal: null });
+  log.asked.length = 0;
+  const second = await run(log, { state });
+  expect([second.status, second.lines[2]]).toEqual([
+    0,
+    expect.stringMatching(/^2 blocks revealed, 2 not yet/),
+  ]);
+  expect(log.asked.filter((path) => path.includes('/entries/'))).toEqual([
+    expect.stringMatching(/^\/log\/tile\/entries\/001\.p\//),
+  ]);
+  expect(log.asked.filter((path) => /blocks\/\d/.test(path))).toEqual([expect.stringMatching(/blocks\/4$/)]);
+  expect(JSON.parse(readFileSync(state, 'utf8')).size).toBe(log.records.length);
+  Object.assign(later, { status: 'EXHAUSTED', reveal });
+  const third = await run(log, { state });
+  expect([third.status, third.lines[2]]).toEqual([0, expect.stringMatching(/^3 blocks revealed, 1 not yet/)]);
+  log.records.splice(5, 1, Buffer.alloc(49, 1));
+  expect((await run(log, { state })).lines[1]).toMatch(/^log: .* two histories$/);
+});
+
+const spoiled: [name: string, plant: (log: ServedLog) => void, fault: RegExp][] = [
+  [
+    'a block that is logged twice under its number',
+    (log) => void log.log({ ...log.opened[1]!.entry, root: '0'.repeat(64) } as never),
+    /^number 1 is logged twice, at 302 and 305$/,
+  ],
+  [
+    'a number that is left out',
+    (log) => {
+      log.opened.push({} as never);
+      log.block(1536, 64, false);
+      log.opened.splice(4, 1);
+    },
+    /^number 4 is not logged$/,
+  ],
+  [
+    'an entry that the service does not show',
+    (log) => {
+      log.block(1536, 64, false);
+      log.opened.pop();
+    },
+    /^number 4 is logged at 305, and the service does not show it$/,
+  ],
+  [
+    'a gap in the indices',
+    (log) => void log.block(1600, 64, false),
+    /^the indices 1536 to 1599 are in no entry$/,
+  ],
+  [
+    'indices that are logged twice',
+    (log) => void log.block(1020, 64, false),
+    /^number 4: the indices 1020 to 1083 overlap with those of an earlier block$/,
+  ],
+  [
+    'an altered reveal',
+    (log) => {
+      const { reveal } = log.opened[1]!;
+      reveal!.seed = `${reveal!.seed!.slice(0, -1)}${reveal!.seed!.endsWith('0') ? '1' : '0'}`;
+    },
+    /^number 1: its seed and nonce are not those that were committed to$/,
+  ],
+  [
+    'outcomes that are not those of the seed',
+    (log) => {
+      const { entry } = log.opened[1]!;
+      (entry as { root: string }).root = '1'.repeat(64);
+      const again = log.log(entry);
+      [log.records[302], again.logIndex] = [log.records.pop()!, 302];
+    },
+    /^number 1: what is revealed does not give the root that was committed to$/,
+  ],
+  [
+    'an entry that is not what was logged',
+    (log) => void Object.assign(log.opened[2]!.entry, { count: 511 }),
+    /^number 2: its entry is not what was logged$/,
+  ],
+  [
+    "a report's checkpoint of another tree",
+    (log) => void log.reports.push(log.checkpoint([...log.records.slice(0, 299), Buffer.alloc(49, 5)])),
+    /^report 2026-01-03: its checkpoint: log: .* two histories$/,
+  ],
+];
+test.each(spoiled)('finds %s', async (_, plant, fault) => {
+  const { status, lines } = await run(await logWith(plant));
+  expect([status, lines.find((line) => fault.test(line)) ?? lines]).toEqual([
+    1,
+    expect.stringMatching(fault),
+  ]);
+});
+
+test('finds records that are not those of the checkpoint, and a distribution that is not the sheet’s', async () => {
+  const log = await logWith();
+  const { checkpoint } = log;
+  const signed = log.checkpoint();
+  log.checkpoint = () => signed;
+  log.records[4] = Buffer.alloc(49, 1);
+  expect((await run(log)).lines[1]).toMatch(/^log: its records do not give the root/);
+  log.checkpoint = checkpoint;
+  // The sheet is the one that was logged, and nobody would draw by it what is counted.
+  const state = join(folder, 'biased');
+  const clean = await logWith();
+  await run(clean, { state });
+  const kept = JSON.parse(readFileSync(state, 'utf8'));
+  const [hash] = Object.keys(kept.counts);
+  kept.counts[hash!] = kept.counts[hash!].map(() => 60);
+  writeFileSync(state, JSON.stringify(kept));
+  expect((await run(clean, { state })).lines[1]).toMatch(/^reveals: .* \(p = \d/);
+});
+
+test('wrong usage says what is missing', async () => {
+  const log = await logWith();
+  const wrong: [Partial<Record<keyof Given, unknown>>, string][] = [
+    [{ game: undefined }, '--game'],
+    [{ keyFile: undefined }, '--key-file'],
+    [{ url: undefined }, '--url'],
+    [{ url: 'nowhere' }, 'address'],
+    [{ logKey: undefined }, '--log-key or --policy'],
+    [{ logKey: 'x' }, 'no key'],
+    [{ sample: 10_001 }, '--sample'],
+    [{ state: keyFile }, "can't be read"],
+    [{ labelKey: 'x' }, 'label key'],
+  ];
+  for (const [given, names] of wrong) {
+    await expect(run(log, given as never), names).rejects.toThrow(UsageError);
+    await expect(run(log, given as never)).rejects.toThrow(names);
+  }
+});

@@ -1,0 +1,188 @@
+/** A public log of one's own with a game in it, over HTTP as a service serves it: what is wrong with it can be chosen. */
+import { createServer, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { ParSheet } from '../../src/domain/par.js';
+import { checkpointText } from '../../src/domain/transparency/checkpoints.js';
+import {
+  type Entry,
+  entryCommitment,
+  entryText,
+  labelKeyHash,
+  labelOf,
+  privateRecord,
+  publicRecord,
+} from '../../src/domain/transparency/entries.js';
+import { secretHash } from '../../src/domain/transparency/leaves.js';
+import { signatureLine, signerOf, vkeyOf } from '../../src/domain/transparency/notes.js';
+import { bundleOf, parseTilePath, TILE_WIDTH, tileOf } from '../../src/domain/transparency/tiles.js';
+import { leafHash, MemoryTree } from '../../src/domain/transparency/tree.js';
+import { makeBlock } from '../../workers/makeBlock.js';
+import { parSheet } from './sheets.js';
+
+export const GAME_ID = 7;
+export const LOGGED_SHEET = parSheet('classic-3-reel') as unknown as ParSheet;
+const ORIGIN = 'history.example/log';
+const labelKey = Buffer.alloc(32, 0x4c);
+
+interface Opened {
+  readonly entry: Entry;
+  readonly salt: Buffer;
+  logIndex: number;
+  status: string;
+  reveal: Record<string, string> | null;
+  outcomes?: string;
+}
+
+export class ServedLog {
+  readonly records: Buffer[] = [];
+  readonly opened: Opened[] = [];
+  /** Checkpoints that settlement reports name. */
+  readonly reports: (string | null)[] = [];
+  /** Paths that were asked for. */
+  readonly asked: string[] = [];
+  /** Answers of 503, and then 429, that come first. */
+  refusals = 0;
+  readonly signer = signerOf(ORIGIN, 'log', Buffer.alloc(32, 3));
+  #server: Server | undefined;
+
+  constructor() {
+    this.records.push(publicRecord({ type: 'genesis', format: 'spindle log v1', origin: ORIGIN }));
+  }
+
+  get vkey(): string {
+    return vkeyOf(this.signer);
+  }
+
+  get base(): string {
+    return `http://127.0.0.1:${(this.#server!.address() as AddressInfo).port}`;
+  }
+
+  /** Records of nobody's that stand between. */
+  fill(count: number): void {
+    for (let i = 0; i < count; i++)
+      this.records.push(
+        privateRecord(labelOf(Buffer.alloc(32, 9), this.records.length), Buffer.alloc(32, i)),
+      );
+  }
+
+  /** Puts an entry into the log. @param number of the label */
+  log(entry: Entry, number = entry.number): Opened {
+    const salt = Buffer.alloc(32, number + 1);
+    const record = privateRecord(labelOf(labelKey, number), entryCommitment(salt, entryText(entry)));
+    const logIndex = this.records.push(record) - 1;
+    return { entry, salt, logIndex, status: 'SEALED', reveal: null };
+  }
+
+  /** The game's next block, sealed by the service's own code. */
+  block(fromIndex: number, count: number, isRevealed: boolean): Opened {
+    const made = makeBlock({ sheet: LOGGED_SHEET, gameId: GAME_ID, fromIndex, count });
+    const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
+    const entry: Entry = {
+      ...{ type: 'block', version: 1, gameId: GAME_ID, number: this.opened.length, fromIndex, count },
+      ...{
+        labelKeyHash: hex(labelKeyHash(labelKey)),
+        root: hex(made.commitment),
+        mathHash: hex(made.mathHash),
+      },
+      ...{ sealedAt: '2026-01-01T00:00:00.000Z', late: false },
+      secretHash: hex(secretHash(Buffer.from(made.nonce), Buffer.from(made.seed))),
+    };
+    const opened = this.log(entry);
+    if (isRevealed) {
+      opened.status = 'EXHAUSTED';
+      opened.reveal = { seed: hex(made.seed), nonce: hex(made.nonce) };
+      opened.outcomes = Buffer.from(made.outcomes).toString('base64');
+    }
+    this.opened.push(opened);
+    return opened;
+  }
+
+  void(fromIndex: number, count: number): void {
+    const entry: Entry = {
+      ...{ type: 'void', version: 1, gameId: GAME_ID, number: this.opened.length, fromIndex, count },
+      labelKeyHash: labelKeyHash(labelKey).toString('hex'),
+      ...{ reason: 'rotation', voidedAt: '2026-01-01T00:00:00.000Z' },
+    };
+    this.opened.push({ ...this.log(entry), status: 'VOID' });
+  }
+
+  checkpoint(records: readonly Buffer[] = this.records): string {
+    const root = new MemoryTree(records.map(leafHash)).root();
+    const text = checkpointText({ origin: ORIGIN, size: records.length, root });
+    return `${text}\n${signatureLine(text, this.signer)}`;
+  }
+
+  #item({ entry, logIndex, status }: Opened) {
+    const { number, type } = entry;
+    return { number, type, status, logIndex };
+  }
+
+  #tile(path: string): Buffer | undefined {
+    const place = parseTilePath(path);
+    if (place === undefined) return undefined;
+    const { level, index, width } = place;
+    if (level === 'entries') {
+      const from = index * TILE_WIDTH;
+      return bundleOf(this.records.slice(from, from + width));
+    }
+    const tree = new MemoryTree(this.records.map(leafHash));
+    return tileOf(level, index, width, tree.read);
+  }
+
+  #answer(path: string, query: URLSearchParams): unknown {
+    const after = Number(query.get('after') ?? -1);
+    const page = this.opened.filter(({ entry }) => entry.number > after).slice(0, Number(query.get('limit')));
+    if (path.endsWith('/blocks'))
+      return {
+        labelKey: labelKey.toString('hex'),
+        blocks: page.map((each) => this.#item(each)),
+        nextCursor: null,
+      };
+    if (path.endsWith('/settlements'))
+      return {
+        reports: this.reports.map((logCheckpoint, day) => ({
+          reportDate: `2026-01-0${day + 1}`,
+          logCheckpoint,
+        })),
+      };
+    if (path.endsWith('/spins')) return { spins: [] };
+    const opened = this.opened.find(({ entry }) => path.endsWith(`/blocks/${entry.number}`));
+    if (opened === undefined) return undefined;
+    const { entry, salt, reveal, outcomes } = opened;
+    const shown = { ...this.#item(opened), entry: entryText(entry), salt: salt.toString('hex'), reveal };
+    return query.get('outcomes') === 'true' ? { ...shown, outcomes } : shown;
+  }
+
+  async serve(): Promise<void> {
+    this.#server = createServer((request, response) => {
+      this.asked.push(request.url!);
+      this.#serve(new URL(request.url!, 'http://log'), response);
+    });
+    await new Promise<void>((resolve) => {
+      this.#server!.listen(0, '127.0.0.1', resolve);
+    });
+  }
+
+  #serve({ pathname, searchParams }: URL, response: ServerResponse): void {
+    if (this.refusals > 0) {
+      this.refusals--;
+      response.writeHead(this.refusals % 2 === 1 ? 503 : 429, { 'Retry-After': '0' }).end();
+      return;
+    }
+    if (pathname === '/log/checkpoint') response.end(this.checkpoint());
+    else if (pathname.startsWith('/log/')) response.end(this.#tile(pathname.slice('/log/'.length)));
+    else {
+      const answer = this.#answer(pathname, searchParams);
+      response
+        .writeHead(answer === undefined ? 404 : 200)
+        .end(JSON.stringify(answer ?? { errorCode: 'KS-4215' }));
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#server?.closeAllConnections();
+    await new Promise((resolve) => {
+      this.#server?.close(resolve);
+    });
+  }
+}
