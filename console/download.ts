@@ -11,8 +11,8 @@ export const csvOf = (headings: readonly string[], rows: readonly (readonly (str
   [headings, ...rows].map((row) => `${row.map(field).join(',')}\r\n`).join('');
 
 /** Hands a text to the browser as a file. */
-export function save(name: string, text: string): void {
-  const url = URL.createObjectURL(new Blob([text], { type: 'text/csv' }));
+export function save(name: string, text: string, type = 'text/csv'): void {
+  const url = URL.createObjectURL(new Blob([text], { type }));
   const link = document.createElement('a');
   Object.assign(link, { href: url, download: name });
   link.click();

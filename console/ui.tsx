@@ -96,6 +96,7 @@ export function Status({ of }: { readonly of: string }) {
     'finished',
     'WITHIN',
     'CLOSED',
+    'proven',
   ];
   const BAD = [
     'SUSPENDED',

@@ -10,6 +10,7 @@ import { useMayChange } from '../session.js';
 import { Table } from '../table.js';
 import { Facts, Load, Pager, Panel, pageOf, Status } from '../ui.js';
 import { RtpPanel } from './gameRtp.js';
+import { BlocksPanel } from './publicLog.js';
 
 type Game = Schemas['OperatorGame'];
 
@@ -116,6 +117,7 @@ export function GameDetail({ place }: { readonly place: Place }) {
           <Panel title="Return">
             <Load loaded={days}>{(list) => <Return game={game} days={list.days} />}</Load>
           </Panel>
+          <BlocksPanel place={place} gameId={id} />
         </>
       )}
     </Load>

@@ -14,6 +14,7 @@ import { ParSheetDetail, ParSheets } from './parSheets.js';
 import { PartnerDetail, Partners } from './partners.js';
 import { PlayerStatement, Players } from './players.js';
 import { ProgressiveDetail, Progressives } from './progressives.js';
+import { PublicLog } from './publicLog.js';
 import { Raffles } from './raffles.js';
 import { Reports } from './reports.js';
 import { Returns } from './returns.js';
@@ -47,6 +48,7 @@ export const PAGES: readonly Page[] = [
   listed('reports', 'Reports', Reports),
   listed('returns', 'Returns', Returns),
   listed('ledger', 'Ledger days', LedgerDays),
+  listed('log', 'Public log', PublicLog),
   listed('audit', 'Audit log', AuditLog),
   listed('versions', 'API versions', ApiVersions),
   listed('cells', 'Cells', Cells),

@@ -7,6 +7,7 @@ import { PartnerLink, useGameNames } from '../names.js';
 import { go, linkTo, type Place } from '../router.js';
 import { Facts, Load, Panel } from '../ui.js';
 import { RoundView } from './blackjack.js';
+import { ProofPanel } from './publicLog.js';
 
 type Found = { readonly spin: Schemas['OperatorSpin'] } | { readonly round: Schemas['RoundRecordResponse'] };
 
@@ -48,6 +49,7 @@ function Result({ id }: { readonly id: string }) {
         ) : (
           <>
             <RoundView round={found.round} onChanged={loaded.reload} />
+            <ProofPanel id={found.round.roundId} isRound />
             <Raw title="As it was answered" value={found.round} />
           </>
         )
@@ -103,6 +105,7 @@ function Spin({ partnerId, spin, entry, block }: Schemas['OperatorSpin']) {
               ] as const)),
         ]}
       />
+      <ProofPanel id={spin.spinId} isRound={false} />
       <Raw title="As it was answered" value={spin} />
     </>
   );

@@ -23,6 +23,7 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
   let page: Page;
   let partnerId: number;
   let gameId: number;
+  let spinId: string;
 
   beforeAll(async () => {
     stores = await freshStores();
@@ -32,6 +33,7 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
     gameId = await service.api.newGame(partner.key, GAME, parSheet('classic-3-reel'));
     const spun = await service.spin(partner.key, { gameId, playerId: 'alice', wagerUsd: 0.25 });
     expect(spun.status).toBe(200);
+    spinId = (spun.body as { spinId: string }).spinId;
     const reported = () => service.operator<{ noActivity: boolean }>('GET', '/reports/games?interval=LTD');
     await until(async () => !(await reported()).body.noActivity, 'the spin is booked');
     const context = await browser!.newContext({ colorScheme: 'light' });
@@ -113,6 +115,34 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
     );
     expect(readFileSync(await kept.path(), 'utf8').split('\r\n')[0]).toBe(text.split('\r\n')[0]);
     expect(readFileSync(await kept.path(), 'utf8')).toContain(GAME);
+  });
+
+  test("shows a spin's proof, the blocks of its game, and the log", async () => {
+    await go(`lookup?id=${spinId}`, 'Look up');
+    await page.getByText('proven', { exact: true }).waitFor();
+    await expectAccessible();
+    const [kept] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'Download proof' }).click(),
+    ]);
+    const proof = JSON.parse(readFileSync(await kept.path(), 'utf8')) as Record<string, string>;
+    expect(proof).toMatchObject({ format: 'spindle proof v1', spinId });
+    const path = '**/api/operator/v1/spins/*/proof';
+    const broken = { ...proof, salt: '0'.repeat(64) };
+    await page.route(path, (route) => route.fulfill({ json: broken }));
+    await page.reload();
+    await page.getByRole('alert').getByText('logged: the record is not at').waitFor();
+    await expectAccessible();
+    await page.unroute(path);
+    await go(`games/${gameId}`, GAME);
+    await page.getByRole('row').filter({ hasText: '0 to 2,047' }).getByText('block').waitFor();
+    await page.getByRole('link', { name: 'Public log' }).click();
+    await page.getByText('None: blocks wait for no witness').waitFor();
+    await page.getByText('The log has no witnesses').waitFor();
+    await expectAccessible();
+    await page.setViewportSize({ width: 400, height: 800 });
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(400);
+    await page.setViewportSize({ width: 1280, height: 800 });
   });
 
   test('a page that fails says so, and the others go on', async () => {

@@ -1,0 +1,159 @@
+/** The public log: its size and witnesses, the blocks of a game, and the proof of one spin or round. */
+import { ApiFault, api, bodyOf, type Schemas } from '../api.js';
+import { save } from '../download.js';
+import { count, NONE, time } from '../format.js';
+import { useLoad } from '../load.js';
+import { faultsOf, readLog } from '../log.js';
+import { linkTo, type Place } from '../router.js';
+import { Table } from '../table.js';
+import { Copied, Facts, Load, Panel, Status } from '../ui.js';
+
+const EVERY_MS = 10_000;
+const PAGE = 20;
+
+export function PublicLog() {
+  const loaded = useLoad(readLog, [], EVERY_MS);
+  return (
+    <Load loaded={loaded}>
+      {({ origin, size, root, vkeys, witnesses, quorum }) => (
+        <>
+          <Facts
+            of={[
+              ['Origin', origin],
+              ['Records', count(size)],
+              ['Root', <code key="root">{root}</code>],
+              ...vkeys.map((vkey) => ['Key', <Copied key={vkey} text={vkey} />] as const),
+              ['Quorum', quorum === 'none' ? 'None: blocks wait for no witness' : quorum],
+            ]}
+          />
+          <Table
+            caption="Witnesses"
+            rows={witnesses}
+            keyOf={({ vkey }) => vkey}
+            empty="The log has no witnesses (LOG_POLICY)."
+            columns={[
+              { heading: 'Witness', cell: ({ name }) => name },
+              {
+                heading: 'Signed (UTC)',
+                cell: ({ signedAt }) =>
+                  signedAt === undefined ? 'not the newest' : time(new Date(signedAt * 1000).toISOString()),
+              },
+              { heading: 'Key', cell: ({ vkey }) => <code>{vkey}</code> },
+            ]}
+          />
+          <p>
+            <a href="/docs/proofs">How it is verified</a>, and the <a href="/verify">page</a> that anybody
+            can.
+          </p>
+        </>
+      )}
+    </Load>
+  );
+}
+
+/** What the log has of a game, by number. */
+export function BlocksPanel({ place, gameId }: { readonly place: Place; readonly gameId: number }) {
+  const from = place.query.get('after');
+  const after = from === null ? undefined : Number(from);
+  const query = { limit: PAGE, ...(after === undefined ? {} : { after }) };
+  const loaded = useLoad(
+    () => bodyOf(api.GET('/games/{id}/blocks', { params: { path: { id: gameId }, query } })),
+    [gameId, after],
+  );
+  const more = loaded.data?.nextCursor ?? null;
+  return (
+    <Panel title="Blocks in the public log">
+      <Load loaded={loaded}>
+        {({ blocks }) => (
+          <Table
+            caption="Entries by number"
+            rows={blocks}
+            isPage={after !== undefined || more !== null}
+            keyOf={({ number }) => number}
+            empty="Nothing of it is logged yet."
+            columns={[
+              { heading: 'Number', cell: ({ number }) => number, isNumber: true },
+              { heading: 'Type', cell: ({ type, late }) => (late ? `${type}, late` : type) },
+              { heading: 'Outcomes', cell: rangeOf },
+              { heading: 'Status', cell: ({ status }) => <Status of={status} /> },
+              { heading: 'Log index', cell: ({ logIndex }) => logIndex, isNumber: true },
+              { heading: 'Logged (UTC)', cell: ({ loggedAt }) => time(loggedAt) },
+            ]}
+          />
+        )}
+      </Load>
+      <nav class="pager" aria-label="Entries">
+        {after === undefined ? <span class="off">First</span> : <a href={linkTo(place.parts)}>First</a>}
+        {more === null ? (
+          <span class="off">Next</span>
+        ) : (
+          <a href={linkTo(place.parts, { after: String(more) })}>Next</a>
+        )}
+      </nav>
+    </Panel>
+  );
+}
+
+/** The last one included. */
+const rangeOf = ({ fromIndex, toIndex }: Schemas['LoggedBlocks']['blocks'][number]): string =>
+  fromIndex === null || toIndex === null ? NONE : `${count(fromIndex)} to ${count(toIndex - 1)}`;
+
+type Proof = Schemas['SpinProof'] | Schemas['RoundProof'];
+type Proven = { readonly proof: Proof; readonly faults: readonly string[] } | { readonly reason: string };
+
+async function prove(read: () => Promise<Proof>): Promise<Proven> {
+  try {
+    const proof = await read();
+    return { proof, faults: await faultsOf(proof) };
+  } catch (error) {
+    if (error instanceof ApiFault && error.details[0] !== undefined && error.status === 404)
+      return { reason: error.details[0].message };
+    throw error;
+  }
+}
+
+/** The proof of a spin or round, verified in the browser by the module that the service gives to everybody. */
+export function ProofPanel({ id, isRound }: { readonly id: string; readonly isRound: boolean }) {
+  const loaded = useLoad(
+    () =>
+      prove(() =>
+        isRound
+          ? bodyOf(api.GET('/rounds/{roundId}/proof', { params: { path: { roundId: id } } }))
+          : bodyOf(api.GET('/spins/{spinId}/proof', { params: { path: { spinId: id } } })),
+      ),
+    [id],
+  );
+  return (
+    <Panel title="Proof">
+      <Load loaded={loaded}>
+        {(found) => ('reason' in found ? <p>There is none: {found.reason}.</p> : <Verdict {...found} />)}
+      </Load>
+    </Panel>
+  );
+}
+
+function Verdict({ proof, faults }: { readonly proof: Proof; readonly faults: readonly string[] }) {
+  return (
+    <>
+      {faults.length === 0 ? (
+        <p>
+          <Status of="proven" /> It lies in the public log at {count(proof.logIndex)}, since{' '}
+          {time(proof.loggedAt)} UTC, by the keys that this service names itself: whoever checks the service
+          takes them from elsewhere.
+        </p>
+      ) : (
+        <div class="fault" role="alert">
+          <p>It is not proven:</p>
+          <ul>
+            {faults.map((fault) => (
+              <li key={fault}>{fault}</li>
+            ))}
+          </ul>
+        </div>
+      )}
+      <button type="button" onClick={() => save('proof.json', JSON.stringify(proof), 'application/json')}>
+        Download proof
+      </button>
+    </>
+  );
+}
