@@ -10,6 +10,7 @@ import { addLedgerCommands } from './cli/ledgerCommands.js';
 import { bytesOf } from './cli/operator/call.js';
 import { addOperatorCommands } from './cli/operator/commands.js';
 import { addPartnerCommands } from './cli/partnerCommands.js';
+import { addProgramCommands } from './cli/program.js';
 import { addRngCommands } from './cli/rngCommands.js';
 import { addStoreCommands } from './cli/storeCommands.js';
 import {
@@ -278,7 +279,7 @@ function programOf(): Command {
   const program = new Command('spindle')
     .description('Runs a Spindle service, looks into its stores, and proves raffles.')
     .option('--json', 'one JSON value instead of lines')
-    .version(`spindle ${version()}`, '-V, --version', 'the version of this program')
+    .version(`spindle ${version()}`, '-V, --version', 'the version; program check verifies the files')
     .exitOverride()
     .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'spindle: ')) })
     .configureHelp({
@@ -298,6 +299,7 @@ function programOf(): Command {
   addProofs(program);
   addCapacity(program, ALONE);
   addRngCommands(program, { group: ALONE, version });
+  addProgramCommands(program, { version });
   addWitness(program);
   addPartnerCommands(program, {
     brand: async () => (await settings()).BRAND,

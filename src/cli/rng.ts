@@ -1,5 +1,5 @@
 /** `spindle rng`: statistical tests of the program's random draws, and random bytes for the tests of others (docs/rng.md). */
-import { createHash, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
@@ -11,6 +11,7 @@ import { addCounts, judge, type RandomTest, type Verdict } from '../domain/rng/r
 import { lineOf } from '../log.js';
 import { UsageError } from './command.js';
 import { table } from './output.js';
+import { manifestHash } from './program.js';
 
 const SIZE_MAX = 10_000_000_000;
 const BYTES_MAX = 2 ** 50;
@@ -130,17 +131,6 @@ function sheetOf(file: string | undefined): ParSheet {
     throw new UsageError(`${file} is no PAR sheet: ${first!.path || 'it'} ${first!.message}`);
   }
   return checked.sheet;
-}
-
-/** The list of the build's files lies beside package.json. */
-function manifestHash(): string | null {
-  try {
-    return createHash('sha256')
-      .update(readFileSync(new URL('../../../manifest.sha256', import.meta.url)))
-      .digest('hex');
-  } catch {
-    return null;
-  }
 }
 
 const grouped = (number: number): string => number.toLocaleString('en-US');

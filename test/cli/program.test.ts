@@ -1,0 +1,61 @@
+/** `spindle program check`, of a copy of the build that the tests change. */
+import { execFile } from 'node:child_process';
+import { appendFile, cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { ROOT } from '../support/root.js';
+
+const CHANGED = 'dist/src/program/banner.js';
+let root: string;
+
+beforeAll(async () => {
+  root = await mkdtemp(join(tmpdir(), 'spindle-program-'));
+  const parts = ['dist', 'lua', 'src/postgres/migrations', 'package.json', 'package-lock.json'];
+  for (const part of [...parts, 'manifest.sha256'])
+    await cp(join(ROOT, part), join(root, part), { recursive: true });
+  await symlink(join(ROOT, 'node_modules'), join(root, 'node_modules'));
+});
+afterAll(() => rm(root, { recursive: true, force: true }));
+
+const run = (program: string, ...args: string[]) =>
+  promisify(execFile)(program, args, { cwd: root }).then(
+    ({ stdout, stderr }) => ({ status: 0, out: stdout, error: stderr }),
+    ({ code, stdout, stderr }) => ({
+      ...{ status: code as number, out: stdout as string, error: stderr as string },
+    }),
+  );
+const check = (...args: string[]) => run(process.execPath, 'dist/src/cli.js', 'program', 'check', ...args);
+
+test('files that are as the build listed them are said to be so, and sha256sum agrees', async () => {
+  const { status, out } = await check();
+  expect(out).toMatch(/^spindle \S+, manifest [0-9a-f]{64}: \d+ files, all as listed\n$/);
+  expect(status).toBe(0);
+  expect(await check('--quiet')).toMatchObject({ status: 0, out: '' });
+  expect(await run('sha256sum', '--quiet', '-c', 'manifest.sha256')).toMatchObject({ status: 0, out: '' });
+});
+
+test('a file that differs is named, also with another list, as JSON, and before npm start builds again', async () => {
+  await appendFile(join(root, CHANGED), ' ');
+  expect(await check()).toMatchObject({ status: 1, out: expect.stringContaining(`  changed  ${CHANGED}\n`) });
+  const list = await readFile(join(root, 'manifest.sha256'));
+  await writeFile(join(root, 'approved'), list);
+  const other = await check('--json', '--manifest', join(root, 'approved'));
+  expect(JSON.parse(other.out)).toMatchObject({
+    differing: 1,
+    differences: [{ path: CHANGED, what: 'CHANGED' }],
+  });
+  const { status, out, error } = await run('npm', 'run', '--silent', 'compare');
+  expect([status, out]).toEqual([0, '']);
+  expect(error).toContain(`  changed  ${CHANGED}\n`);
+});
+
+test('without a list, or with one that is not there, it is wrong usage', async () => {
+  await rm(join(root, 'manifest.sha256'));
+  expect(await check()).toMatchObject({
+    ...{ status: 2, error: expect.stringContaining('There is no manifest.sha256') },
+  });
+  expect(await check('--manifest', '/nowhere/list')).toMatchObject({ status: 2 });
+  expect(await run('npm', 'run', '--silent', 'compare')).toMatchObject({ status: 0, out: '' });
+});
