@@ -264,18 +264,20 @@ export class HistoryCheck {
     const { game, sample } = this.#options;
     if (sample === 0) return 0;
     const seen = new Set<string>();
-    const spinAt = async (ms: number): Promise<Spin | undefined> => {
+    const spinAt = async (ms: number, chance = Math.random()): Promise<Spin | undefined> => {
       const from = encodeURIComponent(new Date(ms).toISOString());
-      const path = `partner/v1/spins?gameId=${game}&limit=1&from=${from}`;
-      return (await this.#reads.ask<{ spins: readonly Spin[] }>(path)).spins[0];
+      const path = `partner/v1/spins?gameId=${game}&limit=${PAGE}&from=${from}`;
+      const { spins } = await this.#reads.ask<{ spins: readonly Spin[] }>(path);
+      // Where many came at once, not only the first of them.
+      return spins[Math.floor(chance * spins.length)];
     };
-    const first = await spinAt(0);
+    const first = await spinAt(0, 0);
     const begin = first === undefined ? 0 : Date.parse(first.createdAt);
     const times = Array.from({ length: first === undefined ? 0 : 4 * sample }, (_, at) =>
       at === 0 ? begin : begin + Math.random() * (Date.now() - begin),
     );
     let proven = 0;
-    for await (const spin of inOrder(times, spinAt)) {
+    for await (const spin of inOrder(times, (ms) => spinAt(ms))) {
       if (proven >= sample) break;
       if (spin === undefined || spin.outcomeIndex === null || seen.has(spin.spinId)) continue;
       seen.add(spin.spinId);

@@ -69,6 +69,19 @@ test('proves a whole history, with and without the sheet, and asks again where i
   ]);
 });
 
+test('reads every page of a game that has many blocks', async () => {
+  const log = new ServedLog();
+  for (let i = 0; i < 201; i++) log.block(4 * i, 4, i % 2 === 0);
+  await log.serve();
+  served.push(log);
+  const { status, lines } = await run(log);
+  expect([status, ...lines.slice(1, 3)]).toEqual([
+    0,
+    '201 entries; indices 0 to 803; given up none',
+    expect.stringMatching(/^101 blocks revealed, 100 not yet/),
+  ]);
+});
+
 test('reads only what is new where it keeps its place', async () => {
   const log = await logWith();
   const state = join(folder, 'state');

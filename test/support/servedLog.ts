@@ -131,13 +131,12 @@ export class ServedLog {
 
   #answer(path: string, query: URLSearchParams): unknown {
     const after = Number(query.get('after') ?? -1);
-    const page = this.opened.filter(({ entry }) => entry.number > after).slice(0, Number(query.get('limit')));
-    if (path.endsWith('/blocks'))
-      return {
-        labelKey: labelKey.toString('hex'),
-        blocks: page.map((each) => this.#item(each)),
-        nextCursor: null,
-      };
+    const listed = this.opened.filter(({ entry }) => entry.number > after);
+    const page = listed.slice(0, Number(query.get('limit')));
+    if (path.endsWith('/blocks')) {
+      const nextCursor = listed.length > page.length ? page.at(-1)!.entry.number : null;
+      return { labelKey: labelKey.toString('hex'), blocks: page.map((each) => this.#item(each)), nextCursor };
+    }
     if (path.endsWith('/settlements'))
       return {
         reports: this.reports.map((logCheckpoint, day) => ({
