@@ -223,7 +223,7 @@ function addVerify(program: Command): void {
     .addHelpText(
       'after',
       `
-FILE is a proof (format «spindle proof v1», docs/proofs.md); - reads it from the standard input.
+FILE is a proof (format «spindle proof v1», docs/proofs.md), or a revealed block; - reads it from the standard input.
 With --history the log's records of the game are found by its label key: each number once, indices without gap or overlap,
 what is revealed drawn again (--sheet or --table) and of the sheet's distribution, checkpoints of reports of the same log.
 Exit status: 0 proven, 1 not, 2 wrong usage or a file that can't be read.

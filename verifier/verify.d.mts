@@ -72,6 +72,12 @@ export function checkReveal(
   options?: RevealOptions,
 ): Promise<{ readonly faults: readonly string[]; readonly codes: Uint16Array | undefined }>;
 
+/**
+ * Verifies a block that is revealed: that the log has its entry, and that the entry commits to what its seed gives.
+ * @returns everything that is wrong, one line each
+ */
+export function examineBlock(answer: unknown, options?: VerifyOptions): Promise<readonly string[]>;
+
 /** The entry of such an answer, if it opens a record's commitment (32 bytes, hexadecimal). */
 export function openEntry(
   answer: unknown,

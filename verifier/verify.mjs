@@ -943,6 +943,27 @@ export async function checkReveal(answer, { digest = sha256, ...math } = {}) {
   return { faults, codes };
 }
 
+/**
+ * Verifies a block that is revealed (the answer of `GET /games/{id}/blocks/{number}`): that the log has its entry, and that the
+ * entry commits to what its seed gives. @param options as of {@link examine}
+ */
+export async function examineBlock(answer, options = {}) {
+  const faults = [];
+  const { sheet, table } = options;
+  const ends = sheet && (await attempt(faults, 'math', () => distributionOf(sheet)));
+  const trust = await attempt(faults, 'trust', () => trustOf(options));
+  const checkpoint =
+    trust && (await attempt(faults, 'checkpoint', () => readCheckpoint(answer.tlogProof, trust)));
+  const given = { proof: answer, options, checkpoint };
+  if (checkpoint !== undefined) await attempt(faults, 'logged', () => checkLogged(given));
+  given.entry = await attempt(faults, 'entry', () => readEntry(answer));
+  if (given.entry === undefined) return faults;
+  await attempt(faults, 'math', () => checkMath(given));
+  await attempt(faults, 'label', () => checkLabel(given));
+  if (faults.some((fault) => fault.startsWith('math: '))) return faults;
+  return [...faults, ...(await checkReveal(answer, ends ? { sheet, ends } : { table })).faults];
+}
+
 /** The entry of an answer, if it opens a record's commitment. @param commitment 32 bytes, hexadecimal */
 export async function openEntry(answer, commitment) {
   const faults = [];

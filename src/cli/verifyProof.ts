@@ -1,6 +1,6 @@
 /** `spindle verify`: verifies the proof of a spin, a ticket or a round, and asks nobody but a log for tiles. */
 import { readFileSync } from 'node:fs';
-import { examine, type VerifyOptions } from '../../verifier/verify.mjs';
+import { examine, examineBlock, type VerifyOptions } from '../../verifier/verify.mjs';
 import { lineOf } from '../log.js';
 import { UsageError } from './command.js';
 import { printable } from './output.js';
@@ -77,17 +77,31 @@ export function verifyOptionsOf(options: ProofOptions): VerifyOptions {
   };
 }
 
+/** The answer of `GET /games/{id}/blocks/{number}`, in place of a proof. */
+const isBlock = (value: unknown): boolean => value !== null && typeof value === 'object' && 'reveal' in value;
+
 /** The cards of a round that has ended follow from its seed. */
 function cardFaults(proof: unknown, spin: unknown): string[] {
   const seed = (proof as { shoe?: { seed?: unknown } } | null)?.shoe?.seed ?? null;
   return seed === null || spin === undefined ? [] : verifyRound(spin).map((fault) => `round: ${fault}`);
 }
 
+function nameOf(proof: Record<string, unknown>): string {
+  const { spinId, roundId, gameId, logIndex, number, fromIndex, toIndex } = proof;
+  const at = `log index ${printable(logIndex)}`;
+  if (isBlock(proof))
+    return `block ${printable(number)}, outcomes from ${printable(fromIndex)} to before ${printable(toIndex)}, ${at}`;
+  const what = roundId === undefined ? `spin ${printable(spinId)}` : `round ${printable(roundId)}`;
+  return `${what}, game ${printable(gameId)}, ${at}`;
+}
+
 /** The command. @returns the exit status: 0 proven, 1 not. @throws UsageError where there is nothing to look at */
 export async function verifyProofFile(file: string, given: ProofOptions): Promise<number> {
   const options = verifyOptionsOf(given);
   const proof = jsonOf(file);
-  const found = await examine(proof, options);
+  const found = isBlock(proof)
+    ? { faults: await examineBlock(proof, options), since: undefined }
+    : await examine(proof, options);
   const faults = [...found.faults, ...cardFaults(proof, options.spin)];
   const trust = faults.find((fault) => fault.startsWith('trust: '));
   if (trust !== undefined) throw new UsageError(trust.slice('trust: '.length));
@@ -99,9 +113,7 @@ export async function verifyProofFile(file: string, given: ProofOptions): Promis
     say('NOT PROVEN');
     for (const fault of faults) say(`  ${printable(fault)}`);
   } else {
-    const { spinId, roundId, gameId, logIndex } = proof as Record<string, unknown>;
-    const what = roundId === undefined ? `spin ${printable(spinId)}` : `round ${printable(roundId)}`;
-    say(`PROVEN: ${what}, game ${printable(gameId)}, log index ${printable(logIndex)}`);
+    say(`PROVEN: ${nameOf(proof as Record<string, unknown>)}`);
     say(
       found.since === undefined
         ? "  Logged. Since when it can't tell: give a checkpoint that you kept from before the spin with --seen."

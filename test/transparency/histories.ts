@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'vitest';
 import { type Given, verifyHistory } from '../../src/cli/verifyHistory.js';
+import { examineBlock } from '../../verifier/verify.mjs';
 import { printedBy } from '../support/printed.js';
 import { newTable } from '../support/rounds.js';
 import type { startService } from '../support/service.js';
@@ -40,6 +41,7 @@ export async function expectHistories(
       })
     ).body.blocks[0]?.status === 'EXHAUSTED';
   await until(async () => (await isRevealed(gameId)) && (await isRevealed(raffle)), 'blocks are exhausted');
+  await expectBlock(service, partner.key, gameId, { logKey, sheet });
   const about = { ...{ url: service.base, keyFile: file('key', partner.key), logKey, json: true } };
   const check = async (given: Partial<Given>): Promise<Record<string, unknown>> => {
     const { status, out } = await printedBy(() => verifyHistory(undefined, { ...about, ...given }));
@@ -63,4 +65,32 @@ export async function expectHistories(
     faults: expect.arrayContaining(['number 0: the sheet is not the one that was logged']),
   });
   rmSync(folder, { recursive: true });
+}
+
+/** A block that is revealed is proven by itself; and nothing else. */
+async function expectBlock(
+  service: Awaited<ReturnType<typeof startService>>,
+  key: string,
+  gameId: number,
+  { logKey, sheet }: { readonly logKey: string; readonly sheet: unknown },
+): Promise<void> {
+  const { body } = await service.request<Record<string, string>>(
+    'GET',
+    `/api/partner/v1/games/${gameId}/blocks/0?outcomes=true`,
+    { key },
+  );
+  const logKeys = [logKey];
+  expect(await examineBlock(body, { logKeys })).toEqual([]);
+  expect(await examineBlock(body, { logKeys, sheet })).toEqual([]);
+  const faultsOf = async (change: object) => examineBlock({ ...body, ...change }, { logKeys, sheet });
+  expect(await faultsOf({ salt: '0'.repeat(64) })).toEqual([expect.stringMatching(/^logged: /)]);
+  expect(await faultsOf({ logIndex: 0 })).toEqual([expect.stringMatching(/^logged: /)]);
+  expect(await faultsOf({ reveal: null })).toEqual(['number 0: nothing is revealed of it']);
+  expect(await faultsOf({ entry: `${body.entry} ` })).toEqual([
+    expect.stringMatching(/^logged: /),
+    expect.stringMatching(/^entry: /),
+  ]);
+  expect(await examineBlock(body, { logKeys, sheet: parSheet('double-strike') })).toEqual([
+    'math: the sheet is not the one that was logged',
+  ]);
 }

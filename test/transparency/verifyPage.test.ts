@@ -9,9 +9,11 @@ import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { freshStores } from '../setup/freshStores.js';
 import { openBrowser } from '../support/chromium.js';
+import { OPERATOR_KEY } from '../support/client.js';
 import { startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import type { TestStores } from '../support/stores.js';
+import { until } from '../support/wait.js';
 
 interface Proof {
   gameId: number;
@@ -114,6 +116,26 @@ describe.skipIf(browser === undefined)('the page /verify', { timeout: 5 * WAIT_M
     expect(asked).toEqual([pathToFileURL(file).href]);
     await saved.context().close();
     expect(complaints).toEqual([]);
+  });
+
+  test('draws a revealed block again, and names what is wrong with it', async () => {
+    const rotated = await service.operator('POST', `/games/${given.proof.gameId}/rotate`, {
+      reason: 'shown',
+    });
+    expect(rotated.status).toBe(200);
+    const path = `/api/operator/v1/games/${given.proof.gameId}/blocks/0`;
+    const read = () => service.request<{ reveal: object | null }>('GET', path, { key: OPERATOR_KEY });
+    await until(async () => (await read()).body.reveal !== null, 'the block is revealed');
+    const { body: block } = await read();
+    const page = await opened(`${service.base}/verify`);
+    const { trust, math } = given;
+    expect((await verdict(page, { proof: block, trust, math }))[0]).toBe('PROVEN');
+    const other = { ...block, reveal: { ...block.reveal, seed: '0'.repeat(64) } };
+    expect(await verdict(page, { proof: other, trust, math })).toEqual([
+      'NOT PROVEN',
+      'number 0: its seed and nonce are not those that were committed to',
+    ]);
+    await page.context().close();
   });
 
   test('names each of ten broken proofs by its line', async () => {
