@@ -38,6 +38,8 @@ export interface HistoryState {
   /** Numbers that the service can't open, and the numbers that `lost` entries name. */
   unopened: number[];
   lost: Range[];
+  /** Of its blocks; empty: none is opened. */
+  type: string;
   /** How often each code was revealed, by the mathHash of what decided it. */
   counts: Record<string, number[]>;
   revealed: number;
@@ -50,7 +52,7 @@ export const newState = (about: {
 }): HistoryState => ({
   ...{ format: STATE_FORMAT, origin: about.origin, gameId: about.gameId, note: '', size: 0, hashes: [] },
   ...{ labelKeyHash: labelKeyHash(about.labelKey).toString('hex'), places: [], told: 0, sealed: {} },
-  ...{ covered: [], voided: [], late: [], unopened: [], lost: [], counts: {}, revealed: 0 },
+  ...{ covered: [], voided: [], late: [], unopened: [], lost: [], counts: {}, revealed: 0, type: '' },
 });
 
 const overlaps = (ranges: readonly Range[], [from, to]: Range): boolean =>
@@ -129,9 +131,17 @@ export class GameHistory {
   }
 
   /** What the service lists must be where it says, and nothing else there. @returns false: it lies behind what is read */
-  compareListed({ number, logIndex }: { readonly number: number; readonly logIndex: number }): boolean {
-    if (logIndex >= this.state.size) return false;
+  compareListed({
+    number,
+    logIndex,
+  }: {
+    readonly number: number;
+    readonly logIndex: number | null;
+  }): boolean {
     const place = this.state.places[number] ?? undefined;
+    // Of what is lost the service may not know where it stood.
+    if (logIndex === null) return place !== undefined;
+    if (logIndex >= this.state.size) return false;
     if (place !== undefined && place !== logIndex)
       this.faults.push(`number ${number} is logged at ${place}, and the service says ${logIndex}`);
     if (place === undefined && number >= this.state.places.length)
@@ -169,6 +179,7 @@ export class GameHistory {
     is(!overlaps(state.covered, range), `${indices} overlap with those of an earlier block`);
     is(!overlaps(state.voided, range), `${indices} overlap with those that were given up before`);
     state.covered = withRange(state.covered, range);
+    state.type = type;
     if (late === true) state.late.push(fromIndex);
   }
 
@@ -178,12 +189,17 @@ export class GameHistory {
     delete this.state.sealed[number];
   }
 
+  /** Whether a `lost` entry names a number. */
+  isLost(number: number): boolean {
+    return overlaps(this.state.lost, [number, number + 1]);
+  }
+
   /** All numbers are told: no index is left out. */
   allTold(): void {
     const { state, faults } = this;
     state.told = state.places.length;
     for (const number of state.unopened) {
-      if (!overlaps(state.lost, [number, number + 1]))
+      if (!this.isLost(number))
         faults.push(`number ${number} is not opened, and no entry says that it is lost`);
     }
     const known = state.voided.reduce(withRange, state.covered);

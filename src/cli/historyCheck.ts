@@ -7,7 +7,6 @@ import { readFile } from 'node:fs/promises';
 import {
   compare,
   distributionOf,
-  examine,
   type LogCheckpoint,
   openCheckpoint,
   type RevealOptions,
@@ -18,7 +17,8 @@ import { recordsOf, TILE_WIDTH } from '../domain/transparency/tiles.js';
 import { lineOf } from '../log.js';
 import { UsageError } from './command.js';
 import { GameHistory, type HistoryState, newState, STATE_FORMAT } from './gameHistory.js';
-import { HistoryReads, inOrder, RefusedError } from './historyReads.js';
+import { HistoryReads, inOrder, listIn, RefusedError } from './historyReads.js';
+import { sampleProofs } from './historySample.js';
 import { printable } from './output.js';
 
 /** Chance gives less than this once in a billion runs. */
@@ -26,8 +26,6 @@ const P_MIN = 1e-9;
 const PAGE = 100;
 /** A century of days. */
 const REPORT_PAGES_MAX = 366;
-const NO_PROOF = 'KS-4219';
-const NOT_FOUND = 'KS-4215';
 
 export interface HistoryOptions {
   readonly game: number;
@@ -95,7 +93,10 @@ export class HistoryCheck {
     await this.#readBlocks(history);
     const p = this.#judge(history);
     const reports = await this.#readReports(checkpoint);
-    const spins = await this.#sample(history, note);
+    const spins = await sampleProofs(
+      { reads: this.#reads, options: this.#options, state: history.state, note },
+      this.#faults,
+    );
     return { faults: this.#faults, state: history.state, size, p, reports, spins };
   }
 
@@ -154,10 +155,6 @@ export class HistoryCheck {
     const { state } = history;
     const told = state.told;
     const listed = await this.#listed(history);
-    for (const [number, place] of state.places.entries()) {
-      if (number >= told && place !== null && !listed.has(number))
-        this.#faults.push(`number ${number} is logged at ${place}, and the service does not show it`);
-    }
     const wanted = [...listed.values()].filter(
       ({ number, status }) =>
         state.sealed[number] !== undefined && (number >= told || status === 'EXHAUSTED'),
@@ -172,6 +169,11 @@ export class HistoryCheck {
         if (answer.reveal !== null) await history.reveal(answer, reveal);
       }
     }
+    for (const [number, place] of state.places.entries()) {
+      if (number < told || place === null || listed.has(number)) continue;
+      if (history.isLost(number)) history.notOpened(number);
+      else this.#faults.push(`number ${number} is logged at ${place}, and the service does not show it`);
+    }
     history.allTold();
     this.#faults.push(...new Set(history.faults.splice(0)));
   }
@@ -184,10 +186,10 @@ export class HistoryCheck {
     let after: number | null = first - 1;
     while (after !== null) {
       const page: BlocksPage = await this.#page(after < 0 ? undefined : after, PAGE);
+      listIn(page, 'blocks');
       for (const item of page.blocks) {
-        if (item.number !== after + 1)
-          this.#faults.push(`number ${after + 1}: the service lists ${item.number} in its place`);
-        after = Math.max(after + 1, item.number);
+        if (!(item.number > after)) throw new Error('The service does not list the blocks by number');
+        after = item.number;
         if (history.compareListed(item)) listed.set(item.number, item);
       }
       const isMore = page.nextCursor !== null && page.blocks.length > 0;
@@ -244,9 +246,10 @@ export class HistoryCheck {
   async #readReports(newest: LogCheckpoint): Promise<number> {
     let named = 0;
     for (let page = 1; page <= REPORT_PAGES_MAX; page++) {
-      const { reports } = await this.#reads.ask<{
-        reports: readonly { reportDate: string; logCheckpoint?: string | null }[];
-      }>(`partner/v1/settlements?page=${page}&limit=${PAGE}`);
+      const reports = listIn<{ reportDate: string; logCheckpoint?: string | null }>(
+        await this.#reads.ask(`partner/v1/settlements?page=${page}&limit=${PAGE}`),
+        'reports',
+      );
       for (const { reportDate, logCheckpoint = null } of reports) {
         if (logCheckpoint === null) continue;
         named++;
@@ -257,84 +260,6 @@ export class HistoryCheck {
       if (reports.length < PAGE) break;
     }
     return named;
-  }
-
-  /** Proves spins of random times. @returns how many */
-  async #sample({ state }: GameHistory, note: string): Promise<number> {
-    const { game, sample } = this.#options;
-    if (sample === 0) return 0;
-    const seen = new Set<string>();
-    const spinAt = async (ms: number, chance = Math.random()): Promise<Spin | undefined> => {
-      const from = encodeURIComponent(new Date(ms).toISOString());
-      const path = `partner/v1/spins?gameId=${game}&limit=${PAGE}&from=${from}`;
-      const { spins } = await this.#reads.ask<{ spins: readonly Spin[] }>(path);
-      // Where many came at once, not only the first of them.
-      return spins[Math.floor(chance * spins.length)];
-    };
-    const first = await spinAt(0, 0);
-    const begin = first === undefined ? 0 : Date.parse(first.createdAt);
-    const times = Array.from({ length: first === undefined ? 0 : 4 * sample }, (_, at) =>
-      at === 0 ? begin : begin + Math.random() * (Date.now() - begin),
-    );
-    let proven = 0;
-    for await (const spin of inOrder(times, (ms) => spinAt(ms))) {
-      if (proven >= sample) break;
-      if (spin === undefined || spin.outcomeIndex === null || seen.has(spin.spinId)) continue;
-      seen.add(spin.spinId);
-      if (await this.#proveSpin(spin, state, note)) proven++;
-    }
-    return proven;
-  }
-
-  /** @returns false: there is none to look at */
-  async #proveSpin(spin: Spin, state: HistoryState, note: string): Promise<boolean> {
-    const name = `spin ${printable(spin.spinId)}`;
-    let proof: Proof;
-    try {
-      proof = await this.#reads.ask(`partner/v1/spins/${encodeURIComponent(spin.spinId)}/proof`);
-    } catch (error) {
-      if (!(error instanceof RefusedError) || (error.code !== NO_PROOF && error.code !== NOT_FOUND))
-        throw error;
-      const isLogged = spin.outcomeIndex >= (state.covered[0]?.[0] ?? Number.POSITIVE_INFINITY);
-      if (isLogged && error.reason !== 'ARCHIVED') this.#faults.push(`${name}: ${error.message}`);
-      return false;
-    }
-    const { math, trust } = this.#options;
-    const answer = math.sheet === undefined && math.table === undefined ? {} : { spin };
-    const options = { ...trust, ...math, ...answer, seen: [note], readTile: this.#reads.tile };
-    const { faults } = await examine(proof, options);
-    this.#faults.push(...faults.map((fault) => `${name}: ${fault}`));
-    const is = (holds: boolean, what: string): void => {
-      if (!holds) this.#faults.push(`${name}: ${what}`);
-    };
-    is(proof.spinId === spin.spinId, 'the proof is of another');
-    is(proof.gameId === state.gameId, 'the proof is of another game');
-    is(proof.outcome?.index === spin.outcomeIndex, `the history has the index ${spin.outcomeIndex}`);
-    const number = numberOf(proof.entry);
-    const place = number === undefined ? undefined : state.places[number];
-    is(proof.logIndex >= state.size || place === proof.logIndex, 'its entry is not where the log has it');
-    return true;
-  }
-}
-
-interface Spin {
-  readonly spinId: string;
-  readonly createdAt: string;
-  readonly outcomeIndex: number;
-}
-interface Proof {
-  readonly spinId: string;
-  readonly gameId: number;
-  readonly logIndex: number;
-  readonly entry: string;
-  readonly outcome?: { readonly index: number };
-}
-
-function numberOf(entry: string): number | undefined {
-  try {
-    return (JSON.parse(entry) as { number?: number }).number;
-  } catch {
-    return undefined;
   }
 }
 

@@ -152,3 +152,11 @@ export async function* inOrder<T, R>(
   }
   while (waiting.length > 0) yield waiting.shift()!;
 }
+
+/** A list of an answer. @throws Error where it has none */
+export function listIn<T>(answer: unknown, name: string): readonly T[] {
+  const list = (answer as Readonly<Record<string, unknown>> | null)?.[name];
+  if (!Array.isArray(list) || !list.every((item) => item !== null && typeof item === 'object'))
+    throw new Error(`The service answers without a list «${name}»`);
+  return list as T[];
+}

@@ -177,6 +177,38 @@ test.each(spoiled)('finds %s', async (_, plant, fault) => {
   ]);
 });
 
+test('takes numbers for lost only where an entry says so', async () => {
+  const restored = (log: ServedLog): void => {
+    log.lose(log.block(1536, 64, false));
+    log.void(1536, 2 ** 32);
+  };
+  const named = await logWith((log) => {
+    restored(log);
+    log.lost(4, 4);
+    log.block(1536 + 2 ** 32, 64, true);
+  });
+  const state = join(folder, 'restored');
+  for (let again = 0; again < 2; again++) expect(await run(named, { state })).toMatchObject({ status: 0 });
+  const silent = await logWith(restored);
+  expect((await run(silent)).lines[1]).toBe('number 4 is not opened, and no entry says that it is lost');
+  const hidden = await logWith((log) => {
+    restored(log);
+    log.lost(4, 4);
+    log.opened.splice(4, 1);
+  });
+  expect((await run(hidden)).status).toBe(0);
+});
+
+test('says so where the service answers with something else', async () => {
+  const log = await logWith();
+  log.answers.set('/api/partner/v1/settlements', {});
+  await expect(run(log)).rejects.toThrow('without a list «reports»');
+  log.answers.set('/api/partner/v1/games/7/blocks', { labelKey: 'x' });
+  await expect(run(log)).rejects.toThrow('label key');
+  log.answers.set('/api/partner/v1/games/7/blocks', { labelKey: null });
+  await expect(run(log)).rejects.toThrow('Nothing is logged of game 7');
+});
+
 test('finds records that are not those of the checkpoint, and a distribution that is not the sheet’s', async () => {
   const log = await logWith();
   const { checkpoint } = log;

@@ -31,6 +31,7 @@ interface Opened {
   status: string;
   reveal: Record<string, string> | null;
   outcomes?: string;
+  isLost?: boolean;
 }
 
 export class ServedLog {
@@ -40,6 +41,8 @@ export class ServedLog {
   readonly reports: (string | null)[] = [];
   /** Paths that were asked for. */
   readonly asked: string[] = [];
+  /** By path, in place of what it would answer. */
+  readonly answers = new Map<string, unknown>();
   /** Answers of 503, and then 429, that come first. */
   refusals = 0;
   readonly signer = signerOf(ORIGIN, 'log', Buffer.alloc(32, 3));
@@ -106,6 +109,21 @@ export class ServedLog {
     this.opened.push({ ...this.log(entry), status: 'VOID' });
   }
 
+  /** The opening of an entry is no more. */
+  lose(opened: Opened): void {
+    opened.status = 'LOST';
+    opened.isLost = true;
+  }
+
+  lost(fromNumber: number, toNumber: number): void {
+    const entry: Entry = {
+      ...{ type: 'lost', version: 1, gameId: GAME_ID, number: this.opened.length, fromNumber, toNumber },
+      labelKeyHash: labelKeyHash(labelKey).toString('hex'),
+      ...{ reason: 'restored', at: '2026-01-01T00:00:00.000Z' },
+    };
+    this.opened.push({ ...this.log(entry), status: 'LOST' });
+  }
+
   checkpoint(records: readonly Buffer[] = this.records): string {
     const root = new MemoryTree(records.map(leafHash)).root();
     const text = checkpointText({ origin: ORIGIN, size: records.length, root });
@@ -146,7 +164,7 @@ export class ServedLog {
       };
     if (path.endsWith('/spins')) return { spins: [] };
     const opened = this.opened.find(({ entry }) => path.endsWith(`/blocks/${entry.number}`));
-    if (opened === undefined) return undefined;
+    if (opened === undefined || opened.isLost === true) return undefined;
     const { entry, salt, reveal, outcomes } = opened;
     const shown = { ...this.#item(opened), entry: entryText(entry), salt: salt.toString('hex'), reveal };
     return query.get('outcomes') === 'true' ? { ...shown, outcomes } : shown;
@@ -171,7 +189,7 @@ export class ServedLog {
     if (pathname === '/log/checkpoint') response.end(this.checkpoint());
     else if (pathname.startsWith('/log/')) response.end(this.#tile(pathname.slice('/log/'.length)));
     else {
-      const answer = this.#answer(pathname, searchParams);
+      const answer = this.answers.get(pathname) ?? this.#answer(pathname, searchParams);
       response
         .writeHead(answer === undefined ? 404 : 200)
         .end(JSON.stringify(answer ?? { errorCode: 'KS-4215' }));

@@ -6,7 +6,7 @@ import { expect } from 'vitest';
 import { type Given, verifyHistory } from '../../src/cli/verifyHistory.js';
 import { examineBlock } from '../../verifier/verify.mjs';
 import { printedBy } from '../support/printed.js';
-import { newTable } from '../support/rounds.js';
+import { dealUntil, newTable, playOut } from '../support/rounds.js';
 import type { startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import { until } from '../support/wait.js';
@@ -58,7 +58,11 @@ export async function expectHistories(
   const pool = { game: raffle, table: file('table', JSON.stringify(table)), sample: 2 };
   expect(await check(pool)).toMatchObject({ status: 0, faults: [], revealed: 1, unrevealed: 0 });
   const tables = await newTable(service, partner.partnerId);
-  expect(await check({ game: tables })).toMatchObject({ status: 0, faults: [], revealed: 0 });
+  const open = await dealUntil(service, partner.key, tables, 'history', ({ status }) => status === 'OPEN');
+  await playOut(service, partner.key, open);
+  const shoes = await check({ game: tables, sample: 20 });
+  expect(shoes).toMatchObject({ status: 0, faults: [], revealed: 0 });
+  expect(shoes.spins).toBeGreaterThan(0);
   const other = file('sheet', JSON.stringify(parSheet('double-strike')));
   expect(await check({ ...slots, state: undefined, sheet: other } as never)).toMatchObject({
     status: 1,
