@@ -22,27 +22,35 @@ export function PublicLog() {
               ['Origin', origin],
               ['Records', count(size)],
               ['Root', <code key="root">{root}</code>],
-              ...vkeys.map((vkey) => ['Key', <Copied key={vkey} text={vkey} />] as const),
               ['Quorum', quorum === 'none' ? 'None: blocks wait for no witness' : quorum],
             ]}
           />
-          <Table
-            caption="Witnesses"
-            rows={witnesses}
-            keyOf={({ vkey }) => vkey}
-            empty="The log has no witnesses (LOG_POLICY)."
-            columns={[
-              { heading: 'Witness', cell: ({ name }) => name },
-              {
-                heading: 'Signed (UTC)',
-                cell: ({ signedAt }) =>
-                  signedAt === undefined ? 'not the newest' : time(new Date(signedAt * 1000).toISOString()),
-              },
-              { heading: 'Key', cell: ({ vkey }) => <code>{vkey}</code> },
-            ]}
-          />
+          <Panel title="Keys in force">
+            {vkeys.map((vkey) => (
+              <p key={vkey}>
+                <Copied text={vkey} />
+              </p>
+            ))}
+          </Panel>
+          <Panel title="Witnesses">
+            <Table
+              caption="Witnesses"
+              rows={witnesses}
+              keyOf={({ vkey }) => vkey}
+              empty="The log has no witnesses (LOG_POLICY)."
+              columns={[
+                { heading: 'Witness', cell: ({ name }) => name },
+                {
+                  heading: 'Signed (UTC)',
+                  cell: ({ signedAt }) =>
+                    signedAt === undefined ? 'not the newest' : time(new Date(signedAt * 1000).toISOString()),
+                },
+                { heading: 'Key', cell: ({ vkey }) => <code>{vkey}</code> },
+              ]}
+            />
+          </Panel>
           <p>
-            <a href="/docs/proofs">How it is verified</a>, and the <a href="/verify">page</a> that anybody
+            <a href="/docs/proofs">How it is verified</a>, and <a href="/verify">the page</a> where anybody
             can.
           </p>
         </>
@@ -82,14 +90,16 @@ export function BlocksPanel({ place, gameId }: { readonly place: Place; readonly
           />
         )}
       </Load>
-      <nav class="pager" aria-label="Entries">
-        {after === undefined ? <span class="off">First</span> : <a href={linkTo(place.parts)}>First</a>}
-        {more === null ? (
-          <span class="off">Next</span>
-        ) : (
-          <a href={linkTo(place.parts, { after: String(more) })}>Next</a>
-        )}
-      </nav>
+      {after === undefined && more === null ? null : (
+        <nav class="pager" aria-label="Entries">
+          {after === undefined ? <span class="off">First</span> : <a href={linkTo(place.parts)}>First</a>}
+          {more === null ? (
+            <span class="off">Next</span>
+          ) : (
+            <a href={linkTo(place.parts, { after: String(more) })}>Next</a>
+          )}
+        </nav>
+      )}
     </Panel>
   );
 }
@@ -137,9 +147,9 @@ function Verdict({ proof, faults }: { readonly proof: Proof; readonly faults: re
     <>
       {faults.length === 0 ? (
         <p>
-          <Status of="proven" /> It lies in the public log at {count(proof.logIndex)}, since{' '}
-          {time(proof.loggedAt)} UTC, by the keys that this service names itself: whoever checks the service
-          takes them from elsewhere.
+          <Status of="proven" />. It is in the public log at {count(proof.logIndex)}, since{' '}
+          {time(proof.loggedAt)} UTC. This is judged by the keys that the service itself names: whoever checks
+          the service takes them from elsewhere.
         </p>
       ) : (
         <div class="fault" role="alert">
