@@ -126,12 +126,14 @@ export class HistoryCheck {
   async #readLog(history: GameHistory, checkpoint: LogCheckpoint): Promise<boolean> {
     const { state } = history;
     const { size } = checkpoint;
-    if (state.note !== '') {
-      const differs = await compare(state.note, checkpoint, this.#trust);
-      if (differs !== undefined) this.#faults.push(differs);
-      if (state.size > size)
-        this.#faults.push(`log: it has ${size} records, and had ${state.size} in the run before`);
-      if (this.#faults.length > 0) return false;
+    if (state.size > size) {
+      this.#faults.push(`log: it has ${size} records, and had ${state.size} in the run before`);
+      return false;
+    }
+    const differs = state.note === '' ? undefined : await compare(state.note, checkpoint, this.#trust);
+    if (differs !== undefined) {
+      this.#faults.push(differs);
+      return false;
     }
     const bundles = function* (): Generator<number> {
       for (let at = Math.floor(state.size / TILE_WIDTH); at * TILE_WIDTH < size; at++) yield at;

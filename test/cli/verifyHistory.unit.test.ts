@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, expect, test } from 'vitest';
 import { UsageError } from '../../src/cli/command.js';
 import { type Given, verifyHistory } from '../../src/cli/verifyHistory.js';
+import { readVectors } from '../domain/transparency/proofVectors.js';
 import { printedBy } from '../support/printed.js';
 import { GAME_ID, LOGGED_SHEET, ServedLog } from '../support/servedLog.js';
 
@@ -164,6 +165,35 @@ const spoiled: [name: string, plant: (log: ServedLog) => void, fault: RegExp][] 
     /^number 2: its entry is not what was logged$/,
   ],
   [
+    'an entry of another game',
+    (log) => {
+      const again = log.log({ ...log.opened[2]!.entry, gameId: 8, number: 4 } as never);
+      log.opened.push(again);
+    },
+    /^number 4: its entry is of game 8$/,
+  ],
+  [
+    'an entry of another label key',
+    (log) => {
+      const again = log.log({ ...log.opened[2]!.entry, labelKeyHash: '0'.repeat(64), number: 4 } as never);
+      log.opened.push(again);
+    },
+    /^number 4: its entry names another label key$/,
+  ],
+  [
+    'a block of indices that were given up before',
+    (log) => {
+      log.void(1536, 64);
+      log.block(1590, 64, false);
+    },
+    /^number 5: the indices 1590 to 1653 overlap with those that were given up before$/,
+  ],
+  [
+    'a block that is elsewhere than the service says',
+    (log) => void log.opened[2]!.logIndex--,
+    /^number 2 is logged at 303, and the service says 302$/,
+  ],
+  [
     "a report's checkpoint of another tree",
     (log) => void log.reports.push(log.checkpoint([...log.records.slice(0, 299), Buffer.alloc(49, 5)])),
     /^report 2026-01-03: its checkpoint: log: .* two histories$/,
@@ -207,6 +237,41 @@ test('says so where the service answers with something else', async () => {
   await expect(run(log)).rejects.toThrow('label key');
   log.answers.set('/api/partner/v1/games/7/blocks', { labelKey: null });
   await expect(run(log)).rejects.toThrow('Nothing is logged of game 7');
+});
+
+test('finds a log that is smaller than it was, and a checkpoint that nobody known has signed', async () => {
+  const log = await logWith();
+  const state = join(folder, 'smaller');
+  expect((await run(log, { state })).status).toBe(0);
+  log.records.splice(-2, 2);
+  expect((await run(log, { state })).lines[1]).toMatch(/^log: it has 306 records, and had 308/);
+  const other = new ServedLog();
+  const { lines } = await run(log, { logKey: other.vkey.replace('history.', 'other.') }).catch((error) => ({
+    lines: ['', String(error)],
+  }));
+  expect(lines[1]).toMatch(/the key id of other\.example\/log is not that of its key/);
+  const witness = 'witness.example/w1+20324abe+BCmsuuFBvMrwsi4alNNNC8c2HlJtC/4SyJeUvJMilm3X';
+  const policy = file('policy', `log ${log.vkey}\nwitness one ${witness}\nquorum one\n`);
+  const few = await run(log, { logKey: undefined, policy } as never);
+  expect([few.status, few.lines[1]]).toEqual([1, expect.stringMatching(/^checkpoint: the witnesses/)]);
+});
+
+test('finds spins whose proofs do not hold, and those that have none', async () => {
+  const log = await logWith();
+  const spin = { spinId: 'a', createdAt: '2026-01-01T00:00:00.000Z', outcomeIndex: 3 };
+  log.answers.set('/api/partner/v1/spins', { spins: [spin] });
+  expect((await run(log, { sample: 1 })).lines[1]).toMatch(/^spin a: .* KS-4215$/);
+  const { proof } = readVectors();
+  log.answers.set('/api/partner/v1/spins/a/proof', proof);
+  const { status, lines } = await run(log, { sample: 1 });
+  expect(status).toBe(1);
+  expect(lines).toEqual(
+    expect.arrayContaining([
+      expect.stringMatching(/^spin a: checkpoint: its origin is «spindle\.example\/log»/),
+      'spin a: the proof is of another',
+      'spin a: the history has the index 3',
+    ]),
+  );
 });
 
 test('finds records that are not those of the checkpoint, and a distribution that is not the sheet’s', async () => {

@@ -112,6 +112,10 @@ describe('the verifier draws again', () => {
     expect((await checkReveal(other)).faults).toEqual([
       'number 0: its seeds do not give the root that was committed to',
     ]);
+    const entry = sorted({ ...JSON.parse(answer.entry), commitment: '0'.repeat(64) });
+    expect((await checkReveal({ ...answer, entry })).faults).toEqual([
+      'number 0: its commitment is not that of its seeds',
+    ]);
     const four = { ...answer, reveal: { seeds: turned.subarray(0, 128).toString('base64') } };
     expect((await checkReveal(four)).faults).toEqual(['number 0: 4 seeds are revealed of 5']);
   });
