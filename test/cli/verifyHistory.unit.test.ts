@@ -173,6 +173,19 @@ const spoiled: [name: string, plant: (log: ServedLog) => void, fault: RegExp][] 
     /^number 4: its entry is of game 8$/,
   ],
   [
+    'an entry of another number',
+    (log) => {
+      const again = log.log({ ...log.opened[2]!.entry, number: 9 }, 4);
+      log.opened.push({ ...again, number: 4 });
+    },
+    /^number 4: its entry has the number 9$/,
+  ],
+  [
+    'an answer about another block',
+    (log) => void log.answers.set('/api/partner/v1/games/7/blocks/2', { number: 3 }),
+    /^number 2: the service answers with another$/,
+  ],
+  [
     'an entry of another label key',
     (log) => {
       const again = log.log({ ...log.opened[2]!.entry, labelKeyHash: '0'.repeat(64), number: 4 } as never);
@@ -262,13 +275,15 @@ test('finds spins whose proofs do not hold, and those that have none', async () 
   log.answers.set('/api/partner/v1/spins', { spins: [spin] });
   expect((await run(log, { sample: 1 })).lines[1]).toMatch(/^spin a: .* KS-4215$/);
   const { proof } = readVectors();
-  log.answers.set('/api/partner/v1/spins/a/proof', proof);
+  log.answers.set('/api/partner/v1/spins/a/proof', { ...proof, gameId: 8 });
   const { status, lines } = await run(log, { sample: 1 });
   expect(status).toBe(1);
   expect(lines).toEqual(
     expect.arrayContaining([
       expect.stringMatching(/^spin a: checkpoint: its origin is «spindle\.example\/log»/),
       'spin a: the proof is of another',
+      'spin a: the proof is of another game',
+      'spin a: its entry is not where the log has it',
       'spin a: the history has the index 3',
     ]),
   );

@@ -32,6 +32,8 @@ interface Opened {
   reveal: Record<string, string> | null;
   outcomes?: string;
   isLost?: boolean;
+  /** In place of that of its entry. */
+  number?: number;
 }
 
 export class ServedLog {
@@ -130,9 +132,8 @@ export class ServedLog {
     return `${text}\n${signatureLine(text, this.signer)}`;
   }
 
-  #item({ entry, logIndex, status }: Opened) {
-    const { number, type } = entry;
-    return { number, type, status, logIndex };
+  #item({ entry, logIndex, status, number = entry.number }: Opened) {
+    return { number, type: entry.type, status, logIndex };
   }
 
   #tile(path: string): Buffer | undefined {
@@ -163,7 +164,7 @@ export class ServedLog {
         })),
       };
     if (path.endsWith('/spins')) return { spins: [] };
-    const opened = this.opened.find(({ entry }) => path.endsWith(`/blocks/${entry.number}`));
+    const opened = this.opened.find(({ entry, number = entry.number }) => path.endsWith(`/blocks/${number}`));
     if (opened === undefined || opened.isLost === true) return undefined;
     const { entry, salt, reveal, outcomes } = opened;
     const shown = { ...this.#item(opened), entry: entryText(entry), salt: salt.toString('hex'), reveal };
