@@ -199,7 +199,7 @@ Exit status: 0 proven, 1 not, 2 wrong usage or a file that can't be read.`,
 function addVerify(program: Command): void {
   const verify = program
     .command('verify [FILE]')
-    .description("verify the proof of a spin, ticket or round, or a game's whole history")
+    .description("verify a proof of an outcome, or a game's history")
     .helpGroup(ALONE)
     .option('--log-key <VKEY>', "the log's public key: NAME+KEYID+KEY")
     .option('--policy <FILE>', 'a C2SP tlog-policy file: logs, witnesses and their quorum')

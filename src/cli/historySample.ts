@@ -1,5 +1,6 @@
 /** Proofs of spins of random times, or of random rounds of a table, for `spindle verify --history`. */
 import { examine, type VerifyOptions } from '../../verifier/verify.mjs';
+import { ERRORS } from '../domain/errors.js';
 import type { HistoryState } from './gameHistory.js';
 import { type HistoryReads, inOrder, listIn, RefusedError } from './historyReads.js';
 import { printable } from './output.js';
@@ -8,8 +9,8 @@ import { verifyRound } from './verifyRound.js';
 const PAGE = 100;
 /** So many are looked at for each that is wanted: some are seen twice, or have no proof. */
 const LOOKS = 4;
-const NO_PROOF = 'KS-4219';
-const NOT_FOUND = 'KS-4215';
+/** A spin that has no proof, or that has left the service since it was listed, is passed over. */
+const PASSED_OVER: readonly string[] = [ERRORS.noProof.code, ERRORS.notFound.code];
 
 interface Sampling {
   readonly reads: HistoryReads;
@@ -120,8 +121,7 @@ async function provePlay(sampling: Sampling, play: Play, faults: string[]): Prom
   try {
     proof = await reads.ask(play.path);
   } catch (error) {
-    if (!(error instanceof RefusedError) || (error.code !== NO_PROOF && error.code !== NOT_FOUND))
-      throw error;
+    if (!(error instanceof RefusedError) || !PASSED_OVER.includes(error.code)) throw error;
     const isLogged = play.index >= (state.covered[0]?.[0] ?? Number.POSITIVE_INFINITY);
     is(!isLogged || error.reason === 'ARCHIVED', error.message);
     return false;
