@@ -17,7 +17,7 @@ export interface Constants {
 
 const CONSTANTS: Constants = {
   flushIntervalMs: 100,
-  catalogPollMs: 200,
+  catalogPollMs: 400,
   restrictionReadMs: 600,
   settlementTurnMs: 60_000,
   metricsGamesMax: 100,
