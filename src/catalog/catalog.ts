@@ -22,7 +22,7 @@ import {
   type CatalogState,
   changesAfter,
   type DirectoryChanges,
-  type Newest,
+  digestOfNewest,
   newestOfAll,
   sheetsOf,
 } from '../postgres/catalog.js';
@@ -84,13 +84,6 @@ const PATIENCE_MIN = 1.1;
 const PATIENCE_MAX = 1.4;
 /** After so long a process polls once by itself, whatever it hears: it must notice that it has lost Postgres. */
 const ALONE_EVERY_MS = 5000;
-
-/** Of what is read with each poll. */
-const digestOfNewest = ({ epochs, runs }: Newest): string =>
-  createHash('sha256')
-    .update([...epochs].sort(([a], [b]) => a - b).join())
-    .update(` ${runs}`)
-    .digest('base64');
 
 export class Catalog extends PeriodicService {
   readonly name = 'catalog';

@@ -1,4 +1,5 @@
 /** What the processes hold in memory: read whole at the start, then whatever changed since. */
+import { createHash } from 'node:crypto';
 import type { ApiKey } from '../domain/game.js';
 import { kindOfGame } from '../domain/games/index.js';
 import type { GameStatus, GameType } from '../domain/games/kindOfGame.js';
@@ -78,6 +79,13 @@ export async function newestOfAll(sql: Sql): Promise<Newest> {
   const [{ change, runs, settled }] = rows as [NewestRow];
   return { change, epochs, runs, isSettled: settled };
 }
+
+/** Of what is read with each poll. */
+export const digestOfNewest = ({ epochs, runs }: Newest): string =>
+  createHash('sha256')
+    .update([...epochs].sort(([a], [b]) => a - b).join())
+    .update(` ${runs}`)
+    .digest('base64');
 
 /** All partners, keys and games that changed after a change; after 0, all there are. */
 export async function changesAfter(sql: Sql, after: bigint): Promise<DirectoryChanges> {
