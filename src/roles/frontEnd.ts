@@ -193,7 +193,7 @@ async function listen(server: HttpServer, tag: string, { config, log, services }
   if (server.kind === 'node' && config.HTTP_SERVER === undefined)
     log.warn(
       { node: process.version },
-      'uWebSockets.js has no binding for this Node: serving on node:http, a spin takes 1.6 times the processor time',
+      'uWebSockets.js has no binding for this Node, but for 22: serving on node:http, a spin takes 1.6 times the processor time',
     );
   try {
     await refuseStrangersPort(config.HOST, config.PORT, tag);

@@ -8,7 +8,7 @@ export interface Source {
   readonly text: string;
 }
 
-const SKIPPED = new Set(['node_modules', 'dist', '.git', '.data', '.cache']);
+const SKIPPED = new Set(['node_modules', 'dist', '.git', '.data', '.cache', 'package-lock.json']);
 
 /** The files below some folders or files of a project, in the order of their paths. */
 export function sources(root: string, places: readonly string[], ending: RegExp): Source[] {
