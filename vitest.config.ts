@@ -21,7 +21,7 @@ const FAULTS = `
   blackjack/roundKills
   recovery/*
   takeover/takeover
-  transparency/{verifyPage,witnesses}
+  transparency/{covered,verifyPage,witnesses}
   upgrade/upgrade
   webhooks/webhookCrash
 `

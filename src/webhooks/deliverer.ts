@@ -22,7 +22,6 @@ import {
   type AttemptResult,
   claimDue,
   type DueDelivery,
-  nextDueMs,
   prolongLeases,
   recordAttempts,
   releaseLeases,
@@ -48,10 +47,8 @@ const SLOW_UNDER_WAY_MAX = 256;
 const SLOW_MS = 2000;
 /** Begun before others have their turn. */
 const BEGUN_AT_ONCE = 8;
-/** How often is looked whether what is due may be sent now. */
+/** How often is looked for what others recorded, and what has become due. */
 const POLL_MS = 250;
-/** How often is looked for what others recorded, while nothing is due. */
-const IDLE_MS = 1000;
 const RETRY_MS = 250;
 /** A delivery whose worker was killed is due again after this. */
 const LEASE_MS = 6000;
@@ -130,11 +127,9 @@ export class Deliverer implements Service {
       try {
         await this.#record();
         await this.#prolong();
-        const dueMs = await nextDueMs(this.#sql);
-        const begun = dueMs > 0 ? 0 : await this.#claim();
+        const begun = await this.#claim();
         this.#problem = undefined;
         if (begun > 0) continue;
-        if (dueMs > 0) pauseMs = Math.min(IDLE_MS, Math.ceil(dueMs));
       } catch (error) {
         this.#report(error);
         // Not before its time, even where attempts come back meanwhile.

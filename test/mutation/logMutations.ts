@@ -6,6 +6,14 @@ const test = (file: string, title: string): SuiteTest => ({ file: `test/${file}.
 
 const HELD_BACK =
   'the log holds back what it does not have yet: nothing is loaded before a checkpoint covers it, and what is loaded is dealt';
+const ONCE = 'the log has each entry of a game once, and shows who has its key which they are';
+const PROVEN =
+  'a proof of a slot spin holds, with the sheet and the answer, and was fixed before it was dealt';
+const TAKEN_OVER = test(
+  'transparency/covered',
+  'what a worker had leased when it was killed is loaded by no other before its checkpoint, and a raffle not opened',
+);
+
 export const LOG_MUTATIONS: readonly { name: string; faults: readonly Fault[]; foundBy: SuiteTest }[] = [
   {
     name: 'a block is loaded before a published checkpoint covers it',
@@ -21,10 +29,7 @@ export const LOG_MUTATIONS: readonly { name: string; faults: readonly Fault[]; f
         'labelOf(opening.labelKey, Math.max(0, opening.number - 1))',
       ),
     ],
-    foundBy: test(
-      'transparency/log',
-      'the log has each entry of a game once, and shows who has its key which they are',
-    ),
+    foundBy: test('transparency/log', ONCE),
   },
   {
     name: 'two outcomes of a block have the same nonce',
@@ -35,10 +40,61 @@ export const LOG_MUTATIONS: readonly { name: string; faults: readonly Fault[]; f
         'counter.writeBigUInt64BE(0n, 8);',
       ),
     ],
+    foundBy: test('transparency/log', PROVEN),
+  },
+  {
+    name: 'all outcomes of a block have one nonce',
+    faults: [
+      source(
+        'domain/transparency/leaves',
+        "return createCipheriv('aes-256-ctr', key, counter).update(Buffer.alloc(count * NONCE_BYTES));",
+        `return Buffer.concat(Array.from({ length: count }, () =>
+          createCipheriv('aes-256-ctr', key, COUNTER).update(Buffer.alloc(NONCE_BYTES))));`,
+      ),
+    ],
+    foundBy: test('transparency/log', PROVEN),
+  },
+  {
+    name: 'entries that are appended together have one salt',
+    faults: [
+      source(
+        'postgres/publicLog',
+        'const salts = waiting.map(() => randomBytes(KEY_BYTES));',
+        'const salt = randomBytes(KEY_BYTES); const salts = waiting.map(() => salt);',
+      ),
+    ],
     foundBy: test(
-      'transparency/log',
-      'a proof of a slot spin holds, with the sheet and the answer, and was fixed before it was dealt',
+      'transparency/covered',
+      'a checkpoint fetched before a spin, ticket or round covers it, wherever the worker is killed',
     ),
+  },
+  {
+    name: 'the last entry of an append is logged twice',
+    faults: [
+      source(
+        'postgres/publicLog',
+        '...waiting.map((opening, at) => recordOf(opening, salts[at]!)),',
+        `...waiting.map((opening, at) => recordOf(opening, salts[at]!)),
+          ...waiting.slice(-1).map((opening) => recordOf(opening, randomBytes(KEY_BYTES))),`,
+      ),
+    ],
+    foundBy: test('transparency/log', ONCE),
+  },
+  {
+    name: 'what another worker had leased is loaded before a checkpoint covers it',
+    faults: [source('blocks/readQueue', 'if (!isPublished && !isAwaited) await published();', '')],
+    foundBy: TAKEN_OVER,
+  },
+  {
+    name: 'a raffle is open before a checkpoint covers its pool',
+    faults: [
+      source(
+        'blocks/readQueue',
+        'if (leaseEnd > loadedEnd) await leased(gameId, leaseEnd);',
+        'if (leaseEnd > loadedEnd) await leased(gameId, leaseEnd).then(() => queue.supply.loaded());',
+      ),
+    ],
+    foundBy: TAKEN_OVER,
   },
   {
     name: 'a tile is served before its tree is published',

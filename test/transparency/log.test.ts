@@ -89,12 +89,14 @@ describe('a proof', () => {
       spins.push(await service.spin(partner.key, { gameId, playerId: 'slots', wagerUsd: 0.25 }));
     }
     const codes = new Set<number>();
+    const nonces = new Set<string>();
     for (const [place, { status, body }] of spins.entries()) {
       expect(status).toBe(200);
       const proof = await ask<Proof>(`/spins/${(body as { spinId: string }).spinId}/proof`);
       expect(proof.status).toBe(200);
       expect(proof.body.outcome.index).toBe(place);
       codes.add(proof.body.outcome.code);
+      nonces.add(proof.body.outcome.nonce);
       const options = { logKeys: [logKey], sheet, spin: body, seen: [seen], readTile };
       const { faults, since } = await examine(proof.body, options);
       expect(faults).toEqual([]);
@@ -104,6 +106,7 @@ describe('a proof', () => {
       expect(operator.body).toMatchObject({ format: 'spindle proof v1', logIndex: proof.body.logIndex });
     }
     expect(codes.size).toBeGreaterThan(1);
+    expect(nonces.size).toBe(spins.length);
   });
 
   test('of a ticket holds, with the prize table', async () => {
