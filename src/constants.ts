@@ -7,6 +7,8 @@ export interface Constants {
   readonly catalogPollMs: number;
   /** Longest wait for Postgres once a key is known to be revoked; then requests are refused until the change is read. */
   readonly restrictionReadMs: number;
+  /** How often the settlement job looks for days that are due. */
+  readonly settlementTurnMs: number;
   /** Games of a worker with metrics of their own. */
   readonly metricsGamesMax: number;
   /** Of the outbox, for each of the OUTBOX_MAX_ENTRIES: twice what an entry takes whose names are UUIDs. Of longer ones fewer fit. */
@@ -15,8 +17,9 @@ export interface Constants {
 
 const CONSTANTS: Constants = {
   flushIntervalMs: 100,
-  catalogPollMs: 200,
+  catalogPollMs: 400,
   restrictionReadMs: 600,
+  settlementTurnMs: 60_000,
   metricsGamesMax: 100,
   outboxBytesPerEntry: 256,
 };

@@ -22,7 +22,7 @@ import {
   type CatalogState,
   changesAfter,
   type DirectoryChanges,
-  type Newest,
+  digestOfNewest,
   newestOfAll,
   sheetsOf,
 } from '../postgres/catalog.js';
@@ -85,19 +85,14 @@ const PATIENCE_MAX = 1.4;
 /** After so long a process polls once by itself, whatever it hears: it must notice that it has lost Postgres. */
 const ALONE_EVERY_MS = 5000;
 
-/** Of what is read with each poll. */
-const digestOfNewest = ({ epochs, runs }: Newest): string =>
-  createHash('sha256')
-    .update([...epochs].sort(([a], [b]) => a - b).join())
-    .update(` ${runs}`)
-    .digest('base64');
-
 export class Catalog extends PeriodicService {
   readonly name = 'catalog';
   readonly #sql: Sql;
   readonly #events: EventEmitter;
   readonly #pollMs: number;
   #newest = 0n;
+  /** Nothing is to come up to this number: what has none was undone, or changed nothing that is kept here. */
+  #settled = 0n;
   #newestRestriction = 0n;
   #partners = new Map<number, PartnerRow>();
   #keys = new Map<string, ApiKey>();
@@ -288,13 +283,15 @@ export class Catalog extends PeriodicService {
   async #read(): Promise<void> {
     const beganAtMs = performance.now();
     const found = await newestOfAll(this.#sql);
-    const { change, epochs, runs } = found;
+    const { change, epochs, runs, isSettled } = found;
     const added = this.#epochs.size === 0 ? [] : [...epochs.keys()].filter((cell) => !this.#epochs.has(cell));
     this.#epochs = epochs;
     this.#runs = runs;
     this.#digest = digestOfNewest(found);
     if (added.length > 0) this.#events.emit('CellsAdded', { cells: added });
-    if (change !== this.#newest) await this.#readChanges();
+    if (change !== this.#newest && change !== this.#settled) await this.#readChanges();
+    // A lower one than before: Postgres was put back to an earlier state.
+    if (isSettled || change < this.#settled) this.#settled = isSettled ? change : 0n;
     this.#readAtMs = beganAtMs;
     this.#announce();
   }

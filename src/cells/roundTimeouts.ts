@@ -5,7 +5,7 @@
 import type { Game } from '../domain/game.js';
 import type { RoundRecord } from '../domain/games/round.js';
 import type { EventEmitter } from '../events.js';
-import { PeriodicService } from '../runtime/periodicService.js';
+import { IDLE, PeriodicService } from '../runtime/periodicService.js';
 import type { PlaceOfPartner, Rounds } from './rounds.js';
 
 export interface RoundTimeoutsOptions {
@@ -22,6 +22,8 @@ export interface RoundTimeoutsOptions {
 }
 
 const TURN_MS = 500;
+/** The shortest time of a round is a minute. */
+const IDLE_MS = 2000;
 /** Ended in one turn: they are booked before the next one reads what is still open. */
 const ROUNDS_MAX = 200;
 
@@ -30,15 +32,17 @@ export class RoundTimeouts extends PeriodicService {
   readonly #options: RoundTimeoutsOptions;
 
   constructor(options: RoundTimeoutsOptions) {
-    super({ everyMs: TURN_MS, firstAfterMs: TURN_MS });
+    super({ everyMs: TURN_MS, firstAfterMs: TURN_MS, idleMs: IDLE_MS });
     this.#options = options;
   }
 
-  protected async turn(): Promise<void> {
+  protected async turn(): Promise<typeof IDLE | undefined> {
     const { cells, expired } = this.#options;
     const owned = cells();
     if (owned.length === 0) return;
-    await Promise.all((await expired(owned, ROUNDS_MAX)).map((record) => this.#end(record)));
+    const records = await expired(owned, ROUNDS_MAX);
+    if (records.length === 0) return IDLE;
+    await Promise.all(records.map((record) => this.#end(record)));
   }
 
   async #end(record: RoundRecord & PlaceOfPartner): Promise<void> {

@@ -7,6 +7,7 @@ import { chown, mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { basename, isAbsolute, join } from 'node:path';
 import { Client } from 'pg';
 import { keptPort, newPassword, readOrCreateSecret, readText, syncFolder } from './dataDir.js';
+import { movedClock } from './movedClock.js';
 import { commandLine, endOrphans } from './orphans.js';
 import { findPostgresPrograms, type PostgresPrograms } from './postgresPrograms.js';
 import { asUser, chooseUser, runAs, type ServerUser } from './postgresUser.js';
@@ -99,7 +100,7 @@ export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<E
 
 /** None of this process's secrets, and none of the PG… variables that would change what the server does. */
 function environment(): NodeJS.ProcessEnv {
-  return { PATH: process.env.PATH ?? '', LC_ALL: 'C', TZ: 'UTC' };
+  return { PATH: process.env.PATH ?? '', LC_ALL: 'C', TZ: 'UTC', ...movedClock() };
 }
 
 interface MakeData {

@@ -8,6 +8,7 @@ import { access, readdir } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
 import { fetchPackages, hasApt } from './debianPackages.js';
+import { movedClock } from './movedClock.js';
 import { reasonOf, SetupError } from './setupError.js';
 
 export interface RedisProgram {
@@ -102,6 +103,7 @@ export function redisEnvironment(program: RedisProgram): NodeJS.ProcessEnv {
   return {
     PATH: process.env.PATH ?? '',
     LC_ALL: 'C',
+    ...movedClock(),
     ...(libraries.length > 0 ? { LD_LIBRARY_PATH: libraries.join(':') } : {}),
   };
 }

@@ -16,10 +16,10 @@ import type { EventEmitter } from '../events.js';
 import {
   acquireCells,
   type CellLease,
-  countWorkers,
   type Division,
   leave,
   releaseCell,
+  renewAndDivide,
   renewCells,
 } from '../postgres/cells.js';
 import type { Sql } from '../postgres/client.js';
@@ -120,11 +120,10 @@ export class Ownership extends PeriodicService {
   }
 
   protected async turn(): Promise<void> {
-    const kept = new Set(await renewCells(this.#sql, this.owner, [...this.#held.keys()], LEASE_MS));
-    for (const held of [...this.#held.values()]) if (!kept.has(held.lease.cell)) this.#drop(held);
+    const { kept, division } = await this.#renew();
+    for (const held of [...this.#held.values()]) if (!kept.includes(held.lease.cell)) this.#drop(held);
     await this.#look();
-    if (this.isStopped || !this.#options.isAble()) return;
-    const division = await countWorkers(this.#sql, this.owner, LEASE_MS);
+    if (this.isStopped || division === undefined || !this.#options.isAble()) return;
     const share = shareOf(division);
     await this.#giveBack(this.#held.size - share);
     const resting = [...this.#failed].flatMap(([cell, { notBefore }]) =>
@@ -141,6 +140,14 @@ export class Ownership extends PeriodicService {
       const work = this.#prepare(held).finally(() => this.#preparing.delete(work));
       this.#preparing.add(work);
     }
+  }
+
+  /** Prolongs what is held. A worker that can write no cell is none of those that divide them: no `division` then. */
+  async #renew(): Promise<{ readonly kept: readonly number[]; readonly division?: Division }> {
+    const held = [...this.#held.keys()];
+    if (!this.#options.isAble()) return { kept: await renewCells(this.#sql, this.owner, held, LEASE_MS) };
+    const { kept, ...division } = await renewAndDivide(this.#sql, this.owner, held, LEASE_MS);
+    return { kept, division };
   }
 
   /** Another worker has fewer than its share. What is being prepared is kept: that may take long. */

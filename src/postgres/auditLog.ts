@@ -6,7 +6,7 @@
 
 import { createHash } from 'node:crypto';
 import type { AuditAction } from '../domain/significantEvents.js';
-import type { Sql, Transaction } from './client.js';
+import { raw, type Sql, type Transaction } from './client.js';
 
 const CHANGE_LOCK = 7_310_001;
 
@@ -24,6 +24,9 @@ export async function nextChange(tx: Transaction): Promise<bigint> {
   const [row] = await tx<{ changed: bigint }[]>`SELECT nextval('change_number') AS changed`;
   return row!.changed;
 }
+
+/** Once in a statement: whether nobody is changing anything, so that every number given out belongs to what is committed, or to nothing. */
+export const NOBODY_CHANGES = raw(`SELECT pg_try_advisory_xact_lock_shared(${CHANGE_LOCK})`);
 
 export interface AuditEntry {
   /** Who did it, such as `operator`. */

@@ -1,4 +1,5 @@
 /** What the processes hold in memory: read whole at the start, then whatever changed since. */
+import { createHash } from 'node:crypto';
 import type { ApiKey } from '../domain/game.js';
 import { kindOfGame } from '../domain/games/index.js';
 import type { GameStatus, GameType } from '../domain/games/kindOfGame.js';
@@ -6,6 +7,7 @@ import type { PrizeTableUsd } from '../domain/games/prizeTable.js';
 import type { TableTerms } from '../domain/games/tableTerms.js';
 import type { ParSheet } from '../domain/par.js';
 import { type ApiVersionRow, apiVersionOf } from './apiVersions.js';
+import { NOBODY_CHANGES } from './auditLog.js';
 import { TOKEN } from './cells.js';
 import { arrayOf, type Sql } from './client.js';
 import { dealingAfter } from './dealing.js';
@@ -57,14 +59,33 @@ export interface Newest {
   readonly epochs: ReadonlyMap<number, string>;
   /** {@link runsVersion} */
   readonly runs: string;
+  /** No transaction that may have changed something up to `change` is under way. */
+  readonly isSettled: boolean;
+}
+
+interface NewestRow {
+  readonly change: bigint;
+  readonly cell: number | null;
+  readonly token: string;
+  readonly runs: string;
+  readonly settled: boolean;
 }
 
 export async function newestOfAll(sql: Sql): Promise<Newest> {
-  const rows = await sql<{ change: bigint; cell: number | null; token: string; runs: string }[]>`
-    SELECT last_value AS change, cell, ${TOKEN} AS token, (${RUNS_VERSION}) AS runs FROM change_number LEFT JOIN cells ON true`;
+  const rows = await sql<NewestRow[]>`
+    SELECT last_value - (NOT is_called)::int AS change, cell, ${TOKEN} AS token, (${RUNS_VERSION}) AS runs, (${NOBODY_CHANGES}) AS settled
+    FROM change_number LEFT JOIN cells ON true`;
   const epochs = new Map(rows.flatMap(({ cell, token }) => (cell === null ? [] : [[cell, token] as const])));
-  return { change: rows[0]!.change, epochs, runs: rows[0]!.runs };
+  const [{ change, runs, settled }] = rows as [NewestRow];
+  return { change, epochs, runs, isSettled: settled };
 }
+
+/** Of what is read with each poll. */
+export const digestOfNewest = ({ epochs, runs }: Newest): string =>
+  createHash('sha256')
+    .update([...epochs].sort(([a], [b]) => a - b).join())
+    .update(` ${runs}`)
+    .digest('base64');
 
 /** All partners, keys and games that changed after a change; after 0, all there are. */
 export async function changesAfter(sql: Sql, after: bigint): Promise<DirectoryChanges> {

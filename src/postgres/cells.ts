@@ -50,11 +50,41 @@ export interface Division {
   readonly free: number;
 }
 
-/** Says that the worker is there, and counts the others. */
-export async function countWorkers(sql: Sql, owner: string, aliveMs: number): Promise<Division> {
-  const [row] = await sql<[Division]>`
-    WITH me AS (
-      INSERT INTO workers (owner, alive_until) VALUES (${owner}, now() + ${aliveMs} * interval '1 millisecond')
+/**
+ * Prolongs the leases of these cells that the owner still has; gives the cells that it holds on to. A lease that the
+ * owner does not know of (the answer to its acquisition was lost) is not among them: it ends, and is taken anew.
+ * It waits for a flush that holds the cell's row, and prolongs from the end of that: nobody took the cell meanwhile.
+ */
+export async function renewCells(
+  sql: Sql,
+  owner: string,
+  cells: readonly number[],
+  leaseMs: number,
+): Promise<number[]> {
+  const rows = await sql<{ cell: number }[]>`
+    UPDATE cells SET lease_until = clock_timestamp() + ${leaseMs} * interval '1 millisecond'
+    WHERE cell IN (SELECT cell FROM cells WHERE owner = ${owner} AND cell = ANY(${arrayOf(cells)}::int[]) AND lease_until >= now()
+                   ORDER BY cell FOR NO KEY UPDATE)
+    RETURNING cell`;
+  return rows.map((row) => row.cell);
+}
+
+/** As {@link renewCells}; says besides that the worker is there, and counts the others: all workers ask for both all the time. */
+export async function renewAndDivide(
+  sql: Sql,
+  owner: string,
+  cells: readonly number[],
+  leaseMs: number,
+): Promise<Division & { readonly kept: readonly number[] }> {
+  const [row] = await sql<[Division & { kept: number[] }]>`
+    WITH renewed AS (
+      UPDATE cells SET lease_until = clock_timestamp() + ${leaseMs} * interval '1 millisecond'
+      WHERE cell IN (SELECT cell FROM cells WHERE owner = ${owner} AND cell = ANY(${arrayOf(cells)}::int[]) AND lease_until >= now()
+                     ORDER BY cell FOR NO KEY UPDATE)
+      RETURNING cell),
+    me AS (
+      INSERT INTO workers (owner, alive_until)
+      SELECT ${owner}, clock_timestamp() + ${leaseMs} * interval '1 millisecond' FROM (SELECT count(*) FROM renewed) renewal
       ON CONFLICT (owner) DO UPDATE SET alive_until = excluded.alive_until RETURNING owner, since),
     others AS (
       SELECT (w.since, w.owner) < (me.since, me.owner) AS is_earlier
@@ -62,7 +92,8 @@ export async function countWorkers(sql: Sql, owner: string, aliveMs: number): Pr
     gone AS (DELETE FROM workers WHERE owner <> ${owner} AND alive_until < now() - interval '1 minute')
     SELECT (SELECT count(*) FROM others)::int + 1 AS workers,
       (SELECT count(*) FROM others WHERE is_earlier)::int AS earlier,
-      count(*)::int AS cells, (count(*) FILTER (WHERE lease_until < now()))::int AS free
+      count(*)::int AS cells, (count(*) FILTER (WHERE lease_until < now()))::int AS free,
+      array(SELECT cell FROM renewed) AS kept
     FROM cells`;
   return row!;
 }
@@ -81,25 +112,6 @@ export async function acquireCells(
                    ORDER BY cell LIMIT ${cellsMax}::bigint FOR NO KEY UPDATE SKIP LOCKED)
     RETURNING cell, fence, epoch, ${TOKEN} AS token, cursor_id, halted`;
   return rows.map(fromRow);
-}
-
-/**
- * Prolongs the leases of these cells that the owner still has; gives the cells that it holds on to. A lease that the
- * owner does not know of (the answer to its acquisition was lost) is not among them: it ends, and is taken anew.
- * It waits for a flush that holds the cell's row, and prolongs from the end of that: nobody took the cell meanwhile.
- */
-export async function renewCells(
-  sql: Sql,
-  owner: string,
-  cells: readonly number[],
-  leaseMs: number,
-): Promise<number[]> {
-  const rows = await sql<{ cell: number }[]>`
-    UPDATE cells SET lease_until = clock_timestamp() + ${leaseMs} * interval '1 millisecond'
-    WHERE cell IN (SELECT cell FROM cells WHERE owner = ${owner} AND cell = ANY(${arrayOf(cells)}::int[]) AND lease_until >= now()
-                   ORDER BY cell FOR NO KEY UPDATE)
-    RETURNING cell`;
-  return rows.map((row) => row.cell);
 }
 
 /** Gives the cells back, so that another worker need not wait for the leases to end. */

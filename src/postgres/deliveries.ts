@@ -83,7 +83,6 @@ export async function claimDue(
   of: { readonly webhooks: Iterable<number>; readonly only: boolean },
   limits: { perWebhook: number; perHost: number; room: number; leaseMs: number },
 ): Promise<DueDelivery[]> {
-  if (!(await isAnyDue(sql))) return [];
   const rows = await sql<DueRow[]>`
     WITH ${THIS_MINUTE},
     endpoints AS (
@@ -140,13 +139,16 @@ export async function claimDue(
 }
 
 /** Asked several times a second, mostly in vain: to plan the statement that claims takes milliseconds each time. */
-async function isAnyDue(sql: Sql): Promise<boolean> {
-  const due = await sql`
-    SELECT 1 FROM webhooks w WHERE deleted_at IS NULL AND is_active AND EXISTS (
-      SELECT 1 FROM deliveries d WHERE d.webhook_id = w.webhook_id AND status = 'pending'
-        AND next_attempt_at <= now() AND leased_until < now())
-    LIMIT 1`;
-  return due.length > 0;
+/** Milliseconds until the next delivery is due, leased ones apart; 0: one is. Infinity: none waits. Asked all the time. */
+export async function nextDueMs(sql: Sql): Promise<number> {
+  const [row] = await sql<{ ms: number | null }[]>`
+    SELECT (1000 * extract(epoch FROM greatest(min(next_attempt_at), now()) - now()))::float8 AS ms
+    FROM webhooks w CROSS JOIN LATERAL (
+      SELECT next_attempt_at FROM deliveries
+      WHERE webhook_id = w.webhook_id AND status = 'pending' AND (next_attempt_at > now() OR leased_until < now())
+      ORDER BY next_attempt_at LIMIT 1) d
+    WHERE deleted_at IS NULL AND is_active HAVING count(*) > 0`;
+  return row?.ms ?? Number.POSITIVE_INFINITY;
 }
 
 interface DueRow {

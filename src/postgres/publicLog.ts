@@ -264,7 +264,7 @@ export async function logProgress(sql: Sql): Promise<{
       WHERE c.log_id = p.log_id AND c.size > p.published) AS unpublished FROM (
     SELECT l.*, coalesce((SELECT max(c.size) FROM log_checkpoints c WHERE c.log_id = l.log_id AND published_at IS NOT NULL), 0)
         AS published,
-      (SELECT coalesce(greatest(extract(epoch FROM now() - min(at)), 0.001), 0)::float8 FROM (
+      (SELECT CASE WHEN count(*) = 0 THEN 0 ELSE greatest(extract(epoch FROM now() - min(at)), 0.001) END::float8 FROM (
         SELECT at FROM log_entries WHERE log_index IS NULL
         UNION ALL SELECT at FROM log_notices WHERE log_index IS NULL) w) AS seconds
     FROM logs l ORDER BY log_id DESC LIMIT 1) p`;

@@ -1,7 +1,21 @@
 /** What a person reads once the service is ready: addresses, keys that were made, a first spin. */
-import { join } from 'node:path';
+import { realpathSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
 import type { Config } from '../config.js';
 import type { Running } from './running.js';
+
+/** How the command is called here: by its name where the PATH leads to this program's, as in the image. */
+function commandName(): string {
+  const own = join(import.meta.dirname, '..', 'cli.js');
+  const leadsHere = (folder: string): boolean => {
+    try {
+      return realpathSync(join(folder, 'spindle')) === realpathSync(own);
+    } catch {
+      return false;
+    }
+  };
+  return (process.env.PATH ?? '').split(delimiter).some(leadsHere) ? 'spindle' : 'npx spindle';
+}
 
 export function bannerOf(config: Config, running: Running): string {
   const lines = ['', `${config.BRAND} is ready.`];
@@ -9,7 +23,7 @@ export function bannerOf(config: Config, running: Running): string {
   if (port !== undefined) lines.push(`  API      http://${config.HOST}:${port}/api/partner/v1`);
   if (port !== undefined) lines.push(`  docs     http://${config.HOST}:${port}/docs`);
   if (port !== undefined) lines.push(`  console  http://${config.HOST}:${port}/console`);
-  lines.push('  command  npx spindle --help');
+  lines.push(`  command  ${commandName()} --help`);
   lines.push(`  metrics  http://${config.METRICS_HOST}:${metricsPort}/metrics`);
   if (running.isNewOperatorKey) lines.push(`  operator key (shown this once) ${running.operatorKey}`);
   if (config.OPERATOR_API_KEY === undefined) {

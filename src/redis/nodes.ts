@@ -160,7 +160,9 @@ export class RedisNodes {
       if (isOpen === undefined) away.push(cell);
       else if (!isOpen) closed.push(cell);
     };
-    await Promise.all([...epochs].map(look));
+    const looks: Promise<void>[] = [];
+    this.pipelined(() => looks.push(...[...epochs].map(look)));
+    await Promise.all(looks);
     const ascending = (cells: number[]): number[] => cells.sort((a, b) => a - b);
     return { closed: ascending(closed), away: ascending(away) };
   }

@@ -61,6 +61,9 @@ const POLL_MS_MAX = 25;
 /** For so long after a read to the end it is known that little waits. */
 const KNOWN_MS = 1000;
 
+/** What XREAD answers; null: there are none. */
+type StreamsRead = [key: Buffer, entries: [id: Buffer, fields: Buffer[]][]][] | null;
+
 interface Choice {
   readonly positions: readonly OutboxPosition[];
   readonly entriesMax: number;
@@ -72,6 +75,8 @@ export class OutboxReader {
   readonly #client: RedisClient;
   /** The cells that were read to their end at a time, as performance.now() counts. */
   #short: { readonly cells: ReadonlySet<number>; readonly at: number } | undefined;
+  /** The newest read waited in vain: the epochs are asked for only once entries come. */
+  #isQuiet = false;
   /** The cell that was read last where not all fitted: the next ones come first then. */
   #newestCell = -1;
 
@@ -140,26 +145,29 @@ export class OutboxReader {
     const names = positions.map(({ cell }) => this.#nodes.nameOf(cell));
     const keys = names.map(outboxKey);
     const serverId = this.isAtNode ? this.node.serverId : undefined;
-    const asked: Promise<unknown>[] = [];
-    // In one write: the epochs are read at once when the wait for entries ends.
-    this.#client.pipelined(() => {
-      asked.push(
-        this.#client.callBuffer(
-          'XREAD',
-          'COUNT',
-          entriesMax,
-          ...(waitMs > 0 ? ['BLOCK', waitMs] : []),
-          'STREAMS',
-          ...keys,
-          ...positions.map(({ cursor }) => streamIdOf(cursor)),
-        ),
-        Promise.all(names.map((name) => this.#client.hget(cellKey(name), 'epoch'))),
-      );
-    });
-    const [answer, tokens] = (await Promise.all(asked)) as [
-      [key: Buffer, entries: [id: Buffer, fields: Buffer[]][]][] | null,
-      (string | null)[],
-    ];
+    const readEntries = () =>
+      this.#client.callBuffer(
+        'XREAD',
+        'COUNT',
+        entriesMax,
+        ...(waitMs > 0 ? ['BLOCK', waitMs] : []),
+        'STREAMS',
+        ...keys,
+        ...positions.map(({ cursor }) => streamIdOf(cursor)),
+      ) as Promise<StreamsRead>;
+    const readTokens = () => Promise.all(names.map((name) => this.#client.hget(cellKey(name), 'epoch')));
+    let answer: StreamsRead;
+    let tokens: (string | null)[];
+    if (this.#isQuiet) {
+      answer = await readEntries();
+      tokens = answer === null ? [] : await readTokens();
+    } else {
+      const asked: Promise<StreamsRead | (string | null)[]>[] = [];
+      // In one write: the epochs are read at once when the wait for entries ends.
+      this.#client.pipelined(() => asked.push(readEntries(), readTokens()));
+      [answer, tokens] = (await Promise.all(asked)) as [StreamsRead, (string | null)[]];
+    }
+    this.#isQuiet = answer === null && waitMs > 0;
     return (answer ?? []).map(([key, entries]) => {
       const place = keys.indexOf(key.toString());
       const { cell, epoch, token } = positions[place]!;

@@ -189,7 +189,12 @@ export async function startWorker(parts: RoleParts): Promise<void> {
   const checkpoints = new Checkpoints(sql, CHECKPOINT_EVERY_MS, events);
   const judging = new RtpJudging(parts.background);
   const settlements = new Settlements({ store: parts.background, nodes, events });
-  const settlement = new SettlementJob(settlements, { cron: config.SETTLEMENT_CRON, events, judging });
+  const settlement = new SettlementJob(settlements, {
+    cron: config.SETTLEMENT_CRON,
+    everyMs: config.constants.settlementTurnMs,
+    events,
+    judging,
+  });
   const { deliverer, retention } = openDeliveries(parts);
   const { mailer, notices } = openNotices(parts, settlement);
   const totals = new BookedTotals((cells) => bookedTotals(sql, cells));

@@ -6,7 +6,12 @@ export interface Period {
   readonly everyMs: number;
   /** Rest before the first turn; 0: it is taken at once. */
   readonly firstAfterMs: number;
+  /** While turns find nothing to do, each rest is twice as long as the one before, up to this. Absent: rests stay as they are. */
+  readonly idleMs?: number;
 }
+
+/** What a turn gives that found nothing to do. */
+export const IDLE = Symbol('a turn that found nothing to do');
 
 export abstract class PeriodicService implements Service {
   abstract readonly name: string;
@@ -18,10 +23,13 @@ export abstract class PeriodicService implements Service {
   #isHurried = false;
   /** As performance.now() counts. */
   #notBeforeMs = 0;
+  /** The rest after the newest turn. */
+  #periodMs: number;
   #problem: string | undefined;
 
   constructor(period: Period) {
     this.#period = period;
+    this.#periodMs = period.everyMs;
   }
 
   async start(): Promise<void> {
@@ -44,8 +52,8 @@ export abstract class PeriodicService implements Service {
     return this.#stopped.signal.aborted;
   }
 
-  /** The work. What it throws goes to `onTurnFailed`; the next turn comes all the same. A long turn ends early once `isStopped`. */
-  protected abstract turn(): Promise<void>;
+  /** The work; {@link IDLE} where there was none. What it throws goes to `onTurnFailed`; the next turn comes all the same. A long turn ends early once `isStopped`. */
+  protected abstract turn(): Promise<unknown>;
 
   /** Not called where the stop overtook the turn: its connections may be closed already. */
   protected abstract onTurnFailed(error: unknown): void;
@@ -81,13 +89,16 @@ export abstract class PeriodicService implements Service {
 
   #restMs(): number {
     if (this.#isHurried) return 0;
-    return Math.max(this.#period.everyMs, this.#notBeforeMs - performance.now());
+    return Math.max(this.#periodMs, this.#notBeforeMs - performance.now());
   }
 
   async #take(): Promise<void> {
     if (this.isStopped) return;
+    const { everyMs, idleMs = everyMs } = this.#period;
+    const longerMs = Math.min(idleMs, 2 * this.#periodMs);
+    this.#periodMs = everyMs;
     try {
-      await this.turn();
+      if ((await this.turn()) === IDLE) this.#periodMs = longerMs;
       this.#problem = undefined;
     } catch (error) {
       if (this.isStopped) return;

@@ -11,9 +11,9 @@ import type { RtpJudging } from './rtpJudging.js';
 import { dueDay } from './schedule.js';
 import type { Settlements } from './settlements.js';
 
-const TURN_MS = 60_000;
-
 export interface JobOptions {
+  /** From turn to turn. */
+  readonly everyMs: number;
   /** Cron expression, UTC: at these moments the days before become due. */
   readonly cron: string;
   /** Judges the return of games by the days that have their reports. */
@@ -33,7 +33,7 @@ export class SettlementJob extends PeriodicService {
   #judgedThrough: string | undefined;
 
   constructor(settlements: Settlements, options: JobOptions) {
-    super({ everyMs: TURN_MS, firstAfterMs: 0 });
+    super({ everyMs: options.everyMs, firstAfterMs: 0 });
     this.#settlements = settlements;
     this.#options = options;
   }

@@ -22,6 +22,7 @@ import {
   type AttemptResult,
   claimDue,
   type DueDelivery,
+  nextDueMs,
   prolongLeases,
   recordAttempts,
   releaseLeases,
@@ -47,8 +48,10 @@ const SLOW_UNDER_WAY_MAX = 256;
 const SLOW_MS = 2000;
 /** Begun before others have their turn. */
 const BEGUN_AT_ONCE = 8;
-/** How often is looked for what others recorded, and what has become due. */
+/** How often is looked whether what is due may be sent now. */
 const POLL_MS = 250;
+/** How often is looked for what others recorded, while nothing is due. */
+const IDLE_MS = 1000;
 const RETRY_MS = 250;
 /** A delivery whose worker was killed is due again after this. */
 const LEASE_MS = 6000;
@@ -127,9 +130,11 @@ export class Deliverer implements Service {
       try {
         await this.#record();
         await this.#prolong();
-        const begun = await this.#claim();
+        const dueMs = await nextDueMs(this.#sql);
+        const begun = dueMs > 0 ? 0 : await this.#claim();
         this.#problem = undefined;
         if (begun > 0) continue;
+        if (dueMs > 0) pauseMs = Math.min(IDLE_MS, Math.ceil(dueMs));
       } catch (error) {
         this.#report(error);
         // Not before its time, even where attempts come back meanwhile.

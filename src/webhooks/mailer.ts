@@ -9,7 +9,7 @@ import type { EventEmitter } from '../events.js';
 import type { Sql } from '../postgres/client.js';
 import { recordAttempts } from '../postgres/deliveries.js';
 import { claimEmails, type DueEmail, leaveEmailsUnsent } from '../postgres/notices.js';
-import { PeriodicService } from '../runtime/periodicService.js';
+import { IDLE, PeriodicService } from '../runtime/periodicService.js';
 import { withTimeout } from '../runtime/withTimeout.js';
 
 export interface MailerOptions {
@@ -24,6 +24,8 @@ export interface MailerOptions {
 }
 
 const POLL_MS = 1000;
+/** Those that this process records wake it. */
+const IDLE_MS = 4000;
 const CLAIMED_MAX = 8;
 const CONNECT_TIMEOUT_MS = 5000;
 const ATTEMPT_TIMEOUT_MS = 10_000;
@@ -41,7 +43,7 @@ export class Mailer extends PeriodicService {
   readonly #transport: Transporter | undefined;
 
   constructor(sql: Sql, options: MailerOptions) {
-    super({ everyMs: POLL_MS, firstAfterMs: 0 });
+    super({ everyMs: POLL_MS, firstAfterMs: 0, idleMs: IDLE_MS });
     this.#sql = sql;
     this.#options = options;
     const { smtpUrl } = options;
@@ -67,13 +69,16 @@ export class Mailer extends PeriodicService {
     this.#transport?.close();
   }
 
-  protected async turn(): Promise<void> {
+  protected async turn(): Promise<typeof IDLE | undefined> {
     if (this.#transport === undefined) {
       const unsent = await leaveEmailsUnsent(this.#sql);
-      if (unsent > 0) this.#options.events.emit('EmailsLeftUnsent', { emails: unsent });
+      if (unsent === 0) return IDLE;
+      this.#options.events.emit('EmailsLeftUnsent', { emails: unsent });
       return;
     }
-    for (const due of await claimEmails(this.#sql, { room: CLAIMED_MAX, leaseMs: LEASE_MS })) {
+    const claimed = await claimEmails(this.#sql, { room: CLAIMED_MAX, leaseMs: LEASE_MS });
+    if (claimed.length === 0) return IDLE;
+    for (const due of claimed) {
       // Its lease lapses, and another worker sends it.
       if (this.isStopped) return;
       await this.#send(this.#transport, due);

@@ -1,7 +1,7 @@
 /** The partners' clients of a chaos run: connections that spin at a bounded rate and write down what they were told. */
 import { askOnce, ConnectionEnded, spinRequest, Wire, type WireAnswer } from '../support/load.js';
+import type { Random } from '../support/random.js';
 import { pause, until } from '../support/wait.js';
-import type { Random } from './random.js';
 import { judge, newRecord, type SpinRecord, type Target, type TargetGame, type Verdict } from './records.js';
 
 export interface ClientSettings {

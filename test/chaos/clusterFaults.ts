@@ -4,10 +4,10 @@ import { bodyOf, type OperatorClient } from '../../src/client/client.js';
 import { slotOfCell } from '../../src/redis/slots.js';
 import type { BusRelays } from '../support/busRelays.js';
 import type { TestCluster } from '../support/cluster.js';
+import type { Random } from '../support/random.js';
 import { moveSlot } from '../support/slotMove.js';
 import type { StoreServer } from '../support/storeServer.js';
 import { pause, until } from '../support/wait.js';
-import type { Random } from './random.js';
 
 export interface ClusterFault {
   readonly cluster: TestCluster;

@@ -7,10 +7,10 @@ import type { Prize } from '../support/api.js';
 import type { Cleanup } from '../support/cleanup.js';
 import { runToEnd } from '../support/cleanup.js';
 import { ConnectionEnded, spinRequest, Wire, type WireAnswer } from '../support/load.js';
+import { Random } from '../support/random.js';
 import { pause, until } from '../support/wait.js';
 import { type Arena, openArena } from './arena.js';
 import { type FaultName, faultKind } from './faults.js';
-import { Random } from './random.js';
 import { audit } from './round.js';
 
 const PRICE_USD = 0.5;

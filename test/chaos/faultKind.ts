@@ -1,8 +1,8 @@
 /** What a fault is, and what it is done to. */
 import type { ArchivedPostgres } from '../backup/archivedPostgres.js';
 import type { Api } from '../support/api.js';
+import type { Random } from '../support/random.js';
 import type { OwnStores } from '../support/stores.js';
-import type { Random } from './random.js';
 import type { Target } from './records.js';
 import type { Fleet } from './services.js';
 

@@ -1,11 +1,11 @@
 /** What a chaos run does to its processes, stores and cables. Each fault heals itself before it resolves. */
 import type { Redis } from 'ioredis';
 import type { Cable } from '../support/proxy.js';
+import type { Random } from '../support/random.js';
 import { rawRedis } from '../support/redis.js';
 import type { OwnStores } from '../support/stores.js';
 import { pause } from '../support/wait.js';
 import type { Arena, FaultKind } from './faultKind.js';
-import type { Random } from './random.js';
 import { RESTORES } from './restores.js';
 import { STOPPED } from './stopped.js';
 import { WRONG_CLOCKS } from './wrongClock.js';

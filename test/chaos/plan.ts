@@ -1,6 +1,7 @@
 /** What each round of a chaos run does: settled by the run's seed and the round's number alone. */
+
+import { Random } from '../support/random.js';
 import { FAULT_NAMES, type FaultName, faultKind } from './faults.js';
-import { Random } from './random.js';
 import type { Acknowledgement } from './services.js';
 
 export interface PlannedFault {

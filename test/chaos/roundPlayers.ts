@@ -9,9 +9,9 @@ import { cardText } from '../../src/domain/games/cards.js';
 import { shuffleShoe } from '../../src/domain/games/shoe.js';
 import { reference } from '../domain/blackjack/reference.js';
 import { ConnectionEnded, postRequest, Wire, type WireAnswer } from '../support/load.js';
+import { Random } from '../support/random.js';
 import type { RoundAnswer } from '../support/rounds.js';
 import { pause } from '../support/wait.js';
-import { Random } from './random.js';
 
 export const WAGER_USD = 0.5;
 export const OPENING_USD = 1000;

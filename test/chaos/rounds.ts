@@ -7,10 +7,10 @@ import { parseArgs } from 'node:util';
 import { bodyOf } from '../../src/client/client.js';
 import type { Cleanup } from '../support/cleanup.js';
 import { runToEnd } from '../support/cleanup.js';
+import { Random } from '../support/random.js';
 import { pause, until } from '../support/wait.js';
 import { type Arena, openArena } from './arena.js';
 import { type FaultName, faultKind } from './faults.js';
-import { Random } from './random.js';
 import { audit } from './round.js';
 import { OPENING_USD, RoundPlayers, RULES, WAGER_USD } from './roundPlayers.js';
 

@@ -5,9 +5,9 @@
 import { OPERATOR_BASE } from '../../src/contract/apis.js';
 import { OPERATOR_KEY } from '../support/api.js';
 import { askOnce, plainRequest, postRequest, type WireAnswer } from '../support/load.js';
+import type { Random } from '../support/random.js';
 import { pause, until } from '../support/wait.js';
 import type { Arena, FaultKind } from './faultKind.js';
-import type { Random } from './random.js';
 import type { Service } from './services.js';
 
 /** Request ids have left Redis, by REQUEST_ID_WINDOW_S of services.ts. */

@@ -2,9 +2,9 @@
 import { bodyOf } from '../../src/client/client.js';
 import type { Api } from '../support/api.js';
 import { postRequest, type WireAnswer } from '../support/load.js';
+import type { Random } from '../support/random.js';
 import type { RoundAnswer } from '../support/rounds.js';
 import { pause, until } from '../support/wait.js';
-import type { Random } from './random.js';
 import { Line, OUTAGE } from './roundPlayers.js';
 
 const WAGER_USD = 0.5;

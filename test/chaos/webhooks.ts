@@ -22,11 +22,11 @@ import type { Api } from '../support/api.js';
 import type { Cleanup } from '../support/cleanup.js';
 import { runToEnd } from '../support/cleanup.js';
 import { ConnectionEnded, spinRequest, Wire, type WireAnswer } from '../support/load.js';
+import { Random } from '../support/random.js';
 import { parSheet } from '../support/sheets.js';
 import { pause, until } from '../support/wait.js';
 import { type Arena, openArena } from './arena.js';
 import { type FaultName, faultKind } from './faults.js';
-import { Random } from './random.js';
 
 const WAGER_USD = 0.25;
 const PATIENCE_MS = 5000;

@@ -1,11 +1,12 @@
 /** Redis loses everything while its clock is hours off: nothing is rebuilt or dealt by that time, and all goes on once it is right. */
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { findRedisProgram, redisEnvironment } from '../../src/embedded/redisServer.js';
+import { clockEnvironment, compileClock } from '../support/movedClock.js';
 import { rawRedis } from '../support/redis.js';
 import { ROOT } from '../support/root.js';
 import { pause, until } from '../support/wait.js';
@@ -13,19 +14,12 @@ import type { Arena, FaultKind } from './faultKind.js';
 
 const OFFSETS_S = [-7200, 7200, -400_000, 400_000] as const;
 const WRONG_MS = [2000, 5000] as const;
-const SOURCE = join(ROOT, 'test', 'chaos', 'wrongClock.c');
-
-/** Makes the library that shifts the clock of a program. @returns false where it can't be made */
-function compile(file: string): boolean {
-  const args = ['-shared', '-fPIC', '-O1', '-o', file, SOURCE, '-ldl'];
-  return spawnSync('cc', args, { stdio: 'ignore' }).status === 0;
-}
 
 /** Why no clock can be shifted here; undefined where one can. */
 export function wrongClockMissing(): string | undefined {
   const folder = mkdtempSync(join(tmpdir(), 'spindle-clock-'));
   try {
-    return compile(join(folder, 'clock.so')) ? undefined : 'there is no C compiler';
+    return compileClock(join(folder, 'clock.so')) ? undefined : 'there is no C compiler';
   } finally {
     rmSync(folder, { recursive: true });
   }
@@ -37,11 +31,11 @@ async function startShifted(
   offsetFile: string,
 ): Promise<{ end: () => Promise<void>; seconds: () => Promise<number> }> {
   const library = join(folder, 'clock.so');
-  if (!compile(library)) throw new Error(wrongClockMissing());
+  if (!compileClock(library)) throw new Error(wrongClockMissing());
   const program = await findRedisProgram(join(ROOT, '.cache'), () => {});
   const child = spawn(program.file, [join(stores.redisFolder, 'redis.conf')], {
     cwd: stores.redisFolder,
-    env: { ...redisEnvironment(program), LD_PRELOAD: library, CLOCK_OFFSET_FILE: offsetFile },
+    env: { ...redisEnvironment(program), ...clockEnvironment(library, offsetFile) },
     stdio: 'ignore',
   });
   const ended = once(child, 'exit');

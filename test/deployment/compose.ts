@@ -34,7 +34,10 @@ export const secrets = Object.fromEntries(
 );
 export const text = read('docker-compose.yml');
 export const compose = parse(
-  text.replace(/\$\{([A-Z_]+)[^}]*\}/g, (_all, name: string) => secrets[name] ?? 'nothing says what it is'),
+  text.replace(
+    /\$\{([A-Z_]+):[?-]([^}]*)\}/g,
+    (_all, name: string, otherwise: string) => secrets[name] ?? otherwise,
+  ),
   { merge: true },
 ) as {
   services: Record<string, ComposeService>;

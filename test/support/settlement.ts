@@ -81,6 +81,7 @@ export async function settlementWorker(
   return {
     job: new SettlementJob(settlements, {
       cron: '0 2 * * *',
+      everyMs: 60_000,
       events,
       judging: new RtpJudging(openStore(sql)),
     }),

@@ -1,7 +1,10 @@
 {{/* Names, labels, and what the pods of all roles have in common. */}}
 
+{{/* By its digest, where there is one: a tag may be moved to another image. */}}
 {{- define "spindle.image" -}}
-{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- with .Values.image -}}
+{{ .repository }}{{ if .digest }}@{{ .digest }}{{ else }}:{{ .tag | default $.Chart.AppVersion }}{{ end }}
+{{- end -}}
 {{- end }}
 
 {{- define "spindle.labels" -}}
@@ -34,10 +37,13 @@ labels:
   valueFrom:
     secretKeyRef: { name: {{ $.root.Values.existingSecret }}, key: {{ . }} }
 {{- end }}
-{{- range list "DATABASE_DIRECT_URL" "METRICS_TOKEN" "SMTP_URL" "LOG_KEY" }}
+{{- range list "SEEDS_KEY" "DATABASE_DIRECT_URL" "METRICS_TOKEN" "SMTP_URL" "LOG_KEY" }}
 - name: {{ . }}
   valueFrom:
     secretKeyRef: { name: {{ $.root.Values.existingSecret }}, key: {{ . }}, optional: true }
+{{- end }}
+{{- with .root.Values.extraEnv }}
+{{ toYaml . }}
 {{- end }}
 {{- end }}
 
@@ -80,23 +86,33 @@ volumes:
   {{- end }}
 {{- end }}
 
-{{/* Pods of a role are spread over nodes and zones as evenly as can be. */}}
-{{- define "spindle.spread" -}}
+{{/* Where the pods of a role run. Unless told otherwise they are spread over nodes and zones as evenly as can be. */}}
+{{- define "spindle.placement" -}}
+{{- with .values.topologySpreadConstraints }}
 topologySpreadConstraints:
-  {{- range list "kubernetes.io/hostname" "topology.kubernetes.io/zone" }}
-  - maxSkew: 1
-    topologyKey: {{ . }}
-    whenUnsatisfiable: ScheduleAnyway
-    labelSelector:
-      matchLabels:
-        {{- include "spindle.labels" $.root | nindent 8 }}
-        app.kubernetes.io/component: {{ $.component }}
+  {{- range . }}
+  {{- $labels := include "spindle.labels" $.root | fromYaml }}
+  {{- $_ := set $labels "app.kubernetes.io/component" $.component }}
+  - {{ merge (deepCopy .) (dict "labelSelector" (dict "matchLabels" $labels)) | toYaml | nindent 4 | trim }}
   {{- end }}
 {{- end }}
+{{- with .values.affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .values.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .values.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
 
-{{/* A stop ends within 10 s; before it begins, the balancer has 5 s to learn that the pod goes. */}}
+{{/* A stop ends within 5 s and SHUTDOWN_GRACE_S; before it begins, the balancer has 5 s to learn that the pod goes. */}}
 {{- define "spindle.stop" -}}
-terminationGracePeriodSeconds: 30
+terminationGracePeriodSeconds: {{ add 25 (.Values.settings.SHUTDOWN_GRACE_S | default "5" | int) }}
 {{- end }}
 {{- define "spindle.preStop" -}}
 lifecycle:
