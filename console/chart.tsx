@@ -18,6 +18,8 @@ interface ChartProps {
   readonly isTime: boolean;
   readonly series: readonly Series[];
   readonly format: (value: number) => string;
+  /** Amounts: the axis begins at 0, so that their proportions are seen. */
+  readonly isFromZero?: boolean;
 }
 
 const HEIGHT = 220;
@@ -33,7 +35,7 @@ const timeText = (seconds: number, step: number): string => {
 };
 const colourOf = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name);
 
-function optionsOf({ series, format, isTime }: ChartProps, width: number): uPlot.Options {
+function optionsOf({ series, format, isTime, isFromZero }: ChartProps, width: number): uPlot.Options {
   const [text, line, accent, band] = ['--soft-text', '--line', '--accent', '--band'].map(colourOf);
   const strokes = { line: accent!, soft: text!, edge: band! };
   const axis = { stroke: text!, grid: { stroke: line!, width: 1 }, ticks: { stroke: line!, width: 1 } };
@@ -42,7 +44,10 @@ function optionsOf({ series, format, isTime }: ChartProps, width: number): uPlot
     ...{ width, height: HEIGHT },
     cursor: { y: false },
     legend: { live: false },
-    scales: { x: { time: isTime } },
+    scales: {
+      x: { time: isTime },
+      ...(isFromZero === true ? { y: { range: (_plot, _low, high) => [0, Math.max(1, high * 1.1)] } } : {}),
+    },
     tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), 'UTC'),
     axes: [
       isTime

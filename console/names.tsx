@@ -94,6 +94,12 @@ export function useGameNames(partnerId: number | undefined): (gameId: number) =>
     loaded.data?.games.find(({ gameConfigId }) => gameConfigId === gameId)?.displayName ?? `game ${gameId}`;
 }
 
+/** A game by its name, which is asked for. */
+export function GameLink({ id }: { readonly id: number }) {
+  const loaded = useLoad(() => bodyOf(api.GET('/games/{id}', { params: { path: { id } } })), [id]);
+  return <a href={linkTo(['games', id])}>{loaded.data?.displayName ?? `game ${id}`}</a>;
+}
+
 /** The id of the partner that a field names. The function throws an Error where there is none. */
 export function usePartnerOf(): (text: string) => number {
   const { idOf } = usePartnerNames();

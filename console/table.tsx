@@ -79,6 +79,10 @@ function filtered<Row>(rows: readonly Row[], columns: readonly Column<Row>[], te
 const sorted = <Row,>(rows: readonly Row[], column: Column<Row>, isDescending: boolean): readonly Row[] =>
   [...rows].sort((a, b) => compare(keyIn(column, a), keyIn(column, b), isDescending));
 
+/** How a cell is set: numbers to the right, times in one line. */
+const kindOf = (heading: string, isNumber: boolean | undefined): string =>
+  isNumber === true ? 'number' : heading.endsWith('(UTC)') ? 'when' : '';
+
 interface Order {
   readonly heading: string;
   readonly isDescending: boolean;
@@ -179,7 +183,7 @@ export function Table<Row>(props: TableProps<Row>) {
               {shown.map((row) => (
                 <tr key={keyOf(row)}>
                   {columns.map(({ heading, cell, isNumber }) => (
-                    <td key={heading} data-label={heading} class={isNumber === true ? 'number' : ''}>
+                    <td key={heading} data-label={heading} class={kindOf(heading, isNumber)}>
                       {cell(row)}
                     </td>
                   ))}

@@ -30,7 +30,8 @@ export function TrafficByDay({ partnerId }: { readonly partnerId?: number }) {
               label={`Plays by day over ${days} days: ${count(all)} in all, ${count(Math.max(...spins))} on the busiest day.`}
               places={traffic.days.map(startOf)}
               isTime
-              series={[{ label: 'Plays a day', values: spins, kind: 'line' }]}
+              series={[{ label: 'Plays a day; today so far', values: spins, kind: 'line' }]}
+              isFromZero
               format={count}
             />
           );

@@ -97,6 +97,8 @@ export function Status({ of }: { readonly of: string }) {
     'WITHIN',
     'CLOSED',
     'proven',
+    'ON',
+    'PAID',
   ];
   const BAD = [
     'SUSPENDED',
@@ -111,6 +113,7 @@ export function Status({ of }: { readonly of: string }) {
     'ALERT',
     'REVIEW',
     'CRITICAL',
+    'OFF',
   ];
   return <span class={`status ${GOOD.includes(of) ? 'good' : BAD.includes(of) ? 'bad' : ''}`}>{of}</span>;
 }

@@ -3,7 +3,7 @@ import { api, bodyOf, type Schemas } from '../api.js';
 import { Field, Form } from '../form.js';
 import { NONE, time, usd } from '../format.js';
 import { useLoad } from '../load.js';
-import { PartnerField, useGameNames, usePartnerNames, usePartnerOf } from '../names.js';
+import { PartnerField, PartnerLink, useGameNames, usePartnerNames, usePartnerOf } from '../names.js';
 import { go, linkTo, type Place } from '../router.js';
 import { useMayChange } from '../session.js';
 import { Table } from '../table.js';
@@ -12,6 +12,7 @@ import { Copied, DangerZone, Facts, Load, Pager, Panel, pageOf, Status } from '.
 type Round = Schemas['RoundRecordResponse'];
 
 const STATUSES = ['', 'OPEN', 'SETTLED', 'VOIDED'];
+const PARTNERS_LINKED = 20;
 
 export function Rounds({ place }: { readonly place: Place }) {
   const partnerOf = usePartnerOf();
@@ -33,7 +34,9 @@ export function Rounds({ place }: { readonly place: Place }) {
         <PartnerField value={partner} />
         <Field label="Status" name="status" options={STATUSES} value={place.query.get('status') ?? ''} />
       </Form>
-      {partner === '' ? null : partnerId !== undefined ? (
+      {partner === '' ? (
+        <PartnerLinks />
+      ) : partnerId !== undefined ? (
         <RoundList place={place} partnerId={partnerId} />
       ) : isLoaded ? (
         <p class="empty">There is no partner called {partner}.</p>
@@ -41,6 +44,24 @@ export function Rounds({ place }: { readonly place: Place }) {
         <p role="status">Loading…</p>
       )}
     </>
+  );
+}
+
+/** Whose rounds there may be, a press away. */
+function PartnerLinks() {
+  const { all } = usePartnerNames();
+  return (
+    <p>
+      Of{' '}
+      {all.slice(0, PARTNERS_LINKED).map(({ slug, name }, place) => (
+        <>
+          {place === 0 ? '' : ', '}
+          <a key={slug} href={linkTo(['rounds'], { partner: slug })}>
+            {name}
+          </a>
+        </>
+      ))}
+    </p>
   );
 }
 
@@ -112,14 +133,34 @@ export const Cards = ({ of: cards, whose }: { readonly of: readonly string[]; re
   </ul>
 );
 
-export function RoundView({ round, onChanged }: { readonly round: Round; readonly onChanged: () => void }) {
+export function RoundView({
+  round,
+  partnerId,
+  onChanged,
+}: {
+  readonly round: Round;
+  readonly partnerId: number;
+  readonly onChanged: () => void;
+}) {
+  const gameNameOf = useGameNames(partnerId);
   return (
     <>
       <Facts
         of={[
           ['Round', <Copied key="round" text={round.roundId} shown={`${round.roundId.slice(0, 12)}…`} />],
-          ['Game', <a key="game" href={linkTo(['games', round.gameId])}>{`game ${round.gameId}`}</a>],
-          ['Player', round.playerId],
+          [
+            'Game',
+            <a key="game" href={linkTo(['games', round.gameId])}>
+              {gameNameOf(round.gameId)}
+            </a>,
+          ],
+          ['Partner', <PartnerLink key="partner" id={partnerId} />],
+          [
+            'Player',
+            <a key="player" href={linkTo(['players', partnerId, round.playerId])}>
+              {round.playerId}
+            </a>,
+          ],
           ['Status', <Status key="status" of={round.status} />],
           ['Dealt (UTC)', time(round.createdAt)],
           ['Staked', usd(round.wageredUsd)],

@@ -56,7 +56,11 @@ export function Cells() {
                   cell: ({ node, slot }) => (slot === null ? node : `${node}, slot ${slot}`),
                 },
                 { heading: 'Epoch', cell: ({ epoch }) => epoch, isNumber: true },
-                { heading: 'Booked by', cell: ({ owner }) => owner ?? 'nobody' },
+                {
+                  heading: 'Booked by',
+                  cell: ({ owner }) =>
+                    owner === null ? 'nobody' : <code title={owner}>{owner.slice(0, 8)}</code>,
+                },
                 { heading: 'Booked to (UTC)', cell: ({ bookedTo }) => time(bookedTo) },
                 {
                   heading: 'Oldest in outbox',

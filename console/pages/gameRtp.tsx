@@ -20,7 +20,7 @@ const Q95 = 1.959963984540054;
 const Q99 = 2.5758293035489004;
 
 /** What the windows are called. */
-const WINDOW_NAMES = { ROLLING_30: '30 days', LIFE: 'All of time' } as const;
+export const WINDOW_NAMES = { ROLLING_30: '30 days', LIFE: 'All of time' } as const;
 
 const startOf = (day: string): number => Date.parse(`${day}T00:00:00Z`) / 1000;
 

@@ -8,7 +8,7 @@ import { PartnerLink, usePartnerNames, useTitle } from '../names.js';
 import { linkTo, type Place } from '../router.js';
 import { useMayChange } from '../session.js';
 import { Table } from '../table.js';
-import { Facts, Load, Pager, Panel, pageOf, Status } from '../ui.js';
+import { DangerZone, Facts, Load, Pager, Panel, pageOf, Status } from '../ui.js';
 import { RtpPanel } from './gameRtp.js';
 import { BlocksPanel } from './publicLog.js';
 
@@ -112,12 +112,13 @@ export function GameDetail({ place }: { readonly place: Place }) {
       {(game) => (
         <>
           <GameFacts game={game} />
-          <Changes game={game} onChanged={loaded.reload} />
           {game.gameType === 'slot' ? <RtpPanel gameId={id} /> : null}
           <Panel title="Return">
             <Load loaded={days}>{(list) => <Return game={game} days={list.days} />}</Load>
           </Panel>
           <BlocksPanel place={place} gameId={id} />
+          <MoreBlocks game={game} />
+          <Suspension game={game} onChanged={loaded.reload} />
         </>
       )}
     </Load>
@@ -127,11 +128,11 @@ export function GameDetail({ place }: { readonly place: Place }) {
 const GameFacts = ({ game }: { readonly game: Game }) => (
   <Facts
     of={[
-      ['Name', game.displayName],
-      ['System name', game.configName],
+      ['System name', <code key="name">{game.configName}</code>],
       ['Partner', <PartnerLink key="partner" id={game.partnerId} />],
       ['Kind', game.gameType],
       ['Status', <Status key="status" of={game.status} />],
+      ...(game.statusReason == null ? [] : ([['Reason', game.statusReason]] as const)),
       ['Wager', usd(game.minWagerUsd)],
       ['Spins', count(game.totals.spins)],
       ['Wagered', usd(game.totals.wageredUsd)],
@@ -151,12 +152,31 @@ const GameFacts = ({ game }: { readonly game: Game }) => (
   />
 );
 
-function Changes({ game, onChanged }: { readonly game: Game; readonly onChanged: () => void }) {
-  if (!useMayChange()) return null;
+/** More of a slot's outcomes than its queue asks for. */
+function MoreBlocks({ game }: { readonly game: Game }) {
+  const mayChange = useMayChange();
+  if (!mayChange || game.gameType !== 'slot') return null;
+  const params = { path: { id: game.gameConfigId } };
+  return (
+    <Form
+      label="Blocks"
+      button="Make blocks"
+      act={async ({ count: blocks }) => {
+        await bodyOf(api.POST('/games/{id}/blocks', { params, body: { count: Number(blocks) } }));
+        return 'Blocks requested.';
+      }}
+    >
+      <Field label="Blocks beyond demand" name="count" type="number" value={1} required />
+    </Form>
+  );
+}
+
+function Suspension({ game, onChanged }: { readonly game: Game; readonly onChanged: () => void }) {
+  if (!useMayChange() || game.status === 'CLOSED') return null;
   const params = { path: { id: game.gameConfigId } };
   const isSuspended = game.status === 'SUSPENDED';
   return (
-    <Panel title="Change">
+    <DangerZone>
       <Form
         label="Status"
         button={isSuspended ? 'Resume the game' : 'Suspend the game'}
@@ -177,19 +197,7 @@ function Changes({ game, onChanged }: { readonly game: Game; readonly onChanged:
           return isSuspended ? 'The game is active.' : 'The game is suspended.';
         }}
       />
-      {game.gameType === 'slot' ? (
-        <Form
-          label="Blocks"
-          button="Make blocks"
-          act={async ({ count: blocks }) => {
-            await bodyOf(api.POST('/games/{id}/blocks', { params, body: { count: Number(blocks) } }));
-            return 'Blocks requested.';
-          }}
-        >
-          <Field label="Blocks beyond demand" name="count" type="number" value={1} required />
-        </Form>
-      ) : null}
-    </Panel>
+    </DangerZone>
   );
 }
 
@@ -284,6 +292,7 @@ function TicketsLeft({ game, ends }: { readonly game: Game; readonly ends: reado
         },
       ]}
       format={count}
+      isFromZero
     />
   );
 }
@@ -293,8 +302,12 @@ function Return({ game, days }: { readonly game: Game; readonly days: readonly S
   if (points.length === 0) return <p class="empty">Nobody has played it yet.</p>;
   return (
     <>
-      <ReturnChart game={game} ends={points} />
-      {game.poolSize === undefined ? null : <TicketsLeft game={game} ends={points} />}
+      {/* What a raffle returns is certain, once it is sold out; before that it is the order of its tickets. */}
+      {game.poolSize === undefined ? (
+        <ReturnChart game={game} ends={points} />
+      ) : (
+        <TicketsLeft game={game} ends={points} />
+      )}
       <Table
         caption="Days, newest first"
         rows={[...points].reverse()}

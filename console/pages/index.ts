@@ -5,6 +5,7 @@ import { ApiVersions } from './apiVersions.js';
 import { AuditLog } from './auditLog.js';
 import { Rounds } from './blackjack.js';
 import { Cells } from './cells.js';
+import { Dealing } from './dealing.js';
 import { GameDetail, Games } from './games.js';
 import { LedgerDays } from './ledgerDays.js';
 import { LookUp } from './lookUp.js';
@@ -42,6 +43,7 @@ export const PAGES: readonly Page[] = [
   listed('progressives', 'Progressives', Progressives),
   listed('par-sheets', 'PAR sheets', ParSheets),
   listed('players', 'Players', Players),
+  listed('dealing', 'Dealing', Dealing),
   listed('lookup', 'Look up', LookUp),
   listed('webhooks', 'Webhooks', Webhooks),
   listed('settlements', 'Settlements', Settlements),

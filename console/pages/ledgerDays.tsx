@@ -1,9 +1,9 @@
 /** Days of the ledger: what each takes, whether it is archived, and which command does what is next. */
 import { api, bodyOf, type Schemas } from '../api.js';
-import { count, megabytes, NONE, time } from '../format.js';
+import { count, megabytes, time } from '../format.js';
 import { useLoad } from '../load.js';
 import { Table } from '../table.js';
-import { Load, Panel, Status } from '../ui.js';
+import { Copied, Facts, Load, Status } from '../ui.js';
 
 type Day = Schemas['LedgerDay'];
 
@@ -13,28 +13,37 @@ function nextCommand({ day, state, isDroppable }: Day): string | undefined {
   return isDroppable ? `spindle ledger drop --day ${day} --from DIR` : undefined;
 }
 
+/** The oldest day that waits for something: days are archived and dropped in their order. */
+function Next({ days }: { readonly days: readonly Day[] }) {
+  const command = days.map(nextCommand).find((each) => each !== undefined);
+  if (command === undefined) return null;
+  return (
+    <p>
+      Next: <Copied text={command} />
+    </p>
+  );
+}
+
 export function LedgerDays() {
   const loaded = useLoad(() => bodyOf(api.GET('/ledger/days', {})), []);
   return (
     <Load loaded={loaded}>
       {({ days, keepDays }) => (
         <>
-          <Panel title="In all">
-            <dl>
-              <dt>Kept in Postgres</dt>
-              <dd>
-                {count(days.filter(({ state }) => state !== 'DROPPED').length)} days,{' '}
-                {megabytes(days.reduce((sum, { bytes }) => sum + bytes, 0))}
-              </dd>
-              <dt>Archived</dt>
-              <dd>
-                {count(days.filter(({ archiveBytes }) => archiveBytes !== null).length)} days,{' '}
-                {megabytes(days.reduce((sum, { archiveBytes }) => sum + (archiveBytes ?? 0), 0))}
-              </dd>
-              <dt>Can be dropped after</dt>
-              <dd>{count(keepDays)} days (LEDGER_KEEP_DAYS)</dd>
-            </dl>
-          </Panel>
+          <Facts
+            of={[
+              [
+                'Kept in Postgres',
+                `${count(days.filter(({ state }) => state !== 'DROPPED').length)} days, ${megabytes(days.reduce((sum, { bytes }) => sum + bytes, 0))}`,
+              ],
+              [
+                'Archived',
+                `${count(days.filter(({ archiveBytes }) => archiveBytes !== null).length)} days, ${megabytes(days.reduce((sum, { archiveBytes }) => sum + (archiveBytes ?? 0), 0))}`,
+              ],
+              ['Can be dropped after', `${count(keepDays)} days`],
+            ]}
+          />
+          <Next days={days} />
           <Table
             caption="Days (UTC), newest first"
             rows={[...days].reverse()}
@@ -52,13 +61,6 @@ export function LedgerDays() {
               { heading: 'Archive', cell: ({ archiveBytes }) => megabytes(archiveBytes), isNumber: true },
               { heading: 'Archived (UTC)', cell: ({ archivedAt }) => time(archivedAt) },
               { heading: 'Dropped (UTC)', cell: ({ droppedAt }) => time(droppedAt) },
-              {
-                heading: 'Next',
-                cell: (day) => {
-                  const command = nextCommand(day);
-                  return command === undefined ? NONE : <code>{command}</code>;
-                },
-              },
             ]}
           />
         </>

@@ -9,13 +9,18 @@ import { Facts, Load, Panel } from '../ui.js';
 import { RoundView } from './blackjack.js';
 import { ProofPanel } from './publicLog.js';
 
-type Found = { readonly spin: Schemas['OperatorSpin'] } | { readonly round: Schemas['RoundRecordResponse'] };
+type Found =
+  | { readonly spin: Schemas['OperatorSpin'] }
+  | { readonly round: Schemas['RoundRecordResponse']; readonly partnerId: number };
 
 /** A spin or a round; the search tells which. @throws ApiFault */
 async function find(id: string): Promise<Found> {
   const { plays } = await bodyOf(api.GET('/search', { params: { query: { q: id } } }));
-  if (plays[0]?.kind === 'round')
-    return { round: await bodyOf(api.GET('/rounds/{roundId}', { params: { path: { roundId: id } } })) };
+  const [play] = plays;
+  if (play?.kind === 'round') {
+    const round = await bodyOf(api.GET('/rounds/{roundId}', { params: { path: { roundId: id } } }));
+    return { round, partnerId: play.partnerId };
+  }
   return { spin: await bodyOf(api.GET('/spins/{spinId}', { params: { path: { spinId: id } } })) };
 }
 
@@ -48,7 +53,7 @@ function Result({ id }: { readonly id: string }) {
           <Spin {...found.spin} />
         ) : (
           <>
-            <RoundView round={found.round} onChanged={loaded.reload} />
+            <RoundView round={found.round} partnerId={found.partnerId} onChanged={loaded.reload} />
             <ProofPanel id={found.round.roundId} isRound />
             <Raw title="As it was answered" value={found.round} />
           </>

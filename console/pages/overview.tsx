@@ -8,7 +8,8 @@ import { PartnerLink } from '../names.js';
 import { linkTo } from '../router.js';
 import { Table } from '../table.js';
 import { TrafficByDay } from '../traffic.js';
-import { Facts, Load, Panel, Status } from '../ui.js';
+import { Facts, Load, Panel } from '../ui.js';
+import { FailingWebhooks } from './failingWebhooks.js';
 
 type Overview = Schemas['Overview'];
 
@@ -46,51 +47,48 @@ function p99(before: Overview | undefined, after: Overview): number | null {
 }
 
 const ATTENTION = [
-  ['failingWebhooks', 'failing webhooks', ['webhooks'], { status: 'pending' }],
-  ['lateDeliveries', 'late webhook deliveries', ['webhooks'], { status: 'pending' }],
-  ['failedDeliveries', 'failed webhook deliveries', ['webhooks'], {}],
-  ['disputedReports', 'disputed settlement reports', ['settlements'], { status: 'DISPUTED' }],
-  ['haltedCells', 'halted cells', ['cells'], {}],
-  ['openRecoveries', 'recoveries under way', ['cells'], {}],
+  ['haltedCells', 'halted cell', 'halted cells', ['cells'], {}],
+  ['openRecoveries', 'recovery under way', 'recoveries under way', ['cells'], {}],
+  ['stoppedPartners', 'partner is switched off', 'partners are switched off', ['dealing'], {}],
+  ['suspendedGames', 'suspended game', 'suspended games', ['dealing'], {}],
+  ['openReviews', 'open review of a return', 'open reviews of returns', ['returns'], { status: 'OPEN' }],
+  ['failingWebhooks', 'failing webhook', 'failing webhooks', ['webhooks'], { status: 'pending' }],
+  ['lateDeliveries', 'late webhook delivery', 'late webhook deliveries', ['webhooks'], { status: 'pending' }],
+  ['failedDeliveries', 'failed webhook delivery', 'failed webhook deliveries', ['webhooks'], {}],
+  [
+    'disputedReports',
+    'disputed settlement report',
+    'disputed settlement reports',
+    ['settlements'],
+    { status: 'DISPUTED' },
+  ],
+  ['expiringKeys', 'key expires within 14 days', 'keys expire within 14 days', ['partners'], {}],
 ] as const;
 
 function Attention({ attention, failingWebhooks }: Pick<Overview, 'attention' | 'failingWebhooks'>) {
   const waiting = ATTENTION.filter(([name]) => attention[name] > 0);
+  const isOff = attention.dealing === 'OFF';
   return (
     <Panel title="Needs attention">
-      {waiting.length === 0 ? (
+      {waiting.length === 0 && !isOff ? (
         <p class="empty">Nothing.</p>
       ) : (
         <ul>
-          {waiting.map(([name, label, parts, query]) => (
+          {isOff ? (
+            <li>
+              <a href={linkTo(['dealing'])}>Dealing is switched off: nobody plays</a>
+            </li>
+          ) : null}
+          {waiting.map(([name, one, many, parts, query]) => (
             <li key={name}>
               <a href={linkTo(parts, query)}>
-                {count(attention[name])} {label}
+                {count(attention[name])} {attention[name] === 1 ? one : many}
               </a>
             </li>
           ))}
         </ul>
       )}
-      {failingWebhooks.length > 0 && (
-        <Table
-          caption="Webhooks that have failed for longest"
-          rows={failingWebhooks}
-          keyOf={({ id }) => id}
-          empty="None."
-          columns={[
-            {
-              heading: 'Partner',
-              cell: ({ partnerId }) => <PartnerLink id={partnerId} />,
-              value: ({ slug }) => slug,
-            },
-            { heading: 'URL', cell: ({ url }) => url },
-            { heading: 'State', cell: ({ health }) => <Status of={health.state} /> },
-            { heading: 'Reason', cell: ({ health }) => health.reason },
-            { heading: 'Failing since', cell: ({ health }) => time(health.failingSince) },
-            { heading: 'Pending', cell: ({ health }) => count(health.pending), isNumber: true },
-          ]}
-        />
-      )}
+      {failingWebhooks.length > 0 && <FailingWebhooks of={failingWebhooks} />}
     </Panel>
   );
 }
@@ -105,6 +103,7 @@ function Traffic({ now }: { readonly now: Overview }) {
       isTime
       series={[{ label: 'Spins a second', values: rates, kind: 'line' }]}
       format={(value) => rate(value)}
+      isFromZero
     />
   );
 }

@@ -9,6 +9,7 @@ import { useMayChange } from '../session.js';
 import { Table } from '../table.js';
 import { TrafficByDay } from '../traffic.js';
 import { Copied, DangerZone, Facts, Load, Panel, Secret, Status } from '../ui.js';
+import { PartnerSwitch } from './dealing.js';
 
 type Partner = Schemas['PartnerResponse'];
 
@@ -35,15 +36,16 @@ export function Partners() {
             columns={[
               { heading: 'Id', cell: ({ partnerId }) => partnerId, isNumber: true },
               {
-                heading: 'Slug',
-                cell: ({ partnerId, slug }) => <a href={linkTo(['partners', partnerId])}>{slug}</a>,
+                heading: 'Name',
+                cell: ({ partnerId, name }) => <a href={linkTo(['partners', partnerId])}>{name}</a>,
               },
-              { heading: 'Name', cell: ({ name }) => name },
+              { heading: 'Slug', cell: ({ slug }) => slug },
               { heading: 'Environment', cell: ({ environment }) => environment },
               {
                 heading: 'Status',
                 cell: ({ isActive }) => <Status of={isActive ? 'active' : 'inactive'} />,
               },
+              { heading: 'Dealing', cell: ({ dealing }) => <Status of={dealing} /> },
               { heading: 'Spins a minute', cell: (row) => count(row.spinRateLimit), isNumber: true },
               { heading: 'Funding', cell: ({ fundingUsd }) => usd(fundingUsd), isNumber: true },
             ]}
@@ -112,9 +114,9 @@ function PartnerFacts({
     <Facts
       of={[
         ['Slug', <Copied key="slug" text={partner.slug} />],
-        ['Name', partner.name],
         ['Environment', partner.environment],
         ['Status', <Status key="status" of={partner.isActive ? 'active' : 'inactive'} />],
+        ['Dealing', <Status key="dealing" of={partner.dealing} />],
         ['Spins a minute', count(partner.spinRateLimit)],
         ['Other requests a minute', count(partner.apiRateLimit)],
         ['Balances', partner.balanceMode],
@@ -134,6 +136,7 @@ function Activity({ partner, onChanged }: { readonly partner: Partner; readonly 
   if (!useMayChange()) return null;
   return (
     <DangerZone>
+      <PartnerSwitch partner={partner} onChanged={onChanged} />
       <Form
         label="Activity"
         button={isActive ? 'Deactivate the partner' : 'Activate the partner'}
@@ -331,11 +334,11 @@ function Hooks({ id }: { readonly id: number }) {
             keyOf={(webhook) => webhook.id}
             empty="The partner has no webhook."
             columns={[
-              { heading: 'URL', cell: ({ url }) => url },
+              { heading: 'URL', cell: ({ url }) => <span class="address">{url}</span> },
               { heading: 'Events', cell: ({ events }) => events.join(', ') },
               { heading: 'State', cell: ({ health }) => <Status of={health.state} /> },
               { heading: 'Reason', cell: ({ health }) => health.reason ?? '' },
-              { heading: 'Failing since', cell: ({ health }) => time(health.failingSince) },
+              { heading: 'Failing since (UTC)', cell: ({ health }) => time(health.failingSince) },
               { heading: 'Pending', cell: ({ health }) => count(health.pending), isNumber: true },
             ]}
           />

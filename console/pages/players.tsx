@@ -9,7 +9,7 @@ import { PartnerField, PartnerLink, useGameNames, usePartnerOf } from '../names.
 import { go, linkTo, type Place } from '../router.js';
 import { useMayChange } from '../session.js';
 import { Table } from '../table.js';
-import { Facts, Fault, Load, Panel, Status } from '../ui.js';
+import { DangerZone, Facts, Fault, Load, Panel, Status } from '../ui.js';
 import { RecallPanel } from './recall.js';
 
 type Statement = Schemas['Statement'];
@@ -57,9 +57,9 @@ export function PlayerStatement({ place }: { readonly place: Place }) {
               ['Since (UTC)', time(statement.createdAt)],
             ]}
           />
-          <Changes statement={statement} onChanged={loaded.reload} />
           <RecallPanel id={id} playerId={playerId} />
           <Entries statement={statement} />
+          <Changes statement={statement} onChanged={loaded.reload} />
         </>
       )}
     </Load>
@@ -155,49 +155,45 @@ function Changes({
   const params = { path: { id, playerId } };
   const isBlocked = status === 'BLOCKED';
   return (
-    <>
-      <Panel title="Adjust the balance">
-        <Form
-          label="Adjustment"
-          button="Adjust"
-          isDangerous
-          confirm={({ amountUsd }) => adjustmentQuestions(playerId, Number(amountUsd))}
-          act={async ({ amountUsd, reason }) => {
-            const body = { amountUsd: Number(amountUsd), reason: reason!, requestId };
-            const path = '/partners/{id}/players/{playerId}/adjustments';
-            const { balanceUsd } = await bodyOf(api.POST(path, { params, body }));
-            setRequestId(crypto.randomUUID());
-            onChanged();
-            return `The balance is ${usd(balanceUsd)}.`;
-          }}
-        >
-          <Field label="Amount in USD" name="amountUsd" type="number" required hint="Negative takes away" />
-          <Field label="Reason" name="reason" required hint="Kept in the audit log" />
-        </Form>
-      </Panel>
-      <Panel title={isBlocked ? 'Unblock the player' : 'Block the player'}>
-        <Form
-          label="Status"
-          button={isBlocked ? 'Unblock' : 'Block'}
-          isDangerous={!isBlocked}
-          confirm={{
-            title: isBlocked ? `Unblock ${playerId}?` : `Block ${playerId}?`,
-            consequence: isBlocked
-              ? 'The player may play again.'
-              : 'Every play of this player is refused until it is unblocked. The balance stays.',
-            button: isBlocked ? 'Unblock' : 'Block',
-            isDangerous: !isBlocked,
-          }}
-          act={async ({ reason }) => {
-            const body = { status: isBlocked ? 'ACTIVE' : 'BLOCKED', reason: reason! } as const;
-            await bodyOf(api.PATCH('/partners/{id}/players/{playerId}', { params, body }));
-            onChanged();
-            return isBlocked ? 'The player may play.' : 'The player is blocked.';
-          }}
-        >
-          <Field label="Reason" name="reason" required />
-        </Form>
-      </Panel>
-    </>
+    <DangerZone>
+      <Form
+        label="Adjustment"
+        button="Adjust the balance"
+        isDangerous
+        confirm={({ amountUsd }) => adjustmentQuestions(playerId, Number(amountUsd))}
+        act={async ({ amountUsd, reason }) => {
+          const body = { amountUsd: Number(amountUsd), reason: reason!, requestId };
+          const path = '/partners/{id}/players/{playerId}/adjustments';
+          const { balanceUsd } = await bodyOf(api.POST(path, { params, body }));
+          setRequestId(crypto.randomUUID());
+          onChanged();
+          return `The balance is ${usd(balanceUsd)}.`;
+        }}
+      >
+        <Field label="Amount in USD" name="amountUsd" type="number" required hint="Negative takes away" />
+        <Field label="Reason" name="reason" required hint="Kept in the audit log" />
+      </Form>
+      <Form
+        label="Status"
+        button={isBlocked ? 'Unblock the player' : 'Block the player'}
+        isDangerous={!isBlocked}
+        confirm={{
+          title: isBlocked ? `Unblock ${playerId}?` : `Block ${playerId}?`,
+          consequence: isBlocked
+            ? 'The player may play again.'
+            : 'Every play of this player is refused until it is unblocked. The balance stays.',
+          button: isBlocked ? 'Unblock' : 'Block',
+          isDangerous: !isBlocked,
+        }}
+        act={async ({ reason }) => {
+          const body = { status: isBlocked ? 'ACTIVE' : 'BLOCKED', reason: reason! } as const;
+          await bodyOf(api.PATCH('/partners/{id}/players/{playerId}', { params, body }));
+          onChanged();
+          return isBlocked ? 'The player may play.' : 'The player is blocked.';
+        }}
+      >
+        <Field label="Reason" name="reason" required hint="Kept in the audit log" />
+      </Form>
+    </DangerZone>
   );
 }

@@ -85,7 +85,7 @@ export function ProgressiveDetail({ place }: { readonly place: Place }) {
                   </a>,
                 ],
                 ['Status', <Status key="status" of={shown.enabled ? 'active' : 'inactive'} />],
-                ['Budget', `$${shown.budgetUsd}`],
+                ['Budget', usd(Number(shown.budgetUsd))],
                 ['Paid', `$${shown.paidUsd}`],
                 ['Progress', `${count(shown.progress)} spins`],
                 ['Adds to the return', percent(Number(shown.bonusRtp), 3)],

@@ -3,10 +3,12 @@ import { api, bodyOf, type Schemas } from '../api.js';
 import { Field, Form, StatusFilter } from '../form.js';
 import { count, NONE, percent, time, usd } from '../format.js';
 import { useLoad } from '../load.js';
+import { GameLink } from '../names.js';
 import { linkTo, type Place } from '../router.js';
 import { useMayChange } from '../session.js';
 import { Table } from '../table.js';
 import { Facts, Load, Pager, Panel, pageOf, Status } from '../ui.js';
+import { WINDOW_NAMES } from './gameRtp.js';
 
 type Review = Schemas['RtpReview'];
 
@@ -33,8 +35,7 @@ export function Returns({ place }: { readonly place: Place }) {
       <StatusFilter path="returns" options={STATUSES} status={status} />
       {gameId > 0 ? (
         <p>
-          Of game <a href={linkTo(['games', gameId])}>{gameId}</a> only.{' '}
-          <a href={linkTo(['returns'])}>All games</a>
+          Of <GameLink id={gameId} /> only. <a href={linkTo(['returns'])}>All games</a>
         </p>
       ) : null}
       <Load loaded={loaded}>
@@ -59,13 +60,8 @@ const ReviewPanel = ({ review, onChanged }: { readonly review: Review; readonly 
   <Panel title={`Review ${review.reviewId}`}>
     <Facts
       of={[
-        [
-          'Game',
-          <a key="game" href={linkTo(['games', review.gameConfigId])}>
-            {review.gameConfigId}
-          </a>,
-        ],
-        ['Window', review.window],
+        ['Game', <GameLink key="game" id={review.gameConfigId} />],
+        ['Window', WINDOW_NAMES[review.window]],
         ['Opened (UTC)', time(review.openedAt)],
         ['Status', <Status key="status" of={review.status} />],
         ...(review.closedAt === null
@@ -78,12 +74,12 @@ const ReviewPanel = ({ review, onChanged }: { readonly review: Review; readonly 
     />
     <Table
       caption={`Judgements of review ${review.reviewId}`}
-      rows={review.records}
+      rows={[...review.records].reverse()}
       keyOf={({ day, window }) => `${day} ${window}`}
       empty="It has no judgement."
       columns={[
         { heading: 'Day (UTC)', cell: ({ day }) => day },
-        { heading: 'Window', cell: ({ window }) => window },
+        { heading: 'Window', cell: ({ window }) => WINDOW_NAMES[window] },
         { heading: 'Spins', cell: ({ spins }) => count(spins), isNumber: true },
         { heading: 'Wagered', cell: ({ wageredUsd }) => usd(wageredUsd), isNumber: true },
         {

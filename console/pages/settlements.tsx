@@ -173,6 +173,7 @@ const Breakdown = ({ report }: { readonly report: Report }) => (
   <Panel title="By game">
     <Table
       caption="By game"
+      file={`settlement-${report.reportDate}-games`}
       rows={report.gameBreakdown}
       keyOf={({ gameConfigId }) => gameConfigId}
       empty="The partner had no game on that day."

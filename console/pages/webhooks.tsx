@@ -7,7 +7,8 @@ import { PartnerLink, usePartnerNames } from '../names.js';
 import type { Place } from '../router.js';
 import { useMayChange } from '../session.js';
 import { Table } from '../table.js';
-import { Load, Pager, Panel, pageOf, Status } from '../ui.js';
+import { Load, Pager, Panel, pageOf } from '../ui.js';
+import { FailingWebhooks } from './failingWebhooks.js';
 
 type Delivery = Schemas['OperatorDelivery'];
 
@@ -16,7 +17,7 @@ const HOUR_MS = 3_600_000;
 
 const Body = ({ id, body }: Delivery) => (
   <details>
-    <summary>{id}</summary>
+    <summary title={id}>{id.slice(0, 12)}…</summary>
     {/* biome-ignore lint/a11y/noNoninteractiveTabindex: who has no mouse scrolls it with the arrow keys */}
     <pre tabIndex={0}>{pretty(body)}</pre>
   </details>
@@ -55,8 +56,17 @@ export function Webhooks({ place }: { readonly place: Place }) {
     () => bodyOf(api.GET('/deliveries', { params: { query: { page, limit: 20, status } } })),
     [page, status],
   );
+  const overview = useLoad(() => bodyOf(api.GET('/overview', {})), []);
   return (
     <>
+      <Load loaded={overview}>
+        {({ failingWebhooks }) => (
+          <Panel title="Failing webhooks">
+            <FailingWebhooks of={failingWebhooks} />
+          </Panel>
+        )}
+      </Load>
+      <h2 class="panel">Deliveries</h2>
       <StatusFilter path="webhooks" options={STATUSES} status={status} />
       <Load loaded={loaded}>
         {({ deliveries, limit, total }) => (
@@ -69,22 +79,25 @@ export function Webhooks({ place }: { readonly place: Place }) {
               empty={`No delivery is ${status}.`}
               columns={[
                 { heading: 'Delivery', cell: (row) => <Body {...row} /> },
-                { heading: 'Status', cell: (row) => <Status of={row.status} /> },
                 { heading: 'Event', cell: ({ event }) => event },
                 {
                   heading: 'Partner',
                   cell: ({ partnerId }) => <PartnerLink id={partnerId} />,
                   value: ({ partnerId }) => nameOf(partnerId),
                 },
-                { heading: 'URL', cell: ({ url }) => url },
                 {
-                  heading: 'Attempts',
-                  cell: (row) => `${row.attempts} of ${row.maxAttempts}`,
-                  isNumber: true,
+                  heading: 'Why',
+                  cell: (row) => (
+                    <div>
+                      {row.lastError ??
+                        (row.responseStatus === null ? NONE : `answered ${row.responseStatus}`)}
+                      <small>
+                        {row.url}, {row.attempts} of {row.maxAttempts} attempts
+                      </small>
+                    </div>
+                  ),
                 },
                 { heading: 'Last (UTC)', cell: ({ lastAttemptAt }) => time(lastAttemptAt) },
-                { heading: 'Answer', cell: ({ responseStatus }) => responseStatus ?? NONE, isNumber: true },
-                { heading: 'Reason', cell: ({ lastError }) => lastError ?? NONE },
                 ...(mayChange
                   ? [
                       {

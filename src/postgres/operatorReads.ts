@@ -41,6 +41,15 @@ export interface Attention {
   readonly disputedReports: number;
   readonly haltedCells: number;
   readonly openRecoveries: number;
+  readonly openReviews: number;
+  /** Of active partners. */
+  readonly suspendedGames: number;
+  /** Partners for which dealing is switched off. */
+  readonly stoppedPartners: number;
+  /** Keys of partners that expire soon. */
+  readonly expiringKeys: number;
+  /** Whether anything is dealt at all. */
+  readonly isDealing: boolean;
 }
 
 export interface CellRow {
@@ -154,7 +163,18 @@ export class OperatorReads {
   async attention(): Promise<Attention> {
     const failing = await failingWebhooks(this.#sql);
     const [row] = await this.#sql<
-      { failed: bigint; late: bigint; disputed: bigint; halted: bigint; recoveries: bigint }[]
+      (Record<
+        | 'failed'
+        | 'late'
+        | 'disputed'
+        | 'halted'
+        | 'recoveries'
+        | 'reviews'
+        | 'suspended'
+        | 'stopped'
+        | 'expiring',
+        bigint
+      > & { dealing: boolean })[]
     >`
       SELECT
         (SELECT count(*) FROM (
@@ -166,7 +186,13 @@ export class OperatorReads {
            SELECT 1 FROM settlement_reports n WHERE n.partner_id = r.partner_id AND n.report_date = r.report_date
              AND n.revision > r.revision)) AS disputed,
         (SELECT count(*) FROM cells WHERE halted IS NOT NULL) AS halted,
-        (SELECT count(*) FROM recoveries JOIN cells USING (cell, epoch) WHERE finished_at IS NULL) AS recoveries`;
+        (SELECT count(*) FROM recoveries JOIN cells USING (cell, epoch) WHERE finished_at IS NULL) AS recoveries,
+        (SELECT count(*) FROM rtp_reviews WHERE closed_at IS NULL) AS reviews,
+        (SELECT count(*) FROM games JOIN partners USING (partner_id) WHERE status = 'SUSPENDED' AND is_active) AS suspended,
+        (SELECT count(*) FROM partners WHERE NOT is_dealing AND is_active) AS stopped,
+        (SELECT count(*) FROM api_keys JOIN partners USING (partner_id) WHERE revoked_at IS NULL AND is_active
+           AND expires_at > now() AND expires_at < now() + interval '14 days') AS expiring,
+        (SELECT is_on FROM dealing) AS dealing`;
     return {
       failedDeliveries: safe(row!.failed),
       lateDeliveries: safe(row!.late),
@@ -175,6 +201,11 @@ export class OperatorReads {
       disputedReports: safe(row!.disputed),
       haltedCells: safe(row!.halted),
       openRecoveries: safe(row!.recoveries),
+      openReviews: safe(row!.reviews),
+      suspendedGames: safe(row!.suspended),
+      stoppedPartners: safe(row!.stopped),
+      expiringKeys: safe(row!.expiring),
+      isDealing: row!.dealing,
     };
   }
 

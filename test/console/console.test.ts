@@ -291,7 +291,7 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
     const failed = async () => (await service.operator('GET', '/deliveries')).body.total;
     await until(async () => (await failed()) === 1, 'the delivery has failed', WAIT_MS);
     await go('webhooks', 'Webhooks');
-    await page.getByRole('cell', { name: receiver.url() }).waitFor();
+    await page.getByRole('cell', { name: receiver.url() }).first().waitFor();
     status = 200;
     const before = receiver.received.length;
     await page.getByRole('button', { name: 'Send again' }).click();
@@ -315,6 +315,7 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
         [`partners/${partnerId}`, 'Acme Games'],
         ['games', 'Games'],
         [`games/${gameId}`, GAME],
+        ['dealing', 'Dealing'],
         ['raffles', 'Raffles'],
         ['rounds?partner=acme', 'Rounds'],
         [`lookup?id=${roundId}`, 'Look up'],

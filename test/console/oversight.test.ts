@@ -23,6 +23,8 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
   let service: Awaited<ReturnType<typeof startService>>;
   let page: Page;
   let partnerId: number;
+  let key: string;
+  let name: string;
   let gameId: number;
   let spinId: string;
 
@@ -30,7 +32,8 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
     stores = await freshStores();
     service = await startService(stores);
     const partner = await service.newPartner();
-    partnerId = partner.partnerId;
+    ({ partnerId, key } = partner);
+    ({ name } = (await service.operator<{ name: string }>('GET', `/partners/${partnerId}`)).body);
     gameId = await service.api.newGame(partner.key, GAME, parSheet('classic-3-reel'));
     const spun = await service.spin(partner.key, { gameId, playerId: 'alice', wagerUsd: 0.25 });
     expect(spun.status).toBe(200);
@@ -94,6 +97,37 @@ describe.skipIf(browser === undefined)('the console', { timeout: 4 * WAIT_MS }, 
     await dialog().getByRole('heading', { name: 'Close review 1 as CHANCE?' }).waitFor();
     await dialog().getByRole('button', { name: 'Close', exact: true }).click();
     await page.getByRole('definition').getByText('CLOSED').waitFor();
+  });
+
+  test('switches dealing off for a partner and for all, and on again, for reasons', async () => {
+    const spinCode = async () =>
+      (await service.spin<{ errorCode?: string }>(key, { gameId, playerId: 'alice', wagerUsd: 0.25 })).body
+        .errorCode;
+    const answer = async (button: string, reason: string): Promise<void> => {
+      await dialog().getByLabel('Reason').fill(reason);
+      await dialog().getByRole('button', { name: button, exact: true }).click();
+      await dialog().waitFor({ state: 'detached' });
+    };
+    await go(`partners/${partnerId}`, name);
+    await page.getByRole('button', { name: 'Stop dealing' }).click();
+    await answer('Stop dealing', 'a wrong price list');
+    await until(async () => (await spinCode()) === 'KS-5013', 'its spins are refused', WAIT_MS);
+    await go('overview', 'Overview');
+    await page.getByRole('link', { name: '1 partner is switched off' }).click();
+    await page.getByRole('row').filter({ hasText: name }).getByRole('button').click();
+    await answer('Deal again', 'the list is right');
+    await until(async () => (await spinCode()) === undefined, 'its spins are dealt', WAIT_MS);
+
+    await page.getByRole('button', { name: 'Stop dealing for all' }).click();
+    const stop = dialog().getByRole('button', { name: 'Stop dealing', exact: true });
+    expect(await stop.isDisabled()).toBe(true);
+    await dialog().getByLabel('Type all partners to go on').fill('all partners');
+    await answer('Stop dealing', 'an audit');
+    await until(async () => (await spinCode()) === 'KS-5013', 'all spins are refused', WAIT_MS);
+    await page.getByRole('button', { name: 'Deal again for all' }).click();
+    await answer('Deal again', 'the audit is over');
+    await until(async () => (await spinCode()) === undefined, 'spins are dealt again', WAIT_MS);
+    await page.getByRole('definition').getByText('the audit is over').waitFor();
   });
 
   test('reports an interval, and keeps it as the CSV of the service', async () => {

@@ -69,6 +69,11 @@ test('the overview shows the traffic of today, the busiest partners and the erro
     disputedReports: 0,
     haltedCells: 0,
     openRecoveries: 0,
+    openReviews: 0,
+    suspendedGames: 0,
+    stoppedPartners: 0,
+    expiringKeys: 0,
+    dealing: 'ON',
   });
   expect(body.process).toMatchObject({ spins: SPINS });
   const { errors, spinSeconds } = body.process as unknown as {

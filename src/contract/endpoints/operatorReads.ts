@@ -155,6 +155,11 @@ export const getOverview = endpoint(
         disputedReports: 1,
         haltedCells: 0,
         openRecoveries: 0,
+        openReviews: 1,
+        suspendedGames: 2,
+        stoppedPartners: 0,
+        expiringKeys: 1,
+        dealing: 'ON',
       },
       failingWebhooks: [{ partnerId: 2, slug: 'acme', ...LISTED_WEBHOOK }],
       process: {

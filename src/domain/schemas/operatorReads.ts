@@ -2,6 +2,7 @@
 import { type Static, Type } from '#typebox';
 import { CELL_MAX } from '../entryId.js';
 import { ID_MAX, nullable, Page, pageMembers, timestamp, usd } from './common.js';
+import { DealingState } from './dealing.js';
 import { OperatorGame } from './games.js';
 import { PlayerStatus } from './players.js';
 import { ReportStatus } from './settlements.js';
@@ -66,6 +67,11 @@ export const Attention = Type.Object(
     disputedReports: Type.Integer(),
     haltedCells: Type.Integer(),
     openRecoveries: Type.Integer(),
+    openReviews: Type.Integer({ description: 'Reviews of returns that nobody has closed' }),
+    suspendedGames: Type.Integer({ description: 'Of active partners' }),
+    stoppedPartners: Type.Integer({ description: 'Partners for which dealing is switched off' }),
+    expiringKeys: Type.Integer({ description: 'Keys of partners that expire within 14 days' }),
+    dealing: DealingState,
   },
   { description: 'What waits for somebody to look at it' },
 );

@@ -17,7 +17,7 @@ const shown = ({ spins, wageredMicros, paidMicros }: Traffic) => ({
 
 const getOverview = ({ store, process }: Services): Route =>
   route(contract.getOverview, async () => {
-    const [traffic, { longestFailing, ...attention }, counted] = await Promise.all([
+    const [traffic, { longestFailing, isDealing, ...attention }, counted] = await Promise.all([
       store.overview.trafficToday(),
       store.overview.attention(),
       process.figures(),
@@ -30,7 +30,7 @@ const getOverview = ({ store, process }: Services): Route =>
         slug: each.slug,
         ...shown(each),
       })),
-      attention,
+      attention: { ...attention, dealing: isDealing ? 'ON' : 'OFF' },
       failingWebhooks: longestFailing.map(({ partnerId, slug, ...webhook }) => ({
         partnerId,
         slug,
