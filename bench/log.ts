@@ -1,0 +1,323 @@
+/**
+ * `npm run bench:log -- [sealing] [append] [proofs] [raffle] [first] [migration]`: what the public log costs (docs/proofs.md), each
+ * figure the median of its rounds; all of it without words. Starts stores and the service itself. Needs Linux.
+ */
+import { randomBytes } from 'node:crypto';
+import postgres from 'postgres';
+import type { ParSheet } from '../src/domain/par.js';
+import { checkpointText } from '../src/domain/transparency/checkpoints.js';
+import { signatureLine, signerOf } from '../src/domain/transparency/notes.js';
+import { connectPostgres } from '../src/postgres/client.js';
+import { appendWaiting, storeCheckpoint } from '../src/postgres/publicLog.js';
+import type { Api, TestPartner } from '../test/support/api.js';
+import { Cleanup } from '../test/support/cleanup.js';
+import type { Client } from '../test/support/client.js';
+import type { ServerProcess } from '../test/support/serverProcess.js';
+import { environment, spawnService } from '../test/support/service.js';
+import { type OwnStores, ownStores } from '../test/support/stores.js';
+import { until } from '../test/support/wait.js';
+import { compiledSheet, drawFrom } from '../workers/drawBlock.js';
+import { makeBlock, treeOf } from '../workers/makeBlock.js';
+import sealLate from '../workers/sealLate.js';
+import { sealRaffle } from '../workers/sealRaffle.js';
+import { CpuMeter, cpuBetween } from './measure.js';
+import { sheet } from './service.js';
+import { median } from './summary.js';
+
+const SHEET = sheet as unknown as ParSheet;
+const RAFFLE = {
+  ticketPriceUsd: 0.5,
+  poolSize: 1_000_000,
+  prizes: [
+    { prizeName: 'Car', prizeTier: 6, valueUsd: 5000, count: 5 },
+    { prizeName: 'Mug', prizeTier: 1, valueUsd: 1.25, count: 250_000 },
+  ],
+};
+const ROUNDS = 5;
+const APPENDS = 60;
+const RECORDS = 100;
+const PROOFS = 400;
+const NEW_GAMES = 150;
+const IDLE_GAMES = 10_000;
+const CLONES_AT_ONCE = 1000;
+const POLL_MS = 5;
+const MIGRATED_WITHIN_MS = 300_000;
+
+const say = (line: string): void => void process.stdout.write(`${line}\n`);
+const atShare = (values: readonly number[], share: number): number =>
+  [...values].sort((a, b) => a - b)[Math.ceil(values.length * share) - 1]!;
+const spread = (values: readonly number[], digits = 1): string =>
+  [median([...values]), atShare(values, 0.99), Math.max(...values)]
+    .map((each) => each.toFixed(digits))
+    .join(', ');
+function msOf(work: () => unknown): number {
+  const from = performance.now();
+  work();
+  return performance.now() - from;
+}
+
+/** Drawing and sealing on this thread, in turn. */
+function sealing(): void {
+  const { distribution } = compiledSheet(SHEET);
+  for (const count of [2048, 32_768, 262_144]) {
+    const times = Math.ceil(2_000_000 / count);
+    const rounds = Array.from({ length: ROUNDS + 1 }, () => {
+      let [drawn, sealed, whole] = [0, 0, 0];
+      for (let i = 0; i < times; i++) {
+        let codes: Uint16Array = new Uint16Array();
+        const seed = randomBytes(32);
+        drawn += msOf(() => (codes = drawFrom(distribution, seed, count)));
+        sealed += msOf(() => treeOf({ gameId: 7, fromIndex: i * count, nonce: seed, codes }));
+        whole += msOf(() => makeBlock({ sheet: SHEET, gameId: 7, fromIndex: i * count, count }));
+      }
+      const each = 1000 / (times * count);
+      return { drawn: drawn * each, sealed: sealed * each, perSecond: 1e6 / (whole * each) };
+    }).slice(1);
+    const of = (name: keyof (typeof rounds)[0]): number => median(rounds.map((round) => round[name]));
+    say(
+      `sealing, blocks of ${count}: drawn in ${of('drawn').toFixed(4)} µs an outcome, sealed in ${of('sealed').toFixed(3)}; ` +
+        `${Math.round(of('perSecond'))} outcomes/s a thread, all in all`,
+    );
+  }
+  const pools = Array.from({ length: ROUNDS }, () => msOf(() => sealRaffle({ gameId: 7, table: RAFFLE })));
+  say(`a pool of 1,000,000 on a thread: ${spread(pools, 0)} ms (median, p99, worst)`);
+}
+
+interface Stage {
+  readonly stores: OwnStores;
+  readonly sql: postgres.Sql;
+  readonly service: ServerProcess;
+  readonly client: Client;
+  readonly api: Api;
+  readonly partner: TestPartner;
+  start(): Promise<ServerProcess>;
+}
+
+/** Postgres and a process of the service, in CPU time. */
+const meterOf = ({ stores }: Stage, pid: number): CpuMeter =>
+  new CpuMeter({ postgres: [stores.postgres.pid()!], process: [pid] });
+
+/** Entries that wait for the log, with blocks that are copies of one. */
+async function queueEntries({ sql }: Stage, gameId: number, from: number): Promise<void> {
+  await sql`
+    INSERT INTO blocks SELECT r.* FROM blocks b, generate_series(${from}::bigint, ${from + RECORDS - 1}::bigint) n,
+      LATERAL jsonb_populate_record(b, jsonb_build_object('from_index', b.to_index * n, 'to_index', b.to_index * (n + 1),
+        'log_number', next_log_entry(${gameId}, 1, b.to_index * n, b.to_index * (n + 1), now(), false, NULL))) r
+    WHERE b.game_id = ${gameId} AND b.from_index = 0`;
+}
+
+/** 100 records at a time, each time appended, signed and stored. */
+async function append(stage: Stage): Promise<void> {
+  const { sql, api, partner, stores } = stage;
+  const gameId = await api.newGame(partner.key, 'append', sheet);
+  await stage.service.stop();
+  const own = connectPostgres(stores.databaseUrl, { max: 1, name: 'bench', onError: () => {} });
+  const [{ origin }] = (await sql`SELECT origin FROM logs`) as unknown as [{ origin: string }];
+  const signer = signerOf(origin, 'log', randomBytes(32));
+  const meter = new CpuMeter({ postgres: [stores.postgres.pid()!] });
+  const rounds: { worker: number; postgres: number; total: number; perSecond: number }[] = [];
+  for (let round = 0, at = 1000; round < ROUNDS; round++) {
+    let [ms, worker, postgres] = [0, 0, 0];
+    for (let i = 0; i < APPENDS; i++, at += RECORDS) {
+      await queueEntries(stage, gameId, at);
+      const before = meter.sample();
+      // Of this process alone, without what the meter takes.
+      const used = process.cpuUsage();
+      const from = performance.now();
+      const { logId, size, root, appended } = await appendWaiting(own);
+      const text = checkpointText({ origin, size, root });
+      const note = `${text}\n${signatureLine(text, signer)}`;
+      await storeCheckpoint(own, logId, { size, note, isPublished: true });
+      ms += performance.now() - from;
+      const { user, system } = process.cpuUsage(used);
+      worker += user + system;
+      postgres += cpuBetween(before, meter.sample()).postgres!;
+      if (appended !== RECORDS && i > 0) throw new Error(`${appended} records were appended, not ${RECORDS}`);
+    }
+    const each = 1 / (1000 * APPENDS);
+    rounds.push({
+      worker: worker * each,
+      postgres: postgres * each,
+      total: (worker + postgres) * each,
+      perSecond: (1000 * APPENDS * RECORDS) / ms,
+    });
+  }
+  const of = (name: keyof (typeof rounds)[0]): string =>
+    median(rounds.map((round) => round[name])).toFixed(1);
+  say(
+    `append of 100 records: ${of('total')} ms of CPU (worker ${of('worker')}, Postgres ${of('postgres')}); ${of('perSecond')} records/s`,
+  );
+  await own.end();
+}
+
+/** Proofs of a slot spin and of a ticket of a large pool, one after the other. */
+async function proofs(stage: Stage): Promise<void> {
+  const { api, partner, client, service } = stage;
+  const games = [
+    {
+      name: 'slot',
+      gameId: await api.newGame(partner.key, 'proofs', sheet),
+      wagerUsd: sheet.denominationUsd,
+    },
+    {
+      name: 'raffle of 1,000,000',
+      gameId: await api.newRaffle(partner.partnerId, 'proofs-raffle', RAFFLE),
+      wagerUsd: 0.5,
+    },
+  ];
+  for (const { name, gameId, wagerUsd } of games) {
+    const { body } = await client.spin<{ spinId: string }>(partner.key, { gameId, playerId: 'p', wagerUsd });
+    const prove = () =>
+      client.request('GET', `/api/partner/v1/spins/${body.spinId}/proof`, { key: partner.key });
+    const { text, status } = await prove();
+    if (status !== 200) throw new Error(text);
+    const meter = meterOf(stage, service.pid);
+    const [cpu, times]: [number[], number[]] = [[], []];
+    for (let round = 0; round <= ROUNDS; round++) {
+      const before = meter.sample();
+      for (let i = 0; i < PROOFS; i++) {
+        const from = performance.now();
+        await prove();
+        if (round > 0) times.push(performance.now() - from);
+      }
+      const used = cpuBetween(before, meter.sample());
+      if (round > 0) cpu.push((used.process! + used.postgres!) / PROOFS / 1000);
+    }
+    say(
+      `proof, ${name}: ${Buffer.byteLength(text)} bytes; ${median(cpu).toFixed(2)} ms of CPU (service and Postgres); ` +
+        `answered in ${spread(times)} ms (median, p99, worst of ${times.length})`,
+    );
+  }
+}
+
+/** From the request that makes a raffle until its pool is open and its first ticket sold. */
+async function raffle({ api, partner, client }: Stage): Promise<void> {
+  const [open, sold]: [number[], number[]] = [[], []];
+  for (let round = 0; round < ROUNDS; round++) {
+    const from = performance.now();
+    const gameId = await api.addRaffle(partner.partnerId, `raffle-${round}`, RAFFLE);
+    const pool = () => client.partner<{ status: string }>('GET', `/games/${gameId}/pool`, partner.key);
+    await until(
+      async () => (await pool()).body.status === 'ACTIVE',
+      'the raffle is open',
+      undefined,
+      POLL_MS,
+    );
+    open.push(performance.now() - from);
+    const buy = () => client.spin(partner.key, { gameId, playerId: 'p', wagerUsd: 0.5 });
+    await until(async () => (await buy()).status === 200, 'a ticket is sold', undefined, POLL_MS);
+    sold.push(performance.now() - from);
+  }
+  say(
+    `raffle of 1,000,000: ACTIVE after ${spread(open, 0)} ms, a ticket sold after ${spread(sold, 0)} ms (median, p99, worst of ${ROUNDS})`,
+  );
+}
+
+/** What the log adds before a new game's first block is loaded: from its lease until a checkpoint that has it is published. */
+async function first({ sql, api, partner }: Stage): Promise<void> {
+  const sheetId = await api.addSheet(partner.key, sheet);
+  const games: number[] = [];
+  for (let i = 0; i < NEW_GAMES; i++) {
+    const gameId = await api.addGame(partner.key, sheetId, `first-${i}`);
+    const ready = async () =>
+      (await api.operator.GET('/games/{id}', { params: { path: { id: gameId } } })).data!.queue
+        .outcomesReady > 0;
+    await until(ready, 'it can be played', undefined, POLL_MS);
+    games.push(gameId);
+  }
+  const rows = await sql<{ ms: number }[]>`
+    SELECT extract(epoch FROM (SELECT min(published_at) FROM log_checkpoints c WHERE c.size > e.log_index) - at)::float8 * 1000 AS ms
+    FROM log_entries e WHERE number = 0 AND game_id = ANY(${games})`;
+  say(
+    `first block of a new game later by ${spread(rows.map(({ ms }) => ms))} ms (median, p99, worst of ${rows.length})`,
+  );
+}
+
+/** As an earlier version left them: nothing of the log. */
+const forget = (sql: postgres.Sql) => sql`
+  WITH e AS (DELETE FROM log_entries), g AS (DELETE FROM log_games) UPDATE blocks SET tree = NULL, log_number = NULL`;
+
+/** Blocks that a version before the log has sealed: logged by a worker that starts. */
+async function migration(stage: Stage): Promise<void> {
+  const { sql, api, partner } = stage;
+  await api.newRaffle(partner.partnerId, 'late-raffle', RAFFLE);
+  const gameId = await api.newGame(partner.key, 'late', sheet);
+  await stage.service.stop();
+  const logged = async (from: number, wanted: number): Promise<number> => {
+    await until(
+      async () =>
+        Number(
+          (await sql`SELECT count(*) AS n FROM log_entries WHERE is_late AND log_index IS NOT NULL`)[0]!.n,
+        ) >= wanted,
+      'all is logged',
+      MIGRATED_WITHIN_MS,
+      50,
+    );
+    return performance.now() - from;
+  };
+  const [pool] = await sql<{ game_id: number; outcomes: Buffer; seed: Buffer; nonce: Buffer; n: number }[]>`
+    SELECT game_id, outcomes, seed, nonce, (SELECT count(*) FROM blocks)::int AS n FROM blocks ORDER BY octet_length(outcomes) DESC LIMIT 1`;
+  const late = Array.from({ length: ROUNDS }, () =>
+    msOf(() => sealLate({ ...pool!, gameId: pool!.game_id, fromIndex: 0, table: RAFFLE })),
+  );
+  say(`late: a pool of 1,000,000 sealed on a thread in ${spread(late, 0)} ms`);
+  for (let round = 0; round < 3; round++) {
+    await forget(sql);
+    const worker = await stage.start();
+    const ms = await logged(performance.now(), pool!.n);
+    say(
+      `late: ${pool!.n} blocks, among them a pool of 1,000,000, are in the log ${ms.toFixed(0)} ms after the service is ready`,
+    );
+    await worker.stop();
+  }
+  await forget(sql);
+  for (let from = 1; from < IDLE_GAMES; from += CLONES_AT_ONCE) {
+    const to = Math.min(from + CLONES_AT_ONCE - 1, IDLE_GAMES - 1);
+    await sql`
+      INSERT INTO games OVERRIDING SYSTEM VALUE SELECT r.* FROM games g, generate_series(${from}::int, ${to}::int) n,
+        LATERAL jsonb_populate_record(g, jsonb_build_object('game_id', game_id + n, 'config_name', config_name || '_' || n)) r
+      WHERE g.game_id = ${gameId}`;
+    await sql`
+      INSERT INTO blocks SELECT r.* FROM blocks b, generate_series(${from}::int, ${to}::int) n,
+        LATERAL jsonb_populate_record(b, jsonb_build_object('game_id', game_id + n)) r
+      WHERE b.game_id = ${gameId}`;
+  }
+  const [{ n }] = (await sql`SELECT count(*)::int AS n FROM blocks`) as unknown as [{ n: number }];
+  const began = performance.now();
+  const worker = await stage.start();
+  const ready = performance.now() - began;
+  const ms = await logged(began, n);
+  say(
+    `late: ${IDLE_GAMES} games with ${n} blocks are in the log ${(ms / 1000).toFixed(1)} s after the start (ready after ${(ready / 1000).toFixed(1)} s)`,
+  );
+  await worker.stop();
+}
+
+const PARTS = { append, proofs, raffle, first, migration };
+
+async function onStage(measure: (stage: Stage) => Promise<void>): Promise<void> {
+  const cleanup = new Cleanup();
+  try {
+    const stores = await ownStores();
+    cleanup.add(() => stores.drop());
+    const sql = postgres(stores.databaseUrl, { max: 2, onnotice: () => {} });
+    cleanup.add(() => sql.end());
+    const start = async (): Promise<ServerProcess> => {
+      const started = await spawnService(environment(stores, { TEST_CONSTANTS: undefined }));
+      cleanup.add(() => started.stop());
+      return started;
+    };
+    const service = await start();
+    const { client } = service;
+    const { api } = client;
+    const partner = await api.newPartner('bench', { openingBalanceUsd: 10_000 });
+    await measure({ stores, sql, service, client, api, partner, start });
+  } finally {
+    await cleanup.run();
+  }
+}
+
+const chosen = process.argv.slice(2);
+const isChosen = (name: string): boolean => chosen.length === 0 || chosen.includes(name);
+if (isChosen('sealing')) sealing();
+for (const [name, measure] of Object.entries(PARTS)) if (isChosen(name)) await onStage(measure);
