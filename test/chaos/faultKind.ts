@@ -5,6 +5,7 @@ import type { Random } from '../support/random.js';
 import type { OwnStores } from '../support/stores.js';
 import type { Target } from './records.js';
 import type { Fleet } from './services.js';
+import type { Witnesses } from './witnesses.js';
 
 export interface Arena {
   readonly folder: string;
@@ -14,10 +15,12 @@ export interface Arena {
   /** Undefined where no fault restores Postgres. */
   readonly archived: ArchivedPostgres | undefined;
   readonly targets: readonly Target[];
+  /** Of the public log, where a fault of the round needs them. */
+  readonly witnesses?: Witnesses | undefined;
 }
 
 /** What a fault is done to: two faults at a time are done to different things. */
-type Subject = 'service' | 'redis' | 'postgres' | 'redis-cable' | 'postgres-cable';
+type Subject = 'service' | 'redis' | 'postgres' | 'redis-cable' | 'postgres-cable' | 'witness';
 
 export interface FaultKind {
   readonly subject: Subject;
@@ -29,6 +32,8 @@ export interface FaultKind {
   readonly needsDisk?: true;
   /** It needs a Postgres that is backed up. */
   readonly needsArchive?: true;
+  /** It needs a quorum of witnesses for the public log. */
+  readonly needsWitnesses?: true;
   /** It needs a C compiler. */
   readonly needsCompiler?: true;
   /** Done before the round's first spin. */

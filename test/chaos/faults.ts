@@ -6,6 +6,7 @@ import { rawRedis } from '../support/redis.js';
 import type { OwnStores } from '../support/stores.js';
 import { pause } from '../support/wait.js';
 import type { Arena, FaultKind } from './faultKind.js';
+import { LOG_FAULTS } from './logFaults.js';
 import { RESTORES } from './restores.js';
 import { STOPPED } from './stopped.js';
 import { WRONG_CLOCKS } from './wrongClock.js';
@@ -175,6 +176,7 @@ export const FAULTS = {
       await withRedis(stores, (redis) => redis.flushall());
     },
   },
+  ...LOG_FAULTS,
   ...STOPPED,
   ...WRONG_CLOCKS,
   ...RESTORES,

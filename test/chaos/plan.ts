@@ -16,6 +16,8 @@ export interface RoundPlan {
   readonly faults: readonly PlannedFault[];
   /** Some fault takes what is acknowledged and not booked: the spins pause for it. */
   readonly isQuiet: boolean;
+  /** Blocks are loaded only behind a quorum of witnesses. */
+  readonly isWitnessed: boolean;
   /** Spins that are answered before the faults, and after all is ready again. */
   readonly spinsBefore: number;
   readonly spinsAfter: number;
@@ -50,13 +52,15 @@ export function planRound(round: number, { seed, names, acknowledgement }: PlanS
   const others = names.filter(
     (name) =>
       faultKind(name).restores === undefined &&
+      faultKind(name).needsWitnesses === undefined &&
       faultKind(name).subject !== faultKind(first).subject &&
       !(promised === 'redis' && faultKind(name).destroys === true),
   );
   if (!isQuiet && others.length > 0 && random.chance(SECOND_FAULT)) {
     faults.push({ name: random.pick(others), afterMs: random.whole(0, OFFSET_MS) });
   }
-  return { round, acknowledgement: promised, faults, isQuiet, spinsBefore, spinsAfter };
+  const isWitnessed = faults.some(({ name }) => faultKind(name).needsWitnesses === true);
+  return { round, acknowledgement: promised, faults, isQuiet, isWitnessed, spinsBefore, spinsAfter };
 }
 
 /** @throws Error that names the kinds, where one is not known. */

@@ -29,6 +29,7 @@ import { type Cast, type RoundResult, runRound } from './round.js';
 import type { Acknowledgement } from './services.js';
 import { newTable, TablePlayers } from './tablePlayers.js';
 import { makeTargets } from './targets.js';
+import { Witnesses } from './witnesses.js';
 import { wrongClockMissing } from './wrongClock.js';
 
 const PARTNERS = 3;
@@ -91,6 +92,7 @@ let settingStage: Promise<unknown> = Promise.resolve();
 interface Stage extends Arena, Cast {
   readonly targets: readonly Target[];
   acknowledgement: Acknowledgement;
+  witnesses: Witnesses | undefined;
 }
 
 async function setStage(
@@ -111,15 +113,22 @@ async function setStage(
     prefix: options.seed,
   });
   const books = new Books(stores.postgres.url);
-  return { ...arena, targets, clients, tables, books, acknowledgement };
+  return { ...arena, targets, clients, tables, books, acknowledgement, witnesses: undefined };
 }
 
 async function playRound(stage: Stage, round: number, options: Options): Promise<RoundResult> {
   const plan = planRound(round, options);
   stage.crashes.length = 0;
-  if (plan.acknowledgement !== stage.acknowledgement) {
+  const isOther = plan.isWitnessed !== (stage.witnesses !== undefined);
+  if (isOther || plan.acknowledgement !== stage.acknowledgement) {
+    const log = await fetch(`http://127.0.0.1:${stage.fleet.port}/log/policy`);
+    const policy = await log.text();
     await stage.fleet.stop();
-    await stage.fleet.start(plan.acknowledgement);
+    await stage.witnesses?.close();
+    // New ones each time: a restore between would be a fork to those that have seen what it lost.
+    stage.witnesses = plan.isWitnessed ? await Witnesses.start(stage.folder, policy) : undefined;
+    const more = stage.witnesses && { LOG_POLICY: stage.witnesses.policy };
+    await stage.fleet.start(plan.acknowledgement, more);
     stage.acknowledgement = plan.acknowledgement;
   }
   const result = await runRound(stage, stage, plan, options);
@@ -187,6 +196,7 @@ async function play(options: Options, cleanup: Cleanup): Promise<boolean> {
     if (isHeld(result)) continue;
     isHolding = false;
     for (const line of findingLines(result)) console.log(line);
+    await stage.witnesses?.close();
     await stage.close(true);
     console.log(`  data and logs are in ${stage.folder}; again: ${replayOf(round, options)}`);
     stage = undefined;
@@ -200,6 +210,7 @@ async function play(options: Options, cleanup: Cleanup): Promise<boolean> {
     for (const line of stage.crashes) console.log(line);
     if (stage.crashes.length > 0) isHolding = false;
     const isKept = wrong.length > 0 || stage.crashes.length > 0 || options.keep;
+    await stage.witnesses?.close();
     await stage.close(isKept);
     if (isKept) console.log(`data and logs are in ${stage.folder}`);
   }

@@ -1,6 +1,7 @@
 /** The service processes of a chaos run: two that serve and work on one port, one that works only. */
 import { join } from 'node:path';
 import { freePort } from '../../src/embedded/index.js';
+import type { Failpoint } from '../../src/failpoints.js';
 import { OPERATOR_KEY } from '../support/client.js';
 import { askOnce, plainRequest } from '../support/load.js';
 import { type Cable, proxy } from '../support/proxy.js';
@@ -49,6 +50,11 @@ export class Service {
   /** SIGKILL was sent: its end is an event that was made. */
   #isKilled = false;
   #isFrozen = false;
+  /** Where the next process ends itself. */
+  #failpoint: Failpoint | undefined;
+  /** That this one does, or did: its end is an event that was made. */
+  #isDoomed = false;
+  #hasMet = false;
   #isReady = false;
 
   constructor(
@@ -74,9 +80,10 @@ export class Service {
     return this.#isReady && !this.#isFrozen;
   }
 
-  start(acknowledgement: Acknowledgement): void {
+  /** @param more further settings */
+  start(acknowledgement: Acknowledgement, more: NodeJS.ProcessEnv = {}): void {
     this.#isStopping = false;
-    this.#launch({ ...this.#environment, ACK: acknowledgement });
+    this.#launch({ ...this.#environment, ...more, ACK: acknowledgement });
   }
 
   /** Ends it in an orderly way. */
@@ -96,6 +103,18 @@ export class Service {
     this.#isKilled = true;
     this.#isReady = false;
     this.#process?.child.kill('SIGKILL');
+  }
+
+  /** SIGKILL; the one that is started in its place ends itself at a step. */
+  killAt(step: Failpoint): void {
+    this.#failpoint = step;
+    this.#hasMet = false;
+    this.kill();
+  }
+
+  /** Since {@link killAt} one has ended itself. */
+  get hasMet(): boolean {
+    return this.#hasMet;
   }
 
   /** Ends it for good, at once. */
@@ -130,7 +149,11 @@ export class Service {
   }
 
   #launch(env: NodeJS.ProcessEnv): void {
-    const running = ServerProcess.launch({ env, logFile: this.#logFile });
+    const failpoint = this.#failpoint;
+    this.#failpoint = undefined;
+    this.#isDoomed = failpoint !== undefined;
+    const settings = failpoint === undefined ? env : { ...env, FAILPOINT: failpoint };
+    const running = ServerProcess.launch({ env: settings, logFile: this.#logFile });
     this.#process = running;
     this.#isKilled = false;
     this.#isFrozen = false;
@@ -146,7 +169,9 @@ export class Service {
       this.#isReady = false;
       this.#process = undefined;
       if (this.#isStopping) return;
-      if (!this.#isKilled && wasReady) this.#onCrash(`${this.name} ended by itself: ${how}`);
+      this.#hasMet ||= this.#isDoomed && !this.#isKilled;
+      if (!this.#isKilled && !this.#isDoomed && wasReady)
+        this.#onCrash(`${this.name} ended by itself: ${how}`);
       setTimeout(() => {
         if (!this.#isStopping) this.#launch(env);
       }, START_AGAIN_MS);
@@ -159,6 +184,7 @@ export class Fleet {
   readonly services: readonly Service[];
   readonly #cables: readonly Cable[];
   #acknowledgement: Acknowledgement = 'redis';
+  #more: NodeJS.ProcessEnv = {};
 
   private constructor(port: number, services: readonly Service[], cables: readonly Cable[]) {
     this.port = port;
@@ -214,11 +240,15 @@ export class Fleet {
     return this.services.filter((service) => service.isFront);
   }
 
-  /** One after the other, so that the first start of a database is not a race of three. */
-  async start(acknowledgement: Acknowledgement): Promise<void> {
+  /**
+   * One after the other, so that the first start of a database is not a race of three.
+   * @param more further settings of every process
+   */
+  async start(acknowledgement: Acknowledgement, more: NodeJS.ProcessEnv = {}): Promise<void> {
     this.#acknowledgement = acknowledgement;
+    this.#more = more;
     for (const service of [...this.services].reverse()) {
-      service.start(acknowledgement);
+      service.start(acknowledgement, more);
       await until(() => service.isUp, `${service.name} is up`, READY_WITHIN_MS);
     }
   }
@@ -229,7 +259,7 @@ export class Fleet {
 
   /** As it was started before. */
   startAgain(): Promise<void> {
-    return this.start(this.#acknowledgement);
+    return this.start(this.#acknowledgement, this.#more);
   }
 
   async stop(): Promise<void> {

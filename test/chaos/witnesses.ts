@@ -1,0 +1,98 @@
+/** Three witnesses of the public log as processes of their own (`spindle witness`), of which two make the quorum. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { signerKeyOf, signerOf, vkeyOf } from '../../src/domain/transparency/notes.js';
+import { freePort } from '../../src/embedded/index.js';
+import { ROOT } from '../support/root.js';
+import { FOLDER_VARIABLE } from '../support/runFolder.js';
+import { until } from '../support/wait.js';
+
+const WITNESSES = 3;
+const READY_WITHIN_MS = 30_000;
+
+class WitnessProcess {
+  readonly #args: readonly string[];
+  readonly #environment: NodeJS.ProcessEnv;
+  readonly #url: string;
+  #child: ChildProcess | undefined;
+
+  constructor(args: readonly string[], environment: NodeJS.ProcessEnv, url: string) {
+    this.#args = args;
+    this.#environment = environment;
+    this.#url = url;
+  }
+
+  async start(): Promise<void> {
+    const cli = join(ROOT, 'dist', 'src', 'cli.js');
+    const child = spawn(process.execPath, [cli, 'witness', ...this.#args], {
+      env: this.#environment,
+      stdio: 'ignore',
+    });
+    this.#child = child;
+    const answers = (): Promise<boolean> =>
+      fetch(this.#url).then(
+        () => true,
+        () => false,
+      );
+    await until(answers, 'a witness answers', READY_WITHIN_MS);
+  }
+
+  async kill(): Promise<void> {
+    const child = this.#child;
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+    const ended = once(child, 'exit');
+    child.kill('SIGKILL');
+    await ended;
+  }
+
+  freeze(): void {
+    this.#child?.kill('SIGSTOP');
+  }
+
+  thaw(): void {
+    this.#child?.kill('SIGCONT');
+  }
+}
+
+export class Witnesses {
+  readonly all: readonly WitnessProcess[];
+  /** The file for LOG_POLICY. */
+  readonly policy: string;
+
+  private constructor(all: readonly WitnessProcess[], policy: string) {
+    this.all = all;
+    this.policy = policy;
+  }
+
+  /** Starts new ones, which have seen nothing. @param log what `/log/policy` says of the log's key */
+  static async start(folder: string, log: string): Promise<Witnesses> {
+    const home = join(folder, `witnesses-${randomBytes(4).toString('hex')}`);
+    await mkdir(home);
+    const known = join(home, 'log');
+    const key = log.split('\n').find((line) => line.startsWith('log '))!;
+    await writeFile(known, `${key}\nquorum none\n`);
+    const lines: string[] = [];
+    const all: WitnessProcess[] = [];
+    for (let n = 1; n <= WITNESSES; n++) {
+      const signer = signerOf(`witness.example/w${n}`, 'witness', randomBytes(32));
+      const file = join(home, `key-${n}`);
+      await writeFile(file, signerKeyOf(signer));
+      const listen = `127.0.0.1:${await freePort()}`;
+      const args = ['--policy', known, '--key', file, '--state', join(home, `${n}`), '--listen', listen];
+      const environment = { PATH: process.env.PATH, HOME: process.env.HOME, [FOLDER_VARIABLE]: folder };
+      all.push(new WitnessProcess(args, environment, `http://${listen}/`));
+      lines.push(`witness w${n} ${vkeyOf(signer)} http://${listen}`);
+    }
+    await Promise.all(all.map((witness) => witness.start()));
+    const policy = join(home, 'policy');
+    await writeFile(policy, `${lines.join('\n')}\ngroup two 2 w1 w2 w3\nquorum two\n`);
+    return new Witnesses(all, policy);
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.all.map((witness) => witness.kill()));
+  }
+}
