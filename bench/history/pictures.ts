@@ -24,7 +24,7 @@ const { values } = parseArgs({
 });
 const DATA_DIR = resolve(ROOT, values.data);
 const TO = resolve(ROOT, values.to);
-const COLOURS = '48';
+const COLOURS = '24';
 const MB = 1_048_576;
 
 const LOOKS = [

@@ -165,6 +165,19 @@ test('every link leads to a page and an anchor that exist, and no anchor is ther
   }
 });
 
+test('every image of a page is given out', async () => {
+  const images = [...pages.values()].flatMap((html) =>
+    [...html.matchAll(/<img[^>]* src="(\/docs\/[^"]+)"/g)].map(([, path]) => path!),
+  );
+  expect(images.length).toBeGreaterThan(0);
+  for (const path of new Set(images)) {
+    const { status, headers, bytes } = await get(path);
+    expect(status, path).toBe(200);
+    expect(String(headers['content-type']), path).toMatch(/^image\//);
+    expect(bytes.length, path).toBeGreaterThan(0);
+  }
+});
+
 describe('the reference', () => {
   test('has each operation, and the errors page an anchor for each code', async () => {
     for (const scope of ['partner', 'operator']) {

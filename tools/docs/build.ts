@@ -39,8 +39,9 @@ files.set('search.json', JSON.stringify(indexOf(searched)));
 if (existsSync(SHEETS)) {
   files.set('examples/par-sheet.json', /```json\n([\s\S]*?)```/.exec(readFileSync(SHEETS, 'utf8'))![1]!);
 }
-for (const image of existsSync(IMAGES) ? readdirSync(IMAGES).filter((name) => name.endsWith('.svg')) : []) {
-  files.set(image, readFileSync(join(IMAGES, image), 'utf8'));
+for (const image of existsSync(IMAGES) ? readdirSync(IMAGES) : []) {
+  if (image.endsWith('.svg')) files.set(image, readFileSync(join(IMAGES, image), 'utf8'));
+  if (image.endsWith('.png')) files.set(image, readFileSync(join(IMAGES, image)));
 }
 for (const [name, content] of clientPackage()) files.set(`client/${name}`, content);
 writePages(FOLDER, files);
