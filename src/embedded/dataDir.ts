@@ -55,8 +55,13 @@ export async function lockDataDir(dataDir: string, name = 'DATA_DIR'): Promise<D
 
 async function holdSocket(folder: string): Promise<Server | undefined> {
   const name = `spindle-${createHash('sha256').update(folder).digest('hex').slice(0, 32)}`;
-  // Node 20 pads an abstract name with zeros to its full length and Node 22 does not. Padded here, it is one lock.
-  if (process.platform === 'linux') return listen(`\0${name}`.padEnd(SOCKET_NAME_LENGTH, '\0'));
+  if (process.platform === 'linux') {
+    // Versions up to 1.4.0 hold this name, which Node 22.13 and 24.0 refuse: they take no zeros in it.
+    if (await answers(`\0${name}`.padEnd(SOCKET_NAME_LENGTH, '\0'))) return undefined;
+    // Node 20 pads an abstract name with zeros to its full length, and later ones do not: a name of that length is one lock.
+    const whole = `spindle-${createHash('sha512').update(folder).digest('hex')}`;
+    return listen(`\0${whole}`.slice(0, SOCKET_NAME_LENGTH));
+  }
   if (process.platform === 'win32') return listen(`\\\\.\\pipe\\${name}`);
 
   const path = join(tmpdir(), `${name}.sock`);
