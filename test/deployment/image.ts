@@ -46,7 +46,8 @@ const check = (holds: boolean, promise: string): void => {
   say(`  ${promise}`);
 };
 
-const STORAGE = join(ROOT, '.cache', 'image');
+/** Kept, so that the next run has the base. It holds device files and files of other users: no folder of the project. */
+const STORAGE = '/var/tmp/spindle-image';
 function buildah(...args: string[]): string {
   const place = ['--root', join(STORAGE, 'storage'), '--runroot', join(STORAGE, 'run')];
   return execFileSync('buildah', [...place, ...args], {
