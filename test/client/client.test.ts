@@ -4,13 +4,14 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { type SpinAttempt, Spindle, verifyWebhook } from '../../clients/typescript/src/index.js';
+import { type Round, type SpinAttempt, Spindle, verifyWebhook } from '../../clients/typescript/src/index.js';
 import { freePort } from '../../src/embedded/index.js';
 import { freshStores } from '../setup/freshStores.js';
 import type { TestPartner } from '../support/client.js';
 import { type Cable, proxy } from '../support/proxy.js';
 import { startReceiver } from '../support/receiver.js';
 import { ROOT } from '../support/root.js';
+import { newTable, WAGER_USD } from '../support/rounds.js';
 import { startService } from '../support/service.js';
 import { parSheet } from '../support/sheets.js';
 import type { TestStores } from '../support/stores.js';
@@ -125,6 +126,50 @@ describe('a spin happens once and is told as it was', () => {
     expect(result).toMatchObject({ name: 'SpindleError', code: 'KS-4218', retry: 'never', status: 410 });
     expect(attempts).toHaveLength(1);
   });
+});
+
+test('a round is dealt once, and each of its actions happens once, whatever becomes of the answers', async () => {
+  const table = await newTable(service, partner.partnerId);
+  const { blackjack } = client;
+  const faults: Record<string, () => void> = {
+    cut: () => void wire.cutAfter('answers', 20),
+    reset: () => void wire.cutAfter('answers', 20, true),
+    // The service can't tell whether it happened: Redis answers once it was asked again.
+    held: () => {
+      let requests = 0;
+      redis.hold();
+      wire.onRequest = () => void (++requests === 2 && redis.release());
+    },
+  };
+  for (const [name, strike] of Object.entries(faults)) {
+    let round: Round | undefined;
+    let playerId = '';
+    // A natural ends a round at its deal.
+    for (let seat = 0; round?.status !== 'OPEN'; seat++) {
+      playerId = `${name}-${seat}`;
+      strike();
+      round = await blackjack.deal({ gameId: table, playerId, wagerUsd: WAGER_USD });
+      const listed: string[] = [];
+      for await (const { roundId } of blackjack.rounds({ playerId })) listed.push(roundId);
+      expect(listed).toEqual([round.roundId]);
+    }
+    expect(await blackjack.resume(playerId, table)).toMatchObject({ roundId: round.roundId, status: 'OPEN' });
+    const actions: string[] = [];
+    while (round.status === 'OPEN') {
+      const legal: string[] = round.legalActions.map(({ action }) => action);
+      const hand = round.hands[round.activeHand ?? 0]!;
+      const wanted = ['noInsurance', hand.total < 12 ? 'hit' : 'stand'];
+      const action = wanted.find((each) => legal.includes(each)) as 'stand';
+      strike();
+      round = { ...round, ...(await blackjack.act(round, action)) };
+      actions.push(action);
+    }
+    const { status, payoutUsd } = round;
+    expect(await blackjack.get(round.roundId)).toMatchObject({ status, payoutUsd, actions });
+    expect(await blackjack.resume(playerId)).toBeUndefined();
+    wire.disarm();
+    wire.onRequest = () => {};
+  }
 });
 
 test('a list gives every item once over its pages', async () => {
