@@ -6,7 +6,7 @@ const SERVICE = ['domain', 'helpers', 'runtime', 'events', 'postgres', 'redis'];
 const ROOMS = {
   // The ground: pure rules, and helpers that know nothing of the service.
   domain: ['^src/domain/'],
-  helpers: ['^src/(failpoints|log|logger|logOutput|semaphore)\\.ts$', 'domain'],
+  helpers: ['^src/(failpoints|files|log|logger|logOutput|semaphore)\\.ts$', 'domain'],
   /** One file that imports nothing: it is given out as it is. */
   verifier: ['^verifier/'],
   contract: ['^src/contract/', 'domain'],
@@ -128,6 +128,8 @@ const ROOMS = {
     '^src/cli(/|\\.ts$)',
     ...[
       'domain',
+      'transparency',
+      'embedded',
       'helpers',
       'verifier',
       'workers',

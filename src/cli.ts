@@ -7,6 +7,7 @@ import { addCapacity } from './cli/capacity.js';
 import { FaultsError, type StoreUrls, UsageError, wholeNumber } from './cli/command.js';
 import { addCompletion } from './cli/completion.js';
 import { addLedgerCommands } from './cli/ledgerCommands.js';
+import { addLogCommands } from './cli/logCommands.js';
 import { bytesOf } from './cli/operator/call.js';
 import { addOperatorCommands } from './cli/operator/commands.js';
 import { addPartnerCommands } from './cli/partnerCommands.js';
@@ -126,6 +127,7 @@ const FOLDED = [
     'game',
     'key',
     'ledger',
+    'log',
     'operator',
     'player',
     'raffle',
@@ -284,6 +286,9 @@ function programOf(): Command {
     .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'spindle: ')) })
     .configureHelp({
       showGlobalOptions: true,
+      // The last line has it, and one screen has no more.
+      visibleOptions: (command) =>
+        new Help().visibleOptions(command).filter(({ long }) => command.parent !== null || long !== '--help'),
       // One screen that has them all.
       visibleCommands: (command) => (command.parent === null ? leavesOf(command) : [...command.commands]),
       subcommandTerm: (command) =>
@@ -307,6 +312,7 @@ function programOf(): Command {
   });
   addStoreCommands(program, { storeUrls, settings });
   addLedgerCommands(program, { storeUrls, settings });
+  addLogCommands(program, { storeUrls, settings });
   program
     .command('version', { hidden: true })
     .description('the version of this program')

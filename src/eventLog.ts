@@ -29,7 +29,10 @@ export function subscribeLog(
     if (result === 'cosigned') log.warn(changed, 'witness cosigns the public log again');
     else log.warn({ ...changed, result }, 'witness does not cosign the public log; will retry');
   });
-  events.on('LogHalted', (halted) => log.fatal(halted, 'the public log is halted: nothing is appended'));
+  events.on('LogHalted', ({ reason, isDealing }) => {
+    if (isDealing) log.fatal({ reason }, 'the public log is halted: nothing is appended');
+    else log.fatal({ reason }, 'the public log is of an older state: nothing is dealt');
+  });
   events.on('SpinsLost', (lost) => log.error(lost, 'acknowledged spins are lost'));
   events.on('RunWritten', (made) => log.debug(made, 'run of request ids written'));
   events.on('PartitionsMissing', () => log.error('the ledger has no partition for tomorrow; will retry'));

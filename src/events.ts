@@ -38,6 +38,8 @@ export type BackgroundTask =
   | 'answered entries'
   | 'position file'
   | 'public log'
+  | 'evidence of the public log'
+  | 'copies of the public log'
   | 'witnesses of the public log'
   | 'outcome removal'
   | 'audit anchor'
@@ -88,8 +90,12 @@ export interface Events {
     readonly result: 'cosigned' | 'overtaken' | 'refused' | 'failed';
     readonly problem: string | undefined;
   };
-  /** The public log is not ours, or not any more: nothing is appended. */
-  LogHalted: { readonly reason: string };
+  /** Somebody has a tree with our signature that the public log does not contain: nothing is appended. */
+  LogHalted: {
+    readonly reason: string;
+    /** What is covered is dealt. Not where it was found at a start: this database may be of an older state. */
+    readonly isDealing: boolean;
+  };
   /** Blocks that were exhausted long ago have their outcomes no more. */
   OutcomesRemoved: { readonly blocks: number };
   /** A transaction of the ledger was committed, of so many cells. */

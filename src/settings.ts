@@ -312,6 +312,13 @@ export const Environment = Type.Object({
         'Workers only: file of the witnesses of the public log, as a C2SP tlog-policy (`witness`, `group`, `quorum`); if absent, it has none. All workers need the same',
     }),
   ),
+  LOG_COPY_DIR: Type.Optional(
+    Type.String({
+      minLength: 1,
+      description:
+        'Folder outside both stores, for workers and `spindle log`: the files of the public log as they are published (C2SP tlog-tiles). A start on a Postgres of an older state deals nothing then, and `spindle log import` goes on from them (docs/backup.md)',
+    }),
+  ),
   LOG_COSIGN_MS: Type.Integer({
     minimum: 50,
     maximum: 600_000,

@@ -12,7 +12,7 @@ import type { AuditAnchor } from '../postgres/auditLog.js';
 import type { Snapshot } from '../postgres/auditReads.js';
 import { openFields } from '../postgres/blockSeals.js';
 import type { CopyRow } from '../postgres/copy.js';
-import { CHECKPOINTS, ENTRIES, LOGS, NAMED, TILES } from '../postgres/logAuditReads.js';
+import { CHECKPOINTS, ENTRIES, IMPORTS, LOGS, NAMED, TILES } from '../postgres/logAuditReads.js';
 import type { Findings } from './report.js';
 
 const PRIVATE = 1;
@@ -28,6 +28,8 @@ interface Log {
   entries: number;
   /** Entries that have their place among them. */
   placed: number;
+  /** Places that are imported of a copy: what they say of the audit log this database has lost. */
+  readonly imported: { readonly from: number; readonly to: number }[];
 }
 type Logs = ReadonlyMap<number, Log>;
 
@@ -71,7 +73,7 @@ export async function auditPublicLog(
   return anchors;
 }
 
-async function readLogs({ logs }: Reads): Promise<Logs> {
+async function readLogs({ logs, imports }: Reads): Promise<Logs> {
   const found = new Map<number, Log>();
   await logs((row) => {
     found.set(row.int(LOGS.logId), {
@@ -80,8 +82,14 @@ async function readLogs({ logs }: Reads): Promise<Logs> {
       size: row.safe(LOGS.size),
       root: Buffer.from(row.bytes(LOGS.root)),
       tree: new MemoryTree(),
-      ...{ entries: 0, placed: 0 },
+      ...{ entries: 0, placed: 0, imported: [] },
     });
+  }, noPause);
+  await imports((row) => {
+    const log = found.get(row.int(IMPORTS.logId));
+    // Records of games that this database has not.
+    if (log !== undefined) log.placed += row.safe(IMPORTS.strangers);
+    log?.imported.push({ from: row.safe(IMPORTS.fromIndex), to: row.safe(IMPORTS.toIndex) });
   }, noPause);
   return found;
 }
@@ -106,9 +114,11 @@ async function judgeTiles(
       if (records === undefined || log.tree.size !== index * 256)
         findings.found('log', 'a bundle of records is broken or missing', at);
       for (const record of records ?? []) {
+        const place = log.tree.size;
         log.tree.append(leafHash(record));
+        const isImported = log.imported.some(({ from, to }) => place >= from && place < to);
         if (record[0] === PRIVATE) log.entries++;
-        else anchors.push(...anchorIn(record));
+        else if (!isImported) anchors.push(...anchorIn(record));
       }
       return;
     }
@@ -174,6 +184,7 @@ function entryProblem(row: CopyRow, log: Log | undefined, logIndex: number): str
   const toIndex = row.safe(ENTRIES.toIndex);
   if (log === undefined || logIndex >= log.tree.size)
     return 'an entry has a place that the log does not have';
+  if (type === 'forgotten') return undefined;
   if (row.isNull(ENTRIES.salt) || row.isNull(ENTRIES.labelKey)) return 'an entry lacks its opening';
   if (isBlock && (row.isNull(ENTRIES.blockTo) || row.safe(ENTRIES.blockTo) !== toIndex))
     return 'an entry has no block, or one of another range';

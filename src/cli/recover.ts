@@ -162,6 +162,34 @@ function floorsOf(position: Position | undefined, datasetId: string): Map<number
 const isWell = ({ state, note }: CellState): boolean =>
   ['ready', 'new', 'rebuilt'].includes(state) || (state === 'held' && note.startsWith('by a running worker'));
 
+/** What a command has of the settings to recover cells by. */
+export interface RestoredOptions {
+  readonly allowVolatile: boolean;
+  readonly clockSkewMaxS: number;
+  readonly positionFile: string | undefined;
+  readonly progress: (line: string) => void;
+}
+
+/**
+ * Postgres was restored to an older state: has every cell go on above all that may have been shown.
+ * @returns the cells that can't be dealt from afterwards; none: all can, and what was found of a restore is settled
+ */
+export async function recoverRestored(
+  sql: Sql,
+  nodes: RedisNodes,
+  { allowVolatile, clockSkewMaxS, positionFile, progress }: RestoredOptions,
+): Promise<CellState[]> {
+  const position = positionFile === undefined ? undefined : await readPosition(positionFile);
+  const states = await recover(sql, nodes, {
+    ...{ isCheck: false, isToReplace: false, isVolatileAllowed: allowVolatile, resume: [], progress },
+    restored: { floors: floorsOf(position, (await installation(sql)).datasetId) },
+    clocks: { now: Date.now, skewMaxMs: clockSkewMaxS * 1000 },
+  });
+  const unwell = states.filter((state) => !isWell(state));
+  if (unwell.length === 0) await acceptPositions(sql, position?.id);
+  return unwell;
+}
+
 /** The command. @returns the exit status: 0 every cell can be dealt from, 1 some can't. */
 export async function recoverCells(
   { redisUrl, databaseUrl }: StoreUrls,

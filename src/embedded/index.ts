@@ -1,5 +1,6 @@
 /** Embedded stores: a real Redis and a real Postgres as child processes, for a machine that has only Node. */
 export { type DataDirLock, freePort, lockDataDir, readOrCreateSecret } from './dataDir.js';
+export { logKeyFile, newLogKeyFile } from './logKeyFile.js';
 export { startEmbeddedPostgres } from './postgres.js';
 export { startEmbeddedRedis } from './redis.js';
 export { clusterMembers, clusterUrl, formCluster, startEmbeddedCluster } from './redisCluster.js';

@@ -3,8 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ERRORS } from '../domain/errors.js';
 import { BUNDLES } from '../domain/transparency/growth.js';
-import { parseTilePath, recordsOf, type TilePlace, widthAt } from '../domain/transparency/tiles.js';
-import { HASH_BYTES } from '../domain/transparency/tree.js';
+import { cutTile, parseTilePath, type TilePlace, widthAt } from '../domain/transparency/tiles.js';
 import type { Published } from '../postgres/publicLogReads.js';
 import { type Publishing, publicRoute } from './docs.js';
 import type { Exchange } from './exchange.js';
@@ -12,6 +11,7 @@ import type { ServerRoute } from './listener.js';
 import type { Services } from './services.js';
 
 const BASE = '/log/';
+const OF_ORIGIN = /^([0-9a-f]{64})\/(.+)$/;
 const OPEN = 'Access-Control-Allow-Origin: *\r\nX-Content-Type-Options: nosniff';
 const TEXT = 'text/plain; charset=utf-8';
 const BYTES = 'application/octet-stream';
@@ -29,15 +29,6 @@ interface Answer {
 const policyText = ({ vkeys, policy }: Published): string =>
   [...vkeys.map((vkey) => `log ${vkey}`), policy ?? 'quorum none', ''].join('\n');
 
-/** The first so many records of a bundle, or hashes of a tile. */
-function cut({ level, width }: TilePlace, bytes: Buffer): Buffer | undefined {
-  if (level !== 'entries')
-    return bytes.length < width * HASH_BYTES ? undefined : bytes.subarray(0, width * HASH_BYTES);
-  const records = recordsOf(bytes)!.slice(0, width);
-  const length = records.reduce((sum, record) => sum + 2 + record.length, 0);
-  return records.length < width ? undefined : bytes.subarray(0, length);
-}
-
 export function publicLogRoutes(
   { store: { publicLog }, process }: Pick<Services, 'store' | 'process'>,
   verifyDir: string,
@@ -46,19 +37,31 @@ export function publicLogRoutes(
   const { replies } = publishing;
 
   /** A tile of any width up to what is published; undefined: there is none. */
-  async function tileAt(place: TilePlace): Promise<Answer | undefined> {
-    const published = await publicLog.published();
+  async function tileAt(place: TilePlace, of: Promise<Published | undefined>): Promise<Answer | undefined> {
+    const published = await of;
     if (published === undefined || widthAt(place.level, place.index, published.size) < place.width)
       return undefined;
     const level = place.level === 'entries' ? BUNDLES : place.level;
     const bytes = await publicLog.tile(published.logId, level, place.index);
-    const body = bytes && cut(place, bytes);
+    const body = bytes && cutTile(place, bytes);
     return body && { body, type: BYTES, headers: FOR_EVER };
   }
 
-  async function newest(show: (published: Published) => string): Promise<Answer | undefined> {
-    const published = await publicLog.published();
+  async function newest(
+    show: (published: Published) => string,
+    of = publicLog.published(),
+  ): Promise<Answer | undefined> {
+    const published = await of;
     return published && { body: show(published), type: TEXT, headers: FRESH };
+  }
+
+  /** What is below `/log/`, or below the hash of the origin of a log there: of one that another has replaced, too. */
+  function fileAt(path: string): Promise<Answer | undefined> | undefined {
+    const [, hash, ofOld] = OF_ORIGIN.exec(path) ?? [];
+    const place = parseTilePath(ofOld ?? path);
+    if (place === undefined && ofOld !== 'checkpoint') return undefined;
+    const of = hash === undefined ? publicLog.published() : publicLog.publishedBy(hash);
+    return place === undefined ? newest(({ note }) => note, of) : tileAt(place, of);
   }
 
   const served = (pattern: string, find: (path: string) => Promise<Answer | undefined>): ServerRoute =>
@@ -79,10 +82,7 @@ export function publicLogRoutes(
   return [
     served(`${BASE}checkpoint`, () => newest(({ note }) => note)),
     served(`${BASE}policy`, () => newest(policyText)),
-    served(`${BASE}*`, async (path) => {
-      const place = parseTilePath(path.slice(BASE.length));
-      return place && tileAt(place);
-    }),
+    served(`${BASE}*`, async (path) => fileAt(path.slice(BASE.length))),
     ...verifierRoutes(verifyDir, publishing),
   ];
 }

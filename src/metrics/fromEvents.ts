@@ -22,6 +22,8 @@ const STORE_OF_TASK: Readonly<Record<BackgroundTask, string>> = {
   'position file': 'position file',
   'public log': 'postgres',
   'witnesses of the public log': 'postgres',
+  'evidence of the public log': 'redis',
+  'copies of the public log': 'log copies',
   'outcome removal': 'postgres',
   'audit anchor': 'postgres',
   'ledger storage': 'postgres',

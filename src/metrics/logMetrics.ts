@@ -7,6 +7,7 @@ export interface LogMetricsParts {
   readonly metrics: Metrics;
   readonly events: EventEmitter;
   readonly publicLog: { readonly size: number; readonly waitingSeconds: number; readonly isHalted: boolean };
+  readonly copies: { readonly behindSeconds: number };
   readonly witnesses: () => readonly {
     readonly witness: string;
     readonly seconds: number;
@@ -14,7 +15,7 @@ export interface LogMetricsParts {
   }[];
 }
 
-export function registerLogMetrics({ metrics, events, publicLog, witnesses }: LogMetricsParts): void {
+export function registerLogMetrics({ metrics, events, publicLog, copies, witnesses }: LogMetricsParts): void {
   const appendSeconds = new Histogram({
     name: 'spindle_log_append_seconds',
     help: 'Time to append what waits for the public log, in one transaction',
@@ -43,8 +44,13 @@ export function registerLogMetrics({ metrics, events, publicLog, witnesses }: Lo
   );
   metrics.gauge(
     'spindle_log_halted',
-    '1: this process appends nothing to the public log, because somebody else signs with its key',
+    '1: nothing is appended to the public log, because somebody has a tree with its signature that it does not contain',
     () => Number(publicLog.isHalted),
+  );
+  metrics.gauge(
+    'spindle_log_copy_behind_seconds',
+    'Since when something is published that Redis (the note) or LOG_COPY_DIR (the files) does not have; 0: they have all. Above 60: SpindleLogCopyStale',
+    () => copies.behindSeconds,
   );
   metrics.gauges(
     'spindle_log_witness_age_seconds',

@@ -6,7 +6,8 @@
 
 import { audit } from './auditLog.js';
 import type { CellLease } from './cells.js';
-import { arrayOf, type Sql, safe, textArrayOf } from './client.js';
+import { arrayOf, raw, type Sql, safe, textArrayOf } from './client.js';
+import { HOLD_SQL } from './positions.js';
 
 export interface AnsweredEntry {
   readonly cell: number;
@@ -32,7 +33,7 @@ export async function clearLacking(sql: Sql, { cell, epoch }: CellLease): Promis
 
 /** What stands against dealing from cells, in Postgres. */
 export interface Obstacles {
-  /** Why nothing is dealt until `spindle recover --restored` has run (postgres/positions.ts); undefined: nothing stands against it. */
+  /** Why nothing is dealt until an operator has run a command (postgres/positions.ts); undefined: nothing stands against it. */
   readonly hold: string | undefined;
   /** Cells that lacked what was answered under their epoch, and were not prepared since. */
   readonly lacking: readonly number[];
@@ -41,7 +42,7 @@ export interface Obstacles {
 /** Asked all the time: one statement. */
 export async function findObstacles(sql: Sql): Promise<Obstacles> {
   const [row] = await sql<{ hold: string | null; lacking: number[] }[]>`
-    SELECT (SELECT reason FROM restored_positions WHERE accepted_at IS NULL ORDER BY found_at LIMIT 1) AS hold,
+    SELECT ${raw(HOLD_SQL)} AS hold,
       array(SELECT cell FROM answered_entries JOIN cells USING (cell, epoch) WHERE is_lacking ORDER BY cell) AS lacking`;
   return { hold: row?.hold ?? undefined, lacking: row?.lacking ?? [] };
 }

@@ -29,3 +29,11 @@ async function durableSettings(sql: Sql): Promise<DurableSettings> {
   const [row] = await sql<DurableSettings[]>`${raw(SETTINGS_SQL)}`;
   return row!;
 }
+
+/** Whether a standby follows that may lack what is committed, as far as the role may see it. Copies that run once are none. */
+export async function hasAsynchronousStandby(sql: Sql): Promise<boolean> {
+  const rows = await sql`
+    SELECT 1 FROM pg_stat_replication WHERE state = 'streaming' AND sync_state = 'async'
+      AND application_name NOT IN ('pg_basebackup', 'pg_receivewal')`;
+  return rows.length > 0;
+}

@@ -10,6 +10,10 @@ const LOGS_SELECT =
 export const TILES = { logId: 0, level: 1, index: 2, bytes: 3 } as const;
 const TILES_SELECT = 'SELECT log_id, level, index, bytes FROM log_tiles ORDER BY log_id, level, index';
 
+/** Of `imports`: records that are taken over of a copy. */
+export const IMPORTS = { logId: 0, fromIndex: 1, toIndex: 2, strangers: 3 } as const;
+const IMPORTS_SELECT = 'SELECT log_id, from_index, to_index, strangers FROM log_imports';
+
 /** Of `checkpoints`. */
 export const CHECKPOINTS = { logId: 0, size: 1, note: 2 } as const;
 const CHECKPOINTS_SELECT = 'SELECT log_id, size, note FROM log_checkpoints ORDER BY log_id, size';
@@ -30,12 +34,13 @@ const ENTRIES_SELECT = `
     e.log_id, e.log_index, e.salt, g.label_key, g.math_hash, CASE WHEN e.kind < 3 THEN b.seed END, b.nonce,
     substring(b.tree FROM 1 FOR 32), b.commitment, b.to_index, g.next_number, b.sealed
   FROM log_entries e JOIN log_games g USING (game_id)
-    LEFT JOIN blocks b ON e.kind <= 3 AND b.game_id = e.game_id AND b.log_number = e.number AND b.from_index = e.from_index
+    LEFT JOIN blocks b ON e.kind <= 3 AND b.game_id = e.game_id AND b.log_number >= e.number AND b.from_index = e.from_index
   ORDER BY e.game_id, e.number`;
 
 /** @param all reads all rows of a statement */
 export const logReads = <Read>(all: (select: string) => Read) => ({
   logs: all(LOGS_SELECT),
+  imports: all(IMPORTS_SELECT),
   tiles: all(TILES_SELECT),
   checkpoints: all(CHECKPOINTS_SELECT),
   named: all(NAMED_SELECT),

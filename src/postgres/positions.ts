@@ -5,7 +5,7 @@
 
 import { SpinIds } from '../domain/spinId.js';
 import { audit, nextChange } from './auditLog.js';
-import { arrayOf, type Sql, safe, type Transaction } from './client.js';
+import { arrayOf, raw, type Sql, safe, type Transaction } from './client.js';
 import { noteGameStatus } from './dealing.js';
 import { installation } from './installation.js';
 
@@ -60,11 +60,19 @@ export async function holdForRestore(sql: Sql, positionId: string, reason: strin
     ON CONFLICT (position_id) DO NOTHING`;
 }
 
-/** Why nothing is dealt until `spindle recover --restored` has run; undefined: nothing stands against it. */
+/** What an operator runs where the public log is not the one that was signed. */
+export const LOG_COMMANDS =
+  'run `spindle log import --from DIR|URL`, or `spindle log begin` where no copy of the log is left';
+
+/** Why nothing is dealt until an operator has run a command, as one text: of the public log (logHalts.ts), then of the position file. */
+export const HOLD_SQL = `nullif(concat_ws('; then: ',
+  (SELECT 'log: ' || halt || ': ${LOG_COMMANDS}' FROM logs WHERE is_held AND log_id = (SELECT max(log_id) FROM logs)),
+  (SELECT reason FROM restored_positions WHERE accepted_at IS NULL ORDER BY found_at LIMIT 1)), '')`;
+
+/** Why nothing is dealt until an operator has run a command; undefined: nothing stands against it. */
 export async function restoreHold(sql: Sql): Promise<string | undefined> {
-  const [row] = await sql<{ reason: string }[]>`
-    SELECT reason FROM restored_positions WHERE accepted_at IS NULL ORDER BY found_at LIMIT 1`;
-  return row?.reason;
+  const [row] = await sql<{ hold: string | null }[]>`SELECT ${raw(HOLD_SQL)} AS hold`;
+  return row?.hold ?? undefined;
 }
 
 /** The stores were recovered from this position: a worker that has it begins a new one. */

@@ -8,10 +8,12 @@ import { grow, openTiles, type StoredTile } from '../domain/transparency/growth.
 import { noteText, parseNote } from '../domain/transparency/notes.js';
 import { entryTypeOf, type Opening, openedText } from '../domain/transparency/openings.js';
 import { openNullable } from './blockSeals.js';
-import { arrayOf, type Sql, safe, type Transaction, textArrayOf } from './client.js';
+import { arrayOf, raw, type Sql, safe, type Transaction, textArrayOf } from './client.js';
 
 /** Records of one append. */
 export const APPENDED_AT_ONCE = 1024;
+/** Records that a copy of the log grows by at once. */
+const COPIED_AT_ONCE = 65_536;
 const KEY_BYTES = 32;
 
 export interface LogState {
@@ -23,6 +25,11 @@ export interface LogState {
   readonly signer: string | null;
   readonly size: number;
   readonly root: Buffer;
+  /** Why nothing is appended to it any more, and the note that shows it (logHalts.ts); null: it is. */
+  readonly halt: string | null;
+  readonly haltNote: string | null;
+  /** Nothing is dealt either. */
+  readonly isHeld: boolean;
 }
 
 interface LogRow {
@@ -32,7 +39,11 @@ interface LogRow {
   signer: string | null;
   size: bigint;
   root: Buffer;
+  halt: string | null;
+  halt_note: string | null;
+  is_held: boolean;
 }
+const LOG_COLUMNS = 'log_id, origin, vkeys, signer, size, root, halt, halt_note, is_held';
 const stateOf = (row: LogRow): LogState => ({
   logId: row.log_id,
   origin: row.origin,
@@ -40,13 +51,27 @@ const stateOf = (row: LogRow): LogState => ({
   signer: row.signer,
   size: safe(row.size),
   root: row.root,
+  halt: row.halt,
+  haltNote: row.halt_note,
+  isHeld: row.is_held,
 });
+
+/** The log is halted: nothing is appended to it or signed. */
+class HaltedError extends Error {}
 
 /** The log in force; undefined: none has begun. */
 export async function logState(sql: Sql | Transaction): Promise<LogState | undefined> {
   const [row] = await sql<LogRow[]>`
-    SELECT log_id, origin, vkeys, signer, size, root FROM logs ORDER BY log_id DESC LIMIT 1`;
+    SELECT ${raw(LOG_COLUMNS)} FROM logs ORDER BY log_id DESC LIMIT 1`;
   return row && stateOf(row);
+}
+
+/** The log in force, held until the transaction ends. @throws Error where none has begun */
+export async function lockedLog(tx: Transaction): Promise<LogState> {
+  const [row] = await tx<LogRow[]>`
+    SELECT ${raw(LOG_COLUMNS)} FROM logs ORDER BY log_id DESC LIMIT 1 FOR UPDATE`;
+  if (row === undefined) throw new Error('No public log has begun');
+  return stateOf(row);
 }
 
 /** Begins the log, unless another worker has. @param genesis its first record */
@@ -116,17 +141,15 @@ const keyRecord = (vkey: string, replaces: string): Buffer =>
  * Appends entries that wait, the oldest first; within one append by game and number.
  * @param vkeys keys of the log from now on, newest first, where they change: a newer one is told of before
  * @returns the log as it is then, and how many records were appended
- * @throws Error where no log has begun
+ * @throws HaltedError where the log is halted, Error where none has begun
  */
 export async function appendWaiting(
   sql: Sql,
   vkeys?: readonly string[],
 ): Promise<LogState & { readonly appended: number }> {
   return sql.begin(async (tx) => {
-    const [row] = await tx<LogRow[]>`
-      SELECT log_id, origin, vkeys, signer, size, root FROM logs ORDER BY log_id DESC LIMIT 1 FOR UPDATE`;
-    if (row === undefined) throw new Error('No public log has begun');
-    const before = stateOf(row);
+    const before = await lockedLog(tx);
+    if (before.halt !== null) throw new HaltedError(before.halt);
     const state = vkeys === undefined ? before : { ...before, vkeys };
     const replaced = before.vkeys[0]!;
     const known = replaced === state.vkeys[0] ? [] : [keyRecord(state.vkeys[0]!, replaced)];
@@ -232,7 +255,7 @@ async function noteAppended(
     WHERE e.game_id = a.game_id AND e.number = a.number`;
 }
 
-async function tilesAt(tx: Transaction, { logId, size }: LogState): Promise<StoredTile[]> {
+export async function tilesAt(tx: Transaction, { logId, size }: LogState): Promise<StoredTile[]> {
   const open = openTiles(size);
   const rows = await tx<{ level: number; index: bigint; bytes: Buffer }[]>`
     SELECT level, index, bytes FROM log_tiles JOIN unnest(${arrayOf(open.map(({ level }) => level))}::int[],
@@ -240,7 +263,11 @@ async function tilesAt(tx: Transaction, { logId, size }: LogState): Promise<Stor
   return rows.map((row) => ({ level: row.level, index: safe(row.index), bytes: row.bytes }));
 }
 
-async function writeTiles(tx: Transaction, logId: number, tiles: readonly StoredTile[]): Promise<void> {
+export async function writeTiles(
+  tx: Transaction,
+  logId: number,
+  tiles: readonly StoredTile[],
+): Promise<void> {
   await tx`
     INSERT INTO log_tiles (log_id, level, index, bytes)
     SELECT ${logId}, level, index, decode(bytes, 'hex')
@@ -305,7 +332,7 @@ export async function pruneCheckpoints(sql: Sql): Promise<void> {
       AND c.size < (SELECT max(size) FROM log_checkpoints n WHERE n.log_id = c.log_id AND published_at IS NOT NULL)`;
 }
 
-/** Stores a signed note, before it leaves the process. A second time publishes it at most. */
+/** Stores a signed note, before it leaves the process. A second time publishes it at most. @throws HaltedError where the log is halted */
 export async function storeCheckpoint(
   sql: Sql,
   logId: number,
@@ -315,9 +342,37 @@ export async function storeCheckpoint(
     isPublished,
   }: { readonly size: number; readonly note: string; readonly isPublished: boolean },
 ): Promise<void> {
-  await sql`
-    INSERT INTO log_checkpoints (log_id, size, note, published_at)
-    VALUES (${logId}, ${size}, ${note}, CASE WHEN ${isPublished}::boolean THEN now() END)
-    ON CONFLICT (log_id, size) DO UPDATE SET published_at = coalesce(log_checkpoints.published_at, excluded.published_at)
-    WHERE log_checkpoints.published_at IS NULL AND excluded.published_at IS NOT NULL`;
+  await sql.begin(async (tx) => {
+    const [log] = await tx<
+      { halt: string | null }[]
+    >`SELECT halt FROM logs WHERE log_id = ${logId} FOR SHARE`;
+    if (log!.halt !== null) throw new HaltedError(log!.halt);
+    await tx`
+      INSERT INTO log_checkpoints (log_id, size, note, published_at)
+      VALUES (${logId}, ${size}, ${note}, CASE WHEN ${isPublished}::boolean THEN now() END)
+      ON CONFLICT (log_id, size) DO UPDATE SET published_at = coalesce(log_checkpoints.published_at, excluded.published_at)
+      WHERE log_checkpoints.published_at IS NULL AND excluded.published_at IS NOT NULL`;
+  });
+}
+
+/**
+ * A published checkpoint that a copy of the log grows to next: not many records further, where there is one.
+ * @param have records of the copy
+ * @returns undefined: none is larger
+ */
+export async function checkpointAfter(
+  sql: Sql,
+  logId: number,
+  have: number,
+): Promise<{ readonly size: number; readonly note: string } | undefined> {
+  const [row] = await sql<{ size: bigint; note: string }[]>`
+    SELECT size, note FROM log_checkpoints WHERE log_id = ${logId} AND published_at IS NOT NULL AND size > ${have}
+    ORDER BY (size > ${have + COPIED_AT_ONCE}), abs(size - ${have + COPIED_AT_ONCE}) LIMIT 1`;
+  return row && { size: safe(row.size), note: row.note };
+}
+
+/** The origins of all logs, the one in force last. */
+export async function logOrigins(sql: Sql): Promise<string[]> {
+  const rows = await sql<{ origin: string }[]>`SELECT origin FROM logs ORDER BY log_id`;
+  return rows.map(({ origin }) => origin);
 }

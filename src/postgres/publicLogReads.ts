@@ -67,6 +67,18 @@ export async function readTiles(
   return new Map(rows.map((row) => [`${row.level}/${row.index}`, row.bytes]));
 }
 
+/** The newest published checkpoint. @param logId of this log; absent: of the newest that has any */
+async function newestOf(sql: Sql, logId?: number): Promise<Published | undefined> {
+  const [row] = await sql<
+    { log_id: number; origin: string; vkeys: string[]; policy: string | null; size: bigint; note: string }[]
+  >`
+    SELECT c.log_id, l.origin, l.vkeys, l.policy, c.size, c.note FROM log_checkpoints c JOIN logs l USING (log_id)
+    WHERE published_at IS NOT NULL AND c.log_id = coalesce(${logId ?? null}::int, c.log_id)
+    ORDER BY c.log_id DESC, c.size DESC LIMIT 1`;
+  if (row === undefined) return undefined;
+  return { ...row, logId: row.log_id, size: safe(row.size) };
+}
+
 export class PublicLogReads {
   readonly #sql: Sql;
   /** The read that is under way; it never rejects. */
@@ -92,14 +104,22 @@ export class PublicLogReads {
     return this.#next;
   }
 
-  async #read(): Promise<Published | undefined> {
-    const [row] = await this.#sql<
-      { log_id: number; origin: string; vkeys: string[]; policy: string | null; size: bigint; note: string }[]
-    >`
-      SELECT c.log_id, l.origin, l.vkeys, l.policy, c.size, c.note FROM log_checkpoints c JOIN logs l USING (log_id)
-      WHERE published_at IS NOT NULL ORDER BY c.log_id DESC, c.size DESC LIMIT 1`;
-    if (row === undefined) return undefined;
-    return { ...row, logId: row.log_id, size: safe(row.size) };
+  #read(): Promise<Published | undefined> {
+    return newestOf(this.#sql);
+  }
+
+  /** The newest published checkpoint of a log, which another one may have replaced since. */
+  async publishedOf(logId: number): Promise<Published | undefined> {
+    const newest = await this.published();
+    if (newest === undefined || newest.logId === logId) return newest;
+    return newestOf(this.#sql, logId);
+  }
+
+  /** The same, by the SHA-256 of the log's origin, hexadecimal; undefined: there is no such log, or nothing of it is published. */
+  async publishedBy(originHash: string): Promise<Published | undefined> {
+    const [row] = await this.#sql<{ log_id: number }[]>`
+      SELECT log_id FROM logs WHERE encode(sha256(convert_to(origin, 'UTF8')), 'hex') = ${originHash} LIMIT 1`;
+    return row && this.publishedOf(row.log_id);
   }
 
   /** The bytes of a tile as far as it is stored, which may be further than what is published. @param level -1: a bundle */
@@ -143,7 +163,7 @@ export class PublicLogReads {
           AND r.shoe_index < e.to_index) AS is_played
       FROM log_entries e JOIN log_games g USING (game_id)
         LEFT JOIN game_progress p USING (game_id)
-        LEFT JOIN blocks b ON e.kind <= 3 AND b.game_id = e.game_id AND b.from_index = e.from_index
+        LEFT JOIN blocks b ON e.kind BETWEEN 1 AND 3 AND b.game_id = e.game_id AND b.from_index = e.from_index
       WHERE e.game_id = ${gameId} AND e.number >= ${from} AND e.log_index < (
         SELECT max(size) FROM log_checkpoints c WHERE c.log_id = e.log_id AND published_at IS NOT NULL)
       ORDER BY e.number LIMIT ${limit}`;

@@ -69,6 +69,12 @@ export const authFailuresKey = (address: string, cell?: CellName): string =>
  */
 export const changesKey = (cell?: CellName): string =>
   cell === undefined ? 'spindle:changes' : `spindle:changes:{c${cell}}`;
+/**
+ * hash: size → published note of the public log (logNotes.ts). In a cluster each node has one, as {@link changesKey}.
+ * @param log of the log's origin
+ */
+export const logKey = (log: string, cell?: CellName): string =>
+  cell === undefined ? `spindle:log:${log}` : `spindle:log:${log}:{c${cell}}`;
 /** Channel on which the worker of a cell announces how far it is booked; in a cluster one for each cell, a sharded one. */
 export const bookedChannel = (cell?: CellName): string =>
   cell === undefined ? 'spindle:booked' : `spindle:booked:{c${cell}}`;

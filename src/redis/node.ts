@@ -14,6 +14,7 @@ import { announceChange, announcedChange } from './catalogChanges.js';
 import { CLIENT, type ReadServerId, RedisClient } from './client.js';
 import { Durability } from './durability.js';
 import { bookedChannel } from './keys.js';
+import { keepLogNote, logNotes } from './logNotes.js';
 import { ReplicatedCalls, type ReplicatedReply } from './replicatedCalls.js';
 import { ReplicaWatch } from './replicaWatch.js';
 import { asScriptError, messageOf, NotHereError, NotSentError } from './scriptErrors.js';
@@ -249,6 +250,15 @@ export class RedisNode {
 
   announceChange(key: string, datasetId: string, change: bigint): Promise<void> {
     return announceChange(this[CLIENT], key, datasetId, change);
+  }
+
+  /** Keeps a published note of the public log under a key. */
+  keepLogNote(key: string, size: number, note: string): Promise<void> {
+    return keepLogNote(this[CLIENT], key, size, note);
+  }
+
+  logNotes(key: string): Promise<string[]> {
+    return logNotes(this[CLIENT], key);
   }
 
   /** Announces something to every listener of a channel. The message may be lost. */

@@ -11,9 +11,9 @@ import {
   readDealtMessage,
 } from './announcements.js';
 import { CellStore } from './cellStore.js';
-import { authFailuresKey, bookedChannel, type CellName, changesKey, dealtChannel } from './keys.js';
+import { authFailuresKey, bookedChannel, type CellName, changesKey, dealtChannel, logKey } from './keys.js';
 import type { RedisNode } from './node.js';
-import { NotSentError } from './scriptErrors.js';
+import { isForbidden, NotSentError } from './scriptErrors.js';
 import { CELLS, cellOfText, pinnedName } from './slots.js';
 import { type RedisUse, sumOfUses } from './use.js';
 
@@ -301,6 +301,36 @@ export class RedisNodes {
     return node.announceChange(this.#changesKey(node), datasetId, change);
   }
 
+  /** Keeps a published note of the public log on each node. @param log names it. @throws where a node does not take it */
+  async keepLogNote(log: string, size: number, note: string): Promise<void> {
+    const kept = this.all.map(async (node) => {
+      const [key] = this.#keysOf(node, (cell) => logKey(log, cell));
+      if (key !== undefined) await withTimeout(node.keepLogNote(key, size, note), ANSWERS_WITHIN_MS);
+    });
+    const failed = (await Promise.allSettled(kept)).find((each) => each.status === 'rejected');
+    if (failed !== undefined) throw failed.reason;
+  }
+
+  /**
+   * The notes of the public log that are kept.
+   * @returns undefined: no node answers
+   * @throws Error where the Redis user may not read them
+   */
+  async logNotes(log: string): Promise<string[] | undefined> {
+    // A cell may have come to another node since its note was kept.
+    const places = this.#map.isCluster
+      ? CELL_NUMBERS.map((cell) => ({ node: this.of(cell), key: logKey(log, this.nameOf(cell)) }))
+      : [{ node: this.all[0]!, key: logKey(log) }];
+    const asked = await Promise.allSettled(
+      places.map(({ node, key }) => withTimeout(node.logNotes(key), ANSWERS_WITHIN_MS)),
+    );
+    const answers = asked.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));
+    if (answers.length > 0) return answers.flat();
+    const refused = asked.find((each) => each.status === 'rejected' && isForbidden(each.reason));
+    if (refused?.status === 'rejected') throw refused.reason;
+    return undefined;
+  }
+
   #changesKey(node: RedisNode): string {
     const [key] = this.#changesKeys(node);
     if (key === undefined) throw new NotSentError('The node holds no cell any more');
@@ -309,9 +339,14 @@ export class RedisNodes {
 
   /** The key on the node, which names its channel, too; none where the node holds no cell any more. */
   #changesKeys(node: RedisNode): string[] {
-    if (!this.#map.isCluster) return [changesKey()];
+    return this.#keysOf(node, changesKey);
+  }
+
+  /** A key outside the cells on a node: in a cluster it bears the tag of a cell of the node. */
+  #keysOf(node: RedisNode, keyOf: (cell?: CellName) => string): string[] {
+    if (!this.#map.isCluster) return [keyOf()];
     const cell = CELL_NUMBERS.find((each) => this.of(each) === node);
-    return cell === undefined ? [] : [changesKey(this.nameOf(cell))];
+    return cell === undefined ? [] : [keyOf(this.nameOf(cell))];
   }
 
   /** Which node counts failed authentications of a client address, and under which key: another one while that is away. */

@@ -62,6 +62,9 @@ export const isRedisAway = (error: unknown): boolean =>
   AWAY.test(messageOf(error)) ||
   NOT_HERE.test(messageOf(error));
 
+/** The Redis user may not do what was asked. */
+export const isForbidden = (error: unknown): boolean => messageOf(error).startsWith('NOPERM');
+
 export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 /** The error above that an error reply, or the client library, stands for; any other error as it is, with the place in lua/. */

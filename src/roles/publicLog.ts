@@ -1,17 +1,19 @@
 /** How a worker comes to the public log: its name, its keys, its beginning. */
 import { createHash, randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { publicRecord } from '../domain/transparency/entries.js';
 import { parseSignerKey, type Signer, signerKeyOf, signerOf, vkeyOf } from '../domain/transparency/notes.js';
 import { Policy } from '../domain/transparency/policy.js';
-import { readOrCreateSecret, SetupError } from '../embedded/index.js';
+import { logKeyFile, readOrCreateSecret, SetupError } from '../embedded/index.js';
 import type { OnFailpoint } from '../failpoints.js';
 import { registerLogMetrics } from '../metrics/logMetrics.js';
-import { appendWaiting, beginLog, type LogState, logState } from '../postgres/publicLog.js';
+import { hasAsynchronousStandby } from '../postgres/durabilityWatch.js';
+import { beginLog, type LogState, logState } from '../postgres/publicLog.js';
 import { noteWitnesses } from '../postgres/witnesses.js';
 import { AuditAnchors } from '../transparency/auditAnchor.js';
 import { Cosigning } from '../transparency/cosigning.js';
+import { EvidenceWatch } from '../transparency/evidenceWatch.js';
+import { LogCopies } from '../transparency/logCopies.js';
 import { PublicLog } from '../transparency/publicLog.js';
 import type { RoleParts } from './parts.js';
 
@@ -47,7 +49,7 @@ async function signersOf(
   if (config.LOG_KEY !== undefined)
     return { signers: signersIn(config.LOG_KEY.split(','), origin, 'LOG_KEY'), kept: null };
   if (config.DATABASE_URL === undefined) {
-    const path = join(config.dataDir, 'log-key');
+    const path = logKeyFile(config.dataDir, origin);
     const text = await readOrCreateSecret(path, () => newKey(origin));
     return { signers: signersIn([text], origin, path), kept: null };
   }
@@ -58,7 +60,8 @@ async function signersOf(
 }
 
 /**
- * Begins the log where none has begun, and takes a new key into use.
+ * Begins the log where none has begun.
+ * @returns the keys of this process
  * @throws SetupError where the settings are not those of the log
  */
 async function openLogKeys(parts: Parts): Promise<Signer[]> {
@@ -79,7 +82,6 @@ async function openLogKeys(parts: Parts): Promise<Signer[]> {
   if (known === undefined && kept !== null && state.signer !== kept) return openLogKeys(parts);
   if (!vkeys.includes(state.vkeys[0]!))
     throw new SetupError(`LOG_KEY lacks the key of the public log that is in force: ${state.vkeys[0]}`);
-  if (vkeys.join() !== state.vkeys.join()) await appendWaiting(sql, vkeys);
   return signers;
 }
 
@@ -110,33 +112,47 @@ export interface OpenedLog {
   readonly publicLog: PublicLog;
   /** A block is loaded only once enough witnesses have cosigned it. */
   readonly hasQuorum: boolean;
+  /** Why nothing may be dealt yet; undefined: nothing stands against it. */
+  readonly problem: () => string | undefined;
 }
 
-/** Has this worker append, sign and publish, and ask the witnesses. */
+/** Has this worker append, sign and publish, ask the witnesses, and look for notes of a tree that the log lacks. */
 export async function openPublicLog(parts: RoleParts, onFailpoint: OnFailpoint): Promise<OpenedLog> {
-  const { config, sql, services, events, metrics } = parts;
+  const { config, sql, nodes, services, events, metrics, log } = parts;
   const policy = readPolicy(config.LOG_POLICY);
-  const signers = await openLogKeys(parts);
-  await noteWitnesses(sql, policy?.witnesses.map(vkeyOf) ?? [], policy?.rules.join('\n') ?? null);
+  const witnesses = policy?.witnesses ?? [];
+  let signers = await openLogKeys(parts);
+  await noteWitnesses(sql, witnesses.map(vkeyOf), policy?.rules.join('\n') ?? null);
+  const folder = config.LOG_COPY_DIR;
+  if (folder === undefined && (await hasAsynchronousStandby(sql)))
+    log.warn('a standby of Postgres is asynchronous: set LOG_COPY_DIR, or make it synchronous');
+  // Before anything is appended or signed, and before a cell is prepared.
+  const watch = new EvidenceWatch({ sql, nodes, folder, witnesses, keys: () => signers, events });
+  await services.add(watch);
+  const problem = (): string | undefined => watch.problem;
   const hasQuorum = policy !== undefined && !policy.hasNoQuorum;
   let cosigning: Cosigning | undefined;
+  const judge = (source: Parameters<EvidenceWatch['judge']>[0]): Promise<boolean> => watch.judge(source);
+  const copies = new LogCopies({ sql, nodes, folder, problem, judge, events });
   const publicLog = new PublicLog({
-    ...{ sql, signers, batchMs: config.LOG_BATCH_MS, hasQuorum, events, onFailpoint },
+    ...{ sql, batchMs: config.LOG_BATCH_MS, hasQuorum, problem, events, onFailpoint },
+    signersOf: async () => {
+      signers = await openLogKeys(parts);
+      return signers;
+    },
     onSigned: () => cosigning?.signed(),
+    onPublished: () => copies.published(),
   });
-  if (policy !== undefined && policy.witnesses.length > 0) {
+  if (witnesses.length > 0 && policy !== undefined) {
     cosigning = new Cosigning({
-      ...{ sql, policy, everyMs: config.LOG_COSIGN_MS, events },
+      ...{ sql, policy, everyMs: config.LOG_COSIGN_MS, judge, events },
       onPublished: (size) => publicLog.learnPublished(size),
-      onFork: (problem) => {
-        if (!publicLog.isHalted) events.emit('LogHalted', { reason: problem });
-        publicLog.halt(problem);
-      },
     });
   }
-  registerLogMetrics({ metrics, events, publicLog, witnesses: () => cosigning?.states() ?? [] });
+  registerLogMetrics({ metrics, events, publicLog, copies, witnesses: () => cosigning?.states() ?? [] });
   await services.add(publicLog);
+  await services.add(copies);
   if (cosigning !== undefined) await services.add(cosigning);
   await services.add(new AuditAnchors({ sql, now: parts.world.now, events }));
-  return { publicLog, hasQuorum };
+  return { publicLog, hasQuorum, problem };
 }

@@ -167,13 +167,13 @@ export async function startWorker(parts: RoleParts): Promise<void> {
     onFailpoint,
   });
   const { problem, knownOutside, leased } = await openPosition(parts);
+  const { publicLog, hasQuorum, problem: logProblem } = await openPublicLog(parts, onFailpoint);
   const ownership = openOwnership({
     ...{ sql, nodes, idempotencyTtlSeconds, events, onFailpoint },
     isVolatileServed: config.allowVolatileRedis,
-    ...{ clocks: parts.clocks, problem, knownOutside },
+    ...{ clocks: parts.clocks, problem: () => logProblem() ?? problem(), knownOutside },
     drain: (lease, token) => drain(flusher, nodes.cell(lease.cell), lease, token),
   });
-  const { publicLog, hasQuorum } = await openPublicLog(parts, onFailpoint);
   const keeper = new BlockKeeper(sql, nodes, threads, {
     gamesOfCell: (cell) => catalog.gamesOfCell(cell),
     minReadyBlocks: (partnerId) => catalog.minReadyBlocks(partnerId),

@@ -24,7 +24,7 @@ import {
   type WitnessState,
 } from '../postgres/witnesses.js';
 import { PeriodicService } from '../runtime/periodicService.js';
-import { forkEvidence } from './forkEvidence.js';
+import { witnessNote } from './forkEvidence.js';
 import { type Cosigning as Answer, ASK_WITHIN_MS, submit } from './submission.js';
 
 export interface CosigningOptions {
@@ -35,8 +35,8 @@ export interface CosigningOptions {
   readonly events: EventEmitter;
   /** A tree of a size is published, by whichever worker. */
   readonly onPublished: (size: number) => void;
-  /** A witness has a checkpoint with our signature that is not of our log. */
-  readonly onFork: (problem: string, note: string) => void;
+  /** A checkpoint that a witness shows of our log, and that may not be of ours. */
+  readonly judge: (shown: { readonly from: string; readonly note: string }) => Promise<unknown>;
 }
 
 /** How often this process looks whether it is its turn. */
@@ -158,11 +158,11 @@ export class Cosigning extends PeriodicService {
 
   /** Whether our log is as large as a witness says that it has seen it. If not, what it has may be evidence of a fork. */
   async #isOurs(witness: Witness, size: number): Promise<boolean> {
-    const { sql, onFork } = this.#options;
+    const { sql, judge } = this.#options;
     const state = (await logState(sql))!;
     if (size <= state.size) return true;
-    const found = await forkEvidence(sql, state, witness.url!);
-    if (found !== undefined) onFork(found.problem, found.note);
+    const note = await witnessNote(state.origin, witness.url!);
+    if (note !== undefined) await judge({ from: `witness ${witness.label}`, note });
     return false;
   }
 

@@ -1,13 +1,20 @@
 /** Notes with our own signature of a tree that is not ours: Postgres was restored to an older state, or somebody signs with our key. */
 import { createHash } from 'node:crypto';
 import { parseCheckpoint } from '../domain/transparency/checkpoints.js';
-import { NoteError, parseNote, parseVkey, signersOf } from '../domain/transparency/notes.js';
+import { NoteError, parseNote, parseVkey, signersOf, type Verifier } from '../domain/transparency/notes.js';
 import { hashInTile, tilesRead, tileWith } from '../domain/transparency/tiles.js';
 import { rootOf } from '../domain/transparency/tree.js';
 import type { Sql } from '../postgres/client.js';
+import { type Evidence, haltLog } from '../postgres/logHalts.js';
 import { type LogState, logState } from '../postgres/publicLog.js';
 import { readTiles } from '../postgres/publicLogReads.js';
 import { ask } from './submission.js';
+
+/** How often a note is judged anew because the log has grown meanwhile. */
+const JUDGED_MAX = 20;
+
+/** How folders, paths and keys name a log. */
+export const hashOfOrigin = (origin: string): string => createHash('sha256').update(origin).digest('hex');
 
 /** The root of the first so many records of a log that has at least as many. */
 async function rootAt(sql: Sql, logId: number, size: number): Promise<Buffer> {
@@ -25,14 +32,21 @@ async function rootAt(sql: Sql, logId: number, size: number): Promise<Buffer> {
 /**
  * Judges a note: it is evidence where a key of ours signed it, and its tree is none of ours.
  * @param state read after the note was
+ * @param keys of this process: an older Postgres may not know of them
  * @returns what it shows; undefined: it is none
  */
-async function judgeEvidence(sql: Sql, state: LogState, note: string): Promise<string | undefined> {
+async function judgeNote(
+  sql: Sql,
+  state: LogState,
+  keys: readonly Verifier[],
+  note: string,
+): Promise<string | undefined> {
   const { origin, vkeys, size: ours, logId } = state;
   try {
     const parsed = parseNote(note);
     const { origin: name, size, root } = parseCheckpoint(parsed.text);
-    if (name !== origin || signersOf(parsed, vkeys.map(parseVkey)).length === 0) return undefined;
+    if (name !== origin || signersOf(parsed, [...vkeys.map(parseVkey), ...keys]).length === 0)
+      return undefined;
     if (size > ours) return `a checkpoint of ${size} records has our signature, and the log has ${ours}`;
     if (size === 0 || root.equals(await rootAt(sql, logId, size))) return undefined;
     return `a checkpoint of ${size} records has our signature, and another root than the log`;
@@ -43,17 +57,31 @@ async function judgeEvidence(sql: Sql, state: LogState, note: string): Promise<s
 }
 
 /**
- * Asks a witness for the checkpoint that it has of our log.
- * @returns it, where it is evidence; undefined: it is not, or the witness does not show it
+ * Looks whether notes are evidence, and halts the log where one is.
+ * @param notes read before the call
+ * @param from where each was read, for people
+ * @returns what the first shows that is; undefined: none is
  */
-export async function forkEvidence(
+export async function haltOnEvidence(
   sql: Sql,
-  { origin }: LogState,
-  prefix: string,
-): Promise<{ readonly problem: string; readonly note: string } | undefined> {
-  const name = createHash('sha256').update(origin).digest('hex');
-  const shown = await ask(`${prefix}/${name}/checkpoint`).catch(() => undefined);
-  if (shown?.status !== 200) return undefined;
-  const problem = await judgeEvidence(sql, (await logState(sql))!, shown.text);
-  return problem === undefined ? undefined : { problem, note: shown.text };
+  notes: readonly { readonly from: string; readonly note: string }[],
+  { keys, ...halt }: { readonly keys: readonly Verifier[]; readonly isHeld: boolean; readonly actor: string },
+): Promise<Evidence | undefined> {
+  for (const { from, note } of notes) {
+    for (let times = 0; ; times++) {
+      const state = (await logState(sql))!;
+      const found = await judgeNote(sql, state, keys, note);
+      if (found === undefined) break;
+      const evidence = { problem: `${found} (${from})`, note };
+      if (await haltLog(sql, state, evidence, halt)) return evidence;
+      if (times === JUDGED_MAX) throw new Error(`The log has grown during each of ${times} looks at a note`);
+    }
+  }
+  return undefined;
+}
+
+/** The checkpoint that a witness has of a log; undefined: it does not show one. @param prefix of the witness */
+export async function witnessNote(origin: string, prefix: string): Promise<string | undefined> {
+  const shown = await ask(`${prefix}/${hashOfOrigin(origin)}/checkpoint`).catch(() => undefined);
+  return shown?.status === 200 ? shown.text : undefined;
 }

@@ -24,16 +24,16 @@ interface EntryProof {
 }
 
 /** @throws Error where nothing is published, which no entry that is published allows */
-async function newest(reads: PublicLogReads): Promise<Published> {
-  const published = await reads.published();
+async function newest(reads: PublicLogReads, logId: number): Promise<Published> {
+  const published = await reads.publishedOf(logId);
   if (published === undefined) throw new Error('No checkpoint is published');
   return published;
 }
 
-/** Proves by the newest published checkpoint that the log has an entry. */
+/** Proves by the newest published checkpoint of its log that it has an entry. */
 export async function proveEntry(reads: PublicLogReads, logged: LoggedEntry): Promise<EntryProof> {
   const { opening, logId, logIndex } = logged;
-  const { size, note } = await newest(reads);
+  const { size, note } = await newest(reads, logId);
   const tiles = await reads.tilesFor(logId, logIndex, size);
   const path = inclusionPath(logIndex, size, (level, index) => {
     const place = tileWith(level, index, size);

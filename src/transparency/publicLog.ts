@@ -25,14 +25,18 @@ import { type Health, unhealthy } from '../runtime/service.js';
 
 export interface PublicLogOptions {
   readonly sql: Sql;
-  /** Keys of the log that this process has, newest first. */
-  readonly signers: readonly Signer[];
+  /** Keys that this process has of a log, newest first. @throws Error where it has none */
+  readonly signersOf: (log: LogState) => Promise<readonly Signer[]>;
   /** From the first entry that waits to the append, milliseconds. */
   readonly batchMs: number;
   /** A note is published only with the cosignatures of enough witnesses. */
   readonly hasQuorum: boolean;
   /** A checkpoint is stored that is to be cosigned. */
   readonly onSigned: () => void;
+  /** A larger tree is published than this process knew of. */
+  readonly onPublished: () => void;
+  /** Why nothing may be appended yet; undefined: nothing stands against it. */
+  readonly problem: () => string | undefined;
   readonly events: EventEmitter;
   readonly onFailpoint: OnFailpoint;
 }
@@ -61,10 +65,13 @@ export class PublicLog extends PeriodicService {
   #size = 0;
   /** Of the newest tree that this process has signed. */
   #signed = 0;
+  /** The log in force, and its keys. */
+  #log: { readonly logId: number; readonly signers: readonly Signer[] } | undefined;
+  #hasKeysInUse = false;
   /** As performance.now() counts. */
   #pruneAt = performance.now() + PRUNE_EVERY_MS;
   #waitingSince: number | undefined;
-  /** Why nothing is appended any more. */
+  /** Why nothing is appended any more, as of this process's last look. */
   #halted: string | undefined;
 
   constructor(options: PublicLogOptions) {
@@ -86,11 +93,6 @@ export class PublicLog extends PeriodicService {
     return this.#halted !== undefined;
   }
 
-  /** Appends and signs nothing any more: somebody else signs with our key. What is covered goes on. @param problem for people */
-  halt(problem: string): void {
-    this.#halted ??= problem;
-  }
-
   override health(): Health {
     const { waitingSeconds } = this;
     if (this.#halted !== undefined) return unhealthy(`the public log is halted: ${this.#halted}`);
@@ -101,6 +103,7 @@ export class PublicLog extends PeriodicService {
 
   /** A tree of a size is published, by whichever worker: who waits for it goes on. */
   learnPublished(size: number): void {
+    if (size > this.#size) this.#options.onPublished();
     this.#size = Math.max(this.#size, size);
     const done = this.#held.filter((held) => held.size <= size);
     if (done.length === 0) return;
@@ -144,21 +147,48 @@ export class PublicLog extends PeriodicService {
 
   /** @returns the size of the tree that has all that waited, and of the newest one that is published */
   async #publish(isAsked: boolean): Promise<{ readonly size: number; readonly published: number }> {
-    const { sql, hasQuorum } = this.#options;
+    const { sql, hasQuorum, problem } = this.#options;
     const { state, published, waitingSeconds, unpublishedSeconds } = await logProgress(sql);
+    this.#halted = state.halt ?? undefined;
+    if (state.logId !== this.#log?.logId) await this.#follow(state);
+    const obstacle = this.#halted ?? problem();
+    if (obstacle === undefined && (await this.#useKeys(state))) return this.#publish(isAsked);
     if (waitingSeconds === 0 && published === state.size) {
       this.#waitingSince = undefined;
       return { size: state.size, published };
     }
     const since = performance.now() - Math.max(waitingSeconds, unpublishedSeconds) * 1000;
     this.#waitingSince = hasQuorum ? since : (this.#waitingSince ?? since);
-    if (this.#halted !== undefined) throw new Error(this.#halted);
+    if (obstacle !== undefined) throw new Error(obstacle);
     await this.#prune();
     let at = await this.#append();
     while (isAsked && at.appended >= APPENDED_AT_ONCE) at = await this.#append();
     if (!hasQuorum || at.size !== this.#signed) await this.#sign(at);
     if (!hasQuorum) this.#waitingSince = undefined;
     return { size: at.size, published: hasQuorum ? published : at.size };
+  }
+
+  /** A log has taken the place of the one before, or this is the first look: sizes begin anew, and who waits for the old one waits in vain. */
+  async #follow(state: LogState): Promise<void> {
+    const signers = await this.#options.signersOf(state);
+    const held = this.#held;
+    this.#held = [];
+    this.#log = { logId: state.logId, signers };
+    this.#signed = 0;
+    this.#size = 0;
+    this.#hasKeysInUse = false;
+    for (const { reject } of held) reject(new Error('Another public log has begun'));
+  }
+
+  /** Has the keys of this process be those in force, newest first; a newer one is told of in the log. @returns whether they were others */
+  async #useKeys({ vkeys }: LogState): Promise<boolean> {
+    if (this.#hasKeysInUse) return false;
+    const own = this.#log!.signers.map(vkeyOf);
+    if (!own.includes(vkeys[0]!)) throw new Error(`LOG_KEY lacks a key that is in force: ${vkeys[0]}`);
+    const areOthers = own.join() !== vkeys.join();
+    if (areOthers) await appendWaiting(this.#options.sql, own);
+    this.#hasKeysInUse = true;
+    return areOthers;
   }
 
   async #prune(): Promise<void> {
@@ -183,7 +213,8 @@ export class PublicLog extends PeriodicService {
 
   /** Only what is committed is signed, and a note leaves the process only once it is stored. */
   async #sign({ logId, origin, vkeys, size, root }: LogState): Promise<void> {
-    const { sql, signers, hasQuorum, onSigned, onFailpoint } = this.#options;
+    const { sql, hasQuorum, onSigned, onFailpoint } = this.#options;
+    const { signers } = this.#log!;
     const text = checkpointText({ origin, size, root });
     const lines = vkeys.map((vkey) => {
       const signer = signers.find((each) => vkeyOf(each) === vkey);

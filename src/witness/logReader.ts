@@ -1,15 +1,20 @@
-/** Reads a log over HTTP (C2SP tlog-tiles): its checkpoint, and tiles that prove one tree by another. */
+/** Reads a log over HTTP, or of a folder (C2SP tlog-tiles): its checkpoint, and tiles that prove one tree by another. */
+import { join } from 'node:path';
 import { type Checkpoint, parseCheckpoint } from '../domain/transparency/checkpoints.js';
 import { type Note, NoteError, parseNote, signersOf, type Verifier } from '../domain/transparency/notes.js';
 import {
+  cutTile,
   hashInTile,
+  recordsOf,
   TILE_WIDTH,
   type TilePlace,
   tilePath,
   tilesRead,
   tileWith,
+  widthAt,
 } from '../domain/transparency/tiles.js';
 import { consistencyPath, HASH_BYTES, isConsistent, rootOf } from '../domain/transparency/tree.js';
+import { readIfThere } from '../files.js';
 
 const WITHIN_MS = 30_000;
 const NOTE_MAX = 1_000_000;
@@ -30,18 +35,14 @@ export interface SeenCheckpoint {
   readonly signers: readonly Verifier[];
 }
 
-export class LogReader {
-  readonly #url: string;
+/** The file of a log; undefined where there is none. @param most bytes. @throws LogError where it does not answer, or with more */
+type ReadFile = (path: string, most: number) => Promise<Buffer | undefined>;
 
-  /** @param url the log's prefix: `checkpoint` and `tile/` are below it */
-  constructor(url: string) {
-    this.#url = url.replace(/\/+$/, '');
-  }
-
-  /** @returns undefined where there is none. @throws LogError where it does not answer, or with more than is asked for */
-  async #get(path: string, most: number): Promise<Buffer | undefined> {
+const overHttp =
+  (prefix: string): ReadFile =>
+  async (path, most) => {
     try {
-      const response = await fetch(`${this.#url}/${path}`, {
+      const response = await fetch(`${prefix}/${path}`, {
         signal: AbortSignal.timeout(WITHIN_MS),
         redirect: 'error',
       });
@@ -59,6 +60,15 @@ export class LogReader {
       const { message, cause } = error as Error;
       throw new LogError(`${path}: ${cause instanceof Error ? cause.message : message}`);
     }
+  };
+
+export class LogReader {
+  readonly #get: ReadFile;
+
+  /** @param place the log's prefix, a URL or a folder: `checkpoint` and `tile/` are below it */
+  constructor(place: string) {
+    const prefix = place.replace(/\/+$/, '');
+    this.#get = /^https?:\/\//.test(prefix) ? overHttp(prefix) : (path) => readIfThere(join(prefix, path));
   }
 
   /** The newest checkpoint. @throws LogError where it is none of a known log */
@@ -90,6 +100,19 @@ export class LogReader {
     if (level === 'entries') return found;
     if (found.length < width * HASH_BYTES) throw new LogError(`${tilePath(place)}: it is too short`);
     return found.subarray(0, width * HASH_BYTES);
+  }
+
+  /** Records from a place on, up to another one. @throws LogError */
+  async records(from: number, to: number, size: number): Promise<Buffer[]> {
+    const records: Buffer[] = [];
+    for (let index = Math.floor(from / TILE_WIDTH); index * TILE_WIDTH < to; index++) {
+      const first = index * TILE_WIDTH;
+      const place = { level: 'entries', index, width: widthAt('entries', index, size) } as const;
+      const bundle = cutTile(place, await this.tile(place));
+      if (bundle === undefined) throw new LogError(`${tilePath(place)}: it is too short`);
+      records.push(...recordsOf(bundle)!.slice(Math.max(0, from - first), to - first));
+    }
+    return records;
   }
 
   async #tiles(wanted: readonly TilePlace[]): Promise<ReadonlyMap<string, Buffer>> {

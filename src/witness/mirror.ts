@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { parseCheckpoint } from '../domain/transparency/checkpoints.js';
 import { parseNote } from '../domain/transparency/notes.js';
 import {
+  cutTile,
   hashInTile,
   newTiles,
   recordsOf,
@@ -12,7 +13,7 @@ import {
   tileWith,
 } from '../domain/transparency/tiles.js';
 import { HASH_BYTES, MemoryTree, rootOf } from '../domain/transparency/tree.js';
-import { readIfThere, writeDurably } from './files.js';
+import { readIfThere, writeDurably } from '../files.js';
 import { LogError, type LogReader, type SeenCheckpoint } from './logReader.js';
 
 const TILE_WIDTH = 256;
@@ -46,7 +47,7 @@ export class Mirror {
       if (place.width === TILE_WIDTH && (await readIfThere(this.#path(place))) !== undefined) continue;
       const bytes = await this.#log.tile(place);
       await this.#verify(place, bytes);
-      await writeDurably(this.#path(place), place.level === 'entries' ? cut(bytes, place.width) : bytes);
+      await writeDurably(this.#path(place), cutTile(place, bytes)!);
     }
     const tiles = new Map<string, Buffer>();
     const wanted: TilePlace[] = [];
@@ -85,12 +86,4 @@ export class Mirror {
         throw wrong();
     }
   }
-}
-
-/** The first so many records of a bundle. */
-function cut(bundle: Buffer, width: number): Buffer {
-  const length = recordsOf(bundle)!
-    .slice(0, width)
-    .reduce((sum, record) => sum + 2 + record.length, 0);
-  return bundle.subarray(0, length);
 }

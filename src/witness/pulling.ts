@@ -3,7 +3,7 @@
 import type { Policy } from '../domain/transparency/policy.js';
 import { TILE_WIDTH, tilePath } from '../domain/transparency/tiles.js';
 import { EMPTY_ROOT } from '../domain/transparency/tree.js';
-import { writeDurably } from './files.js';
+import { writeDurably } from '../files.js';
 import { LogError, LogReader, type SeenCheckpoint } from './logReader.js';
 import { Mirror } from './mirror.js';
 import type { WitnessState } from './witnessState.js';

@@ -16,7 +16,7 @@ import {
   type Verifier,
 } from '../domain/transparency/notes.js';
 import { lockDataDir } from '../embedded/index.js';
-import { readIfThere, writeDurably } from './files.js';
+import { readIfThere, writeDurably } from '../files.js';
 
 /** Files of evidence of one log: a pair proves it. */
 const EVIDENCE_MAX = 32;

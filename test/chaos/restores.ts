@@ -13,7 +13,7 @@ import { ROOT } from '../support/root.js';
 import type { OwnStores } from '../support/stores.js';
 import { pause } from '../support/wait.js';
 import type { Arena, FaultKind } from './faultKind.js';
-import { POSITION_FILE } from './services.js';
+import { LOG_COPY, POSITION_FILE } from './services.js';
 
 const COMMAND_WITHIN_MS = 120_000;
 const ANSWER_WITHIN_MS = 3000;
@@ -35,13 +35,26 @@ export async function backUp({ archived, stores }: Arena): Promise<BackedUp> {
 }
 
 /** The command of the page. @returns what it wrote */
-async function recoverRestored({ stores, folder }: Arena): Promise<string> {
+async function recoverRestored(arena: Arena): Promise<string> {
   const [npx, spindle, ...words] = PAGE.recoverRestored().split(' ');
   if (npx !== 'npx' || spindle !== 'spindle')
     throw new Error('The command of docs/backup.md is no `spindle`');
+  return command(arena, ...words, '--yes');
+}
+
+/** Takes over what the public log had published since the state that was restored, where a start has found that it lacks it. */
+async function importLog(arena: Arena): Promise<void> {
+  const sql = postgres(arena.stores.postgres.url, { max: 1, onnotice: () => {} });
+  const held = await sql`SELECT 1 FROM logs WHERE is_held`;
+  await sql.end();
+  if (held.length > 0) await command(arena, 'log', 'import', '--from', join(arena.folder, LOG_COPY), '--yes');
+}
+
+/** `spindle …`. @returns what it wrote. @throws where its exit status is not 0 */
+async function command({ stores, folder }: Arena, ...words: readonly string[]): Promise<string> {
   const { stdout, stderr } = await promisify(execFile)(
     process.execPath,
-    [join(ROOT, 'dist', 'src', 'cli.js'), ...words, '--yes'],
+    [join(ROOT, 'dist', 'src', 'cli.js'), ...words],
     {
       timeout: COMMAND_WITHIN_MS,
       env: {
@@ -50,6 +63,7 @@ async function recoverRestored({ stores, folder }: Arena): Promise<string> {
         REDIS_URL: stores.redis.url,
         DATABASE_URL: stores.postgres.url,
         POSITION_FILE: join(folder, POSITION_FILE),
+        LOG_COPY_DIR: join(folder, LOG_COPY),
       },
     },
   );
@@ -85,6 +99,7 @@ async function restored(
   await fleet.stop();
   await restore(archived!, stores);
   await isRefused(arena);
+  await importLog(arena);
   await recoverRestored(arena);
   await fleet.startAgain();
 }

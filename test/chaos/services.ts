@@ -25,6 +25,8 @@ const SETTINGS = {
 } as const;
 /** In the run's folder, outside both stores: how far they are. */
 export const POSITION_FILE = 'position';
+/** The same: what the public log has published. */
+export const LOG_COPY = 'log-copy';
 type ServiceName = keyof typeof SETTINGS;
 const FRONTS = 2;
 const READY_WITHIN_MS = 60_000;
@@ -217,6 +219,7 @@ export class Fleet {
         DATABASE_URL: postgres.url,
         OPERATOR_API_KEY: OPERATOR_KEY,
         POSITION_FILE: join(folder, POSITION_FILE),
+        LOG_COPY_DIR: join(folder, LOG_COPY),
         ...settings,
         ...more,
         PORT: String(port),

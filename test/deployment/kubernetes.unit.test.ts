@@ -12,7 +12,7 @@ import { CHART, helm, type Manifest, type Pod, rendered } from './chart.js';
 import { compose, read, secrets } from './compose.js';
 
 /** Set by the chart, from the Secret or by itself. */
-const OWN = ['ROLES', 'HOST', 'METRICS_HOST', 'PORT', 'METRICS_PORT', 'POSITION_FILE'];
+const OWN = ['ROLES', 'HOST', 'METRICS_HOST', 'PORT', 'METRICS_PORT', 'POSITION_FILE', 'LOG_COPY_DIR'];
 /** Of no use in a pod. */
 const UNUSED = ['SPINDLE_URL', 'DATA_DIR', 'FAILPOINT', 'TEST_CONSTANTS'];
 const STOP_SECONDS = 10;

@@ -97,6 +97,25 @@ export const LOG_MUTATIONS: readonly { name: string; faults: readonly Fault[]; f
     foundBy: TAKEN_OVER,
   },
   {
+    name: 'a tree is signed that lacks an older one',
+    faults: [source('transparency/forkEvidence', 'if (size > ours) return', 'if (size > ours * 1e9) return')],
+    foundBy: test(
+      'transparency/restored',
+      'is known by the note in Redis, and not by a Redis that is emptied',
+    ),
+  },
+  {
+    name: 'a halt is forgotten at the next append',
+    faults: [
+      source('postgres/publicLog', 'if (before.halt !== null) throw', 'if (before.size < 0) throw'),
+      source('transparency/publicLog', 'this.#halted ?? problem()', 'problem()'),
+    ],
+    foundBy: test(
+      'transparency/restored',
+      'while a worker runs, a note of another tree halts appends for good, and what is covered is dealt',
+    ),
+  },
+  {
     name: 'a tile is served before its tree is published',
     faults: [
       source(

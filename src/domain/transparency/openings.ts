@@ -4,7 +4,8 @@ import { secretHash } from './leaves.js';
 import { HASH_BYTES } from './tree.js';
 
 /** As `log_entries.kind` has them. */
-export const ENTRY_KINDS = { block: 1, pool: 2, shoes: 3, void: 4, lost: 5 } as const;
+export const ENTRY_KINDS = { forgotten: 0, block: 1, pool: 2, shoes: 3, void: 4, lost: 5 } as const;
+/** `forgotten`: a number whose opening a restore has lost; an entry `lost` names it. */
 export type EntryType = keyof typeof ENTRY_KINDS;
 
 export const entryTypeOf = (kind: number): EntryType =>
@@ -43,6 +44,7 @@ function needed(bytes: Buffer | null, { gameId, number }: Opening): Buffer {
 
 function entryOf(opening: Opening): Entry {
   const { gameId, number, type, fromIndex, toIndex, isLate } = opening;
+  if (type === 'forgotten') throw new Error(`The opening of entry ${number} of game ${gameId} is lost`);
   const common = {
     ...{ version: 1 as const, gameId, number },
     labelKeyHash: labelKeyHash(opening.labelKey).toString('hex'),

@@ -126,5 +126,14 @@ export function recordsOf(bundle: Buffer): Buffer[] | undefined {
   return records;
 }
 
+/** The first so many records of a bundle, or hashes of a tile. @returns undefined where it has not so many */
+export function cutTile({ level, width }: TilePlace, bytes: Buffer): Buffer | undefined {
+  if (level !== 'entries')
+    return bytes.length < width * HASH_BYTES ? undefined : bytes.subarray(0, width * HASH_BYTES);
+  const records = recordsOf(bytes)?.slice(0, width) ?? [];
+  const length = records.reduce((sum, record) => sum + 2 + record.length, 0);
+  return records.length < width ? undefined : bytes.subarray(0, length);
+}
+
 /** The tile of level 0 that a bundle's records give. */
 export const tileOfRecords = (records: readonly Buffer[]): Buffer => Buffer.concat(records.map(leafHash));

@@ -69,12 +69,13 @@ async function roundProof(services: Services, roundId: string, partnerId?: numbe
 
 function statusOf({ opening: { type }, isBegun, isDone }: LoggedEntry): string {
   if (type === 'void') return 'VOID';
-  if (type === 'lost') return 'LOST';
+  if (type === 'lost' || type === 'forgotten') return 'LOST';
   return isDone ? 'EXHAUSTED' : isBegun ? 'DEALING' : 'SEALED';
 }
 
 function shownEntry(logged: LoggedEntry) {
-  const { number, type, fromIndex, toIndex, isLate } = logged.opening;
+  const { number, fromIndex, toIndex, isLate } = logged.opening;
+  const type = logged.opening.type === 'forgotten' ? 'lost' : logged.opening.type;
   const isLost = type === 'lost';
   return {
     ...{ number, type, fromIndex: isLost ? null : fromIndex, toIndex: isLost ? null : toIndex },
@@ -124,7 +125,8 @@ async function blockOf(
 ) {
   const number = NUMBER.test(params.number) ? Number(params.number) : undefined;
   const [logged] = number === undefined ? [] : await services.store.publicLog.entries(gameId, number, 1);
-  if (logged === undefined || logged.opening.number !== number) throw new ApiError(ERRORS.notFound);
+  const isShown = logged?.opening.number === number && logged?.opening.type !== 'forgotten';
+  if (logged === undefined || !isShown) throw new ApiError(ERRORS.notFound);
   const { entry, salt, label, tlogProof } = await proveEntry(services.store.publicLog, logged);
   const item = { ...shownEntry(logged), entry, salt, label, tlogProof };
   if (item.status !== 'EXHAUSTED') return { ...item, reveal: null };
