@@ -6,8 +6,8 @@ import { envSchema } from 'env-schema';
 import type { Static } from '#typebox';
 import { type Constants, constantsWith } from './constants.js';
 import { TrustedProxies } from './domain/trustedProxies.js';
+import { checkCron } from './runtime/cron.js';
 import { Environment, REMOVED_SETTINGS } from './settings.js';
-import { checkCron } from './settlement/schedule.js';
 
 type Variables = Static<typeof Environment>;
 
@@ -33,6 +33,8 @@ export interface Config
   readonly constants: Constants;
   /** Settings of earlier versions that are set, and have no effect. */
   readonly withoutEffect: readonly string[];
+  /** The folder of package.json, absolute. */
+  readonly root: string;
   /** Absolute. */
   readonly dataDir: string;
   /** Where downloaded servers are kept, absolute. */
@@ -104,7 +106,8 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
     TEST_CONSTANTS,
     ...rest
   } = variables;
-  setting('env/SETTLEMENT_CRON', () => checkCron(rest.SETTLEMENT_CRON));
+  for (const name of ['SETTLEMENT_CRON', 'PROGRAM_CHECK_CRON'] as const)
+    setting(`env/${name}`, () => checkCron(rest[name]));
   if (rest.IDEMPOTENCY_TTL_S < rest.REQUEST_ID_WINDOW_S)
     throw new Error('IDEMPOTENCY_TTL_S must be REQUEST_ID_WINDOW_S at least');
   const trustedProxies = setting('TRUST_PROXY', () => new TrustedProxies(TRUST_PROXY));
@@ -125,6 +128,7 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
     withoutEffect: Object.freeze(REMOVED_SETTINGS.filter((name) => environment[name] !== undefined)),
     webhookRetryDelaysMs: Object.freeze(WEBHOOK_RETRY_DELAYS_MS.split(',').map(Number)),
     version: JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')).version as string,
+    root,
     dataDir: resolve(rest.DATA_DIR),
     cacheDir: join(root, '.cache'),
     migrationsDir: join(root, 'src', 'postgres', 'migrations'),

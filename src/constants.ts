@@ -13,6 +13,8 @@ export interface Constants {
   readonly metricsGamesMax: number;
   /** Of the outbox, for each of the OUTBOX_MAX_ENTRIES: twice what an entry takes whose names are UUIDs. Of longer ones fewer fit. */
   readonly outboxBytesPerEntry: number;
+  /** From a start to the check of the installed packages: at most a minute, when the rush of a start is over. */
+  readonly packagesCheckMs: number;
 }
 
 const CONSTANTS: Constants = {
@@ -22,6 +24,7 @@ const CONSTANTS: Constants = {
   settlementTurnMs: 60_000,
   metricsGamesMax: 100,
   outboxBytesPerEntry: 256,
+  packagesCheckMs: 30_000,
 };
 
 /**

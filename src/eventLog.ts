@@ -33,6 +33,7 @@ export function subscribeLog(
     if (isDealing) log.fatal({ reason }, 'the public log is halted: nothing is appended');
     else log.fatal({ reason }, 'the public log is of an older state: nothing is dealt');
   });
+  subscribeProgramLog(events, log);
   events.on('SpinsLost', (lost) => log.error(lost, 'acknowledged spins are lost'));
   events.on('RunWritten', (made) => log.debug(made, 'run of request ids written'));
   events.on('PartitionsMissing', () => log.error('the ledger has no partition for tomorrow; will retry'));
@@ -63,6 +64,17 @@ export function subscribeLog(
   events.on('ReplicaDurabilityChanged', ({ volatile }) => {
     if (volatile.length === 0) log.warn('every replica is durable again');
     else log.warn({ volatile }, 'a replica may lose acknowledged writes; spins wait for the ledger');
+  });
+}
+
+function subscribeProgramLog(events: EventEmitter, log: Logger): void {
+  const differing = new Set<string>();
+  events.on('ProgramChecked', ({ part, differing: count, differences, ...check }) => {
+    if (count > 0) {
+      differing.add(part);
+      log.fatal({ part, ...check, differing: count, differences }, 'the program is not as it was built');
+    } else if (differing.delete(part)) log.warn({ part, ...check }, 'the program is as it was built again');
+    else log.debug({ part, ...check }, 'program checked');
   });
 }
 

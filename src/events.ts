@@ -7,6 +7,7 @@ import type { CatalogGame, CatalogState } from './postgres/catalog.js';
 import type { CellLease } from './postgres/cells.js';
 import type { BookedEvent } from './postgres/communalBooking.js';
 import type { GameTotals } from './postgres/games.js';
+import type { ProgramDifference } from './postgres/programChecks.js';
 import type { RoundEntry } from './postgres/rounds.js';
 import { Emitter } from './runtime/emitter.js';
 
@@ -54,6 +55,7 @@ export type BackgroundTask =
   | 'e-mail delivery'
   | 'overdue settlement notice'
   | 'process registry'
+  | 'program check'
   | 'significant events';
 
 export interface Events {
@@ -138,6 +140,14 @@ export interface Events {
     readonly players: number;
     readonly requests: number;
     readonly seconds: number;
+  };
+  /** The program's files, or the packages beside it, were compared with the build's list; `manifest` null: there is none. */
+  ProgramChecked: {
+    readonly part: 'program' | 'packages';
+    readonly manifest: string | null;
+    readonly files: number;
+    readonly differing: number;
+    readonly differences: readonly ProgramDifference[];
   };
   /** Spins that this process had answered are neither in Redis nor in the ledger since a cell began another epoch; they are written down. */
   SpinsLost: {

@@ -13,7 +13,7 @@ import { newEvents } from './events.js';
 import { subscribeMetrics } from './metrics/fromEvents.js';
 import { Metrics } from './metrics/metrics.js';
 import { MetricsServer } from './metrics/server.js';
-import { registerClockMetrics, registerPoolMetrics } from './metrics/storeMetrics.js';
+import { registerClockMetrics, registerPoolMetrics, registerProgramMetrics } from './metrics/storeMetrics.js';
 import { EventNotes } from './oversight/eventNotes.js';
 import { sealsBlocks } from './postgres/blockSeals.js';
 import { migrate } from './postgres/client.js';
@@ -24,6 +24,7 @@ import { openDemo } from './program/demo.js';
 import { installFixed, openSecrets, openSeeds, operatorKeyOf } from './program/installed.js';
 import { untilServed } from './program/playable.js';
 import { runProgram } from './program/program.js';
+import { beginProgramCheck } from './program/programFiles.js';
 import type { Running } from './program/running.js';
 import { readiness, readyAnswer, unservedVolatile } from './readiness.js';
 import { Scripts } from './redis/scripts.js';
@@ -67,6 +68,7 @@ async function startAll(
   const events = newEvents((error, event) => log.error({ err: error, event }, 'event handler failed'));
   subscribeMetrics(events, metrics);
   subscribeLog(events, log, config);
+  const checkProgram = beginProgramCheck(config);
 
   const { redisUrl, databaseUrl } = await storeAddresses(config, log, progress, services);
   progress('Checking Redis and Postgres …');
@@ -84,6 +86,9 @@ async function startAll(
   const notes = await services.add(
     new EventNotes(sql, { host: hostname(), version: config.version, roles: rolesOf(config), events }),
   );
+  const ofProgram = { config, log, roles: rolesOf(config), now: world.now, sql, nodes, events, services };
+  const program = await checkProgram(ofProgram);
+  registerProgramMetrics(metrics, program);
   const { operatorKey, isNew: isNewOperatorKey } = await operatorKeyOf(config);
 
   const secretBox = await openSecrets(sql, config);
@@ -107,7 +112,7 @@ async function startAll(
   const parts: RoleParts = {
     ...{ config, log, world, services, events, metrics, sql, store, nodes, scripts, catalog },
     ...{ background: openStore(sql), ledger: pools.ledger, postgresDurability: durability, staleness },
-    ...{ clocks, installed, operatorKey, secretBox, registry, notes },
+    ...{ clocks, installed, operatorKey, secretBox, registry, notes, program },
   };
   if (config.roles.worker) {
     progress('Taking over ledger and blocks …');

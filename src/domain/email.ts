@@ -1,5 +1,5 @@
 /** E-mails: which events are also sent so, and their texts (docs/operations.md, "E-mail"). Plain text, one template each. */
-import type { EventData, EventType } from './webhook.js';
+import type { EventData, EventType, OperatorEvent } from './webhook.js';
 
 /** The events of which a partner's contact gets an e-mail. */
 export const EMAILED_TO_PARTNER: ReadonlySet<EventType> = new Set([
@@ -14,7 +14,8 @@ type EmailedType =
   | 'api_key.expiring'
   | 'game.status_changed'
   | 'webhook.deactivated'
-  | 'settlement.overdue';
+  | 'settlement.overdue'
+  | OperatorEvent;
 
 export interface EmailText {
   readonly subject: string;
@@ -71,6 +72,14 @@ const TEMPLATES: {
     lines: [
       `${partners} ${partners === 1 ? 'partner has' : 'partners have'} no complete settlement report of ${reportDate}.`,
       'docs/runbook.md, "SpindleSettlementOverdue", says what to do.',
+    ],
+  }),
+  'program.check_failed': ({ host, version, manifest, differing, paths }, brand) => ({
+    subject: `${brand} on ${host} is not as it was built`,
+    lines: [
+      `${differing} ${differing === 1 ? 'file differs' : 'files differ'} from the list of the build: version ${version}, manifest ${manifest ?? 'none'}.`,
+      [...paths, ...(differing > paths.length ? [`and ${differing - paths.length} more`] : [])].join('\n'),
+      'docs/runbook.md, "SpindleProgramChanged", says what to do.',
     ],
   }),
 };

@@ -154,6 +154,7 @@ export {
   PlayerStatusOrder,
   PlayerStatusResponse,
 } from './schemas/players.js';
+export { ProgramCheck, ProgramCheckList, ProgramDifference } from './schemas/programChecks.js';
 export {
   BlockQuery,
   BlockReveal,

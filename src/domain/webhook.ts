@@ -13,7 +13,9 @@ export type SubscribedEventType = (typeof EVENT_TYPES)[number];
 export type EventType = keyof EventData;
 
 /** What no webhook gets, only a person by e-mail. */
-type EmailOnly = 'webhook.deactivated' | 'settlement.overdue';
+type EmailOnly = 'webhook.deactivated' | 'settlement.overdue' | OperatorEvent;
+/** What no partner is told of, only the operator by e-mail. */
+export type OperatorEvent = 'program.check_failed';
 /** What no webhook gets, only the feed and a person by e-mail. */
 export type FeedOnly = 'game.status_changed';
 export type WebhookEventType = Exclude<EventType, EmailOnly | FeedOnly>;
@@ -82,11 +84,20 @@ export interface EventData {
     /** How many have no complete report of the day. */
     readonly partners: number;
   };
+  'program.check_failed': {
+    /** Of the process. */
+    readonly host: string;
+    readonly version: string;
+    readonly manifest: string | null;
+    readonly differing: number;
+    /** The first hundred. */
+    readonly paths: readonly string[];
+  };
 }
 
 /** Something that happened to a partner and that its webhooks are to be notified of. */
 export type NewEvent = {
-  [Type in EventType]: {
+  [Type in Exclude<EventType, OperatorEvent>]: {
     readonly event: Type;
     readonly partnerId: number;
     readonly createdAt: Date;
@@ -96,7 +107,7 @@ export type NewEvent = {
     /** False: another event of the same cause has the e-mail. */
     readonly isEmailed?: boolean;
   };
-}[EventType];
+}[Exclude<EventType, OperatorEvent>];
 
 /** Made-up data of each event that a webhook can subscribe to. */
 export const SAMPLE_DATA: { readonly [Type in SubscribedEventType]: EventData[Type] } = {
@@ -128,6 +139,14 @@ export const eventBody = (
     ...{ id, event, createdAt: createdAt.toISOString(), partnerId, data },
     ...(isTest ? { test: true } : {}),
   });
+
+/** The body of what only the operator is told. */
+export const operatorEventBody = <Type extends OperatorEvent>(
+  id: string,
+  event: Type,
+  createdAt: Date,
+  data: EventData[Type],
+): string => exactJson({ id, event, createdAt: createdAt.toISOString(), data });
 
 /** `whsec_` and the base64 of 32 bytes. */
 const SECRET_PREFIX = 'whsec_';

@@ -33,6 +33,7 @@ import { partnerMoveRoutes } from './operator/partnerMoves.js';
 import { partnerRoutes } from './operator/partners.js';
 import { partnerViewRoutes } from './operator/partnerViews.js';
 import { playerStatusRoutes } from './operator/players.js';
+import { programCheckRoutes } from './operator/programChecks.js';
 import { raffleRoutes } from './operator/raffles.js';
 import { raffleVoidRoutes } from './operator/raffleVoids.js';
 import { operatorReadRoutes } from './operator/reads.js';
@@ -92,6 +93,7 @@ export function allRoutes(services: Services, brand: string): Route[] {
     ...findRoutes(services),
     ...operatorReadRoutes(services),
     ...ledgerDayRoutes(services),
+    ...programCheckRoutes(services),
     ...adjustmentRoutes(services),
     ...apiVersionRoutes(services),
     ...playerStatusRoutes(services),
@@ -99,6 +101,7 @@ export function allRoutes(services: Services, brand: string): Route[] {
       version: apiVersion === PARTNER_VERSION ? API_VERSION : PREVIEW_API_VERSION,
       ...{ apiVersion, service: brand.toLowerCase() },
       requestIdBindsSeconds: services.spins.requestIdBindsSeconds(),
+      manifest: services.process.manifest(),
     })),
   ];
   return [...routes, ...partnerViewRoutes(routes, services.store)];

@@ -112,6 +112,8 @@ export interface ProcessServices {
   readonly noticeDays: number | undefined;
   /** Complete days of the ledger that are kept at least. */
   readonly ledgerKeepDays: number;
+  /** SHA-256 of the list of the program's files, hexadecimal; null: there is none. */
+  manifest(): string | null;
   figures(): Promise<ProcessFigures>;
   /** What is missing before this process can serve; empty once it can. */
   readiness(): Promise<{ readonly status: number; readonly body: string }>;

@@ -37,6 +37,7 @@ const STORE_OF_TASK: Readonly<Record<BackgroundTask, string>> = {
   'overdue settlement notice': 'postgres',
   'RTP judgement': 'postgres',
   'process registry': 'postgres',
+  'program check': 'postgres',
   'significant events': 'postgres',
 };
 

@@ -67,6 +67,29 @@ export function registerStoreMetrics(metrics: Metrics, sql: Sql, nodes: RedisNod
   );
 }
 
+/** The program's own files, as any process last found them. */
+export function registerProgramMetrics(
+  metrics: Metrics,
+  program: {
+    readonly identity: { readonly version: string; readonly manifest: string | null };
+    readonly verified: number;
+  },
+): void {
+  metrics.gauge(
+    'spindle_program_verified',
+    "1: the program's files are as the build listed them, 0: some differ, -1: there is no list",
+    () => program.verified,
+  );
+  metrics.gauges(
+    'spindle_program_info',
+    'Version of the program, and SHA-256 of the list of its files',
+    () => {
+      const { version, manifest } = program.identity;
+      return [{ labels: { version, manifest: manifest ?? '' }, value: 1 }];
+    },
+  );
+}
+
 /** The clocks of the stores beside that of any process. */
 export function registerClockMetrics(
   metrics: Metrics,

@@ -59,6 +59,8 @@ export interface AuditRow {
   subject: string;
   before: unknown;
   after: unknown;
+  /** Hexadecimal. */
+  hash: string;
 }
 
 /** Of whom, or of what, entries are wanted; a text that is absent matches all. */
@@ -96,9 +98,10 @@ export class AuditLog {
         subject: string;
         before: unknown;
         after: unknown;
+        hash: Buffer;
       }[]
     >`
-      SELECT audit_id, at, actor, action, subject, before, after FROM audit_log
+      SELECT audit_id, at, actor, action, subject, before, after, hash FROM audit_log
       WHERE actor = coalesce(${actor ?? null}::text, actor) AND starts_with(action, ${action}) AND starts_with(subject, ${subject})
       ORDER BY audit_id DESC LIMIT ${limit} OFFSET ${(page - 1) * limit}`;
     const [count] = await this.#sql<{ total: bigint }[]>`
@@ -113,6 +116,7 @@ export class AuditLog {
         subject: row.subject,
         before: row.before,
         after: row.after,
+        hash: row.hash.toString('hex'),
       })),
       total: Number(count!.total),
     };

@@ -3,9 +3,12 @@ import { randomBytes } from 'node:crypto';
 import { EMAILED_TO_PARTNER } from '../domain/email.js';
 import { parseExactJson } from '../domain/exactJson.js';
 import {
+  type EventData,
   eventBody,
   IN_FEED,
   type NewEvent,
+  type OperatorEvent,
+  operatorEventBody,
   SAMPLE_DATA,
   SENT_TO_ALL,
   type SubscribedEventType,
@@ -76,6 +79,23 @@ export async function recordEvents(tx: Transaction, events: readonly NewEvent[])
     FROM json_to_recordset(${JSON.stringify(deliveries)}::json)
       AS d(id text, event text, webhook int, recipient text)`;
   return deliveries.length;
+}
+
+/** Records an e-mail to the operator of what no partner is told. */
+export async function recordOperatorEmail<Type extends OperatorEvent>(
+  tx: Transaction,
+  event: Type,
+  data: EventData[Type],
+  recipient: string,
+): Promise<void> {
+  const now = new Date();
+  const id = newId('evt_', now.getTime());
+  await tx`
+    INSERT INTO events (event_id, partner_id, event, body, created_at)
+    VALUES (${id}, NULL, ${event}, ${operatorEventBody(id, event, now, data)}, ${now})`;
+  await tx`
+    INSERT INTO deliveries (delivery_id, webhook_id, recipient, event_id, max_attempts, created_at)
+    VALUES (${newId('dlv_', now.getTime())}, NULL, ${recipient}, ${id}, ${ATTEMPTS_MAX}, ${now})`;
 }
 
 /** The addresses that e-mails of these events go to, by partner. */

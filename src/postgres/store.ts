@@ -25,6 +25,7 @@ import { PartnerMoves } from './partnerMoves.js';
 import { Partners } from './partners.js';
 import { SpinHistory } from './playerHistory.js';
 import { PlayerStatuses } from './playerStatuses.js';
+import { ProgramChecks } from './programChecks.js';
 import { PublicLogReads } from './publicLogReads.js';
 import { Raffles } from './raffles.js';
 import { Recall } from './recall.js';
@@ -62,6 +63,7 @@ export const openStore = (sql: Sql) => ({
   moves: new PartnerMoves(sql),
   history: new SpinHistory(sql),
   playerStatuses: new PlayerStatuses(sql),
+  programChecks: new ProgramChecks(sql),
   publicLog: new PublicLogReads(sql),
   raffles: new Raffles(sql),
   recall: new Recall(sql),

@@ -151,6 +151,14 @@ export class RedisNode {
     return script;
   }
 
+  /** Each script that was read so far, and whether the files give the same one now. Reads them one by one, as it is asked. */
+  *scriptsRead(): Generator<{ readonly name: string; readonly isSame: boolean }, void, undefined> {
+    for (const [key, { sha }] of [...this.#scripts]) {
+      const [name = '', flags] = key.split(' ');
+      yield { name, isSame: shaNow(this.#luaDir, name, flags) === sha };
+    }
+  }
+
   /**
    * Runs a script, by its SHA-1 where the server knows it already.
    * @throws EpochError, GapError, OutrunError, RefusedError, NotSentError: nothing was done. StaleError: nothing was done
@@ -281,5 +289,14 @@ export class RedisNode {
     onError: (error: Error) => void,
   ): Listener {
     return listenBooked(this[CLIENT].url, shardChannels ?? bookedChannel(), onBooked, onError);
+  }
+}
+
+/** Undefined where the script can't be composed any more. */
+function shaNow(luaDir: string, name: string, flags: string | undefined): string | undefined {
+  try {
+    return loadScript(luaDir, name, flags).sha;
+  } catch {
+    return undefined;
   }
 }

@@ -221,6 +221,7 @@ export async function openDealing(
   };
   const stopOf: Dealing['stopOf'] = ({ partnerId }) => {
     if (!catalog.dealsFor(partnerId)) return ERRORS.dealingOff;
+    if (parts.program.problem !== undefined) return ERRORS.unavailable;
     return staleness.isBehind ? ERRORS.unavailable : undefined;
   };
   const operating = openOperating(parts, cells, confirmations);

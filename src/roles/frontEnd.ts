@@ -128,6 +128,7 @@ const processOf = (
   now: parts.world.now,
   noticeDays: parts.config.API_NOTICE_DAYS,
   ledgerKeepDays: parts.config.LEDGER_KEEP_DAYS,
+  manifest: () => parts.program.identity.manifest,
   figures: () => parts.metrics.figures(),
   onFault: requestLog.failed,
   isStoreAway: (error) => isPostgresAway(error) || isRedisAway(error),

@@ -7,6 +7,7 @@ import type { SecretBox } from '../domain/secretBox.js';
 import type { EventEmitter } from '../events.js';
 import type { Metrics } from '../metrics/metrics.js';
 import type { EventNotes } from '../oversight/eventNotes.js';
+import type { ProgramCheck } from '../oversight/programCheck.js';
 import type { Sql } from '../postgres/client.js';
 import type { PostgresDurability } from '../postgres/durability.js';
 import type { Installation } from '../postgres/installation.js';
@@ -51,6 +52,8 @@ export interface RoleParts {
   readonly registry: ProcessRegistry;
   /** What happens by nobody's order and belongs into the audit log. */
   readonly notes: EventNotes;
+  /** The program's own files, as the newest checks found them. */
+  readonly program: Pick<ProgramCheck, 'identity' | 'problem'>;
   readonly operatorKey: string;
   /** Of the secrets of webhooks in Postgres. */
   readonly secretBox: SecretBox;

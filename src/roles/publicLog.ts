@@ -153,6 +153,8 @@ export async function openPublicLog(parts: RoleParts, onFailpoint: OnFailpoint):
   await services.add(publicLog);
   await services.add(copies);
   if (cosigning !== undefined) await services.add(cosigning);
-  await services.add(new AuditAnchors({ sql, now: parts.world.now, events }));
+  await services.add(
+    new AuditAnchors({ sql, cron: config.PROGRAM_CHECK_CRON, now: parts.world.now, events }),
+  );
   return { publicLog, hasQuorum, problem };
 }

@@ -1,26 +1,27 @@
 /** Has the public log say each day what the audit log's newest entry is. Any number of workers may: one of them does. */
+import { dayOf, startOf } from '../domain/settlement.js';
 import type { EventEmitter } from '../events.js';
 import type { Sql } from '../postgres/client.js';
 import { noteAuditHead } from '../postgres/publicLog.js';
+import { nextMoment } from '../runtime/cron.js';
 import { PeriodicService } from '../runtime/periodicService.js';
 
 const TURN_MS = 600_000;
-/** From this minute of a UTC day on: the settlement job of the day before has had its time. */
-const FROM_MINUTE = 3 * 60 + 30;
-const MINUTE_MS = 60_000;
 
 export interface AuditAnchorOptions {
   readonly sql: Sql;
+  /** Five fields, UTC: from its first moment of a day on the record of the day is due. */
+  readonly cron: string;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
   readonly events: EventEmitter;
 }
 
-/** The UTC day whose record is due at a moment; undefined: that of the day is not due yet. */
-function anchorDay(nowMs: number): string | undefined {
-  const now = new Date(nowMs - FROM_MINUTE * MINUTE_MS);
-  const day = now.toISOString().slice(0, 10);
-  return new Date(nowMs).toISOString().startsWith(day) ? day : undefined;
+/** The UTC day whose record is due at a moment; undefined: that of the day is not due yet. A day without a moment begins with its record. */
+export function anchorDay(cron: string, nowMs: number): string | undefined {
+  const day = dayOf(nowMs);
+  const firstMs = nextMoment(cron, startOf(day) - 1);
+  return dayOf(firstMs) === day && nowMs < firstMs ? undefined : day;
 }
 
 export class AuditAnchors extends PeriodicService {
@@ -33,8 +34,8 @@ export class AuditAnchors extends PeriodicService {
   }
 
   protected async turn(): Promise<void> {
-    const { sql, now } = this.#options;
-    const day = anchorDay(now());
+    const { sql, cron, now } = this.#options;
+    const day = anchorDay(cron, now());
     // The log looks for what waits each two seconds.
     if (day !== undefined) await noteAuditHead(sql, day);
   }

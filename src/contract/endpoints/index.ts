@@ -9,6 +9,7 @@ import * as operatorReads from './operatorReads.js';
 import * as operators from './operators.js';
 import * as partners from './partners.js';
 import * as players from './players.js';
+import * as programChecks from './programChecks.js';
 import * as proofs from './proofs.js';
 import * as raffles from './raffles.js';
 import * as reports from './reports.js';
@@ -29,6 +30,7 @@ const RESOURCES = [
   operators,
   partners,
   players,
+  programChecks,
   proofs,
   raffles,
   reports,

@@ -99,6 +99,7 @@ export const listAuditLog = endpoint(
           subject: 'key:2',
           before: { revokedAt: null },
           after: { revokedAt: '2026-11-22T04:14:04.600Z' },
+          hash: '2c624232cc1e2fd2b0a5d3f6ff6e1d3b0a24f4ba5f3a5a1c7d9e8f0b6a7c8d9e',
         },
       ],
       page: 1,
@@ -123,6 +124,9 @@ export const getVersion = endpoint(
   },
   {
     description: 'A small request for trying out a key: it changes nothing.',
-    response: { version: API_VERSION, apiVersion: 'v1', service: 'spindle', requestIdBindsSeconds: 259_200 },
+    response: {
+      ...{ version: API_VERSION, apiVersion: 'v1', service: 'spindle', requestIdBindsSeconds: 259_200 },
+      manifest: '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08',
+    },
   },
 );

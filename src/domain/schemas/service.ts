@@ -2,7 +2,7 @@
 
 import { Type } from '#typebox';
 import { ERRORS } from '../errors.js';
-import { pageMembers, timestamp } from './common.js';
+import { nullable, pageMembers, timestamp } from './common.js';
 
 export const VersionResponse = Type.Object({
   version: Type.String(),
@@ -11,6 +11,12 @@ export const VersionResponse = Type.Object({
   requestIdBindsSeconds: Type.Integer({
     description: 'For how long the requestId of a spin or deal binds at least, seconds',
   }),
+  manifest: nullable(
+    Type.String({
+      description:
+        "SHA-256 of the list of the program's files, hexadecimal: the build that answers; null where there is no list",
+    }),
+  ),
 });
 
 export const ErrorDetail = Type.Object({
@@ -43,6 +49,10 @@ export const AuditEntry = Type.Object({
   subject: Type.String(),
   before: Type.Unknown(),
   after: Type.Unknown(),
+  hash: Type.String({
+    description:
+      'SHA-256 over the hash of the entry before and this entry, hexadecimal: that of the newest stands for the whole log',
+  }),
 });
 
 export const AuditLog = Type.Object({

@@ -1,0 +1,11 @@
+/** What processes found of their own files, as operators see it. */
+import * as contract from '../../contract/endpoints/programChecks.js';
+import { type Route, route } from '../route.js';
+import type { Services } from '../services.js';
+
+export const programCheckRoutes = ({ store }: Pick<Services, 'store'>): Route[] => [
+  route(contract.listProgramChecks, async ({ query: { page = 1, limit } }) => {
+    const { checks, total } = await store.programChecks.page(page, limit);
+    return { checks: checks.map((check) => ({ ...check, at: check.at.toISOString() })), page, limit, total };
+  }),
+];
