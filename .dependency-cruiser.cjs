@@ -21,7 +21,7 @@ const ROOMS = {
   eventLog: ['^src/eventLog\\.ts$', 'helpers', 'events'],
   // What the service does.
   settlement: ['^src/settlement/', ...SERVICE],
-  config: ['^src/(config|constants|settings)\\.ts$', 'domain', 'settlement'],
+  config: ['^src/(config|constants|settings)\\.ts$', 'domain', 'runtime'],
   catalog: ['^src/catalog/', ...SERVICE],
   upgrade: ['^src/upgrade/', ...SERVICE],
   oversight: ['^src/oversight/', ...SERVICE, 'workers'],
@@ -185,7 +185,7 @@ const PACKAGES = {
   'fast-json-stringify': [ROOMS.http[0]],
   'canonicalize|ipaddr\\.js': [ROOMS.domain[0]],
   'env-schema': [ROOMS.config[0]],
-  croner: [ROOMS.settlement[0]],
+  croner: [ROOMS.runtime[0]],
   nodemailer: [ROOMS.webhooks[0]],
   undici: [ROOMS.webhooks[0], ROOMS.client[0]],
   '@bokuweb/zstd-wasm|hyparquet|hyparquet-writer': ['^src/archive/'],

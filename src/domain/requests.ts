@@ -154,7 +154,13 @@ export {
   PlayerStatusOrder,
   PlayerStatusResponse,
 } from './schemas/players.js';
-export { ProgramCheck, ProgramCheckList, ProgramDifference } from './schemas/programChecks.js';
+export {
+  ProgramCheck,
+  ProgramCheckList,
+  ProgramDifference,
+  ProgramDifferenceKind,
+  ProgramPart,
+} from './schemas/programChecks.js';
 export {
   BlockQuery,
   BlockReveal,

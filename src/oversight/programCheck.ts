@@ -53,6 +53,7 @@ export class ProgramCheck extends PeriodicService {
   readonly #differing = new Map<Part, readonly ProgramDifference[]>();
   readonly #first: Promise<ProgramFound>;
   #manifest: string | null = null;
+  /** The packages were checked once, or there is nothing to compare them with. */
   #hasPackages = false;
   #dueMs: number;
 
@@ -68,6 +69,7 @@ export class ProgramCheck extends PeriodicService {
   override async start(): Promise<void> {
     const found = await this.#first;
     this.#manifest = found.manifest;
+    this.#hasPackages = found.manifest === null;
     await this.#note('program', found, true);
     if (this.problem !== undefined) throw new ProgramChangedError(this.problem);
     await super.start();
@@ -95,11 +97,12 @@ export class ProgramCheck extends PeriodicService {
 
   protected async turn(): Promise<void> {
     const { checkFiles, cron, now } = this.#options;
-    const isDue = now() >= this.#dueMs;
+    const nowMs = now();
+    const isDue = nowMs >= this.#dueMs;
     if (isDue) await this.#note('program', await checkFiles('program'), false);
     if (isDue || !this.#hasPackages) await this.#note('packages', await checkFiles('packages'), false);
     this.#hasPackages = true;
-    if (isDue) this.#dueMs = nextMoment(cron, now());
+    if (isDue) this.#dueMs = nextMoment(cron, nowMs);
   }
 
   protected onTurnFailed(error: unknown): void {

@@ -219,11 +219,6 @@ export async function openDealing(
     if (refusedAtMs === undefined) cells.submit(deal, command);
     else command.resolve(limitedResult(refusedAtMs));
   };
-  const stopOf: Dealing['stopOf'] = ({ partnerId }) => {
-    if (!catalog.dealsFor(partnerId)) return ERRORS.dealingOff;
-    if (parts.program.problem !== undefined) return ERRORS.unavailable;
-    return staleness.isBehind ? ERRORS.unavailable : undefined;
-  };
   const operating = openOperating(parts, cells, confirmations);
   const moved = new MovedPartners({
     partner: (partnerId) => catalog.partner(partnerId),
@@ -231,8 +226,16 @@ export async function openDealing(
     refreshIds: () => requestIds.refresh(),
     deadlineMs: config.SPIN_DEADLINE_MS,
   });
-  return { cells, submit, stopOf, operating, confirmations, requestIds, moved };
+  return { cells, submit, stopOf: stopOf(parts), operating, confirmations, requestIds, moved };
 }
+
+/** A switch is off, the program is not as it was built, or what is known of partners and games is old. */
+const stopOf =
+  ({ catalog, program, staleness }: RoleParts): Dealing['stopOf'] =>
+  ({ partnerId }) => {
+    if (!catalog.dealsFor(partnerId)) return ERRORS.dealingOff;
+    return program.problem !== undefined || staleness.isBehind ? ERRORS.unavailable : undefined;
+  };
 
 /** What requests of operators and testers have done in the cells. */
 function openOperating(

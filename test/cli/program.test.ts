@@ -1,21 +1,16 @@
 /** `spindle program check`, of a copy of the build that the tests change. */
 import { execFile } from 'node:child_process';
-import { appendFile, cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { appendFile, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { ROOT } from '../support/root.js';
+import { copyProgram } from '../support/programCopy.js';
 
 const CHANGED = 'dist/src/program/banner.js';
 let root: string;
 
-beforeAll(async () => {
-  root = await mkdtemp(join(tmpdir(), 'spindle-program-'));
-  const parts = ['dist', 'lua', 'src/postgres/migrations', 'package.json', 'package-lock.json'];
-  for (const part of [...parts, 'manifest.sha256'])
-    await cp(join(ROOT, part), join(root, part), { recursive: true });
-  await symlink(join(ROOT, 'node_modules'), join(root, 'node_modules'));
+beforeAll(() => {
+  root = copyProgram();
 });
 afterAll(() => rm(root, { recursive: true, force: true }));
 

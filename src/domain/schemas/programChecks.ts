@@ -2,12 +2,18 @@
 import { Type } from '#typebox';
 import { choice, nullable, pageMembers, timestamp } from './common.js';
 
+export const ProgramDifferenceKind = choice(
+  ['CHANGED', 'MISSING', 'ADDED', 'LOADED'],
+  'LOADED: the file is as it should be, and the script that Redis runs is not what it gives',
+);
+export const ProgramPart = choice(
+  ['program', 'packages'],
+  'The program itself, or the packages that are installed beside it',
+);
+
 export const ProgramDifference = Type.Object({
   path: Type.String({ description: 'Of the folder of the program' }),
-  what: choice(
-    ['CHANGED', 'MISSING', 'ADDED', 'LOADED'],
-    'LOADED: the file is as it should be, and the script that Redis runs is not what it gives',
-  ),
+  what: ProgramDifferenceKind,
 });
 
 export const ProgramCheck = Type.Object({
@@ -15,7 +21,7 @@ export const ProgramCheck = Type.Object({
   at: timestamp(),
   host: Type.String({ description: 'Of the process' }),
   roles: Type.String({ description: 'Such as `http,worker`' }),
-  part: choice(['program', 'packages'], 'The program itself, or the packages that are installed beside it'),
+  part: ProgramPart,
   isStart: Type.Boolean({ description: 'Made before the process dealt anything' }),
   version: Type.String(),
   manifest: nullable(

@@ -1,0 +1,22 @@
+/** A copy of the build in a folder of its own, as a release is unpacked: what tests change in it is nobody else's. */
+import { cpSync, mkdtempSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { ROOT } from './root.js';
+
+const PARTS = [
+  'dist',
+  'lua',
+  'src/postgres/migrations',
+  'package.json',
+  'package-lock.json',
+  'manifest.sha256',
+];
+
+/** @returns the folder, which the caller removes */
+export function copyProgram(): string {
+  const root = mkdtempSync(join(tmpdir(), 'spindle-program-'));
+  for (const part of PARTS) cpSync(join(ROOT, part), join(root, part), { recursive: true });
+  symlinkSync(join(ROOT, 'node_modules'), join(root, 'node_modules'));
+  return root;
+}
